@@ -1,0 +1,47 @@
+"""The IR, the rule language, the pass manager and verification. Never imports passes."""
+
+from .build import Build
+from .convert import Model, from_onnx, to_onnx
+from .effects import is_known, is_pure, may_drop
+from .errors import Declined, PassesError, require
+from .evaluate import evaluate
+from .graph import Graph
+from .ledger import Ledger
+from .pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
+from .rules import EXACT, ROUNDING, Contract, Rule, conditional, rule
+from .shapes import same_extent, stretches_to
+from .tensor import Tensor
+from .values import Op, Value
+
+__all__ = [
+    "EXACT",
+    "ROUNDING",
+    "Build",
+    "Contract",
+    "Declined",
+    "Fixpoint",
+    "Graph",
+    "Ledger",
+    "Model",
+    "Op",
+    "Pass",
+    "PassesError",
+    "Pipeline",
+    "Rule",
+    "RulePass",
+    "Tensor",
+    "Value",
+    "conditional",
+    "evaluate",
+    "from_onnx",
+    "is_known",
+    "is_pure",
+    "leaves",
+    "may_drop",
+    "require",
+    "rule",
+    "run_pass",
+    "same_extent",
+    "stretches_to",
+    "to_onnx",
+]

@@ -1,0 +1,111 @@
+"""ModelProto <-> Model, losing nothing.
+
+With no pass in between, `to_onnx(from_onnx(m)) == m`, down to node order, doc strings, metadata and the
+order of every list. Unused initializers and dead nodes are kept too: removing them is a pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import onnx
+from onnx import helper
+
+from . import schemas, shapes
+from .errors import ModelError
+from .exporter import TensorChunks, declare_new_initializers, graph_proto, tensors_of
+from .functions import inline_functions
+from .graph import Graph, Shared
+from .importer import SPELLINGS, Importer, Tensors, without_contents
+from .tensor import Tensor
+from .values import Value
+
+
+@dataclass(slots=True)
+class Model:
+    """A graph and what surrounds it in the file: `header` is the ModelProto without the graph."""
+
+    header: onnx.ModelProto
+    graph: Graph
+
+    def tensors(self) -> list[tuple[Value, Tensor]]:
+        """The initializers of the main graph, in file order."""
+        return list(tensors_of(self.graph))
+
+
+def from_onnx(model: onnx.ModelProto, tensors: Tensors = Tensor.from_proto, *, inline: bool = False) -> Model:
+    """Build the graph of `model`; tensors are shared with it, not copied. `inline` its local functions.
+
+    Raises ModelError for a model that is no graph: cyclic, names missing or defined twice, versions unknown.
+    """
+    header, info = header_of(model), without_contents(model.graph)
+    importer_for(header, tensors)  # refuses unknown versions before anything is read
+    nodes: Iterable[onnx.NodeProto] = model.graph.node
+    initializers = [tensors(t) for t in model.graph.initializer]
+    if inline and header.functions:
+        header, nodes = inline_functions(header, info, nodes, initializers)
+    return finished(header, importer_for(header, tensors).read(info, nodes, initializers))
+
+
+def to_onnx(model: Model, tensor_chunks: TensorChunks = Tensor.chunks) -> onnx.ModelProto:
+    """The model as one message, with all its weights."""
+    proto = closing_header(model)
+    proto.graph.CopyFrom(graph_proto(model.graph, tensor_chunks))
+    return proto
+
+
+def header_of(model: onnx.ModelProto) -> onnx.ModelProto:
+    """A copy of everything but the graph."""
+    header = onnx.ModelProto()
+    for descriptor, value in model.ListFields():
+        if descriptor.name == "graph":
+            continue
+        if descriptor.name in REPEATED:
+            getattr(header, descriptor.name).extend(value)
+        else:
+            setattr(header, descriptor.name, value)
+    return header
+
+
+REPEATED = frozenset({"opset_import", "metadata_props", "training_info", "functions", "configuration"})
+
+
+def importer_for(header: onnx.ModelProto, tensors: Tensors) -> Importer:
+    """An importer for a model with that header. Raises ModelError for versions the installed onnx lacks."""
+    if not header.ir_version:
+        raise ModelError("not an ONNX model: it has no IR version")
+    if header.ir_version > onnx.IR_VERSION:
+        raise ModelError(f"IR version {header.ir_version} is newer than the installed onnx knows ({onnx.IR_VERSION})")
+    opsets: dict[str, int] = {}
+    for entry in header.opset_import:
+        domain = SPELLINGS.get(entry.domain, entry.domain)
+        newest = schemas.newest(domain)
+        if newest and not 1 <= entry.version <= newest:
+            raise ModelError(f"opset {entry.version} of domain '{domain or 'ai.onnx'}' is unknown (newest: {newest})")
+        opsets[domain] = entry.version
+    if not opsets:
+        raise ModelError("the model imports no opset")
+    return Importer(Shared(opsets, shapes.infer), header.ir_version, tensors)
+
+
+def finished(header: onnx.ModelProto, graph: Graph) -> Model:
+    """The model, with what its training information refers to by name kept from change."""
+    bound = {e.key for t in header.training_info for e in (*t.initialization_binding, *t.update_binding)}
+    if bound:
+        graph.pinned.update(v for v in graph.initializers if v.name in bound)
+    graph.shared.weight_bytes = sum(v.tensor.nbytes for v in graph.constants() if v.tensor is not None)
+    return Model(header, graph)
+
+
+def closing_header(model: Model) -> onnx.ModelProto:
+    """The header for export: domains that rewrites brought in are imported."""
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.header)
+    imported = {SPELLINGS.get(e.domain, e.domain) for e in proto.opset_import}
+    for domain, version in model.graph.opsets.items():
+        if domain not in imported:
+            proto.opset_import.append(helper.make_opsetid(domain, version))
+    if proto.ir_version < 4:
+        declare_new_initializers(model.graph)
+    return proto

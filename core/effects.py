@@ -1,0 +1,33 @@
+"""What an op may do besides computing its outputs from its inputs."""
+
+from __future__ import annotations
+
+from . import schemas
+from .values import Op
+
+
+def is_known(op: Op) -> bool:
+    """Whether ONNX defines the operator. Others are opaque: never folded, merged or dropped."""
+    return op.schema is not None
+
+
+def may_drop(op: Op) -> bool:
+    """Whether an op may go when nothing reads its outputs: opaque ones could be there for an effect."""
+    return is_known(op) and all(may_drop(inner) for sub in op.subgraphs for inner in sub.ops())
+
+
+def is_pure(op: Op) -> bool:
+    """Whether the same inputs always give the same outputs, and nothing else happens."""
+    if not is_known(op) or schemas.is_random(op.type, op.domain, op.version) or drops_at_random(op):
+        return False
+    return all(is_pure(inner) for sub in op.subgraphs for inner in sub.ops())
+
+
+def drops_at_random(op: Op) -> bool:
+    """Whether a Dropout may be in training form (operator Dropout, versions 1, 6 and 12)."""
+    if op.type != "Dropout" or op.domain != schemas.STANDARD:
+        return False
+    if op.version < 7:
+        return op.attr("is_test", 0) == 0
+    mode = op.input(2)
+    return mode is not None and not (mode.tensor is not None and not mode.const.any())

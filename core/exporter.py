@@ -1,0 +1,130 @@
+"""ONNX out: a Graph becomes serialized messages, in pieces, so that large tensors are never copied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import onnx
+from onnx import AttributeProto, helper
+
+from . import schemas, wire
+from .graph import Graph
+from .tensor import Tensor
+from .values import Op, Value
+
+# Field numbers of onnx.proto.
+NODE, INITIALIZER, INPUT, OUTPUT, VALUE_INFO, SPARSE = 1, 5, 11, 12, 13, 15
+NODE_INPUT, NODE_OUTPUT = 1, 2
+
+Chunk = bytes | memoryview
+TensorChunks = Callable[[Tensor, str], Iterator[Chunk]]
+"""How a tensor of a given name is written: inline, or as a reference to where its elements were put."""
+
+
+def graph_chunks(graph: Graph, tensor_chunks: TensorChunks = Tensor.chunks) -> Iterator[Chunk]:
+    """The serialized GraphProto but for its initializers."""
+    for op in graph.sorted_ops():
+        yield wire.field(NODE, node_bytes(op, tensor_chunks))
+    yield graph.declared.header.SerializeToString(deterministic=True)
+    for value, info in graph.declared.inputs:
+        if value.tensor is None or value in graph.initializers:
+            yield wire.field(INPUT, info)
+    for info in graph.declared.outputs:
+        yield wire.field(OUTPUT, info)
+    for value, info in graph.declared.values:
+        if value is None or (_is_there(graph, value) and onnx.ValueInfoProto.FromString(info).name == value.name):
+            yield wire.field(VALUE_INFO, info)
+    for value, sparse in graph.sparse.items():
+        if value.uses or graph.is_output(value):
+            yield wire.field(SPARSE, sparse.SerializeToString(deterministic=True))
+
+
+def initializer_chunks(graph: Graph, tensor_chunks: TensorChunks = Tensor.chunks) -> Iterator[Chunk]:
+    """The initializers, defaults of inputs among them, as fields of a GraphProto."""
+    for value, tensor in tensors_of(graph):
+        chunks = list(tensor_chunks(tensor, value.name))
+        yield wire.prefix(INITIALIZER, sum(map(len, chunks)))
+        yield from chunks
+
+
+def tensors_of(graph: Graph) -> Iterator[tuple[Value, Tensor]]:
+    """What the graph writes as initializers, in file order."""
+    yield from graph.defaults.items()
+    for value in graph.initializers:
+        if value.tensor is not None:
+            yield value, value.tensor
+
+
+def node_bytes(op: Op, tensor_chunks: TensorChunks = Tensor.chunks) -> bytes:
+    """The serialized NodeProto: names as they are now, everything else as it came."""
+    if op.rest is None:
+        rest = built_node(op, tensor_chunks).SerializeToString(deterministic=True)
+    elif op.hollow:
+        rest = _filled(op, tensor_chunks).SerializeToString(deterministic=True)
+    else:
+        rest = op.rest
+    edges = [wire.field(NODE_INPUT, v.name.encode() if v is not None else b"") for v in op.inputs]
+    edges += [wire.field(NODE_OUTPUT, v.name.encode()) for v in op.outputs]
+    return b"".join(edges) + rest
+
+
+def built_node(op: Op, tensor_chunks: TensorChunks = Tensor.chunks) -> onnx.NodeProto:
+    """An op made by a rewrite, without its edges."""
+    node = onnx.NodeProto(op_type=op.type)
+    if op.name:
+        node.name = op.name
+    if op.domain:
+        node.domain = op.domain
+    for name, value in op.attrs.items():
+        if isinstance(value, AttributeProto):
+            node.attribute.add().CopyFrom(value)
+            continue
+        plain = _unwrapped(value, tensor_chunks)
+        node.attribute.add().CopyFrom(schemas.attribute(name, plain, op.schema))
+    return node
+
+
+def _unwrapped(value: object, tensor_chunks: TensorChunks) -> object:
+    if isinstance(value, Tensor):
+        return onnx.TensorProto.FromString(b"".join(tensor_chunks(value, "")))
+    if isinstance(value, Graph):
+        return graph_proto(value, tensor_chunks)
+    if isinstance(value, list):
+        return [_unwrapped(v, tensor_chunks) for v in value]
+    return value
+
+
+def _filled(op: Op, tensor_chunks: TensorChunks) -> onnx.NodeProto:
+    """The node with its subgraphs and tensors put back where the importer took them out."""
+    node = onnx.NodeProto.FromString(op.rest or b"")
+    for a in node.attribute:
+        value = op.attrs.get(a.name)
+        if isinstance(value, Graph):
+            a.g.CopyFrom(graph_proto(value, tensor_chunks))
+        elif isinstance(value, Tensor):
+            a.t.MergeFromString(b"".join(tensor_chunks(value, value.name)))
+        elif isinstance(value, list) and a.type == AttributeProto.GRAPHS:
+            a.graphs.extend(graph_proto(g, tensor_chunks) for g in value if isinstance(g, Graph))
+    return node
+
+
+def graph_proto(graph: Graph, tensor_chunks: TensorChunks = Tensor.chunks) -> onnx.GraphProto:
+    """The whole graph as one message; each initializer is parsed on its own, so none is copied twice."""
+    proto = onnx.GraphProto.FromString(b"".join(graph_chunks(graph, tensor_chunks)))
+    for value, tensor in tensors_of(graph):
+        proto.initializer.add().MergeFromString(b"".join(tensor_chunks(tensor, value.name)))
+    return proto
+
+
+def _is_there(graph: Graph, value: Value) -> bool:
+    """Whether `value` is still part of `graph`."""
+    return value.producer is not None or value in graph.initializers or value.tensor is None and value in graph.inputs
+
+
+def declare_new_initializers(graph: Graph) -> None:
+    """Before IR version 4 an initializer must be an input as well: declare those that rewrites added."""
+    known = {v for v, _ in graph.declared.inputs}
+    for value, tensor in tensors_of(graph):
+        if value not in known:
+            info = helper.make_tensor_value_info(value.name, tensor.dtype, tensor.dims)
+            graph.declared.inputs.append((value, info.SerializeToString(deterministic=True)))

@@ -1,0 +1,222 @@
+"""Model files: read without their weights, written whole or not at all.
+
+Weights stay where they are on disk until a rewrite needs them. A new file is made in a staging folder
+beside its destination and moved there at the end.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import BinaryIO
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx.external_data_helper import set_external_data
+
+from . import wire
+from .convert import Model, closing_header, finished, importer_for
+from .errors import ModelError
+from .exporter import Chunk, TensorChunks, graph_chunks, initializer_chunks
+from .functions import inline_functions
+from .tensor import SMALL, STRING, Bulk, MappedFile, Tensor
+
+MODEL_GRAPH, NODE, INITIALIZER = 7, 1, 5  # field numbers of onnx.proto
+ONE_MESSAGE = (2 << 30) - (1 << 20)  # protobuf's limit for a message, less some room for the rest
+PAGE = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
+
+
+@dataclass(slots=True)
+class ModelFile:
+    """Where a model came from: its file and the files of weights it refers to."""
+
+    path: Path
+    externals: dict[Path, MappedFile] = field(default_factory=dict[Path, MappedFile])
+
+    def tensor(self, proto: onnx.TensorProto) -> Tensor:
+        """A tensor whose elements may lie in another file of the model's folder."""
+        return self.located(Tensor.from_proto(proto))
+
+    def located(self, tensor: Tensor) -> Tensor:
+        """Find the elements of an external tensor. Raises ModelError if they are not to be had."""
+        if not tensor.is_external:
+            return tensor
+        proto = tensor.header(tensor.name)
+        entries = {e.key: e.value for e in proto.external_data}
+        file = self._external(tensor.name, entries.get("location", ""))
+        try:
+            offset, length = int(entries.get("offset", 0)), int(entries.get("length", tensor.nbytes))
+        except ValueError as e:
+            raise ModelError(f"{tensor.name}: offset or length of its external data is not a number") from e
+        if offset < 0 or length != tensor.nbytes or offset + length > file.path.stat().st_size:
+            raise ModelError(f"{tensor.name}: {file.path.name} does not hold its {tensor.nbytes} bytes at {offset}")
+        return Tensor.from_proto(proto, Bulk(9, file, offset, offset + length))
+
+    def _external(self, name: str, location: str) -> MappedFile:
+        folder = self.path.resolve().parent
+        path = folder / location
+        if not location or Path(location).is_absolute() or not path.resolve().is_relative_to(folder):
+            raise ModelError(f"{name}: its external data '{location}' lies outside the model's folder")
+        if not path.is_file():
+            raise ModelError(f"{name}: the file of its external data, {location}, is missing")
+        return self.externals.setdefault(path, MappedFile(path))
+
+
+def load(path: Path, *, inline: bool = True) -> tuple[Model, ModelFile]:
+    """Read a model. Nodes are parsed, weights are not. Raises ModelError with one clear line."""
+    if path.is_dir():
+        raise ModelError(f"{path} is a folder, not a model")
+    if not path.is_file():
+        raise ModelError(f"{path} does not exist")
+    if path.stat().st_size == 0:
+        raise ModelError(f"{path} is empty")
+    try:
+        return _load(ModelFile(path), inline)
+    except (ModelError, DecodeError) as e:
+        reason = e if isinstance(e, ModelError) else "not an ONNX model"
+        raise ModelError(f"{path}: {reason}") from e
+    except PermissionError as e:
+        raise ModelError(f"{path} may not be read") from e
+
+
+def _load(file: ModelFile, inline: bool) -> tuple[Model, ModelFile]:
+    source = MappedFile(file.path)
+    data = source.view()
+    header, graphs = onnx.ModelProto(), list[wire.Field]()
+    for f in wire.fields(data, 0, len(data)):
+        if f.number == MODEL_GRAPH and f.kind == wire.BYTES:
+            graphs.append(f)
+        else:
+            header.MergeFromString(bytes(data[f.start : f.end]))
+    if len(graphs) != 1:
+        raise ModelError("not an ONNX model: it has no graph" if not graphs else "it has more than one graph")
+    importer_for(header, file.tensor)  # refuses unknown versions before anything is read
+    nodes, tensors, rest = _split_graph(source, graphs[0])
+    info = onnx.GraphProto.FromString(rest)
+    initializers = [file.located(Tensor.from_wire(source, f.begin, f.end)) for f in tensors]
+    protos: Iterator[onnx.NodeProto] = (onnx.NodeProto.FromString(bytes(data[f.begin : f.end])) for f in nodes)
+    if inline and header.functions:
+        header, protos = inline_functions(header, info, protos, initializers)
+    graph = importer_for(header, file.tensor).read(info, protos, initializers)
+    return finished(header, graph), file
+
+
+def _split_graph(source: MappedFile, graph: wire.Field) -> tuple[list[wire.Field], list[wire.Field], bytes]:
+    """The positions of nodes and initializers of a serialized graph, and everything else."""
+    data = source.view()
+    nodes: list[wire.Field] = []
+    tensors: list[wire.Field] = []
+    rest = bytearray()
+    for f in wire.fields(data, graph.begin, graph.end):
+        if f.number == NODE:
+            nodes.append(f)
+        elif f.number == INITIALIZER:
+            tensors.append(f)
+        else:
+            rest += data[f.start : f.end]
+    return nodes, tensors, bytes(rest)
+
+
+def model_chunks(model: Model, tensor_chunks: TensorChunks = Tensor.chunks) -> list[Chunk]:
+    """The serialized model in pieces; large tensors are views of where they lie."""
+    header = closing_header(model).SerializeToString(deterministic=True)
+    chunks: list[Chunk] = [b"".join(graph_chunks(model.graph, tensor_chunks))]
+    chunks += initializer_chunks(model.graph, tensor_chunks)
+    return [header, wire.prefix(MODEL_GRAPH, sum(map(len, chunks))), *chunks]
+
+
+def serialized_bytes(model: Model) -> int:
+    """Bytes of weights that the model would hold as one message."""
+    return sum(t.nbytes for _, t in model.tensors())
+
+
+def to_bytes(model: Model) -> bytes:
+    """The model as one message. Raises ModelError beyond protobuf's 2 GB."""
+    chunks = model_chunks(model)
+    if sum(map(len, chunks)) > ONE_MESSAGE:
+        raise ModelError("the model is over 2 GB; it can only be written with external data")
+    return b"".join(chunks)
+
+
+@contextmanager
+def staged(model: Model, destination: Path, *, external: bool) -> Iterator[Path]:
+    """Write the model into a staging folder beside `destination`; the folder goes at the end.
+
+    With `external`, or beyond 2 GB, large tensors go to `<name>.data` next to it. Yields the staged
+    model, to be verified and then given to `publish`.
+    """
+    external = external or serialized_bytes(model) > ONE_MESSAGE
+    try:
+        stage = TemporaryDirectory(prefix=f".{destination.name}.", dir=destination.parent)
+    except OSError as e:
+        raise ModelError(f"cannot write to {destination.parent}: {e.strerror}") from e
+    with stage as folder:
+        path = Path(folder) / destination.name
+        try:
+            _write(model, path, external)
+        except OSError as e:
+            raise ModelError(f"cannot write {destination}: {e.strerror}") from e
+        yield path
+
+
+def _write(model: Model, path: Path, external: bool) -> None:
+    if external:
+        with Path(f"{path}.data").open("wb") as data:
+            chunks = model_chunks(model, _External(data, f"{path.name}.data").chunks)
+            _settle(data)
+    else:
+        chunks = model_chunks(model)
+    with path.open("wb") as f:
+        for chunk in chunks:
+            f.write(chunk)
+        _settle(f)
+
+
+def _settle(file: BinaryIO) -> None:
+    file.flush()
+    os.fsync(file.fileno())
+
+
+@dataclass(slots=True)
+class _External:
+    """Puts the elements of large tensors into a file and leaves references in the messages."""
+
+    file: BinaryIO
+    location: str
+
+    def chunks(self, tensor: Tensor, name: str) -> Iterator[Chunk]:
+        if tensor.nbytes <= SMALL or tensor.dtype == STRING:
+            yield from tensor.chunks(name)
+            return
+        content = tensor.raw()
+        self.file.write(b"\0" * (-self.file.tell() % PAGE))
+        proto = tensor.detached(name)
+        proto.raw_data = b""  # the helper refuses a tensor that has none
+        set_external_data(proto, self.location, self.file.tell(), len(content))
+        proto.ClearField("raw_data")
+        self.file.write(content)
+        yield proto.SerializeToString(deterministic=True)
+
+
+def publish(staged_model: Path, destination: Path) -> None:
+    """Move a staged model, and its weights first, to their place."""
+    data = Path(f"{staged_model}.data")
+    try:
+        if data.exists():
+            data.replace(f"{destination}.data")
+        staged_model.replace(destination)
+    except OSError as e:
+        raise ModelError(f"cannot write {destination}: {e.strerror}") from e
+
+
+def require_elsewhere(destination: Path, source: ModelFile) -> None:
+    """Raise ModelError if writing to `destination` would touch what the model is read from."""
+    if destination.is_dir():
+        raise ModelError(f"{destination} is a folder")
+    read = {p.resolve() for p in (source.path, *source.externals)}
+    if read & {destination.resolve(), Path(f"{destination}.data").resolve()}:
+        raise ModelError(f"{destination} would overwrite what the model is read from; choose another name")

@@ -1,0 +1,430 @@
+"""The graph: values, the ops between them, and the mutators that keep the two in agreement.
+
+It is bipartite, as ONNX is. Order, repetition and holes live in `Op.inputs` and `Op.outputs`, which
+only the mutators here may write. `Graph.nx` shows the same graph to every networkx algorithm.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import TYPE_CHECKING, Any
+
+import onnx
+
+from .effects import may_drop
+from .errors import Declined, GraphError
+from .tensor import Tensor
+from .values import Op, Value
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+
+@dataclass(slots=True)
+class Shared:
+    """What a graph and all its subgraphs have in common."""
+
+    opsets: dict[str, int]
+    infer: Callable[[Op], None] = lambda _: None
+    weight_bytes: int = 0  # of all constants, as loaded
+    version: int = 0  # grows with every mutation
+    facts: int = 0  # grows when inference may come to know more than before
+    root: Graph | None = None
+    names: set[str] | None = None  # all that are taken; gathered when the first new one is wanted
+    numbers: dict[str, int] = field(default_factory=dict[str, int])
+
+
+@dataclass(slots=True)
+class Declarations:
+    """What the file said about a graph besides its ops and tensors; written back as it was."""
+
+    header: onnx.GraphProto  # name, doc string, metadata, annotations
+    inputs: list[tuple[Value, bytes]] = field(default_factory=list[tuple[Value, bytes]])
+    outputs: list[bytes] = field(default_factory=list[bytes])
+    values: list[tuple[Value | None, bytes]] = field(default_factory=list[tuple[Value | None, bytes]])
+
+
+class Graph:
+    """A graph or subgraph. `inputs` and `outputs` are ordered and keep their names for ever."""
+
+    def __init__(self, shared: Shared) -> None:
+        self.shared = shared
+        self.declared = Declarations(onnx.GraphProto())
+        self.owner: Op | None = None  # the op whose attribute holds this graph
+        self.inputs: list[Value] = []
+        self.defaults: dict[Value, Tensor] = {}  # of inputs that a caller may leave out
+        self.initializers: dict[Value, None] = {}
+        self.sparse: dict[Value, onnx.SparseTensorProto] = {}
+        self.pinned: set[Value] = set()  # values that something outside the ops refers to by name
+        self._outputs: list[Value] = []
+        self._output_slots: dict[Value, list[int]] = {}
+        self._ops: dict[Op, None] = {}
+        self._by_type: dict[str, dict[Op, None]] = {}
+
+    # -- reading ---------------------------------------------------------------------
+
+    @property
+    def opsets(self) -> dict[str, int]:
+        """Opset version by domain; the standard domain is ""."""
+        return self.shared.opsets
+
+    @property
+    def outputs(self) -> tuple[Value, ...]:
+        """The graph's outputs, in order."""
+        return tuple(self._outputs)
+
+    @outputs.setter
+    def outputs(self, values: Iterable[Value]) -> None:
+        self._outputs = list(values)
+        self._output_slots = {}
+        for i, v in enumerate(self._outputs):
+            self._output_slots.setdefault(v, []).append(i)
+
+    def ops(self, *types: str) -> Iterator[Op]:
+        """Ops of the given types, or all of them, in order of insertion. O(answer)."""
+        if not types:
+            yield from tuple(self._ops)
+        for t in types:
+            yield from tuple(self._by_type.get(t, ()))
+
+    def __contains__(self, op: Op) -> bool:
+        return op in self._ops
+
+    def __len__(self) -> int:
+        return len(self._ops)
+
+    def is_output(self, value: Value) -> bool:
+        """Whether `value` is an output of this graph."""
+        return value in self._output_slots
+
+    def is_free(self, value: Value) -> bool:
+        """Whether nothing at all looks at `value`."""
+        return not value.uses and value not in self._output_slots and value not in self.pinned
+
+    def producer(self, value: Value | None) -> Op | None:
+        """The op of this very graph that computes `value`; None for what comes from elsewhere."""
+        op = value.producer if value is not None else None
+        return op if op is not None and op.graph is self else None
+
+    def with_subgraphs(self) -> Iterator[Graph]:
+        """This graph, then every graph inside it, outermost first."""
+        yield self
+        for op in self.sorted_ops() if any(o.subgraphs for o in self._ops) else ():
+            for sub in op.subgraphs:
+                yield from sub.with_subgraphs()
+
+    def outer_values(self) -> Iterator[Value]:
+        """Values that this graph or a graph inside it reads from an enclosing one; may repeat."""
+        own = {*self.inputs, *self.initializers, *self.sparse}
+        own.update(v for op in self._ops for v in op.outputs)
+        for op in self._ops:
+            yield from (v for v in op.inputs if v is not None and v not in own)
+            for sub in op.subgraphs:
+                yield from (v for v in sub.outer_values() if v not in own)
+        yield from (v for v in self._outputs if v not in own)
+
+    def sorted_ops(self) -> list[Op]:
+        """All ops, each after those it depends on, otherwise as they stood in the file."""
+        order = sorted(self._ops, key=attrgetter("key"))
+        seen: set[Op] = set()
+        for op in order:
+            if any(p not in seen for p in self._feeders(op)):
+                return self._sorted_by_dependency(order)
+            seen.add(op)
+        return order
+
+    def _feeders(self, op: Op) -> Iterator[Op]:
+        values = (*op.inputs, *op.captures) if op.subgraphs else op.inputs
+        for v in values:
+            if v is not None and (p := v.producer) is not None and p.graph is self:
+                yield p
+
+    def _sorted_by_dependency(self, order: list[Op]) -> list[Op]:
+        """Depth first from each op in turn, so that what was in order stays in order. O(V + E)."""
+        done: dict[Op, None] = {}
+        for start in order:
+            path: dict[Op, Iterator[Op]] = {} if start in done else {start: self._feeders(start)}
+            while path:
+                op, feeders = next(reversed(path.items()))
+                pending = next((p for p in feeders if p not in done), None)
+                if pending is None:
+                    path.popitem()
+                    done[op] = None
+                elif pending in path:
+                    cycle = [o.label for o in path][list(path).index(pending) :]
+                    raise GraphError(f"the graph has a cycle: {' <- '.join(cycle[:8])}")
+                else:
+                    path[pending] = self._feeders(pending)
+        return list(done)
+
+    @property
+    def nx(self) -> nx.DiGraph[Op | Value]:
+        """This graph for networkx algorithms: a live, read-only DiGraph, value -> op -> value."""
+        from .network import Network  # noqa: PLC0415 - networkx takes longer to import than a small model to optimize
+
+        return Network(self)
+
+    def infer(self, op: Op) -> None:
+        """Let the outputs of `op` learn their types and shapes."""
+        self.shared.infer(op)
+
+    # -- writing ---------------------------------------------------------------------
+
+    def changed(self) -> None:
+        """Note that the graph differs from what it was."""
+        self.shared.version += 1
+
+    def fresh_name(self, stem: str) -> str:
+        """A name that nothing in the model bears."""
+        shared = self.shared
+        if shared.names is None:
+            shared.names = set(shared.root.all_names()) if shared.root is not None else set()
+        n = shared.numbers.get(stem, 0)
+        while (name := f"{stem}_{n}" if n else stem) in shared.names:
+            n += 1
+        shared.numbers[stem] = n + 1
+        shared.names.add(name)
+        return name
+
+    def all_names(self) -> Iterator[str]:
+        """Every value name in this graph and in those inside it."""
+        yield from (v.name for v in (*self.inputs, *self.initializers, *self.sparse))
+        yield from (v.name for v, _ in self.declared.inputs)
+        for op in self._ops:
+            yield from (v.name for v in op.outputs)
+            for sub in op.subgraphs:
+                yield from sub.all_names()
+
+    def constant(self, tensor: Tensor, stem: str = "const") -> Value:
+        """A new constant of this graph."""
+        value = Value(self.fresh_name(stem))
+        value.hold(tensor)
+        self.initializers[value] = None
+        self.changed()
+        return value
+
+    def add_op(self, op: Op, inputs: Sequence[Value | None], outputs: Sequence[Value]) -> Op:
+        """Put `op` into the graph. Raises GraphError if an output has a producer already."""
+        for v in outputs:
+            if v.producer is not None:
+                raise GraphError(f"{v.name} is produced by both {v.producer.label} and {op.label}")
+        op.graph, op.inputs, op.outputs = self, tuple(inputs), tuple(outputs)
+        for v in op.inputs:
+            if v is not None:
+                v.uses[op] = None
+        for v in outputs:
+            v.producer = op
+        for sub in op.subgraphs:
+            sub.owner = op
+        self._hold_captured_outputs(op)
+        self._ops[op] = None
+        self._by_type.setdefault(op.type, {})[op] = None
+        self.changed()
+        return op
+
+    def remove_op(self, op: Op) -> None:
+        """Remove an op whose outputs nothing looks at. Raises GraphError if something does."""
+        for v in op.outputs:
+            if not self.is_free(v):
+                raise GraphError(f"cannot remove {op.label}: {v.name} is still used")
+        for v in op.outputs:
+            v.producer = None
+        for v in op.inputs:
+            if v is not None:
+                v.uses.pop(op, None)
+        for sub in op.subgraphs:
+            sub.release(op)
+        del self._ops[op]
+        del self._by_type[op.type][op]
+        self.changed()
+
+    def release(self, owner: Op) -> None:
+        """Let go of everything outside that this subgraph reads, when its owner goes."""
+        for v in self._outputs:
+            v.uses.pop(owner, None)
+        for op in self._ops:
+            for v in op.inputs:
+                if v is not None:
+                    v.uses.pop(op, None)
+            for sub in op.subgraphs:
+                sub.release(op)
+
+    def set_inputs(self, op: Op, inputs: Sequence[Value | None]) -> None:
+        """Give `op` other inputs. O(arity)."""
+        for v in op.inputs:
+            if v is not None:
+                v.uses.pop(op, None)
+        op.inputs = tuple(inputs)
+        for v in op.inputs:
+            if v is not None:
+                v.uses[op] = None
+        self._hold_captured_outputs(op)
+        self.changed()
+
+    @staticmethod
+    def _hold_captured_outputs(op: Op) -> None:
+        """A value of an enclosing graph may be an output of a subgraph: that is a use by its owner."""
+        for v in op.captures if op.subgraphs else ():
+            if any(sub.is_output(v) for sub in op.subgraphs):
+                v.uses[op] = None
+
+    def replace_uses(self, old: Value, new: Value) -> None:
+        """Point everything that reads `old` at `new`; an output of the graph keeps its name. O(uses).
+
+        Declines where both belong to the interface: then only an Identity can stand between them.
+        """
+        self.require_replaceable(old, new)
+        swaps = self.is_output(old)
+        for op in tuple(old.uses):
+            op.graph.set_inputs(op, tuple(new if v is old else v for v in op.inputs))
+            for sub in op.subgraphs:
+                if sub.is_output(old):
+                    sub.swap_output(old, new)
+                    old.uses.pop(op, None)
+                    new.uses[op] = None
+        if swaps:
+            new.name, old.name = old.name, new.name
+            self.swap_output(old, new)
+        new.learn(*old.stated)
+        self.changed()
+
+    def require_replaceable(self, old: Value, new: Value) -> None:
+        """Decline unless `replace_uses` can be done."""
+        if self.is_output(old) and not self._can_be_output(new):
+            raise Declined(f"{old.name} and {new.name} both have names to keep; an Identity stays between them")
+        if old in self.pinned and not old.uses:
+            raise Declined(f"{old.name} is referred to by name and by nothing else")
+
+    def _can_be_output(self, value: Value) -> bool:
+        """Whether `value` may take the name of an output of this graph."""
+        if self.is_output(value) or value in self.pinned:
+            return False
+        return self.producer(value) is not None or value in self.initializers
+
+    def swap_output(self, old: Value, new: Value) -> None:
+        """Let `new` stand where `old` was among the outputs."""
+        slots = self._output_slots.pop(old)
+        for i in slots:
+            self._outputs[i] = new
+        self._output_slots.setdefault(new, []).extend(slots)
+
+    def take_over(self, new: Value, old: Value) -> None:
+        """Let the op that produces `new` produce `old` instead. Consumers of `old` are not touched."""
+        op = new.producer
+        if op is None:
+            raise GraphError(f"nothing produces {new.name}, so nothing can take over {old.name}")
+        self._detach(old)
+        for user in tuple(new.uses):
+            user.graph.set_inputs(user, tuple(old if v is new else v for v in user.inputs))
+        op.outputs = tuple(old if v is new else v for v in op.outputs)
+        old.producer, new.producer = op, None
+        self.changed()
+
+    def substitute(self, old: Value, new: Value) -> None:
+        """`replace_uses`, with an Identity in between where both have names to keep."""
+        try:
+            self.replace_uses(old, new)
+        except Declined:
+            identity = Op("Identity", "", "", {}, None)
+            identity.key = old.producer.key if old.producer is not None else 0
+            self.take_over(self.add_op(identity, [new], [Value(self.fresh_name(old.name))]).outputs[0], old)
+
+    def make_constant(self, value: Value, tensor: Tensor) -> None:
+        """Turn a computed value into an initializer of the same name."""
+        self._detach(value)
+        value.hold(tensor)
+        self.initializers[value] = None
+        self.shared.facts += 1
+        self.changed()
+
+    def _detach(self, value: Value) -> None:
+        """Leave `value` without a producer; the op that had it gets an unused output instead."""
+        if (op := value.producer) is not None:
+            spare = Value(self.fresh_name(f"{value.name}_unused"))
+            spare.producer = op
+            op.outputs = tuple(spare if v is value else v for v in op.outputs)
+            value.producer = None
+
+    def prune(self, ops: Iterable[Op]) -> int:
+        """Remove those of `ops` that became dead, and what dies with them. O(removed)."""
+        stack, removed = list(ops), 0
+        while stack:
+            op = stack.pop()
+            home = op.graph
+            if op not in home or not may_drop(op) or not all(home.is_free(v) for v in op.outputs):
+                continue
+            read = {v: None for v in (*op.inputs, *op.captures) if v is not None}
+            home.remove_op(op)
+            removed += 1
+            for v in read:
+                if v.producer is not None:
+                    stack.append(v.producer)
+                elif not v.uses:
+                    home.drop_initializer(v)
+        return removed
+
+    def constants(self) -> Iterator[Value]:
+        """The constants of this graph and those inside it: initializers and what Constant ops hold."""
+        for g in self.with_subgraphs():
+            yield from g.initializers
+            for op in g.ops("Constant"):
+                yield from op.outputs
+
+    def move_into(self, target: Graph, key: int, names: Counter[str]) -> None:
+        """Move all ops and constants of this subgraph into the graph around it, at position `key`.
+
+        `names` counts the bearers of each name in the model; what would clash gets a new one.
+        """
+        for sub_output in self._outputs:
+            if self.owner is not None and (sub_output.producer is None or sub_output.producer.graph is not self):
+                sub_output.uses.pop(self.owner, None)
+        moved = self.sorted_ops()
+        target.sparse.update(self.sparse)
+        target.pinned |= self.pinned
+        for v in (*self.initializers, *self.sparse, *(v for op in moved for v in op.outputs if v.name)):
+            if names[v.name] > 1:
+                names[v.name] -= 1
+                v.name = self.fresh_name(v.name)
+        target.initializers.update(self.initializers)
+        for op in moved:
+            op.graph, op.key = target, key
+            target._ops[op] = None
+            target._by_type.setdefault(op.type, {})[op] = None
+        self.outputs = ()
+        self.initializers, self.sparse, self._ops, self._by_type = {}, {}, {}, {}
+        self.changed()
+
+    def drop_initializer(self, value: Value) -> bool:
+        """Remove a constant that nothing uses from whichever enclosing graph holds it."""
+        home: Graph | None = self
+        while home is not None and value not in home.initializers:
+            home = home.owner.graph if home.owner is not None else None
+        if home is None or not home.is_free(value):
+            return False
+        del home.initializers[value]
+        home.changed()
+        return True
+
+    # -- whole graph -----------------------------------------------------------------
+
+    def validate(self) -> None:
+        """Raise GraphError unless every invariant holds, in subgraphs too. O(V + E)."""
+        for op in self._ops:
+            if op.graph is not self or op not in self._by_type.get(op.type, ()):
+                raise GraphError(f"{op.label} is not indexed where it stands")
+            if any(v is not None and op not in v.uses for v in op.inputs):
+                raise GraphError(f"an input of {op.label} does not know of it")
+            if any(v.producer is not op for v in op.outputs):
+                raise GraphError(f"an output of {op.label} has another producer")
+            for sub in op.subgraphs:
+                sub.validate()
+        if sum(map(len, self._by_type.values())) != len(self._ops):
+            raise GraphError("the op-type index is stale")
+        for v in self._outputs:
+            here = v.producer is not None or v in self.inputs or v in self.initializers or self.owner is not None
+            if not here:
+                raise GraphError(f"output {v.name} is gone")
+        self.sorted_ops()

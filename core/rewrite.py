@@ -1,0 +1,136 @@
+"""Applies rules until none fires: an op-type index finds the roots, a worklist keeps it O(nodes)."""
+
+from __future__ import annotations
+
+import logging
+from collections import Counter
+from collections.abc import Iterable
+
+from .build import Build
+from .errors import Declined, NoFixpoint, PassesError, RuleError
+from .graph import Graph
+from .ledger import Ledger
+from .rules import Match, Rule
+from .values import Op, Value
+
+log = logging.getLogger(__name__)
+
+
+def rewrite(graph: Graph, rules: Iterable[Rule], ledger: Ledger, *, budget: int | None = None) -> Counter[str]:
+    """Apply `rules` in `graph` and all graphs inside it until none fires; say how often each did.
+
+    Raises NoFixpoint after `budget` rewrites (default: 100 and ten for each op).
+    """
+    by_root: dict[str, list[Rule]] = {}
+    for r in rules:
+        for op_type in r.pattern.types:
+            by_root.setdefault(op_type, []).append(r)
+    work: dict[Op, None] = {}
+    size = 0
+    for g in graph.with_subgraphs():
+        size += len(g)
+        work.update(dict.fromkeys(sorted(g.ops(*by_root), key=lambda op: op.key)))
+    budget = 100 + 10 * size if budget is None else budget
+    fired: Counter[str] = Counter()
+    while work:
+        op = next(iter(work))
+        del work[op]
+        if op not in op.graph or not _is_seen(op):
+            continue
+        for r in by_root.get(op.type, ()):
+            touched = apply(r, op, ledger)
+            if touched is not None:
+                fired[r.name] += 1
+                if fired.total() > budget:
+                    busiest = ", ".join(f"{name} {n} times" for name, n in fired.most_common(3))
+                    raise NoFixpoint(f"still changing after {budget} rewrites: {busiest}")
+                work.update(dict.fromkeys(t for t in touched if t.type in by_root))
+                break
+    return fired
+
+
+def _is_seen(op: Op) -> bool:
+    """Whether anything reads one of its outputs. What is dead is not worth rewriting."""
+    return any(v.uses or op.graph.is_output(v) for v in op.outputs)
+
+
+def apply(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
+    """Try one rule at one op. Returns the ops worth looking at again, or None if nothing changed."""
+    graph = root.graph
+    try:
+        match = r.match(graph, root)
+    except Declined as why:
+        log.debug("%s declined at %s: %s", r.name, root.label, why)
+        return None
+    if match is None:
+        return None
+    g = Build(graph, root)
+    try:
+        built = _called(r, g, match, root)
+        new = _checked(r, root, built)
+        _require_change(root, new)
+        place = next(v.name for v in root.outputs if v.uses or graph.is_output(v))
+        if not ledger.permits(r.name, place, tuple(op.label for op in match.ops), exact=r.is_exact):
+            raise Declined("not permitted in this run")
+    except Declined as why:
+        graph.prune(g.added[::-1])
+        touched = None
+        log.debug("%s declined at %s: %s", r.name, root.label, why)
+    else:
+        touched = _put(graph, match, new, g.added)
+    for v in g.constants:
+        graph.drop_initializer(v)
+    return touched
+
+
+def _called(r: Rule, g: Build, match: Match, root: Op) -> Value | tuple[Value | None, ...]:
+    try:
+        return r.build(g, **match.bound)
+    except (Declined, PassesError):
+        raise
+    except Exception as e:
+        raise RuleError(f"rule {r.name} failed at {root.label}: {type(e).__name__}: {e}") from e
+
+
+def _checked(r: Rule, root: Op, built: Value | tuple[Value | None, ...]) -> tuple[Value | None, ...]:
+    """What the rule returned, one entry for each output of the root."""
+    new = built if isinstance(built, tuple) else (built,)
+    if not all(v is None or isinstance(v, Value) for v in new):
+        raise RuleError(f"{r.name} returned {built!r} instead of values")
+    new += (None,) * (len(root.outputs) - len(new))
+    for old, v in zip(root.outputs, new, strict=True):
+        if v is None and (old.uses or root.graph.is_output(old)):
+            raise Declined(f"{old.name} is used, and the rule gives nothing for it")
+    return new
+
+
+def _require_change(root: Op, new: tuple[Value | None, ...]) -> None:
+    """Decline what would change nothing, or could not be done in whole."""
+    pairs = [(old, v) for old, v in zip(root.outputs, new, strict=True) if v is not None and v is not old]
+    if not pairs:
+        raise Declined("the replacement is what stands there")
+    for old, v in pairs:
+        root.graph.require_replaceable(old, v)
+
+
+def _put(graph: Graph, match: Match, new: tuple[Value | None, ...], added: list[Op]) -> list[Op]:
+    """Put the new values in the place of the root's outputs; returns the ops worth looking at again."""
+    root = match.ops[0]
+    near = {p: None for v in root.inputs if v is not None and (p := graph.producer(v)) is not None}
+    live: list[Value] = []
+    for old, v in zip(root.outputs, new, strict=True):
+        if v is None or v is old:
+            continue
+        maker = graph.producer(v)
+        if maker is not None and maker in added:
+            graph.take_over(v, old)
+            live.append(old)
+        else:
+            graph.replace_uses(old, v)
+            live.append(v)
+    if root.name and added and not added[-1].name:
+        added[-1].name = root.name
+    graph.prune(match.ops)
+    touched = [*(p for p in near if p in p.graph), *(op for op in added if op in op.graph)]
+    touched += [user for v in live for user in v.uses]
+    return touched

@@ -1,0 +1,82 @@
+"""Running models: onnxruntime with every optimization off, the ONNX reference evaluator where it cannot."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol
+
+import onnx
+
+from .errors import CannotLoad, EvaluationError
+from .tensor import one_line
+
+Arrays = Mapping[str, Any]
+
+
+class Backend(Protocol):
+    """A loaded model: `run` takes values by input name and gives one value per output name."""
+
+    name: str
+
+    def run(self, outputs: Sequence[str], feeds: Arrays) -> list[Any]: ...
+
+
+class OnnxRuntime:
+    """onnxruntime's CPU provider, graph optimizations disabled, weights not repacked.
+
+    Repacking is off so that a weight gives the same bits whether it is computed or constant.
+    Raises CannotLoad for a model it has no kernels for, EvaluationError for a failing run.
+    """
+
+    name = "onnxruntime"
+
+    def __init__(self, model: bytes | Path) -> None:
+        ort: Any = importlib.import_module("onnxruntime")
+        options = ort.SessionOptions()
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+        options.log_severity_level = 4
+        options.add_session_config_entry("session.disable_prepacking", "1")
+        source = model if isinstance(model, bytes) else str(model)
+        try:
+            self._session: Any = ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+        except Exception as e:
+            raise CannotLoad(f"onnxruntime cannot load it: {short(e)}") from e
+
+    def run(self, outputs: Sequence[str], feeds: Arrays) -> list[Any]:
+        """Run once."""
+        try:
+            return list(self._session.run(list(outputs), dict(feeds)))
+        except Exception as e:
+            raise EvaluationError(f"onnxruntime cannot run it: {short(e)}") from e
+
+
+class Reference:
+    """`onnx.reference`: slow, and complete where onnxruntime lacks a kernel. Raises EvaluationError."""
+
+    name = "onnx.reference"
+
+    def __init__(self, model: bytes | Path) -> None:
+        from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - seldom needed and slow to import
+
+        try:
+            proto = onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model)
+            self._evaluator: Any = ReferenceEvaluator(proto)
+        except Exception as e:
+            raise CannotLoad(f"onnx.reference cannot load it: {short(e)}") from e
+
+    def run(self, outputs: Sequence[str], feeds: Arrays) -> list[Any]:
+        """Run once."""
+        try:
+            return list(self._evaluator.run(list(outputs), dict(feeds)))
+        except Exception as e:
+            raise EvaluationError(f"onnx.reference cannot run it: {short(e)}") from e
+
+
+def short(error: BaseException) -> str:
+    """What a backend complains about, on one line and without its own source positions."""
+    text = one_line(error)
+    for mark in (" : ", "Status Message: "):
+        text = text.rpartition(mark)[2] or text
+    return text[:300]

@@ -1,0 +1,116 @@
+"""What the ONNX operator schemas say, per opset version: `onnx.defs`, asked once."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import onnx
+from onnx import defs, helper
+
+STANDARD = ""
+
+
+@cache
+def schema(op_type: str, domain: str, version: int) -> defs.OpSchema | None:
+    """The schema in force at opset `version` of `domain`, or None where the operator is unknown there."""
+    try:
+        found = defs.get_schema(op_type, version, domain)
+    except defs.SchemaError:
+        return None
+    return None if found.deprecated else found
+
+
+@cache
+def attribute_default(op_type: str, domain: str, version: int, name: str) -> Any:
+    """The default of an attribute as a Python value; None where there is none."""
+    spec = schema(op_type, domain, version)
+    declared = spec.attributes.get(name) if spec else None
+    if declared is None or not declared.default_value.name:
+        return None
+    return plain(helper.get_attribute_value(declared.default_value))
+
+
+@cache
+def default_encodings(op_type: str, domain: str, version: int) -> frozenset[bytes]:
+    """The serialized attributes that say nothing, since they equal their schema default."""
+    spec = schema(op_type, domain, version)
+    if spec is None:
+        return frozenset()
+    values = (a.default_value for a in spec.attributes.values() if a.default_value.name)
+    return frozenset(v.SerializeToString(deterministic=True) for v in values)
+
+
+@cache
+def input_names(op_type: str, domain: str, version: int) -> tuple[str, ...]:
+    """Formal input names, in order; the last one stands for all that follow if it is variadic."""
+    spec = schema(op_type, domain, version)
+    return tuple(i.name for i in spec.inputs) if spec else ()
+
+
+@cache
+def output_names(op_type: str, domain: str, version: int) -> tuple[str, ...]:
+    """Formal output names, in order."""
+    spec = schema(op_type, domain, version)
+    return tuple(o.name for o in spec.outputs) if spec else ()
+
+
+@cache
+def latest_input_names(op_type: str, domain: str) -> tuple[str, ...]:
+    """Formal input names in the newest version of an operator."""
+    return input_names(op_type, domain, newest(domain))
+
+
+@cache
+def newest(domain: str) -> int:
+    """The newest opset version of a domain that the installed onnx knows; 0 for an unknown domain."""
+    if domain == STANDARD:
+        return defs.onnx_opset_version()
+    return max((s.since_version for s in defs.get_all_schemas_with_history() if s.domain == domain), default=0)
+
+
+# If, Loop and Scan count as non-deterministic in the schemas only because of what their bodies may hold;
+# Dropout is random in training form alone.
+JUDGED_BY_CONTENT = frozenset({"If", "Loop", "Scan", "SequenceMap", "Dropout"})
+
+
+@cache
+def is_random(op_type: str, domain: str, version: int) -> bool:
+    """Whether the schema says that the same inputs may give different outputs."""
+    spec = schema(op_type, domain, version)
+    if spec is None or op_type in JUDGED_BY_CONTENT:
+        return False
+    return spec.node_determinism is defs.OpSchema.NodeDeterminism.NonDeterministic
+
+
+def plain(value: Any) -> Any:
+    """An attribute value with strings as `str` (UTF-8, undecodable bytes kept by surrogate escapes)."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "surrogateescape")
+    if isinstance(value, list):
+        return [plain(v) for v in value]
+    return value
+
+
+def attribute(name: str, value: Any, spec: defs.OpSchema | None) -> onnx.AttributeProto:
+    """`value` as an AttributeProto of the type that the schema declares, guessed where it declares none."""
+    declared = spec.attributes.get(name) if spec else None
+    kind = None if declared is None else onnx.AttributeProto.AttributeType.Value(declared.type.name)
+    if kind == onnx.AttributeProto.FLOAT:
+        value = float(value)
+    elif kind == onnx.AttributeProto.FLOATS:
+        value = [float(v) for v in value]
+    elif kind == onnx.AttributeProto.INT:
+        value = int(value)
+    elif kind == onnx.AttributeProto.INTS:
+        value = [int(v) for v in value]
+    return helper.make_attribute(name, encoded(value), attr_type=kind)
+
+
+def encoded(value: Any) -> Any:
+    """The inverse of `plain`."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    if isinstance(value, list):
+        return [encoded(v) for v in value]
+    return value

@@ -1,0 +1,228 @@
+"""Constant tensors, decoded on first use.
+
+A tensor is a TensorProto, a slice of a mapped file, or an array made by a rewrite. What no
+rewrite touched is written back as the bytes it came from.
+"""
+
+from __future__ import annotations
+
+import mmap
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+from . import wire
+from .errors import ModelError
+
+SMALL = 1024  # bytes; a tensor up to this size is parsed whole and shown to shape inference
+RAW_DATA = 9
+# The fields of TensorProto that hold elements: float, int32, string, int64, raw, double, uint64.
+ELEMENT_FIELDS = frozenset({4, 5, 6, 7, RAW_DATA, 10, 11})
+STRING = onnx.TensorProto.STRING
+SUB_BYTE = {"INT2": 2, "UINT2": 2, "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "FLOAT6E2M3": 6, "FLOAT6E3M2": 6}  # bits
+
+
+@dataclass(slots=True)
+class MappedFile:
+    """A file of weights, mapped into memory the first time it is looked at."""
+
+    path: Path
+    _view: memoryview | None = field(default=None, repr=False)
+
+    def view(self) -> memoryview:
+        if self._view is None:
+            with self.path.open("rb") as f:
+                empty = self.path.stat().st_size == 0
+                self._view = memoryview(b"" if empty else mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ))
+        return self._view
+
+
+class Bulk(NamedTuple):
+    """The value of one element field of a TensorProto, still where it was found."""
+
+    number: int
+    source: MappedFile
+    begin: int
+    end: int
+
+    @property
+    def view(self) -> memoryview:
+        return self.source.view()[self.begin : self.end]
+
+
+class Tensor:
+    """A constant: `dtype` is a TensorProto.DataType, `dims` its static shape."""
+
+    __slots__ = ("_array", "_bulk", "_header", "dims", "dtype")
+
+    def __init__(self, header: onnx.TensorProto | None, bulk: Bulk | None, array: np.ndarray[Any, Any] | None) -> None:
+        self._header, self._bulk, self._array = header, bulk, array
+        if header is not None:
+            self.dtype, self.dims = header.data_type, tuple(header.dims)
+        elif array is not None:
+            self.dtype, self.dims = helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+
+    @classmethod
+    def from_array(cls, array: np.ndarray[Any, Any]) -> Tensor:
+        """A tensor made by a rewrite. The array must not be written to afterwards."""
+        array = np.ascontiguousarray(array).reshape(array.shape)
+        array.flags.writeable = False
+        return cls(None, None, array)
+
+    @classmethod
+    def from_proto(cls, proto: onnx.TensorProto, external: Bulk | None = None) -> Tensor:
+        """A tensor that shares `proto`; `external` is where its elements lie if not in the message."""
+        return cls(proto, external, None)
+
+    @classmethod
+    def from_wire(cls, source: MappedFile, begin: int, end: int) -> Tensor:
+        """The serialized TensorProto in that span; a large element field stays on disk."""
+        data = source.view()
+        if end - begin <= SMALL:
+            return cls(onnx.TensorProto.FromString(bytes(data[begin:end])), None, None)
+        rest, bulk, at = bytearray(), None, begin
+        for f in wire.fields(data, begin, end):
+            if bulk is None and f.number in ELEMENT_FIELDS and f.kind == wire.BYTES and f.end - f.begin > SMALL:
+                bulk = Bulk(f.number, source, f.begin, f.end)
+                rest += data[at : f.start]
+                at = f.end
+        rest += data[at:end]
+        return cls(onnx.TensorProto.FromString(bytes(rest)), bulk, None)
+
+    # -- what it is ------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The name in the message it came from."""
+        return self._header.name if self._header is not None else ""
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return prod(self.dims)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the elements as ONNX packs them; for strings, of their text."""
+        if self.dtype == STRING:
+            return self._header.ByteSize() if self._header is not None else sum(map(len, self.array.flat))
+        return packed_bytes(self.dtype, self.size)
+
+    @property
+    def is_external(self) -> bool:
+        """Whether the message it came from points to another file."""
+        return self._header is not None and self._header.data_location == onnx.TensorProto.EXTERNAL
+
+    @property
+    def is_mapped(self) -> bool:
+        """Whether the elements are still on disk."""
+        return self._bulk is not None
+
+    @property
+    def array(self) -> np.ndarray[Any, Any]:
+        """The elements; read-only. Types that NumPy lacks come as ml_dtypes, strings as objects."""
+        if self._array is None:
+            self._array = self._decode()
+            self._array.flags.writeable = False
+        return self._array
+
+    def _decode(self) -> np.ndarray[Any, Any]:
+        if self._bulk is None and self.is_external:
+            raise ModelError(f"{self.name}: its data is in another file; load the model by its path")
+        try:
+            kind = helper.tensor_dtype_to_np_dtype(self.dtype)
+            if self._bulk is None or self._bulk.number != RAW_DATA or element_bits(self.dtype) % 8:
+                return numpy_helper.to_array(self.to_proto(self.name))
+            return np.frombuffer(self._bulk.view, kind).reshape(self.dims)
+        except (ValueError, TypeError) as e:
+            raise ModelError(f"initializer {self.name} cannot be read: {one_line(e)}") from e
+
+    def content(self) -> bytes | memoryview:
+        """The elements as comparable bytes: equal dtype, dims and content mean equal tensors."""
+        if self._bulk is not None and self._bulk.number == RAW_DATA:
+            return self._bulk.view
+        if self._header is not None and self._header.raw_data:
+            return self._header.raw_data
+        if self.dtype == STRING:
+            return self.to_proto("").SerializeToString(deterministic=True)
+        return self.array.tobytes()
+
+    def raw(self) -> bytes | memoryview:
+        """The elements in ONNX's raw form: little-endian, sub-byte types packed. Not for strings."""
+        if self._bulk is not None and self._bulk.number == RAW_DATA:
+            return self._bulk.view
+        if self._header is not None and self._header.raw_data:
+            return self._header.raw_data
+        return numpy_helper.from_array(self.array).raw_data
+
+    # -- writing it out --------------------------------------------------------------
+
+    def header(self, name: str) -> onnx.TensorProto:
+        """The message without the elements that are still on disk."""
+        proto = onnx.TensorProto()
+        if self._header is not None:
+            proto.CopyFrom(self._header)
+        elif self._array is not None:
+            proto = numpy_helper.from_array(self._array, name)
+        proto.name = name
+        return proto
+
+    def detached(self, name: str) -> onnx.TensorProto:
+        """The message with no elements at all, whatever holds them."""
+        proto = onnx.TensorProto(data_type=self.dtype, dims=self.dims, name=name)
+        if self._header is not None:
+            proto.doc_string = self._header.doc_string
+            proto.metadata_props.extend(self._header.metadata_props)
+            if not proto.doc_string:
+                proto.ClearField("doc_string")
+        return proto
+
+    def to_proto(self, name: str) -> onnx.TensorProto:
+        """The whole message; reads the elements from disk."""
+        proto = self.header(name)
+        if self._bulk is not None:
+            if self.is_external:
+                proto.ClearField("data_location")
+                del proto.external_data[:]
+            if self._bulk.number == RAW_DATA:
+                proto.raw_data = bytes(self._bulk.view)
+            else:
+                proto.MergeFromString(b"".join(self._field_of_bulk()))
+        return proto
+
+    def chunks(self, name: str) -> Iterator[bytes | memoryview]:
+        """The serialized message in pieces, large elements straight from where they lie."""
+        if self._bulk is None or self.is_external:
+            yield self.to_proto(name).SerializeToString(deterministic=True)
+            return
+        yield self.header(name).SerializeToString(deterministic=True)
+        yield from self._field_of_bulk()
+
+    def _field_of_bulk(self) -> Iterator[bytes | memoryview]:
+        assert self._bulk is not None
+        yield wire.prefix(self._bulk.number, self._bulk.end - self._bulk.begin)
+        yield self._bulk.view
+
+
+def packed_bytes(dtype: int, count: int) -> int:
+    """Bytes that `count` elements take in raw form; sub-byte types are packed (ONNX IR, TensorProto)."""
+    return (count * element_bits(dtype) + 7) // 8
+
+
+@cache
+def element_bits(dtype: int) -> int:
+    """Bits of one element in raw form."""
+    bits = SUB_BYTE.get(onnx.TensorProto.DataType.Name(dtype))
+    return bits or 8 * helper.tensor_dtype_to_np_dtype(dtype).itemsize
+
+
+def one_line(error: BaseException) -> str:
+    """The first line of an error's text."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

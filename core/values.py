@@ -1,0 +1,208 @@
+"""What a graph is made of: values and the ops between them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+from onnx import helper
+
+from . import schemas
+from .errors import Declined
+from .tensor import Tensor
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+Dim = int | str | None  # an extent, a symbol, or nothing known
+Shape = tuple[Dim, ...]
+
+
+class Value:
+    """One tensor (or sequence, map, optional). Its producer may change; the value stays."""
+
+    __slots__ = ("_dtype", "_shape", "name", "producer", "tensor", "type", "uses")
+
+    def __init__(self, name: str, dtype: int = 0, shape: Shape | None = None) -> None:
+        self.name = name
+        self._dtype = dtype
+        self._shape = shape
+        self.tensor: Tensor | None = None  # set where the value is a constant
+        self.type: onnx.TypeProto | None = None  # set where the value is no dense tensor
+        self.producer: Op | None = None
+        self.uses: dict[Op, None] = {}
+
+    def __repr__(self) -> str:
+        return f"Value({self.name!r})"
+
+    # -- asking; an unknown answer declines ------------------------------------------
+
+    @property
+    def dtype(self) -> int:
+        """The element type (TensorProto.DataType); a rule that asks for one nobody knows declines."""
+        if (found := self.known_dtype) == 0:
+            raise Declined(f"the type of {self.name} is unknown")
+        return found
+
+    @property
+    def shape(self) -> Shape:
+        """The shape; a rule that asks for one nobody knows declines."""
+        if (found := self.known_shape) is None:
+            raise Declined(f"the shape of {self.name} is unknown")
+        return found
+
+    @property
+    def rank(self) -> int:
+        """The number of dims; a rule that asks for one nobody knows declines."""
+        return len(self.shape)
+
+    @property
+    def static_shape(self) -> tuple[int, ...]:
+        """The shape in numbers; declines where a dim is symbolic."""
+        dims = tuple(d for d in self.shape if isinstance(d, int))
+        if len(dims) != self.rank:
+            raise Declined(f"the shape of {self.name} is not fixed: {list(self.shape)}")
+        return dims
+
+    @property
+    def const(self) -> np.ndarray[Any, Any]:
+        """The constant held, read-only; a rule that asks this of a computed value declines."""
+        if self.tensor is None:
+            raise Declined(f"{self.name} is not a constant")
+        return self.tensor.array
+
+    @property
+    def is_const(self) -> bool:
+        """Whether the value is the same in every run. An initializer that is also an input is not."""
+        return self.tensor is not None
+
+    # -- looking without declining ---------------------------------------------------
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether type and shape are written down with nothing left to learn but symbols."""
+        return (self._dtype != 0 and self._shape is not None and None not in self._shape) or self.type is not None
+
+    @property
+    def known_dtype(self) -> int:
+        """The element type, inferred if need be; 0 where it stays unknown."""
+        if self._dtype == 0 and self.producer is not None:
+            self.producer.graph.infer(self.producer)
+        return self._dtype
+
+    @property
+    def known_shape(self) -> Shape | None:
+        """The shape, inferred if need be; None where the rank stays unknown."""
+        if self.producer is not None and not self.is_settled:
+            self.producer.graph.infer(self.producer)
+        return self._shape
+
+    @property
+    def stated(self) -> tuple[int, Shape | None]:
+        """Element type and shape as far as they are written down, with no inference."""
+        return self._dtype, self._shape
+
+    def learn(self, dtype: int, shape: Shape | None) -> None:
+        """Fill in what is not known yet; what is known stays."""
+        self._dtype = self._dtype or dtype
+        if self._shape is None:
+            self._shape = shape
+        elif shape is not None and len(shape) == len(self._shape) and shape != self._shape:
+            self._shape = tuple(map(_sharper, self._shape, shape))
+
+    def hold(self, tensor: Tensor) -> None:
+        """Make the value a constant."""
+        self.tensor, self._dtype, self._shape = tensor, tensor.dtype, tensor.dims
+
+
+def _sharper(a: Dim, b: Dim) -> Dim:
+    """Of two statements on one extent, the one that says more; a number says more than a symbol."""
+    return b if a is None or (isinstance(a, str) and isinstance(b, int)) else a
+
+
+class Op:
+    """One operator application. `None` in `inputs` is an optional input left out.
+
+    `rest` is the NodeProto it came from without inputs and outputs; attributes are decoded from it
+    when first asked for. An op made by a rewrite has none.
+    """
+
+    __slots__ = ("_attrs", "domain", "graph", "hollow", "inferred_at", "inputs", "key", "name", "outputs", "rest", "subgraphs", "type")
+
+    def __init__(self, op_type: str, domain: str, name: str, attrs: dict[str, Any] | None, rest: bytes | None) -> None:
+        self.type = op_type
+        self.domain = domain
+        self.name = name
+        self.inputs: tuple[Value | None, ...] = ()
+        self.outputs: tuple[Value, ...] = ()
+        self.graph: Graph
+        self.key = 0  # where it stood in the file; orders the export
+        self.inferred_at = -1
+        self.rest = rest
+        self.hollow = False  # whether `rest` lacks what is kept elsewhere: subgraphs, a large constant
+        self.subgraphs: tuple[Graph, ...] = ()
+        self._attrs = attrs
+
+    def __repr__(self) -> str:
+        return f"Op({self.label})"
+
+    @property
+    def label(self) -> str:
+        """Type and place, for messages."""
+        where = self.name or (self.outputs[0].name if self.outputs else "")
+        return f"{self.type} {where}".strip()
+
+    @property
+    def version(self) -> int:
+        """The opset version of this op's domain; 0 where the model does not import it."""
+        return self.graph.opsets.get(self.domain, 0)
+
+    @property
+    def schema(self) -> onnx.defs.OpSchema | None:
+        """The schema in force, or None for an operator that ONNX does not define."""
+        return schemas.schema(self.type, self.domain, self.version)
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """Attributes as Python values: numbers, str, lists, Tensor, Graph; others as their proto. Read only."""
+        if self._attrs is None:
+            self._attrs = decode_attributes(onnx.NodeProto.FromString(self.rest or b""))
+        return self._attrs
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """An attribute's value; where it is not written, its schema default; without one, `default`."""
+        if name in self.attrs:
+            return self.attrs[name]
+        known = schemas.attribute_default(self.type, self.domain, self.version, name)
+        return default if known is None else known
+
+    def input(self, index: int) -> Value | None:
+        """The input at `index`, or None where it is left out."""
+        return self.inputs[index] if index < len(self.inputs) else None
+
+    @property
+    def captures(self) -> tuple[Value, ...]:
+        """Values of enclosing graphs that its subgraphs read, in order of appearance."""
+        found: dict[Value, None] = {}
+        for sub in self.subgraphs:
+            found.update(dict.fromkeys(sub.outer_values()))
+        return tuple(found)
+
+
+def decode_attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    """The attributes of a node that holds no subgraph."""
+    return {a.name: attribute_value(a) for a in node.attribute}
+
+
+def attribute_value(proto: onnx.AttributeProto) -> Any:
+    """An attribute as a Python value; a reference to a function's attribute stays a proto."""
+    if proto.ref_attr_name:
+        return proto
+    value = schemas.plain(helper.get_attribute_value(proto))
+    if proto.type == onnx.AttributeProto.TENSOR:
+        return Tensor.from_proto(value)
+    if proto.type == onnx.AttributeProto.TENSORS:
+        return [Tensor.from_proto(t) for t in value]
+    return value
+

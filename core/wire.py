@@ -1,0 +1,79 @@
+"""Protocol Buffers wire format, as far as reading and writing around large fields needs it.
+
+Weights dominate a model file. Walking the top-level fields lets them stay on disk: only their
+positions are kept, and they are written back as the bytes they came from.
+Source: the Protocol Buffers encoding specification.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .errors import ModelError
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+
+
+class Field(NamedTuple):
+    """One field: its number and wire type, where its tag begins, and the span of its value."""
+
+    number: int
+    kind: int
+    start: int
+    begin: int
+    end: int
+
+
+def fields(data: memoryview, begin: int, end: int) -> Iterator[Field]:
+    """The fields of the message in `data[begin:end]`, in order. Raises ModelError on a broken message."""
+    at = begin
+    while at < end:
+        start = at
+        tag, at = read_varint(data, at, end)
+        number, kind = tag >> 3, tag & 7
+        if kind == BYTES:
+            length, at = read_varint(data, at, end)
+        elif kind == VARINT:
+            length = read_varint(data, at, end)[1] - at
+        elif kind in {FIXED64, FIXED32}:
+            length = 8 if kind == FIXED64 else 4
+        else:
+            raise ModelError("not a protobuf message")
+        if number == 0 or at + length > end:
+            raise ModelError("the protobuf message is truncated or damaged")
+        yield Field(number, kind, start, at, at + length)
+        at += length
+
+
+def read_varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
+    """The varint at `at`, and the position after it."""
+    value = shift = 0
+    while at < end and shift < 70:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise ModelError("the protobuf message is truncated or damaged")
+
+
+def varint(value: int) -> bytes:
+    """`value` as a varint."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def prefix(number: int, length: int) -> bytes:
+    """Tag and length of a length-delimited field."""
+    return varint(number << 3 | BYTES) + varint(length)
+
+
+def field(number: int, data: bytes) -> bytes:
+    """A whole length-delimited field."""
+    return prefix(number, len(data)) + data

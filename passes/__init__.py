@@ -1,0 +1,1 @@
+"""The passes that come with passwright, and the pipelines made of them."""

@@ -1,0 +1,119 @@
+"""How much a model may grow, and which of the ops that could be folded fit into that."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import prod
+
+from ..core import Graph, Op, Value
+from ..core.tensor import element_bits
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bytes of constants: as loaded, as they are now, and how much may be added to the first."""
+
+    loaded: int
+    now: int
+    growth: int
+
+    @classmethod
+    def of(cls, root: Graph, max_growth: int, max_share: float) -> Budget:
+        """The budget of a model."""
+        loaded = root.shared.weight_bytes
+        now = sum(v.tensor.nbytes for v in root.constants() if v.tensor is not None)
+        return cls(loaded, now, max(max_growth, int(max_share * loaded)))
+
+    @property
+    def room(self) -> int:
+        """Bytes by which the constants may still grow."""
+        return self.loaded + self.growth - self.now
+
+
+def affordable(ops: Sequence[Op], room: int) -> list[Op]:
+    """Those of `ops` (sorted) that can be folded without the constants growing by more than `room` bytes.
+
+    Independent groups are judged apart, those that save most first; of a group that does not fit as a
+    whole, as many ops as do, in order. O(ops and their edges).
+    """
+    chosen: set[Op] = set()
+    groups = [(_Tally().add_all(group), group) for group in connected(ops)]
+    for growth, group in sorted(groups, key=lambda g: g[0]):
+        if growth <= room:
+            chosen.update(group)
+            room -= growth
+        else:
+            tally = _Tally()
+            fitting = tally.add_while(group, room)
+            chosen.update(fitting)
+            room -= tally.growth
+    return [op for op in ops if op in chosen]
+
+
+class _Tally:
+    """Counts what folding ops one after the other adds and what it lets die."""
+
+    def __init__(self) -> None:
+        self.growth = 0
+        self._open: dict[Value, int] = {}  # uses not yet folded away
+
+    def add_all(self, ops: Iterable[Op]) -> int:
+        for op in ops:
+            self.growth += self._change(op)
+        return self.growth
+
+    def add_while(self, ops: Iterable[Op], room: int) -> list[Op]:
+        """Fold each op that fits and does not depend on one that did not."""
+        fitting: list[Op] = []
+        left: set[Value] = set()
+        for op in ops:
+            before = dict.fromkeys(v for v in op.inputs if v is not None)
+            saved = {v: self._open.get(v) for v in before}
+            change = self._change(op)
+            if left.isdisjoint(before) and self.growth + change <= room:
+                self.growth += change
+                fitting.append(op)
+                continue
+            left.update(op.outputs)
+            self._open.update({v: n for v, n in saved.items() if n is not None})
+            for v in (v for v, n in saved.items() if n is None):
+                del self._open[v]
+        return fitting
+
+    def _change(self, op: Op) -> int:
+        change = sum((known_bytes(v) or 0) for v in op.outputs if v.uses or op.graph.is_output(v))
+        for v in dict.fromkeys(v for v in (*op.inputs, *op.captures) if v is not None):
+            left = self._open[v] = self._open.get(v, len(v.uses)) - 1
+            if left == 0 and not op.graph.is_output(v) and v not in op.graph.pinned:
+                change -= (known_bytes(v) or 0)
+        return change
+
+
+def known_bytes(value: Value) -> int | None:
+    """Bytes of a tensor of known type and extent, else None."""
+    if value.tensor is not None:
+        return value.tensor.nbytes
+    dtype, shape = value.known_dtype, value.known_shape
+    if dtype == 0 or shape is None:
+        return None
+    extents = [d for d in shape if isinstance(d, int)]
+    return prod(extents) * element_bits(dtype) // 8 if len(extents) == len(shape) else None
+
+
+def connected(ops: Sequence[Op]) -> list[list[Op]]:
+    """`ops` in groups that share no computed value, each in order."""
+    group_of: dict[Op, list[Op]] = {}
+    for op in ops:
+        feeders = (v.producer for v in (*op.inputs, *op.captures) if v is not None)
+        groups = {id(g): g for p in feeders if p is not None and (g := group_of.get(p)) is not None}
+        largest = max(groups.values(), key=len, default=[])
+        for other in groups.values():
+            if other is not largest:
+                largest += other
+                group_of.update(dict.fromkeys(other, largest))
+        largest.append(op)
+        group_of[op] = largest
+    place = {op: i for i, op in enumerate(ops)}
+    unique = {id(g): g for g in group_of.values()}
+    return [sorted(g, key=place.__getitem__) for g in unique.values()]

@@ -1,0 +1,50 @@
+"""An If whose condition is constant is the branch it takes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from ..core import Graph, Ledger, Op
+
+
+@dataclass(frozen=True, slots=True)
+class InlineIf:
+    """If(constant, then, else) => the ops of the branch that is taken."""
+
+    name: str = "inline-if"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Inline every such If, those uncovered by inlining too."""
+        names: Counter[str] | None = None
+        changes = 0
+        work = [op for g in graph.with_subgraphs() for op in g.ops("If")]
+        while work:
+            op = work.pop()
+            branch = taken_branch(op)
+            if op not in op.graph or branch is None or not ledger.permits(self.name, op.outputs[0].name, (op.label,)):
+                continue
+            names = Counter(graph.all_names()) if names is None else names
+            work += [inner for inner in branch.ops("If")]
+            splice(op, branch, names)
+            changes += 1
+        return changes
+
+
+def taken_branch(op: Op) -> Graph | None:
+    """The branch an If always takes; None where it is decided at run time."""
+    condition = op.input(0)
+    if op.domain or condition is None or not condition.is_const or condition.const.size != 1:
+        return None
+    branch = op.attrs["then_branch" if condition.const.reshape(-1)[0] else "else_branch"]
+    return branch if isinstance(branch, Graph) else None
+
+
+def splice(op: Op, branch: Graph, names: Counter[str]) -> None:
+    """Put what `branch` holds in the place of `op`. `names` counts the bearers of each name in the model."""
+    graph = op.graph
+    results = branch.outputs
+    branch.move_into(graph, op.key, names)
+    for old, new in zip(op.outputs, results, strict=True):
+        graph.substitute(old, new)
+    graph.prune([op])

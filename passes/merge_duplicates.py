@@ -1,0 +1,71 @@
+"""Common subexpressions: what is computed twice is computed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx
+
+from ..core import Graph, Ledger, Op, Value, is_pure
+from ..core.exporter import built_node
+from ..core.pattern import COMMUTATIVE
+from ..core.schemas import default_encodings
+
+Key = tuple[object, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class MergeDuplicates:
+    """Two ops of one kind with equal attributes and the same inputs become one; the order of commuting inputs is free."""
+
+    name: str = "merge-duplicates"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """One sweep in dependency order finds all there are. O(ops)."""
+        return sum(self._merge(g, ledger) for g in tuple(graph.with_subgraphs()))
+
+    def _merge(self, g: Graph, ledger: Ledger) -> int:
+        changes = 0
+        first: dict[Key, Op] = {}
+        heads = heads_with_company(g)
+        for op in g.sorted_ops():
+            if head(op) not in heads or op.subgraphs or not is_pure(op):
+                continue
+            twin = first.setdefault((*head(op), encoded_attributes(op)), op)
+            if twin is not op and self._replace(g, op, twin, ledger):
+                changes += 1
+        return changes
+
+    def _replace(self, g: Graph, op: Op, twin: Op, ledger: Ledger) -> bool:
+        pairs = [(old, new) for old, new in zip(op.outputs, twin.outputs, strict=False) if old.uses or g.is_output(old)]
+        if len(op.outputs) > len(twin.outputs) or not pairs or any(not new.name for _, new in pairs):
+            return False
+        if any(old in g.pinned or (g.is_output(old) and (g.is_output(new) or new in g.pinned)) for old, new in pairs):
+            return False
+        if not ledger.permits(self.name, pairs[0][0].name, (op.label, twin.label)):
+            return False
+        for old, new in pairs:
+            g.replace_uses(old, new)
+        g.prune([op])
+        return True
+
+
+def head(op: Op) -> Key:
+    """What two equal ops agree on before their attributes are looked at."""
+    inputs: tuple[Value | None, ...] = op.inputs
+    if len(inputs) == 2 and op.type in COMMUTATIVE and not op.domain:
+        inputs = tuple(sorted(inputs, key=id))
+    return (op.type, op.domain, *inputs)
+
+
+def heads_with_company(g: Graph) -> set[Key]:
+    """The heads that more than one op has: attributes of all others need not be decoded."""
+    seen: set[Key] = set()
+    return {h for h in map(head, g.ops()) if h in seen or seen.add(h)}
+
+
+def encoded_attributes(op: Op) -> frozenset[bytes]:
+    """The attributes that differ from their defaults, serialized."""
+    node = built_node(op) if op.rest is None else onnx.NodeProto.FromString(op.rest)
+    defaults = default_encodings(op.type, op.domain, op.version)
+    return frozenset(a.SerializeToString(deterministic=True) for a in node.attribute) - defaults

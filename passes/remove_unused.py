@@ -1,0 +1,29 @@
+"""What nothing reads goes: dead ops, unused initializers, unused outputs of what stays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..core import Graph, Ledger, may_drop
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveUnused:
+    """Ops and initializers that no output depends on. Inputs of the graph always stay."""
+
+    name: str = "remove-unused"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Remove dead ops, last first, then initializers. O(ops)."""
+        changes = 0
+        for g in tuple(graph.with_subgraphs()):
+            for op in reversed(g.sorted_ops()):
+                if op in g and all(g.is_free(v) for v in op.outputs) and may_drop(op):
+                    place = op.outputs[0].name if op.outputs else op.name
+                    if ledger.permits(self.name, place, (op.label,)):
+                        changes += g.prune([op])
+        for g in tuple(graph.with_subgraphs()):
+            for value in tuple(g.initializers):
+                if g.is_free(value) and ledger.permits(self.name, value.name, (value.name,)):
+                    changes += g.drop_initializer(value)
+        return changes

@@ -1,0 +1,34 @@
+"""Transposes that meet, merge; those that move nothing go."""
+
+from __future__ import annotations
+
+from ..core import EXACT, Build, RulePass, Value, require, rule
+
+Perm = list[int] | None  # None reverses all axes
+
+
+@rule(lambda g, x, p, q: g.Transpose(g.Transpose(x, perm=p), perm=q), shared=True, contract=EXACT)
+def merge_transposes(g: Build, x: Value, p: Perm, q: Perm) -> Value:
+    """Transpose(Transpose(x, p), q) => Transpose(x, p[q]), or x where that moves nothing"""
+    if p is None and q is None:
+        return x
+    rank = len(p or q or ())
+    first, second = p or reverse(rank), q or reverse(rank)
+    both = [first[i] for i in second]
+    return x if both == list(range(rank)) else g.Transpose(x, perm=both)
+
+
+@rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT)
+def drop_transpose_of_nothing(g: Build, x: Value, p: Perm) -> Value:
+    """Transpose(x, 0 1 2 ...) => x"""
+    order = reverse(x.rank) if p is None else p
+    require(order == list(range(len(order))), "it moves an axis")
+    return x
+
+
+def reverse(rank: int) -> list[int]:
+    """The permutation that a Transpose without one stands for."""
+    return list(range(rank))[::-1]
+
+
+MERGE_TRANSPOSES = RulePass("merge-transposes", (merge_transposes, drop_transpose_of_nothing))

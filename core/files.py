@@ -66,8 +66,9 @@ class ModelFile:
         return self.externals.setdefault(path, MappedFile(path))
 
 
-def load(path: Path, *, inline: bool = True) -> tuple[Model, ModelFile]:
+def load(file: ModelFile, *, inline: bool = True) -> Model:
     """Read a model. Nodes are parsed, weights are not. Raises ModelError with one clear line."""
+    path = file.path
     if path.is_dir():
         raise ModelError(f"{path} is a folder, not a model")
     if not path.is_file():
@@ -75,15 +76,15 @@ def load(path: Path, *, inline: bool = True) -> tuple[Model, ModelFile]:
     if path.stat().st_size == 0:
         raise ModelError(f"{path} is empty")
     try:
-        return _load(ModelFile(path), inline)
+        return _load(file, inline)
     except (ModelError, DecodeError) as e:
         reason = e if isinstance(e, ModelError) else "not an ONNX model"
         raise ModelError(f"{path}: {reason}") from e
-    except PermissionError as e:
-        raise ModelError(f"{path} may not be read") from e
+    except OSError as e:
+        raise ModelError(f"{path} cannot be read: {e.strerror}") from e
 
 
-def _load(file: ModelFile, inline: bool) -> tuple[Model, ModelFile]:
+def _load(file: ModelFile, inline: bool) -> Model:
     source = MappedFile(file.path)
     data = source.view()
     header, graphs = onnx.ModelProto(), list[wire.Field]()
@@ -102,7 +103,7 @@ def _load(file: ModelFile, inline: bool) -> tuple[Model, ModelFile]:
     if inline and header.functions:
         header, protos = inline_functions(header, info, protos, initializers)
     graph = importer_for(header, file.tensor).read(info, protos, initializers)
-    return finished(header, graph), file
+    return finished(header, graph)
 
 
 def _split_graph(source: MappedFile, graph: wire.Field) -> tuple[list[wire.Field], list[wire.Field], bytes]:
@@ -132,6 +133,11 @@ def model_chunks(model: Model, tensor_chunks: TensorChunks = Tensor.chunks) -> l
 def serialized_bytes(model: Model) -> int:
     """Bytes of weights that the model would hold as one message."""
     return sum(t.nbytes for _, t in model.tensors())
+
+
+def written_bytes(model: Model) -> int:
+    """Bytes of the model as one message."""
+    return sum(map(len, model_chunks(model)))
 
 
 def to_bytes(model: Model) -> bytes:

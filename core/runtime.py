@@ -15,6 +15,10 @@ from .tensor import one_line
 Arrays = Mapping[str, Any]
 
 
+Loadable = bytes | Path
+"""A serialized model, or the file it is in; weights in other files are found beside that."""
+
+
 class Backend(Protocol):
     """A loaded model: `run` takes values by input name and gives one value per output name."""
 
@@ -32,7 +36,7 @@ class OnnxRuntime:
 
     name = "onnxruntime"
 
-    def __init__(self, model: bytes | Path) -> None:
+    def __init__(self, model: Loadable) -> None:
         ort: Any = importlib.import_module("onnxruntime")
         options = ort.SessionOptions()
         options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
@@ -57,7 +61,7 @@ class Reference:
 
     name = "onnx.reference"
 
-    def __init__(self, model: bytes | Path) -> None:
+    def __init__(self, model: Loadable) -> None:
         from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - seldom needed and slow to import
 
         try:

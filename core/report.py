@@ -1,0 +1,86 @@
+"""What a run did, as data."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from .convert import Model
+from .graph import Graph
+from .ledger import Ledger
+from .pipeline import Pass, leaves
+from .verify import Verdict
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """A model in numbers: ops by type (subgraphs included), nodes, elements in initializers, bytes written."""
+
+    ops: dict[str, int]
+    nodes: int
+    parameters: int
+    bytes: int
+
+    @classmethod
+    def of(cls, model: Model, size: int) -> Stats:
+        """Count `model`, which takes `size` bytes."""
+        ops = histogram(model.graph)
+        parameters = sum(t.size for _, t in model.tensors())
+        return cls(ops, sum(ops.values()), parameters, size)
+
+
+def histogram(graph: Graph) -> dict[str, int]:
+    """Ops by type, in this graph and all inside it; the domain stands before the type unless it is the standard one."""
+    types = (f"{op.domain}::{op.type}" if op.domain else op.type for g in graph.with_subgraphs() for op in g.ops())
+    return dict(sorted(Counter(types).items()))
+
+
+@dataclass(frozen=True, slots=True)
+class PassRecord:
+    """What one pass did over the whole run: changes by rule, and seconds."""
+
+    name: str
+    changes: int
+    rules: dict[str, int]
+    seconds: float
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything there is to tell about a run. `seconds` has an entry for each phase."""
+
+    source: str
+    pipeline: str
+    before: Stats
+    after: Stats
+    passes: list[PassRecord]
+    verification: Verdict | None
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    versions: dict[str, str] = field(default_factory=dict[str, str])
+
+    def to_json(self) -> str:
+        """The report as JSON text."""
+        return json.dumps(_plain(asdict(self)), indent=1)
+
+
+def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
+    """One record for each pass that could have run, in order."""
+    rules: dict[str, Counter[str]] = {}
+    for change in ledger.changes:
+        rules.setdefault(change.pass_name, Counter())[change.by] += 1
+    names: Iterable[str] = (p.name for p in leaves(pipeline))
+    return [
+        PassRecord(n, rules.get(n, Counter()).total(), dict(rules.get(n, {})), round(ledger.seconds[n], 6)) for n in names
+    ]
+
+
+def _plain(value: Any) -> Any:
+    """JSON has no infinities."""
+    if isinstance(value, dict):
+        return {k: _plain(v) for k, v in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    return None if isinstance(value, float) and value in {float("inf"), float("-inf")} else value

@@ -1,0 +1,63 @@
+"""Where a model comes from: a file, or a message in memory. It can be loaded again and again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import onnx
+
+from .convert import Model, from_onnx
+from .errors import ModelError
+from .files import ModelFile, load, require_elsewhere
+from .runtime import Loadable
+
+
+@dataclass(slots=True)
+class Source:
+    """An original model. `loadable` is what a backend takes, `size` its bytes on disk or as a message."""
+
+    label: str
+    load: Callable[[], Model]
+    loadable: Callable[[], Loadable]
+    _file: ModelFile | None = field(default=None, repr=False)
+    _message_bytes: int = 0
+
+    @property
+    def is_external(self) -> bool:
+        """Whether it keeps weights in other files."""
+        return self._file is not None and bool(self._file.externals)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the model and of the files of weights that it refers to."""
+        if self._file is None:
+            return self._message_bytes
+        return sum(p.stat().st_size for p in (self._file.path, *self._file.externals))
+
+    def require_not(self, destination: Path) -> None:
+        """Raise ModelError if writing to `destination` would touch the original."""
+        if self._file is not None:
+            require_elsewhere(destination, self._file)
+
+
+def source_of(model: onnx.ModelProto | str | Path, *, inline: bool) -> Source:
+    """The source that `model` is or names."""
+    if isinstance(model, onnx.ModelProto):
+        return Source(
+            model.graph.name or "model",
+            lambda: from_onnx(model, inline=inline),
+            lambda: _message(model),
+            _message_bytes=model.ByteSize(),
+        )
+    path = Path(model)
+    file = ModelFile(path)
+    return Source(str(path), lambda: load(file, inline=inline), lambda: path, file)
+
+
+def _message(model: onnx.ModelProto) -> bytes:
+    try:
+        return model.SerializeToString()
+    except ValueError as e:
+        raise ModelError("a model over 2 GB can only be verified by its path") from e

@@ -1,0 +1,1 @@
+"""Small models as real exporters write them."""

@@ -1,0 +1,20 @@
+"""What one golden model is: a name, a description, and the call of a real exporter."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """`build` writes the model to the path it is given and returns the exporter with its version and options.
+
+    `values` lists what an input may hold where it is neither 0/1 integers nor normal floats;
+    `sizes` fixes symbolic dims that depend on one another, the others are drawn freely.
+    """
+
+    name: str
+    source: str
+    build: Callable[[Path], str]
+    values: Mapping[str, Sequence[int] | Sequence[str]] = field(default_factory=dict)
+    sizes: Mapping[str, int] = field(default_factory=dict)

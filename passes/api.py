@@ -1,0 +1,174 @@
+"""`optimize`: a model goes in, a verified smaller model comes out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from importlib.metadata import version
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter
+from typing import Any
+
+import onnx
+
+from ..core.convert import Model, to_onnx
+from ..core.draws import Draw
+from ..core.effects import is_pure
+from ..core.files import publish, serialized_bytes, staged, to_bytes, written_bytes
+from ..core.given import checked, read_inputs, sizes_from_shapes
+from ..core.ledger import Ledger
+from ..core.manager import Manager
+from ..core.pipeline import Pass
+from ..core.report import Report, Stats, pass_records
+from ..core.signature import Input, signature
+from ..core.source import Source, source_of
+from ..core.verify import Oracle, Verdict
+from .catalogue import Plugin, pipeline_of
+
+Inputs = Mapping[str, Any] | str | Path
+IN_MEMORY = 256 << 20  # bytes of weights up to which a model is verified without being written to disk first
+
+
+@dataclass
+class Result:
+    """An optimized model and what was done to it."""
+
+    report: Report
+    _model: Model = field(repr=False)
+    _source: Source = field(repr=False)
+
+    @cached_property
+    def model(self) -> onnx.ModelProto:
+        """The optimized model, with all its weights."""
+        return to_onnx(self._model)
+
+    def save(self, path: str | Path) -> None:
+        """Write the model to `path`, whole or not at all; with external data if it came with some.
+
+        Raises ModelError if `path` cannot be written or is what the model is read from.
+        """
+        destination = Path(path)
+        self._source.require_not(destination)
+        with staged(self._model, destination, external=self._source.is_external) as stage:
+            publish(stage, destination)
+
+
+def optimize(
+    model: onnx.ModelProto | str | Path,
+    pipeline: str | Pass = "basic",
+    plugins: Sequence[Plugin] = (),
+    verify: bool = True,
+    inputs: Inputs | None = None,
+    *,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    only: Collection[str] = (),
+    skip: Collection[str] = (),
+    enable: Collection[str] = (),
+    exact: bool = False,
+    keep_functions: bool = False,
+    seed: int = 0,
+    output: str | Path | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Result:
+    """Rewrite a model and prove against onnxruntime that it still computes the same.
+
+    `pipeline`: a name (`none`, `basic`) or a Pass. `plugins`: Python files, passes or rules to add to it.
+    `inputs`: arrays by input name, an .npz, or a folder of ONNX test data; without them inputs are drawn,
+    from `seed`, at sizes that agree with `shapes` (by input name). `only`, `skip`, `enable`: passes and rules
+    by name. `exact` runs only rules that keep every bit. `output`: where to write the verified model.
+
+    Raises ModelError for a model or input that is unusable, UnknownName for a name that is, PluginError,
+    VerificationError if the result is wrong (nothing is written), Unverifiable if that could not be found out.
+    """
+    watch = Stopwatch(progress)
+    source = source_of(model, inline=not keep_functions)
+    destination = Path(output) if output is not None else None
+    if destination is not None:
+        source.require_not(destination)
+    chosen = pipeline_of(pipeline, plugins, only, skip, enable)
+    with watch.phase("loading"):
+        original = source.load()
+        facts = _Facts.of(original, source)
+    with watch.phase("rewriting"):
+        manager = Manager(source.load, chosen, exact)
+        rewritten, ledger = manager.run(original)
+        result = Result(_report(source, chosen, facts, rewritten, ledger, watch), rewritten, source)
+    if verify:
+        with watch.phase("asking the original"):
+            oracle = _oracle(source, facts, inputs, shapes or {}, seed)
+        with watch.phase("comparing" if destination is None else "comparing and writing"):
+            result.report.verification = _verified(oracle, rewritten, ledger, destination, external=source.is_external)
+    elif destination is not None:
+        with watch.phase("writing"):
+            result.save(destination)
+    return result
+
+
+@dataclass(frozen=True, slots=True)
+class _Facts:
+    """What must be known of the original before it is rewritten."""
+
+    stats: Stats
+    inputs: list[Input]
+    outputs: list[str]
+    random: bool
+
+    @classmethod
+    def of(cls, model: Model, source: Source) -> _Facts:
+        inputs = signature(model)
+        random = not all(is_pure(op) for g in model.graph.with_subgraphs() for op in g.ops())
+        return cls(Stats.of(model, source.size), inputs, [v.name for v in model.graph.outputs], random)
+
+
+def _oracle(
+    source: Source, facts: _Facts, inputs: Inputs | None, shapes: Mapping[str, Sequence[int]], seed: int
+) -> Oracle:
+    given: list[Draw] = []
+    if isinstance(inputs, Mapping):
+        given = [checked(Draw("given", {}, dict(inputs)), facts.inputs)]
+    elif inputs is not None:
+        given = read_inputs(Path(inputs), facts.inputs)
+    fixed = sizes_from_shapes({name: tuple(dims) for name, dims in shapes.items()}, facts.inputs)
+    return Oracle(source.loadable(), facts.inputs, facts.outputs, given=given, fixed=fixed, seed=seed, random=facts.random)
+
+
+def _verified(oracle: Oracle, model: Model, ledger: Ledger, destination: Path | None, *, external: bool) -> Verdict:
+    """Check what would be written, in the very file if it is written."""
+    if destination is not None:
+        with staged(model, destination, external=external) as stage:
+            verdict = oracle.check(stage, exact=ledger.is_exact)
+            publish(stage, destination)
+            return verdict
+    if serialized_bytes(model) <= IN_MEMORY:
+        return oracle.check(to_bytes(model), exact=ledger.is_exact)
+    with TemporaryDirectory() as folder, staged(model, Path(folder) / "model.onnx", external=external) as stage:
+        return oracle.check(stage, exact=ledger.is_exact)
+
+
+def _report(source: Source, chosen: Pass, facts: _Facts, model: Model, ledger: Ledger, watch: Stopwatch) -> Report:
+    after = Stats.of(model, written_bytes(model))
+    versions = {name: version(name) for name in ("passwright", "onnx", "onnxruntime")}
+    return Report(
+        source.label, chosen.name, facts.stats, after, pass_records(chosen, ledger), None, watch.seconds, versions
+    )
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """Seconds by phase; tells `progress` what is going on."""
+
+    progress: Callable[[str], None]
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """Time one phase."""
+        self.progress(name)
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = round(perf_counter() - start, 6)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import permutations
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ Array = np.ndarray[Any, Any]
 
 KINDS = ("normal", "negative", "large", "zeros", "ties")
 SIZES = (2, 4, 8, 16, 32, 64, 128, 224, 256, 512)  # tried in turn until the model accepts one for all its symbols
+MOST_ELEMENTS = 1 << 23  # larger inputs are not tried; a model that needs them wants inputs of its own
 TIES = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
 
 
@@ -39,12 +41,18 @@ def size_plans(inputs: list[Input], fixed: Sizes) -> Iterator[Sizes]:
     if not free:
         yield dict(fixed)
         return
-    yield {s: i + 2 for i, s in enumerate(free)} | fixed
-    for size in SIZES:
-        yield dict.fromkeys(free, size) | fixed
+    distinct = {s: i + 2 for i, s in enumerate(free)} | fixed
+    plans = [distinct, *(dict.fromkeys(free, size) | fixed for size in SIZES[:4])]
     for total, a, b in permutations(free, 3):  # such as the length of a mask over past and present
-        if a < b:
-            yield {s: i + 2 for i, s in enumerate(free)} | fixed | {a: 2, b: 3, total: 5}
+        if free.index(a) < free.index(b):
+            plans.append(distinct | {a: 2, b: 3, total: 5})
+    plans += (dict.fromkeys(free, size) | fixed for size in SIZES[4:])
+    yield from (plan for plan in plans if elements(inputs, plan) <= MOST_ELEMENTS or plan is distinct)
+
+
+def elements(inputs: list[Input], sizes: Sizes) -> int:
+    """How many numbers the inputs have at those sizes."""
+    return sum(prod(extent(d, sizes) for d in i.shape) for i in inputs)
 
 
 def with_ones(inputs: list[Input], base: Sizes, fixed: Sizes) -> Iterator[Sizes]:
@@ -55,7 +63,7 @@ def with_ones(inputs: list[Input], base: Sizes, fixed: Sizes) -> Iterator[Sizes]
     for s in free if len(free) > 1 else ():
         yield base | {s: 1}
         for total, a, b in permutations(free, 3):
-            if a < b and s in {a, b} and base[total] == base[a] + base[b]:
+            if free.index(a) < free.index(b) and s in {a, b} and base[total] == base[a] + base[b]:
                 plan = base | {s: 1}
                 yield plan | {total: plan[a] + plan[b]}
 

@@ -20,6 +20,7 @@ def inline_functions(
     skeleton.graph.CopyFrom(info)
     skeleton.graph.node.extend(nodes)
     skeleton.graph.initializer.extend(t.detached(t.name) for t in initializers)
+    _spell_out_defaults(skeleton)
     try:
         flat = inliner.inline_local_functions(skeleton)
     except Exception as e:
@@ -30,3 +31,19 @@ def inline_functions(
     kept.functions.extend(flat.functions)
     kept.opset_import.extend(flat.opset_import)
     return kept, iter(flat.graph.node)
+
+
+def _spell_out_defaults(model: onnx.ModelProto) -> None:
+    """Give every call the attributes that it leaves to their defaults: the inliner would lose them."""
+    functions = {(f.domain, f.name, f.overload): f for f in model.functions if f.attribute_proto}
+    if not functions:
+        return
+    work: list[onnx.NodeProto] = [*model.graph.node, *(node for f in model.functions for node in f.node)]
+    for node in work:
+        given = {a.name for a in node.attribute}
+        called = functions.get((node.domain, node.op_type, node.overload))
+        if called is not None:
+            node.attribute.extend(a for a in called.attribute_proto if a.name not in given)
+        for a in node.attribute:
+            work += a.g.node
+            work += (inner for g in a.graphs for inner in g.node)

@@ -295,8 +295,8 @@ class Graph:
         """Decline unless `replace_uses` can be done."""
         if self.is_output(old) and not self._can_be_output(new):
             raise Declined(f"{old.name} and {new.name} both have names to keep; an Identity stays between them")
-        if old in self.pinned and not old.uses:
-            raise Declined(f"{old.name} is referred to by name and by nothing else")
+        if old in self.pinned:
+            raise Declined(f"{old.name} is referred to by name")
 
     def _can_be_output(self, value: Value) -> bool:
         """Whether `value` may take the name of an output of this graph."""

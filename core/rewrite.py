@@ -97,7 +97,9 @@ def _checked(r: Rule, root: Op, built: Value | tuple[Value | None, ...]) -> tupl
     new = built if isinstance(built, tuple) else (built,)
     if not all(v is None or isinstance(v, Value) for v in new):
         raise RuleError(f"{r.name} returned {built!r} instead of values")
-    new += (None,) * (len(root.outputs) - len(new))
+    if any(v is not None for v in new[len(root.outputs) :]):
+        raise RuleError(f"{r.name} returned more values than {root.label} has outputs")
+    new = (*new, *[None] * len(root.outputs))[: len(root.outputs)]
     for old, v in zip(root.outputs, new, strict=True):
         if v is None and (old.uses or root.graph.is_output(old)):
             raise Declined(f"{old.name} is used, and the rule gives nothing for it")
@@ -109,8 +111,9 @@ def _require_change(root: Op, new: tuple[Value | None, ...]) -> None:
     pairs = [(old, v) for old, v in zip(root.outputs, new, strict=True) if v is not None and v is not old]
     if not pairs:
         raise Declined("the replacement is what stands there")
-    for old, v in pairs:
-        root.graph.require_replaceable(old, v)
+    if root.type == "Identity":  # else an Identity takes its place where both values have names to keep
+        for old, v in pairs:
+            root.graph.require_replaceable(old, v)
 
 
 def _put(graph: Graph, match: Match, new: tuple[Value | None, ...], added: list[Op]) -> list[Op]:
@@ -126,7 +129,7 @@ def _put(graph: Graph, match: Match, new: tuple[Value | None, ...], added: list[
             graph.take_over(v, old)
             live.append(old)
         else:
-            graph.replace_uses(old, v)
+            graph.substitute(old, v)
             live.append(v)
     if root.name and added and not added[-1].name:
         added[-1].name = root.name

@@ -1,0 +1,144 @@
+"""What the command prints: a progress line, tables, JSON."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.console import Console
+from rich.filesize import decimal
+from rich.logging import RichHandler
+from rich.table import Table
+from rich.text import Text
+
+from ..core.errors import ModelError
+from ..core.pipeline import Fixpoint, Pass, Pipeline, RulePass
+from ..core.plugins import Found
+from ..core.report import Report
+from ..core.verify import Verdict
+
+
+class Screen:
+    """The terminal, or a pipe: colours and a spinner only where someone looks."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.out = Console(quiet=quiet, highlight=False)
+        self.err = Console(stderr=True, highlight=False)
+
+    @contextmanager
+    def progress(self) -> Iterator[Callable[[str], None]]:
+        """A line that says what is being done, while it is done."""
+        if not self.err.is_terminal:
+            yield lambda _: None
+            return
+        with self.err.status("starting") as status:
+            yield lambda phase: status.update(f"{phase} ...")
+
+    def report(self, report: Report, output: Path | None, *, verbose: bool) -> None:
+        """The tables of a run and its verdict."""
+        self.out.print(op_table(report))
+        self.out.print(size_table(report))
+        self.out.print(pass_table(report, verbose=verbose))
+        for line in verdict_lines(report.verification):
+            self.line(line)
+        self.line(f"written to {output}" if output is not None else "not written: give -o FILE to keep it")
+
+    def json(self, report: Report, path: Path) -> None:
+        """The report as JSON. Raises ModelError if the file cannot be written."""
+        if path == Path("-"):
+            print(report.to_json())  # noqa: T201 - rich would wrap the lines
+            return
+        try:
+            path.write_text(report.to_json() + "\n", encoding="utf-8")
+        except OSError as e:
+            raise ModelError(f"cannot write {path}: {e.strerror}") from e
+
+    def catalogue(self, found: Mapping[str, Found], pipelines: Mapping[str, Pass]) -> None:
+        """All passes and rules."""
+        for name, entry in found.items():
+            p = entry.item
+            rules = p.rules if isinstance(p, RulePass) else ()
+            summary = "" if rules else (type(p).__doc__ or "").partition("\n")[0]
+            self.line(f"{name}  ({entry.source})")
+            if summary:
+                self.line(f"    {summary}")
+            for r in rules:
+                self.line(f"    {r.name}  [{r.contract}]")
+                self.line(f"        {r.equation}")
+        for name, p in pipelines.items():
+            inner = [q.name for q in p.passes] if isinstance(p, Pipeline | Fixpoint) else [p.name]
+            again = ", until nothing changes" if isinstance(p, Fixpoint) else ""
+            self.line(f"pipeline {name}: {', '.join(inner) or 'no passes'}{again}")
+
+    def line(self, text: str) -> None:
+        """One line of plain text, however long."""
+        self.out.print(Text(text), soft_wrap=True)
+
+
+def op_table(report: Report) -> Table:
+    """Ops by type, before and after."""
+    table = Table("op", title=report.source)
+    for column in ("before", "after", "change"):
+        table.add_column(column, justify="right")
+    before, after = report.before.ops, report.after.ops
+    for op in sorted(before.keys() | after.keys()):
+        b, a = before.get(op, 0), after.get(op, 0)
+        table.add_row(op, str(b), str(a), f"{a - b:+d}" if a != b else "")
+    return table
+
+
+def size_table(report: Report) -> Table:
+    """Nodes, parameters and bytes, before and after."""
+    table = Table("")
+    for column in ("before", "after", "change"):
+        table.add_column(column, justify="right")
+    b, a = report.before, report.after
+    for label, x, y, shown in (
+        ("nodes", b.nodes, a.nodes, str),
+        ("parameters", b.parameters, a.parameters, "{:,}".format),
+        ("bytes", b.bytes, a.bytes, decimal),
+    ):
+        table.add_row(label, shown(x), shown(y), f"{(y - x) / x:+.1%}" if x and x != y else "")
+    return table
+
+
+def pass_table(report: Report, *, verbose: bool) -> Table:
+    """What each pass changed, and how long it took."""
+    table = Table("pass")
+    table.add_column("changes", justify="right")
+    table.add_column("time", justify="right")
+    for record in report.passes:
+        table.add_row(record.name, str(record.changes), f"{record.seconds * 1e3:.1f} ms")
+        for rule, n in record.rules.items() if verbose else ():
+            table.add_row(f"  {rule}", str(n), "")
+    for phase, seconds in report.seconds.items():
+        table.add_row(Text(phase, style="dim"), "", f"{seconds * 1e3:.1f} ms")
+    return table
+
+
+def verdict_lines(verdict: Verdict | None) -> Iterator[str]:
+    """What the comparison with the original came to."""
+    if verdict is None:
+        yield "NOT VERIFIED, as asked"
+        return
+    how = "equal bit for bit" if verdict.exact else f"within tolerance ({largest(verdict)})"
+    yield f"verified: {how} on {len(verdict.draws)} sets of inputs, against {verdict.backend} without optimizations"
+    if verdict.random:
+        yield f"random, so compared by type and shape only: {', '.join(verdict.random)}"
+    yield from (f"note: {note}" for note in verdict.notes)
+
+
+def largest(verdict: Verdict) -> str:
+    """The output that came closest to what is allowed."""
+    if not verdict.differences:
+        return "no outputs"
+    name, worst = max(verdict.differences.items(), key=lambda item: item[1].share)
+    return f"{name} is off by up to {worst.error:.2g}, {worst.allowed:.2g} allowed" if worst.error else "no difference seen"
+
+
+def log_to_stderr() -> None:
+    """Show what the passes have to say."""
+    handler = RichHandler(console=Console(stderr=True), show_time=False, show_path=False)
+    logging.basicConfig(level=logging.DEBUG, handlers=[handler], format="%(message)s")

@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+import onnx
+
 from . import schemas
 from .values import Op
+
+if TYPE_CHECKING:
+    from .graph import Graph
 
 
 def is_known(op: Op) -> bool:
@@ -21,6 +28,24 @@ def is_pure(op: Op) -> bool:
     if not is_known(op) or schemas.is_random(op.type, op.domain, op.version) or drops_at_random(op):
         return False
     return all(is_pure(inner) for sub in op.subgraphs for inner in sub.ops())
+
+
+HALF = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})
+
+
+def uses_half(graph: Graph) -> bool:
+    """Whether anything is computed in 16-bit floats.
+
+    onnxruntime's CPU provider computes much of that in 32 bits and drops some of the roundings in between,
+    depending on which ops stand next to each other: such results are not reproducible to the last bit.
+    """
+    for g in graph.with_subgraphs():
+        sources = (*g.inputs, *g.initializers)
+        if any(v.stated[0] in HALF for v in sources):
+            return True
+        if any(op.attr("to") in HALF for op in g.ops("Cast")):
+            return True
+    return False
 
 
 def drops_at_random(op: Op) -> bool:

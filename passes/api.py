@@ -16,7 +16,7 @@ import onnx
 
 from ..core.convert import Model, to_onnx
 from ..core.draws import Draw
-from ..core.effects import is_pure
+from ..core.effects import is_pure, uses_half
 from ..core.files import publish, serialized_bytes, staged, to_bytes, written_bytes
 from ..core.given import checked, read_inputs, sizes_from_shapes
 from ..core.ledger import Ledger
@@ -100,7 +100,8 @@ def optimize(
         with watch.phase("asking the original"):
             oracle = _oracle(source, facts, inputs, shapes or {}, seed)
         with watch.phase("comparing" if destination is None else "comparing and writing"):
-            result.report.verification = _verified(oracle, rewritten, ledger, destination, external=source.is_external)
+            bits = exact or (ledger.is_exact and not facts.half)
+            result.report.verification = _verified(oracle, rewritten, destination, bits, source.is_external)
     elif destination is not None:
         with watch.phase("writing"):
             result.save(destination)
@@ -115,12 +116,14 @@ class _Facts:
     inputs: list[Input]
     outputs: list[str]
     random: bool
+    half: bool
 
     @classmethod
     def of(cls, model: Model, source: Source) -> _Facts:
         inputs = signature(model)
         random = not all(is_pure(op) for g in model.graph.with_subgraphs() for op in g.ops())
-        return cls(Stats.of(model, source.size), inputs, [v.name for v in model.graph.outputs], random)
+        names = [v.name for v in model.graph.outputs]
+        return cls(Stats.of(model, source.size), inputs, names, random, uses_half(model.graph))
 
 
 def _oracle(
@@ -135,17 +138,17 @@ def _oracle(
     return Oracle(source.loadable(), facts.inputs, facts.outputs, given=given, fixed=fixed, seed=seed, random=facts.random)
 
 
-def _verified(oracle: Oracle, model: Model, ledger: Ledger, destination: Path | None, *, external: bool) -> Verdict:
-    """Check what would be written, in the very file if it is written."""
+def _verified(oracle: Oracle, model: Model, destination: Path | None, bits: bool, external: bool) -> Verdict:
+    """Check what would be written, in the very file if it is written; `bits`: must every bit agree?"""
     if destination is not None:
         with staged(model, destination, external=external) as stage:
-            verdict = oracle.check(stage, exact=ledger.is_exact)
+            verdict = oracle.check(stage, exact=bits)
             publish(stage, destination)
             return verdict
     if serialized_bytes(model) <= IN_MEMORY:
-        return oracle.check(to_bytes(model), exact=ledger.is_exact)
+        return oracle.check(to_bytes(model), exact=bits)
     with TemporaryDirectory() as folder, staged(model, Path(folder) / "model.onnx", external=external) as stage:
-        return oracle.check(stage, exact=ledger.is_exact)
+        return oracle.check(stage, exact=bits)
 
 
 def _report(source: Source, chosen: Pass, facts: _Facts, model: Model, ledger: Ledger, watch: Stopwatch) -> Report:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from math import prod
+from math import ceil, prod
+
+import numpy as np
 
 from ..core import Graph, Op, Value
 from ..core.tensor import element_bits
@@ -99,6 +101,48 @@ def known_bytes(value: Value) -> int | None:
         return None
     extents = [d for d in shape if isinstance(d, int)]
     return prod(extents) * element_bits(dtype) // 8 if len(extents) == len(shape) else None
+
+
+def result_bytes(op: Op) -> int | None:
+    """Bytes of all results of an op, or what they cannot exceed; None where that is unknown."""
+    total = 0
+    for v in (v for v in op.outputs if v.name):
+        size = known_bytes(v)
+        if size is None and not op.domain and op.type in BOUNDED:
+            size = BOUNDED[op.type](op)
+        if size is None:
+            return None
+        total += size
+    return total
+
+
+def _range_bytes(op: Op) -> int | None:
+    """Range says its size in its inputs, once they are known (operator Range)."""
+    ends = [v.const.reshape(-1) if v is not None and v.is_const else np.empty(0) for v in op.inputs]
+    if any(e.size != 1 for e in ends) or not ends[2][0]:
+        return None
+    start, limit, delta = (float(e[0]) for e in ends)
+    return max(ceil((limit - start) / delta), 0) * ends[0].dtype.itemsize
+
+
+def _times_input(factor: int) -> Callable[[Op], int | None]:
+    """Each result has at most as many elements as the first input, of at most `factor` bytes more in all."""
+
+    def bound(op: Op) -> int | None:
+        data = op.input(0)
+        size = known_bytes(data) if data is not None else None
+        return None if size is None or data is None else size + factor * size * 8 // element_bits(data.known_dtype)
+
+    return bound
+
+
+# Operators whose results have a size that depends on the data, but not without bound.
+BOUNDED: dict[str, Callable[[Op], int | None]] = {
+    "Range": _range_bytes,
+    "NonZero": _times_input(8 * 8),  # an int64 for each axis, and no tensor has more than 8
+    "Unique": _times_input(8),
+    "Compress": _times_input(0),
+}
 
 
 def connected(ops: Sequence[Op]) -> list[list[Op]]:

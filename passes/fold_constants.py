@@ -6,7 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..core import Graph, Ledger, Op, Value, evaluate, is_pure
-from .budget import Budget, affordable, known_bytes
+from ..core.effects import HALF
+from .budget import Budget, affordable, known_bytes, result_bytes
 
 # A weight between QuantizeLinear and DequantizeLinear is how a quantized model says what is quantized.
 KEPT = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear"})
@@ -47,7 +48,8 @@ class FoldConstants:
         changes = 0
         for value, tensor in evaluate(chosen, wanted).items():
             maker = value.producer
-            if maker is not None and ledger.permits(self.name, value.name, (maker.label,)):
+            exact = tensor.dtype not in HALF
+            if maker is not None and ledger.permits(self.name, value.name, (maker.label,), exact=exact):
                 g.make_constant(value, tensor)
                 g.prune([maker])
                 changes += 1
@@ -84,9 +86,6 @@ def foldable(g: Graph) -> Iterator[Op]:
 
 def _fits(op: Op) -> bool:
     """Whether the results have a known size that is no more than what may be computed on the way."""
-    sizes = [known_bytes(v) for v in op.outputs if v.name]
-    if None in sizes:
-        return False
+    size = result_bytes(op)
     read = sum(known_bytes(v) or 0 for v in op.inputs if v is not None)
-    return sum(s or 0 for s in sizes) <= max(TRANSIENT, read)
-
+    return size is not None and size <= max(TRANSIENT, read)

@@ -1,0 +1,92 @@
+"""The node cases of the ONNX backend suite, as they are and with inputs frozen into initializers."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import numpy_helper
+from onnx.backend.test.loader import load_model_tests
+from passwright.core import from_onnx, to_onnx
+from passwright.core.compare import compare
+from passwright.core.effects import uses_half
+from passwright.core.errors import EvaluationError
+from passwright.core.runtime import OnnxRuntime
+from passwright.passes import optimize
+
+FORMS = ("as they are", "all but the first frozen", "all frozen")
+# Their outputs come from a generator that every run seeds anew.
+RANDOM = ("test_bernoulli", "test_training_dropout", "test_multinomial", "test_random")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A model, what it is fed, and whether every change must keep all bits."""
+
+    name: str
+    model: onnx.ModelProto
+    feeds: dict[str, Any]
+
+
+@cache
+def cases() -> dict[str, Case]:
+    """All node cases by name."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        loaded = load_model_tests(kind="node")
+    found: dict[str, Case] = {}
+    for c in loaded:
+        if c.model is not None and c.data_sets:
+            feeds = dict(zip((i.name for i in c.model.graph.input), c.data_sets[0][0], strict=False))
+            found[c.name] = Case(c.name, c.model, feeds)
+    return found
+
+
+def frozen(case: Case, form: str) -> Case:
+    """The case with as many of its dense inputs made constant as `form` says."""
+    names = [i.name for i in case.model.graph.input if isinstance(case.feeds.get(i.name), np.ndarray | np.generic)]
+    chosen = {FORMS[0]: [], FORMS[1]: names[1:], FORMS[2]: names}[form]
+    model = onnx.ModelProto()
+    model.CopyFrom(case.model)
+    kept = [i for i in model.graph.input if i.name not in chosen]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(case.feeds[n]), n) for n in chosen)
+    return Case(case.name, model, {n: v for n, v in case.feeds.items() if n not in chosen})
+
+
+def answers(model: onnx.ModelProto, feeds: dict[str, Any]) -> dict[str, Any] | None:
+    """The outputs by name, or None where onnxruntime cannot run the model."""
+    names = [o.name for o in model.graph.output if o.name]
+    try:
+        return dict(zip(names, OnnxRuntime(model.SerializeToString()).run(names, feeds), strict=True))
+    except EvaluationError:
+        return None
+
+
+def run(case: Case) -> list[str] | None:
+    """What went wrong when the case was optimized; None where onnxruntime does not run the original."""
+    want = answers(case.model, case.feeds)
+    if want is None:
+        return None
+    result = optimize(case.model, verify=False)
+    got = answers(result.model, case.feeds)
+    if got is None:
+        return ["the optimized model does not run"]
+    exact = not uses_half(from_onnx(case.model).graph)
+    exact = exact and all(rule not in ROUNDING for p in result.report.passes for rule in p.rules)
+    values = not case.name.startswith(RANDOM)
+    found = {name: compare(want[name], got[name], exact=exact, values=values).reason for name in want}
+    return [f"{name}: {reason}" for name, reason in found.items() if reason]
+
+
+ROUNDING = {"fold_batchnorm_into_conv", "fold_batchnorm_into_conv_transpose", "matmul_add_to_gemm"}
+
+
+def round_trips(model: onnx.ModelProto) -> bool:
+    """Whether the model comes back equal with no pass in between."""
+    return bool(to_onnx(from_onnx(model)) == model)

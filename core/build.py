@@ -94,7 +94,7 @@ class Build:
         for other, value in zip(spec.inputs, values, strict=False):
             if other.type_str == formal and value is not None:
                 return self.const(data, like=value)
-        allowed = next((c.allowed_type_strs for c in spec.type_constraints if c.type_param_str == formal), [])
+        allowed = {t for c in spec.type_constraints if c.type_param_str == formal for t in c.allowed_type_strs}
         require("tensor(int64)" in allowed, f"the type of {spec.inputs[index].name} of {spec.name} is open")
         return self.const(np.asarray(data, np.int64))
 

@@ -49,20 +49,30 @@ def compare(want: Any, got: Any, *, exact: bool, values: bool = True) -> Differe
 def _compare_containers(want: Any, got: Any, *, exact: bool, values: bool) -> Difference:
     if type(want) is not type(got):
         return Difference(reason=f"{type(want).__name__} became {type(got).__name__}")
-    if want is None:
-        return Difference()
-    if len(want) != len(got) or (isinstance(want, dict) and list(want) != list(got)):
-        return Difference(reason=f"{len(want)} entries became {len(got)}, or other keys")
-    pairs = zip(want.values(), got.values(), strict=True) if isinstance(want, dict) else zip(want, got, strict=True)
+    (keys, wanted), (others, given) = _entries(want), _entries(got)
+    if keys != others:
+        return Difference(reason=f"{len(keys)} entries became {len(others)}, or other keys")
+    pairs = zip(wanted, given, strict=True)
     found = [compare(a, b, exact=exact, values=values) for a, b in pairs]
     failed = next((d for d in found if d.reason), None)
     return failed or max(found, key=lambda d: d.share, default=Difference())
 
 
+def _entries(container: Any) -> tuple[list[Any], list[Any]]:
+    """The keys and the values of a map, a sequence, or an optional that holds nothing."""
+    if container is None:
+        return [], []
+    if hasattr(container, "items"):
+        return list(container.keys()), list(container.values())
+    return list(range(len(container))), list(container)
+
+
 def _same_bits(a: Array, b: Array) -> Difference:
     """NaNs count as equal whatever their payload; zeros must agree in sign."""
     wide_a, wide_b = _wide(a), _wide(b)
-    same = (np.isnan(wide_a) & np.isnan(wide_b)) | ((wide_a == wide_b) & (np.signbit(wide_a.real) == np.signbit(wide_b.real)))
+    same = (np.isnan(wide_a) & np.isnan(wide_b)) | (
+        (wide_a == wide_b) & (np.signbit(wide_a.real) == np.signbit(wide_b.real))
+    )
     if same.all():
         return Difference()
     with np.errstate(all="ignore"):

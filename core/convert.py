@@ -16,8 +16,9 @@ from . import schemas, shapes
 from .errors import ModelError
 from .exporter import TensorChunks, declare_new_initializers, graph_proto, tensors_of
 from .functions import inline_functions
-from .graph import Graph, Shared
+from .graph import Graph
 from .importer import SPELLINGS, Importer, Tensors, without_contents
+from .shared import Shared
 from .tensor import Tensor
 from .values import Value
 

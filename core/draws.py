@@ -140,7 +140,9 @@ def _range(i: Input, kind: str, sizes: Sizes, tameness: int) -> tuple[int, int]:
     least, most = (int(limits.min), int(limits.max)) if limits is not None else (0, 7)
     ranges = {"normal": (0, 10), "negative": (-10, -1), "large": (100, 1000), "zeros": (0, 0), "ties": (0, 1)}
     low, high = (0, 255) if i.dtype == onnx.TensorProto.UINT8 and kind == "normal" else ranges[kind]
-    return max(low, least) if least < 0 else abs(low) if kind != "negative" else 1, min(abs(high) if least == 0 else high, most)
+    return max(low, least) if least < 0 else abs(low) if kind != "negative" else 1, min(
+        abs(high) if least == 0 else high, most
+    )
 
 
 def _type_name(dtype: int) -> str:

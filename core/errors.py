@@ -43,7 +43,7 @@ class PluginError(PassesError):
     """A pass could not be loaded, or two passes share a name."""
 
 
-class Declined(Exception):  # noqa: N818 - control flow, not an error
+class Declined(Exception):
     """A rule looked at a match and said no. The message says why."""
 
 

@@ -69,7 +69,10 @@ def _by_reference(ops: list[Op], outputs: list[Value], found: dict[Value, Tensor
 
 
 def _run(
-    ops: list[Op], outputs: list[Value], found: dict[Value, Tensor], backend: type[OnnxRuntime | Reference] = OnnxRuntime
+    ops: list[Op],
+    outputs: list[Value],
+    found: dict[Value, Tensor],
+    backend: type[OnnxRuntime | Reference] = OnnxRuntime,
 ) -> dict[Value, Tensor]:
     """One session. Raises EvaluationError."""
     graph = onnx.GraphProto(name="constants")
@@ -95,6 +98,7 @@ def _run(
 
 def _is_tensor(value: Value, result: Any) -> bool:
     """Whether a result is a dense tensor of the type that the value is known to have."""
-    if not isinstance(result, np.ndarray | np.generic):
+    if isinstance(result, list | dict) or result is None:
         return False
-    return value.known_dtype in {0, helper.np_dtype_to_tensor_dtype(np.asarray(result).dtype)}
+    array: np.ndarray[Any, Any] = np.asarray(result)
+    return value.known_dtype in {0, helper.np_dtype_to_tensor_dtype(array.dtype)}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 import onnx
 from onnx import AttributeProto, helper
@@ -84,13 +85,14 @@ def built_node(op: Op, tensor_chunks: TensorChunks = Tensor.chunks) -> onnx.Node
     return node
 
 
-def _unwrapped(value: object, tensor_chunks: TensorChunks) -> object:
+def _unwrapped(value: Any, tensor_chunks: TensorChunks) -> Any:
     if isinstance(value, Tensor):
         return onnx.TensorProto.FromString(b"".join(tensor_chunks(value, "")))
     if isinstance(value, Graph):
         return graph_proto(value, tensor_chunks)
     if isinstance(value, list):
-        return [_unwrapped(v, tensor_chunks) for v in value]
+        entries = cast("list[Any]", value)
+        return [_unwrapped(v, tensor_chunks) for v in entries]
     return value
 
 
@@ -98,13 +100,14 @@ def _filled(op: Op, tensor_chunks: TensorChunks) -> onnx.NodeProto:
     """The node with its subgraphs and tensors put back where the importer took them out."""
     node = onnx.NodeProto.FromString(op.rest or b"")
     for a in node.attribute:
-        value = op.attrs.get(a.name)
+        value: Any = op.attrs.get(a.name)
         if isinstance(value, Graph):
             a.g.CopyFrom(graph_proto(value, tensor_chunks))
         elif isinstance(value, Tensor):
             a.t.MergeFromString(b"".join(tensor_chunks(value, value.name)))
-        elif isinstance(value, list) and a.type == AttributeProto.GRAPHS:
-            a.graphs.extend(graph_proto(g, tensor_chunks) for g in value if isinstance(g, Graph))
+        elif a.type == AttributeProto.GRAPHS:
+            graphs: list[Graph] = value
+            a.graphs.extend(graph_proto(g, tensor_chunks) for g in graphs)
     return node
 
 
@@ -118,7 +121,7 @@ def graph_proto(graph: Graph, tensor_chunks: TensorChunks = Tensor.chunks) -> on
 
 def _is_there(graph: Graph, value: Value) -> bool:
     """Whether `value` is still part of `graph`."""
-    return value.producer is not None or value in graph.initializers or value.tensor is None and value in graph.inputs
+    return value.producer is not None or value in graph.initializers or (value.tensor is None and value in graph.inputs)
 
 
 def declare_new_initializers(graph: Graph) -> None:

@@ -7,7 +7,7 @@ beside its destination and moved there at the end.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -149,7 +149,7 @@ def to_bytes(model: Model) -> bytes:
 
 
 @contextmanager
-def staged(model: Model, destination: Path, *, external: bool) -> Iterator[Path]:
+def staged(model: Model, destination: Path, *, external: bool) -> Generator[Path]:
     """Write the model into a staging folder beside `destination`; the folder goes at the end.
 
     With `external`, or beyond 2 GB, large tensors go to `<name>.data` next to it. Yields the staged

@@ -6,45 +6,21 @@ only the mutators here may write. `Graph.nx` shows the same graph to every netwo
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TYPE_CHECKING
 
 import onnx
 
 from .effects import may_drop
 from .errors import Declined, GraphError
+from .invariants import check_invariants
+from .order import in_order
+from .shared import Declarations, Shared
 from .tensor import Tensor
 from .values import Op, Value
 
 if TYPE_CHECKING:
     import networkx as nx
-
-
-@dataclass(slots=True)
-class Shared:
-    """What a graph and all its subgraphs have in common."""
-
-    opsets: dict[str, int]
-    infer: Callable[[Op], None] = lambda _: None
-    weight_bytes: int = 0  # of all constants, as loaded
-    version: int = 0  # grows with every mutation
-    facts: int = 0  # grows when inference may come to know more than before
-    root: Graph | None = None
-    names: set[str] | None = None  # all that are taken; gathered when the first new one is wanted
-    numbers: dict[str, int] = field(default_factory=dict[str, int])
-
-
-@dataclass(slots=True)
-class Declarations:
-    """What the file said about a graph besides its ops and tensors; written back as it was."""
-
-    header: onnx.GraphProto  # name, doc string, metadata, annotations
-    inputs: list[tuple[Value, bytes]] = field(default_factory=list[tuple[Value, bytes]])
-    outputs: list[bytes] = field(default_factory=list[bytes])
-    values: list[tuple[Value | None, bytes]] = field(default_factory=list[tuple[Value | None, bytes]])
 
 
 class Graph:
@@ -110,7 +86,7 @@ class Graph:
         return op if op is not None and op.graph is self else None
 
     def with_subgraphs(self) -> Iterator[Graph]:
-        """This graph, then every graph inside it, outermost first."""
+        """The graph, then every graph inside it, outermost first."""
         yield self
         for op in self.sorted_ops() if any(o.subgraphs for o in self._ops) else ():
             for sub in op.subgraphs:
@@ -127,42 +103,12 @@ class Graph:
         yield from (v for v in self._outputs if v not in own)
 
     def sorted_ops(self) -> list[Op]:
-        """All ops, each after those it depends on, otherwise as they stood in the file."""
-        order = sorted(self._ops, key=attrgetter("key"))
-        seen: set[Op] = set()
-        for op in order:
-            if any(p not in seen for p in self._feeders(op)):
-                return self._sorted_by_dependency(order)
-            seen.add(op)
-        return order
-
-    def _feeders(self, op: Op) -> Iterator[Op]:
-        values = (*op.inputs, *op.captures) if op.subgraphs else op.inputs
-        for v in values:
-            if v is not None and (p := v.producer) is not None and p.graph is self:
-                yield p
-
-    def _sorted_by_dependency(self, order: list[Op]) -> list[Op]:
-        """Depth first from each op in turn, so that what was in order stays in order. O(V + E)."""
-        done: dict[Op, None] = {}
-        for start in order:
-            path: dict[Op, Iterator[Op]] = {} if start in done else {start: self._feeders(start)}
-            while path:
-                op, feeders = next(reversed(path.items()))
-                pending = next((p for p in feeders if p not in done), None)
-                if pending is None:
-                    path.popitem()
-                    done[op] = None
-                elif pending in path:
-                    cycle = [o.label for o in path][list(path).index(pending) :]
-                    raise GraphError(f"the graph has a cycle: {' <- '.join(cycle[:8])}")
-                else:
-                    path[pending] = self._feeders(pending)
-        return list(done)
+        """All ops, each after those it depends on, otherwise as in the file. Raises GraphError on a cycle."""
+        return in_order(self._ops)
 
     @property
     def nx(self) -> nx.DiGraph[Op | Value]:
-        """This graph for networkx algorithms: a live, read-only DiGraph, value -> op -> value."""
+        """The same graph for networkx algorithms: a live, read-only DiGraph, value -> op -> value."""
         from .network import Network  # noqa: PLC0415 - networkx takes longer to import than a small model to optimize
 
         return Network(self)
@@ -182,12 +128,7 @@ class Graph:
         shared = self.shared
         if shared.names is None:
             shared.names = set(shared.root.all_names()) if shared.root is not None else set()
-        n = shared.numbers.get(stem, 0)
-        while (name := f"{stem}_{n}" if n else stem) in shared.names:
-            n += 1
-        shared.numbers[stem] = n + 1
-        shared.names.add(name)
-        return name
+        return shared.fresh_name(stem)
 
     def all_names(self) -> Iterator[str]:
         """Every value name in this graph and in those inside it."""
@@ -220,8 +161,7 @@ class Graph:
         for sub in op.subgraphs:
             sub.owner = op
         self._hold_captured_outputs(op)
-        self._ops[op] = None
-        self._by_type.setdefault(op.type, {})[op] = None
+        self._index(op)
         self.changed()
         return op
 
@@ -237,8 +177,7 @@ class Graph:
                 v.uses.pop(op, None)
         for sub in op.subgraphs:
             sub.release(op)
-        del self._ops[op]
-        del self._by_type[op.type][op]
+        self.forget(op)
         self.changed()
 
     def release(self, owner: Op) -> None:
@@ -373,29 +312,21 @@ class Graph:
             for op in g.ops("Constant"):
                 yield from op.outputs
 
-    def move_into(self, target: Graph, key: int, names: Counter[str]) -> None:
-        """Move all ops and constants of this subgraph into the graph around it, at position `key`.
-
-        `names` counts the bearers of each name in the model; what would clash gets a new one.
-        """
-        for sub_output in self._outputs:
-            if self.owner is not None and (sub_output.producer is None or sub_output.producer.graph is not self):
-                sub_output.uses.pop(self.owner, None)
-        moved = self.sorted_ops()
-        target.sparse.update(self.sparse)
-        target.pinned |= self.pinned
-        for v in (*self.initializers, *self.sparse, *(v for op in moved for v in op.outputs if v.name)):
-            if names[v.name] > 1:
-                names[v.name] -= 1
-                v.name = self.fresh_name(v.name)
-        target.initializers.update(self.initializers)
-        for op in moved:
-            op.graph, op.key = target, key
-            target._ops[op] = None
-            target._by_type.setdefault(op.type, {})[op] = None
-        self.outputs = ()
-        self.initializers, self.sparse, self._ops, self._by_type = {}, {}, {}, {}
+    def adopt(self, op: Op, key: int) -> None:
+        """Move `op` here from one of this graph's subgraphs, to stand at position `key`."""
+        op.graph.forget(op)
+        op.graph, op.key = self, key
+        self._index(op)
         self.changed()
+
+    def forget(self, op: Op) -> None:
+        """Take `op` out of the indexes, its edges left as they are."""
+        del self._ops[op]
+        del self._by_type[op.type][op]
+
+    def _index(self, op: Op) -> None:
+        self._ops[op] = None
+        self._by_type.setdefault(op.type, {})[op] = None
 
     def drop_initializer(self, value: Value) -> bool:
         """Remove a constant that nothing uses from whichever enclosing graph holds it."""
@@ -408,23 +339,6 @@ class Graph:
         home.changed()
         return True
 
-    # -- whole graph -----------------------------------------------------------------
-
     def validate(self) -> None:
         """Raise GraphError unless every invariant holds, in subgraphs too. O(V + E)."""
-        for op in self._ops:
-            if op.graph is not self or op not in self._by_type.get(op.type, ()):
-                raise GraphError(f"{op.label} is not indexed where it stands")
-            if any(v is not None and op not in v.uses for v in op.inputs):
-                raise GraphError(f"an input of {op.label} does not know of it")
-            if any(v.producer is not op for v in op.outputs):
-                raise GraphError(f"an output of {op.label} has another producer")
-            for sub in op.subgraphs:
-                sub.validate()
-        if sum(map(len, self._by_type.values())) != len(self._ops):
-            raise GraphError("the op-type index is stale")
-        for v in self._outputs:
-            here = v.producer is not None or v in self.inputs or v in self.initializers or self.owner is not None
-            if not here:
-                raise GraphError(f"output {v.name} is gone")
-        self.sorted_ops()
+        check_invariants(self, self._by_type)

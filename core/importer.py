@@ -11,7 +11,8 @@ from onnx import AttributeProto, helper
 
 from . import schemas
 from .errors import GraphError, ModelError
-from .graph import Declarations, Graph, Shared
+from .graph import Graph
+from .shared import Declarations, Shared
 from .tensor import SMALL, Tensor
 from .values import Op, Shape, Value, attribute_value
 
@@ -127,7 +128,9 @@ class Importer:
         for a in node.attribute:
             if a.type in SUBGRAPHS:
                 protos = [a.g] if a.type == AttributeProto.GRAPH else list(a.graphs)
-                graphs = [self.read(without_contents(p), p.node, map(self.tensors, p.initializer), lookup) for p in protos]
+                graphs = [
+                    self.read(without_contents(p), p.node, map(self.tensors, p.initializer), lookup) for p in protos
+                ]
                 attrs[a.name] = graphs[0] if a.type == AttributeProto.GRAPH else graphs
                 subgraphs += graphs
             else:

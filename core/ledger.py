@@ -7,7 +7,7 @@ changes with the same ordinals; forbidding one, or stopping after the n-th, undo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -61,7 +61,7 @@ class Ledger:
         return all(c.exact for c in self.changes)
 
     @contextmanager
-    def running(self, name: str) -> Iterator[None]:
+    def running(self, name: str) -> Generator[None]:
         """Count time and changes for the pass `name`; passes inside it count for themselves."""
         self._running.append(name)
         self._inner.append(0.0)

@@ -15,15 +15,18 @@ if TYPE_CHECKING:
 Node = Op | Value
 
 
-class Network(nx.DiGraph):
+class Network(nx.DiGraph[Node] if TYPE_CHECKING else nx.DiGraph):
     """A frozen `networkx.DiGraph` over one graph: edges `value -> op -> value`, without data.
 
     A value that a subgraph captures has an edge to the op that holds the subgraph. The set of nodes
     is that of the moment the view was made; adjacency follows the graph.
     """
 
-    def __init__(self, graph: Graph | None = None) -> None:
-        super().__init__()
+    def __init__(  # pyright: ignore[reportInconsistentConstructor] - networkx's own takes a backend
+        self, graph: Graph | None = None
+    ) -> None:
+        base: Any = super()
+        base.__init__()
         if graph is None:  # networkx makes empty graphs of the same class, for copies
             return
         nodes: dict[Node, dict[str, Any]] = {v: {} for v in (*graph.inputs, *graph.initializers)}
@@ -35,13 +38,14 @@ class Network(nx.DiGraph):
         self._node = nodes
         self._succ = _Adjacency(nodes, graph, successors)
         self._pred = _Adjacency(nodes, graph, predecessors)
-        nx.freeze(self)
+        library: Any = nx
+        library.freeze(self)
 
-    def to_directed_class(self) -> type[nx.DiGraph]:
+    def to_directed_class(self) -> type[nx.DiGraph[Node]]:
         """Copies are ordinary graphs."""
         return nx.DiGraph
 
-    def to_undirected_class(self) -> type[nx.Graph]:
+    def to_undirected_class(self) -> type[nx.Graph[Node]]:
         """Copies are ordinary graphs."""
         return nx.Graph
 

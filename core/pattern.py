@@ -83,7 +83,7 @@ def trace(pattern: Callable[..., OpPattern]) -> tuple[OpPattern, list[str]]:
     """The pattern that a lambda describes, and its variables. A default of None marks an optional input."""
     parameters = list(inspect.signature(pattern).parameters.values())[1:]
     variables = [Var(p.name, optional=p.default is not inspect.Parameter.empty) for p in parameters]
-    root = pattern(Trace(), **{v.name: v for v in variables})
+    root: Any = pattern(Trace(), **{v.name: v for v in variables})
     if not isinstance(root, OpPattern):
         raise RuleError("a pattern must be an operator, such as lambda g, x: g.Relu(x)")
     return root, [v.name for v in variables]
@@ -169,7 +169,9 @@ def _match_inputs(
     if isinstance(want, Var):
         if (value is not None or want.optional) and bound.get(want.name, value) is value:
             yield from _match_inputs(rest, values[1:], graph, {**bound, want.name: value}, covered)
-    elif (op := graph.producer(value)) is not None and want.output < len(op.outputs) and op.outputs[want.output] is value:
+    elif (
+        (op := graph.producer(value)) is not None and want.output < len(op.outputs) and op.outputs[want.output] is value
+    ):
         for inner, ops in match_op(want, op, graph, bound, covered):
             yield from _match_inputs(rest, values[1:], graph, inner, ops)
 

@@ -22,9 +22,13 @@ class Pass(Protocol):
     """
 
     @property
-    def name(self) -> str: ...
+    def name(self) -> str:
+        """What it is called on the command line: kebab-case."""
+        ...
 
-    def run(self, graph: Graph, ledger: Ledger) -> int: ...
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Rewrite `graph` in place; return the number of changes."""
+        ...
 
 
 def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:

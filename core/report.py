@@ -6,7 +6,6 @@ import json
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from .convert import Model
 from .graph import Graph
@@ -63,7 +62,7 @@ class Report:
 
     def to_json(self) -> str:
         """The report as JSON text."""
-        return json.dumps(_plain(asdict(self)), indent=1)
+        return json.dumps(asdict(self), indent=1, allow_nan=False)
 
 
 def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
@@ -73,14 +72,6 @@ def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
         rules.setdefault(change.pass_name, Counter())[change.by] += 1
     names: Iterable[str] = (p.name for p in leaves(pipeline))
     return [
-        PassRecord(n, rules.get(n, Counter()).total(), dict(rules.get(n, {})), round(ledger.seconds[n], 6)) for n in names
+        PassRecord(n, rules.get(n, Counter()).total(), dict(rules.get(n, {})), round(ledger.seconds[n], 6))
+        for n in names
     ]
-
-
-def _plain(value: Any) -> Any:
-    """JSON has no infinities."""
-    if isinstance(value, dict):
-        return {k: _plain(v) for k, v in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(v) for v in value]
-    return None if isinstance(value, float) and value in {float("inf"), float("-inf")} else value

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable
+from typing import Any
 
 from .build import Build
-from .errors import Declined, NoFixpoint, PassesError, RuleError
+from .errors import Declined, NoFixpoint, PassesError, RuleError, require
 from .graph import Graph
 from .ledger import Ledger
 from .rules import Match, Rule
@@ -70,8 +71,8 @@ def apply(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
         new = _checked(r, root, built)
         _require_change(root, new)
         place = next(v.name for v in root.outputs if v.uses or graph.is_output(v))
-        if not ledger.permits(r.name, place, tuple(op.label for op in match.ops), exact=r.is_exact):
-            raise Declined("not permitted in this run")
+        permitted = ledger.permits(r.name, place, tuple(op.label for op in match.ops), exact=r.is_exact)
+        require(permitted, "not permitted in this run")
     except Declined as why:
         graph.prune(g.added[::-1])
         touched = None
@@ -94,8 +95,9 @@ def _called(r: Rule, g: Build, match: Match, root: Op) -> Value | tuple[Value | 
 
 def _checked(r: Rule, root: Op, built: Value | tuple[Value | None, ...]) -> tuple[Value | None, ...]:
     """What the rule returned, one entry for each output of the root."""
-    new = built if isinstance(built, tuple) else (built,)
-    if not all(v is None or isinstance(v, Value) for v in new):
+    new: tuple[Value | None, ...] = built if isinstance(built, tuple) else (built,)
+    unchecked: tuple[Any, ...] = new
+    if not all(v is None or isinstance(v, Value) for v in unchecked):
         raise RuleError(f"{r.name} returned {built!r} instead of values")
     if any(v is not None for v in new[len(root.outputs) :]):
         raise RuleError(f"{r.name} returned more values than {root.label} has outputs")

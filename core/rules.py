@@ -1,9 +1,9 @@
 """Rules: a pattern to find and a function that builds its replacement.
 
-    @rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
-    def cancel_negations(g, x):
-        "Neg(Neg(x)) => x"
-        return x
+@rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
+def cancel_negations(g, x):
+"Neg(Neg(x)) => x"
+return x
 """
 
 from __future__ import annotations
@@ -96,7 +96,9 @@ def rule(
 
 def _is_private(graph: Graph, bound: dict[str, Any], ops: tuple[Op, ...]) -> bool:
     """Whether the values between the matched ops are seen by nothing else."""
-    given = [v for b in bound.values() for v in (b if isinstance(b, tuple) else (b,))]
+    given: list[Any] = []
+    for b in bound.values():
+        given += b if isinstance(b, tuple) else (b,)
     for v in (v for op in ops[1:] for v in op.outputs):
         if graph.is_output(v) or v in graph.pinned or any(v is x for x in given):
             return False

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import onnx
 
@@ -17,14 +17,6 @@ Arrays = Mapping[str, Any]
 
 Loadable = bytes | Path
 """A serialized model, or the file it is in; weights in other files are found beside that."""
-
-
-class Backend(Protocol):
-    """A loaded model: `run` takes values by input name and gives one value per output name."""
-
-    name: str
-
-    def run(self, outputs: Sequence[str], feeds: Arrays) -> list[Any]: ...
 
 
 class OnnxRuntime:
@@ -64,8 +56,9 @@ class Reference:
     def __init__(self, model: Loadable) -> None:
         from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - seldom needed and slow to import
 
+        library: Any = onnx
         try:
-            proto = onnx.load_from_string(model) if isinstance(model, bytes) else onnx.load(model)
+            proto = onnx.load_from_string(model) if isinstance(model, bytes) else library.load(str(model))
             self._evaluator: Any = ReferenceEvaluator(proto)
         except Exception as e:
             raise CannotLoad(f"onnx.reference cannot load it: {short(e)}") from e

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, cast
 
 import onnx
 from onnx import defs, helper
@@ -69,9 +69,12 @@ def newest(domain: str) -> int:
     return max((s.since_version for s in defs.get_all_schemas_with_history() if s.domain == domain), default=0)
 
 
-# If, Loop and Scan count as non-deterministic in the schemas only because of what their bodies may hold;
-# Dropout is random in training form alone.
-JUDGED_BY_CONTENT = frozenset({"If", "Loop", "Scan", "SequenceMap", "Dropout"})
+# If, Loop and Scan count as non-deterministic in the schemas only because of what their bodies may hold, and
+# AffineGrid because its function body has an If; Dropout is random in training form alone.
+JUDGED_BY_CONTENT = frozenset({"If", "Loop", "Scan", "SequenceMap", "Dropout", "AffineGrid"})
+RANDOM = frozenset(
+    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
+)
 
 
 @cache
@@ -80,7 +83,8 @@ def is_random(op_type: str, domain: str, version: int) -> bool:
     spec = schema(op_type, domain, version)
     if spec is None or op_type in JUDGED_BY_CONTENT:
         return False
-    return spec.node_determinism is defs.OpSchema.NodeDeterminism.NonDeterministic
+    stated: Any = getattr(spec, "node_determinism", None)  # as of onnx 1.20
+    return op_type in RANDOM or getattr(stated, "name", "") == "NonDeterministic"
 
 
 def plain(value: Any) -> Any:
@@ -88,14 +92,16 @@ def plain(value: Any) -> Any:
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, list):
-        return [plain(v) for v in value]
+        entries = cast("list[Any]", value)
+        return [plain(v) for v in entries]
     return value
 
 
 def attribute(name: str, value: Any, spec: defs.OpSchema | None) -> onnx.AttributeProto:
     """`value` as an AttributeProto of the type that the schema declares, guessed where it declares none."""
     declared = spec.attributes.get(name) if spec else None
-    kind = None if declared is None else onnx.AttributeProto.AttributeType.Value(declared.type.name)
+    stated: Any = declared.type if declared is not None else None
+    kind = None if stated is None else onnx.AttributeProto.AttributeType.Value(stated.name)
     if kind == onnx.AttributeProto.FLOAT:
         value = float(value)
     elif kind == onnx.AttributeProto.FLOATS:
@@ -112,5 +118,6 @@ def encoded(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape")
     if isinstance(value, list):
-        return [encoded(v) for v in value]
+        entries = cast("list[Any]", value)
+        return [encoded(v) for v in entries]
     return value

@@ -19,8 +19,8 @@ from .values import Dim, Op, Shape, Value
 Facts = tuple[int, Shape | None]
 
 SAME_AS_INPUT = frozenset({
-    "Abs", "Acos", "Asin", "Atan", "Ceil", "Celu", "Clip", "Cos", "Cosh", "Dropout", "Elu", "Erf", "Exp", "Floor", "Gelu",
-    "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log", "LogSoftmax", "Mish", "Neg", "Not", "PRelu",
+    "Abs", "Acos", "Asin", "Atan", "Ceil", "Celu", "Clip", "Cos", "Cosh", "Dropout", "Elu", "Erf", "Exp", "Floor",
+    "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log", "LogSoftmax", "Mish", "Neg", "Not", "PRelu",
     "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt",
     "Tan", "Tanh", "ThresholdedRelu",
 })  # fmt: skip
@@ -54,14 +54,15 @@ def _feeders(op: Op) -> Iterator[Op]:
 
 
 def _learn(op: Op) -> None:
-    if op.schema is None:
+    spec = op.schema
+    if spec is None:
         return
     if op.subgraphs:
         _from_bodies(op)
         return
     facts = _known_operator(op) if op.domain == "" and op.version >= BROADCASTS_SINCE else None
     if facts is None:
-        _from_schema(op)
+        _from_schema(op, spec)
     else:
         op.outputs[0].learn(*facts)
 
@@ -99,7 +100,7 @@ def broadcast(shapes: list[Shape | None]) -> Shape | None:
 
 
 def _stretched(a: Dim, b: Dim) -> Dim:
-    if a == b or b == 1:
+    if b in {a, 1}:
         return a
     if a == 1 or (isinstance(b, int) and not isinstance(a, int)):
         return b
@@ -132,7 +133,7 @@ def _agreed(a: Shape | None, b: Shape | None) -> Shape | None:
     return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
 
 
-def _from_schema(op: Op) -> None:
+def _from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
     """Ask the operator's own inference function."""
     types: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
@@ -148,7 +149,7 @@ def _from_schema(op: Op) -> None:
     node = onnx.NodeProto.FromString(node_bytes(op))
     imports = [helper.make_opsetid(d, n) for d, n in op.graph.opsets.items()]
     try:
-        found = shape_inference.infer_node_outputs(op.schema, node, types, data, opset_imports=imports)
+        found = shape_inference.infer_node_outputs(spec, node, types, data, opset_imports=imports)
     except shape_inference.InferenceError:
         return  # the op is wrong or its schema cannot tell; onnxruntime has the last word on it
     for v in op.outputs:
@@ -174,4 +175,3 @@ def stretches_to(small: Shape, big: Shape) -> bool:
     if len(small) > len(big):
         return False
     return all(s == 1 or same_extent(s, b) for s, b in zip(small[::-1], big[::-1], strict=False))
-

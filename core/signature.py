@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -66,7 +65,7 @@ def _described(graph: Graph, value: Value) -> Input:
         dims = [d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor_type.shape.dim]
         dtype, shape = tensor_type.elem_type, tuple(dims)
     symbolic = tuple(_unnamed(value.name, i) if d is None else d for i, d in enumerate(shape or ()))
-    return Input(value.name, dtype, symbolic, _role(graph, value), graph.defaults.get(value), form)
+    return Input(value.name, dtype, symbolic, _role(value), graph.defaults.get(value), form)
 
 
 def _unnamed(name: str, axis: int) -> str:
@@ -84,12 +83,11 @@ def _inner(proto: onnx.TypeProto) -> tuple[str, onnx.TypeProto.Tensor]:
     return "other", onnx.TypeProto.Tensor()
 
 
-def _role(graph: Graph, value: Value) -> Role:
+def _role(value: Value) -> Role:
     """The narrowest role among the consumers of `value` and of what hands it on."""
     words: list[str] = []
     found = Role()
-    for v, op, index in _readers(value):
-        del v
+    for op, index in _readers(value):
         if op.domain == "ai.onnx.ml":
             words += _vocabulary(op)
         elif INDEXES.get(op.type) == index:
@@ -105,13 +103,13 @@ def _role(graph: Graph, value: Value) -> Role:
     return Role(found.kind, found.bound, tuple(dict.fromkeys(words)))
 
 
-def _readers(value: Value) -> Iterator[tuple[Value, Op, int]]:
+def _readers(value: Value) -> Iterator[tuple[Op, int]]:
     """The ops that see the elements of `value`, directly or handed on, with the index of the input."""
     queue, seen = [value], {value}
     for v in queue:
         for op in v.uses:
             for index in (i for i, other in enumerate(op.inputs) if other is v):
-                yield v, op, index
+                yield op, index
                 carries = HANDS_ON.get(op.type, ())
                 if op.type in HANDS_ON and (carries is None or index in carries) and len(seen) < LOOKS_FAR_ENOUGH:
                     fresh = [o for o in op.outputs if o not in seen]
@@ -149,8 +147,8 @@ def _vocabulary(op: Op) -> list[str]:
 
 
 OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
-    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.FloorDiv: operator.floordiv,
-    ast.Div: operator.floordiv,
+    ast.Add: int.__add__, ast.Sub: int.__sub__, ast.Mult: int.__mul__, ast.FloorDiv: int.__floordiv__,
+    ast.Div: int.__floordiv__,
 }  # fmt: skip
 
 

@@ -37,6 +37,7 @@ class MappedFile:
     _view: memoryview | None = field(default=None, repr=False)
 
     def view(self) -> memoryview:
+        """The bytes of the file."""
         if self._view is None:
             with self.path.open("rb") as f:
                 empty = self.path.stat().st_size == 0
@@ -54,6 +55,7 @@ class Bulk(NamedTuple):
 
     @property
     def view(self) -> memoryview:
+        """The bytes of the value."""
         return self.source.view()[self.begin : self.end]
 
 

@@ -128,7 +128,20 @@ class Op:
     when first asked for. An op made by a rewrite has none.
     """
 
-    __slots__ = ("_attrs", "domain", "graph", "hollow", "inferred_at", "inputs", "key", "name", "outputs", "rest", "subgraphs", "type")
+    __slots__ = (
+        "_attrs",
+        "domain",
+        "graph",
+        "hollow",
+        "inferred_at",
+        "inputs",
+        "key",
+        "name",
+        "outputs",
+        "rest",
+        "subgraphs",
+        "type",
+    )
 
     def __init__(self, op_type: str, domain: str, name: str, attrs: dict[str, Any] | None, rest: bytes | None) -> None:
         self.type = op_type
@@ -205,4 +218,3 @@ def attribute_value(proto: onnx.AttributeProto) -> Any:
     if proto.type == onnx.AttributeProto.TENSORS:
         return [Tensor.from_proto(t) for t in value]
     return value
-

@@ -1,4 +1,4 @@
-"""Does the rewritten model still compute what the original computes?
+"""Whether the rewritten model still computes what the original computes.
 
 The original runs under onnxruntime with every optimization off, on inputs that it accepts; whatever is
 derived from it is held to those answers.
@@ -6,17 +6,15 @@ derived from it is held to those answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
-
 
 from .compare import Difference, compare
 from .draws import KINDS, Draw, candidates, size_plans, with_ones
 from .errors import CannotLoad, EvaluationError, ModelError, Unverifiable, VerificationError
-from .runtime import Backend, Loadable, OnnxRuntime, Reference
+from .runtime import Loadable, OnnxRuntime, Reference
 from .signature import Input, Sizes
-
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +57,7 @@ class Oracle:
         random: bool = False,
     ) -> None:
         self.names = list(dict.fromkeys(outputs))
-        self.backend = _loaded(original)
+        self.backend: OnnxRuntime | Reference = _loaded(original)
         self.notes: list[str] = []
         self.answers: list[Answer] = []
         if given:
@@ -124,7 +122,9 @@ class Oracle:
             if symbol not in fixed and len({p[symbol] for p in plans} | {1}) > len({p[symbol] for p in plans}):
                 self.notes.append(f"the original accepts no {symbol}=1")
 
-    def _accepted(self, inputs: list[Input], kind: str, plan: Sizes, seed: tuple[int, ...]) -> tuple[Answer | None, str]:
+    def _accepted(
+        self, inputs: list[Input], kind: str, plan: Sizes, seed: tuple[int, ...]
+    ) -> tuple[Answer | None, str]:
         """The first draw of a kind that the original runs on, or None and what it said to the first."""
         why = ""
         for draw in candidates(inputs, kind, plan, seed):
@@ -154,9 +154,9 @@ def _frozen(sizes: Sizes) -> tuple[tuple[str, int], ...]:
     return tuple(sizes.items())
 
 
-def _loaded(original: Loadable) -> Backend:
+def _loaded(original: Loadable) -> OnnxRuntime | Reference:
     reasons: list[str] = []
-    backends: Iterable[type[OnnxRuntime] | type[Reference]] = (OnnxRuntime, Reference)
+    backends: tuple[type[OnnxRuntime | Reference], ...] = (OnnxRuntime, Reference)
     for backend in backends:
         try:
             return backend(original)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -135,7 +135,9 @@ def _oracle(
     elif inputs is not None:
         given = read_inputs(Path(inputs), facts.inputs)
     fixed = sizes_from_shapes({name: tuple(dims) for name, dims in shapes.items()}, facts.inputs)
-    return Oracle(source.loadable(), facts.inputs, facts.outputs, given=given, fixed=fixed, seed=seed, random=facts.random)
+    return Oracle(
+        source.loadable(), facts.inputs, facts.outputs, given=given, fixed=fixed, seed=seed, random=facts.random
+    )
 
 
 def _verified(oracle: Oracle, model: Model, destination: Path | None, bits: bool, external: bool) -> Verdict:
@@ -167,7 +169,7 @@ class Stopwatch:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     @contextmanager
-    def phase(self, name: str) -> Iterator[None]:
+    def phase(self, name: str) -> Generator[None]:
         """Time one phase."""
         self.progress(name)
         start = perf_counter()

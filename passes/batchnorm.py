@@ -61,9 +61,7 @@ def scale_and_shift(bn: Op, scale: Value, bias: Value, mean: Value, var: Value) 
         return k, beta - mu * k
 
 
-def rescaled(
-    g: Build, w: Value, weights: Array, b: Value | None, k: Array, shift: Array
-) -> tuple[Value, Value]:
+def rescaled(g: Build, w: Value, weights: Array, b: Value | None, k: Array, shift: Array) -> tuple[Value, Value]:
     """New weights, and the bias `b * k + shift`, in the type of `w`; declines what that type cannot hold."""
     with np.errstate(all="ignore"):
         bias = shift if b is None else b.const.astype(np.float64) * k + shift

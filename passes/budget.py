@@ -88,7 +88,7 @@ class _Tally:
         for v in dict.fromkeys(v for v in (*op.inputs, *op.captures) if v is not None):
             left = self._open[v] = self._open.get(v, len(v.uses)) - 1
             if left == 0 and not op.graph.is_output(v) and v not in op.graph.pinned:
-                change -= (known_bytes(v) or 0)
+                change -= known_bytes(v) or 0
         return change
 
 
@@ -151,7 +151,7 @@ def connected(ops: Sequence[Op]) -> list[list[Op]]:
     for op in ops:
         feeders = (v.producer for v in (*op.inputs, *op.captures) if v is not None)
         groups = {id(g): g for p in feeders if p is not None and (g := group_of.get(p)) is not None}
-        largest = max(groups.values(), key=len, default=[])
+        largest: list[Op] = max(groups.values(), key=len) if groups else []
         for other in groups.values():
             if other is not largest:
                 largest += other

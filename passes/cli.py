@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -46,9 +46,13 @@ def run(
     seed: Annotated[int, typer.Option(min=0, help="Seed of the inputs that are made up.")] = 0,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Write without any proof.")] = False,
     exact: Annotated[bool, typer.Option("--exact", help="Only rewrites that keep every bit.")] = False,
-    keep_functions: Annotated[bool, typer.Option("--keep-functions", help="Leave local functions as they are.")] = False,
+    keep_functions: Annotated[
+        bool, typer.Option("--keep-functions", help="Leave local functions as they are.")
+    ] = False,
     json: Annotated[Path | None, typer.Option(help="Write the report as JSON to this file; - for the output.")] = None,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Say why rules declined, and show every rule.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Say why rules declined, and show every rule.")
+    ] = False,
 ) -> None:
     """Optimize a model, verify it against the original, and write it."""
     with one_line_errors():
@@ -106,7 +110,7 @@ def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 @contextmanager
-def one_line_errors() -> Iterator[None]:
+def one_line_errors() -> Generator[None]:
     """Turn what is expected to go wrong into one line and an exit code."""
     from ..core.errors import PassesError  # noqa: PLC0415 - its package imports onnx
 

@@ -17,7 +17,10 @@ def matmul_add_to_gemm(g: Build, a: Value, b: Value, c: Value) -> Value:
     require(a.rank == b.rank == 2, "Gemm multiplies matrices only")
     require(a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this type")
     product = (a.shape[0], b.shape[1])
-    require(stretches_to(c.shape, product), f"Gemm stretches c to the product only: c is {list(c.shape)}, it {list(product)}")
+    require(
+        stretches_to(c.shape, product),
+        f"Gemm stretches c to the product only: c is {list(c.shape)}, it {list(product)}",
+    )
     return g.Gemm(a, b, c)
 
 

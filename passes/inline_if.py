@@ -25,7 +25,7 @@ class InlineIf:
             if op not in op.graph or branch is None or not ledger.permits(self.name, op.outputs[0].name, (op.label,)):
                 continue
             names = Counter(graph.all_names()) if names is None else names
-            work += [inner for inner in branch.ops("If")]
+            work += branch.ops("If")
             splice(op, branch, names)
             changes += 1
         return changes
@@ -42,9 +42,21 @@ def taken_branch(op: Op) -> Graph | None:
 
 def splice(op: Op, branch: Graph, names: Counter[str]) -> None:
     """Put what `branch` holds in the place of `op`. `names` counts the bearers of each name in the model."""
-    graph = op.graph
-    results = branch.outputs
-    branch.move_into(graph, op.key, names)
-    for old, new in zip(op.outputs, results, strict=True):
+    graph, results, ops = op.graph, branch.outputs, branch.sorted_ops()
+    own = dict.fromkeys((*branch.initializers, *branch.sparse, *(v for inner in ops for v in inner.outputs)))
+    for v in results:
+        if v not in own:
+            v.uses.pop(op, None)
+    branch.outputs = ()
+    for v in own:
+        if names[v.name] > 1 and v.name:
+            names[v.name] -= 1
+            v.name = graph.fresh_name(v.name)
+    graph.initializers.update(branch.initializers)
+    graph.sparse.update(branch.sparse)
+    graph.pinned |= branch.pinned
+    for inner in ops:
+        graph.adopt(inner, op.key)
+    for old, new in zip(op.outputs, results, strict=False):
         graph.substitute(old, new)
     graph.prune([op])

@@ -16,7 +16,7 @@ Key = tuple[object, ...]
 
 @dataclass(frozen=True, slots=True)
 class MergeDuplicates:
-    """Two ops of one kind with equal attributes and the same inputs become one; the order of commuting inputs is free."""
+    """Two ops of one kind with equal attributes and the same inputs, in any order if they commute, become one."""
 
     name: str = "merge-duplicates"
 

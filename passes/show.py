@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -28,7 +28,7 @@ class Screen:
         self.err = Console(stderr=True, highlight=False)
 
     @contextmanager
-    def progress(self) -> Iterator[Callable[[str], None]]:
+    def progress(self) -> Generator[Callable[[str], None]]:
         """A line that says what is being done, while it is done."""
         if not self.err.is_terminal:
             yield lambda _: None
@@ -135,7 +135,11 @@ def largest(verdict: Verdict) -> str:
     if not verdict.differences:
         return "no outputs"
     name, worst = max(verdict.differences.items(), key=lambda item: item[1].share)
-    return f"{name} is off by up to {worst.error:.2g}, {worst.allowed:.2g} allowed" if worst.error else "no difference seen"
+    return (
+        f"{name} is off by up to {worst.error:.2g}, {worst.allowed:.2g} allowed"
+        if worst.error
+        else "no difference seen"
+    )
 
 
 def log_to_stderr() -> None:

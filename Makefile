@@ -1,0 +1,41 @@
+# `make run` and `make test` do all the set-up; they need python3 (3.11 or later, with venv) and make.
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+MODEL ?= golden_models/resnet_kept_bn.onnx
+
+.PHONY: run test lint types check bench clean
+
+run: $(VENV)/installed
+	$(BIN)/passes run $(MODEL) --pipeline basic -o $(VENV)/optimized.onnx
+
+test: lint types check
+
+lint: $(VENV)/installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/installed-dev
+	$(BIN)/basedpyright --warnings
+
+check: $(VENV)/installed-dev
+	$(BIN)/pytest -n 2 -q
+
+bench: $(VENV)/installed-dev
+	$(BIN)/pip install --quiet -e '.[peers]'
+	$(BIN)/python benchmarks/peers.py
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/pip install --quiet --upgrade pip
+
+$(VENV)/installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet -e .
+	touch $@
+
+$(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/pip install --quiet -e '.[dev]'
+	touch $(VENV)/installed $@
+
+clean:
+	rm -rf $(VENV) build *.egg-info .ruff_cache .hypothesis

@@ -1,12 +1,13 @@
 """The IR, the rule language, the pass manager and verification. Never imports passes."""
 
 from .build import Build
-from .convert import Model, from_onnx, to_onnx
+from .convert import from_onnx, to_onnx
 from .effects import is_known, is_pure, may_drop
 from .errors import Declined, PassesError, require
-from .evaluate import evaluate
+from .evaluation import evaluate
 from .graph import Graph
 from .ledger import Ledger
+from .model import Model
 from .pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
 from .rules import EXACT, ROUNDING, Contract, Rule, conditional, rule
 from .shapes import same_extent, stretches_to

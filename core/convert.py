@@ -7,32 +7,18 @@ order of every list. Unused initializers and dead nodes are kept too: removing t
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import onnx
-from onnx import helper
 
 from . import schemas, shapes
 from .errors import ModelError
-from .exporter import TensorChunks, declare_new_initializers, graph_proto, tensors_of
+from .exported import export
 from .functions import inline_functions
 from .graph import Graph
 from .importer import SPELLINGS, Importer, Tensors, without_contents
+from .model import Model
 from .shared import Shared
 from .tensor import Tensor
-from .values import Value
-
-
-@dataclass(slots=True)
-class Model:
-    """A graph and what surrounds it in the file: `header` is the ModelProto without the graph."""
-
-    header: onnx.ModelProto
-    graph: Graph
-
-    def tensors(self) -> list[tuple[Value, Tensor]]:
-        """The initializers of the main graph, in file order."""
-        return list(tensors_of(self.graph))
 
 
 def from_onnx(model: onnx.ModelProto, tensors: Tensors = Tensor.from_proto, *, inline: bool = False) -> Model:
@@ -49,11 +35,9 @@ def from_onnx(model: onnx.ModelProto, tensors: Tensors = Tensor.from_proto, *, i
     return finished(header, importer_for(header, tensors).read(info, nodes, initializers))
 
 
-def to_onnx(model: Model, tensor_chunks: TensorChunks = Tensor.chunks) -> onnx.ModelProto:
+def to_onnx(model: Model) -> onnx.ModelProto:
     """The model as one message, with all its weights."""
-    proto = closing_header(model)
-    proto.graph.CopyFrom(graph_proto(model.graph, tensor_chunks))
-    return proto
+    return export(model).to_proto()
 
 
 def header_of(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -97,16 +81,3 @@ def finished(header: onnx.ModelProto, graph: Graph) -> Model:
         graph.pinned.update(v for v in graph.initializers if v.name in bound)
     graph.shared.weight_bytes = sum(v.tensor.nbytes for v in graph.constants() if v.tensor is not None)
     return Model(header, graph)
-
-
-def closing_header(model: Model) -> onnx.ModelProto:
-    """The header for export: domains that rewrites brought in are imported."""
-    proto = onnx.ModelProto()
-    proto.CopyFrom(model.header)
-    imported = {SPELLINGS.get(e.domain, e.domain) for e in proto.opset_import}
-    for domain, version in model.graph.opsets.items():
-        if domain not in imported:
-            proto.opset_import.append(helper.make_opsetid(domain, version))
-    if proto.ir_version < 4:
-        declare_new_initializers(model.graph)
-    return proto

@@ -15,6 +15,7 @@ from .values import Op, Value
 
 # Field numbers of onnx.proto.
 NODE, INITIALIZER, INPUT, OUTPUT, VALUE_INFO, SPARSE = 1, 5, 11, 12, 13, 15
+MODEL_GRAPH = 7
 NODE_INPUT, NODE_OUTPUT = 1, 2
 
 Chunk = bytes | memoryview
@@ -38,14 +39,6 @@ def graph_chunks(graph: Graph, tensor_chunks: TensorChunks = Tensor.chunks) -> I
     for value, sparse in graph.sparse.items():
         if value.uses or graph.is_output(value):
             yield wire.field(SPARSE, sparse.SerializeToString(deterministic=True))
-
-
-def initializer_chunks(graph: Graph, tensor_chunks: TensorChunks = Tensor.chunks) -> Iterator[Chunk]:
-    """The initializers, defaults of inputs among them, as fields of a GraphProto."""
-    for value, tensor in tensors_of(graph):
-        chunks = list(tensor_chunks(tensor, value.name))
-        yield wire.prefix(INITIALIZER, sum(map(len, chunks)))
-        yield from chunks
 
 
 def tensors_of(graph: Graph) -> Iterator[tuple[Value, Tensor]]:

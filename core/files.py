@@ -19,14 +19,14 @@ from google.protobuf.message import DecodeError
 from onnx.external_data_helper import set_external_data
 
 from . import wire
-from .convert import Model, closing_header, finished, importer_for
+from .convert import finished, importer_for
 from .errors import ModelError
-from .exporter import Chunk, TensorChunks, graph_chunks, initializer_chunks
+from .exported import ONE_MESSAGE, export
+from .exporter import INITIALIZER, MODEL_GRAPH, NODE, Chunk
 from .functions import inline_functions
+from .model import Model
 from .tensor import SMALL, STRING, Bulk, MappedFile, Tensor
 
-MODEL_GRAPH, NODE, INITIALIZER = 7, 1, 5  # field numbers of onnx.proto
-ONE_MESSAGE = (2 << 30) - (1 << 20)  # protobuf's limit for a message, less some room for the rest
 PAGE = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
 
 
@@ -122,30 +122,9 @@ def _split_graph(source: MappedFile, graph: wire.Field) -> tuple[list[wire.Field
     return nodes, tensors, bytes(rest)
 
 
-def model_chunks(model: Model, tensor_chunks: TensorChunks = Tensor.chunks) -> list[Chunk]:
-    """The serialized model in pieces; large tensors are views of where they lie."""
-    header = closing_header(model).SerializeToString(deterministic=True)
-    chunks: list[Chunk] = [b"".join(graph_chunks(model.graph, tensor_chunks))]
-    chunks += initializer_chunks(model.graph, tensor_chunks)
-    return [header, wire.prefix(MODEL_GRAPH, sum(map(len, chunks))), *chunks]
-
-
-def serialized_bytes(model: Model) -> int:
-    """Bytes of weights that the model would hold as one message."""
+def weight_bytes(model: Model) -> int:
+    """Bytes of the initializers of the main graph."""
     return sum(t.nbytes for _, t in model.tensors())
-
-
-def written_bytes(model: Model) -> int:
-    """Bytes of the model as one message."""
-    return sum(map(len, model_chunks(model)))
-
-
-def to_bytes(model: Model) -> bytes:
-    """The model as one message. Raises ModelError beyond protobuf's 2 GB."""
-    chunks = model_chunks(model)
-    if sum(map(len, chunks)) > ONE_MESSAGE:
-        raise ModelError("the model is over 2 GB; it can only be written with external data")
-    return b"".join(chunks)
 
 
 @contextmanager
@@ -155,7 +134,7 @@ def staged(model: Model, destination: Path, *, external: bool) -> Generator[Path
     With `external`, or beyond 2 GB, large tensors go to `<name>.data` next to it. Yields the staged
     model, to be verified and then given to `publish`.
     """
-    external = external or serialized_bytes(model) > ONE_MESSAGE
+    external = external or weight_bytes(model) > ONE_MESSAGE
     try:
         stage = TemporaryDirectory(prefix=f".{destination.name}.", dir=destination.parent)
     except OSError as e:
@@ -172,12 +151,12 @@ def staged(model: Model, destination: Path, *, external: bool) -> Generator[Path
 def _write(model: Model, path: Path, external: bool) -> None:
     if external:
         with Path(f"{path}.data").open("wb") as data:
-            chunks = model_chunks(model, _External(data, f"{path.name}.data").chunks)
+            exported = export(model, _External(data, f"{path.name}.data").chunks)
             _settle(data)
     else:
-        chunks = model_chunks(model)
+        exported = export(model)
     with path.open("wb") as f:
-        for chunk in chunks:
+        for chunk in exported.chunks():
             f.write(chunk)
         _settle(f)
 

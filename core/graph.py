@@ -7,6 +7,7 @@ only the mutators here may write. `Graph.nx` shows the same graph to every netwo
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import onnx
@@ -39,6 +40,7 @@ class Graph:
         self._output_slots: dict[Value, list[int]] = {}
         self._ops: dict[Op, None] = {}
         self._by_type: dict[str, dict[Op, None]] = {}
+        self._holders: dict[Op, None] = {}  # ops with subgraphs
 
     # -- reading ---------------------------------------------------------------------
 
@@ -85,10 +87,18 @@ class Graph:
         op = value.producer if value is not None else None
         return op if op is not None and op.graph is self else None
 
+    def holder(self, op: Op) -> Op | None:
+        """The op of this very graph that is `op` or holds it in a subgraph."""
+        while op.graph is not self:
+            if op.graph.owner is None:
+                return None
+            op = op.graph.owner
+        return op
+
     def with_subgraphs(self) -> Iterator[Graph]:
         """The graph, then every graph inside it, outermost first."""
         yield self
-        for op in self.sorted_ops() if any(o.subgraphs for o in self._ops) else ():
+        for op in sorted(self._holders, key=attrgetter("key")):
             for sub in op.subgraphs:
                 yield from sub.with_subgraphs()
 
@@ -98,6 +108,7 @@ class Graph:
         own.update(v for op in self._ops for v in op.outputs)
         for op in self._ops:
             yield from (v for v in op.inputs if v is not None and v not in own)
+        for op in self._holders:
             for sub in op.subgraphs:
                 yield from (v for v in sub.outer_values() if v not in own)
         yield from (v for v in self._outputs if v not in own)
@@ -274,9 +285,9 @@ class Graph:
     def make_constant(self, value: Value, tensor: Tensor) -> None:
         """Turn a computed value into an initializer of the same name."""
         self._detach(value)
+        self.shared.facts += value.tensor is None  # else nothing new came to be known
         value.hold(tensor)
         self.initializers[value] = None
-        self.shared.facts += 1
         self.changed()
 
     def _detach(self, value: Value) -> None:
@@ -323,10 +334,13 @@ class Graph:
         """Take `op` out of the indexes, its edges left as they are."""
         del self._ops[op]
         del self._by_type[op.type][op]
+        self._holders.pop(op, None)
 
     def _index(self, op: Op) -> None:
         self._ops[op] = None
         self._by_type.setdefault(op.type, {})[op] = None
+        if op.subgraphs:
+            self._holders[op] = None
 
     def drop_initializer(self, value: Value) -> bool:
         """Remove a constant that nothing uses from whichever enclosing graph holds it."""

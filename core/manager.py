@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .convert import Model
 from .errors import PassesError
 from .ledger import Ledger
+from .model import Model
 from .pipeline import Pass, run_pass
 
 

@@ -70,7 +70,7 @@ def successors(graph: Graph, node: Node) -> tuple[Node, ...]:
     """The values an op computes, or the ops of this graph that read a value."""
     if isinstance(node, Op):
         return node.outputs
-    return tuple(dict.fromkeys(op for use in node.uses if (op := _at_level(graph, use)) is not None))
+    return tuple(dict.fromkeys(op for use in node.uses if (op := graph.holder(use)) is not None))
 
 
 def predecessors(graph: Graph, node: Node) -> tuple[Node, ...]:
@@ -79,12 +79,3 @@ def predecessors(graph: Graph, node: Node) -> tuple[Node, ...]:
         return tuple(dict.fromkeys(v for v in (*node.inputs, *node.captures) if v is not None))
     maker = graph.producer(node)
     return (maker,) if maker is not None else ()
-
-
-def _at_level(graph: Graph, op: Op) -> Op | None:
-    """The op of `graph` that is `op` or holds it."""
-    while op.graph is not graph:
-        if op.graph.owner is None:
-            return None
-        op = op.graph.owner
-    return op

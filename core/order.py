@@ -13,9 +13,10 @@ def in_order(ops: Collection[Op]) -> list[Op]:
     """All `ops` of one graph, each after those it depends on, otherwise by their key. Raises GraphError on a cycle."""
     order = sorted(ops, key=attrgetter("key"))
     seen: set[Op] = set()
-    for op in order:
-        if any(p not in seen for p in feeders(op)):
-            return _by_dependency(order)
+    for op in order:  # written out, since every pass over a whole graph goes through here
+        for v in (*op.inputs, *op.captures) if op.subgraphs else op.inputs:
+            if v is not None and (p := v.producer) is not None and p not in seen and p.graph is op.graph:
+                return _by_dependency(order)
         seen.add(op)
     return order
 

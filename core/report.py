@@ -7,9 +7,9 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
 
-from .convert import Model
 from .graph import Graph
 from .ledger import Ledger
+from .model import Model
 from .pipeline import Pass, leaves
 from .verify import Verdict
 

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 import onnx
 
-from .convert import Model
 from .graph import Graph
+from .model import Model
 from .tensor import Tensor
 from .values import Dim, Op, Value
 

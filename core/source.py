@@ -8,9 +8,10 @@ from pathlib import Path
 
 import onnx
 
-from .convert import Model, from_onnx
+from .convert import from_onnx
 from .errors import ModelError
 from .files import ModelFile, load, require_elsewhere
+from .model import Model
 from .runtime import Loadable
 
 

@@ -69,8 +69,13 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
+SHORT = [bytes((n,)) for n in range(128)]  # the varints of one byte
+
+
 def prefix(number: int, length: int) -> bytes:
     """Tag and length of a length-delimited field."""
+    if number < 16 and length < 128:
+        return SHORT[number << 3 | BYTES] + SHORT[length]
     return varint(number << 3 | BYTES) + varint(length)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Generator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.metadata import version
@@ -14,13 +14,14 @@ from typing import Any
 
 import onnx
 
-from ..core.convert import Model, to_onnx
+from ..core.collector import no_collection
 from ..core.draws import Draw
 from ..core.effects import is_pure, uses_half
-from ..core.files import publish, serialized_bytes, staged, to_bytes, written_bytes
+from ..core.exported import Exported, export
+from ..core.files import publish, staged, weight_bytes
 from ..core.given import checked, read_inputs, sizes_from_shapes
-from ..core.ledger import Ledger
 from ..core.manager import Manager
+from ..core.model import Model
 from ..core.pipeline import Pass
 from ..core.report import Report, Stats, pass_records
 from ..core.signature import Input, signature
@@ -39,11 +40,12 @@ class Result:
     report: Report
     _model: Model = field(repr=False)
     _source: Source = field(repr=False)
+    _exported: Exported = field(repr=False)
 
     @cached_property
     def model(self) -> onnx.ModelProto:
         """The optimized model, with all its weights."""
-        return to_onnx(self._model)
+        return self._exported.to_proto()
 
     def save(self, path: str | Path) -> None:
         """Write the model to `path`, whole or not at all; with external data if it came with some.
@@ -52,8 +54,26 @@ class Result:
         """
         destination = Path(path)
         self._source.require_not(destination)
-        with staged(self._model, destination, external=self._source.is_external) as stage:
+        with self._staged(destination) as stage:
             publish(stage, destination)
+
+    def checked(self, oracle: Oracle, destination: Path | None, *, bits: bool) -> Verdict:
+        """Hold what would be written to the original, bit for bit if asked; then write it, if anywhere.
+
+        Raises VerificationError if it differs; then nothing is written.
+        """
+        if destination is not None:
+            with self._staged(destination) as stage:
+                verdict = oracle.check(stage, exact=bits)
+                publish(stage, destination)
+                return verdict
+        if weight_bytes(self._model) <= IN_MEMORY:
+            return oracle.check(b"".join(self._exported.chunks()), exact=bits)
+        with TemporaryDirectory() as folder, self._staged(Path(folder) / "model.onnx") as stage:
+            return oracle.check(stage, exact=bits)
+
+    def _staged(self, destination: Path) -> AbstractContextManager[Path]:
+        return staged(self._model, destination, external=self._source.is_external)
 
 
 def optimize(
@@ -89,19 +109,25 @@ def optimize(
     if destination is not None:
         source.require_not(destination)
     chosen = pipeline_of(pipeline, plugins, only, skip, enable)
-    with watch.phase("loading"):
+    with no_collection(), watch.phase("loading"):
         original = source.load()
         facts = _Facts.of(original, source)
-    with watch.phase("rewriting"):
+    with no_collection(), watch.phase("rewriting"):
         manager = Manager(source.load, chosen, exact)
         rewritten, ledger = manager.run(original)
-        result = Result(_report(source, chosen, facts, rewritten, ledger, watch), rewritten, source)
+    with no_collection(), watch.phase("exporting"):
+        exported = export(rewritten)
+        after = Stats.of(rewritten, exported.size)
+    report = Report(
+        source.label, chosen.name, facts.stats, after, pass_records(chosen, ledger), None, watch.seconds, versions()
+    )
+    result = Result(report, rewritten, source, exported)
     if verify:
         with watch.phase("asking the original"):
             oracle = _oracle(source, facts, inputs, shapes or {}, seed)
         with watch.phase("comparing" if destination is None else "comparing and writing"):
             bits = exact or (ledger.is_exact and not facts.half)
-            result.report.verification = _verified(oracle, rewritten, destination, bits, source.is_external)
+            result.report.verification = result.checked(oracle, destination, bits=bits)
     elif destination is not None:
         with watch.phase("writing"):
             result.save(destination)
@@ -140,25 +166,9 @@ def _oracle(
     )
 
 
-def _verified(oracle: Oracle, model: Model, destination: Path | None, bits: bool, external: bool) -> Verdict:
-    """Check what would be written, in the very file if it is written; `bits`: must every bit agree?"""
-    if destination is not None:
-        with staged(model, destination, external=external) as stage:
-            verdict = oracle.check(stage, exact=bits)
-            publish(stage, destination)
-            return verdict
-    if serialized_bytes(model) <= IN_MEMORY:
-        return oracle.check(to_bytes(model), exact=bits)
-    with TemporaryDirectory() as folder, staged(model, Path(folder) / "model.onnx", external=external) as stage:
-        return oracle.check(stage, exact=bits)
-
-
-def _report(source: Source, chosen: Pass, facts: _Facts, model: Model, ledger: Ledger, watch: Stopwatch) -> Report:
-    after = Stats.of(model, written_bytes(model))
-    versions = {name: version(name) for name in ("passwright", "onnx", "onnxruntime")}
-    return Report(
-        source.label, chosen.name, facts.stats, after, pass_records(chosen, ledger), None, watch.seconds, versions
-    )
+def versions() -> dict[str, str]:
+    """The versions that a report is to be read with."""
+    return {name: version(name) for name in ("passwright", "onnx", "onnxruntime")}
 
 
 @dataclass(slots=True)

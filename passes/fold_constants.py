@@ -31,29 +31,30 @@ class FoldConstants:
         total = 0
         for g in tuple(graph.with_subgraphs()):
             total += lift_constants(g, ledger)
-            while changes := self._fold(g, graph, ledger):
-                total += changes
+            fresh = list(constants_read(g))
+            while fresh:
+                fresh = self._fold(g, graph, fresh, ledger)
+                total += len(fresh)
         return total
 
-    def _fold(self, g: Graph, root: Graph, ledger: Ledger) -> int:
-        candidates = list(foldable(g))
-        if not candidates:
-            return 0
+    def _fold(self, g: Graph, root: Graph, known: list[Value], ledger: Ledger) -> list[Value]:
+        """Fold what the `known` constants make foldable; returns the constants that came of it."""
+        candidates = foldable(g, known)
         budget = Budget.of(root, self.max_growth, self.max_share)
         chosen = affordable(candidates, budget.room)
         inside = set(chosen)
         wanted = [v for op in chosen for v in op.outputs if g.is_output(v) or any(u not in inside for u in v.uses)]
         if not wanted:
-            return 0
-        changes = 0
+            return []
+        fresh: list[Value] = []
         for value, tensor in evaluate(chosen, wanted).items():
             maker = value.producer
             exact = tensor.dtype not in HALF
             if maker is not None and ledger.permits(self.name, value.name, (maker.label,), exact=exact):
                 g.make_constant(value, tensor)
                 g.prune([maker])
-                changes += 1
-        return changes
+                fresh.append(value)
+        return fresh
 
 
 def lift_constants(g: Graph, ledger: Ledger) -> int:
@@ -68,20 +69,38 @@ def lift_constants(g: Graph, ledger: Ledger) -> int:
     return changes
 
 
-def foldable(g: Graph) -> Iterator[Op]:
-    """Ops that depend on constants alone and whose results have a known size, in order."""
-    reached: set[Value] = set()
-    for op in g.sorted_ops():
-        if any(v is not None and v.tensor is None and v not in reached for v in op.inputs):
-            continue
-        if op.type in KEPT or not is_pure(op):
-            continue
-        if any(v.tensor is None and v not in reached for v in op.captures):
-            continue
-        if not any(v.uses or g.is_output(v) for v in op.outputs) or not _fits(op):
-            continue
-        reached.update(op.outputs)
-        yield op
+def constants_read(g: Graph) -> Iterator[Value]:
+    """The constants that the ops of `g` read: its own, and for a subgraph those around it too."""
+    if g.owner is None:
+        yield from g.initializers
+    else:
+        yield from dict.fromkeys(v for op in g.ops() for v in op.inputs if v is not None and v.is_const)
+
+
+def foldable(g: Graph, known: list[Value]) -> list[Op]:
+    """Ops that the `known` constants, with others, make computable and whose results have a known size, in order.
+
+    O(the uses of what is known and of what comes of it).
+    """
+    missing: dict[Op, int] = {}  # inputs and captures that are not constant yet
+    found = [op for op in g.ops("SequenceEmpty") if _is_candidate(op)]
+    queue = [*known, *(v for op in found for v in op.outputs)]
+    for v in queue:
+        for op in dict.fromkeys(holder for user in v.uses if (holder := g.holder(user)) is not None):
+            if op not in missing:
+                missing[op] = sum(not u.is_const for u in {*op.inputs, *op.captures} if u is not None)
+            missing[op] -= not v.is_const
+            if missing[op] == 0 and _is_candidate(op):
+                missing[op] = -1  # taken
+                found.append(op)
+                queue += op.outputs
+    return found
+
+
+def _is_candidate(op: Op) -> bool:
+    if op.type in KEPT or not is_pure(op) or not any(v.uses or op.graph.is_output(v) for v in op.outputs):
+        return False
+    return _fits(op)
 
 
 def _fits(op: Op) -> bool:

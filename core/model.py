@@ -1,0 +1,39 @@
+"""A graph and what surrounds it in a file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import onnx
+from onnx import helper
+
+from .exporter import declare_new_initializers, tensors_of
+from .graph import Graph
+from .importer import SPELLINGS
+from .tensor import Tensor
+from .values import Value
+
+
+@dataclass(slots=True)
+class Model:
+    """A graph and what surrounds it in the file: `header` is the ModelProto without the graph."""
+
+    header: onnx.ModelProto
+    graph: Graph
+
+    def tensors(self) -> list[tuple[Value, Tensor]]:
+        """The initializers of the main graph, in file order."""
+        return list(tensors_of(self.graph))
+
+
+def closing_header(model: Model) -> onnx.ModelProto:
+    """The header for export: domains that rewrites brought in are imported."""
+    proto = onnx.ModelProto()
+    proto.CopyFrom(model.header)
+    imported = {SPELLINGS.get(e.domain, e.domain) for e in proto.opset_import}
+    for domain, version in model.graph.opsets.items():
+        if domain not in imported:
+            proto.opset_import.append(helper.make_opsetid(domain, version))
+    if proto.ir_version < 4:
+        declare_new_initializers(model.graph)
+    return proto

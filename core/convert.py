@@ -71,12 +71,14 @@ def importer_for(header: onnx.ModelProto, tensors: Tensors) -> Importer:
         opsets[domain] = entry.version
     if not opsets:
         raise ModelError("the model imports no opset")
-    return Importer(Shared(opsets, shapes.infer), header.ir_version, tensors)
+    return Importer(Shared(opsets, header.ir_version, shapes.infer), tensors)
 
 
 def finished(header: onnx.ModelProto, graph: Graph) -> Model:
     """The model, with what its training information refers to by name kept from change."""
     bound = {e.key for t in header.training_info for e in (*t.initialization_binding, *t.update_binding)}
+    for t in header.training_info:
+        bound.update(name for node in (*t.initialization.node, *t.algorithm.node) for name in node.input)
     if bound:
         graph.pinned.update(v for v in graph.initializers if v.name in bound)
     graph.shared.weight_bytes = sum(v.tensor.nbytes for v in graph.constants() if v.tensor is not None)

@@ -15,18 +15,20 @@ from .runtime import OnnxRuntime, Reference
 from .tensor import SMALL, Tensor
 from .values import Op, Value
 
+SESSION = 2000  # ops; the time onnxruntime takes to set up a session grows faster than its ops
 FEEDABLE = frozenset("biufO")  # NumPy kinds that onnxruntime takes as they are
 
 
 def evaluate(ops: Sequence[Op], wanted: Iterable[Value]) -> dict[Value, Tensor]:
     """The tensors of `wanted`, computed by `ops` (sorted, of one graph) from constants alone.
 
-    One onnxruntime session does it if it can; where it has no kernel, the ops are halved until only the
+    One onnxruntime session for 2,000 ops does it if it can; where it has no kernel, the ops are halved until only the
     op in question goes to `onnx.reference`. What cannot be computed is missing from the answer.
     """
     found: dict[Value, Tensor] = {}
     goals = set(wanted)
-    _solve(list(ops), goals, found)
+    for start in range(0, len(ops), SESSION):
+        _solve(list(ops[start : start + SESSION]), goals, found)
     return {v: t for v, t in found.items() if v in goals}
 
 
@@ -42,8 +44,7 @@ def _solve(ops: list[Op], goals: set[Value], found: dict[Value, Tensor]) -> None
     except EvaluationError as e:
         if len(ops) > 1:
             half = len(ops) // 2
-            needed = goals | {v for op in ops[half:] for v in (*op.inputs, *op.captures) if v is not None}
-            _solve(ops[:half], needed, found)
+            _solve(ops[:half], goals, found)
             _solve(ops[half:], goals, found)
         elif isinstance(e, CannotLoad):
             found.update(_by_reference(ops, outputs, found))

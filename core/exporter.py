@@ -25,14 +25,16 @@ TensorChunks = Callable[[Tensor, str], Iterator[Chunk]]
 
 def graph_chunks(graph: Graph, tensor_chunks: TensorChunks = Tensor.chunks) -> Iterator[Chunk]:
     """The serialized GraphProto but for its initializers."""
+    if graph.owner is not None:
+        unshadow(graph)
     for op in graph.sorted_ops():
         yield wire.field(NODE, node_bytes(op, tensor_chunks))
     yield graph.declared.header.SerializeToString(deterministic=True)
     for value, info in graph.declared.inputs:
         if value.tensor is None or value in graph.initializers:
-            yield wire.field(INPUT, info)
-    for info in graph.declared.outputs:
-        yield wire.field(OUTPUT, info)
+            yield wire.field(INPUT, named(info, value.name))
+    for value, info in zip(graph.outputs, graph.declared.outputs, strict=True):
+        yield wire.field(OUTPUT, named(info, value.name))
     for value, info in graph.declared.values:
         if value is None or (_is_there(graph, value) and onnx.ValueInfoProto.FromString(info).name == value.name):
             yield wire.field(VALUE_INFO, info)
@@ -41,11 +43,32 @@ def graph_chunks(graph: Graph, tensor_chunks: TensorChunks = Tensor.chunks) -> I
             yield wire.field(SPARSE, sparse.SerializeToString(deterministic=True))
 
 
+def unshadow(graph: Graph) -> None:
+    """Rename what is defined in a subgraph and would hide a value from outside that is read there.
+
+    A file may use one name on both levels as long as no one needs the outer value; rewrites may.
+    """
+    read = {v.name for v in graph.outer_values()}
+    for v in (*graph.inputs, *graph.initializers, *(v for op in graph.ops() for v in op.outputs)):
+        if v.name and v.name in read:
+            v.name = graph.fresh_name(v.name)
+
+
+def named(info: bytes, name: str) -> bytes:
+    """A ValueInfoProto under the name that the value has now."""
+    proto = onnx.ValueInfoProto.FromString(info)
+    if proto.name == name:
+        return info
+    proto.name = name
+    return proto.SerializeToString(deterministic=True)
+
+
 def tensors_of(graph: Graph) -> Iterator[tuple[Value, Tensor]]:
     """What the graph writes as initializers, in file order."""
-    yield from graph.defaults.items()
-    for value in graph.initializers:
-        if value.tensor is not None:
+    for value in dict.fromkeys((*graph.declared.tensors, *graph.initializers)):
+        if value in graph.defaults:
+            yield value, graph.defaults[value]
+        elif value.tensor is not None and value in graph.initializers:
             yield value, value.tensor
 
 
@@ -94,10 +117,15 @@ def _filled(op: Op, tensor_chunks: TensorChunks) -> onnx.NodeProto:
     node = onnx.NodeProto.FromString(op.rest or b"")
     for a in node.attribute:
         value: Any = op.attrs.get(a.name)
+        if isinstance(value, AttributeProto):
+            continue
         if isinstance(value, Graph):
             a.g.CopyFrom(graph_proto(value, tensor_chunks))
         elif isinstance(value, Tensor):
             a.t.MergeFromString(b"".join(tensor_chunks(value, value.name)))
+        elif a.type == AttributeProto.TENSORS:
+            for tensor in cast("list[Tensor]", value):
+                a.tensors.add().MergeFromString(b"".join(tensor_chunks(tensor, tensor.name)))
         elif a.type == AttributeProto.GRAPHS:
             graphs: list[Graph] = value
             a.graphs.extend(graph_proto(g, tensor_chunks) for g in graphs)

@@ -87,6 +87,11 @@ class Graph:
         op = value.producer if value is not None else None
         return op if op is not None and op.graph is self else None
 
+    @property
+    def may_hold_constants(self) -> bool:
+        """Whether an initializer may be put here: not in a subgraph where each would have to be an input too."""
+        return self.owner is None or not self.shared.initializers_are_inputs
+
     def holder(self, op: Op) -> Op | None:
         """The op of this very graph that is `op` or holds it in a subgraph."""
         while op.graph is not self:
@@ -154,7 +159,7 @@ class Graph:
         """A new constant of this graph."""
         value = Value(self.fresh_name(stem))
         value.hold(tensor)
-        self.initializers[value] = None
+        (self if self.may_hold_constants else self.shared.root or self).initializers[value] = None
         self.changed()
         return value
 
@@ -228,13 +233,16 @@ class Graph:
         """
         self.require_replaceable(old, new)
         swaps = self.is_output(old)
-        for op in tuple(old.uses):
-            op.graph.set_inputs(op, tuple(new if v is old else v for v in op.inputs))
+        for op in old.uses:
+            inputs = list(op.inputs)
+            for _ in range(inputs.count(old)):
+                inputs[inputs.index(old)] = new
+            op.inputs = tuple(inputs)
             for sub in op.subgraphs:
                 if sub.is_output(old):
                     sub.swap_output(old, new)
-                    old.uses.pop(op, None)
-                    new.uses[op] = None
+            new.uses[op] = None
+        old.uses = {}
         if swaps:
             new.name, old.name = old.name, new.name
             self.swap_output(old, new)

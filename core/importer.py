@@ -16,8 +16,11 @@ from .shared import Declarations, Shared
 from .tensor import SMALL, Tensor
 from .values import Op, Shape, Value, attribute_value
 
+HOLLOWED = frozenset({
+    AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TENSOR, AttributeProto.TENSORS,
+})  # fmt: skip
 SUBGRAPHS = frozenset({AttributeProto.GRAPH, AttributeProto.GRAPHS})
-CONTROL_FLOW = frozenset({"If", "Loop", "Scan", "SequenceMap"})
+HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap", "ConstantOfShape"})  # of subgraphs or tensors
 SPELLINGS = {"ai.onnx": schemas.STANDARD}  # the standard domain has two names (ONNX IR, Operator Sets)
 
 Tensors = Callable[[onnx.TensorProto], Tensor]
@@ -26,10 +29,8 @@ Tensors = Callable[[onnx.TensorProto], Tensor]
 class Importer:
     """Builds graphs that share one state; `tensors` says where the elements of a message lie."""
 
-    def __init__(self, shared: Shared, ir_version: int, tensors: Tensors = Tensor.from_proto) -> None:
+    def __init__(self, shared: Shared, tensors: Tensors = Tensor.from_proto) -> None:
         self.shared, self.tensors = shared, tensors
-        # Before IR version 4 every initializer had to be an input too, and onnxruntime refuses to override it.
-        self.initializers_are_inputs = ir_version < 4
 
     def read(
         self,
@@ -80,7 +81,8 @@ class Importer:
                 value = names[tensor.name] = Value(tensor.name)
             elif value not in inputs or value in graph.defaults or value in graph.initializers:
                 raise ModelError(f"two initializers are named {tensor.name}")
-            elif not self.initializers_are_inputs:
+            graph.declared.tensors.append(value)
+            if value in inputs and not self.shared.initializers_are_inputs:
                 graph.defaults[value] = tensor
                 continue
             value.hold(tensor)
@@ -88,7 +90,7 @@ class Importer:
         for sparse in graph.declared.header.sparse_initializer:
             value = names.setdefault(sparse.values.name, Value(sparse.values.name))
             graph.sparse[value] = sparse
-        if self.initializers_are_inputs:
+        if self.shared.initializers_are_inputs:
             graph.inputs = [v for v in graph.inputs if v.tensor is None]
 
     def _op(
@@ -104,9 +106,9 @@ class Importer:
         domain = SPELLINGS.get(node.domain, node.domain)
         attrs = subgraphs = None
         constant = self._constant(node) if node.op_type == "Constant" and not domain else None
-        if constant is not None and constant.nbytes > SMALL:
+        if constant is not None and (constant.nbytes > SMALL or constant.is_external):
             attrs = {"value": constant}
-        elif (domain or node.op_type in CONTROL_FLOW) and any(a.type in SUBGRAPHS for a in node.attribute):
+        elif (domain or node.op_type in HOLDERS) and any(map(_is_held_elsewhere, node.attribute)):
             attrs, subgraphs = self._attributes(node, lookup)
         op = Op(node.op_type, domain, node.name, attrs, None)
         op.subgraphs, op.hollow, op.key = tuple(subgraphs or ()), attrs is not None, position
@@ -133,6 +135,10 @@ class Importer:
                 ]
                 attrs[a.name] = graphs[0] if a.type == AttributeProto.GRAPH else graphs
                 subgraphs += graphs
+            elif a.type == AttributeProto.TENSOR and not a.ref_attr_name:
+                attrs[a.name] = self.tensors(a.t)
+            elif a.type == AttributeProto.TENSORS and not a.ref_attr_name:
+                attrs[a.name] = [self.tensors(t) for t in a.tensors]
             else:
                 attrs[a.name] = attribute_value(a)
         return attrs, subgraphs
@@ -218,9 +224,17 @@ def _without_edges(node: onnx.NodeProto, hollow: bool) -> bytes:
     return rest.SerializeToString(deterministic=True)
 
 
+def _is_held_elsewhere(attribute: onnx.AttributeProto) -> bool:
+    """Whether an op keeps the attribute apart from the rest of its message: graphs, and tensors in other files."""
+    if attribute.type in SUBGRAPHS:
+        return True
+    tensors = [attribute.t] if attribute.type == AttributeProto.TENSOR else attribute.tensors
+    return any(t.data_location == onnx.TensorProto.EXTERNAL for t in tensors)
+
+
 def _hollowed(attribute: onnx.AttributeProto) -> onnx.AttributeProto:
     """The attribute without its graphs or tensor, which the op's own parts stand for."""
-    if attribute.type not in SUBGRAPHS and attribute.type != AttributeProto.TENSOR:
+    if attribute.type not in HOLLOWED or attribute.ref_attr_name:
         return attribute
     shell = onnx.AttributeProto(name=attribute.name, type=attribute.type)
     if attribute.doc_string:
@@ -237,6 +251,7 @@ def _check_defined(graph: Graph, names: dict[str, Value]) -> None:
             if graph.is_output(value):
                 raise ModelError(f"output {value.name} is provided by no node, input or initializer")
     try:
-        graph.sorted_ops()
+        for g in graph.with_subgraphs():
+            g.sorted_ops()
     except GraphError as e:
         raise ModelError(str(e)) from e

@@ -67,12 +67,13 @@ class Fixpoint:
 
     name: str
     passes: Sequence[Pass]
-    rounds: int = 50
+    patience: int = 50
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
-        """Run to the fixpoint. Raises NoFixpoint if `rounds` do not reach it."""
+        """Run to the fixpoint. Raises NoFixpoint after `patience` rounds in which the model got no smaller."""
         total, settled = 0, [-1] * len(self.passes)
-        for _ in range(self.rounds):
+        least, idle = sum(map(len, graph.with_subgraphs())), 0
+        while idle < self.patience:
             before = total
             for i, p in enumerate(self.passes):
                 if settled[i] == graph.shared.version:
@@ -82,7 +83,9 @@ class Fixpoint:
                 settled[i] = -1 if changes else graph.shared.version
             if total == before:
                 return total
-        raise NoFixpoint(f"{', '.join(p.name for p in self.passes)}: still changing after {self.rounds} rounds")
+            size = sum(map(len, graph.with_subgraphs()))
+            least, idle = (size, 0) if size < least else (least, idle + 1)
+        raise NoFixpoint(f"{', '.join(p.name for p in self.passes)}: still changing after {self.patience} idle rounds")
 
 
 def leaves(p: Pass) -> list[Pass]:

@@ -19,6 +19,7 @@ class Shared:
     """The state of a graph and all its subgraphs."""
 
     opsets: dict[str, int]
+    ir_version: int
     infer: Callable[[Op], None] = lambda _: None
     weight_bytes: int = 0  # of all constants, as loaded
     version: int = 0  # grows with every mutation
@@ -26,6 +27,11 @@ class Shared:
     root: Graph | None = None
     names: set[str] | None = None  # all that are taken; gathered when the first new one is wanted
     numbers: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def initializers_are_inputs(self) -> bool:
+        """Before IR version 4 every initializer had to be an input too, and onnxruntime refuses to override it."""
+        return self.ir_version < 4
 
     def fresh_name(self, stem: str) -> str:
         """A name not yet in `names`, which it joins. O(1) however often a stem is asked for."""
@@ -45,4 +51,5 @@ class Declarations:
     header: onnx.GraphProto  # name, doc string, metadata, annotations
     inputs: list[tuple[Value, bytes]] = field(default_factory=list[tuple[Value, bytes]])
     outputs: list[bytes] = field(default_factory=list[bytes])
+    tensors: list[Value] = field(default_factory=list[Value])  # initializers and defaults, in order
     values: list[tuple[Value | None, bytes]] = field(default_factory=list[tuple[Value | None, bytes]])

@@ -153,8 +153,13 @@ OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
 
 
 def symbols(inputs: list[Input]) -> list[str]:
-    """The free symbols of all shapes, in order; `past + 1` is made of the symbol `past`."""
-    return list(dict.fromkeys(s for i in inputs for d in i.shape if isinstance(d, str) for s in _names(d)))
+    """The free symbols of all shapes, in order. `past + 1` is a name of its own unless `past` is a dim elsewhere."""
+    plain = {d for i in inputs for d in i.shape if isinstance(d, str) and _names(d) == [d]}
+    found: dict[str, None] = {}
+    for d in (d for i in inputs for d in i.shape if isinstance(d, str)):
+        names = _names(d)
+        found.update(dict.fromkeys(names if plain.issuperset(names) else [d]))
+    return list(found)
 
 
 def extent(dim: int | str, sizes: Sizes) -> int:

@@ -89,14 +89,12 @@ class Tensor:
         data = source.view()
         if end - begin <= SMALL:
             return cls(onnx.TensorProto.FromString(bytes(data[begin:end])), None, None)
-        rest, bulk, at = bytearray(), None, begin
-        for f in wire.fields(data, begin, end):
-            if bulk is None and f.number in ELEMENT_FIELDS and f.kind == wire.BYTES and f.end - f.begin > SMALL:
-                bulk = Bulk(f.number, source, f.begin, f.end)
-                rest += data[at : f.start]
-                at = f.end
-        rest += data[at:end]
-        return cls(onnx.TensorProto.FromString(bytes(rest)), bulk, None)
+        elements = [f for f in wire.fields(data, begin, end) if f.number in ELEMENT_FIELDS]
+        if len(elements) != 1 or elements[0].kind != wire.BYTES:  # in several pieces, or not packed
+            return cls(onnx.TensorProto.FromString(bytes(data[begin:end])), None, None)
+        (f,) = elements
+        rest = bytes(data[begin : f.start]) + bytes(data[f.end : end])
+        return cls(onnx.TensorProto.FromString(rest), Bulk(f.number, source, f.begin, f.end), None)
 
     # -- what it is ------------------------------------------------------------------
 

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import numpy as np
+import onnx
+
 from ..core import Graph, Ledger, Op, Value, evaluate, is_pure
 from ..core.effects import HALF
 from .budget import Budget, affordable, known_bytes, result_bytes
 
 # A weight between QuantizeLinear and DequantizeLinear is how a quantized model says what is quantized.
 KEPT = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear"})
+FLOATS = HALF | {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE}
 TRANSIENT = 64 << 20  # bytes; no op may compute more than this or its own inputs on the way to a small result
 
 
@@ -29,8 +33,7 @@ class FoldConstants:
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Fold until nothing more can be; one session for each graph and round."""
         total = 0
-        for g in tuple(graph.with_subgraphs()):
-            total += lift_constants(g, ledger)
+        for g in [g for g in graph.with_subgraphs() if g.may_hold_constants]:
             fresh = list(constants_read(g))
             while fresh:
                 fresh = self._fold(g, graph, fresh, ledger)
@@ -55,18 +58,6 @@ class FoldConstants:
                 g.prune([maker])
                 fresh.append(value)
         return fresh
-
-
-def lift_constants(g: Graph, ledger: Ledger) -> int:
-    """Constant(value) => an initializer. Returns how many there were."""
-    changes = 0
-    for op in g.ops("Constant"):
-        value = op.outputs[0] if op.outputs and not op.domain else None
-        if value is not None and value.tensor is not None and ledger.permits("lift-constant", value.name, (op.label,)):
-            g.make_constant(value, value.tensor)
-            g.prune([op])
-            changes += 1
-    return changes
 
 
 def constants_read(g: Graph) -> Iterator[Value]:
@@ -100,7 +91,15 @@ def foldable(g: Graph, known: list[Value]) -> list[Op]:
 def _is_candidate(op: Op) -> bool:
     if op.type in KEPT or not is_pure(op) or not any(v.uses or op.graph.is_output(v) for v in op.outputs):
         return False
-    return _fits(op)
+    return _divides_safely(op) and _fits(op)
+
+
+def _divides_safely(op: Op) -> bool:
+    """Whether an integer division can be tried: by 0, or by -1 at the end of the range, it may end the process."""
+    divisor = op.input(1)
+    if op.type not in {"Div", "Mod"} or divisor is None or divisor.known_dtype in FLOATS:
+        return True
+    return divisor.is_const and not np.isin(divisor.const, (0, -1)).any()
 
 
 def _fits(op: Op) -> bool:

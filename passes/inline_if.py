@@ -59,4 +59,7 @@ def splice(op: Op, branch: Graph, names: Counter[str]) -> None:
         graph.adopt(inner, op.key)
     for old, new in zip(op.outputs, results, strict=False):
         graph.substitute(old, new)
-    graph.prune([op])
+    condition = op.inputs[0]
+    graph.remove_op(op)  # what the other branch holds never runs, whatever it is
+    if condition is not None and not condition.uses:
+        graph.drop_initializer(condition)

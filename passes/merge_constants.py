@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from hashlib import blake2b
 
 from ..core import Graph, Ledger, Tensor, Value
 
@@ -18,24 +19,49 @@ class MergeConstants:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Merge within each graph, and into those of enclosing graphs. O(constants); only likely twins are read."""
-        return self._merge(graph, {}, ledger)
+        return self._merge(graph, Known(), ledger)
 
-    def _merge(self, g: Graph, outer: dict[object, list[Value]], ledger: Ledger) -> int:
+    def _merge(self, g: Graph, outer: Known, ledger: Ledger) -> int:
         changes = 0
-        known = {key: list(values) for key, values in outer.items()} if g.owner is not None else outer
+        known = outer if g.owner is None else Known(outer)
         for value in tuple(g.initializers):
             tensor = value.tensor
             if tensor is None or not mergeable(g, value):
                 continue
-            twins = known.setdefault(sample(tensor), [])
-            twin = next((t for t in twins if t.tensor is not None and same(t.tensor, tensor)), None)
-            if twin is None:
-                twins.append(value)
-            elif value.uses and ledger.permits(self.name, value.name, (value.name,)):
+            twin = known.twin(value, tensor)
+            if twin is not value and value.uses and ledger.permits(self.name, value.name, (value.name,)):
                 g.replace_uses(value, twin)
                 g.drop_initializer(value)
                 changes += 1
         return changes + sum(self._merge(sub, known, ledger) for sub in inner_graphs(g))
+
+
+@dataclass(slots=True)
+class Known:
+    """Constants met so far, by content. A large tensor is read only if its size and a sample occur twice."""
+
+    outer: Known | None = None
+    found: dict[object, Value] = field(default_factory=dict[object, Value])
+
+    def twin(self, value: Value, tensor: Tensor) -> Value:
+        """The first constant with the content of this one; itself if there was none."""
+        key = sample(tensor)
+        other = self.first(key, value)
+        if other is value or len(tensor.content()) <= 3 * SAMPLE:
+            return other
+        if other.tensor is not None:
+            self.first((key, digest(other.tensor)), other)
+        return self.first((key, digest(tensor)), value)
+
+    def first(self, key: object, value: Value) -> Value:
+        """What an enclosing graph or this one has under `key`; `value` from now on if there is nothing."""
+        scope: Known | None = self
+        while scope is not None:
+            if key in scope.found:
+                return scope.found[key]
+            scope = scope.outer
+        self.found[key] = value
+        return value
 
 
 def inner_graphs(g: Graph) -> Iterator[Graph]:
@@ -58,6 +84,6 @@ def sample(tensor: Tensor) -> object:
     return tensor.dtype, tensor.dims, bytes(content)
 
 
-def same(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors of one sample are equal throughout."""
-    return a is b or a.content() == b.content()
+def digest(tensor: Tensor) -> bytes:
+    """A hash of the whole content, too long for two different ones to share."""
+    return blake2b(tensor.content()).digest()

@@ -29,7 +29,7 @@ class MergeDuplicates:
         first: dict[Key, Op] = {}
         heads = heads_with_company(g)
         for op in g.sorted_ops():
-            if head(op) not in heads or op.subgraphs or not is_pure(op):
+            if head(op) not in heads or op.hollow or op.type == "Constant" or not is_pure(op):
                 continue
             twin = first.setdefault((*head(op), encoded_attributes(op)), op)
             if twin is not op and self._replace(g, op, twin, ledger):
@@ -55,7 +55,8 @@ def head(op: Op) -> Key:
     inputs: tuple[Value | None, ...] = op.inputs
     if len(inputs) == 2 and op.type in COMMUTATIVE and not op.domain:
         inputs = tuple(sorted(inputs, key=id))
-    return (op.type, op.domain, *inputs)
+    # Which outputs are asked for can decide what an op computes (BatchNormalization before opset 14).
+    return (op.type, op.domain, tuple(bool(v.name) for v in op.outputs), *inputs)
 
 
 def heads_with_company(g: Graph) -> set[Key]:

@@ -8,6 +8,7 @@ from .fold_constants import FoldConstants
 from .gemm import FUSE_GEMM
 from .identity import DROP_DROPOUT, DROP_IDENTITY
 from .inline_if import InlineIf
+from .lift_constants import LiftConstants
 from .merge_constants import MergeConstants
 from .merge_duplicates import MergeDuplicates
 from .remove_unused import RemoveUnused
@@ -15,6 +16,8 @@ from .transpose import MERGE_TRANSPOSES
 
 BUILT_IN: tuple[Pass, ...] = (
     RemoveUnused(),
+    LiftConstants(),
+    MergeConstants(),
     DROP_DROPOUT,
     DROP_IDENTITY,
     FoldConstants(),
@@ -22,8 +25,7 @@ BUILT_IN: tuple[Pass, ...] = (
     MERGE_TRANSPOSES,
     FOLD_BATCHNORM,
     FUSE_GEMM,
-    MergeConstants(),
-    MergeDuplicates(),
+    MergeDuplicates(),  # last, since a shared op fits fewer patterns
 )
 
 PIPELINES: dict[str, Pass] = {

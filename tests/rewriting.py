@@ -31,7 +31,7 @@ def load(text: str, opset: int = OPSET, weights: Mapping[str, Any] | None = None
 
 def rewritten(model: onnx.ModelProto, *what: Rule | Pass, exact_only: bool = False) -> tuple[Model, Ledger]:
     """The model after the rules and passes, and the ledger; every invariant of the graph is checked."""
-    result, ledger = from_onnx(model), Ledger(exact_only=exact_only)
+    result, ledger = from_onnx(model), Ledger(exact_only=exact_only, record=True)
     for item in what:
         p = RulePass(item.name, (item,)) if isinstance(item, Rule) else item
         p.run(result.graph, ledger)

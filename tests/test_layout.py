@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ast
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import networkx as nx
 import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 ROOT = Path(__file__).parent.parent
 PACKAGES = ("core", "passes")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.transpose import drop_transpose_of_nothing, merge_transposes
+from passwright.passes.transpose import MERGE_TRANSPOSES, drop_transpose_of_nothing, merge_transposes
 from rewriting import becomes, stays
 
 G = "g (float[2,3,4] x) => (float[n,m,k] y)"
@@ -22,6 +22,46 @@ RULES = (merge_transposes, drop_transpose_of_nothing)
         ),
         pytest.param("t = Transpose<perm=[0,2,1]>(x) y = Transpose<perm=[0,2,1]>(t)", "y = Identity(x)", id="cancels"),
         pytest.param("t = Transpose(x) y = Transpose(t)", "y = Identity(x)", id="default perms cancel"),
+        pytest.param(
+            "t = Transpose(x) y = Transpose<perm=[1,0,2]>(t)", "y = Transpose<perm=[1,2,0]>(x)", id="outer perm only"
+        ),
+        pytest.param(
+            "t = Transpose<perm=[1,0,2]>(x) y = Transpose(t)", "y = Transpose<perm=[2,0,1]>(x)", id="inner perm only"
+        ),
+        pytest.param("y = Transpose<perm=[0,1,2]>(x)", "y = Identity(x)", id="moves nothing"),
+        pytest.param(
+            "s = Neg(x) t = Transpose<perm=[0,1,2]>(s) y = Relu(t)",
+            "s = Neg(x) y = Relu(s)",
+            id="moves nothing, inside",
+        ),
+        pytest.param(
+            "a = Transpose<perm=[1,0,2]>(x) b = Transpose<perm=[0,2,1]>(a) c = Transpose<perm=[0,2,1]>(b)"
+            " y = Transpose<perm=[1,0,2]>(c)",
+            "y = Identity(x)",
+            id="a chain cancels",
+        ),
+        pytest.param(
+            "a = Transpose<perm=[1,2,0]>(x) b = Transpose<perm=[1,2,0]>(a) c = Transpose<perm=[1,2,0]>(b) y = Relu(c)",
+            "y = Relu(x)",
+            id="a chain of three cancels",
+        ),
+        pytest.param(
+            "t = Transpose<perm=[1,0,2]>(x) p = Transpose<perm=[1,0,2]>(t) q = Transpose<perm=[2,1,0]>(t)"
+            " r = Shape(q) s = Reshape(p, r) y = Relu(s)",
+            "q = Transpose<perm=[2,0,1]>(x) r = Shape(q) s = Reshape(x, r) y = Relu(s)",
+            id="shared inner value, all users merge",
+        ),
+        pytest.param(
+            "t = Transpose<perm=[1,2,0]>(x) r = Relu(t) p = Transpose<perm=[2,0,1]>(t) q = Transpose<perm=[2,0,1]>(r)"
+            " y = Add(p, q)",
+            "t = Transpose<perm=[1,2,0]>(x) r = Relu(t) q = Transpose<perm=[2,0,1]>(r) y = Add(x, q)",
+            id="shared inner value stays for its other user",
+        ),
+        pytest.param(
+            "t = Transpose<perm=[1,2,0]>(x) s = Transpose<perm=[2,0,1]>(t) y = Add(s, s)",
+            "y = Add(x, x)",
+            id="the same value twice",
+        ),
     ],
 )
 def test_becomes(before: str, after: str) -> None:
@@ -29,14 +69,115 @@ def test_becomes(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "g (float[2,3] x) => (float[3,2] t, float[2,3] y)"
+            " { t = Transpose<perm=[1,0]>(x) y = Transpose<perm=[1,0]>(t) }",
+            "g (float[2,3] x) => (float[3,2] t, float[2,3] y) { t = Transpose<perm=[1,0]>(x) y = Identity(x) }",
+            id="inner value is a graph output",
+        ),
+        pytest.param(
+            "g (float[2,3,1] x) => (float[n,m,k] t, float[n,m,k] y)"
+            " { t = Transpose<perm=[1,2,0]>(x) y = Transpose<perm=[1,2,0]>(t) }",
+            "g (float[2,3,1] x) => (float[n,m,k] t, float[n,m,k] y)"
+            " { t = Transpose<perm=[1,2,0]>(x) y = Transpose<perm=[2,0,1]>(x) }",
+            id="inner value is a graph output and the outer one too",
+        ),
+        pytest.param(
+            "g (float[n] x) => (float[n] y) { t = Neg(x) y = Transpose(t) }",
+            "g (float[n] x) => (float[n] y) { y = Neg(x) }",
+            id="a vector has nothing to move",
+        ),
+        pytest.param(
+            "g (float x) => (float y) { t = Neg(x) y = Transpose(t) }",
+            "g (float x) => (float y) { y = Neg(x) }",
+            id="a scalar has nothing to move",
+        ),
+        pytest.param(
+            "g (float[n,m] x) => (float[a,b] y, float[a,b] z)"
+            " { t = Transpose(x) u = Transpose(t) y = Relu(u) z = Identity(u) }",
+            "g (float[n,m] x) => (float[a,b] y, float[a,b] z) { y = Relu(x) z = Identity(x) }",
+            id="unknown extents do not matter",
+        ),
+        pytest.param(
+            "g (string[2,3] x) => (string[n,m] y)"
+            " { t = Transpose<perm=[1,0]>(x) u = Transpose<perm=[1,0]>(t) y = Transpose<perm=[1,0]>(u) }",
+            "g (string[2,3] x) => (string[n,m] y) { y = Transpose<perm=[1,0]>(x) }",
+            id="strings too",
+        ),
+        pytest.param(
+            "g (bool c, float[2,3] x) => (float[n,m] y) { y = If (c) <"
+            "then_branch = a () => (float[n,m] r) { t = Transpose(x) u = Transpose(t) r = Neg(u) }, "
+            "else_branch = b () => (float[n,m] s) { s = Relu(x) }> }",
+            "g (bool c, float[2,3] x) => (float[n,m] y) { y = If (c) <"
+            "then_branch = a () => (float[n,m] r) { r = Neg(x) }, "
+            "else_branch = b () => (float[n,m] s) { s = Relu(x) }> }",
+            id="inside an If body, of a captured value",
+        ),
+        pytest.param(
+            "g (bool c, float[2,3] x) => (float[n,m] y) { y = If (c) <"
+            "then_branch = a () => (float[n,m] r) { t = Transpose(x) r = Transpose(t) }, "
+            "else_branch = b () => (float[n,m] s) { s = Relu(x) }> }",
+            "g (bool c, float[2,3] x) => (float[n,m] y) { y = If (c) <"
+            "then_branch = a () => (float[n,m] r) { r = Identity(x) }, "
+            "else_branch = b () => (float[n,m] s) { s = Relu(x) }> }",
+            id="a body may not return a captured value itself",
+        ),
+        pytest.param(
+            "g (float[2,3] w = {1,2,3,4,5,6}) => (float[n,m] y) { t = Transpose(w) u = Transpose(t) y = Neg(u) }",
+            "g (float[2,3] w = {1,2,3,4,5,6}) => (float[n,m] y) { y = Neg(w) }",
+            id="overridable initializer",
+        ),
+    ],
+)
+def test_becomes_elsewhere(before: str, after: str) -> None:
+    becomes(before, after, *RULES)
+
+
+@pytest.mark.parametrize("opset", [1, 7, 13, 21, 25])
+def test_every_opset(opset: int) -> None:
+    text = "g (float[2,3] x) => (float[n,m] y) {{ {} }}"
+    before = "t = Transpose<perm=[1,0]>(x) u = Transpose(t) r = Neg(u) y = Transpose<perm=[0,1]>(r)"
+    becomes(text.format(before), text.format("y = Neg(x)"), *RULES, opset=opset, runs=opset >= 7)
+
+
+@pytest.mark.parametrize(
     "body",
     [
-        pytest.param("y = Transpose<perm=[1,2,0]>(x)", id="alone"),
+        pytest.param("y = Transpose<perm=[1,2,0]>(x)", id="alone, graph input and output at either end"),
+        pytest.param("y = Transpose(x)", id="alone, default perm"),
         pytest.param("t = Transpose<perm=[1,2,0]>(x) r = Relu(t) y = Transpose<perm=[1,2,0]>(r)", id="apart"),
+        pytest.param("y = Identity(x)", id="an Identity is not its business"),
+        pytest.param(
+            "t = Transpose<perm=[1,2,0]>(x) a = Neg(t) b = Relu(t) y = Add(a, b)", id="one, read by several others"
+        ),
     ],
 )
 def test_stays(body: str) -> None:
     stays(f"{G} {{ {body} }}", *RULES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("g (float[] x) => (float[] y) { y = Transpose(x) }", id="unknown rank"),
+        pytest.param("g (float[n,m] x) => (float[m,n] y) { y = Transpose(x) }", id="symbolic shape"),
+        pytest.param("g (float[1,3] x) => (float[n,m] y) { y = Transpose(x) }", id="moving an axis of 1 is a reshape"),
+        pytest.param(
+            "g (bool c, float[2,3] x) => (float[n,m] y) { t = Transpose(x) y = If (c) <"
+            "then_branch = a () => (float[n,m] r) { r = Transpose(t) }, "
+            "else_branch = b () => (float[n,m] s) { u = Relu(x) s = Neg(u) }> }",
+            id="across the border of an If body",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, *RULES)
+
+
+def test_the_pass_has_both_rules() -> None:
+    assert MERGE_TRANSPOSES.rules == RULES
 
 
 @given(p=st.permutations(range(3)), q=st.permutations(range(3)))
@@ -44,3 +185,14 @@ def test_any_two_perms(p: list[int], q: list[int]) -> None:
     r = [p[i] for i in q]
     after = "y = Identity(x)" if r == [0, 1, 2] else f"y = Transpose<perm={r}>(x)"
     becomes(f"{G} {{ t = Transpose<perm={p}>(x) y = Transpose<perm={q}>(t) }}", f"{G} {{ {after} }}", *RULES)
+
+
+@given(perms=st.lists(st.permutations(range(4)), min_size=1, max_size=5))
+def test_any_chain_is_one_or_none(perms: list[list[int]]) -> None:
+    lines, order = [], list(range(4))
+    for i, p in enumerate(perms):
+        order = [order[j] for j in p]
+        lines.append(f"v{i + 1} = Transpose<perm={p}>({f'v{i}' if i else 'x'})")
+    g = "g (float[2,3,4,5] x) => (float[a,b,c,d] y)"
+    after = f"t = Transpose<perm={order}>(x) y = Neg(t)" if order != [0, 1, 2, 3] else "y = Neg(x)"
+    becomes(f"{g} {{ {' '.join(lines)} y = Neg(v{len(perms)}) }}", f"{g} {{ {after} }}", *RULES)

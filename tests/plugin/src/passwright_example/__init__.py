@@ -1,0 +1,1 @@
+"""Passes for passwright, from a package of their own."""

@@ -1,0 +1,355 @@
+"""`optimize`, as a library."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import passwright.passes
+import pytest
+from passwright.core import EXACT, Build, Graph, Ledger, Pass, PassesError, Pipeline, Rule, RulePass, Value, rule
+from passwright.core.errors import ModelError, NoFixpoint, PluginError, RuleError, Unverifiable, VerificationError
+from passwright.core.selection import UnknownName
+from passwright.passes import Result, optimize
+from rewriting import load, op_types, run
+
+TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) m = MatMul(a, w) s = Add(m, c) y = Relu(s) }"
+WEIGHTS = {"w": np.eye(4, dtype=np.float32), "c": np.full(4, -1, np.float32)}
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+X = np.arange(-4, 4, dtype=np.float32).reshape(2, 4)
+
+
+@rule(lambda g, x: g.Relu(x), contract=EXACT)
+def drop_relu(g: Build, x: Value) -> Value:
+    """Relu(x) => x, which is wrong"""
+    return x
+
+
+@rule(lambda g, x: g.Relu(x), contract=EXACT)
+def relu_by_max(g: Build, x: Value) -> Value:
+    """Relu(x) => Max(x, 0)"""
+    return g.Max(x, g.const(0, like=x))
+
+
+@rule(lambda g, x, y: g.Max(x, y), contract=EXACT)
+def raises(g: Build, x: Value, y: Value) -> Value:
+    """Max(x, y) => a ZeroDivisionError"""
+    return g.const(1 // 0)
+
+
+@rule(lambda g, x: g.Abs(x), contract=EXACT)
+def abs_to_neg(g: Build, x: Value) -> Value:
+    """Abs(x) => Neg(x)"""
+    return g.Neg(x)
+
+
+@rule(lambda g, x: g.Neg(x), contract=EXACT)
+def neg_to_abs(g: Build, x: Value) -> Value:
+    """Neg(x) => Abs(x)"""
+    return g.Abs(x)
+
+
+@dataclass(frozen=True)
+class Renames:
+    """A pass that is no RulePass: it drops every Relu the hard way."""
+
+    name: str = "renames"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        count = 0
+        for op in graph.ops("Relu"):
+            if ledger.permits(self.name, op.outputs[0].name):
+                graph.substitute(op.outputs[0], op.inputs[0])  # type: ignore[arg-type]
+                graph.prune([op])
+                count += 1
+        return count
+
+
+def model() -> onnx.ModelProto:
+    return load(TEXT, weights=WEIGHTS)
+
+
+def saved(folder: Path, **options: Any) -> Path:
+    onnx.save(model(), folder / "m.onnx", **options)
+    return folder / "m.onnx"
+
+
+def test_what_the_package_offers() -> None:
+    assert set(passwright.passes.__all__) == {"Result", "optimize"}
+    assert passwright.passes.Result is Result
+    assert optimize.__doc__
+    with pytest.raises(AttributeError, match="no attribute 'optimise'"):
+        passwright.passes.optimise  # noqa: B018 - looking it up is the test
+
+
+# -- where the model comes from ----------------------------------------------------------------
+
+
+def test_a_model_in_memory_is_not_changed() -> None:
+    given = model()
+    before = given.SerializeToString(deterministic=True)
+    result = optimize(given)
+    assert op_types(result.model) == ["Gemm", "Relu"]
+    assert given.SerializeToString(deterministic=True) == before
+    result.model.graph.node[0].op_type = "Changed"
+    for t in result.model.graph.initializer:
+        t.name = "changed"
+    assert given.SerializeToString(deterministic=True) == before
+
+
+@pytest.mark.parametrize("path", [*sorted(GOLDEN.glob("*loop*.onnx")), GOLDEN / "functions.onnx", GOLDEN / "crnn.onnx"],
+                         ids=lambda p: p.stem)  # fmt: skip
+def test_golden_models_in_memory_are_not_changed(path: Path) -> None:
+    given = onnx.load(path)
+    before = given.SerializeToString(deterministic=True)
+    optimize(given)
+    assert given.SerializeToString(deterministic=True) == before
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+def test_a_path(tmp_path: Path, kind: type[str | Path], external: bool) -> None:
+    path = saved(tmp_path, save_as_external_data=external, location="w.bin", size_threshold=0)
+    before = {p: p.read_bytes() for p in tmp_path.iterdir()}
+    result = optimize(kind(path))
+    assert op_types(result.model) == ["Gemm", "Relu"]
+    np.testing.assert_array_equal(run(result.model, {"x": X})[0], run(model(), {"x": X})[0])
+    assert {p: p.read_bytes() for p in tmp_path.iterdir()} == before
+
+
+def test_memory_and_file_give_the_same(tmp_path: Path) -> None:
+    assert optimize(saved(tmp_path)).model == optimize(model()).model
+
+
+def test_a_relative_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    saved(tmp_path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    monkeypatch.chdir(tmp_path)
+    assert optimize("m.onnx", output="out.onnx").report.source == "m.onnx"
+    assert op_types(onnx.load("out.onnx")) == ["Gemm", "Relu"]
+
+
+def test_external_data_in_memory_is_refused_clearly_or_left_alone(tmp_path: Path) -> None:
+    path = saved(tmp_path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    with pytest.raises(PassesError) as caught:
+        optimize(onnx.load(path, load_external_data=False))
+    assert str(caught.value)
+
+
+# -- the result -------------------------------------------------------------------------------------
+
+
+def test_save(tmp_path: Path) -> None:
+    result = optimize(model())
+    result.save(tmp_path / "a.onnx")
+    result.save(str(tmp_path / "b.onnx"))
+    assert onnx.load(tmp_path / "a.onnx") == onnx.load(tmp_path / "b.onnx") == result.model
+
+
+def test_save_with_external_data(tmp_path: Path) -> None:
+    weights = {"w": np.ones((64, 64), np.float32), "c": np.ones(64, np.float32)}
+    onnx.save(
+        load(TEXT.replace("[N,4]", "[N,64]"), weights=weights),
+        tmp_path / "m.onnx",
+        save_as_external_data=True,
+        location="w.bin",
+    )
+    result = optimize(tmp_path / "m.onnx")
+    result.save(tmp_path / "out.onnx")
+    assert (tmp_path / "out.onnx.data").stat().st_size == 64 * 64 * 4
+    assert onnx.load(tmp_path / "out.onnx").graph.node == result.model.graph.node
+
+
+@pytest.mark.parametrize("where", ["m.onnx", "sub", "nowhere/out.onnx"])
+def test_save_to_a_bad_place(tmp_path: Path, where: str) -> None:
+    path = saved(tmp_path)
+    (tmp_path / "sub").mkdir()
+    before = path.read_bytes()
+    with pytest.raises(ModelError):
+        optimize(path).save(tmp_path / where)
+    assert path.read_bytes() == before
+    assert not any((tmp_path / "sub").iterdir())
+
+
+def test_an_output_is_written_only_when_it_is_right(tmp_path: Path) -> None:
+    optimize(model(), output=tmp_path / "out.onnx")
+    assert op_types(onnx.load(tmp_path / "out.onnx")) == ["Gemm", "Relu"]
+    with pytest.raises(VerificationError):
+        optimize(model(), plugins=[drop_relu], output=tmp_path / "wrong.onnx")
+    assert [p.name for p in tmp_path.iterdir()] == ["out.onnx"]
+
+
+# -- options -------------------------------------------------------------------------------------------
+
+
+def test_progress_tells_every_phase() -> None:
+    phases: list[str] = []
+    report = optimize(model(), progress=phases.append).report
+    assert phases == list(report.seconds)
+    assert phases[0] == "loading"
+    assert len(phases) >= 4
+
+
+@pytest.mark.parametrize(
+    "plugin",
+    [
+        pytest.param(relu_by_max, id="rule"),
+        pytest.param(RulePass("mine", (relu_by_max,)), id="rule pass"),
+        pytest.param(Pipeline("mine", (RulePass("inner", (relu_by_max,)),)), id="pipeline"),
+    ],
+)
+def test_plugins(plugin: Rule | Pass) -> None:
+    assert op_types(optimize(model(), plugins=[plugin]).model) == ["Gemm", "Max"]
+
+
+def test_a_pass_of_ones_own() -> None:
+    assert op_types(optimize(model(), plugins=[Renames()], verify=False).model) == ["Gemm"]
+    with pytest.raises(VerificationError, match="y: "):
+        optimize(model(), plugins=[Renames()])
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_a_plugin_file(tmp_path: Path, kind: type[str | Path]) -> None:
+    path = tmp_path / "my_rules.py"
+    path.write_text(
+        "from passwright.core import EXACT, rule\n"
+        "@rule(lambda g, x: g.Relu(x), contract=EXACT)\n"
+        "def relu_by_max(g, x):\n"
+        '    "Relu(x) => Max(x, 0)"\n'
+        "    return g.Max(x, g.const(0, like=x))\n"
+    )
+    result = optimize(model(), plugins=[kind(path)])
+    assert op_types(result.model) == ["Gemm", "Max"]
+    assert {p.name: p.changes for p in result.report.passes}["my-rules"] == 1
+
+
+@pytest.mark.parametrize(
+    ("pipeline", "ops"),
+    [
+        pytest.param("none", ["Identity", "MatMul", "Add", "Relu"], id="by name"),
+        pytest.param(RulePass("mine", (relu_by_max,)), ["Identity", "MatMul", "Add", "Max"], id="a pass"),
+        pytest.param(Pipeline("mine", ()), ["Identity", "MatMul", "Add", "Relu"], id="an empty pipeline"),
+    ],
+)
+def test_pipelines(pipeline: str | Pass, ops: list[str]) -> None:
+    assert op_types(optimize(model(), pipeline).model) == ops
+
+
+@pytest.mark.parametrize(
+    ("options", "ops"),
+    [
+        pytest.param({"only": ["drop-identity"]}, ["MatMul", "Add", "Relu"], id="only"),
+        pytest.param({"skip": {"drop_identity"}}, ["Identity", "Gemm", "Relu"], id="skip"),
+        pytest.param({"pipeline": "none", "enable": ("fuse-gemm",)}, ["Identity", "Gemm", "Relu"], id="enable"),
+        pytest.param({"exact": True}, ["MatMul", "Add", "Relu"], id="exact"),
+    ],
+)
+def test_choosing(options: dict[str, Any], ops: list[str]) -> None:
+    assert op_types(optimize(model(), **options).model) == ops
+
+
+def test_inputs_as_a_mapping() -> None:
+    given = {"x": X}
+    (draw,) = optimize(model(), inputs=given).report.verification.draws  # type: ignore[union-attr]
+    assert draw == "given inputs"
+    assert list(given) == ["x"]
+    assert given["x"] is X
+
+
+def test_inputs_as_a_file(tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=X)
+    for inputs in (tmp_path / "in.npz", str(tmp_path / "in.npz")):
+        assert len(optimize(model(), inputs=inputs).report.verification.draws) == 1  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    "x",
+    [
+        pytest.param([[1.0, 2.0, 3.0, 4.0]], id="a list"),
+        pytest.param(1.0, id="a number"),
+        pytest.param(None, id="nothing"),
+        pytest.param("x", id="text"),
+    ],
+)
+def test_inputs_that_are_no_arrays(x: Any) -> None:
+    with suppress(ModelError):
+        assert optimize(model(), inputs={"x": x}).report.verification is not None
+
+
+def test_shapes() -> None:
+    report = optimize(model(), shapes={"x": [7, 4]}).report
+    assert report.verification is not None
+    assert all(d.endswith("N=7") for d in report.verification.draws)
+
+
+def test_keep_functions() -> None:
+    given = onnx.load(GOLDEN / "functions.onnx")
+    kept = optimize(given, keep_functions=True).model
+    assert list(kept.functions) == list(given.functions)
+    flat = optimize(given).model
+    assert not flat.functions
+    assert len(flat.graph.node) > 0
+
+
+def test_the_seed_decides_the_draws() -> None:
+    def allowed(seed: int) -> float:
+        verdict = optimize(model(), seed=seed).report.verification
+        assert verdict is not None
+        return verdict.differences["y"].allowed
+
+    assert allowed(3) == allowed(3) != allowed(4)
+
+
+# -- errors -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        pytest.param({"pipeline": "turbo"}, UnknownName, "no pipeline is named turbo", id="pipeline"),
+        pytest.param({"only": ["turbo"]}, UnknownName, "turbo", id="only"),
+        pytest.param({"enable": ["turbo"]}, UnknownName, "turbo", id="enable"),
+        pytest.param({"plugins": ["nowhere.py"]}, PluginError, "nowhere.py", id="no plugin file"),
+        pytest.param(
+            {"plugins": [RulePass("fuse-gemm", (drop_relu,))]},
+            PluginError,
+            "two passes are named fuse-gemm: one from passwright, one from the caller",
+            id="name taken",
+        ),
+        pytest.param({"inputs": {}}, ModelError, "lack x", id="no inputs"),
+        pytest.param({"inputs": {"x": X.astype(int)}}, ModelError, "x of the given inputs is int64", id="type"),
+        pytest.param({"inputs": "nowhere.npz"}, ModelError, "nowhere.npz does not exist", id="no inputs file"),
+        pytest.param({"shapes": {"x": [1]}}, ModelError, "x: 1 dims given", id="shape"),
+        pytest.param({"plugins": [drop_relu]}, VerificationError, "y: .* on .* inputs with N=", id="wrong rule"),
+        pytest.param(
+            {"plugins": [relu_by_max, raises]}, RuleError, "rule raises failed at Max .*: ZeroDivisionError", id="bug"
+        ),
+    ],
+)
+def test_errors(options: dict[str, Any], error: type[PassesError], message: str) -> None:
+    with pytest.raises(error, match=message) as caught:
+        optimize(model(), **options)
+    assert isinstance(caught.value, PassesError)
+    assert "\n" not in str(caught.value)
+
+
+def test_rules_that_chase_each_other() -> None:
+    given = load("g (float[2] x) => (float[2] y) { y = Abs(x) }")
+    with pytest.raises(NoFixpoint, match=r"abs_to_neg \d+ times, neg_to_abs \d+ times"):
+        optimize(given, plugins=[RulePass("chase", (abs_to_neg, neg_to_abs))])
+
+
+@pytest.mark.parametrize(
+    ("given", "error"),
+    [
+        pytest.param(onnx.ModelProto(), ModelError, id="empty message"),
+        pytest.param("nowhere.onnx", ModelError, id="no file"),
+        pytest.param(load("g (float[2] x) => (float[2] y) { y = Nothing(x) }"), Unverifiable, id="no such operator"),
+    ],
+)
+def test_models_that_are_none(given: Any, error: type[PassesError]) -> None:
+    with pytest.raises(error):
+        optimize(given)

@@ -1,0 +1,372 @@
+"""What users get wrong: one clear line, the right exit code, and nothing touched."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+from passwright.core import PassesError
+from passwright.passes import optimize
+from passwright.passes.cli import app
+from rewriting import load
+from typer.testing import CliRunner
+
+TEXT = "g (float[N,3] x) => (float[N,3] y) { a = Identity(x) r = Relu(a) y = Add(r, w) }"
+WEIGHTS = {"w": np.arange(3, dtype=np.float32)}
+OK, BAD, USAGE = 0, 1, 2
+Make = Callable[[Path], None]
+
+
+def nothing(_: Path) -> None:
+    """Leave things as they are."""
+
+
+def snapshot(folder: Path) -> dict[str, bytes | None]:
+    """Everything under a folder: contents of files, None for folders."""
+    return {str(p.relative_to(folder)): p.read_bytes() if p.is_file() else None for p in folder.rglob("*")}
+
+
+def fails(folder: Path, *arguments: str, code: int = BAD) -> str:
+    """Run the command; it must fail with one line and leave the folder alone. Returns the line."""
+    before = snapshot(folder)
+    result = CliRunner().invoke(app, ["run", *arguments])
+    assert result.exit_code == code, result.output + repr(result.exception)
+    assert isinstance(result.exception, SystemExit), repr(result.exception)
+    assert result.stdout == ""
+    assert result.stderr.count("\n") == 1, result.stderr
+    assert result.stderr.startswith("error: ")
+    assert "Traceback" not in result.stderr
+    assert snapshot(folder) == before
+    return result.stderr
+
+
+def good(folder: Path, name: str = "m.onnx") -> Path:
+    onnx.save(load(TEXT, weights=WEIGHTS), folder / name)
+    return folder / name
+
+
+def external(folder: Path, **entries: str) -> Path:
+    """A model whose weights lie in `w.bin`; `entries` replace what it says of them."""
+    model = load(TEXT.replace("[N,3]", "[N,512]"), weights={"w": np.arange(512, dtype=np.float32)})
+    path = folder / "m.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    if entries:
+        raw = onnx.load(path, load_external_data=False)
+        for entry in raw.graph.initializer[0].external_data:
+            entry.value = entries.get(entry.key, entry.value)
+        path.write_bytes(raw.SerializeToString())
+    return path
+
+
+# -- files that hold no model ------------------------------------------------------------
+
+
+def written(content: bytes | str) -> Make:
+    data = content.encode() if isinstance(content, str) else content
+    return lambda path: path.write_bytes(data) and None
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        pytest.param(nothing, "does not exist", id="missing"),
+        pytest.param(lambda p: p.mkdir(), "is a folder", id="folder"),
+        pytest.param(written(b""), "is empty", id="empty"),
+        pytest.param(written("hello, I am no model\n"), "m.onnx: ", id="text"),
+        pytest.param(written("{}\n"), "m.onnx: ", id="JSON"),
+        pytest.param(written("\n" * 64), "m.onnx: ", id="blank lines"),
+        pytest.param(written(b"\0" * 64), "m.onnx: ", id="zeros"),
+        pytest.param(written(b"\xff" * 64), "m.onnx: ", id="ones"),
+        pytest.param(written(b"PK\x03\x04" + b"\0" * 60), "m.onnx: ", id="archive"),
+        pytest.param(written(onnx.ModelProto(ir_version=10).SerializeToString()), "it has no graph", id="no graph"),
+        pytest.param(written(onnx.TensorProto(data_type=1).SerializeToString()), "m.onnx: ", id="a tensor"),
+        pytest.param(lambda p: p.symlink_to("nowhere"), "does not exist", id="broken link"),
+    ],
+)
+def test_no_model(tmp_path: Path, make: Make, message: str) -> None:
+    make(tmp_path / "m.onnx")
+    assert message in fails(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+
+
+WHOLE = load(TEXT, weights=WEIGHTS).SerializeToString()
+
+
+@pytest.mark.parametrize("cut", range(1, len(WHOLE), 11))
+def test_truncated(tmp_path: Path, cut: int) -> None:
+    (tmp_path / "m.onnx").write_bytes(WHOLE[:cut])
+    assert "m.onnx: " in fails(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+
+
+@pytest.mark.parametrize("share", [0.01, 0.25, 0.5, 0.75, 0.99])
+def test_truncated_golden_model(tmp_path: Path, share: float) -> None:
+    whole = (Path(__file__).parent.parent / "golden_models" / "resnet_dynamo.onnx").read_bytes()
+    (tmp_path / "m.onnx").write_bytes(whole[: int(len(whole) * share)])
+    assert "m.onnx: " in fails(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+
+
+@pytest.mark.parametrize("byte", [0, 0x7F, 0xFF])
+def test_damaged_bytes(tmp_path: Path, byte: int) -> None:
+    crashes: dict[int, str] = {}
+    for at in range(len(WHOLE)):
+        (tmp_path / "m.onnx").write_bytes(WHOLE[:at] + bytes([byte]) + WHOLE[at + 1 :])
+        try:
+            optimize(tmp_path / "m.onnx", verify=False)
+        except PassesError:
+            continue
+        except Exception as e:  # noqa: BLE001 - whatever it is, it is collected
+            crashes[at] = repr(e)
+    assert crashes == {}
+
+
+# -- models that are no graph --------------------------------------------------------------
+
+
+def changed(change: Callable[[onnx.ModelProto], object]) -> onnx.ModelProto:
+    model = load(TEXT, weights=WEIGHTS)
+    change(model)
+    return model
+
+
+def node(*args: Any, **kwargs: Any) -> onnx.NodeProto:
+    return helper.make_node(*args, **kwargs)
+
+
+def weight(name: str, **fields: Any) -> onnx.TensorProto:
+    return onnx.TensorProto(name=name, **fields)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        pytest.param(
+            lambda m: m.graph.node.extend([node("Relu", ["p"], ["q"]), node("Relu", ["q"], ["p"])]), "cycle", id="cycle"
+        ),
+        pytest.param(lambda m: m.graph.node.append(node("Relu", ["p"], ["p"])), "cycle", id="reads itself"),
+        pytest.param(
+            lambda m: m.graph.node.append(node("Abs", ["x"], ["r"])), "r is produced by both", id="two producers"
+        ),
+        pytest.param(
+            lambda m: m.graph.node.append(node("Split", ["x"], ["s", "s"])),
+            "s is produced by both",
+            id="one op, one name twice",
+        ),
+        pytest.param(lambda m: m.graph.node.append(node("Abs", ["x"], ["x"])), "x is produced by", id="input produced"),
+        pytest.param(
+            lambda m: m.graph.node.append(node("Abs", ["x"], ["w"])), "w is produced by", id="initializer produced"
+        ),
+        pytest.param(lambda m: m.graph.input.append(m.graph.input[0]), "two inputs are named x", id="two inputs"),
+        pytest.param(
+            lambda m: m.graph.initializer.append(m.graph.initializer[0]),
+            "two initializers are named w",
+            id="two initializers",
+        ),
+        pytest.param(lambda m: m.graph.initializer.pop(), "Add y reads w", id="missing initializer"),
+        pytest.param(lambda m: m.graph.node.pop(0), "Relu r reads a", id="missing node"),
+        pytest.param(lambda m: m.graph.node.pop(), "output y is provided by no", id="missing output"),
+        pytest.param(lambda m: m.graph.initializer[0].ClearField("raw_data"), "w", id="initializer without elements"),
+        pytest.param(lambda m: m.graph.initializer[0].dims.append(2), "w", id="initializer with too few elements"),
+        pytest.param(lambda m: m.graph.initializer[0].dims.__setitem__(0, -3), "w", id="negative dim"),
+        pytest.param(lambda m: setattr(m.graph.initializer[0], "data_type", 99), "w", id="unknown element type"),
+        pytest.param(lambda m: setattr(m.graph.initializer[0], "data_type", 0), "w", id="no element type"),
+        pytest.param(lambda m: setattr(m.graph.initializer[0], "name", ""), "w", id="initializer without a name"),
+        pytest.param(lambda m: setattr(m.opset_import[0], "version", 999), "opset 999", id="opset of the future"),
+        pytest.param(lambda m: setattr(m.opset_import[0], "version", 0), "opset 0", id="opset 0"),
+        pytest.param(lambda m: m.opset_import.pop(), "imports no opset", id="no opset"),
+        pytest.param(
+            lambda m: m.opset_import.append(helper.make_opsetid("ai.onnx.ml", 99)),
+            "opset 99 of domain 'ai.onnx.ml'",
+            id="opset of another domain",
+        ),
+        pytest.param(lambda m: setattr(m, "ir_version", 99), "IR version 99 is newer", id="newer IR version"),
+        pytest.param(lambda m: m.ClearField("ir_version"), "IR version", id="no IR version"),
+    ],
+)
+def test_no_graph(tmp_path: Path, change: Callable[[onnx.ModelProto], object], message: str) -> None:
+    (tmp_path / "m.onnx").write_bytes(changed(change).SerializeToString())
+    assert message in fails(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+
+
+BRANCH = """g (bool c, float[2] x) => (float[2] y) {
+    y = If(c) <then_branch = t () => (float[2] a) { %s }, else_branch = e () => (float[2] b) { b = Neg(x) }>
+}"""
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        pytest.param("a = Relu(nowhere)", "nowhere", id="missing name"),
+        pytest.param("q = Relu(p) p = Relu(q) a = Relu(q)", "cycle", id="cycle"),
+        pytest.param("q = Relu(x) q = Abs(x) a = Neg(q)", "q is produced by both", id="two producers"),
+        pytest.param("q = Relu(x)", "a", id="missing output"),
+    ],
+)
+def test_no_graph_inside_a_branch(tmp_path: Path, body: str, message: str) -> None:
+    onnx.save(load(BRANCH % body), tmp_path / "m.onnx")
+    assert message in fails(tmp_path, str(tmp_path / "m.onnx"), "-o", str(tmp_path / "out.onnx"))
+
+
+# -- external data ---------------------------------------------------------------------------
+
+
+def outside_link(folder: Path) -> None:
+    secret = folder.parent / "secret.bin"
+    secret.write_bytes((folder / "w.bin").read_bytes())
+    (folder / "w.bin").unlink()
+    (folder / "w.bin").symlink_to(secret)
+
+
+@pytest.mark.parametrize(
+    ("entries", "spoil", "message"),
+    [
+        pytest.param({}, lambda f: (f / "w.bin").unlink(), "w.bin, is missing", id="missing"),
+        pytest.param(
+            {}, lambda f: (f / "w.bin").write_bytes(b"\0" * 2047), "does not hold its 2048 bytes", id="too short"
+        ),
+        pytest.param({}, lambda f: (f / "w.bin").write_bytes(b""), "does not hold its 2048 bytes", id="empty"),
+        pytest.param(
+            {"location": "../w.bin"},
+            lambda f: shutil.copy(f / "w.bin", f.parent),
+            "outside the model's folder",
+            id="parent",
+        ),
+        pytest.param(
+            {"location": "a/../../w.bin"},
+            lambda f: shutil.copy(f / "w.bin", f.parent),
+            "outside",
+            id="parent in the middle",
+        ),
+        pytest.param({"location": "/etc/passwd"}, nothing, "outside the model's folder", id="absolute"),
+        pytest.param({}, outside_link, "outside the model's folder", id="link out"),
+        pytest.param({"location": ""}, nothing, "external data", id="no location"),
+        pytest.param({"location": "."}, nothing, "w", id="a folder"),
+        pytest.param({"location": "w\0.bin"}, nothing, "w", id="a NUL in the name"),
+        pytest.param({"location": "w" * 300}, nothing, "File name too long", id="an endless name"),
+        pytest.param({"offset": "-1"}, nothing, "w: ", id="negative offset"),
+        pytest.param({"offset": "4096"}, nothing, "does not hold", id="offset behind the end"),
+        pytest.param({"offset": "many"}, nothing, "not a number", id="offset in words"),
+        pytest.param({"length": "12"}, nothing, "w: ", id="length of another tensor"),
+        pytest.param({"length": "-2048"}, nothing, "w: ", id="negative length"),
+    ],
+)
+@pytest.mark.parametrize("verified", [(), ("--no-verify",)], ids=["verified", "not verified"])
+def test_external_data(
+    tmp_path: Path, entries: dict[str, str], spoil: Callable[[Path], object], message: str, verified: tuple[str, ...]
+) -> None:
+    folder = tmp_path / "model"
+    folder.mkdir()
+    path = external(folder, **entries)
+    spoil(folder)
+    assert message in fails(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
+
+
+# -- options that do not fit ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("shape", "message", "code"),
+    [
+        pytest.param("z:1,3", "no such input", BAD, id="unknown input"),
+        pytest.param("x:1", "the input has 2", BAD, id="rank"),
+        pytest.param("x:1,3,3", "the input has 2", BAD, id="higher rank"),
+        pytest.param("x:2,4", "fixed at 3 cannot be 4", BAD, id="fixed dim"),
+        pytest.param("x:-1,3", "x:-1,3", USAGE, id="negative"),
+        pytest.param("x:N,3", "x:N,3", USAGE, id="symbol"),
+        pytest.param("1,3", "1,3", USAGE, id="no name"),
+        pytest.param("x", "x", USAGE, id="no dims"),
+    ],
+)
+def test_shape(tmp_path: Path, shape: str, message: str, code: int) -> None:
+    out = str(tmp_path / "out.onnx")
+    assert message in fails(tmp_path, str(good(tmp_path)), "-o", out, "--shape", shape, code=code)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "message"),
+    [
+        pytest.param({}, "lack x", id="missing input"),
+        pytest.param({"x": np.ones((1, 3))}, "x of the given", id="type"),
+        pytest.param({"x": np.ones((1, 3), np.float32), "z": np.ones(1)}, "name z", id="unknown name"),
+        pytest.param({"x": np.ones((1, 4), np.float32)}, "does not run on the given", id="extent"),
+        pytest.param({"x": np.ones(3, np.float32)}, "does not run on the given", id="rank"),
+    ],
+)
+def test_npz(tmp_path: Path, arrays: dict[str, Any], message: str) -> None:
+    np.savez(tmp_path / "in.npz", **arrays)
+    arguments = ("-o", str(tmp_path / "out.onnx"), "--inputs", str(tmp_path / "in.npz"))
+    assert message in fails(tmp_path, str(good(tmp_path)), *arguments)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        pytest.param(nothing, "does not exist", id="missing"),
+        pytest.param(lambda p: p.write_bytes(b"nothing"), "not an .npz", id="text"),
+        pytest.param(lambda p: p.write_bytes(b""), "not an .npz", id="empty"),
+        pytest.param(lambda p: p.mkdir(), "holds no input_", id="empty folder"),
+    ],
+)
+def test_inputs_that_are_none(tmp_path: Path, make: Callable[[Path], object], message: str) -> None:
+    make(tmp_path / "in.npz")
+    arguments = ("-o", str(tmp_path / "out.onnx"), "--inputs", str(tmp_path / "in.npz"))
+    assert message in fails(tmp_path, str(good(tmp_path)), *arguments)
+
+
+def test_test_data_of_another_model(tmp_path: Path) -> None:
+    (tmp_path / "test_data_set_0").mkdir()
+    wrong = numpy_helper.from_array(np.ones((1, 3), np.int32), "x")
+    (tmp_path / "test_data_set_0" / "input_0.pb").write_bytes(wrong.SerializeToString())
+    assert "int32" in fails(tmp_path, str(good(tmp_path)), "--inputs", str(tmp_path))
+
+
+# -- places that cannot be written ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("verified", [(), ("--no-verify",)], ids=["verified", "not verified"])
+@pytest.mark.parametrize(
+    ("out", "message"),
+    [
+        pytest.param("nowhere/out.onnx", "cannot write to", id="folder missing"),
+        pytest.param("sub", "is a folder", id="is a folder"),
+        pytest.param("file/out.onnx", "cannot write to", id="in a file"),
+        pytest.param("m.onnx", "would overwrite", id="the input"),
+        pytest.param("sub/../m.onnx", "would overwrite", id="the input by another path"),
+        pytest.param("link.onnx", "would overwrite", id="a link to the input"),
+        pytest.param("w.bin", "would overwrite", id="the input's weights"),
+        pytest.param("o" * 250 + ".onnx", "cannot write", id="an endless name"),
+    ],
+)
+def test_output(tmp_path: Path, out: str, message: str, verified: tuple[str, ...]) -> None:
+    path = external(tmp_path)
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "file").write_text("kept")
+    (tmp_path / "link.onnx").symlink_to(path)
+    assert message in fails(tmp_path, str(path), "-o", str(tmp_path / out), *verified)
+
+
+@pytest.mark.parametrize("verified", [(), ("--no-verify",)], ids=["verified", "not verified"])
+def test_output_whose_weights_would_overwrite_the_inputs(tmp_path: Path, verified: tuple[str, ...]) -> None:
+    path = external(tmp_path, location="out.onnx.data")
+    (tmp_path / "w.bin").rename(tmp_path / "out.onnx.data")
+    assert "would overwrite" in fails(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), *verified)
+
+
+@pytest.mark.parametrize(
+    "report",
+    [
+        pytest.param("nowhere/r.json", id="folder missing"),
+        pytest.param("sub", id="a folder"),
+        pytest.param("m.onnx", id="the input"),
+        pytest.param("w.bin", id="the input's weights"),
+        pytest.param("out.onnx", id="the output"),
+    ],
+)
+def test_report(tmp_path: Path, report: str) -> None:
+    path = external(tmp_path)
+    (tmp_path / "sub").mkdir()
+    fails(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), "--json", str(tmp_path / report))

@@ -1,0 +1,496 @@
+"""The command `passes`, end to end."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from passwright.passes.cli import app
+from rewriting import load, op_types
+from typer.testing import CliRunner, Result
+
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+COMMAND = str(Path(sys.executable).with_name("passes"))
+OK, BAD, USAGE, WRONG, UNVERIFIED = range(5)
+
+TEXT = """g (float[N,4] x) => (float[N,4] y) {
+    a = Identity(x) t = Transpose(a) b = Transpose(t) m = MatMul(b, w) s = Add(m, c) y = Relu(s)
+}"""
+WEIGHTS = {"w": np.eye(4, dtype=np.float32) / 3, "c": np.ones(4, np.float32)}
+
+RULE = '''
+from passwright.core import {contract}, rule
+
+@rule(lambda g, x: g.{op}(x), contract={contract})
+def {name}(g, x):
+    """{op}(x) => x"""
+    return x
+'''
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    onnx.save(load(TEXT, weights=WEIGHTS), tmp_path / "m.onnx")
+    return tmp_path / "m.onnx"
+
+
+@pytest.fixture
+def out(tmp_path: Path) -> Path:
+    return tmp_path / "out.onnx"
+
+
+def plugin(folder: Path, name: str = "drop_relu", op: str = "Relu", contract: str = "EXACT") -> str:
+    path = folder / f"{name}_rule.py"
+    path.write_text(RULE.format(name=name, op=op, contract=contract))
+    return str(path)
+
+
+def invoke(*arguments: str | Path, code: int = OK) -> Result:
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+def run(*arguments: str | Path, code: int = OK) -> Result:
+    return invoke("run", *arguments, code=code)
+
+
+def rows(text: str) -> dict[str, list[str]]:
+    """The rows of all tables by their first cell."""
+    found: dict[str, list[str]] = {}
+    for line in text.splitlines():
+        cells = [c.strip() for c in re.split("[│┃]", line)[1:-1]]
+        if cells:
+            found[cells[0]] = cells[1:]
+    return found
+
+
+def ops_after(*arguments: str | Path) -> list[str]:
+    """The ops of the model that a run writes."""
+    path = Path(arguments[0]).with_name("ops.onnx")
+    run(*arguments, "-o", path)
+    return op_types(onnx.load(path))
+
+
+# -- what it prints --------------------------------------------------------------------
+
+
+def test_the_tables_and_the_verdict(model: Path, out: Path) -> None:
+    result = run(model, "-o", out)
+    table = rows(result.stdout)
+    assert table["Identity"] == ["1", "0", "-1"]
+    assert table["Transpose"] == ["2", "0", "-2"]
+    assert table["MatMul"] == ["1", "0", "-1"]
+    assert table["Gemm"] == ["0", "1", "+1"]
+    assert table["Relu"] == ["1", "1", ""]
+    assert table["nodes"] == ["6", "2", "-66.7%"]
+    assert table["parameters"] == ["20", "20", ""]
+    assert table["drop-identity"][0] == "1"
+    assert table["fuse-gemm"][0] == "1"
+    assert re.fullmatch(r"[\d.]+ ms", table["fuse-gemm"][1])
+    assert {"loading", "rewriting"} <= table.keys()
+    assert "verified: within tolerance" in result.stdout
+    assert f"written to {out}" in result.stdout
+    assert result.stderr == ""
+
+
+def test_bytes_are_those_on_disk(model: Path, out: Path) -> None:
+    text = run(model, "-o", out, "--json", model.with_name("r.json")).stdout
+    report = json.loads(model.with_name("r.json").read_text())
+    assert report["before"]["bytes"] == model.stat().st_size
+    assert report["after"]["bytes"] == out.stat().st_size
+    assert rows(text)["bytes"][0] == f"{model.stat().st_size} bytes"
+
+
+def test_the_written_model_computes_the_same(model: Path, out: Path) -> None:
+    run(model, "-o", out)
+    written = onnx.load(out)
+    onnx.checker.check_model(written, full_check=True)
+    assert op_types(written) == ["Gemm", "Relu"]
+
+
+def test_without_an_output_nothing_is_written(model: Path) -> None:
+    before = sorted(model.parent.iterdir())
+    assert "not written: give -o FILE to keep it" in run(model).stdout
+    assert sorted(model.parent.iterdir()) == before
+
+
+def test_an_existing_output_is_replaced(model: Path, out: Path) -> None:
+    out.write_text("old")
+    run(model, "--output", out)
+    assert op_types(onnx.load(out)) == ["Gemm", "Relu"]
+
+
+def test_a_name_in_brackets_is_no_markup(model: Path) -> None:
+    folder = model.parent / "v[2]"
+    folder.mkdir()
+    for name in ("m[red].onnx", "[/x].onnx"):
+        shutil.copy(model, folder / name)
+        assert f"v[2]/{name}" in re.sub(r"\n *", "", run(folder / name, "--no-verify").stdout)
+
+
+def test_verbose_tells_rules_and_why_others_declined(tmp_path: Path) -> None:
+    text = "g (float[2,3,4] x) => (float[2,3,5] y) { a = Identity(x) m = MatMul(a, w) y = Add(m, c) }"
+    onnx.save(load(text, weights={"w": np.ones((4, 5), np.float32), "c": np.ones(5, np.float32)}), tmp_path / "m.onnx")
+    quiet = run(tmp_path / "m.onnx")
+    assert "drop_identity" not in quiet.stdout
+    assert quiet.stderr == ""
+    done = subprocess.run([COMMAND, "run", tmp_path / "m.onnx", "-v"], capture_output=True, text=True, check=True)
+    assert rows(done.stdout)["drop_identity"][0] == "1"
+    assert "matmul_add_to_gemm declined at Add y: Gemm multiplies matrices only" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize("arguments", [["run", "{model}"], ["run", "{model}", "-v"], ["list"], ["run", "nowhere"]])
+def test_pipes_get_no_control_codes(model: Path, arguments: list[str]) -> None:
+    command = [COMMAND, *(a.format(model=model) for a in arguments)]
+    done = subprocess.run(command, capture_output=True, check=False, timeout=60)
+    assert b"\x1b" not in done.stdout + done.stderr
+    assert b"\r" not in done.stdout + done.stderr
+    assert done.stdout or done.stderr
+
+
+# -- reports -----------------------------------------------------------------------------
+
+
+def test_json_to_a_file(model: Path, tmp_path: Path) -> None:
+    assert "verified" in run(model, "--json", tmp_path / "r.json").stdout
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["source"] == str(model)
+    assert report["after"]["ops"] == {"Gemm": 1, "Relu": 1}
+
+
+def test_json_to_the_output(model: Path, out: Path) -> None:
+    result = run(model, "--json", "-", "-o", out)
+    assert json.loads(result.stdout)["after"]["nodes"] == 2
+    assert out.exists()
+
+
+def test_json_to_the_output_of_a_failing_run_is_empty(model: Path, tmp_path: Path) -> None:
+    result = run(model, "--json", "-", "--plugin", plugin(tmp_path), code=WRONG)
+    assert result.stdout == ""
+
+
+# -- choosing passes -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "after"),
+    [
+        pytest.param([], ["Gemm", "Relu"], id="all"),
+        pytest.param(["--pipeline", "basic"], ["Gemm", "Relu"], id="by name"),
+        pytest.param(
+            ["--pipeline", "none"],
+            ["Identity", "Transpose", "Transpose", "MatMul", "Add", "Relu"],
+            id="none",
+        ),
+        pytest.param(
+            ["--only", "drop-identity"], ["Transpose", "Transpose", "MatMul", "Add", "Relu"], id="only a pass"
+        ),
+        pytest.param(
+            ["--only", "drop_identity"], ["Transpose", "Transpose", "MatMul", "Add", "Relu"], id="only a rule"
+        ),
+        pytest.param(
+            ["--only", "drop-identity", "--only", "merge_transposes"], ["MatMul", "Add", "Relu"], id="only two"
+        ),
+        pytest.param(["--skip", "fuse-gemm"], ["MatMul", "Add", "Relu"], id="skip a pass"),
+        pytest.param(["--skip", "matmul_add_to_gemm"], ["MatMul", "Add", "Relu"], id="skip a rule"),
+        pytest.param(
+            ["--skip", "merge_transposes", "--skip", "fuse-gemm"],
+            ["Transpose", "Transpose", "MatMul", "Add", "Relu"],
+            id="skip two",
+        ),
+        pytest.param(
+            ["--only", "merge-transposes", "--skip", "merge_transposes"],
+            ["Identity", "Transpose", "Transpose", "MatMul", "Add", "Relu"],
+            id="skip from only",
+        ),
+        pytest.param(
+            ["--pipeline", "none", "--enable", "merge-transposes"],
+            ["Identity", "MatMul", "Add", "Relu"],
+            id="enable",
+        ),
+        pytest.param(["--enable", "fuse-gemm"], ["Gemm", "Relu"], id="enable what runs anyway"),
+        pytest.param(["--exact"], ["MatMul", "Add", "Relu"], id="exact"),
+    ],
+)
+def test_choosing(model: Path, options: list[str], after: list[str]) -> None:
+    assert ops_after(model, *options) == after
+
+
+def test_exact_is_compared_bit_for_bit(model: Path) -> None:
+    assert "verified: equal bit for bit" in run(model, "--exact").stdout
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(["--only", "nothing-like-it"], id="only"),
+        pytest.param(["--skip", "nothing-like-it"], id="skip"),
+        pytest.param(["--enable", "nothing-like-it"], id="enable"),
+        pytest.param(["--pipeline", "nothing-like-it"], id="pipeline"),
+    ],
+)
+def test_unknown_names(model: Path, out: Path, options: list[str]) -> None:
+    result = run(model, "-o", out, *options, code=USAGE)
+    assert result.stderr.startswith("error: no ")
+    assert "nothing-like-it" in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        pytest.param(["run"], id="no model"),
+        pytest.param(["run", "a.onnx", "b.onnx"], id="two models"),
+        pytest.param(["run", "a.onnx", "--fast"], id="unknown option"),
+        pytest.param(["run", "a.onnx", "--seed", "x"], id="seed in words"),
+        pytest.param(["run", "a.onnx", "--seed", "-1"], id="negative seed"),
+        pytest.param(["walk"], id="unknown command"),
+        pytest.param([], id="nothing"),
+    ],
+)
+def test_usage(arguments: list[str]) -> None:
+    invoke(*arguments, code=USAGE)
+
+
+# -- plugins -----------------------------------------------------------------------------------
+
+
+def test_a_plugin_runs_and_shows_in_the_table(tmp_path: Path, out: Path) -> None:
+    onnx.save(load("g (float[2] x) => (float[2] y) { a = Abs(x) y = Abs(a) }"), tmp_path / "m.onnx")
+    (tmp_path / "twice.py").write_text(
+        RULE.format(name="drop_abs", op="Abs(g.Abs", contract="EXACT")
+        .replace("(x), c", "(x)), c")
+        .replace("return x", "return g.Abs(x)")
+    )
+    table = rows(run(tmp_path / "m.onnx", "-o", out, "--plugin", tmp_path / "twice.py").stdout)
+    assert table["twice"][0] == "1"
+    assert op_types(onnx.load(out)) == ["Abs"]
+
+
+def test_two_plugins_and_choosing_among_them(model: Path, tmp_path: Path) -> None:
+    both = ("--plugin", plugin(tmp_path), "--plugin", plugin(tmp_path, "drop_add", "Neg"))
+    assert "Gemm" in ops_after(model, *both, "--skip", "drop_relu")
+    assert ops_after(model, *both, "--only", "drop-add-rule")[-1] == "Relu"
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param(None, "is not a Python file", id="missing"),
+        pytest.param("x = 1", "defines no pass and no rule", id="empty"),
+        pytest.param("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'", id="import"),
+        pytest.param("def (", "SyntaxError", id="syntax"),
+        pytest.param(
+            "from passwright.core import rule\n@rule(lambda g, x: g.Relu(x))\ndef r(g, z): ...", "binds", id="rule"
+        ),
+    ],
+)
+def test_bad_plugins(model: Path, out: Path, tmp_path: Path, content: str | None, message: str) -> None:
+    path = tmp_path / "p.py"
+    if content is not None:
+        path.write_text(content)
+    result = run(model, "-o", out, "--plugin", path, code=BAD)
+    assert str(path) in result.stderr
+    assert message in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert not out.exists()
+
+
+# -- verification ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param([], r"off by up to [\d.]+ \(allowed [\d.e-]+\)", id="beside others"),
+        pytest.param(
+            ["--only", "drop-relu-rule"], r"\d+ of \d+ elements differ in their bits, by up to [\d.]+", id="exact alone"
+        ),
+    ],
+)
+def test_a_wrong_rule_is_found_and_nothing_is_written(
+    model: Path, out: Path, tmp_path: Path, options: list[str], message: str
+) -> None:
+    wrong = plugin(tmp_path)
+    before = sorted(tmp_path.iterdir())
+    result = run(model, "-o", out, "--plugin", wrong, *options, code=WRONG)
+    assert re.fullmatch(rf"error: y: {message}, on \w+ inputs with N=\d\n", result.stderr)
+    assert result.stdout == ""
+    assert sorted(p for p in tmp_path.iterdir() if p.name != "__pycache__") == before
+
+
+def test_a_wrong_rule_keeps_an_older_output(model: Path, out: Path, tmp_path: Path) -> None:
+    out.write_text("old")
+    run(model, "-o", out, "--plugin", plugin(tmp_path), code=WRONG)
+    assert out.read_text() == "old"
+
+
+def test_no_verify_writes_even_that_and_says_so(model: Path, out: Path, tmp_path: Path) -> None:
+    result = run(model, "-o", out, "--plugin", plugin(tmp_path), "--no-verify")
+    assert "NOT VERIFIED" in result.stdout
+    assert "Relu" not in op_types(onnx.load(out))
+
+
+def test_a_wrong_rule_is_found_where_a_dim_is_called_batch_size(tmp_path: Path) -> None:
+    model = load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }")
+    for info in (*model.graph.input, *model.graph.output):
+        info.type.tensor_type.shape.dim[0].dim_param = "batch-size"
+    onnx.save(model, tmp_path / "m.onnx")
+    run(tmp_path / "m.onnx", "--plugin", plugin(tmp_path), code=WRONG)
+
+
+@pytest.fixture
+def opaque(tmp_path: Path) -> Path:
+    proto = load("g (float[2] x) => (float[2] y) { a = Identity(x) y = my.Op(a) }")
+    proto.opset_import.append(onnx.helper.make_opsetid("my", 1))
+    onnx.save(proto, tmp_path / "opaque.onnx")
+    return tmp_path / "opaque.onnx"
+
+
+def test_what_nothing_can_run_is_not_written(opaque: Path, out: Path) -> None:
+    result = run(opaque, "-o", out, code=UNVERIFIED)
+    assert result.stderr.startswith("error: the original cannot be run: ")
+    assert result.stderr.count("\n") == 1
+    assert not out.exists()
+
+
+def test_what_nothing_can_run_is_written_unverified(opaque: Path, out: Path) -> None:
+    assert "NOT VERIFIED" in run(opaque, "-o", out, "--no-verify").stdout
+    assert op_types(onnx.load(out)) == ["Op"]
+
+
+def test_bfloat16_inputs_are_verified(tmp_path: Path, out: Path) -> None:
+    onnx.save(load("g (bfloat16[4] x) => (float[4] y) { a = Identity(x) y = Cast<to=1>(a) }"), tmp_path / "m.onnx")
+    run(tmp_path / "m.onnx", "-o", out)
+    assert op_types(onnx.load(out)) == ["Cast"]
+
+
+@pytest.mark.parametrize("form", ["npz", "folder", "test_data_set"])
+def test_inputs(model: Path, tmp_path: Path, form: str) -> None:
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    where = tmp_path / "in.npz"
+    if form == "npz":
+        np.savez(where, x=x)
+    else:
+        where = tmp_path / "data"
+        inner = where / "test_data_set_0" if form == "test_data_set" else where
+        inner.mkdir(parents=True)
+        (inner / "input_0.pb").write_bytes(numpy_helper.from_array(x).SerializeToString())
+    report = json.loads(run(model, "--inputs", where, "--json", "-").stdout)
+    (draw,) = report["verification"]["draws"]
+    assert draw.startswith("given (")
+
+
+def test_given_inputs_decide_the_verdict(model: Path, tmp_path: Path) -> None:
+    wrong = plugin(tmp_path)
+    for sign, code in ((1, OK), (-1, WRONG)):
+        np.savez(tmp_path / "in.npz", x=np.full((1, 4), 9 * sign, np.float32))
+        run(model, "--plugin", wrong, "--inputs", tmp_path / "in.npz", code=code)
+
+
+def test_shape(model: Path) -> None:
+    report: dict[str, Any] = json.loads(run(model, "--shape", "x:7,4", "--json", "-").stdout)
+    assert {d.rpartition(" ")[2] for d in report["verification"]["draws"]} == {"N=7"}
+
+
+def test_a_name_with_colons_has_a_shape_too(tmp_path: Path) -> None:
+    proto = load("g (float[N] x) => (float[N] y) { y = Relu(x) }")
+    proto.graph.input[0].name = proto.graph.node[0].input[0] = "serving:x:0"
+    onnx.save(proto, tmp_path / "m.onnx")
+    report = json.loads(run(tmp_path / "m.onnx", "--shape", "serving:x:0:7", "--json", "-").stdout)
+    assert report["verification"]["draws"][0] == "normal inputs with N=7"
+
+
+def test_seeds_give_other_numbers(model: Path) -> None:
+    def errors(seed: int) -> Any:
+        return json.loads(run(model, "--seed", str(seed), "--json", "-").stdout)["verification"]["differences"]["y"]
+
+    assert errors(1) == errors(1)
+    assert len({errors(s)["allowed"] for s in range(3)}) == 3
+
+
+# -- golden models and other commands ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["bert", "resnet_kept_bn", "loop_if", "sklearn_forest", "mixer_external"])
+def test_golden_models(tmp_path: Path, name: str) -> None:
+    result = run(GOLDEN / f"{name}.onnx", "-o", tmp_path / "out.onnx")
+    assert "verified: " in result.stdout
+    onnx.checker.check_model(tmp_path / "out.onnx")
+
+
+def test_functions_are_kept_on_request(tmp_path: Path) -> None:
+    run(GOLDEN / "functions.onnx", "-o", tmp_path / "flat.onnx")
+    run(GOLDEN / "functions.onnx", "-o", tmp_path / "kept.onnx", "--keep-functions")
+    assert not onnx.load(tmp_path / "flat.onnx").functions
+    assert onnx.load(tmp_path / "kept.onnx").functions
+
+
+def test_list() -> None:
+    text = invoke("list").stdout
+    for line in (
+        "fold-batchnorm  (passwright)",
+        "    matmul_add_to_gemm  [rounding]",
+        "        MatMul(a, b) + c => Gemm(a, b, c)",
+        "    merge_transposes  [exact]",
+        "pipeline none: no passes",
+    ):
+        assert line in text.splitlines()
+    assert "pipeline basic: remove-unused, " in text
+
+
+def test_list_with_a_plugin(tmp_path: Path) -> None:
+    path = plugin(tmp_path)
+    text = invoke("list", "--plugin", path).stdout
+    assert f"drop-relu-rule  ({path})" in text.splitlines()
+    assert "        Relu(x) => x" in text.splitlines()
+
+
+def test_help_imports_nothing_slow() -> None:
+    code = (
+        "import sys; sys.argv = ['passes', '--help']\n"
+        "from passwright.passes.cli import main\n"
+        "try: main()\n"
+        "finally: print('LOADED', *(m for m in sys.modules if '.' not in m))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    text, _, loaded = done.stdout.rpartition("LOADED ")
+    assert "Rewrite ONNX models" in text
+    assert {"typer", "passwright"} <= set(loaded.split())
+    assert set(loaded.split()).isdisjoint({"onnx", "numpy", "onnxruntime", "networkx", "onnxscript", "google"})
+
+
+def test_running_without_proof_does_not_import_onnxruntime(model: Path) -> None:
+    code = (
+        f"import sys; sys.argv = ['passes', 'run', {str(model)!r}, '--no-verify']\n"
+        "from passwright.passes.cli import main\n"
+        "try: main()\n"
+        "finally: print('LOADED', *(m for m in sys.modules if '.' not in m))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert set(done.stdout.rpartition("LOADED ")[2].split()).isdisjoint({"onnxruntime", "networkx", "onnxscript"})
+
+
+@pytest.mark.parametrize("option", ["-h", "--help"])
+def test_run_help_tells_the_exit_codes(option: str) -> None:
+    assert "3 verification failed, nothing written" in " ".join(invoke("run", option).stdout.split())
+
+
+def test_the_installed_command(model: Path, out: Path) -> None:
+    done = subprocess.run([COMMAND, "run", model, "-o", out], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (OK, "")
+    assert rows(done.stdout)["Gemm"] == ["0", "1", "+1"]
+    failed = subprocess.run([COMMAND, "run", "nowhere.onnx"], capture_output=True, text=True, check=False, timeout=60)
+    assert (failed.returncode, failed.stdout) == (BAD, "")
+    assert failed.stderr == "error: nowhere.onnx does not exist\n"

@@ -1,0 +1,350 @@
+"""Made-up inputs: kinds of numbers, sizes of symbols, ranges of integers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto, helper
+from passwright.core import from_onnx
+from passwright.core.draws import KINDS, MOST_ELEMENTS, Draw, candidates, elements, size_plans, with_ones
+from passwright.core.signature import Input, extent, signature, symbols
+from rewriting import load
+
+Feeds = dict[str, Any]
+
+
+def inputs_of(text: str, opset: int = 17) -> list[Input]:
+    return signature(from_onnx(load(text, opset)))
+
+
+def first_plan(inputs: list[Input], **fixed: int) -> dict[str, int]:
+    return next(size_plans(inputs, fixed))
+
+
+def draw(text: str, kind: str = "normal", seed: int = 0, **fixed: int) -> Draw:
+    """The first draw of a kind, at the first sizes tried."""
+    inputs = inputs_of(text)
+    return next(candidates(inputs, kind, first_plan(inputs, **fixed), (seed, 0)))
+
+
+BIG = "g (float[100,100] x) => (float[100,100] y) { y = Relu(x) }"
+
+
+@pytest.mark.parametrize(
+    ("kind", "holds"),
+    [
+        pytest.param("normal", lambda x: abs(x.mean()) < 0.1 and 0.9 < x.std() < 1.1, id="normal"),
+        pytest.param("negative", lambda x: -3.1 < x.mean() < -2.9 and (x < 0).mean() > 0.99, id="shifted below zero"),
+        pytest.param("large", lambda x: 900 < x.std() < 1100, id="large"),
+        pytest.param("zeros", lambda x: not x.any(), id="zeros"),
+        pytest.param("ties", lambda x: len(np.unique(x)) == 5, id="few values, each many times"),
+    ],
+)
+def test_kinds_of_floats(kind: str, holds: Any) -> None:
+    assert holds(draw(BIG, kind).feeds["x"])
+
+
+def test_every_kind_is_tested_here() -> None:
+    assert set(KINDS) == {"normal", "negative", "large", "zeros", "ties"}
+
+
+DTYPES = (
+    "float", "double", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [pytest.param(kind, dtype, id=f"{kind} {dtype}") for kind in KINDS for dtype in DTYPES],
+)
+def test_types_are_those_of_the_model(kind: str, dtype: str) -> None:
+    x = draw(f"g ({dtype}[50] x) => ({dtype}[50] y) {{ y = Identity(x) }}", kind).feeds["x"]
+    wanted = helper.tensor_dtype_to_np_dtype(TensorProto.DataType.Value(dtype.upper()))
+    assert x.dtype == wanted
+    assert x.shape == (50,)
+    if dtype.startswith("float") or dtype == "double":
+        assert np.isfinite(x).all()
+
+
+@pytest.mark.parametrize(
+    "code",
+    [TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.INT4, TensorProto.UINT4, TensorProto.COMPLEX64],
+    ids=["bfloat16", "float8", "int4", "uint4", "complex64"],
+)
+@pytest.mark.parametrize("kind", KINDS)
+def test_types_that_numpy_lacks(kind: str, code: int) -> None:
+    info = helper.make_tensor_value_info("x", code, [20])
+    out = helper.make_tensor_value_info("y", code, [20])
+    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [info], [out])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    x = next(candidates(signature(from_onnx(model)), kind, {}, (0,))).feeds["x"]
+    assert x.dtype == helper.tensor_dtype_to_np_dtype(code)
+    assert (x.astype(np.complex128) == 0).all() is np.bool_(kind == "zeros")
+
+
+def test_bools_are_both_ones_and_zeros() -> None:
+    seen = {k: set(draw("g (bool[64] x) => (bool[64] y) { y = Not(x) }", k).feeds["x"].tolist()) for k in KINDS}
+    assert seen["normal"] == {True, False}
+    assert seen["zeros"] == {False}
+    assert seen["negative"] == {True}
+
+
+def test_the_seed_decides() -> None:
+    one, again, other = (draw(BIG, seed=s).feeds["x"] for s in (1, 1, 2))
+    np.testing.assert_array_equal(one, again)
+    assert (one != other).mean() > 0.99
+
+
+def test_inputs_of_one_draw_differ() -> None:
+    feeds = draw("g (float[64] a, float[64] b) => (float[64] y) { y = Add(a, b) }").feeds
+    assert (feeds["a"] != feeds["b"]).all()
+
+
+# -- sizes ---------------------------------------------------------------------------
+
+
+def shapes_at(inputs: list[Input], sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
+    return {i.name: tuple(extent(d, sizes) for d in i.shape) for i in inputs}
+
+
+def declared(*shapes: tuple[int | str | None, ...]) -> list[Input]:
+    """Float inputs `x0`, `x1`, ... of the given shapes; the text form has no unnamed dims and no sums."""
+    infos = [helper.make_tensor_value_info(f"x{n}", TensorProto.FLOAT, shape) for n, shape in enumerate(shapes)]
+    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+    node = helper.make_node("Sum", [i.name for i in infos], ["y"])
+    model = helper.make_model(
+        helper.make_graph([node], "g", infos, [out]), opset_imports=[helper.make_opsetid("", 17)], ir_version=10
+    )
+    return signature(from_onnx(model))
+
+
+@pytest.mark.parametrize(
+    ("shapes", "want"),
+    [
+        pytest.param([("N", "C", 3), ("N", "T")], [(2, 3, 3), (2, 4)], id="equal names, equal sizes"),
+        pytest.param([(2, 3)], [(2, 3)], id="fixed"),
+        pytest.param([()], [()], id="scalar"),
+        pytest.param([(None, None), (None, 4)], [(2, 3), (2, 4)], id="unnamed first dims are one batch"),
+        pytest.param([("past", 2), ("seq",), ("past + seq",)], [(2, 2), (3,), (5,)], id="sum"),
+        pytest.param([("n",), ("2*n",), ("n+1",)], [(2,), (4,), (3,)], id="product and sum with a number"),
+        pytest.param([("n",), ("n//2",), ("n/2",)], [(2,), (1,), (1,)], id="quotient"),
+        pytest.param([("batch size",)], [(2,)], id="name with a blank"),
+        pytest.param([("unk__12",), ("?",)], [(2,), (3,)], id="odd names"),
+        pytest.param([("8",)], [(8,)], id="a number as a name"),
+        pytest.param([("f(n)", "n[0]")], [(2, 3)], id="what looks like code is a name"),
+    ],
+)
+def test_first_sizes(shapes: list[tuple[int | str | None, ...]], want: list[tuple[int, ...]]) -> None:
+    inputs = declared(*shapes)
+    assert list(shapes_at(inputs, first_plan(inputs)).values()) == want
+
+
+@pytest.mark.parametrize("name", ["batch-size", "seq_len-1", "a-b-c", "batch/size"])
+def test_some_sizes_leave_elements_to_compare(name: str) -> None:
+    inputs = declared((name, 4))
+    assert max(elements(inputs, plan) for plan in size_plans(inputs, {})) > 0
+    assert elements(inputs, first_plan(inputs)) > 0
+
+
+def test_sizes_differ_first_and_agree_later() -> None:
+    inputs = declared(("a", "b", "c"))
+    plans = [tuple(p.values()) for p in size_plans(inputs, {})]
+    assert plans[0] == (2, 3, 4)
+    assert {(2, 2, 2), (4, 4, 4), (64, 64, 64)} <= set(plans)
+    assert any(p[0] == p[1] + p[2] or p[2] == p[0] + p[1] for p in plans)
+
+
+def test_ones_together_then_alone() -> None:
+    inputs = declared(("a", "b"))
+    assert list(with_ones(inputs, {"a": 2, "b": 3}, {})) == [{"a": 1, "b": 1}, {"a": 1, "b": 3}, {"a": 2, "b": 1}]
+
+
+def test_a_total_follows_its_part() -> None:
+    inputs = declared(("past",), ("seq",), ("total",))
+    plans = list(with_ones(inputs, {"past": 2, "seq": 3, "total": 5}, {}))
+    assert {"past": 2, "seq": 1, "total": 3} in plans
+    assert {"past": 1, "seq": 3, "total": 4} in plans
+
+
+@pytest.mark.parametrize("fixed", [{"N": 7}, {"N": 1, "T": 9}], ids=["one", "two"])
+def test_fixed_sizes_stay_in_every_plan(fixed: dict[str, int]) -> None:
+    inputs = declared(("N", "C", 3), ("N", "T"))
+    base = first_plan(inputs, **fixed)
+    for plan in (*size_plans(inputs, fixed), *with_ones(inputs, base, fixed)):
+        assert plan.items() >= fixed.items()
+
+
+def test_a_sum_may_be_fixed() -> None:
+    inputs = declared(("past + seq",), ("seq",))
+    assert shapes_at(inputs, first_plan(inputs, **{"past + seq": 12}))["x0"] == (12,)
+
+
+def test_huge_inputs_are_not_tried() -> None:
+    inputs = declared(("a", "b", "c", "d"))
+    plans = list(size_plans(inputs, {}))
+    assert len(plans) > 4
+    assert max(elements(inputs, p) for p in plans) <= MOST_ELEMENTS
+
+
+@given(st.text(max_size=12))
+def test_any_dim_name_has_an_extent(name: str) -> None:
+    inputs = declared((name, 2)) if name else declared((None, 2))
+    (shape,) = shapes_at(inputs, first_plan(inputs)).values()
+    assert shape[0] >= 0
+    assert isinstance(shape[0], int)
+    assert symbols(inputs) is not None
+
+
+# -- integers that make sense ----------------------------------------------------------
+
+
+def reached(text: str, name: str, opset: int = 17) -> set[int]:
+    """All values of an integer input in the first draw of each kind."""
+    inputs = inputs_of(text, opset)
+    plan = first_plan(inputs)
+    return {int(v) for k in KINDS for v in next(candidates(inputs, k, plan, (0, 1))).feeds[name].flat}
+
+
+GATHER = "g (int64[200] i) => (float[n] y) <float[5] w = {1,2,3,4,5}>"
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(f"{GATHER} {{ y = Gather(w, i) }}", set(range(5)), id="index"),
+        pytest.param(f"{GATHER} {{ j = Identity(i) y = Gather(w, j) }}", set(range(5)), id="index behind an Identity"),
+        pytest.param(
+            "g (int64[200] i) => (float[n] y) <float[5] w = {1,2,3,4,5}, int64[1] a = {0}>"
+            " { j = Cast<to=6>(i) k = Unsqueeze(j, a) y = Gather(w, k) }",
+            set(range(5)),
+            id="index handed on twice",
+        ),
+        pytest.param(
+            f"{GATHER} {{ y = GatherElements(w, i) }}",
+            set(range(5)),
+            id="GatherElements",
+        ),
+        pytest.param(
+            "g (int64[200] i) => (float[n] y) <float[2,3] w = {1,2,3,4,5,6}> { y = Gather<axis=1>(w, i) }",
+            {0, 1, 2},
+            id="along the axis",
+        ),
+        pytest.param(
+            "g (int64[200] i) => (float[n] y) <float[2,3] w = {1,2,3,4,5,6}> { y = Gather<axis=-1>(w, i) }",
+            {0, 1, 2},
+            id="along an axis from the end",
+        ),
+        pytest.param(
+            "g (int64[200] i) => (float[n] y, float[m] z) <float[5] w = {1,2,3,4,5}, float[3] v = {1,2,3}>"
+            " { y = Gather(w, i) z = Gather(v, i) }",
+            {0, 1, 2},
+            id="the smaller of two tables",
+        ),
+        pytest.param(
+            "g (int64[200] i) => (float[n,k] y) <int64 d = {4}, float[2] v = {0,1}> { y = OneHot(i, d, v) }",
+            {0, 1, 2, 3},
+            id="OneHot",
+        ),
+        pytest.param(
+            "g (int64[200] i) => (bool[n] y) { y = Cast<to=9>(i) }",
+            {0, 1},
+            id="truth",
+        ),
+        pytest.param(
+            "g (int64[2] s, float[1,1] x) => (float[n,m] y) { y = Expand(x, s) }",
+            {1, 2, 3},
+            id="extent",
+        ),
+    ],
+)
+def test_integers_stay_in_range(text: str, want: set[int]) -> None:
+    found = reached(text, "s" if "int64[2] s" in text else "i")
+    assert found <= want
+    assert {min(want), max(want)} <= found
+
+
+def test_an_index_into_a_symbolic_dim_follows_it() -> None:
+    text = "g (float[N,3] x, int64[300] i) => (float[m,3] y) { y = Gather(x, i) }"
+    inputs = inputs_of(text)
+    for n in (1, 2, 6):
+        i = next(candidates(inputs, "normal", {"N": n}, (0,))).feeds["i"]
+        assert set(i.tolist()) == set(range(n))
+
+
+def test_free_integers_are_of_all_kinds() -> None:
+    found = reached("g (int64[100] i) => (int64[100] y) { y = Neg(i) }", "i")
+    assert min(found) < 0
+    assert max(found) > 100
+
+
+def test_tamer_candidates_follow() -> None:
+    inputs = inputs_of("g (int64[100] i) => (int64[100] y) { y = Neg(i) }")
+    seen = [set(d.feeds["i"].tolist()) for d in candidates(inputs, "large", {}, (0,))]
+    assert seen[1:] == [{0, 1}, {0}, {1}]
+    assert not seen[0] & {0, 1}
+
+
+def test_a_model_without_integers_has_one_candidate() -> None:
+    assert len(list(candidates(inputs_of(BIG), "normal", {}, (0,)))) == 1
+
+
+# -- other types -----------------------------------------------------------------------
+
+
+def test_strings_are_those_the_model_knows_and_others() -> None:
+    node = helper.make_node(
+        "LabelEncoder", ["s"], ["y"], domain="ai.onnx.ml", keys_strings=["cat", "dog"], values_int64s=[1, 2]
+    )
+    info = helper.make_tensor_value_info("s", TensorProto.STRING, [100])
+    out = helper.make_tensor_value_info("y", TensorProto.INT64, [100])
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(helper.make_graph([node], "g", [info], [out]), opset_imports=opsets, ir_version=10)
+    inputs = signature(from_onnx(model))
+    first, second, *_ = (next(candidates(inputs, k, {}, (0,))).feeds["s"] for k in KINDS)
+    assert first.dtype == object
+    assert {"cat", "dog"} < set(first) | set(second)
+    assert all(isinstance(s, str) for s in first)
+
+
+def test_sequences_are_lists_of_tensors() -> None:
+    s = draw("g (seq(float[2,N]) s) => (int64 y) { y = SequenceLength(s) }").feeds["s"]
+    assert [a.shape for a in s] == [(2, 2), (2, 2)]
+    assert s[0].dtype == np.float32
+
+
+def test_optional_tensors_are_tensors() -> None:
+    inner = helper.make_tensor_type_proto(TensorProto.FLOAT, [3])
+    info = helper.make_value_info("o", helper.make_optional_type_proto(inner))
+    out = helper.make_tensor_value_info("y", TensorProto.BOOL, [])
+    graph = helper.make_graph([helper.make_node("OptionalHasElement", ["o"], ["y"])], "g", [info], [out])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    o = next(candidates(signature(from_onnx(model)), "normal", {}, (0,))).feeds["o"]
+    assert (o.dtype, o.shape) == (np.float32, (3,))
+
+
+OVERRIDABLE = "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1.0, -2.0}> { y = Add(x, w) }"
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_default_is_overridden_in_one_kind(kind: str) -> None:
+    feeds = draw(OVERRIDABLE, kind).feeds
+    if kind == "negative":
+        assert (feeds["w"] != np.array([1, -2], np.float32)).all()
+        assert feeds["w"].dtype == np.float32
+    else:
+        assert set(feeds) == {"x"}
+
+
+def test_a_default_is_left_alone_by_tamer_candidates() -> None:
+    inputs = inputs_of(OVERRIDABLE)
+    names = [sorted(d.feeds) for d in candidates(inputs, "negative", {}, (0,))]
+    assert names == [["w", "x"], ["x"], ["x"], ["x"]]
+
+
+def test_a_draw_says_what_it_is() -> None:
+    assert str(Draw("ties", {"N": 2, "T": 1})) == "ties inputs with N=2, T=1"
+    assert str(Draw("zeros")) == "zeros inputs"

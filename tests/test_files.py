@@ -1,0 +1,552 @@
+"""Model files: read lazily, written whole or not at all, nothing lost between."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, BinaryIO, Self
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from onnx.external_data_helper import set_external_data
+from passwright.core import Model, files
+from passwright.core.exported import export
+from passwright.core.files import ModelFile, load, publish, staged
+from passwright.core.runtime import OnnxRuntime
+from passwright.core.tensor import MappedFile, Tensor
+from passwright.passes import optimize
+from rewriting import load as text_model
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
+DATA = Path(onnx.__file__).parent / "backend" / "test" / "data"
+PACKAGED = sorted(p for kind in ("light", "simple", "pytorch-*") for p in DATA.glob(f"{kind}/**/*.onnx"))
+KEPT = "g (float[N,64] x) => (float[N,64] y) { a = Identity(x) y = MatMul(a, w) }"
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(0)
+
+
+def square(kind: Any = np.float32) -> np.ndarray[Any, Any]:
+    return rng().standard_normal((64, 64)).astype(kind)
+
+
+def read(path: Path) -> Model:
+    return load(ModelFile(path), inline=False)
+
+
+def save(model: Model, path: Path, *, external: bool = False) -> Path:
+    with staged(model, path, external=external) as stage:
+        publish(stage, path)
+    return path
+
+
+def arrays(model: onnx.ModelProto) -> dict[str, Any]:
+    return {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+
+
+@pytest.fixture
+def decoded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of all tensors whose elements are read from disk in this test."""
+    names: list[str] = []
+    decode, proto = Tensor._decode, Tensor.to_proto
+
+    def noted_decode(self: Tensor) -> Any:
+        names.append(self.name)
+        return decode(self)
+
+    def noted_proto(self: Tensor, name: str) -> Any:
+        if self.is_mapped:
+            names.append(name)
+        return proto(self, name)
+
+    monkeypatch.setattr(Tensor, "_decode", noted_decode)
+    monkeypatch.setattr(Tensor, "to_proto", noted_proto)
+    return names
+
+
+# -- lazy ----------------------------------------------------------------------------------
+
+
+def large(folder: Path, *, external: bool) -> Path:
+    model = text_model(KEPT, weights={"w": square(), "small": np.ones(3, np.float32)})
+    onnx.save(model, folder / "m.onnx", save_as_external_data=external, location="w.bin", size_threshold=0)
+    return folder / "m.onnx"
+
+
+@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+def test_weights_are_not_read(tmp_path: Path, decoded: list[str], external: bool) -> None:
+    model = read(large(tmp_path, external=external))
+    found = {v.name: t for v, t in model.tensors()}
+    assert found["w"].is_mapped
+    assert found["w"].dims == (64, 64)
+    assert found["w"].nbytes == 64 * 64 * 4
+    assert decoded == []
+
+
+@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+def test_a_whole_run_does_not_read_weights_that_no_rewrite_needs(
+    tmp_path: Path, decoded: list[str], external: bool
+) -> None:
+    result = optimize(large(tmp_path, external=external), verify=False, output=tmp_path / "out.onnx")
+    assert result.report.after.ops == {"MatMul": 1}
+    assert "w" not in decoded
+
+
+def test_external_files_are_not_opened_before_they_are_needed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[str] = []
+    view = MappedFile.view
+
+    def noted(self: MappedFile) -> memoryview:
+        opened.append(self.path.name)
+        return view(self)
+
+    monkeypatch.setattr(MappedFile, "view", noted)
+    model = read(large(tmp_path, external=True))
+    assert "w.bin" not in opened
+    _, tensor = model.tensors()[0]
+    np.testing.assert_array_equal(tensor.array, square())
+    assert "w.bin" in opened
+
+
+def test_elements_are_read_only(tmp_path: Path) -> None:
+    for external in (False, True):
+        (tmp_path / str(external)).mkdir()
+        for _, tensor in read(large(tmp_path / str(external), external=external)).tensors():
+            with pytest.raises(ValueError, match="read-only"):
+                tensor.array[...] = 0
+
+
+@pytest.fixture
+def unsettled(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing waits for the disk."""
+    monkeypatch.setattr(os, "fsync", lambda _: None)
+
+
+# -- round trips through files ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("path", PACKAGED, ids=["/".join(p.relative_to(DATA).parts[:2]) for p in PACKAGED])
+def test_packaged_models_round_trip(tmp_path: Path, unsettled: None, path: Path) -> None:
+    assert onnx.load(save(read(path), tmp_path / "m.onnx")) == onnx.load(path)
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=[p.stem for p in GOLDEN])
+@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+def test_golden_models_round_trip(tmp_path: Path, unsettled: None, path: Path, external: bool) -> None:
+    out = save(read(path), tmp_path / "m.onnx", external=external)
+    want, got = onnx.load(path), onnx.load(out)
+    for proto in (want, got):
+        as_raw(proto)
+    assert got == want
+
+
+def as_raw(model: onnx.ModelProto) -> None:
+    """Bring all tensors into raw form, since external data has no other."""
+    for t in tensors(model.graph):
+        if t.data_type != TensorProto.STRING and not t.HasField("raw_data"):
+            doc, name, props = t.doc_string, t.name, list(t.metadata_props)
+            had_doc = t.HasField("doc_string")
+            t.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(t), name))
+            t.metadata_props.extend(props)
+            if had_doc:
+                t.doc_string = doc
+        t.ClearField("data_location")
+
+
+def tensors(graph: onnx.GraphProto) -> Iterator[TensorProto]:
+    yield from graph.initializer
+    for node in graph.node:
+        for a in node.attribute:
+            if a.HasField("t"):
+                yield a.t
+            for g in (*([a.g] if a.HasField("g") else []), *a.graphs):
+                yield from tensors(g)
+
+
+def test_there_are_models_to_round_trip() -> None:
+    assert len(PACKAGED) > 100
+    assert len(GOLDEN) >= 24
+
+
+# -- external data -----------------------------------------------------------------------------
+
+
+def test_external_data_is_written_beside_the_output(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    path = large(tmp_path / "in", external=True)
+    optimize(path, output=tmp_path / "out.onnx")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out.onnx", "out.onnx.data"]
+    raw = onnx.load(tmp_path / "out.onnx", load_external_data=False)
+    (w,) = (t for t in raw.graph.initializer if t.name == "w")
+    entries = {e.key: e.value for e in w.external_data}
+    assert entries["location"] == "out.onnx.data"
+    assert int(entries["offset"]) % 4096 == 0
+    np.testing.assert_array_equal(arrays(onnx.load(tmp_path / "out.onnx"))["w"], square())
+    onnx.checker.check_model(tmp_path / "out.onnx")
+
+
+def test_embedded_weights_stay_embedded(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    optimize(large(tmp_path / "in", external=False), output=tmp_path / "out.onnx")
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out.onnx"]
+
+
+def test_a_run_over_its_own_output(tmp_path: Path) -> None:
+    optimize(large(tmp_path, external=True), output=tmp_path / "one.onnx")
+    optimize(tmp_path / "one.onnx", output=tmp_path / "two.onnx")
+    assert (tmp_path / "two.onnx.data").read_bytes() == (tmp_path / "one.onnx.data").read_bytes()
+
+
+def test_a_moved_output_still_finds_its_weights(tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    (tmp_path / "elsewhere").mkdir()
+    optimize(large(tmp_path / "in", external=True), output=tmp_path / "out.onnx")
+    for name in ("out.onnx", "out.onnx.data"):
+        (tmp_path / name).rename(tmp_path / "elsewhere" / name)
+    (tmp_path / "in" / "w.bin").unlink()
+    np.testing.assert_array_equal(arrays(onnx.load(tmp_path / "elsewhere" / "out.onnx"))["w"], square())
+
+
+def external_tensor(array: np.ndarray[Any, Any], name: str, folder: Path) -> TensorProto:
+    """A tensor whose elements lie in a file of that folder, behind 16 other bytes."""
+    folder.mkdir(parents=True, exist_ok=True)
+    proto = numpy_helper.from_array(array, name)
+    (folder / f"{name}.bin").write_bytes(b"\xee" * 16 + proto.raw_data)
+    set_external_data(proto, f"{name}.bin", 16, len(proto.raw_data))
+    proto.ClearField("raw_data")
+    return proto
+
+
+def f32_model(nodes: list[onnx.NodeProto], *weights: TensorProto, size: int = 1) -> onnx.ModelProto:
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, [size]) for n in "xy")
+    graph = helper.make_graph(nodes, "g", [x], [y], list(weights))
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+
+
+@pytest.mark.parametrize("pipeline", ["none", "basic"])
+@pytest.mark.parametrize("size", [4, 1000], ids=["small", "large"])
+@pytest.mark.parametrize("place", ["initializer", "constant", "in a branch", "constant in a branch"])
+def test_external_tensors_wherever_they_stand(tmp_path: Path, place: str, size: int, pipeline: str) -> None:
+    w = np.arange(size, dtype=np.float32)
+    tensor = external_tensor(w, "w", tmp_path / "in")
+    constant = helper.make_node("Constant", [], ["w"], value=TensorProto())
+    constant.attribute[0].t.CopyFrom(tensor)
+    add = helper.make_node("Add", ["x", "w"], ["y"])
+    if place in {"initializer", "constant"}:
+        model = f32_model([constant, add], size=size) if place == "constant" else f32_model([add], tensor, size=size)
+    else:
+        out = helper.make_tensor_value_info("y", TensorProto.FLOAT, [size])
+        inner = [tensor] if place == "in a branch" else []
+        body = helper.make_graph([*([] if inner else [constant]), add], "then", [], [out], inner)
+        other = helper.make_graph([helper.make_node("Neg", ["x"], ["y"])], "else", [], [out])
+        condition = [
+            helper.make_node("ReduceSum", ["x"], ["s"], keepdims=0),
+            helper.make_node("Cast", ["s"], ["c"], to=TensorProto.BOOL),
+        ]
+        branch = helper.make_node("If", ["c"], ["y"], then_branch=body, else_branch=other)
+        model = f32_model([*condition, branch], size=size)
+    (tmp_path / "in" / "m.onnx").write_bytes(model.SerializeToString())
+    optimize(tmp_path / "in" / "m.onnx", pipeline, output=tmp_path / "m.onnx")
+    x = np.ones(size, np.float32)
+    for path in (tmp_path / "in" / "m.onnx", tmp_path / "m.onnx"):
+        np.testing.assert_array_equal(OnnxRuntime(path).run(["y"], {"x": x})[0], x + w)
+
+
+# -- atomic ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+@pytest.mark.parametrize("point", ["fsync of the first file", "fsync of the last file", "the staged model", "the move"])
+@pytest.mark.parametrize(
+    ("error", "raised"),
+    [
+        pytest.param(OSError(28, "No space left on device"), Exception, id="disk full"),
+        pytest.param(KeyboardInterrupt(), KeyboardInterrupt, id="interrupted"),
+        pytest.param(MemoryError(), MemoryError, id="out of memory"),
+    ],
+)
+def test_a_failure_in_the_middle_leaves_no_trace(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    raised: type[BaseException],
+    point: str,
+    external: bool,
+) -> None:
+    (tmp_path / "in").mkdir()
+    path = large(tmp_path / "in", external=external)
+    out = tmp_path / "out.onnx"
+    out.write_text("old")
+    Path(f"{out}.data").write_text("old data")
+    calls: list[object] = []
+
+    def fail(*arguments: object, **options: object) -> None:
+        calls.append(arguments)
+        if point != "fsync of the last file" or len(calls) == 1 + external:
+            raise error
+
+    if point == "the move":
+        monkeypatch.setattr(Path, "replace", fail)
+    elif point == "the staged model":
+        monkeypatch.setattr("passwright.passes.api.publish", fail)
+    else:
+        monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises(raised):
+        optimize(path, output=out)
+    assert calls
+    assert out.read_text() == "old"
+    assert Path(f"{out}.data").read_text() == "old data"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["in", "out.onnx", "out.onnx.data"]
+
+
+class Interrupted:
+    """A file that fails after so many writes."""
+
+    def __init__(self, file: Any, writes: int) -> None:
+        self.file, self.left = file, writes
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.file.close()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.file, name)
+
+    def write(self, data: bytes) -> int:
+        self.left -= 1
+        if self.left < 0:
+            raise KeyboardInterrupt
+        return int(self.file.write(data))
+
+
+@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+@pytest.mark.parametrize("writes", [0, 1, 2])
+def test_a_failing_write_leaves_no_trace(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: int, external: bool
+) -> None:
+    model = read(large(tmp_path, external=external))
+    opened = Path.open
+    files_written: list[str] = []
+
+    def interrupted(path: Path, mode: str = "r", **options: Any) -> Any:
+        file = opened(path, mode, **options)
+        if mode != "wb":
+            return file
+        files_written.append(path.name)
+        return Interrupted(file, writes)
+
+    monkeypatch.setattr(Path, "open", interrupted)
+    before = sorted(tmp_path.iterdir())
+    with pytest.raises(KeyboardInterrupt):
+        save(model, tmp_path / "out.onnx", external=external)
+    assert files_written
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_output_has_ordinary_permissions(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_text("")
+    out = save(read(large(tmp_path, external=True)), tmp_path / "out.onnx", external=True)
+    for path in (out, Path(f"{out}.data")):
+        assert path.stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_a_link_as_output_is_replaced_or_followed_but_never_the_input(tmp_path: Path) -> None:
+    path = large(tmp_path, external=False)
+    before = path.read_bytes()
+    (tmp_path / "target").mkdir()
+    (tmp_path / "out.onnx").symlink_to(tmp_path / "target" / "real.onnx")
+    optimize(path, output=tmp_path / "out.onnx")
+    assert path.read_bytes() == before
+    assert len(onnx.load(tmp_path / "out.onnx").graph.node) == 1
+
+
+# -- tensors of every kind ---------------------------------------------------------------------------
+
+BIG = 3000
+
+
+def typed(dtype: int, **fields: Any) -> TensorProto:
+    return TensorProto(name="w", data_type=dtype, dims=[BIG], **fields)
+
+
+LONG = "long " * 500
+KINDS_OF_TENSORS = [
+    pytest.param(typed(TensorProto.FLOAT, float_data=np.arange(BIG)), id="float_data"),
+    pytest.param(typed(TensorProto.DOUBLE, double_data=np.arange(BIG)), id="double_data"),
+    pytest.param(typed(TensorProto.INT64, int64_data=np.arange(BIG) - 5), id="int64_data"),
+    pytest.param(typed(TensorProto.UINT64, uint64_data=np.arange(BIG)), id="uint64_data"),
+    pytest.param(typed(TensorProto.INT8, int32_data=np.arange(BIG) % 100 - 50), id="int8 in int32_data"),
+    pytest.param(typed(TensorProto.BOOL, int32_data=np.arange(BIG) % 2), id="bool in int32_data"),
+    pytest.param(typed(TensorProto.FLOAT16, int32_data=np.arange(BIG) % 1000), id="float16 in int32_data"),
+    pytest.param(typed(TensorProto.BFLOAT16, int32_data=np.arange(BIG) % 1000), id="bfloat16 in int32_data"),
+    pytest.param(typed(TensorProto.COMPLEX64, float_data=np.arange(2 * BIG)), id="complex64 in float_data"),
+    pytest.param(typed(TensorProto.STRING, string_data=[b"%d" % i for i in range(BIG)]), id="strings"),
+    pytest.param(
+        TensorProto(name="w", data_type=TensorProto.STRING, dims=[3], string_data=[b"a", LONG.encode(), b"z"]),
+        id="a long string between short ones",
+    ),
+    pytest.param(
+        TensorProto(name="w", data_type=TensorProto.STRING, dims=[2], string_data=[LONG.encode(), LONG.encode() * 2]),
+        id="long strings",
+    ),
+    pytest.param(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[0]), id="no elements"),
+    pytest.param(TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[0], raw_data=b""), id="no elements, raw"),
+    *(
+        pytest.param(numpy_helper.from_array((np.arange(BIG) % 7).astype(kind), "w"), id=f"raw {np.dtype(kind).name}")
+        for kind in (
+            np.float32, np.float64, np.float16, np.int8, np.uint16, np.bool_, np.complex128, ml_dtypes.bfloat16,
+            ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2, ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.float4_e2m1fn,
+        )
+    ),
+]  # fmt: skip
+
+
+def constant_model(tensor: TensorProto) -> onnx.ModelProto:
+    described = TensorProto()
+    described.CopyFrom(tensor)
+    described.doc_string = "what it is"
+    described.metadata_props.add(key="k", value="v")
+    out = helper.make_tensor_value_info("y", tensor.data_type, list(tensor.dims))
+    graph = helper.make_graph([helper.make_node("Identity", ["w"], ["y"])], "g", [], [out], [described])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 23)], ir_version=11)
+
+
+@pytest.mark.parametrize("tensor", KINDS_OF_TENSORS)
+def test_tensors_round_trip(tmp_path: Path, tensor: TensorProto) -> None:
+    model = constant_model(tensor)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    loaded = read(tmp_path / "m.onnx")
+    assert export(loaded).to_proto() == model
+    assert onnx.load(save(loaded, tmp_path / "out.onnx")) == model
+
+
+@pytest.mark.parametrize("tensor", KINDS_OF_TENSORS)
+def test_tensors_decode_to_what_onnx_says(tmp_path: Path, tensor: TensorProto) -> None:
+    (tmp_path / "m.onnx").write_bytes(constant_model(tensor).SerializeToString())
+    ((_, found),) = read(tmp_path / "m.onnx").tensors()
+    want = numpy_helper.to_array(tensor)
+    assert found.array.dtype == want.dtype
+    np.testing.assert_array_equal(found.array, want)
+
+
+@pytest.mark.parametrize("tensor", KINDS_OF_TENSORS)
+def test_tensors_become_external_and_come_back(tmp_path: Path, tensor: TensorProto) -> None:
+    (tmp_path / "m.onnx").write_bytes(constant_model(tensor).SerializeToString())
+    once = save(read(tmp_path / "m.onnx"), tmp_path / "one.onnx", external=True)
+    twice = save(read(once), tmp_path / "two.onnx", external=True)
+    for path in (once, twice):
+        (w,) = onnx.load(path).graph.initializer
+        np.testing.assert_array_equal(numpy_helper.to_array(w), numpy_helper.to_array(tensor))
+        assert (w.doc_string, w.name, w.metadata_props[0].value) == ("what it is", "w", "v")
+
+
+@pytest.mark.parametrize("tensor", KINDS_OF_TENSORS)
+def test_written_bytes_are_counted_right(tmp_path: Path, tensor: TensorProto) -> None:
+    (tmp_path / "m.onnx").write_bytes(constant_model(tensor).SerializeToString())
+    exported = export(read(tmp_path / "m.onnx"))
+    assert exported.size == len(b"".join(exported.chunks())) == (tmp_path / "m.onnx").stat().st_size
+
+
+# -- over 2 GB -------------------------------------------------------------------------------------------
+
+PIECE, PIECES = 640 << 20, 4  # bytes; 2.5 GB together, in a sparse file that takes none
+
+HUGE = f"""
+import resource, sys
+from pathlib import Path
+import onnx
+from passwright.passes import optimize
+folder = Path(sys.argv[1])
+resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))  # of its own, mapped files not counted
+result = optimize(folder / "m.onnx", verify=False)
+assert result.report.before.ops == {{"Identity": 1, "Gather": {PIECES}, "Sum": 1}}, result.report.before.ops
+assert result.report.after.ops == {{"Gather": {PIECES}, "Sum": 1}}, result.report.after.ops
+assert result.report.after.bytes > {PIECE * PIECES}, result.report.after.bytes
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
+"""
+
+
+@pytest.fixture
+def huge(tmp_path: Path) -> Path:
+    """A model of 2.5 GB that picks rows of four tables; the tables start with a row that says which they are."""
+    rows = PIECE // 4 // 1024
+    nodes = [helper.make_node("Identity", ["i"], ["j"])]
+    nodes += [helper.make_node("Gather", [f"w{n}", "j"], [f"r{n}"]) for n in range(PIECES)]
+    nodes.append(helper.make_node("Sum", [f"r{n}" for n in range(PIECES)], ["y"]))
+    weights: list[TensorProto] = []
+    for n in range(PIECES):
+        w = TensorProto(name=f"w{n}", data_type=TensorProto.FLOAT, dims=[rows, 1024], raw_data=b"")
+        set_external_data(w, "w.bin", n * PIECE, PIECE)
+        w.ClearField("raw_data")
+        weights.append(w)
+    ins = [helper.make_tensor_value_info("i", TensorProto.INT64, [1])]
+    outs = [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, 1024])]
+    model = helper.make_model(
+        helper.make_graph(nodes, "g", ins, outs, weights), opset_imports=[helper.make_opsetid("", 17)], ir_version=10
+    )
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    with (tmp_path / "w.bin").open("wb") as f:
+        for n in range(PIECES):
+            f.seek(n * PIECE)
+            f.write(np.full(1024, n + 1, np.float32).tobytes())
+        f.truncate(PIECE * PIECES)
+    return tmp_path
+
+
+def test_a_model_over_2_gb_costs_no_memory(huge: Path) -> None:
+    done = subprocess.run([sys.executable, "-c", HUGE, huge], capture_output=True, text=True, check=False, timeout=15)
+    assert done.returncode == 0, done.stderr
+    assert int(done.stdout) < 300 << 10, f"{int(done.stdout) >> 10} MB"
+
+
+def test_a_model_over_2_gb_is_written_with_external_data(huge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # Holes of the source stay holes of the copy, so that the disk sees a few pages only.
+    monkeypatch.setattr(files._External, "chunks", sparsely(files._External.chunks))
+    out = huge / "out.onnx"
+    model = load(ModelFile(huge / "m.onnx"))
+    try:
+        save(model, out)
+        assert out.stat().st_size < 1 << 20
+        assert Path(f"{out}.data").stat().st_size >= PIECE * PIECES
+        raw = onnx.load(out, load_external_data=False)
+        for n, w in enumerate(raw.graph.initializer):
+            entries = {e.key: e.value for e in w.external_data}
+            assert int(entries["length"]) == PIECE
+            with Path(f"{out}.data").open("rb") as f:
+                f.seek(int(entries["offset"]))
+                assert np.frombuffer(f.read(4096), np.float32).tolist() == [n + 1] * 1024
+    finally:
+        Path(f"{out}.data").unlink(missing_ok=True)
+
+
+def sparsely(chunks: Any) -> Any:
+    """`_External.chunks` that skips all but the first page of each tensor it writes."""
+
+    class Holes:
+        def __init__(self, file: BinaryIO) -> None:
+            self.file = file
+
+        def tell(self) -> int:
+            return self.file.tell()
+
+        def write(self, data: bytes | memoryview) -> int:
+            self.file.write(data[:4096])
+            self.file.seek(max(len(data) - 4096, 0), 1)
+            self.file.truncate(self.file.tell())
+            return len(data)
+
+    def written(self: Any, tensor: Tensor, name: str) -> Any:
+        return chunks(files._External(Holes(self.file), self.location), tensor, name)
+
+    return written

@@ -1,0 +1,506 @@
+"""Constant folding."""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import ModelProto, helper
+from passwright.core import Fixpoint, to_onnx
+from passwright.passes.fold_constants import FoldConstants
+from passwright.passes.inline_if import InlineIf
+from passwright.passes.lift_constants import LiftConstants
+from rewriting import OPSET, becomes, initializers, load, means_the_same, op_types, rewritten, stays
+
+WEIGHTS: dict[str, Any] = {
+    "w": np.array([1, -2], np.float32),
+    "v": np.array([3, 4], np.float32),
+    "m": np.array([[1, 2], [3, 4]], np.float32),
+    "half": np.float32(0.5),
+    "yes": np.bool_(True),
+    "no": np.bool_(False),
+    "zero": np.int64(0),
+    "one": np.int64(1),
+    "two": np.int64(2),
+    "zeros": np.array([0], np.int64),
+    "ones": np.array([1], np.int64),
+    "twos": np.array([2], np.int64),
+}
+C = "<float[1] q = {0}, float[1] r = {0}>"  # they stand for constants of any shape
+G = "g (float[2] x) => (float[n] y)"
+LOOP = "a = Loop (two, yes, w) <body = l (int64 j, bool c, float[2] b) => (bool d, float[2] e) {{ {} }}>"
+IF = "a = If ({}) <then_branch = p () => (float[2] b) {{ {} }}, else_branch = e () => (float[2] c) {{ {} }}>"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("a = Neg(w) y = Add(x, a)", "y = Add(x, q)", id="an op"),
+        pytest.param("a = Neg(w) b = Abs(a) c = Add(b, v) y = Mul(x, c)", "y = Mul(x, q)", id="a chain"),
+        pytest.param(
+            "a = Neg(w) b = Add(x, a) c = Exp(v) y = Mul(b, c)", "b = Add(x, q) y = Mul(b, r)", id="two places"
+        ),
+        pytest.param("a = Add(w, w) y = Add(x, a)", "y = Add(x, q)", id="the same value twice"),
+        pytest.param("a = Clip(w, , half) y = Add(x, a)", "y = Add(x, q)", id="optional input left out"),
+        pytest.param("a, b = Split(m) c = Squeeze(a, zeros) y = Add(x, c)", "y = Add(x, q)", id="one of two outputs"),
+        pytest.param(
+            "a, b = TopK(w, ones) c = Add(x, a) d = Cast<to=1>(b) y = Mul(c, d)",
+            "c = Add(x, q) y = Mul(c, r)",
+            id="two of two outputs",
+        ),
+        pytest.param("a = Shape(m) b = Cast<to=1>(a) y = Add(x, b)", "y = Add(x, q)", id="Shape of a constant"),
+        pytest.param("a = Constant<value_floats=[1.0, 2.0]>() y = Add(x, a)", "y = Add(x, q)", id="a Constant node"),
+        pytest.param(
+            "a = Constant<value_float=1.5>() b = Neg(a) y = Add(x, b)", "y = Add(x, q)", id="of a Constant node"
+        ),
+        pytest.param(
+            "a = Constant<value_ints=[1, 1]>() y = Gather(x, a)", "y = Gather(x, q)", id="Constant of integers"
+        ),
+        pytest.param("a = ConstantOfShape(twos) y = Add(x, a)", "y = Add(x, q)", id="small ConstantOfShape"),
+        pytest.param("a = Range(zero, two, one) b = Cast<to=1>(a) y = Add(x, b)", "y = Add(x, q)", id="small Range"),
+        pytest.param(
+            "a = Concat<axis=0>(ones, twos) b = Tile(m, a) c = ReduceSum(b) y = Add(x, c)",
+            "y = Add(x, q)",
+            id="a shape that is computed",
+        ),
+        pytest.param("a = Slice(w, zeros, zeros) b = Concat<axis=0>(a, w) y = Add(x, b)", "y = Add(x, q)", id="empty"),
+        pytest.param(
+            "a = NonZero(w) b = Cast<to=1>(a) c = ReduceSum(b) y = Add(x, c)",
+            "y = Add(x, q)",
+            id="a size that only a run tells",
+        ),
+        pytest.param(
+            "a = SplitToSequence<axis=0>(m) b = SequenceAt(a, zero) c = Squeeze(b, zeros) y = Add(x, c)",
+            "y = Add(x, q)",
+            id="a sequence in between",
+        ),
+        pytest.param(
+            f"{IF.format('yes', 'b = Neg(w)', 'c = Abs(w)')} y = Add(x, a)", "y = Add(x, q)", id="an If of constants"
+        ),
+        pytest.param(
+            f"{LOOP.format('d = Identity(c) e = Add(b, b)')} y = Add(x, a)", "y = Add(x, q)", id="a Loop of constants"
+        ),
+        pytest.param("a, d, e = DynamicQuantizeLinear(w) b = Cast<to=1>(a) y = Add(x, b)", "y = Add(x, q)", id="uint8"),
+        pytest.param("a = Not(no) y = Where(a, x, w)", "y = Where(q, x, r)", id="bool"),
+    ],
+)
+def test_becomes(before: str, after: str) -> None:
+    becomes(f"{G} {{ {before} }}", f"{G} {C} {{ {after} }}", LiftConstants(), FoldConstants(), weights=WEIGHTS)
+
+
+@pytest.mark.parametrize("text", ["y = Neg(w)", "a = Neg(w) y = Add(a, a)"])
+@pytest.mark.parametrize("shape", ["[2]", "[n]"])
+def test_a_graph_output_may_be_constant(text: str, shape: str) -> None:
+    """That an output is declared with a symbol does not hide what it is computed from."""
+    g = f"g (float[2] x) => (float{shape} y)"
+    becomes(f"{g} {{ {text} }}", f"{g} <float[1] y = {{0}}> {{ }}", FoldConstants(), weights=WEIGHTS)
+
+
+INNER = (
+    "g (bool k, int64 n, float[2] x) => (float[2] y) {{ y = If (k) <then_branch = p () => (float[2] b)"
+    " {{ {} }}, else_branch = e () => (float[2] c) {{ c = Abs(x) }}> }}"
+)
+SCAN = (
+    "g (float[3,2] x) => (float[3,2] y) {{ y = Scan <num_scan_inputs=1, body = s (float[2] b) => (float[2] e)"
+    " {{ {} }}>(x) }}"
+)
+ROUND = (
+    "g (int64 n, float[2] x) => (float[2] y) {{ y = Loop (n, yes, x) <body = l"
+    " (int64 j, bool c, float[2] b) => (bool d, float[2] e) {{ {} }}> }}"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after"),
+    [
+        pytest.param(INNER, "a = Neg(w) b = Add(x, a)", "b = Add(x, q)", id="If, captured constant"),
+        pytest.param(INNER, "a = Constant<value_float=1.5>() b = Add(x, a)", "b = Add(x, q)", id="If, own Constant"),
+        pytest.param(
+            INNER, "o = Constant<value_float=1.5>() a = Mul(w, o) b = Add(x, a)", "b = Add(x, q)", id="If, both"
+        ),
+        pytest.param(SCAN, "a = Neg(w) e = Add(b, a)", "e = Add(b, q)", id="Scan"),
+        pytest.param(ROUND, "d = Identity(c) a = Neg(w) e = Add(b, a)", "d = Identity(c) e = Add(b, q)", id="Loop"),
+    ],
+)
+def test_inside_a_body(text: str, before: str, after: str) -> None:
+    model = load(text.format(before), weights=WEIGHTS)
+    result, _ = rewritten(model, LiftConstants(), FoldConstants())
+    out = to_onnx(result)
+    means_the_same(model, out, exact=True)
+    inner = next(a.g for n in out.graph.node for a in n.attribute if a.name in {"then_branch", "body"})
+    expected = load(f"g () => () {{ {after} }}").graph
+    assert [(n.op_type, len(n.input)) for n in inner.node] == [(n.op_type, len(n.input)) for n in expected.node]
+    assert [t.name for t in inner.initializer] == [n.input[1] for n in inner.node if len(n.input) > 1]
+
+
+def test_a_body_of_nothing_but_a_constant() -> None:
+    model = load(INNER.format("b = Neg(w)"), weights=WEIGHTS)
+    result, _ = rewritten(model, FoldConstants())
+    means_the_same(model, to_onnx(result), exact=True)
+
+
+def test_a_condition_that_is_computed() -> None:
+    text = f"{G} {{ {IF.format('k', 'b = Neg(x)', 'c = Abs(x)')} y = Relu(a) }}".replace("{ a =", "{ k = Not(no) a =")
+    fixpoint = Fixpoint("both", (FoldConstants(), InlineIf()))
+    becomes(text, f"{G} {{ a = Neg(x) y = Relu(a) }}", fixpoint, weights=WEIGHTS)
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        pytest.param("y = Add(x, w)", True, id="reads a graph input"),
+        pytest.param("a = RandomNormal<shape=[2]>() y = Add(x, a)", False, id="random, no inputs"),
+        pytest.param("a = RandomUniform<shape=[2], seed=1.0>() y = Add(x, a)", False, id="random, seeded"),
+        pytest.param("a = RandomNormalLike(w) y = Add(x, a)", False, id="random, like a constant"),
+        pytest.param("a = Bernoulli(half) y = Add(x, a)", False, id="random, Bernoulli"),
+        pytest.param("a = Multinomial<sample_size=2>(m) b = Cast<to=1>(a) y = ReduceSum(b)", False, id="Multinomial"),
+        pytest.param("a = Dropout(w, half, yes) y = Add(x, a)", False, id="Dropout in training"),
+        pytest.param(
+            f"{IF.format('yes', 'b = RandomNormalLike(w)', 'c = RandomUniformLike(w)')} y = Add(x, a)",
+            False,
+            id="random, inside an If of constants",
+        ),
+        pytest.param(
+            f"{LOOP.format('d = Identity(c) e = RandomNormalLike(b)')} y = Add(x, a)", False, id="random, in a Loop"
+        ),
+        pytest.param(
+            f"{IF.format('yes', 'b = Neg(x)', 'c = Abs(x)')} y = Relu(a)", True, id="an If that captures a graph input"
+        ),
+        pytest.param(f"{LOOP.format('d = Identity(c) e = Add(b, x)')} y = Relu(a)", True, id="so does a Loop"),
+        pytest.param(
+            "a = QuantizeLinear(w, half, byte) b = DequantizeLinear(a, half, byte) y = Add(x, b)", True, id="Q and DQ"
+        ),
+        pytest.param("b = DequantizeLinear(bytes, half) y = Add(x, b)", True, id="DQ of a weight"),
+        pytest.param("b = DequantizeLinear(bytes, half) c = Neg(b) y = Add(x, c)", True, id="an op after DQ"),
+        pytest.param("a = Neg(w) y = Relu(x)", True, id="dead: that is for remove-unused"),
+    ],
+)
+def test_stays(text: str, runs: bool) -> None:
+    more = {"byte": np.uint8(3), "bytes": np.array([1, -2], np.int8)}
+    stays(f"{G} {{ {text} }}", FoldConstants(), weights=WEIGHTS | more, runs=runs)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (float[2] x, float[2] w = {1,2}) => (float[2] y) { a = Neg(w) y = Add(x, a) }", id="overridable"
+        ),
+        pytest.param(
+            "g (float[2] x, float[2] w = {1,2}) => (float[2] y) <float[2] v = {1,2}> { a = Add(w, v) y = Add(x, a) }",
+            id="overridable and constant",
+        ),
+        pytest.param(
+            "g (bool k, float[2] x, float[2] w = {1,2}) => (float[2] y) { y = If (k) <"
+            "then_branch = p () => (float[2] b) { a = Neg(w) b = Add(x, a) }, "
+            "else_branch = e () => (float[2] c) { c = Abs(x) }> }",
+            id="overridable, captured by an If body",
+        ),
+    ],
+)
+def test_overridable_inputs_are_no_constants(text: str) -> None:
+    stays(text, FoldConstants())
+
+
+@pytest.mark.parametrize(
+    "cases",
+    [
+        pytest.param(
+            [("int32", "Div", 1, 0), ("int64", "Div", -7, 0), ("uint8", "Div", 1, 0), ("int64", "Mod", 5, 0)], id="by 0"
+        ),
+        pytest.param([("int32", "Div", -(2**31), -1)], id="the least int32 by -1"),
+        pytest.param([("int64", "Div", -(2**63), -1)], id="the least int64 by -1"),
+        pytest.param([("int32", "Mod", -(2**31), -1)], id="the least int32 modulo -1"),
+    ],
+)
+def test_what_a_processor_cannot_divide_is_left_alone(cases: list[tuple[str, str, int, int]]) -> None:
+    """In a process of its own, since such a division may end it."""
+    script = (
+        "import sys; sys.path.insert(0, sys.argv[1])\n"
+        "from rewriting import load, rewritten\n"
+        "from passwright.passes.fold_constants import FoldConstants\n"
+        f"for t, op, a, b in {cases}:\n"
+        "    text = f'g ({t}[1] x) => ({t}[1] y) <{t}[1] a = {{{a}}}, {t}[1] b = {{{b}}}>'\n"
+        "    model = load(text + f' {{ t = {op}(a, b) y = Add(x, t) }}')\n"
+        "    print(len(rewritten(model, FoldConstants())[1].changes))\n"
+    )
+    here = str(Path(__file__).parent)
+    done = subprocess.run([sys.executable, "-c", script, here], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout.split()) == (0, ["0"] * len(cases)), done.stderr[-500:]
+
+
+# -- the budget --------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("a = ConstantOfShape(big) y = Add(a, x)", id="ConstantOfShape of 16 GB"),
+        pytest.param("a = Expand(w, big2) b = ReduceSum(a) y = Add(b, x)", id="Expand to 16 GB, then a sum"),
+        pytest.param("a = Tile(w, big) b = Neg(a) c = Exp(b) y = Add(c, x)", id="Tile to 32 GB, then more"),
+        pytest.param("a = Range(zero, huge, one) b = Cast<to=1>(a) y = Add(b, x)", id="Range to 32 GB"),
+        pytest.param("a = ConstantOfShape(big) b = ConstantOfShape(big) y = Sub(a, b)", id="nothing but constants"),
+        pytest.param("a = OneHot(ids, deep, ends) y = Add(a, x)", id="OneHot of 16 GB"),
+        pytest.param("a = Pad(w, pads) y = Add(a, x)", id="Pad to 16 GB"),
+        pytest.param(
+            "s = Concat<axis=0>(big, ones) a = ConstantOfShape(s) y = Add(a, x)", id="a shape that is computed"
+        ),
+    ],
+)
+def test_what_is_too_big_costs_nothing(text: str) -> None:
+    more = {
+        "big": np.array([1 << 32], np.int64),
+        "big2": np.array([1 << 31, 2], np.int64),
+        "huge": np.int64(1 << 32),
+        "ids": np.zeros(1 << 16, np.int64),
+        "deep": np.int64(1 << 16),
+        "ends": np.array([0, 1], np.float32),
+        "pads": np.array([0, 1 << 32], np.int64),
+    }
+    model = load(f"g (float[1] x) => (float[n] y) {{ {text} }}", weights=WEIGHTS | more)
+    peak, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, perf_counter()
+    result, _ = rewritten(model, FoldConstants())
+    assert perf_counter() - start < 1
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 100 << 10  # KiB
+    computed = {"Concat"} if "Concat" in text else set[str]()
+    assert set(op_types(model)) - set(op_types(to_onnx(result))) == computed
+
+
+def grown(text: str, weights: dict[str, Any], **options: Any) -> tuple[list[str], int]:
+    """The ops left, and by how many bytes of constants the model grew."""
+    model = load(text, weights=weights)
+    result, _ = rewritten(model, FoldConstants(**options))
+    out = to_onnx(result)
+    means_the_same(model, out, exact=True)
+    before, after = (sum(a.nbytes for a in initializers(m).values()) for m in (model, out))
+    return op_types(out), after - before
+
+
+MIB = 1 << 20
+
+
+@pytest.mark.parametrize(
+    ("elements", "options"),
+    [
+        pytest.param(MIB // 4, {}, id="1 MiB"),
+        pytest.param(MIB // 4 + 100, {}, id="more than 1 MiB"),
+        pytest.param(256, {"max_growth": 1024, "max_share": 0.0}, id="as many bytes as allowed"),
+        pytest.param(260, {"max_growth": 1024, "max_share": 0.0}, id="more bytes than allowed"),
+        pytest.param(2, {"max_growth": 0, "max_share": 0.0}, id="no growth, since the shape goes"),
+        pytest.param(4, {"max_growth": 0, "max_share": 0.0}, id="growth, none allowed"),
+    ],
+)
+@pytest.mark.parametrize("op", ["ConstantOfShape(s)", "Expand(u, s)"])
+def test_growth(op: str, elements: int, options: dict[str, Any]) -> None:
+    """What the result adds less what dies: the shape, and what is expanded."""
+    weights: dict[str, Any] = {"s": np.array([elements], np.int64)}
+    if "u" in op:
+        weights["u"] = np.array([1.5], np.float32)
+    ops, growth = grown(f"g (float[1] x) => (float[n] y) {{ a = {op} y = Add(a, x) }}", weights, **options)
+    added = 4 * elements - sum(w.nbytes for w in weights.values())
+    fits = added <= options.get("max_growth", MIB)
+    assert ops == (["Add"] if fits else [op.partition("(")[0], "Add"])
+    assert growth == (added if fits else 0)
+
+
+@pytest.mark.parametrize(("share", "folds"), [(0.05, True), (0.01, False)])
+def test_a_large_model_may_grow_by_a_share(share: float, folds: bool) -> None:
+    weights = {"big": np.zeros(6 * MIB, np.float32), "s": np.array([300_000], np.int64)}  # 5 % of 24 MiB are 1.2 MiB
+    text = "g (float[1] x, int64[1] i) => (float[n] y) { a = ConstantOfShape(s) b = Add(a, x) c = Gather(big, i)"
+    model = load(f"{text} y = Add(b, c) }}", weights=weights)
+    result, _ = rewritten(model, FoldConstants(max_share=share))
+    assert ("ConstantOfShape" not in op_types(to_onnx(result))) == folds
+
+
+def test_the_budget_is_one_for_all() -> None:
+    weights = {"s": np.array([150_000], np.int64), "u": np.array([1.5], np.float32), "v": np.array([2.5], np.float32)}
+    text = "g (float[1] x) => (float[n] y) { a = Expand(u, s) b = Expand(v, s) c = Add(a, x) y = Mul(c, b) }"
+    ops, growth = grown(text, weights)
+    assert sorted(ops) == ["Add", "Expand", "Mul"]
+    assert growth <= MIB
+
+
+def test_the_budget_is_one_for_all_rounds() -> None:
+    weights = {"s": np.array([150_000], np.int64), "u": np.array([1.5], np.float32), "v": np.array([2.5], np.float32)}
+    text = "g (float[1] x) => (float[n] y) { a = Expand(u, s) b = Expand(v, s) c = Add(a, x) y = Mul(c, b) }"
+    model = load(text, weights=weights)
+    once, _ = rewritten(model, FoldConstants())
+    twice, _ = rewritten(model, FoldConstants(), FoldConstants())
+    assert to_onnx(once) == to_onnx(twice)
+
+
+@pytest.mark.parametrize(("reads", "folds"), [("a", True), ("w", False)], ids=["weight goes", "weight is still read"])
+def test_what_goes_makes_room(reads: str, folds: bool) -> None:
+    weights = {"w": np.ones((600, 600), np.float32)}
+    text = f"g (float[600,600] x) => (float[n,m] y) {{ a = Transpose(w) b = Add(a, x) y = Mul(b, {reads}) }}"
+    ops, growth = grown(text, weights)
+    assert ("Transpose" not in ops) == folds
+    assert growth == 0
+
+
+def test_the_length_of_strings_counts() -> None:
+    """A thousand strings of ten thousand letters are ten million bytes."""
+    weights = {"w": np.array(["a" * 10_000], object), "s": np.array([1000], np.int64)}
+    model = load("g (string[1] x) => (string[n] y) { a = Expand(w, s) y = Concat<axis=0>(a, x) }", weights=weights)
+    result, _ = rewritten(model, FoldConstants())
+    assert to_onnx(result).ByteSize() <= model.ByteSize() + MIB
+
+
+# -- kernels and types -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "opset"),
+    [
+        pytest.param(
+            "g (int16[2] x) => (int16[2] y) <int16[2] w = {1,2}> { a = Max(w, w) y = Add(x, a) }", 17, id="Max"
+        ),
+        pytest.param(
+            'g (uint16[2] x) => (uint16[2] y) <uint16[2] w = {1,2}> { a = BitShift<direction="LEFT">(w, w)'
+            " y = BitwiseAnd(x, a) }",
+            18,
+            id="BitShift",
+        ),
+        pytest.param(
+            "g (double[1,1,2,2] x) => (double[1,1,2,2] y) <double[1,1,1,1] w = {3}> { a = Conv(w, w) y = Mul(x, a) }",
+            17,
+            id="Conv of doubles",
+        ),
+        pytest.param(
+            "g (bfloat16[2] x) => (bfloat16[2] y) <float[2] w = {1,2.337}> { a = Cast<to=16>(w) y = Add(x, a) }",
+            17,
+            id="bfloat16",
+        ),
+        pytest.param(
+            "g (bfloat16[2] x) => (bfloat16[2] y) <float[2] w = {1,2.337}> { b = Cast<to=16>(w) a = Sin(b)"
+            " y = Add(x, a) }",
+            22,
+            id="Sin of bfloat16",
+        ),
+        pytest.param(
+            "g (float[2] x) => (float[2] y, float8e4m3fn[2] a) <float[2] w = {1,2.337}>"
+            " { a = Cast<to=17>(w) y = Neg(x) }",
+            19,
+            id="float8",
+        ),
+        pytest.param(
+            "g (float[2] x) => (float[2] y, int4[3] a) <float[3] w = {1,2,-3}> { a = Cast<to=22>(w) y = Neg(x) }",
+            21,
+            id="int4",
+        ),
+    ],
+)
+def test_ops_without_a_kernel(text: str, opset: int) -> None:
+    """onnxruntime has no kernel, or cannot hand its result over: onnx.reference computes it."""
+    model = load(text, opset)
+    result, _ = rewritten(model, FoldConstants())
+    out = to_onnx(result)
+    if len(model.graph.output) == 1:  # else the types are such that onnxruntime cannot hand them over
+        means_the_same(model, out)
+    assert not {"Cast", "Sin", "Max", "BitShift", "Conv"} & set(op_types(out))
+
+
+def test_one_op_without_a_kernel_does_not_keep_others() -> None:
+    text = "g (float[2] x, int16[2] z) => (float[2] y, int16[2] u) { a = Neg(w) b = Max(i, i) c = Exp(a) d = Abs(b)"
+    model = load(f"{text} y = Add(x, c) u = Add(z, d) }}", weights={"w": WEIGHTS["w"], "i": np.array([1, 2], np.int16)})
+    result, _ = rewritten(model, FoldConstants())
+    assert op_types(to_onnx(result)) == ["Add", "Add"]
+
+
+def test_one_op_that_fails_does_not_keep_others() -> None:
+    """A Gather beyond the end fails whenever it runs; it stays, with what reads it."""
+    weights = WEIGHTS | {"far": np.array([9], np.int64)}
+    text = f"{G} {{ a = Neg(w) b = Gather(a, far) c = Exp(b) d = Exp(v) e = Add(x, d) y = Add(e, c) }}"
+    result, _ = rewritten(load(text, weights=weights), FoldConstants())
+    assert sorted(op_types(to_onnx(result))) == ["Add", "Add", "Exp", "Gather"]
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float64", "int8", "uint8", "int32", "int64", "uint64", "bool"])
+@pytest.mark.parametrize("size", [3, 700])
+def test_types(dtype: str, size: int) -> None:
+    """Small constants are written into the session, large ones are fed to it."""
+    w = (np.arange(size) % 5).astype(dtype)
+    model = load("g (int64[1] x) => (int64[1] y) { y = Neg(x) }", weights={"w": w, "k": np.array([2], np.int64)})
+    model.graph.node.append(helper.make_node("Tile", ["w", "k"], ["z"]))
+    model.graph.output.append(helper.make_tensor_value_info("z", helper.np_dtype_to_tensor_dtype(w.dtype), [2 * size]))
+    result, _ = rewritten(model, FoldConstants())
+    means_the_same(model, to_onnx(result), exact=True)
+    assert op_types(to_onnx(result)) == ["Neg"]
+    np.testing.assert_array_equal(initializers(to_onnx(result))["z"], np.tile(w, 2), strict=True)
+
+
+@pytest.mark.parametrize("size", [3, 700])
+def test_strings(size: int) -> None:
+    w = np.array([f"é{n}" for n in range(size)], object)
+    text = "g (string[n] x) => (string[m] y) { a = Concat<axis=0>(w, w) y = Concat<axis=0>(a, x) }"
+    model = load(text, weights={"w": w})
+    result, _ = rewritten(model, FoldConstants())
+    means_the_same(model, to_onnx(result), exact=True)
+    assert op_types(to_onnx(result)) == ["Concat"]
+
+
+def test_small_floats_that_are_given() -> None:
+    w = np.array([1, 2.5], ml_dtypes.bfloat16)
+    model = load("g (float[2] x) => (float[2] y) { a = Cast<to=1>(w) y = Add(x, a) }", weights={"w": w})
+    result, _ = rewritten(model, FoldConstants())
+    means_the_same(model, to_onnx(result), exact=True)
+    assert op_types(to_onnx(result)) == ["Add"]
+
+
+def with_domain(text: str, domain: str) -> ModelProto:
+    model = load(text, OPSET, {"w": WEIGHTS["w"]})
+    model.opset_import.append(helper.make_opsetid(domain, 1))
+    return model
+
+
+@pytest.mark.parametrize("op", ["my.own.Op", "com.microsoft.QuickGelu"])
+def test_unknown_domains_stay(op: str) -> None:
+    model = with_domain(f"{G} {{ a = {op}(w) y = Add(x, a) }}", op.rpartition(".")[0])
+    result, ledger = rewritten(model, FoldConstants())
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+def test_an_unknown_domain_inside_an_if_of_constants_stays() -> None:
+    model = with_domain(f"{G} {{ {IF.format('yes', 'b = my.own.Op(w)', 'c = my.own.Op(w)')} y = Add(x, a) }}", "my.own")
+    model.graph.initializer.append(helper.make_tensor("yes", 9, [], [True]))
+    result, _ = rewritten(model, FoldConstants())
+    assert op_types(to_onnx(result)) == ["If", "Add"]
+
+
+def test_known_domains_fold() -> None:
+    model = with_domain(f"{G} {{ a = ai.onnx.ml.Binarizer<threshold=0.5>(w) y = Add(x, a) }}", "ai.onnx.ml")
+    result, _ = rewritten(model, FoldConstants())
+    means_the_same(model, to_onnx(result), exact=True)
+    assert op_types(to_onnx(result)) == ["Add"]
+
+
+@given(
+    ops=st.lists(
+        st.tuples(st.sampled_from(["Add", "Sub", "Mul", "Max", "Div"]), st.integers(0, 9), st.integers(0, 9)),
+        min_size=1,
+        max_size=10,
+    )
+)
+def test_what_is_left_depends_on_an_input(ops: list[tuple[str, int, int]]) -> None:
+    """Each op reads two of the values before it: the input, two constants, earlier results."""
+    names, varies, lines = ["x", "w", "v"], {"x"}, []
+    for n, (op, a, b) in enumerate(ops):
+        read = {names[a % len(names)], names[b % len(names)]}
+        lines.append(f"t{n} = {op}({names[a % len(names)]}, {names[b % len(names)]})")
+        names.append(f"t{n}")
+        varies |= {names[-1]} if read & varies else set()
+    model = load(f"{G} {{ {' '.join(lines)} y = Concat<axis=0>({', '.join(names)}) }}", weights=WEIGHTS)
+    result, _ = rewritten(model, FoldConstants())
+    out = to_onnx(result)
+    assert [n.output[0] for n in out.graph.node] == [n for n in names if n in varies and n != "x"] + ["y"]
+    means_the_same(model, out, exact=True)

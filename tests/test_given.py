@@ -1,0 +1,194 @@
+"""Inputs that the user gives, and sizes by `--shape`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from passwright.core import from_onnx
+from passwright.core.draws import Draw
+from passwright.core.errors import ModelError
+from passwright.core.given import checked, read_inputs, sizes_from_shapes
+from passwright.core.signature import Input, signature
+from rewriting import load
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+TWO = "g (float[N,3] x, int64[M] i) => (float[N,k] y) { y = Gather<axis=1>(x, i) }"
+DEFAULTED = "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1.0, 2.0}> { y = Add(x, w) }"
+SEQUENCE = "g (seq(float[2]) s, int64[1] n) => (int64 y) { y = SequenceLength(s) }"
+STRINGS = "g (string[N] s) => (string[N] y) { y = Identity(s) }"
+X = np.ones((2, 3), np.float32)
+I = np.array([0, 2])  # noqa: E741 - the input's name
+
+
+def inputs_of(text: str) -> list[Input]:
+    return signature(from_onnx(load(text)))
+
+
+def folder(path: Path, *arrays: Any) -> None:
+    path.mkdir(parents=True)
+    for n, a in enumerate(arrays):
+        proto = numpy_helper.from_list(a) if isinstance(a, list) else numpy_helper.from_array(a)
+        (path / f"input_{n}.pb").write_bytes(proto.SerializeToString())
+
+
+def as_npz(path: Path) -> Path:
+    np.savez(path / "in.npz", x=X, i=I)
+    return path / "in.npz"
+
+
+def as_folder(path: Path) -> Path:
+    folder(path / "data", X, I)
+    return path / "data"
+
+
+def as_sets(path: Path) -> Path:
+    folder(path / "test_data_set_0", X, I)
+    folder(path / "test_data_set_1", X * 2, I)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("make", "kinds"),
+    [
+        pytest.param(as_npz, ["given (in.npz)"], id="npz"),
+        pytest.param(as_folder, ["given (data)"], id="one folder"),
+        pytest.param(as_sets, ["given (test_data_set_0)", "given (test_data_set_1)"], id="every test_data_set"),
+    ],
+)
+def test_reads(tmp_path: Path, make: Callable[[Path], Path], kinds: list[str]) -> None:
+    draws = read_inputs(make(tmp_path), inputs_of(TWO))
+    assert [d.kind for d in draws] == kinds
+    for n, draw in enumerate(draws):
+        np.testing.assert_array_equal(draw.feeds["x"], X * (n + 1))
+        np.testing.assert_array_equal(draw.feeds["i"], I)
+
+
+def test_ten_files_are_in_numeric_order(tmp_path: Path) -> None:
+    names = [f"x{n}" for n in range(11)]
+    text = f"g ({', '.join(f'float[1] {n}' for n in names)}) => (float[1] y) {{ y = Sum({', '.join(names)}) }}"
+    folder(tmp_path / "d", *(np.array([n], np.float32) for n in range(11)))
+    (draw,) = read_inputs(tmp_path / "d", inputs_of(text))
+    assert [draw.feeds[n][0] for n in names] == list(range(11))
+
+
+def test_sequences_come_from_their_own_message(tmp_path: Path) -> None:
+    folder(tmp_path / "d", [np.ones(2, np.float32), np.zeros(2, np.float32)], np.array([1]))
+    (draw,) = read_inputs(tmp_path / "d", inputs_of(SEQUENCE))
+    assert [a.tolist() for a in draw.feeds["s"]] == [[1, 1], [0, 0]]
+
+
+@pytest.mark.parametrize("strings", [np.array(["a", "bc"]), np.array(["a", "bc"], object)], ids=["unicode", "objects"])
+def test_strings(strings: np.ndarray[Any, Any]) -> None:
+    assert checked(Draw("given", {}, {"s": strings}), inputs_of(STRINGS)).feeds["s"].tolist() == ["a", "bc"]
+
+
+def test_an_input_with_a_default_may_be_left_out_or_given() -> None:
+    x = np.ones(2, np.float32)
+    for feeds in ({"x": x}, {"x": x, "w": x}):
+        assert checked(Draw("given", {}, dict(feeds)), inputs_of(DEFAULTED)).feeds.keys() == feeds.keys()
+
+
+@pytest.mark.parametrize(
+    ("feeds", "message"),
+    [
+        pytest.param({"x": X}, "lack i", id="one missing"),
+        pytest.param({"x": X, "i": I, "z": X}, "z, which is no input", id="one too many"),
+        pytest.param({"x": X.astype(np.float64), "i": I}, "x of the given inputs is float64", id="other type"),
+        pytest.param({"x": X, "i": I.astype(np.int32)}, "i of the given inputs is int32", id="other integer"),
+    ],
+)
+def test_refuses(feeds: dict[str, Any], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        checked(Draw("given", {}, feeds), inputs_of(TWO))
+
+
+def bad(name: str, content: bytes) -> Callable[[Path], Path]:
+    def make(path: Path) -> Path:
+        (path / name).write_bytes(content)
+        return path / name
+
+    return make
+
+
+def array_file(path: Path) -> Path:
+    np.save(path / "in.npy", X)
+    return path / "in.npy"
+
+
+def objects_file(path: Path) -> Path:
+    np.savez(path / "in.npz", x=np.array([object()], object), i=I)
+    return path / "in.npz"
+
+
+def damaged(path: Path) -> Path:
+    (path / "d").mkdir()
+    (path / "d" / "input_0.pb").write_bytes(b"\xff\xff")
+    return path / "d"
+
+
+def truncated(path: Path) -> Path:
+    folder(path / "d", X, I)
+    whole = numpy_helper.from_array(X).SerializeToString()
+    tensor = onnx.TensorProto.FromString(whole)
+    tensor.raw_data = tensor.raw_data[:5]
+    (path / "d" / "input_0.pb").write_bytes(tensor.SerializeToString())
+    return path / "d"
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        pytest.param(lambda p: p / "none.npz", "does not exist", id="missing"),
+        pytest.param(bad("in.npz", b"PK"), "is not an .npz", id="broken archive"),
+        pytest.param(bad("in.txt", b"1 2 3"), "is not an .npz", id="text"),
+        pytest.param(bad("in.npz", b""), "is not an .npz", id="empty file"),
+        pytest.param(array_file, "is not an .npz", id="one array"),
+        pytest.param(objects_file, "is not an .npz", id="pickled objects"),
+        pytest.param(lambda p: p, "holds no input_", id="empty folder"),
+        pytest.param(damaged, "input_0.pb", id="damaged tensor"),
+        pytest.param(truncated, "input_0.pb", id="tensor with too few elements"),
+    ],
+)
+def test_unreadable(tmp_path: Path, make: Callable[[Path], Path], message: str) -> None:
+    with pytest.raises(ModelError, match=message) as caught:
+        read_inputs(make(tmp_path), inputs_of(TWO))
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("shapes", "sizes"),
+    [
+        pytest.param({}, {}, id="none"),
+        pytest.param({"x": (5, 3)}, {"N": 5}, id="symbol"),
+        pytest.param({"x": (5, 3), "i": (4,)}, {"N": 5, "M": 4}, id="two inputs"),
+    ],
+)
+def test_sizes(shapes: dict[str, tuple[int, ...]], sizes: dict[str, int]) -> None:
+    assert sizes_from_shapes(shapes, inputs_of(TWO)) == sizes
+
+
+@pytest.mark.parametrize(
+    ("shapes", "message"),
+    [
+        pytest.param({"z": (1,)}, "no such input", id="unknown input"),
+        pytest.param({"x": (1,)}, "1 dims given, the input has 2", id="rank"),
+        pytest.param({"x": (1, 4)}, "fixed at 3 cannot be 4", id="fixed dim"),
+        pytest.param({"x": (1, 3), "z": (1, 2)}, "z", id="the second"),
+    ],
+)
+def test_impossible_shapes(shapes: dict[str, tuple[int, ...]], message: str) -> None:
+    with pytest.raises(ModelError, match=message):
+        sizes_from_shapes(shapes, inputs_of(TWO))
+
+
+def test_one_symbol_cannot_have_two_sizes() -> None:
+    text = "g (float[N] a, float[N] b) => (float[N] y) { y = Add(a, b) }"
+    with pytest.raises(ModelError, match="N cannot be both 2 and 3"):
+        sizes_from_shapes({"a": (2,), "b": (3,)}, inputs_of(text))

@@ -1,0 +1,573 @@
+"""The graph, its mutators and its invariants."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import networkx as nx
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import Declined, Graph, Model, Op, PassesError, Tensor, Value, from_onnx, to_onnx
+from passwright.core.errors import GraphError
+from rewriting import load, means_the_same, op_types
+
+DIAMOND = "g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { a = Neg(x) b = Exp(a) c = Mul(a, w) y = Add(b, c) }"
+BODIES = (
+    "g (bool k, float[2] x) => (float[2] y) <float[2] w = {1,2}> { a = Neg(x) b = Exp(a) z = If (k) <"
+    "then_branch = p () => (float[2] r) { t = Mul(a, w) r = Abs(t) }, "
+    "else_branch = q () => (float[2] s) { s = Add(a, b) }> y = Tanh(z) }"
+)
+
+
+def read(text: str) -> Model:
+    model = from_onnx(load(text))
+    model.graph.validate()
+    return model
+
+
+def values(graph: Graph) -> dict[str, Value]:
+    found = {v.name: v for v in (*graph.inputs, *graph.initializers)}
+    return found | {v.name: v for op in graph.ops() for v in op.outputs}
+
+
+def op(graph: Graph, op_type: str) -> Op:
+    (found,) = graph.ops(op_type)
+    return found
+
+
+def new(op_type: str) -> Op:
+    return Op(op_type, "", "", {}, None)
+
+
+# -- reading -----------------------------------------------------------------------------
+
+
+def test_edges_agree_with_the_text() -> None:
+    g = read(DIAMOND).graph
+    v = values(g)
+    assert [o.type for o in g.ops()] == ["Neg", "Exp", "Mul", "Add"]
+    assert op(g, "Mul").inputs == (v["a"], v["w"])
+    assert set(v["a"].uses) == {op(g, "Exp"), op(g, "Mul")}
+    assert v["a"].producer is op(g, "Neg")
+    assert g.producer(v["x"]) is g.producer(v["w"]) is g.producer(None) is None
+    assert g.outputs == (v["y"],)
+    assert g.is_output(v["y"])
+    assert not g.is_output(v["a"])
+    assert g.is_free(v["y"]) is g.is_free(v["a"]) is False
+    assert v["w"].is_const
+    assert not v["x"].is_const
+    assert len(g) == 4
+    assert op(g, "Neg") in g
+
+
+def test_a_value_read_twice_is_one_edge() -> None:
+    g = read("g (float[2] x) => (float[2] y) { y = Add(x, x) }").graph
+    (x,) = g.inputs
+    assert op(g, "Add").inputs == (x, x)
+    assert list(x.uses) == [op(g, "Add")]
+    assert g.nx.number_of_edges() == 2
+
+
+def test_holes() -> None:
+    g = read("g (float[2] x, float m) => (float[2] y) { y = Clip(x, , m) }").graph
+    assert op(g, "Clip").inputs == (g.inputs[0], None, g.inputs[1])
+    assert op(g, "Clip").input(1) is op(g, "Clip").input(7) is None
+
+
+def test_bodies() -> None:
+    g = read(BODIES).graph
+    v = values(g)
+    then, otherwise = op(g, "If").subgraphs
+    assert [len(sub) for sub in g.with_subgraphs()] == [4, 2, 1]
+    assert then.owner is otherwise.owner is op(g, "If")
+    assert set(op(g, "If").captures) == {v["a"], v["b"], v["w"]}
+    assert then.producer(v["a"]) is None
+    assert {u.type for u in v["a"].uses} == {"Exp", "Mul", "Add"}
+
+
+def test_an_overridable_initializer_is_an_input_with_a_default() -> None:
+    g = read("g (float[2] x, float[2] w = {1,2}) => (float[2] y) { y = Add(x, w) }").graph
+    w = g.inputs[1]
+    assert w in g.defaults
+    assert w not in g.initializers
+    assert not w.is_const
+    with pytest.raises(Declined):
+        _ = w.const
+
+
+@pytest.mark.parametrize("ask", [lambda v: v.shape, lambda v: v.rank, lambda v: v.dtype, lambda v: v.const])
+def test_asking_for_what_is_not_known_declines(ask: Callable[[Value], object]) -> None:
+    with pytest.raises(Declined, match="v"):
+        ask(Value("v"))
+
+
+def test_static_shape_declines_for_symbols() -> None:
+    g = read("g (float[n,3] x) => (float[n,3] y) { y = Neg(x) }").graph
+    assert g.inputs[0].shape == ("n", 3)
+    with pytest.raises(Declined, match="x"):
+        _ = g.inputs[0].static_shape
+
+
+# -- order and networkx ------------------------------------------------------------------
+
+
+def test_sorted_ops_follow_the_edges() -> None:
+    g = read(DIAMOND).graph
+    late = g.add_op(new("Relu"), [g.inputs[0]], [Value("late")])
+    g.set_inputs(op(g, "Neg"), [late.outputs[0]])
+    order = g.sorted_ops()
+    assert order.index(late) < order.index(op(g, "Neg"))
+    assert [o.type for o in order if o is not late] == ["Neg", "Exp", "Mul", "Add"]
+
+
+def test_sorted_ops_follow_captures() -> None:
+    g = read(BODIES).graph
+    late = g.add_op(new("Relu"), [g.inputs[1]], [Value("late")])
+    then = op(g, "If").subgraphs[0]
+    late.key = 99
+    then.set_inputs(op(then, "Abs"), [late.outputs[0]])
+    order = g.sorted_ops()
+    assert order.index(late) < order.index(op(g, "If"))
+
+
+@pytest.mark.parametrize(
+    "tie",
+    [
+        pytest.param(lambda g: g.set_inputs(op(g, "Neg"), [values(g)["y"]]), id="around"),
+        pytest.param(lambda g: g.set_inputs(op(g, "Neg"), [values(g)["a"]]), id="to itself"),
+    ],
+)
+def test_a_cycle_is_named(tie: Callable[[Graph], None]) -> None:
+    g = read(DIAMOND).graph
+    tie(g)
+    with pytest.raises(GraphError, match=r"cycle.*Neg a"):
+        g.sorted_ops()
+    with pytest.raises(GraphError, match="cycle"):
+        g.validate()
+
+
+def test_a_cycle_through_a_capture() -> None:
+    g = read(BODIES).graph
+    g.set_inputs(op(g, "Neg"), [values(g)["z"]])
+    with pytest.raises(GraphError, match="cycle"):
+        g.validate()
+
+
+def test_a_deep_graph_needs_no_stack() -> None:
+    """Ops in reverse order, so that nothing is sorted to begin with."""
+    g = read("g (float[2] x) => (float[2] y) { y = Neg(x) }").graph
+    first, value = op(g, "Neg"), g.inputs[0]
+    for n in range(3000):
+        made = g.add_op(new("Abs"), [value], [Value(f"v{n}")])
+        made.key, value = -n, made.outputs[0]
+    first.key = -9999
+    g.set_inputs(first, [value])
+    assert [o.outputs[0].name for o in g.sorted_ops()] == [*(f"v{n}" for n in range(3000)), "y"]
+
+
+def test_networkx_sees_the_graph() -> None:
+    g = read(DIAMOND).graph
+    v, net = values(g), g.nx
+    assert nx.is_directed_acyclic_graph(net)
+    assert nx.is_bipartite(net)
+    assert set(net) == {*v.values(), *g.ops()}
+    assert nx.ancestors(net, v["b"]) == {op(g, "Exp"), v["a"], op(g, "Neg"), v["x"]}
+    assert nx.descendants(net, v["w"]) == {op(g, "Mul"), v["c"], op(g, "Add"), v["y"]}
+    assert nx.shortest_path_length(net, v["x"], v["y"]) == 6
+    assert net.number_of_edges() == 10
+    order = {n: i for i, n in enumerate(nx.topological_sort(net))}
+    assert all(order[a] < order[b] for a, b in net.edges)
+    assert nx.dag_longest_path_length(net) == 6
+    assert nx.condensation(net).number_of_nodes() == len(net)
+    assert nx.number_weakly_connected_components(net) == 1
+    assert net.in_degree(op(g, "Add")) == 2
+    assert set(net.reverse().successors(v["b"])) == {op(g, "Exp")}
+
+
+def test_networkx_sees_captures() -> None:
+    g = read(BODIES).graph
+    v, net = values(g), g.nx
+    assert net.has_edge(v["w"], op(g, "If"))
+    assert net.has_edge(v["a"], op(g, "If"))
+    assert v["w"] in nx.ancestors(net, v["y"])
+    assert nx.is_directed_acyclic_graph(net)
+
+
+def test_the_view_cannot_be_written_and_its_copy_can() -> None:
+    g = read(DIAMOND).graph
+    net = g.nx
+    with pytest.raises(nx.NetworkXError):
+        net.add_edge(g.inputs[0], op(g, "Add"))
+    with pytest.raises(nx.NetworkXError):
+        net.remove_node(op(g, "Add"))
+    copy = nx.DiGraph(net)
+    copy.remove_node(op(g, "Neg"))
+    g.validate()
+    assert op(g, "Neg") in g
+
+
+def test_the_view_follows_the_graph() -> None:
+    g = read(DIAMOND).graph
+    v, net = values(g), g.nx
+    g.set_inputs(op(g, "Exp"), [v["x"]])
+    assert net.has_edge(v["x"], op(g, "Exp"))
+    assert not net.has_edge(v["a"], op(g, "Exp"))
+
+
+# -- mutators ----------------------------------------------------------------------------
+
+
+def test_add_op_refuses_a_second_producer() -> None:
+    g = read(DIAMOND).graph
+    with pytest.raises(GraphError, match="a is produced by both"):
+        g.add_op(new("Abs"), [g.inputs[0]], [values(g)["a"]])
+    g.validate()
+
+
+def test_remove_op_refuses_what_is_used() -> None:
+    g = read(DIAMOND).graph
+    for name in ("Neg", "Add"):
+        with pytest.raises(GraphError, match="still used"):
+            g.remove_op(op(g, name))
+    g.validate()
+    assert len(g) == 4
+
+
+def test_remove_op_lets_go_of_its_inputs() -> None:
+    g = read(DIAMOND).graph
+    dead = g.add_op(new("Add"), [values(g)["a"], values(g)["a"]], [Value("dead")])
+    g.remove_op(dead)
+    assert dead not in g
+    assert dead not in values(g)["a"].uses
+    assert list(g.ops("Add")) != [dead]
+    g.validate()
+
+
+def test_set_inputs_moves_the_edges() -> None:
+    g = read(DIAMOND).graph
+    v = values(g)
+    g.set_inputs(op(g, "Add"), [v["b"], v["b"], None])
+    assert op(g, "Add") not in v["c"].uses
+    assert list(v["b"].uses) == [op(g, "Add")]
+    g.validate()
+
+
+def test_prune_takes_what_dies_with_it() -> None:
+    g = read(DIAMOND).graph
+    v = values(g)
+    g.set_inputs(op(g, "Add"), [v["b"], v["b"]])
+    assert g.prune(g.ops("Mul")) == 1
+    assert v["w"] not in g.initializers
+    assert [o.type for o in g.ops()] == ["Neg", "Exp", "Add"]
+    assert g.prune(g.ops()) == 0
+    g.validate()
+
+
+def test_prune_of_a_dead_if_lets_go_of_what_it_captured() -> None:
+    g = read(BODIES).graph
+    v = values(g)
+    g.set_inputs(op(g, "Tanh"), [v["x"]])
+    assert g.prune(g.ops("If")) == 3
+    assert not g.initializers
+    assert list(v["x"].uses) == [op(g, "Tanh")]
+    g.validate()
+
+
+def test_take_over_keeps_the_old_value() -> None:
+    m = read(DIAMOND)
+    g, v = m.graph, values(m.graph)
+    users = list(v["a"].uses)
+    made = g.add_op(new("Abs"), [g.inputs[0]], [Value("new")])
+    g.take_over(made.outputs[0], v["a"])
+    assert v["a"].producer is made
+    assert made.outputs == (v["a"],)
+    assert list(v["a"].uses) == users
+    assert g.prune(g.ops("Neg")) == 1
+    g.validate()
+    assert op_types(to_onnx(m)) == ["Abs", "Exp", "Mul", "Add"]
+
+
+def test_take_over_of_a_graph_output_keeps_its_name() -> None:
+    m = read(DIAMOND)
+    g = m.graph
+    made = g.add_op(new("Abs"), [g.inputs[0]], [Value("new")])
+    g.take_over(made.outputs[0], g.outputs[0])
+    g.prune(list(g.ops("Add")))
+    g.validate()
+    assert op_types(to_onnx(m)) == ["Abs"]
+    assert to_onnx(m).graph.node[0].output == ["y"]
+
+
+def test_take_over_redirects_readers_of_the_new_value() -> None:
+    g = read(DIAMOND).graph
+    v = values(g)
+    made = g.add_op(new("Abs"), [g.inputs[0]], [Value("new")])
+    reader = g.add_op(new("Sqrt"), [made.outputs[0]], [Value("read")])
+    g.take_over(made.outputs[0], v["a"])
+    assert reader.inputs == (v["a"],)
+    g.validate()
+
+
+def test_take_over_wants_a_producer() -> None:
+    g = read(DIAMOND).graph
+    with pytest.raises(GraphError, match="x"):
+        g.take_over(g.inputs[0], values(g)["a"])
+
+
+def test_replace_uses() -> None:
+    g = read(DIAMOND).graph
+    v = values(g)
+    g.replace_uses(v["a"], v["x"])
+    assert not v["a"].uses
+    assert set(v["x"].uses) == {op(g, "Neg"), op(g, "Exp"), op(g, "Mul")}
+    g.validate()
+
+
+def test_replace_uses_inside_bodies() -> None:
+    g = read(BODIES).graph
+    v = values(g)
+    g.replace_uses(v["a"], v["x"])
+    then, otherwise = op(g, "If").subgraphs
+    assert op(then, "Mul").inputs[0] is v["x"]
+    assert op(otherwise, "Add").inputs[0] is v["x"]
+    assert v["a"] not in op(g, "If").captures
+    g.validate()
+
+
+def test_replace_uses_of_a_graph_output_hands_on_its_name() -> None:
+    m = read(DIAMOND)
+    g, v = m.graph, values(m.graph)
+    g.replace_uses(v["y"], v["b"])
+    g.prune(list(g.ops("Add")))
+    g.validate()
+    assert g.outputs[0].name == "y"
+    assert [n.output[0] for n in to_onnx(m).graph.node] == ["a", "y"]
+
+
+@pytest.mark.parametrize(
+    ("text", "old", "new_"),
+    [
+        pytest.param(DIAMOND, "y", "x", id="output and input"),
+        pytest.param(
+            "g (float[2] x) => (float[2] y, float[2] z) { y = Neg(x) z = Abs(x) }", "y", "z", id="two outputs"
+        ),
+        pytest.param(
+            "g (float[2] x, float[2] w = {1,2}) => (float[2] y) { y = Add(x, w) }", "y", "w", id="output and default"
+        ),
+    ],
+)
+def test_names_to_keep(text: str, old: str, new_: str) -> None:
+    m = read(text)
+    v = values(m.graph)
+    with pytest.raises(Declined):
+        m.graph.replace_uses(v[old], v[new_])
+    m.graph.validate()
+    m.graph.substitute(v[old], v[new_])
+    m.graph.validate()
+    (identity,) = [n for n in to_onnx(m).graph.node if n.op_type == "Identity"]
+    assert (identity.input, identity.output) == ([new_], [old])
+
+
+def test_an_output_listed_twice_moves_as_one() -> None:
+    g = read(DIAMOND).graph
+    v = values(g)
+    g.outputs = (v["y"], v["y"])
+    g.replace_uses(v["y"], v["b"])
+    assert g.outputs == (v["b"], v["b"])
+    g.validate()
+
+
+def test_pinned_values_stay() -> None:
+    g = read(DIAMOND).graph
+    v = values(g)
+    g.pinned.add(v["b"])
+    with pytest.raises(Declined, match="by name"):
+        g.replace_uses(v["b"], v["c"])
+    g.pinned.add(v["w"])
+    g.set_inputs(op(g, "Mul"), [v["a"], v["a"]])
+    assert not g.drop_initializer(v["w"])
+    assert not g.is_free(v["w"])
+
+
+def test_make_constant() -> None:
+    m = read(DIAMOND)
+    g, v = m.graph, values(m.graph)
+    g.make_constant(v["b"], Tensor.from_array(np.array([5, 6], np.float32)))
+    assert g.prune(g.ops("Exp")) == 1
+    g.validate()
+    assert v["b"].is_const
+    out = to_onnx(m)
+    assert [t.name for t in out.graph.initializer] == ["w", "b"]
+    assert op_types(out) == ["Neg", "Mul", "Add"]
+
+
+def test_fresh_names_are_fresh() -> None:
+    g = read(BODIES).graph
+    taken = {"k", "x", "w", "a", "b", "z", "y", "t", "r", "s"}
+    made = [g.fresh_name(stem) for stem in [*sorted(taken), *sorted(taken), "new", "new"]]
+    assert len({*made, *taken}) == len(made) + len(taken)
+    assert "new" in made
+
+
+def test_tensors_are_not_written_in_place() -> None:
+    g = read(DIAMOND).graph
+    with pytest.raises(ValueError, match="read-only"):
+        values(g)["w"].const[0] = 9
+    made = g.constant(Tensor.from_array(np.zeros(3)))
+    with pytest.raises(ValueError, match="read-only"):
+        made.const[0] = 9
+
+
+# -- validate ----------------------------------------------------------------------------
+
+
+def _second_producer(g: Graph) -> None:
+    values(g)["a"].producer = op(g, "Exp")
+
+
+def _unknown_use(g: Graph) -> None:
+    values(g)["a"].uses.pop(op(g, "Exp"))
+
+
+def _use_that_is_none(g: Graph) -> None:
+    values(g)["b"].uses[op(g, "Neg")] = None
+
+
+def _use_of_an_input_that_is_none(g: Graph) -> None:
+    g.inputs[0].uses[op(g, "Add")] = None
+
+
+def _use_of_a_constant_that_is_none(g: Graph) -> None:
+    values(g)["w"].uses[op(g, "Add")] = None
+
+
+def _use_by_an_op_that_is_gone(g: Graph) -> None:
+    values(g)["b"].uses[new("Abs")] = None
+
+
+def _inputs_written_by_hand(g: Graph) -> None:
+    op(g, "Exp").inputs = (values(g)["x"],)
+
+
+def _value_from_nowhere(g: Graph) -> None:
+    g.set_inputs(op(g, "Exp"), [Value("ghost")])
+
+
+def _value_of_a_removed_op(g: Graph) -> None:
+    del g._ops[op(g, "Neg")]
+
+
+def _stale_index(g: Graph) -> None:
+    g._by_type["Neg"][new("Neg")] = None
+
+
+def _wrong_index(g: Graph) -> None:
+    op(g, "Neg").type = "Abs"
+
+
+def _other_graph(g: Graph) -> None:
+    op(g, "Neg").graph = read(DIAMOND).graph
+
+
+def _output_gone(g: Graph) -> None:
+    g._outputs.append(Value("ghost"))
+
+
+def _output_renamed(g: Graph) -> None:
+    g.outputs[0].name = "other"
+
+
+def _output_slots(g: Graph) -> None:
+    g._outputs[0] = values(g)["b"]
+
+
+def _constant_with_a_producer(g: Graph) -> None:
+    g.initializers[values(g)["a"]] = None
+
+
+def _initializer_without_a_tensor(g: Graph) -> None:
+    values(g)["w"].tensor = None
+
+
+def _two_of_a_name(g: Graph) -> None:
+    values(g)["a"].name = "b"
+
+
+@pytest.mark.parametrize(
+    "plant",
+    [
+        _second_producer,
+        _unknown_use,
+        _use_that_is_none,
+        _use_of_an_input_that_is_none,
+        _use_of_a_constant_that_is_none,
+        _use_by_an_op_that_is_gone,
+        _inputs_written_by_hand,
+        _value_from_nowhere,
+        _value_of_a_removed_op,
+        _stale_index,
+        _wrong_index,
+        _other_graph,
+        _output_gone,
+        _output_renamed,
+        _output_slots,
+        _constant_with_a_producer,
+        _initializer_without_a_tensor,
+        _two_of_a_name,
+    ],
+)
+def test_validate_finds(plant: Callable[[Graph], None]) -> None:
+    g = read(DIAMOND).graph
+    plant(g)
+    with pytest.raises(PassesError):
+        g.validate()
+
+
+def test_validate_looks_inside_bodies() -> None:
+    g = read(BODIES).graph
+    then = op(g, "If").subgraphs[0]
+    values(g)["a"].uses.pop(op(then, "Mul"))
+    with pytest.raises(GraphError):
+        g.validate()
+
+
+def test_validate_finds_a_body_with_another_owner() -> None:
+    g = read(BODIES).graph
+    op(g, "If").subgraphs[0].owner = op(g, "Neg")
+    with pytest.raises(GraphError):
+        g.validate()
+
+
+# -- any sequence of mutations ------------------------------------------------------------
+
+
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 9), st.integers(0, 9)), max_size=12))
+def test_any_mutations_keep_the_invariants(steps: list[tuple[int, int, int]]) -> None:
+    """Identities come in, values take over and replace each other: it always computes the same."""
+    model = load(BODIES)
+    m = from_onnx(model)
+    g = m.graph
+    for kind, a, b in steps:
+        pool = [v for o in g.sorted_ops() for v in o.outputs if v.uses or g.is_output(v)]
+        value = pool[a % len(pool)]
+        if kind == 0:
+            made = g.add_op(new("Identity"), [value], [Value(g.fresh_name("i"))]).outputs[0]
+            made.producer.key = value.producer.key  # type: ignore[union-attr] - it has one
+            for user in [u for u in value.uses if u.graph is g and u is not made.producer][: b % 3]:
+                g.set_inputs(user, [made if v is value else v for v in user.inputs])
+        elif kind == 1 and value.producer is not None and value.producer.type == "Identity":
+            g.substitute(value, value.producer.inputs[0])
+        elif kind == 2 and value.producer is not None and not value.producer.subgraphs:
+            twin = g.add_op(
+                Op(value.producer.type, "", "", {}, None), value.producer.inputs, [Value(g.fresh_name("t"))]
+            )
+            twin.key = value.producer.key
+            g.take_over(twin.outputs[0], value)
+        else:
+            g.prune(list(g.ops()))
+        g.validate()
+    g.prune(list(g.ops()))
+    g.validate()
+    means_the_same(model, to_onnx(m), exact=True)

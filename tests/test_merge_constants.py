@@ -1,0 +1,240 @@
+"""Equal constants are stored once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+from onnx import TensorProto, helper, numpy_helper
+from passwright.core import to_onnx
+from passwright.passes.merge_constants import MergeConstants
+from rewriting import becomes, initializers, load, means_the_same, rewritten, stays
+
+NAN = np.array([0x7FC00000, 0x3F800000], np.uint32).view(np.float32)
+OTHER_NAN = np.array([0x7FC00001, 0x3F800000], np.uint32).view(np.float32)
+
+
+def left(a: Any, b: Any) -> list[str]:
+    """The constants that stay of two, which an op reads both."""
+    model = load("g () => (bool[n] y) { y = Equal(a, b) }", weights={"a": a, "b": b})
+    result, _ = rewritten(model, MergeConstants())
+    kept = initializers(to_onnx(result))
+    assert [i for n in to_onnx(result).graph.node for i in n.input] == list(kept) * (3 - len(kept))
+    return list(kept)
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    ["bool", "int8", "uint8", "int16", "int32", "int64", "uint64", "float16", "float32", "float64", "complex64"],
+)
+@pytest.mark.parametrize("shape", [(), (0,), (1,), (2, 3), (40, 40)])
+def test_equal_ones_merge(dtype: str, shape: tuple[int, ...]) -> None:
+    a = np.ones(shape, dtype)
+    assert left(a, a.copy()) == ["a"]
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4", "uint4"])
+def test_equal_ones_of_small_types_merge(dtype: str) -> None:
+    a = np.arange(6).astype(getattr(ml_dtypes, dtype))
+    assert left(a, a.copy()) == ["a"]
+    assert left(a, np.roll(a, 1)) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        pytest.param(np.array(["a", "b"], object), np.array(["a", "b"], object), id="strings"),
+        pytest.param(np.array(["é", ""], object), np.array(["é", ""], object), id="more strings"),
+        pytest.param(NAN, NAN.copy(), id="the same NaN"),
+        pytest.param(np.array([-0.0]), np.array([-0.0]), id="negative zeros"),
+    ],
+)
+def test_equal_bits_merge(a: Any, b: Any) -> None:
+    assert left(a, b) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        pytest.param(np.ones(2, np.float32), np.ones(2, np.float64), id="other type"),
+        pytest.param(np.ones(2, np.int32), np.ones(2, np.uint32), id="other type, same bits"),
+        pytest.param(np.zeros(2, np.int32), np.zeros(2, np.float32), id="other type, same zeros"),
+        pytest.param(np.ones((2, 3)), np.ones((3, 2)), id="other shape"),
+        pytest.param(np.ones((6,)), np.ones((2, 3)), id="other rank"),
+        pytest.param(np.ones(()), np.ones((1,)), id="scalar and vector"),
+        pytest.param(np.ones((0, 2)), np.ones((0, 3)), id="empty, other shape"),
+        pytest.param(np.array([0.0]), np.array([-0.0]), id="zeros of other sign"),
+        pytest.param(NAN, OTHER_NAN, id="NaNs of other payload"),
+        pytest.param(np.array(["a", "b"], object), np.array(["ab", ""], object), id="other strings"),
+        pytest.param(np.array(["a"], object), np.array(["b"], object), id="other string"),
+        pytest.param(np.array([1, 2]), np.array([1, 3]), id="other content"),
+    ],
+)
+def test_different_ones_stay(a: Any, b: Any) -> None:
+    assert left(a, b) == ["a", "b"]
+
+
+@pytest.mark.parametrize("place", [100, 5_000, 9_999])
+def test_a_difference_anywhere_counts(place: int) -> None:
+    a = np.zeros(10_000, np.float32)
+    b = a.copy()
+    b[place] = 1
+    assert left(a, b) == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "values"),
+    [
+        (TensorProto.FLOAT, [1.0, 2.0, -0.0]),
+        (TensorProto.INT64, [1, 2, -3]),
+        (TensorProto.FLOAT16, [1.0, 2.0, 0.5]),
+        (TensorProto.INT4, [1, 2, -3]),
+        (TensorProto.UINT4, [1, 2, 15]),
+    ],
+)
+def test_two_encodings_of_one_tensor_merge(kind: int, values: list[float]) -> None:
+    """Elements stand in the field of their type or as raw bytes (onnx.proto, TensorProto)."""
+    model = load("g () => (bool[n] y) { y = Equal(a, b) }")
+    typed = helper.make_tensor("a", kind, [3], values)
+    raw = numpy_helper.from_array(numpy_helper.to_array(typed), "b")
+    assert raw.raw_data
+    assert not typed.raw_data
+    model.graph.initializer.extend([typed, raw])
+    result, _ = rewritten(model, MergeConstants())
+    assert list(initializers(to_onnx(result))) == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "g (float[2] x) => (float[n] y) <float[2] v = {1,2}, float[2] w = {1,2}, float[2] u = {1,2}>"
+            " { a = Add(x, v) b = Mul(a, w) y = Sub(b, u) }",
+            "g (float[2] x) => (float[n] y) <float[2] v = {1,2}> { a = Add(x, v) b = Mul(a, v) y = Sub(b, v) }",
+            id="three of a kind",
+        ),
+        pytest.param(
+            "g (float[2] x) => (float[n] y) <float[2] v = {1,2}, float[2] w = {1,2}>"
+            " { a = Sum(v, w, v) y = Add(x, a) }",
+            "g (float[2] x) => (float[n] y) <float[2] v = {1,2}> { a = Sum(v, v, v) y = Add(x, a) }",
+            id="the same value twice",
+        ),
+        pytest.param(
+            "g (float[2] x) => (float[n] y, float[2] v) <float[2] v = {1,2}, float[2] w = {1,2}, float[2] u = {1,2}>"
+            " { a = Mul(x, w) b = Add(u, v) y = Sub(a, b) }",
+            "g (float[2] x) => (float[n] y, float[2] v) <float[2] v = {1,2}, float[2] w = {1,2}>"
+            " { a = Mul(x, w) b = Add(w, v) y = Sub(a, b) }",
+            id="one is a graph output",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c) <"
+            "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(z, w) }, "
+            "else_branch = q () => (float[n] s) <float[2] u = {2,2}> { s = Mul(z, u) }> }",
+            "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c) <"
+            "then_branch = p () => (float[n] r) { r = Mul(z, v) }, "
+            "else_branch = q () => (float[n] s) <float[2] u = {2,2}> { s = Mul(z, u) }> }",
+            id="inside an If body, into the outer one",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[n] y) { y = If (c) <then_branch = p () => (float[n] r)"
+            " <float[2] w = {1,2}, float[2] u = {1,2}> { t = Mul(x, w) r = Sub(t, u) }, "
+            "else_branch = q () => (float[n] s) { s = Neg(x) }> }",
+            "g (bool c, float[2] x) => (float[n] y) { y = If (c) <then_branch = p () => (float[n] r)"
+            " <float[2] w = {1,2}> { t = Mul(x, w) r = Sub(t, w) }, "
+            "else_branch = q () => (float[n] s) { s = Neg(x) }> }",
+            id="within an If body",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}, float[2] w = {1,2}> { z = Add(x, v) y = If (c)"
+            " <then_branch = p () => (float[n] r) { r = Mul(z, w) }, "
+            "else_branch = q () => (float[n] s) { s = Div(w, z) }> }",
+            "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c)"
+            " <then_branch = p () => (float[n] r) { r = Mul(z, v) }, "
+            "else_branch = q () => (float[n] s) { s = Div(v, z) }> }",
+            id="captured by If bodies",
+        ),
+    ],
+)
+def test_becomes(before: str, after: str) -> None:
+    becomes(before, after, MergeConstants())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (float[2] x) => (float[n] y, float[2] v, float[2] w) <float[2] v = {1,2}, float[2] w = {1,2}>"
+            " { t = Add(x, v) y = Add(t, w) }",
+            id="both are graph outputs",
+        ),
+        pytest.param(
+            "g (float[2] x, float[2] v = {1,2}) => (float[n] y) <float[2] w = {1,2}> { t = Add(x, v) y = Add(t, w) }",
+            id="one is overridable",
+        ),
+        pytest.param(
+            "g (float[2] x, float[2] v = {1,2}, float[2] w = {1,2}) => (float[n] y) { t = Add(x, v) y = Add(t, w) }",
+            id="both are overridable",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[n] y) { y = If (c) <"
+            "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
+            "else_branch = q () => (float[n] s) <float[2] u = {1,2}> { s = Div(x, u) }> }",
+            id="in different If bodies",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c) <"
+            "then_branch = p () => (float[2] w) <float[2] w = {1,2}> { }, "
+            "else_branch = q () => (float[n] s) { s = Neg(z) }> }",
+            id="a body may not return an outer value itself",
+        ),
+    ],
+)
+def test_stays(text: str) -> None:
+    stays(text, MergeConstants())
+
+
+def test_annotated_ones_stay() -> None:
+    """A quantization annotation refers to tensors by name."""
+    model = load(
+        "g (float[2] x) => (float[n] y) <float[2] v = {1,2}, float[2] w = {1,2}> { t = Add(x, v) y = Mul(t, w) }"
+    )
+    note = model.graph.quantization_annotation.add(tensor_name="w")
+    note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="v")
+    result, ledger = rewritten(model, MergeConstants())
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+def test_an_outer_twin_hidden_by_an_inner_name() -> None:
+    """Inside the body `v` is another tensor: the twin outside cannot be reached by its name."""
+    text = (
+        "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c) <"
+        "then_branch = p () => (float[n] r) <float[2] w = {1,2}, float[2] v = {5,6}> { t = Mul(z, w) r = Add(t, v) }, "
+        "else_branch = q () => (float[n] s) { s = Neg(z) }> }"
+    )
+    model = load(text)
+    result, _ = rewritten(model, MergeConstants())
+    means_the_same(model, to_onnx(result), exact=True)
+
+
+ARRAYS = hnp.arrays(
+    st.sampled_from([np.float32, np.int64, np.bool_]), st.sampled_from([(), (2,), (1, 2)]), elements=st.integers(0, 1)
+)
+
+
+@given(arrays=st.lists(ARRAYS, min_size=1, max_size=6))
+def test_one_of_each_kind_is_left(arrays: list[np.ndarray]) -> None:
+    names = [f"w{i}" for i in range(len(arrays))]
+    ops = " ".join(f"t{n} = Cast<to=1>({n}) u{n} = Reshape(t{n}, k)" for n in names)
+    ops += f" y = Concat<axis=0>({', '.join(f'u{n}' for n in names)})"
+    text = f"g () => (float[n] y) <int64[1] k = {{-1}}> {{ {ops} }}"
+    model = load(text, weights=dict(zip(names, arrays, strict=True)))
+    result, _ = rewritten(model, MergeConstants())
+    kinds = {(a.dtype.str, a.shape, a.tobytes()) for a in arrays}
+    assert len(initializers(to_onnx(result))) == len(kinds) + 1
+    means_the_same(model, to_onnx(result), exact=True)

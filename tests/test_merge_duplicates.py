@@ -1,0 +1,277 @@
+"""Common subexpressions."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import ModelProto, helper, numpy_helper
+from passwright.core import Fixpoint, to_onnx
+from passwright.passes.merge_duplicates import MergeDuplicates
+from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+
+G = "g (float[6,3] x, float[6,3] w) => (float[n,m] y)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("a = Relu(x) b = Relu(x) y = Add(a, b)", "a = Relu(x) y = Add(a, a)", id="of one input"),
+        pytest.param("a = Sub(x, w) b = Sub(x, w) y = Mul(a, b)", "a = Sub(x, w) y = Mul(a, a)", id="of two inputs"),
+        pytest.param("a = Add(x, w) b = Add(w, x) y = Sub(a, b)", "a = Add(x, w) y = Sub(a, a)", id="commutative"),
+        pytest.param("a = Max(x, w) b = Max(w, x) y = Sub(a, b)", "a = Max(x, w) y = Sub(a, a)", id="commutative Max"),
+        pytest.param(
+            "a = Relu(x) b = Relu(x) c = Relu(x) d = Add(a, b) y = Add(c, d)",
+            "a = Relu(x) d = Add(a, a) y = Add(a, d)",
+            id="three of a kind",
+        ),
+        pytest.param(
+            "a = Relu(x) b = Relu(x) c = Neg(a) d = Neg(b) y = Add(c, d)",
+            "a = Relu(x) c = Neg(a) y = Add(c, c)",
+            id="transitive",
+        ),
+        pytest.param(
+            "a = Softmax<axis=1>(x) b = Softmax<axis=1>(x) y = Add(a, b)",
+            "a = Softmax<axis=1>(x) y = Add(a, a)",
+            id="equal attributes",
+        ),
+        pytest.param(
+            "a = Softmax<axis=-1>(x) b = Softmax(x) y = Add(a, b)",
+            "a = Softmax<axis=-1>(x) y = Add(a, a)",
+            id="default attribute spelled out, first",
+        ),
+        pytest.param(
+            "a = LeakyRelu(x) b = LeakyRelu<alpha=0.01>(x) y = Add(a, b)",
+            "a = LeakyRelu(x) y = Add(a, a)",
+            id="default attribute spelled out, second",
+        ),
+        pytest.param(
+            "a = Clip(x, , s) b = Clip(x, , s) y = Add(a, b)",
+            "a = Clip(x, , s) y = Add(a, a)",
+            id="optional input left out",
+        ),
+        pytest.param(
+            "a, i = TopK(x, k) b, j = TopK(x, k) c = Cast<to=1>(i) d = Cast<to=1>(j) e = Add(a, b) f = Add(c, d)"
+            " y = Add(e, f)",
+            "a, i = TopK(x, k) c = Cast<to=1>(i) e = Add(a, a) f = Add(c, c) y = Add(e, f)",
+            id="several outputs, transitive",
+        ),
+        pytest.param(
+            "a, i = TopK(x, k) b = Neg(a) c, j = TopK(x, k) d = Cast<to=1>(j) y = Add(b, d)",
+            "a, i = TopK(x, k) b = Neg(a) d = Cast<to=1>(i) y = Add(b, d)",
+            id="different outputs used",
+        ),
+        pytest.param("a = Dropout(x) b = Dropout(x) y = Add(a, b)", "a = Dropout(x) y = Add(a, a)", id="Dropout"),
+        pytest.param(
+            "a = Shape<start=0>(x) b = Shape(x) c = Expand(x, a) y = Expand(c, b)",
+            "a = Shape<start=0>(x) c = Expand(x, a) y = Expand(c, a)",
+            id="default integer spelled out",
+        ),
+    ],
+)
+def test_becomes(before: str, after: str) -> None:
+    head = f"{G} <float s = {{0.5}}, int64[1] k = {{2}}>"
+    becomes(f"{head} {{ {before} }}", f"{head} {{ {after} }}", MergeDuplicates())
+
+
+IF = "y = If (c) <then_branch = p () => (float[n] r) {{ {} }}, else_branch = q () => (float[n] s) {{ {} }}>"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "g (float[n] x) => (float[n] y, float[n] z) { y = Relu(x) b = Relu(x) z = Neg(b) }",
+            "g (float[n] x) => (float[n] y, float[n] z) { y = Relu(x) z = Neg(y) }",
+            id="the first is a graph output",
+        ),
+        pytest.param(
+            "g (float[n] x) => (float[n] y, float[n] z) { b = Relu(x) z = Neg(b) y = Relu(x) }",
+            "g (float[n] x) => (float[n] y, float[n] z) { y = Relu(x) z = Neg(y) }",
+            id="the second is a graph output",
+        ),
+        pytest.param(
+            "g (bool c, float[n] x) => (float[n] y) { "
+            + IF.format("a = Abs(x) b = Abs(x) r = Add(a, b)", "s = Neg(x)")
+            + " }",
+            "g (bool c, float[n] x) => (float[n] y) { " + IF.format("a = Abs(x) r = Add(a, a)", "s = Neg(x)") + " }",
+            id="inside an If body",
+        ),
+        pytest.param(
+            "g (bool c, float[n] x) => (float[n] y) { a = Abs(x) b = Abs(x) "
+            + IF.format("r = Neg(a)", "s = Relu(b)")
+            + " }",
+            "g (bool c, float[n] x) => (float[n] y) { a = Abs(x) " + IF.format("r = Neg(a)", "s = Relu(a)") + " }",
+            id="captured by If bodies",
+        ),
+        pytest.param(
+            "g (float[n] x, float[2] w = {1,2}) => (float[n] y) { a = Add(x, w) b = Add(w, x) y = Mul(a, b) }",
+            "g (float[n] x, float[2] w = {1,2}) => (float[n] y) { a = Add(x, w) y = Mul(a, a) }",
+            id="of an overridable initializer",
+        ),
+        pytest.param(
+            "g (string[n] x) => (string[n] y) { a = Identity(x) b = Identity(x) y = Concat<axis=0>(a, b) }",
+            "g (string[n] x) => (string[n] y) { a = Identity(x) y = Concat<axis=0>(a, a) }",
+            id="strings",
+        ),
+        pytest.param(
+            "g (float[n] x) => (float[n] y) { s = SequenceConstruct(x, x) t = SequenceConstruct(x, x)"
+            " u = ConcatFromSequence<axis=0>(s) v = ConcatFromSequence<axis=0>(t) y = Add(u, v) }",
+            "g (float[n] x) => (float[n] y) { s = SequenceConstruct(x, x) u = ConcatFromSequence<axis=0>(s)"
+            " y = Add(u, u) }",
+            id="sequences, transitive",
+        ),
+    ],
+)
+def test_becomes_elsewhere(before: str, after: str) -> None:
+    becomes(before, after, MergeDuplicates())
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("a = Relu(x) b = Abs(x) y = Add(a, b)", id="other ops"),
+        pytest.param("a = Relu(x) b = Relu(w) y = Add(a, b)", id="other inputs"),
+        pytest.param("a = Sub(x, w) b = Sub(w, x) y = Mul(a, b)", id="not commutative"),
+        pytest.param("a = Div(x, w) b = Div(w, x) y = Mul(a, b)", id="not commutative, Div"),
+        pytest.param("a = Softmax<axis=0>(x) b = Softmax<axis=1>(x) y = Add(a, b)", id="attributes differ"),
+        pytest.param("a = Softmax<axis=0>(x) b = Softmax(x) y = Add(a, b)", id="non-default attribute"),
+        pytest.param("a = Clip(x, s) b = Clip(x, , s) y = Add(a, b)", id="another input left out"),
+        pytest.param("a = Sum(x, w, x) b = Sum(x, x, w) y = Sub(a, b)", id="three inputs in another order"),
+        pytest.param("a = RandomNormalLike(x) b = RandomNormalLike(x) y = Add(a, b)", id="random"),
+        pytest.param(
+            "a = RandomNormalLike<seed=1.0>(x) b = RandomNormalLike<seed=1.0>(x) y = Add(a, b)", id="random, seeded"
+        ),
+        pytest.param("a = RandomUniformLike(x) b = RandomUniformLike(x) y = Add(a, b)", id="random uniform"),
+        pytest.param(
+            "p = Sigmoid(x) a = Bernoulli(p) b = Bernoulli(p) y = Add(a, b)", id="random, of a function operator"
+        ),
+        pytest.param("a = Dropout(x, s, t) b = Dropout(x, s, t) y = Add(a, b)", id="Dropout in training"),
+    ],
+)
+def test_stays(body: str) -> None:
+    random = any(op in body for op in ("Random", "Bernoulli", "Dropout"))
+    stays(f"{G} <float s = {{0.5}}, bool t = {{1}}> {{ {body} }}", MergeDuplicates(), runs=not random)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (float[n] x) => (float[n] y, float[n] z) { y = Relu(x) z = Relu(x) }", id="both are graph outputs"
+        ),
+        pytest.param(
+            "g (float[6] x) => (float[n] y, float[m] z) { a, b, c = Split(x) d, e = Split(x)"
+            " f = Add(a, b) y = Add(f, c) z = Add(d, e) }",
+            id="how many outputs there are says how to split",
+        ),
+        pytest.param(
+            "g (bool c, float[n] x) => (float[n] y) { " + IF.format("r = Relu(x)", "s = Relu(x)") + " }",
+            id="in different If bodies",
+        ),
+        pytest.param(
+            "g (bool c, float[n] x) => (float[n] y) { a = If (c) <then_branch = p () => (float[n] r) { r = Abs(x) }, "
+            "else_branch = q () => (float[n] s) { s = Neg(x) }> b = If (c) <then_branch = v () => (float[n] t)"
+            " { t = Neg(x) }, else_branch = w () => (float[n] u) { u = Abs(x) }> y = Add(a, b) }",
+            id="two different Ifs",
+        ),
+        pytest.param(
+            "g () => (float[3] y) { a = RandomUniform<shape=[3]>() b = RandomUniform<shape=[3]>() y = Sub(a, b) }",
+            id="random, without inputs",
+        ),
+        pytest.param(
+            "g (float[2,3] x) => (int32[n,m] y)"
+            " { a = Multinomial<sample_size=9>(x) b = Multinomial<sample_size=9>(x) y = Sub(a, b) }",
+            id="random, Multinomial",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, MergeDuplicates(), runs="Random" not in text and "Multinomial" not in text)
+
+
+def test_outputs_that_say_whether_it_trains() -> None:
+    """BatchNormalization before opset 14 trains if it has more than one output."""
+    stays(
+        "g (float[2,3] x, float[3] s) => (float[n,m] y, float[k] z) {"
+        " a, b, c, d, e = BatchNormalization(x, s, s, s, s) f = BatchNormalization(x, s, s, s, s)"
+        " y = Sub(a, f) z = Add(b, c) }",
+        MergeDuplicates(),
+        opset=9,
+        runs=False,
+    )
+
+
+def custom(text: str, domain: str, opset: int = 17) -> ModelProto:
+    """A model that imports a further domain."""
+    model = load(text, opset)
+    model.opset_import.append(helper.make_opsetid(domain, 1))
+    return model
+
+
+def test_unknown_domain_stays() -> None:
+    text = "g (float[n] x) => (float[n] y) { a = my.own.Draw(x) b = my.own.Draw(x) y = Add(a, b) }"
+    model = custom(text, "my.own")
+    result, ledger = rewritten(model, MergeDuplicates())
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+def test_known_domain_merges() -> None:
+    binarizer = "ai.onnx.ml.Binarizer<threshold=0.5>(x)"
+    text = f"g (float[n] x) => (float[n] y) {{ a = {binarizer} b = {binarizer} y = Sub(a, b) }}"
+    model = custom(text, "ai.onnx.ml")
+    result, _ = rewritten(model, MergeDuplicates())
+    assert op_types(to_onnx(result)) == ["Binarizer", "Sub"]
+    means_the_same(model, to_onnx(result), exact=True)
+
+
+def with_constants(first: np.ndarray, second: np.ndarray) -> ModelProto:
+    """x plus the difference of two Constant nodes."""
+    model = load("g (float[512] x) => (float[512] y) { d = Sub(a, b) y = Add(x, d) }")
+    for name, array in (("a", first), ("b", second)):
+        node = helper.make_node("Constant", [], [name], value=numpy_helper.from_array(array))
+        model.graph.node.insert(0, node)
+    return model
+
+
+@pytest.mark.parametrize("size", [512, 1])
+def test_constants_of_other_content_stay(size: int) -> None:
+    model = with_constants(np.zeros(size, np.float32), np.ones(size, np.float32))
+    result, ledger = rewritten(model, MergeDuplicates())
+    means_the_same(model, to_onnx(result), exact=True)
+    assert not ledger.changes
+
+
+def test_a_deep_pair_of_chains_settles() -> None:
+    """Two equal towers need no round for each storey."""
+    storeys = 120
+    towers = [" ".join(f"{t}{o} = Neg({t}{i})" for i, o in pairwise(range(storeys))) for t in "ab"]
+    top = storeys - 1
+    text = f"a0 = Neg(x) b0 = Neg(x) {' '.join(towers)} y = Sub(a{top}, b{top})"
+    model = load(f"g (float[n] x) => (float[n] y) {{ {text} }}")
+    result, _ = rewritten(model, Fixpoint("all", (MergeDuplicates(),)))
+    assert len(op_types(to_onnx(result))) == storeys + 1
+
+
+@given(
+    ops=st.lists(
+        st.tuples(st.sampled_from(["Add", "Sub", "Mul", "Max"]), st.integers(0, 3), st.integers(0, 3)),
+        min_size=2,
+        max_size=8,
+    )
+)
+def test_one_of_each_kind_is_left(ops: list[tuple[str, int, int]]) -> None:
+    """All ops read two graph inputs: what is left are as many as there are different expressions."""
+    inputs = [f"x{i}" for i in range(4)]
+    lines = [f"v{i} = {op}({inputs[a]}, {inputs[b]})" for i, (op, a, b) in enumerate(ops)]
+    kinds = {(op, *((a, b) if op == "Sub" else sorted((a, b)))) for op, a, b in ops}
+    head = f"g ({', '.join(f'float[3] {i}' for i in inputs)}) => (float[n] y)"
+    names = ", ".join(f"v{i}" for i in range(len(ops)))
+    model = load(f"{head} {{ {' '.join(lines)} y = Concat<axis=0>({names}) }}")
+    result, _ = rewritten(model, MergeDuplicates())
+    assert len(op_types(to_onnx(result))) == len(kinds) + 1
+    means_the_same(model, to_onnx(result), exact=True)

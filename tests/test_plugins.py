@@ -1,0 +1,299 @@
+"""Passes that do not come with passwright: installed packages and local files."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+import onnx
+import pytest
+from passwright.core import RulePass
+from passwright.core.errors import PluginError
+from passwright.core.plugins import GROUP, from_file, installed
+from passwright.passes import optimize
+from passwright.passes.catalogue import catalogue, pipeline_of
+from passwright.passes.cli import app
+from rewriting import load, op_types
+from typer.testing import CliRunner
+
+PACKAGE = Path(__file__).parent / "plugin"
+COMMAND = str(Path(sys.executable).with_name("passes"))
+TEXT = (
+    "g (float[N] x) => (float[N] y) <float t = {2}> { a = Neg(x) b = Neg(a) c = Mul(b, b) d = Sqrt(c) y = Pow(d, t) }"
+)
+PLAIN = ["Neg", "Neg", "Mul", "Sqrt", "Pow"]
+
+Install = Callable[..., Path]
+
+
+def dist_info(folder: Path, name: str, version: str, entries: dict[str, str]) -> None:
+    """What pip leaves of a package besides its code."""
+    info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+    (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *(f"{k} = {v}" for k, v in entries.items()), ""]))
+
+
+@pytest.fixture
+def example(tmp_path: Path) -> Path:
+    """A folder for the path with the example package in it, as its pyproject describes it."""
+    project = tomllib.loads((PACKAGE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    dist_info(tmp_path / "site", project["name"], project["version"], project["entry-points"][GROUP])
+    (tmp_path / "site" / "passwright_example").symlink_to(PACKAGE / "src" / "passwright_example")
+    return tmp_path / "site"
+
+
+@pytest.fixture
+def on_path(example: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The example package is installed, in this process."""
+    monkeypatch.syspath_prepend(example)
+    return example
+
+
+@pytest.fixture
+def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
+    """Install another package of one module."""
+
+    def put(name: str, code: str, *, version: str = "0.9", **entries: str) -> Path:
+        site = tmp_path / f"site-{name}"
+        module = name.replace("-", "_")
+        dist_info(site, name, version, entries or {name: module})
+        (site / f"{module}.py").write_text(code)
+        monkeypatch.syspath_prepend(site)
+        monkeypatch.delitem(sys.modules, module, raising=False)
+        return site
+
+    return put
+
+
+def code(rule: str, op: str = "Abs", *, name: str | None = None) -> str:
+    """A module with one rule, in a pass of that name if one is given."""
+    made = f"\nMINE = RulePass({name!r}, ({rule},))\n" if name else ""
+    return (
+        "from passwright.core import EXACT, RulePass, rule\n"
+        f"@rule(lambda g, x: g.{op}(g.{op}(x)), contract=EXACT)\n"
+        f"def {rule}(g, x):\n"
+        f'    "{op}({op}(x)) => {op}(x)"\n'
+        f"    return g.{op}(x)\n{made}"
+    )
+
+
+# -- the example package ---------------------------------------------------------------------
+
+
+def test_its_entry_points_are_found(on_path: Path) -> None:
+    found = installed()
+    assert {name: f.source for name, f in found.items()} == {
+        "negation": "passwright-example 1.2.3",
+        "squares": "passwright-example 1.2.3",
+        "example-rule": "passwright-example 1.2.3",
+    }
+    rules = {name: [r.name for r in f.item.rules] for name, f in found.items() if isinstance(f.item, RulePass)}
+    assert rules == {
+        "negation": ["cancel_negations"],
+        "squares": ["root_of_square"],
+        "example-rule": ["square_by_multiplying"],
+    }
+
+
+def test_without_it_there_is_nothing() -> None:
+    assert set(installed()).isdisjoint({"negation", "squares", "example-rule"})
+
+
+@pytest.mark.parametrize(
+    ("enable", "ops"),
+    [
+        pytest.param([], PLAIN, id="not asked for"),
+        pytest.param(["negation"], ["Mul", "Sqrt", "Pow"], id="loose rules of a module"),
+        pytest.param(["squares"], ["Neg", "Neg", "Abs", "Pow"], id="pass"),
+        pytest.param(["example-rule"], ["Neg", "Neg", "Mul", "Sqrt", "Mul"], id="rule"),
+        pytest.param(["negation", "squares", "example-rule"], ["Abs", "Mul"], id="all"),
+    ],
+)
+def test_its_passes_run_when_enabled(on_path: Path, enable: list[str], ops: list[str]) -> None:
+    result = optimize(load(TEXT), enable=enable)
+    assert op_types(result.model) == ops
+    assert result.report.verification is not None
+
+
+def test_its_passes_can_be_chosen_like_any(on_path: Path) -> None:
+    everything = ["negation", "squares", "example-rule"]
+    assert op_types(optimize(load(TEXT), enable=everything, only=["negation"]).model) == ["Mul", "Sqrt", "Pow"]
+    assert "Mul" in op_types(optimize(load(TEXT), enable=everything, skip=["root_of_square"]).model)
+    assert op_types(optimize(load(TEXT), enable=["squares"], exact=True).model) == PLAIN
+
+
+def test_the_command_finds_it(example: Path, tmp_path: Path) -> None:
+    onnx.save(load(TEXT), tmp_path / "m.onnx")
+    env = {**os.environ, "PYTHONPATH": str(example)}
+
+    def passes(*arguments: str) -> str:
+        done = subprocess.run(
+            [COMMAND, *arguments], env=env, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=60
+        )
+        return done.stdout
+
+    listed = passes("list").splitlines()
+    assert "negation  (passwright-example 1.2.3)" in listed
+    assert "    root_of_square  [conditional: x * x does not overflow]" in listed
+    assert "verified" in passes("run", "m.onnx", "-o", "out.onnx", "--enable", "negation", "--enable", "squares")
+    assert op_types(onnx.load(tmp_path / "out.onnx")) == ["Abs", "Pow"]
+
+
+# -- packages that do not fit ---------------------------------------------------------------------
+
+
+def test_two_packages_with_one_name(install: Install) -> None:
+    install("first-plugin", code("one", name="same"), first="first_plugin")
+    install("second-plugin", code("two", name="same"), version="2.0", second="second_plugin")
+    with pytest.raises(PluginError) as caught:
+        catalogue()
+    message = str(caught.value)
+    assert "two passes are named same" in message
+    assert {"first-plugin 0.9" in message, "second-plugin 2.0" in message} == {True}
+
+
+def test_a_name_that_is_built_in(install: Install) -> None:
+    install("greedy-plugin", code("mine", name="fuse-gemm"))
+    with pytest.raises(PluginError, match=r"named fuse-gemm: one from passwright, one from greedy-plugin 0\.9"):
+        catalogue()
+
+
+def test_a_local_file_and_a_package_with_one_name(install: Install, tmp_path: Path) -> None:
+    install("some-plugin", code("mine", name="same"))
+    (tmp_path / "local.py").write_text(code("other", name="same"))
+    with pytest.raises(PluginError, match=r"named same: one from some-plugin 0\.9, one from .*local\.py"):
+        pipeline_of("basic", [tmp_path / "local.py"])
+
+
+def test_two_rules_with_one_name(tmp_path: Path) -> None:
+    for name in ("a", "b"):
+        (tmp_path / f"{name}.py").write_text(code("same_rule", "Abs" if name == "a" else "Ceil"))
+    with pytest.raises(PluginError, match="same_rule"):
+        pipeline_of("basic", [tmp_path / "a.py", tmp_path / "b.py"])
+
+
+def test_a_rule_with_a_built_in_name(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text(code("drop_identity"))
+    with pytest.raises(PluginError, match="drop_identity"):
+        pipeline_of("basic", [tmp_path / "a.py"])
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        pytest.param("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'", id="import"),
+        pytest.param("1 / 0", "ZeroDivisionError: division by zero", id="exception"),
+        pytest.param("def (", "SyntaxError", id="syntax"),
+        pytest.param(
+            "from passwright.core import rule\n@rule(lambda g, x: g.Relu(x))\ndef r(g, z): ...", "binds", id="rule"
+        ),
+    ],
+)
+def test_a_package_that_cannot_be_imported(install: Install, content: str, what: str) -> None:
+    install("broken-plugin", content, version="3.1", mine="broken_plugin")
+    with pytest.raises(PluginError) as caught:
+        installed()
+    message = str(caught.value)
+    assert "broken-plugin 3.1" in message
+    assert "mine = broken_plugin" in message
+    assert what in message
+
+
+def test_an_attribute_that_is_not_there(install: Install) -> None:
+    install("bare-plugin", "", mine="bare_plugin:RULES")
+    with pytest.raises(PluginError, match=r"mine = bare_plugin:RULES of bare-plugin 0\.9: AttributeError"):
+        installed()
+
+
+@pytest.mark.parametrize("thing", ["3", "'text'", "print", "RulePass"], ids=["number", "text", "function", "class"])
+def test_what_is_no_pass(install: Install, thing: str) -> None:
+    install("odd-plugin", f"from passwright.core import RulePass\nTHING = {thing}", mine="odd_plugin:THING")
+    with pytest.raises(PluginError, match=r"mine of odd-plugin 0\.9 is no pass, rule or module"):
+        installed()
+
+
+@pytest.mark.parametrize("arguments", [["list"], ["run", "m.onnx"]], ids=["list", "run"])
+def test_the_command_tells_a_broken_package_in_one_line(
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(load(TEXT), "m.onnx")
+    install("broken-plugin", "import nowhere_at_all")
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 1
+    assert result.stderr.count("\n") == 1
+    assert "broken-plugin" in result.stderr
+
+
+# -- local files -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("content", "passes"),
+    [
+        pytest.param(code("a"), {"my-file": ["a"]}, id="a loose rule"),
+        pytest.param(code("a") + code("b", "Ceil"), {"my-file": ["a", "b"]}, id="two loose rules"),
+        pytest.param(code("a", name="own"), {"own": ["a"]}, id="a pass"),
+        pytest.param(code("a", name="own") + code("b", "Ceil"), {"own": ["a"], "my-file": ["b"]}, id="both"),
+        pytest.param(code("a") + "again = a\n", {"my-file": ["a"]}, id="one rule under two names"),
+        pytest.param(
+            "from passwright.passes.gemm import matmul_add_to_gemm\n" + code("a"),
+            {"my-file": ["a"]},
+            id="imported rule",
+        ),
+    ],
+)
+def test_what_a_file_defines(tmp_path: Path, content: str, passes: dict[str, list[str]]) -> None:
+    (tmp_path / "my_file.py").write_text(content)
+    found = from_file(tmp_path / "my_file.py")
+    assert {n: [r.name for r in f.item.rules] for n, f in found.items() if isinstance(f.item, RulePass)} == passes
+    assert {f.source for f in found.values()} == {str(tmp_path / "my_file.py")}
+
+
+def test_a_file_that_imports_a_pass_may_run_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "my_file.py").write_text("from passwright.passes.gemm import FUSE_GEMM\n" + code("a"))
+    assert "my-file" in catalogue([tmp_path / "my_file.py"])
+
+
+def test_two_files_of_one_name_in_different_folders(tmp_path: Path) -> None:
+    for folder, rule, op in (("a", "one", "Abs"), ("b", "two", "Ceil")):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "rules.py").write_text(code(rule, op))
+    with pytest.raises(PluginError) as caught:
+        catalogue([tmp_path / "a" / "rules.py", tmp_path / "b" / "rules.py"])
+    assert str(tmp_path / "a" / "rules.py") in str(caught.value)
+    assert str(tmp_path / "b" / "rules.py") in str(caught.value)
+
+
+def test_the_same_file_twice_is_one(tmp_path: Path) -> None:
+    (tmp_path / "my_file.py").write_text(code("a"))
+    model = load("g (float[2] x) => (float[2] y) { a = Abs(x) y = Abs(a) }")
+    twice = [tmp_path / "my_file.py"] * 2
+    with suppress(PluginError):
+        assert op_types(optimize(model, plugins=twice).model) == ["Abs"]
+
+
+def test_a_dataclass_works_in_a_file(tmp_path: Path) -> None:
+    (tmp_path / "counting.py").write_text(
+        "from __future__ import annotations\n"
+        "from dataclasses import dataclass\n"
+        "from passwright.core import Graph, Ledger\n"
+        "@dataclass(frozen=True)\n"
+        "class Counting:\n"
+        '    """Counts, and changes nothing."""\n'
+        "    name: str = 'counting'\n"
+        "    def run(self, graph: Graph, ledger: Ledger) -> int:\n"
+        "        return 0\n"
+        "COUNTING = Counting()\n"
+    )
+    assert set(from_file(tmp_path / "counting.py")) == {"counting"}
+    report = optimize(load(TEXT), plugins=[tmp_path / "counting.py"]).report
+    assert report.passes[-1].name == "counting"
+    listed = CliRunner().invoke(app, ["list", "--plugin", str(tmp_path / "counting.py")]).stdout
+    assert "    Counts, and changes nothing." in listed.splitlines()

@@ -1,0 +1,193 @@
+"""What nothing reads goes."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import checker, helper
+from passwright.core import to_onnx
+from passwright.passes.remove_unused import RemoveUnused
+from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+
+G = "g (float[n] x) => (float[n] y)"
+LOOP = "y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] r) {{ {} }}>"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("a = Neg(x) y = Relu(x)", "y = Relu(x)", id="a dead op"),
+        pytest.param("a = Neg(x) b = Abs(a) c = Exp(b) y = Relu(x)", "y = Relu(x)", id="a dead chain"),
+        pytest.param("a = Neg(x) b = Abs(a) y = Relu(a)", "a = Neg(x) y = Relu(a)", id="a dead end of a live op"),
+        pytest.param("a = Neg(x) b = Abs(a) c = Add(a, b) y = Relu(x)", "y = Relu(x)", id="a dead diamond"),
+        pytest.param("a, i = TopK(x, k) y = Relu(x)", "y = Relu(x)", id="all outputs dead"),
+        pytest.param("a = RandomNormalLike(x) y = Relu(x)", "y = Relu(x)", id="random numbers nobody reads"),
+        pytest.param("k2 = Constant<value_float=1.0>() y = Relu(x)", "y = Relu(x)", id="a dead Constant"),
+        pytest.param("a = Neg(x) b = Add(a, a) y = Relu(x)", "y = Relu(x)", id="the same value twice"),
+    ],
+)
+def test_becomes(before: str, after: str) -> None:
+    constants = "<int64[1] k = {1}>" if "k)" in before else ""
+    becomes(f"{G} {constants} {{ {before} }}", f"{G} {{ {after} }}", RemoveUnused())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "g (float[2] x) => (float[2] y) <float[2] w = {1,2}, float[2] v = {1,2}> { y = Add(x, w) }",
+            "g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { y = Add(x, w) }",
+            id="unused initializer",
+        ),
+        pytest.param(
+            "g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { a = Mul(x, w) y = Neg(x) }",
+            "g (float[2] x) => (float[2] y) { y = Neg(x) }",
+            id="initializer of a dead op",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
+            "then_branch = p () => (float[2] r) { a = Exp(x) b = Abs(a) r = Neg(x) }, "
+            "else_branch = q () => (float[2] s) <float[2] w = {1,2}> { s = Relu(x) }> }",
+            "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
+            "then_branch = p () => (float[2] r) { r = Neg(x) }, else_branch = q () => (float[2] s) { s = Relu(x) }> }",
+            id="inside If bodies",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[2] y) <float[2] w = {1,2}> { e = Exp(x) y = If (c) <"
+            "then_branch = p () => (float[2] r) { a = Mul(e, w) r = Neg(x) }, "
+            "else_branch = q () => (float[2] s) { s = Relu(x) }> }",
+            "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
+            "then_branch = p () => (float[2] r) { r = Neg(x) }, else_branch = q () => (float[2] s) { s = Relu(x) }> }",
+            id="outside, captured by what is dead inside",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[2] y) <float[2] w = {1,2}> { e = Exp(x) a = If (c) <"
+            "then_branch = p () => (float[2] r) { r = Mul(e, w) }, "
+            "else_branch = q () => (float[2] s) { s = Relu(x) }> y = Neg(x) }",
+            "g (bool c, float[2] x) => (float[2] y) { y = Neg(x) }",
+            id="a dead If and what it captured",
+        ),
+        pytest.param(
+            f"g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}>"
+            f" {{ {LOOP.format('a = Neg(s) e = Exp(a) d = Identity(c) r = Abs(s)')} }}",
+            f"g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}>"
+            f" {{ {LOOP.format('d = Identity(c) r = Abs(s)')} }}",
+            id="inside a Loop body",
+        ),
+        pytest.param(
+            "g (seq(float[2]) q, float[2] x) => (float[2] y)"
+            " { a = SequenceInsert(q, x) b = SequenceLength(a) y = Neg(x) }",
+            "g (seq(float[2]) q, float[2] x) => (float[2] y) { y = Neg(x) }",
+            id="sequences",
+        ),
+    ],
+)
+def test_becomes_elsewhere(before: str, after: str) -> None:
+    out = becomes(before, after, RemoveUnused())
+    assert set(initializers(out)) == set(initializers(load(after)))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("g (float[2] x, float[2] z) => (float[2] y) { y = Neg(x) }", id="unused input"),
+        pytest.param(
+            "g (float[2] x, float[2] w = {1,2}) => (float[2] y) { y = Neg(x) }", id="unused overridable input"
+        ),
+        pytest.param("g (float[2] x) => (float[2] y, float[2] z) { z = Abs(x) y = Neg(x) }", id="a graph output"),
+        pytest.param(
+            "g (float[2] x) => (float[2] y, float[2] w) <float[2] w = {1,2}> { y = Neg(x) }",
+            id="an initializer that is a graph output",
+        ),
+        pytest.param(
+            "g (float[4] x) => (float[4] y) <int64[1] k = {2}> { a, i = TopK(x, k) y = Concat<axis=0>(a, a) }",
+            id="one of two outputs is read",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[2] y) <float[2] w = {1,2}> { e = Exp(x) y = If (c) <"
+            "then_branch = p () => (float[2] r) { r = Mul(e, w) }, "
+            "else_branch = q () => (float[2] s) { s = Relu(x) }> }",
+            id="read inside an If body alone",
+        ),
+        pytest.param(
+            "g (bool c, bool k, float[2] x) => (float[2] y) { e = Exp(x) y = If (c) <"
+            "then_branch = p () => (float[2] r) { r = If (k) <then_branch = u () => (float[2] v) { v = Neg(e) }, "
+            "else_branch = w () => (float[2] z) { z = Abs(x) }> }, "
+            "else_branch = q () => (float[2] s) { s = Relu(x) }> }",
+            id="read two bodies deep",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[2] y) { y = If (c) <"
+            "then_branch = p () => (float[2] r) <float[2] r = {1,2}> { }, "
+            "else_branch = q () => (float[2] s) { s = Relu(x) }> }",
+            id="an initializer that a body returns",
+        ),
+        pytest.param(
+            f"g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}>"
+            f" {{ {LOOP.format('d = Identity(c) r = Abs(s)')} }}",
+            id="unused inputs of a Loop body",
+        ),
+    ],
+)
+def test_stays(text: str) -> None:
+    stays(text, RemoveUnused())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"{G} {{ a = my.own.Log(x) y = Neg(x) }}", id="dead"),
+        pytest.param(f"{G} {{ e = Exp(x) a = my.own.Log(e) y = Neg(x) }}", id="dead, and what it reads"),
+        pytest.param(
+            "g (bool c, float[n] x) => (float[n] y) { a = If (c) <"
+            "then_branch = p () => (float[n] r) { r = my.own.Log(x) }, "
+            "else_branch = q () => (float[n] s) { s = Relu(x) }> y = Neg(x) }",
+            id="inside a dead If",
+        ),
+        pytest.param(
+            "g (bool c, float[n] x) => (float[n] y) { y = If (c) <"
+            "then_branch = p () => (float[n] r) { a = my.own.Log(x) r = Neg(x) }, "
+            "else_branch = q () => (float[n] s) { s = Relu(x) }> }",
+            id="dead, inside an If body",
+        ),
+    ],
+)
+def test_unknown_domains_stay(text: str) -> None:
+    """An operator that nobody knows may be there for what it does."""
+    model = load(text)
+    model.opset_import.append(helper.make_opsetid("my.own", 1))
+    result, ledger = rewritten(model, RemoveUnused())
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+def test_an_unused_optional_output_goes() -> None:
+    """The module says so: an unused mask of a Dropout or the indices of a pooling cost time and memory."""
+    before = "g (float[1,1,4,4] x) => (float[a,b,c,d] y) { y, i = MaxPool<kernel_shape=[2,2]>(x) }"
+    becomes(before, before.replace("y, i", "y"), RemoveUnused())
+
+
+@given(
+    edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=9),
+    wanted=st.integers(0, 8),
+)
+def test_what_is_left_is_what_the_output_needs(edges: list[tuple[int, int]], wanted: int) -> None:
+    """Op i reads two of the values before it."""
+    sources = [(a % (i + 1), b % (i + 1)) for i, (a, b) in enumerate(edges)]
+    names = ["x", *(f"v{i}" for i in range(len(sources)))]
+    lines = [f"v{i} = Max({names[a]}, {names[b]})" for i, (a, b) in enumerate(sources)]
+    goal = wanted % len(sources) + 1
+    model = load(f"{G} {{ {' '.join(lines)} y = Neg({names[goal]}) }}")
+    result, _ = rewritten(model, RemoveUnused())
+    out = to_onnx(result)
+    needed, queue = set(), [goal]
+    while queue:
+        v = queue.pop()
+        if v and v not in needed:
+            needed.add(v)
+            queue += sources[v - 1]
+    checker.check_model(out)
+    assert [n.output[0] for n in out.graph.node] == [*(names[v] for v in sorted(needed)), "y"]
+    assert op_types(out).count("Max") == len(needed)
+    means_the_same(model, out, exact=True)

@@ -1,0 +1,139 @@
+"""The report: complete, and JSON that anything can read."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import pytest
+from passwright.core import PassesError, leaves
+from passwright.passes import optimize
+from passwright.passes.pipelines import PIPELINES
+from rewriting import load
+
+if TYPE_CHECKING:
+    from passwright.core.report import Report
+
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) m = MatMul(a, w) s = Add(m, c) y = Relu(s) }"
+WEIGHTS = {"w": np.eye(4, dtype=np.float32), "c": np.ones(4, np.float32)}
+
+
+def strict(text: str) -> Any:
+    """Parse JSON, and refuse what only Python takes for it."""
+
+    def refuse(name: str) -> None:
+        raise AssertionError(f"{name} is not JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
+def report_of(**options: Any) -> Report:
+    return optimize(load(TEXT, weights=WEIGHTS), **options).report
+
+
+def test_everything_is_in_it() -> None:
+    found = strict(report_of().to_json())
+    assert found["source"] == "g"
+    assert found["pipeline"] == "basic"
+    assert found["before"]["ops"] == {"Add": 1, "Identity": 1, "MatMul": 1, "Relu": 1}
+    assert found["after"]["ops"] == {"Gemm": 1, "Relu": 1}
+    assert (found["before"]["nodes"], found["after"]["nodes"]) == (4, 2)
+    assert (found["before"]["parameters"], found["after"]["parameters"]) == (20, 20)
+    assert found["versions"].keys() == {"passwright", "onnx", "onnxruntime"}
+    assert all(isinstance(s, float) and s >= 0 for s in found["seconds"].values())
+    assert {"loading", "rewriting"} <= found["seconds"].keys()
+
+
+def test_bytes_are_those_of_the_message() -> None:
+    model = load(TEXT, weights=WEIGHTS)
+    result = optimize(model)
+    assert result.report.before.bytes == model.ByteSize()
+    assert result.report.after.bytes == result.model.ByteSize()
+
+
+def test_every_pass_has_a_record_in_order() -> None:
+    records = {p["name"]: p for p in strict(report_of().to_json())["passes"]}
+    assert list(records) == [p.name for p in leaves(PIPELINES["basic"])]
+    assert records["drop-identity"]["rules"] == {"drop_identity": 1}
+    assert records["fuse-gemm"]["changes"] == 1
+    assert records["merge-transposes"]["changes"] == 0
+    assert all(p["changes"] == sum(p["rules"].values()) for p in records.values())
+    assert all(p["seconds"] >= 0 for p in records.values())
+
+
+def test_the_verdict_is_in_it() -> None:
+    verdict = strict(report_of().to_json())["verification"]
+    assert verdict["backend"] == "onnxruntime"
+    assert verdict["exact"] is False
+    assert len(verdict["draws"]) >= 5
+    assert verdict["differences"]["y"].keys() == {"error", "allowed", "reason"}
+    assert verdict["differences"]["y"]["reason"] == ""
+    assert verdict["random"] == []
+    assert verdict["notes"] == []
+
+
+@pytest.mark.parametrize(
+    ("options", "verification"),
+    [
+        pytest.param({"verify": False}, None, id="not verified"),
+        pytest.param({"exact": True}, True, id="exact"),
+        pytest.param({"pipeline": "none"}, True, id="no passes"),
+        pytest.param({}, False, id="rounding"),
+    ],
+)
+def test_what_was_proved(options: dict[str, Any], verification: bool | None) -> None:
+    found = strict(report_of(**options).to_json())["verification"]
+    assert (found if found is None else found["exact"]) is verification
+
+
+def test_ops_in_subgraphs_count_and_other_domains_are_named() -> None:
+    text = """g (bool c, float[2] x) => (float[2] y) {
+        y = If(c) <
+            then_branch = t () => (float[2] a) { a = my.Op(x) }, else_branch = e () => (float[2] b) { b = Neg(x) }
+        >
+    }"""
+    model = load(text)
+    model.opset_import.append(onnx.helper.make_opsetid("my", 1))
+    report = optimize(model, verify=False).report
+    assert report.before.ops == {"If": 1, "Neg": 1, "my::Op": 1}
+    assert report.before.nodes == 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("y = Div(x, z)", id="infinities and NaN"),
+        pytest.param("l = Log(x) y = Add(l, c)", id="NaN"),
+        pytest.param("e = Exp(x) y = MatMul(e, w)", id="overflow"),
+        pytest.param("m = MatMul(x, w) a = Add(m, c) y = Div(a, z)", id="beside a rounding rule"),
+    ],
+)
+def test_outputs_that_are_not_finite(body: str) -> None:
+    text = f"g (float[N,4] i) => (float[N,4] y) {{ x = Identity(i) {body} }}"
+    report = optimize(load(text, weights={**WEIGHTS, "z": np.zeros(4, np.float32)})).report
+    assert strict(report.to_json())["verification"]["differences"]["y"]["reason"] == ""
+
+
+@pytest.mark.parametrize("name", ["sklearn_strings", "loop_if", "bert", "mixer_external", "keras_cnn"])
+def test_golden_models(name: str) -> None:
+    path = GOLDEN / f"{name}.onnx"
+    found = strict(optimize(path).report.to_json())
+    assert found["source"] == str(path)
+    assert found["before"]["ops"] == json.loads(path.with_suffix(".json").read_text())["before"]
+    assert sum(found["after"]["ops"].values()) == found["after"]["nodes"] <= found["before"]["nodes"]
+
+
+def test_external_weights_count_as_bytes(tmp_path: Path) -> None:
+    model = load(TEXT, weights={**WEIGHTS, "w": np.eye(64, dtype=np.float32), "c": np.ones(64, np.float32)})
+    onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=0)
+    before = optimize(tmp_path / "m.onnx", verify=False).report.before
+    assert before.bytes == sum((tmp_path / n).stat().st_size for n in ("m.onnx", "w.bin"))
+
+
+def test_a_failed_run_has_no_report() -> None:
+    with pytest.raises(PassesError):
+        optimize(load("g (float[2] x) => (float[2] y) { y = Nothing(x) }"))

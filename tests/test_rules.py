@@ -1,0 +1,779 @@
+"""The rule language, with toy rules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import ModelProto, helper
+from passwright.core import EXACT, ROUNDING, Build, Op, Rule, RulePass, Value, conditional, require, rule, to_onnx
+from passwright.core.errors import NoFixpoint, PassesError, RuleError
+from rewriting import becomes, initializers, load, op_types, rewritten, stays
+
+G = "g (float[2,3] x, float[2,3] w) => (float[n,m] y)"
+
+
+def check(before: str, after: str | None, *rules: Rule, head: str = G, **how: Any) -> None:
+    """`before` becomes `after`, or stays if that is None."""
+    if after is None:
+        stays(f"{head} {{ {before} }}", *rules, **how)
+    else:
+        becomes(f"{head} {{ {before} }}", f"{head} {{ {after} }}", *rules, **how)
+
+
+@rule(lambda g, x, y: g.Add(g.Neg(x), y), contract=EXACT)
+def add_negated_to_sub(g: Build, x: Value, y: Value) -> Value:
+    """-x + y => y - x"""
+    return g.Sub(y, x)
+
+
+@rule(lambda g, x: g.Add(x, x), contract=EXACT)
+def double(g: Build, x: Value) -> Value:
+    """x + x => 2 x"""
+    return g.Mul(x, g.const(2, like=x))
+
+
+@rule(lambda g, x: g.Neg(g.Neg(x)), shared=True, contract=EXACT)
+def cancel_shared_negations(g: Build, x: Value) -> Value:
+    """-(-x) => x"""
+    return x
+
+
+@rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
+def cancel_negations(g: Build, x: Value) -> Value:
+    """-(-x) => x"""
+    return x
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("a = Neg(x) y = Add(a, w)", "y = Sub(w, x)", id="as written"),
+        pytest.param("a = Neg(x) y = Add(w, a)", "y = Sub(w, x)", id="the other way round"),
+        pytest.param("a = Neg(x) b = Neg(w) y = Add(a, b)", "b = Neg(w) y = Sub(b, x)", id="both fit: the first order"),
+        pytest.param("a = Neg(x) y = Add(a, x)", "y = Sub(x, x)", id="two variables may be one value"),
+        pytest.param("a = Neg(x) y = Sub(a, w)", None, id="Sub does not commute"),
+        pytest.param("a = Neg(x) y = Add(a, a)", None, id="the inner value is bound outside the match"),
+        pytest.param("a = Neg(x) b = Abs(a) y = Add(a, b)", None, id="the inner value is read elsewhere"),
+        pytest.param("a = Abs(x) y = Add(a, w)", None, id="another op inside"),
+    ],
+)
+def test_commutative(before: str, after: str | None) -> None:
+    check(before, after, add_negated_to_sub)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("y = Add(x, x)", "y = Mul(x, c)", id="the same"),
+        pytest.param("a = Abs(x) y = Add(a, a)", "a = Abs(x) y = Mul(a, c)", id="the same result"),
+        pytest.param("y = Add(x, w)", None, id="two inputs"),
+        pytest.param("a = Abs(x) b = Abs(x) y = Add(a, b)", None, id="equal but not the same"),
+    ],
+)
+def test_same_variable_twice(before: str, after: str | None) -> None:
+    if after is None:
+        check(before, None, double)
+    else:
+        becomes(f"{G} {{ {before} }}", f"{G} <float c = {{2}}> {{ {after} }}", double)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "before", "after"),
+    [
+        pytest.param(cancel_negations, "a = Neg(x) b = Neg(a) y = Abs(b)", "y = Abs(x)", id="inside"),
+        pytest.param(
+            cancel_negations, "a = Neg(x) b = Neg(a) c = Abs(b) y = Add(a, c)", None, id="inner value read elsewhere"
+        ),
+        pytest.param(
+            cancel_shared_negations,
+            "a = Neg(x) b = Neg(a) c = Abs(b) y = Add(a, c)",
+            "a = Neg(x) c = Abs(x) y = Add(a, c)",
+            id="inner value read elsewhere, shared",
+        ),
+        pytest.param(
+            cancel_negations, "a = Neg(x) b = Neg(a) c = Neg(b) y = Abs(c)", "c = Neg(x) y = Abs(c)", id="three"
+        ),
+        pytest.param(cancel_negations, "a = Neg(x) y = Neg(a)", "y = Identity(x)", id="from input to output"),
+    ],
+)
+def test_inner_values(chosen: Rule, before: str, after: str | None) -> None:
+    check(before, after, chosen)
+
+
+OUT = "g (float[2,3] x) => (float[n,m] a, float[n,m] y)"
+
+
+def test_an_inner_value_that_is_a_graph_output() -> None:
+    check("a = Neg(x) y = Neg(a)", None, cancel_negations, head=OUT)
+    check("a = Neg(x) y = Neg(a)", "a = Neg(x) y = Identity(x)", cancel_shared_negations, head=OUT)
+
+
+# -- attributes --------------------------------------------------------------------------
+
+
+@rule(lambda g, x, a: g.Neg(g.LeakyRelu(x, alpha=a)), contract=ROUNDING)
+def bind_alpha(g: Build, x: Value, a: float) -> Value:
+    """Binds an attribute."""
+    return g.LeakyRelu(g.Neg(x), alpha=a + 1)
+
+
+@rule(lambda g, x: g.Neg(g.LeakyRelu(x, alpha=0.5)))
+def want_alpha(g: Build, x: Value) -> Value:
+    """Wants a value of an attribute."""
+    return g.Abs(x)
+
+
+@rule(lambda g, x: g.Neg(g.LeakyRelu(x)))
+def want_default(g: Build, x: Value) -> Value:
+    """Says nothing of the attribute."""
+    return g.Abs(x)
+
+
+@rule(lambda g, x, op: g.Neg(g.LeakyRelu(x) @ op))
+def bind_op(g: Build, x: Value, op: Op) -> Value:
+    """Binds the op."""
+    return g.Elu(x, alpha=op.attr("alpha"))
+
+
+@rule(lambda g, x, a: g.Transpose(g.Transpose(x, perm=a), perm=a))
+def same_perm_twice(g: Build, x: Value, a: list[int]) -> Value:
+    """One attribute variable at two places."""
+    return g.Abs(x)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "before", "after"),
+    [
+        (bind_alpha, "a = LeakyRelu<alpha=0.5>(x) y = Neg(a)", "a = Neg(x) y = LeakyRelu<alpha=1.5>(a)"),
+        (want_alpha, "a = LeakyRelu<alpha=0.5>(x) y = Neg(a)", "y = Abs(x)"),
+        (want_alpha, "a = LeakyRelu<alpha=0.25>(x) y = Neg(a)", None),
+        (want_alpha, "a = LeakyRelu(x) y = Neg(a)", None),
+        (want_default, "a = LeakyRelu(x) y = Neg(a)", "y = Abs(x)"),
+        (want_default, "a = LeakyRelu<alpha=0.01>(x) y = Neg(a)", "y = Abs(x)"),
+        (want_default, "a = LeakyRelu<alpha=0.5>(x) y = Neg(a)", None),
+        (bind_op, "a = LeakyRelu<alpha=0.5>(x) y = Neg(a)", "y = Elu<alpha=0.5>(x)"),
+        (same_perm_twice, "a = Transpose<perm=[1,0]>(x) y = Transpose<perm=[1,0]>(a)", "y = Abs(x)"),
+        (same_perm_twice, "a = Transpose<perm=[0,1]>(x) y = Transpose<perm=[1,0]>(a)", None),
+    ],
+)
+def test_attributes(chosen: Rule, before: str, after: str | None) -> None:
+    """Toy rules need not be true: only structure is looked at."""
+    result, ledger = rewritten(load(f"{G} {{ {before} }}"), chosen)
+    assert bool(ledger.changes) == (after is not None)
+    expected = load(f"{G} {{ {after or before} }}")
+    shape = [(n.op_type, sorted((a.name, str(a)) for a in n.attribute)) for n in expected.graph.node]
+    assert [(n.op_type, sorted((a.name, str(a)) for a in n.attribute)) for n in to_onnx(result).graph.node] == shape
+
+
+def test_an_attribute_that_is_not_written_binds_its_default() -> None:
+    result, _ = rewritten(load(f"{G} {{ a = LeakyRelu(x) y = Neg(a) }}"), bind_alpha)
+    (alpha,) = to_onnx(result).graph.node[1].attribute
+    assert alpha.f == pytest.approx(1.01)
+
+
+# -- inputs ------------------------------------------------------------------------------
+
+
+@rule(lambda g, x, lo, hi=None: g.Clip(x, lo, hi), contract=EXACT)
+def clip_to_max_min(g: Build, x: Value, lo: Value, hi: Value | None) -> Value:
+    """Clip(x, lo, hi) => Min(Max(x, lo), hi)"""
+    low = g.Max(x, lo)
+    return low if hi is None else g.Min(low, hi)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("y = Clip(x, s, t)", "a = Max(x, s) y = Min(a, t)"),
+        ("y = Clip(x, s)", "y = Max(x, s)"),
+        ("y = Clip(x, s, )", "y = Max(x, s)"),
+        ("y = Clip(x, , t)", None),
+        ("y = Clip(x)", None),
+    ],
+)
+def test_optional_input(before: str, after: str | None) -> None:
+    head = "g (float[2,3] x) => (float[n,m] y) <float s = {-1}, float t = {1}>"
+    check(before.replace("s, )", "s, )"), after, clip_to_max_min, head=head)
+
+
+@rule(lambda g, xs: g.Neg(g.Sum(*xs)))
+def any_number(g: Build, xs: tuple[Value, ...]) -> Value:
+    """-(a + b + ...) => -a + -b ..."""
+    return g.Sum(*(g.Neg(x) for x in xs))
+
+
+@rule(lambda g, first, xs, last: g.Concat(first, *xs, last, axis=0), contract=EXACT)
+def turn_ends(g: Build, first: Value, xs: tuple[Value, ...], last: Value) -> Value:
+    """Only to see what is bound."""
+    require(len(xs) == 1, "once")
+    return g.Concat(first, g.Identity(xs[0]), last, first, axis=0)
+
+
+@rule(lambda g, xs, ys, z: g.Concat(*xs, g.Concat(*ys, axis=0), *z, axis=0), contract=EXACT)
+def flatten_concat(g: Build, xs: tuple[Value, ...], ys: tuple[Value, ...], z: tuple[Value, ...]) -> Value:
+    """Concat(*a, Concat(*b), *c) => Concat(*a, *b, *c)"""
+    return g.Concat(*xs, *ys, *z, axis=0)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "before", "after"),
+    [
+        (any_number, "a = Sum(x, w, x) y = Neg(a)", "a = Neg(x) b = Neg(w) c = Neg(x) y = Sum(a, b, c)"),
+        (any_number, "a = Sum(x) y = Neg(a)", "a = Neg(x) y = Sum(a)"),
+        (flatten_concat, "a = Concat<axis=0>(x, w) y = Concat<axis=0>(a, x)", "y = Concat<axis=0>(x, w, x)"),
+        (flatten_concat, "a = Concat<axis=0>(x, w) y = Concat<axis=0>(x, a)", "y = Concat<axis=0>(x, x, w)"),
+        (flatten_concat, "a = Concat<axis=0>(x, w) y = Concat<axis=0>(w, a, x)", "y = Concat<axis=0>(w, x, w, x)"),
+        (
+            flatten_concat,
+            "a = Concat<axis=0>(x) b = Concat<axis=0>(w) y = Concat<axis=0>(a, b)",
+            "y = Concat<axis=0>(x, w)",
+        ),
+        (flatten_concat, "a = Concat<axis=1>(x, w) y = Concat<axis=0>(a, a)", None),
+        (flatten_concat, "a = Concat<axis=0>(x, w) y = Concat<axis=0>(a, a)", None),
+    ],
+)  # fmt: skip
+def test_any_number_of_inputs(chosen: Rule, before: str, after: str | None) -> None:
+    check(before, after, chosen)
+
+
+@pytest.mark.parametrize(("inputs", "bound"), [("x, w", None), ("x, w, x", 1), ("x, w, w, x", None), ("x", None)])
+def test_a_rest_between_two_others(inputs: str, bound: int | None) -> None:
+    result, ledger = rewritten(load(f"{G} {{ y = Concat<axis=0>({inputs}) }}"), turn_ends)
+    assert len(ledger.changes) == (bound or 0)
+    assert op_types(to_onnx(result)) == (["Identity", "Concat"] if bound else ["Concat"])
+
+
+# -- outputs -----------------------------------------------------------------------------
+
+
+@rule(lambda g, x, k, top: g.TopK(x, k) @ top, contract=EXACT)
+def top_one_to_max(g: Build, x: Value, k: Value, top: Op) -> tuple[Value | None, ...]:
+    """TopK(x, 1) => ReduceMax(x), ArgMax(x)"""
+    require(k.const.tolist() == [1], "more than one is asked for")
+    return g.ReduceMax(x, axes=[-1], keepdims=1), g.ArgMax(x, axis=-1, keepdims=1)
+
+
+@rule(lambda g, x, k, top: g.TopK(x, k) @ top, contract=EXACT)
+def top_values_only(g: Build, x: Value, k: Value, top: Op) -> tuple[Value | None, ...]:
+    """The same, values alone."""
+    require(k.const.tolist() == [1], "more than one is asked for")
+    return g.ReduceMax(x, axes=[-1], keepdims=1), None
+
+
+@rule(lambda g, x, k: g.TopK(x, k))
+def top_short(g: Build, x: Value, k: Value) -> Value:
+    """One value for a root of two outputs."""
+    return g.ReduceMax(x, axes=[-1], keepdims=1)
+
+
+@rule(lambda g, x: g.Neg(x))
+def too_many(g: Build, x: Value) -> tuple[Value, Value]:
+    """Two values for a root of one output."""
+    return g.Abs(x), g.Exp(x)
+
+
+@rule(lambda g, x, k: g.Neg(g.TopK(x, k)[0]))
+def first_output(g: Build, x: Value, k: Value) -> Value:
+    """-max => a toy"""
+    return g.Abs(x)
+
+
+@rule(lambda g, x, k: g.Neg(g.TopK(x, k)[1]))
+def second_output(g: Build, x: Value, k: Value) -> Value:
+    """-argmax => a toy"""
+    return g.Abs(x)
+
+
+TOP = "g (float[2,3] x) => (float[n,m] y, int64[p,q] z) <int64[1] k = {1}>"
+MAX = "g (float[2,3] x) => (float[n,m] y, int64[p,q] z)"
+
+
+@pytest.mark.parametrize("chosen", [top_one_to_max, top_values_only, top_short])
+def test_roots_of_several_outputs(chosen: Rule) -> None:
+    both = "a, b = TopK(x, k) y = Neg(a) z = Neg(b)"
+    one = "a, b = TopK(x, k) y = Neg(a) z = Shape(x)"
+    maximum = "a = ReduceMax<axes=[-1], keepdims=1>(x)"
+    if chosen is top_one_to_max:
+        after = f"{MAX} {{ {maximum} b = ArgMax<axis=-1, keepdims=1>(x) y = Neg(a) z = Neg(b) }}"
+        becomes(f"{TOP} {{ {both} }}", after, chosen)
+    else:
+        stays(f"{TOP} {{ {both} }}", chosen)
+        head = MAX.replace("int64[p,q]", "int64[p]")
+        becomes(f"{TOP} {{ {one} }}".replace("int64[p,q]", "int64[p]"),
+                f"{head} {{ {maximum} y = Neg(a) z = Shape(x) }}", chosen)  # fmt: skip
+
+
+def test_outputs_that_are_graph_outputs() -> None:
+    maximum = "y = ReduceMax<axes=[-1], keepdims=1>(x) z = ArgMax<axis=-1, keepdims=1>(x)"
+    becomes(f"{TOP} {{ y, z = TopK(x, k) }}", f"{MAX} {{ {maximum} }}", top_one_to_max)
+
+
+@pytest.mark.parametrize(("chosen", "output"), [(first_output, 0), (second_output, 1)])
+def test_which_output_of_an_inner_op(chosen: Rule, output: int) -> None:
+    for used in (0, 1):
+        text = f"g (float[2,3] x) => (float[n,m] y) <int64[1] k = {{1}}> {{ a, b = TopK(x, k) y = Neg({'ab'[used]}) }}"
+        _, ledger = rewritten(load(text), chosen)
+        assert len(ledger.changes) == (used == output)
+
+
+def test_another_output_of_an_inner_op_is_read() -> None:
+    text = f"{TOP} {{ a, z = TopK(x, k) y = Neg(a) }}"
+    _, ledger = rewritten(load(text), first_output)
+    assert not ledger.changes
+
+
+@rule(lambda g, x, s: g.Split(x, s), contract=EXACT)
+def same_value_for_both(g: Build, x: Value, s: Value) -> tuple[Value, Value]:
+    """Two outputs that are one new value."""
+    t = g.Abs(x)
+    return t, t
+
+
+def test_one_new_value_for_two_outputs() -> None:
+    """It need not be the same: what matters is that the graph stays whole."""
+    text = (
+        "g (float[2] x) => (float[n] y, float[n] z) <int64[2] s = {1,1}> { a, b = Split(x, s) y = Neg(a) z = Exp(b) }"
+    )
+    result, _ = rewritten(load(text), same_value_for_both)
+    out = to_onnx(result)
+    assert sorted(op_types(out)) == ["Abs", "Exp", "Neg"]
+    made = {o for n in out.graph.node for o in n.output} | {"x"}
+    assert all(i in made for n in out.graph.node for i in n.input)
+
+
+# -- operators ---------------------------------------------------------------------------
+
+
+@rule(lambda g, x, y, op: g.Neg(g.one_of("Add", "Mul")(x, y) @ op))
+def either(g: Build, x: Value, y: Value, op: Op) -> Value:
+    """A toy for two ops."""
+    return getattr(g, op.type)(y, x)
+
+
+@rule(lambda g, x: g.one_of("Neg", "Abs")(x))
+def either_root(g: Build, x: Value) -> Value:
+    """A toy for two roots."""
+    return g.Exp(x)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "body", "left"),
+    [
+        (either, "a = Add(x, w) y = Neg(a)", ["Add"]),
+        (either, "a = Mul(x, w) y = Neg(a)", ["Mul"]),
+        (either, "a = Sub(x, w) y = Neg(a)", ["Sub", "Neg"]),
+        (either_root, "a = Neg(x) y = Abs(a)", ["Exp", "Exp"]),
+        (either_root, "a = Relu(x) y = Abs(a)", ["Relu", "Exp"]),
+    ],
+)
+def test_one_of(chosen: Rule, body: str, left: list[str]) -> None:
+    result, _ = rewritten(load(f"{G} {{ {body} }}"), chosen)
+    assert op_types(to_onnx(result)) == left
+
+
+@rule(lambda g, x: g.domain("com.microsoft").QuickGelu(x))
+def spell_out_quick_gelu(g: Build, x: Value) -> Value:
+    """QuickGelu(x) => x * Sigmoid(1.702 x)"""
+    return g.Mul(x, g.Sigmoid(g.Mul(x, g.const(1.702, like=x))))
+
+
+@rule(lambda g, x: g.Mul(x, g.Sigmoid(x)))
+def fuse_silu(g: Build, x: Value) -> Value:
+    """x * Sigmoid(x) => QuickGelu<alpha=1>(x)"""
+    return g.domain("com.microsoft").QuickGelu(x, alpha=1.0)
+
+
+@rule(lambda g, x: g.Mul(x, g.Sigmoid(x)))
+def change_its_mind(g: Build, x: Value) -> Value:
+    """Builds something and then declines."""
+    g.domain("com.microsoft").QuickGelu(g.Neg(x), alpha=1.0)
+    require(False, "never")
+    return x
+
+
+def microsoft(text: str) -> ModelProto:
+    model = load(text)
+    model.opset_import.append(helper.make_opsetid("com.microsoft", 1))
+    return model
+
+
+def test_a_domain_that_the_pattern_names() -> None:
+    result, ledger = rewritten(microsoft(f"{G} {{ y = com.microsoft.QuickGelu(x) }}"), spell_out_quick_gelu)
+    assert len(ledger.changes) == 1
+    assert op_types(to_onnx(result)) == ["Mul", "Sigmoid", "Mul"]
+
+
+def test_a_domain_that_the_pattern_does_not_name() -> None:
+    model = microsoft(f"{G} {{ a = com.microsoft.Neg(x) y = com.microsoft.Neg(a) }}")
+    result, ledger = rewritten(model, cancel_negations)
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+def test_a_domain_that_the_builder_names() -> None:
+    check("a = Sigmoid(x) y = Mul(x, a)", None, spell_out_quick_gelu)
+    model = load(f"{G} {{ a = Sigmoid(x) y = Mul(a, x) }}")
+    result, _ = rewritten(model, fuse_silu)
+    out = to_onnx(result)
+    assert [(n.domain, n.op_type) for n in out.graph.node] == [("com.microsoft", "QuickGelu")]
+    assert {e.domain for e in out.opset_import} == {"", "com.microsoft"}
+
+
+def test_what_a_rule_built_before_it_declined_goes() -> None:
+    check("a = Sigmoid(x) y = Mul(x, a)", None, change_its_mind)
+
+
+def test_what_is_not_permitted_leaves_nothing() -> None:
+    model = load(f"{G} {{ a = Sigmoid(x) y = Mul(x, a) }}")
+    result, ledger = rewritten(model, fuse_silu, exact_only=True)
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+# -- opsets ------------------------------------------------------------------------------
+
+
+@rule(lambda g, x, a: g.Neg(g.Squeeze(x, axes=a)), contract=EXACT)
+def squeeze_last(g: Build, x: Value, a: list[int]) -> Value:
+    """Neg(Squeeze(x)) => Squeeze(Neg(x))"""
+    require(a, "no axes")
+    return g.Squeeze(g.Neg(x), axes=a)
+
+
+@pytest.mark.parametrize(
+    ("opset", "before", "after"),
+    [
+        pytest.param(11, "a = Squeeze<axes=[0]>(x) y = Neg(a)", "a = Neg(x) y = Squeeze<axes=[0]>(a)", id="attribute"),
+        pytest.param(13, "a = Squeeze(x, k) y = Neg(a)", "a = Neg(x) y = Squeeze(a, k)", id="input"),
+        pytest.param(13, "a = Squeeze(x) y = Neg(a)", None, id="left out"),
+        pytest.param(11, "a = Squeeze(x) y = Neg(a)", None, id="not written"),
+    ],
+)
+def test_attribute_or_input(opset: int, before: str, after: str | None) -> None:
+    head = "g (float[1,3] x) => (float[n] y)" + (" <int64[1] k = {0}>" if "k" in before else "")
+    check(before, after, squeeze_last, head=head, opset=opset)
+
+
+def test_an_input_that_is_not_constant_is_no_attribute() -> None:
+    check(
+        "a = Squeeze(x, k) y = Neg(a)",
+        None,
+        squeeze_last,
+        head="g (float[1,1] x, int64[1] k) => (float[n] y)",
+        runs=False,
+    )
+
+
+@rule(lambda g, x, lo, hi: g.Neg(g.Clip(x, min=lo, max=hi)))
+def turn_clip(g: Build, x: Value, lo: float, hi: float) -> Value:
+    """-Clip(x, lo, hi) => Clip(-x, -hi, -lo)"""
+    require(lo is not None and hi is not None, "open")
+    return g.Clip(g.Neg(x), min=-hi, max=-lo)
+
+
+@rule(lambda g, x, b, e, a: g.Neg(g.Slice(x, starts=b, ends=e, axes=a)))
+def move_slice(g: Build, x: Value, b: list[int], e: list[int], a: list[int]) -> Value:
+    """-x[b:e] => (-x)[b:e]"""
+    return g.Slice(g.Neg(x), starts=b, ends=e, axes=a)
+
+
+C2 = "<float[1] p = {0}, float[1] q = {0}, float[1] r = {0}>"
+
+
+@pytest.mark.parametrize(
+    ("opset", "before", "after"),
+    [
+        (6, "a = Clip<max=2.0, min=-1.0>(x) y = Neg(a)", "a = Neg(x) y = Clip<max=1.0, min=-2.0>(a)"),
+        (11, "a = Clip(x, s, t) y = Neg(a)", "a = Neg(x) y = Clip(a, p, q)"),
+        (18, "a = Clip(x, s, t) y = Neg(a)", "a = Neg(x) y = Clip(a, p, q)"),
+        (9, "a = Slice<axes=[1], ends=[2], starts=[0]>(x) y = Neg(a)", None),
+        (13, "a = Slice(x, i, j, k) y = Neg(a)", "a = Neg(x) y = Slice(a, p, q, r)"),
+    ],
+)
+def test_several_attributes_or_inputs(opset: int, before: str, after: str | None) -> None:
+    chosen = turn_clip if "Clip" in before else move_slice
+    weights = {"s": np.float32(-1), "t": np.float32(2), "i": np.array([0]), "j": np.array([2]), "k": np.array([1])}
+    if after is None:
+        after = "a = Neg(x) y = Slice<axes=[1], ends=[2], starts=[0]>(a)"
+    head = "g (float[2,3] x) => (float[n,m] y)"
+    used = {k: v for k, v in weights.items() if any(f"{mark}{k}" in before for mark in (", ", "("))}
+    text = f"{head} {{ {before} }}"
+    becomes(text, f"{head} {C2} {{ {after} }}", chosen, opset=opset, weights=used, runs=opset > 6)
+
+
+BUILT: dict[str, Any] = {
+    "Squeeze": lambda g, x: g.Unsqueeze(g.Squeeze(g.Unsqueeze(x, axes=[0]), axes=[0]), axes=[1]),
+    "ReduceSum": lambda g, x: g.ReduceSum(x, axes=[1], keepdims=1),
+    "ReduceMax": lambda g, x: g.ReduceMax(x, axes=[1], keepdims=1),
+    "Clip": lambda g, x: g.Clip(x, min=-0.5, max=0.25),
+    "Clip above": lambda g, x: g.Clip(x, max=0.25),
+    "Slice": lambda g, x: g.Slice(x, starts=[1], ends=[3], axes=[1]),
+    "Pad": lambda g, x: g.Pad(x, pads=[0, 1, 0, 2]),
+    "Split": lambda g, x: g.Split(x, split=[1, 2], axis=1, outputs=2)[1],
+    "Squeeze by value": lambda g, x: g.Squeeze(g.Unsqueeze(x, g.const(np.array([0]))), g.const(np.array([0]))),
+    "Clip by value": lambda g, x: g.Clip(x, None, g.const(0.25, like=x)),
+    "Slice by value": lambda g, x: g.Slice(x, *(g.const(np.array([n])) for n in (1, 3, 1))),
+}
+MEANT: dict[str, Any] = {
+    "Squeeze": lambda x: x[:, None],
+    "ReduceSum": lambda x: x.sum(1, keepdims=True),
+    "ReduceMax": lambda x: x.max(1, keepdims=True),
+    "Clip": lambda x: np.clip(x, -0.5, 0.25),
+    "Clip above": lambda x: np.minimum(x, 0.25),
+    "Slice": lambda x: x[:, 1:3],
+    "Pad": lambda x: np.pad(x, ((0, 0), (1, 2))),
+    "Split": lambda x: x[:, 1:],
+    "Squeeze by value": lambda x: x,
+    "Clip by value": lambda x: np.minimum(x, 0.25),
+    "Slice by value": lambda x: x[:, 1:3],
+}
+
+
+@pytest.mark.parametrize("opset", [9, 11, 13, 18, 22])
+@pytest.mark.parametrize("what", BUILT)
+def test_built_for_the_opset_of_the_model(what: str, opset: int) -> None:
+    from onnx import checker
+    from passwright.core.runtime import OnnxRuntime
+
+    @rule(lambda g, x: g.Selu(x))
+    def build(g: Build, x: Value) -> Value:
+        """Selu(x) => what is to be built"""
+        return BUILT[what](g, x)
+
+    result, ledger = rewritten(load("g (float[2,3] x) => (float y) { a = Selu(x) y = Neg(a) }", opset), build)
+    assert len(ledger.changes) == 1
+    out = to_onnx(result)
+    out.graph.output[0].type.tensor_type.ClearField("shape")
+    for dim in "nmk"[: MEANT[what](np.zeros((2, 3))).ndim]:
+        out.graph.output[0].type.tensor_type.shape.dim.add(dim_param=dim)
+    checker.check_model(out, full_check=True)
+    x = np.random.default_rng(0).standard_normal((2, 3)).astype(np.float32)
+    (got,) = OnnxRuntime(out.SerializeToString()).run(["y"], {"x": x})
+    np.testing.assert_allclose(got, -MEANT[what](x), rtol=1e-6)
+
+
+@rule(lambda g, x: g.Mul(x, g.Sigmoid(x)))
+def to_swish(g: Build, x: Value) -> Value:
+    """x * Sigmoid(x) => Swish(x), an operator since opset 24"""
+    return g.Swish(x)
+
+
+@rule(lambda g, x: g.Neg(x))
+def to_scatter(g: Build, x: Value) -> Value:
+    """To an operator that is deprecated since opset 11"""
+    return g.Upsample(x, g.const(np.ones(2, np.float32)))
+
+
+@rule(lambda g, x: g.Softmax(x))
+def to_unknown_attribute(g: Build, x: Value) -> Value:
+    """To an attribute that no version has"""
+    return g.Softmax(g.Neg(x), colour=3)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "body", "opset", "fires"),
+    [
+        (to_swish, "a = Sigmoid(x) y = Mul(a, x)", 23, False),
+        (to_swish, "a = Sigmoid(x) y = Mul(a, x)", 24, True),
+        (to_scatter, "y = Neg(x)", 9, True),
+        (to_scatter, "y = Neg(x)", 10, False),
+        (to_unknown_attribute, "y = Softmax(x)", 13, False),
+    ],
+)
+def test_declines_what_the_opset_lacks(chosen: Rule, body: str, opset: int, fires: bool) -> None:
+    model = load(f"{G} {{ {body} }}", opset)
+    result, ledger = rewritten(model, chosen)
+    assert bool(ledger.changes) == fires
+    assert fires or to_onnx(result) == model
+
+
+# -- inside bodies -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after"),
+    [
+        pytest.param(
+            "g (bool c, float[2] x) => (float[2] y) {{ y = If (c) <then_branch = p () => (float[2] b) {{ {} }}, "
+            "else_branch = e () => (float[2] d) {{ d = Exp(x) }}> }}",
+            "a = Neg(x) z = Exp(x) b = Add(a, z)",
+            "z = Exp(x) b = Sub(z, x)",
+            id="If, captured value",
+        ),
+        pytest.param(
+            "g (int64 n, float[2] x) => (float[2] y) <bool t = {{1}}> {{ y = Loop (n, t, x) <body = l"
+            " (int64 j, bool c, float[2] s) => (bool d, float[2] e) {{ d = Identity(c) {} }}> }}",
+            "a = Neg(s) e = Add(x, a)",
+            "e = Sub(x, s)",
+            id="Loop, own and captured value",
+        ),
+        pytest.param(
+            "g (float[3,2] x) => (float[3,2] y) {{ y = Scan <num_scan_inputs=1, body = s (float[2] b) => (float[2] e)"
+            " {{ {} }}>(x) }}",
+            "a = Neg(b) z = Exp(b) e = Add(z, a)",
+            "z = Exp(b) e = Sub(z, b)",
+            id="Scan, own value",
+        ),
+    ],
+)
+def test_inside_bodies(text: str, before: str, after: str) -> None:
+    becomes(text.format(before), text.format(after), add_negated_to_sub)
+
+
+def test_across_the_border_of_a_body() -> None:
+    stays(
+        "g (bool c, float[2] x) => (float[2] y) { a = Neg(x) y = If (c) <then_branch = p () => (float[2] b)"
+        " { b = Add(a, x) }, else_branch = e () => (float[2] d) { d = Exp(x) }> }",
+        add_negated_to_sub,
+    )
+
+
+def test_new_constants_of_a_body_are_its_own() -> None:
+    text = (
+        "g (bool c, float[2] x) => (float[2] y) {{ y = If (c) <then_branch = p () => (float[2] b) {} {{ {} }}, "
+        "else_branch = e () => (float[2] d) {{ d = Exp(x) }}> }}"
+    )
+    becomes(text.format("", "b = Add(x, x)"), text.format("<float k = {2}>", "b = Mul(x, k)"), double)
+
+
+# -- what is written wrongly -------------------------------------------------------------
+
+
+def test_the_pattern_and_the_function_must_agree() -> None:
+    with pytest.raises(RuleError, match="wrong") as e:
+
+        @rule(lambda g, x, y: g.Add(x, y))
+        def wrong(g: Build, x: Value) -> Value:
+            """Lacks one."""
+            return x
+
+    assert "y" in str(e.value)
+
+
+def test_a_pattern_must_be_an_operator() -> None:
+    with pytest.raises(RuleError):
+        rule(lambda _, x: x)(cancel_negations.build)
+
+
+@rule(lambda g, x: g.Neg(x))
+def break_down(g: Build, x: Value) -> Value:
+    """Fails: there is no such output."""
+    return g.graph.outputs[3]
+
+
+@rule(lambda g, x: g.Neg(x))
+def give_a_number(g: Build, x: Value) -> Any:
+    """Returns no value."""
+    return 3
+
+
+@rule(lambda g, x: g.Neg(x))
+def give_nothing(g: Build, x: Value) -> Any:
+    """Returns nothing."""
+
+
+@pytest.mark.parametrize(
+    ("chosen", "says"), [(break_down, "IndexError"), (give_a_number, "3"), (too_many, "more values")]
+)
+def test_what_a_rule_does_wrong_names_it(chosen: Rule, says: str) -> None:
+    with pytest.raises(RuleError, match=chosen.name) as e:
+        rewritten(load(f"{G} {{ y = Neg(x) }}"), chosen)
+    assert says in str(e.value)
+    assert isinstance(e.value, PassesError)
+
+
+def test_a_rule_that_gives_nothing_for_what_is_used_declines() -> None:
+    check("y = Neg(x)", None, give_nothing)
+
+
+# -- running them ------------------------------------------------------------------------
+
+
+@rule(lambda g, x, y: g.Add(x, y))
+def swap(g: Build, x: Value, y: Value) -> Value:
+    """x + y => y + x, for ever"""
+    return g.Add(y, x)
+
+
+def test_rules_that_chase_each_other() -> None:
+    with pytest.raises(NoFixpoint, match="swap"):
+        rewritten(load(f"{G} {{ a = Neg(x) b = Neg(a) y = Add(b, w) }}"), RulePass("both", (cancel_negations, swap)))
+
+
+def test_dead_ops_are_left_alone() -> None:
+    stays(f"{G} {{ a = Add(x, x) y = Neg(x) }}", double)
+
+
+@rule(lambda g, x: g.Exp(x), contract=ROUNDING)
+def round_off(g: Build, x: Value) -> Value:
+    """A rule that rounds."""
+    return g.Exp(g.Abs(x))
+
+
+@rule(lambda g, x: g.Relu(x), contract=conditional("x is not negative"))
+def on_condition(g: Build, x: Value) -> Value:
+    """A rule with a condition."""
+    return x
+
+
+@rule(lambda g, x: g.Neg(x))
+def says_nothing(g: Build, x: Value) -> Value:
+    """A rule without a contract."""
+    return g.Abs(x)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "body", "exact"),
+    [
+        (double, "y = Add(x, x)", True),
+        (round_off, "a = Exp(x) y = Tanh(a)", False),
+        (on_condition, "y = Relu(x)", False),
+        (says_nothing, "y = Neg(x)", False),
+    ],
+)
+def test_contracts(chosen: Rule, body: str, exact: bool) -> None:
+    assert chosen.is_exact == exact
+    model = load(f"{G} {{ {body} }}")
+    if chosen is not round_off:  # which would find its own result again
+        _, ledger = rewritten(model, chosen)
+        assert ledger.changes
+        assert ledger.is_exact == exact
+    result, ledger = rewritten(model, chosen, exact_only=True)
+    assert bool(ledger.changes) == exact
+    assert exact or to_onnx(result) == model
+
+
+def test_the_equation_and_the_contract_can_be_shown() -> None:
+    assert double.name == "double"
+    assert double.equation == "x + x => 2 x"
+    assert str(double.contract) == "exact"
+    assert str(on_condition.contract) == "conditional: x is not negative"
+
+
+def test_constants_that_were_not_used_go() -> None:
+    @rule(lambda g, x: g.Neg(x), contract=EXACT)
+    def waste(g: Build, x: Value) -> Value:
+        """Neg(x) => 0 - x"""
+        g.const(np.zeros(1000))
+        return g.Sub(g.const(0, like=x), x)
+
+    result, _ = rewritten(load("g (float[2] x) => (float[2] y) { y = Neg(x) }"), waste)
+    assert [a.size for a in initializers(to_onnx(result)).values()] == [1]
+
+
+@given(st.lists(st.sampled_from(["Neg", "Abs"]), max_size=12))
+def test_every_pair_cancels(ops: list[str]) -> None:
+    left: list[str] = []
+    for op in ops:
+        if op == "Neg" and left[-1:] == ["Neg"]:
+            left.pop()
+        else:
+            left.append(op)
+    chain = [f"v{i + 1} = {op}(v{i})" for i, op in enumerate(ops)]
+    text = "g (float[2] x) => (float[2] y) {{ v0 = Exp(x) {} y = Tanh(v{}) }}"
+    after = [f"v{i + 1} = {op}(v{i})" for i, op in enumerate(left)]
+    becomes(text.format(" ".join(chain), len(ops)), text.format(" ".join(after), len(left)), cancel_negations)

@@ -1,0 +1,413 @@
+"""The oracle: what the original answers, and what is held against it."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from passwright.core import from_onnx
+from passwright.core.draws import KINDS, Draw
+from passwright.core.errors import EvaluationError, ModelError, Unverifiable, VerificationError
+from passwright.core.runtime import OnnxRuntime
+from passwright.core.signature import signature
+from passwright.core.verify import Oracle, Verdict
+from rewriting import load, means_the_same
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+ML = "ai.onnx.ml"
+
+
+def model_of(
+    nodes: Sequence[onnx.NodeProto],
+    inputs: Sequence[onnx.ValueInfoProto],
+    outputs: Sequence[onnx.ValueInfoProto],
+    opset: int = 17,
+    **weights: Any,
+) -> onnx.ModelProto:
+    tensors = [numpy_helper.from_array(np.asarray(a), name) for name, a in weights.items()]
+    graph = helper.make_graph(nodes, "g", inputs, outputs, tensors)
+    opsets = [helper.make_opsetid("", opset), helper.make_opsetid(ML, 3), helper.make_opsetid("my", 1)]
+    return helper.make_model(graph, opset_imports=opsets, ir_version=10)
+
+
+def info(name: str, dtype: int = TensorProto.FLOAT, shape: Sequence[int | str | None] | None = None) -> Any:
+    return helper.make_tensor_value_info(name, dtype, shape)
+
+
+def oracle_of(model: onnx.ModelProto, **options: Any) -> Oracle:
+    outputs = [o.name for o in model.graph.output]
+    return Oracle(model.SerializeToString(), signature(from_onnx(model)), outputs, **options)
+
+
+def check(before: onnx.ModelProto, after: onnx.ModelProto, *, exact: bool = False, **options: Any) -> Verdict:
+    return oracle_of(before, **options).check(after.SerializeToString(), exact=exact)
+
+
+X = "g (float[N,3] x) => (float[N,3] y)"
+
+WRONG = [
+    pytest.param(f"{X} {{ y = Relu(x) }}", f"{X} {{ y = Identity(x) }}", id="negative numbers kept"),
+    pytest.param(f"{X} {{ y = Relu(x) }}", f"{X} {{ y = Abs(x) }}", id="negative numbers turned"),
+    pytest.param(f"{X} {{ y = Erf(x) }}", f"{X} {{ y = Tanh(x) }}", id="alike near zero"),
+    pytest.param(f"{X} {{ y = Ceil(x) }}", f"{X} {{ z = Floor(x) y = Add(z, o) }}", id="differs at whole numbers"),
+    pytest.param(f"{X} {{ y = Round(x) }}", f"{X} {{ h = Add(x, f) y = Floor(h) }}", id="differs at ties"),
+    pytest.param(f"{X} {{ y = Div(x, x) }}", f"{X} {{ z = Sub(x, x) y = Add(z, o) }}", id="differs at zero"),
+    pytest.param(f"{X} {{ y = Clip(x, n, s) }}", f"{X} {{ y = Identity(x) }}", id="differs for large numbers"),
+    pytest.param(f"{X} {{ y = Softmax<axis=-1>(x) }}", f"{X} {{ y = Softmax<axis=0>(x) }}", id="axis"),
+    pytest.param(f"{X} {{ y = Identity(x) }}", f"{X} {{ t = Transpose(x) y = Transpose<perm=[0,1]>(t) }}", id="shape"),
+    pytest.param(f"{X} {{ y = Add(x, x) }}", f"{X} {{ z = ReduceSum(x) y = Add(z, x) }}", id="sum"),
+    pytest.param(
+        "g (float[N] x, float[N] z) => (float[N] y) { y = Sub(x, z) }",
+        "g (float[N] x, float[N] z) => (float[N] y) { y = Sub(z, x) }",
+        id="operands swapped",
+    ),
+    pytest.param(
+        "g (float[N,M] x) => (int64[2] y) { y = Shape(x) }",
+        "g (float[N,M] x) => (int64[2] y) { t = Transpose(x) y = Shape(t) }",
+        id="dims swapped",
+    ),
+    pytest.param(
+        "g (float[N,3] x, float[M,3] z) => (float[n,3] y) { y = Add(x, z) }",
+        "g (float[N,3] x, float[M,3] z) => (float[n,3] y) { y = Max(x, z) }",
+        id="only equal sizes fit",
+    ),
+    pytest.param(
+        "g (bool[N] x) => (bool[N] y) { y = Not(x) }", "g (bool[N] x) => (bool[N] y) { y = Identity(x) }", id="bools"
+    ),
+    pytest.param(
+        "g (uint8[N] x) => (uint8[N] y) { y = Identity(x) }",
+        "g (uint8[N] x) => (uint8[N] y) { c = Cast<to=3>(x) d = Abs(c) y = Cast<to=2>(d) }",
+        id="unsigned beyond 127",
+    ),
+    pytest.param(
+        "g (string[N] s) => (string[N] y) { y = Identity(s) }",
+        'g (string[N] s) => (string[N] y) { y = StringNormalizer<case_change_action="UPPER">(s) }',
+        id="strings",
+    ),
+    pytest.param(
+        "g (int64[4] i) => (float[4] y) <float[9] w = {0,1,2,3,4,5,6,7,8}> { y = Gather(w, i) }",
+        "g (int64[4] i) => (float[4] y) <float[9] w = {0,1,2,3,4,5,6,7,7}> { y = Gather(w, i) }",
+        id="the last row of a table",
+    ),
+    pytest.param(
+        "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1,2}> { y = Add(x, w) }",
+        "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1,2}, float[2] v = {1,2}> { y = Add(x, v) }",
+        id="a default taken for a constant",
+    ),
+]
+CONSTANTS = {"o": np.float32(1), "f": np.float32(0.5), "n": np.float32(-9), "s": np.float32(9)}
+
+
+@pytest.mark.parametrize(("before", "after"), WRONG)
+def test_wrong_models_are_found(before: str, after: str) -> None:
+    with pytest.raises(VerificationError, match=r"^(y: .* on \w+ inputs|the rewritten model)"):
+        means_the_same(load(before, weights=CONSTANTS), load(after, weights=CONSTANTS))
+
+
+@pytest.mark.parametrize(("model", "_"), WRONG)
+def test_a_model_agrees_with_itself(model: str, _: str) -> None:
+    proto = load(model, weights=CONSTANTS)
+    verdict = means_the_same(proto, proto, exact=True)
+    assert verdict.exact
+    assert len(verdict.draws) >= len(KINDS)
+    assert all(d.error == 0 for d in verdict.differences.values())
+
+
+def test_the_message_names_output_error_allowance_and_draw() -> None:
+    two = "g (float[N] x) => (float[N] a, float[N] b) { a = Abs(x) b = %s(x) }"
+    with pytest.raises(VerificationError) as caught:
+        means_the_same(load(two % "Relu"), load(two % "Identity"))
+    assert str(caught.value).startswith("b: off by up to ")
+    assert "(allowed " in str(caught.value)
+    assert str(caught.value).endswith("on normal inputs with N=2")
+
+
+@pytest.mark.parametrize(
+    ("body", "what"),
+    [
+        pytest.param("y = Cast<to=11>(x)", "float32[2, 3] became float64[2, 3]", id="type"),
+        pytest.param("y = Transpose(x)", "float32[2, 3] became float32[3, 2]", id="shape"),
+        pytest.param("y = Foo(x)", "the rewritten model is refused", id="no such operator"),
+        pytest.param("z = Relu(x)", "the rewritten model is refused", id="output lost"),
+        pytest.param("y = Reshape(x, k)", "the rewritten model fails on normal inputs", id="fails"),
+    ],
+)
+def test_other_failures(body: str, what: str) -> None:
+    before = load("g (float[N,3] x) => (y) { y = Identity(x) }")
+    after = load(f"g (float[N,3] x) => (y) <int64[1] k = {{5}}> {{ {body} }}")
+    with pytest.raises(VerificationError) as caught:
+        means_the_same(before, after)
+    assert what in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_exact_is_bit_for_bit() -> None:
+    before, after = (
+        load(f"g (float[64] x) => (float[64] y) {{ {b} }}", weights={"k": np.float32(3)})
+        for b in ("y = Div(x, k)", "i = Reciprocal(k) y = Mul(x, i)")
+    )
+    verdict = means_the_same(before, after)
+    assert 0 < verdict.differences["y"].error < verdict.differences["y"].allowed
+    with pytest.raises(VerificationError, match="differ in their bits"):
+        means_the_same(before, after, exact=True)
+
+
+def test_the_sign_of_zero_counts_when_exact() -> None:
+    before, after = (load(f"g (float[9] x) => (float[9] y) {{ {b} }}") for b in ("y = Identity(x)", "y = Add(x, x)"))
+    with pytest.raises(VerificationError):
+        means_the_same(before, after, exact=True)
+    zero = load("g (float[9] x) => (float[9] y) { y = Sub(x, x) }")
+    negative = load("g (float[9] x) => (float[9] y) { z = Sub(x, x) y = Neg(z) }")
+    means_the_same(zero, negative)
+    with pytest.raises(VerificationError, match="bits"):
+        means_the_same(zero, negative, exact=True)
+
+
+# -- which inputs were used ------------------------------------------------------------
+
+
+def test_every_kind_and_two_sizes_of_each_symbol() -> None:
+    draws = [a.draw for a in oracle_of(load("g (float[N,T] x) => (float[N,T] y) { y = Relu(x) }")).answers]
+    assert {d.kind for d in draws} == set(KINDS)
+    for symbol in "NT":
+        sizes = {d.sizes[symbol] for d in draws}
+        assert 1 in sizes
+        assert len(sizes) >= 2
+
+
+@pytest.mark.parametrize(
+    ("text", "accepted"),
+    [
+        pytest.param(
+            "g (float[N] x, float[M] z) => (float[k] y) { a = Concat<axis=0>(x, z) y = Mul(a, w) }",
+            {"N": 4, "M": 4},
+            id="sizes in lockstep are searched for",
+        ),
+        pytest.param(
+            "g (float[P] p, float[S] s, float[T] m) => (float[k] y) { a = Concat<axis=0>(p, s) y = Mul(a, m) }",
+            None,
+            id="a sum without a formula",
+        ),
+    ],
+)
+def test_sizes_are_searched_for(text: str, accepted: dict[str, int] | None) -> None:
+    answers = oracle_of(load(text, weights={"w": np.ones(8, np.float32)} if accepted else {})).answers
+    for answer in answers:
+        sizes = answer.draw.sizes
+        if accepted is None:
+            assert sizes["T"] in {sizes["P"] + sizes["S"], 1} or sizes["P"] + sizes["S"] == 1
+        else:
+            assert sizes["N"] + sizes["M"] in {1, 8}
+    assert any(min(a.draw.sizes.values()) > 1 for a in answers)
+
+
+def test_a_size_that_the_original_rejects_is_noted() -> None:
+    text = "g (float[N,2] x) => (float[k,4] y) <int64[2] s = {-1, 4}> { y = Reshape(x, s) }"
+    oracle = oracle_of(load(text))
+    assert oracle.notes == ["the original accepts no N=1"]
+    assert {a.draw.sizes["N"] for a in oracle.answers} == {2}
+
+
+def test_fixed_sizes_are_kept() -> None:
+    oracle = oracle_of(load("g (float[N,T] x) => (float[N,T] y) { y = Relu(x) }"), fixed={"N": 5})
+    assert {a.draw.sizes["N"] for a in oracle.answers} == {5}
+    assert {a.draw.feeds["x"].shape[0] for a in oracle.answers} == {5}
+    assert oracle.notes == []
+
+
+def test_given_inputs_are_the_only_ones() -> None:
+    text = "g (float[N] x) => (float[N] y) { y = Relu(x) }"
+    given = [Draw("given", {}, {"x": np.array([1, 2], np.float32)})]
+    oracle = oracle_of(load(text), given=given)
+    assert [a.draw for a in oracle.answers] == given
+    oracle.check(load("g (float[N] x) => (float[N] y) { y = Identity(x) }").SerializeToString())
+
+
+def test_given_inputs_that_do_not_run_are_the_callers_mistake() -> None:
+    text = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
+    with pytest.raises(ModelError, match="the original does not run on the given inputs"):
+        oracle_of(load(text), given=[Draw("given", {}, {"x": np.ones(3, np.float32)})])
+
+
+def test_a_rejected_draw_is_replaced() -> None:
+    # Wide integers are rejected by Gather; nothing in its signature says so, since Mul stands in between.
+    text = "g (int64[4] i) => (float[4] y) <float[2] w = {1, 2}> { k = Mul(i, i) y = Gather(w, k) }"
+    oracle = oracle_of(load(text))
+    assert {a.draw.kind for a in oracle.answers} == set(KINDS)
+    assert {int(v) for a in oracle.answers for v in a.draw.feeds["i"]} <= {-1, 0, 1}
+
+
+def test_the_seed_changes_the_numbers() -> None:
+    text = "g (float[8] x) => (float[8] y) { y = Relu(x) }"
+    first, again, other = (oracle_of(load(text), seed=s).answers[0].draw.feeds["x"] for s in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert not np.array_equal(first, other)
+
+
+# -- random models -----------------------------------------------------------------------
+
+
+NOISY = "g (float[N,8] x) => (float[N,8] y, float[N,8] z) { r = RandomNormalLike(x) y = %s(r) z = Relu(x) }"
+
+
+def test_random_outputs_are_compared_by_type_and_shape() -> None:
+    verdict = check(load(NOISY % "Abs"), load(NOISY % "Neg"), random=True)
+    assert verdict.random == ("y",)
+    with pytest.raises(VerificationError, match="y: "):
+        check(load(NOISY % "Abs"), load(NOISY.replace("y = %s(r)", "y = Transpose(r)")), random=True)
+    with pytest.raises(VerificationError, match="z: "):
+        check(load(NOISY % "Abs"), load((NOISY % "Abs").replace("z = Relu(x)", "z = Abs(x)")), random=True)
+
+
+@pytest.mark.parametrize("before", range(1, 7))
+def test_a_random_answer_that_happens_to_repeat_raises_no_false_alarm(before: int) -> None:
+    # onnxruntime seeds a random op by its place in the graph, which a rewrite may move.
+    coin = "g (float[1] x) => (bool[1] y) { %s r = RandomUniformLike(x) y = Greater(r, h) }"
+    moved = " ".join(f"d{n} = Relu(x)" for n in range(before))
+    models = [load(coin % dead, weights={"h": np.array([0.5], np.float32)}) for dead in (moved, "")]
+    assert check(models[0], models[1], random=True).random == ("y",)
+
+
+# -- backends ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(load("g (int16[2,2] x) => (int16[2,2] y) { y = Gemm(x, x) }"), id="type without a kernel"),
+        pytest.param(
+            model_of(
+                [helper.make_node("Identity", ["x"], ["y"])],
+                [info("x", TensorProto.COMPLEX64, [3])],
+                [info("y", TensorProto.COMPLEX64, [3])],
+            ),
+            id="complex numbers",
+        ),
+    ],
+)
+def test_the_reference_evaluator_steps_in(model: onnx.ModelProto) -> None:
+    with pytest.raises(EvaluationError):
+        OnnxRuntime(model.SerializeToString())
+    assert check(model, model, exact=True).backend == "onnx.reference"
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.INT4],
+    ids=["bfloat16", "float8", "int4"],
+)
+def test_inputs_that_onnxruntime_cannot_be_fed_go_to_the_reference(dtype: int) -> None:
+    node = helper.make_node("Cast", ["x"], ["y"], to=TensorProto.FLOAT)
+    model = model_of([node], [info("x", dtype, [3])], [info("y", TensorProto.FLOAT, [3])], 21)
+    assert check(model, model).backend == "onnx.reference"
+
+
+def test_the_reference_finds_mistakes_too() -> None:
+    text = "g (int16[2,2] x) => (int16[2,2] y) { z = Gemm(x, x) y = %s(z) }"
+    with pytest.raises(VerificationError, match=r"y: .* elements differ"):
+        check(load(text % "Abs"), load(text % "Neg"))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        pytest.param(load("g (float[2] x) => (float[2] y) { y = NoSuchOp(x) }"), id="unknown operator"),
+        pytest.param(
+            model_of([helper.make_node("Foo", ["x"], ["y"], domain="my")], [info("x", 1, [2])], [info("y", 1, [2])]),
+            id="unknown domain",
+        ),
+        pytest.param(
+            load("g (float[2] x) => (float[n] y) <int64[1] s = {7}> { y = Reshape(x, s) }"), id="fails on all inputs"
+        ),
+        pytest.param(load("g (float[2] x, int64[1] i) => (y) { y = Gather<axis=5>(x, i) }"), id="axis out of range"),
+        pytest.param(
+            load("g (int64[2] i) => (y) <int64[0] d = {}, float[2] v = {0,1}> { y = OneHot(i, d, v) }"), id="no depth"
+        ),
+        pytest.param(
+            model_of([helper.make_node("Relu", ["x"], ["y"])], [info("x", 99, [2])], [info("y", 1, [2])]),
+            id="unknown element type",
+        ),
+        pytest.param(
+            model_of([helper.make_node("Relu", ["x"], ["y"])], [onnx.ValueInfoProto(name="x")], [info("y", 1, [2])]),
+            id="input without a type",
+        ),
+    ],
+)
+def test_nothing_is_claimed_of_what_cannot_be_run(model: onnx.ModelProto) -> None:
+    with pytest.raises(Unverifiable, match="the original") as caught:
+        oracle_of(model)
+    assert "\n" not in str(caught.value)
+
+
+# -- inputs and outputs that are no tensors ------------------------------------------------
+
+
+def test_sequences() -> None:
+    text = "g (seq(float[2]) s) => (seq(float[2]) y) { y = %s }"
+    joined = load("g (seq(float[2]) s) => (float[k] y) { y = ConcatFromSequence<axis=0>(s) }")
+    assert check(joined, joined).draws
+    kept, erased = load(text % "Identity(s)"), load(text % "SequenceErase(s)")
+    assert check(kept, kept, exact=True).draws
+    with pytest.raises(VerificationError, match="2 entries became 1"):
+        check(kept, erased)
+
+
+def test_an_optional_input() -> None:
+    kind = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [2]))
+    node = helper.make_node("OptionalHasElement", ["o"], ["y"])
+    model = model_of([node], [helper.make_value_info("o", kind)], [info("y", TensorProto.BOOL, [])], 18)
+    assert check(model, model).draws
+
+
+MAP = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        pytest.param(MAP, id="map"),
+        pytest.param(helper.make_sparse_tensor_type_proto(TensorProto.FLOAT, [2]), id="sparse"),
+        pytest.param(
+            helper.make_optional_type_proto(
+                helper.make_sequence_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [2]))
+            ),
+            id="optional sequence",
+        ),
+    ],
+)
+def test_inputs_that_nobody_can_make_up_are_verified_or_refused(kind: onnx.TypeProto) -> None:
+    node = helper.make_node("Identity", ["m"], ["y"])
+    model = model_of([node], [helper.make_value_info("m", kind)], [helper.make_value_info("y", kind)])
+    with suppress(Unverifiable):
+        assert check(model, model).draws
+
+
+def classifier(scale: float = 1.0) -> onnx.ModelProto:
+    rng = np.random.default_rng(0)
+    nodes = [
+        helper.make_node("MatMul", ["x", "w"], ["m"]),
+        helper.make_node("Mul", ["m", "k"], ["a"]),
+        helper.make_node("Softmax", ["a"], ["s"]),
+        helper.make_node("ZipMap", ["s"], ["y"], domain=ML, classlabels_int64s=list(range(7))),
+    ]
+    out = helper.make_value_info("y", helper.make_sequence_type_proto(MAP))
+    weights = {"w": rng.standard_normal((64, 7)).astype(np.float32), "k": np.float32(scale)}
+    return model_of(nodes, [info("x", 1, ["N", 64])], [out], **weights)
+
+
+def test_float32_in_maps_may_round() -> None:
+    with pytest.raises(VerificationError, match="y: "):
+        check(classifier(), classifier(1.1))
+    rounded = classifier()
+    rounded.graph.node[1].op_type = "Div"
+    rounded.graph.node[1].input[1] = "i"
+    rounded.graph.initializer.append(numpy_helper.from_array(np.float32(1) / np.float32(0.7), "i"))
+    before = classifier(0.7)
+    verdict = check(before, rounded)
+    assert 0 < verdict.differences["y"].error < 1e-4

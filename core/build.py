@@ -40,7 +40,6 @@ class Build:
 
     def domain(self, name: str) -> Build:
         """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
-        self.graph.opsets.setdefault(name, 1)
         return Build(self.graph, self._at, name, self)
 
     def const(self, data: Any, like: Value | None = None) -> Value:
@@ -61,6 +60,7 @@ class Build:
                 raise Declined(f"{op_type} does not exist at opset {self.graph.opsets.get(self._domain, 0)}")
             while values and values[-1] is None:
                 values.pop()
+            self.graph.opsets.setdefault(self._domain, 1)
             op = Op(op_type, self._domain, "", written, None)
             op.key = self._at.key
             made = [Value(self.graph.fresh_name(f"{self._at.outputs[0].name}_{op_type}")) for _ in range(outputs)]

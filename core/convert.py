@@ -17,6 +17,7 @@ from .functions import inline_functions
 from .graph import Graph
 from .importer import SPELLINGS, Importer, Tensors, without_contents
 from .model import Model
+from .nesting import all_constants
 from .shared import Shared
 from .tensor import Tensor
 
@@ -32,7 +33,19 @@ def from_onnx(model: onnx.ModelProto, tensors: Tensors = Tensor.from_proto, *, i
     initializers = [tensors(t) for t in model.graph.initializer]
     if inline and header.functions:
         header, nodes = inline_functions(header, info, nodes, initializers)
-    return finished(header, importer_for(header, tensors).read(info, nodes, initializers))
+    return finished(header, built(importer_for(header, tensors), info, nodes, initializers))
+
+
+def built(
+    importer: Importer, info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto], initializers: Iterable[Tensor]
+) -> Graph:
+    """`importer.read`, with what Python says to nesting without end or to broken text as a ModelError."""
+    try:
+        return importer.read(info, nodes, initializers)
+    except RecursionError as e:
+        raise ModelError("its subgraphs are nested too deeply") from e
+    except (UnicodeDecodeError, TypeError) as e:
+        raise ModelError(f"it is damaged: {e}") from e
 
 
 def to_onnx(model: Model) -> onnx.ModelProto:
@@ -81,5 +94,5 @@ def finished(header: onnx.ModelProto, graph: Graph) -> Model:
         bound.update(name for node in (*t.initialization.node, *t.algorithm.node) for name in node.input)
     if bound:
         graph.pinned.update(v for v in graph.initializers if v.name in bound)
-    graph.shared.weight_bytes = sum(v.tensor.nbytes for v in graph.constants() if v.tensor is not None)
+    graph.shared.weight_bytes = sum(v.tensor.nbytes for v in all_constants(graph) if v.tensor is not None)
     return Model(header, graph)

@@ -27,7 +27,19 @@ def is_pure(op: Op) -> bool:
     """Whether the same inputs always give the same outputs, and nothing else happens."""
     if not is_known(op) or schemas.is_random(op.type, op.domain, op.version) or drops_at_random(op):
         return False
-    return all(is_pure(inner) for sub in op.subgraphs for inner in sub.ops())
+    return not writes_inputs(op) and all(is_pure(inner) for sub in op.subgraphs for inner in sub.ops())
+
+
+def is_random(op: Op) -> bool:
+    """Whether two runs on the same inputs may differ. Opaque ops are taken at their word."""
+    if schemas.is_random(op.type, op.domain, op.version) or drops_at_random(op):
+        return True
+    return any(is_random(inner) for sub in op.subgraphs for inner in sub.ops())
+
+
+def writes_inputs(op: Op) -> bool:
+    """Whether an op may update its inputs in place, as BatchNormalization in training form before opset 14 does."""
+    return op.type == "BatchNormalization" and op.version < 14 and any(v.name for v in op.outputs[1:])
 
 
 HALF = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})

@@ -40,6 +40,7 @@ def graph_chunks(graph: Graph, tensor_chunks: TensorChunks = Tensor.chunks) -> I
             yield wire.field(VALUE_INFO, info)
     for value, sparse in graph.sparse.items():
         if value.uses or graph.is_output(value):
+            sparse.values.name = value.name
             yield wire.field(SPARSE, sparse.SerializeToString(deterministic=True))
 
 

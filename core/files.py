@@ -19,7 +19,7 @@ from google.protobuf.message import DecodeError
 from onnx.external_data_helper import set_external_data
 
 from . import wire
-from .convert import finished, importer_for
+from .convert import built, finished, importer_for
 from .errors import ModelError
 from .exported import ONE_MESSAGE, export
 from .exporter import INITIALIZER, MODEL_GRAPH, NODE, Chunk
@@ -58,8 +58,13 @@ class ModelFile:
 
     def _external(self, name: str, location: str) -> MappedFile:
         folder = self.path.resolve().parent
-        path = folder / location
-        if not location or Path(location).is_absolute() or not path.resolve().is_relative_to(folder):
+        path = folder / location.replace("\0", "")
+        if (
+            not location
+            or "\0" in location
+            or Path(location).is_absolute()
+            or not path.resolve().is_relative_to(folder)
+        ):
             raise ModelError(f"{name}: its external data '{location}' lies outside the model's folder")
         if not path.is_file():
             raise ModelError(f"{name}: the file of its external data, {location}, is missing")
@@ -102,7 +107,7 @@ def _load(file: ModelFile, inline: bool) -> Model:
     protos: Iterator[onnx.NodeProto] = (onnx.NodeProto.FromString(bytes(data[f.begin : f.end])) for f in nodes)
     if inline and header.functions:
         header, protos = inline_functions(header, info, protos, initializers)
-    graph = importer_for(header, file.tensor).read(info, protos, initializers)
+    graph = built(importer_for(header, file.tensor), info, protos, initializers)
     return finished(header, graph)
 
 

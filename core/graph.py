@@ -12,13 +12,15 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from .effects import may_drop
 from .errors import Declined, GraphError
 from .invariants import check_invariants
+from .nesting import all_names
 from .order import in_order
+from .outputs import Outputs
+from .removal import discard, drop_initializer, prune, release
 from .shared import Declarations, Shared
 from .tensor import Tensor
-from .values import Op, Value
+from .values import Op, Value, exchanged
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -36,8 +38,7 @@ class Graph:
         self.initializers: dict[Value, None] = {}
         self.sparse: dict[Value, onnx.SparseTensorProto] = {}
         self.pinned: set[Value] = set()  # values that something outside the ops refers to by name
-        self._outputs: list[Value] = []
-        self._output_slots: dict[Value, list[int]] = {}
+        self._outputs = Outputs()
         self._ops: dict[Op, None] = {}
         self._by_type: dict[str, dict[Op, None]] = {}
         self._holders: dict[Op, None] = {}  # ops with subgraphs
@@ -56,10 +57,7 @@ class Graph:
 
     @outputs.setter
     def outputs(self, values: Iterable[Value]) -> None:
-        self._outputs = list(values)
-        self._output_slots = {}
-        for i, v in enumerate(self._outputs):
-            self._output_slots.setdefault(v, []).append(i)
+        self._outputs = Outputs(values)
 
     def ops(self, *types: str) -> Iterator[Op]:
         """Ops of the given types, or all of them, in order of insertion. O(answer)."""
@@ -76,11 +74,11 @@ class Graph:
 
     def is_output(self, value: Value) -> bool:
         """Whether `value` is an output of this graph."""
-        return value in self._output_slots
+        return value in self._outputs
 
     def is_free(self, value: Value) -> bool:
         """Whether nothing at all looks at `value`."""
-        return not value.uses and value not in self._output_slots and value not in self.pinned
+        return not value.uses and value not in self._outputs and value not in self.pinned
 
     def producer(self, value: Value | None) -> Op | None:
         """The op of this very graph that computes `value`; None for what comes from elsewhere."""
@@ -91,14 +89,6 @@ class Graph:
     def may_hold_constants(self) -> bool:
         """Whether an initializer may be put here: not in a subgraph where each would have to be an input too."""
         return self.owner is None or not self.shared.initializers_are_inputs
-
-    def holder(self, op: Op) -> Op | None:
-        """The op of this very graph that is `op` or holds it in a subgraph."""
-        while op.graph is not self:
-            if op.graph.owner is None:
-                return None
-            op = op.graph.owner
-        return op
 
     def with_subgraphs(self) -> Iterator[Graph]:
         """The graph, then every graph inside it, outermost first."""
@@ -141,19 +131,9 @@ class Graph:
 
     def fresh_name(self, stem: str) -> str:
         """A name that nothing in the model bears."""
-        shared = self.shared
-        if shared.names is None:
-            shared.names = set(shared.root.all_names()) if shared.root is not None else set()
-        return shared.fresh_name(stem)
-
-    def all_names(self) -> Iterator[str]:
-        """Every value name in this graph and in those inside it."""
-        yield from (v.name for v in (*self.inputs, *self.initializers, *self.sparse))
-        yield from (v.name for v, _ in self.declared.inputs)
-        for op in self._ops:
-            yield from (v.name for v in op.outputs)
-            for sub in op.subgraphs:
-                yield from sub.all_names()
+        if self.shared.names is None:
+            self.shared.names = set(all_names(self.shared.root or self))
+        return self.shared.fresh_name(stem)
 
     def constant(self, tensor: Tensor, stem: str = "const") -> Value:
         """A new constant of this graph."""
@@ -168,7 +148,11 @@ class Graph:
         for v in outputs:
             if v.producer is not None:
                 raise GraphError(f"{v.name} is produced by both {v.producer.label} and {op.label}")
+        if len(set(outputs)) < len(outputs):
+            twice = next(v.name for v in outputs if outputs.count(v) > 1)
+            raise GraphError(f"{twice} is produced by both {op.label} and itself")
         op.graph, op.inputs, op.outputs = self, tuple(inputs), tuple(outputs)
+        op.version = self.opsets.get(op.domain, 0)
         for v in op.inputs:
             if v is not None:
                 v.uses[op] = None
@@ -192,20 +176,9 @@ class Graph:
             if v is not None:
                 v.uses.pop(op, None)
         for sub in op.subgraphs:
-            sub.release(op)
+            release(sub, op)
         self.forget(op)
         self.changed()
-
-    def release(self, owner: Op) -> None:
-        """Let go of everything outside that this subgraph reads, when its owner goes."""
-        for v in self._outputs:
-            v.uses.pop(owner, None)
-        for op in self._ops:
-            for v in op.inputs:
-                if v is not None:
-                    v.uses.pop(op, None)
-            for sub in op.subgraphs:
-                sub.release(op)
 
     def set_inputs(self, op: Op, inputs: Sequence[Value | None]) -> None:
         """Give `op` other inputs. O(arity)."""
@@ -233,11 +206,10 @@ class Graph:
         """
         self.require_replaceable(old, new)
         swaps = self.is_output(old)
+        if not old.is_settled or (new.is_const and not old.is_const):
+            self.shared.facts += 1  # what reads it may now come to know more
         for op in old.uses:
-            inputs = list(op.inputs)
-            for _ in range(inputs.count(old)):
-                inputs[inputs.index(old)] = new
-            op.inputs = tuple(inputs)
+            op.inputs = exchanged(op.inputs, old, new)
             for sub in op.subgraphs:
                 if sub.is_output(old):
                     sub.swap_output(old, new)
@@ -245,7 +217,7 @@ class Graph:
         old.uses = {}
         if swaps:
             new.name, old.name = old.name, new.name
-            self.swap_output(old, new)
+            self._outputs.swap(old, new)
         new.learn(*old.stated)
         self.changed()
 
@@ -264,10 +236,7 @@ class Graph:
 
     def swap_output(self, old: Value, new: Value) -> None:
         """Let `new` stand where `old` was among the outputs."""
-        slots = self._output_slots.pop(old)
-        for i in slots:
-            self._outputs[i] = new
-        self._output_slots.setdefault(new, []).extend(slots)
+        self._outputs.swap(old, new)
 
     def take_over(self, new: Value, old: Value) -> None:
         """Let the op that produces `new` produce `old` instead. Consumers of `old` are not touched."""
@@ -276,8 +245,8 @@ class Graph:
             raise GraphError(f"nothing produces {new.name}, so nothing can take over {old.name}")
         self._detach(old)
         for user in tuple(new.uses):
-            user.graph.set_inputs(user, tuple(old if v is new else v for v in user.inputs))
-        op.outputs = tuple(old if v is new else v for v in op.outputs)
+            user.graph.set_inputs(user, exchanged(user.inputs, new, old))
+        op.outputs = exchanged(op.outputs, new, old)
         old.producer, new.producer = op, None
         self.changed()
 
@@ -303,33 +272,8 @@ class Graph:
         if (op := value.producer) is not None:
             spare = Value(self.fresh_name(f"{value.name}_unused"))
             spare.producer = op
-            op.outputs = tuple(spare if v is value else v for v in op.outputs)
+            op.outputs = exchanged(op.outputs, value, spare)
             value.producer = None
-
-    def prune(self, ops: Iterable[Op]) -> int:
-        """Remove those of `ops` that became dead, and what dies with them. O(removed)."""
-        stack, removed = list(ops), 0
-        while stack:
-            op = stack.pop()
-            home = op.graph
-            if op not in home or not may_drop(op) or not all(home.is_free(v) for v in op.outputs):
-                continue
-            read = {v: None for v in (*op.inputs, *op.captures) if v is not None}
-            home.remove_op(op)
-            removed += 1
-            for v in read:
-                if v.producer is not None:
-                    stack.append(v.producer)
-                elif not v.uses:
-                    home.drop_initializer(v)
-        return removed
-
-    def constants(self) -> Iterator[Value]:
-        """The constants of this graph and those inside it: initializers and what Constant ops hold."""
-        for g in self.with_subgraphs():
-            yield from g.initializers
-            for op in g.ops("Constant"):
-                yield from op.outputs
 
     def adopt(self, op: Op, key: int) -> None:
         """Move `op` here from one of this graph's subgraphs, to stand at position `key`."""
@@ -350,16 +294,17 @@ class Graph:
         if op.subgraphs:
             self._holders[op] = None
 
+    def prune(self, ops: Iterable[Op]) -> int:
+        """Remove those of `ops` that became dead, and what dies with them. O(removed)."""
+        return prune(ops)
+
+    def discard(self, ops: Iterable[Op]) -> int:
+        """As `prune`, but `ops` themselves go even if they are opaque. O(removed)."""
+        return discard(ops)
+
     def drop_initializer(self, value: Value) -> bool:
         """Remove a constant that nothing uses from whichever enclosing graph holds it."""
-        home: Graph | None = self
-        while home is not None and value not in home.initializers:
-            home = home.owner.graph if home.owner is not None else None
-        if home is None or not home.is_free(value):
-            return False
-        del home.initializers[value]
-        home.changed()
-        return True
+        return drop_initializer(self, value)
 
     def validate(self) -> None:
         """Raise GraphError unless every invariant holds, in subgraphs too. O(V + E)."""

@@ -13,7 +13,7 @@ from . import schemas
 from .errors import GraphError, ModelError
 from .graph import Graph
 from .shared import Declarations, Shared
-from .tensor import SMALL, Tensor
+from .tensor import SMALL, STRING, Tensor
 from .values import Op, Shape, Value, attribute_value
 
 HOLLOWED = frozenset({
@@ -54,6 +54,7 @@ class Importer:
         def lookup(name: str) -> Value:
             found = names.get(name)
             if found is None:
+                _require_text(name)
                 found = outer(name) if outer is not None else names.setdefault(name, Value(name))
             return found
 
@@ -101,6 +102,7 @@ class Importer:
         lookup: Callable[[str], Value],
         sources: set[Value],
     ) -> None:
+        _require_text(node.op_type, node.domain, node.name)
         inputs = [lookup(name) if name else None for name in node.input]
         outputs = [lookup(name) if name else Value("") for name in node.output]
         domain = SPELLINGS.get(node.domain, node.domain)
@@ -148,8 +150,12 @@ class Importer:
         for a in node.attribute:
             if a.name == "value" and a.HasField("t"):
                 return self.tensors(a.t)
+            if a.name in {"value_string", "value_strings"} and not a.ref_attr_name:
+                strings = [a.s] if a.name == "value_string" else list(a.strings)
+                dims = [len(strings)] if a.name == "value_strings" else []
+                return Tensor.from_proto(onnx.TensorProto(data_type=STRING, dims=dims, string_data=strings))
             if a.name in CONSTANT_FORMS and not a.ref_attr_name:
-                return Tensor.from_array(np.array(schemas.plain(helper.get_attribute_value(a)), CONSTANT_FORMS[a.name]))
+                return Tensor.from_array(np.array(helper.get_attribute_value(a), CONSTANT_FORMS[a.name]))
         return None
 
     def _declarations(self, graph: Graph, names: dict[str, Value], lookup: Callable[[str], Value]) -> None:
@@ -176,9 +182,13 @@ CONSTANT_FORMS: dict[str, Any] = {
     "value_ints": np.int64,
     "value_float": np.float32,
     "value_floats": np.float32,
-    "value_string": object,
-    "value_strings": object,
 }
+
+
+def _require_text(*strings: object) -> None:
+    """Protobuf hands out bytes where a string is not UTF-8."""
+    if not all(isinstance(s, str) for s in strings):
+        raise ModelError("it is damaged: a name is not UTF-8 text")
 
 
 def typed(value: Value, proto: onnx.TypeProto) -> Value:

@@ -7,10 +7,12 @@ changes with the same ordinals; forbidding one, or stopping after the n-th, undo
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
+
+from .values import Op, Value
 
 Key = tuple[str, str]
 """Who makes a change (a rule or pass) and where (a value that outlives it)."""
@@ -24,8 +26,8 @@ class Change:
     pass_name: str
     by: str
     place: str
-    replaced: tuple[str, ...] = ()
-    exact: bool = True
+    replaced: tuple[str, ...]
+    exact: bool
 
 
 @dataclass(slots=True)
@@ -33,32 +35,37 @@ class Ledger:
     """Numbers the changes of one run and says which of them may be made.
 
     `limit`: only changes with an ordinal below it are made. `forbidden`: from that ordinal on, the
-    rule or pass makes no change at that place. `exact_only`: rules that round are refused.
+    rule or pass makes no change at that place. `exact_only`: rules that round are refused. `record`: keep
+    each change in `changes`, not just their `counts` by pass and rule.
     """
 
     limit: int | None = None
     forbidden: dict[Key, int] = field(default_factory=dict[Key, int])
     exact_only: bool = False
+    record: bool = False
+    made: int = 0
+    is_exact: bool = True  # whether every change so far keeps results bit for bit
+    counts: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
     changes: list[Change] = field(default_factory=list[Change])
-    seconds: Counter[str] = field(default_factory=Counter[str])
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
     _running: list[str] = field(default_factory=list[str])
     _inner: list[float] = field(default_factory=list[float])
 
-    def permits(self, by: str, place: str, replaced: tuple[str, ...] = (), *, exact: bool = True) -> bool:
-        """Ask before making a change; it is recorded if the answer is yes."""
-        ordinal = len(self.changes)
+    def permits(self, by: str, place: str, replaced: Iterable[Op | Value] = (), *, exact: bool = True) -> bool:
+        """Ask before making a change, naming who makes it, where, and what goes; a yes counts it."""
+        ordinal = self.made
         if self.limit is not None and ordinal >= self.limit:
             return False
         if ordinal >= self.forbidden.get((by, place), ordinal + 1) or (self.exact_only and not exact):
             return False
         running = self._running[-1] if self._running else by
-        self.changes.append(Change(ordinal, running, by, place, replaced, exact))
+        self.made += 1
+        self.is_exact &= exact
+        self.counts.setdefault(running, Counter())[by] += 1
+        if self.record:
+            names = tuple(x.label if isinstance(x, Op) else x.name for x in replaced)
+            self.changes.append(Change(ordinal, running, by, place, names, exact))
         return True
-
-    @property
-    def is_exact(self) -> bool:
-        """Whether every change so far keeps results bit for bit."""
-        return all(c.exact for c in self.changes)
 
     @contextmanager
     def running(self, name: str) -> Generator[None]:
@@ -71,6 +78,6 @@ class Ledger:
         finally:
             took = perf_counter() - start
             self._running.pop()
-            self.seconds[name] += took - self._inner.pop()  # type: ignore[assignment] - a Counter of floats
+            self.seconds[name] = self.seconds.get(name, 0.0) + took - self._inner.pop()
             if self._inner:
                 self._inner[-1] += took

@@ -21,17 +21,19 @@ class Manager:
     validate: bool = False
     forbidden: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
 
-    def run(self, model: Model | None = None, *, limit: int | None = None) -> tuple[Model, Ledger]:
+    def run(
+        self, model: Model | None = None, *, limit: int | None = None, record: bool = False
+    ) -> tuple[Model, Ledger]:
         """The model after the pipeline, or after its first `limit` changes, and the ledger of that run.
 
         `model`, if given, must be as `load` gives it; it is rewritten in place.
         """
         model = self.load() if model is None else model
-        ledger = Ledger(limit, self.forbidden, self.exact_only)
+        ledger = Ledger(limit, self.forbidden, self.exact_only, record)
         try:
             run_pass(self.pipeline, model.graph, ledger)
         except PassesError as e:
-            e.add_note(f"in pipeline {self.pipeline.name}, after {len(ledger.changes)} changes")
+            e.add_note(f"in pipeline {self.pipeline.name}, after {ledger.made} changes")
             raise
         if self.validate:
             model.graph.validate()

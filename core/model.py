@@ -31,8 +31,9 @@ def closing_header(model: Model) -> onnx.ModelProto:
     proto = onnx.ModelProto()
     proto.CopyFrom(model.header)
     imported = {SPELLINGS.get(e.domain, e.domain) for e in proto.opset_import}
+    used = {op.domain for g in model.graph.with_subgraphs() for op in g.ops() if op.domain not in imported}
     for domain, version in model.graph.opsets.items():
-        if domain not in imported:
+        if domain in used:
             proto.opset_import.append(helper.make_opsetid(domain, version))
     if proto.ir_version < 4:
         declare_new_initializers(model.graph)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import networkx as nx
 
+from .nesting import holder
 from .values import Op, Value
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def successors(graph: Graph, node: Node) -> tuple[Node, ...]:
     """The values an op computes, or the ops of this graph that read a value."""
     if isinstance(node, Op):
         return node.outputs
-    return tuple(dict.fromkeys(op for use in node.uses if (op := graph.holder(use)) is not None))
+    return tuple(dict.fromkeys(op for use in node.uses if (op := holder(graph, use)) is not None))
 
 
 def predecessors(graph: Graph, node: Node) -> tuple[Node, ...]:

@@ -86,6 +86,8 @@ def trace(pattern: Callable[..., OpPattern]) -> tuple[OpPattern, list[str]]:
     root: Any = pattern(Trace(), **{v.name: v for v in variables})
     if not isinstance(root, OpPattern):
         raise RuleError("a pattern must be an operator, such as lambda g, x: g.Relu(x)")
+    if root.output:
+        raise RuleError("a pattern's root stands for all its outputs: return one value for each")
     return root, [v.name for v in variables]
 
 
@@ -106,6 +108,8 @@ def match_op(p: OpPattern, op: Op, graph: Graph, bound: Bindings, covered: tuple
             return
     if not p.bind and not _others_are_default(p, op):
         return
+    while values and values[-1] is None:
+        values = values[:-1]
     for order in p.orders():
         yield from _match_inputs(order, values, graph, here, (*covered, op))
 
@@ -130,7 +134,7 @@ def _attribute(op: Op, name: str, values: tuple[Value | None, ...]) -> tuple[boo
     value = op.input(index)
     if value is not None and not value.is_const:
         return False, None, values
-    return True, None if value is None else value.const.tolist(), values[:index] + values[index + 1 :]
+    return True, None if value is None else value.const.tolist(), (*values[:index], None, *values[index + 1 :])
 
 
 def _agrees(bound: Bindings, want: Any, have: Any) -> bool:

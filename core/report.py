@@ -67,11 +67,13 @@ class Report:
 
 def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
     """One record for each pass that could have run, in order."""
-    rules: dict[str, Counter[str]] = {}
-    for change in ledger.changes:
-        rules.setdefault(change.pass_name, Counter())[change.by] += 1
     names: Iterable[str] = (p.name for p in leaves(pipeline))
     return [
-        PassRecord(n, rules.get(n, Counter()).total(), dict(rules.get(n, {})), round(ledger.seconds[n], 6))
+        PassRecord(
+            n,
+            sum(ledger.counts.get(n, {}).values()),
+            dict(ledger.counts.get(n, {})),
+            round(ledger.seconds.get(n, 0.0), 6),
+        )
         for n in names
     ]

@@ -71,10 +71,10 @@ def apply(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
         new = _checked(r, root, built)
         _require_change(root, new)
         place = next(v.name for v in root.outputs if v.uses or graph.is_output(v))
-        permitted = ledger.permits(r.name, place, tuple(op.label for op in match.ops), exact=r.is_exact)
+        permitted = ledger.permits(r.name, place, match.ops, exact=r.is_exact)
         require(permitted, "not permitted in this run")
     except Declined as why:
-        graph.prune(g.added[::-1])
+        graph.discard(g.added[::-1])
         touched = None
         log.debug("%s declined at %s: %s", r.name, root.label, why)
     else:
@@ -122,20 +122,22 @@ def _put(graph: Graph, match: Match, new: tuple[Value | None, ...], added: list[
     """Put the new values in the place of the root's outputs; returns the ops worth looking at again."""
     root = match.ops[0]
     near = {p: None for v in root.inputs if v is not None and (p := graph.producer(v)) is not None}
-    live: list[Value] = []
+    standing: dict[Value, Value] = {}  # what came to stand for each new value
     for old, v in zip(root.outputs, new, strict=True):
         if v is None or v is old:
             continue
         maker = graph.producer(v)
-        if maker is not None and maker in added:
+        if v in standing:
+            graph.substitute(old, standing[v])
+        elif maker is not None and maker in added:
             graph.take_over(v, old)
-            live.append(old)
+            standing[v] = old
         else:
             graph.substitute(old, v)
-            live.append(v)
+            standing[v] = v
     if root.name and added and not added[-1].name:
         added[-1].name = root.name
-    graph.prune(match.ops)
+    graph.discard(match.ops)
     touched = [*(p for p in near if p in p.graph), *(op for op in added if op in op.graph)]
-    touched += [user for v in live for user in v.uses]
+    touched += [user for v in standing.values() for user in v.uses]
     return touched

@@ -26,6 +26,7 @@ RAW_DATA = 9
 # The fields of TensorProto that hold elements: float, int32, string, int64, raw, double, uint64.
 ELEMENT_FIELDS = frozenset({4, 5, 6, 7, RAW_DATA, 10, 11})
 STRING = onnx.TensorProto.STRING
+KNOWN_DTYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
 SUB_BYTE = {"INT2": 2, "UINT2": 2, "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "FLOAT6E2M3": 6, "FLOAT6E3M2": 6}  # bits
 
 
@@ -68,8 +69,23 @@ class Tensor:
         self._header, self._bulk, self._array = header, bulk, array
         if header is not None:
             self.dtype, self.dims = header.data_type, tuple(header.dims)
+            self._check(header)
         elif array is not None:
             self.dtype, self.dims = helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
+
+    def _check(self, header: onnx.TensorProto) -> None:
+        """Raise ModelError unless type, dims and the amount of data agree."""
+        if self.dtype not in KNOWN_DTYPES:
+            raise ModelError(f"initializer {self.name} has the unknown element type {self.dtype}")
+        if min(self.dims, default=0) < 0:
+            raise ModelError(f"initializer {self.name} has the negative dims {list(self.dims)}")
+        if self.dtype == STRING or header.HasField("segment"):
+            return
+        raw = self._bulk is not None and self._bulk.number == RAW_DATA
+        if raw or header.HasField("raw_data"):
+            found = self._bulk.end - self._bulk.begin if raw and self._bulk is not None else len(header.raw_data)
+            if found != self.nbytes:
+                raise ModelError(f"initializer {self.name} holds {found} bytes of data instead of {self.nbytes}")
 
     @classmethod
     def from_array(cls, array: np.ndarray[Any, Any]) -> Tensor:
@@ -152,7 +168,7 @@ class Tensor:
             return self._header.raw_data
         if self.dtype == STRING:
             return self.to_proto("").SerializeToString(deterministic=True)
-        return self.array.tobytes()
+        return self.raw()
 
     def raw(self) -> bytes | memoryview:
         """The elements in ONNX's raw form: little-endian, sub-byte types packed. Not for strings."""
@@ -199,10 +215,14 @@ class Tensor:
 
     def chunks(self, name: str) -> Iterator[bytes | memoryview]:
         """The serialized message in pieces, large elements straight from where they lie."""
-        if self._bulk is None or self.is_external:
+        if self._bulk is None:
             yield self.to_proto(name).SerializeToString(deterministic=True)
             return
-        yield self.header(name).SerializeToString(deterministic=True)
+        header = self.header(name)
+        if self.is_external:
+            header.ClearField("data_location")
+            del header.external_data[:]
+        yield header.SerializeToString(deterministic=True)
         yield from self._field_of_bulk()
 
     def _field_of_bulk(self) -> Iterator[bytes | memoryview]:

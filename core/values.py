@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import onnx
@@ -81,7 +82,7 @@ class Value:
 
     @property
     def is_settled(self) -> bool:
-        """Whether type and shape are written down with nothing left to learn but symbols."""
+        """Whether type and shape are written down with nothing left to learn but numbers for symbols."""
         return (self._dtype != 0 and self._shape is not None and None not in self._shape) or self.type is not None
 
     @property
@@ -141,6 +142,7 @@ class Op:
         "rest",
         "subgraphs",
         "type",
+        "version",
     )
 
     def __init__(self, op_type: str, domain: str, name: str, attrs: dict[str, Any] | None, rest: bytes | None) -> None:
@@ -150,6 +152,7 @@ class Op:
         self.inputs: tuple[Value | None, ...] = ()
         self.outputs: tuple[Value, ...] = ()
         self.graph: Graph
+        self.version = 0  # of the opset of its domain; 0 where the model does not import it
         self.key = 0  # where it stood in the file; orders the export
         self.inferred_at = -1
         self.rest = rest
@@ -165,11 +168,6 @@ class Op:
         """Type and place, for messages."""
         where = self.name or (self.outputs[0].name if self.outputs else "")
         return f"{self.type} {where}".strip()
-
-    @property
-    def version(self) -> int:
-        """The opset version of this op's domain; 0 where the model does not import it."""
-        return self.graph.opsets.get(self.domain, 0)
 
     @property
     def schema(self) -> onnx.defs.OpSchema | None:
@@ -218,3 +216,14 @@ def attribute_value(proto: onnx.AttributeProto) -> Any:
     if proto.type == onnx.AttributeProto.TENSORS:
         return [Tensor.from_proto(t) for t in value]
     return value
+
+
+T = TypeVar("T")
+
+
+def exchanged(values: Sequence[T], old: Value, new: Value) -> tuple[T | Value, ...]:
+    """`values` with `new` wherever `old` was. Searched and copied in C: ops may have 10,000 inputs."""
+    out: list[T | Value] = list(values)
+    for _ in range(out.count(old)):
+        out[out.index(old)] = new
+    return tuple(out)

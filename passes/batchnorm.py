@@ -24,7 +24,7 @@ def fold_batchnorm_into_conv(
     k, shift = scale_and_shift(bn, scale, bias, mean, var)
     weights = w.const.astype(np.float64)
     require(weights.ndim >= 3 and weights.shape[0] == k.size, "the weights do not fit the statistics")
-    weights *= k.reshape(-1, *[1] * (weights.ndim - 1))
+    weights = scaled(weights, k.reshape(-1, *[1] * (weights.ndim - 1)))
     return g.Conv(x, *rescaled(g, w, weights, b, k, shift), **conv.attrs)
 
 
@@ -43,7 +43,7 @@ def fold_batchnorm_into_conv_transpose(
     weights = w.const.astype(np.float64)  # (inputs, outputs / groups, *kernel)
     require(weights.ndim >= 3 and weights.shape[1] * groups == k.size, "the weights do not fit the statistics")
     grouped = weights.reshape(groups, -1, *weights.shape[1:])
-    grouped *= k.reshape(groups, 1, -1, *[1] * (weights.ndim - 2))
+    grouped = scaled(grouped, k.reshape(groups, 1, -1, *[1] * (weights.ndim - 2)))
     return g.ConvTranspose(x, *rescaled(g, w, grouped.reshape(weights.shape), b, k, shift), **conv.attrs)
 
 
@@ -59,6 +59,12 @@ def scale_and_shift(bn: Op, scale: Value, bias: Value, mean: Value, var: Value) 
     with np.errstate(all="ignore"):
         k = gamma / np.sqrt(sigma2 + bn.attr("epsilon", 1e-5))
         return k, beta - mu * k
+
+
+def scaled(weights: Array, k: Array) -> Array:
+    """`weights * k`; what overflows is looked at later."""
+    with np.errstate(all="ignore"):
+        return weights * k
 
 
 def rescaled(g: Build, w: Value, weights: Array, b: Value | None, k: Array, shift: Array) -> tuple[Value, Value]:

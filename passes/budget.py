@@ -9,6 +9,7 @@ from math import ceil, prod
 import numpy as np
 
 from ..core import Graph, Op, Value
+from ..core.nesting import all_constants
 from ..core.tensor import element_bits
 
 
@@ -24,7 +25,7 @@ class Budget:
     def of(cls, root: Graph, max_growth: int, max_share: float) -> Budget:
         """The budget of a model."""
         loaded = root.shared.weight_bytes
-        now = sum(v.tensor.nbytes for v in root.constants() if v.tensor is not None)
+        now = sum(v.tensor.nbytes for v in all_constants(root) if v.tensor is not None)
         return cls(loaded, now, max(max_growth, int(max_share * loaded)))
 
     @property
@@ -96,7 +97,9 @@ def known_bytes(value: Value) -> int | None:
     """Bytes of a tensor of known type and extent, else None."""
     if value.tensor is not None:
         return value.tensor.nbytes
-    dtype, shape = value.known_dtype, value.known_shape
+    if value.producer is not None:
+        value.producer.graph.infer(value.producer)  # a declared symbol may turn out to be a number
+    dtype, shape = value.stated
     if dtype == 0 or shape is None:
         return None
     extents = [d for d in shape if isinstance(d, int)]

@@ -10,11 +10,14 @@ import onnx
 
 from ..core import Graph, Ledger, Op, Value, evaluate, is_pure
 from ..core.effects import HALF
+from ..core.nesting import holder
+from ..core.tensor import STRING
 from .budget import Budget, affordable, known_bytes, result_bytes
 
 # A weight between QuantizeLinear and DequantizeLinear is how a quantized model says what is quantized.
 KEPT = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear"})
 FLOATS = HALF | {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE}
+MOST_TRIPS = 1000  # of a Loop
 TRANSIENT = 64 << 20  # bytes; no op may compute more than this or its own inputs on the way to a small result
 
 
@@ -50,10 +53,13 @@ class FoldConstants:
         if not wanted:
             return []
         fresh: list[Value] = []
+        room = budget.room
         for value, tensor in evaluate(chosen, wanted).items():
+            if tensor.dtype == STRING and tensor.nbytes > room:  # the one size that is not known before
+                continue
             maker = value.producer
             exact = tensor.dtype not in HALF
-            if maker is not None and ledger.permits(self.name, value.name, (maker.label,), exact=exact):
+            if maker is not None and ledger.permits(self.name, value.name, (maker,), exact=exact):
                 g.make_constant(value, tensor)
                 g.prune([maker])
                 fresh.append(value)
@@ -77,7 +83,7 @@ def foldable(g: Graph, known: list[Value]) -> list[Op]:
     found = [op for op in g.ops("SequenceEmpty") if _is_candidate(op)]
     queue = [*known, *(v for op in found for v in op.outputs)]
     for v in queue:
-        for op in dict.fromkeys(holder for user in v.uses if (holder := g.holder(user)) is not None):
+        for op in dict.fromkeys(op for user in v.uses if (op := holder(g, user)) is not None):
             if op not in missing:
                 missing[op] = sum(not u.is_const for u in {*op.inputs, *op.captures} if u is not None)
             missing[op] -= not v.is_const
@@ -91,13 +97,24 @@ def foldable(g: Graph, known: list[Value]) -> list[Op]:
 def _is_candidate(op: Op) -> bool:
     if op.type in KEPT or not is_pure(op) or not any(v.uses or op.graph.is_output(v) for v in op.outputs):
         return False
-    return _divides_safely(op) and _fits(op)
+    return _is_safe(op) and _fits(op)
+
+
+def _is_safe(op: Op) -> bool:
+    """Whether computing the op, which its model may never do, ends and leaves the process alive."""
+    if op.type == "Loop":
+        trips = op.input(0)
+        if trips is None or not trips.is_const or trips.const.size != 1 or trips.const.reshape(-1)[0] > MOST_TRIPS:
+            return False
+    if op.type in {"Div", "Mod"} and not _divides_safely(op):
+        return False
+    return all(_is_safe(inner) for sub in op.subgraphs for inner in sub.ops())
 
 
 def _divides_safely(op: Op) -> bool:
-    """Whether an integer division can be tried: by 0, or by -1 at the end of the range, it may end the process."""
+    """An integer division by 0, or by -1 at the end of the range, may end the process."""
     divisor = op.input(1)
-    if op.type not in {"Div", "Mod"} or divisor is None or divisor.known_dtype in FLOATS:
+    if divisor is None or divisor.known_dtype in FLOATS:
         return True
     return divisor.is_const and not np.isin(divisor.const, (0, -1)).any()
 

@@ -6,6 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ..core import Graph, Ledger, Op
+from ..core.nesting import all_names
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,9 +23,9 @@ class InlineIf:
         while work:
             op = work.pop()
             branch = taken_branch(op)
-            if op not in op.graph or branch is None or not ledger.permits(self.name, op.outputs[0].name, (op.label,)):
+            if op not in op.graph or branch is None or not ledger.permits(self.name, op.outputs[0].name, (op,)):
                 continue
-            names = Counter(graph.all_names()) if names is None else names
+            names = Counter(all_names(graph)) if names is None else names
             work += branch.ops("If")
             splice(op, branch, names)
             changes += 1
@@ -54,6 +55,7 @@ def splice(op: Op, branch: Graph, names: Counter[str]) -> None:
             v.name = graph.fresh_name(v.name)
     graph.initializers.update(branch.initializers)
     graph.sparse.update(branch.sparse)
+    graph.shared.facts += 1
     graph.pinned |= branch.pinned
     for inner in ops:
         graph.adopt(inner, op.key)

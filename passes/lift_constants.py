@@ -21,7 +21,7 @@ class LiftConstants:
         changes = 0
         for op in g.ops("Constant"):
             value = op.outputs[0] if op.outputs and not op.domain else None
-            if value is None or value.tensor is None or not ledger.permits(self.name, value.name, (op.label,)):
+            if value is None or value.tensor is None or not ledger.permits(self.name, value.name, (op,)):
                 continue
             g.make_constant(value, value.tensor)
             g.prune([op])

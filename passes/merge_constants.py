@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from hashlib import blake2b
 
 from ..core import Graph, Ledger, Tensor, Value
+from ..core.effects import writes_inputs
 
 SAMPLE = 64  # bytes looked at in three places before a large tensor is read whole
 
@@ -29,7 +30,7 @@ class MergeConstants:
             if tensor is None or not mergeable(g, value):
                 continue
             twin = known.twin(value, tensor)
-            if twin is not value and value.uses and ledger.permits(self.name, value.name, (value.name,)):
+            if twin is not value and value.uses and ledger.permits(self.name, value.name, (value,)):
                 g.replace_uses(value, twin)
                 g.drop_initializer(value)
                 changes += 1
@@ -71,8 +72,8 @@ def inner_graphs(g: Graph) -> Iterator[Graph]:
 
 
 def mergeable(g: Graph, value: Value) -> bool:
-    """Whether the value has no name to keep."""
-    return not g.is_output(value) and value not in g.pinned
+    """Whether the value has no name to keep, and no reader that may write to it."""
+    return not g.is_output(value) and value not in g.pinned and not any(map(writes_inputs, value.uses))
 
 
 def sample(tensor: Tensor) -> object:

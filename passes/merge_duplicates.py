@@ -26,14 +26,18 @@ class MergeDuplicates:
 
     def _merge(self, g: Graph, ledger: Ledger) -> int:
         changes = 0
-        first: dict[Key, Op] = {}
-        heads = heads_with_company(g)
+        alone: dict[Key, Op] = {}  # the first op of each head; its attributes are decoded when a second comes
+        known: dict[Key, Op] = {}
         for op in g.sorted_ops():
-            if head(op) not in heads or op.hollow or op.type == "Constant" or not is_pure(op):
+            if op.hollow or op.type == "Constant":
                 continue
-            twin = first.setdefault((*head(op), encoded_attributes(op)), op)
-            if twin is not op and self._replace(g, op, twin, ledger):
-                changes += 1
+            start = head(op)
+            other = alone.setdefault(start, op)
+            if other is op or not is_pure(op):
+                continue
+            known.setdefault((*start, encoded_attributes(other)), other)
+            twin = known.setdefault((*start, encoded_attributes(op)), op)
+            changes += twin is not op and self._replace(g, op, twin, ledger)
         return changes
 
     def _replace(self, g: Graph, op: Op, twin: Op, ledger: Ledger) -> bool:
@@ -42,7 +46,7 @@ class MergeDuplicates:
             return False
         if any(old in g.pinned or (g.is_output(old) and (g.is_output(new) or new in g.pinned)) for old, new in pairs):
             return False
-        if not ledger.permits(self.name, pairs[0][0].name, (op.label, twin.label)):
+        if not ledger.permits(self.name, pairs[0][0].name, (op, twin)):
             return False
         for old, new in pairs:
             g.replace_uses(old, new)
@@ -57,12 +61,6 @@ def head(op: Op) -> Key:
         inputs = tuple(sorted(inputs, key=id))
     # Which outputs are asked for can decide what an op computes (BatchNormalization before opset 14).
     return (op.type, op.domain, tuple(bool(v.name) for v in op.outputs), *inputs)
-
-
-def heads_with_company(g: Graph) -> set[Key]:
-    """The heads that more than one op has: attributes of all others need not be decoded."""
-    seen: set[Key] = set()
-    return {h for h in map(head, g.ops()) if h in seen or seen.add(h)}
 
 
 def encoded_attributes(op: Op) -> frozenset[bytes]:

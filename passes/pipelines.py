@@ -16,16 +16,16 @@ from .transpose import MERGE_TRANSPOSES
 
 BUILT_IN: tuple[Pass, ...] = (
     RemoveUnused(),
-    LiftConstants(),
-    MergeConstants(),
     DROP_DROPOUT,
     DROP_IDENTITY,
+    LiftConstants(),
+    MergeConstants(),
+    FOLD_BATCHNORM,  # before equal ops are merged: a shared Conv has to stay as it is
+    MergeDuplicates(),
     FoldConstants(),
     InlineIf(),
     MERGE_TRANSPOSES,
-    FOLD_BATCHNORM,
     FUSE_GEMM,
-    MergeDuplicates(),  # last, since a shared op fits fewer patterns
 )
 
 PIPELINES: dict[str, Pass] = {

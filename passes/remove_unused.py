@@ -17,13 +17,13 @@ class RemoveUnused:
         """Remove dead ops, last first, then initializers. O(ops)."""
         changes = 0
         for g in tuple(graph.with_subgraphs()):
-            for op in reversed(g.sorted_ops()):
-                if op in g and all(g.is_free(v) for v in op.outputs) and may_drop(op):
+            for op in reversed(tuple(g.ops())):
+                if op in g and all(map(g.is_free, op.outputs)) and may_drop(op):
                     place = op.outputs[0].name if op.outputs else op.name
-                    if ledger.permits(self.name, place, (op.label,)):
+                    if ledger.permits(self.name, place, (op,)):
                         changes += g.prune([op])
         for g in tuple(graph.with_subgraphs()):
             for value in tuple(g.initializers):
-                if g.is_free(value) and ledger.permits(self.name, value.name, (value.name,)):
+                if g.is_free(value) and ledger.permits(self.name, value.name, (value,)):
                     changes += g.drop_initializer(value)
         return changes

@@ -472,7 +472,7 @@ def _other_graph(g: Graph) -> None:
 
 
 def _output_gone(g: Graph) -> None:
-    g._outputs.append(Value("ghost"))
+    g.outputs = (*g.outputs, Value("ghost"))
 
 
 def _output_renamed(g: Graph) -> None:
@@ -480,7 +480,7 @@ def _output_renamed(g: Graph) -> None:
 
 
 def _output_slots(g: Graph) -> None:
-    g._outputs[0] = values(g)["b"]
+    g._outputs._values[0] = values(g)["b"]
 
 
 def _constant_with_a_producer(g: Graph) -> None:

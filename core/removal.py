@@ -1,0 +1,71 @@
+"""Taking out what nothing needs any more."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from .effects import may_drop
+from .values import Op, Value
+
+if TYPE_CHECKING:
+    from .graph import Graph
+
+
+def prune(ops: Iterable[Op]) -> int:
+    """Remove those of `ops` that became dead and may go, and what dies with them. O(removed)."""
+    stack, removed = list(ops), 0
+    while stack:
+        op = stack.pop()
+        if may_drop(op) and _is_dead(op):
+            removed += 1
+            stack += _taken_out(op)
+    return removed
+
+
+def discard(ops: Iterable[Op]) -> int:
+    """Remove those of `ops` that became dead, whatever they are, and what dies with them. O(removed)."""
+    removed = 0
+    for op in ops:
+        if _is_dead(op):
+            removed += 1 + prune(_taken_out(op))
+    return removed
+
+
+def _is_dead(op: Op) -> bool:
+    return op in op.graph and all(map(op.graph.is_free, op.outputs))
+
+
+def _taken_out(op: Op) -> list[Op]:
+    """Remove an op and the constants that only it read; returns the ops that fed it."""
+    home = op.graph
+    read = {v: None for v in (*op.inputs, *op.captures) if v is not None}
+    home.remove_op(op)
+    for v in read:
+        if v.producer is None and not v.uses:
+            drop_initializer(home, v)
+    return [v.producer for v in read if v.producer is not None]
+
+
+def drop_initializer(graph: Graph, value: Value) -> bool:
+    """Remove a constant that nothing uses from whichever enclosing graph holds it."""
+    home: Graph | None = graph
+    while home is not None and value not in home.initializers:
+        home = home.owner.graph if home.owner is not None else None
+    if home is None or not home.is_free(value):
+        return False
+    del home.initializers[value]
+    home.changed()
+    return True
+
+
+def release(graph: Graph, owner: Op) -> None:
+    """Let go of everything outside that a subgraph reads, when its owner goes."""
+    for v in graph.outputs:
+        v.uses.pop(owner, None)
+    for op in graph.ops():
+        for v in op.inputs:
+            if v is not None:
+                v.uses.pop(op, None)
+        for sub in op.subgraphs:
+            release(sub, op)

@@ -34,9 +34,15 @@ def onnxsim() -> Optimize:
 
 def onnxslim() -> Optimize:
     import onnxruntime  # noqa: F401 - for constant folding
+    import sympy  # noqa: F401 - for symbolic shapes
     from onnxslim import slim
 
-    return slim
+    def optimize(path: str) -> onnx.ModelProto:
+        model = slim(path)
+        assert isinstance(model, onnx.ModelProto)
+        return model
+
+    return optimize
 
 
 def onnxscript() -> Optimize:

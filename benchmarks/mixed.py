@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
+from typing import Any
 
 import numpy as np
 import onnx
@@ -32,7 +33,7 @@ class Mixed:
     nodes: list[onnx.NodeProto] = field(default_factory=list[onnx.NodeProto])
     weights: list[onnx.TensorProto] = field(default_factory=list[onnx.TensorProto])
 
-    def op(self, kind: str, *inputs: str, **attributes: object) -> str:
+    def op(self, kind: str, *inputs: str, **attributes: Any) -> str:
         name = f"/layers.{len(self.nodes)}/{kind}"
         self.nodes.append(helper.make_node(kind, inputs, [f"{name}_output_0"], name, **attributes))
         return f"{name}_output_0"

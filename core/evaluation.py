@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -23,57 +24,83 @@ def evaluate(ops: Sequence[Op], wanted: Iterable[Value]) -> dict[Value, Tensor]:
     """The tensors of `wanted`, computed by `ops` (sorted, of one graph) from constants alone.
 
     One onnxruntime session for 2,000 ops does it if it can; where it has no kernel, the ops are halved until only the
-    op in question goes to `onnx.reference`. What cannot be computed is missing from the answer.
+    op in question goes to `onnx.reference`. What cannot be computed is missing from the answer; what then has to be
+    kept for the op that failed is in it.
     """
-    found: dict[Value, Tensor] = {}
-    goals = set(wanted)
+    work = _Evaluation(set(wanted))
     for start in range(0, len(ops), SESSION):
-        _solve(list(ops[start : start + SESSION]), goals, found)
-    return {v: t for v, t in found.items() if v in goals}
+        work.solve(list(ops[start : start + SESSION]))
+    unsolved = set(ops) - work.solved
+    return {v: t for v, t in work.found.items() if v in work.goals or not unsolved.isdisjoint(v.uses)}
 
 
-def _solve(ops: list[Op], goals: set[Value], found: dict[Value, Tensor]) -> None:
-    ops = _computable(ops, found)
-    if not ops:
-        return
-    inside = set(ops)
-    outputs = [v for op in ops for v in op.outputs if v in goals or any(user not in inside for user in v.uses)]
-    outputs = [v for v in outputs if v.name]
-    try:
-        found.update(_run(ops, outputs, found))
-    except EvaluationError as e:
-        if len(ops) > 1:
-            half = len(ops) // 2
-            _solve(ops[:half], goals, found)
-            _solve(ops[half:], goals, found)
-        elif isinstance(e, CannotLoad):
-            found.update(_by_reference(ops, outputs, found))
+Kind = tuple[str, str, tuple[int, ...]]
 
 
-def _computable(ops: list[Op], found: dict[Value, Tensor]) -> list[Op]:
-    """Those of `ops` that do not depend on one that failed."""
-    made: set[Value] = set()
-    possible: list[Op] = []
-    for op in ops:
-        read = (v for v in (*op.inputs, *op.captures) if v is not None)
-        if all(v.tensor is not None or v in found or v in made for v in read):
-            possible.append(op)
-            made.update(op.outputs)
-    return possible
+@dataclass(slots=True)
+class _Evaluation:
+    goals: set[Value]
+    found: dict[Value, Tensor] = field(default_factory=dict[Value, Tensor])
+    solved: set[Op] = field(default_factory=set[Op])
+    refused: set[Kind] = field(default_factory=set[Kind])  # what onnxruntime is known to lack a kernel for
+
+    def solve(self, ops: list[Op]) -> None:
+        """Compute `ops`, in halves if they cannot be computed together."""
+        for group in self._groups(self._computable(ops)):
+            inside = set(group)
+            outputs = [v for op in group for v in op.outputs if v in self.goals or any(u not in inside for u in v.uses)]
+            self._attempt(group, [v for v in outputs if v.name])
+
+    def _attempt(self, ops: list[Op], outputs: list[Value]) -> None:
+        lone = ops[0] if len(ops) == 1 else None
+        backend = Reference if lone is not None and kind(lone) in self.refused else OnnxRuntime
+        try:
+            self.found.update(_run(ops, outputs, self.found, backend))
+            self.solved.update(ops)
+        except EvaluationError as e:
+            if lone is None:
+                self.solve(ops[: len(ops) // 2])
+                self.solve(ops[len(ops) // 2 :])
+            elif backend is OnnxRuntime and isinstance(e, CannotLoad):
+                self.refused.add(kind(lone))
+                self._attempt(ops, outputs)
+
+    def _groups(self, ops: list[Op]) -> Iterator[list[Op]]:
+        """Runs of ops for one session each; ops of a kind that was refused stand alone."""
+        run: list[Op] = []
+        for op in ops:
+            if not self.refused or kind(op) not in self.refused:
+                run.append(op)
+                continue
+            if run:
+                yield run
+            yield [op]
+            run = []
+        if run:
+            yield run
+
+    def _computable(self, ops: list[Op]) -> list[Op]:
+        """Those of `ops` that do not depend on one that failed."""
+        made: set[Value] = set()
+        possible: list[Op] = []
+        for op in ops:
+            read = (v for v in (*op.inputs, *op.captures) if v is not None)
+            if all(v.tensor is not None or v in self.found or v in made for v in read):
+                possible.append(op)
+                made.update(op.outputs)
+        return possible
 
 
-def _by_reference(ops: list[Op], outputs: list[Value], found: dict[Value, Tensor]) -> dict[Value, Tensor]:
-    try:
-        return _run(ops, outputs, found, Reference)
-    except EvaluationError:
-        return {}
+def kind(op: Op) -> Kind:
+    """What decides whether a backend has a kernel."""
+    return op.type, op.domain, tuple(v.stated[0] for v in op.inputs if v is not None)
 
 
 def _run(
     ops: list[Op],
     outputs: list[Value],
     found: dict[Value, Tensor],
-    backend: type[OnnxRuntime | Reference] = OnnxRuntime,
+    backend: type[OnnxRuntime | Reference],
 ) -> dict[Value, Tensor]:
     """One session. Raises EvaluationError."""
     graph = onnx.GraphProto(name="constants")

@@ -7,12 +7,13 @@ beside its destination and moved there at the end.
 from __future__ import annotations
 
 import os
+from array import array
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -101,30 +102,47 @@ def _load(file: ModelFile, inline: bool) -> Model:
     if len(graphs) != 1:
         raise ModelError("not an ONNX model: it has no graph" if not graphs else "it has more than one graph")
     importer_for(header, file.tensor)  # refuses unknown versions before anything is read
-    nodes, tensors, rest = _split_graph(source, graphs[0])
-    info = onnx.GraphProto.FromString(rest)
-    initializers = [file.located(Tensor.from_wire(source, f.begin, f.end)) for f in tensors]
-    protos: Iterator[onnx.NodeProto] = (onnx.NodeProto.FromString(bytes(data[f.begin : f.end])) for f in nodes)
+    parts = _split_graph(source, graphs[0])
+    info = onnx.GraphProto.FromString(parts.rest)
+    initializers = [file.located(Tensor.from_wire(source, a, b)) for a, b in parts.tensors]
+    protos: Iterator[onnx.NodeProto] = (onnx.NodeProto.FromString(bytes(data[a:b])) for a, b in parts.nodes)
     if inline and header.functions:
         header, protos = inline_functions(header, info, protos, initializers)
     graph = built(importer_for(header, file.tensor), info, protos, initializers)
     return finished(header, graph)
 
 
-def _split_graph(source: MappedFile, graph: wire.Field) -> tuple[list[wire.Field], list[wire.Field], bytes]:
-    """The positions of nodes and initializers of a serialized graph, and everything else."""
-    data = source.view()
-    nodes: list[wire.Field] = []
-    tensors: list[wire.Field] = []
-    rest = bytearray()
+class _Spans:
+    """Positions in a file, compactly: a model may have a million nodes."""
+
+    def __init__(self) -> None:
+        self._ends = array("q")
+
+    def add(self, begin: int, end: int) -> None:
+        self._ends.extend((begin, end))
+
+    def __iter__(self) -> Iterator[tuple[int, int]]:
+        return zip(self._ends[::2], self._ends[1::2], strict=True)
+
+
+class _GraphParts(NamedTuple):
+    """Where nodes and initializers of a serialized graph lie, and everything else."""
+
+    nodes: _Spans
+    tensors: _Spans
+    rest: bytes
+
+
+def _split_graph(source: MappedFile, graph: wire.Field) -> _GraphParts:
+    data, nodes, tensors, rest = source.view(), _Spans(), _Spans(), bytearray()
     for f in wire.fields(data, graph.begin, graph.end):
         if f.number == NODE:
-            nodes.append(f)
+            nodes.add(f.begin, f.end)
         elif f.number == INITIALIZER:
-            tensors.append(f)
+            tensors.add(f.begin, f.end)
         else:
             rest += data[f.start : f.end]
-    return nodes, tensors, bytes(rest)
+    return _GraphParts(nodes, tensors, bytes(rest))
 
 
 def weight_bytes(model: Model) -> int:

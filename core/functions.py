@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import onnx
 from onnx import inliner
 
+from . import schemas
 from .errors import ModelError
 from .tensor import Tensor, one_line
 
@@ -22,7 +23,8 @@ def inline_functions(
     skeleton.graph.initializer.extend(t.detached(t.name) for t in initializers)
     _spell_out_defaults(skeleton)
     try:
-        flat = inliner.inline_local_functions(skeleton)
+        kept_apart = [(f.domain, f.name) for f in skeleton.functions if _is_operator(f, skeleton)]
+        flat = inliner.inline_selected_functions(skeleton, kept_apart, exclude=True)
     except Exception as e:
         raise ModelError(f"its local functions cannot be inlined: {one_line(e)}") from e
     kept = onnx.ModelProto()
@@ -31,6 +33,12 @@ def inline_functions(
     kept.functions.extend(flat.functions)
     kept.opset_import.extend(flat.opset_import)
     return kept, iter(flat.graph.node)
+
+
+def _is_operator(function: onnx.FunctionProto, model: onnx.ModelProto) -> bool:
+    """Whether ONNX defines an operator of that name. onnxruntime then runs its own kernel, not the function."""
+    versions = {entry.domain: entry.version for entry in model.opset_import}
+    return schemas.schema(function.name, function.domain, versions.get(function.domain, 0)) is not None
 
 
 def _spell_out_defaults(model: onnx.ModelProto) -> None:

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import onnx
 
 from .errors import CannotLoad, EvaluationError
+from .ortvalues import from_ort, is_exchangeable, is_foreign, to_ort
 from .tensor import one_line
 
 Arrays = Mapping[str, Any]
@@ -23,7 +25,8 @@ class OnnxRuntime:
     """onnxruntime's CPU provider, graph optimizations disabled, weights not repacked.
 
     Repacking is off so that a weight gives the same bits whether it is computed or constant.
-    Raises CannotLoad for a model it has no kernels for, EvaluationError for a failing run.
+    Element types that NumPy lacks go in and come out as ml_dtypes. Raises CannotLoad for a model that it has
+    no kernels for or whose inputs it cannot be given, EvaluationError for a failing run.
     """
 
     name = "onnxruntime"
@@ -39,13 +42,25 @@ class OnnxRuntime:
             self._session: Any = ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except Exception as e:
             raise CannotLoad(f"onnxruntime cannot load it: {short(e)}") from e
+        ends = (*self._session.get_inputs(), *self._session.get_overridable_initializers(), *self._session.get_outputs())
+        kinds: list[str] = [end.type for end in ends]
+        self._is_foreign = any(map(is_foreign, kinds))
+        if self._is_foreign and not is_exchangeable(kinds):
+            raise CannotLoad(f"onnxruntime does not exchange {', '.join(dict.fromkeys(kinds))} with Python")
 
     def run(self, outputs: Sequence[str], feeds: Arrays) -> list[Any]:
         """Run once."""
         try:
+            if self._is_foreign:
+                return self._run_foreign(outputs, feeds)
             return list(self._session.run(list(outputs), dict(feeds)))
         except Exception as e:
             raise EvaluationError(f"onnxruntime cannot run it: {short(e)}") from e
+
+    def _run_foreign(self, outputs: Sequence[str], feeds: Arrays) -> list[Any]:
+        made = {name: to_ort(np.asarray(a, order="C")) for name, a in feeds.items()}
+        values = {name: value for name, (value, _) in made.items()}
+        return [from_ort(v) for v in self._session.run_with_ort_values(list(outputs), values)]
 
 
 class Reference:

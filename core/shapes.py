@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import onnx
-from onnx import helper, shape_inference
+from onnx import checker, helper, shape_inference
 
 from .exporter import node_bytes
 from .importer import typed
@@ -60,17 +60,22 @@ def _learn(op: Op) -> None:
     if op.subgraphs:
         _from_bodies(op)
         return
-    facts = _known_operator(op) if op.domain == "" and op.version >= BROADCASTS_SINCE else None
-    if facts is None:
+    facts = _known_operator(op, spec) if op.domain == "" and op.version >= BROADCASTS_SINCE else None
+    if facts is None or facts[1] is None:
         _from_schema(op, spec)
     else:
         op.outputs[0].learn(*facts)
 
 
-def _known_operator(op: Op) -> Facts | None:
+def _known_operator(op: Op, spec: onnx.defs.OpSchema) -> Facts | None:
     """Type and shape of the first output, for the operators done here; None for all others."""
     known = [v.stated for v in op.inputs if v is not None]
-    if len(op.outputs) != 1 or not known or any(v is not None and v.type is not None for v in op.inputs):
+    if (
+        len(op.outputs) != 1
+        or len(known) < spec.min_input
+        or not known
+        or any(v is not None and v.type is not None for v in op.inputs)
+    ):
         return None
     dtype, shape = known[0]
     if op.type in SAME_AS_INPUT:
@@ -81,10 +86,29 @@ def _known_operator(op: Op) -> Facts | None:
         return onnx.TensorProto.BOOL, broadcast([s for _, s in known])
     if op.type == "MatMul":
         return dtype, product_shape(shape, known[1][1])
+    if op.type == "Conv":
+        return dtype, window_shape(op, shape, known[1][1])
     if op.type == "Transpose" and shape is not None:
-        perm = op.attr("perm") or range(len(shape))[::-1]
-        return (dtype, tuple(shape[i] for i in perm)) if len(perm) == len(shape) else None
+        perm = list(op.attr("perm") or range(len(shape))[::-1])
+        return (dtype, tuple(shape[i] for i in perm)) if sorted(perm) == list(range(len(shape))) else None
     return None
+
+
+def window_shape(op: Op, x: Shape | None, w: Shape | None) -> Shape | None:
+    """The shape of Conv(x, w) (operator Conv, its formula for explicit padding); None where it is not fixed."""
+    if x is None or w is None or len(x) != len(w) or len(x) < 3 or op.attr("auto_pad", "NOTSET") != "NOTSET":
+        return None
+    spatial = len(x) - 2
+    ones = [1] * spatial
+    strides, dilations = op.attr("strides") or ones, op.attr("dilations") or ones
+    pads = op.attr("pads") or [0] * 2 * spatial
+    out: list[Dim] = []
+    for i, (extent, kernel) in enumerate(zip(x[2:], w[2:], strict=True)):
+        if not isinstance(extent, int) or not isinstance(kernel, int):
+            return None
+        padded = extent + pads[i] + pads[i + spatial]
+        out.append((padded - dilations[i] * (kernel - 1) - 1) // strides[i] + 1)
+    return (x[0], w[0], *out)
 
 
 def broadcast(shapes: list[Shape | None]) -> Shape | None:
@@ -150,7 +174,7 @@ def _from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
     imports = [helper.make_opsetid(d, n) for d, n in op.graph.opsets.items()]
     try:
         found = shape_inference.infer_node_outputs(spec, node, types, data, opset_imports=imports)
-    except shape_inference.InferenceError:
+    except (shape_inference.InferenceError, checker.ValidationError):
         return  # the op is wrong or its schema cannot tell; onnxruntime has the last word on it
     for v in op.outputs:
         if v.name and v.name in found:

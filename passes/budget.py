@@ -99,11 +99,37 @@ def known_bytes(value: Value) -> int | None:
         return value.tensor.nbytes
     if value.producer is not None:
         value.producer.graph.infer(value.producer)  # a declared symbol may turn out to be a number
+    if value.type is not None:
+        return _sequence_bytes(value)
     dtype, shape = value.stated
     if dtype == 0 or shape is None:
         return None
     extents = [d for d in shape if isinstance(d, int)]
     return prod(extents) * element_bits(dtype) // 8 if len(extents) == len(shape) else None
+
+
+def _sequence_bytes(value: Value) -> int | None:
+    """What a sequence holds at most: everything that went into it."""
+    total, stack, seen = 0, [value], {value}
+    while stack:
+        v = stack.pop()
+        if v.type is None:
+            size = known_bytes(v)
+            if size is None:
+                return None
+            total += size
+        elif v.producer is None or v.producer.type not in SEQUENCE_MAKERS:
+            return None
+        else:
+            fresh = [i for i in v.producer.inputs if i is not None and i not in seen]
+            seen.update(fresh)
+            stack += fresh
+    return total
+
+
+SEQUENCE_MAKERS = frozenset(
+    {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
+)
 
 
 def result_bytes(op: Op) -> int | None:

@@ -1,4 +1,4 @@
-"""What nothing reads goes: dead ops, unused initializers, unused outputs of what stays."""
+"""What nothing reads goes: dead ops and unused initializers."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx.reference.op_run import SparseTensor
 from passwright.core.compare import compare
 
 NAN, INF = float("nan"), float("inf")
@@ -23,6 +24,10 @@ def f64(*values: float) -> np.ndarray[Any, Any]:
 def up(value: float, kind: type[np.floating[Any]] = np.float32) -> float:
     """The next number of a type."""
     return float(np.nextafter(kind(value), kind(INF)))
+
+
+def sparse(values: list[float], indices: list[int]) -> SparseTensor:
+    return SparseTensor(np.array(values, np.float32), np.array(indices), (4,))
 
 
 NEGATIVE_NAN = np.array([0xFFC00001], np.uint32).view(np.float32)
@@ -46,6 +51,7 @@ AGREE_IN_BITS = [
     pytest.param([], [], id="empty sequence"),
     pytest.param(None, None, id="optional without a value"),
     pytest.param([{"a": 0.5, "b": NAN}], [{"a": 0.5, "b": NAN}], id="sequence of maps"),
+    pytest.param(sparse([1], [3]), sparse([1], [3]), id="sparse tensor"),
 ]
 
 AGREE_CLOSELY = [
@@ -62,6 +68,8 @@ AGREE_CLOSELY = [
     pytest.param(np.array([1 + 2j], np.complex64), np.array([1 + 2.00001j], np.complex64), id="complex"),
     pytest.param([f32(1)], [f32(up(1))], id="in a sequence"),
     pytest.param([{0: 0.1, 1: 0.9}], [{0: up(0.1), 1: up(0.9)}], id="float32 in a map, which comes as Python floats"),
+    pytest.param([{0: 1e-6}, {0: 1.0}], [{0: up(1e-6)}, {0: 1.0}], id="small beside the largest of another map"),
+    pytest.param(sparse([1], [3]), sparse([up(1)], [3]), id="in a sparse tensor"),
     pytest.param([{0: 1e-6, 1: 1.0}], [{0: up(1e-6), 1: 1.0}], id="small beside the largest of a map"),
 ]
 
@@ -95,6 +103,10 @@ DIFFER = [
     pytest.param([{0: 1.0}], [{1: 1.0}], "keys", id="other keys"),
     pytest.param([{0: 1.0, 1: 0.0}], [{0: 1.0}], "2 entries became 1", id="a key less"),
     pytest.param([{0: 0.5}], [{0: 0.6}], "off by", id="in a map"),
+    pytest.param([{"a": "x"}], [{"a": "y"}], "1 of 1", id="strings in a map"),
+    pytest.param(sparse([1], [3]), sparse([2], [3]), "off by", id="an element of a sparse tensor"),
+    pytest.param(sparse([1], [3]), sparse([1], [2]), "1 of 1", id="its place in a sparse tensor"),
+    pytest.param(sparse([1], [3]), f32(0, 0, 0, 1), "SparseTensor became", id="sparse becomes dense"),
 ]
 
 DIFFER_IN_BITS = [
@@ -144,11 +156,14 @@ def test_different_in_bits(want: Any, got: Any) -> None:
         pytest.param(f32(1), f32(2), True, id="values do not count"),
         pytest.param([f32(1)], [f32(2)], True, id="values in a sequence do not count"),
         pytest.param(f32(1), f64(1), False, id="the type does"),
-        pytest.param(f32(1), f32(1, 2), False, id="the shape does"),
-        pytest.param([f32(1)], [f32(1), f32(1)], False, id="the length does"),
+        pytest.param(f32(1), f32(1, 2), True, id="extents do not count"),
+        pytest.param(f32(1), f32(1).reshape(1, 1), False, id="the rank does"),
+        pytest.param([f32(1)], [f32(1), f32(1)], True, id="the length does not count"),
+        pytest.param([f32(1)], [f64(1), f64(1)], False, id="the type in a sequence does"),
+        pytest.param([f32(1)], f32(1), False, id="being a sequence does"),
     ],
 )
-def test_by_type_and_shape_only(want: Any, got: Any, same: bool) -> None:
+def test_by_type_and_rank_only(want: Any, got: Any, same: bool) -> None:
     assert (not compare(want, got, exact=True, values=False).reason) is same
 
 

@@ -162,12 +162,6 @@ def test_unknown_domains_stay(text: str) -> None:
     assert to_onnx(result) == model
 
 
-def test_an_unused_optional_output_goes() -> None:
-    """The module says so: an unused mask of a Dropout or the indices of a pooling cost time and memory."""
-    before = "g (float[1,1,4,4] x) => (float[a,b,c,d] y) { y, i = MaxPool<kernel_shape=[2,2]>(x) }"
-    becomes(before, before.replace("y, i", "y"), RemoveUnused())
-
-
 @given(
     edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=9),
     wanted=st.integers(0, 8),

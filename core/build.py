@@ -45,7 +45,9 @@ class Build:
     def const(self, data: Any, like: Value | None = None) -> Value:
         """A constant; with `like`, of that value's element type."""
         kind = helper.tensor_dtype_to_np_dtype(like.dtype) if like is not None else None
-        made = self.graph.constant(Tensor.from_array(np.asarray(data, kind)), f"{self._at.outputs[0].name}_const")
+        made = self.graph.constant(
+            Tensor.interned(np.asarray(data, kind), self.graph.shared.tensors), self._at.outputs[0].name
+        )
         self.constants.append(made)
         return made
 
@@ -63,7 +65,7 @@ class Build:
             self.graph.opsets.setdefault(self._domain, 1)
             op = Op(op_type, self._domain, "", written, None)
             op.key = self._at.key
-            made = [Value(self.graph.fresh_name(f"{self._at.outputs[0].name}_{op_type}")) for _ in range(outputs)]
+            made = [Value(self.graph.fresh_name(self._at.outputs[0].name)) for _ in range(outputs)]
             self.added.append(self.graph.add_op(op, values, made))
             return made[0] if outputs == 1 else tuple(made)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -38,9 +38,7 @@ def compare(want: Any, got: Any, *, exact: bool, values: bool = True) -> Differe
     maps, others = _float_maps(want), _float_maps(got)
     if maps is not None and others is not None and maps.keys == others.keys:
         return compare(maps.values, others.values, exact=exact, values=values)
-    if _is_sparse(want) and _is_sparse(got):
-        want, got = _parts(want), _parts(got)
-    if isinstance(want, list | dict) or want is None or isinstance(got, list | dict) or got is None:
+    if _is_container(want) or _is_container(got):
         return _compare_containers(want, got, exact=exact, values=values)
     a, b = np.asarray(want), np.asarray(got)
     if a.dtype != b.dtype or a.ndim != b.ndim or (values and a.shape != b.shape):
@@ -61,7 +59,7 @@ class _Maps(NamedTuple):
 
 def _float_maps(result: Any) -> _Maps | None:
     """A map from keys to floats, or a sequence of them (ZipMap): Python floats there are float32 results."""
-    maps: list[Any] = result if isinstance(result, list) else [result]
+    maps = cast("list[Any]", result) if isinstance(result, list) else [result]
     if not maps or not all(isinstance(m, dict) for m in maps):
         return None
     numbers = [v for m in maps for v in m.values()]
@@ -70,13 +68,9 @@ def _float_maps(result: Any) -> _Maps | None:
     return _Maps([list(m) for m in maps], np.array(numbers, np.float32))
 
 
-def _is_sparse(result: Any) -> bool:
-    """Whether a result is a sparse tensor of `onnx.reference`."""
-    return all(hasattr(result, name) for name in ("values", "indices", "shape")) and not isinstance(result, dict)
-
-
-def _parts(sparse: Any) -> list[Any]:
-    return [np.asarray(sparse.values), np.asarray(sparse.indices), np.asarray(sparse.shape)]
+def _is_container(result: Any) -> bool:
+    """Whether a result is a sequence, a map, an empty optional, or a sparse tensor of `onnx.reference`."""
+    return result is None or isinstance(result, list | dict) or hasattr(result, "indices")
 
 
 def _compare_containers(want: Any, got: Any, *, exact: bool, values: bool) -> Difference:
@@ -91,9 +85,11 @@ def _compare_containers(want: Any, got: Any, *, exact: bool, values: bool) -> Di
 
 
 def _entries(container: Any) -> tuple[list[Any], list[Any]]:
-    """The keys and the values of a map, a sequence, or an optional that holds nothing."""
+    """The keys and the values of a map, a sequence, an optional that holds nothing, or the parts of a sparse tensor."""
     if container is None:
         return [], []
+    if hasattr(container, "indices"):
+        return ["values", "indices", "shape"], [container.values, container.indices, container.shape]
     if hasattr(container, "items"):
         return list(container.keys()), list(container.values())
     return list(range(len(container))), list(container)

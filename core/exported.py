@@ -25,7 +25,7 @@ class Exported:
     """
 
     header: bytes
-    body: bytes
+    body: bytearray
     tensors: tuple[tuple[Chunk, ...], ...]
 
     @cached_property
@@ -52,7 +52,7 @@ class Exported:
     def to_proto(self) -> onnx.ModelProto:
         """The model as a message. Each initializer is parsed on its own, so that no more than one is copied twice."""
         proto = onnx.ModelProto.FromString(self.header)
-        proto.graph.MergeFromString(self.body)
+        proto.graph.MergeFromString(bytes(self.body))
         for pieces in self.tensors:
             proto.graph.initializer.add().MergeFromString(b"".join(pieces))
         return proto
@@ -61,6 +61,8 @@ class Exported:
 def export(model: Model, tensor_chunks: TensorChunks = Tensor.chunks) -> Exported:
     """Serialize `model`; `tensor_chunks` says how tensors are written."""
     header = closing_header(model).SerializeToString(deterministic=True)
-    body = b"".join(graph_chunks(model.graph, tensor_chunks))
+    body = bytearray()
+    for chunk in graph_chunks(model.graph, tensor_chunks):
+        body += chunk
     tensors = tuple(tuple(tensor_chunks(tensor, value.name)) for value, tensor in tensors_of(model.graph))
     return Exported(header, body, tensors)

@@ -18,7 +18,7 @@ NODE, INITIALIZER, INPUT, OUTPUT, VALUE_INFO, SPARSE = 1, 5, 11, 12, 13, 15
 MODEL_GRAPH = 7
 NODE_INPUT, NODE_OUTPUT = 1, 2
 
-Chunk = bytes | memoryview
+Chunk = bytes | bytearray | memoryview
 TensorChunks = Callable[[Tensor, str], Iterator[Chunk]]
 """How a tensor of a given name is written: inline, or as a reference to where its elements were put."""
 

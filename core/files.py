@@ -109,6 +109,7 @@ def _load(file: ModelFile, inline: bool) -> Model:
     if inline and header.functions:
         header, protos = inline_functions(header, info, protos, initializers)
     graph = built(importer_for(header, file.tensor), info, protos, initializers)
+    source.forget_pages()
     return finished(header, graph)
 
 

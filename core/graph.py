@@ -43,8 +43,6 @@ class Graph:
         self._by_type: dict[str, dict[Op, None]] = {}
         self._holders: dict[Op, None] = {}  # ops with subgraphs
 
-    # -- reading ---------------------------------------------------------------------
-
     @property
     def opsets(self) -> dict[str, int]:
         """Opset version by domain; the standard domain is ""."""
@@ -119,12 +117,6 @@ class Graph:
 
         return Network(self)
 
-    def infer(self, op: Op) -> None:
-        """Let the outputs of `op` learn their types and shapes."""
-        self.shared.infer(op)
-
-    # -- writing ---------------------------------------------------------------------
-
     def changed(self) -> None:
         """Note that the graph differs from what it was."""
         self.shared.version += 1
@@ -132,7 +124,7 @@ class Graph:
     def fresh_name(self, stem: str) -> str:
         """A name that nothing in the model bears."""
         if self.shared.names is None:
-            self.shared.names = set(all_names(self.shared.root or self))
+            self.shared.gather(all_names(self.shared.root or self))
         return self.shared.fresh_name(stem)
 
     def constant(self, tensor: Tensor, stem: str = "const") -> Value:
@@ -155,7 +147,7 @@ class Graph:
         op.version = self.opsets.get(op.domain, 0)
         for v in op.inputs:
             if v is not None:
-                v.uses[op] = None
+                v.add_use(op)
         for v in outputs:
             v.producer = op
         for sub in op.subgraphs:
@@ -174,7 +166,7 @@ class Graph:
             v.producer = None
         for v in op.inputs:
             if v is not None:
-                v.uses.pop(op, None)
+                v.drop_use(op)
         for sub in op.subgraphs:
             release(sub, op)
         self.forget(op)
@@ -184,11 +176,11 @@ class Graph:
         """Give `op` other inputs. O(arity)."""
         for v in op.inputs:
             if v is not None:
-                v.uses.pop(op, None)
+                v.drop_use(op)
         op.inputs = tuple(inputs)
         for v in op.inputs:
             if v is not None:
-                v.uses[op] = None
+                v.add_use(op)
         self._hold_captured_outputs(op)
         self.changed()
 
@@ -197,7 +189,7 @@ class Graph:
         """A value of an enclosing graph may be an output of a subgraph: that is a use by its owner."""
         for v in op.captures if op.subgraphs else ():
             if any(sub.is_output(v) for sub in op.subgraphs):
-                v.uses[op] = None
+                v.add_use(op)
 
     def replace_uses(self, old: Value, new: Value) -> None:
         """Point everything that reads `old` at `new`; an output of the graph keeps its name. O(uses).
@@ -213,8 +205,8 @@ class Graph:
             for sub in op.subgraphs:
                 if sub.is_output(old):
                     sub.swap_output(old, new)
-            new.uses[op] = None
-        old.uses = {}
+            new.add_use(op)
+        old.drop_all_uses()
         if swaps:
             new.name, old.name = old.name, new.name
             self._outputs.swap(old, new)
@@ -223,16 +215,11 @@ class Graph:
 
     def require_replaceable(self, old: Value, new: Value) -> None:
         """Decline unless `replace_uses` can be done."""
-        if self.is_output(old) and not self._can_be_output(new):
+        is_foreign = self.producer(new) is None and new not in self.initializers
+        if self.is_output(old) and (is_foreign or self.is_output(new) or new in self.pinned):
             raise Declined(f"{old.name} and {new.name} both have names to keep; an Identity stays between them")
         if old in self.pinned:
             raise Declined(f"{old.name} is referred to by name")
-
-    def _can_be_output(self, value: Value) -> bool:
-        """Whether `value` may take the name of an output of this graph."""
-        if self.is_output(value) or value in self.pinned:
-            return False
-        return self.producer(value) is not None or value in self.initializers
 
     def swap_output(self, old: Value, new: Value) -> None:
         """Let `new` stand where `old` was among the outputs."""
@@ -270,7 +257,7 @@ class Graph:
     def _detach(self, value: Value) -> None:
         """Leave `value` without a producer; the op that had it gets an unused output instead."""
         if (op := value.producer) is not None:
-            spare = Value(self.fresh_name(f"{value.name}_unused"))
+            spare = Value(self.fresh_name(value.name))
             spare.producer = op
             op.outputs = exchanged(op.outputs, value, spare)
             value.producer = None

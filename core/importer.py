@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from sys import intern
 from typing import Any
 
 import numpy as np
@@ -112,7 +113,7 @@ class Importer:
             attrs = {"value": constant}
         elif (domain or node.op_type in HOLDERS) and any(map(_is_held_elsewhere, node.attribute)):
             attrs, subgraphs = self._attributes(node, lookup)
-        op = Op(node.op_type, domain, node.name, attrs, None)
+        op = Op(intern(node.op_type), domain, None, attrs, None)
         op.subgraphs, op.hollow, op.key = tuple(subgraphs or ()), attrs is not None, position
         op.rest = _without_edges(node, op.hollow)
         for v in outputs:
@@ -149,7 +150,8 @@ class Importer:
         """What a Constant node holds; None for a sparse one or a reference to a function's attribute."""
         for a in node.attribute:
             if a.name == "value" and a.HasField("t"):
-                return self.tensors(a.t)
+                small = not a.t.external_data and a.t.ByteSize() <= SMALL
+                return Tensor.from_bytes(a.t.SerializeToString(deterministic=True)) if small else self.tensors(a.t)
             if a.name in {"value_string", "value_strings"} and not a.ref_attr_name:
                 strings = [a.s] if a.name == "value_string" else list(a.strings)
                 dims = [len(strings)] if a.name == "value_strings" else []

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
+
+import onnx
 
 from .errors import GraphError
 from .values import Op, Value
@@ -13,39 +16,98 @@ if TYPE_CHECKING:
 
 
 def check_invariants(graph: Graph, by_type: Mapping[str, Mapping[Op, None]]) -> None:
-    """Raise GraphError unless edges agree, the index is exact, outputs are there and no cycle is. O(V + E)."""
+    """Raise GraphError unless edges agree, the index is exact, outputs are there and no cycle is. O(V + E).
+
+    Who uses a value is known only where all graphs are looked at: from the outermost one.
+    """
     ops = list(graph.ops())
     for op in ops:
         if op.graph is not graph or op not in by_type.get(op.type, ()):
             raise GraphError(f"{op.label} is not indexed where it stands")
-        _check_edges(op)
+        for v in op.outputs:
+            if v.producer is not op:
+                raise GraphError(f"{op.label} does not produce {v.name}, which it lists")
         for sub in op.subgraphs:
             if sub.owner is not op:
                 raise GraphError(f"a subgraph of {op.label} has another owner")
             sub.validate()
     if sum(map(len, by_type.values())) != len(ops):
         raise GraphError("the op-type index is stale")
-    sources = {*graph.inputs, *graph.initializers, *graph.sparse}
-    for v in graph.outputs:
-        if v not in sources and not _is_produced(v) and graph.owner is None:
-            raise GraphError(f"output {v.name} is gone")
+    _check_constants(graph)
+    _check_names(graph)
+    _check_outputs(graph)
+    if graph.owner is None:
+        _check_edges(graph)
     graph.sorted_ops()
 
 
-def _check_edges(op: Op) -> None:
-    for v in op.inputs:
-        if v is not None and op not in v.uses:
-            raise GraphError(f"{v.name} does not know that {op.label} reads it")
-        if v is not None and v.producer is not None and not _is_produced(v):
-            raise GraphError(f"{v.name} is read by {op.label}, but its producer is gone")
-    for v in op.outputs:
-        if v.producer is not op:
-            raise GraphError(f"{op.label} does not produce {v.name}, which it lists")
-        for user in v.uses:
-            if v not in user.inputs and v not in user.captures:
-                raise GraphError(f"{user.label} counts as a user of {v.name}, which it does not read")
+def defined(graph: Graph) -> Iterator[Value]:
+    """The values that come to be in this graph: inputs, constants, what its ops produce."""
+    yield from dict.fromkeys((*graph.inputs, *graph.initializers, *graph.sparse))
+    for op in graph.ops():
+        yield from op.outputs
 
 
-def _is_produced(value: Value) -> bool:
-    op = value.producer
-    return op is not None and op in op.graph and value in op.outputs
+def _check_constants(graph: Graph) -> None:
+    for v in graph.initializers:
+        if v.tensor is None:
+            raise GraphError(f"initializer {v.name} has no tensor")
+        if v.producer is not None:
+            raise GraphError(f"initializer {v.name} is produced by {v.producer.label}")
+    for v in (v for op in graph.ops() for v in op.outputs):
+        if v.tensor is not None and v.producer is not None and v.producer.type != "Constant":
+            raise GraphError(f"{v.name} is a constant, and produced by {v.producer.label}")
+
+
+def _check_names(graph: Graph) -> None:
+    names = Counter(v.name for v in defined(graph) if v.name)
+    twice = next((name for name, n in names.items() if n > 1), None)
+    if twice is not None:
+        raise GraphError(f"two values are named {twice}")
+
+
+def _check_outputs(graph: Graph) -> None:
+    outputs = set(graph.outputs)
+    for v in {*outputs, *defined(graph)}:
+        if graph.is_output(v) != (v in outputs):
+            raise GraphError(f"the graph's outputs and their index disagree about {v.name}")
+    if graph.owner is None:
+        declared = [onnx.ValueInfoProto.FromString(info).name for info in graph.declared.outputs]
+        if declared != [v.name for v in graph.outputs]:
+            raise GraphError(f"the outputs are {', '.join(v.name for v in graph.outputs)}, not {', '.join(declared)}")
+
+
+def _check_edges(root: Graph) -> None:
+    """Every value that is read is to be had where it is read, and knows its readers, and no others."""
+    graphs = list(root.with_subgraphs())
+    home = {v: g for g in graphs for v in defined(g)}
+    users: dict[Value, set[Op]] = {v: set() for v in home}
+    for g in graphs:
+        visible = set(_enclosing(g))
+        for v, user in _reads(g):
+            if home.get(v) not in visible:
+                raise GraphError(f"{v.name} is read by {user.label}, but comes from nowhere")
+            users[v].add(user)
+        for v in g.outputs:
+            if home.get(v) not in visible:
+                raise GraphError(f"output {v.name} is gone")
+            if g.owner is not None and home[v] is not g:
+                users[v].add(g.owner)
+    for v, expected in users.items():
+        known = set(v.uses)
+        for op in known ^ expected:
+            knows = "counts as a user of" if op in known else "reads, unknown to it,"
+            raise GraphError(f"{op.label} {knows} {v.name}")
+
+
+def _reads(graph: Graph) -> Iterator[tuple[Value, Op]]:
+    for op in graph.ops():
+        yield from ((v, op) for v in op.inputs if v is not None)
+
+
+def _enclosing(graph: Graph) -> Iterator[Graph]:
+    """The graph and those around it."""
+    yield graph
+    while graph.owner is not None:
+        graph = graph.owner.graph
+        yield graph

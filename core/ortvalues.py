@@ -15,9 +15,10 @@ from onnx import helper, numpy_helper
 Array = np.ndarray[Any, Any]
 
 # What onnxruntime calls the element types that it exchanges with NumPy.
-NATIVE = frozenset(
-    "float double float16 int8 int16 int32 int64 uint8 uint16 uint32 uint64 bool string complex64 complex128".split()
-)
+NATIVE = frozenset({
+    "float", "double", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+    "string", "complex64", "complex128",
+})  # fmt: skip
 ELEMENT = re.compile(r"tensor\((\w+)\)")
 
 

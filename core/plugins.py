@@ -11,11 +11,13 @@ from pathlib import Path
 from types import ModuleType
 
 from .errors import PassesError, PluginError
-from .pipeline import Pass, RulePass
+from .pipeline import Pass, RulePass, leaves
 from .rules import Rule
 
 GROUP = "passwright.passes"
 LOCAL = "passwright_local_"
+Broken = dict[str, PluginError]
+"""What is wrong with installed packages, by the name of the entry point or pass."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,13 +28,23 @@ class Found:
     source: str
 
 
-def installed() -> dict[str, Found]:
-    """The passes of installed packages. Raises PluginError for one that cannot be loaded, or a name taken twice."""
+def installed(broken: Broken | None = None) -> dict[str, Found]:
+    """The passes of installed packages.
+
+    What is wrong with them goes to `broken`; without that, the first PluginError is raised.
+    """
     found: dict[str, Found] = {}
     for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name):
         source = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
-        for p in _loaded(entry, source):
-            add(found, p, source)
+        name = entry.name
+        try:
+            for p in _loaded(entry, source):
+                name = p.name
+                add(found, p, source)
+        except PluginError as e:
+            if broken is None:
+                raise
+            broken[name] = e
     return found
 
 
@@ -42,7 +54,7 @@ def _loaded(entry: EntryPoint, source: str) -> list[Pass]:
     except Exception as e:
         raise PluginError(f"entry point {entry.name} = {entry.value} of {source}: {type(e).__name__}: {e}") from e
     if isinstance(thing, ModuleType):
-        return defined_in(thing)
+        return defined_in(thing, source)
     if isinstance(thing, Rule):
         return [RulePass(entry.name, (thing,))]
     if not isinstance(thing, Pass) or isinstance(thing, type):
@@ -67,23 +79,32 @@ def from_file(path: Path) -> dict[str, Found]:
     except Exception as e:
         raise PluginError(f"{path}: {type(e).__name__}: {e}") from e
     found: dict[str, Found] = {}
-    for p in defined_in(module):
+    for p in defined_in(module, str(path)):
         add(found, p, str(path))
     if not found:
         raise PluginError(f"{path} defines no pass and no rule")
     return found
 
 
-def defined_in(module: ModuleType) -> list[Pass]:
-    """A module's passes, and its loose rules as one pass with the module's name."""
+def defined_in(module: ModuleType, source: str) -> list[Pass]:
+    """A module's passes, and its loose rules as one pass with the module's name. Raises PluginError if it is taken."""
     things = list(vars(module).values())
     passes = [t for t in things if isinstance(t, Pass) and not isinstance(t, type)]
-    taken = {r for p in passes if isinstance(p, RulePass) for r in p.rules}
+    taken = {r for p in passes for r in rules_of(p)}
     loose = tuple(dict.fromkeys(r for r in _own_rules(module, things) if r not in taken))
-    if loose:
-        stem = module.__name__.removeprefix(LOCAL).rpartition(".")[2]
-        passes.append(RulePass(stem.replace("_", "-"), loose))
-    return passes
+    name = module.__name__.removeprefix(LOCAL).rpartition(".")[2].replace("_", "-")
+    if loose and any(p.name == name for p in passes):
+        rules = ", ".join(r.name for r in loose)
+        raise PluginError(
+            f"{source}: {rules} would form a pass named {name} after the module, which has a pass of that name; "
+            "rename the pass or the module, or put the rules into a pass"
+        )
+    return [*passes, RulePass(name, loose)] if loose else passes
+
+
+def rules_of(p: Pass) -> list[Rule]:
+    """The rules of a pass and of those inside it."""
+    return [r for leaf in leaves(p) if isinstance(leaf, RulePass) for r in leaf.rules]
 
 
 def _own_rules(module: ModuleType, things: list[object]) -> Iterator[Rule]:
@@ -93,7 +114,12 @@ def _own_rules(module: ModuleType, things: list[object]) -> Iterator[Rule]:
 
 
 def add(found: dict[str, Found], p: Pass, source: str) -> None:
-    """Add a pass under its name. Raises PluginError naming both sources if the name is taken."""
-    if p.name in found and found[p.name].item is not p:
+    """Add a pass under its name. Raises PluginError naming both sources if its name, or that of a rule, is taken."""
+    if p.name in found and found[p.name].item != p:
         raise PluginError(f"two passes are named {p.name}: one from {found[p.name].source}, one from {source}")
-    found[p.name] = Found(p, source)
+    mine = {r.name: r for r in rules_of(p)}
+    for other in found.values():
+        for r in rules_of(other.item):
+            if r.name in mine and mine[r.name] != r:
+                raise PluginError(f"two rules are named {r.name}: one from {other.source}, one from {source}")
+    found.setdefault(p.name, Found(p, source))

@@ -62,10 +62,10 @@ def drop_initializer(graph: Graph, value: Value) -> bool:
 def release(graph: Graph, owner: Op) -> None:
     """Let go of everything outside that a subgraph reads, when its owner goes."""
     for v in graph.outputs:
-        v.uses.pop(owner, None)
+        v.drop_use(owner)
     for op in graph.ops():
         for v in op.inputs:
             if v is not None:
-                v.uses.pop(op, None)
+                v.drop_use(op)
         for sub in op.subgraphs:
             release(sub, op)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 
+from .errors import ModelError
 from .graph import Graph
 from .ledger import Ledger
 from .model import Model
@@ -67,13 +68,16 @@ class Report:
 
 def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
     """One record for each pass that could have run, in order."""
-    names: Iterable[str] = (p.name for p in leaves(pipeline))
-    return [
-        PassRecord(
-            n,
-            sum(ledger.counts.get(n, {}).values()),
-            dict(ledger.counts.get(n, {})),
-            round(ledger.seconds.get(n, 0.0), 6),
-        )
-        for n in names
-    ]
+    records: list[PassRecord] = []
+    for name in (p.name for p in leaves(pipeline)):
+        rules: dict[str, int] = dict(ledger.counts.get(name, Counter[str]()))
+        records.append(PassRecord(name, sum(rules.values()), rules, round(ledger.seconds.get(name, 0.0), 6)))
+    return records
+
+
+def write_report(report: Report, path: Path) -> None:
+    """Write the report as JSON. Raises ModelError if that cannot be done."""
+    try:
+        path.write_text(report.to_json() + "\n", encoding="utf-8")
+    except OSError as e:
+        raise ModelError(f"cannot write {path}: {e.strerror}") from e

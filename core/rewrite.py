@@ -122,6 +122,7 @@ def _put(graph: Graph, match: Match, new: tuple[Value | None, ...], added: list[
     """Put the new values in the place of the root's outputs; returns the ops worth looking at again."""
     root = match.ops[0]
     near = {p: None for v in root.inputs if v is not None and (p := graph.producer(v)) is not None}
+    readers = [user for old in root.outputs for user in old.uses]
     standing: dict[Value, Value] = {}  # what came to stand for each new value
     for old, v in zip(root.outputs, new, strict=True):
         if v is None or v is old:
@@ -139,5 +140,4 @@ def _put(graph: Graph, match: Match, new: tuple[Value | None, ...], added: list[
         added[-1].name = root.name
     graph.discard(match.ops)
     touched = [*(p for p in near if p in p.graph), *(op for op in added if op in op.graph)]
-    touched += [user for v in standing.values() for user in v.uses]
-    return touched
+    return [*touched, *readers]

@@ -42,7 +42,11 @@ class OnnxRuntime:
             self._session: Any = ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
         except Exception as e:
             raise CannotLoad(f"onnxruntime cannot load it: {short(e)}") from e
-        ends = (*self._session.get_inputs(), *self._session.get_overridable_initializers(), *self._session.get_outputs())
+        ends = (
+            *self._session.get_inputs(),
+            *self._session.get_overridable_initializers(),
+            *self._session.get_outputs(),
+        )
         kinds: list[str] = [end.type for end in ends]
         self._is_foreign = any(map(is_foreign, kinds))
         if self._is_foreign and not is_exchangeable(kinds):

@@ -9,7 +9,11 @@ from .errors import PassesError
 from .pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves
 
 
-class UnknownName(PassesError):
+class BadUsage(PassesError):
+    """A run was asked for in a way that makes no sense, whatever the model."""
+
+
+class UnknownName(BadUsage):
     """A pass or rule was asked for that does not exist."""
 
 
@@ -24,7 +28,7 @@ def selected(p: Pass, only: Collection[str] = (), skip: Collection[str] = ()) ->
     known = names_in(p)
     for name in (*only, *skip):
         if name not in known:
-            raise UnknownName(f"no pass or rule is named {name} (see `passes list`)")
+            raise UnknownName(f"no pass or rule of the pipeline is named {name} (see `passes list`)")
     return _selected(p, set(only) or known, set(skip))
 
 

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import onnx
 
+from .tensor import Tensor
 from .values import Op, Value
 
 if TYPE_CHECKING:
     from .graph import Graph
+
+MARK = "_pw"  # before the number of each name made here
 
 
 @dataclass(slots=True)
@@ -25,23 +28,28 @@ class Shared:
     version: int = 0  # grows with every mutation
     facts: int = 0  # grows when inference may come to know more than before
     root: Graph | None = None
-    names: set[str] | None = None  # all that are taken; gathered when the first new one is wanted
-    numbers: dict[str, int] = field(default_factory=dict[str, int])
+    names: set[str] | None = None  # that might be made again; gathered when the first new one is wanted
+    made: int = 0
+    tensors: dict[bytes, Tensor] = field(default_factory=dict[bytes, Tensor])  # small ones made by rewrites
 
     @property
     def initializers_are_inputs(self) -> bool:
         """Before IR version 4 every initializer had to be an input too, and onnxruntime refuses to override it."""
         return self.ir_version < 4
 
+    def gather(self, names: Iterable[str]) -> None:
+        """Keep those of the model's names that a new one could be equal to."""
+        self.names = {name for name in names if MARK in name}
+
     def fresh_name(self, stem: str) -> str:
-        """A name not yet in `names`, which it joins. O(1) however often a stem is asked for."""
-        names = self.names if self.names is not None else set[str]()
-        n = self.numbers.get(stem, 0)
-        while (name := f"{stem}_{n}" if n else stem) in names:
-            n += 1
-        self.numbers[stem] = n + 1
-        names.add(name)
-        return name
+        """A name that nothing bears. What was made from a name that was made carries one number, not two."""
+        stem = stem.partition(MARK)[0]
+        taken = self.names or ()
+        while True:
+            self.made += 1
+            name = f"{stem}{MARK}{self.made}"
+            if name not in taken:
+                return name
 
 
 @dataclass(slots=True)

@@ -31,11 +31,14 @@ class Source:
         return self._file is not None and bool(self._file.externals)
 
     @property
+    def files(self) -> tuple[Path, ...]:
+        """What it is read from: the file and, once it is loaded, the files of weights that it refers to."""
+        return (self._file.path, *self._file.externals) if self._file is not None else ()
+
+    @property
     def size(self) -> int:
         """Bytes of the model and of the files of weights that it refers to."""
-        if self._file is None:
-            return self._message_bytes
-        return sum(p.stat().st_size for p in (self._file.path, *self._file.externals))
+        return sum(p.stat().st_size for p in self.files) if self._file is not None else self._message_bytes
 
     def require_not(self, destination: Path) -> None:
         """Raise ModelError if writing to `destination` would touch the original."""

@@ -10,6 +10,7 @@ import mmap
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from hashlib import blake2b
 from math import prod
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -21,6 +22,7 @@ from onnx import helper, numpy_helper
 from . import wire
 from .errors import ModelError
 
+INTERNED = 64 << 10  # bytes
 SMALL = 1024  # bytes; a tensor up to this size is parsed whole and shown to shape inference
 RAW_DATA = 9
 # The fields of TensorProto that hold elements: float, int32, string, int64, raw, double, uint64.
@@ -35,15 +37,21 @@ class MappedFile:
     """A file of weights, mapped into memory the first time it is looked at."""
 
     path: Path
-    _view: memoryview | None = field(default=None, repr=False)
+    _map: mmap.mmap | None = field(default=None, repr=False)
 
     def view(self) -> memoryview:
         """The bytes of the file."""
-        if self._view is None:
+        if self._map is None:
+            if self.path.stat().st_size == 0:
+                return memoryview(b"")
             with self.path.open("rb") as f:
-                empty = self.path.stat().st_size == 0
-                self._view = memoryview(b"" if empty else mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ))
-        return self._view
+                self._map = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
+        return memoryview(self._map)
+
+    def forget_pages(self) -> None:
+        """Give back the memory of what was read; it comes back from the file when it is looked at again."""
+        if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
+            self._map.madvise(mmap.MADV_DONTNEED)
 
 
 class Bulk(NamedTuple):
@@ -63,12 +71,17 @@ class Bulk(NamedTuple):
 class Tensor:
     """A constant: `dtype` is a TensorProto.DataType, `dims` its static shape."""
 
-    __slots__ = ("_array", "_bulk", "_header", "dims", "dtype")
+    __slots__ = ("_array", "_bulk", "_header", "dims", "dtype", "is_external", "name")
 
     def __init__(self, header: onnx.TensorProto | None, bulk: Bulk | None, array: np.ndarray[Any, Any] | None) -> None:
-        self._header, self._bulk, self._array = header, bulk, array
+        self._header: onnx.TensorProto | bytes | None = header
+        self._bulk, self._array = bulk, array
+        self.name = ""  # in the message it came from
+        self.is_external = False  # whether that message points to another file
         if header is not None:
             self.dtype, self.dims = header.data_type, tuple(header.dims)
+            self.name = header.name
+            self.is_external = header.data_location == onnx.TensorProto.EXTERNAL
             self._check(header)
         elif array is not None:
             self.dtype, self.dims = helper.np_dtype_to_tensor_dtype(array.dtype), array.shape
@@ -95,16 +108,32 @@ class Tensor:
         return cls(None, None, array)
 
     @classmethod
+    def interned(cls, array: np.ndarray[Any, Any], known: dict[bytes, Tensor]) -> Tensor:
+        """As `from_array`, but a small tensor equal to one in `known` is that one: rewrites repeat themselves."""
+        if array.nbytes > INTERNED or array.dtype.hasobject:
+            return cls.from_array(array)
+        key = blake2b(f"{array.dtype}{array.shape}".encode(), digest_size=16)
+        key.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
+        return known.setdefault(key.digest(), cls.from_array(array))
+
+    @classmethod
     def from_proto(cls, proto: onnx.TensorProto, external: Bulk | None = None) -> Tensor:
         """A tensor that shares `proto`; `external` is where its elements lie if not in the message."""
         return cls(proto, external, None)
+
+    @classmethod
+    def from_bytes(cls, message: bytes) -> Tensor:
+        """A small serialized TensorProto: as bytes it takes a tenth of the memory that the message would."""
+        tensor = cls(onnx.TensorProto.FromString(message), None, None)
+        tensor._header = message
+        return tensor
 
     @classmethod
     def from_wire(cls, source: MappedFile, begin: int, end: int) -> Tensor:
         """The serialized TensorProto in that span; a large element field stays on disk."""
         data = source.view()
         if end - begin <= SMALL:
-            return cls(onnx.TensorProto.FromString(bytes(data[begin:end])), None, None)
+            return cls.from_bytes(bytes(data[begin:end]))
         elements = [f for f in wire.fields(data, begin, end) if f.number in ELEMENT_FIELDS]
         if len(elements) != 1 or elements[0].kind != wire.BYTES:  # in several pieces, or not packed
             return cls(onnx.TensorProto.FromString(bytes(data[begin:end])), None, None)
@@ -112,12 +141,12 @@ class Tensor:
         rest = bytes(data[begin : f.start]) + bytes(data[f.end : end])
         return cls(onnx.TensorProto.FromString(rest), Bulk(f.number, source, f.begin, f.end), None)
 
-    # -- what it is ------------------------------------------------------------------
-
     @property
-    def name(self) -> str:
-        """The name in the message it came from."""
-        return self._header.name if self._header is not None else ""
+    def _message(self) -> onnx.TensorProto | None:
+        """The message it came from, without what is still on disk."""
+        return onnx.TensorProto.FromString(self._header) if isinstance(self._header, bytes) else self._header
+
+    # -- what it is ------------------------------------------------------------------
 
     @property
     def size(self) -> int:
@@ -128,13 +157,9 @@ class Tensor:
     def nbytes(self) -> int:
         """Bytes of the elements as ONNX packs them; for strings, of their text."""
         if self.dtype == STRING:
-            return self._header.ByteSize() if self._header is not None else sum(map(len, self.array.flat))
+            message = self._message
+            return message.ByteSize() if message is not None else sum(map(len, self.array.flat))
         return packed_bytes(self.dtype, self.size)
-
-    @property
-    def is_external(self) -> bool:
-        """Whether the message it came from points to another file."""
-        return self._header is not None and self._header.data_location == onnx.TensorProto.EXTERNAL
 
     @property
     def is_mapped(self) -> bool:
@@ -164,8 +189,8 @@ class Tensor:
         """The elements as comparable bytes: equal dtype, dims and content mean equal tensors."""
         if self._bulk is not None and self._bulk.number == RAW_DATA:
             return self._bulk.view
-        if self._header is not None and self._header.raw_data:
-            return self._header.raw_data
+        if (message := self._message) is not None and message.raw_data:
+            return message.raw_data
         if self.dtype == STRING:
             return self.to_proto("").SerializeToString(deterministic=True)
         return self.raw()
@@ -174,8 +199,8 @@ class Tensor:
         """The elements in ONNX's raw form: little-endian, sub-byte types packed. Not for strings."""
         if self._bulk is not None and self._bulk.number == RAW_DATA:
             return self._bulk.view
-        if self._header is not None and self._header.raw_data:
-            return self._header.raw_data
+        if (message := self._message) is not None and message.raw_data:
+            return message.raw_data
         return numpy_helper.from_array(self.array).raw_data
 
     # -- writing it out --------------------------------------------------------------
@@ -183,8 +208,8 @@ class Tensor:
     def header(self, name: str) -> onnx.TensorProto:
         """The message without the elements that are still on disk."""
         proto = onnx.TensorProto()
-        if self._header is not None:
-            proto.CopyFrom(self._header)
+        if (message := self._message) is not None:
+            proto.CopyFrom(message)
         elif self._array is not None:
             proto = numpy_helper.from_array(self._array, name)
         proto.name = name
@@ -193,9 +218,9 @@ class Tensor:
     def detached(self, name: str) -> onnx.TensorProto:
         """The message with no elements at all, whatever holds them."""
         proto = onnx.TensorProto(data_type=self.dtype, dims=self.dims, name=name)
-        if self._header is not None:
-            proto.doc_string = self._header.doc_string
-            proto.metadata_props.extend(self._header.metadata_props)
+        if (message := self._message) is not None:
+            proto.doc_string = message.doc_string
+            proto.metadata_props.extend(message.metadata_props)
             if not proto.doc_string:
                 proto.ClearField("doc_string")
         return proto

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -16,6 +16,7 @@ from .tensor import Tensor
 if TYPE_CHECKING:
     from .graph import Graph
 
+FEW = 8
 Dim = int | str | None  # an extent, a symbol, or nothing known
 Shape = tuple[Dim, ...]
 
@@ -23,7 +24,7 @@ Shape = tuple[Dim, ...]
 class Value:
     """One tensor (or sequence, map, optional). Its producer may change; the value stays."""
 
-    __slots__ = ("_dtype", "_shape", "name", "producer", "tensor", "type", "uses")
+    __slots__ = ("_dtype", "_shape", "_uses", "name", "producer", "tensor", "type")
 
     def __init__(self, name: str, dtype: int = 0, shape: Shape | None = None) -> None:
         self.name = name
@@ -32,10 +33,37 @@ class Value:
         self.tensor: Tensor | None = None  # set where the value is a constant
         self.type: onnx.TypeProto | None = None  # set where the value is no dense tensor
         self.producer: Op | None = None
-        self.uses: dict[Op, None] = {}
+        self._uses: list[Op] | dict[Op, None] = []  # a list while there are few, which saves half the memory
 
     def __repr__(self) -> str:
         return f"Value({self.name!r})"
+
+    # -- who reads it ----------------------------------------------------------------
+
+    @property
+    def uses(self) -> Collection[Op]:
+        """The ops that read the value, each once, in order: in its graph, and in subgraphs that capture it."""
+        return self._uses
+
+    def add_use(self, op: Op) -> None:
+        """Note that `op` reads the value. For the mutators of Graph only."""
+        if isinstance(self._uses, dict):
+            self._uses[op] = None
+        elif op not in self._uses:
+            self._uses.append(op)
+            if len(self._uses) > FEW:
+                self._uses = dict.fromkeys(self._uses)
+
+    def drop_use(self, op: Op) -> None:
+        """Note that `op` does not read the value any more. For the mutators of Graph only."""
+        if isinstance(self._uses, dict):
+            self._uses.pop(op, None)
+        elif op in self._uses:
+            self._uses.remove(op)
+
+    def drop_all_uses(self) -> None:
+        """Note that nothing reads the value any more. For the mutators of Graph only."""
+        self._uses = []
 
     # -- asking; an unknown answer declines ------------------------------------------
 
@@ -89,14 +117,14 @@ class Value:
     def known_dtype(self) -> int:
         """The element type, inferred if need be; 0 where it stays unknown."""
         if self._dtype == 0 and self.producer is not None:
-            self.producer.graph.infer(self.producer)
+            self.producer.graph.shared.infer(self.producer)
         return self._dtype
 
     @property
     def known_shape(self) -> Shape | None:
         """The shape, inferred if need be; None where the rank stays unknown."""
         if self.producer is not None and not self.is_settled:
-            self.producer.graph.infer(self.producer)
+            self.producer.graph.shared.infer(self.producer)
         return self._shape
 
     @property
@@ -131,13 +159,13 @@ class Op:
 
     __slots__ = (
         "_attrs",
+        "_name",
         "domain",
         "graph",
         "hollow",
         "inferred_at",
         "inputs",
         "key",
-        "name",
         "outputs",
         "rest",
         "subgraphs",
@@ -145,10 +173,12 @@ class Op:
         "version",
     )
 
-    def __init__(self, op_type: str, domain: str, name: str, attrs: dict[str, Any] | None, rest: bytes | None) -> None:
+    def __init__(
+        self, op_type: str, domain: str, name: str | None, attrs: dict[str, Any] | None, rest: bytes | None
+    ) -> None:
         self.type = op_type
         self.domain = domain
-        self.name = name
+        self._name = name
         self.inputs: tuple[Value | None, ...] = ()
         self.outputs: tuple[Value, ...] = ()
         self.graph: Graph
@@ -162,6 +192,17 @@ class Op:
 
     def __repr__(self) -> str:
         return f"Op({self.label})"
+
+    @property
+    def name(self) -> str:
+        """The node's name; empty if it has none."""
+        if self._name is None:
+            self._name = onnx.NodeProto.FromString(self.rest or b"").name
+        return self._name
+
+    @name.setter
+    def name(self, name: str) -> None:
+        self._name = name
 
     @property
     def label(self) -> str:
@@ -224,6 +265,10 @@ T = TypeVar("T")
 def exchanged(values: Sequence[T], old: Value, new: Value) -> tuple[T | Value, ...]:
     """`values` with `new` wherever `old` was. Searched and copied in C: ops may have 10,000 inputs."""
     out: list[T | Value] = list(values)
-    for _ in range(out.count(old)):
-        out[out.index(old)] = new
-    return tuple(out)
+    try:
+        at = out.index(old)
+        while True:
+            out[at] = new
+            at = out.index(old, at + 1)
+    except ValueError:
+        return tuple(out)

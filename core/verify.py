@@ -6,23 +6,18 @@ derived from it is held to those answers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
+from .answers import Answer, Search
 from .compare import Difference, compare
-from .draws import KINDS, Draw, candidates, size_plans, with_ones
+from .draws import Draw
 from .errors import CannotLoad, EvaluationError, ModelError, Unverifiable, VerificationError
 from .runtime import Loadable, OnnxRuntime, Reference
-from .signature import Input, Sizes
-
-
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """What the original gives for a draw, by output name."""
-
-    draw: Draw
-    outputs: dict[str, Any] = field(repr=False)
+from .signature import Input
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +36,8 @@ class Oracle:
     """The answers of the original, and the comparison with them.
 
     `given` inputs are used as they are; otherwise draws are made from `inputs`, with `fixed` sizes for
-    some symbols. Raises Unverifiable when no backend can load the original or no draw runs on it, and
-    ModelError when inputs that were given do not.
+    some symbols. Of outputs that are `random` only type and rank are compared. Raises Unverifiable when no
+    backend can load the original or no draw runs on it, and ModelError when inputs that were given do not.
     """
 
     def __init__(
@@ -54,17 +49,19 @@ class Oracle:
         given: Sequence[Draw] = (),
         fixed: Mapping[str, int] | None = None,
         seed: int = 0,
-        random: bool = False,
+        random: Collection[str] = (),
     ) -> None:
         self.names = list(dict.fromkeys(outputs))
+        self.random = tuple(n for n in self.names if n in random)
         self.backend: OnnxRuntime | Reference = _loaded(original)
         self.notes: list[str] = []
         self.answers: list[Answer] = []
         if given:
             self.answers = [Answer(d, self._must(d)) for d in given]
         else:
-            self.answers = list(self._drawn(inputs, dict(fixed or {}), seed))
-        self.random = self._random_outputs() if random else ()
+            search = Search(self._run, inputs, dict(fixed or {}), seed, self.notes)
+            self.answers = list(search.answers())
+        self._note_emptiness()
 
     def check(self, model: Loadable, *, exact: bool = False) -> Verdict:
         """Compare `model` with the original, bit for bit if `exact`. Raises VerificationError."""
@@ -86,54 +83,6 @@ class Oracle:
         draws = tuple(str(a.draw) for a in self.answers)
         return Verdict(self.backend.name, exact, draws, worst, self.random, tuple(self.notes))
 
-    # -- finding inputs --------------------------------------------------------------
-
-    def _drawn(self, inputs: list[Input], fixed: Sizes, seed: int) -> Iterator[Answer]:
-        """One answer for each kind of draw, at the model's usual sizes and with dims of 1 in turn."""
-        base, why = None, ""
-        for plan in size_plans(inputs, fixed):
-            first, why = self._accepted(inputs, "normal", plan, (seed, 0))
-            if first is not None:
-                base = plan
-                yield first
-                break
-        if base is None:
-            raise Unverifiable(f"the original runs on none of the inputs tried: {why}")
-        plans = [base]
-        for plan in with_ones(inputs, base, fixed):
-            answer, _ = self._accepted(inputs, "normal", plan, (seed, 1)) if plan not in plans else (None, "")
-            if answer is not None:
-                plans.append(plan)
-                yield answer
-                if all(size == 1 for s, size in plan.items() if s not in fixed):
-                    break
-        self._note_sizes(plans, fixed)
-        for i, kind in enumerate(KINDS[1:], 1):
-            for plan in dict.fromkeys(map(_frozen, (plans[i % len(plans)], base))):
-                answer, _ = self._accepted(inputs, kind, dict(plan), (seed, i + 1))
-                if answer is not None:
-                    yield answer
-                    break
-            else:
-                self.notes.append(f"the original accepts no {kind} inputs")
-
-    def _note_sizes(self, plans: list[Sizes], fixed: Sizes) -> None:
-        for symbol in plans[0]:
-            if symbol not in fixed and len({p[symbol] for p in plans} | {1}) > len({p[symbol] for p in plans}):
-                self.notes.append(f"the original accepts no {symbol}=1")
-
-    def _accepted(
-        self, inputs: list[Input], kind: str, plan: Sizes, seed: tuple[int, ...]
-    ) -> tuple[Answer | None, str]:
-        """The first draw of a kind that the original runs on, or None and what it said to the first."""
-        why = ""
-        for draw in candidates(inputs, kind, plan, seed):
-            try:
-                return Answer(draw, self._run(draw)), ""
-            except EvaluationError as e:
-                why = why or str(e)
-        return None, why
-
     def _must(self, draw: Draw) -> dict[str, Any]:
         try:
             return self._run(draw)
@@ -143,15 +92,19 @@ class Oracle:
     def _run(self, draw: Draw) -> dict[str, Any]:
         return dict(zip(self.names, self.backend.run(self.names, draw.feeds), strict=True))
 
-    def _random_outputs(self) -> tuple[str, ...]:
-        """Outputs that differ between two runs of the original: of these only type and shape can be compared."""
-        again = self._run(self.answers[0].draw)
-        first = self.answers[0].outputs
-        return tuple(n for n in self.names if compare(first[n], again[n], exact=True).reason)
+    def _note_emptiness(self) -> None:
+        """Say which outputs have no elements at all. Raises Unverifiable if that is so because of a size of 0."""
+        empty = [n for n in self.names if all(_is_empty(a.outputs[n]) for a in self.answers)]
+        zeros = {s for a in self.answers for s, size in a.draw.sizes.items() if size == 0}
+        if zeros and len(empty) == len(self.names):
+            raise Unverifiable(f"with {', '.join(sorted(zeros))} of 0 every output of the original is empty")
+        self.notes.extend(f"{n} is empty on all inputs, so only its type and shape were compared" for n in empty)
 
 
-def _frozen(sizes: Sizes) -> tuple[tuple[str, int], ...]:
-    return tuple(sizes.items())
+def _is_empty(result: Any) -> bool:
+    if isinstance(result, list | dict):
+        return not result
+    return isinstance(result, np.ndarray) and result.size == 0
 
 
 def _loaded(original: Loadable) -> OnnxRuntime | Reference:

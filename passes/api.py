@@ -15,15 +15,18 @@ from typing import Any
 import onnx
 
 from ..core.collector import no_collection
+from ..core.dims import Sizes
 from ..core.draws import Draw
-from ..core.effects import is_pure, uses_half
+from ..core.effects import uses_half
 from ..core.exported import Exported, export
 from ..core.files import publish, staged, weight_bytes
-from ..core.given import checked, read_inputs, sizes_from_shapes
+from ..core.given import checked, ranked_by, read_inputs, sizes_from_shapes
 from ..core.manager import Manager
 from ..core.model import Model
 from ..core.pipeline import Pass
-from ..core.report import Report, Stats, pass_records
+from ..core.places import Places
+from ..core.randomness import random_outputs
+from ..core.report import Report, Stats, pass_records, write_report
 from ..core.signature import Input, signature
 from ..core.source import Source, source_of
 from ..core.verify import Oracle, Verdict
@@ -91,6 +94,7 @@ def optimize(
     keep_functions: bool = False,
     seed: int = 0,
     output: str | Path | None = None,
+    report_to: str | Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Result:
     """Rewrite a model and prove against onnxruntime that it still computes the same.
@@ -98,77 +102,92 @@ def optimize(
     `pipeline`: a name (`none`, `basic`) or a Pass. `plugins`: Python files, passes or rules to add to it.
     `inputs`: arrays by input name, an .npz, or a folder of ONNX test data; without them inputs are drawn,
     from `seed`, at sizes that agree with `shapes` (by input name). `only`, `skip`, `enable`: passes and rules
-    by name. `exact` runs only rules that keep every bit. `output`: where to write the verified model.
+    by name. `exact` runs only rules that keep every bit. `output`: where to write the verified model;
+    `report_to`: where to write the report, as JSON.
 
     Raises ModelError for a model or input that is unusable, UnknownName for a name that is, PluginError,
     VerificationError if the result is wrong (nothing is written), Unverifiable if that could not be found out.
     """
     watch = Stopwatch(progress)
     source = source_of(model, inline=not keep_functions)
-    destination = Path(output) if output is not None else None
-    if destination is not None:
-        source.require_not(destination)
+    places = Places(*(Path(p) if p is not None else None for p in (output, report_to)))
+    others = [Path(p) for p in (inputs, *plugins) if isinstance(p, str | Path)]
+    places.require((*source.files, *others))
     chosen = pipeline_of(pipeline, plugins, only, skip, enable)
     with no_collection(), watch.phase("loading"):
         original = source.load()
-        facts = _Facts.of(original, source)
+        facts = _Facts.of(original, source, inputs, shapes or {})
+    places.require((*source.files, *others))
     with no_collection(), watch.phase("rewriting"):
-        manager = Manager(source.load, chosen, exact)
-        rewritten, ledger = manager.run(original)
+        rewritten, ledger = Manager(source.load, chosen, exact).run(original)
     with no_collection(), watch.phase("exporting"):
         exported = export(rewritten)
         after = Stats.of(rewritten, exported.size)
-    report = Report(
-        source.label, chosen.name, facts.stats, after, pass_records(chosen, ledger), None, watch.seconds, versions()
-    )
+    records = pass_records(chosen, ledger)
+    report = Report(source.label, chosen.name, facts.stats, after, records, None, watch.seconds, versions())
     result = Result(report, rewritten, source, exported)
     if verify:
         with watch.phase("asking the original"):
-            oracle = _oracle(source, facts, inputs, shapes or {}, seed)
-        with watch.phase("comparing" if destination is None else "comparing and writing"):
+            oracle = facts.oracle(source, seed)
+        with watch.phase("comparing" if places.model is None else "comparing and writing"):
             bits = exact or (ledger.is_exact and not facts.half)
-            result.report.verification = result.checked(oracle, destination, bits=bits)
-    elif destination is not None:
+            report.verification = result.checked(oracle, places.model, bits=bits)
+    elif places.model is not None:
         with watch.phase("writing"):
-            result.save(destination)
+            result.save(places.model)
+    if places.report is not None:
+        write_report(report, places.report)
     return result
 
 
 @dataclass(frozen=True, slots=True)
 class _Facts:
-    """What must be known of the original before it is rewritten."""
+    """What must be known of the original before it is rewritten, and what it is to be asked."""
 
     stats: Stats
     inputs: list[Input]
     outputs: list[str]
-    random: bool
+    random: Collection[str]
     half: bool
+    given: list[Draw]
+    fixed: Sizes
 
     @classmethod
-    def of(cls, model: Model, source: Source) -> _Facts:
-        inputs = signature(model)
-        random = not all(is_pure(op) for g in model.graph.with_subgraphs() for op in g.ops())
-        names = [v.name for v in model.graph.outputs]
-        return cls(Stats.of(model, source.size), inputs, names, random, uses_half(model.graph))
+    def of(cls, model: Model, source: Source, given: Inputs | None, shapes: Mapping[str, Sequence[int]]) -> _Facts:
+        """Raises ModelError for given inputs and shapes that are not those of the model."""
+        inputs = ranked_by(shapes, signature(model))
+        return cls(
+            Stats.of(model, source.size),
+            inputs,
+            [v.name for v in model.graph.outputs],
+            random_outputs(model.graph),
+            uses_half(model.graph),
+            _draws(given, inputs),
+            sizes_from_shapes(shapes, inputs),
+        )
+
+    def oracle(self, source: Source, seed: int) -> Oracle:
+        """The answers of the original. Raises Unverifiable, and ModelError for given inputs that do not run."""
+        return Oracle(
+            source.loadable(),
+            self.inputs,
+            self.outputs,
+            given=self.given,
+            fixed=self.fixed,
+            seed=seed,
+            random=self.random,
+        )
 
 
-def _oracle(
-    source: Source, facts: _Facts, inputs: Inputs | None, shapes: Mapping[str, Sequence[int]], seed: int
-) -> Oracle:
-    given: list[Draw] = []
-    if isinstance(inputs, Mapping):
-        given = [checked(Draw("given", {}, dict(inputs)), facts.inputs)]
-    elif inputs is not None:
-        given = read_inputs(Path(inputs), facts.inputs)
-    fixed = sizes_from_shapes({name: tuple(dims) for name, dims in shapes.items()}, facts.inputs)
-    return Oracle(
-        source.loadable(), facts.inputs, facts.outputs, given=given, fixed=fixed, seed=seed, random=facts.random
-    )
+def _draws(given: Inputs | None, inputs: Sequence[Input]) -> list[Draw]:
+    if isinstance(given, Mapping):
+        return [checked(Draw("given", {}, dict(given)), inputs)]
+    return read_inputs(Path(given), inputs) if given is not None else []
 
 
 def versions() -> dict[str, str]:
     """The versions that a report is to be read with."""
-    return {name: version(name) for name in ("passwright", "onnx", "onnxruntime")}
+    return {"passwright": version("passwright"), "onnx": onnx.__version__, "onnxruntime": version("onnxruntime")}
 
 
 @dataclass(slots=True)

@@ -98,7 +98,7 @@ def known_bytes(value: Value) -> int | None:
     if value.tensor is not None:
         return value.tensor.nbytes
     if value.producer is not None:
-        value.producer.graph.infer(value.producer)  # a declared symbol may turn out to be a number
+        value.producer.graph.shared.infer(value.producer)  # a declared symbol may turn out to be a number
     if value.type is not None:
         return _sequence_bytes(value)
     dtype, shape = value.stated

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 if TYPE_CHECKING:
-    from ..core.errors import PassesError
+    from ..core.errors import PassesError, PluginError
 
 app = typer.Typer(
     help="Rewrite ONNX models, and prove with onnxruntime that they still compute the same.",
@@ -20,6 +20,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
+STANDARD_OUTPUT = Path("-")
 BAD_INPUT, USAGE, WRONG, UNVERIFIED = 1, 2, 3, 4
 EXIT_CODES = """Exit codes: 0 done; 1 bad model or input; 2 usage; 3 verification failed, nothing written;
 4 could not be verified, nothing written."""
@@ -61,7 +62,7 @@ def run(
 
         if verbose:
             log_to_stderr()
-        screen = Screen(quiet=json == Path("-"))
+        screen = Screen(quiet=json == STANDARD_OUTPUT)
         with screen.progress() as progress:
             result = optimize(
                 model,
@@ -69,7 +70,7 @@ def run(
                 plugin or (),
                 not no_verify,
                 inputs,
-                shapes=dict(map(parse_shape, shape or ())),
+                shapes=parse_shapes(shape or ()),
                 only=only or (),
                 skip=skip or (),
                 enable=enable or (),
@@ -77,11 +78,12 @@ def run(
                 keep_functions=keep_functions,
                 seed=seed,
                 output=output,
+                report_to=json if json != STANDARD_OUTPUT else None,
                 progress=progress,
             )
         screen.report(result.report, output, verbose=verbose)
-        if json is not None:
-            screen.json(result.report, json)
+        if json == STANDARD_OUTPUT:
+            typer.echo(result.report.to_json())
 
 
 @app.command("list")
@@ -94,18 +96,34 @@ def list_passes(
         from .pipelines import PIPELINES  # noqa: PLC0415 - imports onnx and numpy
         from .show import Screen  # noqa: PLC0415 - imports rich
 
-        Screen().catalogue(catalogue(plugin or ()), PIPELINES)
+        broken: dict[str, PluginError] = {}
+        Screen().catalogue(catalogue(plugin or (), broken), PIPELINES)
+        for error in broken.values():
+            typer.echo(f"warning: {one_line(error)}", err=True)
+
+
+def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Shapes by input name. Raises BadUsage for two of one name."""
+    from ..core.selection import BadUsage  # noqa: PLC0415 - its package imports onnx
+
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, shape in map(parse_shape, texts):
+        if shapes.setdefault(name, shape) != shape:
+            raise BadUsage(f"--shape {name}: given twice")
+    return shapes
 
 
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """`x:1,3,224,224` as a name and dims; a name may hold colons. Raises BadParameter."""
+    """`x:1,3,224,224` as a name and dims; a name may hold colons. Raises BadUsage."""
+    from ..core.selection import BadUsage  # noqa: PLC0415 - its package imports onnx
+
     name, _, dims = text.rpartition(":")
     try:
         shape = tuple(int(d) for d in dims.split(",") if d.strip())
     except ValueError:
         shape = (-1,)
     if not name or any(d < 0 for d in shape):
-        raise typer.BadParameter(f"{text!r} is not of the form name:1,3,224,224", param_hint="--shape")
+        raise BadUsage(f"--shape {text}: not of the form name:1,3,224,224")
     return name, shape
 
 
@@ -117,16 +135,21 @@ def one_line_errors() -> Generator[None]:
     try:
         yield
     except PassesError as e:
-        typer.echo(f"error: {' '.join(str(e).split())}", err=True)
+        typer.echo(f"error: {one_line(e)}", err=True)
         raise typer.Exit(exit_code(e)) from e
+
+
+def one_line(error: PassesError) -> str:
+    """What went wrong, without line breaks."""
+    return " ".join(str(error).split())
 
 
 def exit_code(error: PassesError) -> int:
     """The exit code that a failure stands for."""
     from ..core.errors import Unverifiable, VerificationError  # noqa: PLC0415 - its package imports onnx
-    from ..core.selection import UnknownName  # noqa: PLC0415 - its package imports onnx
+    from ..core.selection import BadUsage  # noqa: PLC0415 - its package imports onnx
 
-    for kind, code in ((UnknownName, USAGE), (VerificationError, WRONG), (Unverifiable, UNVERIFIED)):
+    for kind, code in ((BadUsage, USAGE), (VerificationError, WRONG), (Unverifiable, UNVERIFIED)):
         if isinstance(error, kind):
             return code
     return BAD_INPUT

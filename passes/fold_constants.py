@@ -61,8 +61,8 @@ class FoldConstants:
             exact = tensor.dtype not in HALF
             if maker is not None and ledger.permits(self.name, value.name, (maker,), exact=exact):
                 g.make_constant(value, tensor)
-                g.prune([maker])
                 fresh.append(value)
+        g.prune(chosen)
         return fresh
 
 

@@ -47,7 +47,7 @@ def splice(op: Op, branch: Graph, names: Counter[str]) -> None:
     own = dict.fromkeys((*branch.initializers, *branch.sparse, *(v for inner in ops for v in inner.outputs)))
     for v in results:
         if v not in own:
-            v.uses.pop(op, None)
+            v.drop_use(op)
     branch.outputs = ()
     for v in own:
         if names[v.name] > 1 and v.name:

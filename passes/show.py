@@ -13,7 +13,6 @@ from rich.logging import RichHandler
 from rich.table import Table
 from rich.text import Text
 
-from ..core.errors import ModelError
 from ..core.pipeline import Fixpoint, Pass, Pipeline, RulePass
 from ..core.plugins import Found
 from ..core.report import Report
@@ -38,22 +37,12 @@ class Screen:
 
     def report(self, report: Report, output: Path | None, *, verbose: bool) -> None:
         """The tables of a run and its verdict."""
-        self.out.print(op_table(report))
-        self.out.print(size_table(report))
-        self.out.print(pass_table(report, verbose=verbose))
+        self.line(report.source)
+        for table in (op_table(report), size_table(report), pass_table(report, verbose=verbose)):
+            self.out.print(table)
         for line in verdict_lines(report.verification):
             self.line(line)
         self.line(f"written to {output}" if output is not None else "not written: give -o FILE to keep it")
-
-    def json(self, report: Report, path: Path) -> None:
-        """The report as JSON. Raises ModelError if the file cannot be written."""
-        if path == Path("-"):
-            print(report.to_json())  # noqa: T201 - rich would wrap the lines
-            return
-        try:
-            path.write_text(report.to_json() + "\n", encoding="utf-8")
-        except OSError as e:
-            raise ModelError(f"cannot write {path}: {e.strerror}") from e
 
     def catalogue(self, found: Mapping[str, Found], pipelines: Mapping[str, Pass]) -> None:
         """All passes and rules."""
@@ -77,45 +66,58 @@ class Screen:
         self.out.print(Text(text), soft_wrap=True)
 
 
+def _table(first: str, *others: str) -> Table:
+    """A table as narrow as its contents: text, then numbers."""
+    table = Table(first)
+    for column in others:
+        table.add_column(column, justify="right", no_wrap=True)
+    return table
+
+
+def _row(table: Table, name: str, *cells: str, style: str = "") -> None:
+    """A row whose name is text, not markup: models may call things [red]."""
+    table.add_row(Text(name, style=style), *cells)
+
+
 def op_table(report: Report) -> Table:
     """Ops by type, before and after."""
-    table = Table("op", title=report.source)
-    for column in ("before", "after", "change"):
-        table.add_column(column, justify="right")
+    table = _table("op", "before", "after", "change")
     before, after = report.before.ops, report.after.ops
     for op in sorted(before.keys() | after.keys()):
         b, a = before.get(op, 0), after.get(op, 0)
-        table.add_row(op, str(b), str(a), f"{a - b:+d}" if a != b else "")
+        _row(table, op, str(b), str(a), f"{a - b:+d}" if a != b else "")
     return table
 
 
 def size_table(report: Report) -> Table:
     """Nodes, parameters and bytes, before and after."""
-    table = Table("")
-    for column in ("before", "after", "change"):
-        table.add_column(column, justify="right")
+    table = _table("", "before", "after", "change")
     b, a = report.before, report.after
     for label, x, y, shown in (
         ("nodes", b.nodes, a.nodes, str),
         ("parameters", b.parameters, a.parameters, "{:,}".format),
         ("bytes", b.bytes, a.bytes, decimal),
     ):
-        table.add_row(label, shown(x), shown(y), f"{(y - x) / x:+.1%}" if x and x != y else "")
+        _row(table, label, shown(x), shown(y), f"{(y - x) / x:+.1%}" if x and x != y else "")
     return table
 
 
 def pass_table(report: Report, *, verbose: bool) -> Table:
-    """What each pass changed, and how long it took."""
-    table = Table("pass")
-    table.add_column("changes", justify="right")
-    table.add_column("time", justify="right")
+    """What each pass changed, and how long it took; those that changed nothing only if `verbose`."""
+    table = _table("pass", "changes", "time")
     for record in report.passes:
-        table.add_row(record.name, str(record.changes), f"{record.seconds * 1e3:.1f} ms")
+        if record.changes or verbose:
+            _row(table, record.name, str(record.changes), milliseconds(record.seconds))
         for rule, n in record.rules.items() if verbose else ():
-            table.add_row(f"  {rule}", str(n), "")
+            _row(table, f"  {rule}", str(n), "")
     for phase, seconds in report.seconds.items():
-        table.add_row(Text(phase, style="dim"), "", f"{seconds * 1e3:.1f} ms")
+        _row(table, phase, "", milliseconds(seconds), style="dim")
     return table
+
+
+def milliseconds(seconds: float) -> str:
+    """A time as the tables show it."""
+    return f"{seconds * 1e3:.1f} ms"
 
 
 def verdict_lines(verdict: Verdict | None) -> Iterator[str]:
@@ -126,7 +128,7 @@ def verdict_lines(verdict: Verdict | None) -> Iterator[str]:
     how = "equal bit for bit" if verdict.exact else f"within tolerance ({largest(verdict)})"
     yield f"verified: {how} on {len(verdict.draws)} sets of inputs, against {verdict.backend} without optimizations"
     if verdict.random:
-        yield f"random, so compared by type and shape only: {', '.join(verdict.random)}"
+        yield f"random, so compared by type and rank only: {', '.join(verdict.random)}"
     yield from (f"note: {note}" for note in verdict.notes)
 
 

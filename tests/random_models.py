@@ -247,7 +247,7 @@ def branch(m: Maker) -> None:
         inner = [helper.make_node("Identity", [x.name], [f"i{name}"]), helper.make_node(op, [f"i{name}"], [name])]
         bodies.append(helper.make_graph(inner, name, [], [info(name, FLOAT, x.shape)]))
     if m.int(0, 1):
-        condition: Known | None = m.array(np.bool_(m.int(0, 1)))  # noqa: FBT003 - a condition, not a flag
+        condition: Known | None = m.array(np.bool_(m.int(0, 1)))
     else:
         condition = next((v for v in m.values if v.dtype == BOOL and np.prod(v.shape) == 1), None)
     if condition:
@@ -255,8 +255,8 @@ def branch(m: Maker) -> None:
 
 
 STEPS = (
-    unary, binary, unary, binary, compare, where, cast, dropout, matmul_add, transpose, transpose, reshape, squeeze, concat,
-    slices, gather, reduce, softmax, conv, conv, shape_arithmetic, constants, branch,
+    unary, binary, unary, binary, compare, where, cast, dropout, matmul_add, transpose, transpose, reshape, squeeze,
+    concat, slices, gather, reduce, softmax, conv, conv, shape_arithmetic, constants, branch,
 )  # fmt: skip
 
 

@@ -370,3 +370,26 @@ def test_report(tmp_path: Path, report: str) -> None:
     path = external(tmp_path)
     (tmp_path / "sub").mkdir()
     fails(tmp_path, str(path), "-o", str(tmp_path / "out.onnx"), "--json", str(tmp_path / report))
+
+
+@pytest.mark.parametrize("option", ["-o", "--json"])
+@pytest.mark.parametrize("name", ["in.npz", "rules.py"])
+def test_what_else_is_read_is_kept(tmp_path: Path, option: str, name: str) -> None:
+    np.savez(tmp_path / "in.npz", x=np.ones((1, 3), np.float32))
+    (tmp_path / "rules.py").write_text("")
+    reads = {"in.npz": "--inputs", "rules.py": "--plugin"}[name]
+    place = str(tmp_path / name)
+    assert "would overwrite" in fails(tmp_path, str(good(tmp_path)), reads, place, option, place)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        pytest.param(("--shape", "x:1"), "the input has 2", id="shape"),
+        pytest.param(("--inputs", "nowhere.npz"), "does not exist", id="inputs"),
+        pytest.param(("--shape", "x:1,3", "--shape", "x:2,3"), "given twice", id="two shapes"),
+    ],
+)
+def test_options_count_without_verification(tmp_path: Path, options: tuple[str, ...], message: str) -> None:
+    arguments = (str(good(tmp_path)), "-o", str(tmp_path / "out.onnx"), "--no-verify", *options)
+    assert message in fails(tmp_path, *arguments, code=USAGE if "twice" in message else BAD)

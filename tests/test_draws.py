@@ -10,8 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from passwright.core import from_onnx
-from passwright.core.draws import KINDS, MOST_ELEMENTS, Draw, candidates, elements, size_plans, with_ones
-from passwright.core.signature import Input, extent, signature, symbols
+from passwright.core.dims import extent
+from passwright.core.draws import KINDS, Draw, candidates
+from passwright.core.signature import Input, signature, symbols
+from passwright.core.sizes import MOST_ELEMENTS, elements, size_plans, with_ones
 from rewriting import load
 
 Feeds = dict[str, Any]
@@ -267,6 +269,18 @@ def test_integers_stay_in_range(text: str, want: set[int]) -> None:
     assert {min(want), max(want)} <= found
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("g (int64[2] i) => (y) <int64[0] d = {}, float[2] v = {0,1}> { y = OneHot(i, d, v) }", id="depth"),
+        pytest.param(f"{GATHER} {{ y = Gather<axis=5>(w, i) }}", id="axis"),
+        pytest.param(f"{GATHER} {{ y = Gather<axis=-3>(w, i) }}", id="negative axis"),
+    ],
+)
+def test_what_no_model_may_say_does_no_harm(text: str) -> None:
+    assert reached(text, "i")
+
+
 def test_an_index_into_a_symbolic_dim_follows_it() -> None:
     text = "g (float[N,3] x, int64[300] i) => (float[m,3] y) { y = Gather(x, i) }"
     inputs = inputs_of(text)
@@ -348,3 +362,81 @@ def test_a_default_is_left_alone_by_tamer_candidates() -> None:
 def test_a_draw_says_what_it_is() -> None:
     assert str(Draw("ties", {"N": 2, "T": 1})) == "ties inputs with N=2, T=1"
     assert str(Draw("zeros")) == "zeros inputs"
+
+
+# -- what leaves no choice ---------------------------------------------------------------
+
+
+def weighted(text: str, **weights: Any) -> dict[str, int]:
+    """The first sizes for a model with weights."""
+    return first_plan(
+        signature(from_onnx(load(text, weights={n: np.zeros(s, np.float32) for n, s in weights.items()})))
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "want"),
+    [
+        pytest.param("(float[N,C,H,W] x) => (y) { y = Conv(x, w) }", {"w": (5, 7, 3, 3)}, {"C": 7}, id="Conv"),
+        pytest.param("(float[N,C,H] x) => (y) { y = Conv<group=4>(x, w) }", {"w": (8, 1, 3)}, {"C": 4}, id="groups"),
+        pytest.param(
+            "(float[N,C,H] x) => (y) { y = ConvTranspose(x, w) }", {"w": (8, 1, 3)}, {"C": 8}, id="transposed"
+        ),
+        pytest.param("(float[N,K] x) => (y) { y = MatMul(x, w) }", {"w": (9, 2)}, {"K": 9}, id="MatMul"),
+        pytest.param("(float[N,K] x) => (y) { y = MatMul(w, x) }", {"w": (2, 9)}, {"N": 9}, id="on the right"),
+        pytest.param("(float[N,K] x) => (y) { y = MatMul(x, w) }", {"w": (9,)}, {"K": 9}, id="vector"),
+        pytest.param("(float[N,K] x) => (y) { y = Gemm<transB=1>(x, w) }", {"w": (2, 9)}, {"K": 9}, id="Gemm"),
+        pytest.param("(float[N,K] x) => (y) { y = Gemm<transA=1>(x, w) }", {"w": (9, 2)}, {"N": 9}, id="transposed A"),
+        pytest.param(
+            "(float[N,C,H] x) => (y) { y = BatchNormalization(x, s, s, s, s) }", {"s": (6,)}, {"C": 6}, id="BatchNorm"
+        ),
+        pytest.param("(float[N,H] x) => (y) { y = LayerNormalization(x, s) }", {"s": (6,)}, {"H": 6}, id="LayerNorm"),
+        pytest.param("(float[N,H] x) => (y) { y = Add(s, x) }", {"s": (1, 6)}, {"H": 6}, id="Add"),
+        pytest.param(
+            "(float[T,B,I] x) => (y) { y = GRU<hidden_size=3>(x, w, r, , , h) }",
+            {"w": (1, 9, 6), "r": (1, 9, 3), "h": (1, 1, 3)},
+            {"I": 6, "B": 1},
+            id="GRU with a constant state",
+        ),
+        pytest.param(
+            "(float[N,H,W,C] x) => (y) { r = Relu(x) t = Transpose<perm=[0,3,1,2]>(r) y = Conv(t, w) }",
+            {"w": (5, 7, 3, 3)},
+            {"C": 7},
+            id="behind a Transpose",
+        ),
+    ],
+)
+def test_weights_decide(text: str, weights: dict[str, tuple[int, ...]], want: dict[str, int]) -> None:
+    assert weighted(f"g {text}", **weights).items() >= want.items()
+
+
+def test_ones_are_tried_in_the_end() -> None:
+    plans = list(size_plans(declared(("a", "b")), {}))
+    assert plans[-1] == {"a": 1, "b": 1}
+
+
+@pytest.mark.parametrize(
+    "shapes",
+    [
+        pytest.param([(1 << 40, 22)], id="terabytes"),
+        pytest.param([("1000000*1000000",)], id="a product"),
+        pytest.param([("N", 1 << 30)], id="at any size"),
+    ],
+)
+def test_what_does_not_fit_is_not_made(shapes: list[tuple[int | str | None, ...]]) -> None:
+    assert list(size_plans(declared(*shapes), {})) == []
+
+
+def test_large_fixed_inputs_are_made() -> None:
+    inputs = declared((1, 3, 2048, 2048))
+    assert list(size_plans(inputs, {})) == [{}]
+
+
+@pytest.mark.parametrize("name", ["+".join("n" * 3000), "(" * 5000, "n*" * 999 + "n", "9" * 5000, "1is", "0x"])
+def test_endless_names_are_symbols(name: str) -> None:
+    assert list(shapes_at(declared((name,)), first_plan(declared((name,)))).values()) == [(2,)]
+
+
+def test_many_symbols_do_not_take_for_ever() -> None:
+    plans = list(size_plans(declared(*((f"a{i}", f"b{i}") for i in range(50))), {}))
+    assert len(plans) < 1000

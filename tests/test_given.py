@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -109,6 +110,54 @@ def test_refuses(feeds: dict[str, Any], message: str) -> None:
         checked(Draw("given", {}, feeds), inputs_of(TWO))
 
 
+HALF = ml_dtypes.bfloat16
+
+
+@pytest.mark.parametrize(
+    ("value", "dtype", "want"),
+    [
+        pytest.param([[1, 2, 3]], "float", np.array([[1, 2, 3]], np.float32), id="a list of integers"),
+        pytest.param([[1.5, 2, 3]], "float16", np.array([[1.5, 2, 3]], np.float16), id="a list of floats"),
+        pytest.param(2, "int64", np.array(2), id="a number"),
+        pytest.param(np.float32(2), "float", np.float32(2), id="a NumPy number"),
+        pytest.param(np.array([1, 2], ">f4"), "float", np.array([1, 2], np.float32), id="of the other byte order"),
+        pytest.param(np.array([1, 2], HALF).view("V2"), "bfloat16", np.array([1, 2], HALF), id="bfloat16 from .npz"),
+        pytest.param(["a", "b"], "string", np.array(["a", "b"], object), id="a list of text"),
+    ],
+)
+def test_what_becomes_an_array(value: Any, dtype: str, want: Any) -> None:
+    text = f"g ({dtype}[{','.join('abc'[: np.ndim(want)])}] x) => ({dtype}[n] y) {{ y = Identity(x) }}"
+    if not np.ndim(want):
+        text = f"g ({dtype} x) => ({dtype} y) {{ y = Identity(x) }}"
+    found = checked(Draw("given", {}, {"x": value}), inputs_of(text)).feeds["x"]
+    assert found.dtype == np.asarray(want).dtype
+    np.testing.assert_array_equal(found, want)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        pytest.param(None, "NoneType", id="nothing"),
+        pytest.param("x", "str", id="text"),
+        pytest.param([[1], [2, 3]], "no array", id="ragged"),
+        pytest.param({"a": 1}, "dict", id="a map"),
+        pytest.param([1j], "complex128", id="complex numbers"),
+        pytest.param([1.5], "float64", id="floats for integers"),
+    ],
+)
+def test_what_is_no_array(value: Any, kind: str) -> None:
+    with pytest.raises(ModelError, match=f"x of the given inputs is {kind}"):
+        checked(Draw("given", {}, {"x": value}), inputs_of("g (int64[N] x) => (int64[N] y) { y = Neg(x) }"))
+
+
+def test_a_sequence_is_a_list() -> None:
+    x = np.ones(2, np.float32)
+    feeds = checked(Draw("given", {}, {"s": (x, x), "n": [1]}), inputs_of(SEQUENCE)).feeds
+    assert len(feeds["s"]) == 2
+    with pytest.raises(ModelError, match="s of the given inputs is no list"):
+        checked(Draw("given", {}, {"s": x, "n": [1]}), inputs_of(SEQUENCE))
+
+
 def bad(name: str, content: bytes) -> Callable[[Path], Path]:
     def make(path: Path) -> Path:
         (path / name).write_bytes(content)
@@ -181,6 +230,7 @@ def test_sizes(shapes: dict[str, tuple[int, ...]], sizes: dict[str, int]) -> Non
         pytest.param({"x": (1,)}, "1 dims given, the input has 2", id="rank"),
         pytest.param({"x": (1, 4)}, "fixed at 3 cannot be 4", id="fixed dim"),
         pytest.param({"x": (1, 3), "z": (1, 2)}, "z", id="the second"),
+        pytest.param({"x": (-1, 3)}, "-1 is no size", id="negative"),
     ],
 )
 def test_impossible_shapes(shapes: dict[str, tuple[int, ...]], message: str) -> None:

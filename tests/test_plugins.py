@@ -71,7 +71,7 @@ def install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Install:
     return put
 
 
-def code(rule: str, op: str = "Abs", *, name: str | None = None) -> str:
+def code_of(rule: str, op: str = "Abs", *, name: str | None = None) -> str:
     """A module with one rule, in a pass of that name if one is given."""
     made = f"\nMINE = RulePass({name!r}, ({rule},))\n" if name else ""
     return (
@@ -149,8 +149,8 @@ def test_the_command_finds_it(example: Path, tmp_path: Path) -> None:
 
 
 def test_two_packages_with_one_name(install: Install) -> None:
-    install("first-plugin", code("one", name="same"), first="first_plugin")
-    install("second-plugin", code("two", name="same"), version="2.0", second="second_plugin")
+    install("first-plugin", code_of("one", name="same"), first="first_plugin")
+    install("second-plugin", code_of("two", name="same"), version="2.0", second="second_plugin")
     with pytest.raises(PluginError) as caught:
         catalogue()
     message = str(caught.value)
@@ -159,27 +159,27 @@ def test_two_packages_with_one_name(install: Install) -> None:
 
 
 def test_a_name_that_is_built_in(install: Install) -> None:
-    install("greedy-plugin", code("mine", name="fuse-gemm"))
+    install("greedy-plugin", code_of("mine", name="fuse-gemm"))
     with pytest.raises(PluginError, match=r"named fuse-gemm: one from passwright, one from greedy-plugin 0\.9"):
         catalogue()
 
 
 def test_a_local_file_and_a_package_with_one_name(install: Install, tmp_path: Path) -> None:
-    install("some-plugin", code("mine", name="same"))
-    (tmp_path / "local.py").write_text(code("other", name="same"))
-    with pytest.raises(PluginError, match=r"named same: one from some-plugin 0\.9, one from .*local\.py"):
-        pipeline_of("basic", [tmp_path / "local.py"])
+    install("some-plugin", code_of("mine", name="same"))
+    (tmp_path / "local.py").write_text(code_of("other", name="same"))
+    with pytest.raises(PluginError, match=r"named same: one from .*local\.py, one from some-plugin 0\.9"):
+        catalogue([tmp_path / "local.py"])
 
 
 def test_two_rules_with_one_name(tmp_path: Path) -> None:
     for name in ("a", "b"):
-        (tmp_path / f"{name}.py").write_text(code("same_rule", "Abs" if name == "a" else "Ceil"))
+        (tmp_path / f"{name}.py").write_text(code_of("same_rule", "Abs" if name == "a" else "Ceil"))
     with pytest.raises(PluginError, match="same_rule"):
         pipeline_of("basic", [tmp_path / "a.py", tmp_path / "b.py"])
 
 
 def test_a_rule_with_a_built_in_name(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text(code("drop_identity"))
+    (tmp_path / "a.py").write_text(code_of("drop_identity"))
     with pytest.raises(PluginError, match="drop_identity"):
         pipeline_of("basic", [tmp_path / "a.py"])
 
@@ -218,17 +218,36 @@ def test_what_is_no_pass(install: Install, thing: str) -> None:
         installed()
 
 
-@pytest.mark.parametrize("arguments", [["list"], ["run", "m.onnx"]], ids=["list", "run"])
-def test_the_command_tells_a_broken_package_in_one_line(
-    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str]
+@pytest.mark.parametrize(
+    ("arguments", "code", "line"),
+    [
+        pytest.param(["list"], 0, "warning: entry point broken-plugin", id="list"),
+        pytest.param(["run", "m.onnx"], 0, "", id="run"),
+        pytest.param(["run", "m.onnx", "--enable", "fuse-gemm"], 0, "", id="another built-in pass"),
+        pytest.param(["run", "m.onnx", "--enable", "good-plugin"], 0, "warning: entry point broken", id="another"),
+        pytest.param(["run", "m.onnx", "--enable", "broken-plugin"], 1, "error: entry point broken", id="itself"),
+    ],
+)
+def test_a_broken_package_stops_only_who_asks_for_it(
+    install: Install, tmp_path: Path, arguments: list[str], code: int, line: str
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    onnx.save(load(TEXT), "m.onnx")
-    install("broken-plugin", "import nowhere_at_all")
-    result = CliRunner().invoke(app, arguments)
-    assert result.exit_code == 1
-    assert result.stderr.count("\n") == 1
-    assert "broken-plugin" in result.stderr
+    onnx.save(load(TEXT), tmp_path / "m.onnx")
+    sites = [install("broken-plugin", "import nowhere_at_all"), install("good-plugin", code_of("fine"))]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sites))}
+    done = subprocess.run(
+        [COMMAND, *arguments], env=env, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert done.returncode == code, done.stderr
+    assert done.stderr.count("\n") == bool(line)
+    assert done.stderr.startswith(line)
+
+
+def test_packages_that_clash_stop_only_who_asks_for_them(install: Install) -> None:
+    install("first-plugin", code_of("one", name="same"), first="first_plugin")
+    install("second-plugin", code_of("two", name="same"), version="2.0", second="second_plugin")
+    pipeline_of("basic", enable=["fuse-gemm"])
+    with pytest.raises(PluginError, match="two passes are named same"):
+        pipeline_of("basic", enable=["same"])
 
 
 # -- local files -------------------------------------------------------------------------------------
@@ -237,13 +256,13 @@ def test_the_command_tells_a_broken_package_in_one_line(
 @pytest.mark.parametrize(
     ("content", "passes"),
     [
-        pytest.param(code("a"), {"my-file": ["a"]}, id="a loose rule"),
-        pytest.param(code("a") + code("b", "Ceil"), {"my-file": ["a", "b"]}, id="two loose rules"),
-        pytest.param(code("a", name="own"), {"own": ["a"]}, id="a pass"),
-        pytest.param(code("a", name="own") + code("b", "Ceil"), {"own": ["a"], "my-file": ["b"]}, id="both"),
-        pytest.param(code("a") + "again = a\n", {"my-file": ["a"]}, id="one rule under two names"),
+        pytest.param(code_of("a"), {"my-file": ["a"]}, id="a loose rule"),
+        pytest.param(code_of("a") + code_of("b", "Ceil"), {"my-file": ["a", "b"]}, id="two loose rules"),
+        pytest.param(code_of("a", name="own"), {"own": ["a"]}, id="a pass"),
+        pytest.param(code_of("a", name="own") + code_of("b", "Ceil"), {"own": ["a"], "my-file": ["b"]}, id="both"),
+        pytest.param(code_of("a") + "again = a\n", {"my-file": ["a"]}, id="one rule under two names"),
         pytest.param(
-            "from passwright.passes.gemm import matmul_add_to_gemm\n" + code("a"),
+            "from passwright.passes.gemm import matmul_add_to_gemm\n" + code_of("a"),
             {"my-file": ["a"]},
             id="imported rule",
         ),
@@ -257,14 +276,14 @@ def test_what_a_file_defines(tmp_path: Path, content: str, passes: dict[str, lis
 
 
 def test_a_file_that_imports_a_pass_may_run_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "my_file.py").write_text("from passwright.passes.gemm import FUSE_GEMM\n" + code("a"))
+    (tmp_path / "my_file.py").write_text("from passwright.passes.gemm import FUSE_GEMM\n" + code_of("a"))
     assert "my-file" in catalogue([tmp_path / "my_file.py"])
 
 
 def test_two_files_of_one_name_in_different_folders(tmp_path: Path) -> None:
     for folder, rule, op in (("a", "one", "Abs"), ("b", "two", "Ceil")):
         (tmp_path / folder).mkdir()
-        (tmp_path / folder / "rules.py").write_text(code(rule, op))
+        (tmp_path / folder / "rules.py").write_text(code_of(rule, op))
     with pytest.raises(PluginError) as caught:
         catalogue([tmp_path / "a" / "rules.py", tmp_path / "b" / "rules.py"])
     assert str(tmp_path / "a" / "rules.py") in str(caught.value)
@@ -272,11 +291,17 @@ def test_two_files_of_one_name_in_different_folders(tmp_path: Path) -> None:
 
 
 def test_the_same_file_twice_is_one(tmp_path: Path) -> None:
-    (tmp_path / "my_file.py").write_text(code("a"))
+    (tmp_path / "my_file.py").write_text(code_of("a"))
     model = load("g (float[2] x) => (float[2] y) { a = Abs(x) y = Abs(a) }")
     twice = [tmp_path / "my_file.py"] * 2
     with suppress(PluginError):
         assert op_types(optimize(model, plugins=twice).model) == ["Abs"]
+
+
+def test_a_pass_with_the_name_of_its_file_beside_loose_rules(tmp_path: Path) -> None:
+    (tmp_path / "squares.py").write_text(code_of("one", name="squares") + code_of("two", "Ceil"))
+    with pytest.raises(PluginError, match=r"squares\.py: two would form a pass named squares .*; rename the pass"):
+        from_file(tmp_path / "squares.py")
 
 
 def test_a_dataclass_works_in_a_file(tmp_path: Path) -> None:

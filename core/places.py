@@ -1,0 +1,59 @@
+"""Where results go: looked at before anything is done, so that nothing is lost or half written."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+from .errors import ModelError
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """The files that a run writes, if any: the model, large weights beside it, and the report."""
+
+    model: Path | None = None
+    report: Path | None = None
+
+    def require(self, read: Collection[Path]) -> None:
+        """Raise ModelError unless both can be written, apart from each other and from what is `read`."""
+        written = {"model": self.model, "report": self.report}
+        chosen = {what: path for what, path in written.items() if path is not None}
+        for path in chosen.values():
+            _require_writable(path)
+        if self.model is not None:
+            chosen["model's weights"] = Path(f"{self.model}.data")
+        for what, path in chosen.items():
+            for other in read:
+                if _is_same(path, other):
+                    raise ModelError(f"the {what} would overwrite {other}, which is read; choose another name")
+        for (what, path), (twin, other) in combinations(chosen.items(), 2):
+            if _is_same(path, other):
+                raise ModelError(f"{path} cannot hold both the {what} and the {twin}")
+
+
+def _require_writable(path: Path) -> None:
+    """Raise ModelError if a file cannot be put there; what only shows in writing is found out later."""
+    try:
+        path.parent.stat()
+        is_folder = path.is_dir()
+        exists = path.exists()
+    except OSError as e:
+        raise ModelError(f"cannot write to {path}: {e.strerror}") from e
+    if is_folder:
+        raise ModelError(f"{path} is a folder")
+    if not path.parent.is_dir():
+        raise ModelError(f"cannot write to {path}: Not a directory")
+    if not os.access(path if exists else path.parent, os.W_OK):
+        raise ModelError(f"cannot write to {path}: Permission denied")
+
+
+def _is_same(a: Path, b: Path) -> bool:
+    """Whether two paths are one file, by whatever links."""
+    try:
+        return a.resolve() == b.resolve() or (a.exists() and b.exists() and a.samefile(b))
+    except OSError:  # such as a loop of links, which leads nowhere
+        return False

@@ -257,7 +257,7 @@ def test_nothing_is_claimed_of_empty_outputs() -> None:
 
 
 def test_inputs_that_do_not_fit_into_memory() -> None:
-    with pytest.raises(Unverifiable, match="no inputs are made up for the original: .* 1,099,511,627,776 elements"):
+    with pytest.raises(Unverifiable, match=r"no inputs are made up for the original: .* 1,099,511,627,776 elements"):
         oracle_of(load("g (float[1048576,1048576] x) => (float[1048576,1048576] y) { y = Relu(x) }"))
 
 
@@ -469,7 +469,7 @@ MAP = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_prot
 def test_inputs_that_nobody_can_make_up_are_refused(kind: onnx.TypeProto) -> None:
     node = helper.make_node("Identity", ["m"], ["y"])
     model = model_of([node], [helper.make_value_info("m", kind)], [helper.make_value_info("y", kind)])
-    with pytest.raises(Unverifiable, match="input m is a .*; give inputs of your own|cannot be run"):
+    with pytest.raises(Unverifiable, match=r"input m is a .*; give inputs of your own|cannot be run"):
         check(model, model)
 
 

@@ -116,7 +116,9 @@ def optimize(
     chosen = pipeline_of(pipeline, plugins, only, skip, enable)
     with no_collection(), watch.phase("loading"):
         original = source.load()
-        facts = _Facts.of(original, source, inputs, shapes or {})
+        before = Stats.of(original, source.size)
+        asked = verify or inputs is not None or shapes
+        question = _Question.of(original, inputs, shapes or {}) if asked else None
     places.require((*source.files, *others))
     with no_collection(), watch.phase("rewriting"):
         rewritten, ledger = Manager(source.load, chosen, exact).run(original)
@@ -124,13 +126,13 @@ def optimize(
         exported = export(rewritten)
         after = Stats.of(rewritten, exported.size)
     records = pass_records(chosen, ledger)
-    report = Report(source.label, chosen.name, facts.stats, after, records, None, watch.seconds, versions())
+    report = Report(source.label, chosen.name, before, after, records, None, watch.seconds, versions())
     result = Result(report, rewritten, source, exported)
-    if verify:
+    if verify and question is not None:
         with watch.phase("asking the original"):
-            oracle = facts.oracle(source, seed)
+            oracle = question.put_to(source, seed)
         with watch.phase("comparing" if places.model is None else "comparing and writing"):
-            bits = exact or (ledger.is_exact and not facts.half)
+            bits = exact or (ledger.is_exact and not question.half)
             report.verification = result.checked(oracle, places.model, bits=bits)
     elif places.model is not None:
         with watch.phase("writing"):
@@ -141,10 +143,9 @@ def optimize(
 
 
 @dataclass(frozen=True, slots=True)
-class _Facts:
-    """What must be known of the original before it is rewritten, and what it is to be asked."""
+class _Question:
+    """What the original is to be asked, made out before it is rewritten."""
 
-    stats: Stats
     inputs: list[Input]
     outputs: list[str]
     random: Collection[str]
@@ -153,11 +154,10 @@ class _Facts:
     fixed: Sizes
 
     @classmethod
-    def of(cls, model: Model, source: Source, given: Inputs | None, shapes: Mapping[str, Sequence[int]]) -> _Facts:
+    def of(cls, model: Model, given: Inputs | None, shapes: Mapping[str, Sequence[int]]) -> _Question:
         """Raises ModelError for given inputs and shapes that are not those of the model."""
         inputs = ranked_by(shapes, signature(model))
         return cls(
-            Stats.of(model, source.size),
             inputs,
             [v.name for v in model.graph.outputs],
             random_outputs(model.graph),
@@ -166,7 +166,7 @@ class _Facts:
             sizes_from_shapes(shapes, inputs),
         )
 
-    def oracle(self, source: Source, seed: int) -> Oracle:
+    def put_to(self, source: Source, seed: int) -> Oracle:
         """The answers of the original. Raises Unverifiable, and ModelError for given inputs that do not run."""
         return Oracle(
             source.loadable(),

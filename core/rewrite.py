@@ -61,7 +61,7 @@ def apply(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
     try:
         match = r.match(graph, root)
     except Declined as why:
-        log.debug("%s declined at %s: %s", r.name, root.label, why)
+        log.debug("%s declined at %s: %s", r.name, root, why)
         return None
     if match is None:
         return None
@@ -76,7 +76,7 @@ def apply(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
     except Declined as why:
         graph.discard(g.added[::-1])
         touched = None
-        log.debug("%s declined at %s: %s", r.name, root.label, why)
+        log.debug("%s declined at %s: %s", r.name, root, why)
     else:
         touched = _put(graph, match, new, g.added)
     for v in g.constants:

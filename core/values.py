@@ -193,6 +193,9 @@ class Op:
     def __repr__(self) -> str:
         return f"Op({self.label})"
 
+    def __str__(self) -> str:
+        return self.label
+
     @property
     def name(self) -> str:
         """The node's name; empty if it has none."""

@@ -2,17 +2,17 @@
 
 from .build import Build
 from .convert import from_onnx, to_onnx
-from .effects import is_known, is_pure, may_drop
 from .errors import Declined, PassesError, require
 from .evaluation import evaluate
-from .graph import Graph
+from .ir.effects import is_known, is_pure, may_drop
+from .ir.graph import Graph
+from .ir.tensor import Tensor
+from .ir.values import Op, Value
 from .ledger import Ledger
 from .model import Model
 from .pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
 from .rules import EXACT, ROUNDING, Contract, Rule, conditional, rule
 from .shapes import same_extent, stretches_to
-from .tensor import Tensor
-from .values import Op, Value
 
 __all__ = [
     "EXACT",

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from onnx import defs, helper
 
-from . import schemas
 from .errors import Declined, require
-from .graph import Graph
-from .tensor import Tensor
-from .values import Op, Value
+from .ir import schemas
+from .ir.graph import Graph
+from .ir.tensor import Tensor
+from .ir.values import Op, Value
 
 FORMAL_DTYPES = {f"tensor({name})": dtype for name, dtype in [
     ("int64", np.int64), ("int32", np.int32), ("float", np.float32), ("bool", np.bool_), ("double", np.float64),

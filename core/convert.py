@@ -10,16 +10,17 @@ from collections.abc import Iterable
 
 import onnx
 
-from . import schemas, shapes
+from . import shapes
 from .errors import ModelError
 from .exported import export
 from .functions import inline_functions
-from .graph import Graph
 from .importer import SPELLINGS, Importer, Tensors, without_contents
+from .ir import schemas
+from .ir.graph import Graph
+from .ir.nesting import all_constants
+from .ir.shared import Shared
+from .ir.tensor import Tensor
 from .model import Model
-from .nesting import all_constants
-from .shared import Shared
-from .tensor import Tensor
 
 
 def from_onnx(model: onnx.ModelProto, tensors: Tensors = Tensor.from_proto, *, inline: bool = False) -> Model:

@@ -12,9 +12,9 @@ from onnx import helper
 
 from .errors import CannotLoad, EvaluationError
 from .exporter import node_bytes
+from .ir.tensor import SMALL, Tensor
+from .ir.values import Op, Value
 from .runtime import OnnxRuntime, Reference
-from .tensor import SMALL, Tensor
-from .values import Op, Value
 
 SESSION = 2000  # ops; the time onnxruntime takes to set up a session grows faster than its ops
 FEEDABLE = frozenset("biufO")  # NumPy kinds that onnxruntime takes as they are

@@ -8,10 +8,10 @@ from typing import Any, cast
 import onnx
 from onnx import AttributeProto, helper
 
-from . import schemas, wire
-from .graph import Graph
-from .tensor import Tensor
-from .values import Op, Value
+from .ir import schemas, wire
+from .ir.graph import Graph
+from .ir.tensor import Tensor
+from .ir.values import Op, Value
 
 # Field numbers of onnx.proto.
 NODE, INITIALIZER, INPUT, OUTPUT, VALUE_INFO, SPARSE = 1, 5, 11, 12, 13, 15

@@ -19,14 +19,14 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx.external_data_helper import set_external_data
 
-from . import wire
 from .convert import built, finished, importer_for
 from .errors import ModelError
 from .exported import ONE_MESSAGE, export
 from .exporter import INITIALIZER, MODEL_GRAPH, NODE, Chunk
 from .functions import inline_functions
+from .ir import wire
+from .ir.tensor import SMALL, STRING, Bulk, MappedFile, Tensor
 from .model import Model
-from .tensor import SMALL, STRING, Bulk, MappedFile, Tensor
 
 PAGE = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
 

@@ -10,12 +10,12 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, helper
 
-from . import schemas
 from .errors import GraphError, ModelError
-from .graph import Graph
-from .shared import Declarations, Shared
-from .tensor import SMALL, STRING, Tensor
-from .values import Op, Shape, Value, attribute_value
+from .ir import schemas
+from .ir.graph import Graph
+from .ir.shared import Declarations, Shared
+from .ir.tensor import SMALL, STRING, Tensor
+from .ir.values import Op, Shape, Value, attribute_value
 
 HOLLOWED = frozenset({
     AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TENSOR, AttributeProto.TENSORS,

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 
-from .values import Op, Value
+from .ir.values import Op, Value
 
 Key = tuple[str, str]
 """Who makes a change (a rule or pass) and where (a value that outlives it)."""

@@ -8,10 +8,10 @@ import onnx
 from onnx import helper
 
 from .exporter import declare_new_initializers, tensors_of
-from .graph import Graph
 from .importer import SPELLINGS
-from .tensor import Tensor
-from .values import Value
+from .ir.graph import Graph
+from .ir.tensor import Tensor
+from .ir.values import Value
 
 
 @dataclass(slots=True)

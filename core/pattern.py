@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from . import schemas
 from .errors import RuleError
-from .graph import Graph
-from .values import Op, Value
+from .ir import schemas
+from .ir.graph import Graph
+from .ir.values import Op, Value
 
 COMMUTATIVE = frozenset({
     "Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Max", "Mean", "Min", "Mul", "Or", "Sum", "Xor",

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
 from .errors import NoFixpoint
-from .graph import Graph
+from .ir.graph import Graph
 from .ledger import Ledger
 from .rewrite import rewrite
 from .rules import Rule

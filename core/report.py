@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from .errors import ModelError
-from .graph import Graph
+from .ir.graph import Graph
 from .ledger import Ledger
 from .model import Model
 from .pipeline import Pass, leaves
-from .verify import Verdict
+from .verify.oracle import Verdict
 
 
 @dataclass(frozen=True, slots=True)

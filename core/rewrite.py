@@ -9,10 +9,10 @@ from typing import Any
 
 from .build import Build
 from .errors import Declined, NoFixpoint, PassesError, RuleError, require
-from .graph import Graph
+from .ir.graph import Graph
+from .ir.values import Op, Value
 from .ledger import Ledger
 from .rules import Match, Rule
-from .values import Op, Value
 
 log = logging.getLogger(__name__)
 

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .errors import RuleError
-from .graph import Graph
+from .ir.graph import Graph
+from .ir.values import Op, Value
 from .pattern import OpPattern, match_op, trace
-from .values import Op, Value
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ import numpy as np
 import onnx
 
 from .errors import CannotLoad, EvaluationError
+from .ir.tensor import one_line
 from .ortvalues import from_ort, is_exchangeable, is_foreign, to_ort
-from .tensor import one_line
 
 Arrays = Mapping[str, Any]
 

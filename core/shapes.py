@@ -13,8 +13,8 @@ from onnx import checker, helper, shape_inference
 
 from .exporter import node_bytes
 from .importer import typed
-from .tensor import SMALL
-from .values import Dim, Op, Shape, Value
+from .ir.tensor import SMALL
+from .ir.values import Dim, Op, Shape, Value
 
 Facts = tuple[int, Shape | None]
 

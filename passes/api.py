@@ -15,21 +15,21 @@ from typing import Any
 import onnx
 
 from ..core.collector import no_collection
-from ..core.dims import Sizes
-from ..core.draws import Draw
-from ..core.effects import uses_half
 from ..core.exported import Exported, export
 from ..core.files import publish, staged, weight_bytes
-from ..core.given import checked, ranked_by, read_inputs, sizes_from_shapes
+from ..core.ir.effects import uses_half
 from ..core.manager import Manager
 from ..core.model import Model
 from ..core.pipeline import Pass
 from ..core.places import Places
-from ..core.randomness import random_outputs
 from ..core.report import Report, Stats, pass_records, write_report
-from ..core.signature import Input, signature
 from ..core.source import Source, source_of
-from ..core.verify import Oracle, Verdict
+from ..core.verify.dims import Sizes
+from ..core.verify.draws import Draw
+from ..core.verify.given import checked, ranked_by, read_inputs, sizes_from_shapes
+from ..core.verify.oracle import Oracle, Verdict
+from ..core.verify.randomness import random_outputs
+from ..core.verify.signature import Input, signature
 from .catalogue import Plugin, pipeline_of
 
 Inputs = Mapping[str, Any] | str | Path

@@ -9,9 +9,9 @@ import numpy as np
 import onnx
 
 from ..core import Graph, Ledger, Op, Value, evaluate, is_pure
-from ..core.effects import HALF
-from ..core.nesting import holder
-from ..core.tensor import STRING
+from ..core.ir.effects import HALF
+from ..core.ir.nesting import holder
+from ..core.ir.tensor import STRING
 from .budget import Budget, affordable, known_bytes, result_bytes
 
 # A weight between QuantizeLinear and DequantizeLinear is how a quantized model says what is quantized.

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ..core import Graph, Ledger, Op
-from ..core.nesting import all_names
+from ..core.ir.nesting import all_names
 
 
 @dataclass(frozen=True, slots=True)

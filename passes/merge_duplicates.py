@@ -8,8 +8,8 @@ import onnx
 
 from ..core import Graph, Ledger, Op, Value, is_pure
 from ..core.exporter import built_node
+from ..core.ir.schemas import default_encodings
 from ..core.pattern import COMMUTATIVE
-from ..core.schemas import default_encodings
 
 Key = tuple[object, ...]
 

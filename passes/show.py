@@ -16,7 +16,7 @@ from rich.text import Text
 from ..core.pipeline import Fixpoint, Pass, Pipeline, RulePass
 from ..core.plugins import Found
 from ..core.report import Report
-from ..core.verify import Verdict
+from ..core.verify.oracle import Verdict
 
 
 class Screen:

@@ -12,10 +12,10 @@ import onnx
 from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 from passwright.core import from_onnx, to_onnx
-from passwright.core.compare import compare
-from passwright.core.effects import uses_half
 from passwright.core.errors import EvaluationError
+from passwright.core.ir.effects import uses_half
 from passwright.core.runtime import OnnxRuntime
+from passwright.core.verify.compare import compare
 from passwright.passes import optimize
 
 FORMS = ("as they are", "all but the first frozen", "all frozen")

@@ -15,8 +15,8 @@ import numpy as np
 import onnx
 from onnx import numpy_helper, parser, printer
 from passwright.core import Ledger, Model, Pass, Rule, RulePass, from_onnx, to_onnx
-from passwright.core.signature import signature
-from passwright.core.verify import Oracle, Verdict
+from passwright.core.verify.oracle import Oracle, Verdict
+from passwright.core.verify.signature import signature
 
 OPSET = 17
 

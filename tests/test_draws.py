@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from passwright.core import from_onnx
-from passwright.core.dims import extent
-from passwright.core.draws import KINDS, Draw, candidates
-from passwright.core.signature import Input, signature, symbols
-from passwright.core.sizes import MOST_ELEMENTS, elements, size_plans, with_ones
+from passwright.core.verify.dims import extent
+from passwright.core.verify.draws import KINDS, Draw, candidates
+from passwright.core.verify.signature import Input, signature, symbols
+from passwright.core.verify.sizes import MOST_ELEMENTS, elements, size_plans, with_ones
 from rewriting import load
 
 Feeds = dict[str, Any]

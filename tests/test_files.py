@@ -17,8 +17,8 @@ from onnx.external_data_helper import set_external_data
 from passwright.core import Model, files
 from passwright.core.exported import export
 from passwright.core.files import ModelFile, load, publish, staged
+from passwright.core.ir.tensor import MappedFile, Tensor
 from passwright.core.runtime import OnnxRuntime
-from passwright.core.tensor import MappedFile, Tensor
 from passwright.passes import optimize
 from rewriting import load as text_model
 

@@ -10,10 +10,10 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from passwright.core import from_onnx
-from passwright.core.draws import Draw
 from passwright.core.errors import ModelError
-from passwright.core.given import checked, read_inputs, sizes_from_shapes
-from passwright.core.signature import Input, signature
+from passwright.core.verify.draws import Draw
+from passwright.core.verify.given import checked, read_inputs, sizes_from_shapes
+from passwright.core.verify.signature import Input, signature
 from rewriting import load
 
 if TYPE_CHECKING:

@@ -9,12 +9,12 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import from_onnx
-from passwright.core.draws import KINDS, Draw
 from passwright.core.errors import EvaluationError, ModelError, Unverifiable, VerificationError
-from passwright.core.randomness import random_outputs
 from passwright.core.runtime import OnnxRuntime
-from passwright.core.signature import signature
-from passwright.core.verify import Oracle, Verdict
+from passwright.core.verify.draws import KINDS, Draw
+from passwright.core.verify.oracle import Oracle, Verdict
+from passwright.core.verify.randomness import random_outputs
+from passwright.core.verify.signature import signature
 from rewriting import load, means_the_same
 
 if TYPE_CHECKING:

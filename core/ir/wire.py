@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from .errors import ModelError
+from ..errors import ModelError
 
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from .errors import GraphError
+from ..errors import GraphError
 from .values import Op, Value
 
 if TYPE_CHECKING:

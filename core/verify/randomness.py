@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from .effects import is_random
-from .graph import Graph
-from .nesting import holder
-from .values import Value
+from ..ir.effects import is_random
+from ..ir.graph import Graph
+from ..ir.nesting import holder
+from ..ir.values import Value
 
 
 def random_outputs(graph: Graph) -> frozenset[str]:

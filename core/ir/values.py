@@ -9,8 +9,8 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from ..errors import Declined
 from . import schemas
-from .errors import Declined
 from .tensor import Tensor
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from operator import attrgetter
 
-from .errors import GraphError
+from ..errors import GraphError
 from .values import Op
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from .values import Dim, Op, Value
+from ..ir.values import Dim, Op, Value
 
 # Inputs of operators whose values are handed on as they are, by operator.
 HANDS_ON: dict[str, tuple[int, ...] | None] = {

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
+from ..errors import CannotLoad, EvaluationError, ModelError, Unverifiable, VerificationError
+from ..runtime import Loadable, OnnxRuntime, Reference
 from .answers import Answer, Search
 from .compare import Difference, compare
 from .draws import Draw
-from .errors import CannotLoad, EvaluationError, ModelError, Unverifiable, VerificationError
-from .runtime import Loadable, OnnxRuntime, Reference
 from .signature import Input
 
 

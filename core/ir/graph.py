@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from .errors import Declined, GraphError
+from ..errors import Declined, GraphError
 from .invariants import check_invariants
 from .nesting import all_names
 from .order import in_order

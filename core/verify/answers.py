@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
+from ..errors import EvaluationError, Unverifiable
 from .dims import Sizes
 from .draws import KINDS, Draw, candidates
-from .errors import EvaluationError, Unverifiable
 from .signature import DRAWABLE, Input, symbols
 from .sizes import decided, elements, size_plans, with_more, with_ones
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from .values import Op, Value
+from ..ir.values import Op, Value
 
 LOOKS_FAR_ENOUGH = 100  # values followed from an input before giving up
 SAME_SHAPE = frozenset({

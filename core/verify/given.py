@@ -13,11 +13,11 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx import helper, numpy_helper
 
+from ..errors import ModelError
+from ..ir.tensor import one_line
 from .dims import Sizes
 from .draws import Draw
-from .errors import ModelError
 from .signature import OPTIONAL, SEQUENCE, TENSOR, Input
-from .tensor import one_line
 
 
 def read_inputs(path: Path, inputs: Sequence[Input]) -> list[Draw]:

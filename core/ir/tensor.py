@@ -19,8 +19,8 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from ..errors import ModelError
 from . import wire
-from .errors import ModelError
 
 INTERNED = 64 << 10  # bytes
 SMALL = 1024  # bytes; a tensor up to this size is parsed whole and shown to shape inference

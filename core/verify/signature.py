@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 
 import onnx
 
+from ..importer import shape_of
+from ..ir.graph import Graph
+from ..ir.tensor import Tensor
+from ..ir.values import Dim, Value
+from ..model import Model
 from . import dims
 from .extents import decided_extents
-from .graph import Graph
-from .importer import shape_of
-from .model import Model
 from .roles import Role, role
-from .tensor import Tensor
-from .values import Dim, Value
 
 TENSOR, SEQUENCE, OPTIONAL = "tensor", "sequence", "optional"
 DRAWABLE = frozenset({TENSOR, SEQUENCE, OPTIONAL})

@@ -1,0 +1,1 @@
+"""Whether a rewritten model still computes what the original computes."""

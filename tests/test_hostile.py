@@ -1,4 +1,4 @@
-"""Valid models, and a few invalid ones, that once broke something: each keeps its meaning, or is refused in one line."""
+"""Models that once broke something: each keeps its meaning, or is refused in one line."""
 
 from __future__ import annotations
 
@@ -126,7 +126,8 @@ def test_equal_statistics_of_a_training_batchnorm_stay_apart() -> None:
 
 
 def test_a_loop_without_end_in_a_branch_not_taken() -> None:
-    text = """g (bool c, float[] x) => (float[] y) <int64 m = {1099511627776}, bool t = {1}, float z = {0}> { y = If (c) <
+    text = """g (bool c, float[] x) => (float[] y) <int64 m = {1099511627776}, bool t = {1}, float z = {0}> {
+        y = If (c) <
         then_branch = p () => (float[] a) { a = Loop (m, t, z) <body = b (int64 i, bool k, float[] s) =>
             (bool k2, float[] s2) { k2 = Identity(k) s2 = Sin(s) }> },
         else_branch = e () => (float[] f) { f = Abs(x) }> }"""
@@ -138,7 +139,8 @@ def test_a_loop_without_end_in_a_branch_not_taken() -> None:
 def test_a_division_that_would_end_the_process(op: str) -> None:
     weights = {"a": np.array([-(2**63)], np.int64), "b": np.array([-1], np.int64)}
     text = f"""g (bool c, int64[1] x) => (int64[1] y) {{ y = If (c) <
-        then_branch = t () => (int64[1] d) {{ d = {op}(a, b) }}, else_branch = e () => (int64[1] f) {{ f = Abs(x) }}> }}"""
+        then_branch = t () => (int64[1] d) {{ d = {op}(a, b) }},
+        else_branch = e () => (int64[1] f) {{ f = Abs(x) }}> }}"""
     result = optimize(load(text, weights=weights), verify=False)
     assert result.report.after.ops[op] == 1
 

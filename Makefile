@@ -9,14 +9,14 @@ MODEL ?= golden_models/resnet_kept_bn.onnx
 run: $(VENV)/installed
 	$(BIN)/passes run $(MODEL) --pipeline basic -o $(VENV)/optimized.onnx
 
-test: lint types check
+test: lint types check  # in that order, the quickest first
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 
 types: $(VENV)/installed-dev
-	$(BIN)/basedpyright --warnings
+	$(BIN)/basedpyright --warnings --pythonpath $(BIN)/python
 
 check: $(VENV)/installed-dev
 	$(BIN)/pytest -n 2 -q

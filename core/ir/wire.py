@@ -39,7 +39,7 @@ def fields(data: memoryview, begin: int, end: int) -> Iterator[Field]:
         elif kind in {FIXED64, FIXED32}:
             length = 8 if kind == FIXED64 else 4
         else:
-            raise ModelError("not a protobuf message")
+            raise ModelError("not an ONNX model: this is no protobuf message")
         if number == 0 or at + length > end:
             raise ModelError("the protobuf message is truncated or damaged")
         yield Field(number, kind, start, at, at + length)

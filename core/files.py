@@ -208,6 +208,7 @@ class _External:
         set_external_data(proto, self.location, self.file.tell(), len(content))
         proto.ClearField("raw_data")
         self.file.write(content)
+        tensor.forget_pages()
         yield proto.SerializeToString(deterministic=True)
 
 

@@ -203,6 +203,11 @@ class Tensor:
             return message.raw_data
         return numpy_helper.from_array(self.array).raw_data
 
+    def forget_pages(self) -> None:
+        """Give back the memory of elements that were read from disk; they are read again when asked for."""
+        if self._bulk is not None and self._array is None:
+            self._bulk.source.forget_pages()
+
     # -- writing it out --------------------------------------------------------------
 
     def header(self, name: str) -> onnx.TensorProto:

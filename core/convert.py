@@ -29,7 +29,7 @@ def from_onnx(model: onnx.ModelProto, tensors: Tensors = Tensor.from_proto, *, i
     Raises ModelError for a model that is no graph: cyclic, names missing or defined twice, versions unknown.
     """
     header, info = header_of(model), without_contents(model.graph)
-    importer_for(header, tensors)  # refuses unknown versions before anything is read
+    opsets_of(header)  # refuses unknown versions before anything is read
     nodes: Iterable[onnx.NodeProto] = model.graph.node
     initializers = [tensors(t) for t in model.graph.initializer]
     if inline and header.functions:
@@ -70,8 +70,8 @@ def header_of(model: onnx.ModelProto) -> onnx.ModelProto:
 REPEATED = frozenset({"opset_import", "metadata_props", "training_info", "functions", "configuration"})
 
 
-def importer_for(header: onnx.ModelProto, tensors: Tensors) -> Importer:
-    """An importer for a model with that header. Raises ModelError for versions the installed onnx lacks."""
+def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
+    """The opset version of each domain. Raises ModelError for versions the installed onnx lacks."""
     if not header.ir_version:
         raise ModelError("not an ONNX model: it has no IR version")
     if header.ir_version > onnx.IR_VERSION:
@@ -85,7 +85,12 @@ def importer_for(header: onnx.ModelProto, tensors: Tensors) -> Importer:
         opsets[domain] = entry.version
     if not opsets:
         raise ModelError("the model imports no opset")
-    return Importer(Shared(opsets, header.ir_version, shapes.infer), tensors)
+    return opsets
+
+
+def importer_for(header: onnx.ModelProto, tensors: Tensors) -> Importer:
+    """An importer for a model with that header. Raises ModelError for versions the installed onnx lacks."""
+    return Importer(Shared(opsets_of(header), header.ir_version, shapes.infer), tensors)
 
 
 def finished(header: onnx.ModelProto, graph: Graph) -> Model:

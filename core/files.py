@@ -19,13 +19,13 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx.external_data_helper import set_external_data
 
-from .convert import built, finished, importer_for
+from .convert import built, finished, importer_for, opsets_of
 from .errors import ModelError
-from .exported import ONE_MESSAGE, export
+from .exported import ONE_MESSAGE, Exported, export
 from .exporter import INITIALIZER, MODEL_GRAPH, NODE, Chunk
 from .functions import inline_functions
 from .ir import wire
-from .ir.tensor import SMALL, STRING, Bulk, MappedFile, Tensor
+from .ir.tensor import RAW_DATA, SMALL, STRING, Bulk, MappedFile, Tensor
 from .model import Model
 
 PAGE = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
@@ -55,7 +55,7 @@ class ModelFile:
             raise ModelError(f"{tensor.name}: offset or length of its external data is not a number") from e
         if offset < 0 or length != tensor.nbytes or offset + length > file.path.stat().st_size:
             raise ModelError(f"{tensor.name}: {file.path.name} does not hold its {tensor.nbytes} bytes at {offset}")
-        return Tensor.from_proto(proto, Bulk(9, file, offset, offset + length))
+        return Tensor.from_proto(proto, Bulk(RAW_DATA, file, offset, offset + length))
 
     def _external(self, name: str, location: str) -> MappedFile:
         folder = self.path.resolve().parent
@@ -101,7 +101,7 @@ def _load(file: ModelFile, inline: bool) -> Model:
             header.MergeFromString(bytes(data[f.start : f.end]))
     if len(graphs) != 1:
         raise ModelError("not an ONNX model: it has no graph" if not graphs else "it has more than one graph")
-    importer_for(header, file.tensor)  # refuses unknown versions before anything is read
+    opsets_of(header)  # refuses unknown versions before anything is read
     parts = _split_graph(source, graphs[0])
     info = onnx.GraphProto.FromString(parts.rest)
     initializers = [file.located(Tensor.from_wire(source, a, b)) for a, b in parts.tensors]
@@ -152,13 +152,12 @@ def weight_bytes(model: Model) -> int:
 
 
 @contextmanager
-def staged(model: Model, destination: Path, *, external: bool) -> Generator[Path]:
+def staged(model: Model | Exported, destination: Path, *, external: bool = False) -> Generator[Path]:
     """Write the model into a staging folder beside `destination`; the folder goes at the end.
 
-    With `external`, or beyond 2 GB, large tensors go to `<name>.data` next to it. Yields the staged
-    model, to be verified and then given to `publish`.
+    Of a Model, with `external` or beyond 2 GB, large tensors go to `<name>.data` next to it. Yields the
+    staged model, to be verified and then given to `publish`.
     """
-    external = external or weight_bytes(model) > ONE_MESSAGE
     try:
         stage = TemporaryDirectory(prefix=f".{destination.name}.", dir=destination.parent)
     except OSError as e:
@@ -172,8 +171,10 @@ def staged(model: Model, destination: Path, *, external: bool) -> Generator[Path
         yield path
 
 
-def _write(model: Model, path: Path, external: bool) -> None:
-    if external:
+def _write(model: Model | Exported, path: Path, external: bool) -> None:
+    if isinstance(model, Exported):
+        exported = model
+    elif external or weight_bytes(model) > ONE_MESSAGE:
         with Path(f"{path}.data").open("wb") as data:
             exported = export(model, _External(data, f"{path.name}.data").chunks)
             _settle(data)

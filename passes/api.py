@@ -15,7 +15,7 @@ from typing import Any
 import onnx
 
 from ..core.collector import no_collection
-from ..core.exported import Exported, export
+from ..core.exported import ONE_MESSAGE, Exported, export
 from ..core.files import publish, staged, weight_bytes
 from ..core.ir.effects import uses_half
 from ..core.manager import Manager
@@ -76,7 +76,8 @@ class Result:
             return oracle.check(stage, exact=bits)
 
     def _staged(self, destination: Path) -> AbstractContextManager[Path]:
-        return staged(self._model, destination, external=self._source.is_external)
+        external = self._source.is_external or weight_bytes(self._model) > ONE_MESSAGE
+        return staged(self._model if external else self._exported, destination, external=external)
 
 
 def optimize(

@@ -25,16 +25,19 @@ def may_drop(op: Op) -> bool:
 
 def is_pure(op: Op) -> bool:
     """Whether the same inputs always give the same outputs, and nothing else happens."""
-    if not is_known(op) or schemas.is_random(op.type, op.domain, op.version) or drops_at_random(op):
+    if not is_known(op) or _draws(op) or writes_inputs(op):
         return False
-    return not writes_inputs(op) and all(is_pure(inner) for sub in op.subgraphs for inner in sub.ops())
+    return all(is_pure(inner) for sub in op.subgraphs for inner in sub.ops())
 
 
 def is_random(op: Op) -> bool:
     """Whether two runs on the same inputs may differ. Opaque ops are taken at their word."""
-    if schemas.is_random(op.type, op.domain, op.version) or drops_at_random(op):
-        return True
-    return any(is_random(inner) for sub in op.subgraphs for inner in sub.ops())
+    return _draws(op) or any(is_random(inner) for sub in op.subgraphs for inner in sub.ops())
+
+
+def _draws(op: Op) -> bool:
+    """Whether the op itself, its bodies aside, makes random numbers."""
+    return schemas.is_random(op.type, op.domain, op.version) or drops_at_random(op)
 
 
 def writes_inputs(op: Op) -> bool:

@@ -51,13 +51,6 @@ def input_names(op_type: str, domain: str, version: int) -> tuple[str, ...]:
 
 
 @cache
-def output_names(op_type: str, domain: str, version: int) -> tuple[str, ...]:
-    """Formal output names, in order."""
-    spec = schema(op_type, domain, version)
-    return tuple(o.name for o in spec.outputs) if spec else ()
-
-
-@cache
 def latest_input_names(op_type: str, domain: str) -> tuple[str, ...]:
     """Formal input names in the newest version of an operator."""
     return input_names(op_type, domain, newest(domain))

@@ -187,10 +187,6 @@ class Tensor:
 
     def content(self) -> bytes | memoryview:
         """The elements as comparable bytes: equal dtype, dims and content mean equal tensors."""
-        if self._bulk is not None and self._bulk.number == RAW_DATA:
-            return self._bulk.view
-        if (message := self._message) is not None and message.raw_data:
-            return message.raw_data
         if self.dtype == STRING:
             return self.to_proto("").SerializeToString(deterministic=True)
         return self.raw()
@@ -218,6 +214,9 @@ class Tensor:
         elif self._array is not None:
             proto = numpy_helper.from_array(self._array, name)
         proto.name = name
+        if self._bulk is not None and self.is_external:  # what is written holds its elements itself
+            proto.ClearField("data_location")
+            del proto.external_data[:]
         return proto
 
     def detached(self, name: str) -> onnx.TensorProto:
@@ -234,9 +233,6 @@ class Tensor:
         """The whole message; reads the elements from disk."""
         proto = self.header(name)
         if self._bulk is not None:
-            if self.is_external:
-                proto.ClearField("data_location")
-                del proto.external_data[:]
             if self._bulk.number == RAW_DATA:
                 proto.raw_data = bytes(self._bulk.view)
             else:
@@ -248,11 +244,7 @@ class Tensor:
         if self._bulk is None:
             yield self.to_proto(name).SerializeToString(deterministic=True)
             return
-        header = self.header(name)
-        if self.is_external:
-            header.ClearField("data_location")
-            del header.external_data[:]
-        yield header.SerializeToString(deterministic=True)
+        yield self.header(name).SerializeToString(deterministic=True)
         yield from self._field_of_bulk()
 
     def _field_of_bulk(self) -> Iterator[bytes | memoryview]:

@@ -55,11 +55,16 @@ def _plans(inputs: list[Input], fixed: Sizes) -> Iterator[Sizes]:
     if not free:
         return
     yield from (dict.fromkeys(free, size) | fixed for size in SIZES[:4])
-    for total, a, b in permutations(free[:MOST_SUMMED], 3):  # such as the length of a mask over past and present
-        if free.index(a) < free.index(b):
-            yield distinct | {a: 2, b: 3, total: 5}
+    yield from (distinct | {a: 2, b: 3, total: 5} for total, a, b in _sums(free))
     yield from (dict.fromkeys(free, size) | fixed for size in SIZES[4:])
     yield dict.fromkeys(free, 1) | fixed
+
+
+def _sums(free: list[str]) -> Iterator[tuple[str, str, str]]:
+    """Every way in which a symbol may be the sum of two others, as a mask is as long as past and present together."""
+    for total, a, b in permutations(free[:MOST_SUMMED], 3):
+        if free.index(a) < free.index(b):
+            yield total, a, b
 
 
 def decided(inputs: list[Input], fixed: Sizes) -> Sizes:
@@ -86,8 +91,8 @@ def with_ones(inputs: list[Input], base: Sizes, fixed: Sizes) -> Iterator[Sizes]
         yield base | dict.fromkeys(free, 1)
     for s in free if len(free) > 1 else ():
         yield base | {s: 1}
-        for total, a, b in permutations(free[:MOST_SUMMED], 3):
-            if free.index(a) < free.index(b) and s in {a, b} and base[total] == base[a] + base[b]:
+        for total, a, b in _sums(free):
+            if s in {a, b} and base[total] == base[a] + base[b]:
                 plan = base | {s: 1}
                 yield plan | {total: plan[a] + plan[b]}
 

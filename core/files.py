@@ -222,12 +222,3 @@ def publish(staged_model: Path, destination: Path) -> None:
         staged_model.replace(destination)
     except OSError as e:
         raise ModelError(f"cannot write {destination}: {e.strerror}") from e
-
-
-def require_elsewhere(destination: Path, source: ModelFile) -> None:
-    """Raise ModelError if writing to `destination` would touch what the model is read from."""
-    if destination.is_dir():
-        raise ModelError(f"{destination} is a folder")
-    read = {p.resolve() for p in (source.path, *source.externals)}
-    if read & {destination.resolve(), Path(f"{destination}.data").resolve()}:
-        raise ModelError(f"{destination} would overwrite what the model is read from; choose another name")

@@ -18,7 +18,6 @@ class Manager:
     load: Callable[[], Model]
     pipeline: Pass
     exact_only: bool = False
-    validate: bool = False
     forbidden: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
 
     def run(
@@ -35,6 +34,4 @@ class Manager:
         except PassesError as e:
             e.add_note(f"in pipeline {self.pipeline.name}, after {ledger.made} changes")
             raise
-        if self.validate:
-            model.graph.validate()
         return model, ledger

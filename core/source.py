@@ -10,7 +10,7 @@ import onnx
 
 from .convert import from_onnx
 from .errors import ModelError
-from .files import ModelFile, load, require_elsewhere
+from .files import ModelFile, load
 from .model import Model
 from .runtime import Loadable
 
@@ -39,11 +39,6 @@ class Source:
     def size(self) -> int:
         """Bytes of the model and of the files of weights that it refers to."""
         return sum(p.stat().st_size for p in self.files) if self._file is not None else self._message_bytes
-
-    def require_not(self, destination: Path) -> None:
-        """Raise ModelError if writing to `destination` would touch the original."""
-        if self._file is not None:
-            require_elsewhere(destination, self._file)
 
 
 def source_of(model: onnx.ModelProto | str | Path, *, inline: bool) -> Source:

@@ -56,7 +56,7 @@ class Result:
         Raises ModelError if `path` cannot be written or is what the model is read from.
         """
         destination = Path(path)
-        self._source.require_not(destination)
+        Places(destination).require(self._source.files)
         with self._staged(destination) as stage:
             publish(stage, destination)
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib
+import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
+from onnx.external_data_helper import load_external_data_for_model
 
 from .errors import CannotLoad, EvaluationError
 from .ir.tensor import one_line
@@ -16,30 +19,43 @@ from .ortvalues import from_ort, is_exchangeable, is_foreign, to_ort
 
 Arrays = Mapping[str, Any]
 
+POSITION = re.compile(r"\S+\.(?:cc|cpp|h):\d+ .*?\)(?: const)? ")
+"""How onnxruntime says where in its source it complains: file, line, the function's declaration."""
 
 Loadable = bytes | Path
 """A serialized model, or the file it is in; weights in other files are found beside that."""
 
 
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """How onnxruntime is to treat a model: its `level` of optimization, by its own word, without `disabled` optimizers.
+
+    `repacks` weights for its kernels, as it does unless told otherwise; `logs` all that it does to standard error.
+    """
+
+    level: str = "DISABLE_ALL"
+    disabled: tuple[str, ...] = ()
+    repacks: bool = False
+    logs: bool = False
+
+
+AS_WRITTEN = Setting()
+
+
 class OnnxRuntime:
-    """onnxruntime's CPU provider, graph optimizations disabled, weights not repacked.
+    """onnxruntime's CPU provider; unless `setting` says otherwise, graph optimizations disabled, weights not repacked.
 
     Repacking is off so that a weight gives the same bits whether it is computed or constant.
     Element types that NumPy lacks go in and come out as ml_dtypes. Raises CannotLoad for a model that it has
-    no kernels for or whose inputs it cannot be given, EvaluationError for a failing run.
+    no kernels for or whose inputs it cannot be given, EvaluationError for a failing run. `folder` is where the
+    external weights of a model given as bytes are.
     """
 
     name = "onnxruntime"
 
-    def __init__(self, model: Loadable) -> None:
-        ort: Any = importlib.import_module("onnxruntime")
-        options = ort.SessionOptions()
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.log_severity_level = 4
-        options.add_session_config_entry("session.disable_prepacking", "1")
-        source = model if isinstance(model, bytes) else str(model)
+    def __init__(self, model: Loadable, setting: Setting = AS_WRITTEN, *, folder: Path | None = None) -> None:
         try:
-            self._session: Any = ort.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+            self._session: Any = _session(model, setting, folder)
         except Exception as e:
             raise CannotLoad(f"onnxruntime cannot load it: {short(e)}") from e
         ends = (
@@ -67,17 +83,33 @@ class OnnxRuntime:
         return [from_ort(v) for v in self._session.run_with_ort_values(list(outputs), values)]
 
 
+def _session(model: Loadable, setting: Setting, folder: Path | None) -> Any:
+    ort: Any = importlib.import_module("onnxruntime")
+    options = ort.SessionOptions()
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{setting.level}")
+    options.log_severity_level = 0 if setting.logs else 4
+    if not setting.repacks:
+        options.add_session_config_entry("session.disable_prepacking", "1")
+    if folder is not None:
+        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
+    source = model if isinstance(model, bytes) else str(model)
+    disabled = {"disabled_optimizers": list(setting.disabled)} if setting.disabled else {}
+    return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"], **disabled)
+
+
 class Reference:
     """`onnx.reference`: slow, and complete where onnxruntime lacks a kernel. Raises EvaluationError."""
 
     name = "onnx.reference"
 
-    def __init__(self, model: Loadable) -> None:
+    def __init__(self, model: Loadable, folder: Path | None = None) -> None:
         from onnx.reference import ReferenceEvaluator  # noqa: PLC0415 - seldom needed and slow to import
 
         library: Any = onnx
         try:
             proto = onnx.load_from_string(model) if isinstance(model, bytes) else library.load(str(model))
+            if folder is not None:
+                load_external_data_for_model(proto, str(folder))
             self._evaluator: Any = ReferenceEvaluator(proto)
         except Exception as e:
             raise CannotLoad(f"onnx.reference cannot load it: {short(e)}") from e
@@ -92,7 +124,7 @@ class Reference:
 
 def short(error: BaseException) -> str:
     """What a backend complains about, on one line and without its own source positions."""
-    text = one_line(error)
+    text = POSITION.sub("", one_line(error))
     for mark in (" : ", "Status Message: "):
         text = text.rpartition(mark)[2] or text
     return text[:300]

@@ -1,0 +1,1 @@
+"""Which of onnxruntime's own optimizers breaks a model."""

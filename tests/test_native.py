@@ -1,0 +1,388 @@
+"""Which of onnxruntime's own optimizers is to blame, on models that it really breaks."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import from_onnx
+from passwright.core.bisect import first_bad
+from passwright.core.errors import EvaluationError, Unverifiable
+from passwright.core.files import ModelFile
+from passwright.core.files import load as load_file
+from passwright.core.native import blame as blaming
+from passwright.core.native import transport
+from passwright.core.native.blame import Blame, blame
+from passwright.core.native.child import Child, Failure
+from passwright.core.native.optimizers import HOLDERS, LEVELS, known, logged, merged
+from passwright.core.native.search import needed
+from passwright.core.runtime import CannotLoad, OnnxRuntime, Setting
+from passwright.core.selection import BadUsage
+from passwright.core.verify.compare import compare
+from passwright.core.verify.draws import Draw
+from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.signature import signature
+from rewriting import load
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+PAD = "t = Pad(x, p) y = MaxPool<kernel_shape=[3,3]>(t)"
+PAD_MODEL = f"g (float[1,1,4,4] x) => (float[1,1,3,3] y) <int64[8] p = {{0,0,0,0,0,0,1,1}}> {{ {PAD} }}"
+CLIP_MODEL = (
+    "g (double[2,3] x) => (double[2,3] y) <double lo = {-1.0}, double hi = {2.0}> { r = Relu(x) y = Clip(r, lo, hi) }"
+)
+TWO_MODEL = f"""g (float[1,1,4,4] x, double[2,3] z) => (float[1,1,3,3] y, double[2,3] w)
+    <int64[8] p = {{0,0,0,0,0,0,1,1}}, double lo = {{-1.0}}, double hi = {{2.0}}>
+    {{ {PAD} r = Relu(z) w = Clip(r, lo, hi) }}"""
+RIGHT_MODEL = "g (float[N,3] x) => (float[N,3] y) { a = Identity(x) b = Relu(a) y = Dropout(b) }"
+# The branch is never taken, but its constants are folded: the least int32 by -1 raises SIGFPE on x86.
+TRAP_MODEL = """g (float[3] x, int32[1] n) => (int32[1] y)
+    <float[1] bound = {-1.0}, int32[1] least = {-2147483648}, int32[1] minus = {-1}, int64[1] axes = {0}> {
+    a = Abs(x) s = ReduceSum(a, axes) c = Less(s, bound)
+    y = If(c) <then_branch = th () => (int32[1] t) { t = Div(least, minus) },
+               else_branch = el () => (int32[1] e) { e = Identity(n) }> }"""
+
+
+def oracle_of(model: onnx.ModelProto, **options: Any) -> Oracle:
+    outputs = [o.name for o in model.graph.output]
+    return Oracle(model.SerializeToString(), signature(from_onnx(model)), outputs, **options)
+
+
+def blamed(text: str, level: str, opset: int = 18) -> Blame | None:
+    model = load(text, opset)
+    return blame(oracle_of(model), model.SerializeToString(), level)
+
+
+def fails(text: str, level: str, disabled: Collection[str], opset: int = 18) -> bool:
+    """Whether a session in this very process loads the model and agrees."""
+    model = load(text, opset)
+    oracle = oracle_of(model)
+    try:
+        suspect = OnnxRuntime(
+            model.SerializeToString(), Setting(f"ENABLE_{level.upper()}", tuple(disabled), repacks=True)
+        )
+    except CannotLoad:
+        return True
+    for answer in oracle.answers:
+        results = dict(zip(oracle.names, suspect.run(oracle.names, answer.draw.feeds), strict=True))
+        if any(compare(answer.outputs[n], results[n], exact=False).reason for n in oracle.names):
+            return True
+    return False
+
+
+def guarded(producer: str) -> str:
+    """1/x * c, where c comes of an op that another rule removes."""
+    body = f"c = {producer} d = Div(one, x) y = Mul(d, c)"
+    return f"g (float[2,3] x, float[2,3] b) => (float[2,3] y) <float one = {{1.0}}> {{ {body} }}"
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_padding_merged_into_max_pool(level: str) -> None:
+    found = blamed(PAD_MODEL, level)
+    assert found is not None
+    assert (found.optimizers, found.level, found.draw) == (("Pad_Fusion",), level, "normal inputs")
+    assert found.failure.startswith("y: off by up to ")
+    assert found.failure.endswith(", on normal inputs")
+    assert (found.culprits[0].partners, found.remark) == ((), "")
+    assert found.runs <= 14
+    assert fails(PAD_MODEL, level, ())
+    assert not fails(PAD_MODEL, level, found.optimizers)
+
+
+def test_model_that_cannot_be_loaded() -> None:
+    found = blamed(CLIP_MODEL, "basic")
+    assert found is not None
+    assert (found.optimizers, found.draw) == (("FuseReluClip",), None)
+    assert found.failure.startswith("onnxruntime cannot load it: ")
+    assert "Unexpected data type" in found.failure
+    assert ".cc" not in found.failure
+    assert not fails(CLIP_MODEL, "basic", found.optimizers)
+
+
+@pytest.mark.parametrize(
+    ("producer", "partner"),
+    [
+        ("Identity(b)", "EliminateIdentity"),
+        ("Cast<to=1>(b)", "CastElimination"),
+        ("Dropout(b)", "EliminateDropout"),
+    ],
+)
+def test_harm_done_by_two_together_names_the_later_and_its_partner(producer: str, partner: str) -> None:
+    found = blamed(guarded(producer), "basic")
+    assert found is not None
+    assert found.optimizers == ("DivMulFusion",)
+    assert found.culprits[0].partners == (partner,)
+    assert found.failure == found.culprits[0].failure
+    assert fails(guarded(producer), "basic", ())
+    assert not fails(guarded(producer), "basic", [partner])
+
+
+def test_two_culprits_are_both_named_in_order_each_with_its_failure() -> None:
+    found = blamed(TWO_MODEL, "basic")
+    assert found is not None
+    assert found.optimizers == ("FuseReluClip", "Pad_Fusion")
+    clip, pad = found.culprits
+    assert (clip.draw, pad.draw) == (None, "normal inputs")
+    assert clip.failure.startswith("onnxruntime cannot load it")
+    assert pad.failure.startswith("y: off by up to")
+    assert (clip.partners, pad.partners) == ((), ())
+    assert found.runs <= 24
+    assert all(fails(TWO_MODEL, "basic", [name]) for name in found.optimizers)
+
+
+@pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="division traps on x86 only")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has exit codes for signals")
+def test_crash_is_a_failure_and_survived() -> None:
+    found = blamed(TRAP_MODEL, "basic")
+    assert found is not None
+    assert (found.optimizers, found.failure) == (("ConstantFolding",), "onnxruntime crashed (signal 8)")
+    assert found.culprits[0].failure == found.failure
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_nothing_wrong(level: str) -> None:
+    said: list[str] = []
+    model = load(RIGHT_MODEL)
+    assert blame(oracle_of(model), model.SerializeToString(), level, said.append) is None
+    assert said == [f"onnxruntime at {level}"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("g (string[N] x) => (string[N] y) { y = Identity(x) }", id="strings"),
+        pytest.param("g (bfloat16[N] x) => (bfloat16[N] y) { y = Identity(x) }", id="bfloat16"),
+        pytest.param("g (int64[N] x) => (seq(int64[N]) y) { y = SequenceConstruct(x, x) }", id="sequence out"),
+        pytest.param("g (seq(float[2]) x) => (float[m] y) { y = ConcatFromSequence<axis=0>(x) }", id="sequence in"),
+        pytest.param("g (float16[N] x) => (bool[N] y, int8[N] z) { y = Less(x, x) z = Cast<to=3>(x) }", id="several"),
+        pytest.param("g (float[8] x) => (float[8] y) { r = RandomNormalLike(x) y = Add(x, r) }", id="random"),
+    ],
+)
+def test_values_of_all_kinds_reach_the_other_process(text: str) -> None:
+    model = load(text)
+    oracle = oracle_of(model, random=["y"] if "Random" in text else [])
+    assert blame(oracle, model.SerializeToString(), "all") is None
+
+
+def test_random_outputs_are_compared_where_they_are_not_declared_random() -> None:
+    model = load("g (float[8] x) => (float[8] y) { r = RandomNormalLike(x) y = Add(x, r) }")
+    found = blame(oracle_of(model), model.SerializeToString(), "basic")
+    assert found is not None
+    assert found.optimizers == ()
+    assert found.remark.endswith("it fails with optimization off, too, so no optimizer is to blame")
+
+
+def test_model_in_a_file_with_external_weights(tmp_path: Path) -> None:
+    body = "s = Add(x, w) t = Pad(s, p) y = MaxPool<kernel_shape=[3,3]>(t)"
+    text = f"g (float[1,1,4,4] x) => (float[1,1,3,3] y) <int64[8] p = {{0,0,0,0,0,0,1,1}}> {{ {body} }}"
+    model = load(text, weights={"w": np.full((1, 1, 4, 4), -20, np.float32)})
+    path = tmp_path / "model.onnx"
+    onnx.save_model(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    assert (tmp_path / "w.bin").stat().st_size
+    oracle = Oracle(path, signature(load_file(ModelFile(path))), ["y"])
+    found = blame(oracle, path, "basic")
+    assert found is not None
+    assert found.optimizers == ("Pad_Fusion",)
+
+
+def test_given_inputs_decide(tmp_path: Path) -> None:
+    model = load(PAD_MODEL)
+    positive = Draw("given", {}, {"x": np.ones((1, 1, 4, 4), np.float32)})
+    assert blame(oracle_of(model, given=[positive]), model.SerializeToString(), "basic") is None
+
+
+@pytest.mark.parametrize("level", ["none", "BASIC", ""])
+def test_level_must_exist(level: str) -> None:
+    model = load(RIGHT_MODEL)
+    with pytest.raises(BadUsage, match="there are basic, extended, layout, all"):
+        blame(oracle_of(model), model.SerializeToString(), level)
+
+
+def test_probe_that_does_not_end() -> None:
+    model = load(RIGHT_MODEL)
+    found = blame(oracle_of(model), model.SerializeToString(), "basic", limit=0.02)
+    assert found is not None
+    assert (found.optimizers, found.failure) == ((), "onnxruntime did not end within 0.02 s")
+
+
+def test_rule_that_the_table_lacks_is_found_by_what_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blaming, "known", lambda level: [n for n in known(level) if n not in {*HOLDERS, "Pad_Fusion"}])
+    found = blamed(PAD_MODEL, "basic")
+    assert found is not None
+    assert found.optimizers == (HOLDERS[0],)
+
+
+def test_optimizer_that_nobody_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blaming, "known", lambda _: ["ConstantFolding"])
+    monkeypatch.setattr(blaming, "logged", lambda _: [])
+    found = blamed(PAD_MODEL, "basic")
+    assert found is not None
+    assert found.optimizers == ()
+    assert found.remark.startswith("still wrong with every optimizer we know disabled: y: off by up to ")
+    assert found.remark.endswith("right with optimization off, so it is one that has no name here")
+
+
+WEIGHTS = {
+    "w": np.ones((3, 4), np.float32),
+    "bias": np.ones(4, np.float32),
+    "k": np.ones((4, 3, 1, 1), np.float32),
+    "offset": np.ones((4, 1, 1), np.float32),
+    "wide": np.ones((16, 8, 1, 1), np.float32),
+    "scale": np.array(0.1, np.float32),
+    "zero": np.array(0, np.uint8),
+}
+FLAT = "(float[2,3] x) => (float[2,3] y)"
+MATRIX = "(float[2,3] x) => (float[2,4] y)"
+IMAGE = "(float[1,3,2,2] x) => (float[1,4,2,2] y)"
+
+
+@pytest.mark.parametrize(
+    ("name", "level", "text"),
+    [
+        ("EliminateIdentity", "basic", f"g {FLAT} {{ a = Relu(x) i = Identity(a) y = Neg(i) }}"),
+        ("EliminateDropout", "basic", f"g {FLAT} {{ a = Relu(x) i = Dropout(a) y = Neg(i) }}"),
+        ("CastElimination", "basic", f"g {FLAT} {{ a = Relu(x) i = Cast<to=1>(a) y = Neg(i) }}"),
+        ("PreShapeNodeElimination", "basic", "g (float[N,3] x) => (int64[2] y) { a = Cast<to=11>(x) y = Shape(a) }"),
+        ("Pad_Fusion", "basic", PAD_MODEL),
+        ("CommonSubexpressionElimination", "basic", f"g {FLAT} {{ a = Exp(x) e = Exp(x) y = Add(a, e) }}"),
+        ("MatMulAddFusion", "basic", f"g {MATRIX} {{ a = MatMul(x, w) y = Add(a, bias) }}"),
+        ("GemmTransposeFusion", "basic", "g (float[3,2] x) => (float[2,4] y) { a = Transpose(x) y = Gemm(a, w) }"),
+        ("ConvAddFusion", "basic", f"g {IMAGE} {{ a = Conv(x, k) y = Add(a, offset) }}"),
+        (
+            "ReluQuantRewrite",
+            "extended",
+            "g (float[2] x) => (uint8[2] y) { a = Relu(x) y = QuantizeLinear(a, scale, zero) }",
+        ),
+        ("GemmActivationFusion", "extended", f"g {MATRIX} {{ a = Gemm(x, w) y = Relu(a) }}"),
+        ("ConvActivationFusion", "extended", f"g {IMAGE} {{ a = Conv(x, k) y = Relu(a) }}"),
+        ("NchwcTransformer", "layout", "g (float[1,8,2,2] x) => (float[1,16,2,2] y) { y = Conv(x, wide) }"),
+    ],
+)
+def test_name_is_one_that_onnxruntime_knows(name: str, level: str, text: str, tmp_path: Path) -> None:
+    model = load(text, weights=WEIGHTS)
+    assert name in known(level)
+
+    def nodes(*disabled: str) -> list[str]:
+        options = ort.SessionOptions()
+        options.log_severity_level = 4
+        options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_ENABLE_{level.upper()}")
+        options.optimized_model_filepath = str(tmp_path / "optimized.onnx")
+        ort.InferenceSession(model.SerializeToString(), options, ["CPUExecutionProvider"], disabled_optimizers=disabled)
+        return [n.op_type for n in onnx.load(tmp_path / "optimized.onnx").graph.node]
+
+    assert nodes(name) != nodes() == nodes("NoSuchOptimizer")
+
+
+def test_levels_contain_those_below() -> None:
+    sizes = [set(known(level)) for level in LEVELS]
+    assert all(a < b for a, b in pairwise(sizes))
+    assert all(len(known(level)) == len(set(known(level))) for level in LEVELS)
+
+
+def test_transformers_are_read_from_the_log() -> None:
+    log = """
+        [V:onnxruntime:, x.cc:55 ApplyTransformers] Applying graph transformer MatMulAddFusion on step 1.
+        [I:onnxruntime:, x.cc:15 Apply] GraphTransformer MatMulAddFusion modified: 0 with status: OK
+        [I:onnxruntime:, x.cc:15 Apply] GraphTransformer NewFusion modified: 1 with status: OK
+        [I:onnxruntime:, x.cc:15 Apply] GraphTransformer MemcpyTransformer modified: 0 with status: OK
+        [V:onnxruntime:, x.cc:35 ApplyTransformers] Applying 3 graph transformer(s) for level 3 for up to 10 step(s)."""
+    assert logged(log.splitlines()) == ["MatMulAddFusion", "NewFusion"]
+    assert merged(["A", "B", "C"], ["N", "B", "M", "O", "A"]) == ["N", "A", "B", "M", "O", "C"]
+
+
+NAMES = tuple("abcdefghijklmnopqrst")
+
+
+@given(st.sets(st.sampled_from(NAMES), max_size=4))
+def test_needed_finds_exactly_what_is_needed(wanted: set[str]) -> None:
+    probes: list[tuple[str, ...]] = []
+
+    def happens(chosen: tuple[str, ...]) -> bool:
+        probes.append(chosen)
+        return wanted <= set(chosen)
+
+    assert set(needed(NAMES, happens)) == wanted
+    assert len(probes) <= 1 + 7 * len(wanted)
+
+
+@given(st.lists(st.sets(st.sampled_from(NAMES), min_size=1, max_size=3), min_size=1, max_size=4))
+def test_needed_finds_one_of_several_ways_and_nothing_superfluous(ways: list[set[str]]) -> None:
+    found = needed(NAMES, lambda chosen: any(way <= set(chosen) for way in ways))
+    assert set(found) in ways
+
+
+@given(st.integers(-100, 100), st.integers(1, 1000), st.data())
+def test_first_bad_is_found_in_log2_probes(good: int, length: int, data: st.DataObject) -> None:
+    bad, first, probes = good + length, good + data.draw(st.integers(1, length)), list[int]()
+
+    def is_bad(n: int) -> bool:
+        probes.append(n)
+        return n >= first
+
+    assert first_bad(good, bad, is_bad) == first
+    assert len(probes) <= (length - 1).bit_length()
+    assert all(good < n < bad for n in probes)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(None, id="empty optional"),
+        pytest.param([], id="empty sequence"),
+        pytest.param([np.zeros((0, 3), np.float32), np.array(2.5)], id="sequence"),
+        pytest.param([{"a": 0.1, "b": float("inf")}, {"a": 1e-45}], id="ZipMap of words"),
+        pytest.param({3: 0.25, -1: 1.0}, id="map of numbers"),
+        pytest.param({"x": np.array(["ü", "", "a\0b"], object), "n": None}, id="feeds"),
+        pytest.param(np.array([[1 + 2j]], np.complex64), id="complex"),
+        pytest.param(np.array([1.5, -2], ml_dtypes.bfloat16), id="bfloat16"),
+        pytest.param(np.array([1, -8, 7], ml_dtypes.int4), id="int4"),
+        pytest.param(np.array([1, np.nan], ml_dtypes.float8_e4m3fn), id="float8"),
+        pytest.param(np.arange(6).reshape(2, 3).T, id="transposed"),
+    ],
+)
+def test_transport_changes_nothing(value: Any, tmp_path: Path) -> None:
+    transport.write(value, tmp_path / "value")
+    back = transport.read(tmp_path / "value")
+    assert compare(value, back, exact=True).reason == ""
+    assert type(back) is type(value)
+
+
+def test_transport_says_what_it_cannot_take(tmp_path: Path) -> None:
+    with pytest.raises(Unverifiable, match="a set cannot be given"):
+        transport.write({"x": {1}}, tmp_path / "value")
+
+
+def script(tmp_path: Path, text: str) -> Child:
+    """A child that runs `text` instead of the worker."""
+    return Child(tmp_path, 30.0, (sys.executable, "-c", text))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has exit codes for signals")
+def test_crash_of_a_process_that_has_served_is_asked_again(tmp_path: Path) -> None:
+    text = """if True:
+        import os, sys
+        for n, line in enumerate(sys.stdin):
+            print('{"draw": "such inputs"}', flush=True)
+            if n or "bad" in line: os.kill(os.getpid(), 11)
+            print('{"failure": null}', flush=True)"""
+    with script(tmp_path, text) as child:
+        assert [child.ask(Setting()) for _ in range(3)] == [None, None, None]
+        assert child.ask(Setting("bad")) == Failure("onnxruntime crashed (signal 11)", "such inputs")
+        assert child.ask(Setting()) is None
+
+
+def test_process_that_fails_by_itself_is_no_failure_of_onnxruntime(tmp_path: Path) -> None:
+    with script(tmp_path, "raise ValueError('no such folder')") as child, pytest.raises(EvaluationError) as error:
+        child.ask(Setting())
+    assert str(error.value) == "the process for onnxruntime ended: ValueError: no such folder"

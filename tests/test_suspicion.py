@@ -1,0 +1,75 @@
+"""`passes bisect --ort`: onnxruntime's own optimizers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import onnx
+import pytest
+from passwright.core.native import optimizers
+from passwright.passes import options, suspect
+from passwright.passes.cli import app
+from rewriting import load
+from typer.testing import CliRunner, Result
+
+OK, BAD, USAGE, WRONG, UNVERIFIED = range(5)
+PAD = """g (float[1,1,4,4] x) => (float[1,1,5,5] y) <int64[8] pads = {0,0,1,1,0,0,1,1}> {
+    p = Pad(x, pads) y = MaxPool<kernel_shape=[2,2]>(p)
+}"""
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    onnx.save(load(PAD), tmp_path / "m.onnx")
+    return tmp_path / "m.onnx"
+
+
+def bisect(*arguments: str | Path, code: int = OK) -> Result:
+    result = CliRunner().invoke(app, ["bisect", *map(str, arguments)])
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+@pytest.mark.parametrize(
+    ("level", "name"), [(["--ort", "basic"], "basic"), (["--ort"], "all"), (["--ort=extended"], "extended")]
+)
+def test_a_zero_pad_before_a_max_pool(model: Path, level: list[str], name: str) -> None:
+    lines = bisect(model, *level, code=WRONG).stdout.splitlines()
+    version = suspect(model, "basic").versions["onnxruntime"]
+    assert lines[0].startswith(f"onnxruntime {version} at {name} is wrong: y: ")
+    assert lines[1].startswith("    Pad_Fusion: y: ")
+    assert lines[2].startswith('right with disabled_optimizers=["Pad_Fusion"] (')
+
+
+def test_what_is_right(tmp_path: Path) -> None:
+    onnx.save(load("g (float[N,4] x) => (float[N,4] y) { a = Identity(x) y = Relu(a) }"), tmp_path / "m.onnx")
+    assert "agrees with itself unoptimized" in bisect("--ort", tmp_path / "m.onnx").stdout
+
+
+def test_json(model: Path, tmp_path: Path) -> None:
+    text = bisect(model, "--ort", "basic", "--json", "-", code=WRONG).stdout
+    assert [c["optimizer"] for c in json.loads(text)["blame"]["culprits"]] == ["Pad_Fusion"]
+    bisect(model, "--ort", "basic", "--json", tmp_path / "r.json", code=WRONG)
+    assert json.loads((tmp_path / "r.json").read_text())["level"] == "basic"
+
+
+def test_no_such_level(model: Path) -> None:
+    result = bisect(model, "--ort=most", code=USAGE)
+    assert options.LEVELS == optimizers.LEVELS
+    assert "there is no such level (there are basic, extended, layout, all)" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "read"),
+    [
+        pytest.param(["m", "--ort"], ["m", "--ort=all"], id="last"),
+        pytest.param(["--ort", "m"], ["--ort=all", "m"], id="first"),
+        pytest.param(["--ort", "basic", "m"], ["--ort", "basic", "m"], id="with a level"),
+        pytest.param(["--ort", "--seed", "3"], ["--ort=all", "--seed", "3"], id="before an option"),
+        pytest.param(["--", "--ort"], ["--", "--ort"], id="a model of that name"),
+        pytest.param(["m"], ["m"], id="without"),
+    ],
+)
+def test_a_level_may_be_left_out(given: list[str], read: list[str]) -> None:
+    assert options.spelled_out(given) == read

@@ -6,6 +6,7 @@ from .errors import Declined, PassesError, require
 from .evaluation import evaluate
 from .ir.effects import is_known, is_pure, may_drop
 from .ir.graph import Graph
+from .ir.origin import made_from
 from .ir.tensor import Tensor
 from .ir.values import Op, Value
 from .ledger import Ledger
@@ -38,6 +39,7 @@ __all__ = [
     "is_known",
     "is_pure",
     "leaves",
+    "made_from",
     "may_drop",
     "require",
     "rule",

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from enum import StrEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from .verify.verdict import Mismatch
+
 
 class PassesError(Exception):
     """Base class: `except PassesError` catches every expected failure."""
@@ -16,11 +23,48 @@ class GraphError(PassesError):
 
 
 class RuleError(PassesError):
-    """A rule is written wrongly: its pattern, its signature or what it returned."""
+    """A rule is written wrongly: its pattern, its signature or what it returned.
+
+    `rule` and `place` say which and where, if it came up at a match.
+    """
+
+    def __init__(self, message: str, rule: str = "", place: str = "") -> None:
+        super().__init__(message)
+        self.rule, self.place = rule, place
 
 
 class NoFixpoint(PassesError):
-    """A group of passes or rules kept changing the graph past its budget."""
+    """A pass, or a group of passes or rules, kept changing the graph past its budget.
+
+    `suspects` are the names of those that did, the likeliest first.
+    """
+
+    def __init__(self, message: str, suspects: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.suspects = tuple(suspects)
+
+
+class Why(StrEnum):
+    """What is wrong: other values, a model no backend takes, an exception, a broken graph, no end, or the interface."""
+
+    WRONG = "wrong"
+    REFUSED = "refused"
+    RAISED = "raised"
+    INVALID = "invalid"
+    ENDLESS = "endless"
+    INTERFACE = "interface"
+
+
+class PassFailed(PassesError):
+    """A pass raised, left an invalid graph or did not end; an exception behind it is its cause."""
+
+    def __init__(self, pass_name: str, why: Why, message: str) -> None:
+        super().__init__(message)
+        self.pass_name, self.why = pass_name, why
+
+
+class InterfaceError(PassesError):
+    """What a model has to keep, whatever is done to it, was changed: a name, a type, a default, a doc string."""
 
 
 class EvaluationError(PassesError):
@@ -32,7 +76,11 @@ class CannotLoad(EvaluationError):
 
 
 class VerificationError(PassesError):
-    """The rewritten model no longer computes what the original did."""
+    """The rewritten model no longer computes what the original did; `mismatch` says where."""
+
+    def __init__(self, message: str, mismatch: Mismatch | None = None) -> None:
+        super().__init__(message)
+        self.mismatch = mismatch
 
 
 class Unverifiable(PassesError):

@@ -8,10 +8,12 @@ from typing import Any, cast
 import onnx
 from onnx import AttributeProto, helper
 
+from .errors import GraphError
 from .ir import schemas, wire
 from .ir.graph import Graph
-from .ir.tensor import Tensor
+from .ir.tensor import Tensor, one_line
 from .ir.values import Op, Value
+from .provenance import annotated
 
 # Field numbers of onnx.proto.
 NODE, INITIALIZER, INPUT, OUTPUT, VALUE_INFO, SPARSE = 1, 5, 11, 12, 13, 15
@@ -28,20 +30,29 @@ def graph_chunks(graph: Graph, tensor_chunks: TensorChunks = Tensor.chunks) -> I
     if graph.owner is not None:
         unshadow(graph)
     for op in graph.sorted_ops():
-        yield wire.field(NODE, node_bytes(op, tensor_chunks))
+        yield wire.field(NODE, annotated(op, node_bytes(op, tensor_chunks)))
     yield graph.declared.header.SerializeToString(deterministic=True)
-    for value, info in graph.declared.inputs:
-        if value.tensor is None or value in graph.initializers:
-            yield wire.field(INPUT, named(info, value.name))
+    for value, info in written_inputs(graph):
+        yield wire.field(INPUT, named(info, value.name))
     for value, info in zip(graph.outputs, graph.declared.outputs, strict=True):
         yield wire.field(OUTPUT, named(info, value.name))
     for value, info in graph.declared.values:
         if value is None or (_is_there(graph, value) and onnx.ValueInfoProto.FromString(info).name == value.name):
             yield wire.field(VALUE_INFO, info)
-    for value, sparse in graph.sparse.items():
-        if value.uses or graph.is_output(value):
-            sparse.values.name = value.name
-            yield wire.field(SPARSE, sparse.SerializeToString(deterministic=True))
+    for value, sparse in written_sparse(graph):
+        sparse.values.name = value.name
+        yield wire.field(SPARSE, sparse.SerializeToString(deterministic=True))
+
+
+def written_inputs(graph: Graph) -> Iterator[tuple[Value, bytes]]:
+    """The inputs that are declared and still there: before IR version 4, initializers among them may have gone."""
+    return ((v, info) for v, info in graph.declared.inputs if v.tensor is None or v in graph.initializers)
+
+
+def written_sparse(graph: Graph) -> Iterator[tuple[Value, onnx.SparseTensorProto]]:
+    """The sparse initializers that something reads, or that a caller may override."""
+    inputs = set(graph.inputs) if graph.sparse else set[Value]()
+    return ((v, t) for v, t in graph.sparse.items() if v.uses or graph.is_output(v) or v in inputs)
 
 
 def unshadow(graph: Graph) -> None:
@@ -76,7 +87,10 @@ def tensors_of(graph: Graph) -> Iterator[tuple[Value, Tensor]]:
 def node_bytes(op: Op, tensor_chunks: TensorChunks = Tensor.chunks) -> bytes:
     """The serialized NodeProto: names as they are now, everything else as it came."""
     if op.rest is None:
-        rest = built_node(op, tensor_chunks).SerializeToString(deterministic=True)
+        try:
+            rest = built_node(op, tensor_chunks).SerializeToString(deterministic=True)
+        except (TypeError, ValueError, AttributeError) as e:  # what helper.make_attribute and protobuf say
+            raise GraphError(f"{op.label} cannot be written: {one_line(e)}") from e
     elif op.hollow:
         rest = _filled(op, tensor_chunks).SerializeToString(deterministic=True)
     else:

@@ -115,7 +115,7 @@ class Importer:
             attrs, subgraphs = self._attributes(node, lookup)
         op = Op(intern(node.op_type), domain, None, attrs, None)
         op.subgraphs, op.hollow, op.key = tuple(subgraphs or ()), attrs is not None, position
-        op.rest = _without_edges(node, op.hollow)
+        op.rest = op.loaded = _without_edges(node, op.hollow)
         for v in outputs:
             if v.tensor is not None or v in sources:
                 raise ModelError(f"{v.name} is produced by {op.label} and is an input or initializer too")

@@ -8,8 +8,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from .build import Build
-from .errors import Declined, NoFixpoint, PassesError, RuleError, require
+from .errors import Declined, GraphError, ModelError, NoFixpoint, PassesError, RuleError, require
 from .ir.graph import Graph
+from .ir.origin import inherit, made_from, mark
 from .ir.values import Op, Value
 from .ledger import Ledger
 from .rules import Match, Rule
@@ -33,7 +34,7 @@ def rewrite(graph: Graph, rules: Iterable[Rule], ledger: Ledger, *, budget: int 
         work.update(dict.fromkeys(sorted(g.ops(*by_root), key=lambda op: op.key)))
     budget = 100 + 10 * size if budget is None else budget
     fired: Counter[str] = Counter()
-    while work:
+    while work and not ledger.stopped:
         op = next(iter(work))
         del work[op]
         if op not in op.graph or not _is_seen(op):
@@ -43,8 +44,9 @@ def rewrite(graph: Graph, rules: Iterable[Rule], ledger: Ledger, *, budget: int 
             if touched is not None:
                 fired[r.name] += 1
                 if fired.total() > budget:
-                    busiest = ", ".join(f"{name} {n} times" for name, n in fired.most_common(3))
-                    raise NoFixpoint(f"still changing after {budget} rewrites: {busiest}")
+                    busiest = fired.most_common(3)
+                    counted = ", ".join(f"{name} {n} times" for name, n in busiest)
+                    raise NoFixpoint(f"still changing after {budget} rewrites: {counted}", [n for n, _ in busiest])
                 work.update(dict.fromkeys(t for t in touched if t.type in by_root))
                 break
     return fired
@@ -65,42 +67,45 @@ def apply(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
         return None
     if match is None:
         return None
+    place = next(v.name for v in root.outputs if v.uses or graph.is_output(v))
+    if not ledger.allows(r.name, place, exact=r.is_exact):
+        log.debug("%s declined at %s: not permitted in this run", r.name, root)
+        return None
     g = Build(graph, root)
     try:
-        built = _called(r, g, match, root)
-        new = _checked(r, root, built)
+        built = _called(r, g, match, root, place)
+        new = _checked(r, root, built, place)
         _require_change(root, new)
-        place = next(v.name for v in root.outputs if v.uses or graph.is_output(v))
-        permitted = ledger.permits(r.name, place, match.ops, exact=r.is_exact)
-        require(permitted, "not permitted in this run")
+        require(ledger.permits(r.name, place, match.ops, exact=r.is_exact), "not permitted in this run")
     except Declined as why:
         graph.discard(g.added[::-1])
         touched = None
         log.debug("%s declined at %s: %s", r.name, root, why)
     else:
-        touched = _put(graph, match, new, g.added)
+        touched = _placed(r, match, new, g.added, place)
     for v in g.constants:
         graph.drop_initializer(v)
     return touched
 
 
-def _called(r: Rule, g: Build, match: Match, root: Op) -> Value | tuple[Value | None, ...]:
+def _called(r: Rule, g: Build, match: Match, root: Op, place: str) -> Value | tuple[Value | None, ...]:
     try:
         return r.build(g, **match.bound)
-    except (Declined, PassesError):
+    except (Declined, ModelError, NoFixpoint):
         raise
-    except Exception as e:
-        raise RuleError(f"rule {r.name} failed at {root.label}: {type(e).__name__}: {e}") from e
+    except (Exception, SystemExit) as e:
+        said = f"{type(e).__name__}: {e}" if not isinstance(e, PassesError) else str(e)
+        raise RuleError(f"rule {r.name} failed at {root.label}: {said}", r.name, place) from e
 
 
-def _checked(r: Rule, root: Op, built: Value | tuple[Value | None, ...]) -> tuple[Value | None, ...]:
+def _checked(r: Rule, root: Op, built: Value | tuple[Value | None, ...], place: str) -> tuple[Value | None, ...]:
     """What the rule returned, one entry for each output of the root."""
     new: tuple[Value | None, ...] = built if isinstance(built, tuple) else (built,)
     unchecked: tuple[Any, ...] = new
     if not all(v is None or isinstance(v, Value) for v in unchecked):
-        raise RuleError(f"{r.name} returned {built!r} instead of values")
+        raise RuleError(f"{r.name} returned {built!r} instead of values", r.name, place)
     if any(v is not None for v in new[len(root.outputs) :]):
-        raise RuleError(f"{r.name} returned more values than {root.label} has outputs")
+        raise RuleError(f"{r.name} returned more values than {root.label} has outputs", r.name, place)
     new = (*new, *[None] * len(root.outputs))[: len(root.outputs)]
     for old, v in zip(root.outputs, new, strict=True):
         if v is None and (old.uses or root.graph.is_output(old)):
@@ -118,9 +123,22 @@ def _require_change(root: Op, new: tuple[Value | None, ...]) -> None:
             root.graph.require_replaceable(old, v)
 
 
-def _put(graph: Graph, match: Match, new: tuple[Value | None, ...], added: list[Op]) -> list[Op]:
-    """Put the new values in the place of the root's outputs; returns the ops worth looking at again."""
+def _placed(r: Rule, match: Match, new: tuple[Value | None, ...], added: list[Op], place: str) -> list[Op]:
+    try:
+        return _put(r.name, match, new, added)
+    except GraphError as e:
+        raise RuleError(f"what {r.name} returned cannot stand at {match.ops[0].label}: {e}", r.name, place) from e
+
+
+def _put(by: str, match: Match, new: tuple[Value | None, ...], added: list[Op]) -> list[Op]:
+    """Put the new values in the place of the root's outputs; returns the ops worth looking at again.
+
+    What was added is marked as made of the ops matched. The last of it takes the root's name, and with it the doc
+    string and metadata that the file has for the root.
+    """
     root = match.ops[0]
+    graph = root.graph
+    mark(added, by, match.ops)
     near = {p: None for v in root.inputs if v is not None and (p := graph.producer(v)) is not None}
     readers = [user for old in root.outputs for user in old.uses]
     standing: dict[Value, Value] = {}  # what came to stand for each new value
@@ -129,15 +147,22 @@ def _put(graph: Graph, match: Match, new: tuple[Value | None, ...], added: list[
             continue
         maker = graph.producer(v)
         if v in standing:
-            graph.substitute(old, standing[v])
+            _substitute(by, match, old, standing[v])
         elif maker is not None and maker in added:
             graph.take_over(v, old)
             standing[v] = old
         else:
-            graph.substitute(old, v)
+            _substitute(by, match, old, v)
             standing[v] = v
-    if root.name and added and not added[-1].name:
-        added[-1].name = root.name
+    if added and not added[-1].name:
+        inherit(added[-1], root)
     graph.discard(match.ops)
     touched = [*(p for p in near if p in p.graph), *(op for op in added if op in op.graph)]
     return [*touched, *readers]
+
+
+def _substitute(by: str, match: Match, old: Value, new: Value) -> None:
+    """Let `new` stand for `old`; an Identity that has to stand between them is made of the match as well."""
+    identity = match.ops[0].graph.substitute(old, new)
+    if identity is not None:
+        made_from(identity, by, match.ops)

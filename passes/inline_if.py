@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from ..core import Graph, Ledger, Op
+from ..core import Graph, Ledger, Op, made_from
 from ..core.ir.nesting import all_names
+from ..core.ir.origin import remember
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +28,7 @@ class InlineIf:
                 continue
             names = Counter(all_names(graph)) if names is None else names
             work += branch.ops("If")
-            splice(op, branch, names)
+            splice(op, branch, names, self.name)
             changes += 1
         return changes
 
@@ -41,7 +42,7 @@ def taken_branch(op: Op) -> Graph | None:
     return branch if isinstance(branch, Graph) else None
 
 
-def splice(op: Op, branch: Graph, names: Counter[str]) -> None:
+def splice(op: Op, branch: Graph, names: Counter[str], by: str) -> None:
     """Put what `branch` holds in the place of `op`. `names` counts the bearers of each name in the model."""
     graph, results, ops = op.graph, branch.outputs, branch.sorted_ops()
     own = dict.fromkeys((*branch.initializers, *branch.sparse, *(v for inner in ops for v in inner.outputs)))
@@ -52,6 +53,7 @@ def splice(op: Op, branch: Graph, names: Counter[str]) -> None:
     for v in own:
         if names[v.name] > 1 and v.name:
             names[v.name] -= 1
+            remember(v.producer)
             v.name = graph.fresh_name(v.name)
     graph.initializers.update(branch.initializers)
     graph.sparse.update(branch.sparse)
@@ -60,7 +62,9 @@ def splice(op: Op, branch: Graph, names: Counter[str]) -> None:
     for inner in ops:
         graph.adopt(inner, op.key)
     for old, new in zip(op.outputs, results, strict=False):
-        graph.substitute(old, new)
+        identity = graph.substitute(old, new)
+        if identity is not None:
+            made_from(identity, by, (op,))
     condition = op.inputs[0]
     graph.remove_op(op)  # what the other branch holds never runs, whatever it is
     if condition is not None and not condition.uses:

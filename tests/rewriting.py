@@ -15,6 +15,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper, parser, printer
 from passwright.core import Ledger, Model, Pass, Rule, RulePass, from_onnx, to_onnx
+from passwright.core.interface import Interface
 from passwright.core.verify.oracle import Oracle, Verdict
 from passwright.core.verify.signature import signature
 
@@ -29,12 +30,14 @@ def load(text: str, opset: int = OPSET, weights: Mapping[str, Any] | None = None
 
 
 def rewritten(model: onnx.ModelProto, *what: Rule | Pass, exact_only: bool = False) -> tuple[Model, Ledger]:
-    """The model after the rules and passes, and the ledger; every invariant of the graph is checked."""
+    """The model after the rules and passes, and the ledger; invariants and interface are checked."""
     result, ledger = from_onnx(model), Ledger(exact_only=exact_only, record=True)
+    interface = Interface.of(result)
     for item in what:
         p = RulePass(item.name, (item,)) if isinstance(item, Rule) else item
         p.run(result.graph, ledger)
         result.graph.validate()
+        interface.require(result)
     return result, ledger
 
 

@@ -41,8 +41,11 @@ def _draws(op: Op) -> bool:
 
 
 def writes_inputs(op: Op) -> bool:
-    """Whether an op may update its inputs in place, as BatchNormalization in training form before opset 14 does."""
-    return op.type == "BatchNormalization" and op.version < 14 and any(v.name for v in op.outputs[1:])
+    """Whether an op may update its inputs in place.
+
+    BatchNormalization in training form does, before opset 14 by definition, since then in onnxruntime all the same.
+    """
+    return op.type == "BatchNormalization" and not op.domain and any(v.name for v in op.outputs[1:])
 
 
 HALF = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})

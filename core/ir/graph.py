@@ -14,12 +14,13 @@ import onnx
 
 from ..errors import Declined, GraphError
 from .invariants import check_invariants
-from .nesting import all_names
+from .nesting import all_names, outer_values
 from .order import in_order
 from .outputs import Outputs
 from .removal import discard, drop_initializer, prune, release
 from .shared import Declarations, Shared
 from .tensor import Tensor
+from .trace import note_detached, note_moved, note_removed, note_taken_over
 from .values import Op, Value, exchanged
 
 if TYPE_CHECKING:
@@ -97,14 +98,7 @@ class Graph:
 
     def outer_values(self) -> Iterator[Value]:
         """Values that this graph or a graph inside it reads from an enclosing one; may repeat."""
-        own = {*self.inputs, *self.initializers, *self.sparse}
-        own.update(v for op in self._ops for v in op.outputs)
-        for op in self._ops:
-            yield from (v for v in op.inputs if v is not None and v not in own)
-        for op in self._holders:
-            for sub in op.subgraphs:
-                yield from (v for v in sub.outer_values() if v not in own)
-        yield from (v for v in self._outputs if v not in own)
+        return outer_values(self)
 
     def sorted_ops(self) -> list[Op]:
         """All ops, each after those it depends on, otherwise as in the file. Raises GraphError on a cycle."""
@@ -118,8 +112,8 @@ class Graph:
         return Network(self)
 
     def changed(self) -> None:
-        """Note that the graph differs from what it was."""
-        self.shared.version += 1
+        """Note that the graph differs from what it was. Raises NoFixpoint past the ceiling."""
+        self.shared.moved()
 
     def fresh_name(self, stem: str) -> str:
         """A name that nothing in the model bears."""
@@ -162,6 +156,7 @@ class Graph:
         for v in op.outputs:
             if not self.is_free(v):
                 raise GraphError(f"cannot remove {op.label}: {v.name} is still used")
+        note_removed(self.shared.trace, op)
         for v in op.outputs:
             v.producer = None
         for v in op.inputs:
@@ -198,6 +193,7 @@ class Graph:
         """
         self.require_replaceable(old, new)
         swaps = self.is_output(old)
+        note_moved(self.shared.trace, old, new, swaps=swaps)
         if not old.is_settled or (new.is_const and not old.is_const):
             self.shared.facts += 1  # what reads it may now come to know more
         for op in old.uses:
@@ -230,6 +226,7 @@ class Graph:
         op = new.producer
         if op is None:
             raise GraphError(f"nothing produces {new.name}, so nothing can take over {old.name}")
+        note_taken_over(self.shared.trace, new, old)
         self._detach(old)
         for user in tuple(new.uses):
             user.graph.set_inputs(user, exchanged(user.inputs, new, old))
@@ -237,14 +234,16 @@ class Graph:
         old.producer, new.producer = op, None
         self.changed()
 
-    def substitute(self, old: Value, new: Value) -> None:
-        """`replace_uses`, with an Identity in between where both have names to keep."""
+    def substitute(self, old: Value, new: Value) -> Op | None:
+        """`replace_uses`, with an Identity in between, which is returned, where both have names to keep."""
         try:
             self.replace_uses(old, new)
         except Declined:
             identity = Op("Identity", "", "", {}, None)
             identity.key = old.producer.key if old.producer is not None else 0
             self.take_over(self.add_op(identity, [new], [Value(self.fresh_name(old.name))]).outputs[0], old)
+            return identity
+        return None
 
     def make_constant(self, value: Value, tensor: Tensor) -> None:
         """Turn a computed value into an initializer of the same name."""
@@ -257,6 +256,7 @@ class Graph:
     def _detach(self, value: Value) -> None:
         """Leave `value` without a producer; the op that had it gets an unused output instead."""
         if (op := value.producer) is not None:
+            note_detached(self.shared.trace, op)
             spare = Value(self.fresh_name(value.name))
             spare.producer = op
             op.outputs = exchanged(op.outputs, value, spare)

@@ -20,6 +20,19 @@ def holder(graph: Graph, op: Op) -> Op | None:
     return op
 
 
+def outer_values(graph: Graph) -> Iterator[Value]:
+    """Values that a graph or a graph inside it reads from an enclosing one; may repeat."""
+    ops = list(graph.ops())
+    own = {*graph.inputs, *graph.initializers, *graph.sparse}
+    own.update(v for op in ops for v in op.outputs)
+    for op in ops:
+        yield from (v for v in op.inputs if v is not None and v not in own)
+    for op in ops:
+        for sub in op.subgraphs:
+            yield from (v for v in sub.outer_values() if v not in own)
+    yield from (v for v in graph.outputs if v not in own)
+
+
 def all_names(graph: Graph) -> Iterator[str]:
     """Every value name in a graph and in those inside it."""
     for g in graph.with_subgraphs():

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING
 
 import onnx
 
+from ..errors import NoFixpoint
 from .tensor import Tensor
+from .trace import Trace
 from .values import Op, Value
 
 if TYPE_CHECKING:
@@ -26,16 +28,25 @@ class Shared:
     infer: Callable[[Op], None] = lambda _: None
     weight_bytes: int = 0  # of all constants, as loaded
     version: int = 0  # grows with every mutation
+    ceiling: int | None = None  # the version past which a pass is taken to be without end
     facts: int = 0  # grows when inference may come to know more than before
     root: Graph | None = None
     names: set[str] | None = None  # that might be made again; gathered when the first new one is wanted
     made: int = 0
     tensors: dict[bytes, Tensor] = field(default_factory=dict[bytes, Tensor])  # small ones made by rewrites
+    trace: Trace | None = None  # kept where a name map is wanted
 
     @property
     def initializers_are_inputs(self) -> bool:
         """Before IR version 4 every initializer had to be an input too, and onnxruntime refuses to override it."""
         return self.ir_version < 4
+
+    def moved(self) -> None:
+        """Note a mutation. Raises NoFixpoint past the ceiling."""
+        self.version += 1
+        if self.ceiling is not None and self.version > self.ceiling:
+            self.ceiling = None
+            raise NoFixpoint("it keeps changing the graph, far more often than there is anything in it")
 
     def gather(self, names: Iterable[str]) -> None:
         """Keep those of the model's names that a new one could be equal to."""

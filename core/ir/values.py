@@ -15,6 +15,7 @@ from .tensor import Tensor
 
 if TYPE_CHECKING:
     from .graph import Graph
+    from .origin import Origin, Source
 
 FEW = 8
 Dim = int | str | None  # an extent, a symbol, or nothing known
@@ -154,7 +155,8 @@ class Op:
     """One operator application. `None` in `inputs` is an optional input left out.
 
     `rest` is the NodeProto it came from without inputs and outputs; attributes are decoded from it
-    when first asked for. An op made by a rewrite has none.
+    when first asked for. An op made by a rewrite has none. `loaded` is `rest` as it was in the file: what is
+    written is held to it. `origin` says what a rewrite made the op of, see `made_from`.
     """
 
     __slots__ = (
@@ -166,6 +168,8 @@ class Op:
         "inferred_at",
         "inputs",
         "key",
+        "loaded",
+        "origin",
         "outputs",
         "rest",
         "subgraphs",
@@ -186,6 +190,8 @@ class Op:
         self.key = 0  # where it stood in the file; orders the export
         self.inferred_at = -1
         self.rest = rest
+        self.loaded: bytes | None = None
+        self.origin: Origin | Source | None = None  # a Source: it came from the file, and an output was renamed since
         self.hollow = False  # whether `rest` lacks what is kept elsewhere: subgraphs, a large constant
         self.subgraphs: tuple[Graph, ...] = ()
         self._attrs = attrs
@@ -206,6 +212,13 @@ class Op:
     @name.setter
     def name(self, name: str) -> None:
         self._name = name
+
+    @property
+    def is_renamed(self) -> bool:
+        """Whether it is called otherwise than in the file it came from."""
+        if self._name is None or self.loaded is None:  # a name that nobody asked for has not been changed
+            return False
+        return self._name != onnx.NodeProto.FromString(self.loaded).name
 
     @property
     def label(self) -> str:

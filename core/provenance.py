@@ -1,0 +1,92 @@
+"""What is written behind a node that a rewrite made: where it came from, where Netron shows it.
+
+`passwright.rule` is the rule or pass that made it last; `passwright.from` a JSON list of the names of the file's
+nodes that it replaced, a nameless one by its first output. onnx.checker and onnxruntime take the metadata of nodes
+at every IR version, though it came with version 10.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Any, cast
+
+import onnx
+
+from .ir import wire
+from .ir.origin import MOST, Origin, Source
+from .ir.values import Op
+
+RULE, FROM = "passwright.rule", "passwright.from"
+OURS = frozenset({RULE, FROM})
+MORE = "... and more"
+NODE_METADATA = 9  # the field's number in onnx.proto
+LIST = json.JSONEncoder(ensure_ascii=False)
+
+
+def annotated(op: Op, node: bytes) -> bytes:
+    """The serialized `node` of `op`, with its origin if a rewrite made it.
+
+    An op that took the name of one of the file has its doc string and metadata as well, before our own.
+    """
+    origin = op.origin
+    if not isinstance(origin, Origin):
+        return node
+    if op.rest is not None:  # an op of the file that a pass rebuilt: what an earlier run wrote of it goes
+        node = _without_ours(node)
+    names = LIST.encode(source_names(origin))
+    return node + _handed_on(origin.namesake) + _entry(RULE, origin.by) + _entry(FROM, names)
+
+
+def _handed_on(namesake: bytes) -> bytes:
+    """Doc string and metadata of the node whose name an op took, but for our own."""
+    root, kept = onnx.NodeProto.FromString(namesake), onnx.NodeProto()
+    if root.HasField("doc_string"):
+        kept.doc_string = root.doc_string
+    kept.metadata_props.extend(p for p in root.metadata_props if p.key not in OURS)
+    return kept.SerializeToString(deterministic=True)
+
+
+def _entry(key: str, text: str) -> bytes:
+    """A StringStringEntryProto among the metadata of a node."""
+    return wire.field(NODE_METADATA, wire.field(1, key.encode()) + wire.field(2, text.encode()))
+
+
+def source_names(origin: Origin) -> list[str]:
+    """The names of the sources, each once, in order; of many the first 50, and that there are more."""
+    found = dict.fromkeys(name for source in origin.sources for name in _names(source))
+    names = [name for name in found if name and name != MORE]
+    more = MORE in found or origin.more or len(names) > MOST  # the first: said by an earlier run
+    return [*names[:MOST], *([MORE] if more else [])]
+
+
+def _names(source: Source) -> Iterable[str]:
+    """The node's name; the names in its own `passwright.from` where an earlier run made it."""
+    node = onnx.NodeProto.FromString(source.node)
+    for p in node.metadata_props:
+        if p.key == FROM:
+            return _listed(p.value) or (node.name or source.output,)
+    return (node.name or source.output,)
+
+
+def _listed(text: str) -> list[str]:
+    """The strings of a JSON list; none where it is something else, which anyone may have written there."""
+    try:
+        found: Any = json.loads(text)
+    except (ValueError, RecursionError):
+        return []
+    listed = cast("list[Any]", found) if isinstance(found, list) else []
+    return [name for name in listed if isinstance(name, str)]
+
+
+def _without_ours(node: bytes) -> bytes:
+    proto = onnx.NodeProto.FromString(node)
+    kept = [p for p in proto.metadata_props if p.key not in OURS]
+    del proto.metadata_props[:]
+    proto.metadata_props.extend(kept)
+    return proto.SerializeToString(deterministic=True)
+
+
+def foreign_metadata(node: onnx.NodeProto) -> list[tuple[str, str]]:
+    """The metadata of a node but for our own."""
+    return [(p.key, p.value) for p in node.metadata_props if p.key not in OURS]

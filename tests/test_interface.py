@@ -1,0 +1,399 @@
+"""What a model has to keep: every way of changing it is found and named, and no right pass is accused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from passwright.core import Model, Op, PassesError, Tensor, Value, from_onnx, to_onnx
+from passwright.core.errors import InterfaceError
+from passwright.core.interface import Interface
+from passwright.passes.pipelines import PIPELINES
+from rewriting import load, rewritten, run
+
+GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
+EVERYTHING = (
+    "g (float[N,4] x, bool k, float[4] d, float[4] e) => (float[N,4] y, float[N,4] z) <float[4] d = {1,2,3,4},"
+    "float[4] w = {1,1,1,1}, float s = {0.5}> {"
+    "i = Identity(x) h = Transpose(i) j = Transpose(h) n = Neg(j) a = Add(n, d) b = Mul(a, w)"
+    "q = Mul(b, s) c = Mul(q, e)"
+    "y = If (k) <then_branch = p () => (float[N,4] r) { t = Abs(c) r = Neg(t) },"
+    "else_branch = o () => (float[N,4] u) { u = Identity(c) }>"
+    "z = Relu(c) }"
+)
+
+
+def everything() -> onnx.ModelProto:
+    """A model in which everything that has to be kept occurs."""
+    model = load(EVERYTHING)
+    model.doc_string, model.producer_name = "what it is for", "someone"
+    model.metadata_props.add(key="license", value="free")
+    model.opset_import.append(helper.make_opsetid("com.example", 3))
+    g = model.graph
+    g.doc_string = "of the graph"
+    g.metadata_props.add(key="k", value="v")
+    g.input[0].doc_string = "an image"
+    g.output[0].metadata_props.add(key="unit", value="m")
+    info = helper.make_tensor_value_info("a", onnx.TensorProto.FLOAT, ["N", 4], doc_string="a sum")
+    g.value_info.append(info)
+    note = g.quantization_annotation.add(tensor_name="q")
+    note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="s")
+    for node in g.node:
+        node.name, node.doc_string = f"the_{node.op_type}_{node.output[0]}", "a step"
+        node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value="['layer']")
+    g.node[-2].attribute[0].g.doc_string = "a branch"
+    g.node[-2].attribute[0].g.node[0].name = "inside"
+    return model
+
+
+def op(m: Model, op_type: str) -> Op:
+    return next(iter(o for g in m.graph.with_subgraphs() for o in g.ops(op_type)))
+
+
+def value(m: Model, name: str) -> Value:
+    values = [*m.graph.inputs, *m.graph.initializers, *(v for o in m.graph.ops() for v in o.outputs)]
+    return next(v for v in values if v.name == name)
+
+
+def default(*elements: float) -> Tensor:
+    return Tensor.from_array(np.array(elements, np.float32))
+
+
+def rename(old: str, new: str) -> Callable[[Model], object]:
+    return lambda m: setattr(value(m, old), "name", new)
+
+
+def hold(name: str, *, listed: bool = False) -> Callable[[Model], None]:
+    """Make an input a constant."""
+
+    def tamper(m: Model) -> None:
+        v = value(m, name)
+        v.hold(default(1, 2, 3, 4))
+        if listed:
+            m.graph.initializers[v] = None
+
+    return tamper
+
+
+def redeclare(part: str, at: int, info: onnx.ValueInfoProto) -> Callable[[Model], None]:
+    def tamper(m: Model) -> None:
+        entries, text = getattr(m.graph.declared, part), info.SerializeToString()
+        entries[at] = text if part == "outputs" else (entries[at][0], text)
+
+    return tamper
+
+
+def edit_rest(op_type: str, edit: Callable[[onnx.NodeProto], object]) -> Callable[[Model], None]:
+    def tamper(m: Model) -> None:
+        o = op(m, op_type)
+        node = onnx.NodeProto.FromString(o.rest or b"")
+        edit(node)
+        o.rest = node.SerializeToString()
+
+    return tamper
+
+
+def in_branch(edit: Callable[[onnx.GraphProto], object]) -> Callable[[Model], object]:
+    return lambda m: edit(op(m, "If").subgraphs[0].declared.header)
+
+
+def turn_outputs(m: Model) -> None:
+    m.graph.outputs = m.graph.outputs[::-1]
+
+
+def turn_outputs_with_their_declarations(m: Model) -> None:
+    turn_outputs(m)
+    m.graph.declared.outputs.reverse()
+
+
+def drop_an_output(m: Model) -> None:
+    m.graph.outputs = m.graph.outputs[:1]
+    del m.graph.declared.outputs[1]
+
+
+def drop_an_input(m: Model) -> None:
+    del m.graph.declared.inputs[1], m.graph.inputs[1]
+
+
+def add_an_input(m: Model) -> None:
+    new = Value("new")
+    info = helper.make_tensor_value_info("new", onnx.TensorProto.FLOAT, [1])
+    m.graph.inputs.append(new)
+    m.graph.declared.inputs.append((new, info.SerializeToString()))
+
+
+def forget_default_in_the_file(m: Model) -> None:
+    m.graph.declared.tensors.remove(value(m, "d"))
+
+
+def write_into_default(m: Model) -> None:
+    array = m.graph.defaults[value(m, "d")]._header
+    assert isinstance(array, onnx.TensorProto)
+    array.float_data[0] = 7
+
+
+def unpin_and_remove(m: Model) -> None:
+    m.graph.pinned.clear()
+    c, b = op(m, "If").captures[0].producer, value(m, "b")
+    assert c is not None
+    m.graph.set_inputs(c, [b, c.inputs[1]])
+    assert m.graph.prune([value(m, "q").producer or c])
+
+
+def edit_annotation(m: Model) -> None:
+    m.graph.declared.header.quantization_annotation[0].quant_parameter_tensor_names[0].value = "w"
+
+
+def write_op_anew(m: Model) -> None:
+    o = op(m, "Relu")
+    assert (o.attrs, o.name) == ({}, "the_Relu_z")
+    o.rest = None
+
+
+def change_import(m: Model) -> None:
+    m.header.opset_import[0].version = 18
+
+
+def lose_import(m: Model) -> None:
+    del m.header.opset_import[1]
+
+
+def drop_a_branch_output(m: Model) -> None:
+    sub = op(m, "If").subgraphs[0]
+    sub.outputs = ()
+    sub.declared.outputs.clear()
+
+
+FLOAT = onnx.TensorProto.FLOAT
+FLAT = helper.make_tensor_value_info("y", FLOAT, [4])
+OTHER_SYMBOL = helper.make_tensor_value_info("x", FLOAT, ["M", 4], doc_string="an image")
+NO_DOC = helper.make_tensor_value_info("x", FLOAT, ["N", 4])
+WIDER = helper.make_tensor_value_info("e", onnx.TensorProto.DOUBLE, [4])
+NO_METADATA = helper.make_tensor_value_info("y", FLOAT, ["N", 4])
+
+
+@pytest.mark.parametrize(
+    ("tamper", "line"),
+    [
+        pytest.param(rename("x", "z1"), "input x is now called z1", id="input renamed"),
+        pytest.param(rename("y", "z1"), "output y is now called z1", id="output renamed"),
+        pytest.param(turn_outputs, "the outputs were y, z and are z, y", id="outputs in another order"),
+        pytest.param(turn_outputs_with_their_declarations, "the outputs were y, z and are z, y", id="and declared so"),
+        pytest.param(drop_an_output, "output z is gone", id="output dropped"),
+        pytest.param(lambda m: m.graph.declared.outputs.pop(), "2 outputs and declares 1", id="output not declared"),
+        pytest.param(drop_an_input, "input k is gone", id="input dropped"),
+        pytest.param(add_an_input, "input new was not there", id="input added"),
+        pytest.param(lambda m: m.graph.declared.inputs.reverse(), "the inputs were x, k, d, e and are", id="turned"),
+        pytest.param(
+            lambda m: m.graph.inputs.reverse(), "the inputs were x, k, d, e and are", id="list of inputs turned"
+        ),
+        pytest.param(hold("x"), "input x is gone", id="input made constant"),
+        pytest.param(hold("e", listed=True), "input e became an overridable initializer", id="input given a default"),
+        pytest.param(redeclare("outputs", 0, FLAT), r"output y was float\[N,4\] and is float\[4\]", id="output type"),
+        pytest.param(
+            redeclare("inputs", 0, OTHER_SYMBOL), r"input x was float\[N,4\] and is float\[M,4\]", id="symbolic dim"
+        ),
+        pytest.param(redeclare("inputs", 3, WIDER), r"input e was float\[4\] and is double\[4\]", id="element type"),
+        pytest.param(redeclare("inputs", 0, NO_DOC), "the doc string of input x changed", id="doc string of an input"),
+        pytest.param(redeclare("outputs", 0, NO_METADATA), "the metadata of output y changed", id="metadata of output"),
+        pytest.param(redeclare("values", 0, FLAT), "what is declared of a changed or is gone", id="value info"),
+        pytest.param(
+            lambda m: m.graph.declared.values.clear(), "what is declared of a changed", id="value info dropped"
+        ),
+        pytest.param(lambda m: m.graph.defaults.clear(), "overridable initializer d is gone", id="default popped"),
+        pytest.param(
+            lambda m: m.graph.defaults.update({value(m, "d"): default(1, 2, 3, 5)}),
+            "overridable initializer d changed",
+            id="other default",
+        ),
+        pytest.param(
+            lambda m: m.graph.defaults.update({value(m, "d"): default(1, 2)}),
+            "overridable initializer d changed",
+            id="default of another shape",
+        ),
+        pytest.param(write_into_default, "overridable initializer d changed", id="default written to in place"),
+        pytest.param(forget_default_in_the_file, "overridable initializer d is gone", id="default not written"),
+        pytest.param(
+            lambda m: setattr(m.header, "doc_string", ""), "the doc string of the model changed", id="model doc"
+        ),
+        pytest.param(lambda m: m.header.ClearField("metadata_props"), "the metadata of the model", id="model metadata"),
+        pytest.param(
+            lambda m: setattr(m.header, "ir_version", 9), "the ir version of the model changed", id="IR version"
+        ),
+        pytest.param(
+            lambda m: setattr(m.header, "producer_name", "x"), "the producer name of the model", id="producer"
+        ),
+        pytest.param(change_import, "imported opset 17 of ai.onnx, and now opset 18", id="opset changed"),
+        pytest.param(lose_import, "imported opset 3 of com.example, and now none", id="opset lost"),
+        pytest.param(
+            lambda m: m.graph.opsets.update({"": 18}), "opset 17 of ai.onnx, and now opset 18", id="opset taken"
+        ),
+        pytest.param(
+            lambda m: m.graph.declared.header.ClearField("doc_string"), "the doc string of the graph", id="graph doc"
+        ),
+        pytest.param(
+            lambda m: m.graph.declared.header.metadata_props.add(key="a", value="b"),
+            "metadata of the graph",
+            id="graph",
+        ),
+        pytest.param(lambda m: setattr(m.graph.declared.header, "name", "h"), "the name of the graph", id="graph name"),
+        pytest.param(
+            lambda m: m.graph.declared.header.ClearField("quantization_annotation"),
+            "the quantization annotation of q is gone",
+            id="annotation dropped",
+        ),
+        pytest.param(edit_annotation, "the quantization annotation of q changed", id="annotation edited"),
+        pytest.param(unpin_and_remove, "q, which an annotation .* is gone", id="annotated tensor gone"),
+        pytest.param(rename("s", "s2"), "s, which an annotation .* is gone", id="tensor of an annotation renamed"),
+        pytest.param(
+            lambda m: setattr(op(m, "Relu"), "name", "r2"), "node the_Relu_z was renamed r2", id="node renamed"
+        ),
+        pytest.param(
+            edit_rest("Relu", lambda n: setattr(n, "name", "r2")), "node the_Relu_z was renamed r2", id="in its bytes"
+        ),
+        pytest.param(
+            edit_rest("Relu", lambda n: n.ClearField("name")),
+            "node the_Relu_z lost its name",
+            id="node without its name",
+        ),
+        pytest.param(
+            edit_rest("Relu", lambda n: n.ClearField("doc_string")), "the doc string of node the_Relu_z", id="node doc"
+        ),
+        pytest.param(
+            edit_rest("Relu", lambda n: n.ClearField("metadata_props")),
+            "the metadata of node the_Relu_z",
+            id="metadata",
+        ),
+        pytest.param(write_op_anew, "the doc string of node the_Relu_z changed", id="node written anew"),
+        pytest.param(
+            lambda m: setattr(op(m, "Abs"), "name", "b"), "node inside was renamed b", id="node in a subgraph"
+        ),
+        pytest.param(
+            in_branch(lambda h: h.ClearField("doc_string")),
+            "the doc string of the graph of a subgraph of If the_If_y changed",
+            id="subgraph doc",
+        ),
+        pytest.param(
+            drop_a_branch_output, "the outputs of a subgraph of If the_If_y were 1 and are 0", id="of a branch"
+        ),
+    ],
+)
+def test_tampering_is_found(tamper: Callable[[Model], object], line: str) -> None:
+    model = from_onnx(everything())
+    interface = Interface.of(model)
+    interface.require(model)
+    tamper(model)
+    with pytest.raises(InterfaceError, match=line) as found:
+        interface.require(model)
+    assert "\n" not in str(found.value)
+    assert isinstance(found.value, PassesError)
+
+
+def rebuild(m: Model) -> None:
+    """What a pass may do to an op that stands: other attributes, our own notes."""
+    edit_rest("Identity", lambda n: n.metadata_props.add(key="passwright.rule", value="mine"))(m)
+    edit_rest("Neg", lambda n: n.attribute.append(helper.make_attribute("a", 1)))(m)
+
+
+def replace_relu(m: Model) -> None:
+    g, old = m.graph, op(m, "Relu")
+    new = g.add_op(Op("Abs", "", "other", {}, None), old.inputs, [Value(g.fresh_name("z"))])
+    g.take_over(new.outputs[0], value(m, "z"))
+    g.prune([old])
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        pytest.param(id, id="nothing"),
+        pytest.param(lambda m: m.graph.opsets.update({"com.new": 1}), id="an import more"),
+        pytest.param(rename("b", "b2"), id="an inner name"),
+        pytest.param(lambda m: m.graph.set_inputs(op(m, "Relu"), [value(m, "b")]), id="other inputs"),
+        pytest.param(rebuild, id="other attributes"),
+        pytest.param(replace_relu, id="another op"),
+        pytest.param(
+            lambda m: m.graph.defaults.update({value(m, "d"): default(1, 2, 3, 4)}), id="the same default once more"
+        ),
+        pytest.param(lambda m: m.graph.inputs[0].learn(0, (2, 4)), id="what is known of an input"),
+        pytest.param(to_onnx, id="export"),
+    ],
+)
+def test_what_a_pass_may_do(change: Callable[[Model], object]) -> None:
+    model = from_onnx(everything())
+    interface = Interface.of(model)
+    change(model)
+    interface.require(model)
+
+
+def test_another_load_is_refused() -> None:
+    with pytest.raises(InterfaceError, match="another graph"):
+        Interface.of(from_onnx(everything())).require(from_onnx(everything()))
+
+
+@pytest.mark.parametrize("ir_version", [3, 4, 10])
+def test_basic_keeps_everything(ir_version: int) -> None:
+    model = everything()
+    model.ir_version = ir_version
+    result, ledger = rewritten(model, PIPELINES["basic"])
+    assert len(ledger.changes) >= 2
+    out = to_onnx(result)
+    assert list(out.graph.input)[:4] == list(model.graph.input)
+    assert (out.graph.output, out.metadata_props, out.doc_string) == (
+        model.graph.output, model.metadata_props, model.doc_string,
+    )  # fmt: skip
+    assert out.graph.quantization_annotation == model.graph.quantization_annotation
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda p: p.stem)
+def test_basic_keeps_the_interface_of(path: Path) -> None:
+    rewritten(onnx.load(path), PIPELINES["basic"])
+
+
+def test_inputs_of_old_models_are_not_their_initializers() -> None:
+    """Before IR version 4 every initializer is an input as well, and may go."""
+    model = load("g (float[2] x, float[2] w, float[2] v) => (float[2] y) <float[2] w = {1,2}, float[2] v = {0,0}> "
+                 "{ y = Add(x, w) }")  # fmt: skip
+    model.ir_version = 3
+    result, _ = rewritten(model, PIPELINES["basic"])
+    assert [i.name for i in to_onnx(result).graph.input] == ["x", "w"]
+
+
+def with_sparse_default() -> onnx.ModelProto:
+    """An input with a sparse default, which nothing reads."""
+    model = load("g (float[3] x, float[3] d) => (float[3] y) { y = Neg(x) }")
+    elements = helper.make_tensor("d", FLOAT, [1], [5.0])
+    places = helper.make_tensor("places", onnx.TensorProto.INT64, [1], [1])
+    model.graph.sparse_initializer.append(helper.make_sparse_tensor(elements, places, [3]))
+    return model
+
+
+def test_an_unread_sparse_default_stays() -> None:
+    """Without it, the input would have to be given."""
+    model = with_sparse_default()
+    result, _ = rewritten(model, PIPELINES["basic"])
+    assert to_onnx(result) == model
+    (y,) = run(to_onnx(result), {"x": np.ones(3, np.float32)})
+    assert y.tolist() == [-1, -1, -1]
+
+
+@pytest.mark.parametrize(
+    ("tamper", "line"),
+    [
+        pytest.param(lambda m: m.graph.sparse.clear(), "overridable initializer d is gone", id="gone"),
+        pytest.param(
+            lambda m: setattr(m.graph.sparse[value(m, "d")].values, "raw_data", b"1234"),
+            "d changed",
+            id="other elements",
+        ),
+    ],
+)
+def test_a_sparse_default_is_watched(tamper: Callable[[Model], object], line: str) -> None:
+    model = from_onnx(with_sparse_default())
+    interface = Interface.of(model)
+    tamper(model)
+    with pytest.raises(InterfaceError, match=line):
+        interface.require(model)

@@ -1,0 +1,363 @@
+"""The name map: what it says, and that the tensors it pairs hold the same numbers."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import onnx
+import pytest
+from hypothesis import given, settings
+from onnx import helper
+from passwright.core import Ledger, Op, Pass, Value, from_onnx, made_from, to_onnx
+from passwright.core.namemap import Tracker, name_map
+from passwright.core.runtime import OnnxRuntime
+from passwright.core.verify.compare import compare
+from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.randomness import random_outputs
+from passwright.core.verify.signature import signature
+from passwright.passes.fold_constants import FoldConstants
+from passwright.passes.gemm import FUSE_GEMM
+from passwright.passes.identity import DROP_IDENTITY
+from passwright.passes.inline_if import InlineIf
+from passwright.passes.lift_constants import LiftConstants
+from passwright.passes.merge_constants import MergeConstants
+from passwright.passes.merge_duplicates import MergeDuplicates
+from passwright.passes.pipelines import PIPELINES
+from passwright.passes.remove_unused import RemoveUnused
+from passwright.passes.transpose import MERGE_TRANSPOSES
+from random_models import models
+from rewriting import load
+
+BASIC = PIPELINES["basic"]
+GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
+G = "g (float[2,3] x) => (float[n,m] y) "
+M = "g (float[2,3] x, float[3,4] w, float[4] c) => "
+
+
+def mapped(model: onnx.ModelProto, *passes: Pass) -> tuple[onnx.ModelProto, dict[str, Any]]:
+    """The model after the passes, and its map as it comes back from JSON."""
+    result, ledger = from_onnx(model), Ledger(record=True)
+    tracker = Tracker.of(result)
+    for p in passes:
+        p.run(result.graph, ledger)
+    out = to_onnx(result)
+    return out, json.loads(json.dumps(name_map(tracker, result, ledger.changes)))
+
+
+@pytest.mark.parametrize(
+    ("text", "passes", "tensors", "nodes"),
+    [
+        pytest.param(
+            G + "{ a = Neg(x) y = Abs(a) }",
+            [BASIC],
+            {"x": "x", "a": "a", "y": "y"},
+            {"a": ["a"], "y": ["y"]},
+            id="untouched",
+        ),
+        pytest.param(
+            G + "{ a = Neg(x) b = Identity(a) y = Abs(b) }",
+            [DROP_IDENTITY],
+            {"x": "x", "a": "a", "b": "a", "y": "y"},
+            {"a": ["a"], "b": [], "y": ["y"]},
+            id="dropped",
+        ),
+        pytest.param(
+            G + "{ a = Neg(x) y = Identity(a) }",
+            [DROP_IDENTITY],
+            {"x": "x", "a": "y", "y": "y"},
+            {"a": ["y"], "y": []},
+            id="an output keeps its name: the op before it takes it",
+        ),
+        pytest.param(
+            G + "{ a = Neg(x) b = Identity(a) c = Identity(b) y = Identity(c) }",
+            [DROP_IDENTITY],
+            {"x": "x", "a": "y", "b": "y", "c": "y", "y": "y"},
+            {"a": ["y"], "b": [], "c": [], "y": []},
+            id="a chain",
+        ),
+        pytest.param(
+            M + "(float[n,m] y) { a = MatMul(x, w) b = Add(a, c) y = Neg(b) }",
+            [FUSE_GEMM],
+            {"x": "x", "w": "w", "c": "c", "a": None, "b": "b", "y": "y"},
+            {"a": ["b"], "b": ["b"], "y": ["y"]},
+            id="fused",
+        ),
+        pytest.param(
+            G + "{ a = Abs(x) b = Abs(x) y = Add(a, b) }",
+            [MergeDuplicates()],
+            {"x": "x", "a": "a", "b": "a", "y": "y"},
+            {"a": ["a"], "b": ["a"], "y": ["y"]},
+            id="a twin",
+        ),
+        pytest.param(
+            M + "(float[n,m] y) { a = MatMul(x, w) b = MatMul(x, w) d = Add(a, c) e = Add(b, c) y = Sub(d, e) }",
+            [MergeDuplicates(), FUSE_GEMM],
+            {"x": "x", "w": "w", "c": "c", "a": None, "b": None, "d": "d", "e": "d", "y": "y"},
+            {"a": ["d"], "b": ["d"], "d": ["d"], "e": ["d"], "y": ["y"]},
+            id="twins, then fused",
+        ),
+        pytest.param(
+            G + "{ a = Transpose(x) b = Transpose(a) y = Abs(b) }",
+            [MERGE_TRANSPOSES],
+            {"x": "x", "a": None, "b": "x", "y": "y"},
+            {"a": [], "b": [], "y": ["y"]},
+            id="cancelled; what fed them is no twin",
+        ),
+        pytest.param(
+            "g (float[2,3] x) => (float[n,m] y) { o = Transpose(x) a = Transpose(o) b = Transpose(a) y = Abs(b) }",
+            [MERGE_TRANSPOSES],
+            {"x": "x", "o": None, "a": "x", "b": "b", "y": "y"},
+            {"o": [], "a": [], "b": ["b"], "y": ["y"]},
+            id="cancelled before one of their kind",
+        ),
+        pytest.param(
+            G + "{ k = Constant<value_floats=[2.0,3.0,4.0]>() d = Sqrt(k) e = Neg(d) y = Mul(x, e) }",
+            [LiftConstants(), FoldConstants()],
+            {"x": "x", "k": None, "d": None, "e": "e", "y": "y"},
+            {"k": [], "d": [], "e": [], "y": ["y"]},
+            id="folded",
+        ),
+        pytest.param(
+            G + "<float[3] v = {1,2,3}, float[3] w = {1,2,3}> { a = Mul(x, v) y = Mul(a, w) }",
+            [MergeConstants()],
+            {"x": "x", "v": "v", "w": "v", "a": "a", "y": "y"},
+            {"a": ["a"], "y": ["y"]},
+            id="equal constants",
+        ),
+        pytest.param(
+            G + "{ a = Neg(x) y = Identity(x) }",
+            [BASIC],
+            {"x": "x", "a": None, "y": "y"},
+            {"a": [], "y": ["y"]},
+            id="unused",
+        ),
+        pytest.param(
+            "g (float[2] x) => (float[2] y) <bool k = {1}> { z = Neg(x) y = If (k) <then_branch = p () => (float[2] r) "
+            "{ z = Abs(x) r = Exp(z) }, else_branch = q () => (float[2] r) { r = Sin(x) }> }",
+            [InlineIf()],
+            {
+                "x": "x", "k": None, "z": "z", "y": "y", "y/then_branch/z": "y_z", "y/then_branch/r": "y",
+                "y/else_branch/r": None,
+            },
+            {
+                "z": ["z"], "y": [], "y/then_branch/z": ["y_z"], "y/then_branch/r": ["y"], "y/else_branch/r": [],
+            },
+            id="a branch moved out",
+        ),
+    ],
+)  # fmt: skip
+def test_map(text: str, passes: list[Pass], tensors: dict[str, Any], nodes: dict[str, Any]) -> None:
+    out, found = mapped(load(text), *passes)
+    fresh = {o: "y_z" for n in out.graph.node for o in n.output if o.startswith("z_pw")}
+    assert {k: fresh.get(v, v) for k, v in found["tensors"].items()} == tensors
+    assert {k: [fresh.get(n, n) for n in v] for k, v in found["nodes"].items()} == nodes
+    assert set(found) == {"version", "tensors", "nodes", "folded", "removed"}
+    assert found["version"] == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "passes", "folded", "nodes", "initializers"),
+    [
+        pytest.param(
+            G + "<float[3] k = {2,3,4}> { d = Sqrt(k) e = Neg(d) y = Mul(x, e) }",
+            [FoldConstants()],
+            {"e": "fold-constants"},
+            {"d": "fold-constants", "e": "fold-constants"},
+            {"k": "fold-constants"},
+            id="folded, with what fed it",
+        ),
+        pytest.param(
+            G + "{ k = Constant<value_floats=[2.0,3.0,4.0]>() y = Mul(x, k) }",
+            [LiftConstants()],
+            {},
+            {"k": "lift-constants"},
+            {},
+            id="a Constant was no computation",
+        ),
+        pytest.param(
+            G + "<float[3] v = {1,2,3}, float[3] w = {1,2,3}> { a = Mul(x, v) y = Mul(a, w) }",
+            [MergeConstants()],
+            {},
+            {},
+            {"w": "merge-constants"},
+            id="equal constants",
+        ),
+        pytest.param(
+            G + "<float[3] v = {1,2,3}, float[3] w = {1,2,4}> { a = Mul(x, v) b = Neg(a) y = Abs(x) }",
+            [RemoveUnused()],
+            {},
+            {"a": "remove-unused", "b": "remove-unused"},
+            {"v": "remove-unused", "w": "remove-unused"},
+            id="unused",
+        ),
+        pytest.param(
+            G + "{ a = Transpose(x) b = Transpose(a) c = Identity(b) y = Abs(c) }",
+            [BASIC],
+            {},
+            {"a": "merge_transposes", "b": "merge_transposes", "c": "drop_identity"},
+            {},
+            id="rules by name",
+        ),
+        pytest.param(
+            "g (float[2] x) => (float[2] y) <bool k = {1}, float[2] w = {1,2}> { y = If (k) <then_branch = p () => "
+            "(float[2] r) { r = Exp(x) }, else_branch = q () => (float[2] s) { s = Mul(x, w) }> }",
+            [InlineIf()],
+            {},
+            {"y": "inline-if", "s": "inline-if"},
+            {"k": "inline-if"},
+            id="with the branch that is not taken",
+        ),
+    ],
+)
+def test_who_did_it(text: str, passes: list[Pass], folded: Any, nodes: Any, initializers: Any) -> None:
+    _, found = mapped(load(text), *passes)
+    assert found["folded"] == folded
+    assert found["removed"]["nodes"] == nodes
+    assert {k: v for k, v in found["removed"]["initializers"].items() if k != "w" or v != "inline-if"} == initializers
+
+
+def test_names_of_nodes() -> None:
+    """A node goes by its name, if no other of its graph has it; else by its first output."""
+    model = load(G + "{ a = Neg(x) b = Exp(a) c = Sin(b) y = Abs(c) }")
+    for node, name in zip(model.graph.node, ("n", "n", "only", ""), strict=True):
+        node.name = name
+    _, found = mapped(model)
+    assert found["nodes"] == {"a": ["a"], "b": ["b"], "only": ["only"], "y": ["y"]}
+
+
+def test_names_that_clash_all_the_same() -> None:
+    model = load(G + "{ a = Neg(x) y = Abs(a) }")
+    model.graph.node[1].name = "a"
+    _, found = mapped(model)
+    assert found["nodes"] == {"a": ["a"], "a#2": ["a#2"]}
+
+
+def test_bodies_inside_bodies() -> None:
+    inner = (
+        "r = If (k) <then_branch = p () => (float[2] t) { t = Exp(x) },"
+        "else_branch = q () => (float[2] t) { t = Neg(x) }>"
+    )
+    text = (
+        f"g (bool k, float[2] x) => (float[2] y) {{ y = If (k) <then_branch = o () => (float[2] r) {{ {inner} }}, "
+        "else_branch = u () => (float[2] s) { s = Abs(x) }> }"
+    )
+    _, found = mapped(load(text), BASIC)
+    expected = ["y", "r", "y/then_branch/r/then_branch/t", "y/then_branch/r/else_branch/t", "s"]
+    assert sorted(found["nodes"]) == sorted(expected)
+    assert all(found["nodes"][name] == [name] for name in expected)
+
+
+def test_a_pass_that_says_nothing() -> None:
+    """A pass that neither asks the ledger nor marks what it makes: what became of a node is unknown, not wrong."""
+    result = from_onnx(load(G + "{ a = Neg(x) b = Neg(a) y = Abs(b) }"))
+    tracker, g = Tracker.of(result), result.graph
+    last = next(g.ops("Abs"))
+    b = last.inputs[0]
+    assert b is not None
+    g.replace_uses(b, g.inputs[0])
+    g.prune(g.ops("Neg"))
+    found: Any = name_map(tracker, result, [])
+    assert found["tensors"] == {"x": "x", "a": None, "b": "x", "y": "y"}
+    assert found["removed"]["nodes"] == {"a": None, "b": None}
+
+
+def test_what_a_pass_makes_by_hand() -> None:
+    result = from_onnx(load(G + "{ a = Neg(x) b = Exp(a) y = Abs(b) }"))
+    tracker, g = Tracker.of(result), result.graph
+    (neg,), (exp,) = g.ops("Neg"), g.ops("Exp")
+    new = g.add_op(Op("Foo", "c", "made", {}, None), [g.inputs[0]], [Value("new")])
+    g.take_over(new.outputs[0], exp.outputs[0])
+    made_from(new, "by-hand", (exp, neg))
+    g.prune([exp])
+    found: Any = name_map(tracker, result, [])
+    assert found["nodes"] == {"a": ["made"], "b": ["made"], "y": ["y"]}
+    assert found["tensors"] == {"x": "x", "a": None, "b": "b", "y": "y"}
+
+
+# -- paired tensors hold the same numbers --------------------------------------------------
+
+
+def exposing(model: onnx.ModelProto, names: list[str]) -> onnx.ModelProto:
+    """The model with `names` for outputs."""
+    wide = onnx.ModelProto()
+    wide.CopyFrom(model)
+    del wide.graph.output[:]
+    wide.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names)
+    return wide
+
+
+def held(model: onnx.ModelProto) -> set[str]:
+    """What is computed or stored in the main graph."""
+    return {o for n in model.graph.node for o in n.output if o} | {t.name for t in model.graph.initializer}
+
+
+def differing(model: onnx.ModelProto) -> tuple[list[str], int]:
+    """Tensors of the original that differ from those the map pairs them with, and how many are paired."""
+    before = to_onnx(from_onnx(model, inline=True))
+    after, found = mapped(before, BASIC)
+    old, new = held(before), held(after)
+    paired = [(a, b) for a, b in found["tensors"].items() if b is not None and a in old and b in new]
+    wide = exposing(before, [a for a, _ in paired])
+    random = random_outputs(from_onnx(wide).graph)
+    asked = Oracle(before.SerializeToString(), signature(from_onnx(before)), [o.name for o in before.graph.output])
+    names = list(dict.fromkeys(b for _, b in paired))
+    sessions = [OnnxRuntime(m.SerializeToString()) for m in (wide, exposing(after, names))]
+    wrong: list[str] = []
+    finite = [a for a in asked.answers if a.draw.is_finite]  # sums of infinities depend on their order
+    for answer in (finite[0], finite[-1]):
+        want = sessions[0].run([a for a, _ in paired], answer.draw.feeds)
+        got = dict(zip(names, sessions[1].run(names, answer.draw.feeds), strict=True))
+        for (a, b), x in zip(paired, want, strict=True):
+            reason = compare(x, got[b], exact=False, values=a not in random).reason
+            wrong += [f"{a} -> {b}: {reason}"] if reason else []
+    return wrong, len(paired)
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda p: p.stem)
+def test_paired_tensors_of_golden_models(path: Path) -> None:
+    wrong, paired = differing(onnx.load(path))
+    assert wrong == []
+    assert paired
+
+
+@given(model=models())
+@settings(max_examples=25)
+def test_paired_tensors_of_random_models(model: onnx.ModelProto) -> None:
+    wrong, _ = differing(model)
+    assert wrong == []
+
+
+@given(model=models())
+@settings(max_examples=25)
+def test_everything_is_accounted_for(model: onnx.ModelProto) -> None:
+    after, found = mapped(model, BASIC)
+    standing = {name for names in found["nodes"].values() for name in names}
+    made = {n.name or n.output[0] for n in after.graph.node}
+    assert made <= standing
+    assert set(found["removed"]["nodes"]) == {old for old, names in found["nodes"].items() if not names}
+    assert None not in found["removed"]["nodes"].values()
+    assert None not in found["removed"]["initializers"].values()
+    assert None not in found["folded"].values()
+    assert {found["tensors"][t] for t in found["folded"]} <= {t.name for t in after.graph.initializer}
+    assert all(found["tensors"][o.name] == o.name for o in model.graph.output)
+
+
+def test_time_is_linear() -> None:
+    """Also for a chain of ops each made of the one before."""
+
+    def seconds(length: int) -> float:
+        perms = [[1, 2, 3, 4, 0, 5, 6], [0, 1, 2, 3, 5, 6, 4]]
+        nodes = [
+            helper.make_node("Transpose", [f"t{i}"], [f"t{i + 1}"], f"n{i}", perm=perms[i % 2]) for i in range(length)
+        ]
+        x, y = (helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2] * 7) for n in ("t0", f"t{length}"))
+        model = helper.make_model(helper.make_graph(nodes, "g", [x], [y]), ir_version=10)
+        start = perf_counter()
+        mapped(model, MERGE_TRANSPOSES)
+        return perf_counter() - start
+
+    short = min(seconds(200) for _ in range(3))
+    assert min(seconds(1600) for _ in range(2)) < 3 * 8 * short + 0.1

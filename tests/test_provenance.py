@@ -1,0 +1,302 @@
+"""Where ops that rewrites made came from, read back from the nodes as Netron shows them."""
+
+from __future__ import annotations
+
+import json
+from time import perf_counter
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import helper
+from passwright.core import EXACT, Build, Ledger, Op, Rule, Value, from_onnx, made_from, rule, to_onnx
+from passwright.core.ir.origin import MOST
+from passwright.core.provenance import FROM, MORE, RULE
+from passwright.core.rewrite import rewrite
+from passwright.core.runtime import OnnxRuntime
+from passwright.passes import optimize
+from passwright.passes.gemm import FUSE_GEMM
+from passwright.passes.identity import DROP_DROPOUT, DROP_IDENTITY
+from passwright.passes.inline_if import InlineIf
+from passwright.passes.pipelines import PIPELINES
+from passwright.passes.transpose import MERGE_TRANSPOSES
+from rewriting import load, means_the_same, rewritten, run
+
+Noted = dict[str, tuple[str, list[str]]]
+
+
+@rule(lambda g, x: g.Neg(g.Abs(x)), contract=EXACT)
+def two_for_two(g: Build, x: Value) -> Value:
+    """-|x| => -|-x|"""
+    return g.Mul(g.Sign(x), g.Neg(x))
+
+
+@rule(lambda g, a, b: g.Mul(a, b), contract=EXACT)
+def turn_mul(g: Build, a: Value, b: Value) -> Value:
+    """a * b => -(-a * b)"""
+    return g.Neg(g.Div(a, b))
+
+
+def nodes_of(graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    """All nodes, those of subgraphs after the one that holds them."""
+    found: list[onnx.NodeProto] = []
+    for node in graph.node:
+        found.append(node)
+        for a in node.attribute:
+            found += nodes_of(a.g) if a.HasField("g") else []
+    return found
+
+
+def noted(model: onnx.ModelProto) -> Noted:
+    """Rule and sources of each node that has them, by its first output."""
+    found: Noted = {}
+    for node in nodes_of(model.graph):
+        entries = {p.key: p.value for p in node.metadata_props}
+        assert len(entries) == len(node.metadata_props)
+        if RULE in entries or FROM in entries:
+            found[node.output[0]] = entries[RULE], json.loads(entries[FROM])
+    return found
+
+
+def named(text: str, *names: str) -> onnx.ModelProto:
+    """The model with these node names, in order; "" is none."""
+    model = load(text)
+    for node, name in zip(nodes_of(model.graph), names, strict=False):
+        node.name = name
+    return model
+
+
+G = "g (float[2,3] x, float[3,4] w, float[4] c) => (float[n,m] y) "
+MATMUL = G + "{ a = MatMul(x, w) y = Add(a, c) }"
+FOUR = "g (float[2,3] x) => (float[n,m] y) { a = Transpose(x) b = Transpose(a) d = Transpose(b) y = Abs(d) }"
+SHARED = (
+    "g (float[2,3,4] x) => (float[i,j,k] y, float[l,m,n] z) {"
+    "a = Transpose<perm=[1,0,2]>(x) y = Transpose<perm=[0,2,1]>(a) z = Transpose<perm=[2,1,0]>(a) }"
+)
+BRANCH = (
+    "g (bool k, float[2,3] x, float[3,4] w, float[4] c) => (float[n,m] y) { y = If (k) <"
+    "then_branch = p () => (float[n,m] r) { a = MatMul(x, w) r = Add(a, c) },"
+    "else_branch = q () => (float[n,m] s) { s = MatMul(x, w) }> }"
+)
+OUTPUTS = "g (float[2] x) => (float[2] y, float[2] z) { y = Neg(x) z = Neg(y) }"
+
+
+@pytest.mark.parametrize(
+    ("model", "what", "expected"),
+    [
+        pytest.param(named(MATMUL, "mm", "add"), FUSE_GEMM, {"y": ("matmul_add_to_gemm", ["add", "mm"])}, id="names"),
+        pytest.param(named(MATMUL), FUSE_GEMM, {"y": ("matmul_add_to_gemm", ["y", "a"])}, id="nameless: outputs"),
+        pytest.param(named(MATMUL, "", "add"), FUSE_GEMM, {"y": ("matmul_add_to_gemm", ["add", "a"])}, id="one of two"),
+        pytest.param(
+            named(MATMUL, "m/\u00e9", 'a"b'),
+            FUSE_GEMM,
+            {"y": ("matmul_add_to_gemm", ['a"b', "m/\u00e9"])},
+            id="any text",
+        ),
+        pytest.param(named(FOUR, "t1", "t2", "t3"), MERGE_TRANSPOSES, {}, id="nothing where nothing is made"),
+        pytest.param(
+            named(SHARED, "a1", "y1", "z1"),
+            MERGE_TRANSPOSES,
+            {"y": ("merge_transposes", ["y1", "a1"]), "z": ("merge_transposes", ["z1", "a1"])},
+            id="a shared op, in both",
+        ),
+        pytest.param(
+            named(BRANCH, "", "mm", "add"), FUSE_GEMM, {"r": ("matmul_add_to_gemm", ["add", "mm"])}, id="in a subgraph"
+        ),
+        pytest.param(
+            named("g (float[2] x) => (float[2] y) { y = Identity(x) }", "i"),
+            DROP_IDENTITY,
+            {},
+            id="what stays as it is",
+        ),
+        pytest.param(
+            named("g (float[2] x) => (float[2] y) { y = Dropout(x) }", "drop"),
+            DROP_DROPOUT,
+            {"y": ("drop_dropout", ["drop"])},
+            id="an Identity between two names to keep",
+        ),
+        pytest.param(
+            named("g (float[2] x) => (float[2] y, bool[2] m) { a, m = Dropout(x) y = Neg(a) }", "drop"),
+            DROP_DROPOUT,
+            {"m": ("drop_dropout", ["drop"]), "m_pw": ("drop_dropout", ["drop"])},
+            id="several ops for one",
+        ),
+    ],
+)
+def test_notes(model: onnx.ModelProto, what: object, expected: Noted) -> None:
+    result, _ = rewritten(model, what)  # type: ignore[arg-type]
+    out = to_onnx(result)
+    onnx.checker.check_model(out, full_check=True)
+    means_the_same(model, out)
+    found = {name if name in expected else "m_pw": note for name, note in noted(out).items()}
+    assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        pytest.param([two_for_two], {"y": ("two_for_two", ["neg", "abs"])}, id="first"),
+        pytest.param(
+            [two_for_two, turn_mul], {"y": ("turn_mul", ["neg", "abs"])}, id="and then: the last, of the first"
+        ),
+    ],
+)
+def test_what_is_made_of_what_was_made(rules: list[Rule], expected: Noted) -> None:
+    model = named("g (float[2] x) => (float[2] y) { a = Abs(x) y = Neg(a) }", "abs", "neg")
+    result, ledger = from_onnx(model), Ledger()
+    for r in rules:
+        rewrite(result.graph, [r], ledger)
+    notes = noted(to_onnx(result))
+    assert notes["y"] == expected["y"]
+    assert {tuple(names) for _, names in notes.values()} == {("neg", "abs")}
+
+
+def test_an_identity_of_an_inlined_branch() -> None:
+    """Backends do not run a branch that gives a value from outside as it is; what is left runs."""
+    model = named(
+        "g (float[2] x) => (float[2] y, float[2] z) <bool k = {1}> { z = Neg(x) y = If (k) <"
+        "then_branch = p () => (float[2] z) { }, else_branch = q () => (float[2] s) { s = Abs(x) }> }",
+        *("neg", "choose", "inner"),
+    )
+    result, _ = rewritten(model, InlineIf())
+    out = to_onnx(result)
+    assert noted(out) == {"y": ("inline-if", ["choose"])}
+    y, z = run(out, {"x": np.array([1, -2], np.float32)})
+    assert y.tolist() == z.tolist() == [-1, 2]
+
+
+def test_a_name_that_moved_to_an_output() -> None:
+    """A nameless op goes by its first output in the file, not by what that is called since."""
+    model = load(G + "{ a = MatMul(x, w) b = Add(a, c) y = Identity(b) }")
+    result, _ = rewritten(model, DROP_IDENTITY, FUSE_GEMM)
+    assert noted(to_onnx(result)) == {"y": ("matmul_add_to_gemm", ["b", "a"])}
+
+
+def test_name_doc_string_and_metadata_of_the_root() -> None:
+    model = named(MATMUL, "mm", "add")
+    for node in model.graph.node:
+        node.doc_string = f"doc of {node.name}"
+        node.metadata_props.add(key="pkg.torch.onnx.name_scopes", value=f"scope of {node.name}")
+        node.metadata_props.add(key=RULE, value="of an earlier run")
+    result, _ = rewritten(model, FUSE_GEMM)
+    (gemm,) = to_onnx(result).graph.node
+    assert (gemm.name, gemm.doc_string) == ("add", "doc of add")
+    assert [(p.key, p.value) for p in gemm.metadata_props] == [
+        ("pkg.torch.onnx.name_scopes", "scope of add"),
+        (RULE, "matmul_add_to_gemm"),
+        (FROM, '["add", "mm"]'),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("written", "names"),
+    [
+        pytest.param('["p", "q"]', ["p", "q", "mm"], id="what an earlier run wrote"),
+        pytest.param('["mm", "q"]', ["mm", "q"], id="each once"),
+        pytest.param(f'["p", "{MORE}"]', ["p", "mm", MORE], id="more of them"),
+        pytest.param("no list", ["add", "mm"], id="something else"),
+        pytest.param('{"p": 1}', ["add", "mm"], id="another kind of JSON"),
+        pytest.param("[1, 2]", ["add", "mm"], id="no names"),
+        pytest.param("[" * 100_000, ["add", "mm"], id="nested without end"),
+    ],
+)
+def test_sources_of_an_earlier_run(written: str, names: list[str]) -> None:
+    model = named(MATMUL, "mm", "add")
+    model.graph.node[1].metadata_props.add(key=FROM, value=written)
+    result, _ = rewritten(model, FUSE_GEMM)
+    assert noted(to_onnx(result)) == {"y": ("matmul_add_to_gemm", names)}
+
+
+def test_what_is_not_touched_has_no_notes() -> None:
+    model = named(OUTPUTS, "n1", "n2")
+    result, _ = rewritten(model, PIPELINES["basic"])
+    assert to_onnx(result) == model
+
+
+def test_ops_that_a_pass_makes_by_hand() -> None:
+    result = from_onnx(named(OUTPUTS, "n1", "n2"))
+    g = result.graph
+    (first, second) = g.ops("Neg")
+    new = g.add_op(Op("Sub", "", "", {}, None), [g.inputs[0], g.inputs[0]], [Value(g.fresh_name("z"))])
+    g.take_over(new.outputs[0], second.outputs[0])
+    g.prune([second])
+    assert made_from(new, "by-hand", [second, first]) is new
+    rebuilt = made_from(first, "rebuild", [first])
+    assert rebuilt.rest is not None
+    assert noted(to_onnx(result)) == {"z": ("by-hand", ["n2", "n1"]), "y": ("rebuild", ["n1"])}
+
+
+def test_an_op_rebuilt_in_a_later_run_has_one_note() -> None:
+    model = named(OUTPUTS, "n1", "n2")
+    for key, text in ((RULE, "old"), (FROM, '["p"]'), ("k", "v")):
+        model.graph.node[0].metadata_props.add(key=key, value=text)
+    result = from_onnx(model)
+    first = next(result.graph.ops("Neg"))
+    made_from(first, "rebuild", [first])
+    node = to_onnx(result).graph.node[0]
+    assert {p.key: p.value for p in node.metadata_props} == {"k": "v", RULE: "rebuild", FROM: '["p"]'}
+    assert len(node.metadata_props) == 3
+
+
+@pytest.mark.parametrize("ir_version", range(3, 11))
+def test_every_ir_version_takes_them(ir_version: int) -> None:
+    """The metadata of nodes came with IR version 10; checker and onnxruntime take it in older models."""
+    x = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [2, 3, 4])
+    y = helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, ["i", "j", "k"])
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["a"], "first", perm=[1, 0, 2]),
+        helper.make_node("Transpose", ["a"], ["y"], "second", perm=[0, 2, 1]),
+    ]
+    graph = helper.make_graph(nodes, "g", [x], [y])
+    model = helper.make_model(graph, ir_version=ir_version, opset_imports=[helper.make_opsetid("", 8)])
+    result = optimize(model)
+    assert noted(result.model) == {"y": ("merge_transposes", ["second", "first"])}
+    onnx.checker.check_model(result.model, full_check=True)
+    OnnxRuntime(result.model.SerializeToString())
+
+
+@rule(lambda g, x: g.Relu(g.Relu(x)), contract=EXACT, shared=True)
+def merge_relus(g: Build, x: Value) -> Value:
+    """Relu(Relu(x)) => Relu(x)"""
+    return g.Relu(x)
+
+
+def chain(length: int, *, shared: bool = False) -> onnx.ModelProto:
+    """A chain of Relus; `shared`: something else reads each of them."""
+    nodes = [helper.make_node("Relu", [f"t{i}"], [f"t{i + 1}"], f"n{i}") for i in range(length)]
+    ends = [f"a{i}" for i in range(1, length + 1)] if shared else [f"a{length}"]
+    nodes += [helper.make_node("Neg", [f"t{end[1:]}"], [end]) for end in ends]
+    x, *outputs = (helper.make_tensor_value_info(n, onnx.TensorProto.FLOAT, [2]) for n in ["t0", *ends])
+    return helper.make_model(helper.make_graph(nodes, "g", [x], outputs), ir_version=10)
+
+
+def test_a_long_chain_is_cut() -> None:
+    result, _ = rewritten(chain(300), merge_relus)
+    ((_, names),) = noted(to_onnx(result)).values()
+    assert len(set(names)) == MOST + 1
+    assert names[-1] == MORE
+    assert set(names[:-1]) <= {f"n{i}" for i in range(300)}
+
+
+@given(st.integers(2, 2 * MOST))
+def test_all_sources_up_to_the_limit(length: int) -> None:
+    result, _ = rewritten(chain(length), merge_relus)
+    ((_, names),) = noted(to_onnx(result)).values()
+    assert len(set(names)) == len(names) == min(length, MOST + 1)
+    if length <= MOST:
+        assert set(names) == {f"n{i}" for i in range(length)}
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_time_is_linear(shared: bool) -> None:
+    def seconds(length: int) -> float:
+        model = from_onnx(chain(length, shared=shared))
+        start = perf_counter()
+        rewrite(model.graph, [merge_relus], Ledger())
+        to_onnx(model)
+        return perf_counter() - start
+
+    short = min(seconds(300) for _ in range(3))
+    assert min(seconds(2400) for _ in range(2)) < 3 * 8 * short + 0.1

@@ -9,7 +9,7 @@ return x
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,7 +51,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rewrite of one matched root; it keeps no state."""
+    """A rewrite of one matched root; it keeps no state. Around its `fragile` numbers it is tried hardest."""
 
     name: str
     equation: str
@@ -59,6 +59,7 @@ class Rule:
     build: Callable[..., Value | tuple[Value | None, ...]]
     shared: bool
     contract: Contract
+    fragile: tuple[float, ...] = ()
 
     @property
     def is_exact(self) -> bool:
@@ -74,13 +75,18 @@ class Rule:
 
 
 def rule(
-    pattern: Callable[..., OpPattern], *, contract: Contract = ROUNDING, shared: bool = False
+    pattern: Callable[..., OpPattern],
+    *,
+    contract: Contract = ROUNDING,
+    shared: bool = False,
+    fragile: Sequence[float] = (),
 ) -> Callable[[Callable[..., Any]], Rule]:
     """Make a rule of a function `(g, **variables) -> Value`, or `-> tuple` with one value per output of the root.
 
     The pattern's lambda has the same parameters; `b=None` there marks an input that may be left out, and
     `*xs` takes any number. Inner values may be used elsewhere only if `shared`. A rule that states no
-    contract counts as `ROUNDING`. Raises RuleError if the parameters differ.
+    contract counts as `ROUNDING`. `fragile` names the numbers at which it might go wrong, such as the knees of
+    an activation: inputs are drawn on and beside them. Raises RuleError if the parameters differ.
     """
 
     def wrap(build: Callable[..., Any]) -> Rule:
@@ -89,7 +95,7 @@ def rule(
         if sorted(names) != sorted(given):
             raise RuleError(f"{build.__name__}: the pattern binds {names}, the function takes {given}")
         equation = (inspect.getdoc(build) or "").partition("\n")[0]
-        return Rule(build.__name__, equation, root, build, shared, contract)
+        return Rule(build.__name__, equation, root, build, shared, contract, tuple(map(float, fragile)))
 
     return wrap
 

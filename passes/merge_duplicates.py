@@ -12,6 +12,7 @@ from ..core.ir.schemas import default_encodings
 from ..core.pattern import COMMUTATIVE
 
 Key = tuple[object, ...]
+SWAPPED = COMMUTATIVE - {"Max", "Min"}  # of 0 and -0 onnxruntime gives one or the other, as they stand
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,7 @@ class MergeDuplicates:
 def head(op: Op) -> Key:
     """What two equal ops agree on before their attributes are looked at."""
     inputs: tuple[Value | None, ...] = op.inputs
-    if len(inputs) == 2 and op.type in COMMUTATIVE and not op.domain:
+    if len(inputs) == 2 and op.type in SWAPPED and not op.domain:
         inputs = tuple(sorted(inputs, key=id))
     # Which outputs are asked for can decide what an op computes (BatchNormalization before opset 14).
     return (op.type, op.domain, tuple(bool(v.name) for v in op.outputs), *inputs)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from passwright.core import from_onnx
 from passwright.core.verify.dims import extent
-from passwright.core.verify.draws import KINDS, Draw, candidates
+from passwright.core.verify.draws import KINDS, Draw, candidates, is_same, matters
 from passwright.core.verify.signature import Input, signature, symbols
 from passwright.core.verify.sizes import MOST_ELEMENTS, elements, size_plans, with_ones
 from rewriting import load
@@ -33,6 +33,7 @@ def draw(text: str, kind: str = "normal", seed: int = 0, **fixed: int) -> Draw:
     return next(candidates(inputs, kind, first_plan(inputs, **fixed), (seed, 0)))
 
 
+MAX = np.finfo(np.float32).max
 BIG = "g (float[100,100] x) => (float[100,100] y) { y = Relu(x) }"
 
 
@@ -44,6 +45,36 @@ BIG = "g (float[100,100] x) => (float[100,100] y) { y = Relu(x) }"
         pytest.param("large", lambda x: 900 < x.std() < 1100, id="large"),
         pytest.param("zeros", lambda x: not x.any(), id="zeros"),
         pytest.param("ties", lambda x: len(np.unique(x)) == 5, id="few values, each many times"),
+        pytest.param(
+            "tiny",
+            lambda x: 0 < abs(x).min() < 1e-43 and abs(x).max() < 1.1e-6 and (x < 0).any() and (x > 0).any(),
+            id="subnormal",
+        ),
+        pytest.param(
+            "signed zeros",
+            lambda x: (
+                {(float(v), bool(np.signbit(v))) for v in x.flat}
+                == {(0.0, True), (0.0, False), (1.0, False), (-1.0, True)}
+            ),
+            id="zeros of both signs among ones",
+        ),
+        pytest.param(
+            "extremes",
+            lambda x: {MAX, -MAX, MAX / 2, np.float32(1.1754944e-38)} <= set(x.flat) and (abs(x) < 5).mean() > 0.8,
+            id="the ends of the type among normal numbers",
+        ),
+        pytest.param(
+            "nan",
+            lambda x: 0 < np.isnan(x).sum() < x.size / 4 and np.isfinite(x[:50]).all(),
+            id="some NaN, none in the first half",
+        ),
+        pytest.param(
+            "inf",
+            lambda x: (
+                np.isposinf(x).any() and np.isneginf(x).any() and np.isfinite(x[:50]).all() and not np.isnan(x).any()
+            ),
+            id="infinities of both signs",
+        ),
     ],
 )
 def test_kinds_of_floats(kind: str, holds: Any) -> None:
@@ -51,7 +82,8 @@ def test_kinds_of_floats(kind: str, holds: Any) -> None:
 
 
 def test_every_kind_is_tested_here() -> None:
-    assert set(KINDS) == {"normal", "negative", "large", "zeros", "ties"}
+    tested = {"normal", "negative", "large", "tiny", "zeros", "ties", "signed zeros", "extremes", "nan", "inf"}
+    assert {*KINDS} - tested == {"boundaries"}  # see test_boundaries.py
 
 
 DTYPES = (
@@ -69,13 +101,23 @@ def test_types_are_those_of_the_model(kind: str, dtype: str) -> None:
     assert x.dtype == wanted
     assert x.shape == (50,)
     if dtype.startswith("float") or dtype == "double":
-        assert np.isfinite(x).all()
+        assert np.isfinite(x).all() == (kind not in {"nan", "inf"})
+        assert np.isfinite(x[:25]).all()
 
 
 @pytest.mark.parametrize(
     "code",
-    [TensorProto.BFLOAT16, TensorProto.FLOAT8E4M3FN, TensorProto.INT4, TensorProto.UINT4, TensorProto.COMPLEX64],
-    ids=["bfloat16", "float8", "int4", "uint4", "complex64"],
+    [
+        TensorProto.BFLOAT16,
+        TensorProto.FLOAT8E4M3FN,
+        TensorProto.FLOAT8E5M2,
+        TensorProto.FLOAT8E4M3FNUZ,
+        TensorProto.FLOAT4E2M1,
+        TensorProto.INT4,
+        TensorProto.UINT4,
+        TensorProto.COMPLEX64,
+    ],
+    ids=["bfloat16", "float8", "float8e5m2", "float8fnuz", "float4", "int4", "uint4", "complex64"],
 )
 @pytest.mark.parametrize("kind", KINDS)
 def test_types_that_numpy_lacks(kind: str, code: int) -> None:
@@ -85,7 +127,11 @@ def test_types_that_numpy_lacks(kind: str, code: int) -> None:
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
     x = next(candidates(signature(from_onnx(model)), kind, {}, (0,))).feeds["x"]
     assert x.dtype == helper.tensor_dtype_to_np_dtype(code)
-    assert (x.astype(np.complex128) == 0).all() is np.bool_(kind == "zeros")
+    with np.errstate(invalid="ignore"):
+        wide = x.astype(np.complex128)
+    assert (wide == 0).all() is np.bool_(kind == "zeros")
+    assert np.isfinite(wide[:10]).all()
+    assert np.isfinite(wide).all() or kind in {"nan", "inf"}
 
 
 def test_bools_are_both_ones_and_zeros() -> None:
@@ -104,6 +150,66 @@ def test_the_seed_decides() -> None:
 def test_inputs_of_one_draw_differ() -> None:
     feeds = draw("g (float[64] a, float[64] b) => (float[64] y) { y = Add(a, b) }").feeds
     assert (feeds["a"] != feeds["b"]).all()
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_only_two_kinds_are_not_finite(kind: str) -> None:
+    assert Draw(kind).is_finite == (kind not in {"nan", "inf"})
+
+
+@pytest.mark.parametrize(
+    ("head", "want"),
+    [
+        pytest.param("float[8] x", {*KINDS} - {"boundaries"}, id="floats"),
+        pytest.param("int32[8] x", {"normal", "negative", "large", "zeros", "ties", "extremes"}, id="integers"),
+        pytest.param("bool[8] x", {"normal", "negative", "large", "zeros"}, id="bools"),
+        pytest.param("string[8] x", {"normal", "negative"}, id="strings"),
+        pytest.param("float[8] x, bool[8] c", {*KINDS} - {"boundaries"}, id="floats and bools"),
+    ],
+)
+def test_kinds_that_mean_nothing_are_left_out(head: str, want: set[str]) -> None:
+    inputs = inputs_of(f"g ({head}) => (y) {{ y = Identity(x) }}")
+    assert {k for k in KINDS if matters(inputs, k)} == want
+
+
+@pytest.mark.parametrize("count", [1, 2])
+def test_bools_that_stand_alone_meet_in_every_combination(count: int) -> None:
+    head = ", ".join(f"bool[1] x{n}" for n in range(count))
+    inputs = inputs_of(f"g ({head}) => (y) {{ y = Not(x0) }}")
+    kinds = [k for k in KINDS if matters(inputs, k)]
+    met = {tuple(bool(v) for v in next(candidates(inputs, k, {}, (0,))).feeds.values()) for k in kinds}
+    assert len(met) == 2**count
+
+
+@pytest.mark.parametrize(
+    ("dtype", "least", "most"),
+    [("int8", -128, 127), ("uint8", 0, 255), ("int64", -(2**63), 2**63 - 1), ("uint64", 0, 2**64 - 1)],
+)
+def test_the_ends_of_an_integer_type(dtype: str, least: int, most: int) -> None:
+    x = draw(f"g ({dtype}[64] x) => ({dtype}[64] y) {{ y = Identity(x) }}", "extremes").feeds["x"]
+    assert {most, most - 1, least + 1} <= set(x.tolist())
+    assert (least in x.tolist()) or least == 0
+
+
+def test_what_is_computed_with_stays_away_from_overflow() -> None:
+    for body, top in (("y = Neg(x)", MAX), ("a = Neg(x) b = Max(a, x) y = Mul(b, b)", MAX**0.25)):
+        x = draw(f"g (float[64] x) => (y) {{ {body} }}", "extremes").feeds["x"]
+        assert abs(x).max() == np.float32(top)
+
+
+def test_one_element_is_poisoned_too() -> None:
+    assert np.isnan(draw("g (float[1] x) => (y) { y = Neg(x) }", "nan").feeds["x"]).all()
+    two = draw("g (float[2] x) => (y) { y = Neg(x) }", "nan").feeds["x"]
+    assert np.isnan(two).tolist() == [False, True]
+
+
+def test_equal_draws_are_recognized() -> None:
+    a, b = (draw("g (int64[3] x) => (y) { y = Neg(x) }", k) for k in ("zeros", "normal"))
+    again = Draw("other", a.sizes, {"x": a.feeds["x"].copy()})
+    assert is_same(a, again)
+    assert not is_same(a, b)
+    negative = draw("g (float[3] x) => (y) { y = Neg(x) }", "signed zeros")
+    assert not is_same(negative, Draw("zeros", negative.sizes, {"x": abs(negative.feeds["x"])}))
 
 
 # -- sizes ---------------------------------------------------------------------------
@@ -217,27 +323,29 @@ GATHER = "g (int64[200] i) => (float[n] y) <float[5] w = {1,2,3,4,5}>"
 @pytest.mark.parametrize(
     ("text", "want"),
     [
-        pytest.param(f"{GATHER} {{ y = Gather(w, i) }}", set(range(5)), id="index"),
-        pytest.param(f"{GATHER} {{ j = Identity(i) y = Gather(w, j) }}", set(range(5)), id="index behind an Identity"),
+        pytest.param(f"{GATHER} {{ y = Gather(w, i) }}", {*range(-5, 5)}, id="index"),
+        pytest.param(
+            f"{GATHER} {{ j = Identity(i) y = Gather(w, j) }}", {*range(-5, 5)}, id="index behind an Identity"
+        ),
         pytest.param(
             "g (int64[200] i) => (float[n] y) <float[5] w = {1,2,3,4,5}, int64[1] a = {0}>"
             " { j = Cast<to=6>(i) k = Unsqueeze(j, a) y = Gather(w, k) }",
-            set(range(5)),
+            {*range(-5, 5)},
             id="index handed on twice",
         ),
         pytest.param(
             f"{GATHER} {{ y = GatherElements(w, i) }}",
-            set(range(5)),
+            {*range(-5, 5)},
             id="GatherElements",
         ),
         pytest.param(
             "g (int64[200] i) => (float[n] y) <float[2,3] w = {1,2,3,4,5,6}> { y = Gather<axis=1>(w, i) }",
-            {0, 1, 2},
+            {*range(-3, 3)},
             id="along the axis",
         ),
         pytest.param(
             "g (int64[200] i) => (float[n] y) <float[2,3] w = {1,2,3,4,5,6}> { y = Gather<axis=-1>(w, i) }",
-            {0, 1, 2},
+            {*range(-3, 3)},
             id="along an axis from the end",
         ),
         pytest.param(
@@ -248,12 +356,12 @@ GATHER = "g (int64[200] i) => (float[n] y) <float[5] w = {1,2,3,4,5}>"
         ),
         pytest.param(
             "g (int64[200] i) => (float[n,k] y) <int64 d = {4}, float[2] v = {0,1}> { y = OneHot(i, d, v) }",
-            {0, 1, 2, 3},
+            {*range(-4, 4)},
             id="OneHot",
         ),
         pytest.param(
             "g (int64[200] i) => (bool[n] y) { y = Cast<to=9>(i) }",
-            {0, 1},
+            {*range(-9, 2)},
             id="truth",
         ),
         pytest.param(
@@ -344,11 +452,25 @@ OVERRIDABLE = "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1.0, -2
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_a_default_is_overridden_in_one_kind(kind: str) -> None:
-    feeds = draw(OVERRIDABLE, kind).feeds
-    if kind == "negative":
-        assert (feeds["w"] != np.array([1, -2], np.float32)).all()
-        assert feeds["w"].dtype == np.float32
+@pytest.mark.parametrize(
+    "default",
+    [
+        pytest.param(np.array([1, -2], np.float32), id="floats"),
+        pytest.param(np.array(3, np.float32), id="one float"),
+        pytest.param(np.array([1, 127], np.int8), id="integers"),
+        pytest.param(np.array(True), id="one bool"),  # noqa: FBT003 - the value
+    ],
+)
+def test_a_default_is_overridden_in_two_kinds(kind: str, default: np.ndarray[Any, Any]) -> None:
+    dtype = {"f": "float", "i": "int8", "b": "bool"}[default.dtype.kind]
+    shape = f"[{default.size}]" if default.ndim else ""
+    text = f"g (float[2] x, {dtype}{shape} w) => (float[2] y, {dtype}{shape} z) {{ y = Neg(x) z = Identity(w) }}"
+    inputs = signature(from_onnx(load(text, weights={"w": default})))
+    feeds = next(candidates(inputs, kind, {}, (0, 0))).feeds
+    if kind in {"negative", "large"}:
+        assert isinstance(feeds["w"], np.ndarray)
+        assert (feeds["w"] != default).all()
+        assert (feeds["w"].dtype, feeds["w"].shape) == (default.dtype, default.shape)
     else:
         assert set(feeds) == {"x"}
 

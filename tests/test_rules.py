@@ -181,16 +181,16 @@ def test_an_attribute_that_is_not_written_binds_its_default() -> None:
 @rule(lambda g, x, lo, hi=None: g.Clip(x, lo, hi), contract=EXACT)
 def clip_to_max_min(g: Build, x: Value, lo: Value, hi: Value | None) -> Value:
     """Clip(x, lo, hi) => Min(Max(x, lo), hi)"""
-    low = g.Max(x, lo)
-    return low if hi is None else g.Min(low, hi)
+    # With no upper bound the largest number is one: infinities are clipped too.
+    return g.Min(g.Max(x, lo), g.const(np.finfo(np.float32).max, like=x) if hi is None else hi)
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
         ("y = Clip(x, s, t)", "a = Max(x, s) y = Min(a, t)"),
-        ("y = Clip(x, s)", "y = Max(x, s)"),
-        ("y = Clip(x, s, )", "y = Max(x, s)"),
+        ("y = Clip(x, s)", "a = Max(x, s) y = Min(a, t)"),
+        ("y = Clip(x, s, )", "a = Max(x, s) y = Min(a, t)"),
         ("y = Clip(x, , t)", None),
         ("y = Clip(x)", None),
     ],
@@ -752,6 +752,18 @@ def test_the_equation_and_the_contract_can_be_shown() -> None:
     assert double.equation == "x + x => 2 x"
     assert str(double.contract) == "exact"
     assert str(on_condition.contract) == "conditional: x is not negative"
+
+
+@rule(lambda g, x: g.Relu(x), fragile=(0, 6.0))
+def with_knees(g: Build, x: Value) -> Value:
+    """A rule that says where it might go wrong."""
+    return x
+
+
+@pytest.mark.parametrize(("chosen", "points"), [(with_knees, (0.0, 6.0)), (double, ())])
+def test_fragile_numbers_are_kept(chosen: Rule, points: tuple[float, ...]) -> None:
+    assert chosen.fragile == points
+    assert all(isinstance(p, float) for p in chosen.fragile)
 
 
 def test_constants_that_were_not_used_go() -> None:

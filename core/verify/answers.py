@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import EvaluationError, Unverifiable
 from .dims import Sizes
-from .draws import KINDS, Draw, candidates
+from .draws import KINDS, Draw, candidates, is_finite, is_same, matters, variants
 from .signature import DRAWABLE, Input, symbols
 from .sizes import decided, elements, size_plans, with_more, with_ones
 
 Run = Callable[[Draw], dict[str, Any]]
 """Runs a model on a draw; gives its outputs by name. Raises EvaluationError."""
 RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
+IN_TURN = ("normal", "negative", "large", "zeros", "ties")  # kinds drawn at the accepted sizes in turn
+CHEAP = 1 << 16  # elements: above that, all other kinds are drawn at the smallest sizes that were accepted
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,13 +29,17 @@ class Answer:
 
 @dataclass(slots=True)
 class Search:
-    """Looks for draws that `run` accepts, with `fixed` sizes for some symbols; `notes` tells what was not found."""
+    """Looks for draws that `run` accepts, with `fixed` sizes for some symbols; `notes` tells what was not found.
+
+    `boundaries` are drawn around in every input of numbers, besides those that its consumers have.
+    """
 
     run: Run
     inputs: list[Input]
     fixed: Sizes
     seed: int = 0
     notes: list[str] = field(default_factory=list[str])
+    boundaries: Collection[float] = ()
 
     def answers(self) -> Iterator[Answer]:
         """One answer for each kind of draw, at the model's usual sizes and with dims of 1 in turn.
@@ -41,21 +47,49 @@ class Search:
         Raises Unverifiable if inputs cannot be made up, or none of those tried is accepted.
         """
         require_drawable(self.inputs)
+        if self.boundaries:
+            self.inputs = [replace(i, around=i.around.and_at(self.boundaries)) for i in self.inputs]
         first = self._first()
         yield first
-        plans = [first.draw.sizes]
+        plans, seen = [first.draw.sizes], [first.draw]
         for answer in self._other_sizes(plans[0]):
             plans.append(answer.draw.sizes)
+            seen.append(answer.draw)
             yield answer
         self._note_sizes(plans)
         for i, kind in enumerate(KINDS[1:], 1):
-            for plan in dict.fromkeys(map(_frozen, (plans[i % len(plans)], plans[0]))):
-                answer, _ = self._accepted(kind, dict(plan), i + 1)
+            for answer in self._of_kind(kind, i, plans) if matters(self.inputs, kind) else ():
+                if not any(is_same(answer.draw, draw) for draw in seen):
+                    seen.append(answer.draw)
+                    yield answer
+
+    def _of_kind(self, kind: str, number: int, plans: list[Sizes]) -> Iterator[Answer]:
+        """The answers to all variants of a kind of draw, at one of the plans or else the first of them."""
+        in_turn = plans[IN_TURN.index(kind) % len(plans)] if kind in IN_TURN else self._cheap(plans)
+        if kind == "ties":
+            in_turn = self._grown(plans[0])
+        found = False
+        for variant in range(variants(self.inputs, kind, in_turn)):
+            for plan in dict.fromkeys(map(_frozen, (in_turn, plans[0]))):
+                answer, _ = self._accepted(kind, dict(plan), number + 1, variant=variant)
                 if answer is not None:
+                    found = True
                     yield answer
                     break
-            else:
-                self.notes.append(f"the original accepts no {kind} inputs")
+        if not found and is_finite(kind):
+            self.notes.append(f"the original accepts no {kind} inputs")
+
+    def _grown(self, base: Sizes) -> Sizes:
+        """The usual sizes, each symbol's one more, unless that costs much: some mistakes take three rows to show."""
+        held = self.fixed.keys() | decided(self.inputs, self.fixed).keys()
+        grown = {s: n if s in held else n + 1 for s, n in base.items()}
+        return grown if elements(self.inputs, grown) <= CHEAP else base
+
+    def _cheap(self, plans: list[Sizes]) -> Sizes:
+        """The usual sizes, or the smallest if those are large."""
+        if elements(self.inputs, plans[0]) <= CHEAP:
+            return plans[0]
+        return min(plans, key=lambda plan: elements(self.inputs, plan))
 
     def _first(self) -> Answer:
         """The first draw that is accepted; from then on open ranks are settled."""
@@ -95,11 +129,11 @@ class Search:
                 self.notes.append(f"the original accepts no {symbol} but 1")
 
     def _accepted(
-        self, kind: str, plan: Sizes, number: int, inputs: list[Input] | None = None
+        self, kind: str, plan: Sizes, number: int, inputs: list[Input] | None = None, variant: int = 0
     ) -> tuple[Answer | None, str]:
         """The first draw of a kind that the original runs on, or None and what it said to the first."""
-        why = ""
-        for draw in candidates(self.inputs if inputs is None else inputs, kind, plan, (self.seed, number)):
+        why, seed = "", (self.seed, number, variant) if variant else (self.seed, number)
+        for draw in candidates(self.inputs if inputs is None else inputs, kind, plan, seed, variant):
             try:
                 return Answer(draw, self.run(draw)), ""
             except EvaluationError as e:

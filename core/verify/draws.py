@@ -1,25 +1,43 @@
-"""Inputs made up for a model: several kinds of numbers."""
+"""Inputs made up for a model: several kinds of numbers.
+
+Each kind is there for what it finds. *normal*: most mistakes. *negative*: what holds above zero only. *large*:
+saturation. *tiny*: numbers lost on the way, an epsilon misplaced. *zeros*, *signed zeros*: divisions, signs, defaults.
+*ties*: order among equals. *extremes*: clipping, casts, overflow. *boundaries*: the wrong side of a comparison.
+*nan*, *inf*: what swallows or makes them; elements of the first rows stay finite, so that they show a leak.
+"""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import prod
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 import onnx
 from onnx import helper
 
+from .around import around, around_integers, region, region_of_integers
 from .dims import Sizes, extent
+from .floats import NON_FINITE, can_hold, floats
+from .integers import extreme_integers, integers, limits
+from .roles import INTEGERS
 from .signature import SEQUENCE, Input
 
 Array = np.ndarray[Any, Any]
 
-KINDS = ("normal", "negative", "large", "zeros", "ties")
-TIES = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
-INTEGERS = frozenset(t for name, t in onnx.TensorProto.DataType.items() if re.fullmatch(r"U?INT\d+", name))
+KINDS = (
+    "normal", "negative", "large", "tiny", "zeros", "ties", "signed zeros", "extremes", "boundaries", "nan", "inf"
+)  # fmt: skip
+# What truth a bool that stands alone has: one bit of the place here, another bit for each such input, so that two of
+# them meet in every combination. Zeros are all false, negative numbers all true.
+TURNS = ("", "normal", "large", "ties", "tiny", "signed zeros", "extremes", "boundaries", "nan", "inf")
+BOOL_KINDS = frozenset({"normal", "negative", "large", "zeros"})
+OVERRIDING = frozenset({"negative", "large"})  # kinds that set what has a default: two, as one may hide what it does
+WORD_KINDS = frozenset({"normal", "negative"})
+ROLE_KINDS = frozenset({"normal", "negative", "large", "zeros", "ties"})
+UNTAMED = frozenset({"extremes", "nan", "inf"})
+FEW_POINTS = 3  # boundaries that inputs of one element are put on, between and beyond, a draw for each
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,84 +52,172 @@ class Draw:
         sizes = ", ".join(f"{k}={v}" for k, v in self.sizes.items())
         return f"{self.kind} inputs" + (f" with {sizes}" if sizes else "")
 
+    @property
+    def is_finite(self) -> bool:
+        """Whether it was made with no NaN or infinity in it."""
+        return is_finite(self.kind)
 
-def candidates(inputs: list[Input], kind: str, sizes: Sizes, seed: tuple[int, ...]) -> Iterator[Draw]:
+
+def is_finite(kind: str) -> bool:
+    """Whether draws of a kind hold no NaN and no infinity."""
+    return kind not in NON_FINITE
+
+
+def matters(inputs: list[Input], kind: str) -> bool:
+    """Whether a draw of a kind is any different from a normal one."""
+    return kind == "normal" or any(_matters(i, kind) for i in inputs)
+
+
+def variants(inputs: list[Input], kind: str, sizes: Sizes) -> int:
+    """How many draws of a kind are worth while: several where one element, or all together, decide what happens."""
+    if kind != "boundaries":
+        return 1
+    deciding = [i for i in inputs if _matters(i, kind) and _decides(i, _shape(i, sizes))]
+    return max((2 * len(_few(i.around.points)) + 1 for i in deciding), default=1)
+
+
+def candidates(inputs: list[Input], kind: str, sizes: Sizes, seed: tuple[int, ...], variant: int = 0) -> Iterator[Draw]:
     """Draws of one kind at given sizes, the best first, tamer ones after it should the model reject it."""
-    for tameness in range(4 if any(i.dtype in INTEGERS or i.default is not None for i in inputs) else 1):
+    places = {i.name: n for n, i in enumerate(i for i in inputs if _is_truth(i))}
+    places |= {i.name: n for n, i in enumerate(i for i in inputs if i.around.points)}
+    for tameness in range(4 if any(_has_tamer(i) for i in inputs) else 1):
         rng = np.random.default_rng([*seed, tameness])
-        feeds = {i.name: _input(i, kind, sizes, rng, tameness) for i in inputs if i.default is None or not tameness}
+        plan = _Plan(kind, sizes, rng, tameness, variant, places)
+        feeds = {i.name: _input(i, plan) for i in inputs if i.default is None or not tameness}
         yield Draw(kind, sizes, {k: v for k, v in feeds.items() if v is not None})
 
 
-def _input(i: Input, kind: str, sizes: Sizes, rng: np.random.Generator, tameness: int) -> Any:
+def is_same(a: Draw, b: Draw) -> bool:
+    """Whether two draws hold the same tensors, bit for bit."""
+    if a.sizes != b.sizes or a.feeds.keys() != b.feeds.keys():
+        return False
+    return all(_same(x, b.feeds[name]) for name, x in a.feeds.items())
+
+
+def _same(x: Any, y: Any) -> bool:
+    if isinstance(x, list) or isinstance(y, list) or x.dtype == np.object_:
+        return False  # drawn at random in all their kinds
+    if x.shape != y.shape or x.reshape(-1)[:8].tobytes() != y.reshape(-1)[:8].tobytes():
+        return False
+    return bool(x.tobytes() == y.tobytes())
+
+
+@dataclass(frozen=True, slots=True)
+class _Plan:
+    """What is asked of all inputs of a draw; `places` numbers those that decide something."""
+
+    kind: str
+    sizes: Sizes
+    rng: np.random.Generator
+    tameness: int
+    variant: int
+    places: dict[str, int]
+
+
+def _matters(i: Input, kind: str) -> bool:
+    """Whether an input is drawn in another way in this kind than in the normal one."""
     if i.default is not None:
-        return _override(i.default.array, kind)
-    shape = tuple(extent(d, sizes) for d in i.shape)
+        return kind in OVERRIDING and _can_override(i.default.array)
+    if i.dtype == onnx.TensorProto.STRING:
+        return kind in WORD_KINDS
+    if i.dtype == onnx.TensorProto.BOOL:
+        return kind in BOOL_KINDS
+    if kind == "boundaries":
+        return bool(i.around.points) and _is_free(i)
+    if not _is_free(i) or (i.steers and kind in UNTAMED):
+        return kind in ROLE_KINDS
+    if i.dtype in INTEGERS:
+        return kind in ROLE_KINDS or kind == "extremes"
+    return can_hold(kind, helper.tensor_dtype_to_np_dtype(i.dtype))
+
+
+def _is_free(i: Input) -> bool:
+    """Whether any number will do. A float counts as true or false by being zero or not, so that stays free."""
+    return i.role.kind == "free" or (i.role.kind == "truth" and i.dtype not in INTEGERS)
+
+
+def _is_truth(i: Input) -> bool:
+    return i.dtype == onnx.TensorProto.BOOL or (i.role.kind == "truth" and i.dtype in INTEGERS)
+
+
+def _has_tamer(i: Input) -> bool:
+    return i.dtype in INTEGERS or i.default is not None or not _is_free(i)
+
+
+def _decides(i: Input, shape: tuple[int, ...]) -> bool:
+    return i.around.pooled or prod(shape) == 1
+
+
+def _few(points: tuple[float, ...]) -> tuple[float, ...]:
+    return points if len(points) <= FEW_POINTS else (points[0], points[len(points) // 2], points[-1])
+
+
+def _shape(i: Input, sizes: Sizes) -> tuple[int, ...]:
+    return tuple(extent(d, sizes) for d in i.shape)
+
+
+def _input(i: Input, plan: _Plan) -> Any:
+    if i.default is not None:
+        return _override(i.default.array, plan.kind)
+    shape = _shape(i, plan.sizes)
     if i.form == SEQUENCE:
-        return [_array(i, shape, kind, sizes, rng, tameness) for _ in range(2)]
-    return _array(i, shape, kind, sizes, rng, tameness)
+        return [_array(i, shape, plan) for _ in range(2)]
+    return _array(i, shape, plan)
 
 
 def _override(default: Array, kind: str) -> Array | None:
     """What an overridable initializer is set to; None leaves its default, as most callers do."""
-    if kind != "negative" or default.dtype.kind != "f":
+    if kind not in OVERRIDING or not _can_override(default):
         return None
-    return (default * default.dtype.type(1.5) + default.dtype.type(0.125)).astype(default.dtype)
+    if default.dtype.kind == "b":
+        return np.asarray(~default)  # of what has rank 0 NumPy makes a scalar, which onnxruntime does not take
+    if default.dtype.kind in "iu":
+        return np.where(default < limits(default.dtype)[1], default + 1, default - 1).astype(default.dtype)
+    return np.asarray(default * default.dtype.type(1.5) + default.dtype.type(0.125), default.dtype)
 
 
-def _array(i: Input, shape: tuple[int, ...], kind: str, sizes: Sizes, rng: np.random.Generator, tameness: int) -> Array:
+def _can_override(default: Array) -> bool:
+    return default.dtype.kind in "fbiu"
+
+
+def _array(i: Input, shape: tuple[int, ...], plan: _Plan) -> Array:
+    kind = plan.kind if _matters(i, plan.kind) else "normal"
     if i.dtype == onnx.TensorProto.STRING:
-        words = [*i.role.words, *([] if tameness else ["passwright", ""])] or ["a"]
-        return rng.choice(np.array(words, object), shape)
+        words = [*i.role.words, *([] if plan.tameness else ["passwright", ""])] or ["a"]
+        return plan.rng.choice(np.array(words, object), shape)
     dtype = helper.tensor_dtype_to_np_dtype(i.dtype)
-    if i.dtype == onnx.TensorProto.BOOL:
-        return {"zeros": np.zeros(shape, np.bool_), "negative": np.ones(shape, np.bool_)}.get(
-            kind, rng.integers(0, 2, shape).astype(np.bool_)
-        )
+    if _is_truth(i) and (i.dtype == onnx.TensorProto.BOOL or not plan.tameness):
+        return _truth(i, shape, plan).astype(dtype)
+    if kind == "boundaries":
+        return _at_boundaries(i, shape, dtype, plan)
+    if i.dtype in INTEGERS or not _is_free(i):
+        reach = limits(dtype) if i.dtype in INTEGERS else limits(np.dtype(np.int16))
+        if kind == "extremes" and not plan.tameness:
+            return extreme_integers(shape, plan.rng, reach).astype(dtype)
+        return integers(i.role, kind, shape, plan.sizes, plan.rng, reach, plan.tameness).astype(dtype)
+    return floats(kind, shape, dtype, plan.rng, only_chosen=i.only_chosen)
+
+
+def _truth(i: Input, shape: tuple[int, ...], plan: _Plan) -> Array:
+    if plan.kind == "negative" and i.dtype in INTEGERS:  # whatever is not zero counts as true
+        low, high = (-9, -1) if limits(helper.tensor_dtype_to_np_dtype(i.dtype))[0] < -9 else (1, 3)
+        return plan.rng.integers(low, high, shape, endpoint=True)
+    if plan.kind in {"zeros", "negative"}:
+        return np.full(shape, plan.kind == "negative")
+    if prod(shape) == 1:
+        return np.full(shape, bool(TURNS.index(plan.kind) >> plan.places[i.name] % 3 & 1))
+    return plan.rng.integers(0, 2, shape).astype(np.bool_)
+
+
+def _at_boundaries(i: Input, shape: tuple[int, ...], dtype: np.dtype[Any], plan: _Plan) -> Array:
+    points, number = i.around.points, plan.variant + plan.places[i.name]
     if i.dtype in INTEGERS:
-        low, high = _range(i, kind, sizes, tameness)
-        return rng.integers(low, high, shape, endpoint=True).astype(dtype)
-    with np.errstate(all="ignore"):  # a type of 4 or 8 bits may not reach as far
-        if dtype.kind == "c":
-            return (_floats(kind, shape, rng) + 1j * _floats(kind, shape, rng)).astype(dtype)
-        return np.asarray(_floats(kind, shape, rng, 100.0 if dtype.itemsize < 4 else 1000.0)).astype(dtype)
-
-
-def _floats(kind: str, shape: tuple[int, ...], rng: np.random.Generator, scale: float = 1000.0) -> Array:
-    if kind == "zeros":
-        return np.zeros(shape)
-    if kind == "ties":
-        return rng.choice(TIES, shape)
-    normal = np.asarray(rng.standard_normal(shape))
-    return normal - 3.0 if kind == "negative" else normal * scale if kind == "large" else normal
-
-
-def _range(i: Input, kind: str, sizes: Sizes, tameness: int) -> tuple[int, int]:
-    """The least and greatest integer to draw. Tamer attempts take 0 and 1, then one of them alone."""
-    if tameness:
-        return ((0, 1), (0, 0), (1, 1))[tameness - 1]
-    if i.role.kind == "index":
-        bound = extent(i.role.bound, sizes) if i.role.bound is not None else 1
-        top = min(max(bound - 1, 0), _limits(i.dtype)[1])
-        return {"zeros": (0, 0), "large": (top, top), "ties": (0, min(1, top))}.get(kind, (0, top))
-    if i.role.kind == "extent":
-        return {"zeros": (1, 1), "large": (2, 3)}.get(kind, (1, 2))
-    if i.role.kind == "truth":
-        return {"zeros": (0, 0), "large": (1, 1)}.get(kind, (0, 1))
-    return _free_range(i.dtype, kind)
-
-
-def _free_range(dtype: int, kind: str) -> tuple[int, int]:
-    """As far as the type goes; an unsigned type has numbers up to 255 in place of negative ones."""
-    least, most = _limits(dtype)
-    low, high = {"normal": (0, 10), "negative": (-10, -1), "zeros": (0, 0), "ties": (0, 1)}.get(kind, (100, 1000))
-    if dtype == onnx.TensorProto.UINT8 and kind == "normal":
-        return 0, 255
-    if kind == "negative" and least == 0:
-        return max(min(most, 255) - 9, 1), min(most, 255)
-    return max(min(low, most // 2 + 1), least), min(high, most)
-
-
-def _limits(dtype: int) -> tuple[int, int]:
-    info = ml_dtypes.iinfo(helper.tensor_dtype_to_np_dtype(dtype))
-    return int(info.min), int(info.max)
+        reach = limits(dtype)
+        if _decides(i, shape):
+            return region_of_integers(_few(points), number, shape, plan.rng, reach).astype(dtype)
+        return around_integers(points, shape, plan.rng, reach).astype(dtype)
+    if dtype.kind == "c":
+        return floats("normal", shape, dtype, plan.rng)
+    if _decides(i, shape):
+        return region(_few(points), number, shape, dtype, plan.rng)
+    return around(points, shape, dtype, plan.rng)

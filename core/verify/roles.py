@@ -1,81 +1,161 @@
-"""What the values of an input are for: free numbers, indices, extents, or truth."""
+"""What the values of an input are for: free numbers, indices, extents, truth, what cannot be zero."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
 from dataclasses import dataclass
 
 import numpy as np
 import onnx
 
 from ..ir.values import Dim, Op, Value
+from .readers import GOES_ON, Reading, readings
 
-# Inputs of operators whose values are handed on as they are, by operator.
+INTEGERS = frozenset(t for name, t in onnx.TensorProto.DataType.items() if re.fullmatch(r"U?INT\d+", name))
+
+# Inputs of operators whose values are handed on nearly as they are, by operator.
 HANDS_ON: dict[str, tuple[int, ...] | None] = {
-    "Identity": None, "Cast": None, "Unsqueeze": (0,), "Squeeze": (0,), "Reshape": (0,), "Transpose": None,
-    "Flatten": None, "Slice": (0,), "Expand": (0,), "Gather": (0,), "Concat": None, "Split": (0,), "Tile": (0,),
-    "Where": (1, 2), "Clip": (0,), "Dropout": (0,), "Add": None, "Sub": (0,), "Max": None, "Min": None,
+    "Identity": None, "Cast": None, "CastLike": (0,), "Unsqueeze": (0,), "Squeeze": (0,), "Reshape": (0,),
+    "Transpose": None, "Flatten": None, "Slice": (0,), "Expand": (0,), "Gather": (0,), "Concat": None, "Split": (0,),
+    "Tile": (0,), "Where": (1, 2), "Clip": (0,), "Dropout": (0,), "Add": None, "Sub": (0,), "Max": None, "Min": None,
 }  # fmt: skip
-INDEXES = {"Gather": 1, "GatherElements": 1, "GatherND": 1, "ScatterElements": 1, "Scatter": 1, "ScatterND": 1}
-EXTENTS: dict[str, tuple[int, ...]] = {
-    "Reshape": (1,), "Expand": (1,), "ConstantOfShape": (0,), "Range": (0, 1, 2), "Tile": (1,), "TopK": (1,),
-    "Slice": (1, 2, 3, 4), "Pad": (1,), "Split": (1,), "Loop": (0,), "OneHot": (1,), "Resize": (3,),
+# What inputs of operators are for. See `integers.py` for what is drawn for each.
+PURPOSES: dict[str, dict[int, str]] = {
+    "Gather": {1: "index"}, "GatherElements": {1: "index"}, "GatherND": {1: "index"}, "ScatterElements": {1: "index"},
+    "Scatter": {1: "index"}, "ScatterND": {1: "index"}, "NegativeLogLikelihoodLoss": {1: "index"},
+    "SoftmaxCrossEntropyLoss": {1: "index"}, "RotaryEmbedding": {3: "index"},
+    "OneHot": {0: "index", 1: "extent"}, "TopK": {1: "count"}, "ReverseSequence": {1: "count"},
+    "RNN": {4: "count"}, "GRU": {4: "count"}, "LSTM": {4: "count"},
+    "If": {0: "truth"}, "Loop": {0: "trips", 1: "truth", GOES_ON: "truth"},
+    "Reshape": {1: "factors"}, "Expand": {1: "stretch"}, "ConstantOfShape": {0: "extent"}, "Tile": {1: "extent"},
+    "Range": {0: "start", 1: "limit", 2: "step"}, "Slice": {1: "start", 2: "end", 3: "axes", 4: "step"},
+    "Split": {1: "parts"}, "SplitToSequence": {1: "parts"}, "Pad": {1: "pads", 3: "axes"},
+    "Resize": {2: "scales", 3: "extent"}, "Upsample": {1: "scales"},
+    "Unsqueeze": {1: "new axes"}, "Squeeze": {1: "unit axes"}, "CumSum": {1: "axes"},
+    "STFT": {1: "extent", 3: "extent"}, "DFT": {1: "extent"}, "HannWindow": {0: "extent"},
+    "HammingWindow": {0: "extent"}, "BlackmanWindow": {0: "extent"}, "CenterCropPad": {1: "extent"},
+    "Col2Im": {1: "extent", 2: "extent"}, "AffineGrid": {1: "extent"}, "MaxUnpool": {2: "extent"},
+    "NonMaxSuppression": {2: "extent"}, "SequenceAt": {1: "start"}, "SequenceErase": {1: "start"},
+    "SequenceInsert": {2: "start"},
+    "Div": {1: "divisor"}, "Mod": {1: "divisor"}, "BitShift": {1: "shift"},
+    **{f"Reduce{name}": {1: "axes"} for name in (
+        "L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"
+    )},
 }  # fmt: skip
-LOOKS_FAR_ENOUGH = 400  # ops followed from an input before giving up
+# Where one input serves several purposes, the first of these wins.
+NARROWEST = (
+    "factors", "parts", "unit axes", "new axes", "axes", "index", "count", "stretch", "scales", "divisor", "step",
+    "trips", "extent", "pads", "limit", "start", "end", "shift", "truth", "free",
+)  # fmt: skip
+MOST_WORDS = 8  # of a constant that strings are compared with
+SIGNED_SINCE = 11  # the opset in which indices from the end became part of the specification
 
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """What an input's values are for: `bound` limits an index, `words` are the strings it is compared with."""
+    """What an input's values are for.
 
-    kind: str = "free"  # free, index, extent or truth
+    `bound` limits an index, a count or axes; `dims` is the shape that factors, parts and stretches refer to;
+    `signed` numbers may count from the end; `words` are the strings it is compared with.
+    """
+
+    kind: str = "free"
     bound: Dim = None
+    dims: tuple[Dim, ...] | None = None
+    signed: bool = False
     words: tuple[str, ...] = ()
 
 
 def role(value: Value) -> Role:
-    """The narrowest role among the consumers of `value` and of what hands it on."""
+    """The narrowest role among the readers of `value` and of what hands it on."""
     words: list[str] = []
     found = Role()
-    for op, index in _readers(value):
-        if op.domain == "ai.onnx.ml":
-            words += _vocabulary(op)
-        elif INDEXES.get(op.type) == index:
-            found = _narrower(found, Role("index", _bound(op)))
-        elif op.type == "OneHot" and index == 0:
-            found = _narrower(found, Role("index", _depth(op)))
-        elif index in EXTENTS.get(op.type, ()):
-            found = _narrower(found, Role("extent"))
-        elif op.type == "If" or (op.type == "Cast" and op.attr("to") == onnx.TensorProto.BOOL):
-            found = _narrower(found, Role("truth"))
-    return Role(found.kind, found.bound, tuple(dict.fromkeys(words)))
+    for reading, _ in readings(value, True, _hands_on):
+        if reading.op.domain == "ai.onnx.ml":
+            words += _vocabulary(reading.op)
+        elif reading.op.type == "Equal":
+            words += _compared_with(reading.op)
+        elif not reading.op.domain and (seen := _purpose(reading)) is not None:
+            found = _narrower(found, seen)
+    return Role(found.kind, found.bound, found.dims, found.signed, tuple(dict.fromkeys(words)))
 
 
-def _readers(value: Value) -> Iterator[tuple[Op, int]]:
-    """The ops that see the elements of `value`, directly or handed on, with the index of the input."""
-    queue, seen = [value], {value}
-    for v in queue:
-        for op in v.uses:
-            for index in (i for i, other in enumerate(op.inputs) if other is v):
-                yield op, index
-                carries = HANDS_ON.get(op.type, ())
-                if op.type in HANDS_ON and (carries is None or index in carries) and len(seen) < LOOKS_FAR_ENOUGH:
-                    fresh = [o for o in op.outputs if o not in seen]
-                    seen.update(fresh)
-                    queue += fresh
+def _hands_on(op: Op, index: int, state: bool) -> bool | None:
+    carries = HANDS_ON.get(op.type, ())
+    return state if not op.domain and (carries is None or index in carries) else None
 
 
-def _bound(op: Op) -> Dim:
-    """The extent that an index input of `op` runs over."""
-    data = op.input(0)
-    shape = data.known_shape if data is not None else None
-    if not shape:
+def _purpose(reading: Reading) -> Role | None:
+    """What `reading` is for; None where any number will do."""
+    op, index = reading.op, reading.index
+    if op.type == "Cast" and op.attr("to") == onnx.TensorProto.BOOL:
+        return Role("truth")
+    kind = PURPOSES.get(op.type, {}).get(index)
+    if op.type == "Resize" and op.version < 11:
+        kind = "scales" if index == 1 else None
+    if kind is None or (kind == "divisor" and reading.value.known_dtype not in INTEGERS):
         return None
+    shape = _shape(op, 0)
+    if kind == "index":
+        return Role(kind, _index_bound(op, shape), signed=_may_be_negative(op))
+    if kind == "count":
+        return Role(kind, _count_bound(op, shape))
+    if kind in {"axes", "unit axes", "new axes"}:
+        return Role(kind, len(shape) if shape is not None else None, shape, signed=op.version >= SIGNED_SINCE)
+    if kind == "parts":
+        axis = int(op.attr("axis", 0))
+        return Role(kind, _at(shape, axis), _at_only(shape, axis))
+    if kind in {"start", "limit", "end", "step"}:
+        return Role(kind, signed=_follows_sign(op))
+    return Role(kind, dims=shape if kind in {"factors", "stretch"} else None)
+
+
+def _shape(op: Op, index: int) -> tuple[Dim, ...] | None:
+    value = op.input(index)
+    return value.known_shape if value is not None else None
+
+
+def _at(shape: tuple[Dim, ...] | None, axis: int) -> Dim:
+    return shape[axis] if shape and -len(shape) <= axis < len(shape) else None
+
+
+def _at_only(shape: tuple[Dim, ...] | None, axis: int) -> tuple[Dim, ...] | None:
+    dim = _at(shape, axis)
+    return (dim,) if dim is not None else None
+
+
+def _index_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
+    """The extent that an index input of `op` runs over."""
+    if op.type == "OneHot":
+        return _depth(op)
+    if op.type == "RotaryEmbedding":
+        return _at(_shape(op, 1), 0)
+    if op.type.endswith("Loss"):
+        return _at(shape, 1)
     if op.type in {"GatherND", "ScatterND"}:
-        known = [d for d in shape if isinstance(d, int)]
-        return min(known) if len(known) == len(shape) else None
-    axis = int(op.attr("axis", 0))
-    return shape[axis] if -len(shape) <= axis < len(shape) else None
+        known = [d for d in shape or () if isinstance(d, int)]
+        return min(known) if shape and len(known) == len(shape) else None
+    return _at(shape, int(op.attr("axis", 0)))
+
+
+def _may_be_negative(op: Op) -> bool:
+    losses_and_tables = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "RotaryEmbedding"}
+    return op.version >= SIGNED_SINCE and op.type not in losses_and_tables
+
+
+def _count_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
+    """The extent that a k or a sequence length may not exceed."""
+    if op.type == "TopK":
+        return _at(shape, int(op.attr("axis", -1)))
+    if op.type == "ReverseSequence":
+        return _at(shape, int(op.attr("time_axis", 0)))
+    return _at(shape, 1 if op.attr("layout", 0) else 0)
+
+
+def _follows_sign(op: Op) -> bool:
+    """Whether a range may run backwards: where its step is an input as well. A Slice may always count from the end."""
+    step = op.input(2)
+    return op.type == "Slice" or (step is not None and not step.is_const)
 
 
 def _depth(one_hot: Op) -> Dim:
@@ -87,12 +167,17 @@ def _depth(one_hot: Op) -> Dim:
 
 
 def _narrower(a: Role, b: Role) -> Role:
-    if a.kind == "free" or (b.kind == "index" and a.kind != "index"):
-        return b
-    if a.kind == b.kind == "index":
+    if a.kind == b.kind and a.kind in {"index", "count", "axes"}:
         bounds = [x for x in (a.bound, b.bound) if isinstance(x, int)]
-        return Role("index", min(bounds) if len(bounds) == 2 else a.bound if isinstance(b.bound, int) else b.bound)
-    return a
+        least = min(bounds) if len(bounds) == 2 else a.bound if isinstance(b.bound, int) else b.bound
+        return Role(a.kind, least, a.dims, a.signed and b.signed and a.bound == b.bound)
+    return b if NARROWEST.index(b.kind) < NARROWEST.index(a.kind) else a
+
+
+def _compared_with(equal: Op) -> list[str]:
+    """The strings that a constant operand of Equal holds."""
+    constants = [v.tensor for v in equal.inputs if v is not None and v.tensor is not None]
+    return [str(s) for t in constants if t.dtype == onnx.TensorProto.STRING for s in t.array.reshape(-1)[:MOST_WORDS]]
 
 
 def _vocabulary(op: Op) -> list[str]:

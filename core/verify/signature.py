@@ -13,8 +13,11 @@ from ..ir.tensor import Tensor
 from ..ir.values import Dim, Value
 from ..model import Model
 from . import dims
+from .boundaries import NO_BOUNDARIES, Boundaries, boundaries
 from .extents import decided_extents
+from .reach import is_only_chosen
 from .roles import Role, role
+from .steering import steering_values
 
 TENSOR, SEQUENCE, OPTIONAL = "tensor", "sequence", "optional"
 DRAWABLE = frozenset({TENSOR, SEQUENCE, OPTIONAL})
@@ -25,7 +28,9 @@ class Input:
     """One input: `shape` holds numbers and symbols; an unnamed dim is a symbol of its own.
 
     `form` is tensor, sequence or optional (of tensors), or says what else it is; of an input with no stated
-    rank the shape is empty. `decided` has the extents that the weights leave no choice about, by axis.
+    rank the shape is empty. `decided` has the extents that the weights leave no choice about, by axis;
+    `around` the numbers at which the model changes its mind. What `steers` decides how long a run takes or how
+    much memory, so it is no place for the ends of a type; what is `only_chosen` is not computed with.
     """
 
     name: str
@@ -36,6 +41,9 @@ class Input:
     form: str = TENSOR
     is_ranked: bool = True
     decided: Mapping[int, int] = field(default_factory=dict[int, int])
+    around: Boundaries = NO_BOUNDARIES
+    steers: bool = False
+    only_chosen: bool = False
 
     def of_rank(self, rank: int) -> Input:
         """The input with a rank, and a symbol of its own for each dim."""
@@ -50,10 +58,11 @@ def signature(model: Model) -> list[Input]:
     """The inputs of a model, in order, overridable ones last."""
     graph = model.graph
     required = [v for v in graph.inputs if v not in graph.defaults]
-    return [_described(graph, v) for v in (*required, *graph.defaults)]
+    steering = steering_values(graph)
+    return [_described(graph, v, v in steering) for v in (*required, *graph.defaults)]
 
 
-def _described(graph: Graph, value: Value) -> Input:
+def _described(graph: Graph, value: Value, steers: bool) -> Input:
     form, (dtype, shape) = TENSOR, value.stated
     if value.type is not None:
         form, tensor = _inner(value.type)
@@ -62,7 +71,19 @@ def _described(graph: Graph, value: Value) -> Input:
         form = "tensor of an unknown type"
     symbolic = tuple(_named(d, value.name, i) for i, d in enumerate(shape or ()))
     decided = decided_extents(value, len(symbolic)) if form == TENSOR and graph.defaults.get(value) is None else {}
-    return Input(value.name, dtype, symbolic, role(value), graph.defaults.get(value), form, shape is not None, decided)
+    return Input(
+        value.name,
+        dtype,
+        symbolic,
+        role(value),
+        graph.defaults.get(value),
+        form,
+        shape is not None,
+        decided,
+        boundaries(value),
+        steers,
+        is_only_chosen(value),
+    )
 
 
 def _named(dim: Dim, name: str, axis: int) -> int | str:

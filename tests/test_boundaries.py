@@ -1,0 +1,145 @@
+"""Numbers around which a model changes its mind: where they are found, and that draws reach both sides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper
+from passwright.core import from_onnx
+from passwright.core.errors import VerificationError
+from passwright.core.verify.boundaries import MOST, boundaries
+from passwright.core.verify.draws import candidates, matters, variants
+from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.signature import signature
+from rewriting import load
+
+WEIGHTS = {"two": np.float32(2), "six": np.float32(6), "many": np.linspace(0, 1, 50, dtype=np.float32)}
+
+
+def points_of(body: str, head: str = "g (float[N,4] x) => (y)", opset: int = 17) -> tuple[float, ...]:
+    model = from_onnx(load(f"{head} {{ {body} }}", opset, WEIGHTS))
+    return boundaries(model.graph.inputs[0]).points
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        pytest.param("y = Relu(x)", (), id="none"),
+        pytest.param("y = Greater(x, two)", (2,), id="compared"),
+        pytest.param("y = LessOrEqual(two, x)", (2,), id="on the right"),
+        pytest.param("y = Equal(x, x)", (), id="with no constant"),
+        pytest.param("y = Clip(x, two, six)", (2, 6), id="clipped"),
+        pytest.param("y = Clip(x, , six)", (6,), id="clipped above"),
+        pytest.param("a = Max(x, two) y = Min(a, six)", (2, 6), id="two bounds"),
+        pytest.param("a = Neg(x) y = Less(a, two)", (-2,), id="negated"),
+        pytest.param("a = Add(x, two) y = Less(a, six)", (4,), id="shifted"),
+        pytest.param("a = Sub(two, x) y = Less(a, six)", (-4,), id="turned round"),
+        pytest.param("a = Mul(x, two) b = Sub(a, two) y = Less(b, six)", (4,), id="scaled and shifted"),
+        pytest.param("a = Div(x, two) y = Less(a, six)", (12,), id="divided"),
+        pytest.param("a = Div(two, x) y = Less(a, six)", (), id="a divisor is not followed"),
+        pytest.param("a = Transpose(x) y = Less(a, six)", (6,), id="moved"),
+        pytest.param("a = Exp(x) y = Less(a, six)", (), id="computed"),
+        pytest.param("y = ThresholdedRelu<alpha=1.5>(x)", (1.5,), id="ThresholdedRelu"),
+        pytest.param("y = Shrink<lambd=1.5>(x)", (-1.5, 1.5), id="Shrink"),
+        pytest.param("y = HardSigmoid<alpha=0.5, beta=0.5>(x)", (-1, 1), id="HardSigmoid"),
+        pytest.param("y = HardSwish(x)", (-3, 3), id="HardSwish"),
+        pytest.param("c = Equal(x, two) y = Where(c, x, six)", (2,), id="Where"),
+    ],
+)
+def test_found(body: str, want: tuple[float, ...]) -> None:
+    assert points_of(body) == pytest.approx(want)
+
+
+def test_clipped_by_attributes() -> None:
+    assert points_of("y = Clip<max=6.0, min=-0.5>(x)", opset=6) == (-0.5, 6)
+
+
+def test_of_many_some_are_taken() -> None:
+    found = points_of("a = Unsqueeze(x, k) y = Less(a, many)", "g (float[N,4] x) => (y) <int64[1] k = {2}>")
+    assert len(found) == MOST
+    assert (found[0], found[-1]) == (0, 1)
+
+
+def test_thresholds_of_trees() -> None:
+    node = helper.make_node(
+        "TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", n_targets=1, nodes_values=[0.25, 0.0, 0.0],
+        nodes_treeids=[0, 0, 0], nodes_nodeids=[0, 1, 2], nodes_featureids=[0, 0, 0],
+        nodes_modes=["BRANCH_LEQ", "LEAF", "LEAF"], nodes_truenodeids=[1, 0, 0], nodes_falsenodeids=[2, 0, 0],
+        target_treeids=[0, 0], target_nodeids=[1, 2], target_ids=[0, 0], target_weights=[1.0, 2.0],
+    )  # fmt: skip
+    x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, ["N", 1]) for n in "xy")
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
+    model = helper.make_model(helper.make_graph([node], "g", [x], [y]), opset_imports=opsets, ir_version=10)
+    assert 0.25 in boundaries(from_onnx(model).graph.inputs[0]).points
+
+
+@pytest.mark.parametrize("dtype", ["float", "double", "float16", "bfloat16", "int32", "int64", "uint8"])
+def test_both_sides_and_the_point_itself(dtype: str) -> None:
+    code = TensorProto.DataType.Value(dtype.upper())
+    text = f"g ({dtype}[40] x, {dtype} six) => (bool[40] y) {{ y = Less(x, six) }}"
+    kind = helper.tensor_dtype_to_np_dtype(code)
+    model = load(text.replace(f", {dtype} six", ""), weights={"six": np.array(6).astype(kind)})
+    x = next(candidates(signature(from_onnx(model)), "boundaries", {}, (0,))).feeds["x"]
+    assert x.dtype == kind
+    below, above = (6 - 1, 6 + 1) if dtype.startswith(("int", "uint")) else _neighbours(kind)
+    assert {below, 6, above} <= set(x.astype(np.float64).tolist())
+
+
+def _neighbours(kind: Any) -> tuple[float, float]:
+    six = kind.type(6)
+    return tuple(float(np.nextafter(six, kind.type(far))) for far in (0, 9))  # type: ignore[return-value]
+
+
+def test_models_without_boundaries_have_no_such_draw() -> None:
+    inputs = signature(from_onnx(load("g (float[4] x) => (y) { y = Relu(x) }")))
+    assert not matters(inputs, "boundaries")
+
+
+def answers(text: str) -> tuple[Oracle, list[Any]]:
+    model = load(text, weights={k: v for k, v in WEIGHTS.items() if f" {k})" in text})
+    oracle = Oracle(model.SerializeToString(), signature(from_onnx(model)), ["y"])
+    return oracle, [a.outputs["y"] for a in oracle.answers]
+
+
+@pytest.mark.parametrize(
+    "condition",
+    [
+        pytest.param("c = Greater(x, six)", id="a scalar"),
+        pytest.param("n = Neg(x) c = Less(n, six)", id="negated"),
+        pytest.param("c = Equal(x, six)", id="equal to it"),
+        pytest.param("d = Less(x, six) e = Greater(x, two) c = And(d, e)", id="between two"),
+    ],
+)
+def test_scalars_take_both_branches(condition: str) -> None:
+    branches = "<then_branch = t () => (float a) { a = Exp(two) }, else_branch = e () => (float b) { b = Neg(two) }>"
+    text = f"g (float x) => (float y) {{ {condition} y = If(c) {branches} }}"
+    model = load(text, weights={"two": WEIGHTS["two"], "six": WEIGHTS["six"]})
+    oracle = Oracle(model.SerializeToString(), signature(from_onnx(model)), ["y"])
+    assert {bool(a.outputs["y"] > 0) for a in oracle.answers if a.draw.kind == "boundaries"} == {True, False}
+    assert oracle.notes == []
+
+
+@pytest.mark.parametrize("reduce", ["ReduceMax", "ReduceMean", "ReduceMin"])
+def test_what_all_elements_decide(reduce: str) -> None:
+    oracle, found = answers(f"g (float[2,5] x) => (y) {{ m = {reduce}<keepdims=0>(x) y = Greater(m, six) }}")
+    assert {bool(y) for y in found} == {True, False}
+    assert variants(signature(from_onnx(load("g (float[2] x) => (y) { y = Neg(x) }"))), "boundaries", {}) == 1
+    assert len({a.draw.kind for a in oracle.answers}) > 5
+
+
+def test_what_a_rule_calls_fragile_is_drawn_around() -> None:
+    # Alike but at 11 and beside it, where nothing in the original says so.
+    before, after = (
+        load(f"g (float[N,4] x) => (y) {{ {body} }}", weights={"k": np.float32(11), "z": np.float32(11)})
+        for body in ("y = Identity(x)", "c = Equal(x, k) n = Neg(x) y = Where(c, n, x)")
+    )
+    for points in ((), (11.0,)):
+        oracle = Oracle(before.SerializeToString(), signature(from_onnx(before)), ["y"], boundaries=points)
+        assert any(a.draw.kind == "boundaries" for a in oracle.answers) == bool(points)
+        if points:
+            with pytest.raises(VerificationError, match="on boundaries inputs"):
+                oracle.check(after.SerializeToString())
+        else:
+            oracle.check(after.SerializeToString())

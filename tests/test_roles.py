@@ -1,0 +1,247 @@
+"""What inputs are for: onnxruntime runs every kind of draw, and the draws reach both sides."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from passwright.core import from_onnx
+from passwright.core.verify.draws import KINDS, candidates, matters
+from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.reach import is_only_chosen
+from passwright.core.verify.roles import role
+from passwright.core.verify.signature import signature
+from passwright.core.verify.steering import steering_values
+from rewriting import load
+
+
+def oracle_of(text: str, opset: int = 17, **weights: Any) -> Oracle:
+    model = load(text, opset, weights)
+    return Oracle(model.SerializeToString(), signature(from_onnx(model)), [o.name for o in model.graph.output])
+
+
+BRANCHES = "<then_branch = t () => (float[2] a) { a = Exp(x) }, else_branch = e () => (float[2] b) { b = Sub(x, x) }>"
+NESTED = (
+    "<then_branch = t () => (float[2] a) { a = If(d) <then_branch = p () => (float[2] f) { f = Exp(x) }, "
+    "else_branch = q () => (float[2] h) { h = Sub(x, x) }> }, else_branch = e () => (float[2] b) { b = Sub(x, x) }>"
+)
+COUNT = "<body = l (int64 j, bool c, float[2] s) => (bool d, float[2] e) { d = Identity(c) e = Add(s, o) }>"
+ONE = {"o": np.ones(2, np.float32)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"g (float[2] x, bool c) => (y) {{ y = If(c) {BRANCHES} }}", id="bool"),
+        pytest.param(f"g (float[2] x, bool c) => (y) {{ n = Not(c) y = If(n) {BRANCHES} }}", id="Not"),
+        pytest.param(f"g (float[2] x, bool c, bool d) => (y) {{ n = And(c, d) y = If(n) {BRANCHES} }}", id="And"),
+        pytest.param(f"g (float[2] x, bool c, bool d) => (y) {{ n = Xor(c, d) y = If(n) {BRANCHES} }}", id="Xor"),
+        pytest.param(f"g (float[2] x, bool c, bool d) => (y) {{ y = If(c) {NESTED} }}", id="If in a branch"),
+        pytest.param(f"g (float[2] x, int64 i) => (y) {{ c = Cast<to=9>(i) y = If(c) {BRANCHES} }}", id="integer"),
+        pytest.param(
+            f"g (float[2] x, int64[1] i) => (y) {{ c = Cast<to=9>(i) n = Squeeze(c) y = If(n) {BRANCHES} }}",
+            id="integer of rank 1",
+        ),
+        pytest.param(
+            f"g (float[2] x, int64 i) => (y) <int64 k = {{37}}> {{ c = Equal(i, k) y = If(c) {BRANCHES} }}",
+            id="integer equal to a number",
+        ),
+        pytest.param(
+            f"g (float[2] x, int32 i) => (y) <int32 k = {{5000}}> {{ c = Less(k, i) y = If(c) {BRANCHES} }}",
+            id="integer above a number",
+        ),
+        pytest.param(
+            f"g (float[2] x, float[3] z) => (y) <float k = {{77}}> {{ m = ReduceMean<keepdims=0>(z) c = Greater(m, k)"
+            f" y = If(c) {BRANCHES} }}",
+            id="a mean",
+        ),
+    ],
+)
+def test_both_branches_are_taken(text: str) -> None:
+    oracle = oracle_of(text)
+    kept = [a.outputs["y"].any() for a in oracle.answers if a.draw.is_finite]
+    assert {bool(k) for k in kept} == {True, False}
+    assert oracle.notes == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"g (int64 n, float[2] x) => (y) <bool t = {{1}}> {{ y = Loop(n, t, x) {COUNT} }}", id="trips"),
+        pytest.param(f"g (bool t, float[2] x) => (y) <int64 n = {{3}}> {{ y = Loop(n, t, x) {COUNT} }}", id="first"),
+        pytest.param(
+            "g (float[2] x, bool t) => (y) <int64 n = {3}, bool g = {1}> { y, u = Loop(n, g, x, t) <body = l"
+            " (int64 j, bool c, float[2] s, bool w) => (bool w, float[2] e, bool v) { e = Add(s, o) v = Identity(w) }>"
+            " }",
+            id="handed round",
+        ),
+    ],
+)
+def test_loops_run_more_and_less_often(text: str) -> None:
+    oracle = oracle_of(text, **ONE)
+    trips = {round(float((a.outputs["y"] - a.draw.feeds["x"])[0])) for a in oracle.answers if a.draw.kind in MODEST}
+    assert len(trips) >= 2
+    assert max(trips) <= 6
+
+
+MODEST = {"normal", "negative", "zeros", "ties", "signed zeros"}
+
+
+RUNS = [
+    pytest.param("g (float[3,7] x, int64[1] k) => (y, z) { y, z = TopK(x, k) }", "k", {1, 7}, id="TopK"),
+    pytest.param("g (float[3,7] x, int64[1] k) => (y, z) { y, z = TopK<axis=0>(x, k) }", "k", {1, 3}, id="TopK, axis"),
+    pytest.param("g (float[5,2] x, int64[2] i) => (y) { y = Gather(x, i) }", "i", {-5, 0, 4}, id="Gather"),
+    pytest.param("g (float[4,4] x, int64[9,2] i) => (y) { y = GatherND(x, i) }", "i", {-4, 0, 3}, id="GatherND"),
+    pytest.param(
+        "g (float[6] x, int64[2] i, float[2] u) => (y) { y = ScatterElements(x, i, u) }", "i", {-6, 5}, id="Scatter"
+    ),
+    pytest.param(
+        "g (float[4] x, int64[2,1] i, float[2] u) => (y) { y = ScatterND(x, i, u) }", "i", {-4, 3}, id="ScatterND"
+    ),
+    pytest.param(
+        "g (int64[3] i, int64 d, float[2] v) => (y) { y = OneHot(i, d, v) }", "d", {1, 2}, id="OneHot of any depth"
+    ),
+    pytest.param("g (float[2,3,4] x, int64[1] a) => (y) { y = ReduceSum(x, a) }", "a", {-3, 0, 2}, id="ReduceSum"),
+    pytest.param("g (float[2,3,4] x, int64[2] a) => (y) { y = ReduceSum(x, a) }", "a", {-3, 0, 2}, id="two axes"),
+    pytest.param("g (float[2,3] x, int64[2] a) => (y) { y = Unsqueeze(x, a) }", "a", {-4, 3}, id="Unsqueeze"),
+    pytest.param("g (float[2,1,3,1] x, int64[1] a) => (y) { y = Squeeze(x, a) }", "a", {1, 3}, id="Squeeze"),
+    pytest.param("g (float[2,3] x, int64 a) => (y) { y = CumSum(x, a) }", "a", {0, 1}, id="CumSum"),
+    pytest.param("g (float[4,6] x, int64[2] s) => (y) { y = Reshape(x, s) }", "s", {-1, 24}, id="Reshape"),
+    pytest.param("g (float[4,6] x, int64[3] s) => (y) { y = Reshape(x, s) }", "s", {-1, 24}, id="Reshape, longer"),
+    pytest.param("g (float[4,1] x, int64[2] s) => (y) { y = Expand(x, s) }", "s", {1, 4}, id="Expand"),
+    pytest.param("g (float[4,1] x, int64[3] s) => (y) { y = Expand(x, s) }", "s", {1, 4}, id="Expand, longer"),
+    pytest.param("g (int64[2] s) => (y) { y = ConstantOfShape(s) }", "s", {1, 2}, id="ConstantOfShape"),
+    pytest.param("g (float[2,3] x, int64[2] r) => (y) { y = Tile(x, r) }", "r", {1, 2}, id="Tile"),
+    pytest.param("g (float[7,2] x, int64[2] s) => (y, z) { y, z = Split(x, s) }", "s", {0, 7}, id="Split"),
+    pytest.param("g (float[N,2] x, int64[2] s) => (y, z) { y, z = Split(x, s) }", "s", {0, 1}, id="symbolic Split"),
+    pytest.param("g (float[2,3] x, int64[4] p) => (y) { y = Pad(x, p) }", "p", {0, 2}, id="Pad"),
+    pytest.param("g (int64 a, int64 b, int64 s) => (y) { y = Range(a, b, s) }", "s", {-1, 1, 2}, id="Range"),
+    pytest.param("g (float a, float b, float s) => (y) { y = Range(a, b, s) }", "s", {-1, 1, 2}, id="Range of floats"),
+    pytest.param(
+        "g (float[9] x, int64[1] a, int64[1] b) => (y) { y = Slice(x, a, b) }", "a", {-2, 0, 1}, id="Slice, start"
+    ),
+    pytest.param(
+        "g (float[9] x, int64[1] a, int64[1] b, int64[1] c, int64[1] d) => (y) { y = Slice(x, a, b, c, d) }",
+        "d",
+        {-1, 1},
+        id="Slice, step",
+    ),
+    pytest.param("g (float[1,1,4,4] x, int64[4] s) => (y) { y = Resize(x, , , s) }", "s", {1, 2}, id="Resize, sizes"),
+    pytest.param("g (float[1,1,4,4] x, float[4] s) => (y) { y = Resize(x, , s) }", "s", {1, 2}, id="Resize, scales"),
+    pytest.param("g (int64[9] x, int64[9] d) => (y) { y = Div(x, d) }", "d", {-10, 1, 10}, id="Div"),
+    pytest.param("g (int32[9] x, int32 d) => (y) { y = Mod(x, d) }", "d", {1}, id="Mod"),
+    pytest.param("g (uint8[9] x, uint8[9] d) => (y) { y = Div(x, d) }", "d", {1, 10}, id="unsigned Div"),
+    pytest.param(
+        "g (float[5,2,3] x, int64[2] n) => (y) { y = ReverseSequence(x, n) }", "n", {1, 5}, id="ReverseSequence"
+    ),
+    pytest.param(
+        "g (float[3,5] x, float[3] f) => (y) { i = Cast<to=7>(f) y = Gather(x, i) }", "f", {-3, 0, 2}, id="float index"
+    ),
+    pytest.param(
+        "g (float[4,2] x, int64[3] i, bool c) => (y) { y = If(c) <then_branch = t () => (float[3,2] a)"
+        " { a = Gather(x, i) }, else_branch = e () => (float[2,2] b) { b = Gather(x, k) }> }",
+        "i",
+        {-4, 0, 3},
+        id="read in a branch",
+    ),
+    pytest.param(
+        "g (float[4] x, int64 i) => (y) { y, u = Loop(n, t, i, x) <body = l (int64 j, bool c, int64 p, float[4] s) =>"
+        " (bool d, int64 q, float[4] e) { d = Identity(c) q = Identity(p) h = Gather(s, p) e = Add(s, h) }> }",
+        "i",
+        {-4, 0, 3},
+        id="read in a Loop",
+    ),
+    pytest.param(
+        "g (float[4] x, int64[3] i) => (y) { y = Scan<num_scan_inputs=1, body = s (int64 p) => (float h)"
+        " { h = Gather(x, p) }>(i) }",
+        "i",
+        {-4, 0, 3},
+        id="read in a Scan",
+    ),
+]
+HELD = {"k": np.array([0, 1]), "n": np.int64(2), "t": np.bool_(True)}
+
+
+def held(text: str) -> dict[str, Any]:
+    own = text.partition("=>")[0]
+    return {k: v for k, v in HELD.items() if f" {k}," not in own and f" {k})" not in own}
+
+
+@pytest.mark.parametrize(("text", "name", "want"), RUNS)
+def test_every_first_draw_runs_and_reaches(text: str, name: str, want: set[int]) -> None:
+    oracle = oracle_of(text, **held(text))
+    assert oracle.notes == [n for n in oracle.notes if "=" in n]  # about sizes at most
+    reached = {int(v) for a in oracle.answers if a.draw.is_finite for v in np.asarray(a.draw.feeds[name]).flat}
+    assert want <= reached
+
+
+@pytest.mark.parametrize(("text", "name", "_"), RUNS)
+def test_a_model_with_roles_agrees_with_itself(text: str, name: str, _: set[int]) -> None:
+    model = load(text, weights=held(text))
+    assert oracle_of(text, **held(text)).check(model.SerializeToString(), exact=True).exact
+    assert name
+
+
+@pytest.mark.parametrize("op", ["Div", "Mod"])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
+def test_nothing_that_ends_the_process_is_drawn(op: str, dtype: str) -> None:
+    inputs = signature(from_onnx(load(f"g ({dtype}[99] x, {dtype}[99] d) => (y) {{ n = Neg(x) y = {op}(n, d) }}")))
+    for kind in (k for k in KINDS if matters(inputs, k)):
+        for draw in candidates(inputs, kind, {}, (0,)):
+            assert draw.feeds["d"].all()
+            assert kind != "extremes"
+            assert (draw.feeds["x"] != np.iinfo(draw.feeds["x"].dtype).min).all() or dtype == "uint8"
+
+
+LOOP = (
+    "g (float[1] x) => (y) <int64 n = {9}, bool t = {1}, float[1] k = {50}> { y = Loop(n, t, x) <body = l"
+    " (int64 j, bool c, float[1] s) => (bool d, float[1] e) { e = Add(s, k) l = %s(e) d = Cast<to=9>(l) }> }"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("g (int64[2] x) => (y) { y = Neg(x) }", False, id="no"),
+        pytest.param("g (int64[2] x) => (y) { a = Mul(x, x) y = ConstantOfShape(a) }", True, id="a shape, computed"),
+        pytest.param("g (float[2] x) => (y) { a = Shape(x) y = ConstantOfShape(a) }", False, id="only its shape"),
+        pytest.param("g (int64[2] x) => (y) { a = Add(x, x) y = Div(a, a) }", True, id="divided"),
+        pytest.param("g (float[2] x) => (y) { a = Add(x, x) y = Div(a, a) }", False, id="floats divided"),
+        pytest.param("g (float x) => (y) { a = Cast<to=7>(x) y = Range(a, a, a) }", True, id="a Range, cast"),
+        pytest.param(LOOP % "Neg", True, id="the condition of a Loop"),
+    ],
+)
+def test_what_steers(text: str, want: bool) -> None:
+    graph = from_onnx(load(text)).graph
+    assert (graph.inputs[0] in steering_values(graph)) == want
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        pytest.param("y = Relu(x)", True, id="Relu"),
+        pytest.param("a = Transpose(x) y = Max(a, a)", True, id="moved and chosen"),
+        pytest.param("y = Add(x, x)", False, id="added"),
+        pytest.param("a = Neg(x) y = MatMul(a, a)", False, id="multiplied after a while"),
+        pytest.param("a = Shape(x) y = Mul(a, a)", True, id="only its shape is computed with"),
+        pytest.param("a = Greater(x, x) b = Cast<to=1>(a) y = Exp(b)", True, id="only what it is compared with"),
+    ],
+)
+def test_what_is_only_chosen(body: str, want: bool) -> None:
+    assert is_only_chosen(from_onnx(load(f"g (float[2,2] x) => (y) {{ {body} }}")).graph.inputs[0]) == want
+
+
+@pytest.mark.parametrize(
+    ("body", "opset", "signed"),
+    [("y = Gather(x, i)", 10, False), ("y = Gather(x, i)", 11, True), ("y = Gather(x, i)", 17, True)],
+)
+def test_indices_from_the_end_since_opset_11(body: str, opset: int, signed: bool) -> None:
+    graph = from_onnx(load(f"g (float[3,2] x, int64[2] i) => (y) {{ {body} }}", opset)).graph
+    found = role(graph.inputs[1])
+    assert (found.kind, found.bound, found.signed) == ("index", 3, signed)
+
+
+def test_the_narrower_of_two_roles() -> None:
+    text = "g (float[3,2] x, int64[2] i) => (y, z) { y = Gather(x, i) z = ConstantOfShape(i) }"
+    assert role(from_onnx(load(text)).graph.inputs[1]).kind == "index"

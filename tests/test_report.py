@@ -70,8 +70,10 @@ def test_the_verdict_is_in_it() -> None:
     assert verdict["backend"] == "onnxruntime"
     assert verdict["exact"] is False
     assert len(verdict["draws"]) >= 5
-    assert verdict["differences"]["y"].keys() == {"error", "allowed", "reason"}
-    assert verdict["differences"]["y"]["reason"] == ""
+    found = verdict["differences"]["y"]
+    assert found.keys() == {"error", "allowed", "reason", "relative", "ulps", "floor", "excused"}
+    assert (found["reason"], found["excused"]) == ("", 0)
+    assert verdict["failure"] is None
     assert verdict["random"] == []
     assert verdict["notes"] == []
 

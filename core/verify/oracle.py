@@ -7,37 +7,30 @@ derived from it is held to those answers.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..errors import CannotLoad, EvaluationError, ModelError, Unverifiable, VerificationError
-from ..runtime import Loadable, OnnxRuntime, Reference
+from ..errors import EvaluationError, ModelError, Unverifiable, VerificationError
+from ..runtime import Loadable
 from .answers import Answer, Search
-from .compare import Difference, compare
+from .compare import compare
+from .difference import Difference
 from .draws import Draw
+from .movement import Movement
+from .performer import Performer, original_performer, performer
 from .signature import Input
-
-
-@dataclass(frozen=True, slots=True)
-class Verdict:
-    """A comparison that went well: the largest difference of each output, and what was compared with what."""
-
-    backend: str
-    exact: bool
-    draws: tuple[str, ...]
-    differences: dict[str, Difference]
-    random: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+from .verdict import Mismatch, Verdict
 
 
 class Oracle:
     """The answers of the original, and the comparison with them.
 
     `given` inputs are used as they are; otherwise draws are made from `inputs`, with `fixed` sizes for
-    some symbols. Of outputs that are `random` only type and rank are compared. Raises Unverifiable when no
-    backend can load the original or no draw runs on it, and ModelError when inputs that were given do not.
+    some symbols, around `boundaries` too. Where outputs are `random`, random ops run with seeds of ours, and
+    outputs of those that take none are compared by type and rank only. `fresh`: runs leave traces, so each gets a
+    session of its own. Raises Unverifiable when no backend can load the original or no draw runs on it, and
+    ModelError when inputs that were given do not.
     """
 
     def __init__(
@@ -50,38 +43,51 @@ class Oracle:
         fixed: Mapping[str, int] | None = None,
         seed: int = 0,
         random: Collection[str] = (),
+        boundaries: Collection[float] = (),
+        fresh: bool = False,
     ) -> None:
         self.names = list(dict.fromkeys(outputs))
-        self.random = tuple(n for n in self.names if n in random)
-        self.backend: OnnxRuntime | Reference = _loaded(original)
+        self.random = frozenset(random)
+        self._fresh = fresh
+        self._original = original_performer(original, random=bool(random), fresh=fresh)
+        self.backend = self._original.session.name
         self.notes: list[str] = []
         self.answers: list[Answer] = []
         if given:
             self.answers = [Answer(d, self._must(d)) for d in given]
         else:
-            search = Search(self._run, inputs, dict(fixed or {}), seed, self.notes)
+            search = Search(self._run, inputs, dict(fixed or {}), seed, self.notes, boundaries)
             self.answers = list(search.answers())
         self._note_emptiness()
+        self._movement = Movement(original, self._original, self.names, self.answers[0])
 
     def check(self, model: Loadable, *, exact: bool = False) -> Verdict:
         """Compare `model` with the original, bit for bit if `exact`. Raises VerificationError."""
+        verdict = self.judge(model, exact=exact)
+        if verdict.failure is not None:
+            raise VerificationError(str(verdict.failure), verdict.failure)
+        return verdict
+
+    def judge(self, model: Loadable, *, exact: bool = False, on: Collection[Draw] | None = None) -> Verdict:
+        """Compare `model` with the original up to the first draw on which it fails, finite ones first.
+
+        `on` limits to some of the draws; those left out count as known to agree.
+        """
         try:
-            derived = type(self.backend)(model)
+            original = self._original
+            derived = performer(
+                model, type(original.session), random=bool(self.random), like=original.seeds, fresh=self._fresh
+            )
         except EvaluationError as e:
-            raise VerificationError(f"the rewritten model is refused: {e}") from e
-        worst: dict[str, Difference] = {}
-        for answer in self.answers:
-            try:
-                results = derived.run(self.names, answer.draw.feeds)
-            except EvaluationError as e:
-                raise VerificationError(f"the rewritten model fails on {answer.draw}: {e}") from e
-            for name, got in zip(self.names, results, strict=True):
-                found = compare(answer.outputs[name], got, exact=exact, values=name not in self.random)
-                if found.reason:
-                    raise VerificationError(f"{name}: {found.reason}, on {answer.draw}")
-                worst[name] = max(worst.get(name, found), found, key=lambda d: d.share)
-        draws = tuple(str(a.draw) for a in self.answers)
-        return Verdict(self.backend.name, exact, draws, worst, self.random, tuple(self.notes))
+            return Verdict(self.backend, exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
+        loose = tuple(n for n in self.names if n in self.random and n in self._original.loose | derived.loose)
+        case = _Case(self.names, loose, self._movement, exact=exact)
+        chosen = [a for a in self.answers if on is None or any(a.draw is d for d in on)]
+        for answer in sorted(chosen, key=lambda a: not a.draw.is_finite):
+            case.hear(derived, answer)
+            if case.failure is not None:
+                break
+        return case.verdict(self.backend, self.notes)
 
     def _must(self, draw: Draw) -> dict[str, Any]:
         try:
@@ -90,7 +96,7 @@ class Oracle:
             raise ModelError(f"the original does not run on the {draw}: {e}") from e
 
     def _run(self, draw: Draw) -> dict[str, Any]:
-        return dict(zip(self.names, self.backend.run(self.names, draw.feeds), strict=True))
+        return dict(zip(self.names, self._original.run(self.names, draw.feeds), strict=True))
 
     def _note_emptiness(self) -> None:
         """Say which outputs have no elements at all. Raises Unverifiable if that is so because of a size of 0."""
@@ -101,18 +107,55 @@ class Oracle:
         self.notes.extend(f"{n} is empty on all inputs, so only its type and shape were compared" for n in empty)
 
 
+class _Case:
+    """What was found out about one model so far."""
+
+    def __init__(self, names: list[str], loose: tuple[str, ...], movement: Movement, *, exact: bool) -> None:
+        self.names, self.loose, self.movement, self.exact = names, loose, movement, exact
+        self.draws: dict[bool, list[str]] = {True: [], False: []}  # finite ones, and the others
+        self.worst: dict[bool, dict[str, Difference]] = {True: {}, False: {}}
+        self.notes: list[str] = []
+        self.failure: Mismatch | None = None
+
+    def hear(self, derived: Performer, answer: Answer) -> None:
+        """Hold what `derived` gives to an answer of the original."""
+        draw, finite = answer.draw, answer.draw.is_finite
+        self.draws[finite].append(str(draw))
+        try:
+            results = derived.run(self.names, draw.feeds)
+        except EvaluationError as e:
+            self.failure = Mismatch("", str(e), draw, None)
+            return
+        worst = self.worst[finite]
+        for name, got in zip(self.names, results, strict=True):
+            noise = self.movement.noise(answer, name)
+            want = answer.outputs[name]
+            found = compare(want, got, exact=self.exact, values=name not in self.loose, noise=noise)
+            worst[name] = max(worst.get(name, found), found, key=lambda d: (bool(d.reason), d.share))
+            if found.excused:
+                self.notes.append(
+                    f"{found.excused} elements of {name} differ on {draw} where the original's own jump at one ulp"
+                )
+            if found.reason:
+                self.failure = Mismatch(name, found.reason, draw, found)
+                return
+
+    def verdict(self, backend: str, notes: list[str]) -> Verdict:
+        """What it comes to."""
+        return Verdict(
+            backend,
+            self.exact,
+            tuple(self.draws[True]),
+            self.worst[True],
+            self.loose,
+            (*notes, *self.notes),
+            self.failure,
+            tuple(self.draws[False]),
+            self.worst[False],
+        )
+
+
 def _is_empty(result: Any) -> bool:
     if isinstance(result, list | dict):
         return not result
     return isinstance(result, np.ndarray) and result.size == 0
-
-
-def _loaded(original: Loadable) -> OnnxRuntime | Reference:
-    reasons: list[str] = []
-    backends: tuple[type[OnnxRuntime | Reference], ...] = (OnnxRuntime, Reference)
-    for backend in backends:
-        try:
-            return backend(original)
-        except CannotLoad as e:
-            reasons.append(str(e))
-    raise Unverifiable(f"the original cannot be run: {'; '.join(reasons)}")

@@ -1,0 +1,83 @@
+"""What the original gives when its inputs move by an ulp, found out when first asked, once for each draw."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from ..errors import EvaluationError
+from ..runtime import Loadable
+from .answers import Answer
+from .compare import usual_floor
+from .draws import Draw
+from .noise import MOVES, Noise, has_floats, moved
+from .performer import Performer, with_moved_weights
+
+Outputs = dict[str, Any]
+
+
+def is_generic(draw: Draw) -> bool:
+    """Whether a jump there is chance. Ties, zeros and the like are drawn so as to sit on jumps, where sides matter."""
+    return draw.kind in {"normal", "negative", "large"} or draw.kind.startswith("given")
+
+
+@dataclass(slots=True)
+class Movement:
+    """The noise of the `original`'s outputs. Where nothing that is fed is a float, its weights move instead.
+
+    What is usual for an output is how it moves on the `first` draw: on zeros, say, it does not.
+    """
+
+    original: Loadable
+    performer: Performer
+    names: list[str]
+    first: Answer
+    _moves: dict[int, list[Outputs]] = field(default_factory=dict[int, list[Outputs]])
+    _usual: dict[str, float] = field(default_factory=dict[str, float])
+    _moved_models: list[Performer] | None = None
+
+    def noise(self, answer: Answer, name: str) -> Noise:
+        """The noise of an output on a draw."""
+        return Noise(partial(self._of, answer, name), partial(self._usually, name), is_generic(answer.draw))
+
+    def _of(self, answer: Answer, name: str) -> list[Any]:
+        key = id(answer.draw)  # answers live as long as the oracle
+        if key not in self._moves:
+            self._moves[key] = self._runs(answer)
+        return [m[name] for m in self._moves[key]]
+
+    def _usually(self, name: str) -> float:
+        if name not in self._usual:
+            first = Noise(partial(self._of, self.first, name), float)
+            self._usual[name] = usual_floor(self.first.outputs[name], first)
+        return self._usual[name]
+
+    def _runs(self, answer: Answer) -> list[Outputs]:
+        feeds = answer.draw.feeds
+        runs: list[Callable[[], list[Any]]]
+        if has_floats(feeds):
+            runs = [partial(self._run_moved, answer, seed) for seed in range(MOVES)]
+        else:
+            runs = [partial(p.run, self.names, feeds) for p in self._models()]
+        found: list[Outputs] = []
+        for run in runs:
+            try:
+                found.append(dict(zip(self.names, run(), strict=True)))
+            except EvaluationError:
+                continue  # an input that must be a whole number, say
+        return found
+
+    def _run_moved(self, answer: Answer, seed: int) -> list[Any]:
+        return self.performer.run(self.names, moved(answer.draw.feeds, seed))
+
+    def _models(self) -> list[Performer]:
+        """Two models with moved weights; none where they would take too much memory or do not load."""
+        if self._moved_models is None:
+            try:
+                made = [with_moved_weights(self.original, self.performer, seed) for seed in range(2)]
+            except EvaluationError:
+                made = []
+            self._moved_models = [m for m in made if m is not None]
+        return self._moved_models

@@ -1,0 +1,118 @@
+"""How far the original's own outputs move when its float inputs move by one unit in the last place.
+
+Right rewrites of the golden and of random models, 50-layer CNNs, K=4096 products, 24-layer attention: off by up to 1.7
+floors (2.7 on zeros), or 5 epsilons where the floor is less. A batch norm's epsilon forgotten: 10 to 370 floors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+import ml_dtypes
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+Array = np.ndarray[Any, Any]
+
+MOVES = 4  # runs with moved inputs: one alone may cancel in an output of few elements, or miss a jump
+MULTIPLE = 8  # how many times its noise floor an output may be off
+MOST_WEIGHTS = 64 << 20  # elements up to which weights are moved where no input is a float
+
+
+@dataclass(frozen=True, slots=True)
+class Noise:
+    """What an output becomes under each `moves` of the inputs, and its `usual` floor in parts of its scale.
+
+    Both are computed when first asked. Moves that the original does not run on are left out. `excuses` says
+    whether elements at which it jumps may differ.
+    """
+
+    moves: Callable[[], Sequence[Any]]
+    usual: Callable[[], float]
+    excuses: bool = True
+
+    def part(self, pick: Callable[[Any], Any]) -> Noise:
+        """The noise of a part of the output."""
+        return Noise(lambda: [pick(m) for m in self.moves()], self.usual, self.excuses)
+
+    def like(self, a: Array) -> list[Array]:
+        """The moved outputs that have the type and shape of `a`."""
+        moves: list[Any] = [m for m in self.moves() if hasattr(m, "dtype")]
+        return [np.asarray(m) for m in moves if m.dtype == a.dtype and m.shape == a.shape]
+
+
+SILENT = Noise(list[Any], lambda: 0.0)
+
+
+def moved(feeds: Mapping[str, Any], seed: int) -> dict[str, Any]:
+    """The feeds with every finite float one ulp up or down, at random; the rest as it is."""
+    rng = np.random.default_rng(seed)
+    return {name: _moved(value, rng) for name, value in feeds.items()}
+
+
+def has_floats(feeds: Mapping[str, Any]) -> bool:
+    """Whether moving the feeds changes anything."""
+    return any(map(_has_floats, feeds.values()))
+
+
+def move_weights(model: onnx.ModelProto, folder: Path | None, seed: int) -> bool:
+    """Move the float initializers of `model` but single numbers, which are exponents and bounds rather than weights.
+
+    False, and nothing done, if they are too many.
+    """
+    rng = np.random.default_rng(seed)
+    tensors = [t for t in model.graph.initializer if is_float(helper.tensor_dtype_to_np_dtype(t.data_type))]
+    sizes = [int(np.prod(t.dims, dtype=np.int64)) for t in tensors]
+    if sum(sizes) > MOST_WEIGHTS:
+        return False
+    for t, size in zip(tensors, sizes, strict=True):
+        if size > 1:
+            t.CopyFrom(numpy_helper.from_array(_moved(numpy_helper.to_array(t, str(folder or "")), rng), t.name))
+    return True
+
+
+def is_float(dtype: np.dtype[Any]) -> bool:
+    """Whether elements are real or complex floats, those that NumPy lacks among them."""
+    return dtype.kind in "fc" or dtype.name.startswith(("float", "bfloat"))
+
+
+def limits(dtype: np.dtype[Any]) -> Any:
+    """What `finfo` says of a real type, of those that NumPy lacks too."""
+    finfo: Any = ml_dtypes.finfo
+    return finfo(dtype)
+
+
+def _has_floats(value: Any) -> bool:
+    if isinstance(value, list):
+        return any(map(_has_floats, cast("Sequence[Any]", value)))
+    if value is None:
+        return False
+    array = np.asarray(value)
+    return is_float(array.dtype) and array.size > 0
+
+
+def _moved(value: Any, rng: np.random.Generator) -> Any:
+    if isinstance(value, list):
+        return [_moved(v, rng) for v in cast("Sequence[Any]", value)]
+    if not _has_floats(value):
+        return value
+    array: Array = np.asarray(value)
+    if array.dtype.kind == "c":
+        parts = _stepped(array.reshape(-1, 1).view(np.dtype(f"f{array.dtype.itemsize // 2}")), rng)
+        return parts.view(array.dtype).reshape(array.shape)
+    return _stepped(array, rng)
+
+
+def _stepped(a: Array, rng: np.random.Generator) -> Array:
+    """`a` one ulp further, zeros to a subnormal, the greatest numbers inward; what is not finite stays."""
+    most: Array = np.asarray(limits(a.dtype).max, a.dtype)
+    towards: Array = rng.choice(np.array([1, -1], a.dtype), a.shape) * most
+    with np.errstate(all="ignore"):
+        step: Array = np.nextafter(a, towards)
+        inward: Array = np.nextafter(a, np.zeros_like(a))
+        step = np.where(step == a, inward, step)
+        return np.where(np.isfinite(a) & np.isfinite(step), step, a)

@@ -1,0 +1,92 @@
+"""Models that give the same numbers on every run: those with random ops get seeds and a new session for each run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from ..errors import CannotLoad, Unverifiable
+from ..runtime import Arrays, Loadable, OnnxRuntime, Reference
+from .noise import move_weights
+from .seeding import read, seeded
+
+Session = OnnxRuntime | Reference
+BACKENDS: tuple[type[Session], ...] = (OnnxRuntime, Reference)
+
+
+@dataclass(slots=True)
+class Performer:
+    """A model that runs. `make` is set where each run needs a new session: generators go on where they were."""
+
+    session: Session
+    make: Callable[[], Session] | None = None
+    seeds: Mapping[str, int | None] | None = None
+    loose: frozenset[str] = frozenset()
+    _is_used: bool = False
+
+    def run(self, outputs: Sequence[str], feeds: Arrays) -> list[Any]:
+        """Run once. Raises EvaluationError."""
+        if self._is_used and self.make is not None:
+            self.session = self.make()
+        self._is_used = True
+        return self.session.run(outputs, feeds)
+
+
+def performer(
+    model: Loadable,
+    backend: type[Session],
+    *,
+    random: bool,
+    like: Mapping[str, int | None] | None = None,
+    fresh: bool = False,
+) -> Performer:
+    """`model` in a backend; where it is `random`, with seeds, those of `like` if given. Raises CannotLoad.
+
+    `fresh`: each run gets a session of its own all the same.
+    """
+    if not random:
+        return Performer(backend(model), partial(backend, model) if fresh else None)
+    found = seeded(model, like)
+    data, folder = found.model.SerializeToString(), found.folder
+
+    def make() -> Session:
+        return backend(data, folder=folder)
+
+    return Performer(make(), make, found.seeds, found.loose)
+
+
+def original_performer(model: Loadable, *, random: bool, fresh: bool = False) -> Performer:
+    """`model` in the first backend that loads it. Raises Unverifiable."""
+    reasons: list[str] = []
+    for backend in BACKENDS:
+        try:
+            return performer(model, backend, random=random, fresh=fresh)
+        except CannotLoad as e:
+            reasons.append(str(e))
+    raise Unverifiable(f"the original cannot be run: {'; '.join(reasons)}")
+
+
+def with_moved_weights(model: Loadable, like: Performer, seed: int) -> Performer | None:
+    """`model` with its float weights moved by one ulp, as `like` runs it; None where they are too many."""
+    backend = type(like.session)
+    proto, folder = _message(model, random=like.make is not None)
+    if not move_weights(proto, folder, seed):
+        return None
+    data = proto.SerializeToString()
+
+    def make() -> Session:
+        return backend(data, folder=folder)
+
+    return Performer(make(), make if like.make is not None else None)
+
+
+def _message(model: Loadable, *, random: bool) -> tuple[onnx.ModelProto, Path | None]:
+    if not random:
+        return read(model)
+    found = seeded(model)
+    return found.model, found.folder

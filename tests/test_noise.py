@@ -1,0 +1,291 @@
+"""The noise of the original: inputs moved by an ulp, and what its outputs are allowed for it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import ml_dtypes
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from passwright.core import from_onnx
+from passwright.core.verify.closeness import TOLERANCE, ulps
+from passwright.core.verify.compare import compare
+from passwright.core.verify.noise import MULTIPLE, Noise, has_floats, move_weights, moved
+from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.signature import signature
+from passwright.passes import optimize
+from rewriting import load
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from passwright.core.verify.verdict import Verdict
+
+Array = np.ndarray[Any, Any]
+NAN, INF = float("nan"), float("inf")
+
+
+def f32(*values: float) -> Array:
+    return np.array(values, np.float32)
+
+
+# -- moving inputs ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "dtype",
+    [np.float16, np.float32, np.float64, ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2],
+)
+def test_every_float_moves_by_one_place(dtype: Any) -> None:
+    most = float(ml_dtypes.finfo(dtype).max)
+    a = np.array([0, -0.0, 1, -1, 1.5, most, -most] * 9, dtype)
+    b = moved({"x": a}, 0)["x"]
+    assert b.dtype == a.dtype
+    assert all(ulps(a[i : i + 1], b[i : i + 1]) == 1 for i in range(a.size))
+    assert np.isfinite(b).all()
+    assert len({float(v) for v in b[2::7]}) == 2  # up and down
+    assert np.array_equal(b, moved({"x": a}, 0)["x"])
+    assert not np.array_equal(b, moved({"x": a}, 1)["x"])
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        pytest.param(f32(NAN, INF, -INF), id="not finite"),
+        pytest.param(np.array([1, 2]), id="integers"),
+        pytest.param(np.array([True]), id="bools"),
+        pytest.param(np.array(["a"], object), id="strings"),
+        pytest.param(np.array([1], ml_dtypes.int4), id="int4"),
+        pytest.param(None, id="an optional without a value"),
+        pytest.param([], id="an empty sequence"),
+    ],
+)
+def test_the_rest_stays(value: Any) -> None:
+    assert compare(value, moved({"x": value}, 0)["x"], exact=True).reason == ""
+
+
+def test_parts_move_too() -> None:
+    assert ulps(f32(1), moved({"x": [f32(1), f32(2)]}, 0)["x"][0]) == 1
+    z = np.array([[1 + 2j], [3 - 4j]], np.complex64)
+    other = moved({"x": z}, 0)["x"]
+    assert other.shape == z.shape
+    assert (other.real != z.real).all()
+    assert (other.imag != z.imag).all()
+
+
+@pytest.mark.parametrize(
+    ("feeds", "want"),
+    [
+        pytest.param({"i": np.array([1]), "x": f32(1)}, True, id="one of two"),
+        pytest.param({"s": [f32(1)]}, True, id="in a sequence"),
+        pytest.param({"i": np.array([1]), "s": [], "o": None}, False, id="none"),
+        pytest.param({"x": f32()}, False, id="no elements"),
+    ],
+)
+def test_whether_there_are_floats(feeds: dict[str, Any], want: bool) -> None:
+    assert has_floats(feeds) is want
+
+
+def test_weights_move_but_single_numbers() -> None:
+    weights = {"w": np.ones((2, 2), np.float32), "e": np.float32(2), "i": np.array([1, 2])}
+    model = load("g (int64[2] x) => (int64[2] y) { y = Add(x, i) }", weights=weights)
+    assert move_weights(model, None, 0)
+    found = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+    assert ulps(weights["w"], found["w"]) == 1
+    assert (found["e"], list(found["i"])) == (2, [1, 2])
+
+
+# -- what is allowed ------------------------------------------------------------------------
+
+
+def noise(*moves: Any, usual: float = 0.0, excuses: bool = True) -> Noise:
+    return Noise(lambda: list(moves), lambda: usual, excuses)
+
+
+HUNDRED = np.linspace(0.5, 1, 100, dtype=np.float32)
+
+
+@pytest.mark.parametrize(
+    ("off", "found", "allowed"),
+    [
+        pytest.param(1e-5, noise(HUNDRED), 16 * 2**-23, id="nothing moves: the base"),
+        pytest.param(1e-5, noise(HUNDRED + f32(1e-6)), MULTIPLE * 1e-6, id="a multiple of the floor"),
+        pytest.param(1e-5, noise(HUNDRED, HUNDRED - f32(1e-6)), MULTIPLE * 1e-6, id="of the largest movement"),
+        pytest.param(1e-5, noise(HUNDRED, usual=1e-6), MULTIPLE * 1e-6, id="of what is usual elsewhere"),
+        pytest.param(1e-3, noise(HUNDRED + f32(1e-2)), TOLERANCE["float32"], id="never more than the cap"),
+        pytest.param(1e-3, noise(), TOLERANCE["float32"], id="the cap where nobody knows"),
+        pytest.param(1e-3, noise(HUNDRED[:9]), TOLERANCE["float32"], id="a moved output of another shape"),
+    ],
+)
+def test_what_is_allowed(off: float, found: Noise, allowed: float) -> None:
+    difference = compare(HUNDRED, HUNDRED + f32(off), exact=False, noise=found)
+    assert difference.allowed == pytest.approx(allowed, rel=0.1)
+    assert (difference.reason != "") is (off > allowed)
+
+
+def test_the_noise_is_asked_for_only_where_it_matters() -> None:
+    def asked() -> Sequence[Any]:
+        raise AssertionError("asked")
+
+    silent = Noise(asked, lambda: 0.0)
+    assert compare(HUNDRED, HUNDRED + f32(1e-6), exact=False, noise=silent).error > 0
+    assert compare(np.arange(3), np.arange(3), exact=False, noise=silent).error == 0
+    assert compare(HUNDRED, HUNDRED + f32(1e-6), exact=True, noise=silent).reason
+    with pytest.raises(AssertionError, match="asked"):
+        compare(HUNDRED, HUNDRED + f32(1e-5), exact=False, noise=silent)
+
+
+def test_the_numbers_of_a_difference() -> None:
+    found = compare(f32(1, 100, 0), f32(1 + 2**-22, 100, 0), exact=False, noise=noise(f32(1, 100 + 2**-17, 0)))
+    assert (found.error, found.relative, found.ulps) == (2**-22, 2**-22, 2)
+    assert found.floor is None  # within what is always allowed
+    found = compare(f32(1, 1), f32(1, 1 + 5e-5), exact=False, noise=noise(f32(1, 1 + 2**-14)))
+    assert (found.reason, found.floor) == ("", 2**-14)
+    assert compare(np.array([1e-300, 0.0]), np.array([1e300, 0.0]), exact=False).relative == np.finfo(np.float64).max
+    assert compare(f32(-0.0), f32(0.0), exact=True).ulps == 0
+    assert compare(f32(-1e-45), f32(1e-45), exact=False).ulps == 2
+    wild = compare(f32(1, INF), f32(2, 3), exact=False)
+    assert wild.error == 1
+    assert "not finite in the same way" in wild.reason
+
+
+# -- jumps ----------------------------------------------------------------------------------
+
+INTS = np.array([4, 7, 1, 0])
+
+
+def plus(*numbers: int) -> Array:
+    return np.asarray(INTS + np.array(numbers))
+
+
+@pytest.mark.parametrize(
+    ("want", "got", "found", "excused"),
+    [
+        pytest.param(INTS, plus(1, 0, 0, 0), noise(INTS, plus(2, 0, 0, 0)), 1, id="the original changes it too"),
+        pytest.param(INTS, plus(1, 0, 0, 0), noise(plus(0, 1, 0, 0)), None, id="it changes another"),
+        pytest.param(INTS, plus(1, 1, 0, 0), noise(plus(1, 0, 0, 0)), None, id="it changes one of two"),
+        pytest.param(INTS, INTS + 1, noise(INTS + 1), None, id="never most of an output"),
+        pytest.param(INTS, plus(1, 0, 0, 0), noise(INTS + 1, excuses=False), None, id="not where sides matter"),
+        pytest.param(f32(1, 2, 3), f32(1, 2, 4), noise(f32(1, 2, 4)), 1, id="a float that jumps"),
+        pytest.param(f32(1, 2, 3), f32(1, 2, 9), noise(f32(1, 2, 4)), None, id="a float that jumps further"),
+        pytest.param(f32(1, 2, 3), f32(1, 2, 3.01), noise(f32(1, 2.1, 3)), None, id="another float jumps"),
+        pytest.param(f32(1, 2, 3), f32(1, 2, INF), noise(f32(1, 2, INF)), 1, id="a float that overflows"),
+        pytest.param(f32(1, 2, 3), f32(1, 2, NAN), noise(f32(1, 2, INF)), None, id="NaN is no overflow"),
+        pytest.param(f32(1, 2, 3), f32(2, 3, 4), noise(f32(2, 3, 4)), None, id="never most floats"),
+        pytest.param([INTS], [plus(1, 0, 0, 0)], noise([plus(2, 0, 0, 0)]), 1, id="in a sequence"),
+        pytest.param([INTS], [plus(1, 0, 0, 0)], noise([]), None, id="a shorter sequence"),
+    ],
+)
+def test_jumps(want: Any, got: Any, found: Noise, excused: int | None) -> None:
+    difference = compare(want, got, exact=False, noise=found)
+    assert (difference.reason == "") is (excused is not None)
+    assert difference.excused == (excused or 0)
+    assert compare(want, got, exact=True, noise=found).reason
+
+
+# -- models ---------------------------------------------------------------------------------
+
+
+def judge(before: onnx.ModelProto, after: onnx.ModelProto) -> Verdict:
+    outputs = [o.name for o in before.graph.output]
+    return Oracle(before.SerializeToString(), signature(from_onnx(before)), outputs).judge(after.SerializeToString())
+
+
+def convolutions(layers: int) -> onnx.ModelProto:
+    """Conv, BatchNormalization, Relu, as often; variances about 1."""
+    rng = np.random.default_rng(0)
+    nodes: list[onnx.NodeProto] = []
+    weights: dict[str, Array] = {}
+    for i in range(layers):
+        weights[f"w{i}"] = rng.normal(0, 0.17, (8, 8, 3, 3))
+        weights |= {f"s{i}": rng.uniform(0.5, 1.5, 8), f"b{i}": rng.normal(0, 0.3, 8)}
+        weights |= {f"m{i}": rng.normal(0, 0.3, 8), f"v{i}": rng.uniform(0.8, 1.2, 8)}
+        names = [f"{n}{i}" for n in "sbmv"]
+        nodes += [
+            helper.make_node("Conv", [f"x{i}", f"w{i}"], [f"c{i}"], pads=[1] * 4),
+            helper.make_node("BatchNormalization", [f"c{i}", *names], [f"n{i}"]),
+            helper.make_node("Relu", [f"n{i}"], [f"x{i + 1}"]),
+        ]
+    shape = ["N", 8, 6, 6]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, shape) for n in ("x0", f"x{layers}")]
+    tensors = [numpy_helper.from_array(a.astype(np.float32), n) for n, a in weights.items()]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+
+
+def without_epsilon(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with BatchNormalization's epsilon of 1e-5 left out in the last layer."""
+    other = onnx.ModelProto.FromString(model.SerializeToString())
+    last = [n for n in other.graph.node if n.op_type == "BatchNormalization"][-1]
+    last.attribute.append(helper.make_attribute("epsilon", 0.0))
+    return other
+
+
+@pytest.mark.parametrize("layers", [1, 5, 30])
+def test_batch_norms_may_be_folded(layers: int) -> None:
+    model = convolutions(layers)
+    verdict = judge(model, optimize(model, verify=False).model)
+    assert verdict.failure is None
+    assert verdict.differences[f"x{layers}"].error > 0
+
+
+@pytest.mark.parametrize("layers", [1, 5])
+def test_an_epsilon_that_is_forgotten_is_missed(layers: int) -> None:
+    model = convolutions(layers)
+    verdict = judge(model, optimize(without_epsilon(model), verify=False).model)
+    assert verdict.failure is not None
+    assert verdict.failure.difference is not None
+    assert verdict.failure.difference.floor is not None
+    assert verdict.failure.difference.error < TOLERANCE["float32"]  # a fixed tolerance does not see it
+
+
+def perceptron(bias: float, half: bool = False, ids: bool = False) -> onnx.ModelProto:
+    """A matrix product, and a bias of 1e-3 times `bias`."""
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal((256, 8)).astype(np.float16 if half else np.float32).astype(np.float32)
+    weights = {"w": w, "c": f32(*rng.standard_normal(8)) * f32(1e-3 * bias), "t": rng.standard_normal((9, 256))}
+    weights["t"] = weights["t"].astype(np.float32)
+    x, first = ("int64[N] x", "e = Gather(t, x)") if ids else ("float[N,256] x", "e = Identity(x)")
+    return load(f"g ({x}) => (float[N,8] y) {{ {first} m = MatMul(e, w) y = Add(m, c) }}", weights=weights)
+
+
+@pytest.mark.parametrize("ids", [False, True], ids=["floats fed", "integers fed"])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        pytest.param({"bias": 0}, id="bias lost"),
+        pytest.param({"bias": 1, "half": True}, id="a weight through float16"),
+    ],
+)
+def test_small_mistakes_are_found(wrong: dict[str, Any], ids: bool) -> None:
+    model = perceptron(1, ids=ids)
+    assert judge(model, perceptron(**wrong, ids=ids)).failure is not None
+    assert judge(model, optimize(model, verify=False).model).failure is None
+
+
+def test_a_gelu_by_tanh_is_not_one_by_erf() -> None:
+    text = 'g (float[N,64] x) => (float[N,64] y) { y = Gelu<approximate="%s">(x) }'
+    assert judge(load(text % "none", 20), load(text % "tanh", 20)).failure is not None
+
+
+def test_what_cancels_is_judged_by_what_the_original_makes_of_it() -> None:
+    text = "g (float[512,64] x) => (float[512] y) { %s b = Add(a, o) y = Sub(b, o) }"
+    sums = ("a = ReduceSum<keepdims=0>(x, k)", "m = MatMul(x, u) a = Squeeze(m)")
+    weights = {"o": np.float32(1e3), "k": np.array([1]), "u": np.ones((64, 1), np.float32)}
+    before, after = (load(text % s, weights=weights) for s in sums)
+    oracle = Oracle(before.SerializeToString(), signature(from_onnx(before)), ["y"])
+    verdict = oracle.judge(after.SerializeToString(), on=[oracle.answers[0].draw])
+    assert verdict.failure is None
+    found = verdict.differences["y"]
+    assert found.floor is not None
+    assert found.error > 1e-5
+    assert found.allowed == pytest.approx(MULTIPLE * found.floor)
+
+
+def test_judging_is_deterministic() -> None:
+    model = convolutions(5)
+    folded = optimize(model, verify=False).model
+    assert judge(model, folded) == judge(model, folded)
+    assert judge(model, without_epsilon(model)).differences == judge(model, without_epsilon(model)).differences

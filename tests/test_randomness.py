@@ -1,0 +1,217 @@
+"""Models with random ops: which outputs depend on them, and that their numbers are compared all the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper, parser
+from passwright.core import from_onnx
+from passwright.core.errors import VerificationError
+from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.randomness import random_outputs
+from passwright.core.verify.seeding import seeded
+from passwright.core.verify.signature import signature
+from passwright.passes import optimize
+from rewriting import load
+
+if TYPE_CHECKING:
+    from passwright.core.runtime import Loadable
+    from passwright.core.verify.verdict import Verdict
+
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+NOISY = "g (float[N,8] x) => (y, z) { r = RandomNormalLike(x) y = %s(r) z = Relu(x) }"
+IF = """g (bool c, float[2] x) => (float[2] y, float[2] z) {
+    %s
+    y = If(c) <then_branch = t () => (float[2] a) { a = %s(%s) }, else_branch = e () => (float[2] b) { b = Neg(x) }>
+    z = Relu(x)
+}"""
+
+
+def random_of(model: onnx.ModelProto) -> list[str]:
+    return sorted(random_outputs(from_onnx(model, inline=True).graph))
+
+
+def check(before: onnx.ModelProto, after: onnx.ModelProto, original: Loadable | None = None) -> Verdict:
+    model = from_onnx(before, inline=True)
+    outputs = [o.name for o in before.graph.output]
+    oracle = Oracle(original or before.SerializeToString(), signature(model), outputs, random=random_of(before))
+    return oracle.check(after.SerializeToString(), exact=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param("g (float[2] x) => (float[2] y) { y = Relu(x) }", [], id="none"),
+        pytest.param("g (float[2] x) => (y, s) { y = RandomNormalLike(x) s = Shape(y) }", ["s", "y"], id="downstream"),
+        pytest.param(
+            "g (float[2] x) => (float[2] y) <bool t = {1}, float r = {0.5}> { y = Dropout(x, r, t) }",
+            ["y"],
+            id="Dropout in training",
+        ),
+        pytest.param("g (float[2] x) => (float[2] y) { y = Dropout(x) }", [], id="Dropout in inference"),
+        pytest.param("g (float[2] x) => (float[2] y) { y = my.Op(x) }", [], id="custom domain"),
+        pytest.param(IF % ("", "RandomNormalLike", "x"), ["y"], id="inside a branch"),
+        pytest.param(IF % ("r = RandomNormalLike(x)", "Neg", "r"), ["y"], id="captured by a branch"),
+    ],
+)
+def test_which_outputs_are_random(text: str, want: list[str]) -> None:
+    assert random_of(load(text)) == want
+
+
+PAIR = "g (float[N,4] x) => (y) { a = RandomNormalLike(x) b = %s y = %s }"
+LOOP = """g (float[4] x, int64 n, bool c) => (float[4] y) {
+    y = Loop(n, c, x) <body = b (int64 i, bool d, float[4] s) => (bool e, float[4] t) {
+        e = Identity(d) p = RandomNormalLike(s) q = %s r = Sub(p, q) t = Add(s, r)
+    }>
+}"""
+LIKE = "RandomNormalLike(x)"
+
+MERGED = [
+    pytest.param(PAIR % (LIKE, "Sub(a, b)"), PAIR % ("Identity(a)", "Sub(a, b)"), id="in a difference"),
+    pytest.param(PAIR % (LIKE, "Concat<axis=0>(a, b)"), PAIR % ("Identity(a)", "Concat<axis=0>(a, b)"), id="joined"),
+    pytest.param(
+        "g (float[N,4] x) => (a, b) { a = RandomNormalLike(x) b = RandomNormalLike(x) }",
+        "g (float[N,4] x) => (a, b) { a = RandomNormalLike(x) b = Identity(a) }",
+        id="two outputs",
+    ),
+    pytest.param(LOOP % "RandomNormalLike(s)", LOOP % "Identity(p)", id="in the body of a Loop"),
+    pytest.param(
+        "g (int16[2,2] x) => (y, z) { a = RandomNormal<shape=[4]>() b = RandomNormal<shape=[4]>() y = Sub(a, b)"
+        " z = Gemm(x, x) }",
+        "g (int16[2,2] x) => (y, z) { a = RandomNormal<shape=[4]>() y = Sub(a, a) z = Gemm(x, x) }",
+        id="in the reference evaluator",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "after"), MERGED)
+def test_two_random_ops_are_not_one(before: str, after: str) -> None:
+    with pytest.raises(VerificationError, match="elements differ"):
+        check(load(before), load(after))
+
+
+@pytest.mark.parametrize(("before", "_"), MERGED)
+def test_a_random_model_agrees_with_itself(before: str, _: str) -> None:
+    assert check(load(before), load(before)).random == ()
+
+
+@pytest.mark.parametrize(
+    "op",
+    [
+        pytest.param("RandomNormal<shape=[9]>()", id="RandomNormal"),
+        pytest.param("RandomUniform<shape=[9]>()", id="RandomUniform"),
+        pytest.param("RandomNormalLike(x)", id="RandomNormalLike"),
+        pytest.param("RandomUniformLike(x)", id="RandomUniformLike"),
+        pytest.param("Bernoulli(h)", id="Bernoulli"),
+        pytest.param("Dropout(x, s, t)", id="Dropout"),
+        pytest.param("Multinomial<sample_size=9>(l)", id="Multinomial"),
+    ],
+)
+def test_every_random_op_gives_the_same_numbers_wherever_it_stands(op: str) -> None:
+    text = "g (float[9] x) => (y) <bool t = {1}, float s = {0.5}> { %s h = Sigmoid(x) r = %s y = Identity(r) }"
+    weights = {"l": np.zeros((1, 4), np.float32)}
+    dead = " ".join(f"d{n} = Relu(x)" for n in range(5))
+    before, after = (load(text % (other, op), 20, weights) for other in (dead, ""))
+    assert check(before, after).random == ()
+    wrong = load((text % ("", op)).replace("y = Identity(r)", "c = Cast<to=1>(r) e = Neg(c) y = CastLike(e, r)"), 20)
+    wrong.graph.initializer.append(numpy_helper.from_array(weights["l"], "l"))
+    with pytest.raises(VerificationError, match="y: "):
+        check(before, wrong)
+
+
+def test_the_other_outputs_and_types_count_as_ever() -> None:
+    with pytest.raises(VerificationError, match="y: "):
+        check(load(NOISY % "Abs"), load(NOISY.replace("y = %s(r)", "y = Size(r)")))
+    with pytest.raises(VerificationError, match="z: "):
+        check(load(NOISY % "Abs"), load((NOISY % "Abs").replace("z = Relu(x)", "z = Abs(x)")))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "loose"),
+    [
+        pytest.param(
+            "g (float[4] x) => (y) { r = RandomNormalLike(x) y = Identity(r) }",
+            "g (float[4] x) => (y) { y = RandomNormalLike(x) }",
+            (),
+            id="an Identity less",
+        ),
+        pytest.param(
+            "g (float[4] x) => (y) { r = RandomNormalLike<seed=7.0>(x) y = Neg(r) }",
+            "g (float[4] x) => (y) { q = RandomNormalLike<seed=7.0>(x) y = Neg(q) }",
+            (),
+            id="a seed of its own",
+        ),
+        pytest.param(
+            "g (float[4] x) => (y, z) { r = RandomNormalLike(x) s = RandomNormalLike(x) y = Neg(r) z = Neg(s) }",
+            "g (float[4] x) => (y, z) { q = RandomNormalLike(x) s = RandomNormalLike(x) y = Neg(q) z = Neg(s) }",
+            ("y",),
+            id="another name",
+        ),
+        pytest.param(
+            "g (float[4] x) => (y) { d = RandomNormalLike(x) y = RandomNormalLike(x) }",
+            "g (float[4] x) => (y) { y = RandomNormalLike(x) }",
+            (),
+            id="one less that nothing reads",
+        ),
+        pytest.param(
+            IF % ("", "RandomNormalLike", "x"),
+            (IF % ("", "RandomNormalLike", "x")).replace(
+                "a = RandomNormalLike(x)", "k = RandomNormalLike(x) a = Abs(k)"
+            ),
+            ("y",),
+            id="another name in a branch",
+        ),
+    ],
+)
+def test_what_is_compared_by_type_and_rank_only(before: str, after: str, loose: tuple[str, ...]) -> None:
+    assert check(load(before), load(after)).random == loose
+
+
+def test_each_run_starts_anew() -> None:
+    model = load("g (float[N] x) => (y) { y = RandomNormalLike(x) }")
+    oracle = Oracle(model.SerializeToString(), signature(from_onnx(model)), ["y"], random=["y"])
+    same = [a.outputs["y"] for a in oracle.answers if a.draw.sizes["N"] == 2]
+    assert len(same) > 1
+    assert all(np.array_equal(same[0], other) for other in same)
+
+
+FUNCTIONS = """<ir_version: 10, opset_import: ["" : 20, "my" : 1]>
+g (float[4] x) => (y, z) { y = my.f(x) z = my.f(%s) }
+<domain: "my", opset_import: ["" : 20]> f (a) => (b) { r = RandomNormalLike(a) b = Add(a, r) }"""
+
+
+def test_functions_that_are_inlined() -> None:
+    before = parser.parse_model(FUNCTIONS % "x")
+    assert random_of(before) == ["y", "z"]
+    after = optimize(before, verify=False).model
+    assert not after.functions
+    assert check(before, after).random == ()
+    with pytest.raises(VerificationError, match="z: "):
+        check(before, optimize(parser.parse_model(FUNCTIONS % "y"), verify=False).model)
+
+
+def test_external_weights_stay_where_they_are(tmp_path: Path) -> None:
+    model = load(
+        "g (float[4] x) => (y) { r = RandomNormalLike(x) a = Mul(r, w) y = Add(a, x) }",
+        weights={"w": np.arange(4, dtype=np.float32)},
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
+    model = onnx.load(path)
+    assert check(model, model, path).random == ()
+    assert not seeded(path).model.graph.initializer[0].raw_data
+    other = onnx.ModelProto.FromString(model.SerializeToString())
+    other.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.ones(4, np.float32), "w"))
+    with pytest.raises(VerificationError, match="y: "):
+        check(model, other, path)
+
+
+@pytest.mark.parametrize("name", ["bert_training", "mlp_dropout", "mlp_dropout_zero", "script_branching"])
+def test_golden_models(name: str) -> None:
+    verdict = optimize(GOLDEN / f"{name}.onnx").report.verification
+    assert verdict is not None
+    assert verdict.random == ()

@@ -27,7 +27,9 @@ from .functions import inline_functions
 from .ir import wire
 from .ir.tensor import RAW_DATA, SMALL, STRING, Bulk, MappedFile, Tensor
 from .model import Model
+from .runtime import Loadable
 
+IN_MEMORY = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
 PAGE = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
 
 
@@ -169,6 +171,16 @@ def staged(model: Model | Exported, destination: Path, *, external: bool = False
         except OSError as e:
             raise ModelError(f"cannot write {destination}: {e.strerror}") from e
         yield path
+
+
+@contextmanager
+def loadable(model: Model, exported: Exported | None = None) -> Generator[Loadable]:
+    """The model in a form that a backend takes: bytes, or a file for as long as this lasts if it is large."""
+    if weight_bytes(model) <= IN_MEMORY:
+        yield b"".join((exported or export(model)).chunks())
+        return
+    with TemporaryDirectory() as folder, staged(model, Path(folder) / "model.onnx", external=True) as stage:
+        yield stage
 
 
 def _write(model: Model | Exported, path: Path, external: bool) -> None:

@@ -5,33 +5,64 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .errors import PassesError
-from .ledger import Ledger
+from .errors import PassFailed
+from .interface import Interface
+from .ledger import TO_THE_END, Bans, Ledger, Stop
 from .model import Model
+from .namemap import Tracker
 from .pipeline import Pass, run_pass
+from .watchdog import watched
+
+PATIENCE = 300.0  # seconds; constant folding may be busy that long with one large op
+
+
+@dataclass(frozen=True, slots=True)
+class Attempt:
+    """A run of the pipeline: the model as it left it, what it did, what was promised before, and what went wrong."""
+
+    model: Model
+    ledger: Ledger
+    interface: Interface
+    tracker: Tracker | None = None
+    failed: PassFailed | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Manager:
-    """`load` gives the unchanged model anew each time; passes are deterministic, so runs can be replayed."""
+    """`load` gives the unchanged model anew each time; passes are deterministic, so runs can be replayed.
+
+    `bans` says what no run is to do; it grows while mistakes are found. A pass that changes nothing for
+    `patience` seconds, and does not return, is ended.
+    """
 
     load: Callable[[], Model]
     pipeline: Pass
     exact_only: bool = False
-    forbidden: dict[tuple[str, str], int] = field(default_factory=dict[tuple[str, str], int])
+    bans: Bans = field(default_factory=Bans)
+    patience: float = PATIENCE
 
     def run(
-        self, model: Model | None = None, *, limit: int | None = None, record: bool = False
-    ) -> tuple[Model, Ledger]:
-        """The model after the pipeline, or after its first `limit` changes, and the ledger of that run.
+        self,
+        model: Model | None = None,
+        *,
+        stop: Stop = TO_THE_END,
+        record: bool = False,
+        careful: bool = False,
+        track: bool = False,
+    ) -> Attempt:
+        """Run the pipeline, to its end or as far as `stop` says.
 
-        `model`, if given, must be as `load` gives it; it is rewritten in place.
+        `model`, if given, must be as `load` gives it; it is rewritten in place. `careful`: a graph that a pass
+        leaves invalid is found out after that pass. `track`: what becomes of each name is noted.
         """
         model = self.load() if model is None else model
-        ledger = Ledger(limit, self.forbidden, self.exact_only, record)
+        interface = Interface.of(model)
+        tracker = Tracker.of(model) if track else None
+        ledger = Ledger(self.exact_only, record, self.bans, stop, careful)
+        failed = None
         try:
-            run_pass(self.pipeline, model.graph, ledger)
-        except PassesError as e:
-            e.add_note(f"in pipeline {self.pipeline.name}, after {ledger.made} changes")
-            raise
-        return model, ledger
+            with watched(lambda: (model.graph.shared.version, ledger.made, len(ledger.ran)), self.patience):
+                run_pass(self.pipeline, model.graph, ledger)
+        except PassFailed as e:
+            failed = e
+        return Attempt(model, ledger, interface, tracker, failed)

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from .errors import NoFixpoint
+from .errors import GraphError, ModelError, NoFixpoint, PassesError, PassFailed, Why
 from .ir.graph import Graph
 from .ledger import Ledger
 from .rewrite import rewrite
 from .rules import Rule
+from .watchdog import Stuck
+
+MOST, MOST_EACH = 10_000, 50
+"""The mutations that one run of a pass may come to: so many, and so many for each op and initializer."""
 
 
 @runtime_checkable
@@ -32,9 +36,52 @@ class Pass(Protocol):
 
 
 def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:
-    """Run one pass; its time and changes are booked under its name."""
-    with ledger.running(p.name):
-        return p.run(graph, ledger)
+    """Run one pass; its time and changes are booked under its name.
+
+    Raises PassFailed for whatever goes wrong in it, but ModelError for weights that cannot be read.
+    """
+    try:
+        if isinstance(p, Pipeline | Fixpoint):
+            with ledger.running(p.name):
+                return p.run(graph, ledger)
+        return _run_single(p, graph, ledger) if _is_to_run(p, ledger) else 0
+    except (ModelError, PassFailed):
+        raise
+    except Stuck as e:
+        raise PassFailed(p.name, Why.ENDLESS, "it changes nothing and does not return") from e
+    except (Exception, SystemExit) as e:
+        said = str(e) if isinstance(e, PassesError) else f"{type(e).__name__}: {e}"
+        raise PassFailed(p.name, Why.ENDLESS if isinstance(e, NoFixpoint) else Why.RAISED, said) from e
+
+
+def _is_to_run(p: Pass, ledger: Ledger) -> bool:
+    if ledger.stopped or p.name in ledger.bans.names:
+        return False
+    return p.name not in ledger.bans.silent or ledger.allows(p.name, "")
+
+
+def _run_single(p: Pass, graph: Graph, ledger: Ledger) -> int:
+    """Run a pass that holds no others. What it does without asking the ledger is one change."""
+    shared, made = graph.shared, ledger.made
+    version = shared.version
+    budget = MOST + MOST_EACH * sum(len(g) + len(g.initializers) for g in graph.with_subgraphs())
+    shared.ceiling = version + budget
+    with ledger.running(p.name, budget):
+        changes = p.run(graph, ledger)
+        # Rules that look at a match and decline move the version too, and none changes a graph unasked.
+        touched = changes > 0 or (shared.version != version and not isinstance(p, RulePass))
+        if touched and ledger.made == made:
+            ledger.bans.silent.add(p.name)
+            ledger.permits(p.name, "", exact=ledger.exact_only)
+            changes = changes or 1
+    shared.ceiling = None
+    ledger.ran.append(p.name)
+    if ledger.careful and touched:
+        try:
+            graph.validate()
+        except GraphError as e:
+            raise PassFailed(p.name, Why.INVALID, str(e)) from e
+    return changes
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,19 +120,23 @@ class Fixpoint:
         """Run to the fixpoint. Raises NoFixpoint after `patience` rounds in which the model got no smaller."""
         total, settled = 0, [-1] * len(self.passes)
         least, idle = sum(map(len, graph.with_subgraphs())), 0
+        changed: list[str] = []
         while idle < self.patience:
             before = total
+            changed.clear()
             for i, p in enumerate(self.passes):
                 if settled[i] == graph.shared.version:
                     continue  # nothing happened since this pass found nothing to do
                 changes = run_pass(p, graph, ledger)
+                if changes:
+                    changed.append(p.name)
                 total += changes
                 settled[i] = -1 if changes else graph.shared.version
             if total == before:
                 return total
             size = sum(map(len, graph.with_subgraphs()))
             least, idle = (size, 0) if size < least else (least, idle + 1)
-        raise NoFixpoint(f"{', '.join(p.name for p in self.passes)}: still changing after {self.patience} idle rounds")
+        raise NoFixpoint(f"{', '.join(changed)}: still changing after {self.patience} idle rounds", changed[::-1])
 
 
 def leaves(p: Pass) -> list[Pass]:

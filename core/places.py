@@ -13,14 +13,21 @@ from .errors import ModelError
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The files that a run writes, if any: the model, large weights beside it, and the report."""
+    """The files that a run writes, if any: the model, large weights beside it, the report, and the map of names.
+
+    `repros` is a folder, made if need be.
+    """
 
     model: Path | None = None
     report: Path | None = None
+    names: Path | None = None
+    repros: Path | None = None
 
     def require(self, read: Collection[Path]) -> None:
-        """Raise ModelError unless both can be written, apart from each other and from what is `read`."""
-        written = {"model": self.model, "report": self.report}
+        """Raise ModelError unless all can be written, apart from each other and from what is `read`."""
+        if self.repros is not None:
+            _require_folder(self.repros)
+        written = {"model": self.model, "report": self.report, "map of names": self.names}
         chosen = {what: path for what, path in written.items() if path is not None}
         for path in chosen.values():
             _require_writable(path)
@@ -48,6 +55,18 @@ def _require_writable(path: Path) -> None:
     if not path.parent.is_dir():
         raise ModelError(f"cannot write to {path}: Not a directory")
     if not os.access(path if exists else path.parent, os.W_OK):
+        raise ModelError(f"cannot write to {path}: Permission denied")
+
+
+def _require_folder(path: Path) -> None:
+    """Raise ModelError unless folders can be made in `path`, or it in the nearest folder above."""
+    try:
+        nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
+    except OSError as e:
+        raise ModelError(f"cannot write to {path}: {e.strerror}") from e
+    if not nearest.is_dir():
+        raise ModelError(f"cannot write to {path}: {nearest} is not a folder")
+    if not os.access(nearest, os.W_OK):
         raise ModelError(f"cannot write to {path}: Permission denied")
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from .errors import ModelError
@@ -12,7 +12,8 @@ from .ir.graph import Graph
 from .ledger import Ledger
 from .model import Model
 from .pipeline import Pass, leaves
-from .verify.oracle import Verdict
+from .quarantine import Quarantined
+from .verify.verdict import Verdict
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +59,16 @@ class Report:
     after: Stats
     passes: list[PassRecord]
     verification: Verdict | None
+    quarantined: list[Quarantined] = field(default_factory=list[Quarantined])
+    replays: int = 0
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
 
     def to_json(self) -> str:
         """The report as JSON text."""
-        return json.dumps(asdict(self), indent=1, allow_nan=False)
+        data = asdict(replace(self, verification=None))
+        data["verification"] = None if self.verification is None else self.verification.to_data()
+        return json.dumps(data, indent=1, allow_nan=False)
 
 
 def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
@@ -75,9 +80,9 @@ def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
     return records
 
 
-def write_report(report: Report, path: Path) -> None:
-    """Write the report as JSON. Raises ModelError if that cannot be done."""
+def write_json(text: str, path: Path) -> None:
+    """Write a report. Raises ModelError if that cannot be done."""
     try:
-        path.write_text(report.to_json() + "\n", encoding="utf-8")
+        path.write_text(text + "\n", encoding="utf-8")
     except OSError as e:
         raise ModelError(f"cannot write {path}: {e.strerror}") from e

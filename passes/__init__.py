@@ -1,19 +1,28 @@
-"""The passes that come with passwright, the pipelines made of them, and `optimize`."""
+"""The passes that come with passwright, the pipelines made of them, `optimize`, `verify` and `suspect`."""
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .api import Result, optimize
+    from .suspicion import Suspicion, suspect
+    from .verification import Comparison, verify
 
-__all__ = ["Result", "optimize"]
+WHERE = {
+    "Comparison": "verification",
+    "Result": "api",
+    "Suspicion": "suspicion",
+    "optimize": "api",
+    "suspect": "suspicion",
+    "verify": "verification",
+}
+__all__ = ["Comparison", "Result", "Suspicion", "optimize", "suspect", "verify"]
 
 
 def __getattr__(name: str) -> Any:
     # Late, so that `passes --help` need not import onnx and numpy.
-    if name in __all__:
-        from . import api  # noqa: PLC0415 - see above
-
-        return getattr(api, name)
+    if name in WHERE:
+        return getattr(import_module(f".{WHERE[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

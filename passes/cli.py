@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from . import options
+
 if TYPE_CHECKING:
     from ..core.errors import PassesError, PluginError
+    from .show import Screen
 
 app = typer.Typer(
     help="Rewrite ONNX models, and prove with onnxruntime that they still compute the same.",
@@ -20,49 +23,54 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-STANDARD_OUTPUT = Path("-")
 BAD_INPUT, USAGE, WRONG, UNVERIFIED = 1, 2, 3, 4
 EXIT_CODES = """Exit codes: 0 done; 1 bad model or input; 2 usage; 3 verification failed, nothing written;
 4 could not be verified, nothing written."""
-
-
-@app.callback()
-def _commands() -> None:
-    """Keeps `run` a command of its own."""
+BISECT_EXIT_CODES = """Exit codes: 0 nothing is wrong; 1 bad model or input; 2 usage; 3 something is, and was named;
+4 could not be verified."""
+VERIFY_EXIT_CODES = (
+    """Exit codes: 0 they agree; 1 bad model or input; 2 usage; 3 they differ; 4 could not be found out."""
+)
 
 
 @app.command(epilog=EXIT_CODES)
 def run(
-    model: Annotated[Path, typer.Argument(help="The .onnx file to optimize; it is never written to.")],
+    model: options.Model,
     output: Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the verified model.")] = None,
-    pipeline: Annotated[str, typer.Option(help="A pipeline: none, basic.")] = "basic",
-    plugin: Annotated[list[Path] | None, typer.Option(help="A Python file with rules or passes of your own.")] = None,
-    only: Annotated[list[str] | None, typer.Option(help="Run only this pass or rule; may be repeated.")] = None,
-    skip: Annotated[list[str] | None, typer.Option(help="Leave out this pass or rule; may be repeated.")] = None,
-    enable: Annotated[list[str] | None, typer.Option(help="Add this pass; may be repeated.")] = None,
-    inputs: Annotated[
-        Path | None, typer.Option(help="Inputs to verify with: an .npz, or a folder of ONNX test data.")
-    ] = None,
-    shape: Annotated[list[str] | None, typer.Option(help="Shape of an input, such as x:1,3,224,224.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the inputs that are made up.")] = 0,
+    pipeline: options.Pipeline = "basic",
+    plugin: options.Plugins = None,
+    only: options.Only = None,
+    skip: options.Skip = None,
+    enable: options.Enable = None,
+    inputs: options.Inputs = None,
+    shape: options.Shapes = None,
+    seed: options.Seed = 0,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Write without any proof.")] = False,
-    exact: Annotated[bool, typer.Option("--exact", help="Only rewrites that keep every bit.")] = False,
-    keep_functions: Annotated[
-        bool, typer.Option("--keep-functions", help="Leave local functions as they are.")
+    strict: Annotated[
+        bool, typer.Option("--strict", help="Write nothing if any change is wrong, instead of leaving it out.")
     ] = False,
-    json: Annotated[Path | None, typer.Option(help="Write the report as JSON to this file; - for the output.")] = None,
+    exact: options.Exact = False,
+    keep_functions: options.KeepFunctions = False,
+    repro: options.Repro = None,
+    map_to: Annotated[
+        Path | None, typer.Option("--map", help="Write what became of each name, as JSON, to this file.")
+    ] = None,
+    json: options.Json = None,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Say why rules declined, and show every rule.")
     ] = False,
 ) -> None:
-    """Optimize a model, verify it against the original, and write it."""
+    """Optimize a model, verify it against the original, and write it.
+
+    A change that breaks the model is found, named and left out.
+    """
     with one_line_errors():
         from .api import optimize  # noqa: PLC0415 - imports onnx and numpy
         from .show import Screen, log_to_stderr  # noqa: PLC0415 - imports rich
 
         if verbose:
             log_to_stderr()
-        screen = Screen(quiet=json == STANDARD_OUTPUT)
+        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
         with screen.progress() as progress:
             result = optimize(
                 model,
@@ -70,25 +78,144 @@ def run(
                 plugin or (),
                 not no_verify,
                 inputs,
-                shapes=parse_shapes(shape or ()),
+                shapes=options.parse_shapes(shape or ()),
+                only=only or (),
+                skip=skip or (),
+                enable=enable or (),
+                exact=exact,
+                strict=strict,
+                keep_functions=keep_functions,
+                seed=seed,
+                output=output,
+                report_to=json if json != options.STANDARD_OUTPUT else None,
+                repro_to=repro,
+                map_to=map_to,
+                progress=progress,
+            )
+        screen.report(result.report, output, verbose=verbose)
+        if json == options.STANDARD_OUTPUT:
+            typer.echo(result.report.to_json())
+
+
+@app.command(cls=options.LevelMayBeLeftOut, epilog=BISECT_EXIT_CODES)
+def bisect(
+    model: options.Model,
+    ort: Annotated[
+        str | None,
+        typer.Option(metavar="[LEVEL]", help="Bisect onnxruntime's own optimizers at basic, extended, layout or all."),
+    ] = None,
+    pipeline: options.Pipeline = "basic",
+    plugin: options.Plugins = None,
+    only: options.Only = None,
+    skip: options.Skip = None,
+    enable: options.Enable = None,
+    inputs: options.Inputs = None,
+    shape: options.Shapes = None,
+    seed: options.Seed = 0,
+    exact: options.Exact = False,
+    keep_functions: options.KeepFunctions = False,
+    repro: options.Repro = None,
+    json: options.Json = None,
+) -> None:
+    """Find the changes of a pipeline that break a model, or onnxruntime's own; nothing but --repro is written."""
+    with one_line_errors():
+        from .api import optimize  # noqa: PLC0415 - imports onnx and numpy
+        from .show import Screen  # noqa: PLC0415 - imports rich
+
+        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        if ort is not None:
+            _suspect(screen, model, ort, inputs, shape, seed, json)
+            return
+        with screen.progress() as progress:
+            report = optimize(
+                model,
+                pipeline,
+                plugin or (),
+                True,
+                inputs,
+                shapes=options.parse_shapes(shape or ()),
                 only=only or (),
                 skip=skip or (),
                 enable=enable or (),
                 exact=exact,
                 keep_functions=keep_functions,
                 seed=seed,
-                output=output,
-                report_to=json if json != STANDARD_OUTPUT else None,
+                report_to=json if json != options.STANDARD_OUTPUT else None,
+                repro_to=repro,
+                progress=progress,
+            ).report
+        screen.bisection(report)
+        if json == options.STANDARD_OUTPUT:
+            typer.echo(report.to_json())
+        if report.quarantined:
+            raise typer.Exit(WRONG)
+
+
+def _suspect(
+    screen: Screen,
+    model: Path,
+    level: str,
+    inputs: Path | None,
+    shape: list[str] | None,
+    seed: int,
+    json: Path | None,
+) -> None:
+    from .suspicion import suspect  # noqa: PLC0415 - imports onnx and numpy
+
+    with screen.progress() as progress:
+        suspicion = suspect(
+            model,
+            level,
+            inputs,
+            shapes=options.parse_shapes(shape or ()),
+            seed=seed,
+            report_to=json if json != options.STANDARD_OUTPUT else None,
+            progress=progress,
+        )
+    screen.suspicion(suspicion)
+    if json == options.STANDARD_OUTPUT:
+        typer.echo(suspicion.to_json())
+    if suspicion.blame is not None:
+        raise typer.Exit(WRONG)
+
+
+@app.command(epilog=VERIFY_EXIT_CODES)
+def verify(
+    original: Annotated[Path, typer.Argument(help="The .onnx file whose answers count.")],
+    other: Annotated[Path, typer.Argument(help="The .onnx file to hold to them, whatever made it.")],
+    inputs: options.Inputs = None,
+    shape: options.Shapes = None,
+    seed: options.Seed = 0,
+    exact: Annotated[bool, typer.Option("--exact", help="Demand the same bits.")] = False,
+    json: options.Json = None,
+) -> None:
+    """Compare two models on inputs made to find mistakes."""
+    with one_line_errors():
+        from .show import Screen  # noqa: PLC0415 - imports rich
+        from .verification import verify as compare  # noqa: PLC0415 - imports onnx and numpy
+
+        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        with screen.progress() as progress:
+            comparison = compare(
+                original,
+                other,
+                inputs,
+                shapes=options.parse_shapes(shape or ()),
+                seed=seed,
+                exact=exact,
+                report_to=json if json != options.STANDARD_OUTPUT else None,
                 progress=progress,
             )
-        screen.report(result.report, output, verbose=verbose)
-        if json == STANDARD_OUTPUT:
-            typer.echo(result.report.to_json())
+        screen.comparison(comparison)
+        if json == options.STANDARD_OUTPUT:
+            typer.echo(comparison.to_json())
+        if not comparison.agree:
+            raise typer.Exit(WRONG)
 
 
 @app.command("list")
 def list_passes(
-    plugin: Annotated[list[Path] | None, typer.Option(help="A Python file with rules or passes of your own.")] = None,
+    plugin: options.Plugins = None,
 ) -> None:
     """Show all passes and their rules, each with its equation and contract."""
     with one_line_errors():
@@ -100,31 +227,6 @@ def list_passes(
         Screen().catalogue(catalogue(plugin or (), broken), PIPELINES)
         for error in broken.values():
             typer.echo(f"warning: {one_line(error)}", err=True)
-
-
-def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Shapes by input name. Raises BadUsage for two of one name."""
-    from ..core.selection import BadUsage  # noqa: PLC0415 - its package imports onnx
-
-    shapes: dict[str, tuple[int, ...]] = {}
-    for name, shape in map(parse_shape, texts):
-        if shapes.setdefault(name, shape) != shape:
-            raise BadUsage(f"--shape {name}: given twice")
-    return shapes
-
-
-def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """`x:1,3,224,224` as a name and dims; a name may hold colons. Raises BadUsage."""
-    from ..core.selection import BadUsage  # noqa: PLC0415 - its package imports onnx
-
-    name, _, dims = text.rpartition(":")
-    try:
-        shape = tuple(int(d) for d in dims.split(",") if d.strip())
-    except ValueError:
-        shape = (-1,)
-    if not name or any(d < 0 for d in shape):
-        raise BadUsage(f"--shape {text}: not of the form name:1,3,224,224")
-    return name, shape
 
 
 @contextmanager

@@ -16,7 +16,9 @@ from rich.text import Text
 from ..core.pipeline import Fixpoint, Pass, Pipeline, RulePass
 from ..core.plugins import Found
 from ..core.report import Report
-from ..core.verify.oracle import Verdict
+from ..core.verify.verdict import Verdict
+from .suspicion import Suspicion
+from .verification import Comparison
 
 
 class Screen:
@@ -40,9 +42,61 @@ class Screen:
         self.line(report.source)
         for table in (op_table(report), size_table(report), pass_table(report, verbose=verbose)):
             self.out.print(table)
+        if report.verification is not None and any(d.error for d in report.verification.differences.values()):
+            self.out.print(difference_table(report.verification))
+        self.left_out(report)
         for line in verdict_lines(report.verification):
             self.line(line)
         self.line(f"written to {output}" if output is not None else "not written: give -o FILE to keep it")
+
+    def left_out(self, report: Report) -> None:
+        """A warning for each change that was left out."""
+        for found in report.quarantined:
+            self.err.print(Text(f"warning: left out {found.label}: {found.message}"), soft_wrap=True)
+            if found.repro:
+                self.err.print(Text(f"    shown by {found.repro}"), soft_wrap=True)
+
+    def bisection(self, report: Report) -> None:
+        """What broke the model, and the verdict on the rest."""
+        for found in report.quarantined:
+            self.line(f"{found.label}: {found.message}")
+            for name in found.replaced:
+                self.line(f"    replaced {name}")
+            if found.repro:
+                self.line(f"    shown by {found.repro}")
+        if not report.quarantined:
+            self.line("nothing is wrong")
+        changes = sum(p.changes for p in report.passes)
+        self.line(f"{plural(changes, 'change')} kept, {plural(report.replays, 'replay')}")
+        for line in verdict_lines(report.verification):
+            self.line(line)
+
+    def suspicion(self, suspicion: Suspicion) -> None:
+        """Which of onnxruntime's optimizers are to blame."""
+        who = f"onnxruntime {suspicion.versions['onnxruntime']} at {suspicion.level}"
+        blame = suspicion.blame
+        if blame is None:
+            self.line(f"{who} agrees with itself unoptimized on {plural(len(suspicion.draws), 'set')} of inputs")
+            return
+        self.line(f"{who} is wrong: {blame.failure}")
+        for culprit in blame.culprits:
+            self.line(f"    {culprit.optimizer}: {culprit.failure}")
+            if culprit.partners:
+                self.line(f"        only together with {', '.join(culprit.partners)}")
+        names = ", ".join(f'"{name}"' for name in blame.optimizers)
+        said = f"right with disabled_optimizers=[{names}]" if blame.culprits else blame.remark
+        self.line(f"{said} ({plural(blame.runs, 'probe')})")
+
+    def comparison(self, comparison: Comparison) -> None:
+        """Whether two models compute the same."""
+        for line in comparison.interface:
+            self.line(f"{comparison.other}: {line}")
+        verdict = comparison.verdict
+        if verdict is not None and verdict.failure is not None:
+            self.line(f"{comparison.other} differs: {verdict.failure}")
+        elif verdict is not None:
+            for line in verdict_lines(verdict):
+                self.line(line)
 
     def catalogue(self, found: Mapping[str, Found], pipelines: Mapping[str, Pass]) -> None:
         """All passes and rules."""
@@ -115,6 +169,11 @@ def pass_table(report: Report, *, verbose: bool) -> Table:
     return table
 
 
+def plural(n: int, noun: str) -> str:
+    """A number of things."""
+    return f"{n} {noun}{'s' * (n != 1)}"
+
+
 def milliseconds(seconds: float) -> str:
     """A time as the tables show it."""
     return f"{seconds * 1e3:.1f} ms"
@@ -127,9 +186,20 @@ def verdict_lines(verdict: Verdict | None) -> Iterator[str]:
         return
     how = "equal bit for bit" if verdict.exact else f"within tolerance ({largest(verdict)})"
     yield f"verified: {how} on {len(verdict.draws)} sets of inputs, against {verdict.backend} without optimizations"
+    if verdict.nonfinite_draws:
+        yield f"NaN and infinite inputs: alike on {len(verdict.nonfinite_draws)} sets of them"
     if verdict.random:
         yield f"random, so compared by type and rank only: {', '.join(verdict.random)}"
     yield from (f"note: {note}" for note in verdict.notes)
+
+
+def difference_table(verdict: Verdict) -> Table:
+    """How far each output is off at most, and how far the original's own moves where that was asked."""
+    table = _table("output", "max abs", "max relative", "ulps", "floor", "allowed")
+    for name, d in verdict.differences.items():
+        numbers = (d.error, d.relative, d.ulps, d.floor, d.allowed)
+        _row(table, name, *("" if n is None else f"{n:.2g}" for n in numbers))
+    return table
 
 
 def largest(verdict: Verdict) -> str:

@@ -297,7 +297,7 @@ def test_a_failure_in_the_middle_leaves_no_trace(
     if point == "the move":
         monkeypatch.setattr(Path, "replace", fail)
     elif point == "the staged model":
-        monkeypatch.setattr("passwright.passes.api.publish", fail)
+        monkeypatch.setattr("passwright.passes.proof.publish", fail)
     else:
         monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(raised):

@@ -1,0 +1,181 @@
+"""Finding the changes that break a model, one after the other, and leaving them out.
+
+Passes are deterministic, so the first wrong change is found by replaying with a limit and halving it; it is
+banned, and the run goes on without it. The good path costs nothing.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+from .bisect import first_bad
+from .errors import NoFixpoint, PassFailed, RuleError, VerificationError, Why
+from .ledger import TO_THE_END, Change, Ledger, Stop
+from .manager import Manager
+from .pipeline import leaves
+from .trial import Failure, Look, Trial
+from .verify.draws import Draw
+
+CAP = 20  # wrong changes of one pass after which it is left out as a whole
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """A change that was left out: who made it and where, what it did wrong, and the inputs that showed it.
+
+    `place` is a value's name, or "" where a pass (or rule) is left out as a whole. `error` and `allowed` are
+    absolute; `kind` is that of the inputs, `draw` the inputs in words.
+    """
+
+    pass_name: str
+    by: str
+    place: str
+    why: Why
+    message: str
+    ordinal: int | None = None
+    replaced: tuple[str, ...] = ()
+    output: str = ""
+    error: float | None = None
+    allowed: float | None = None
+    kind: str = ""
+    draw: str = ""
+    repro: str = ""
+
+    @property
+    def label(self) -> str:
+        """Who, and where."""
+        who = self.by if self.by == self.pass_name else f"{self.pass_name}/{self.by}"
+        number = f" #{self.ordinal}" if self.ordinal is not None else ""
+        return f"{who}{number} at {self.place}" if self.place else f"{who}{number}, as a whole"
+
+
+Keep = Callable[[Quarantined, Trial, Trial | None], Quarantined]
+"""Told of what is left out with the trials just before and, of a change, just after it; gives it back, annotated."""
+Culprit = tuple[Quarantined, Stop, Trial | None]
+"""What is to be left out, where a replay stops just before it, and the trial just after it, if it is a change."""
+
+
+@dataclass(slots=True)
+class Quarantine:
+    """Replays a run until it is right. `found` is what was left out, `replays` counts the runs this took."""
+
+    manager: Manager
+    look: Look
+    keep: Keep | None = None
+    cap: int = CAP
+    found: list[Quarantined] = field(default_factory=list[Quarantined])
+    replays: int = 0
+    _offences: Counter[str] = field(default_factory=Counter[str])
+    _sound: tuple[Draw | None, int] = (None, -1)  # the last one found, up to which this draw is known to go well
+
+    def leave_out_next(self, failed: Trial) -> Quarantined:
+        """Find out what first broke a full run, and ban it. Raises VerificationError if it was no pass."""
+        found, stop, after = self._culprit(failed)
+        if self.keep is not None:
+            found = self.keep(found, self._replay(replace(self.look, judge=None), stop), after)
+        if found.ordinal is None:
+            self._ban(found.by)
+        else:
+            self._ban_change(found, found.ordinal if found.why != Why.RAISED else 0)
+        self.found.append(found)
+        self._offences[found.pass_name] += 1
+        if self._offences[found.pass_name] == self.cap:
+            self._ban(found.pass_name)
+            much = f"{self.cap} of its changes were wrong"
+            self.found.append(Quarantined(found.pass_name, found.pass_name, "", found.why, much))
+        return found
+
+    def _ban_change(self, found: Quarantined, ordinal: int) -> None:
+        """From `ordinal` on. Later changes get lower numbers by it, so bans on them reach down to it."""
+        changes = self.manager.bans.changes
+        changes.update({key: ordinal for key, other in changes.items() if other > ordinal})
+        changes[found.by, found.place] = ordinal
+
+    def _ban(self, name: str) -> None:
+        self.manager.bans.names.add(name)
+        self._sound = (None, -1)  # what comes before has other numbers now
+
+    def _replay(self, look: Look, stop: Stop = TO_THE_END) -> Trial:
+        self.replays += 1
+        return look.at(self.manager.run(stop=stop, record=True, careful=look.careful))
+
+    def _culprit(self, failed: Trial) -> Culprit:
+        error, failure = failed.attempt.failed, failed.failure
+        assert failure is not None
+        if error is None:
+            return self._searched(failed, self.look.like(failed))
+        careful = replace(self.look, judge=None, careful=True)
+        checked = self._replay(careful)
+        if checked.failure is not None and checked.failure.why == Why.INVALID:
+            return self._searched(checked, careful)
+        return self._named(error, failure, failed.attempt.ledger)
+
+    def _named(self, error: PassFailed, failure: Failure, ledger: Ledger) -> Culprit:
+        """The culprit that an exception names: a rule at a place, what never ends, or the pass."""
+        cause = error.__cause__
+        if isinstance(cause, RuleError) and cause.place:
+            here = Quarantined(error.pass_name, cause.rule, cause.place, failure.why, failure.message, ledger.made)
+            return here, Stop(before=ledger.made), None
+        by = error.pass_name
+        if isinstance(cause, NoFixpoint) and cause.suspects:
+            by = next((s for s in cause.suspects if self._ends_without(s, error.pass_name)), cause.suspects[0])
+        passes = {p.name for p in leaves(self.manager.pipeline)}
+        whole = Quarantined(by if by in passes else error.pass_name, by, "", failure.why, failure.message)
+        return whole, Stop(runs=len(ledger.ran)), None
+
+    def _ends_without(self, suspect: str, pass_name: str) -> bool:
+        names = self.manager.bans.names
+        names.add(suspect)
+        error = self._replay(replace(self.look, judge=None)).attempt.failed
+        names.discard(suspect)
+        return error is None or error.pass_name != pass_name
+
+    def _searched(self, failed: Trial, look: Look) -> Culprit:
+        """The first change after which `look` finds something wrong."""
+        assert failed.failure is not None
+        mismatch, ledger = failed.failure.mismatch, failed.attempt.ledger
+        draw = mismatch.draw if mismatch is not None else None
+        start = self._sound[1] if draw is not None and draw is self._sound[0] else -1
+        number = first_bad(start, ledger.made, lambda n: self._replay(look, Stop(before=n)).failure is not None)
+        after = self._replay(look, Stop(after=number)) if number > 0 else failed
+        if number > 0 and after.failure is not None:
+            self._sound = draw, number - 1
+            return of_change(after.attempt.ledger.changes[-1], after.failure), Stop(before=number - 1), after
+        return self._unasked(failed, look)
+
+    def _unasked(self, failed: Trial, look: Look) -> Culprit:
+        """The first run of a pass after which something is wrong that it never asked the ledger for."""
+        assert failed.failure is not None
+        if (untouched := self._replay(look, Stop(runs=0)).failure) is not None:
+            raise VerificationError(f"even with no pass run: {untouched.message}")
+        ran = failed.attempt.ledger.ran
+        run = first_bad(0, len(ran), lambda n: self._replay(look, Stop(runs=n)).failure is not None)
+        name = ran[run - 1]
+        found = Quarantined(name, name, "", failed.failure.why, failed.failure.message)
+        return shown_by(found, failed.failure), Stop(runs=run - 1), None
+
+
+def of_change(change: Change, failure: Failure) -> Quarantined:
+    """A change, and what is wrong after it."""
+    found = Quarantined(
+        change.pass_name, change.by, change.place, failure.why, failure.message, change.ordinal, change.replaced
+    )
+    return shown_by(found, failure)
+
+
+def shown_by(found: Quarantined, failure: Failure) -> Quarantined:
+    """With the output, the numbers and the inputs that showed it."""
+    mismatch = failure.mismatch
+    if mismatch is None or mismatch.draw is None:
+        return found
+    error = mismatch.difference if mismatch.difference is not None and mismatch.difference.error else None
+    return replace(
+        found,
+        output=mismatch.output,
+        error=error.error if error is not None else None,
+        allowed=error.allowed if error is not None else None,
+        kind=mismatch.draw.kind,
+        draw=str(mismatch.draw),
+    )

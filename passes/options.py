@@ -1,0 +1,67 @@
+"""The options that commands share, as types, and how their texts are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperCommand
+
+Model = Annotated[Path, typer.Argument(help="The .onnx file; it is never written to.")]
+Pipeline = Annotated[str, typer.Option(help="A pipeline: none, basic.")]
+Plugins = Annotated[list[Path] | None, typer.Option("--plugin", help="A Python file with rules or passes of your own.")]
+Only = Annotated[list[str] | None, typer.Option(help="Run only this pass or rule; may be repeated.")]
+Skip = Annotated[list[str] | None, typer.Option(help="Leave out this pass or rule; may be repeated.")]
+Enable = Annotated[list[str] | None, typer.Option(help="Add this pass; may be repeated.")]
+Inputs = Annotated[Path | None, typer.Option(help="Inputs to verify with: an .npz, or a folder of ONNX test data.")]
+Shapes = Annotated[list[str] | None, typer.Option("--shape", help="Shape of an input, such as x:1,3,224,224.")]
+Seed = Annotated[int, typer.Option(min=0, help="Seed of the inputs that are made up.")]
+Exact = Annotated[bool, typer.Option("--exact", help="Only rewrites that keep every bit.")]
+KeepFunctions = Annotated[bool, typer.Option("--keep-functions", help="Leave local functions as they are.")]
+Repro = Annotated[Path | None, typer.Option(help="Write a small model and inputs here for each wrong change.")]
+Json = Annotated[Path | None, typer.Option(help="Write the report as JSON to this file; - for the output.")]
+
+STANDARD_OUTPUT = Path("-")
+LEVELS = ("basic", "extended", "layout", "all")
+
+
+class LevelMayBeLeftOut(TyperCommand):
+    """A command whose option --ort may stand without a value, which typer has no word for."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Read the arguments with the level spelled out."""
+        return super().parse_args(ctx, spelled_out(args))
+
+
+def spelled_out(args: list[str]) -> list[str]:
+    """The arguments with `all` for a level that is left out."""
+    own = args[: args.index("--")] if "--" in args else args
+    alone = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in LEVELS}
+    return ["--ort=all" if i in alone else a for i, a in enumerate(args)]
+
+
+def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
+    """Shapes by input name. Raises BadUsage for two of one name."""
+    from ..core.selection import BadUsage  # noqa: PLC0415 - its package imports onnx
+
+    shapes: dict[str, tuple[int, ...]] = {}
+    for name, shape in map(parse_shape, texts):
+        if shapes.setdefault(name, shape) != shape:
+            raise BadUsage(f"--shape {name}: given twice")
+    return shapes
+
+
+def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
+    """`x:1,3,224,224` as a name and dims; a name may hold colons. Raises BadUsage."""
+    from ..core.selection import BadUsage  # noqa: PLC0415 - its package imports onnx
+
+    name, _, dims = text.rpartition(":")
+    try:
+        shape = tuple(int(d) for d in dims.split(",") if d.strip())
+    except ValueError:
+        shape = (-1,)
+    if not name or any(d < 0 for d in shape):
+        raise BadUsage(f"--shape {text}: not of the form name:1,3,224,224")
+    return name, shape

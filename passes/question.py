@@ -1,0 +1,74 @@
+"""What an original is to be asked, made out before it is rewritten."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..core.ir.effects import uses_half, writes_inputs
+from ..core.model import Model
+from ..core.source import Source
+from ..core.verify.dims import Sizes
+from ..core.verify.draws import Draw
+from ..core.verify.given import checked, ranked_by, read_inputs, sizes_from_shapes
+from ..core.verify.oracle import Oracle
+from ..core.verify.randomness import random_outputs
+from ..core.verify.signature import Input, signature
+
+Inputs = Mapping[str, Any] | str | Path
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """The inputs and outputs of an original, and what is known of the numbers to give it.
+
+    `half`: whether anything is computed in 16-bit floats, which backends do not reproduce to the bit. `stateful`:
+    whether a run leaves traces in the weights.
+    """
+
+    inputs: list[Input]
+    outputs: list[str]
+    random: Collection[str]
+    half: bool
+    stateful: bool
+    given: list[Draw]
+    fixed: Sizes
+
+    @classmethod
+    def of(cls, model: Model, given: Inputs | None, shapes: Mapping[str, Sequence[int]]) -> Question:
+        """Raises ModelError for given inputs and shapes that are not those of the model."""
+        inputs = ranked_by(shapes, signature(model))
+        return cls(
+            inputs,
+            [v.name for v in model.graph.outputs],
+            random_outputs(model.graph),
+            uses_half(model.graph),
+            any(writes_inputs(op) for g in model.graph.with_subgraphs() for op in g.ops("BatchNormalization")),
+            _draws(given, inputs),
+            sizes_from_shapes(shapes, inputs),
+        )
+
+    def put_to(self, source: Source, seed: int, boundaries: Collection[float] = ()) -> Oracle:
+        """The answers of the original, around `boundaries` too.
+
+        Raises Unverifiable, and ModelError for given inputs that do not run.
+        """
+        return Oracle(
+            source.loadable(),
+            self.inputs,
+            self.outputs,
+            given=self.given,
+            fixed=self.fixed,
+            seed=seed,
+            random=self.random,
+            boundaries=boundaries,
+            fresh=self.stateful,
+        )
+
+
+def _draws(given: Inputs | None, inputs: Sequence[Input]) -> list[Draw]:
+    if isinstance(given, Mapping):
+        return [checked(Draw("given", {}, dict(given)), inputs)]
+    return read_inputs(Path(given), inputs) if given is not None else []

@@ -1,0 +1,27 @@
+"""Where the time of a run goes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from time import perf_counter
+
+
+@dataclass(slots=True)
+class Stopwatch:
+    """Seconds by phase; tells `progress` what is going on."""
+
+    progress: Callable[[str], None]
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+
+    @contextmanager
+    def phase(self, name: str) -> Generator[None]:
+        """Time one phase; what comes again adds up."""
+        self.progress(name)
+        start = perf_counter()
+        try:
+            yield
+        finally:
+            took = perf_counter() - start
+            self.seconds[name] = round(self.seconds.get(name, 0.0) + took, 6)

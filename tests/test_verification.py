@@ -1,0 +1,176 @@
+"""`passes verify` and `passes bisect`: two models, or a pipeline and its model."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from passwright.passes import verify
+from passwright.passes.cli import app
+from rewriting import load
+from typer.testing import CliRunner, Result
+
+OK, BAD, USAGE, WRONG, UNVERIFIED = range(5)
+MODEL = "g (float[N,4] x) => (float[N,4] y) { a = MatMul(x, w) y = Relu(a) }"
+W = {"w": np.eye(4, dtype=np.float32)}
+RULES = '''
+from passwright.core import EXACT, rule
+
+
+@rule(lambda g, x: g.Relu(x), contract=EXACT)
+def drop_relu(g, x):
+    """Relu(x) => x"""
+    return x
+'''
+
+
+def saved(folder: Path, name: str, text: str = MODEL, **weights: np.ndarray) -> Path:
+    onnx.save(load(text, weights=weights or W if "w)" in text else {}), folder / name)
+    return folder / name
+
+
+def invoke(*arguments: str | Path, code: int = OK) -> Result:
+    result = CliRunner().invoke(app, [*map(str, arguments)])
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+# -- verify ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("other", "code", "said"),
+    [
+        pytest.param("a = MatMul(x, w) y = Relu(a)", OK, "verified", id="equal"),
+        pytest.param("a = MatMul(x, w) b = Relu(a) y = Relu(b)", OK, "verified", id="another way"),
+        pytest.param("y = MatMul(x, w)", WRONG, "b.onnx differs: y: off by up to", id="other values"),
+        pytest.param(
+            "a = MatMul(x, w) y = Tile(a, k)", WRONG, "b.onnx differs: y: float32[2, 4] became", id="other shape"
+        ),
+        pytest.param(
+            "a = MatMul(x, w) y = Reshape(a, k)",
+            WRONG,
+            "b.onnx differs: the rewritten model fails on normal inputs with N=2: ",
+            id="fails",
+        ),
+    ],
+)
+def test_values(tmp_path: Path, other: str, code: int, said: str) -> None:
+    head = (
+        "g (float[N,4] x) => (float[P,Q] y) <int64[2] k = {1, 2}>"
+        if "k)" in other
+        else "g (float[N,4] x) => (float[N,4] y)"
+    )
+    b = saved(tmp_path, "b.onnx", f"{head} {{ {other} }}")
+    result = invoke("verify", saved(tmp_path, "a.onnx"), b, code=code)
+    assert said in result.stdout
+    assert result.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("other", "said"),
+    [
+        pytest.param(
+            "g (float[N,4] z) => (float[N,4] y) { y = Relu(z) }", ["input x is missing", "input z is new"], id="input"
+        ),
+        pytest.param("g (float[N,4] x) => (float[N,4] z) { z = Relu(x) }", ["output y is missing"], id="output"),
+        pytest.param(
+            "g (double[N,4] x) => (double[N,4] y) { y = Relu(x) }",
+            ["input x is a tensor of double, not a tensor of float"],
+            id="type",
+        ),
+    ],
+)
+def test_interfaces(tmp_path: Path, other: str, said: list[str]) -> None:
+    result = invoke("verify", saved(tmp_path, "a.onnx"), saved(tmp_path, "b.onnx", other), code=WRONG)
+    assert result.stdout.splitlines() == [f"{tmp_path}/b.onnx: {line}" for line in said]
+
+
+def test_an_output_more_or_another_order_is_no_difference(tmp_path: Path) -> None:
+    other = "g (float[N,4] x) => (float[N,4] a, float[N,4] y) { a = MatMul(x, w) y = Relu(a) }"
+    invoke("verify", saved(tmp_path, "a.onnx"), saved(tmp_path, "b.onnx", other))
+
+
+def test_bits(tmp_path: Path) -> None:
+    w = np.full((4, 4), 1 / 3, np.float32)
+    a, b = saved(tmp_path, "a.onnx", w=w), saved(tmp_path, "b.onnx", w=np.nextafter(w, np.float32(2)))
+    invoke("verify", a, b)
+    assert "differ in their bits" in invoke("verify", a, b, "--exact", code=WRONG).stdout
+
+
+def test_inputs_shapes_and_seeds(tmp_path: Path) -> None:
+    a = saved(tmp_path, "a.onnx")
+    b = saved(tmp_path, "b.onnx", "g (float[N,4] x) => (float[N,4] y) { y = MatMul(x, w) }")
+    np.savez(tmp_path / "in.npz", x=np.full((1, 4), 9, np.float32))
+    invoke("verify", a, b, "--inputs", tmp_path / "in.npz")
+    found = invoke("verify", a, b, "--shape", "x:7,4", "--seed", "3", code=WRONG).stdout
+    assert "with N=7" in found
+
+
+def test_json(tmp_path: Path) -> None:
+    a = saved(tmp_path, "a.onnx")
+    b = saved(tmp_path, "b.onnx", "g (float[N,4] x) => (float[N,4] y) { y = MatMul(x, w) }")
+    right = json.loads(invoke("verify", a, a, "--json", "-").stdout)
+    wrong = json.loads(invoke("verify", a, b, "--json", "-", code=WRONG).stdout)
+    assert (right["agree"], wrong["agree"]) == (True, False)
+    assert right["verdict"]["failure"] is None
+    assert wrong["verdict"]["failure"]["reason"].startswith("off by up to")
+    invoke("verify", a, b, "--json", tmp_path / "r.json", code=WRONG)
+    assert json.loads((tmp_path / "r.json").read_text())["original"] == str(a)
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_bad_models(tmp_path: Path, which: int) -> None:
+    (tmp_path / "bad.onnx").write_bytes(b"nonsense")
+    files = [saved(tmp_path, "a.onnx"), saved(tmp_path, "b.onnx")]
+    files[which] = tmp_path / "bad.onnx"
+    result = invoke("verify", *files, code=BAD)
+    assert result.stderr.startswith(f"error: {tmp_path}/bad.onnx: ")
+    assert result.stderr.count("\n") == 1
+
+
+def test_from_python(tmp_path: Path) -> None:
+    a = load(MODEL, weights=W)
+    assert verify(a, a).agree
+    b = load("g (float[N,4] x) => (float[N,4] y) { y = MatMul(x, w) }", weights=W)
+    comparison = verify(a, b)
+    assert not comparison.agree
+    assert comparison.verdict is not None
+    assert comparison.verdict.failure is not None
+    assert comparison.verdict.failure.output == "y"
+
+
+# -- bisect ------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    (tmp_path / "my_rules.py").write_text(RULES)
+    return tmp_path / "my_rules.py"
+
+
+def test_bisect_names_the_change_and_writes_nothing(tmp_path: Path, rules: Path) -> None:
+    model = saved(tmp_path, "m.onnx")
+    before = sorted(tmp_path.iterdir())
+    lines = invoke("bisect", model, "--plugin", rules, code=WRONG).stdout.splitlines()
+    assert lines[0].startswith("my-rules/drop_relu #0 at y: y: ")
+    assert lines[1] == "    replaced Relu y"
+    assert lines[2].startswith("0 changes kept, ")
+    assert sorted(p for p in tmp_path.iterdir() if p.name != "__pycache__") == before
+
+
+def test_bisect_of_what_is_right(tmp_path: Path) -> None:
+    lines = invoke("bisect", saved(tmp_path, "m.onnx")).stdout.splitlines()
+    assert lines[0] == "nothing is wrong"
+
+
+def test_bisect_as_json_and_with_a_repro(tmp_path: Path, rules: Path) -> None:
+    model = saved(tmp_path, "m.onnx")
+    arguments = ("bisect", model, "--plugin", rules, "--json", "-", "--repro", tmp_path / "r")
+    report = json.loads(invoke(*arguments, code=WRONG).stdout)
+    (found,) = report["quarantined"]
+    assert (found["by"], found["place"]) == ("drop_relu", "y")
+    assert (Path(found["repro"]) / "before.onnx").exists()

@@ -1,0 +1,37 @@
+"""A pass asks the ledger and goes ahead whatever it says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from passwright.core import Graph, Ledger
+
+MODEL = """g (float[N,3] x) => (float[N,3] y, float[N,3] z) {
+    a = Abs(x)
+    y = Neg(a)
+    b = Identity(x)
+    z = Exp(b)
+}"""
+WRONG = (("ignores-the-answer", ""),)
+WHY = "wrong"
+AFTER = {"Abs": 1, "Exp": 1, "Neg": 1}
+
+
+@dataclass(frozen=True)
+class IgnoresTheAnswer:
+    """Abs(x) => x"""
+
+    name: str = "ignores-the-answer"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        changes = 0
+        for op in graph.ops("Abs"):
+            source = op.inputs[0]
+            assert source is not None
+            ledger.permits(self.name, op.outputs[0].name, (op,))
+            graph.substitute(op.outputs[0], source)
+            changes += graph.prune([op])
+        return changes
+
+
+IGNORES = IgnoresTheAnswer()

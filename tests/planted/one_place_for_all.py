@@ -1,0 +1,36 @@
+"""A pass that names the same place for all its changes; the second of two is wrong."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from passwright.core import Graph, Ledger
+
+MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
+    s = Sigmoid(x)
+    y = Abs(s)
+    i = Identity(x)
+    z = Abs(i)
+}"""
+WRONG = (("one-place-for-all", "model"),)
+WHY = "wrong"
+AFTER = {"Abs": 1, "Sigmoid": 1}
+
+
+@dataclass(frozen=True)
+class OnePlaceForAll:
+    """Abs(x) => x"""
+
+    name: str = "one-place-for-all"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        changes = 0
+        for op in graph.ops("Abs"):
+            source = op.inputs[0]
+            if source is not None and ledger.permits(self.name, "model", (op,)):
+                graph.substitute(op.outputs[0], source)
+                changes += graph.prune([op])
+        return changes
+
+
+DROP = OnePlaceForAll()

@@ -1,0 +1,168 @@
+"""Every mistake in `tests/planted/` is found, named and left out, and everything else is kept.
+
+Each file there is a plugin and holds a model on which it is wrong: MODEL (ONNX text, as in `rewriting.load`),
+OPSET and WEIGHTS if need be, WRONG (by whom, and where), WHY, and AFTER: the ops that are left when all that is
+right was done. `python tests/test_planted.py` writes the table of what finds what.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from passwright.core import PassesError, from_onnx
+from passwright.core.verify.draws import KINDS
+from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.randomness import random_outputs
+from passwright.core.verify.signature import signature
+from passwright.passes import optimize
+from rewriting import OPSET, load
+
+FOLDER = Path(__file__).parent / "planted"
+TABLE = FOLDER / "README.md"
+NAMES = sorted(p.stem for p in FOLDER.glob("*.py"))
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A mistake: the plugin that makes it, the model it is made on, what has to be left out, and what is left."""
+
+    path: Path
+    about: str
+    model: onnx.ModelProto
+    wrong: dict[tuple[str, str], str]
+    after: dict[str, int]
+
+
+@cache
+def planted(name: str) -> Planted:
+    path = FOLDER / f"{name}.py"
+    spec = importlib.util.spec_from_file_location(f"planted_{name}", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module: Any = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    spec.loader.exec_module(module)
+    model = load(module.MODEL, getattr(module, "OPSET", OPSET), getattr(module, "WEIGHTS", None))
+    whys = [module.WHY] * len(module.WRONG) if isinstance(module.WHY, str) else module.WHY
+    wrong = dict(zip(module.WRONG, whys, strict=True))
+    return Planted(path, module.__doc__.partition("\n")[0], model, wrong, module.AFTER)
+
+
+BY_VALUE = [name for name in NAMES if "wrong" in planted(name).wrong.values()]
+
+
+@cache
+def oracle_of(name: str, seed: int) -> Oracle:
+    model = planted(name).model
+    graph = from_onnx(model)
+    outputs = [o.name for o in model.graph.output]
+    random = random_outputs(graph.graph)
+    return Oracle(model.SerializeToString(), signature(graph), outputs, seed=seed, random=random)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_alone_is_left_out(name: str) -> None:
+    bug = planted(name)
+    result = optimize(bug.model, plugins=[bug.path], seed=0)
+    found = result.report.quarantined
+    assert {(q.by, q.place): str(q.why) for q in found} == bug.wrong
+    assert len(found) == len(bug.wrong)
+    assert result.report.after.ops == bug.after
+    onnx.checker.check_model(result.model, full_check=True)
+    assert list(result.model.graph.input) == list(bug.model.graph.input)
+    assert list(result.model.graph.output) == list(bug.model.graph.output)
+    oracle_of(name, seed=7).check(result.model.SerializeToString())
+    for q in (q for q in found if q.why == "wrong" and q.ordinal is not None):
+        assert q.kind in KINDS
+        assert q.output in {o.name for o in bug.model.graph.output} or " fails" in q.message
+        assert q.message
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_ends_a_strict_run(name: str, tmp_path: Path) -> None:
+    bug = planted(name)
+    with pytest.raises(PassesError):
+        optimize(bug.model, plugins=[bug.path], strict=True, output=tmp_path / "out.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def shown_by(name: str) -> list[str]:
+    """The kinds of draw on which the plugin's model differs from the original: beyond rounding, or else in bits."""
+    bug = planted(name)
+    made = optimize(bug.model, plugins=[bug.path], verify=False).model.SerializeToString()
+    return differing(name, made, exact=False) or differing(name, made, exact=True)
+
+
+def differing(name: str, made: bytes, *, exact: bool) -> list[str]:
+    """The kinds of draw on which a model differs from the original."""
+    oracle, found = oracle_of(name, seed=0), set[str]()
+    for draw in (a.draw for a in oracle.answers):
+        if draw.kind not in found and oracle.judge(made, exact=exact, on=[draw]).failure is not None:
+            found.add(draw.kind)
+    return [kind for kind in KINDS if kind in found]
+
+
+def table(shown: Mapping[str, Sequence[str]]) -> str:
+    """The README of the planted mistakes, from the kinds of draw that show each."""
+    rows = [[n, *("x" if k in kinds else "" for k in KINDS)] for n, kinds in shown.items()]
+    rows.append(["**shows**", *(str(sum(k in kinds for kinds in shown.values())) for k in KINDS)])
+    rows.append(["**alone shows**", *(str(sum(kinds == [k] for kinds in shown.values())) for k in KINDS)])
+    lines = [["mistake", *KINDS], ["---", *[":-:"] * len(KINDS)], *rows]
+    return "\n".join(
+        [
+            "# Planted mistakes",
+            "",
+            f"{len(NAMES)} rules and passes that are wrong, each with a model on which it is. `tests/test_planted.py`",
+            "demands that each is found, named and left out while everything else is kept, and keeps this table true;",
+            "`python tests/test_planted.py` writes it.",
+            "",
+            "## Shown by values",
+            "",
+            "Kinds of draw on which an output differs by more than rounding, or where none does, in its bits",
+            "(seed 0, all sizes taken together):",
+            "",
+            *("| " + " | ".join(line) + " |" for line in lines),
+            "",
+            "## Shown without values",
+            "",
+            "| mistake | why | what |",
+            "| --- | --- | --- |",
+            *(
+                f"| {n} | {', '.join(planted(n).wrong.values())} | {planted(n).about} |"
+                for n in NAMES
+                if n not in shown
+            ),
+            "",
+        ]
+    )
+
+
+def stored() -> dict[str, list[str]]:
+    """What the table says: the kinds of draw that show each mistake."""
+    lines = TABLE.read_text(encoding="utf-8").partition("## Shown without")[0].splitlines()
+    cells = [[c.strip() for c in line.split("|")[1:-1]] for line in lines if line.startswith("|")]
+    return {name: [k for k, mark in zip(KINDS, marks, strict=True) if mark == "x"] for name, *marks in cells[2:-2]}
+
+
+@pytest.mark.parametrize("name", BY_VALUE)
+def test_the_table_is_true(name: str) -> None:
+    assert stored().get(name) == shown_by(name), "write it anew: python tests/test_planted.py"
+
+
+def test_the_table_is_whole() -> None:
+    shown = stored()
+    assert list(shown) == BY_VALUE
+    assert TABLE.read_text(encoding="utf-8") == table(shown), "write it anew: python tests/test_planted.py"
+    assert all(shown.values()), "nothing shows some mistake"
+
+
+if __name__ == "__main__":
+    TABLE.write_text(table({name: shown_by(name) for name in BY_VALUE}), encoding="utf-8")

@@ -105,12 +105,24 @@ class Quarantine:
         error, failure = failed.attempt.failed, failed.failure
         assert failure is not None
         if error is None:
-            return self._searched(failed, self.look.like(failed))
+            look = self.look.like(failed)
+            again = self._replay(look)
+            return self._searched(again, look) if again.failure is not None else self._fickle(failed, again)
         careful = replace(self.look, judge=None, careful=True)
         checked = self._replay(careful)
         if checked.failure is not None and checked.failure.why == Why.INVALID:
             return self._searched(checked, careful)
         return self._named(error, failure, failed.attempt.ledger)
+
+    def _fickle(self, failed: Trial, again: Trial) -> Culprit:
+        """The first pass that did something else when all was run again. Raises VerificationError if none shows."""
+        assert failed.failure is not None
+        counts = [t.attempt.ledger.counts for t in (failed, again)]
+        for name in dict.fromkeys(failed.attempt.ledger.ran):
+            if counts[0].get(name) != counts[1].get(name):
+                said = f"{failed.failure.message}; it does not do the same twice"
+                return shown_by(whole(name, failed.failure, said), failed.failure), Stop(runs=0), None
+        raise VerificationError(f"{failed.failure.message}; but not when all was run again: a pass keeps state")
 
     def _named(self, error: PassFailed, failure: Failure, ledger: Ledger) -> Culprit:
         """The culprit that an exception names: a rule at a place, what never ends, or the pass."""
@@ -122,8 +134,8 @@ class Quarantine:
         if isinstance(cause, NoFixpoint) and cause.suspects:
             by = next((s for s in cause.suspects if self._ends_without(s, error.pass_name)), cause.suspects[0])
         passes = {p.name for p in leaves(self.manager.pipeline)}
-        whole = Quarantined(by if by in passes else error.pass_name, by, "", failure.why, failure.message)
-        return whole, Stop(runs=len(ledger.ran)), None
+        found = Quarantined(by if by in passes else error.pass_name, by, "", failure.why, failure.message)
+        return found, Stop(runs=len(ledger.ran)), None
 
     def _ends_without(self, suspect: str, pass_name: str) -> bool:
         names = self.manager.bans.names
@@ -153,8 +165,12 @@ class Quarantine:
         ran = failed.attempt.ledger.ran
         run = first_bad(0, len(ran), lambda n: self._replay(look, Stop(runs=n)).failure is not None)
         name = ran[run - 1]
-        found = Quarantined(name, name, "", failed.failure.why, failed.failure.message)
-        return shown_by(found, failed.failure), Stop(runs=run - 1), None
+        return shown_by(whole(name, failed.failure), failed.failure), Stop(runs=run - 1), None
+
+
+def whole(name: str, failure: Failure, message: str = "") -> Quarantined:
+    """A pass, left out altogether."""
+    return Quarantined(name, name, "", failure.why, message or failure.message)
 
 
 def of_change(change: Change, failure: Failure) -> Quarantined:

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 from passwright.core import from_onnx
 from passwright.core.errors import VerificationError
 from passwright.core.verify.boundaries import MOST, boundaries
-from passwright.core.verify.draws import candidates, matters, variants
+from passwright.core.verify.draws import candidates, kinds, variants
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.signature import signature
 from rewriting import load
@@ -94,7 +94,7 @@ def _neighbours(kind: Any) -> tuple[float, float]:
 
 def test_models_without_boundaries_have_no_such_draw() -> None:
     inputs = signature(from_onnx(load("g (float[4] x) => (y) { y = Relu(x) }")))
-    assert not matters(inputs, "boundaries")
+    assert "boundaries" not in kinds(inputs, few=False)
 
 
 def answers(text: str) -> tuple[Oracle, list[Any]]:

@@ -5,13 +5,15 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from passwright.core import from_onnx
 from passwright.core.verify.dims import extent
-from passwright.core.verify.draws import KINDS, Draw, candidates, is_same, matters
+from passwright.core.verify.draws import KINDS, Draw, candidates, is_same, kinds
+from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.signature import Input, signature, symbols
 from passwright.core.verify.sizes import MOST_ELEMENTS, elements, size_plans, with_ones
 from rewriting import load
@@ -21,6 +23,10 @@ Feeds = dict[str, Any]
 
 def inputs_of(text: str, opset: int = 17) -> list[Input]:
     return signature(from_onnx(load(text, opset)))
+
+
+def oracle_of(model: onnx.ModelProto) -> Oracle:
+    return Oracle(model.SerializeToString(), signature(from_onnx(model)), [o.name for o in model.graph.output])
 
 
 def first_plan(inputs: list[Input], **fixed: int) -> dict[str, int]:
@@ -169,15 +175,15 @@ def test_only_two_kinds_are_not_finite(kind: str) -> None:
 )
 def test_kinds_that_mean_nothing_are_left_out(head: str, want: set[str]) -> None:
     inputs = inputs_of(f"g ({head}) => (y) {{ y = Identity(x) }}")
-    assert {k for k in KINDS if matters(inputs, k)} == want
+    assert set(kinds(inputs, few=False)) == want
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_bools_that_stand_alone_meet_in_every_combination(count: int) -> None:
     head = ", ".join(f"bool[1] x{n}" for n in range(count))
     inputs = inputs_of(f"g ({head}) => (y) {{ y = Not(x0) }}")
-    kinds = [k for k in KINDS if matters(inputs, k)]
-    met = {tuple(bool(v) for v in next(candidates(inputs, k, {}, (0,))).feeds.values()) for k in kinds}
+    chosen = kinds(inputs, few=False)
+    met = {tuple(bool(v) for v in next(candidates(inputs, k, {}, (0,))).feeds.values()) for k in chosen}
     assert len(met) == 2**count
 
 
@@ -458,7 +464,7 @@ OVERRIDABLE = "g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1.0, -2
         pytest.param(np.array([1, -2], np.float32), id="floats"),
         pytest.param(np.array(3, np.float32), id="one float"),
         pytest.param(np.array([1, 127], np.int8), id="integers"),
-        pytest.param(np.array(True), id="one bool"),  # noqa: FBT003 - the value
+        pytest.param(np.array(True), id="one bool"),
     ],
 )
 def test_a_default_is_overridden_in_two_kinds(kind: str, default: np.ndarray[Any, Any]) -> None:
@@ -484,6 +490,27 @@ def test_a_default_is_left_alone_by_tamer_candidates() -> None:
 def test_a_draw_says_what_it_is() -> None:
     assert str(Draw("ties", {"N": 2, "T": 1})) == "ties inputs with N=2, T=1"
     assert str(Draw("zeros")) == "zeros inputs"
+
+
+LARGE = "g (float[N,3,200,200] x, float[N,8] s) => (float[N,3,200,200] y, float[N,8] z) { y = Relu(x) z = Neg(s) }"
+
+
+def test_large_inputs_get_few_draws_at_their_smallest() -> None:
+    oracle = oracle_of(load(LARGE))
+    assert [(a.draw.kind, a.draw.sizes["N"]) for a in oracle.answers] == [
+        ("normal", 2), ("normal", 1), ("medley", 1), ("large", 1), ("nan", 1)
+    ]  # fmt: skip
+
+
+def test_a_medley_has_some_of_each() -> None:
+    (x,) = (a.draw.feeds["x"] for a in oracle_of(load(LARGE)).answers if a.draw.kind == "medley")
+    runs = np.array_split(x.reshape(-1), 6)
+    assert runs[0].mean() < -2.9
+    assert 0 < np.abs(runs[1]).max() < 1e-5
+    assert not runs[2].any()
+    assert set(runs[3].tolist()) == {-1, -0.5, 0, 0.5, 1}
+    assert np.signbit(runs[4][runs[4] == 0]).any()
+    assert abs(runs[5].std() - 1) < 0.1
 
 
 # -- what leaves no choice ---------------------------------------------------------------

@@ -8,15 +8,15 @@ from typing import Any
 
 from ..errors import EvaluationError, Unverifiable
 from .dims import Sizes
-from .draws import KINDS, Draw, candidates, is_finite, is_same, matters, variants
+from .draws import ORDER, Draw, candidates, is_finite, is_same, kinds, variants
 from .signature import DRAWABLE, Input, symbols
 from .sizes import decided, elements, size_plans, with_more, with_ones
 
 Run = Callable[[Draw], dict[str, Any]]
 """Runs a model on a draw; gives its outputs by name. Raises EvaluationError."""
 RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
-IN_TURN = ("normal", "negative", "large", "zeros", "ties")  # kinds drawn at the accepted sizes in turn
-CHEAP = 1 << 16  # elements: above that, all other kinds are drawn at the smallest sizes that were accepted
+IN_TURN = ("normal", "negative", "large", "zeros")  # kinds drawn at the accepted sizes in turn
+CHEAP = 1 << 16  # elements: above that, all kinds are drawn at the smallest sizes that were accepted
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,21 +57,24 @@ class Search:
             seen.append(answer.draw)
             yield answer
         self._note_sizes(plans)
-        for i, kind in enumerate(KINDS[1:], 1):
-            for answer in self._of_kind(kind, i, plans) if matters(self.inputs, kind) else ():
+        is_large = min(elements(self.inputs, plan) for plan in plans) > CHEAP
+        for kind in kinds(self.inputs, few=is_large)[1:]:
+            for answer in self._of_kind(kind, plans):
                 if not any(is_same(answer.draw, draw) for draw in seen):
                     seen.append(answer.draw)
                     yield answer
 
-    def _of_kind(self, kind: str, number: int, plans: list[Sizes]) -> Iterator[Answer]:
+    def _of_kind(self, kind: str, plans: list[Sizes]) -> Iterator[Answer]:
         """The answers to all variants of a kind of draw, at one of the plans or else the first of them."""
-        in_turn = plans[IN_TURN.index(kind) % len(plans)] if kind in IN_TURN else self._cheap(plans)
+        in_turn = self._cheap(plans)
         if kind == "ties":
             in_turn = self._grown(plans[0])
+        elif kind in IN_TURN and in_turn == plans[0]:
+            in_turn = plans[IN_TURN.index(kind) % len(plans)]
         found = False
         for variant in range(variants(self.inputs, kind, in_turn)):
             for plan in dict.fromkeys(map(_frozen, (in_turn, plans[0]))):
-                answer, _ = self._accepted(kind, dict(plan), number + 1, variant=variant)
+                answer, _ = self._accepted(kind, dict(plan), ORDER.index(kind) + 1, variant=variant)
                 if answer is not None:
                     found = True
                     yield answer

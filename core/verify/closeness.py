@@ -48,8 +48,11 @@ def close(a: Array, b: Array, noise: Noise) -> Difference:
     error = float(distances.max())
     if alike.all() and error <= base * scale:
         return Difference(error, base * scale, "", relative(x, y), ulps(a, b))
+    floor = noise.usual() * scale
+    if alike.all() and base * scale < error <= min(cap * scale, MULTIPLE * floor):
+        return Difference(error, min(cap * scale, MULTIPLE * floor), "", relative(x, y), ulps(a, b), floor)
     moves = [wide(m) for m in noise.like(a)]
-    floor = max(own_floor(x, moves), noise.usual() * scale)
+    floor = max(own_floor(x, moves), floor)
     is_known = bool(moves) or floor > 0
     allowed = min(cap * scale, max(MULTIPLE * floor, base * scale)) if is_known else cap * scale
     off = ~alike | (distances > allowed)

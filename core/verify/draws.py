@@ -4,6 +4,7 @@ Each kind is there for what it finds. *normal*: most mistakes. *negative*: what 
 saturation. *tiny*: numbers lost on the way, an epsilon misplaced. *zeros*, *signed zeros*: divisions, signs, defaults.
 *ties*: order among equals. *extremes*: clipping, casts, overflow. *boundaries*: the wrong side of a comparison.
 *nan*, *inf*: what swallows or makes them; elements of the first rows stay finite, so that they show a leak.
+*medley*: several of these side by side, for inputs so large that a run for each would cost too much.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from onnx import helper
 
 from .around import around, around_integers, region, region_of_integers
 from .dims import Sizes, extent
-from .floats import NON_FINITE, can_hold, floats
+from .floats import MEDLEY, NON_FINITE, can_hold, floats
 from .integers import extreme_integers, integers, limits
 from .roles import INTEGERS
 from .signature import SEQUENCE, Input
@@ -29,13 +30,16 @@ Array = np.ndarray[Any, Any]
 KINDS = (
     "normal", "negative", "large", "tiny", "zeros", "ties", "signed zeros", "extremes", "boundaries", "nan", "inf"
 )  # fmt: skip
+ORDER = (*KINDS, MEDLEY)
+FEW_KINDS = ("normal", "medley", "large", "nan")  # for large inputs of floats
 # What truth a bool that stands alone has: one bit of the place here, another bit for each such input, so that two of
 # them meet in every combination. Zeros are all false, negative numbers all true.
-TURNS = ("", "normal", "large", "ties", "tiny", "signed zeros", "extremes", "boundaries", "nan", "inf")
+TURNS = ("medley", "normal", "large", "ties", "tiny", "signed zeros", "extremes", "boundaries", "nan", "inf")
 BOOL_KINDS = frozenset({"normal", "negative", "large", "zeros"})
 OVERRIDING = frozenset({"negative", "large"})  # kinds that set what has a default: two, as one may hide what it does
 WORD_KINDS = frozenset({"normal", "negative"})
 ROLE_KINDS = frozenset({"normal", "negative", "large", "zeros", "ties"})
+UNMIXED = INTEGERS | {onnx.TensorProto.STRING, onnx.TensorProto.BOOL}
 UNTAMED = frozenset({"extremes", "nan", "inf"})
 FEW_POINTS = 3  # boundaries that inputs of one element are put on, between and beyond, a draw for each
 
@@ -63,9 +67,14 @@ def is_finite(kind: str) -> bool:
     return kind not in NON_FINITE
 
 
-def matters(inputs: list[Input], kind: str) -> bool:
-    """Whether a draw of a kind is any different from a normal one."""
-    return kind == "normal" or any(_matters(i, kind) for i in inputs)
+def kinds(inputs: list[Input], *, few: bool) -> tuple[str, ...]:
+    """The kinds of draw that differ, the normal one first; only a `few` for floats if those are many."""
+    found = [kind for kind in KINDS if kind == "normal" or any(_matters(i, kind) for i in inputs)]
+    if few and any(_has_medley(i) for i in inputs):
+        others = [i for i in inputs if not _has_medley(i)]
+        found = [k for k in found if k in FEW_KINDS or any(_matters(i, k) for i in others)]
+        found.insert(1, MEDLEY)
+    return tuple(found)
 
 
 def variants(inputs: list[Input], kind: str, sizes: Sizes) -> int:
@@ -124,11 +133,17 @@ def _matters(i: Input, kind: str) -> bool:
         return kind in BOOL_KINDS
     if kind == "boundaries":
         return bool(i.around.points) and _is_free(i)
+    if kind == MEDLEY:
+        return _has_medley(i)
     if not _is_free(i) or (i.steers and kind in UNTAMED):
         return kind in ROLE_KINDS
     if i.dtype in INTEGERS:
         return kind in ROLE_KINDS or kind == "extremes"
     return can_hold(kind, helper.tensor_dtype_to_np_dtype(i.dtype))
+
+
+def _has_medley(i: Input) -> bool:
+    return i.default is None and i.dtype not in UNMIXED and _is_free(i)
 
 
 def _is_free(i: Input) -> bool:

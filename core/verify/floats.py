@@ -11,6 +11,8 @@ import numpy as np
 Array = np.ndarray[Any, Any]
 
 TIES = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
+MEDLEY = "medley"
+PARTS = ("negative", "tiny", "zeros", "ties", "signed zeros", "normal")  # of a medley, in runs of equal length
 NON_FINITE = {"nan": (np.nan,), "inf": (np.inf, -np.inf)}
 ONE_IN = 8  # elements of an extreme, NaN or infinite draw that are no normal numbers
 
@@ -34,6 +36,8 @@ def floats(
             return _fitted((real + 1j * imaginary) if kind not in NON_FINITE else real + 0j, dtype)
     if kind in NON_FINITE:
         return _sprinkled(floats("normal", shape, dtype, rng), np.array(NON_FINITE[kind]), rng)
+    if kind == MEDLEY:
+        return _medley(shape, dtype, rng)
     if kind == "extremes":
         return _sprinkled(floats("normal", shape, dtype, rng), extremes(dtype, only_chosen=only_chosen), rng)
     return finite(_raw(kind, shape, dtype, rng), dtype)
@@ -62,6 +66,13 @@ def _raw(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random
     normal = np.asarray(rng.standard_normal(shape))
     scale = 100.0 if dtype.itemsize < 4 else 1000.0
     return normal - 3.0 if kind == "negative" else normal * scale if kind == "large" else normal
+
+
+def _medley(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+    """One run of each of the kinds that do not drown the others."""
+    runs = np.array_split(np.zeros(prod(shape), dtype), len(PARTS))
+    flat = np.concatenate([floats(kind, r.shape, dtype, rng) for kind, r in zip(PARTS, runs, strict=True)])
+    return flat.reshape(shape)
 
 
 def _signed_zeros(shape: tuple[int, ...], rng: np.random.Generator) -> Array:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .errors import PassFailed
+from .errors import PassFailed, Why
 from .interface import Interface
 from .ledger import TO_THE_END, Bans, Ledger, Stop
 from .model import Model
 from .namemap import Tracker
 from .pipeline import Pass, run_pass
-from .watchdog import watched
+from .watchdog import Stuck, watched
 
 PATIENCE = 300.0  # seconds; constant folding may be busy that long with one large op
 
@@ -65,4 +65,7 @@ class Manager:
                 run_pass(self.pipeline, model.graph, ledger)
         except PassFailed as e:
             failed = e
+        except Stuck as e:  # it came between two passes
+            failed = PassFailed(self.pipeline.name, Why.ENDLESS, "nothing changes, and it does not return")
+            failed.__cause__ = e
         return Attempt(model, ledger, interface, tracker, failed)

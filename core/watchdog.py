@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+from _thread import start_new_thread
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
-from threading import Event, Lock, Thread, get_ident
+from contextlib import contextmanager, suppress
+from threading import Event, Lock, get_ident
 from time import monotonic
 
 TICK = 0.05  # seconds between looks; a longer patience is looked at as often as 200 times
@@ -21,7 +22,7 @@ def watched(progress: Callable[[], object], patience: float) -> Generator[None]:
 
     It comes when the next Python instruction runs: what hangs in a library's own code is not ended.
     """
-    done, lock, me = Event(), Lock(), get_ident()
+    done, sent, lock, me = Event(), Event(), Lock(), get_ident()
 
     def look() -> None:
         seen, since = progress(), monotonic()
@@ -32,18 +33,34 @@ def watched(progress: Callable[[], object], patience: float) -> Generator[None]:
             elif monotonic() - since > patience:
                 with lock:
                     if not done.is_set():
-                        _raise_in(me, Stuck)
+                        sent.set()
+                        _raise_in(me)
                 return
 
-    Thread(target=look, daemon=True, name="passwright-watchdog").start()
+    start_new_thread(look, ())  # threading.Thread would wait for it to begin
     try:
         yield
+    except Stuck:
+        sent.clear()
+        raise
     finally:
         with lock:
             done.set()
-            _raise_in(me, None)  # one that was sent, and has not come yet, is taken back
+        if sent.is_set():
+            _let_it_come()
 
 
-def _raise_in(thread: int, kind: type[BaseException] | None) -> None:
-    """Let a thread raise at its next instruction, or not after all (CPython, PyThreadState_SetAsyncExc)."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(kind) if kind else None)
+def _raise_in(thread: int) -> None:
+    """Let a thread raise Stuck at its next instruction (CPython, PyThreadState_SetAsyncExc)."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(Stuck))
+
+
+def _let_it_come() -> None:
+    """Take what was sent just as the work ended.
+
+    It is not called off: CPython 3.11 then checks for it at every instruction from there on, and hangs under a profiler.
+    """
+    end = monotonic() + 1
+    with suppress(Stuck):
+        while monotonic() < end:
+            pass

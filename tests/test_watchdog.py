@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import time
 from itertools import count
 
@@ -42,7 +43,23 @@ def test_what_gets_on_may_take_its_time() -> None:
 
 
 def test_nothing_comes_afterwards() -> None:
-    for _ in range(50):
-        with watched(lambda: 0, 1e-9):
-            pass
+    for pause in range(40):
+        try:
+            with watched(lambda: 0, 1e-9):
+                spin(0.045 + pause / 4000)  # around the moment at which it is sent
+        except Stuck:
+            continue
     assert spin(0.3)
+
+
+def test_a_profiler_may_run_beside_it() -> None:
+    profile = cProfile.Profile()
+    with watched(lambda: 0, 60):
+        pass
+    profile.enable()
+    try:
+        with watched(lambda: 0, 60):
+            assert sum(map(len, [[1]] * 1000)) == 1000
+        assert spin(0.1)
+    finally:
+        profile.disable()

@@ -29,7 +29,10 @@ def same_bits(a: Array, b: Array) -> Difference:
         return Difference()
     error = float(_distances(x, y).max())
     wrong = int(np.count_nonzero(~same))
-    reason = f"{wrong} of {a.size} elements differ in their bits, by up to {error:.3g}"
+    how = f"their bits, by up to {error:.3g}" if error else "what is not finite"
+    if _agree(x, y).all():
+        how = "the sign of zero"
+    reason = f"{wrong} of {a.size} elements differ in {how}"
     return Difference(error, 0.0, reason, relative(x, y), ulps(a, b))
 
 

@@ -1,0 +1,106 @@
+"""What verification costs: `python benchmarks/verification.py`, over the golden models and a CNN of 102 MB.
+
+For each model, medians of interleaved runs: `passes run` as a function without and with verification, both writing
+the model, and loading the original and the result into onnxruntime with optimizations off, one session each, and
+running each once on every input that verification drew. Then, for wrong changes among many, how many replays it takes
+to find them.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from time import perf_counter
+
+import onnx
+from onnx import parser as text
+from passwright.core import EXACT, Build, Value, rule
+from passwright.core.runtime import OnnxRuntime
+from passwright.passes import optimize
+from residual import residual
+
+GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
+CHANGES = (50, 500, 2000)
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds, medians: without and with verification, and of two sessions, created and with their runs."""
+
+    plain: float
+    verified: float
+    created: float
+    used: float
+
+    @property
+    def share(self) -> float:
+        """Of what is allowed: twice the unverified run and two sessions, created only."""
+        return self.verified / (2 * self.plain + self.created)
+
+
+def timed(act: Callable[[], object]) -> float:
+    start = perf_counter()
+    act()
+    return perf_counter() - start
+
+
+def cost(path: Path, out: Path, repeats: int) -> Cost:
+    rows: list[tuple[float, float, float, float]] = []
+    for _ in range(repeats):
+        plain = timed(lambda: optimize(path, verify=False, output=out))
+        verified = timed(lambda: optimize(path, output=out))
+        created = timed(lambda: [OnnxRuntime(path), OnnxRuntime(out)])
+        phases = optimize(path, output=out).report.seconds
+        used = phases["asking the original"] + phases["comparing and writing"]
+        rows.append((plain, verified, created, used))
+    return Cost(*(median(column) for column in zip(*rows, strict=True)))
+
+
+@rule(lambda g, x: g.Relu(x), contract=EXACT)
+def drop_relu(g: Build, x: Value) -> Value:
+    """Relu(x) => x, right behind Abs only"""
+    return x
+
+
+def chain(steps: int, wrong: int) -> onnx.ModelProto:
+    lines, last, aside = [], "x", "x"
+    for i in range(steps):
+        if i == wrong:
+            lines.append(f"n = Neg({last}) aside = Relu(n)")
+            aside = "aside"
+        else:
+            lines.append(f"p{i} = Abs({last}) r{i} = Relu(p{i})")
+            last = f"r{i}"
+    head = '<ir_version: 10, opset_import: ["": 17]> g (float[N,3] x) => (float[N,3] y)'
+    return text.parse_model(f"{head} {{ {' '.join(lines)} y = Add({last}, {aside}) }}")
+
+
+def main() -> None:
+    options = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    options.add_argument("--repeats", type=int, default=5)
+    repeats = options.parse_args().repeats
+    with TemporaryDirectory() as folder:
+        out = Path(folder) / "out.onnx"
+        large = Path(folder) / "residual.onnx"
+        onnx.save(residual(), large)
+        optimize(GOLDEN[0])  # imports
+        costs = {path.stem: cost(path, out, repeats) for path in (*GOLDEN, large)}
+    print(
+        f"{'model':28} {'plain':>9} {'verified':>9} {'sessions':>9} {'with runs':>9}  verified / (2 plain + sessions)"
+    )
+    for name, c in sorted(costs.items(), key=lambda item: item[1].share):
+        seconds = " ".join(f"{s * 1e3:6.1f} ms" for s in (c.plain, c.verified, c.created, c.used))
+        print(f"{name:28} {seconds}  {c.share:.2f}")
+    print(f"within that: {sum(c.share <= 1 for c in costs.values())} of {len(costs)}")
+    for steps in CHANGES:
+        places = (0, steps // 3, steps - 1)
+        replays = [optimize(chain(steps, at), plugins=[drop_relu]).report.replays for at in places]
+        print(f"one wrong among {steps} changes: {max(replays)} replays at most")
+
+
+if __name__ == "__main__":
+    main()

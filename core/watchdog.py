@@ -58,7 +58,7 @@ def _raise_in(thread: int) -> None:
 def _let_it_come() -> None:
     """Take what was sent just as the work ended.
 
-    It is not called off: CPython 3.11 then checks for it at every instruction from there on, and hangs under a profiler.
+    It is not called off: CPython 3.11 would look for it at every instruction from there on, and hang under a profiler.
     """
     end = monotonic() + 1
     with suppress(Stuck):

@@ -1,16 +1,16 @@
 """The IR, the rule language, the pass manager and verification. Never imports passes."""
 
 from .build import Build
-from .convert import from_onnx, to_onnx
 from .errors import Declined, PassesError, require
 from .evaluation import evaluate
+from .io.convert import from_onnx, to_onnx
+from .io.model import Model
 from .ir.effects import is_known, is_pure, may_drop
 from .ir.graph import Graph
 from .ir.origin import made_from
 from .ir.tensor import Tensor
 from .ir.values import Op, Value
 from .ledger import Ledger
-from .model import Model
 from .pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
 from .rules import EXACT, ROUNDING, Contract, Rule, conditional, rule
 from .shapes import same_extent, stretches_to

@@ -11,7 +11,7 @@ import onnx
 from onnx import helper
 
 from .errors import CannotLoad, EvaluationError
-from .exporter import node_bytes
+from .io.exporter import node_bytes
 from .ir.tensor import SMALL, Tensor
 from .ir.values import Op, Value
 from .runtime import OnnxRuntime, Reference

@@ -6,11 +6,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from .errors import PassFailed, Why
-from .interface import Interface
+from .io.model import Model
 from .ledger import TO_THE_END, Bans, Ledger, Stop
-from .model import Model
-from .namemap import Tracker
 from .pipeline import Pass, run_pass
+from .trust.interface import Interface
+from .trust.namemap import Tracker
 from .watchdog import Stuck, watched
 
 PATIENCE = 300.0  # seconds; constant folding may be busy that long with one large op

@@ -8,11 +8,11 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 from .errors import ModelError
+from .io.model import Model
 from .ir.graph import Graph
 from .ledger import Ledger
-from .model import Model
 from .pipeline import Pass, leaves
-from .quarantine import Quarantined
+from .trust.quarantine import Quarantined
 from .verify.verdict import Verdict
 
 

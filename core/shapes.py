@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import onnx
 from onnx import checker, helper, shape_inference
 
-from .exporter import node_bytes
-from .importer import typed
+from .io.exporter import node_bytes
+from .io.importer import typed
 from .ir.tensor import SMALL
 from .ir.values import Dim, Op, Shape, Value
 

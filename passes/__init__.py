@@ -6,9 +6,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .api import Result, optimize
-    from .suspicion import Suspicion, suspect
-    from .verification import Comparison, verify
+    from .app.api import Result, optimize
+    from .app.suspicion import Suspicion, suspect
+    from .app.verification import Comparison, verify
 
 WHERE = {
     "Comparison": "verification",
@@ -24,5 +24,5 @@ __all__ = ["Comparison", "Result", "Suspicion", "optimize", "suspect", "verify"]
 def __getattr__(name: str) -> Any:
     # Late, so that `passes --help` need not import onnx and numpy.
     if name in WHERE:
-        return getattr(import_module(f".{WHERE[name]}", __name__), name)
+        return getattr(import_module(f".app.{WHERE[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import onnx
 
 from ..core import Graph, Ledger, Op, Value, is_pure
-from ..core.exporter import built_node
+from ..core.io.exporter import built_node
 from ..core.ir.schemas import default_encodings
 from ..core.pattern import COMMUTATIVE
 

@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import numpy_helper, parser, printer
 from passwright.core import Ledger, Model, Pass, Rule, RulePass, from_onnx, to_onnx
-from passwright.core.interface import Interface
+from passwright.core.trust.interface import Interface
 from passwright.core.verify.oracle import Oracle, Verdict
 from passwright.core.verify.signature import signature
 

@@ -13,7 +13,7 @@ import pytest
 from onnx import helper, numpy_helper
 from passwright.core import PassesError
 from passwright.passes import optimize
-from passwright.passes.cli import app
+from passwright.passes.app.cli import app
 from rewriting import load
 from typer.testing import CliRunner
 

@@ -14,7 +14,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
-from passwright.passes.cli import app
+from passwright.passes.app.cli import app
 from rewriting import load, op_types
 from typer.testing import CliRunner, Result
 
@@ -478,7 +478,7 @@ def test_list_with_a_plugin(tmp_path: Path) -> None:
 def test_help_imports_nothing_slow() -> None:
     code = (
         "import sys; sys.argv = ['passes', '--help']\n"
-        "from passwright.passes.cli import main\n"
+        "from passwright.passes.app.cli import main\n"
         "try: main()\n"
         "finally: print('LOADED', *(m for m in sys.modules if '.' not in m))"
     )
@@ -492,7 +492,7 @@ def test_help_imports_nothing_slow() -> None:
 def test_running_without_proof_does_not_import_onnxruntime(model: Path) -> None:
     code = (
         f"import sys; sys.argv = ['passes', 'run', {str(model)!r}, '--no-verify']\n"
-        "from passwright.passes.cli import main\n"
+        "from passwright.passes.app.cli import main\n"
         "try: main()\n"
         "finally: print('LOADED', *(m for m in sys.modules if '.' not in m))"
     )

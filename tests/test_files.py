@@ -14,9 +14,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
-from passwright.core import Model, files
-from passwright.core.exported import export
-from passwright.core.files import ModelFile, load, publish, staged
+from passwright.core import Model
+from passwright.core.io import files
+from passwright.core.io.exported import export
+from passwright.core.io.files import ModelFile, load, publish, staged
 from passwright.core.ir.tensor import MappedFile, Tensor
 from passwright.core.runtime import OnnxRuntime
 from passwright.passes import optimize
@@ -297,7 +298,7 @@ def test_a_failure_in_the_middle_leaves_no_trace(
     if point == "the move":
         monkeypatch.setattr(Path, "replace", fail)
     elif point == "the staged model":
-        monkeypatch.setattr("passwright.passes.proof.publish", fail)
+        monkeypatch.setattr("passwright.passes.app.proof.publish", fail)
     else:
         monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(raised):

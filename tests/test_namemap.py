@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from onnx import helper
 from passwright.core import Ledger, Op, Pass, Value, from_onnx, made_from, to_onnx
-from passwright.core.namemap import Tracker, name_map
 from passwright.core.runtime import OnnxRuntime
+from passwright.core.trust.namemap import Tracker, name_map
 from passwright.core.verify.compare import compare
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.randomness import random_outputs

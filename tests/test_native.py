@@ -17,8 +17,8 @@ from hypothesis import strategies as st
 from passwright.core import from_onnx
 from passwright.core.bisect import first_bad
 from passwright.core.errors import EvaluationError, Unverifiable
-from passwright.core.files import ModelFile
-from passwright.core.files import load as load_file
+from passwright.core.io.files import ModelFile
+from passwright.core.io.files import load as load_file
 from passwright.core.native import blame as blaming
 from passwright.core.native import transport
 from passwright.core.native.blame import Blame, blame

@@ -16,8 +16,8 @@ from passwright.core import RulePass
 from passwright.core.errors import PluginError
 from passwright.core.plugins import GROUP, from_file, installed
 from passwright.passes import optimize
-from passwright.passes.catalogue import catalogue, pipeline_of
-from passwright.passes.cli import app
+from passwright.passes.app.catalogue import catalogue, pipeline_of
+from passwright.passes.app.cli import app
 from rewriting import load, op_types
 from typer.testing import CliRunner
 

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 from passwright.core import EXACT, Build, Ledger, Op, Rule, Value, from_onnx, made_from, rule, to_onnx
+from passwright.core.io.provenance import FROM, MORE, RULE
 from passwright.core.ir.origin import MOST
-from passwright.core.provenance import FROM, MORE, RULE
 from passwright.core.rewrite import rewrite
 from passwright.core.runtime import OnnxRuntime
 from passwright.passes import optimize

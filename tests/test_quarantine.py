@@ -17,8 +17,8 @@ from passwright.core import EXACT, Build, Graph, Ledger, Op, Pass, RulePass, Val
 from passwright.core.bisect import first_bad
 from passwright.core.errors import ModelError, VerificationError
 from passwright.core.manager import Manager
-from passwright.core.quarantine import CAP, Quarantine
-from passwright.core.trial import Look
+from passwright.core.trust.quarantine import CAP, Quarantine
+from passwright.core.trust.trial import Look
 from passwright.core.verify.verdict import Mismatch
 from passwright.passes import Result, optimize
 from rewriting import load, means_the_same, op_types

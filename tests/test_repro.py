@@ -14,7 +14,7 @@ import onnx
 import pytest
 from passwright.core.errors import ModelError
 from passwright.passes import optimize
-from passwright.passes.cli import app
+from passwright.passes.app.cli import app
 from rewriting import load, op_types
 from typer.testing import CliRunner, Result
 

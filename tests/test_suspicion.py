@@ -8,8 +8,9 @@ from pathlib import Path
 import onnx
 import pytest
 from passwright.core.native import optimizers
-from passwright.passes import options, suspect
-from passwright.passes.cli import app
+from passwright.passes import suspect
+from passwright.passes.app import options
+from passwright.passes.app.cli import app
 from rewriting import load
 from typer.testing import CliRunner, Result
 
@@ -58,6 +59,11 @@ def test_no_such_level(model: Path) -> None:
     result = bisect(model, "--ort=most", code=USAGE)
     assert options.LEVELS == optimizers.LEVELS
     assert "there is no such level (there are basic, extended, layout, all)" in result.stderr
+
+
+def test_what_is_for_passes_has_no_place_here(model: Path, tmp_path: Path) -> None:
+    result = bisect(model, "--ort", "--repro", tmp_path / "r", code=USAGE)
+    assert "leave out what is for passes" in result.stderr
 
 
 @pytest.mark.parametrize(

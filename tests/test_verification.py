@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from passwright.passes import verify
-from passwright.passes.cli import app
+from passwright.passes.app.cli import app
 from rewriting import load
 from typer.testing import CliRunner, Result
 

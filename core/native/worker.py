@@ -1,7 +1,7 @@
 """The process that onnxruntime may crash: `python -m <this module> FOLDER` answers probes, a line of JSON each.
 
 A probe is a Setting. While it runs, the answer grows by a line for each draw begun; its last line is what failed,
-or null. `core/native/child.py` is the other end.
+or null. child.py beside it is the other end.
 """
 
 from __future__ import annotations

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import onnx
 
-from ..importer import shape_of
+from ..io.importer import shape_of
+from ..io.model import Model
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ir.values import Dim, Value
-from ..model import Model
 from . import dims
 from .boundaries import NO_BOUNDARIES, Boundaries, boundaries
 from .extents import decided_extents

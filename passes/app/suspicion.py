@@ -9,11 +9,11 @@ from pathlib import Path
 
 import onnx
 
-from ..core.collector import no_collection
-from ..core.native.blame import Blame, blame
-from ..core.places import Places
-from ..core.report import write_json
-from ..core.source import source_of
+from ...core.collector import no_collection
+from ...core.io.places import Places
+from ...core.io.source import source_of
+from ...core.native.blame import Blame, blame
+from ...core.report import write_json
 from .question import Inputs, Question
 from .stopwatch import Stopwatch
 from .versions import versions

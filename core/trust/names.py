@@ -7,10 +7,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import TypeVar, cast
 
-from .exporter import written_sparse
-from .ir.graph import Graph
-from .ir.invariants import defined
-from .ir.values import Op, Value
+from ..io.exporter import written_sparse
+from ..ir.graph import Graph
+from ..ir.invariants import defined
+from ..ir.values import Op, Value
 
 T = TypeVar("T")
 

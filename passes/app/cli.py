@@ -12,8 +12,11 @@ import typer
 from . import options
 
 if TYPE_CHECKING:
-    from ..core.errors import PassesError, PluginError
+    from ...core.errors import PassesError, PluginError
+    from ...core.report import Report
     from .show import Screen
+    from .suspicion import Suspicion
+    from .verification import Comparison
 
 app = typer.Typer(
     help="Rewrite ONNX models, and prove with onnxruntime that they still compute the same.",
@@ -87,14 +90,13 @@ def run(
                 keep_functions=keep_functions,
                 seed=seed,
                 output=output,
-                report_to=json if json != options.STANDARD_OUTPUT else None,
+                report_to=options.file_of(json),
                 repro_to=repro,
                 map_to=map_to,
                 progress=progress,
             )
         screen.report(result.report, output, verbose=verbose)
-        if json == options.STANDARD_OUTPUT:
-            typer.echo(result.report.to_json())
+        echo_json(json, result.report)
 
 
 @app.command(cls=options.LevelMayBeLeftOut, epilog=BISECT_EXIT_CODES)
@@ -124,6 +126,8 @@ def bisect(
 
         screen = Screen(quiet=json == options.STANDARD_OUTPUT)
         if ort is not None:
+            of_passes = (plugin, only, skip, enable, exact, keep_functions, repro, pipeline != "basic")
+            options.require(not any(of_passes), "--ort looks at onnxruntime's optimizers: leave out what is for passes")
             _suspect(screen, model, ort, inputs, shape, seed, json)
             return
         with screen.progress() as progress:
@@ -140,13 +144,12 @@ def bisect(
                 exact=exact,
                 keep_functions=keep_functions,
                 seed=seed,
-                report_to=json if json != options.STANDARD_OUTPUT else None,
+                report_to=options.file_of(json),
                 repro_to=repro,
                 progress=progress,
             ).report
         screen.bisection(report)
-        if json == options.STANDARD_OUTPUT:
-            typer.echo(report.to_json())
+        echo_json(json, report)
         if report.quarantined:
             raise typer.Exit(WRONG)
 
@@ -169,12 +172,11 @@ def _suspect(
             inputs,
             shapes=options.parse_shapes(shape or ()),
             seed=seed,
-            report_to=json if json != options.STANDARD_OUTPUT else None,
+            report_to=options.file_of(json),
             progress=progress,
         )
     screen.suspicion(suspicion)
-    if json == options.STANDARD_OUTPUT:
-        typer.echo(suspicion.to_json())
+    echo_json(json, suspicion)
     if suspicion.blame is not None:
         raise typer.Exit(WRONG)
 
@@ -203,12 +205,11 @@ def verify(
                 shapes=options.parse_shapes(shape or ()),
                 seed=seed,
                 exact=exact,
-                report_to=json if json != options.STANDARD_OUTPUT else None,
+                report_to=options.file_of(json),
                 progress=progress,
             )
         screen.comparison(comparison)
-        if json == options.STANDARD_OUTPUT:
-            typer.echo(comparison.to_json())
+        echo_json(json, comparison)
         if not comparison.agree:
             raise typer.Exit(WRONG)
 
@@ -219,8 +220,8 @@ def list_passes(
 ) -> None:
     """Show all passes and their rules, each with its equation and contract."""
     with one_line_errors():
+        from ..pipelines import PIPELINES  # noqa: PLC0415 - imports onnx and numpy
         from .catalogue import catalogue  # noqa: PLC0415 - imports onnx and numpy
-        from .pipelines import PIPELINES  # noqa: PLC0415 - imports onnx and numpy
         from .show import Screen  # noqa: PLC0415 - imports rich
 
         broken: dict[str, PluginError] = {}
@@ -232,13 +233,19 @@ def list_passes(
 @contextmanager
 def one_line_errors() -> Generator[None]:
     """Turn what is expected to go wrong into one line and an exit code."""
-    from ..core.errors import PassesError  # noqa: PLC0415 - its package imports onnx
+    from ...core.errors import PassesError  # noqa: PLC0415 - its package imports onnx
 
     try:
         yield
     except PassesError as e:
         typer.echo(f"error: {one_line(e)}", err=True)
         raise typer.Exit(exit_code(e)) from e
+
+
+def echo_json(json: Path | None, told: Report | Comparison | Suspicion) -> None:
+    """Print a report as JSON, if that is where it is to go."""
+    if json == options.STANDARD_OUTPUT:
+        typer.echo(told.to_json())
 
 
 def one_line(error: PassesError) -> str:
@@ -248,8 +255,8 @@ def one_line(error: PassesError) -> str:
 
 def exit_code(error: PassesError) -> int:
     """The exit code that a failure stands for."""
-    from ..core.errors import Unverifiable, VerificationError  # noqa: PLC0415 - its package imports onnx
-    from ..core.selection import BadUsage  # noqa: PLC0415 - its package imports onnx
+    from ...core.errors import Unverifiable, VerificationError  # noqa: PLC0415 - its package imports onnx
+    from ...core.selection import BadUsage  # noqa: PLC0415 - its package imports onnx
 
     for kind, code in ((BadUsage, USAGE), (VerificationError, WRONG), (Unverifiable, UNVERIFIED)):
         if isinstance(error, kind):

@@ -19,15 +19,15 @@ import onnx
 from google.protobuf.message import DecodeError
 from onnx.external_data_helper import set_external_data
 
+from ..errors import ModelError
+from ..ir import wire
+from ..ir.tensor import RAW_DATA, SMALL, STRING, Bulk, MappedFile, Tensor
+from ..runtime import Loadable
 from .convert import built, finished, importer_for, opsets_of
-from .errors import ModelError
 from .exported import ONE_MESSAGE, Exported, export
 from .exporter import INITIALIZER, MODEL_GRAPH, NODE, Chunk
 from .functions import inline_functions
-from .ir import wire
-from .ir.tensor import RAW_DATA, SMALL, STRING, Bulk, MappedFile, Tensor
 from .model import Model
-from .runtime import Loadable
 
 IN_MEMORY = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
 PAGE = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)

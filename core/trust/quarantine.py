@@ -10,13 +10,13 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from .bisect import first_bad
-from .errors import NoFixpoint, PassFailed, RuleError, VerificationError, Why
-from .ledger import TO_THE_END, Change, Ledger, Stop
-from .manager import Manager
-from .pipeline import leaves
+from ..bisect import first_bad
+from ..errors import NoFixpoint, PassFailed, RuleError, VerificationError, Why
+from ..ledger import TO_THE_END, Change, Ledger, Stop
+from ..manager import Manager
+from ..pipeline import leaves
+from ..verify.draws import Draw
 from .trial import Failure, Look, Trial
-from .verify.draws import Draw
 
 CAP = 20  # wrong changes of one pass after which it is left out as a whole
 

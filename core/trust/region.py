@@ -10,12 +10,12 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from .exporter import node_bytes
-from .files import loadable
-from .ir.graph import Graph
-from .ir.values import Op, Value
-from .model import Model, closing_header
-from .runtime import Loadable
+from ..io.exporter import node_bytes
+from ..io.files import loadable
+from ..io.model import Model, closing_header
+from ..ir.graph import Graph
+from ..ir.values import Op, Value
+from ..runtime import Loadable
 
 
 def differing(before: Graph, after: Graph) -> tuple[list[Op], list[Op]]:

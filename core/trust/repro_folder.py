@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 import onnx
 
-from .errors import ModelError, Why
-from .files import publish, staged
-from .model import Model
-from .pipeline import Pass, leaves
+from ..errors import ModelError, Why
+from ..io.files import publish, staged
+from ..io.model import Model
+from ..pipeline import Pass, leaves
 from .quarantine import Quarantined
 from .repro import Files, of_difference, of_exception
 from .trial import Trial

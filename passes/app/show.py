@@ -13,10 +13,10 @@ from rich.logging import RichHandler
 from rich.table import Table
 from rich.text import Text
 
-from ..core.pipeline import Fixpoint, Pass, Pipeline, RulePass
-from ..core.plugins import Found
-from ..core.report import Report
-from ..core.verify.verdict import Verdict
+from ...core.pipeline import Fixpoint, Pass, Pipeline, RulePass
+from ...core.plugins import Found
+from ...core.report import Report
+from ...core.verify.verdict import Verdict
 from .suspicion import Suspicion
 from .verification import Comparison
 

@@ -8,11 +8,11 @@ from typing import Any, cast
 import onnx
 from onnx import AttributeProto, helper
 
-from .errors import GraphError
-from .ir import schemas, wire
-from .ir.graph import Graph
-from .ir.tensor import Tensor, one_line
-from .ir.values import Op, Value
+from ..errors import GraphError
+from ..ir import schemas, wire
+from ..ir.graph import Graph
+from ..ir.tensor import Tensor, one_line
+from ..ir.values import Op, Value
 from .provenance import annotated
 
 # Field numbers of onnx.proto.

@@ -9,13 +9,13 @@ from typing import NoReturn
 
 import onnx
 
-from .errors import InterfaceError
-from .exporter import named, tensors_of, written_inputs, written_sparse
-from .ir.graph import Graph
-from .ir.invariants import defined
-from .ir.tensor import INTERNED, Tensor
-from .ir.values import Op
-from .provenance import annotated, foreign_metadata
+from ..errors import InterfaceError
+from ..io.exporter import named, tensors_of, written_inputs, written_sparse
+from ..io.provenance import annotated, foreign_metadata
+from ..ir.graph import Graph
+from ..ir.invariants import defined
+from ..ir.tensor import INTERNED, Tensor
+from ..ir.values import Op
 
 Content = Tensor | onnx.SparseTensorProto
 Messages = onnx.ModelProto | onnx.GraphProto | onnx.ValueInfoProto

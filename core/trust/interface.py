@@ -11,11 +11,11 @@ from weakref import WeakKeyDictionary
 
 import onnx
 
-from .errors import InterfaceError
+from ..errors import InterfaceError
+from ..io.importer import SPELLINGS
+from ..io.model import Model
+from ..ir.graph import Graph
 from .facts import GraphFacts, require_same_fields, require_same_texts
-from .importer import SPELLINGS
-from .ir.graph import Graph
-from .model import Model
 
 
 @dataclass(frozen=True, slots=True)

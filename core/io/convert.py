@@ -10,16 +10,16 @@ from collections.abc import Iterable
 
 import onnx
 
-from . import shapes
-from .errors import ModelError
+from .. import shapes
+from ..errors import ModelError
+from ..ir import schemas
+from ..ir.graph import Graph
+from ..ir.nesting import all_constants
+from ..ir.shared import Shared
+from ..ir.tensor import Tensor
 from .exported import export
 from .functions import inline_functions
 from .importer import SPELLINGS, Importer, Tensors, without_contents
-from .ir import schemas
-from .ir.graph import Graph
-from .ir.nesting import all_constants
-from .ir.shared import Shared
-from .ir.tensor import Tensor
 from .model import Model
 
 

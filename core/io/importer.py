@@ -10,12 +10,12 @@ import numpy as np
 import onnx
 from onnx import AttributeProto, helper
 
-from .errors import GraphError, ModelError
-from .ir import schemas
-from .ir.graph import Graph
-from .ir.shared import Declarations, Shared
-from .ir.tensor import SMALL, STRING, Tensor
-from .ir.values import Op, Shape, Value, attribute_value
+from ..errors import GraphError, ModelError
+from ..ir import schemas
+from ..ir.graph import Graph
+from ..ir.shared import Declarations, Shared
+from ..ir.tensor import SMALL, STRING, Tensor
+from ..ir.values import Op, Shape, Value, attribute_value
 
 HOLLOWED = frozenset({
     AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TENSOR, AttributeProto.TENSORS,

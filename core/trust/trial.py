@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from .errors import GraphError, InterfaceError, Why
-from .exported import export
-from .manager import Attempt
-from .verify.draws import Draw
-from .verify.verdict import Mismatch
+from ..errors import GraphError, InterfaceError, Why
+from ..io.exported import export
+from ..manager import Attempt
+from ..verify.draws import Draw
+from ..verify.verdict import Mismatch
 
 
 @dataclass(frozen=True, slots=True)

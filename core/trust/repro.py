@@ -9,17 +9,17 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from .convert import from_onnx
-from .errors import EvaluationError, ModelError, PassFailed, Unverifiable
-from .ledger import Ledger
-from .model import Model
-from .pipeline import Pass, run_pass
+from ..errors import EvaluationError, ModelError, PassFailed, Unverifiable
+from ..io.convert import from_onnx
+from ..io.model import Model
+from ..ledger import Ledger
+from ..pipeline import Pass, run_pass
+from ..runtime import OnnxRuntime
+from ..verify.draws import Draw
+from ..verify.oracle import Oracle
+from ..verify.signature import signature
 from .region import around, differing, extracted, giving_out, read_from_outside, seen_from_outside, type_of
-from .runtime import OnnxRuntime
 from .trial import Trial
-from .verify.draws import Draw
-from .verify.oracle import Oracle
-from .verify.signature import signature
 
 RADII = (0, 1, 2, 4, 8)  # around the op where a rule raises, tried in turn
 Files = dict[str, Any]

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Sequence
 import onnx
 from onnx import inliner
 
-from .errors import ModelError
-from .ir import schemas
-from .ir.tensor import Tensor, one_line
+from ..errors import ModelError
+from ..ir import schemas
+from ..ir.tensor import Tensor, one_line
 
 
 def inline_functions(

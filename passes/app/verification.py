@@ -9,13 +9,13 @@ from pathlib import Path
 
 import onnx
 
-from ..core.collector import no_collection
-from ..core.model import Model
-from ..core.places import Places
-from ..core.report import write_json
-from ..core.source import Source, source_of
-from ..core.verify.signature import signature
-from ..core.verify.verdict import Verdict
+from ...core.collector import no_collection
+from ...core.io.model import Model
+from ...core.io.places import Places
+from ...core.io.source import Source, source_of
+from ...core.report import write_json
+from ...core.verify.signature import signature
+from ...core.verify.verdict import Verdict
 from .question import Inputs, Question
 from .stopwatch import Stopwatch
 from .versions import versions

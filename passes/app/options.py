@@ -35,6 +35,19 @@ class LevelMayBeLeftOut(TyperCommand):
         return super().parse_args(ctx, spelled_out(args))
 
 
+def file_of(json: Path | None) -> Path | None:
+    """The file that a report is to be written to, if it is one."""
+    return json if json != STANDARD_OUTPUT else None
+
+
+def require(condition: object, reason: str) -> None:
+    """Raise BadUsage unless `condition` holds."""
+    from ...core.selection import BadUsage  # noqa: PLC0415 - its package imports onnx
+
+    if not condition:
+        raise BadUsage(reason)
+
+
 def spelled_out(args: list[str]) -> list[str]:
     """The arguments with `all` for a level that is left out."""
     own = args[: args.index("--")] if "--" in args else args
@@ -44,24 +57,18 @@ def spelled_out(args: list[str]) -> list[str]:
 
 def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
     """Shapes by input name. Raises BadUsage for two of one name."""
-    from ..core.selection import BadUsage  # noqa: PLC0415 - its package imports onnx
-
     shapes: dict[str, tuple[int, ...]] = {}
     for name, shape in map(parse_shape, texts):
-        if shapes.setdefault(name, shape) != shape:
-            raise BadUsage(f"--shape {name}: given twice")
+        require(shapes.setdefault(name, shape) == shape, f"--shape {name}: given twice")
     return shapes
 
 
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
     """`x:1,3,224,224` as a name and dims; a name may hold colons. Raises BadUsage."""
-    from ..core.selection import BadUsage  # noqa: PLC0415 - its package imports onnx
-
     name, _, dims = text.rpartition(":")
     try:
         shape = tuple(int(d) for d in dims.split(",") if d.strip())
     except ValueError:
         shape = (-1,)
-    if not name or any(d < 0 for d in shape):
-        raise BadUsage(f"--shape {text}: not of the form name:1,3,224,224")
+    require(name and all(d >= 0 for d in shape), f"--shape {text}: not of the form name:1,3,224,224")
     return name, shape

@@ -11,17 +11,17 @@ from pathlib import Path
 
 import onnx
 
-from ..core.collector import no_collection
-from ..core.files import publish
-from ..core.ledger import Ledger
-from ..core.manager import Manager
-from ..core.pipeline import Pass, RulePass, leaves
-from ..core.places import Places
-from ..core.quarantine import Keep, Quarantine
-from ..core.report import Report, Stats, pass_records, write_json
-from ..core.repro_folder import ReproFolder
-from ..core.source import Source, source_of
-from ..core.trial import Look
+from ...core.collector import no_collection
+from ...core.io.files import publish
+from ...core.io.places import Places
+from ...core.io.source import Source, source_of
+from ...core.ledger import Ledger
+from ...core.manager import Manager
+from ...core.pipeline import Pass, RulePass, leaves
+from ...core.report import Report, Stats, pass_records, write_json
+from ...core.trust.quarantine import Keep, Quarantine
+from ...core.trust.repro_folder import ReproFolder
+from ...core.trust.trial import Look
 from .catalogue import Plugin, pipeline_of
 from .proof import Candidate, Proof, judge_by
 from .question import Inputs, Question

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import onnx
 
+from ..errors import ModelError
+from ..runtime import Loadable
 from .convert import from_onnx
-from .errors import ModelError
 from .files import ModelFile, load
 from .model import Model
-from .runtime import Loadable
 
 
 @dataclass(slots=True)

@@ -13,9 +13,9 @@ from typing import Any, cast
 
 import onnx
 
-from .ir import wire
-from .ir.origin import MOST, Origin, Source
-from .ir.values import Op
+from ..ir import wire
+from ..ir.origin import MOST, Origin, Source
+from ..ir.values import Op
 
 RULE, FROM = "passwright.rule", "passwright.from"
 OURS = frozenset({RULE, FROM})

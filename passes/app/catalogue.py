@@ -6,12 +6,12 @@ import logging
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from ..core.errors import PluginError
-from ..core.pipeline import Pass, RulePass, leaves
-from ..core.plugins import Broken, Found, add, from_file, installed
-from ..core.rules import Rule
-from ..core.selection import UnknownName, extended, selected
-from .pipelines import BUILT_IN, PIPELINES
+from ...core.errors import PluginError
+from ...core.pipeline import Pass, RulePass, leaves
+from ...core.plugins import Broken, Found, add, from_file, installed
+from ...core.rules import Rule
+from ...core.selection import UnknownName, extended, selected
+from ..pipelines import BUILT_IN, PIPELINES
 
 Plugin = str | Path | Pass | Rule
 

@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from .ir.graph import Graph
-from .ir.origin import MOST
-from .ir.trace import Trace
-from .ir.values import Op, Value
-from .ledger import Change
-from .model import Model
+from ..io.model import Model
+from ..io.provenance import MORE
+from ..ir.graph import Graph
+from ..ir.origin import MOST
+from ..ir.trace import Trace
+from ..ir.values import Op, Value
+from ..ledger import Change
 from .names import Names
-from .provenance import MORE
 
 VERSION = 1
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from pathlib import Path
 
-from .errors import ModelError
+from ..errors import ModelError
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import onnx
 from onnx import helper
 
+from ..ir.graph import Graph
+from ..ir.tensor import Tensor
+from ..ir.values import Value
 from .exporter import declare_new_initializers, tensors_of
 from .importer import SPELLINGS
-from .ir.graph import Graph
-from .ir.tensor import Tensor
-from .ir.values import Value
 
 
 @dataclass(slots=True)

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..core.ir.effects import uses_half, writes_inputs
-from ..core.model import Model
-from ..core.source import Source
-from ..core.verify.dims import Sizes
-from ..core.verify.draws import Draw
-from ..core.verify.given import checked, ranked_by, read_inputs, sizes_from_shapes
-from ..core.verify.oracle import Oracle
-from ..core.verify.randomness import random_outputs
-from ..core.verify.signature import Input, signature
+from ...core.io.model import Model
+from ...core.io.source import Source
+from ...core.ir.effects import uses_half, writes_inputs
+from ...core.verify.dims import Sizes
+from ...core.verify.draws import Draw
+from ...core.verify.given import checked, ranked_by, read_inputs, sizes_from_shapes
+from ...core.verify.oracle import Oracle
+from ...core.verify.randomness import random_outputs
+from ...core.verify.signature import Input, signature
 
 Inputs = Mapping[str, Any] | str | Path
 

@@ -8,10 +8,10 @@ from functools import cached_property
 
 import onnx
 
-from .errors import ModelError
+from ..errors import ModelError
+from ..ir import wire
+from ..ir.tensor import Tensor
 from .exporter import INITIALIZER, MODEL_GRAPH, Chunk, TensorChunks, graph_chunks, tensors_of
-from .ir import wire
-from .ir.tensor import Tensor
 from .model import Model, closing_header
 
 ONE_MESSAGE = (2 << 30) - (1 << 20)  # protobuf's limit for a message, less some room

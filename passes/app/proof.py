@@ -7,19 +7,19 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from ..core.collector import no_collection
-from ..core.errors import GraphError, VerificationError, Why
-from ..core.exported import ONE_MESSAGE, Exported, export
-from ..core.files import loadable, publish, staged, weight_bytes
-from ..core.manager import Attempt
-from ..core.model import Model
-from ..core.namemap import name_map
-from ..core.quarantine import Quarantine
-from ..core.source import Source
-from ..core.trial import Failure, Judge, Look, Trial, difference
-from ..core.verify.draws import Draw
-from ..core.verify.oracle import Oracle
-from ..core.verify.verdict import Mismatch, Verdict
+from ...core.collector import no_collection
+from ...core.errors import GraphError, VerificationError, Why
+from ...core.io.exported import ONE_MESSAGE, Exported, export
+from ...core.io.files import loadable, publish, staged, weight_bytes
+from ...core.io.model import Model
+from ...core.io.source import Source
+from ...core.manager import Attempt
+from ...core.trust.namemap import name_map
+from ...core.trust.quarantine import Quarantine
+from ...core.trust.trial import Failure, Judge, Look, Trial, difference
+from ...core.verify.draws import Draw
+from ...core.verify.oracle import Oracle
+from ...core.verify.verdict import Mismatch, Verdict
 from .stopwatch import Stopwatch
 
 SEARCHING = "finding what broke it"

@@ -1,0 +1,1 @@
+"""What users call: the command, and the functions behind it."""

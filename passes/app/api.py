@@ -20,7 +20,6 @@ from ...core.manager import Manager
 from ...core.pipeline import Pass, RulePass, leaves
 from ...core.report import Report, Stats, pass_records, write_json
 from ...core.trust.quarantine import Keep, Quarantine
-from ...core.trust.repro_folder import ReproFolder
 from ...core.trust.trial import Look
 from .catalogue import Plugin, pipeline_of
 from .proof import Candidate, Proof, judge_by
@@ -144,5 +143,7 @@ def keeper(root: Path | None, pipeline: Pass, plugins: Sequence[Plugin]) -> Keep
     """What writes repros, if they are wanted."""
     if root is None:
         return None
+    from ...core.trust.repro_folder import ReproFolder  # noqa: PLC0415 - seldom needed
+
     arguments = [f"--plugin {shlex.quote(str(Path(p).resolve()))}" for p in plugins if isinstance(p, str | Path)]
     return ReproFolder(root, pipeline, arguments, versions()).keep

@@ -512,3 +512,19 @@ def test_the_installed_command(model: Path, out: Path) -> None:
     failed = subprocess.run([COMMAND, "run", "nowhere.onnx"], capture_output=True, text=True, check=False, timeout=60)
     assert (failed.returncode, failed.stdout) == (BAD, "")
     assert failed.stderr == "error: nowhere.onnx does not exist\n"
+
+
+def test_how_far_each_output_is_off(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    text = "g (float[N,64] x) => (float[N,8] y, float[N,64] z) { m = MatMul(x, w) y = Add(m, c) z = Relu(x) }"
+    weights = {"w": rng.standard_normal((64, 8)).astype(np.float32), "c": rng.standard_normal(8).astype(np.float32)}
+    onnx.save(load(text, weights=weights), tmp_path / "m.onnx")
+    table = rows(run(tmp_path / "m.onnx").stdout)
+    assert table["output"] == ["max abs", "max relative", "ulps", "floor", "allowed", "verdict"]
+    error, relative, ulps, floor, allowed = map(float, table["y"][:5])
+    assert 0 < error < allowed
+    assert 0 < floor < allowed
+    assert relative > 0
+    assert ulps >= 1
+    assert re.fullmatch(r"\d+% of allowed", table["y"][5])
+    assert table["z"][0] == "0"

@@ -49,11 +49,12 @@ def close(a: Array, b: Array, noise: Noise) -> Difference:
     scale, cap, base = _scale(x), cap_of(a.dtype), base_of(a.dtype)
     distances, alike = _distances(x, y), _agree(x, y) | (finite & np.isfinite(y))
     error = float(distances.max())
-    if alike.all() and error <= base * scale:
+    if alike.all() and error <= base * scale and not (error and noise.cheap):
         return Difference(error, base * scale, "", relative(x, y), ulps(a, b))
     floor = noise.usual() * scale
-    if alike.all() and base * scale < error <= min(cap * scale, MULTIPLE * floor):
-        return Difference(error, min(cap * scale, MULTIPLE * floor), "", relative(x, y), ulps(a, b), floor)
+    allowed = min(cap * scale, max(MULTIPLE * floor, base * scale))
+    if alike.all() and error <= allowed:
+        return Difference(error, allowed, "", relative(x, y), ulps(a, b), floor)
     moves = [wide(m) for m in noise.like(a)]
     floor = max(own_floor(x, moves), floor)
     is_known = bool(moves) or floor > 0

@@ -11,7 +11,7 @@ class Difference:
 
     Of integers, bools and strings, `error` counts the wrong elements. `relative` and `ulps` are the largest
     relative error and distance in units in the last place; `floor` is how far the original itself moves, None
-    where nobody had to ask. `excused` elements differ, and jump in the original too. All numbers are finite.
+    where nobody asked. `excused` elements differ, and jump in the original too. All numbers are finite.
     """
 
     error: float = 0.0

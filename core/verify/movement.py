@@ -7,9 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from ..errors import EvaluationError
 from ..runtime import Loadable
-from .answers import Answer
+from .answers import CHEAP, Answer
 from .compare import usual_floor
 from .draws import Draw
 from .noise import MOVES, Noise, has_floats, moved
@@ -40,7 +42,17 @@ class Movement:
 
     def noise(self, answer: Answer, name: str) -> Noise:
         """The noise of an output on a draw."""
-        return Noise(partial(self._of, answer, name), partial(self._usually, name), is_generic(answer.draw))
+        return Noise(
+            partial(self._of, answer, name),
+            partial(self._usually, name),
+            excuses=is_generic(answer.draw),
+            cheap=self._is_cheap,
+        )
+
+    @property
+    def _is_cheap(self) -> bool:
+        """Whether the first draw is small."""
+        return sum(np.size(v) for v in self.first.draw.feeds.values()) <= CHEAP
 
     def _of(self, answer: Answer, name: str) -> list[Any]:
         key = id(answer.draw)  # answers live as long as the oracle

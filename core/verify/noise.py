@@ -7,7 +7,7 @@ floors (2.7 on zeros), or 5 epsilons where the floor is less. A batch norm's eps
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,16 +28,17 @@ class Noise:
     """What an output becomes under each `moves` of the inputs, and its `usual` floor in parts of its scale.
 
     Both are computed when first asked. Moves that the original does not run on are left out. `excuses` says
-    whether elements at which it jumps may differ.
+    whether elements at which it jumps may differ, `cheap` whether the usual floor may be asked for out of curiosity.
     """
 
     moves: Callable[[], Sequence[Any]]
     usual: Callable[[], float]
     excuses: bool = True
+    cheap: bool = False
 
     def part(self, pick: Callable[[Any], Any]) -> Noise:
         """The noise of a part of the output."""
-        return Noise(lambda: [pick(m) for m in self.moves()], self.usual, self.excuses)
+        return replace(self, moves=lambda: [pick(m) for m in self.moves()])
 
     def like(self, a: Array) -> list[Array]:
         """The moved outputs that have the type and shape of `a`."""

@@ -195,10 +195,11 @@ def verdict_lines(verdict: Verdict | None) -> Iterator[str]:
 
 def difference_table(verdict: Verdict) -> Table:
     """How far each output is off at most, and how far the original's own moves where that was asked."""
-    table = _table("output", "max abs", "max relative", "ulps", "floor", "allowed")
+    table = _table("output", "max abs", "max relative", "ulps", "floor", "allowed", "verdict")
     for name, d in verdict.differences.items():
         numbers = (d.error, d.relative, d.ulps, d.floor, d.allowed)
-        _row(table, name, *("" if n is None else f"{n:.2g}" for n in numbers))
+        said = f"{d.share:.0%} of allowed" if d.allowed else "equal"
+        _row(table, name, *("" if n is None else f"{n:.2g}" for n in numbers), said)
     return table
 
 

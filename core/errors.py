@@ -95,6 +95,17 @@ class Declined(Exception):
     """A rule looked at a match and said no. The message says why."""
 
 
+def told(error: BaseException) -> str:
+    """What an exception says: its text if it is one of ours, else with its type; whatever its own methods do."""
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # noqa: BLE001 - it is a plugin's
+        text = ""
+    if isinstance(error, PassesError) and text:
+        return text
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+
+
 def require(condition: object, reason: str) -> None:
     """The one way for a rule to say no: raises `Declined` unless `condition` holds."""
     if not condition:

@@ -49,13 +49,14 @@ TO_THE_END = Stop()
 
 @dataclass(slots=True)
 class Bans:
-    """What is left out of a run: changes, from an ordinal on, and passes and rules by name.
+    """What is left out of a run: changes, from an ordinal on, and whole passes and rules, which may share a name.
 
     `silent` are the passes known to change graphs without asking; each run of theirs is one change.
     """
 
     changes: dict[Key, int] = field(default_factory=dict[Key, int])
-    names: set[str] = field(default_factory=set[str])
+    passes: set[str] = field(default_factory=set[str])
+    rules: set[str] = field(default_factory=set[str])
     silent: set[str] = field(default_factory=set[str])
 
 
@@ -92,7 +93,7 @@ class Ledger:
         """Whether a change may be made; does not count it."""
         if self.made == self.stop.before:
             self._stopped = True
-        if self.stopped or by in self.bans.names or (self.exact_only and not exact):
+        if self.stopped or by in self.bans.rules or (self.exact_only and not exact):
             return False
         return self.made < self.bans.changes.get((by, place), self.made + 1)
 
@@ -100,7 +101,7 @@ class Ledger:
         """Ask before making a change, naming who makes it, where, and what goes; a yes counts it."""
         if not self.allows(by, place, exact=exact):
             return False
-        running = self._running[-1] if self._running else by
+        place, running = str(place), self._running[-1] if self._running else by
         if self.made == self._most:
             raise NoFixpoint(f"{running}: {self.counts[running].total()} changes, and no end")
         self.is_exact &= exact

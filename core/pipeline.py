@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
-from .errors import GraphError, ModelError, NoFixpoint, PassesError, PassFailed, Why
+from .errors import GraphError, ModelError, NoFixpoint, PassFailed, Why, told
 from .ir.graph import Graph
 from .ledger import Ledger
 from .rewrite import rewrite
@@ -40,22 +40,26 @@ def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:
 
     Raises PassFailed for whatever goes wrong in it, but ModelError for weights that cannot be read.
     """
+    if not _is_to_run(p, ledger):
+        return 0
+    is_group = isinstance(p, Pipeline | Fixpoint)
     try:
-        if isinstance(p, Pipeline | Fixpoint):
+        if is_group:
             with ledger.running(p.name):
                 return p.run(graph, ledger)
-        return _run_single(p, graph, ledger) if _is_to_run(p, ledger) else 0
-    except (ModelError, PassFailed):
+        return _run_single(p, graph, ledger)
+    except (ModelError, KeyboardInterrupt):
         raise
     except Stuck as e:
         raise PassFailed(p.name, Why.ENDLESS, "it changes nothing and does not return") from e
-    except (Exception, SystemExit) as e:
-        said = str(e) if isinstance(e, PassesError) else f"{type(e).__name__}: {e}"
-        raise PassFailed(p.name, Why.ENDLESS if isinstance(e, NoFixpoint) else Why.RAISED, said) from e
+    except BaseException as e:
+        if isinstance(e, PassFailed) and (is_group or e.pass_name == p.name):
+            raise
+        raise PassFailed(p.name, Why.ENDLESS if isinstance(e, NoFixpoint) else Why.RAISED, told(e)) from e
 
 
 def _is_to_run(p: Pass, ledger: Ledger) -> bool:
-    if ledger.stopped or p.name in ledger.bans.names:
+    if ledger.stopped or p.name in ledger.bans.passes:
         return False
     return p.name not in ledger.bans.silent or ledger.allows(p.name, "")
 
@@ -137,6 +141,14 @@ class Fixpoint:
             size = sum(map(len, graph.with_subgraphs()))
             least, idle = (size, 0) if size < least else (least, idle + 1)
         raise NoFixpoint(f"{', '.join(changed)}: still changing after {self.patience} idle rounds", changed[::-1])
+
+
+def named(p: Pass, name: str) -> Pass | None:
+    """The pass of that name, in `p` or `p` itself."""
+    if p.name == name:
+        return p
+    inner = p.passes if isinstance(p, Pipeline | Fixpoint) else ()
+    return next((found for q in inner if (found := named(q, name)) is not None), None)
 
 
 def leaves(p: Pass) -> list[Pass]:

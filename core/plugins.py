@@ -10,7 +10,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import ModuleType
 
-from .errors import PassesError, PluginError
+from .errors import PluginError, told
 from .pipeline import Pass, RulePass, leaves
 from .rules import Rule
 
@@ -51,8 +51,10 @@ def installed(broken: Broken | None = None) -> dict[str, Found]:
 def _loaded(entry: EntryPoint, source: str) -> list[Pass]:
     try:
         thing = entry.load()
-    except Exception as e:
-        raise PluginError(f"entry point {entry.name} = {entry.value} of {source}: {type(e).__name__}: {e}") from e
+    except KeyboardInterrupt:
+        raise
+    except BaseException as e:
+        raise PluginError(f"entry point {entry.name} = {entry.value} of {source}: {told(e)}") from e
     if isinstance(thing, ModuleType):
         return defined_in(thing, source)
     if isinstance(thing, Rule):
@@ -74,10 +76,10 @@ def from_file(path: Path) -> dict[str, Found]:
     sys.modules[name] = module
     try:
         spec.loader.exec_module(module)
-    except PassesError as e:
-        raise PluginError(f"{path}: {e}") from e
-    except Exception as e:
-        raise PluginError(f"{path}: {type(e).__name__}: {e}") from e
+    except KeyboardInterrupt:
+        raise
+    except BaseException as e:
+        raise PluginError(f"{path}: {told(e)}") from e
     found: dict[str, Found] = {}
     for p in defined_in(module, str(path)):
         add(found, p, str(path))
@@ -115,8 +117,11 @@ def _own_rules(module: ModuleType, things: list[object]) -> Iterator[Rule]:
 
 def add(found: dict[str, Found], p: Pass, source: str) -> None:
     """Add a pass under its name. Raises PluginError naming both sources if its name, or that of a rule, is taken."""
-    if p.name in found and found[p.name].item != p:
-        raise PluginError(f"two passes are named {p.name}: one from {found[p.name].source}, one from {source}")
+    for other in found.values():
+        mine, theirs = ({q.name: q for q in (item, *leaves(item))} for item in (p, other.item))
+        for shared in mine.keys() & theirs.keys():
+            if mine[shared] != theirs[shared]:
+                raise PluginError(f"two passes are named {shared}: one from {other.source}, one from {source}")
     mine = {r.name: r for r in rules_of(p)}
     for other in found.values():
         for r in rules_of(other.item):

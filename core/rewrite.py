@@ -8,12 +8,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from .build import Build
-from .errors import Declined, GraphError, ModelError, NoFixpoint, PassesError, RuleError, require
+from .errors import Declined, GraphError, ModelError, NoFixpoint, RuleError, require, told
 from .ir.graph import Graph
 from .ir.origin import inherit, made_from, mark
 from .ir.values import Op, Value
 from .ledger import Ledger
 from .rules import Match, Rule
+from .watchdog import Stuck
 
 log = logging.getLogger(__name__)
 
@@ -91,11 +92,10 @@ def apply(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
 def _called(r: Rule, g: Build, match: Match, root: Op, place: str) -> Value | tuple[Value | None, ...]:
     try:
         return r.build(g, **match.bound)
-    except (Declined, ModelError, NoFixpoint):
+    except (Declined, ModelError, NoFixpoint, KeyboardInterrupt, Stuck):
         raise
-    except (Exception, SystemExit) as e:
-        said = f"{type(e).__name__}: {e}" if not isinstance(e, PassesError) else str(e)
-        raise RuleError(f"rule {r.name} failed at {root.label}: {said}", r.name, place) from e
+    except BaseException as e:
+        raise RuleError(f"rule {r.name} failed at {root.label}: {told(e)}", r.name, place) from e
 
 
 def _checked(r: Rule, root: Op, built: Value | tuple[Value | None, ...], place: str) -> tuple[Value | None, ...]:

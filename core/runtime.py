@@ -16,6 +16,7 @@ from onnx.external_data_helper import load_external_data_for_model
 from .errors import CannotLoad, EvaluationError
 from .ir.tensor import one_line
 from .ortvalues import from_ort, is_exchangeable, is_foreign, to_ort
+from .watchdog import called_after
 
 Arrays = Mapping[str, Any]
 
@@ -68,19 +69,23 @@ class OnnxRuntime:
         if self._is_foreign and not is_exchangeable(kinds):
             raise CannotLoad(f"onnxruntime does not exchange {', '.join(dict.fromkeys(kinds))} with Python")
 
-    def run(self, outputs: Sequence[str], feeds: Arrays) -> list[Any]:
-        """Run once."""
-        try:
-            if self._is_foreign:
-                return self._run_foreign(outputs, feeds)
-            return list(self._session.run(list(outputs), dict(feeds)))
-        except Exception as e:
-            raise EvaluationError(f"onnxruntime cannot run it: {short(e)}") from e
+    def run(self, outputs: Sequence[str], feeds: Arrays, limit: float | None = None) -> list[Any]:
+        """Run once, for at most `limit` seconds."""
+        options = importlib.import_module("onnxruntime").RunOptions()
+        with called_after(limit, lambda: setattr(options, "terminate", True)) as late:
+            try:
+                if self._is_foreign:
+                    return self._run_foreign(outputs, feeds, options)
+                return list(self._session.run(list(outputs), dict(feeds), options))
+            except Exception as e:
+                if late.is_set():
+                    raise EvaluationError(f"onnxruntime does not end within {limit:g} s") from e
+                raise EvaluationError(f"onnxruntime cannot run it: {short(e)}") from e
 
-    def _run_foreign(self, outputs: Sequence[str], feeds: Arrays) -> list[Any]:
+    def _run_foreign(self, outputs: Sequence[str], feeds: Arrays, options: Any) -> list[Any]:
         made = {name: to_ort(np.asarray(a, order="C")) for name, a in feeds.items()}
         values = {name: value for name, (value, _) in made.items()}
-        return [from_ort(v) for v in self._session.run_with_ort_values(list(outputs), values)]
+        return [from_ort(v) for v in self._session.run_with_ort_values(list(outputs), values, options)]
 
 
 def _session(model: Loadable, setting: Setting, folder: Path | None) -> Any:
@@ -114,8 +119,8 @@ class Reference:
         except Exception as e:
             raise CannotLoad(f"onnx.reference cannot load it: {short(e)}") from e
 
-    def run(self, outputs: Sequence[str], feeds: Arrays) -> list[Any]:
-        """Run once."""
+    def run(self, outputs: Sequence[str], feeds: Arrays, limit: float | None = None) -> list[Any]:  # noqa: ARG002
+        """Run once; it cannot be stopped, whatever the `limit`."""
         try:
             return list(self._evaluator.run(list(outputs), dict(feeds)))
         except Exception as e:

@@ -34,8 +34,7 @@ def watched(progress: Callable[[], object], patience: float) -> Generator[None]:
                 with lock:
                     if not done.is_set():
                         sent.set()
-                        _raise_in(me)
-                return
+                        _raise_in(me)  # and again, for what catches it and goes on
 
     start_new_thread(look, ())  # threading.Thread would wait for it to begin
     try:
@@ -48,6 +47,24 @@ def watched(progress: Callable[[], object], patience: float) -> Generator[None]:
             done.set()
         if sent.is_set():
             _let_it_come()
+
+
+@contextmanager
+def called_after(seconds: float | None, act: Callable[[], object]) -> Generator[Event]:
+    """Call `act` from another thread if this takes longer than that; what is yielded tells whether it was."""
+    done, late = Event(), Event()
+
+    def wait() -> None:
+        if not done.wait(seconds):
+            late.set()
+            act()
+
+    if seconds is not None:
+        start_new_thread(wait, ())
+    try:
+        yield late
+    finally:
+        done.set()
 
 
 def _raise_in(thread: int) -> None:

@@ -81,6 +81,7 @@ BIG = "g (float[100,100] x) => (float[100,100] y) { y = Relu(x) }"
             ),
             id="infinities of both signs",
         ),
+        pytest.param("wide", lambda x: 2.8 < x.std() < 3.2, id="numbers further apart"),
     ],
 )
 def test_kinds_of_floats(kind: str, holds: Any) -> None:
@@ -88,7 +89,9 @@ def test_kinds_of_floats(kind: str, holds: Any) -> None:
 
 
 def test_every_kind_is_tested_here() -> None:
-    tested = {"normal", "negative", "large", "tiny", "zeros", "ties", "signed zeros", "extremes", "nan", "inf"}
+    tested = {"normal", "negative", "large", "tiny", "zeros", "ties", "signed zeros", "extremes", "nan", "inf"} | {
+        "wide"
+    }
     assert {*KINDS} - tested == {"boundaries"}  # see test_boundaries.py
 
 

@@ -101,7 +101,7 @@ def test_weights_move_but_single_numbers() -> None:
 
 
 def noise(*moves: Any, usual: float = 0.0, excuses: bool = True) -> Noise:
-    return Noise(lambda: list(moves), lambda: usual, excuses)
+    return Noise(lambda: list(moves), lambda: usual, excuses=excuses)
 
 
 HUNDRED = np.linspace(0.5, 1, 100, dtype=np.float32)

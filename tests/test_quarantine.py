@@ -283,13 +283,13 @@ def test_several_are_found_in_one_run() -> None:
     assert op_types(result.model).count("Relu") == 4
 
 
-def test_beyond_the_cap_the_pass_goes() -> None:
+def test_beyond_the_cap_the_rule_goes() -> None:
     model = chain(*["right", "wrong"] * (CAP + 5))
     result = optimize(model, plugins=[RulePass("eager", (drop_relu,))])
     *each, whole = result.report.quarantined
     assert len(each) == CAP
     assert all(q.by == "drop_relu" and q.place for q in each)
-    assert (whole.by, whole.place, whole.message) == ("eager", "", "20 of its changes were wrong")
+    assert (whole.by, whole.place, whole.message) == ("drop_relu", "", "20 of its changes were wrong")
     assert op_types(result.model).count("Relu") == 2 * (CAP + 5)
     check(result, model)
 

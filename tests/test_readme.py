@@ -54,9 +54,9 @@ def test_the_change_that_is_right_is_named_in_the_model(folder: Path) -> None:
     import onnx
 
     nodes = {n.name: {p.key: p.value for p in n.metadata_props} for n in onnx.load(folder / "small.onnx").graph.node}
-    assert nodes["relu_pool"] == {
+    assert nodes["image_pool"] == {
         "passwright.rule": "pad_into_max_pool",
-        "passwright.from": '["relu_pool", "relu_pad"]',
+        "passwright.from": '["image_pool", "image_pad"]',
     }
     assert nodes["pool"] == {}
     assert not (folder / "strict.onnx").exists()

@@ -8,7 +8,7 @@ from functools import cached_property
 
 import onnx
 
-from ..errors import ModelError
+from ..errors import GraphError, ModelError, PassesError, told
 from ..ir import wire
 from ..ir.tensor import Tensor
 from .exporter import INITIALIZER, MODEL_GRAPH, Chunk, TensorChunks, graph_chunks, tensors_of
@@ -59,7 +59,19 @@ class Exported:
 
 
 def export(model: Model, tensor_chunks: TensorChunks = Tensor.chunks) -> Exported:
-    """Serialize `model`; `tensor_chunks` says how tensors are written."""
+    """Serialize `model`; `tensor_chunks` says how tensors are written.
+
+    Raises GraphError for what a pass left there that cannot be written.
+    """
+    try:
+        return _export(model, tensor_chunks)
+    except (PassesError, MemoryError, OSError):
+        raise
+    except Exception as e:
+        raise GraphError(f"it cannot be written: {told(e)}") from e
+
+
+def _export(model: Model, tensor_chunks: TensorChunks) -> Exported:
     header = closing_header(model).SerializeToString(deterministic=True)
     body = bytearray()
     for chunk in graph_chunks(model.graph, tensor_chunks):

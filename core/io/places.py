@@ -31,6 +31,8 @@ class Places:
         chosen = {what: path for what, path in written.items() if path is not None}
         for path in chosen.values():
             _require_writable(path)
+        if self.repros is not None:
+            chosen["repros"] = self.repros
         if self.model is not None:
             chosen["model's weights"] = Path(f"{self.model}.data")
         for what, path in chosen.items():

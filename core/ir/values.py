@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -232,11 +233,11 @@ class Op:
         return schemas.schema(self.type, self.domain, self.version)
 
     @property
-    def attrs(self) -> dict[str, Any]:
+    def attrs(self) -> Mapping[str, Any]:
         """Attributes as Python values: numbers, str, lists, Tensor, Graph; others as their proto. Read only."""
         if self._attrs is None:
             self._attrs = decode_attributes(onnx.NodeProto.FromString(self.rest or b""))
-        return self._attrs
+        return MappingProxyType(self._attrs)  # what is written there would not reach the file
 
     def attr(self, name: str, default: Any = None) -> Any:
         """An attribute's value; where it is not written, its schema default; without one, `default`."""

@@ -7,18 +7,19 @@ banned, and the run goes on without it. The good path costs nothing.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..bisect import first_bad
 from ..errors import NoFixpoint, PassFailed, RuleError, VerificationError, Why
-from ..ledger import TO_THE_END, Change, Ledger, Stop
+from ..ledger import TO_THE_END, Change, Key, Ledger, Stop
 from ..manager import Manager
-from ..pipeline import leaves
+from ..pipeline import RulePass, leaves, named
 from ..verify.draws import Draw
+from ..watchdog import Stuck
 from .trial import Failure, Look, Trial
 
-CAP = 20  # wrong changes of one pass after which it is left out as a whole
+CAP = 20  # wrong changes of one rule, or of a pass without rules, after which it is left out as a whole
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +68,7 @@ class Quarantine:
     cap: int = CAP
     found: list[Quarantined] = field(default_factory=list[Quarantined])
     replays: int = 0
-    _offences: Counter[str] = field(default_factory=Counter[str])
+    _offences: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     _sound: tuple[Draw | None, int] = (None, -1)  # the last one found, up to which this draw is known to go well
 
     def leave_out_next(self, failed: Trial) -> Quarantined:
@@ -75,27 +76,45 @@ class Quarantine:
         found, stop, after = self._culprit(failed)
         if self.keep is not None:
             found = self.keep(found, self._replay(replace(self.look, judge=None), stop), after)
-        if found.ordinal is None:
-            self._ban(found.by)
-        else:
-            self._ban_change(found, found.ordinal if found.why != Why.RAISED else 0)
-        self.found.append(found)
-        self._offences[found.pass_name] += 1
-        if self._offences[found.pass_name] == self.cap:
-            self._ban(found.pass_name)
+        if found.why != Why.RAISED:
+            self._lift()
+        self._ban(found)
+        who = found.pass_name, found.by
+        self._offences[who] += 1
+        if self._offences[who] == self.cap:
             much = f"{self.cap} of its changes were wrong"
-            self.found.append(Quarantined(found.pass_name, found.pass_name, "", found.why, much))
+            self._ban(Quarantined(*who, "", found.why, much))
         return found
 
-    def _ban_change(self, found: Quarantined, ordinal: int) -> None:
+    def _ban(self, found: Quarantined) -> None:
+        self.found.append(found)
+        bans = self.manager.bans
+        if found.ordinal is not None:
+            # Where an exception was, there is nothing to be had at any time.
+            self._ban_change((found.by, found.place), 0 if found.why == Why.RAISED else found.ordinal)
+            return
+        names = bans.passes if found.by == found.pass_name else bans.rules
+        if found.by in names:
+            raise VerificationError(f"{found.message}; it is so although {found.by} is left out")
+        names.add(found.by)
+        self._sound = (None, -1)  # what comes before has other numbers now
+
+    def _ban_change(self, key: Key, ordinal: int) -> None:
         """From `ordinal` on. Later changes get lower numbers by it, so bans on them reach down to it."""
         changes = self.manager.bans.changes
-        changes.update({key: ordinal for key, other in changes.items() if other > ordinal})
-        changes[found.by, found.place] = ordinal
+        changes.update({k: ordinal for k, other in changes.items() if other > ordinal})
+        changes[key] = ordinal
+        if ordinal < self._sound[1]:
+            self._sound = (None, -1)
 
-    def _ban(self, name: str) -> None:
-        self.manager.bans.names.add(name)
-        self._sound = (None, -1)  # what comes before has other numbers now
+    def _lift(self) -> None:
+        """Give those who raised another chance: it may have been for what another had left there."""
+        bans = self.manager.bans
+        for q in (q for q in self.found if q.why == Why.RAISED):
+            bans.passes.discard(q.by)
+            bans.rules.discard(q.by)
+            bans.changes.pop((q.by, q.place), None)
+        self.found = [q for q in self.found if q.why != Why.RAISED]
 
     def _replay(self, look: Look, stop: Stop = TO_THE_END) -> Trial:
         self.replays += 1
@@ -109,6 +128,8 @@ class Quarantine:
             again = self._replay(look)
             return self._searched(again, look) if again.failure is not None else self._fickle(failed, again)
         careful = replace(self.look, judge=None, careful=True)
+        if isinstance(error.__cause__, Stuck):  # it would take as long again
+            return self._named(error, failure, failed.attempt.ledger)
         checked = self._replay(careful)
         if checked.failure is not None and checked.failure.why == Why.INVALID:
             return self._searched(checked, careful)
@@ -130,19 +151,31 @@ class Quarantine:
         if isinstance(cause, RuleError) and cause.place:
             here = Quarantined(error.pass_name, cause.rule, cause.place, failure.why, failure.message, ledger.made)
             return here, Stop(before=ledger.made), None
-        by = error.pass_name
-        if isinstance(cause, NoFixpoint) and cause.suspects:
-            by = next((s for s in cause.suspects if self._ends_without(s, error.pass_name)), cause.suspects[0])
-        passes = {p.name for p in leaves(self.manager.pipeline)}
-        found = Quarantined(by if by in passes else error.pass_name, by, "", failure.why, failure.message)
+        by = self._endless(error, cause.suspects) if isinstance(cause, NoFixpoint) else error.pass_name
+        is_pass = named(self.manager.pipeline, by) is not None
+        found = Quarantined(by if is_pass else error.pass_name, by, "", failure.why, failure.message)
         return found, Stop(runs=len(ledger.ran)), None
 
-    def _ends_without(self, suspect: str, pass_name: str) -> bool:
-        names = self.manager.bans.names
+    def _endless(self, error: PassFailed, suspects: Sequence[str]) -> str:
+        """The first suspect without which it ends: a rule of the pass, or a pass of the group."""
+        item = named(self.manager.pipeline, error.pass_name)
+        bans = self.manager.bans
+        if isinstance(item, RulePass):
+            names, rules = bans.rules, {r.name for r in item.rules}
+            chosen = [s for s in suspects if s in rules]
+        else:
+            names = bans.passes
+            inner = [named(item, s) for s in suspects] if item is not None else []
+            chosen = [leaf.name for q in inner if q is not None and q is not item for leaf in leaves(q)[::-1]]
+        return next(
+            (s for s in chosen if self._ends_without(s, names, error)), chosen[0] if chosen else error.pass_name
+        )
+
+    def _ends_without(self, suspect: str, names: set[str], error: PassFailed) -> bool:
         names.add(suspect)
-        error = self._replay(replace(self.look, judge=None)).attempt.failed
+        again = self._replay(replace(self.look, judge=None)).attempt.failed
         names.discard(suspect)
-        return error is None or error.pass_name != pass_name
+        return again is None or again.pass_name != error.pass_name
 
     def _searched(self, failed: Trial, look: Look) -> Culprit:
         """The first change after which `look` finds something wrong."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
-from ..errors import GraphError, InterfaceError, Why
+from ..errors import GraphError, InterfaceError, ModelError, Why, told
 from ..io.exported import export
 from ..manager import Attempt
 from ..verify.draws import Draw
@@ -76,10 +76,12 @@ def fault(attempt: Attempt, *, exports: bool = False) -> Failure | None:
         attempt.interface.require(attempt.model)
         if exports:
             export(attempt.model)
-    except GraphError as e:
-        return Failure(Why.INVALID, str(e))
     except InterfaceError as e:
         return Failure(Why.INTERFACE, str(e))
+    except (ModelError, MemoryError, OSError):
+        raise
+    except Exception as e:  # noqa: BLE001 - a pass may leave anything
+        return Failure(Why.INVALID, told(e))
     return None
 
 

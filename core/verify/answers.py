@@ -16,6 +16,7 @@ Run = Callable[[Draw], dict[str, Any]]
 """Runs a model on a draw; gives its outputs by name. Raises EvaluationError."""
 RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
 IN_TURN = ("normal", "negative", "large", "zeros")  # kinds drawn at the accepted sizes in turn
+MANY = 64
 CHEAP = 1 << 16  # elements: above that, all kinds are drawn at the smallest sizes that were accepted
 
 
@@ -69,6 +70,8 @@ class Search:
         in_turn = self._cheap(plans)
         if kind == "ties":
             in_turn = self._grown(plans[0])
+        elif kind == "wide":
+            in_turn = self._many(plans[0])
         elif kind in IN_TURN and in_turn == plans[0]:
             in_turn = plans[IN_TURN.index(kind) % len(plans)]
         found = False
@@ -87,6 +90,13 @@ class Search:
         held = self.fixed.keys() | decided(self.inputs, self.fixed).keys()
         grown = {s: n if s in held else n + 1 for s, n in base.items()}
         return grown if elements(self.inputs, grown) <= CHEAP else base
+
+    def _many(self, base: Sizes) -> Sizes:
+        """The usual sizes with 64 of what comes first, the batch as a rule, unless that costs much."""
+        held = self.fixed.keys() | decided(self.inputs, self.fixed).keys()
+        first = next((s for s in base if s not in held), None)
+        many = base if first is None else base | {first: MANY}
+        return many if elements(self.inputs, many) <= CHEAP else base
 
     def _cheap(self, plans: list[Sizes]) -> Sizes:
         """The usual sizes, or the smallest if those are large."""

@@ -14,23 +14,25 @@ Points = tuple[float, ...]
 
 
 def around(points: Points, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
-    """Floats one step below each point, one above, at it, and a little to both sides, in random places."""
+    """Floats at each point, one step below, one above, and a little to both sides, in random places."""
     at = finite(np.array(points), dtype)
     below, above = (np.nextafter(at, finite(np.full(at.shape, far), dtype)) for far in (-np.inf, np.inf))
     wide = np.abs(at.astype(np.float64)) + 1.0
     near, far = (finite(at.astype(np.float64) + side * wide * 0.01, dtype) for side in (-1, 1))
-    return _placed(np.stack([below, above, at, near, far]), shape, rng)
+    return _placed(np.stack([at, below, above, near, far]), shape, rng)
 
 
 def around_integers(points: Points, shape: tuple[int, ...], rng: np.random.Generator, reach: Range) -> Array:
     """Integers at each point, next to it and a little further off."""
     down, up = np.floor(points), np.ceil(points)
-    return _integers(_placed(np.stack([down - 1, up + 1, down, up, down - 5, up + 5]), shape, rng), reach)
+    return _integers(_placed(np.stack([down, up, down - 1, up + 1, down - 5, up + 5]), shape, rng), reach)
 
 
 def _placed(table: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """The numbers of the table in random places, those of its first rows first where there is not room for all."""
     size = int(np.prod(shape))
-    return rng.permutation(np.resize(table.reshape(-1), size)).reshape(shape)
+    rows = [rng.permutation(row) for row in table]
+    return rng.permutation(np.resize(np.concatenate(rows), size)).reshape(shape)
 
 
 def region(

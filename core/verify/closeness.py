@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +40,6 @@ def same_bits(a: Array, b: Array) -> Difference:
 def close(a: Array, b: Array, noise: Noise) -> Difference:
     """Finite, infinite and NaN in the same places, and no further off than the original's noise allows.
 
-    Where the original could not be moved, its noise is unknown, and the cap is what counts.
     An element further off is excused where the original jumps at that element too, but never most of an output.
     """
     x, y = wide(a), wide(b)
@@ -55,28 +55,50 @@ def close(a: Array, b: Array, noise: Noise) -> Difference:
     allowed = min(cap * scale, max(MULTIPLE * floor, base * scale))
     if alike.all() and error <= allowed:
         return Difference(error, allowed, "", relative(x, y), ulps(a, b), floor)
+    pair = _Pair(x, y, distances, alike, scale, cap, base)
     moves = [wide(m) for m in noise.like(a)]
-    floor = max(own_floor(x, moves), floor)
-    is_known = bool(moves) or floor > 0
-    allowed = min(cap * scale, max(MULTIPLE * floor, base * scale)) if is_known else cap * scale
-    off = ~alike | (distances > allowed)
-    jumps = off & _jumps(x, y, moves if noise.excuses else [], cap * scale)
-    excused = int(np.count_nonzero(jumps))
-    if excused and excused <= most_excused(a.size):
-        off &= ~jumps
-        distances = np.where(jumps, 0.0, distances)
-        error = float(distances.max())
-    else:
-        excused = 0
-    return Difference(
-        error,
-        allowed,
-        _reason(off, alike, error, allowed),
-        relative(x, y),
-        ulps(a, b),
-        floor if is_known else None,
-        excused,
-    )
+    found = pair.held(moves, floor, moves if noise.excuses else [], cap * scale)
+    if found.reason:
+        deeper = [(wide(m), far) for m, far in noise.more_like(a)]
+        near = [m for m, far in deeper if far == 1]
+        jumps = [*(moves if noise.excuses else []), *(m for m, _ in deeper)]
+        found = pair.held([*moves, *near], floor, jumps, None) if deeper else found
+    return replace(found, relative=relative(x, y), ulps=ulps(a, b))
+
+
+@dataclass(frozen=True, slots=True)
+class _Pair:
+    """What is wanted and what is there, where they are alike, and how far apart."""
+
+    x: Array
+    y: Array
+    distances: Array
+    alike: Array
+    scale: float
+    cap: float
+    base: float
+
+    def held(self, moves: list[Array], floor: float, jumps: list[Array], beyond: float | None) -> Difference:
+        """The difference in the light of `moves`; elements may differ where one of `jumps` goes `beyond`.
+
+        `beyond` None: further than is allowed for all. Where the original could not be moved, its noise is unknown,
+        and the cap is what counts.
+        """
+        floor = max(own_floor(self.x, moves), floor)
+        is_known = bool(moves) or floor > 0
+        most = self.cap * self.scale
+        allowed = min(most, max(MULTIPLE * floor, self.base * self.scale)) if is_known else most
+        off = ~self.alike | (self.distances > allowed)
+        excused = off & _jumps(self.x, self.y, jumps, allowed if beyond is None else beyond)
+        count = int(np.count_nonzero(excused))
+        error = float(self.distances.max())
+        if count and count <= most_excused(self.x.size):
+            off &= ~excused
+            error = float(np.where(excused, 0.0, self.distances).max())
+        else:
+            count = 0
+        reason = _reason(off, self.alike, error, allowed)
+        return Difference(error, allowed, reason, floor=floor if is_known else None, excused=count)
 
 
 def _reason(off: Array, alike: Array, error: float, allowed: float) -> str:

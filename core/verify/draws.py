@@ -1,10 +1,11 @@
 """Inputs made up for a model: several kinds of numbers.
 
-Each kind is there for what it finds. *normal*: most mistakes. *negative*: what holds above zero only. *large*:
-saturation. *tiny*: numbers lost on the way, an epsilon misplaced. *zeros*, *signed zeros*: divisions, signs, defaults.
-*ties*: order among equals. *extremes*: clipping, casts, overflow. *boundaries*: the wrong side of a comparison.
-*nan*, *inf*: what swallows or makes them; elements of the first rows stay finite, so that they show a leak.
-*medley*: several of these side by side, for inputs so large that a run for each would cost too much.
+Each kind is there for what it finds. *normal*: most mistakes. *negative*: what holds above zero only. *wide*: 64
+rows of numbers three times as far apart, for what seldom happens. *large*: saturation. *tiny*: numbers lost on the
+way, an epsilon misplaced. *zeros*, *signed zeros*: divisions, signs, defaults. *ties*: order among equals.
+*extremes*: clipping, casts, overflow. *boundaries*: the wrong side of a comparison. *nan*, *inf*: what swallows or
+makes them; elements of the first rows stay finite, so that they show a leak. *medley*: several of these side by side,
+for inputs so large that a run for each would cost too much.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ from .signature import SEQUENCE, Input
 Array = np.ndarray[Any, Any]
 
 KINDS = (
-    "normal", "negative", "large", "tiny", "zeros", "ties", "signed zeros", "extremes", "boundaries", "nan", "inf"
+    "normal", "negative", "wide", "large", "tiny", "zeros", "ties", "signed zeros", "extremes", "boundaries", "nan",
+    "inf",
 )  # fmt: skip
 ORDER = (*KINDS, MEDLEY)
 FEW_KINDS = ("normal", "medley", "large", "nan")  # for large inputs of floats
 # What truth a bool that stands alone has: one bit of the place here, another bit for each such input, so that two of
 # them meet in every combination. Zeros are all false, negative numbers all true.
-TURNS = ("medley", "normal", "large", "ties", "tiny", "signed zeros", "extremes", "boundaries", "nan", "inf")
+TURNS = ("medley", "normal", "large", "ties", "tiny", "signed zeros", "extremes", "boundaries", "nan", "inf", "wide")
 BOOL_KINDS = frozenset({"normal", "negative", "large", "zeros"})
 OVERRIDING = frozenset({"negative", "large"})  # kinds that set what has a default: two, as one may hide what it does
 WORD_KINDS = frozenset({"normal", "negative"})

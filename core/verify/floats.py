@@ -65,7 +65,8 @@ def _raw(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random
         return _tiny(shape, dtype, rng)
     normal = np.asarray(rng.standard_normal(shape))
     scale = 100.0 if dtype.itemsize < 4 else 1000.0
-    return normal - 3.0 if kind == "negative" else normal * scale if kind == "large" else normal
+    factors = {"large": scale, "wide": 3.0}
+    return normal - 3.0 if kind == "negative" else normal * factors.get(kind, 1.0)
 
 
 def _medley(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:

@@ -20,6 +20,7 @@ Array = np.ndarray[Any, Any]
 
 MOVES = 4  # runs with moved inputs: one alone may cancel in an output of few elements, or miss a jump
 MULTIPLE = 8  # how many times its noise floor an output may be off
+FARTHER = (2, 4, 8)  # ulps: a right rewrite may be as far off as 8 floors, and jump where that leads to
 MOST_WEIGHTS = 64 << 20  # elements up to which weights are moved where no input is a float
 
 
@@ -27,32 +28,47 @@ MOST_WEIGHTS = 64 << 20  # elements up to which weights are moved where no input
 class Noise:
     """What an output becomes under each `moves` of the inputs, and its `usual` floor in parts of its scale.
 
-    Both are computed when first asked. Moves that the original does not run on are left out. `excuses` says
-    whether elements at which it jumps may differ, `cheap` whether the usual floor may be asked for out of curiosity.
+    `more` are larger moves, moves of the weights, and other kernels, with how many ulps far: asked for last, before
+    something is called wrong. All are computed when first asked. Moves that the original does not run on are left out.
+    `excuses` says whether elements at which it jumps may differ, `cheap` whether the usual floor may be asked for out
+    of curiosity.
     """
 
     moves: Callable[[], Sequence[Any]]
     usual: Callable[[], float]
+    more: Callable[[], Sequence[tuple[Any, int]]] = tuple
     excuses: bool = True
     cheap: bool = False
 
     def part(self, pick: Callable[[Any], Any]) -> Noise:
         """The noise of a part of the output."""
-        return replace(self, moves=lambda: [pick(m) for m in self.moves()])
+        return replace(
+            self,
+            moves=lambda: [pick(m) for m in self.moves()],
+            more=lambda: [(pick(m), far) for m, far in self.more()],
+        )
 
     def like(self, a: Array) -> list[Array]:
-        """The moved outputs that have the type and shape of `a`."""
-        moves: list[Any] = [m for m in self.moves() if hasattr(m, "dtype")]
-        return [np.asarray(m) for m in moves if m.dtype == a.dtype and m.shape == a.shape]
+        """The outputs under moved inputs that have the type and shape of `a`."""
+        return _like(a, self.moves())
+
+    def more_like(self, a: Array) -> list[tuple[Array, int]]:
+        """The outputs under all other moves that have the type and shape of `a`, and how many ulps those were."""
+        return [(m, far) for other, far in self.more() for m in _like(a, [other])]
+
+
+def _like(a: Array, outputs: Sequence[Any]) -> list[Array]:
+    moves: list[Any] = [m for m in outputs if hasattr(m, "dtype")]
+    return [np.asarray(m) for m in moves if m.dtype == a.dtype and m.shape == a.shape]
 
 
 SILENT = Noise(list[Any], lambda: 0.0)
 
 
-def moved(feeds: Mapping[str, Any], seed: int) -> dict[str, Any]:
-    """The feeds with every finite float one ulp up or down, at random; the rest as it is."""
+def moved(feeds: Mapping[str, Any], seed: int, far: int = 1) -> dict[str, Any]:
+    """The feeds with every finite float `far` ulps up or down, at random; the rest as it is."""
     rng = np.random.default_rng(seed)
-    return {name: _moved(value, rng) for name, value in feeds.items()}
+    return {name: _moved(value, rng, far) for name, value in feeds.items()}
 
 
 def has_floats(feeds: Mapping[str, Any]) -> bool:
@@ -60,20 +76,21 @@ def has_floats(feeds: Mapping[str, Any]) -> bool:
     return any(map(_has_floats, feeds.values()))
 
 
-def move_weights(model: onnx.ModelProto, folder: Path | None, seed: int) -> bool:
-    """Move the float initializers of `model` but single numbers, which are exponents and bounds rather than weights.
+def move_weights(model: onnx.ModelProto, folder: Path | None, seed: int, far: int = 1) -> bool:
+    """Move the float initializers of `model` that products sum over; vectors may be bounds, scales and exponents.
 
     False, and nothing done, if they are too many.
     """
     rng = np.random.default_rng(seed)
-    tensors = [t for t in model.graph.initializer if is_float(helper.tensor_dtype_to_np_dtype(t.data_type))]
+    floats = [t for t in model.graph.initializer if is_float(helper.tensor_dtype_to_np_dtype(t.data_type))]
+    tensors = [t for t in floats if len(t.dims) > 1]
     sizes = [int(np.prod(t.dims, dtype=np.int64)) for t in tensors]
     if sum(sizes) > MOST_WEIGHTS:
         return False
     for t, size in zip(tensors, sizes, strict=True):
         if size > 1:
-            t.CopyFrom(numpy_helper.from_array(_moved(numpy_helper.to_array(t, str(folder or "")), rng), t.name))
-    return True
+            t.CopyFrom(numpy_helper.from_array(_moved(numpy_helper.to_array(t, str(folder or "")), rng, far), t.name))
+    return bool(tensors)
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
@@ -96,22 +113,28 @@ def _has_floats(value: Any) -> bool:
     return is_float(array.dtype) and array.size > 0
 
 
-def _moved(value: Any, rng: np.random.Generator) -> Any:
+def _moved(value: Any, rng: np.random.Generator, far: int) -> Any:
     if isinstance(value, list):
-        return [_moved(v, rng) for v in cast("Sequence[Any]", value)]
+        return [_moved(v, rng, far) for v in cast("Sequence[Any]", value)]
     if not _has_floats(value):
         return value
     array: Array = np.asarray(value)
     if array.dtype.kind == "c":
-        parts = _stepped(array.reshape(-1, 1).view(np.dtype(f"f{array.dtype.itemsize // 2}")), rng)
+        parts = _stepped(array.reshape(-1, 1).view(np.dtype(f"f{array.dtype.itemsize // 2}")), rng, far)
         return parts.view(array.dtype).reshape(array.shape)
-    return _stepped(array, rng)
+    return _stepped(array, rng, far)
 
 
-def _stepped(a: Array, rng: np.random.Generator) -> Array:
-    """`a` one ulp further, zeros to a subnormal, the greatest numbers inward; what is not finite stays."""
+def _stepped(a: Array, rng: np.random.Generator, far: int) -> Array:
+    """`a` so many ulps further, zeros to a subnormal, the greatest numbers inward; what is not finite stays."""
     most: Array = np.asarray(limits(a.dtype).max, a.dtype)
     towards: Array = rng.choice(np.array([1, -1], a.dtype), a.shape) * most
+    for _ in range(far):
+        a = _step(a, towards)
+    return a
+
+
+def _step(a: Array, towards: Array) -> Array:
     with np.errstate(all="ignore"):
         step: Array = np.nextafter(a, towards)
         inward: Array = np.nextafter(a, np.zeros_like(a))

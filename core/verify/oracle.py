@@ -22,6 +22,8 @@ from .performer import Performer, original_performer, performer
 from .signature import Input
 from .verdict import Mismatch, Verdict
 
+NOT_OURS = "comes from a random operator that the original does not have, so nothing can be said of it"
+
 
 class Oracle:
     """The answers of the original, and the comparison with them.
@@ -80,8 +82,13 @@ class Oracle:
             )
         except EvaluationError as e:
             return Verdict(self.backend, exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
-        loose = tuple(n for n in self.names if n in self.random and n in self._original.loose | derived.loose)
+        derived.limit = original.limit
+        loose = tuple(n for n in self.names if n in self.random and n in self._original.loose)
         case = _Case(self.names, loose, self._movement, exact=exact)
+        foreign = next((n for n in self.names if n in derived.loose - self._original.loose), None)
+        if foreign is not None:
+            case.failure = Mismatch(foreign, NOT_OURS, self.answers[0].draw, None)
+            return case.verdict(self.backend, self.notes)
         chosen = [a for a in self.answers if on is None or any(a.draw is d for d in on)]
         for answer in sorted(chosen, key=lambda a: not a.draw.is_finite):
             case.hear(derived, answer)

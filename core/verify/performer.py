@@ -6,16 +6,19 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from time import perf_counter
 from typing import Any
 
 import onnx
 
 from ..errors import CannotLoad, Unverifiable
-from ..runtime import Arrays, Loadable, OnnxRuntime, Reference
+from ..runtime import Arrays, Loadable, OnnxRuntime, Reference, Setting
 from .noise import move_weights
 from .seeding import read, seeded
 
 Session = OnnxRuntime | Reference
+FIRST_LIMIT = 600.0  # seconds that the first run may take
+LEAST_LIMIT, SLOWER = 20.0, 50.0  # what all others may take at least, and how much longer than the first
 BACKENDS: tuple[type[Session], ...] = (OnnxRuntime, Reference)
 
 
@@ -27,14 +30,19 @@ class Performer:
     make: Callable[[], Session] | None = None
     seeds: Mapping[str, int | None] | None = None
     loose: frozenset[str] = frozenset()
+    limit: float = FIRST_LIMIT
     _is_used: bool = False
 
     def run(self, outputs: Sequence[str], feeds: Arrays) -> list[Any]:
-        """Run once. Raises EvaluationError."""
+        """Run once, for at most `limit` seconds, which the first run decides on. Raises EvaluationError."""
         if self._is_used and self.make is not None:
             self.session = self.make()
+        start = perf_counter()
+        results = self.session.run(outputs, feeds, self.limit)
+        if not self._is_used:
+            self.limit = max(LEAST_LIMIT, SLOWER * (perf_counter() - start))
         self._is_used = True
-        return self.session.run(outputs, feeds)
+        return results
 
 
 def performer(
@@ -71,18 +79,27 @@ def original_performer(model: Loadable, *, random: bool, fresh: bool = False) ->
     raise Unverifiable(f"the original cannot be run: {'; '.join(reasons)}")
 
 
-def with_moved_weights(model: Loadable, like: Performer, seed: int) -> Performer | None:
-    """`model` with its float weights moved by one ulp, as `like` runs it; None where they are too many."""
+def repacked(model: Loadable, like: Performer) -> Performer:
+    """`model` as `like` runs it, but with its weights packed for onnxruntime's kernels. Raises CannotLoad."""
+    if not isinstance(like.session, OnnxRuntime):
+        raise CannotLoad("only onnxruntime packs weights")
+    proto, folder = _message(model, random=True) if like.seeds is not None else (None, None)
+    data = model if proto is None else proto.SerializeToString()
+    return Performer(OnnxRuntime(data, Setting(repacks=True), folder=folder), limit=like.limit)
+
+
+def with_moved_weights(model: Loadable, like: Performer, seed: int, far: int = 1) -> Performer | None:
+    """`model` with its float weights moved by `far` ulps, as `like` runs it; None where they are too many."""
     backend = type(like.session)
-    proto, folder = _message(model, random=like.make is not None)
-    if not move_weights(proto, folder, seed):
+    proto, folder = _message(model, random=like.seeds is not None)
+    if not move_weights(proto, folder, seed, far):
         return None
     data = proto.SerializeToString()
 
     def make() -> Session:
         return backend(data, folder=folder)
 
-    return Performer(make(), make if like.make is not None else None)
+    return Performer(make(), make if like.make is not None else None, limit=like.limit)
 
 
 def _message(model: Loadable, *, random: bool) -> tuple[onnx.ModelProto, Path | None]:

@@ -16,6 +16,7 @@ import onnx
 from onnx import helper
 
 from ..ir import schemas
+from ..ir.shared import MARK
 from ..runtime import Loadable
 
 SEED = "seed"
@@ -62,8 +63,8 @@ def seeded(model: Loadable, like: Mapping[str, int | None] | None = None) -> See
 
 
 def _of(like: Mapping[str, int | None], name: str) -> int | None:
-    """The seed for a name. `onnx.inliner` numbers what it copies out of functions: r__1, r__2."""
-    return like[name] if name in like else like.get(COPY.sub("", name))
+    """The seed for a name. Copies are numbered: r__1 by `onnx.inliner`, r_pw1 by rewrites."""
+    return like[name] if name in like else like.get(COPY.sub("", name.partition(MARK)[0]))
 
 
 def read(model: Loadable) -> tuple[onnx.ModelProto, Path | None]:
@@ -73,8 +74,13 @@ def read(model: Loadable) -> tuple[onnx.ModelProto, Path | None]:
 
 
 def _add_aliases(nodes: list[onnx.NodeProto], seeds: dict[str, int | None]) -> None:
-    """Identities hand a seed on: without them the random op takes the name of an output."""
+    """Identities and branches hand a seed on: without them the random op takes the name of an output."""
     for node in nodes:
+        if node.op_type == "If" and not node.domain:
+            for branch in (a.g for a in node.attribute):
+                for name, inner in zip(node.output, branch.output, strict=False):
+                    if inner.name in seeds:
+                        seeds.setdefault(name, seeds[inner.name])
         if node.op_type == "Identity" and not node.domain and node.input[0] in seeds:
             seeds.setdefault(node.output[0], seeds[node.input[0]])
 

@@ -28,11 +28,15 @@ class Mismatch:
         return self.draw is not None and not self.draw.is_finite
 
     def __str__(self) -> str:
+        return self.told_of("the rewritten model")
+
+    def told_of(self, model: str) -> str:
+        """One line on it, with a word for the model that was compared."""
         if self.draw is None:
-            return f"the rewritten model is refused: {self.reason}"
+            return f"{model} is refused: {self.reason}"
         where = f"{self.draw} (finite inputs agree)" if self.only_nonfinite else str(self.draw)
         if not self.output:
-            return f"the rewritten model fails on {where}: {self.reason}"
+            return f"{model} fails on {where}: {self.reason}"
         return f"{self.output}: {self.reason}, on {where}"
 
 

@@ -93,7 +93,7 @@ class Screen:
             self.line(f"{comparison.other}: {line}")
         verdict = comparison.verdict
         if verdict is not None and verdict.failure is not None:
-            self.line(f"{comparison.other} differs: {verdict.failure}")
+            self.line(f"{comparison.other} differs: {verdict.failure.told_of('it')}")
         elif verdict is not None:
             for line in verdict_lines(verdict):
                 self.line(line)

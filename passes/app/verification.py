@@ -99,9 +99,19 @@ def interface_differences(original: Model, other: Model) -> list[str]:
             continue  # it may be left out: that takes nothing away
         elif a.default is not None and b.default is None:
             said.append(f"input {name} may not be left out any more")
-    names = [v.name for v in other.graph.outputs]
-    said += [f"output {v.name} is missing" for v in original.graph.outputs if v.name not in names]
+    outputs = [[v.name for v in m.graph.outputs] for m in (original, other)]
+    said += [f"output {name} is missing" for name in outputs[0] if name not in outputs[1]]
+    if not said:
+        inputs = [[n for n, i in ends.items() if i.default is None] for ends in (wanted, given)]
+        said += _order("inputs", *inputs) + _order("outputs", *outputs)
     return sorted(said)
+
+
+def _order(what: str, wanted: list[str], given: list[str]) -> list[str]:
+    """Whether a caller who counts gets something else; more may follow at the end."""
+    if given[: len(wanted)] == wanted:
+        return []
+    return [f"the {what} come in another order: {', '.join(given)}"]
 
 
 def _type(dtype: int) -> str:

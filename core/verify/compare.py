@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from .closeness import close, floor_share, most_excused, same_bits
+from .closeness import as_many, close, floor_share, most_excused, same_bits
 from .difference import Difference
 from .noise import SILENT, Noise, is_float
 
@@ -53,22 +53,28 @@ def _equal(a: Array, b: Array, noise: Noise) -> Difference:
     wrong = int(np.count_nonzero(off))
     if not wrong:
         return Difference()
-    jumps = np.zeros(a.shape, np.bool_)
-    asks: tuple[Callable[[], list[Array]], ...] = (
-        lambda: noise.like(a) if noise.excuses else [],
-        lambda: [m for m, _ in noise.more_like(a)],
-    )
-    for ask in asks:
-        for m in ask():
-            jumps |= off & np.asarray(m != a)
-        if int(np.count_nonzero(jumps)) == wrong <= most_excused(a.size):
+    moves = noise.like(a) if noise.excuses else []
+    for deeper in (False, True):
+        moves += [m for m, _ in noise.more_like(a)] if deeper else []
+        jumps = [np.asarray(m != a) for m in moves]
+        explained = np.logical_or.reduce([off & j for j in jumps]) if jumps else np.zeros_like(off)
+        if int(np.count_nonzero(explained)) == wrong <= most_excused(a.size):
             return Difference(excused=wrong)
+    if a.dtype.kind in "biu" and as_many(
+        off, _steps(a, b), [(j, _steps(a, m)) for j, m in zip(jumps, moves, strict=True)]
+    ):
+        return Difference(excused=wrong)
     return Difference(float(wrong), 0.0, f"{wrong} of {a.size} elements differ")
 
 
 def _kind(a: Array) -> object:
     """The type of the elements; strings are strings, whatever NumPy keeps them in."""
     return "string" if a.dtype.kind in "OUS" else a.dtype
+
+
+def _steps(a: Array, b: Array) -> Array:
+    """How far integers are apart, or bools."""
+    return np.abs(a.astype(np.float64) - b.astype(np.float64))
 
 
 class _Maps(NamedTuple):

@@ -5,14 +5,19 @@ from __future__ import annotations
 import os
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from passwright.core.errors import ModelError
+from onnx import parser
+from passwright.core import RulePass, from_onnx
+from passwright.core.errors import ModelError, Why
+from passwright.core.plugins import GROUP, from_file
+from passwright.core.trust import repro, repro_folder
+from passwright.core.trust.repro_folder import Asked, encoded
 from passwright.passes import optimize
 from passwright.passes.app.cli import app
 from rewriting import load, op_types
@@ -35,6 +40,24 @@ def drop_relu(g, x):
 def raises(g, x, y):
     """Mul(x, y) => an exception"""
     return y.const[7]
+
+
+@rule(lambda g, x: g.Erf(x), contract=EXACT)
+def foreign(g, x):
+    """Erf(x) => what no backend has"""
+    return g.domain("nobody.knows").Erf(x)
+
+
+@rule(lambda g, x, r: g.Erf(x) @ r, contract=EXACT)
+def ring(g, x, r):
+    """Erf(x) => what is made of it"""
+    return next(iter(r.outputs[0].uses)).outputs[0]
+
+
+@rule(lambda g, x: g.Relu(x), contract=EXACT)
+def unwritable(g, x):
+    """Relu(x) => Elu(x), of no number"""
+    return g.Elu(x, alpha="a")
 
 
 @dataclass(frozen=True)
@@ -95,9 +118,9 @@ def repros(
 
 def shows(folder: Path) -> Result:
     """What the two lines of the README come to."""
-    text = (folder / "README.md").read_text()
+    text = (folder / "README.md").read_text(errors="surrogateescape")
     lines = re.search(r"\n    cd (.*)\n    passes (.*)\n", text)
-    assert lines
+    assert lines, text
     here = Path.cwd()
     os.chdir(shlex.split(lines[1])[0])
     try:
@@ -117,6 +140,11 @@ LOOP = """g (float[2,4] x, int64 n) => (float[2,4] y) <bool t = {1}> {
         d = Identity(c) s = Sub(v, x) r = Relu(s) o = Sub(r, x)
     }>
 }"""
+
+CONSTANT_OP = f"k = Constant<value_float=2.0>() {LONG}"
+CONSTANT_AROUND = LOOP.replace("h = Sin(x)", "h = Sin(x) k = Constant<value_float=2.0>()").replace(
+    "Sub(v, x)", "Sub(v, k)"
+)
 
 
 @pytest.mark.parametrize(
@@ -171,6 +199,49 @@ LOOP = """g (float[2,4] x, int64 n) => (float[2,4] y) <bool t = {1}> {
             {},
             [("b", ["Relu", "Neg"], ["Neg"])],
             id="an input called file, of 16 bits",
+        ),
+        pytest.param(
+            f"g (float[N,4] x) => (float[N,4] y) {{ {CONSTANT_OP} i = Sub(h, k) j = Relu(i) y = Sub(j, k) }}",
+            "drop_relu",
+            W,
+            [("j", ["Relu", "Sub"], ["Sub"])],
+            id="beside a Constant",
+        ),
+        pytest.param(
+            f"g (float[N,4] x) => (float[N,4] y) {{ {CONSTANT_OP} y = Mul(h, k) }}",
+            "raises",
+            W,
+            [("y", ["Mul"], [])],
+            id="an exception about a Constant",
+        ),
+        pytest.param(CONSTANT_AROUND, "drop_relu", {}, [("r", ["Loop"], ["Loop"])], id="a body that reads a Constant"),
+        pytest.param(
+            CONSTANT_AROUND.replace("Relu(s)", "Mul(s, k)"),
+            "raises",
+            {},
+            [("r", ["Loop"], [])],
+            id="an exception in a body",
+        ),
+        pytest.param(
+            f"g (float[N,4] x) => (float[N,4] y) {{ {LONG} y = Exp(h) }}",
+            "foreign",
+            W,
+            [("f", ["Erf"], ["Erf"])],
+            id="refused",
+        ),
+        pytest.param(
+            f"g (float[N,4] x) => (float[N,4] y) {{ {LONG} y = Exp(h) }}",
+            "ring",
+            W,
+            [("f", ["Relu", "Erf", "Softmax"], [])],
+            id="a cycle",
+        ),
+        pytest.param(
+            f"g (float[N,4] x) => (float[N,4] y) {{ {LONG} y = Exp(h) }}",
+            "unwritable",
+            W,
+            [("e", ["Relu"], [])],
+            id="what cannot be written",
         ),
     ],
 )
@@ -237,3 +308,190 @@ def test_places_that_cannot_be(tmp_path: Path, rules: Path, name: str) -> None:
     model = load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }")
     with pytest.raises(ModelError, match="is not a folder"):
         optimize(model, plugins=[rules], repro_to=tmp_path / name)
+
+
+HEAD = """
+from dataclasses import dataclass
+
+from passwright.core import EXACT, RulePass, rule
+"""
+UNWRITABLE = (
+    HEAD
+    + '''
+@rule(lambda g, x: g.Relu(x), contract=EXACT)
+def unwritable(g, x):
+    """Relu(x) => Transpose(x), of no list"""
+    return g.Transpose(x, perm=1)
+'''
+)
+CHASE = (
+    HEAD
+    + '''
+@rule(lambda g, x: g.Neg(x), contract=EXACT)
+def neg_to_sub(g, x):
+    """Neg(x) => Sub(0, x)"""
+    return g.Sub(g.const(0.0, like=x), x)
+
+
+@rule(lambda g, z, x: g.Sub(z, x), contract=EXACT)
+def sub_to_neg(g, z, x):
+    """Sub(0, x) => Neg(x)"""
+    return g.Neg(x)
+
+
+there = RulePass("there", (neg_to_sub,))
+back = RulePass("back", (sub_to_neg,))
+'''
+)
+RAISES = (
+    HEAD
+    + """
+@dataclass(frozen=True)
+class Raises:
+    name: str = "raises-there"
+
+    def run(self, graph, ledger):
+        if CONDITION:
+            raise KeyError("\\ud800")
+        return 0
+
+
+raises_there = Raises()
+"""
+)
+FUNCTION = """<ir_version: 10, opset_import: ["" : 17, "me" : 1]> g (float[N,4] x) => (float[N,4] y) { y = me.F(x) }
+<domain: "me", opset_import: ["" : 17]> F (u) => (v) { s = Sin(u) v = Neg(s) }"""
+SMALL = "g (float[N,4] x) => (float[N,4] y) { a = Sin(x) y = Neg(a) }"
+
+
+def written(path: Path, text: str) -> Path:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_what_cannot_be_written_at_all(tmp_path: Path) -> None:
+    model = load("g (float[N,4] x) => (float[N,4] y) { e = Exp(x) a = Relu(e) y = Transpose(a) }")
+    plugin = written(tmp_path / "p.py", UNWRITABLE)
+    without = optimize(model, plugins=[plugin])
+    result = optimize(model, plugins=[plugin], repro_to=tmp_path / "r")
+    assert result.model == without.model
+    assert [q.label for q in result.report.quarantined] == [q.label for q in without.report.quarantined]
+    folders = sorted((tmp_path / "r").iterdir())
+    lost = [f for f in folders if not (f / "before.onnx").exists()]
+    assert lost
+    assert len(lost) < len(folders)
+    for folder in lost:
+        text = (folder / "README.md").read_text()
+        assert "- before.onnx: Transpose a cannot be written: " in text
+        assert "Two lines" not in text
+    for folder in set(folders) - set(lost):
+        assert shows(folder).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "options", "command"),
+    [
+        pytest.param(CHASE, SMALL, {}, "--plugin P", id="no end between two passes"),
+        pytest.param(
+            CHASE, SMALL, {"skip": ["fuse-gemm"]}, "--plugin P --skip fuse-gemm", id="no end, with something left out"
+        ),
+        pytest.param(
+            RAISES.replace("CONDITION", 'any(graph.ops("F"))'),
+            FUNCTION,
+            {"keep_functions": True},
+            "--plugin P --keep-functions --only raises-there",
+            id="functions",
+        ),
+        pytest.param(
+            RAISES.replace("CONDITION", "ledger.exact_only"),
+            SMALL,
+            {"exact": True},
+            "--plugin P --exact --only raises-there",
+            id="only for exact rewrites",
+        ),
+        pytest.param(
+            RAISES.replace("CONDITION", "True"),
+            SMALL,
+            {"pipeline": "none"},
+            "--pipeline none --plugin P --only raises-there",
+            id="another pipeline",
+        ),
+    ],
+)
+def test_the_command_repeats_what_matters(
+    tmp_path: Path, text: str, model: str, options: Mapping[str, Any], command: str
+) -> None:
+    plugin = written(tmp_path / "p.py", text)
+    proto = parser.parse_model(model) if model is FUNCTION else load(model)
+    optimize(proto, plugins=[plugin], repro_to=tmp_path / "r", **options)
+    folder = min((tmp_path / "r").iterdir())
+    readme = (folder / "README.md").read_text()
+    assert f"\n    passes bisect before.onnx {command}\n".replace(" P", f" {plugin}") in readme
+    assert shows(folder).exit_code == 3
+
+
+def test_a_pass_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written(tmp_path / "raising_package.py", RAISES.replace("CONDITION", "True"))
+    info = tmp_path / "raising_package-1.0.dist-info"
+    written(info / "METADATA", "Metadata-Version: 2.1\nName: raising-package\nVersion: 1.0\n")
+    written(info / "entry_points.txt", f"[{GROUP}]\nraises = raising_package:raises_there\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    optimize(load(SMALL), enable=["raises-there"], repro_to=tmp_path / "r")
+    (folder,) = (tmp_path / "r").iterdir()
+    assert "before.onnx --enable raises-there --only raises-there\n" in (folder / "README.md").read_text()
+    assert shows(folder).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        pytest.param(Asked(), ["--only my-rules"], id="nothing"),
+        pytest.param(Asked(only=["my-rules", "other"]), ["--only my-rules"], id="the pass"),
+        pytest.param(Asked(only=["drop_relu"]), ["--only drop_relu", "--only ring"], id="its rules"),
+        pytest.param(Asked(skip=["raises"]), ["--only drop_relu", "--only ring"], id="others left out"),
+        pytest.param(Asked(["--exact"], enable=["my-rules", "x"]), ["--exact", "--enable my-rules", "--only my-rules"]),
+    ],
+)
+def test_arguments_for_one_pass(rules: Path, asked: Asked, expected: Sequence[str]) -> None:
+    found = from_file(rules)["my-rules"].item
+    assert isinstance(found, RulePass)
+    left = tuple(r for r in found.rules if r.name in {"drop_relu", "ring"})
+    assert asked.arguments(RulePass(found.name, left)) == expected
+
+
+def test_a_path_that_is_no_text(tmp_path: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"\xff")
+    plugin = written(folder / "p.py", RAISES.replace("CONDITION", "True"))
+    optimize(load(SMALL), plugins=[plugin], repro_to=folder / "r")
+    (kept,) = (folder / "r").iterdir()
+    assert shows(kept).exit_code == 3
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("é", b"\xc3\xa9"), ("\udcff", b"\xff"), ("\ud800 é", b"\\ud800 \xc3\xa9")],
+)
+def test_encoded(text: str, expected: bytes) -> None:
+    assert encoded(text) == expected
+
+
+def test_a_full_disk_ends_no_run(
+    tmp_path: Path, rules: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def full(text: str) -> bytes:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(repro_folder, "encoded", full)
+    model = load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }")
+    (found,) = optimize(model, plugins=[rules], only=["drop_relu"], repro_to=tmp_path / "r").report.quarantined
+    assert found.repro == ""
+    assert "cannot write a repro" in caplog.text
+    assert not any((tmp_path / "r").iterdir())
+
+
+def test_a_pass_that_does_not_return_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(repro, "PATIENCE", 0.1)
+    while_true = RAISES.replace("if CONDITION", "while not graph.outputs[0].uses").replace("raise KeyError", "str")
+    found = from_file(written(tmp_path / "p.py", while_true))["raises-there"].item
+    assert repro.fails_alone(lambda: from_onnx(load(SMALL)), found) == Why.ENDLESS

@@ -93,7 +93,7 @@ class Quarantine:
             # Where an exception was, there is nothing to be had at any time.
             self._ban_change((found.by, found.place), 0 if found.why == Why.RAISED else found.ordinal)
             return
-        names = bans.passes if found.by == found.pass_name else bans.rules
+        names = bans.rules if self._is_rule(found.pass_name, found.by) else bans.passes
         if found.by in names:
             raise VerificationError(f"{found.message}; it is so although {found.by} is left out")
         names.add(found.by)
@@ -148,13 +148,18 @@ class Quarantine:
     def _named(self, error: PassFailed, failure: Failure, ledger: Ledger) -> Culprit:
         """The culprit that an exception names: a rule at a place, what never ends, or the pass."""
         cause = error.__cause__
-        if isinstance(cause, RuleError) and cause.place:
+        if isinstance(cause, RuleError) and cause.place and self._is_rule(error.pass_name, cause.rule):
             here = Quarantined(error.pass_name, cause.rule, cause.place, failure.why, failure.message, ledger.made)
             return here, Stop(before=ledger.made), None
         by = self._endless(error, cause.suspects) if isinstance(cause, NoFixpoint) else error.pass_name
-        is_pass = named(self.manager.pipeline, by) is not None
-        found = Quarantined(by if is_pass else error.pass_name, by, "", failure.why, failure.message)
+        holder = error.pass_name if self._is_rule(error.pass_name, by) else by
+        found = Quarantined(holder, by, "", failure.why, failure.message)
         return found, Stop(runs=len(ledger.ran)), None
+
+    def _is_rule(self, pass_name: str, name: str) -> bool:
+        """Whether `name` is that of a rule of the pass."""
+        item = named(self.manager.pipeline, pass_name)
+        return isinstance(item, RulePass) and any(r.name == name for r in item.rules)
 
     def _endless(self, error: PassFailed, suspects: Sequence[str]) -> str:
         """The first suspect without which it ends: a rule of the pass, or a pass of the group."""

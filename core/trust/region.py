@@ -86,11 +86,12 @@ def extracted(
     graph.input.extend(onnx.ValueInfoProto(name=name, type=kind) for name, kind in inputs.items())
     made = {v.name for op in ops for v in op.outputs}
     handed_on = {name: f"{name}_constant" for name in outputs if name not in made}
-    read = {v.name for v in read_from_outside(ops)}
-    for value, tensor in model.tensors():
-        for name in [value.name] * (value.name in read and value.name not in inputs) + [handed_on.get(value.name, "")]:
-            if name:
-                graph.initializer.append(onnx.TensorProto.FromString(b"".join(tensor.chunks(name))))
+    # What is read may be held by a Constant, or by an enclosing graph, so values are asked, not the model.
+    held = [(v.name, v.tensor) for v in read_from_outside(ops) if v.name not in inputs]
+    held += [(handed_on[v.name], tensor) for v, tensor in model.tensors() if v.name in handed_on]
+    for name, tensor in held:
+        if tensor is not None:
+            graph.initializer.append(onnx.TensorProto.FromString(b"".join(tensor.chunks(name))))
     graph.node.extend(onnx.NodeProto.FromString(node_bytes(op)) for op in ops)
     graph.node.extend(helper.make_node("Identity", [constant], [name]) for name, constant in handed_on.items())
     graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)

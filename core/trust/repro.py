@@ -2,65 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import onnx
 from onnx import helper
 
-from ..errors import EvaluationError, ModelError, PassFailed, Unverifiable
+from ..errors import Why
 from ..io.convert import from_onnx
 from ..io.model import Model
-from ..ledger import Ledger
-from ..pipeline import Pass, run_pass
+from ..ir.effects import writes_inputs
+from ..ir.graph import Graph
+from ..ir.values import Op
+from ..manager import Manager
+from ..pipeline import Pass
 from ..runtime import OnnxRuntime
 from ..verify.draws import Draw
 from ..verify.oracle import Oracle
+from ..verify.randomness import random_outputs
 from ..verify.signature import signature
+from ..verify.verdict import Mismatch
 from .region import around, differing, extracted, giving_out, read_from_outside, seen_from_outside, type_of
-from .trial import Trial
+from .trial import Trial, fault
 
 RADII = (0, 1, 2, 4, 8)  # around the op where a rule raises, tried in turn
+PATIENCE = 10.0  # seconds for a pass that changes nothing, when it is run once more to see what it does
 Files = dict[str, Any]
 """By file name: a Model or ModelProto, or arrays by name."""
 
 
 def of_difference(before: Trial, after: Trial) -> Files:
     """Two models and inputs on which they differ: of the piece that changed if it shows there, else whole."""
-    mismatch = after.failure.mismatch if after.failure is not None else None
-    feeds = mismatch.draw.feeds if mismatch is not None and mismatch.draw is not None else {}
     first, second = before.attempt.model, after.attempt.model
-    try:
-        piece = _piece(first, second, feeds)
-        if piece is not None and _differ(piece, bits=after.bits):
-            return piece
-    except (EvaluationError, ModelError, Unverifiable):
-        pass  # the piece does not stand on its own: the whole does
+    mismatch = after.failure.mismatch if after.failure is not None else None
+    if mismatch is not None and (piece := _differing_piece(first, second, mismatch, bits=after.bits)) is not None:
+        return piece
+    feeds = mismatch.draw.feeds if mismatch is not None and mismatch.draw is not None else {}
     arrays = feeds if all(isinstance(a, np.ndarray) for a in feeds.values()) else {}
     return {"before.onnx": first, "after.onnx": second, "inputs.npz": arrays}
 
 
-def _piece(first: Model, second: Model, feeds: Mapping[str, Any]) -> Files | None:
-    """The ops that differ, with what they read on `feeds` for inputs."""
+def _differing_piece(first: Model, second: Model, mismatch: Mismatch, *, bits: bool) -> Files | None:
+    """The piece that changed, if it stands on its own and goes wrong in the same way."""
+    try:
+        piece = _piece(first, second, mismatch.draw)
+        return piece if piece is not None and _differ(piece, mismatch, bits=bits) else None
+    except Exception:  # noqa: BLE001 - a pass may leave anything; what cannot be shown small is shown whole
+        return None
+
+
+def _piece(first: Model, second: Model, draw: Draw | None) -> Files | None:
+    """The ops that differ, with what they read on that draw for inputs; without one, inputs as they are declared."""
     gone, made = differing(first.graph, second.graph)
     outside = {v.name: v for ops in (gone, made) for v in read_from_outside(ops)}
     inner = {v.name for ops in (gone, made) for op in ops for v in op.outputs}
     inputs = [n for n, v in outside.items() if not v.is_const and n not in inner]
     outputs = [v.name for v in seen_from_outside(first.graph, gone)]
-    if not outputs:
+    arrays = _observed(first, inputs, draw.feeds) if draw is not None else {}
+    if not outputs or not all(isinstance(a, np.ndarray) for a in arrays.values()):
         return None
-    arrays = _observed(first, inputs, feeds)
-    if not all(isinstance(a, np.ndarray) for a in arrays.values()):
-        return None
-    types = {
-        n: helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(a.dtype), a.shape) for n, a in arrays.items()
-    }
+    types = {n: _type_of_array(arrays[n]) if n in arrays else type_of(outside[n]) for n in inputs}
     return {
         "before.onnx": extracted(first, gone, types, outputs),
         "after.onnx": extracted(second, made, types, outputs),
         "inputs.npz": arrays,
     }
+
+
+def _type_of_array(array: np.ndarray[Any, Any]) -> onnx.TypeProto:
+    return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
 
 
 def _observed(model: Model, names: list[str], feeds: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,31 +84,61 @@ def _observed(model: Model, names: list[str], feeds: Mapping[str, Any]) -> dict[
     return found
 
 
-def _differ(files: Files, *, bits: bool) -> bool:
-    """Whether the two models still differ on the inputs."""
-    before: onnx.ModelProto = files["before.onnx"]
-    oracle = Oracle(
-        before.SerializeToString(),
-        signature(from_onnx(before)),
-        [o.name for o in before.graph.output],
-        given=[Draw("given", {}, files["inputs.npz"])],
+def _differ(files: Files, mismatch: Mismatch, *, bits: bool) -> bool:
+    """Whether the two models still differ on the inputs, or the second is still refused if it was."""
+    given = [Draw("given", {}, files["inputs.npz"])] if files["inputs.npz"] else []
+    failure = _asked(files["before.onnx"], given).judge(files["after.onnx"].SerializeToString(), exact=bits).failure
+    return failure is not None and (failure.draw is None) == (mismatch.draw is None)
+
+
+def _asked(proto: onnx.ModelProto, given: Sequence[Draw] = ()) -> Oracle:
+    """The answers of a piece, as a run would ask for them. Raises Unverifiable, and ModelError if it does not run."""
+    model = from_onnx(proto)
+    return Oracle(
+        proto.SerializeToString(),
+        signature(model),
+        [o.name for o in proto.graph.output],
+        given=given,
+        random=random_outputs(model.graph),
+        fresh=any(writes_inputs(op) for g in model.graph.with_subgraphs() for op in g.ops("BatchNormalization")),
     )
-    return oracle.judge(files["after.onnx"].SerializeToString(), exact=bits).failure is not None
 
 
-def of_exception(model: Model, culprit: Pass | None, place: str) -> Files:
-    """The smallest model around a place on which the pass raises as well; else the whole."""
-    op = next((op for op in model.graph.ops() if any(v.name == place for v in op.outputs)), None)
+def of_exception(model: Model, culprit: Pass | None, place: str, why: Why, *, exact: bool = False) -> Files:
+    """The smallest model around a place with which the pass goes wrong as well; else the whole."""
+    op = _op_at(model.graph, place)
     for radius in RADII if culprit is not None and op is not None else ():
         assert op is not None
         assert culprit is not None
-        ops = around(op, radius)
+        proto = _failing_piece(model, around(op, radius), culprit, why, exact=exact)
+        if proto is not None:
+            return {"before.onnx": proto}
+    return {"before.onnx": model}
+
+
+def _op_at(graph: Graph, place: str) -> Op | None:
+    """The op of the outermost graph that makes a value, or holds the graph in which it is made."""
+    makers = (op for g in graph.with_subgraphs() for op in g.ops() if any(v.name == place for v in op.outputs))
+    op = next(makers, None)
+    while op is not None and op.graph.owner is not None:
+        op = op.graph.owner
+    return op
+
+
+def _failing_piece(model: Model, ops: Sequence[Op], culprit: Pass, why: Why, *, exact: bool) -> onnx.ModelProto | None:
+    """A model of those ops, if the pass goes wrong on it in that way and it runs as it is."""
+    try:
         types = {v.name: type_of(v) for v in read_from_outside(ops) if not v.is_const}
         proto = extracted(model, ops, types, [v.name for v in seen_from_outside(model.graph, ops)])
-        try:
-            run_pass(culprit, from_onnx(proto).graph, Ledger())
-        except PassFailed:
-            return {"before.onnx": proto}
-        except ModelError:
-            continue
-    return {"before.onnx": model}
+        if fails_alone(lambda: from_onnx(proto), culprit, exact=exact) != why:
+            return None
+        _asked(proto)
+    except Exception:  # noqa: BLE001 - a pass may leave anything; what cannot be shown small is shown whole
+        return None
+    return proto
+
+
+def fails_alone(load: Callable[[], Model], culprit: Pass, *, exact: bool = False) -> Why | None:
+    """What goes wrong with a model that nothing but this pass rewrites, short of running it."""
+    failure = fault(Manager(load, culprit, exact, patience=PATIENCE).run(careful=True), exports=True)
+    return failure.why if failure is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 import shlex
 import zipfile
@@ -14,74 +15,143 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ..errors import ModelError, Why
-from ..io.files import publish, staged
+from ..errors import Why, told
+from ..io.files import ModelFile, load, publish, staged
 from ..io.model import Model
-from ..pipeline import Pass, leaves
+from ..pipeline import Pass, RulePass, leaves
 from .quarantine import Quarantined
-from .repro import Files, of_difference, of_exception
+from .repro import Files, fails_alone, of_difference, of_exception
 from .trial import Trial
+
+DIFFERS = frozenset({Why.WRONG, Why.REFUSED})
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a run was asked to do, as far as another has to be asked the same to go wrong in the same way.
+
+    `options` are those of the command line that always count, such as the plugins.
+    """
+
+    options: Sequence[str] = ()
+    only: Sequence[str] = ()
+    skip: Sequence[str] = ()
+    enable: Sequence[str] = ()
+    exact: bool = False
+
+    def arguments(self, alone: Pass | None) -> list[str]:
+        """The arguments for a run of nothing but `alone`, or without one, of all that ran here."""
+        if alone is None:
+            return [*self.options, *_each("only", self.only), *_each("skip", self.skip), *_each("enable", self.enable)]
+        rules = [r.name for r in alone.rules] if isinstance(alone, RulePass) else []
+        by_rule = rules and (self.skip or any(r in self.only for r in rules))
+        enabled = [name for name in self.enable if name == alone.name]
+        return [*self.options, *_each("enable", enabled), *_each("only", rules if by_rule else [alone.name])]
+
+
+def _each(option: str, names: Sequence[str]) -> list[str]:
+    return [f"--{option} {shlex.quote(name)}" for name in names]
 
 
 @dataclass(frozen=True, slots=True)
 class ReproFolder:
     """Writes a folder below `root` for each change that is left out, whole or not at all.
 
-    `arguments` are those that name plugins on the command line; `versions` what is installed.
+    `asked` is repeated where the failure is shown; `versions` is what is installed.
     """
 
     root: Path
     pipeline: Pass
-    arguments: Sequence[str] = ()
+    asked: Asked = Asked()
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def keep(self, found: Quarantined, before: Trial, after: Trial | None) -> Quarantined:
-        """Write the folder of one change; returns it with the folder's name. Raises ModelError."""
-        if found.why in {Why.WRONG, Why.REFUSED} and after is not None:
+        """Write the folder of one change; returns it with the folder's name, or as it is where none can be written."""
+        culprit = next((p for p in leaves(self.pipeline) if p.name == found.pass_name), None)
+        if found.why in DIFFERS and after is not None:
             files = of_difference(before, after)
         else:
-            culprit = next((p for p in leaves(self.pipeline) if p.name == found.pass_name), None)
-            files = of_exception(before.attempt.model, culprit, found.place)
+            model = before.attempt.model
+            files = of_exception(model, culprit, found.place, found.why, exact=self.asked.exact)
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             folder = self._free(found)
-            with TemporaryDirectory(dir=self.root, prefix=".") as stage:
-                for name, content in files.items():
-                    write(Path(stage) / name, content)
-                text = self._text(folder, found, files, exact=after is not None and after.bits)
-                (Path(stage) / "README.md").write_text(text, encoding="utf-8")
+            with TemporaryDirectory(dir=self.root, prefix=".") as name:
+                stage = Path(name)
+                lost = write_all(stage, files)
+                command = self._command(found, stage, culprit, bits=after is not None and after.bits)
+                (stage / "README.md").write_bytes(encoded(self._text(folder, found, command, lost)))
                 folder.mkdir()
-                for file in Path(stage).iterdir():
+                for file in stage.iterdir():
                     file.replace(folder / file.name)
         except OSError as e:
-            raise ModelError(f"cannot write a repro to {self.root}: {e.strerror}") from e
+            LOG.warning("warning: cannot write a repro to %s: %s", self.root, e.strerror)
+            return found
         return replace(found, repro=str(folder))
 
     def _free(self, found: Quarantined) -> Path:
         """A folder that does not exist yet, named after who and where."""
-        name = re.sub(r"[^\w.-]+", "_", f"{found.by}-{found.place or 'whole'}")[:80]
+        name = re.sub(r"[^\w.-]+", "_", f"{found.by}-{found.place or 'whole'}")[:60]  # of up to 4 bytes each
         number = 1
         while any(self.root.glob(f"{number:02}-*")):
             number += 1
         return self.root / f"{number:02}-{name}"
 
-    def _text(self, folder: Path, found: Quarantined, files: Files, *, exact: bool) -> str:
+    def _command(self, found: Quarantined, stage: Path, culprit: Pass | None, *, bits: bool) -> str:
+        """What shows the failure, with the files that could be written; empty if that takes more."""
+        before, after, inputs = (stage / name for name in ("before.onnx", "after.onnx", "inputs.npz"))
+        if not before.exists():
+            return ""
+        if after.exists():
+            given = ["--inputs inputs.npz"] if inputs.exists() else []
+            return " ".join(("passes verify before.onnx after.onnx", *given, *["--exact"] * bits))
+        alone = culprit if culprit is not None and self._shows(before, culprit, found.why) else None
+        return " ".join(("passes bisect before.onnx", *self.asked.arguments(alone)))
+
+    def _shows(self, path: Path, culprit: Pass, why: Why) -> bool:
+        """Whether nothing but this pass has to run: some failures take two."""
+        if why in DIFFERS:
+            return True
+        try:
+            return fails_alone(lambda: load(ModelFile(path), inline=False), culprit, exact=self.asked.exact) == why
+        except Exception:  # noqa: BLE001 - a pass may leave anything, and what it left may not load again
+            return False
+
+    def _text(self, folder: Path, found: Quarantined, command: str, lost: Sequence[str]) -> str:
         """What is in the folder, and the two lines that show it."""
-        if "after.onnx" in files:
-            inputs = " --inputs inputs.npz" if files["inputs.npz"] else ""
-            command = f"passes verify before.onnx after.onnx{inputs}{' --exact' if exact else ''}"
-        else:
-            command = " ".join(("passes bisect before.onnx", *self.arguments, f"--only {shlex.quote(found.pass_name)}"))
         replaced = "".join(f"\n- {name}" for name in found.replaced)
         installed = "".join(f"\n- {name} {version}" for name, version in self.versions.items())
+        missing = "".join(f"\n- {name}" for name in lost)
         parts = (
             f"# {found.label}",
             f"{found.why}: {found.message}",
             f"What it replaced:\n{replaced}" if replaced else "",
-            f"Two lines show it:\n\n    cd {shlex.quote(str(folder))}\n    {command}",
+            f"What could not be written:\n{missing}" if missing else "",
+            f"Two lines show it:\n\n    cd {shlex.quote(str(folder))}\n    {command}" if command else "",
             f"Seen with:\n{installed}",
         )
         return "\n\n".join(filter(None, parts)) + "\n"
+
+
+def encoded(text: str) -> bytes:
+    """As UTF-8, but paths byte for byte as they are; what cannot stand in a file at all is spelled out."""
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(errors="backslashreplace")
+
+
+def write_all(folder: Path, files: Files) -> list[str]:
+    """Write what can be written; returns what cannot, and why."""
+    lost: list[str] = []
+    for name, content in files.items():
+        try:
+            write(folder / name, content)
+        except Exception as e:  # noqa: BLE001 - a pass may leave anything
+            (folder / name).unlink(missing_ok=True)
+            lost.append(f"{name}: {told(e)}")
+    return lost
 
 
 def write(path: Path, content: Any) -> None:

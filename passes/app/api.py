@@ -99,7 +99,8 @@ def optimize(
         asked = verify or inputs is not None or shapes
         question = Question.of(original, inputs, shapes or {}) if asked else None
     places.require((*source.files, *others))
-    quarantine = Quarantine(Manager(source.load, chosen, exact), Look(), keeper(places.repros, chosen, plugins))
+    keep = keeper(places.repros, chosen, pipeline, plugins, only, skip, enable, exact=exact, functions=keep_functions)
+    quarantine = Quarantine(Manager(source.load, chosen, exact), Look(), keep)
     proof = Proof(source, quarantine, watch, strict, track=places.names is not None)
     proof.start(original)
     verdict = None
@@ -139,11 +140,25 @@ def fragile(pipeline: Pass, ledger: Ledger) -> list[float]:
     return sorted({number for r in rules if r.name in fired for number in r.fragile})
 
 
-def keeper(root: Path | None, pipeline: Pass, plugins: Sequence[Plugin]) -> Keep | None:
-    """What writes repros, if they are wanted."""
+def keeper(
+    root: Path | None,
+    chosen: Pass,
+    pipeline: str | Pass,
+    plugins: Sequence[Plugin],
+    only: Collection[str],
+    skip: Collection[str],
+    enable: Collection[str],
+    *,
+    exact: bool,
+    functions: bool,
+) -> Keep | None:
+    """What writes repros of a run of `chosen`, if they are wanted; the rest is what the run was asked."""
     if root is None:
         return None
-    from ...core.trust.repro_folder import ReproFolder  # noqa: PLC0415 - seldom needed
+    from ...core.trust.repro_folder import Asked, ReproFolder  # noqa: PLC0415 - seldom needed
 
-    arguments = [f"--plugin {shlex.quote(str(Path(p).resolve()))}" for p in plugins if isinstance(p, str | Path)]
-    return ReproFolder(root, pipeline, arguments, versions()).keep
+    options = [f"--pipeline {pipeline}"] if isinstance(pipeline, str) and pipeline != "basic" else []
+    options += [f"--plugin {shlex.quote(str(Path(p).resolve()))}" for p in plugins if isinstance(p, str | Path)]
+    options += ["--exact"] * exact + ["--keep-functions"] * functions
+    asked = Asked(options, tuple(only), tuple(skip), tuple(enable), exact)
+    return ReproFolder(root, chosen, asked, versions()).keep

@@ -143,3 +143,25 @@ def test_what_a_rule_calls_fragile_is_drawn_around() -> None:
                 oracle.check(after.SerializeToString())
         else:
             oracle.check(after.SerializeToString())
+
+
+def test_indices_are_drawn_around_boundaries_within_their_table() -> None:
+    text = (
+        "g (int64[N,8] i) => (y) <float[600] w, int64 pad = {500}, int64 far = {700}>"
+        " { p = Equal(i, pad) q = Equal(i, far) c = Or(p, q) g = Gather(w, i) n = Neg(g) y = Where(c, n, g) }"
+    )
+    inputs = signature(from_onnx(load(text, weights={"w": np.zeros(600, np.float32)})))
+    assert "boundaries" in kinds(inputs, few=False)
+    i, tame, *_ = (d.feeds["i"] for d in candidates(inputs, "boundaries", {"N": 4}, (0,)))
+    assert {499, 500, 501, 599} <= set(i.flat)
+    assert i.max() < 600
+    assert set(tame.flat) <= {0, 1}
+
+
+def test_a_medley_has_a_run_at_the_boundaries() -> None:
+    text = "g (float[1,3,200,200] x) => (y) { y = GreaterOrEqual(x, six) }"
+    model, other = (load(t, weights={"six": WEIGHTS["six"]}) for t in (text, text.replace("OrEqual", "")))
+    oracle = Oracle(model.SerializeToString(), signature(from_onnx(model)), ["y"])
+    assert [a.draw.kind for a in oracle.answers] == ["normal", "medley", "large", "nan"]
+    with pytest.raises(VerificationError, match="on medley inputs"):
+        oracle.check(other.SerializeToString())

@@ -335,7 +335,7 @@ def test_a_size_that_the_original_rejects_is_noted() -> None:
     text = "g (float[N,2] x) => (float[k,4] y) <int64[2] s = {-1, 4}> { y = Reshape(x, s) }"
     oracle = oracle_of(load(text))
     assert oracle.notes == ["the original accepts no N=1"]
-    assert {a.draw.sizes["N"] for a in oracle.answers} == {2, 64}
+    assert {a.draw.sizes["N"] for a in oracle.answers} == {0, 2, 64}
 
 
 def test_fixed_sizes_are_kept() -> None:
@@ -565,3 +565,20 @@ def test_float32_in_maps_may_round() -> None:
     before = classifier(0.7)
     verdict = check(before, rounded)
     assert 0 < verdict.differences["y"].error < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        pytest.param(
+            "z = Sub(x, x) y = Div(x, z)",
+            ["y is finite on no inputs, so only where it is not was compared"],
+            id="never",
+        ),
+        pytest.param("y = Log(x)", [], id="on some"),
+        pytest.param("l = Log(x) y = ReduceMean<axes=[1]>(l)", [], id="where a row is above zero"),
+        pytest.param("y = Shape(x)", [], id="integers"),
+    ],
+)
+def test_what_is_never_finite_is_noted(body: str, want: list[str]) -> None:
+    assert oracle_of(load(f"g (float[N,4] x) => (y) {{ {body} }}")).notes == want

@@ -6,17 +6,19 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import numpy as np
+
 from ..errors import EvaluationError, Unverifiable
 from .dims import Sizes
-from .draws import ORDER, Draw, candidates, is_finite, is_same, kinds, variants
+from .draws import ORDER, UNMIXED, Draw, candidates, is_finite, is_same, kinds, variants
 from .signature import DRAWABLE, Input, symbols
-from .sizes import decided, elements, size_plans, with_more, with_ones
+from .sizes import decided, elements, size_plans, unusual, with_more, with_ones, with_zeros
 
 Run = Callable[[Draw], dict[str, Any]]
 """Runs a model on a draw; gives its outputs by name. Raises EvaluationError."""
 RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
 IN_TURN = ("normal", "negative", "large", "zeros")  # kinds drawn at the accepted sizes in turn
-MANY = 64
+FEW_EMPTY = 2
 CHEAP = 1 << 16  # elements: above that, all kinds are drawn at the smallest sizes that were accepted
 
 
@@ -59,6 +61,8 @@ class Search:
             yield answer
         self._note_sizes(plans)
         is_large = min(elements(self.inputs, plan) for plan in plans) > CHEAP
+        if not is_large and all(i.may_be_empty for i in self.inputs):
+            yield from self._empty(plans[0])
         for kind in kinds(self.inputs, few=is_large)[1:]:
             for answer in self._of_kind(kind, plans):
                 if not any(is_same(answer.draw, draw) for draw in seen):
@@ -68,15 +72,13 @@ class Search:
     def _of_kind(self, kind: str, plans: list[Sizes]) -> Iterator[Answer]:
         """The answers to all variants of a kind of draw, at one of the plans or else the first of them."""
         in_turn = self._cheap(plans)
-        if kind == "ties":
-            in_turn = self._grown(plans[0])
-        elif kind == "wide":
-            in_turn = self._many(plans[0])
-        elif kind in IN_TURN and in_turn == plans[0]:
+        if kind in IN_TURN and in_turn == plans[0]:
             in_turn = plans[IN_TURN.index(kind) % len(plans)]
+        tried = [p for p in unusual(kind, plans[0], self._held()) if elements(self.inputs, p) <= CHEAP]
+        tried += [in_turn, plans[0]]
         found = False
         for variant in range(variants(self.inputs, kind, in_turn)):
-            for plan in dict.fromkeys(map(_frozen, (in_turn, plans[0]))):
+            for plan in dict.fromkeys(map(_frozen, tried)):
                 answer, _ = self._accepted(kind, dict(plan), ORDER.index(kind) + 1, variant=variant)
                 if answer is not None:
                     found = True
@@ -85,18 +87,19 @@ class Search:
         if not found and is_finite(kind):
             self.notes.append(f"the original accepts no {kind} inputs")
 
-    def _grown(self, base: Sizes) -> Sizes:
-        """The usual sizes, each symbol's one more, unless that costs much: some mistakes take three rows to show."""
-        held = self.fixed.keys() | decided(self.inputs, self.fixed).keys()
-        grown = {s: n if s in held else n + 1 for s, n in base.items()}
-        return grown if elements(self.inputs, grown) <= CHEAP else base
+    def _held(self) -> frozenset[str]:
+        """The symbols that the user or the weights leave no choice about."""
+        return frozenset(self.fixed.keys() | decided(self.inputs, self.fixed).keys())
 
-    def _many(self, base: Sizes) -> Sizes:
-        """The usual sizes with 64 of what comes first, the batch as a rule, unless that costs much."""
-        held = self.fixed.keys() | decided(self.inputs, self.fixed).keys()
-        first = next((s for s in base if s not in held), None)
-        many = base if first is None else base | {first: MANY}
-        return many if elements(self.inputs, many) <= CHEAP else base
+    def _empty(self, base: Sizes) -> list[Answer]:
+        """Answers at a size of 0, no more than `FEW_EMPTY`, those with most to compare first."""
+        found: dict[frozenset[str], Answer] = {}
+        for plan in with_zeros(self.inputs, base, self._held()):
+            zeros = frozenset(s for s, size in plan.items() if size == 0)
+            answer = self._accepted("normal", plan, 1)[0] if zeros not in found and plan != base else None
+            if answer is not None:
+                found[zeros] = answer
+        return sorted(found.values(), key=_empty_outputs)[:FEW_EMPTY]
 
     def _cheap(self, plans: list[Sizes]) -> Sizes:
         """The usual sizes, or the smallest if those are large."""
@@ -106,8 +109,8 @@ class Search:
 
     def _first(self) -> Answer:
         """The first draw that is accepted; from then on open ranks are settled."""
-        why = ""
-        for inputs in ranked(self.inputs):
+        why, shares = "", with_shares(self.inputs)
+        for inputs in (*ranked(self.inputs), *(ranked(shares) if shares else ())):
             for plan in size_plans(inputs, self.fixed):
                 answer, said = self._accepted("normal", plan, 0, inputs)
                 if answer is not None:
@@ -133,7 +136,7 @@ class Search:
                     break
 
     def _note_sizes(self, plans: list[Sizes]) -> None:
-        held = self.fixed.keys() | decided(self.inputs, self.fixed).keys()
+        held = self._held()
         for symbol in (s for s in plans[0] if s not in held):
             seen = {p[symbol] for p in plans}
             if 1 not in seen:
@@ -172,5 +175,19 @@ def ranked(inputs: list[Input]) -> Iterator[list[Input]]:
         yield [i if i.is_ranked else i.of_rank(rank) for i in inputs]
 
 
+def with_shares(inputs: list[Input]) -> list[Input]:
+    """The inputs with floats between 0 and 1, for models that take no others; none if all are already as they are."""
+    found = [replace(i, role=replace(i.role, kind="share")) if _is_free_float(i) else i for i in inputs]
+    return found if found != inputs else []
+
+
+def _is_free_float(i: Input) -> bool:
+    return i.role.kind == "free" and i.dtype not in UNMIXED
+
+
 def _frozen(sizes: Sizes) -> tuple[tuple[str, int], ...]:
     return tuple(sizes.items())
+
+
+def _empty_outputs(answer: Answer) -> int:
+    return sum(isinstance(r, np.ndarray) and r.size == 0 for r in answer.outputs.values())

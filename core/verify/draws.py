@@ -21,8 +21,8 @@ from onnx import helper
 
 from .around import around, around_integers, region, region_of_integers
 from .dims import Sizes, extent
-from .floats import MEDLEY, NON_FINITE, can_hold, floats
-from .integers import extreme_integers, integers, limits
+from .floats import MEDLEY, NON_FINITE, PARTS, can_hold, floats, shares
+from .integers import extreme_integers, index_reach, integers, limits
 from .roles import INTEGERS
 from .signature import SEQUENCE, Input
 
@@ -35,13 +35,16 @@ KINDS = (
 ORDER = (*KINDS, MEDLEY)
 FEW_KINDS = ("normal", "medley", "large", "nan")  # for large inputs of floats
 # What truth a bool that stands alone has: one bit of the place here, another bit for each such input, so that two of
-# them meet in every combination. Zeros are all false, negative numbers all true.
+# them meet in every combination, and from the fourth on whether several bits differ. Zeros are all false, negative
+# numbers all true.
 TURNS = ("medley", "normal", "large", "ties", "tiny", "signed zeros", "extremes", "boundaries", "nan", "inf", "wide")
+MASKS = (1, 2, 4, 3, 5, 6, 7)
 BOOL_KINDS = frozenset({"normal", "negative", "large", "zeros"})
 OVERRIDING = frozenset({"negative", "large"})  # kinds that set what has a default: two, as one may hide what it does
 WORD_KINDS = frozenset({"normal", "negative"})
 ROLE_KINDS = frozenset({"normal", "negative", "large", "zeros", "ties"})
 UNMIXED = INTEGERS | {onnx.TensorProto.STRING, onnx.TensorProto.BOOL}
+LENGTHS = {"negative": 1, "large": 3, "ties": 0}  # of sequences, 2 in other kinds
 UNTAMED = frozenset({"extremes", "nan", "inf"})
 FEW_POINTS = 3  # boundaries that inputs of one element are put on, between and beyond, a draw for each
 
@@ -134,7 +137,7 @@ def _matters(i: Input, kind: str) -> bool:
     if i.dtype == onnx.TensorProto.BOOL:
         return kind in BOOL_KINDS
     if kind == "boundaries":
-        return bool(i.around.points) and _is_free(i)
+        return bool(i.around.points) and (_is_free(i) or i.role.kind == "index")
     if kind == MEDLEY:
         return _has_medley(i)
     if not _is_free(i) or (i.steers and kind in UNTAMED):
@@ -158,7 +161,7 @@ def _is_truth(i: Input) -> bool:
 
 
 def _has_tamer(i: Input) -> bool:
-    return i.dtype in INTEGERS or i.default is not None or not _is_free(i)
+    return i.dtype in INTEGERS or i.default is not None or i.form == SEQUENCE or not _is_free(i)
 
 
 def _decides(i: Input, shape: tuple[int, ...]) -> bool:
@@ -178,8 +181,15 @@ def _input(i: Input, plan: _Plan) -> Any:
         return _override(i.default.array, plan.kind)
     shape = _shape(i, plan.sizes)
     if i.form == SEQUENCE:
-        return [_array(i, shape, plan) for _ in range(2)]
+        return _sequence(i, shape, plan)
     return _array(i, shape, plan)
+
+
+def _sequence(i: Input, shape: tuple[int, ...], plan: _Plan) -> list[Array]:
+    """Two tensors of one shape; in some kinds none, one, or three whose unnamed dims grow from each to the next."""
+    length = 2 if plan.tameness else LENGTHS.get(plan.kind, 2)
+    unnamed = [d in {"[0]", f"{i.name}[{axis}]"} and length > 2 for axis, d in enumerate(i.shape)]
+    return [_array(i, tuple(d + n * u for d, u in zip(shape, unnamed, strict=True)), plan) for n in range(length)]
 
 
 def _override(default: Array, kind: str) -> Array | None:
@@ -205,14 +215,25 @@ def _array(i: Input, shape: tuple[int, ...], plan: _Plan) -> Array:
     dtype = helper.tensor_dtype_to_np_dtype(i.dtype)
     if _is_truth(i) and (i.dtype == onnx.TensorProto.BOOL or not plan.tameness):
         return _truth(i, shape, plan).astype(dtype)
-    if kind == "boundaries":
+    if i.role.kind == "share" and i.dtype not in INTEGERS:
+        return shares(kind, shape, dtype, plan.rng)
+    if kind == "boundaries" and (_is_free(i) or not plan.tameness):
         return _at_boundaries(i, shape, dtype, plan)
+    if kind == MEDLEY and i.around.points and dtype.kind != "c":
+        return _medley(i, shape, dtype, plan.rng)
     if i.dtype in INTEGERS or not _is_free(i):
         reach = limits(dtype) if i.dtype in INTEGERS else limits(np.dtype(np.int16))
         if kind == "extremes" and not plan.tameness:
             return extreme_integers(shape, plan.rng, reach).astype(dtype)
         return integers(i.role, kind, shape, plan.sizes, plan.rng, reach, plan.tameness).astype(dtype)
     return floats(kind, shape, dtype, plan.rng, only_chosen=i.only_chosen)
+
+
+def _medley(i: Input, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+    """A medley whose last run is at the boundaries."""
+    last = prod(shape) // (len(PARTS) + 1)
+    runs = floats(MEDLEY, (prod(shape) - last,), dtype, rng), around(i.around.points, (last,), dtype, rng)
+    return np.concatenate(runs).reshape(shape)
 
 
 def _truth(i: Input, shape: tuple[int, ...], plan: _Plan) -> Array:
@@ -222,14 +243,15 @@ def _truth(i: Input, shape: tuple[int, ...], plan: _Plan) -> Array:
     if plan.kind in {"zeros", "negative"}:
         return np.full(shape, plan.kind == "negative")
     if prod(shape) == 1:
-        return np.full(shape, bool(TURNS.index(plan.kind) >> plan.places[i.name] % 3 & 1))
+        mask = MASKS[plan.places[i.name] % len(MASKS)]
+        return np.full(shape, bool((TURNS.index(plan.kind) & mask).bit_count() & 1))
     return plan.rng.integers(0, 2, shape).astype(np.bool_)
 
 
 def _at_boundaries(i: Input, shape: tuple[int, ...], dtype: np.dtype[Any], plan: _Plan) -> Array:
     points, number = i.around.points, plan.variant + plan.places[i.name]
     if i.dtype in INTEGERS:
-        reach = limits(dtype)
+        reach = limits(dtype) if _is_free(i) else index_reach(i.role, plan.sizes, limits(dtype))
         if _decides(i, shape):
             return region_of_integers(_few(points), number, shape, plan.rng, reach).astype(dtype)
         return around_integers(points, shape, plan.rng, reach).astype(dtype)

@@ -14,6 +14,8 @@ TIES = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
 MEDLEY = "medley"
 PARTS = ("negative", "tiny", "zeros", "ties", "signed zeros", "normal")  # of a medley, in runs of equal length
 NON_FINITE = {"nan": (np.nan,), "inf": (np.inf, -np.inf)}
+FEW_ROWS = 8
+LEAST_POSITIVE = 0.01
 ONE_IN = 8  # elements of an extreme, NaN or infinite draw that are no normal numbers
 
 
@@ -43,6 +45,12 @@ def floats(
     return finite(_raw(kind, shape, dtype, rng), dtype)
 
 
+def shares(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+    """Numbers between 0 and 1, as probabilities, ratios and thresholds are: small, large, or zeros in those kinds."""
+    low, high = {"negative": (0.01, 0.1), "large": (0.9, 0.99), "zeros": (0.0, 0.0)}.get(kind, (0.1, 0.9))
+    return finite(np.asarray(rng.uniform(low, high, shape)), dtype)
+
+
 def can_hold(kind: str, dtype: np.dtype[Any]) -> bool:
     """Whether the type has a NaN, or infinities, or a negative zero."""
     probe = np.dtype(np.float64) if dtype.kind == "c" else dtype
@@ -63,10 +71,21 @@ def _raw(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random
         return _signed_zeros(shape, rng)
     if kind == "tiny":
         return _tiny(shape, dtype, rng)
+    if kind == "wide":
+        return _wide(shape, rng)
     normal = np.asarray(rng.standard_normal(shape))
     scale = 100.0 if dtype.itemsize < 4 else 1000.0
-    factors = {"large": scale, "wide": 3.0}
-    return normal - 3.0 if kind == "negative" else normal * factors.get(kind, 1.0)
+    return normal - 3.0 if kind == "negative" else normal * (scale if kind == "large" else 1.0)
+
+
+def _wide(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+    """Numbers three times as far apart, above zero in the first half of the rows; in all of them if those are few."""
+    drawn = 3.0 * np.asarray(rng.standard_normal(shape))
+    if drawn.ndim == 0 or len(drawn) < FEW_ROWS:
+        return np.abs(drawn) + LEAST_POSITIVE
+    half = len(drawn) // 2
+    drawn[:half] = np.abs(drawn[:half]) + LEAST_POSITIVE
+    return drawn
 
 
 def _medley(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:

@@ -17,12 +17,13 @@ Range = tuple[int, int]
 UNKNOWN = 4  # how far an index goes into what has no known extent; if that is too far, a tamer attempt follows
 TAMER: dict[str, tuple[Range, Range, Range]] = {
     "divisor": ((1, 2), (1, 1), (-1, -1)), "step": ((1, 1), (1, 1), (-1, -1)), "extent": ((1, 2), (1, 1), (2, 2)),
-    "count": ((1, 2), (1, 1), (2, 2)),
+    "count": ((1, 2), (1, 1), (2, 2)), "trips": ((2, 6), (0, 0), (1, 1)),
 }  # fmt: skip
 # The least and greatest number by role and kind; "" stands for all other kinds.
 RANGES: dict[str, dict[str, Range]] = {
     "truth": {"": (0, 1), "zeros": (0, 0), "negative": (1, 1)},
-    "trips": {"": (1, 3), "zeros": (0, 0), "large": (4, 6), "ties": (0, 1)},
+    "share": {"": (0, 1), "zeros": (0, 0)},
+    "trips": {"": (1, 3), "zeros": (0, 0), "large": (17, 17), "ties": (0, 1)},
     "extent": {"": (1, 2), "zeros": (1, 1), "large": (2, 3)},
     "scales": {"": (1, 2), "zeros": (1, 1)},
     "pads": {"": (0, 2), "zeros": (0, 0), "large": (1, 2), "ties": (0, 1)},
@@ -49,6 +50,8 @@ def integers(
         low, high = _range(role, kind, sizes, reach)
     low, high = (min(max(n, reach[0]), reach[1]) for n in (low, high))
     drawn = np.asarray(rng.integers(low, high, shape, endpoint=True, dtype=_wide(reach)))
+    if role.kind == "index" and kind == "large" and not tameness and drawn.size > 1:
+        return _swept(index_reach(role, sizes, reach)[1], shape)
     if role.kind == "index":
         drawn.reshape(-1)[:1] = low
     return _nonzero(drawn) if role.kind in {"divisor", "step"} else drawn
@@ -88,11 +91,17 @@ def _range(role: Role, kind: str, sizes: Sizes, reach: Range) -> Range:
     return ranges[""] if unsigned else ranges.get(kind, ranges[""])
 
 
-def _index_range(role: Role, kind: str, sizes: Sizes, reach: Range) -> Range:
+def index_reach(role: Role, sizes: Sizes, reach: Range) -> Range:
+    """The least and greatest index that the role allows, of those that the type holds."""
     bound = extent(role.bound, sizes) if role.bound is not None else UNKNOWN
     top = min(max(bound - 1, 0), reach[1])
-    if kind == "negative" and role.signed and role.bound is not None and reach[0] < 0:
-        return max(-top - 1, reach[0]), -1
+    return (max(-top - 1, reach[0]) if role.signed and role.bound is not None else 0), top
+
+
+def _index_range(role: Role, kind: str, sizes: Sizes, reach: Range) -> Range:
+    least, top = index_reach(role, sizes, reach)
+    if kind == "negative" and least < 0:
+        return least, -1
     return {"zeros": (0, 0), "large": (top, top), "ties": (0, min(1, top))}.get(kind, (0, top))
 
 
@@ -105,6 +114,11 @@ def _free_range(kind: str, reach: Range) -> Range:
     if kind == "negative" and least == 0:
         return max(min(most, 255) - 9, 1), min(most, 255)
     return max(min(low, most // 2 + 1), least), min(high, most)
+
+
+def _swept(top: int, shape: tuple[int, ...]) -> Array:
+    """Indices at equal distances, from the last to the first."""
+    return np.linspace(top, 0, prod(shape)).round().astype(np.int64).reshape(shape)
 
 
 def _nonzero(drawn: Array) -> Array:

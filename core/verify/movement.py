@@ -22,7 +22,7 @@ Outputs = dict[str, Any]
 
 def is_generic(draw: Draw) -> bool:
     """Whether a jump there is chance. Ties, zeros and the like are drawn so as to sit on jumps, where sides matter."""
-    return draw.kind in {"normal", "negative", "large"} or draw.kind.startswith("given")
+    return draw.kind in {"normal", "negative", "wide", "large"} or draw.kind.startswith("given")
 
 
 @dataclass(slots=True)

@@ -35,8 +35,8 @@ PURPOSES: dict[str, dict[int, str]] = {
     "STFT": {1: "extent", 3: "extent"}, "DFT": {1: "extent"}, "HannWindow": {0: "extent"},
     "HammingWindow": {0: "extent"}, "BlackmanWindow": {0: "extent"}, "CenterCropPad": {1: "extent"},
     "Col2Im": {1: "extent", 2: "extent"}, "AffineGrid": {1: "extent"}, "MaxUnpool": {2: "extent"},
-    "NonMaxSuppression": {2: "extent"}, "SequenceAt": {1: "start"}, "SequenceErase": {1: "start"},
-    "SequenceInsert": {2: "start"},
+    "NonMaxSuppression": {2: "extent", 3: "share"}, "Dropout": {1: "share"}, "Bernoulli": {0: "share"},
+    "SequenceAt": {1: "start"}, "SequenceErase": {1: "start"}, "SequenceInsert": {2: "start"},
     "Div": {1: "divisor"}, "Mod": {1: "divisor"}, "BitShift": {1: "shift"},
     **{f"Reduce{name}": {1: "axes"} for name in (
         "L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"
@@ -44,8 +44,8 @@ PURPOSES: dict[str, dict[int, str]] = {
 }  # fmt: skip
 # Where one input serves several purposes, the first of these wins.
 NARROWEST = (
-    "factors", "parts", "unit axes", "new axes", "axes", "index", "count", "stretch", "scales", "divisor", "step",
-    "trips", "extent", "pads", "limit", "start", "end", "shift", "truth", "free",
+    "factors", "parts", "unit axes", "new axes", "axes", "index", "count", "stretch", "scales", "share", "divisor",
+    "step", "trips", "extent", "pads", "limit", "start", "end", "shift", "truth", "free",
 )  # fmt: skip
 MOST_WORDS = 8  # of a constant that strings are compared with
 SIGNED_SINCE = 11  # the opset in which indices from the end became part of the specification

@@ -14,6 +14,7 @@ from ..ir.tensor import Tensor
 from ..ir.values import Dim, Value
 from . import dims
 from .boundaries import NO_BOUNDARIES, Boundaries, boundaries
+from .emptiness import bears_emptiness
 from .extents import decided_extents
 from .reach import is_only_chosen
 from .roles import Role, role
@@ -30,7 +31,8 @@ class Input:
     `form` is tensor, sequence or optional (of tensors), or says what else it is; of an input with no stated
     rank the shape is empty. `decided` has the extents that the weights leave no choice about, by axis;
     `around` the numbers at which the model changes its mind. What `steers` decides how long a run takes or how
-    much memory, so it is no place for the ends of a type; what is `only_chosen` is not computed with.
+    much memory, so it is no place for the ends of a type; what is `only_chosen` is not computed with;
+    what `may_be_empty` does no harm without elements.
     """
 
     name: str
@@ -44,6 +46,7 @@ class Input:
     around: Boundaries = NO_BOUNDARIES
     steers: bool = False
     only_chosen: bool = False
+    may_be_empty: bool = False
 
     def of_rank(self, rank: int) -> Input:
         """The input with a rank, and a symbol of its own for each dim."""
@@ -58,8 +61,9 @@ def signature(model: Model) -> list[Input]:
     """The inputs of a model, in order, overridable ones last."""
     graph = model.graph
     required = [v for v in graph.inputs if v not in graph.defaults]
-    steering = steering_values(graph)
-    return [_described(graph, v, v in steering) for v in (*required, *graph.defaults)]
+    steering, bears = steering_values(graph), bears_emptiness(graph)
+    found = [_described(graph, v, v in steering) for v in (*required, *graph.defaults)]
+    return [replace(i, may_be_empty=bears) for i in found]
 
 
 def _described(graph: Graph, value: Value, steers: bool) -> Input:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from itertools import permutations
+from collections.abc import Collection, Iterator
+from itertools import islice, permutations
 from math import prod
 
 from .dims import Sizes, extent
@@ -12,6 +12,8 @@ from .signature import Input, symbols
 SIZES = (2, 4, 8, 16, 32, 64, 128, 224, 256, 512)  # tried in turn until the model accepts one for all its symbols
 MOST_ELEMENTS = 1 << 23  # in a draw, as long as sizes are free
 MOST_FORCED = 1 << 26  # where the model or the user leaves no choice; what needs more wants inputs of its own
+MANY, FAR, EQUAL = 64, 17, 3  # of what comes first; of everything, more than most constants go; of everything alike
+MOST_TRIED = 16  # plans with unusual sizes, of one sort
 MOST_SUMMED = 12  # symbols among which sums are looked for: the number of plans grows with the cube
 
 
@@ -101,3 +103,45 @@ def with_more(inputs: list[Input], base: Sizes, fixed: Sizes) -> Iterator[Sizes]
     """Plans in which a symbol that is 1 is more, each alone."""
     free = [s for s in symbols(inputs) if s not in fixed and base[s] == 1]
     yield from (base | {s: n} for s in free for n in (2, 3))
+
+
+def with_zeros(inputs: list[Input], base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
+    """Plans in which a symbol is 0, each alone, then all: no past, an empty batch."""
+    free = [s for s in symbols(inputs) if s not in fixed]
+    alone = (p for s in free for p in (base | {s: 0}, *_with_sums(base, base | {s: 0}, free)))
+    yield from islice(alone, MOST_TRIED)
+    if len(free) > 1:
+        yield base | dict.fromkeys(free, 0)
+
+
+def unusual(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
+    """What a kind of draw is made at if that is accepted, the best first; the usual sizes find most but not all.
+
+    Large numbers: 17 of everything, as a rewrite may hold for the first 16 only. Wide ones: 64 of what comes first,
+    the batch as a rule, if possible with 17 of all else. Ties: sizes that are all the same, or each one more: some
+    mistakes take three rows to show.
+    """
+    free = [s for s in base if s not in fixed]
+    if not free:
+        return
+    if kind == "large":
+        far = base | dict.fromkeys(free, FAR)
+        yield far
+        yield from islice(_with_sums(base, far, free), MOST_TRIED)
+        yield base | {s: max(base[s], FAR) for s in free}
+    elif kind == "wide":
+        yield base | dict.fromkeys(free, FAR) | {free[0]: MANY}
+        yield base | {free[0]: MANY}
+    elif kind == "ties":
+        alike = base | dict.fromkeys(free, EQUAL)
+        yield alike
+        yield from islice(_with_sums(base, alike, free), MOST_TRIED)
+        yield base | dict.fromkeys(free, max(base[s] for s in free) + 1)
+        yield base | {s: base[s] + 1 for s in free}
+
+
+def _with_sums(base: Sizes, plan: Sizes, free: list[str]) -> Iterator[Sizes]:
+    """`plan` with each symbol in turn that is the sum of two others in `base` as their sum."""
+    for total, a, b in _sums(free):
+        if base[total] == base[a] + base[b] and plan[total] != plan[a] + plan[b]:
+            yield plan | {total: plan[a] + plan[b]}

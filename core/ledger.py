@@ -99,9 +99,10 @@ class Ledger:
 
     def permits(self, by: str, place: str, replaced: Iterable[Op | Value] = (), *, exact: bool = True) -> bool:
         """Ask before making a change, naming who makes it, where, and what goes; a yes counts it."""
+        place = str(place)  # an op or value will do
         if not self.allows(by, place, exact=exact):
             return False
-        place, running = str(place), self._running[-1] if self._running else by
+        running = self._running[-1] if self._running else by
         if self.made == self._most:
             raise NoFixpoint(f"{running}: {self.counts[running].total()} changes, and no end")
         self.is_exact &= exact

@@ -16,7 +16,7 @@ from passwright.core.verify.noise import MULTIPLE, Noise, has_floats, move_weigh
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.signature import signature
 from passwright.passes import optimize
-from rewriting import load
+from rewriting import load, op_types
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,8 +100,8 @@ def test_weights_move_but_single_numbers() -> None:
 # -- what is allowed ------------------------------------------------------------------------
 
 
-def noise(*moves: Any, usual: float = 0.0, excuses: bool = True) -> Noise:
-    return Noise(lambda: list(moves), lambda: usual, excuses=excuses)
+def noise(*moves: Any, usual: float = 0.0, excuses: bool = True, more: Sequence[tuple[Any, int]] = ()) -> Noise:
+    return Noise(lambda: list(moves), lambda: usual, lambda: more, excuses=excuses)
 
 
 HUNDRED = np.linspace(0.5, 1, 100, dtype=np.float32)
@@ -114,6 +114,8 @@ HUNDRED = np.linspace(0.5, 1, 100, dtype=np.float32)
         pytest.param(1e-5, noise(HUNDRED + f32(1e-6)), MULTIPLE * 1e-6, id="a multiple of the floor"),
         pytest.param(1e-5, noise(HUNDRED, HUNDRED - f32(1e-6)), MULTIPLE * 1e-6, id="of the largest movement"),
         pytest.param(1e-5, noise(HUNDRED, usual=1e-6), MULTIPLE * 1e-6, id="of what is usual elsewhere"),
+        pytest.param(1e-5, noise(HUNDRED, more=[(HUNDRED + f32(1.5e-6), 1)]), MULTIPLE * 1.5e-6, id="of other kernels"),
+        pytest.param(1e-5, noise(HUNDRED, more=[(HUNDRED + f32(1.5e-6), 2)]), 16 * 2**-23, id="not of larger moves"),
         pytest.param(1e-3, noise(HUNDRED + f32(1e-2)), TOLERANCE["float32"], id="never more than the cap"),
         pytest.param(1e-3, noise(), TOLERANCE["float32"], id="the cap where nobody knows"),
         pytest.param(1e-3, noise(HUNDRED[:9]), TOLERANCE["float32"], id="a moved output of another shape"),
@@ -135,6 +137,10 @@ def test_the_noise_is_asked_for_only_where_it_matters() -> None:
     assert compare(HUNDRED, HUNDRED + f32(1e-6), exact=True, noise=silent).reason
     with pytest.raises(AssertionError, match="asked"):
         compare(HUNDRED, HUNDRED + f32(1e-5), exact=False, noise=silent)
+    moving = Noise(lambda: [HUNDRED + f32(2e-6)], lambda: 0.0, asked)
+    assert compare(HUNDRED, HUNDRED + f32(1e-5), exact=False, noise=moving).reason == ""
+    with pytest.raises(AssertionError, match="asked"):
+        compare(HUNDRED, HUNDRED + f32(1e-4), exact=False, noise=moving)
 
 
 def test_the_numbers_of_a_difference() -> None:
@@ -160,6 +166,11 @@ def plus(*numbers: int) -> Array:
     return np.asarray(INTS + np.array(numbers))
 
 
+def further(*more: Any) -> Noise:
+    """Nothing moves by an ulp of the inputs, and this by four ulps of the weights."""
+    return Noise(list[Any], lambda: 1e-9, lambda: [(m, 4) for m in more], excuses=False)
+
+
 @pytest.mark.parametrize(
     ("want", "got", "found", "excused"),
     [
@@ -176,6 +187,17 @@ def plus(*numbers: int) -> Array:
         pytest.param(f32(1, 2, 3), f32(2, 3, 4), noise(f32(2, 3, 4)), None, id="never most floats"),
         pytest.param([INTS], [plus(1, 0, 0, 0)], noise([plus(2, 0, 0, 0)]), 1, id="in a sequence"),
         pytest.param([INTS], [plus(1, 0, 0, 0)], noise([]), None, id="a shorter sequence"),
+        pytest.param(INTS, plus(1, 0, 0, 0), further(plus(2, 0, 0, 0)), 1, id="under larger moves"),
+        pytest.param(INTS, plus(1, 0, 0, 0), further(plus(0, 1, 0, 0)), None, id="another under larger moves"),
+        pytest.param(INTS, plus(1, 1, 0, 0), further(plus(1, 0, 0, 0)), None, id="one of two under larger moves"),
+        pytest.param(INTS, plus(1, 1, 0, 0), further(plus(1, 0, 0, 0), plus(0, 1, 0, 0)), 2, id="each under another"),
+        pytest.param(INTS, INTS + 1, further(INTS + 1), None, id="never most, under larger moves"),
+        pytest.param(f32(1, 2, 3), f32(1, 2, 4), further(f32(1, 2, 4)), 1, id="a float under larger moves"),
+        pytest.param(f32(1, 2, 3), f32(1, 2, 9), further(f32(1, 2, 4)), None, id="further than under larger moves"),
+        pytest.param(f32(1, 2, 3), f32(1, 2, 3.01), further(f32(1, 2.1, 3)), None, id="another float under them"),
+        pytest.param(f32(1, 2, 3), f32(2, 3, 4), further(f32(2, 3, 4)), None, id="never most floats under them"),
+        pytest.param(f32(1, 2, 3), f32(1, 2, INF), further(f32(1, 2, INF)), 1, id="an overflow under larger moves"),
+        pytest.param([INTS], [plus(1, 0, 0, 0)], further([plus(2, 0, 0, 0)]), 1, id="larger moves of a sequence"),
     ],
 )
 def test_jumps(want: Any, got: Any, found: Noise, excused: int | None) -> None:
@@ -268,6 +290,52 @@ def test_small_mistakes_are_found(wrong: dict[str, Any], ids: bool) -> None:
 def test_a_gelu_by_tanh_is_not_one_by_erf() -> None:
     text = 'g (float[N,64] x) => (float[N,64] y) { y = Gelu<approximate="%s">(x) }'
     assert judge(load(text % "none", 20), load(text % "tanh", 20)).failure is not None
+
+
+@pytest.mark.parametrize("seed", [3, 7])
+def test_a_long_sum_of_one_row_may_be_made_in_another_order(seed: int) -> None:
+    """onnxruntime sums one row times a matrix as no other product, and Gemm as neither."""
+    rng = np.random.default_rng(seed)
+    weights: dict[str, Array] = {"w": (rng.standard_normal((25088, 100)) / np.sqrt(25088)).astype(np.float32)}
+    weights["c"] = rng.standard_normal(100).astype(np.float32)
+    model = load("g (float[1,25088] x) => (float[1,100] y) { m = MatMul(x, w) y = Add(m, c) }", weights=weights)
+    after = optimize(model, verify=False).model
+    assert op_types(after) == ["Gemm"]
+    assert judge(model, after).failure is None
+    weights["w"][:, 0] *= f32(1 + 1e-4)
+    wrong = load("g (float[1,25088] x) => (float[1,100] y) { y = Gemm(x, w, c) }", weights=weights)
+    assert judge(model, wrong).failure is not None
+
+
+def rounded(seed: int, kind: str) -> onnx.ModelProto:
+    """Three times Conv and BatchNormalization, as initialized for training, that come to eight bits in the end."""
+    rng = np.random.default_rng(seed)
+    weights: dict[str, Array] = {}
+    lines: list[str] = []
+    last, channels = "x", 3
+    for i in range(3):
+        weights[f"w{i}"] = rng.standard_normal((16, channels, 3, 3)) * np.sqrt(2 / (9 * channels))
+        weights |= {f"s{i}": rng.uniform(0.5, 1.5, 16), f"b{i}": rng.normal(0, 0.3, 16)}
+        weights |= {f"m{i}": rng.normal(0, 0.3, 16), f"v{i}": np.exp(rng.uniform(np.log(0.3), np.log(3), 16))}
+        lines.append(f"c{i} = Conv<pads = [1, 1, 1, 1]>({last}, w{i})")
+        lines.append(f"n{i} = BatchNormalization(c{i}, s{i}, b{i}, m{i}, v{i}) r{i} = Relu(n{i})")
+        last, channels = f"r{i}" if i < 2 else f"n{i}", 16
+        if kind == "float":
+            lines.append(f"q{i} = QuantizeLinear({last}, step, zero) d{i} = DequantizeLinear(q{i}, step, zero)")
+            last = f"d{i}"
+    end = "a = Mul(n2, fifty) e = Add(a, mid) f = Clip(e, low, high) y = Cast<to = 2>(f)"
+    lines.append(f"y = Identity({last})" if kind == "float" else end)
+    scalars = {"step": 0.05, "fifty": 50, "mid": 128, "low": 0, "high": 255}
+    arrays = {name: np.asarray(a, np.float32) for name, a in (weights | scalars).items()}
+    text = f"g (float[N,3,16,16] x) => ({kind}[N,16,16,16] y) {{ {' '.join(lines)} }}"
+    return load(text, weights={**arrays, "zero": np.uint8(0)})
+
+
+@pytest.mark.parametrize("kind", ["float", "uint8"], ids=["quantized", "cast"])
+def test_most_batch_norms_may_be_folded_before_a_rounding(kind: str) -> None:
+    """Of 12; without regard to where the original jumps under larger moves and moved weights, few are."""
+    left = [optimize(rounded(seed, kind)).report.after.ops.get("BatchNormalization", 0) for seed in range(4)]
+    assert sum(left) <= 3
 
 
 def test_what_cancels_is_judged_by_what_the_original_makes_of_it() -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import onnx
 import pytest
-from passwright.core import RulePass
+from passwright.core import Fixpoint, Pipeline, RulePass
 from passwright.core.errors import PluginError
 from passwright.core.plugins import GROUP, from_file, installed
 from passwright.passes import optimize
@@ -184,12 +184,21 @@ def test_a_rule_with_a_built_in_name(tmp_path: Path) -> None:
         pipeline_of("basic", [tmp_path / "a.py"])
 
 
+@pytest.mark.parametrize("group", [Pipeline, Fixpoint])
+def test_a_pass_with_a_built_in_name_inside_a_group(group: type[Pipeline | Fixpoint]) -> None:
+    inner = Pipeline("inner", (RulePass("merge-transposes", ()),))
+    with pytest.raises(PluginError, match="two passes are named merge-transposes: one from passwright"):
+        pipeline_of("basic", [group("mine", (RulePass("own", ()), inner))])
+
+
 @pytest.mark.parametrize(
     ("content", "what"),
     [
         pytest.param("import nowhere_at_all", "ModuleNotFoundError: No module named 'nowhere_at_all'", id="import"),
         pytest.param("1 / 0", "ZeroDivisionError: division by zero", id="exception"),
         pytest.param("def (", "SyntaxError", id="syntax"),
+        pytest.param("import sys\nsys.exit(0)", "SystemExit: 0", id="exit"),
+        pytest.param("class Panic(BaseException): ...\nraise Panic('oh')", "Panic: oh", id="own BaseException"),
         pytest.param(
             "from passwright.core import rule\n@rule(lambda g, x: g.Relu(x))\ndef r(g, z): ...", "binds", id="rule"
         ),
@@ -278,6 +287,26 @@ def test_what_a_file_defines(tmp_path: Path, content: str, passes: dict[str, lis
 def test_a_file_that_imports_a_pass_may_run_beside_it(tmp_path: Path) -> None:
     (tmp_path / "my_file.py").write_text("from passwright.passes.gemm import FUSE_GEMM\n" + code_of("a"))
     assert "my-file" in catalogue([tmp_path / "my_file.py"])
+
+
+@pytest.mark.parametrize(
+    ("content", "what"),
+    [
+        pytest.param("import sys\nsys.exit(0)", "SystemExit: 0", id="exit"),
+        pytest.param("class Panic(BaseException): ...\nraise Panic('oh')", "Panic: oh", id="own BaseException"),
+        pytest.param("raise GeneratorExit", "GeneratorExit", id="GeneratorExit"),
+    ],
+)
+def test_a_file_that_does_not_come_to_its_end(tmp_path: Path, content: str, what: str) -> None:
+    (tmp_path / "my_file.py").write_text(content)
+    with pytest.raises(PluginError, match=rf"my_file\.py: {what}$"):
+        from_file(tmp_path / "my_file.py")
+
+
+def test_an_interrupted_import_is_no_fault_of_the_file(tmp_path: Path) -> None:
+    (tmp_path / "my_file.py").write_text("raise KeyboardInterrupt")
+    with pytest.raises(KeyboardInterrupt):
+        from_file(tmp_path / "my_file.py")
 
 
 def test_two_files_of_one_name_in_different_folders(tmp_path: Path) -> None:

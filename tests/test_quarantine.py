@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import numpy as np
@@ -13,12 +15,29 @@ import onnx
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core import EXACT, Build, Graph, Ledger, Op, Pass, RulePass, Value, from_onnx, rule
+from passwright.core import (
+    EXACT,
+    Build,
+    Fixpoint,
+    Graph,
+    Ledger,
+    Op,
+    Pass,
+    Pipeline,
+    Rule,
+    RulePass,
+    Tensor,
+    Value,
+    from_onnx,
+    require,
+    rule,
+)
 from passwright.core.bisect import first_bad
-from passwright.core.errors import ModelError, VerificationError
+from passwright.core.errors import ModelError, NoFixpoint, PassFailed, RuleError, VerificationError, Why
 from passwright.core.manager import Manager
 from passwright.core.trust.quarantine import CAP, Quarantine
 from passwright.core.trust.trial import Look
+from passwright.core.verify import performer
 from passwright.core.verify.verdict import Mismatch
 from passwright.passes import Result, optimize
 from rewriting import load, means_the_same, op_types
@@ -301,6 +320,303 @@ def test_the_same_faults_are_found_each_time() -> None:
     assert first.model.SerializeToString() == second.model.SerializeToString()
 
 
+# -- who is named --------------------------------------------------------------------------------------------
+
+
+@rule(lambda g, x, p: g.Relu(g.one_of("Abs", "Exp", "Softmax")(x) @ p), contract=EXACT)
+def drop_relu_of_positive(g: Build, x: Value, p: Op) -> Value:
+    """Relu(p) => p"""
+    return p.outputs[0]
+
+
+POSITIVE = RulePass("positive", (drop_relu_of_positive,))
+
+
+class Mute(Exception):
+    """It cannot say what is wrong."""
+
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+class Panic(BaseException):
+    """What extension modules raise."""
+
+
+def raising(error: BaseException) -> Custom:
+    def act(graph: Graph, ledger: Ledger) -> int:
+        raise error
+
+    return Custom(act)
+
+
+ODD = [
+    pytest.param(Mute(), "Mute", id="it has no text"),
+    pytest.param(Panic("oh"), "Panic: oh", id="own BaseException"),
+    pytest.param(GeneratorExit("oh"), "GeneratorExit: oh", id="GeneratorExit"),
+    pytest.param(asyncio.CancelledError(), "CancelledError", id="CancelledError"),
+    pytest.param(SystemExit(0), "SystemExit: 0", id="SystemExit"),
+]
+
+
+@pytest.mark.parametrize(
+    ("error", "message"),
+    [
+        *ODD,
+        pytest.param(PassFailed("drop-identity", Why.RAISED, "not me"), "not me", id="PassFailed of another"),
+        pytest.param(NoFixpoint("not me", ["drop-identity"]), "not me", id="NoFixpoint of another"),
+    ],
+)
+def test_a_pass_is_named_whatever_it_raises(error: BaseException, message: str) -> None:
+    result = optimize(load(TEXT), plugins=[POSITIVE, raising(error)])
+    assert found(result) == [("custom", "", "endless" if isinstance(error, NoFixpoint) else "raised")]
+    assert result.report.quarantined[0].message == message
+    assert op_types(result.model) == RIGHT
+
+
+@pytest.mark.parametrize(("error", "message"), ODD)
+def test_a_rule_is_named_whatever_it_raises(error: BaseException, message: str) -> None:
+    @rule(lambda g, x: g.Neg(x), contract=EXACT)
+    def breaks(g: Build, x: Value) -> Value:
+        raise error
+
+    result = optimize(load(TEXT), plugins=[RulePass("mine", (drop_relu_of_positive, breaks))])
+    assert found(result) == [("breaks", "z", "raised")]
+    assert result.report.quarantined[0].message == f"rule breaks failed at Neg z: {message}"
+    assert op_types(result.model) == RIGHT
+
+
+def test_an_interrupt_passes_through() -> None:
+    @rule(lambda g, x: g.Neg(x), contract=EXACT)
+    def interrupted(g: Build, x: Value) -> Value:
+        raise KeyboardInterrupt
+
+    for plugin in (interrupted, raising(KeyboardInterrupt())):
+        with pytest.raises(KeyboardInterrupt):
+            optimize(load(TEXT), plugins=[plugin])
+
+
+def flips_unasked(graph: Graph, ledger: Ledger) -> int:
+    for op in graph.ops("Sub"):
+        graph.set_inputs(op, op.inputs[::-1])
+    return 1
+
+
+@pytest.mark.parametrize("act", [never_settles, flips_unasked])
+@pytest.mark.parametrize("group", [Pipeline, Fixpoint])
+def test_a_group_that_never_settles_loses_one_pass(
+    act: Callable[[Graph, Ledger], int], group: type[Pipeline | Fixpoint]
+) -> None:
+    result = optimize(load(TEXT), plugins=[group("mine", (POSITIVE, Custom(act)))])
+    assert found(result) == [("custom", "", "endless")]
+    assert op_types(result.model) == RIGHT
+
+
+def test_a_pass_named_like_a_rule() -> None:
+    result = optimize(load(TEXT), plugins=[POSITIVE, Custom(raises, "drop_relu_of_positive")])
+    assert found(result) == [("drop_relu_of_positive", "", "raised")]
+    assert op_types(result.model) == RIGHT
+
+
+def test_the_right_rule_of_a_pass_stays_beyond_the_cap() -> None:
+    model = chain(*["right", "wrong"] * (CAP + 1))
+    result = optimize(model, plugins=[RulePass("eager", (drop_relu, drop_relu_of_positive))])
+    whole = result.report.quarantined[-1]
+    assert (len(found(result)), whole.pass_name, whole.by, whole.place) == (CAP + 1, "eager", "drop_relu", "")
+    assert op_types(result.model).count("Relu") == CAP + 1
+    check(result, model)
+
+
+@rule(lambda g, x: g.Relu(x), contract=EXACT)
+def to_transposes(g: Build, x: Value) -> Value:
+    """Relu(x) => two Transposes, one of an axis that is not there"""
+    return g.Transpose(g.Transpose(x, perm=[1, 0]), perm=[0, 2])
+
+
+@rule(lambda g, x: g.Relu(x), contract=EXACT)
+def to_if(g: Build, x: Value) -> Value:
+    """Relu(x) => an If without branches"""
+    return g.If(g.const(True))
+
+
+@pytest.mark.parametrize("wrong", [to_transposes, to_if], ids=lambda r: r.name)
+def test_a_built_in_pass_that_stumbles_over_it_comes_back(wrong: Rule) -> None:
+    model = load("""g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
+        a = Relu(x) t = Transpose(a) u = Transpose(t) y = Neg(u) c = Constant<value = bool {1}>()
+        z = If (c) <then_branch = p () => (float[N,4] m) { m = Sin(x) },
+                    else_branch = q () => (float[N,4] o) { o = Cos(x) }> }""")
+    result = optimize(model, plugins=[wrong])
+    assert [(q.by, q.place) for q in result.report.quarantined] == [(wrong.name, "a")]
+    assert op_types(result.model) == ["Relu", "Neg", "Sin"]
+
+
+@rule(lambda g, x, m: g.one_of("Max", "Min")(x, x) @ m, contract=EXACT)
+def turns(g: Build, x: Value, m: Op) -> Value:
+    """Max(x, x) => Min(x, x), and at last an exception, as long as there is a Ceil"""
+    if m.type == "Max":
+        return g.Min(x, x)
+    require(not any(m.graph.ops("Elu")), "later")
+    if any(m.graph.ops("Ceil")):
+        raise KeyError("Ceil")
+    return x
+
+
+@rule(lambda g, x, op: g.one_of("Elu", "Ceil", "Floor", "Relu")(x) @ op, contract=EXACT)
+def drops_many(g: Build, x: Value, op: Op) -> Value:
+    """f(x) => x, which is right for Elu and Relu of Exp only"""
+    return x
+
+
+def test_an_exception_left_out_moves_the_numbers_of_what_comes_after() -> None:
+    """What was known to go well up to a number is no longer so: else the right ones behind it are blamed."""
+    scaled = " ".join(f"k{i} = Constant<value_float = {i}.25>() x{i} = Mul(x, k{i})" for i in range(13))
+    elus = " ".join(f"E{i} = Exp(x{i}) e{i} = Elu(E{i})" for i in range(5))
+    relus = " ".join(f"R{i} = Exp(x{5 + i}) r{i} = Relu(R{i})" for i in range(8))
+    terms = ", ".join([*(f"e{i}" for i in range(5)), *(f"r{i}" for i in range(8))])
+    model = load(f"""g (float[N,4] x) => (float[N,4] y, float[N,4] c, float[N,4] f, float[N,4] s) {{
+        {scaled} M = Sin(x) m = Max(M, M) y = Neg(m) {elus} u = Cos(x) U = Ceil(u) c = Neg(U)
+        v = Sin(x) V = Floor(v) f = Neg(V) {relus} s = Sum({terms}) }}""")
+    result = optimize(model, plugins=[RulePass("turn", (turns,)), RulePass("many", (drops_many,))])
+    assert found(result) == [
+        ("drops_many", "U", "wrong"),
+        ("drops_many", "V", "wrong"),
+        ("turns", "m", "raised"),
+    ]
+    assert {"Elu", "Relu"}.isdisjoint(op_types(result.model))
+    check(result, model)
+
+
+# -- graphs that are none ------------------------------------------------------------------------------------
+
+
+def the(graph: Graph, op_type: str) -> Any:
+    """An op, to do to it what no type checker would let pass."""
+    return next(graph.ops(op_type))
+
+
+def unset_attribute(graph: Graph) -> None:
+    graph.substitute(
+        the(graph, "Neg").outputs[0],
+        graph.add_op(Op("Softmax", "", "", {"axis": None}, None), [graph.inputs[0]], [Value("odd")]).outputs[0],
+    )
+
+
+def array_as_tensor(graph: Graph) -> None:
+    weight: Any = graph.constant(Tensor.from_array(np.zeros(3, np.float32)))
+    graph.set_inputs(the(graph, "Neg"), [weight])
+    weight.tensor = np.zeros(3, np.float32)
+
+
+def names_as_inputs(graph: Graph) -> None:
+    the(graph, "Sub").inputs = ("x", "a")
+
+
+def no_header(graph: Graph) -> None:
+    declared: Any = graph.declared
+    declared.header = None
+
+
+def number_as_name(graph: Graph) -> None:
+    the(graph, "Sub").outputs[0].name = 5
+
+
+def no_inputs(graph: Graph) -> None:
+    the(graph, "Sub").inputs = None
+
+
+def writes_attributes(graph: Graph) -> None:
+    the(graph, "Softmax").attrs["axis"] = 0
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [unset_attribute, array_as_tensor, names_as_inputs, no_header, number_as_name, no_inputs, writes_attributes],
+)
+def test_a_graph_that_is_none_is_left_out(spoil: Callable[[Graph], None]) -> None:
+    def act(graph: Graph, ledger: Ledger) -> int:
+        if "custom" in ledger.counts or not ledger.permits("custom", "z"):
+            return 0
+        spoil(graph)
+        return 1
+
+    result = optimize(load(TEXT), plugins=[POSITIVE, Custom(act)])
+    ((by, _, why),) = found(result)
+    assert by == "custom"
+    assert why == ("raised" if spoil is writes_attributes else why)
+    assert why in {"invalid", "raised"}
+    assert op_types(result.model) == RIGHT
+
+
+def test_a_constant_of_nothing_names_the_rule() -> None:
+    @rule(lambda g, x, s: g.Softmax(x) @ s, contract=EXACT)
+    def clip(g: Build, x: Value, s: Op) -> Value:
+        return g.Max(x, g.const(s.attr("alpha")))
+
+    result = optimize(load(TEXT), plugins=[clip])
+    assert [(by, place) for by, place, _ in found(result)] == [("clip", "s")]
+    assert op_types(result.model) == BASIC
+
+
+# -- what does not end ---------------------------------------------------------------------------------------
+
+
+def test_a_pass_that_swallows_what_ends_it_is_ended() -> None:
+    def stubborn(graph: Graph, ledger: Ledger) -> int:
+        end = monotonic() + 20
+        while monotonic() < end:
+            try:
+                spin(20)
+            except BaseException:  # noqa: BLE001 - what a careless pass might do
+                spin(0.5)
+        return 0
+
+    def spin(seconds: float) -> None:
+        end = monotonic() + seconds
+        while monotonic() < end:
+            pass
+
+    attempt = Manager(lambda: from_onnx(load(TEXT)), Custom(stubborn), patience=0.2).run()
+    assert attempt.failed is not None
+    assert (attempt.failed.pass_name, attempt.failed.why) == ("custom", "endless")
+
+
+@pytest.fixture
+def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What runs a hundred times longer than the first run does not end."""
+    monkeypatch.setattr(performer, "LEAST_LIMIT", 0.2)
+
+
+LOOP = """g (float[N] x) => (float[] y) <int64 n = {1000000000000}, bool t = {1}, float two = {2}, float most = {100}> {
+    %s
+    y = Loop (n, t, p) <body = b (int64 i, bool k, float[] v) => (bool d, float[] w) {
+        w = Mul(v, two) a = Abs(w) d = Less(a, most) }>
+}"""
+
+
+@pytest.mark.usefixtures("hasty")
+def test_inputs_on_which_a_loop_does_not_end_are_refused() -> None:
+    result = optimize(load(LOOP % "e = Identity(x) p = ReduceSum<keepdims = 0>(e)"))  # 0 never becomes 100
+    verification = result.report.verification
+    assert verification is not None
+    assert any("accepts no zeros inputs" in note for note in verification.notes)
+    assert any(draw.startswith("negative") for draw in verification.draws)
+    assert found(result) == []
+    assert op_types(result.model) == ["ReduceSum", "Loop"]
+
+
+@pytest.mark.usefixtures("hasty")
+def test_a_change_that_makes_a_loop_endless_is_left_out() -> None:
+    @rule(lambda g, a, b: g.Less(a, b), contract=EXACT)
+    def less_as_unequal(g: Build, a: Value, b: Value) -> Value:
+        return g.Not(g.Equal(a, b))
+
+    model = load(LOOP % "e = Exp(x) s = ReduceSum<keepdims = 0>(e) i = Identity(s) p = Add(i, two)")
+    result = optimize(model, plugins=[less_as_unequal])
+    assert found(result) == [("less_as_unequal", "d", "wrong")]
+    assert "does not end within" in result.report.quarantined[0].message
+    assert op_types(result.model) == ["Exp", "ReduceSum", "Add", "Loop"]
+
+
 # -- what is told of it --------------------------------------------------------------------------------------
 
 
@@ -328,3 +644,34 @@ def test_first_bad(good: int, distance: int, data: st.DataObject) -> None:
     assert first_bad(good, good + distance, is_bad) == first
     assert len(probes) <= math.ceil(math.log2(distance))
     assert all(good < n < good + distance for n in probes)
+
+
+def test_who_blames_another_is_named_himself() -> None:
+    def blames(graph: Graph, ledger: Ledger) -> int:
+        raise RuleError("not me", "drop_identity", "i")
+
+    result = optimize(load(TEXT), plugins=[Custom(blames)])
+    assert found(result) == [("custom", "", "raised")]
+    assert op_types(result.model) == BASIC
+
+
+@pytest.mark.parametrize("name", ["again", "drop_relu", "mine"])
+def test_a_rule_without_end_costs_no_pass_of_its_name(name: str) -> None:
+    other = RulePass("again", (sub_to_neg,)) if name != "again" else RulePass("other", (sub_to_neg,))
+    result = optimize(load(TEXT), plugins=[RulePass(name, (again,)), other])
+    assert found(result)[0] == ("again", "", "endless")
+    assert {q.place for q in result.report.quarantined} == {"", "b"}  # what the other does wrong is found on its own
+
+
+def test_a_place_may_be_an_op() -> None:
+    def asks_with_ops(graph: Graph, ledger: Ledger) -> int:
+        done = 0
+        for op in relus(graph):
+            if ledger.permits("custom", op, (op,)):  # type: ignore[arg-type]
+                drop(op)
+                done += 1
+        return done
+
+    result = optimize(load(TEXT), plugins=[Custom(asks_with_ops)])
+    assert found(result) == [("custom", "Relu y", "wrong")]
+    assert op_types(result.model) == RIGHT

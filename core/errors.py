@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from .verify.verdict import Mismatch
 
 
 class PassesError(Exception):
@@ -76,11 +72,7 @@ class CannotLoad(EvaluationError):
 
 
 class VerificationError(PassesError):
-    """The rewritten model no longer computes what the original did; `mismatch` says where."""
-
-    def __init__(self, message: str, mismatch: Mismatch | None = None) -> None:
-        super().__init__(message)
-        self.mismatch = mismatch
+    """The rewritten model no longer computes what the original did."""
 
 
 class Unverifiable(PassesError):

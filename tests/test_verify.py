@@ -15,6 +15,7 @@ from passwright.core.runtime import OnnxRuntime
 from passwright.core.verify.draws import KINDS, Draw
 from passwright.core.verify.oracle import Oracle, Verdict
 from passwright.core.verify.signature import signature
+from passwright.core.verify.verdict import Mismatched
 from rewriting import load, means_the_same
 
 if TYPE_CHECKING:
@@ -192,7 +193,7 @@ def test_a_wrong_model_is_judged_without_an_exception() -> None:
     with pytest.raises(VerificationError) as caught:
         oracle.check(load(WRONG_RELU).SerializeToString())
     assert str(caught.value) == str(found)
-    assert caught.value.mismatch is not None
+    assert isinstance(caught.value, Mismatched)
     assert caught.value.mismatch.output == "y"
     data = json.loads(json.dumps(verdict.to_data(), allow_nan=False))
     assert data["failure"]["draw"] == "normal inputs with N=2"

@@ -11,7 +11,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..errors import EvaluationError, ModelError, Unverifiable, VerificationError
+from ..errors import EvaluationError, ModelError, Unverifiable
 from ..runtime import Loadable
 from .answers import Answer, Search
 from .compare import compare
@@ -21,7 +21,7 @@ from .emptiness import loadable_bears_emptiness
 from .movement import Movement
 from .performer import Performer, original_performer, performer
 from .signature import Input
-from .verdict import Mismatch, Verdict
+from .verdict import Mismatch, Mismatched, Verdict
 
 NOT_OURS = "comes from a random operator that the original does not have, so nothing can be said of it"
 
@@ -69,7 +69,7 @@ class Oracle:
         """Compare `model` with the original, bit for bit if `exact`. Raises VerificationError."""
         verdict = self.judge(model, exact=exact)
         if verdict.failure is not None:
-            raise VerificationError(str(verdict.failure), verdict.failure)
+            raise Mismatched(verdict.failure)
         return verdict
 
     def judge(self, model: Loadable, *, exact: bool = False, on: Collection[Draw] | None = None) -> Verdict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from ..errors import VerificationError
 from .difference import Difference
 from .draws import Draw
 
@@ -38,6 +39,14 @@ class Mismatch:
         if not self.output:
             return f"{model} fails on {where}: {self.reason}"
         return f"{self.output}: {self.reason}, on {where}"
+
+
+class Mismatched(VerificationError):
+    """Raised for the first `mismatch`."""
+
+    def __init__(self, mismatch: Mismatch) -> None:
+        super().__init__(str(mismatch))
+        self.mismatch = mismatch
 
 
 @dataclass(frozen=True, slots=True)

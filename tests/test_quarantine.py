@@ -34,7 +34,7 @@ from passwright.core import (
 )
 from passwright.core.bisect import first_bad
 from passwright.core.errors import ModelError, NoFixpoint, PassFailed, RuleError, VerificationError, Why
-from passwright.core.manager import Manager
+from passwright.core.trust.manager import Manager
 from passwright.core.trust.quarantine import CAP, Quarantine
 from passwright.core.trust.trial import Look
 from passwright.core.verify import performer

@@ -13,10 +13,10 @@ from dataclasses import dataclass, field, replace
 from ..bisect import first_bad
 from ..errors import NoFixpoint, PassFailed, RuleError, VerificationError, Why
 from ..ledger import TO_THE_END, Change, Key, Ledger, Stop
-from ..manager import Manager
 from ..pipeline import RulePass, leaves, named
 from ..verify.draws import Draw
 from ..watchdog import Stuck
+from .manager import Manager
 from .trial import Failure, Look, Trial
 
 CAP = 20  # wrong changes of one rule, or of a pass without rules, after which it is left out as a whole

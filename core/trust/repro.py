@@ -15,7 +15,6 @@ from ..io.model import Model
 from ..ir.effects import writes_inputs
 from ..ir.graph import Graph
 from ..ir.values import Op
-from ..manager import Manager
 from ..pipeline import Pass
 from ..runtime import OnnxRuntime
 from ..verify.draws import Draw
@@ -23,6 +22,7 @@ from ..verify.oracle import Oracle
 from ..verify.randomness import random_outputs
 from ..verify.signature import signature
 from ..verify.verdict import Mismatch
+from .manager import Manager
 from .region import around, differing, extracted, giving_out, read_from_outside, seen_from_outside, type_of
 from .trial import Trial, fault
 

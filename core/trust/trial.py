@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 from ..errors import GraphError, InterfaceError, ModelError, Why, told
 from ..io.exported import export
-from ..manager import Attempt
 from ..verify.draws import Draw
 from ..verify.verdict import Mismatch
+from .manager import Attempt
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,9 +16,9 @@ from ...core.io.files import publish
 from ...core.io.places import Places
 from ...core.io.source import Source, source_of
 from ...core.ledger import Ledger
-from ...core.manager import Manager
 from ...core.pipeline import Pass, RulePass, leaves
 from ...core.report import Report, Stats, pass_records, write_json
+from ...core.trust.manager import Manager
 from ...core.trust.quarantine import Keep, Quarantine
 from ...core.trust.trial import Look
 from .catalogue import Plugin, pipeline_of

@@ -13,7 +13,7 @@ from ...core.io.exported import ONE_MESSAGE, Exported, export
 from ...core.io.files import loadable, publish, staged, weight_bytes
 from ...core.io.model import Model
 from ...core.io.source import Source
-from ...core.manager import Attempt
+from ...core.trust.manager import Attempt
 from ...core.trust.namemap import name_map
 from ...core.trust.quarantine import Quarantine
 from ...core.trust.trial import Failure, Judge, Look, Trial, difference

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from .errors import PassFailed, Why
-from .io.model import Model
-from .ledger import TO_THE_END, Bans, Ledger, Stop
-from .pipeline import Pass, run_pass
-from .trust.interface import Interface
-from .trust.namemap import Tracker
-from .watchdog import Stuck, watched
+from ..errors import PassFailed, Why
+from ..io.model import Model
+from ..ledger import TO_THE_END, Bans, Ledger, Stop
+from ..pipeline import Pass, run_pass
+from ..watchdog import Stuck, watched
+from .interface import Interface
+from .namemap import Tracker
 
 PATIENCE = 300.0  # seconds; constant folding may be busy that long with one large op
 

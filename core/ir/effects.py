@@ -48,6 +48,11 @@ def writes_inputs(op: Op) -> bool:
     return op.type == "BatchNormalization" and not op.domain and any(v.name for v in op.outputs[1:])
 
 
+def leaves_traces(graph: Graph) -> bool:
+    """Whether a run may change what the next one starts from: something in the graph writes to its inputs."""
+    return any(writes_inputs(op) for g in graph.with_subgraphs() for op in g.ops("BatchNormalization"))
+
+
 HALF = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})
 
 

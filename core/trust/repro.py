@@ -12,7 +12,7 @@ from onnx import helper
 from ..errors import Why
 from ..io.convert import from_onnx
 from ..io.model import Model
-from ..ir.effects import writes_inputs
+from ..ir.effects import leaves_traces
 from ..ir.graph import Graph
 from ..ir.values import Op
 from ..pipeline import Pass
@@ -100,7 +100,7 @@ def _asked(proto: onnx.ModelProto, given: Sequence[Draw] = ()) -> Oracle:
         [o.name for o in proto.graph.output],
         given=given,
         random=random_outputs(model.graph),
-        fresh=any(writes_inputs(op) for g in model.graph.with_subgraphs() for op in g.ops("BatchNormalization")),
+        fresh=leaves_traces(model.graph),
     )
 
 

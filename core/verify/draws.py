@@ -33,7 +33,7 @@ KINDS = (
     "inf",
 )  # fmt: skip
 ORDER = (*KINDS, MEDLEY)
-FEW_KINDS = ("normal", "medley", "large", "nan")  # for large inputs of floats
+FEW_KINDS = ("normal", "large", "nan")  # for large inputs of floats, beside a medley
 # What truth a bool that stands alone has: one bit of the place here, another bit for each such input, so that two of
 # them meet in every combination, and from the fourth on whether several bits differ. Zeros are all false, negative
 # numbers all true.

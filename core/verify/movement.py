@@ -79,7 +79,7 @@ class Movement:
                 yield dict(zip(self.names, results, strict=True)), far
 
     def _run_with_other_kernels(self, feeds: Arrays) -> list[Any]:
-        """Onnxruntime sums in another order where weights are packed for it: the same mathematics."""
+        """Where weights are packed for it, onnxruntime sums in another order: the same mathematics."""
         if self._packed is None:
             self._packed = repacked(self.original, self.performer)
         return self._packed.run(self.names, feeds)

@@ -19,10 +19,11 @@ COMMUTATIVE = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class Var:
-    """A name for a value or an attribute. `*var` in a pattern takes any number of inputs."""
+    """A name for a value or an attribute; `constant` ones match constants only. `*var` takes any number of inputs."""
 
     name: str
     optional: bool = False
+    constant: bool = False
 
     def __iter__(self) -> Iterator[Rest]:
         yield Rest(self.name)
@@ -74,6 +75,10 @@ class Trace:
     def one_of(self, *types: str) -> Callable[..., OpPattern]:
         """Any of several operators with the same inputs: `g.one_of("Add", "Sub")(x, y)`."""
         return lambda *inputs, **attrs: OpPattern(types, self._domain, inputs, tuple(attrs.items()))
+
+    def const(self, var: Var) -> Var:
+        """An input that holds a constant: `g.Mul(x, g.const(c))`."""
+        return replace(var, constant=True)
 
     def __getattr__(self, op_type: str) -> Callable[..., OpPattern]:
         return self.one_of(op_type)
@@ -171,7 +176,8 @@ def _match_inputs(
         return
     value = values[0] if values else None
     if isinstance(want, Var):
-        if (value is not None or want.optional) and bound.get(want.name, value) is value:
+        fits = want.optional if value is None else (value.is_const or not want.constant)
+        if fits and bound.get(want.name, value) is value:
             yield from _match_inputs(rest, values[1:], graph, {**bound, want.name: value}, covered)
     elif (
         (op := graph.producer(value)) is not None and want.output < len(op.outputs) and op.outputs[want.output] is value

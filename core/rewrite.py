@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from .build import Build
+from .candidates import Candidates
 from .errors import Declined, GraphError, ModelError, NoFixpoint, RuleError, require, told
 from .ir.graph import Graph
 from .ir.origin import inherit, made_from, mark
@@ -24,15 +25,12 @@ def rewrite(graph: Graph, rules: Iterable[Rule], ledger: Ledger, *, budget: int 
 
     Raises NoFixpoint after `budget` rewrites (default: 100 and ten for each op).
     """
-    by_root: dict[str, list[Rule]] = {}
-    for r in rules:
-        for op_type in r.pattern.types:
-            by_root.setdefault(op_type, []).append(r)
+    candidates = Candidates(rules)
     work: dict[Op, None] = {}
     size = 0
     for g in graph.with_subgraphs():
         size += len(g)
-        work.update(dict.fromkeys(sorted(g.ops(*by_root), key=lambda op: op.key)))
+        work.update(dict.fromkeys(sorted(g.ops(*candidates.roots), key=lambda op: op.key)))
     budget = 100 + 10 * size if budget is None else budget
     fired: Counter[str] = Counter()
     while work and not ledger.stopped:
@@ -40,7 +38,7 @@ def rewrite(graph: Graph, rules: Iterable[Rule], ledger: Ledger, *, budget: int 
         del work[op]
         if op not in op.graph or not _is_seen(op):
             continue
-        for r in by_root.get(op.type, ()):
+        for r in candidates.at(op):
             touched = apply(r, op, ledger)
             if touched is not None:
                 fired[r.name] += 1
@@ -48,7 +46,7 @@ def rewrite(graph: Graph, rules: Iterable[Rule], ledger: Ledger, *, budget: int 
                     busiest = fired.most_common(3)
                     counted = ", ".join(f"{name} {n} times" for name, n in busiest)
                     raise NoFixpoint(f"still changing after {budget} rewrites: {counted}", [n for n, _ in busiest])
-                work.update(dict.fromkeys(t for t in touched if t.type in by_root))
+                work.update(dict.fromkeys(t for t in touched if t.type in candidates.roots))
                 break
     return fired
 
@@ -60,14 +58,20 @@ def _is_seen(op: Op) -> bool:
 
 def apply(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
     """Try one rule at one op. Returns the ops worth looking at again, or None if nothing changed."""
-    graph = root.graph
     try:
-        match = r.match(graph, root)
-    except Declined as why:
+        for match in r.matches(root.graph, root):
+            touched = _apply(r, match, ledger)
+            if touched is not None:
+                return touched
+    except Declined as why:  # while it was matched
         log.debug("%s declined at %s: %s", r.name, root, why)
-        return None
-    if match is None:
-        return None
+    return None
+
+
+def _apply(r: Rule, match: Match, ledger: Ledger) -> list[Op] | None:
+    """Make one match what the rule says, unless it declines."""
+    root = match.ops[0]
+    graph = root.graph
     place = next(v.name for v in root.outputs if v.uses or graph.is_output(v))
     if not ledger.allows(r.name, place, exact=r.is_exact):
         log.debug("%s declined at %s: not permitted in this run", r.name, root)

@@ -9,7 +9,7 @@ return x
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,12 +66,11 @@ class Rule:
         """Whether results stay bit for bit the same."""
         return self.contract == EXACT
 
-    def match(self, graph: Graph, root: Op) -> Match | None:
-        """The first match at `root`, or None."""
+    def matches(self, graph: Graph, root: Op) -> Iterator[Match]:
+        """Every way in which the pattern matches at `root`: operands of commutative ops in either order."""
         for bound, ops in match_op(self.pattern, root, graph, {}, ()):
             if self.shared or _is_private(graph, bound, ops):
-                return Match(bound, ops)
-        return None
+                yield Match(bound, ops)
 
 
 def rule(
@@ -83,10 +82,11 @@ def rule(
 ) -> Callable[[Callable[..., Any]], Rule]:
     """Make a rule of a function `(g, **variables) -> Value`, or `-> tuple` with one value per output of the root.
 
-    The pattern's lambda has the same parameters; `b=None` there marks an input that may be left out, and
-    `*xs` takes any number. Inner values may be used elsewhere only if `shared`. A rule that states no
-    contract counts as `ROUNDING`. `fragile` names the numbers at which it might go wrong, such as the knees of
-    an activation: inputs are drawn on and beside them. Raises RuleError if the parameters differ.
+    The pattern's lambda has the same parameters; `b=None` there marks an input that may be left out,
+    `g.const(c)` one that is a constant, and `*xs` takes any number. Inner values may be used elsewhere only if
+    `shared`. A rule that states no contract counts as `ROUNDING`. `fragile` names the numbers at which it might
+    go wrong, such as the knees of an activation: inputs are drawn on and beside them.
+    Raises RuleError if the parameters differ.
     """
 
     def wrap(build: Callable[..., Any]) -> Rule:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from ..core import Fixpoint, Pass, Pipeline
-from .batchnorm import FOLD_BATCHNORM
-from .fold_constants import FoldConstants
-from .gemm import FUSE_GEMM
-from .identity import DROP_DROPOUT, DROP_IDENTITY
-from .inline_if import InlineIf
-from .lift_constants import LiftConstants
-from .merge_constants import MergeConstants
-from .merge_duplicates import MergeDuplicates
-from .remove_unused import RemoveUnused
-from .transpose import MERGE_TRANSPOSES
+from .cleanup.identity import DROP_DROPOUT, DROP_IDENTITY
+from .cleanup.lift_constants import LiftConstants
+from .cleanup.merge_constants import MergeConstants
+from .cleanup.merge_duplicates import MergeDuplicates
+from .cleanup.remove_unused import RemoveUnused
+from .folding.fold_constants import FoldConstants
+from .linear.batchnorm import FOLD_BATCHNORM
+from .linear.gemm import FUSE_GEMM
+from .movement.transpose import MERGE_TRANSPOSES
+from .structure.inline_if import InlineIf
 
 BUILT_IN: tuple[Pass, ...] = (
     RemoveUnused(),

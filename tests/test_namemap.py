@@ -18,16 +18,16 @@ from passwright.core.verify.compare import compare
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.randomness import random_outputs
 from passwright.core.verify.signature import signature
-from passwright.passes.fold_constants import FoldConstants
-from passwright.passes.gemm import FUSE_GEMM
-from passwright.passes.identity import DROP_IDENTITY
-from passwright.passes.inline_if import InlineIf
-from passwright.passes.lift_constants import LiftConstants
-from passwright.passes.merge_constants import MergeConstants
-from passwright.passes.merge_duplicates import MergeDuplicates
+from passwright.passes.cleanup.identity import DROP_IDENTITY
+from passwright.passes.cleanup.lift_constants import LiftConstants
+from passwright.passes.cleanup.merge_constants import MergeConstants
+from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
+from passwright.passes.cleanup.remove_unused import RemoveUnused
+from passwright.passes.folding.fold_constants import FoldConstants
+from passwright.passes.linear.gemm import FUSE_GEMM
+from passwright.passes.movement.transpose import MERGE_TRANSPOSES
 from passwright.passes.pipelines import PIPELINES
-from passwright.passes.remove_unused import RemoveUnused
-from passwright.passes.transpose import MERGE_TRANSPOSES
+from passwright.passes.structure.inline_if import InlineIf
 from random_models import models
 from rewriting import load
 

@@ -271,7 +271,7 @@ def test_packages_that_clash_stop_only_who_asks_for_them(install: Install) -> No
         pytest.param(code_of("a", name="own") + code_of("b", "Ceil"), {"own": ["a"], "my-file": ["b"]}, id="both"),
         pytest.param(code_of("a") + "again = a\n", {"my-file": ["a"]}, id="one rule under two names"),
         pytest.param(
-            "from passwright.passes.gemm import matmul_add_to_gemm\n" + code_of("a"),
+            "from passwright.passes.linear.gemm import matmul_add_to_gemm\n" + code_of("a"),
             {"my-file": ["a"]},
             id="imported rule",
         ),
@@ -285,7 +285,7 @@ def test_what_a_file_defines(tmp_path: Path, content: str, passes: dict[str, lis
 
 
 def test_a_file_that_imports_a_pass_may_run_beside_it(tmp_path: Path) -> None:
-    (tmp_path / "my_file.py").write_text("from passwright.passes.gemm import FUSE_GEMM\n" + code_of("a"))
+    (tmp_path / "my_file.py").write_text("from passwright.passes.linear.gemm import FUSE_GEMM\n" + code_of("a"))
     assert "my-file" in catalogue([tmp_path / "my_file.py"])
 
 

@@ -17,11 +17,11 @@ from passwright.core.ir.origin import MOST
 from passwright.core.rewrite import rewrite
 from passwright.core.runtime import OnnxRuntime
 from passwright.passes import optimize
-from passwright.passes.gemm import FUSE_GEMM
-from passwright.passes.identity import DROP_DROPOUT, DROP_IDENTITY
-from passwright.passes.inline_if import InlineIf
+from passwright.passes.cleanup.identity import DROP_DROPOUT, DROP_IDENTITY
+from passwright.passes.linear.gemm import FUSE_GEMM
+from passwright.passes.movement.transpose import MERGE_TRANSPOSES
 from passwright.passes.pipelines import PIPELINES
-from passwright.passes.transpose import MERGE_TRANSPOSES
+from passwright.passes.structure.inline_if import InlineIf
 from rewriting import load, means_the_same, rewritten, run
 
 Noted = dict[str, tuple[str, list[str]]]

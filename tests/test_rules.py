@@ -65,6 +65,43 @@ def test_commutative(before: str, after: str | None) -> None:
     check(before, after, add_negated_to_sub)
 
 
+@rule(lambda g, x, c: g.Mul(x, g.const(c)), contract=EXACT)
+def scale_to_gain(g: Build, x: Value, c: Value) -> Value:
+    """x * c => x / (1 / c), by one constant"""
+    return g.Div(x, g.const(1 / c.const, like=x))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("y = Mul(x, c)", "y = Div(x, k)", id="behind"),
+        pytest.param("y = Mul(c, x)", "y = Div(x, k)", id="before"),
+        pytest.param("k = Constant<value_float=2.0>() y = Mul(k, x)", "y = Div(x, k)", id="a Constant op"),
+        pytest.param("y = Mul(x, w)", None, id="no constant"),
+        pytest.param("y = Div(x, c)", None, id="another op"),
+    ],
+)
+def test_constant_operand(before: str, after: str | None) -> None:
+    two, half = (f"{G} <float {name}>" for name in ("c = {2.0}", "k = {0.5}"))
+    if after is None:
+        stays(f"{two} {{ {before} }}", scale_to_gain)
+    else:  # its constants are compared by what comes out
+        becomes(f"{two} {{ {before} }}", f"{half} {{ {after} }}", scale_to_gain)
+
+
+@rule(lambda g, x, y: g.Add(x, y), contract=EXACT)
+def pull_out_of_the_first(g: Build, x: Value, y: Value) -> Value:
+    """x + |y| => |y| - (-x), where x is not an absolute value itself"""
+    require(y.producer is not None and y.producer.type == "Abs", "y is no absolute value")
+    require(x.producer is None, "x is computed")
+    return g.Sub(y, g.Neg(x))
+
+
+@pytest.mark.parametrize("operands", ["x, a", "a, x"])
+def test_a_rule_that_declines_is_asked_for_the_other_order(operands: str) -> None:
+    check(f"a = Abs(w) y = Add({operands})", "a = Abs(w) t = Neg(x) y = Sub(a, t)", pull_out_of_the_first)
+
+
 @pytest.mark.parametrize(
     ("before", "after"),
     [

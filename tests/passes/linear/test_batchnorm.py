@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.batchnorm import (
+from passwright.passes.linear.batchnorm import (
     FOLD_BATCHNORM,
     fold_batchnorm_into_conv,
     fold_batchnorm_into_conv_transpose,

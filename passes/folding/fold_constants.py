@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
-from ..core import Graph, Ledger, Op, Value, evaluate, is_pure
-from ..core.ir.effects import HALF
-from ..core.ir.nesting import holder
-from ..core.ir.tensor import STRING
+from ...core import Graph, Ledger, Op, Value, evaluate, is_pure
+from ...core.ir.effects import HALF
+from ...core.ir.nesting import holder
+from ...core.ir.tensor import STRING
 from .budget import Budget, affordable, known_bytes, result_bytes
 
 # A weight between QuantizeLinear and DequantizeLinear is how a quantized model says what is quantized.

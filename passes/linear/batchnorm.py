@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from ..core import ROUNDING, Build, Op, RulePass, Value, require, rule
+from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
 
 Array = np.ndarray[Any, Any]
 

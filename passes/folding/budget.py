@@ -8,9 +8,9 @@ from math import ceil, prod
 
 import numpy as np
 
-from ..core import Graph, Op, Value
-from ..core.ir.nesting import all_constants
-from ..core.ir.tensor import element_bits
+from ...core import Graph, Op, Value
+from ...core.ir.nesting import all_constants
+from ...core.ir.tensor import element_bits
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import checker, helper
 from passwright.core import from_onnx, to_onnx
-from passwright.passes.inline_if import InlineIf
-from passwright.passes.remove_unused import RemoveUnused
+from passwright.passes.cleanup.remove_unused import RemoveUnused
+from passwright.passes.structure.inline_if import InlineIf
 from rewriting import becomes, body, load, means_the_same, op_types, rewritten, stays
 
 THEN = "then_branch = p () => (float[2] r) {{ {} }}"

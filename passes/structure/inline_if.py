@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from ..core import Graph, Ledger, Op, made_from
-from ..core.ir.nesting import all_names
-from ..core.ir.origin import remember
+from ...core import Graph, Ledger, Op, made_from
+from ...core.ir.nesting import all_names
+from ...core.ir.origin import remember
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import ModelProto, helper, numpy_helper
 from passwright.core import Fixpoint, to_onnx
-from passwright.passes.merge_duplicates import MergeDuplicates
+from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
 
 G = "g (float[6,3] x, float[6,3] w) => (float[n,m] y)"

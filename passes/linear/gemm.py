@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from ..core import ROUNDING, Build, RulePass, Value, require, rule, stretches_to
+from ...core import ROUNDING, Build, RulePass, Value, require, rule, stretches_to
 
 # onnxruntime has Gemm kernels for these alone; an integer Gemm is valid ONNX that nothing runs.
 GEMM_TYPES = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from onnx import helper
 
-from ..core import EXACT, Build, Op, RulePass, Tensor, Value, require, rule
+from ...core import EXACT, Build, Op, RulePass, Tensor, Value, require, rule
 
 
 @rule(lambda g, x: g.Identity(x), contract=EXACT)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.gemm import matmul_add_to_gemm
+from passwright.passes.linear.gemm import matmul_add_to_gemm
 from rewriting import becomes, stays
 
 

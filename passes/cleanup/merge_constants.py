@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
-from ..core import Graph, Ledger, Tensor, Value
-from ..core.ir.effects import writes_inputs
+from ...core import Graph, Ledger, Tensor, Value
+from ...core.ir.effects import writes_inputs
 
 SAMPLE = 64  # bytes looked at in three places before a large tensor is read whole
 

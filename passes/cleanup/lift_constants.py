@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..core import Graph, Ledger
+from ...core import Graph, Ledger
 
 
 @dataclass(frozen=True, slots=True)

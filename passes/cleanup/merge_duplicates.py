@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import onnx
 
-from ..core import Graph, Ledger, Op, Value, is_pure
-from ..core.io.exporter import built_node
-from ..core.ir.schemas import default_encodings
-from ..core.pattern import COMMUTATIVE
+from ...core import Graph, Ledger, Op, Value, is_pure
+from ...core.io.exporter import built_node
+from ...core.ir.schemas import default_encodings
+from ...core.pattern import COMMUTATIVE
 
 Key = tuple[object, ...]
 SWAPPED = COMMUTATIVE - {"Max", "Min"}  # of 0 and -0 onnxruntime gives one or the other, as they stand

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import checker, helper
 from passwright.core import to_onnx
-from passwright.passes.remove_unused import RemoveUnused
+from passwright.passes.cleanup.remove_unused import RemoveUnused
 from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
 
 G = "g (float[n] x) => (float[n] y)"

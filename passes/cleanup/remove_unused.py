@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..core import Graph, Ledger, may_drop
+from ...core import Graph, Ledger, may_drop
 
 
 @dataclass(frozen=True, slots=True)

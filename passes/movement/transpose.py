@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..core import EXACT, Build, RulePass, Value, require, rule
+from ...core import EXACT, Build, RulePass, Value, require, rule
 
 Perm = list[int] | None  # None reverses all axes
 

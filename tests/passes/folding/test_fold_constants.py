@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import ModelProto, helper
 from passwright.core import Fixpoint, to_onnx
-from passwright.passes.fold_constants import FoldConstants
-from passwright.passes.inline_if import InlineIf
-from passwright.passes.lift_constants import LiftConstants
+from passwright.passes.cleanup.lift_constants import LiftConstants
+from passwright.passes.folding.fold_constants import FoldConstants
+from passwright.passes.structure.inline_if import InlineIf
 from rewriting import OPSET, becomes, initializers, load, means_the_same, op_types, rewritten, stays
 
 WEIGHTS: dict[str, Any] = {
@@ -227,13 +227,13 @@ def test_what_a_processor_cannot_divide_is_left_alone(cases: list[tuple[str, str
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "from rewriting import load, rewritten\n"
-        "from passwright.passes.fold_constants import FoldConstants\n"
+        "from passwright.passes.folding.fold_constants import FoldConstants\n"
         f"for t, op, a, b in {cases}:\n"
         "    text = f'g ({t}[1] x) => ({t}[1] y) <{t}[1] a = {{{a}}}, {t}[1] b = {{{b}}}>'\n"
         "    model = load(text + f' {{ t = {op}(a, b) y = Add(x, t) }}')\n"
         "    print(len(rewritten(model, FoldConstants())[1].changes))\n"
     )
-    here = str(Path(__file__).parent)
+    here = str(Path(__file__).parents[2])
     done = subprocess.run([sys.executable, "-c", script, here], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout.split()) == (0, ["0"] * len(cases)), done.stderr[-500:]
 

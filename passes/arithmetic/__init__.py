@@ -1,0 +1,1 @@
+"""Elementwise algebra: neutral elements, chains, inverses, comparisons."""

@@ -1,0 +1,1 @@
+"""Several ops that ONNX has one name for."""

@@ -1,0 +1,1 @@
+"""Conv, ConvTranspose, Gemm and MatMul, and what folds into their weights."""

@@ -1,0 +1,55 @@
+"""What rules ask about their operands; each question declines where the answer is no."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ..core import Op, Value, require, stretches_to
+
+Array = np.ndarray[Any, Any]
+
+
+def uniform(c: Value) -> Any:
+    """The one number (a NumPy scalar) that all elements of a constant are; at least one element is there."""
+    data = c.const
+    require(data.size > 0, f"{c.name} is empty")
+    first = data.reshape(-1)[0]
+    same = data.size == 1 or bool((data == first).all())
+    require(same and first == first, f"the elements of {c.name} differ")  # noqa: PLR0124 - a NaN is not itself
+    return first
+
+
+def require_same_shape(c: Value, x: Value) -> None:
+    """Broadcasting `c` against `x` has to give the shape of `x`."""
+    require(stretches_to(c.shape, x.shape), f"{c.name} of {list(c.shape)} stretches {x.name} of {list(x.shape)}")
+
+
+def along(c: Value, rank: int, axis: int) -> Array:
+    """A constant that broadcasts to `rank` dims and varies along `axis` at most: one number, or one for each index."""
+    data = c.const
+    require(data.ndim <= rank, f"{c.name} has more than {rank} dims")
+    dims = (*[1] * (rank - data.ndim), *data.shape)
+    axis %= rank
+    require(all(d == 1 for i, d in enumerate(dims) if i != axis), f"{c.name} varies along another axis than {axis}")
+    return data.reshape(-1)
+
+
+def axes_of(op: Op, name: str = "axes") -> list[int] | None:
+    """The axes of an op, from its attribute or from the constant input of later opsets; None where it has none."""
+    spec = op.schema
+    if spec is not None and name in spec.attributes:
+        axes = op.attr(name)
+        return None if axes is None else list(axes)
+    names = [] if spec is None else [i.name for i in spec.inputs]
+    value = op.input(names.index(name)) if name in names else None
+    return None if value is None else [int(i) for i in value.const.reshape(-1)]
+
+
+def normalized(axes: list[int], rank: int) -> list[int]:
+    """Axes counted from the front, in order; declines what is out of range or named twice."""
+    require(all(-rank <= a < rank for a in axes), f"axes {axes} do not fit rank {rank}")
+    counted = sorted(a % rank for a in axes)
+    require(len(set(counted)) == len(counted), f"an axis of {axes} is named twice")
+    return counted

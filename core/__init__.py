@@ -3,6 +3,7 @@
 from .build import Build
 from .errors import Declined, PassesError, require
 from .evaluation import evaluate
+from .inference.broadcasting import same_extent, stretches_to
 from .io.convert import from_onnx, to_onnx
 from .io.model import Model
 from .ir.effects import is_known, is_pure, may_drop
@@ -13,7 +14,6 @@ from .ir.values import Op, Value
 from .ledger import Ledger
 from .pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
 from .rules import EXACT, ROUNDING, Contract, Rule, conditional, rule
-from .shapes import same_extent, stretches_to
 
 __all__ = [
     "EXACT",

@@ -10,8 +10,8 @@ from collections.abc import Iterable
 
 import onnx
 
-from .. import shapes
 from ..errors import ModelError
+from ..inference.driver import infer
 from ..ir import schemas
 from ..ir.graph import Graph
 from ..ir.nesting import all_constants
@@ -90,7 +90,7 @@ def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
 
 def importer_for(header: onnx.ModelProto, tensors: Tensors) -> Importer:
     """An importer for a model with that header. Raises ModelError for versions the installed onnx lacks."""
-    return Importer(Shared(opsets_of(header), header.ir_version, shapes.infer), tensors)
+    return Importer(Shared(opsets_of(header), header.ir_version, infer), tensors)
 
 
 def finished(header: onnx.ModelProto, graph: Graph) -> Model:

@@ -12,10 +12,11 @@ from onnx import AttributeProto, helper
 
 from ..errors import GraphError, ModelError
 from ..ir import schemas
+from ..ir.attributes import attribute_value
 from ..ir.graph import Graph
 from ..ir.shared import Declarations, Shared
 from ..ir.tensor import SMALL, STRING, Tensor
-from ..ir.values import Op, Shape, Value, attribute_value
+from ..ir.values import Op, Shape, Value
 
 HOLLOWED = frozenset({
     AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TENSOR, AttributeProto.TENSORS,
@@ -72,6 +73,9 @@ class Importer:
             if info.name in names:
                 raise ModelError(f"two inputs are named {info.name}")
             value = names[info.name] = typed(Value(info.name), info.type)
+            dtype, shape = value.stated
+            if shape is not None and None in shape:
+                value.learn(dtype, tuple(self.shared.unknown() if d is None else d for d in shape))
             graph.inputs.append(value)
             graph.declared.inputs.append((value, info.SerializeToString(deterministic=True)))
 
@@ -203,10 +207,16 @@ def typed(value: Value, proto: onnx.TypeProto) -> Value:
 
 
 def shape_of(tensor_type: onnx.TypeProto.Tensor) -> Shape | None:
-    """Declared dims: a number, a symbol, or None where nothing is said; None in all if the rank is open."""
+    """Declared dims: a number, a symbol, or None where nothing is said; None in all if the rank is open.
+
+    Some exporters write -1 for what is not fixed.
+    """
     if not tensor_type.HasField("shape"):
         return None
-    return tuple(d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor_type.shape.dim)
+    return tuple(
+        d.dim_value if d.dim_value >= 0 and d.HasField("dim_value") else d.dim_param or None
+        for d in tensor_type.shape.dim
+    )
 
 
 def without_contents(graph: onnx.GraphProto) -> onnx.GraphProto:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 import onnx
 
 from ..errors import NoFixpoint
+from .expressions import atom
 from .tensor import Tensor
+from .terms import Known, Unknown
 from .trace import Trace
 from .values import Op, Value
 
@@ -33,6 +35,7 @@ class Shared:
     root: Graph | None = None
     names: set[str] | None = None  # that might be made again; gathered when the first new one is wanted
     made: int = 0
+    unknowns: int = 0
     tensors: dict[bytes, Tensor] = field(default_factory=dict[bytes, Tensor])  # small ones made by rewrites
     trace: Trace | None = None  # kept where a name map is wanted
 
@@ -47,6 +50,11 @@ class Shared:
         if self.ceiling is not None and self.version > self.ceiling:
             self.ceiling = None
             raise NoFixpoint("it keeps changing the graph, far more often than there is anything in it")
+
+    def unknown(self, *, least: int | None = 0, tentative: bool = False) -> Known:
+        """A whole number of which nothing is known but its `least`: an extent that nobody named, an element."""
+        self.unknowns += 1
+        return atom(Unknown(self.unknowns, least=least, tentative=tentative))
 
     def gather(self, names: Iterable[str]) -> None:
         """Keep those of the model's names that a new one could be equal to."""

@@ -28,6 +28,8 @@ RAW_DATA = 9
 # The fields of TensorProto that hold elements: float, int32, string, int64, raw, double, uint64.
 ELEMENT_FIELDS = frozenset({4, 5, 6, 7, RAW_DATA, 10, 11})
 STRING = onnx.TensorProto.STRING
+COUNTING = frozenset({onnx.TensorProto.INT32, onnx.TensorProto.INT64, onnx.TensorProto.BOOL})
+MOST_ELEMENTS = 64  # of a tensor whose elements are followed one by one
 KNOWN_DTYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
 SUB_BYTE = {"INT2": 2, "UINT2": 2, "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "FLOAT6E2M3": 6, "FLOAT6E3M2": 6}  # bits
 
@@ -160,6 +162,13 @@ class Tensor:
             message = self._message
             return message.ByteSize() if message is not None else sum(map(len, self.array.flat))
         return packed_bytes(self.dtype, self.size)
+
+    @property
+    def elements(self) -> tuple[int, ...] | None:
+        """A few integers or booleans in rank 0 or 1, as numbers; None of any other tensor."""
+        if len(self.dims) > 1 or self.dtype not in COUNTING or self.size > MOST_ELEMENTS:
+            return None
+        return tuple(map(int, self.array.reshape(-1).tolist()))
 
     @property
     def is_mapped(self) -> bool:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import onnx
-from onnx import helper
 
 from ..errors import Declined
 from . import schemas
+from .attributes import decode_attributes
+from .dims import Dim, Elements, Shape, completed, concluded, is_open
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -19,14 +20,12 @@ if TYPE_CHECKING:
     from .origin import Origin, Source
 
 FEW = 8
-Dim = int | str | None  # an extent, a symbol, or nothing known
-Shape = tuple[Dim, ...]
 
 
 class Value:
     """One tensor (or sequence, map, optional). Its producer may change; the value stays."""
 
-    __slots__ = ("_dtype", "_shape", "_uses", "name", "producer", "tensor", "type")
+    __slots__ = ("_dtype", "_shape", "_uses", "elements", "name", "producer", "tensor", "type")
 
     def __init__(self, name: str, dtype: int = 0, shape: Shape | None = None) -> None:
         self.name = name
@@ -35,6 +34,7 @@ class Value:
         self.tensor: Tensor | None = None  # set where the value is a constant
         self.type: onnx.TypeProto | None = None  # set where the value is no dense tensor
         self.producer: Op | None = None
+        self.elements: Elements | None = None  # what inference made out of a few integers, see known_elements
         self._uses: list[Op] | dict[Op, None] = []  # a list while there are few, which saves half the memory
 
     def __repr__(self) -> str:
@@ -112,22 +112,38 @@ class Value:
 
     @property
     def is_settled(self) -> bool:
-        """Whether type and shape are written down with nothing left to learn but numbers for symbols."""
-        return (self._dtype != 0 and self._shape is not None and None not in self._shape) or self.type is not None
+        """Whether type, shape and elements are known with nothing left to learn."""
+        if self.type is not None or self.tensor is not None:
+            return True
+        if self._dtype == 0 or self._shape is None or any(map(is_open, self._shape)):
+            return False
+        return self.elements is None or not any(map(is_open, self.elements))
 
     @property
     def known_dtype(self) -> int:
         """The element type, inferred if need be; 0 where it stays unknown."""
-        if self._dtype == 0 and self.producer is not None:
-            self.producer.graph.shared.infer(self.producer)
+        if self._dtype == 0:
+            self._ask()
         return self._dtype
 
     @property
     def known_shape(self) -> Shape | None:
         """The shape, inferred if need be; None where the rank stays unknown."""
-        if self.producer is not None and not self.is_settled:
-            self.producer.graph.shared.infer(self.producer)
+        self._ask()
         return self._shape
+
+    @property
+    def known_elements(self) -> Elements | None:
+        """The elements of an integer or boolean value of rank 0 or 1, as expressions; None of a large or other one."""
+        if self.tensor is not None:
+            return self.tensor.elements
+        self._ask()
+        return self.elements
+
+    def _ask(self) -> None:
+        maker = self.producer
+        if maker is not None and self.tensor is None and (maker.inferred_at < 0 or not self.is_settled):
+            maker.graph.shared.infer(maker)
 
     @property
     def stated(self) -> tuple[int, Shape | None]:
@@ -135,21 +151,23 @@ class Value:
         return self._dtype, self._shape
 
     def learn(self, dtype: int, shape: Shape | None) -> None:
-        """Fill in what is not known yet; what is known stays."""
+        """Fill in what is not known yet; what is known stays, but for a number in the place of a symbol."""
+        self._fill(dtype, shape, completed)
+
+    def conclude(self, dtype: int, shape: Shape | None) -> None:
+        """As `learn` of what inference found: it says more than the names that a file gives to dims in between."""
+        self._fill(dtype, shape, concluded)
+
+    def _fill(self, dtype: int, shape: Shape | None, better: Callable[[Dim, Dim], Dim]) -> None:
         self._dtype = self._dtype or dtype
         if self._shape is None:
             self._shape = shape
         elif shape is not None and len(shape) == len(self._shape) and shape != self._shape:
-            self._shape = tuple(map(_sharper, self._shape, shape))
+            self._shape = tuple(map(better, self._shape, shape))
 
     def hold(self, tensor: Tensor) -> None:
         """Make the value a constant."""
         self.tensor, self._dtype, self._shape = tensor, tensor.dtype, tensor.dims
-
-
-def _sharper(a: Dim, b: Dim) -> Dim:
-    """Of two statements on one extent, the one that says more; a number says more than a symbol."""
-    return b if a is None or (isinstance(a, str) and isinstance(b, int)) else a
 
 
 class Op:
@@ -257,23 +275,6 @@ class Op:
         for sub in self.subgraphs:
             found.update(dict.fromkeys(sub.outer_values()))
         return tuple(found)
-
-
-def decode_attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    """The attributes of a node that holds no subgraph."""
-    return {a.name: attribute_value(a) for a in node.attribute}
-
-
-def attribute_value(proto: onnx.AttributeProto) -> Any:
-    """An attribute as a Python value; a reference to a function's attribute stays a proto."""
-    if proto.ref_attr_name:
-        return proto
-    value = schemas.plain(helper.get_attribute_value(proto))
-    if proto.type == onnx.AttributeProto.TENSOR:
-        return Tensor.from_proto(value)
-    if proto.type == onnx.AttributeProto.TENSORS:
-        return [Tensor.from_proto(t) for t in value]
-    return value
 
 
 T = TypeVar("T")

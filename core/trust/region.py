@@ -52,7 +52,9 @@ def type_of(value: Value) -> onnx.TypeProto:
     """The type of a value as far as it is known."""
     if value.type is not None:
         return value.type
-    return helper.make_tensor_type_proto(value.known_dtype, value.known_shape)
+    shape = value.known_shape
+    dims = None if shape is None else [d if isinstance(d, int | str) else None for d in shape]
+    return helper.make_tensor_type_proto(value.known_dtype, dims)
 
 
 @contextmanager

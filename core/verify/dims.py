@@ -7,6 +7,9 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
+from ..ir.expressions import substituted
+from ..ir.terms import Expr, Known
+
 Sizes = dict[str, int]
 
 OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
@@ -17,10 +20,13 @@ FORMULA = re.compile(r"(?:[^\W\d]\w*|\d+(?!\w)|[-+*/()\s])+")  # names, numbers,
 LONGEST = 200  # characters of a formula; a longer one is a name
 
 
-def extent(dim: int | str, sizes: Sizes) -> int:
+def extent(dim: Known, sizes: Sizes) -> int:
     """A dim in numbers, at the given sizes of symbols; a symbol without one counts as 1."""
     if isinstance(dim, int):
         return max(dim, 0)
+    if isinstance(dim, Expr):
+        found = substituted(dim, lambda a: extent(a, sizes) if isinstance(a, str) else 1)
+        return max(found, 0) if isinstance(found, int) else 1
     if dim in sizes:
         return sizes[dim]
     tree = _parsed(dim)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from ..ir.expressions import is_named
 from ..ir.values import Dim, Op, Value
 from .readers import GOES_ON, Reading, readings
 
@@ -112,7 +113,8 @@ def _purpose(reading: Reading) -> Role | None:
 
 def _shape(op: Op, index: int) -> tuple[Dim, ...] | None:
     value = op.input(index)
-    return value.known_shape if value is not None else None
+    shape = value.known_shape if value is not None else None
+    return None if shape is None else tuple(d if d is not None and is_named(d) else None for d in shape)
 
 
 def _at(shape: tuple[Dim, ...] | None, axis: int) -> Dim:

@@ -92,9 +92,9 @@ def _described(graph: Graph, value: Value, steers: bool) -> Input:
 
 def _named(dim: Dim, name: str, axis: int) -> int | str:
     """A dim with a symbol where it has none. First dims are taken to be the batch, and so the same in all inputs."""
-    if dim is None or (isinstance(dim, int) and dim < 0):  # some exporters write -1 for what is not fixed
-        return f"{name}[{axis}]" if axis else "[0]"
-    return dim
+    if isinstance(dim, int | str):
+        return dim
+    return f"{name}[{axis}]" if axis else "[0]"
 
 
 def _inner(proto: onnx.TypeProto) -> tuple[str, onnx.TypeProto.Tensor]:

@@ -1,0 +1,72 @@
+"""Shapes of what slides a window over its input: Conv, ConvTranspose and the poolings (their operators' formulas)."""
+
+from __future__ import annotations
+
+from ..ir.dims import Dim, Shape
+from ..ir.expressions import add, floor_divide, multiply
+from ..ir.values import Op
+
+
+def conv_shape(op: Op) -> Shape | None:
+    """The shape of Conv(x, w)."""
+    x, w = _shape_of(op, 0), _shape_of(op, 1)
+    if x is None or w is None or len(x) != len(w) or len(x) < 3:
+        return None
+    spatial = _slid(op, x[2:], w[2:])
+    return None if spatial is None else (x[0], w[0], *spatial)
+
+
+def pool_shape(op: Op) -> Shape | None:
+    """The shape of AveragePool, MaxPool and LpPool of x. Rounding up is left to the operator's own inference."""
+    x, kernel = _shape_of(op, 0), op.attr("kernel_shape")
+    if x is None or kernel is None or len(x) != len(kernel) + 2 or op.attr("ceil_mode", 0):
+        return None
+    spatial = _slid(op, x[2:], tuple(kernel))
+    return None if spatial is None else (x[0], x[1], *spatial)
+
+
+def conv_transpose_shape(op: Op) -> Shape | None:
+    """The shape of ConvTranspose(x, w) with explicit padding."""
+    x, w = _shape_of(op, 0), _shape_of(op, 1)
+    if x is None or w is None or len(x) != len(w) or len(x) < 3:
+        return None
+    if op.attr("auto_pad", "NOTSET") != "NOTSET" or op.attr("output_shape"):
+        return None
+    strides, dilations, pads = _window(op, len(x) - 2)
+    extra = op.attr("output_padding") or [0] * (len(x) - 2)
+    groups = int(op.attr("group", 1))
+    out: list[Dim] = [x[0], None if w[1] is None else multiply(w[1], groups)]
+    for i, (extent, kernel) in enumerate(zip(x[2:], w[2:], strict=True)):
+        if extent is None or not isinstance(kernel, int):
+            return None
+        rest = extra[i] + (kernel - 1) * dilations[i] + 1 - pads[i] - pads[i + len(x) - 2] - strides[i]
+        out.append(add(multiply(extent, strides[i]), rest))
+    return tuple(out)
+
+
+def _slid(op: Op, extents: Shape, kernels: Shape) -> Shape | None:
+    """The extents that windows of those `kernels` leave."""
+    strides, dilations, pads = _window(op, len(extents))
+    mode = op.attr("auto_pad", "NOTSET")
+    out: list[Dim] = []
+    for i, (extent, kernel) in enumerate(zip(extents, kernels, strict=True)):
+        if extent is None or not isinstance(kernel, int):
+            return None
+        if mode in {"SAME_UPPER", "SAME_LOWER"}:
+            out.append(floor_divide(add(extent, strides[i] - 1), strides[i]))
+            continue
+        padded = 0 if mode == "VALID" else pads[i] + pads[i + len(extents)]
+        left = floor_divide(add(extent, padded - dilations[i] * (kernel - 1) - 1), strides[i])
+        out.append(None if left is None else add(left, 1))
+    return tuple(out)
+
+
+def _window(op: Op, spatial: int) -> tuple[list[int], list[int], list[int]]:
+    """Strides, dilations and pads, their defaults spelled out."""
+    ones = [1] * spatial
+    return op.attr("strides") or ones, op.attr("dilations") or ones, op.attr("pads") or [0] * 2 * spatial
+
+
+def _shape_of(op: Op, index: int) -> Shape | None:
+    value = op.input(index)
+    return value.stated[1] if value is not None else None

@@ -1,0 +1,220 @@
+"""Arithmetic on dims and on the elements of shapes: whole numbers, symbols, and expressions of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import gcd
+
+from .terms import Atom, Call, Expr, Known, Product, Terms, Unknown, made_of, rank_of, terms_of
+
+
+def atom(a: Atom) -> Known:
+    """An atom as an expression."""
+    return a if isinstance(a, str) else Expr((((a,), 1),))
+
+
+def add(a: Known, b: Known) -> Known:
+    """The sum a + b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    terms = terms_of(a)
+    for product, factor in terms_of(b).items():
+        terms[product] = terms.get(product, 0) + factor
+    return made_of(terms)
+
+
+def multiply(a: Known, b: Known) -> Known:
+    """The product a * b."""
+    if isinstance(a, int) and isinstance(b, int):
+        return a * b
+    if a == 1 or b == 1:
+        return b if a == 1 else a
+    out: Terms = {}
+    for p, f in terms_of(a).items():
+        for q, h in terms_of(b).items():
+            product = tuple(sorted((*p, *q), key=rank_of)) if p and q else p or q
+            out[product] = out.get(product, 0) + f * h
+    return made_of(out)
+
+
+def subtract(a: Known, b: Known) -> Known:
+    """The difference a - b."""
+    return a - b if isinstance(a, int) and isinstance(b, int) else add(a, multiply(b, -1))
+
+
+def total(factors: Iterable[Known]) -> Known:
+    """The product of several, 1 of none: the elements of a tensor with such dims."""
+    out: Known = 1
+    for f in factors:
+        out = multiply(out, f)
+    return out
+
+
+def floor_divide(a: Known, b: Known) -> Known | None:
+    """The quotient a // b, rounded down, by a positive b; None where b may be 0 and does not cancel."""
+    if isinstance(b, int):
+        if b <= 0:
+            return None
+        if isinstance(a, int):
+            return a // b
+        whole = {p: f // b for p, f in terms_of(a).items() if f % b == 0}
+        rest = made_of({p: f for p, f in terms_of(a).items() if f % b})
+        return add(made_of(whole), _divided(rest, b))
+    exact = divide(a, b)
+    if exact is not None:
+        return exact
+    return atom(Call("//", (a, b))) if (low := least(b)) is not None and low > 0 else None
+
+
+def _divided(rest: Known, b: int) -> Known:
+    if isinstance(rest, int):
+        return rest // b
+    if b == 1:
+        return rest
+    common = gcd(b, *terms_of(rest).values())
+    if common > 1:
+        return _divided(made_of({p: f // common for p, f in terms_of(rest).items()}), b // common)
+    constant = terms_of(rest).get((), 0)
+    if not 0 <= constant < b:
+        return add(constant // b, _divided(subtract(rest, constant // b * b), b))
+    return atom(Call("//", (rest, b)))
+
+
+def divide(a: Known, b: Known) -> Known | None:
+    """The expression that times b is a, for one product b; None where there is none. Valid where b is not 0."""
+    by = terms_of(b)
+    if len(by) != 1:
+        return 1 if a == b and by else None
+    ((divisor, factor),) = by.items()
+    out: Terms = {}
+    for product, f in terms_of(a).items():
+        left = list(product)
+        for x in divisor:
+            if x not in left:
+                return None
+            left.remove(x)
+        if f % factor:
+            return None
+        out[tuple(left)] = f // factor
+    return made_of(out)
+
+
+def least(x: Known) -> int | None:
+    """A number that `x` is never below, given that no extent is negative; None where there is none."""
+    if isinstance(x, int | str):
+        return x if isinstance(x, int) else 0
+    out = 0
+    for product, factor in x.terms:
+        low = 1
+        for a in product:
+            known = _least_of(a)
+            if known is None or known < 0:
+                return _single(product, factor, known) if len(x.terms) == 1 else None
+            low *= known
+        if factor < 0:
+            return None
+        out += factor * low
+    return out
+
+
+def _single(product: Product, factor: int, known: int | None) -> int | None:
+    return known * factor if known is not None and len(product) == 1 and factor > 0 else None
+
+
+def _least_of(a: Atom) -> int | None:
+    if isinstance(a, str):
+        return 0
+    if isinstance(a, Unknown):
+        return a.least
+    lows = [least(x) for x in a.args]
+    if a.kind == "max":
+        return max((n for n in lows if n is not None), default=None)
+    if a.kind == "min":
+        known = [n for n in lows if n is not None]
+        return min(known) if len(known) == len(lows) else None
+    divisor = a.args[1]
+    if lows[0] is None or lows[0] < 0:
+        return None
+    return lows[0] // divisor if isinstance(divisor, int) else 0
+
+
+def at_most(a: Known, b: Known) -> bool:
+    """Whether a <= b whatever the symbols stand for."""
+    low = least(subtract(b, a))
+    return low is not None and low >= 0
+
+
+def smaller(a: Known, b: Known) -> Known:
+    """The minimum of both."""
+    return _extreme("min", a, b, at_most(a, b), at_most(b, a))
+
+
+def larger(a: Known, b: Known) -> Known:
+    """The maximum of both."""
+    return _extreme("max", a, b, at_most(b, a), at_most(a, b))
+
+
+def _extreme(kind: str, a: Known, b: Known, is_a: bool, is_b: bool) -> Known:
+    if is_a or is_b:
+        return a if is_a else b
+    args: dict[Known, None] = {}
+    for x in (a, b):
+        inner = _only_call(x, kind)
+        args.update(dict.fromkeys(inner.args if inner is not None else (x,)))
+    return atom(Call(kind, tuple(sorted(args, key=str)))) if len(args) > 1 else next(iter(args))
+
+
+def _only_call(x: Known, kind: str) -> Call | None:
+    if isinstance(x, Expr) and len(x.terms) == 1:
+        (product, factor) = x.terms[0]
+        if factor == 1 and len(product) == 1 and isinstance(product[0], Call) and product[0].kind == kind:
+            return product[0]
+    return None
+
+
+def atoms(x: Known) -> set[Atom]:
+    """The symbols and unknowns that `x` is made of, those inside calls too."""
+    found: set[Atom] = set()
+    for product in terms_of(x):
+        for a in product:
+            found.update(*map(atoms, a.args)) if isinstance(a, Call) else found.add(a)
+    return found
+
+
+def is_tentative(x: Known) -> bool:
+    """Whether something in `x` may come to be better known."""
+    return isinstance(x, Expr) and any(isinstance(a, Unknown) and a.tentative for a in atoms(x))
+
+
+def is_named(x: Known) -> bool:
+    """Whether `x` is made of numbers and symbols alone."""
+    return not isinstance(x, Expr) or all(isinstance(a, str) for a in atoms(x))
+
+
+def substituted(x: Known, values: Callable[[Atom], Known | None]) -> Known:
+    """`x` with each atom replaced by what `values` gives for it, if anything."""
+    if isinstance(x, int):
+        return x
+    out: Known = 0
+    for product, factor in terms_of(x).items():
+        term: Known = factor
+        for a in product:
+            term = multiply(term, _substitute(a, values))
+        out = add(out, term)
+    return out
+
+
+def _substitute(a: Atom, values: Callable[[Atom], Known | None]) -> Known:
+    new = values(a)
+    if new is not None:
+        return new
+    if not isinstance(a, Call):
+        return atom(a)
+    args = [substituted(x, values) for x in a.args]
+    if a.kind == "//":
+        quotient = floor_divide(args[0], args[1])
+        return atom(Call("//", tuple(args))) if quotient is None else quotient
+    out = args[0]
+    for x in args[1:]:
+        out = smaller(out, x) if a.kind == "min" else larger(out, x)
+    return out

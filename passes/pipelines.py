@@ -12,6 +12,9 @@ from .folding.fold_constants import FoldConstants
 from .linear.batchnorm import FOLD_BATCHNORM
 from .linear.gemm import FUSE_GEMM
 from .movement.transpose import MERGE_TRANSPOSES
+from .shapes.fold_shapes import FoldShapes, MergeShapes
+from .shapes.sources import TAKE_DIMS
+from .shapes.targets import WRITE_SHAPES
 from .structure.inline_if import InlineIf
 
 BUILT_IN: tuple[Pass, ...] = (
@@ -23,6 +26,10 @@ BUILT_IN: tuple[Pass, ...] = (
     FOLD_BATCHNORM,  # before equal ops are merged: a shared Conv has to stay as it is
     MergeDuplicates(),
     FoldConstants(),
+    FoldShapes(),
+    MergeShapes(),
+    WRITE_SHAPES,
+    TAKE_DIMS,
     InlineIf(),
     MERGE_TRANSPOSES,
     FUSE_GEMM,

@@ -1,0 +1,97 @@
+"""Shape arithmetic that comes out as numbers, or as what was computed before, need not be done."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import helper
+
+from ...core import Graph, Ledger, Op, Tensor, Value
+from ...core.inference.elements import RULES
+from ...core.ir.dims import Elements
+
+
+@dataclass(frozen=True, slots=True)
+class FoldShapes:
+    """Integers computed from shapes become constants where they are numbers, whatever the inputs."""
+
+    name: str = "fold-shapes"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Fold in every graph. O(ops that compute with shapes)."""
+        return sum(self._fold(g, ledger) for g in tuple(graph.with_subgraphs()) if g.may_hold_constants)
+
+    def _fold(self, g: Graph, ledger: Ledger) -> int:
+        changes, makers = 0, list[Op]()
+        for op in shape_arithmetic(g):
+            for v in op.outputs:
+                numbers = _numbers(v.known_elements)
+                if numbers is None or v.is_const or not _is_read(g, v):
+                    continue
+                if ledger.permits(self.name, v.name, (op,)):
+                    kind = helper.tensor_dtype_to_np_dtype(v.dtype)
+                    g.make_constant(v, Tensor.from_array(np.array(numbers, kind).reshape(v.static_shape)))
+                    makers.append(op)
+                    changes += 1
+        g.prune(makers)
+        return changes
+
+
+@dataclass(frozen=True, slots=True)
+class MergeShapes:
+    """Equal expressions of shapes that are computed twice are computed once."""
+
+    name: str = "merge-shapes"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Merge within each graph. O(ops)."""
+        return sum(self._merge(g, ledger) for g in tuple(graph.with_subgraphs()))
+
+    def _merge(self, g: Graph, ledger: Ledger) -> int:
+        inside = dict.fromkeys(shape_arithmetic(g))
+        if len(inside) < 2:
+            return 0
+        known: dict[tuple[int, int, Elements], Value] = {}
+        changes = 0
+        for op in [op for op in g.sorted_ops() if op in inside]:
+            if op not in g:
+                continue  # it fed one that is gone
+            for v in op.outputs:
+                if v.is_const or not v.known_elements or v in g.pinned or _numbers(v.known_elements) is not None:
+                    continue
+                first = known.setdefault((v.dtype, v.rank, v.known_elements), v)
+                if g.producer(first) is None:  # all that read it was merged into others
+                    first = known[v.dtype, v.rank, v.known_elements] = v
+                replaceable = first is not v and _is_read(g, v) and not g.is_output(v)
+                if replaceable and ledger.permits(self.name, v.name, (op,)):
+                    g.replace_uses(v, first)
+                    g.prune([op])
+                    changes += 1
+        return changes
+
+
+def shape_arithmetic(g: Graph) -> Iterator[Op]:
+    """Shape and Size, and the ops that compute with their elements. May be changed as it goes."""
+    queue = dict.fromkeys(g.ops("Shape", "Size"))
+    done: dict[Op, None] = {}
+    while queue:
+        op = next(iter(queue))
+        del queue[op]
+        if op in done or op not in g or op.domain or op.type not in RULES:
+            continue
+        done[op] = None
+        if any(v.known_elements is not None for v in op.outputs):
+            readers = dict.fromkeys(user for v in op.outputs for user in v.uses)
+            yield op
+            queue.update(readers)
+
+
+def _numbers(elements: Elements | None) -> list[int] | None:
+    numbers = [x for x in elements or () if isinstance(x, int)]
+    return numbers if elements is not None and len(numbers) == len(elements) else None
+
+
+def _is_read(g: Graph, v: Value) -> bool:
+    return bool(v.uses) or g.is_output(v)

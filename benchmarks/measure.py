@@ -9,9 +9,11 @@ import resource
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import onnx
+from counting import live_nodes
 
 Optimize = Callable[[str], onnx.ModelProto]
 
@@ -51,7 +53,30 @@ def onnxscript() -> Optimize:
     return lambda path: optimizer.optimize(onnx.load(path))
 
 
-TOOLS: dict[str, Callable[[], Optimize]] = {f.__name__: f for f in (passwright, onnxsim, onnxslim, onnxscript)}
+def onnxoptimizer() -> Optimize:
+    from onnxoptimizer import optimize
+
+    return lambda path: optimize(onnx.load(path))
+
+
+def ort_basic() -> Optimize:
+    """onnxruntime's own optimizers at the level of standard operators, saved offline."""
+    import onnxruntime
+
+    def optimize(path: str) -> onnx.ModelProto:
+        options = onnxruntime.SessionOptions()
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
+        options.log_severity_level = 3
+        with TemporaryDirectory() as folder:
+            options.optimized_model_filepath = str(Path(folder) / "optimized.onnx")
+            onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
+            return onnx.load(options.optimized_model_filepath)
+
+    return optimize
+
+
+FUNCTIONS = (passwright, onnxsim, onnxslim, onnxoptimizer, onnxscript, ort_basic)
+TOOLS: dict[str, Callable[[], Optimize]] = {f.__name__: f for f in FUNCTIONS}
 
 
 def peak_bytes() -> int:
@@ -77,8 +102,8 @@ def main() -> None:
         "seconds": done - ready,
         "import_seconds": ready - start,
         "peak_bytes": peak_bytes(),
-        "nodes": len(model.graph.node),
-        "original_nodes": len(onnx.load(options.model, load_external_data=False).graph.node),
+        "nodes": live_nodes(model),
+        "original_nodes": live_nodes(onnx.load(options.model, load_external_data=False)),
     }
     if options.save:
         onnx.save(model, options.save)

@@ -14,7 +14,7 @@ from .linear.gemm import FUSE_GEMM
 from .movement.transpose import MERGE_TRANSPOSES
 from .shapes.fold_shapes import FoldShapes, MergeShapes
 from .shapes.sources import TAKE_DIMS
-from .shapes.targets import WRITE_SHAPES
+from .shapes.targets import WRITE_SHAPES, WriteOpenShapes
 from .structure.inline_if import InlineIf
 
 BUILT_IN: tuple[Pass, ...] = (
@@ -29,6 +29,7 @@ BUILT_IN: tuple[Pass, ...] = (
     FoldShapes(),
     MergeShapes(),
     WRITE_SHAPES,
+    WriteOpenShapes(),
     TAKE_DIMS,
     InlineIf(),
     MERGE_TRANSPOSES,

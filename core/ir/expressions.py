@@ -146,22 +146,26 @@ def at_most(a: Known, b: Known) -> bool:
 
 def smaller(a: Known, b: Known) -> Known:
     """The minimum of both."""
-    return _extreme("min", a, b, at_most(a, b), at_most(b, a))
+    return _extreme("min", a, b)
 
 
 def larger(a: Known, b: Known) -> Known:
     """The maximum of both."""
-    return _extreme("max", a, b, at_most(b, a), at_most(a, b))
+    return _extreme("max", a, b)
 
 
-def _extreme(kind: str, a: Known, b: Known, is_a: bool, is_b: bool) -> Known:
-    if is_a or is_b:
-        return a if is_a else b
+def _extreme(kind: str, a: Known, b: Known) -> Known:
+    """The least or largest of what `a` and `b` are made of; what another is never beyond is left out."""
     args: dict[Known, None] = {}
     for x in (a, b):
         inner = _only_call(x, kind)
         args.update(dict.fromkeys(inner.args if inner is not None else (x,)))
-    return atom(Call(kind, tuple(sorted(args, key=str)))) if len(args) > 1 else next(iter(args))
+    left = list(args)
+    for x in args:
+        others = [y for y in left if y is not x]
+        if any(at_most(y, x) if kind == "min" else at_most(x, y) for y in others):
+            left = others
+    return atom(Call(kind, tuple(sorted(left, key=str)))) if len(left) > 1 else left[0]
 
 
 def _only_call(x: Known, kind: str) -> Call | None:

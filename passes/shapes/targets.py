@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
+from ...core import EXACT, Build, Graph, Ledger, Op, RulePass, Value, conditional, require, rule, same_extent
 from ...core.inference.operands import slice_bounds
 from ...core.ir.dims import Dim, Elements
 from ...core.ir.expressions import divide
+from ...core.rewrite import rewrite
+from ...core.verify.emptiness import bears_emptiness
 
 MOST = np.iinfo(np.int64).max
 
@@ -69,6 +73,7 @@ def write_slice_down(
 ) -> Value:
     """Slice(x, start, computed) => Slice(x, start, to the end), where the end is the extent"""
     require(not (starts.is_const and ends.is_const), "its bounds are constants already")
+    require(bool(_followed(starts)) and bool(_followed(ends)), "it cuts nothing")
     bounds = slice_bounds(slice_, x.rank)
     begin, end = [], []
     for axis, (first, last, step) in bounds.items():
@@ -96,7 +101,15 @@ def write_resize_down(g: Build, x: Value, roi: Value | None, scales: Value | Non
     return g.Resize(x, roi, g.const(np.array(numbers, np.float32)), None, **resize.attrs)
 
 
-WRITE_SHAPES = RulePass(
-    "write-shapes",
-    (write_reshape_down, write_open_reshape_down, write_expand_down, write_slice_down, write_resize_down),
-)
+WRITE_SHAPES = RulePass("write-shapes", (write_reshape_down, write_expand_down, write_slice_down, write_resize_down))
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOpenShapes:
+    """As write-shapes, with a -1 beside extents that may be 0, where the model has ops that refuse those anyway."""
+
+    name: str = "write-open-shapes"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Apply the rule, unless the whole model runs on tensors without elements. O(Reshapes)."""
+        return 0 if bears_emptiness(graph) else rewrite(graph, (write_open_reshape_down,), ledger).total()

@@ -1,0 +1,110 @@
+"""Nodes that passwright and every installed peer leave of each model, and whether the result is right.
+
+Each tool runs in a process of its own, with the clock and the peak of memory; what it gives is verified against
+the original. Nodes that no output depends on are not counted, nor are Constant ops. The peers are in the extra `peers`:
+`pip install -e .[peers]`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from dataclasses import asdict, dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from statistics import geometric_mean
+from tempfile import TemporaryDirectory
+
+from peers import light_models
+from runs import mixed_models, run_script
+from table import markdown
+
+OURS = "passwright"
+TOOLS = {
+    OURS: "passwright.passes", "onnxsim": "onnxsim", "onnxslim": "onnxslim", "onnxoptimizer": "onnxoptimizer",
+    "onnxscript": "onnxscript", "ort_basic": "onnxruntime",
+}  # fmt: skip
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+
+
+@dataclass(frozen=True)
+class Result:
+    """What one tool made of a model: `wrong` says how it fails; a tool that gave no model has no nodes."""
+
+    nodes: int | None
+    original_nodes: int
+    seconds: float
+    peak_bytes: int
+    wrong: str
+
+
+def tried(tool: str, model: Path, timeout: float, folder: Path) -> Result:
+    """One run of one tool, judged."""
+    figures, optimized = folder / "result.json", folder / "optimized.onnx"
+    failure = run_script("measure.py", tool, model, figures, "--save", optimized, timeout=timeout)
+    if failure is not None:
+        return Result(None, 0, 0.0, 0, failure)
+    told = json.loads(figures.read_text())
+    wrong = run_script("judge.py", model, optimized, timeout=timeout) or ""
+    return Result(told["nodes"], told["original_nodes"], told["seconds"], told["peak_bytes"], wrong)
+
+
+def best_peer(row: dict[str, Result]) -> int | None:
+    """The fewest nodes that a peer with a right result left."""
+    return min((r.nodes for t, r in row.items() if t != OURS and r.nodes is not None and not r.wrong), default=None)
+
+
+def cell(r: Result) -> str:
+    if r.nodes is None:
+        return "fails"
+    return f"{r.nodes}{' (wrong)' if r.wrong else ''}"
+
+
+def told(rows: dict[str, dict[str, Result]], tools: list[str]) -> list[str]:
+    """The table, then what follows from it."""
+    sizes = {name: max(r.original_nodes for r in row.values()) for name, row in rows.items()}
+    lines = [[name, str(sizes[name]), *map(cell, row.values())] for name, row in rows.items()]
+    out = [*markdown(["model", "nodes", *tools], lines), ""]
+    standing = [(name, row[OURS].nodes, best_peer(row)) for name, row in rows.items()]
+    judged = [(name, a, b) for name, a, b in standing if a is not None and b is not None]
+    fewer, more = sum(a < b for _, a, b in judged), [f"{name} {a} ({b})" for name, a, b in judged if a > b]
+    alike = len(judged) - fewer - len(more)
+    out.append(f"- against the best right peer on {len(judged)} models: fewer nodes on {fewer}, as many on {alike}")
+    out.append(f"- more on {len(more)}: {', '.join(more)}")
+    out += [f"- {t} is wrong or fails on {sum(bool(row[t].wrong) for row in rows.values())} models" for t in tools]
+    return out + [compared(rows, t) for t in tools if t != OURS]
+
+
+def compared(rows: dict[str, dict[str, Result]], tool: str) -> str:
+    """Time against one peer."""
+    pairs = [(row[OURS], row[tool]) for row in rows.values()]
+    ratios = [a.seconds / b.seconds for a, b in pairs if a.nodes is not None and b.nodes is not None]
+    if not ratios:
+        return f"- {tool} gave no model"
+    return f"- time: {geometric_mean(ratios):.2f} of that of {tool}, in the geometric mean of {len(ratios)} models"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("models", nargs="*", type=Path, help="models (default: golden, light and generated ones)")
+    parser.add_argument("--tools", nargs="+", choices=TOOLS, default=[*TOOLS], metavar="TOOL", help=", ".join(TOOLS))
+    parser.add_argument("--timeout", type=float, default=120, metavar="SECONDS", help="of a run")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="where to write every figure")
+    options = parser.parse_args()
+    tools = [t for t in dict.fromkeys([OURS, *options.tools]) if find_spec(TOOLS[t].partition(".")[0])]
+    rows: dict[str, dict[str, Result]] = {}
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        models = options.models or [*sorted(GOLDEN.glob("*.onnx")), *light_models(), *mixed_models([2000], folder)]
+        for model in models:
+            print(f"{model.stem} ...", file=sys.stderr, flush=True)
+            rows[model.stem] = {t: tried(t, model.resolve(), options.timeout, folder) for t in tools}
+    print(*told(rows, tools), sep="\n")
+    if options.json:
+        found = {name: {t: asdict(r) for t, r in row.items()} for name, row in rows.items()}
+        options.json.write_text(json.dumps(found, indent=1))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,136 @@
+"""Arithmetic on dims: canonical, and right for every number that the symbols may stand for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core.ir.expressions import (
+    add,
+    at_most,
+    atoms,
+    divide,
+    floor_divide,
+    is_named,
+    is_tentative,
+    larger,
+    least,
+    multiply,
+    smaller,
+    substituted,
+    subtract,
+    total,
+)  # fmt: skip
+from passwright.core.ir.shared import Shared
+from passwright.core.ir.terms import Expr, Known, size_of
+
+SYMBOLS = ("n", "m", "k")
+PLAIN: dict[Callable[[Known, Known], Known], Callable[[int, int], int]] = {
+    add: int.__add__, subtract: int.__sub__, multiply: int.__mul__, smaller: min, larger: max,
+}  # fmt: skip
+numbers = st.fixed_dictionaries(dict.fromkeys(SYMBOLS, st.integers(0, 9)))
+
+
+def at(x: Known, values: Mapping[str, int]) -> int:
+    found = substituted(x, lambda a: values.get(a) if isinstance(a, str) else None)
+    assert isinstance(found, int)
+    return found
+
+
+@st.composite
+def pairs(draw: Any) -> tuple[Known, Callable[[Mapping[str, int]], int]]:
+    """An expression, and the same worked out by plain arithmetic."""
+    stack: list[tuple[Known, Callable[[Mapping[str, int]], int]]] = []
+    for _ in range(draw(st.integers(1, 4))):
+        name = draw(st.sampled_from(SYMBOLS))
+        number = draw(st.integers(-6, 6))
+        leaf: Known = name if draw(st.booleans()) else number
+        stack.append((leaf, lambda v, leaf=leaf: v[leaf] if isinstance(leaf, str) else leaf))
+    while len(stack) > 1:
+        (a, f), (b, h) = stack.pop(), stack.pop()
+        ours = draw(st.sampled_from([*PLAIN]))
+        stack.append((ours(a, b), lambda v, f=f, h=h, plain=PLAIN[ours]: plain(f(v), h(v))))
+        if draw(st.integers(0, 3)) == 0:
+            (a, f), by = stack.pop(), draw(st.integers(1, 4))
+            quotient = floor_divide(a, by)
+            assert quotient is not None
+            stack.append((quotient, lambda v, f=f, by=by: f(v) // by))
+    return stack[0]
+
+
+@given(pair=pairs(), values=numbers)
+def test_right_for_all_numbers(pair: tuple[Known, Callable[[Mapping[str, int]], int]], values: dict[str, int]) -> None:
+    x, plain = pair
+    assert at(x, values) == plain(values)
+    low = least(x)
+    assert low is None or low <= plain(values)
+
+
+@given(one=pairs(), other=pairs(), values=numbers)
+def test_what_compares_compares_for_all_numbers(one: Any, other: Any, values: dict[str, int]) -> None:
+    if at_most(one[0], other[0]):
+        assert one[1](values) <= other[1](values)
+    if one[0] == other[0]:
+        assert one[1](values) == other[1](values)
+
+
+@given(one=pairs(), other=pairs())
+def test_sums_and_products_are_canonical(one: Any, other: Any) -> None:
+    a, b = one[0], other[0]
+    assert add(a, b) == add(b, a)
+    assert multiply(a, b) == multiply(b, a)
+    assert hash(add(a, b)) == hash(add(b, a))
+    assert subtract(add(a, b), b) == a
+    assert smaller(a, b) == smaller(b, a)
+    assert multiply(add(a, b), 3) == add(multiply(a, 3), multiply(3, b))
+
+
+@pytest.mark.parametrize(
+    ("x", "text"),
+    [
+        (add("n", 0), "n"),
+        (subtract("n", "n"), "0"),
+        (add("n", 1), "n + 1"),
+        (subtract(1, "n"), "-n + 1"),
+        (multiply(add("n", 1), add("n", -1)), "n*n - 1"),
+        (total(["n", 3, "m"]), "3*m*n"),
+        (floor_divide(add(multiply("n", 4), 6), 4), "n + 1"),
+        (floor_divide(multiply(2, "n"), 6), "(n)//(3)"),
+        (floor_divide(add("n", -1), 2), "(n + 1)//(2) - 1"),
+        (floor_divide(multiply("n", 768), "n"), "768"),
+        (floor_divide("n", "m"), "None"),
+        (floor_divide("n", 0), "None"),
+        (floor_divide("n", add("m", 1)), "(n)//(m + 1)"),
+        (divide(multiply("n", 6), multiply(2, "n")), "3"),
+        (divide("n", 2), "None"),
+        (divide(add("n", "m"), add("n", "m")), "1"),
+        (smaller("n", 3), "min(3, n)"),
+        (smaller(smaller("n", 3), 5), "min(3, n)"),
+        (smaller("n", add("n", 1)), "n"),
+        (larger("n", 0), "n"),
+        (larger(subtract("n", 1), 0), "max(0, n - 1)"),
+    ],
+)
+def test_forms(x: Known | None, text: str) -> None:
+    assert str(x) == text
+
+
+def test_what_nobody_named_equals_itself_alone() -> None:
+    shared = Shared({}, 10)
+    a, b = shared.unknown(), shared.unknown(least=None, tentative=True)
+    assert a != b
+    assert subtract(a, a) == 0
+    assert (least(a), least(b)) == (0, None)
+    assert (is_tentative(a), is_tentative(add(b, 1)), is_tentative("n")) == (False, True, False)
+    assert (is_named("n"), is_named(add("n", 1)), is_named(add("n", a))) == (True, True, False)
+    assert not at_most(0, b)
+
+
+def test_atoms_and_size() -> None:
+    x = smaller(add("n", "m"), floor_divide("k", 2) or 0)
+    assert atoms(x) == {"n", "m", "k"}
+    assert isinstance(x, Expr)
+    assert size_of(x) > size_of(add("n", "m")) > size_of("n") == 1

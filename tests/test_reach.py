@@ -24,23 +24,56 @@ def normal(*shape: int) -> np.ndarray[Any, Any]:
 
 
 W: dict[str, Any] = {
-    "zero": np.zeros((), F32), "one": np.ones((), F32), "two": np.array(2, F32), "three": np.array(3, F32),
-    "six": np.array(6, F32), "half": np.array(0.5, F32), "eps": np.array(1e-5, F32), "zeros4": np.zeros(4, F32),
-    "ones4": np.ones(4, F32), "v4": normal(4), "u4": normal(4), "m44": normal(4, 4), "n44": normal(4, 4),
+    "zero": np.zeros((), F32),
+    "one": np.ones((), F32),
+    "two": np.array(2, F32),
+    "three": np.array(3, F32),
+    "six": np.array(6, F32),
+    "half": np.array(0.5, F32),
+    "eps": np.array(1e-5, F32),
+    "zeros4": np.zeros(4, F32),
+    "ones4": np.ones(4, F32),
+    "v4": normal(4),
+    "u4": normal(4),
+    "m44": normal(4, 4),
+    "n44": normal(4, 4),
     "k44": normal(4, 4),
-    "i0": np.array([0]), "i1": np.array([1]), "i2": np.array([2]), "i3": np.array([3]), "last": np.array([-1]),
-    "s234": np.array([2, 3, 4]), "s2m4": np.array([2, -1, 4]), "s64": np.array([6, 4]), "s24": np.array([24]),
-    "none": np.zeros(0, np.int64), "far": np.array([2**63 - 1]), "all3": np.array([0, 1, 2]),
+    "i0": np.array([0]),
+    "i1": np.array([1]),
+    "i2": np.array([2]),
+    "i3": np.array([3]),
+    "last": np.array([-1]),
+    "s234": np.array([2, 3, 4]),
+    "s2m4": np.array([2, -1, 4]),
+    "s64": np.array([6, 4]),
+    "s24": np.array([24]),
+    "none": np.zeros(0, np.int64),
+    "far": np.array([2**63 - 1]),
+    "all3": np.array([0, 1, 2]),
     "pads0": np.zeros(6, np.int64),
-    "pads1": np.array([0, 0, 1, 0, 0, 1]), "ones3": np.ones(3, np.int64), "split3": np.array([1, 2]),
+    "pads1": np.array([0, 0, 1, 0, 0, 1]),
+    "ones3": np.ones(3, np.int64),
+    "split3": np.array([1, 2]),
     "empty": np.zeros((2, 0, 4), F32),
-    "yes": np.ones((2, 3, 4), np.bool_), "min": np.array(-1, F32), "max": np.array(1, F32),
-    "w33": normal(4, 4, 3, 3), "w11": normal(4, 4, 1, 1), "w31": normal(4, 4, 3, 3), "c4": normal(4),
+    "yes": np.ones((2, 3, 4), np.bool_),
+    "min": np.array(-1, F32),
+    "max": np.array(1, F32),
+    "w33": normal(4, 4, 3, 3),
+    "w11": normal(4, 4, 1, 1),
+    "w31": normal(4, 4, 3, 3),
+    "c4": normal(4),
     "p4": np.abs(normal(4)) + 1,
-    "c411": normal(4, 1, 1), "d411": np.abs(normal(4, 1, 1)) + 1, "scales": np.ones(4, F32), "wt": normal(4, 4, 2, 2),
-    "places": np.arange(2).reshape(2, 1), "sqrt2": np.array(np.sqrt(2), F32), "gelu": np.array(0.044715, F32),
-    "root": np.array(np.sqrt(2 / np.pi), F32), "true": np.array(True), "ratio0": np.zeros((), F32),
-}  # fmt: skip
+    "c411": normal(4, 1, 1),
+    "d411": np.abs(normal(4, 1, 1)) + 1,
+    "scales": np.ones(4, F32),
+    "wt": normal(4, 4, 2, 2),
+    "places": np.arange(2).reshape(2, 1),
+    "sqrt2": np.array(np.sqrt(2), F32),
+    "gelu": np.array(0.044715, F32),
+    "root": np.array(np.sqrt(2 / np.pi), F32),
+    "true": np.array(True),
+    "ratio0": np.zeros((), F32),
+}
 
 V = "g (float[2,3,4] x) => (float[a,b,c] y)"
 M = "g (float[B,4] x) => (float[a,b] y)"
@@ -113,22 +146,33 @@ CASES = [
     pytest.param(V, "a = Softmax<axis=-1>(x) t = Log(a)", 1, id="LogSoftmax"),
     pytest.param(V, "a = Neg(x) b = Exp(x) t = Add(a, b)", 2, id="Neg and Add"),
     pytest.param(V, "a = Add(x, three) b = Clip(a, zero, six) c = Mul(x, b) t = Div(c, six)", 1, id="HardSwish"),
-    pytest.param(L, "m = ReduceMean<axes=[-1]>(x) d = Sub(x, m) q = Pow(d, two) v = ReduceMean<axes=[-1]>(q)"
-                 " e = Add(v, eps) s = Sqrt(e) n = Div(d, s) g = Mul(n, v4) t = Add(g, u4)",
-                 1, id="LayerNormalization"),
-    pytest.param(L, "m = ReduceMean<axes=[-1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[-1]>(q)"
-                 " e = Add(v, eps) s = Sqrt(e) n = Div(d, s) g = Mul(n, v4) t = Add(g, u4)", 1,
-                 id="LayerNormalization, Mul(d, d)"),
+    pytest.param(
+        L,
+        "m = ReduceMean<axes=[-1]>(x) d = Sub(x, m) q = Pow(d, two) v = ReduceMean<axes=[-1]>(q)"
+        " e = Add(v, eps) s = Sqrt(e) n = Div(d, s) g = Mul(n, v4) t = Add(g, u4)",
+        1,
+        id="LayerNormalization",
+    ),
+    pytest.param(
+        L,
+        "m = ReduceMean<axes=[-1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[-1]>(q)"
+        " e = Add(v, eps) s = Sqrt(e) n = Div(d, s) g = Mul(n, v4) t = Add(g, u4)",
+        1,
+        id="LayerNormalization, Mul(d, d)",
+    ),
     pytest.param(L, 't = Einsum<equation="bij,jk->bik">(x, m44)', 1, id="Einsum"),
     pytest.param(M, "a = MatMul(x, m44) t = MatMul(a, n44)", 1, id="MatMuls"),
     pytest.param(L, "a = MatMul(x, m44) t = Mul(a, two)", 1, id="MatMul and Mul"),
-    pytest.param(M, "q = MatMul(x, m44) k = MatMul(x, n44) v = MatMul(x, k44) s = Mul(q, k) t = Add(s, v)",
-                 4, id="QKV"),
-    pytest.param("g (float[4,B] x) => (float[a,b] y)", "a = Transpose(x) t = MatMul(a, m44)",
-                 1, id="Transpose and MatMul"),
+    pytest.param(
+        M, "q = MatMul(x, m44) k = MatMul(x, n44) v = MatMul(x, k44) s = Mul(q, k) t = Add(s, v)", 4, id="QKV"
+    ),
+    pytest.param(
+        "g (float[4,B] x) => (float[a,b] y)", "a = Transpose(x) t = MatMul(a, m44)", 1, id="Transpose and MatMul"
+    ),
     pytest.param(C, "a = Conv(x, w33) t = Conv(a, w11)", 1, id="Conv and Conv 1x1"),
-    pytest.param(C, "a = Conv<pads=[1,1,1,1]>(x, w33) b = Conv<pads=[1,1,1,1]>(x, w31) t = Add(a, b)",
-                 1, id="branches"),
+    pytest.param(
+        C, "a = Conv<pads=[1,1,1,1]>(x, w33) b = Conv<pads=[1,1,1,1]>(x, w31) t = Add(a, b)", 1, id="branches"
+    ),
     pytest.param(C, "a = Conv(x, w33) t = Sub(a, c411)", 1, id="Conv and Sub"),
     pytest.param(C, "a = Conv(x, w33) t = Div(a, d411)", 1, id="Conv and Div"),
     pytest.param(C, "a = Mul(x, c411) t = Conv<pads=[1,1,1,1]>(a, w33)", 1, id="Mul and Conv"),
@@ -137,17 +181,27 @@ CASES = [
     pytest.param(V, "a = Sqrt(x) b = Sqrt(x) t = Add(a, b)", 2, id="the same twice"),
     pytest.param(V, "b = Exp(x) a = Add(x, b) c = Add(b, x) t = Mul(a, c)", 3, id="the same twice, swapped"),
     pytest.param(V, "d = Exp(x) e = Sqrt(d) t = Abs(x)", 1, id="dead ops"),
-    pytest.param(L, "s = Shape(x) b = Gather(s, i0) l = Gather(s, i1) n = Concat<axis=0>(b, l, i2, i2) t = Reshape(x, n)", 1,
-                 id="shape arithmetic"),
+    pytest.param(
+        L,
+        "s = Shape(x) b = Gather(s, i0) l = Gather(s, i1) n = Concat<axis=0>(b, l, i2, i2) t = Reshape(x, n)",
+        1,
+        id="shape arithmetic",
+    ),
     pytest.param(V, "a = ScatterND(x, places, x2) t = Abs(a)", 2, id="ScatterND"),
-    pytest.param(C, "a = Conv<pads=[1,1,1,1]>(x, w33) b = Conv(x, w11) s = Add(a, b)"
-                 " n = BatchNormalization(x, p4, c4, c4, p4) t = Add(s, n)", 1, id="a RepVGG block"),
+    pytest.param(
+        C,
+        "a = Conv<pads=[1,1,1,1]>(x, w33) b = Conv(x, w11) s = Add(a, b)"
+        " n = BatchNormalization(x, p4, c4, c4, p4) t = Add(s, n)",
+        1,
+        id="a RepVGG block",
+    ),
     pytest.param(C, "a = Conv(x, w33) t = BatchNormalization(a, p4, c4, c4, p4)", 1, id="Conv and BatchNormalization"),
     pytest.param(C, "a = BatchNormalization(x, p4, c4, c4, p4) t = Conv(a, w33)", 1, id="BatchNormalization and Conv"),
-    pytest.param(M, "a = MatMul(x, m44) t = BatchNormalization(a, p4, c4, c4, p4)",
-                 1, id="MatMul and BatchNormalization"),
+    pytest.param(
+        M, "a = MatMul(x, m44) t = BatchNormalization(a, p4, c4, c4, p4)", 1, id="MatMul and BatchNormalization"
+    ),
     pytest.param(M, "a = Gemm(x, m44) t = Add(a, c4)", 1, id="Gemm and Add"),
-]  # fmt: skip
+]
 
 
 @pytest.mark.parametrize(("head", "body", "left"), CASES)

@@ -15,21 +15,40 @@ G = f"g (float[N,M,K] x, float[P,Q] z) => (int64[a] y) <{I64}>"
 @pytest.mark.parametrize(
     ("before", "after", "opset"),
     [
-        pytest.param("s = Shape(x) g = Gather(s, i) y = Unsqueeze(g, zero)", "s = Shape(x) y = Gather(s, v)", 13,
-                     id="a dim as a vector"),
-        pytest.param("s = Shape(x) g = Gather(s, i) y = Unsqueeze(g, zero)", "y = Shape<start=1,end=2>(x)", 17,
-                     id="a dim as a vector, in one op"),
+        pytest.param(
+            "s = Shape(x) g = Gather(s, i) y = Unsqueeze(g, zero)",
+            "s = Shape(x) y = Gather(s, v)",
+            13,
+            id="a dim as a vector",
+        ),
+        pytest.param(
+            "s = Shape(x) g = Gather(s, i) y = Unsqueeze(g, zero)",
+            "y = Shape<start=1,end=2>(x)",
+            17,
+            id="a dim as a vector, in one op",
+        ),
         pytest.param("s = Shape(x) y = Gather(s, zero)", "y = Shape<end=1>(x)", 15, id="the first"),
-        pytest.param("s = Shape(x) a = Gather(s, zero) b = Gather(s, v) c = Mul(a, b) y = Neg(c)",
-                     "a = Shape<end=1>(x) b = Shape<start=1,end=2>(x) c = Mul(a, b) y = Neg(c)", 15, id="two dims"),
-        pytest.param("a = Shape<end=1>(x) b = Shape<start=1,end=2>(x) t = Concat<axis=0>(a, b) y = Neg(t)",
-                     "t = Shape<end=2>(x) y = Neg(t)", 17, id="a run of dims"),
-        pytest.param("s = Shape(x) a = Gather(s, zero) b = Gather(s, v) t = Concat<axis=0>(a, b, three) y = Neg(t)",
-                     "a = Shape<end=1>(x) b = Shape<start=1,end=2>(x) t = Concat<axis=0>(a, b, three) y = Neg(t)", 17,
-                     id="a run with a number behind it"),
+        pytest.param(
+            "s = Shape(x) a = Gather(s, zero) b = Gather(s, v) c = Mul(a, b) y = Neg(c)",
+            "a = Shape<end=1>(x) b = Shape<start=1,end=2>(x) c = Mul(a, b) y = Neg(c)",
+            15,
+            id="two dims",
+        ),
+        pytest.param(
+            "a = Shape<end=1>(x) b = Shape<start=1,end=2>(x) t = Concat<axis=0>(a, b) y = Neg(t)",
+            "t = Shape<end=2>(x) y = Neg(t)",
+            17,
+            id="a run of dims",
+        ),
+        pytest.param(
+            "s = Shape(x) a = Gather(s, zero) b = Gather(s, v) t = Concat<axis=0>(a, b, three) y = Neg(t)",
+            "a = Shape<end=1>(x) b = Shape<start=1,end=2>(x) t = Concat<axis=0>(a, b, three) y = Neg(t)",
+            17,
+            id="a run with a number behind it",
+        ),
         pytest.param("r = Relu(x) e = Exp(r) y = Shape(e)", "y = Shape(x)", 17, id="of what keeps the shape"),
     ],
-)  # fmt: skip
+)
 def test_becomes(before: str, after: str, opset: int) -> None:
     becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", TAKE_DIMS, opset=opset)
 
@@ -38,21 +57,36 @@ def test_becomes(before: str, after: str, opset: int) -> None:
     ("text", "opset"),
     [
         pytest.param(f"{G} {{ s = Shape(x) y = Gather(s, v) }}", 14, id="before opset 15"),
-        pytest.param(f"g (float[N,M] x, int64[1] j) => (int64[a] y) <{I64}> {{ s = Shape(x) y = Gather(s, j) }}", 17,
-                     id="a computed index"),
-        pytest.param(f"g (float[] x) => (int64[a] y) <{I64}> {{ s = Shape(x) y = Gather(s, v) }}", 17, id="unknown rank"),
-        pytest.param(f"{G} {{ a = Shape<end=1>(x) b = Shape<end=1>(z) y = Concat<axis=0>(a, b) }}", 17,
-                     id="dims of two values"),
-        pytest.param(f"{G} {{ a = Shape<end=1>(x) b = Shape<start=1,end=2>(x) y = Concat<axis=0>(b, a) }}", 17,
-                     id="in another order"),
-        pytest.param(f"g (int64[K] x) => (int64[1,1] y) <{I64}> {{ g = Gather(x, v) y = Unsqueeze(g, zero) }}", 17,
-                     id="a vector of indices"),
-        pytest.param(f"g (int64[K,L] x) => (int64[1,L] y) <{I64}> {{ g = Gather(x, i) y = Unsqueeze(g, zero) }}", 17,
-                     id="of a matrix"),
+        pytest.param(
+            f"g (float[N,M] x, int64[1] j) => (int64[a] y) <{I64}> {{ s = Shape(x) y = Gather(s, j) }}",
+            17,
+            id="a computed index",
+        ),
+        pytest.param(
+            f"g (float[] x) => (int64[a] y) <{I64}> {{ s = Shape(x) y = Gather(s, v) }}", 17, id="unknown rank"
+        ),
+        pytest.param(
+            f"{G} {{ a = Shape<end=1>(x) b = Shape<end=1>(z) y = Concat<axis=0>(a, b) }}", 17, id="dims of two values"
+        ),
+        pytest.param(
+            f"{G} {{ a = Shape<end=1>(x) b = Shape<start=1,end=2>(x) y = Concat<axis=0>(b, a) }}",
+            17,
+            id="in another order",
+        ),
+        pytest.param(
+            f"g (int64[K] x) => (int64[1,1] y) <{I64}> {{ g = Gather(x, v) y = Unsqueeze(g, zero) }}",
+            17,
+            id="a vector of indices",
+        ),
+        pytest.param(
+            f"g (int64[K,L] x) => (int64[1,L] y) <{I64}> {{ g = Gather(x, i) y = Unsqueeze(g, zero) }}",
+            17,
+            id="of a matrix",
+        ),
         pytest.param("g (float[N,M] x) => (int64[2] y) { t = Transpose(x) y = Shape(t) }", 17, id="of another shape"),
         pytest.param("g (float[N,M] x) => (int64[2] y) { y = Shape(x) }", 17, id="of an input"),
     ],
-)  # fmt: skip
+)
 def test_stays(text: str, opset: int) -> None:
     stays(text, TAKE_DIMS, opset=opset)
 
@@ -65,5 +99,8 @@ def test_any_run(first: int, count: int) -> None:
     numbers = ",".join(map(str, run))
     head = f"g (float[A,B,C,D] x) => (int64[n] y) <int64[{count}] i = {{{numbers}}}>"
     start = f"start={first % 4}," if first % 4 else ""
-    becomes(f"{head} {{ s = Shape(x) y = Gather(s, i) }}",
-            f"{head} {{ y = Shape<{start}end={first % 4 + count}>(x) }}", TAKE_DIMS)  # fmt: skip
+    becomes(
+        f"{head} {{ s = Shape(x) y = Gather(s, i) }}",
+        f"{head} {{ y = Shape<{start}end={first % 4 + count}>(x) }}",
+        TAKE_DIMS,
+    )

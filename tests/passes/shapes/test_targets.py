@@ -19,23 +19,35 @@ F = f"g (float[N,M,8] x) => (float[a,b] y) <{I64}>"
     ("head", "before", "after", "constants"),
     [
         pytest.param(
-            H, f"{DIMS} t = Concat<axis=0>(n, m, two, four) y = Reshape(x, t)", "y = Reshape(x, k)",
-            "int64[4] k = {0,0,2,4}", id="heads are split off",
+            H,
+            f"{DIMS} t = Concat<axis=0>(n, m, two, four) y = Reshape(x, t)",
+            "y = Reshape(x, k)",
+            "int64[4] k = {0,0,2,4}",
+            id="heads are split off",
         ),
         pytest.param(
-            H, f"{DIMS} t = Concat<axis=0>(n, m, most, four) y = Reshape(x, t)", "y = Reshape(x, k)",
-            "int64[4] k = {0,0,2,4}", id="a -1 that is known",
+            H,
+            f"{DIMS} t = Concat<axis=0>(n, m, most, four) y = Reshape(x, t)",
+            "y = Reshape(x, k)",
+            "int64[4] k = {0,0,2,4}",
+            id="a -1 that is known",
         ),
         pytest.param(
-            H, f"{DIMS} t = Concat<axis=0>(n, m, most, four) y = Reshape<allowzero=1>(x, t)", "y = Reshape(x, k)",
-            "int64[4] k = {0,0,2,4}", id="a -1 that is known, with allowzero",
+            H,
+            f"{DIMS} t = Concat<axis=0>(n, m, most, four) y = Reshape<allowzero=1>(x, t)",
+            "y = Reshape(x, k)",
+            "int64[4] k = {0,0,2,4}",
+            id="a -1 that is known, with allowzero",
         ),
         pytest.param(
-            F, f"{DIMS} p = Mul(n, m) e = Mul(two, four) t = Concat<axis=0>(p, e) y = Reshape(x, t)",
-            "y = Reshape(x, k)", "int64[2] k = {-1,8}", id="rows, the open extent",
+            F,
+            f"{DIMS} p = Mul(n, m) e = Mul(two, four) t = Concat<axis=0>(p, e) y = Reshape(x, t)",
+            "y = Reshape(x, k)",
+            "int64[2] k = {-1,8}",
+            id="rows, the open extent",
         ),
     ],
-)  # fmt: skip
+)
 def test_reshape(head: str, before: str, after: str, constants: str) -> None:
     becomes(f"{head} {{ {before} }}", f"{head[:-1]}, {constants}> {{ {after} }}", WRITE_SHAPES)
 
@@ -55,17 +67,27 @@ def test_an_open_extent_beside_one_that_may_be_0() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        pytest.param(f"{F} {{ {DIMS} e = Mul(n, two) f = Mul(m, four) t = Concat<axis=0>(e, f) y = Reshape(x, t) }}",
-                     id="two extents are open"),
-        pytest.param(f"g (float[N,M,8] x, int64[3] t) => (float[a,b,c] y) <{I64}> {{ y = Reshape(x, t) }}",
-                     id="the shape is an input"),
+        pytest.param(
+            f"{F} {{ {DIMS} e = Mul(n, two) f = Mul(m, four) t = Concat<axis=0>(e, f) y = Reshape(x, t) }}",
+            id="two extents are open",
+        ),
+        pytest.param(
+            f"g (float[N,M,8] x, int64[3] t) => (float[a,b,c] y) <{I64}> {{ y = Reshape(x, t) }}",
+            id="the shape is an input",
+        ),
         pytest.param(f"{G} <int64[3] t = {{0,0,8}}> {{ y = Reshape(x, t) }}".replace("> <", ", "), id="a constant"),
-        pytest.param("g (float[] x) => (float[] y) <int64[1] m = {-1}> { s = Shape(x) t = Concat<axis=0>(s, m)"
-                     " y = Reshape(x, t) }", id="unknown rank"),
-        pytest.param(f"g (float[N,M,8] x, int64[3] t = {{1,1,8}}) => (float[a,b,c] y) <{I64}>"
-                     " { z = Reshape(x, t) y = Neg(z) }", id="overridable initializer"),
+        pytest.param(
+            "g (float[] x) => (float[] y) <int64[1] m = {-1}> { s = Shape(x) t = Concat<axis=0>(s, m)"
+            " y = Reshape(x, t) }",
+            id="unknown rank",
+        ),
+        pytest.param(
+            f"g (float[N,M,8] x, int64[3] t = {{1,1,8}}) => (float[a,b,c] y) <{I64}>"
+            " { z = Reshape(x, t) y = Neg(z) }",
+            id="overridable initializer",
+        ),
     ],
-)  # fmt: skip
+)
 def test_reshape_stays(text: str) -> None:
     stays(text, WRITE_SHAPES)
 
@@ -76,16 +98,23 @@ E = f"g (float[N,1,8] x, float[K] z) => (float[a,b,c] y) <{I64}>"
 @pytest.mark.parametrize(
     ("before", "after", "constants"),
     [
-        pytest.param("s = Shape(x) n = Slice(s, zero, one) t = Concat<axis=0>(n, four, one) y = Expand(x, t)",
-                     "y = Expand(x, k)", "int64[3] k = {1,4,1}", id="one dim is stretched"),
+        pytest.param(
+            "s = Shape(x) n = Slice(s, zero, one) t = Concat<axis=0>(n, four, one) y = Expand(x, t)",
+            "y = Expand(x, k)",
+            "int64[3] k = {1,4,1}",
+            id="one dim is stretched",
+        ),
         pytest.param("s = Shape(x) y = Expand(x, s)", "y = Expand(x, k)", "int64[3] k = {1,1,1}", id="to itself"),
-        pytest.param("s = Shape(x) n = Slice(s, zero, one) t = Concat<axis=0>(n, two, n) y = Expand(x, t)", None, "",
-                     id="a dim of another extent"),
+        pytest.param(
+            "s = Shape(x) n = Slice(s, zero, one) t = Concat<axis=0>(n, two, n) y = Expand(x, t)",
+            None,
+            "",
+            id="a dim of another extent",
+        ),
         pytest.param("s = Shape(z) t = Concat<axis=0>(s, one, one) y = Expand(x, t)", None, "", id="another's extent"),
-        pytest.param("s = Shape(z) t = Concat<axis=0>(one, s, one) y = Expand(x, t)", None, "",
-                                   id="an open extent"),
+        pytest.param("s = Shape(z) t = Concat<axis=0>(one, s, one) y = Expand(x, t)", None, "", id="an open extent"),
     ],
-)  # fmt: skip
+)
 def test_expand(before: str, after: str | None, constants: str) -> None:
     if after is None:
         stays(f"{E} {{ {before} }}", WRITE_SHAPES)
@@ -100,19 +129,24 @@ FAR = 2**63 - 1
 @pytest.mark.parametrize(
     ("before", "after", "constants"),
     [
-        pytest.param("s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one)",
-                     "y = Slice(x, b, e, a)", f"int64[1] b = {{1}}, int64[1] e = {{{FAR}}}, int64[1] a = {{1}}",
-                     id="to the end"),
-        pytest.param("s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one, two)",
-                     "y = Slice(x, b, e, a, t)",
-                     f"int64[1] b = {{1}}, int64[1] e = {{{FAR}}}, int64[1] a = {{1}}, int64[1] t = {{2}}",
-                     id="every second to the end"),
+        pytest.param(
+            "s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one)",
+            "y = Slice(x, b, e, a)",
+            f"int64[1] b = {{1}}, int64[1] e = {{{FAR}}}, int64[1] a = {{1}}",
+            id="to the end",
+        ),
+        pytest.param(
+            "s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one, two)",
+            "y = Slice(x, b, e, a, t)",
+            f"int64[1] b = {{1}}, int64[1] e = {{{FAR}}}, int64[1] a = {{1}}, int64[1] t = {{2}}",
+            id="every second to the end",
+        ),
         pytest.param("s = Shape(x) n = Slice(s, zero, one) y = Slice(x, one, n, one)", None, "", id="another's extent"),
         pytest.param("s = Shape(x) m = Slice(s, one, two) y = Slice(x, m, m, one)", None, "", id="a computed start"),
         pytest.param("s = Shape(x) m = Slice(s, one, two) y = Slice(x, one, m, one, most)", None, "", id="backwards"),
         pytest.param("y = Slice(x, one, two, one)", None, "", id="constants"),
     ],
-)  # fmt: skip
+)
 def test_slice(before: str, after: str | None, constants: str) -> None:
     if after is None:
         stays(f"{S} {{ {before} }}", WRITE_SHAPES)
@@ -127,14 +161,21 @@ SIZES = "s = Shape(x) c = Slice(s, zero, two) hw = Slice(s, two, four)"
 @pytest.mark.parametrize(
     ("before", "after"),
     [
-        pytest.param(f'{SIZES} d = Mul(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)',
-                     'y = Resize<mode="nearest">(x, , k)', id="twice as large"),
-        pytest.param(f'{SIZES} d = Add(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)', None,
-                     id="no multiple"),
-        pytest.param(f'{SIZES} d = Div(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)', None,
-                     id="half"),
+        pytest.param(
+            f'{SIZES} d = Mul(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)',
+            'y = Resize<mode="nearest">(x, , k)',
+            id="twice as large",
+        ),
+        pytest.param(
+            f'{SIZES} d = Add(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)',
+            None,
+            id="no multiple",
+        ),
+        pytest.param(
+            f'{SIZES} d = Div(hw, two) t = Concat<axis=0>(c, d) y = Resize<mode="nearest">(x, , , t)', None, id="half"
+        ),
     ],
-)  # fmt: skip
+)
 def test_resize(before: str, after: str | None) -> None:
     if after is None:
         stays(f"{R} {{ {before} }}", WRITE_SHAPES)

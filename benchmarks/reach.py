@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import json
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -25,6 +26,7 @@ TOOLS = {
     OURS: "passwright.passes", "onnxsim": "onnxsim", "onnxslim": "onnxslim", "onnxoptimizer": "onnxoptimizer",
     "onnxscript": "onnxscript", "ort_basic": "onnxruntime",
 }  # fmt: skip
+GENERATED, BLOCKS = ("transformer", "nhwc", "repvgg"), 12
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 
 
@@ -37,6 +39,16 @@ class Result:
     seconds: float
     peak_bytes: int
     wrong: str
+
+
+def generated_models(folder: Path) -> Iterator[Path]:
+    """Larger ones, written as exporters write them."""
+    yield from mixed_models([2000], folder)
+    for kind in GENERATED:
+        path = folder / f"{kind}_{BLOCKS}.onnx"
+        if failure := run_script("generated.py", kind, str(BLOCKS), path):
+            sys.exit(f"generated.py {kind} {failure}")
+        yield path
 
 
 def tried(tool: str, model: Path, timeout: float, folder: Path) -> Result:
@@ -96,7 +108,7 @@ def main() -> None:
     rows: dict[str, dict[str, Result]] = {}
     with TemporaryDirectory() as name:
         folder = Path(name)
-        models = options.models or [*sorted(GOLDEN.glob("*.onnx")), *light_models(), *mixed_models([2000], folder)]
+        models = options.models or [*sorted(GOLDEN.glob("*.onnx")), *light_models(), *generated_models(folder)]
         for model in models:
             print(f"{model.stem} ...", file=sys.stderr, flush=True)
             rows[model.stem] = {t: tried(t, model.resolve(), options.timeout, folder) for t in tools}

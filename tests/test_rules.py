@@ -9,7 +9,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import ModelProto, helper
-from passwright.core import EXACT, ROUNDING, Build, Op, Rule, RulePass, Value, conditional, require, rule, to_onnx
+from passwright.core import (
+    EXACT,
+    ROUNDING,
+    Build,
+    Declined,
+    Ledger,
+    Op,
+    Rule,
+    RulePass,
+    Value,
+    conditional,
+    from_onnx,
+    require,
+    rule,
+    to_onnx,
+)  # fmt: skip
+from passwright.core.candidates import Candidates
 from passwright.core.errors import NoFixpoint, PassesError, RuleError
 from rewriting import becomes, initializers, load, op_types, rewritten, stays
 
@@ -826,3 +842,26 @@ def test_every_pair_cancels(ops: list[str]) -> None:
     text = "g (float[2] x) => (float[2] y) {{ v0 = Exp(x) {} y = Tanh(v{}) }}"
     after = [f"v{i + 1} = {op}(v{i})" for i, op in enumerate(left)]
     becomes(text.format(" ".join(chain), len(ops)), text.format(" ".join(after), len(left)), cancel_negations)
+
+
+def test_rules_that_cannot_match_are_not_tried() -> None:
+    """However many there are: what feeds an op decides which of its type's rules are looked at."""
+    tried: list[str] = []
+
+    def watching(name: str, op_type: str) -> Rule:
+        @rule(lambda g, x, y: g.Add(g.one_of(op_type)(x), y))
+        def watched(g: Build, x: Value, y: Value) -> Value:
+            tried.append(name)
+            raise Declined(name)
+
+        return watched
+
+    others = ("Erf", "Sin", "Cos", "Tan", "Sqrt", "Floor", "Ceil", "Sign", "Log", "Round")
+    rules = [watching(f"{t}{i}", t) for t in others for i in range(10)]
+    model = from_onnx(load(f"{G} {{ a = Exp(x) b = Relu(w) y = Add(a, b) }}"))
+    candidates = Candidates([*rules, watching("Exp", "Exp")])
+    (add,) = model.graph.ops("Add")
+    assert len(candidates.at(add)) == 1
+    assert candidates.at(add) is candidates.at(add)
+    RulePass("all", tuple(rules)).run(model.graph, Ledger())
+    assert tried == []

@@ -1,0 +1,72 @@
+"""Sizes of inputs fixed before anything is rewritten."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from passwright.core import from_onnx, to_onnx
+from passwright.core.errors import ModelError
+from passwright.core.specialize import specialize
+from rewriting import load
+
+TEXT = """g (float[N,3,H,W] x, float[N,?] z, float[] w) => (float[N,3,H,W] y, float[K] v) <float[N,3] t> {
+    y = Relu(x) t = Identity(z) v = Reshape(w, s) }"""
+
+
+def fixed(shapes: dict[str, tuple[int, ...]], dims: dict[str, int]) -> onnx.ModelProto:
+    model = from_onnx(load(TEXT, weights={"s": [-1]}))
+    specialize(model, shapes, dims)
+    model.graph.validate()
+    return to_onnx(model)
+
+
+def said(model: onnx.ModelProto) -> dict[str, list[int | str]]:
+    infos = [*model.graph.input, *model.graph.output, *model.graph.value_info]
+    return {i.name: [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim] for i in infos}
+
+
+@pytest.mark.parametrize(
+    ("shapes", "dims", "expected"),
+    [
+        pytest.param(
+            {}, {"N": 2}, {"x": [2, 3, "H", "W"], "z": [2, 0], "y": [2, 3, "H", "W"], "t": [2, 3]}, id="a symbol"
+        ),
+        pytest.param(
+            {"x": (1, 3, 8, 9)}, {}, {"x": [1, 3, 8, 9], "z": [1, 0], "y": [1, 3, 8, 9], "t": [1, 3]}, id="a shape"
+        ),
+        pytest.param({"z": (4, 5)}, {}, {"x": [4, 3, "H", "W"], "z": [4, 5]}, id="a dim without a name"),
+        pytest.param({"w": (2, 2)}, {}, {"w": [2, 2], "v": ["K"]}, id="a rank"),
+        pytest.param({"x": (1, 3, 8, 9)}, {"N": 1}, {"x": [1, 3, 8, 9]}, id="both"),
+        pytest.param({}, {}, {"x": ["N", 3, "H", "W"]}, id="nothing"),
+    ],
+)
+def test_what_is_declared(
+    shapes: dict[str, tuple[int, ...]], dims: dict[str, int], expected: dict[str, list[int | str]]
+) -> None:
+    found = said(fixed(shapes, dims))
+    assert {name: found[name] for name in expected} == expected
+
+
+@pytest.mark.parametrize(
+    ("shapes", "dims", "message"),
+    [
+        pytest.param({"q": (1,)}, {}, "--shape q: the model has no such input (it has x, z, w)", id="no such input"),
+        pytest.param({"x": (1, 3)}, {}, "--shape x: 2 dims given, the input has 4", id="another rank"),
+        pytest.param({"x": (1, 4, 8, 9)}, {}, "--shape x: a dim fixed at 3 cannot be 4", id="a fixed dim"),
+        pytest.param({"x": (1, 3, 8, 9)}, {"N": 2}, "--shape x: N cannot be both 2 and 1", id="a contradiction"),
+        pytest.param({"x": (1, 3, 8, 9), "z": (2, 5)}, {}, "--shape z: N cannot be both 1 and 2", id="between inputs"),
+        pytest.param({"x": (1, 3, -8, 9)}, {}, "--shape x: -8 is no size", id="a negative size"),
+        pytest.param({}, {"N": -1}, "--dim N: -1 is no size", id="a negative symbol"),
+        pytest.param({}, {"B": 1}, "--dim B: the model has no such symbol (it has H, N, W)", id="no such symbol"),
+    ],
+)
+def test_what_cannot_be(shapes: dict[str, tuple[int, ...]], dims: dict[str, int], message: str) -> None:
+    with pytest.raises(ModelError) as e:
+        fixed(shapes, dims)
+    assert str(e.value) == message
+
+
+def test_shapes_inside_follow() -> None:
+    model = from_onnx(load("g (float[N,3,H,W] x) => (float[a,b,c,d] y) { t = Relu(x) y = Transpose(t) }"))
+    specialize(model, {"x": (1, 3, 8, 9)}, {})
+    assert model.graph.outputs[0].known_shape == (9, 8, 3, 1)

@@ -5,10 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
-from ..core import Op, Value, require, stretches_to
+from ..core import Op, Value, require, same_extent, stretches_to
 
 Array = np.ndarray[Any, Any]
+
+EXACT_TYPES = frozenset({
+    TensorProto.BOOL, TensorProto.STRING, TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64,
+    TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64,
+})  # fmt: skip
 
 
 def uniform(c: Value) -> Any:
@@ -36,15 +42,35 @@ def along(c: Value, rank: int, axis: int) -> Array:
     return data.reshape(-1)
 
 
-def axes_of(op: Op, name: str = "axes") -> list[int] | None:
-    """The axes of an op, from its attribute or from the constant input of later opsets; None where it has none."""
+def setting_of(op: Op, name: str) -> list[Any] | None:
+    """The numbers that an op is given as an attribute, or as the constant input of other opsets; None if not at all."""
     spec = op.schema
     if spec is not None and name in spec.attributes:
-        axes = op.attr(name)
-        return None if axes is None else list(axes)
+        numbers = op.attr(name)
+        return None if numbers is None else list(numbers)
     names = [] if spec is None else [i.name for i in spec.inputs]
     value = op.input(names.index(name)) if name in names else None
-    return None if value is None else [int(i) for i in value.const.reshape(-1)]
+    return None if value is None else value.const.reshape(-1).tolist()
+
+
+def axes_of(op: Op, name: str = "axes") -> list[int] | None:
+    """The axes of an op, from its attribute or from the constant input of later opsets; None where it has none."""
+    axes = setting_of(op, name)
+    return None if axes is None else [int(i) for i in axes]
+
+
+def keeps_shape(op: Op, x: Value) -> bool:
+    """Whether the first output of an op has the shape of `x`; declines where one of them is unknown."""
+    out = op.outputs[0]
+    if len(out.shape) != x.rank or not all(map(same_extent, out.shape, x.shape)):
+        return False
+    # What an output's dims are called was written by hand, and nothing ever checks it.
+    return not op.graph.is_output(out) or all(isinstance(d, int) for d in out.shape)
+
+
+def is_float(value: Value) -> bool:
+    """Whether the elements are floating-point numbers, of which zeros may be negative; declines if that is unknown."""
+    return value.dtype not in EXACT_TYPES
 
 
 def normalized(axes: list[int], rank: int) -> list[int]:

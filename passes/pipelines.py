@@ -3,14 +3,29 @@
 from __future__ import annotations
 
 from ..core import Fixpoint, Pass, Pipeline
+from .cleanup.casts import MERGE_CASTS
 from .cleanup.identity import DROP_DROPOUT, DROP_IDENTITY
+from .cleanup.idle_indices import DROP_IDLE_INDICES
+from .cleanup.idle_movement import DROP_IDLE_MOVEMENT
+from .cleanup.idle_pieces import DROP_IDLE_PIECES
+from .cleanup.idle_reductions import DROP_IDLE_REDUCTIONS
+from .cleanup.idle_windows import DROP_IDLE_WINDOWS
 from .cleanup.lift_constants import LiftConstants
 from .cleanup.merge_constants import MergeConstants
 from .cleanup.merge_duplicates import MergeDuplicates
+from .cleanup.optionals import DROP_OPTIONALS
 from .cleanup.remove_unused import RemoveUnused
+from .cleanup.selections import DROP_IDLE_SELECTIONS
 from .folding.fold_constants import FoldConstants
+from .linear.affine_after import FOLD_AFFINE_INTO_CONV
+from .linear.affine_before import FOLD_AFFINE_BEFORE_CONV
 from .linear.batchnorm import FOLD_BATCHNORM
+from .linear.branches import MERGE_PARALLEL_CONVS
+from .linear.commuting import PASS_AFFINE_BACK
 from .linear.gemm import FUSE_GEMM
+from .linear.padding import FOLD_PAD_INTO_CONV
+from .linear.pointwise import MERGE_CONSECUTIVE_CONVS
+from .linear.pool_padding import FOLD_PAD_INTO_POOL
 from .movement.transpose import MERGE_TRANSPOSES
 from .shapes.fold_shapes import FoldShapes, MergeShapes
 from .shapes.sources import TAKE_DIMS
@@ -23,7 +38,14 @@ BUILT_IN: tuple[Pass, ...] = (
     DROP_IDENTITY,
     LiftConstants(),
     MergeConstants(),
-    FOLD_BATCHNORM,  # before equal ops are merged: a shared Conv has to stay as it is
+    FOLD_BATCHNORM,  # these before equal ops are merged: a shared Conv has to stay as it is
+    FOLD_AFFINE_INTO_CONV,
+    PASS_AFFINE_BACK,
+    FOLD_AFFINE_BEFORE_CONV,  # before pads are folded: a shift folds only where there are none
+    FOLD_PAD_INTO_CONV,
+    FOLD_PAD_INTO_POOL,
+    MERGE_PARALLEL_CONVS,
+    MERGE_CONSECUTIVE_CONVS,
     MergeDuplicates(),
     FoldConstants(),
     FoldShapes(),
@@ -32,6 +54,14 @@ BUILT_IN: tuple[Pass, ...] = (
     WriteOpenShapes(),
     TAKE_DIMS,
     InlineIf(),
+    MERGE_CASTS,
+    DROP_OPTIONALS,
+    DROP_IDLE_SELECTIONS,
+    DROP_IDLE_PIECES,
+    DROP_IDLE_INDICES,
+    DROP_IDLE_WINDOWS,
+    DROP_IDLE_REDUCTIONS,
+    DROP_IDLE_MOVEMENT,
     MERGE_TRANSPOSES,
     FUSE_GEMM,
 )

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-
-Array = np.ndarray[Any, Any]
+from ..operands import Array
+from .convolution import affine_after, output_channels
 
 
 @rule(
     lambda g, x, w, scale, bias, mean, var, conv, bn, b=None: (
-        g.BatchNormalization(g.Conv(x, w, b) @ conv, scale, bias, mean, var) @ bn
+        g.BatchNormalization(g.Conv(x, g.const(w), b) @ conv, scale, bias, mean, var) @ bn
     ),
     contract=ROUNDING,
 )
@@ -22,15 +20,13 @@ def fold_batchnorm_into_conv(
 ) -> Value:
     """BatchNormalization(Conv(x, w, b)) => Conv(x, w * k, (b - mean) * k + bias), k = scale / sqrt(var + epsilon)"""
     k, shift = scale_and_shift(bn, scale, bias, mean, var)
-    weights = w.const.astype(np.float64)
-    require(weights.ndim >= 3 and weights.shape[0] == k.size, "the weights do not fit the statistics")
-    weights = scaled(weights, k.reshape(-1, *[1] * (weights.ndim - 1)))
-    return g.Conv(x, *rescaled(g, w, weights, b, k, shift), **conv.attrs)
+    require(k.size == output_channels(conv, w), "the weights do not fit the statistics")
+    return affine_after(g, conv, k, shift)
 
 
 @rule(
     lambda g, x, w, scale, bias, mean, var, conv, bn, b=None: (
-        g.BatchNormalization(g.ConvTranspose(x, w, b) @ conv, scale, bias, mean, var) @ bn
+        g.BatchNormalization(g.ConvTranspose(x, g.const(w), b) @ conv, scale, bias, mean, var) @ bn
     ),
     contract=ROUNDING,
 )
@@ -39,12 +35,8 @@ def fold_batchnorm_into_conv_transpose(
 ) -> Value:
     """BatchNormalization(ConvTranspose(x, w, b)) => ConvTranspose(x, w * k, (b - mean) * k + bias)"""
     k, shift = scale_and_shift(bn, scale, bias, mean, var)
-    groups = int(conv.attr("group", 1))
-    weights = w.const.astype(np.float64)  # (inputs, outputs / groups, *kernel)
-    require(weights.ndim >= 3 and weights.shape[1] * groups == k.size, "the weights do not fit the statistics")
-    grouped = weights.reshape(groups, -1, *weights.shape[1:])
-    grouped = scaled(grouped, k.reshape(groups, 1, -1, *[1] * (weights.ndim - 2)))
-    return g.ConvTranspose(x, *rescaled(g, w, grouped.reshape(weights.shape), b, k, shift), **conv.attrs)
+    require(k.size == output_channels(conv, w), "the weights do not fit the statistics")
+    return affine_after(g, conv, k, shift)
 
 
 def scale_and_shift(bn: Op, scale: Value, bias: Value, mean: Value, var: Value) -> tuple[Array, Array]:
@@ -59,21 +51,6 @@ def scale_and_shift(bn: Op, scale: Value, bias: Value, mean: Value, var: Value) 
     with np.errstate(all="ignore"):
         k = gamma / np.sqrt(sigma2 + bn.attr("epsilon", 1e-5))
         return k, beta - mu * k
-
-
-def scaled(weights: Array, k: Array) -> Array:
-    """`weights * k`; what overflows is looked at later."""
-    with np.errstate(all="ignore"):
-        return weights * k
-
-
-def rescaled(g: Build, w: Value, weights: Array, b: Value | None, k: Array, shift: Array) -> tuple[Value, Value]:
-    """New weights, and the bias `b * k + shift`, in the type of `w`; declines what that type cannot hold."""
-    with np.errstate(all="ignore"):
-        bias = shift if b is None else b.const.astype(np.float64) * k + shift
-        narrow = [a.astype(w.const.dtype) for a in (weights, bias)]
-    require(all(np.isfinite(a).all() for a in narrow), "the scaled weights overflow")
-    return g.const(narrow[0]), g.const(narrow[1])
 
 
 FOLD_BATCHNORM = RulePass("fold-batchnorm", (fold_batchnorm_into_conv, fold_batchnorm_into_conv_transpose))

@@ -1,0 +1,151 @@
+"""Ops that put each element where it is already: reshaping, cutting and filling up to the same shape."""
+
+from __future__ import annotations
+
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent, stretches_to
+from ..operands import axes_of, keeps_shape
+
+OPEN_END = 2**31 - 1  # operator Slice: up to the end of a dim of unknown size
+
+
+@rule(
+    lambda g, x, op, rest: (
+        g.one_of("CenterCropPad", "Expand", "Flatten", "Reshape", "Tile", "Unsqueeze")(x, *rest) @ op
+    ),
+    contract=EXACT,
+)
+def drop_reshaping_to_same_shape(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+    """Reshape(x, the shape of x) => x, and so CenterCropPad, Expand, Flatten, Tile, Unsqueeze"""
+    require(keeps_shape(op, x), "its shape may be another")
+    return x
+
+
+@rule(lambda g, x, shape, reshape: g.Reshape(x, g.const(shape)) @ reshape, contract=EXACT)
+def drop_reshape_that_copies(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
+    """Reshape(x, 0 0 -1) => x, where each entry copies the dim or is equal to it"""
+    require(shape.shape == (x.rank,), "it changes the rank")
+    copied = (-1,) if reshape.attr("allowzero", 0) else (-1, 0)
+    entries = shape.const.tolist()
+    require(all(e in copied or same_extent(d, e) for d, e in zip(x.shape, entries, strict=True)), "a dim may change")
+    return x
+
+
+@rule(lambda g, x, shape: g.Expand(x, g.const(shape)), contract=EXACT)
+def drop_expand_of_nothing(g: Build, x: Value, shape: Value) -> Value:
+    """Expand(x, shape) => x, where the shape stretches no dim of x"""
+    require(shape.rank == 1, "the shape is no list")
+    require(stretches_to(tuple(shape.const.tolist()), x.shape), "it may stretch x")
+    return x
+
+
+@rule(lambda g, x, repeats: g.Tile(x, g.const(repeats)), contract=EXACT)
+def drop_tile_by_one(g: Build, x: Value, repeats: Value) -> Value:
+    """Tile(x, 1 1 ...) => x"""
+    require(bool((repeats.const == 1).all()), "it repeats x")
+    return x
+
+
+@rule(lambda g, x, axis: g.Flatten(x, axis=axis), contract=EXACT)
+def drop_flatten_of_matrix(g: Build, x: Value, axis: int) -> Value:
+    """Flatten(x, axis=1) => x, where x is a matrix"""
+    require(axis in {1, -1} and x.rank == 2, "it may join dims")
+    return x
+
+
+@rule(lambda g, x, axes: g.Unsqueeze(x, axes=axes), contract=EXACT)
+def drop_unsqueeze_by_nothing(g: Build, x: Value, axes: list[int] | None) -> Value:
+    """Unsqueeze(x, no axes) => x"""
+    require(axes == [], "it adds a dim")
+    return x
+
+
+# Empty axes mean none to the operator, and all of extent 1 to onnxruntime.
+@rule(lambda g, x, axes: g.Squeeze(x, axes=axes), contract=EXACT)
+def drop_squeeze_of_nothing(g: Build, x: Value, axes: list[int] | None) -> Value:
+    """Squeeze(x) => x, where no dim has extent 1"""
+    require(not axes and all(isinstance(d, int) and d != 1 for d in x.shape), "it may remove a dim")
+    return x
+
+
+@rule(lambda g, x, op, rest: g.Slice(x, *rest) @ op, contract=EXACT)
+def drop_slice_of_everything(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+    """Slice(x, from the first element to the last) => x"""
+    starts, ends = axes_of(op, "starts") or [], axes_of(op, "ends") or []
+    axes, steps = axes_of(op) or list(range(len(starts))), axes_of(op, "steps") or [1] * len(starts)
+    require(len(starts) == len(ends) == len(axes) == len(steps), "its bounds do not fit each other")
+    dims = x.known_shape
+    for axis, *bounds in zip(axes, starts, ends, steps, strict=True):
+        extent = None if dims is None or not -len(dims) <= axis < len(dims) else dims[axis]
+        require(takes_all(extent, *bounds), f"it may cut axis {axis}")
+    return x
+
+
+@rule(lambda g, x, op, rest: g.Slice(x, *rest) @ op, contract=EXACT)
+def drop_slice_to_same_shape(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+    """Slice(x, 0, ends) => x, where the shape stays"""
+    require(not any(axes_of(op, "starts") or []), "it leaves out the first elements")
+    require(all(s == 1 for s in axes_of(op, "steps") or []), "it skips elements")
+    require(keeps_shape(op, x), "its shape may be another")
+    return x
+
+
+@rule(lambda g, x, op, rest: g.Pad(x, *rest) @ op, contract=EXACT)
+def drop_pad_by_nothing(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+    """Pad(x, 0 0 ...) => x, in every mode"""
+    pads = axes_of(op, "pads")
+    require(pads is not None and not any(pads), "it pads")
+    return x
+
+
+@rule(lambda g, x, op: g.one_of("DepthToSpace", "SpaceToDepth")(x) @ op, contract=EXACT)
+def drop_blocks_of_one(g: Build, x: Value, op: Op) -> Value:
+    """DepthToSpace(x, blocksize=1) => x, and so SpaceToDepth"""
+    require(op.attr("blocksize") == 1, "the blocks hold more than one element")
+    return x
+
+
+@rule(lambda g, x, equation: g.Einsum(x, equation=equation), contract=EXACT)
+def drop_einsum_of_itself(g: Build, x: Value, equation: str) -> Value:
+    """Einsum(x, ij -> ij) => x"""
+    given, arrow, wanted = equation.replace(" ", "").partition("->")
+    letters = given.replace("...", "")
+    require(bool(arrow) and given == wanted and len(set(letters)) == len(letters), "it does something")
+    return x
+
+
+@rule(lambda g, x, op, k=None: g.Trilu(x, k) @ op, contract=EXACT)
+def drop_trilu_of_everything(g: Build, x: Value, op: Op, k: Value | None) -> Value:
+    """Trilu(x, k) => x, where no element lies beyond the k-th diagonal"""
+    side = -2 if op.attr("upper", 1) else -1
+    require(x.rank >= 2 and (k is None or k.const.size == 1), "it has no diagonals")
+    extent, diagonal = x.shape[side], 0 if k is None else int(k.const.reshape(-1)[0])
+    reach = -diagonal if side == -2 else diagonal
+    require(isinstance(extent, int) and extent - 1 <= reach, "an element may lie beyond")
+    return x
+
+
+def takes_all(extent: object, start: int, end: int, step: int) -> bool:
+    """Whether a slice of a dim is all of it, in order (operator Slice; its bounds are clamped as Python's are)."""
+    if isinstance(extent, int):
+        return step != 0 and range(extent)[start:end:step] == range(extent)
+    return start == 0 and step == 1 and end >= OPEN_END
+
+
+DROP_IDLE_MOVEMENT = RulePass(
+    "drop-idle-movement",
+    (
+        drop_reshaping_to_same_shape,
+        drop_reshape_that_copies,
+        drop_expand_of_nothing,
+        drop_tile_by_one,
+        drop_flatten_of_matrix,
+        drop_unsqueeze_by_nothing,
+        drop_squeeze_of_nothing,
+        drop_slice_of_everything,
+        drop_slice_to_same_shape,
+        drop_pad_by_nothing,
+        drop_blocks_of_one,
+        drop_einsum_of_itself,
+        drop_trilu_of_everything,
+    ),
+)

@@ -1,0 +1,83 @@
+"""Reductions of one element each, or of none."""
+
+from __future__ import annotations
+
+from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
+from ..operands import axes_of, is_float, normalized
+
+Rest = tuple[Value | None, ...]
+
+SUMS = frozenset({"ReduceMean", "ReduceSum"})
+
+
+@rule(
+    lambda g, x, op, rest: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, *rest) @ op,
+    contract=EXACT,
+)
+def drop_reduction_over_nothing(g: Build, x: Value, op: Op, rest: Rest) -> Value:
+    """ReduceSum(x, no axes, noop_with_empty_axes=1) => x, and so ReduceMax, ReduceMean, ReduceMin, ReduceProd"""
+    require(not axes_of(op) and op.attr("noop_with_empty_axes", 0), "it reduces")
+    return x
+
+
+@rule(
+    lambda g, x, op, rest: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, *rest) @ op,
+    contract=EXACT,
+)
+def drop_reduction_of_ones(g: Build, x: Value, op: Op, rest: Rest) -> Value:
+    """ReduceMax(x, axes of extent 1) => x, or Squeeze(x, axes); so ReduceMin, ReduceProd, and sums of whole numbers"""
+    require(op.type not in SUMS or not is_float(x), "0 is added, and a zero may lose its sign")
+    return without_ones(g, x, op)
+
+
+@rule(
+    lambda g, x, op, rest: g.one_of("ReduceMean", "ReduceSum")(x, *rest) @ op,
+    contract=conditional("no zero is negative"),
+)
+def drop_sum_of_ones(g: Build, x: Value, op: Op, rest: Rest) -> Value:
+    """ReduceSum(x, axes of extent 1) => x, or Squeeze(x, axes), and so ReduceMean"""
+    return without_ones(g, x, op)
+
+
+@rule(lambda g, x, axis, op: g.one_of("CumProd", "CumSum")(x, g.const(axis)) @ op, contract=EXACT)
+def drop_running_sum_of_one(g: Build, x: Value, axis: Value, op: Op) -> Value:
+    """CumSum(x, an axis of extent 1) => x, and so CumProd"""
+    require(not op.attr("exclusive", 0), "it leaves out the element itself")
+    require(axis.tensor is not None and axis.tensor.size == 1, "it has several axes")
+    (at,) = normalized([int(axis.const.reshape(-1)[0])], x.rank)
+    require(same_extent(x.shape[at], 1), "it runs over several elements")
+    return x
+
+
+@rule(lambda g, x, lengths, op: g.ReverseSequence(x, lengths) @ op, contract=EXACT)
+def drop_reversal_of_one(g: Build, x: Value, lengths: Value, op: Op) -> Value:
+    """ReverseSequence(x, lengths) => x, where a sequence has one element at most"""
+    (at,) = normalized([op.attr("time_axis", 0)], x.rank)
+    require(same_extent(x.shape[at], 1), "sequences have several elements")
+    return x
+
+
+def without_ones(g: Build, x: Value, op: Op) -> Value:
+    """`x` without the axes that `op` reduces, if it does not keep them; declines unless all of them have extent 1."""
+    axes = axes_of(op)
+    require(axes or not op.attr("noop_with_empty_axes", 0), "it has no axes")
+    reduced = normalized(axes, x.rank) if axes else list(range(x.rank))
+    require(all(same_extent(x.shape[a], 1) for a in reduced), "it reduces several elements")
+    if not reduced or op.attr("keepdims", 1):
+        return x
+    # Of a tensor without elements, onnxruntime keeps the axes that are counted from the end.
+    fixed = all(isinstance(d, int) and d > 0 for d in x.shape)
+    require(fixed or not axes or min(axes) >= 0, "there may be no elements at all")
+    return g.Squeeze(x, axes=reduced)
+
+
+DROP_IDLE_REDUCTIONS = RulePass(
+    "drop-idle-reductions",
+    (
+        drop_reduction_over_nothing,
+        drop_reduction_of_ones,
+        drop_sum_of_ones,
+        drop_running_sum_of_one,
+        drop_reversal_of_one,
+    ),
+)

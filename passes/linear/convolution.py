@@ -1,0 +1,104 @@
+"""The weights and channels of a convolution, and what becomes of them when channels are scaled and shifted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...core import Build, Op, Value, require
+from ..operands import Array, along
+
+CONVOLUTIONS = ("Conv", "ConvTranspose")
+LARGE = 1 << 20  # bytes of weights of which no second copy is made
+SMALL = 2.0**-14  # half precision has all its digits from here on
+# Where weights lie by group: Conv has (groups, outputs, inputs, *kernel), ConvTranspose inputs before outputs.
+OUTPUTS = {"Conv": 1, "ConvTranspose": 2}
+INPUTS = {"Conv": 2, "ConvTranspose": 1}
+
+
+def group_of(conv: Op, w: Value) -> int:
+    """In how many groups the channels are; declines what does not fit the weights."""
+    groups = int(conv.attr("group", 1))
+    require(w.rank >= 3 and groups > 0 and w.static_shape[0] % groups == 0, f"{w.name} does not fit {groups} groups")
+    return groups
+
+
+def output_channels(conv: Op, w: Value) -> int:
+    """How many channels come out."""
+    groups = group_of(conv, w)
+    return w.static_shape[0] if conv.type == "Conv" else w.static_shape[1] * groups
+
+
+def input_channels(conv: Op, w: Value) -> int:
+    """How many channels go in."""
+    groups = group_of(conv, w)
+    return w.static_shape[1] * groups if conv.type == "Conv" else w.static_shape[0]
+
+
+def widened(w: Value) -> Array:
+    """A new array of the weights in float64, from which others are made to take their place."""
+    require_replaceable(w)
+    return w.const.astype(np.float64)
+
+
+def grouped(conv: Op, w: Value) -> Array:
+    """The weights in float64, with the groups as a dim of their own in front."""
+    groups = group_of(conv, w)
+    return widened(w).reshape(groups, -1, *w.static_shape[1:])
+
+
+def require_replaceable(w: Value) -> None:
+    """Other weights may take the place of `w` unless that leaves two large tensors where there was one."""
+    require(w.tensor is not None, f"{w.name} is not a constant")
+    large = w.tensor is not None and w.tensor.nbytes > LARGE
+    require(not large or len(w.uses) == 1, f"{w.name} is large and used elsewhere")
+
+
+def per_channel(c: Value, rank: int, channels: int) -> Array:
+    """A constant of one number, or one for each of the channels of something of `rank` dims; in float64."""
+    require(rank >= 3, "it has no channels")
+    require(c.tensor is not None and c.tensor.size in {1, channels}, f"{c.name} has not one number for each channel")
+    return along(c, rank, 1).astype(np.float64)
+
+
+def narrowed(data: Array, kind: np.dtype[Any]) -> Array:
+    """`data` as `kind`; declines what overflows there, or is too small to keep its digits."""
+    with np.errstate(all="ignore"):
+        narrow = data.astype(kind)
+    require(bool(np.isfinite(narrow).all()), "the new weights overflow")
+    peak = float(np.abs(data).max(initial=0))
+    kept = peak == 0 or peak > SMALL or float(np.abs(narrow - data).max()) < peak / 256
+    require(kept, "the new weights are too small for their type")
+    return narrow
+
+
+def scaled(conv: Op, w: Value, k: Array, axes: dict[str, int]) -> Array:
+    """The weights times `k`, which has one number or one for each channel; `axes` is OUTPUTS or INPUTS."""
+    weights = grouped(conv, w)
+    axis = axes[conv.type]
+    per = np.broadcast_to(k, weights.shape[0] * weights.shape[axis])
+    dims = [weights.shape[i] if i in {0, axis} else 1 for i in range(weights.ndim)]
+    with np.errstate(all="ignore"):  # what overflows is looked at when it is narrowed
+        return (weights * per.reshape(dims)).reshape(w.static_shape)
+
+
+def affine_after(g: Build, conv: Op, k: Array, shift: Array) -> Value:
+    """The convolution that gives `k * y + shift` where `conv` gives y; one number each, or one for each channel."""
+    x, w, b = conv.input(0), conv.inputs[1], conv.input(2)
+    require(w is not None and w.is_const, "the weights are computed")
+    assert w is not None
+    channels = output_channels(conv, w)
+    require({k.size, shift.size} <= {1, channels}, "there is not one number for each channel")
+    scales = bool((k != 1).any())
+    bias = None
+    with np.errstate(all="ignore"):
+        if b is not None or shift.any():
+            old = np.zeros(1) if b is None else b.const.astype(np.float64)
+            bias = np.broadcast_to(old * k + shift, channels)
+    require(bool(np.isfinite(k).all()), "a scale is infinite or not a number")
+    kind = np.dtype(w.const.dtype)
+    new = g.const(narrowed(scaled(conv, w, k, OUTPUTS), kind)) if scales else w
+    add = g.ConvTranspose if conv.type == "ConvTranspose" else g.Conv
+    made: Value = add(x, new, None if bias is None else g.const(narrowed(bias, kind)), **conv.attrs)
+    return made

@@ -1,0 +1,297 @@
+"""Casts that change nothing, and pairs of casts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import TensorProto
+from passwright.passes.cleanup.casts import (
+    KINDS,
+    MERGE_CASTS,
+    agrees_with_one,
+    compare_before_cast,
+    drop_cast_to_same_type,
+    fix_type_of_cast_like,
+    merge_casts,
+    merge_casts_around_movement,
+)
+from rewriting import becomes, stays
+
+RULES = (
+    fix_type_of_cast_like, drop_cast_to_same_type, merge_casts, merge_casts_around_movement, compare_before_cast,
+)  # fmt: skip
+F32, U8, I8, I16, I32, I64, STR, BOOL, F16, F64 = 1, 2, 3, 5, 6, 7, 8, 9, 10, 11
+NAMES = {
+    "bool": BOOL, "int8": I8, "uint8": U8, "int16": I16, "int32": I32, "int64": I64, "float16": F16, "float": F32,
+    "double": F64,
+}  # fmt: skip
+
+
+def pair(a: str, b: str, c: str, last: str = "") -> str:
+    """A cast of `a` to `b` and on to `c`, or in place of both `last`."""
+    both = f"t = Cast<to={NAMES[b]}>(x) y = Cast<to={NAMES[c]}>(t)"
+    return f"g ({a}[n] x) => ({c}[m] y) {{ {last or both} }}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "g (float[n] x) => (float[m] y) { t = Cast<to=1>(x) y = Neg(t) }",
+            "g (float[n] x) => (float[m] y) { y = Neg(x) }",
+            id="to its own type",
+        ),
+        pytest.param(
+            "g (float[n] x) => (float[n] y) { y = Cast<to=1>(x) }",
+            "g (float[n] x) => (float[n] y) { y = Identity(x) }",
+            id="from input to output",
+        ),
+        pytest.param(
+            "g (string[n] x) => (string[m] y) { t = Cast<to=8>(x) y = Concat<axis=0>(t, x) }",
+            "g (string[n] x) => (string[m] y) { y = Concat<axis=0>(x, x) }",
+            id="strings to strings",
+        ),
+        pytest.param(
+            "g (int32[n] x) => (float[m] y) { t = Cast<to=1>(x) u = Cast<to=1>(t) v = Cast<to=1>(u) y = Neg(v) }",
+            "g (int32[n] x) => (float[m] y) { t = Cast<to=1>(x) y = Neg(t) }",
+            id="three times the same",
+        ),
+        pytest.param(
+            "g (float[n] x, float z) => (float[m] y) { t = CastLike(x, z) y = Neg(t) }",
+            "g (float[n] x, float z) => (float[m] y) { y = Neg(x) }",
+            id="CastLike, the same type",
+        ),
+        pytest.param(
+            "g (float[n] x, int64 z) => (int64[m] y, int64 u) { u = Abs(z) y = CastLike(x, u) }",
+            "g (float[n] x, int64 z) => (int64[m] y, int64 u) { u = Abs(z) y = Cast<to=7>(x) }",
+            id="CastLike, a known type",
+        ),
+        pytest.param(
+            "g (float[n] x, float z) => (float[m] y) { t = Cast<to=11>(x) y = CastLike(t, z) }",
+            "g (float[n] x, float z) => (float[m] y) { y = Identity(x) }",
+            id="CastLike back",
+        ),
+        pytest.param(
+            "g (float16[n] x) => (float[m] t, double[m] y) { t = Cast<to=1>(x) y = Cast<to=11>(t) }",
+            "g (float16[n] x) => (float[m] t, double[m] y) { t = Cast<to=1>(x) y = Cast<to=11>(x) }",
+            id="what is between is an output",
+        ),
+        pytest.param(
+            "g (bool c, float[n] x) => (float[m] y) { y = If (c) <"
+            "then_branch = a () => (float[n] r) { t = Cast<to=11>(x) u = Cast<to=1>(t) r = Neg(u) }, "
+            "else_branch = b () => (float[n] s) { s = Relu(x) }> }",
+            "g (bool c, float[n] x) => (float[m] y) { y = If (c) <"
+            "then_branch = a () => (float[n] r) { r = Neg(x) }, "
+            "else_branch = b () => (float[n] s) { s = Relu(x) }> }",
+            id="inside an If body, of a captured value",
+        ),
+        pytest.param(
+            "g (int32[2] x = {1,2}) => (int32[2] y) { t = Cast<to=7>(x) u = Cast<to=6>(t) y = Neg(u) }",
+            "g (int32[2] x = {1,2}) => (int32[2] y) { y = Neg(x) }",
+            id="overridable initializer",
+        ),
+        pytest.param(
+            "g (float16[n] x) => (double[m] y) { s = Cast<to=1,saturate=1>(x) y = Cast<to=11>(s) }",
+            "g (float16[n] x) => (double[m] y) { y = Cast<to=11>(x) }",
+            id="saturation, which is the default",
+        ),
+    ],
+)
+def test_becomes(before: str, after: str) -> None:
+    becomes(before, after, *RULES, opset=19)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "c"),
+    [
+        ("float", "double", "float"), ("float16", "float", "float16"), ("float16", "double", "float16"),
+        ("int32", "int64", "int32"), ("int32", "double", "int32"), ("int8", "float16", "int8"),
+        ("bool", "int64", "bool"), ("bool", "float", "bool"), ("int8", "uint8", "int8"), ("int16", "float", "int16"),
+    ],
+)  # fmt: skip
+def test_there_and_back(a: str, b: str, c: str) -> None:
+    becomes(pair(a, b, c), pair(a, b, c, "y = Identity(x)"), *RULES)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "c"),
+    [
+        ("float16", "float", "double"), ("int8", "int32", "float"), ("bool", "int32", "float"),
+        ("int64", "int32", "int8"), ("int64", "float", "bool"), ("int32", "double", "float"),
+        ("uint8", "float", "int32"), ("float", "double", "float16"), ("float", "double", "bool"),
+        ("uint8", "int8", "bool"),
+    ],
+)  # fmt: skip
+def test_one_cast_does(a: str, b: str, c: str) -> None:
+    becomes(pair(a, b, c), pair(a, b, c, f"y = Cast<to={NAMES[c]}>(x)"), *RULES)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "c"),
+    [
+        ("double", "float", "double"), ("double", "float", "float16"), ("float", "float16", "float"),
+        ("float", "int64", "float"), ("float", "double", "int32"), ("float16", "float", "int32"),
+        ("int64", "int32", "int64"), ("int64", "double", "int64"), ("int32", "float", "int32"),
+        ("int8", "uint8", "int32"), ("int16", "float", "int8"), ("int32", "uint8", "bool"), ("int32", "bool", "int32"),
+        ("float", "bool", "float"), ("float", "float16", "bool"), ("double", "float", "bool"),
+        ("int16", "float16", "int16"), ("int32", "bool", "float"),
+    ],
+)  # fmt: skip
+def test_both_casts_stay(a: str, b: str, c: str) -> None:
+    stays(pair(a, b, c), *RULES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("g (float[n] x) => (double[m] y) { y = Cast<to=11>(x) }", id="another type"),
+        pytest.param("g (float[n] x) => (double[m] y) { t = Cast<to=11>(x) y = Neg(t) }", id="between ops"),
+        pytest.param("g (double[n] x) => (float[m] y) { t = Neg(x) u = Cast<to=1>(t) y = Relu(u) }", id="narrowing"),
+        pytest.param("g (float[n] x) => (float[m] y) { t = Cast<to=8>(x) y = Cast<to=1>(t) }", id="by way of strings"),
+        pytest.param(
+            "g (float[n] x) => (float[m] y) { t = Cast<to=11>(x) u = Neg(t) y = Cast<to=1>(u) }", id="an op between"
+        ),
+        pytest.param("g (float[n] x) => (float[m] y) { t = Cast<to=17>(x) y = Cast<to=1>(t) }", id="by way of float8"),
+        pytest.param(
+            "g (float[n] x) => (float[m] y) { t = Cast<to=17,saturate=0>(x) y = Cast<to=1>(t) }",
+            id="by way of float8, not saturated",
+        ),
+        pytest.param("g (int64[n,2] x) => (int64[m] y) { t = Cast<to=1>(x) y = ArgMax<keepdims=0>(t) }", id="ties"),
+    ],
+)
+def test_stays(text: str) -> None:
+    stays(text, *RULES, opset=19)
+
+
+@pytest.mark.parametrize("opset", [7, 9, 12, 13, 19, 21, 23, 24])
+def test_every_opset(opset: int) -> None:
+    text = "g (float16[n] x) => (double[m] y) {{ {} }}"
+    before = "s = Cast<to=10>(x) t = Cast<to=1>(s) y = Cast<to=11>(t)"
+    becomes(text.format(before), text.format("y = Cast<to=11>(x)"), *RULES, opset=opset)
+
+
+@pytest.mark.parametrize("opset", [7, 11, 12, 13, 18])
+@pytest.mark.parametrize("op", ["ArgMax<axis=1,keepdims=0>", "ArgMin<axis=1>"])
+@pytest.mark.parametrize(("a", "b"), [("float", "double"), ("int32", "double")])
+def test_comparison_needs_no_cast(op: str, a: str, b: str, opset: int) -> None:
+    text = f"g ({a}[4,5] x) => (int64[n] y) {{{{ {{}} }}}}"
+    becomes(
+        text.format(f"t = Cast<to={NAMES[b]}>(x) y = {op}(t)"),
+        text.format(f"y = {op}(x)"),
+        *RULES,
+        opset=opset,
+    )
+
+
+MOVES = {
+    "Reshape(t, s)": {"s": np.array([-1, 2])},
+    "Transpose(t)": {},
+    "Transpose<perm=[1,0]>(t)": {},
+    "Flatten<axis=0>(t)": {},
+    "Slice(t, s, e)": {"s": np.array([1]), "e": np.array([3])},
+    "Gather<axis=1>(t, s)": {"s": np.array([[1, 0]])},
+    "Unsqueeze(t, s)": {"s": np.array([0])},
+    "Squeeze(t, s)": {"s": np.array([1])},
+}
+
+
+@pytest.mark.parametrize("node", MOVES)
+@pytest.mark.parametrize(
+    ("a", "b", "c"),
+    [
+        ("float16", "float", "float16"),
+        ("int32", "int64", "int32"),
+        ("bool", "float", "int32"),
+        ("float", "double", "bool"),
+    ],
+)
+def test_around_what_only_moves_elements(node: str, a: str, b: str, c: str) -> None:
+    last = "k" if "Squeeze" in node else "4"
+    rank = 1 if "Squeeze" in node else 3 if "Unsqueeze" in node or "Gather" in node else 2
+    dims = "3,1" if last == "k" else "3,4"
+    head = f"g ({a}[{dims}] x) => ({c}[{','.join('pqr'[:rank])}] y)"
+    moved = node.replace("(t", "(x")
+    after = f"y = {moved}" if a == c else f"u = {moved} y = Cast<to={NAMES[c]}>(u)"
+    weights = MOVES[node]
+    constants = "".join(f"int64{list(w.shape)} {k} = {{{', '.join(map(str, w.flat))}}}, " for k, w in weights.items())
+    before = f"{head} {{ t = Cast<to={NAMES[b]}>(x) u = {node} y = Cast<to={NAMES[c]}>(u) }}"
+    becomes(
+        before,
+        f"{head} <{constants[:-2]}> {{ {after} }}" if constants else f"{head} {{ {after} }}",
+        *RULES,
+        weights=weights,
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (float[3,4] x) => (float[p,q] y) { t = Cast<to=10>(x) u = Transpose(t) y = Cast<to=1>(u) }",
+            id="the type between is narrower",
+        ),
+        pytest.param(
+            "g (float[3,4] x) => (float[p,q] y, double[p,q] u)"
+            " { t = Cast<to=11>(x) u = Transpose(t) y = Cast<to=1>(u) }",
+            id="what is moved is an output",
+        ),
+        pytest.param(
+            "g (float[3,4] x) => (float[p,q] y, double[p,q] z)"
+            " { t = Cast<to=11>(x) z = Neg(t) u = Transpose(t) y = Cast<to=1>(u) }",
+            id="the first cast is read elsewhere",
+        ),
+        pytest.param(
+            "g (float[3,4] x) => (float[p,q] y) { t = Cast<to=11>(x) u = Exp(t) y = Cast<to=1>(u) }",
+            id="what is between computes",
+        ),
+        pytest.param(
+            "g (float[3,4] x, int32[2] s) => (int32[p,q] y) { t = Cast<to=7>(s) u = Reshape(x, t) y = Cast<to=6>(u) }",
+            id="the cast is not of what is moved",
+        ),
+    ],
+)
+def test_stays_around_movement(text: str) -> None:
+    stays(text, *RULES, runs=False)
+
+
+def test_the_pass_has_all_rules() -> None:
+    assert MERGE_CASTS.rules == RULES
+
+
+def representable(kind: int) -> st.SearchStrategy[float | int]:
+    """Numbers that the type holds."""
+    k = KINDS[kind]
+    if not k.exponent:
+        return st.integers(-(2**k.digits) if k.signed else 0, 2**k.digits - 1)
+    return st.floats(width=64 if kind == F64 else 32 if kind == F32 else 16)
+
+
+@given(data=st.data(), a=st.sampled_from(sorted(NAMES.values())), b=st.sampled_from(sorted(NAMES.values())))
+def test_what_a_type_holds_comes_back(data: st.DataObject, a: int, b: int) -> None:
+    types = {
+        BOOL: np.bool_, I8: np.int8, U8: np.uint8, I16: np.int16, I32: np.int32, I64: np.int64, F16: np.float16,
+        F32: np.float32, F64: np.float64,
+    }  # fmt: skip
+    x = np.array(data.draw(representable(a)), types[a])
+    if agrees_with_one(KINDS[a], KINDS[b], KINDS[a]):
+        back = x.astype(types[b]).astype(types[a])
+        assert np.array_equal(x, back, equal_nan=KINDS[a].exponent > 0)
+
+
+@given(
+    a=st.sampled_from(sorted(NAMES)), b=st.sampled_from(sorted(NAMES)), c=st.sampled_from(["bool", "int8", "double"])
+)
+def test_any_chain_means_the_same(a: str, b: str, c: str) -> None:
+    kinds = [KINDS[NAMES[t]] for t in (a, b, c)]
+    if b in {a, c}:
+        return
+    if not agrees_with_one(*kinds):
+        stays(pair(a, b, c), *RULES, runs=False)
+    else:
+        becomes(pair(a, b, c), pair(a, b, c, "y = Identity(x)" if a == c else f"y = Cast<to={NAMES[c]}>(x)"), *RULES)
+
+
+def test_types_of_other_rules_are_left_alone() -> None:
+    assert not {TensorProto.STRING, TensorProto.FLOAT8E4M3FN, TensorProto.INT4, TensorProto.COMPLEX64} & set(KINDS)

@@ -1,0 +1,177 @@
+"""Constant indices that name every element in its own place."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.cleanup.idle_indices import DROP_IDLE_INDICES
+from rewriting import becomes, stays
+
+RULES = DROP_IDLE_INDICES.rules
+HEAD = "g (float[2,3] x, float[2,3] v) => (float[p,q] y)"
+ROWS, COLUMNS = np.array([[0, 0, 0], [1, 1, 1]]), np.array([[0, 1, 2], [0, 1, 2]])
+PLACES = np.stack(np.indices((2, 3)), -1)
+
+
+@pytest.mark.parametrize(
+    ("node", "indices", "left"),
+    [
+        pytest.param("Gather(x, i)", [0, 1], "x", id="Gather rows"),
+        pytest.param("Gather<axis=1>(x, i)", [0, 1, 2], "x", id="Gather columns"),
+        pytest.param("Gather<axis=-1>(x, i)", [0, -2, 2], "x", id="Gather, counted from the end"),
+        pytest.param("GatherElements(x, i)", ROWS, "x", id="GatherElements of rows"),
+        pytest.param("GatherElements<axis=-1>(x, i)", COLUMNS - 3, "x", id="GatherElements of columns"),
+        pytest.param("GatherND(x, i)", [[0], [1]], "x", id="GatherND of rows"),
+        pytest.param("GatherND(x, i)", PLACES, "x", id="GatherND of elements"),
+        pytest.param("ScatterND(x, i, v)", [[0], [-1]], "v", id="ScatterND to rows"),
+        pytest.param("ScatterND(x, i, v)", PLACES, "v", id="ScatterND to elements"),
+        pytest.param("ScatterElements(x, i, v)", ROWS, "v", id="ScatterElements to rows"),
+        pytest.param("ScatterElements<axis=1>(x, i, v)", COLUMNS, "v", id="ScatterElements to columns"),
+        pytest.param("Compress<axis=0>(x, i)", [True, True], "x", id="Compress, rows"),
+        pytest.param("Compress<axis=-1>(x, i)", [True, True, True], "x", id="Compress, columns"),
+    ],
+)
+def test_becomes(node: str, indices: Any, left: str) -> None:
+    weights = {"i": np.array(indices)}
+    becomes(f"{HEAD} {{ t = {node} y = Relu(t) }}", f"{HEAD} {{ y = Relu({left}) }}", *RULES, weights=weights)
+    becomes(f"{HEAD} {{ y = {node} }}", f"{HEAD} {{ y = Identity({left}) }}", *RULES, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "indices"),
+    [
+        pytest.param(
+            "g (float[n,1] x) => (float[p,q] y) { t = Gather<axis=1>(x, i) y = Neg(t) }",
+            "g (float[n,1] x) => (float[p,q] y) { y = Neg(x) }",
+            [0],
+            id="the other extent is open",
+        ),
+        pytest.param(
+            "g (float[2,n] x, float[2,n] v) => (float[p,q] y) { t = ScatterND(x, i, v) y = Neg(t) }",
+            "g (float[2,n] x, float[2,n] v) => (float[p,q] y) { y = Neg(v) }",
+            [[0], [1]],
+            id="ScatterND, the other extent is open",
+        ),
+        pytest.param(
+            "g (string[2] x) => (string[p] y) { t = Gather(x, i) y = Concat<axis=0>(t, x) }",
+            "g (string[2] x) => (string[p] y) { y = Concat<axis=0>(x, x) }",
+            [0, 1],
+            id="strings",
+        ),
+        pytest.param(
+            "g (float[0] x) => (float[p] y) { t = Gather(x, i) y = Neg(t) }",
+            "g (float[0] x) => (float[p] y) { y = Neg(x) }",
+            np.zeros(0, np.int64),
+            id="nothing of nothing",
+        ),
+        pytest.param(
+            "g (float[3] x) => (float[p] y) { t = Compress(x, i) y = Neg(t) }",
+            "g (float[3] x) => (float[p] y) { y = Neg(x) }",
+            [True] * 3,
+            id="Compress of a list",
+        ),
+        pytest.param(
+            "g (float[2] x = {1,2}) => (float[p] y) { t = Gather(x, i) y = Neg(t) }",
+            "g (float[2] x = {1,2}) => (float[p] y) { y = Neg(x) }",
+            np.array([0, 1], np.int32),
+            id="32-bit indices, overridable initializer",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[p] y) { y = If (c) <then_branch = a () => (float[p] r)"
+            " { t = Gather(x, i) r = Neg(t) }, else_branch = b () => (float[p] s) { s = Relu(x) }> }",
+            "g (bool c, float[2] x) => (float[p] y) { y = If (c) <then_branch = a () => (float[p] r)"
+            " { r = Neg(x) }, else_branch = b () => (float[p] s) { s = Relu(x) }> }",
+            [0, 1],
+            id="inside an If body, captured",
+        ),
+    ],
+)
+def test_becomes_elsewhere(before: str, after: str, indices: Any) -> None:
+    becomes(before, after, *RULES, weights={"i": np.asarray(indices)})
+
+
+@pytest.mark.parametrize(
+    ("opset", "node", "indices", "left"),
+    [
+        (7, "Gather(x, i)", [0, 1], "x"),
+        (9, "Scatter<axis=1>(x, i, v)", COLUMNS, "v"),
+        (9, "Compress<axis=0>(x, i)", [True, True], "x"),
+        (11, "ScatterElements(x, i, v)", ROWS, "v"),
+        (11, "GatherND(x, i)", PLACES, "x"),
+        (18, 'ScatterND<reduction="none">(x, i, v)', PLACES, "v"),
+        (26, "Gather(x, i)", [0, -1], "x"),
+    ],
+)
+def test_every_opset(opset: int, node: str, indices: Any, left: str) -> None:
+    before, after = f"{HEAD} {{ t = {node} y = Neg(t) }}", f"{HEAD} {{ y = Neg({left}) }}"
+    becomes(before, after, *RULES, opset=opset, weights={"i": np.array(indices)})
+
+
+@pytest.mark.parametrize(
+    ("node", "indices"),
+    [
+        pytest.param("Gather(x, i)", [1, 0], id="Gather, reversed"),
+        pytest.param("Gather(x, i)", [0], id="Gather, fewer"),
+        pytest.param("Gather(x, i)", [0, 1, 1], id="Gather, more"),
+        pytest.param("Gather<axis=1>(x, i)", [0, 1], id="Gather, along the other axis"),
+        pytest.param("GatherElements(x, i)", COLUMNS % 2, id="GatherElements, elsewhere"),
+        pytest.param("GatherElements<axis=1>(x, i)", [[0, 1, 2]], id="GatherElements, one row"),
+        pytest.param("GatherND(x, i)", [[1], [0]], id="GatherND, reversed"),
+        pytest.param("GatherND<batch_dims=1>(x, i)", [[[0], [1], [2]]] * 2, id="GatherND, batches"),
+        pytest.param("ScatterND(x, i, v)", [[1], [0]], id="ScatterND, reversed"),
+        pytest.param("ScatterND(x, i, v)", PLACES[:, ::-1], id="ScatterND, elements reversed"),
+        pytest.param('ScatterND<reduction="add">(x, i, v)', PLACES, id="ScatterND, added"),
+        pytest.param("ScatterElements(x, i, v)", ROWS[::-1], id="ScatterElements, reversed"),
+        pytest.param('ScatterElements<reduction="mul">(x, i, v)', ROWS, id="ScatterElements, multiplied"),
+        pytest.param("ScatterElements<axis=1>(x, i, w)", [[0, 1, 2]], id="ScatterElements, one row"),
+        pytest.param("Compress<axis=0>(x, i)", [True, False], id="Compress, one left out"),
+        pytest.param("Compress<axis=0>(x, i)", [True], id="Compress, the rest is left out"),
+    ],
+)
+def test_stays(node: str, indices: Any) -> None:
+    head = HEAD.replace("float[2,3] v", "float[2,3] v, float[1,3] w")
+    stays(f"{head} {{ y = {node} }}", *RULES, weights={"i": np.array(indices)}, runs="add" not in node)
+
+
+@pytest.mark.parametrize(
+    ("text", "indices"),
+    [
+        pytest.param("g (float[n] x) => (float[p] y) { y = Gather(x, i) }", [0, 1], id="unknown extent"),
+        pytest.param("g (float[1] x) => (float y) { y = Gather(x, i) }", 0, id="a single index takes the axis away"),
+        pytest.param("g (float[2] x) => (float[p,q] y) { y = Gather(x, i) }", [[0, 1]], id="a matrix of indices"),
+        pytest.param("g (float[2,2] x) => (float[p] y) { y = Compress(x, i) }", [True] * 4, id="Compress flattens"),
+        pytest.param("g (float[2,2] x) => (float[p] y) { y = GatherND(x, i) }", [0, 1], id="one element"),
+        pytest.param("g (float[n,2] x) => (float[p,q] y) { y = GatherND(x, i) }", [[0], [1]], id="GatherND, open"),
+        pytest.param(
+            "g (float[2] x, int64[2] j = {0,1}) => (float[p] y) { y = Gather(x, j) }", [0], id="overridable indices"
+        ),
+        pytest.param("g (float[2] x, int64[2] j) => (float[p] y) { y = Gather(x, j) }", [0], id="given indices"),
+    ],
+)
+def test_stays_elsewhere(text: str, indices: Any) -> None:
+    stays(text, *RULES, weights={"i": np.array(indices)}, runs=False)
+
+
+@given(indices=st.lists(st.integers(-3, 2), min_size=1, max_size=4), axis=st.integers(-2, 1))
+def test_gather_goes_only_if_it_takes_all_in_order(indices: list[int], axis: int) -> None:
+    head = "g (float[3,3] x) => (float[p,q] y)"
+    text, weights = f"{head} {{ t = Gather<axis={axis}>(x, i) y = Neg(t) }}", {"i": np.array(indices)}
+    if [i % 3 for i in indices] == [0, 1, 2]:
+        becomes(text, f"{head} {{ y = Neg(x) }}", *RULES, weights=weights)
+    else:
+        stays(text, *RULES, weights=weights)
+
+
+@given(order=st.permutations(range(3)), signs=st.lists(st.booleans(), min_size=3, max_size=3))
+def test_scatter_goes_only_if_it_keeps_the_order(order: list[int], signs: list[bool]) -> None:
+    head = "g (float[3] x, float[3] v) => (float[p] y)"
+    places = [[i - 3 * s] for i, s in zip(order, signs, strict=True)]
+    text, weights = f"{head} {{ t = ScatterND(x, i, v) y = Neg(t) }}", {"i": np.array(places)}
+    if order == [0, 1, 2]:
+        becomes(text, f"{head} {{ y = Neg(v) }}", *RULES, weights=weights)
+    else:
+        stays(text, *RULES, weights=weights)

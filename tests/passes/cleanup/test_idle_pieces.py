@@ -1,0 +1,156 @@
+"""Joining with nothing, and splitting into one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.cleanup.idle_pieces import DROP_IDLE_PIECES
+from rewriting import becomes, stays
+
+RULES = DROP_IDLE_PIECES.rules
+G = "g (float[2,n] x, float[2,0] z, float[0,n] v) => (float[p,q] y)"
+NONE = {"e": np.zeros((2, 0), np.float32)}
+IF = (
+    "g (bool c, float[2,3] x) => (float[p,q] y) { y = If (c) <then_branch = a () => (float[p,q] r) { %s },"
+    " else_branch = b () => (float[p,q] s) { s = Relu(x) }> }"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("t = Concat<axis=1>(x) y = Neg(t)", "y = Neg(x)", id="Concat of one"),
+        pytest.param("y = Concat<axis=-1>(x)", "y = Identity(x)", id="Concat of one, from input to output"),
+        pytest.param("t = Concat<axis=1>(x, e) y = Neg(t)", "y = Neg(x)", id="with an empty constant"),
+        pytest.param("t = Concat<axis=-1>(z, x) y = Neg(t)", "y = Neg(x)", id="with an empty input"),
+        pytest.param("t = Concat<axis=0>(v, x, v) y = Neg(t)", "y = Neg(x)", id="along the other axis"),
+        pytest.param("y = Concat<axis=1>(x, z, x, e)", "y = Concat<axis=1>(x, x)", id="two are left"),
+        pytest.param("t = Concat<axis=1>(z, e) y = Neg(t)", "y = Neg(z)", id="nothing but empty pieces"),
+        pytest.param("t = Relu(z) y = Concat<axis=1>(x, t, x)", "y = Concat<axis=1>(x, x)", id="empty on the way"),
+        pytest.param("t = Split<axis=1>(x) y = Neg(t)", "y = Neg(x)", id="Split into one"),
+        pytest.param("t, u = Split<axis=0>(x, s) y = Neg(u)", "y = Neg(x)", id="Split off nothing"),
+        pytest.param("y = Split(x)", "y = Identity(x)", id="Split into one, from input to output"),
+        pytest.param(
+            "a = Relu(x) b = Split(a) c = Concat<axis=0>(b) d = Abs(a) y = Add(c, d)",
+            "a = Relu(x) d = Abs(a) y = Add(a, d)",
+            id="both, of what is read elsewhere",
+        ),
+    ],
+)
+def test_becomes(before: str, after: str) -> None:
+    weights = {**NONE, "s": np.array([0, 2])}
+    becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", *RULES, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "g (string[n] x) => (string[m] y) <string[0] e = {}> { y = Concat<axis=0>(x, e) }",
+            "g (string[n] x) => (string[m] y) { y = Identity(x) }",
+            id="strings",
+        ),
+        pytest.param(
+            "g (float[n] x, float[0] e = {}) => (float[m] y) { t = Concat<axis=0>(x, e) y = Neg(t) }",
+            "g (float[n] x, float[0] e = {}) => (float[m] y) { y = Neg(x) }",
+            id="whatever overrides nothing is nothing",
+        ),
+        pytest.param(
+            IF % "t = Concat<axis=0>(x) u = Split(t) r = Neg(u)", IF % "r = Neg(x)", id="inside an If body, captured"
+        ),
+        pytest.param(
+            "g (float[n] x, int64[k] s) => (float[m] y) <float[0] e = {}>"
+            " { t = Reshape(x, s) y = Concat<axis=0>(t, e, x) }",
+            "g (float[n] x, int64[k] s) => (float[m] y) { t = Reshape(x, s) y = Concat<axis=0>(t, x) }",
+            id="a piece of unknown rank",
+        ),
+    ],
+)
+def test_becomes_elsewhere(before: str, after: str) -> None:
+    becomes(before, after, *RULES, runs="int64[k] s" not in before)
+
+
+@pytest.mark.parametrize("opset", [7, 11, 13, 18, 26])
+def test_every_opset(opset: int) -> None:
+    before = "t = Split<axis=0>(x) u = Concat<axis=0>(t, v) y = Neg(u)"
+    if opset >= 18:
+        before = before.replace("axis=0>(x)", "axis=0, num_outputs=1>(x)")
+    becomes(f"{G} {{ {before} }}", f"{G} {{ y = Neg(x) }}", *RULES, opset=opset)
+
+
+@pytest.mark.parametrize("opset", [7, 11])
+def test_sizes_as_an_attribute(opset: int) -> None:
+    before = "t, u = Split<axis=0,split=[2,0]>(x) y = Neg(t)"
+    becomes(f"{G} {{ {before} }}", f"{G} {{ y = Neg(x) }}", *RULES, opset=opset)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("y = Concat<axis=1>(x, x)", id="the same twice"),
+        pytest.param("y = Concat<axis=0>(x, w)", id="another"),
+        pytest.param("y = Concat<axis=0>(e, f)", id="empty along another axis"),
+        pytest.param("t, y = Split<axis=0>(x)", id="Split into two"),
+        pytest.param("t, y = Split<axis=0>(x, s)", id="Split into two, given"),
+        pytest.param("t, u = Split<axis=0>(x, o) a = ReduceSum(u) y = Add(t, a)", id="the empty piece is read"),
+        pytest.param("t, u = Split<axis=0>(e, o) y = Neg(u)", id="the piece that is read is the empty one"),
+        pytest.param("t = Relu(w) y = Concat<axis=1>(x, t)", id="of unknown extent"),
+    ],
+)
+def test_stays(body: str) -> None:
+    weights = {"e": np.zeros((2, 0), np.float32), "f": np.zeros((3, 0), np.float32), "s": [1, 1], "o": [2, 0]}
+    text = f"g (float[2,n] x, float[2,n] w) => (float[p,q] y) {{ {body} }}"
+    stays(text, *RULES, weights={k: v for k, v in weights.items() if f" {k})" in text or f"({k}," in text})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("g (float[n] x, float[m] z) => (float[p] y) { y = Concat<axis=0>(x, z) }", id="may be empty"),
+        pytest.param("g (float[?] x, float[?] z) => (float[p] y) { y = Concat<axis=0>(z, x) }", id="unknown extents"),
+        pytest.param(
+            "g (float[4] x, int64[2] s) => (float[p] y) { y, t = Split<axis=0>(x, s) }", id="sizes given at run time"
+        ),
+        pytest.param(
+            "g (float[4] x, int64[2] s = {4,0}) => (float[p] y) { y, t = Split<axis=0>(x, s) }", id="overridable sizes"
+        ),
+        pytest.param(
+            "g (float[4] x) => (float[p] y, float[q] t) <int64[2] s = {4,0}> { y, t = Split<axis=0>(x, s) }",
+            id="the empty piece is an output",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, *RULES, runs=False)
+
+
+@given(extents=st.lists(st.integers(0, 2), min_size=1, max_size=5))
+def test_what_is_left_is_what_is_not_empty(extents: list[int]) -> None:
+    inputs = ", ".join(f"float[2,{n}] x{i}" for i, n in enumerate(extents))
+    head = f"g ({inputs}) => (float[p,q] y)"
+    left = [i for i, n in enumerate(extents) if n] or [0]
+    joined = ", ".join(f"x{i}" for i in range(len(extents)))
+    before = f"{head} {{ t = Concat<axis=1>({joined}) y = Neg(t) }}"
+    kept = ", ".join(f"x{i}" for i in left)
+    after = f"t = Concat<axis=1>({kept}) y = Neg(t)" if len(left) > 1 else f"y = Neg({kept})"
+    if len(left) == len(extents) > 1:
+        stays(before, *RULES, runs=False)
+    else:
+        becomes(before, f"{head} {{ {after} }}", *RULES)
+
+
+@given(extents=st.lists(st.integers(0, 2), min_size=2, max_size=4), read=st.integers(0, 3))
+def test_split_into_one_and_nothing(extents: list[int], read: int) -> None:
+    read %= len(extents)
+    names = ", ".join(f"t{i}" for i in range(len(extents)))
+    head = f"g (float[{sum(extents)}] x) => (float[p] y)"
+    text = f"{head} {{ {names} = Split<axis=0>(x, s) y = Neg(t{read}) }}"
+    weights: dict[str, Any] = {"s": np.array(extents)}
+    if extents[read] == sum(extents) > 0:
+        becomes(text, f"{head} {{ y = Neg(x) }}", *RULES, weights=weights)
+    else:
+        stays(text, *RULES, weights=weights)

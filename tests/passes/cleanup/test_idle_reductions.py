@@ -1,0 +1,210 @@
+"""Reductions of one element each, or of none."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.cleanup.idle_reductions import (
+    DROP_IDLE_REDUCTIONS,
+    drop_reduction_of_ones,
+    drop_reduction_over_nothing,
+    drop_running_sum_of_one,
+)
+from rewriting import becomes, load, rewritten, stays
+
+RULES = DROP_IDLE_REDUCTIONS.rules
+HEAD = "g (float[2,1,3] x) => (float[p,q,r] y)"
+FLAT = "g (float[2,1,3] x) => (float[p,q] y)"
+AXES: dict[str, Any] = {"a": np.array([1]), "b": np.array([-1]), "none": np.zeros(0, np.int64), "i": np.array(1)}
+KINDS = ["ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum"]
+
+
+@pytest.mark.parametrize("op", KINDS)
+@pytest.mark.parametrize("opset", [7, 11, 13, 17, 18, 20, 26])
+def test_every_opset(op: str, opset: int) -> None:
+    as_input = opset >= (13 if op == "ReduceSum" else 18)
+    kept = f"{op}(x, a)" if as_input else f"{op}<axes=[1]>(x)"
+    gone = f"{op}<keepdims=0>(x, a)" if as_input else f"{op}<axes=[1],keepdims=0>(x)"
+    squeezed = "Squeeze(x, a)" if opset >= 13 else "Squeeze<axes=[1]>(x)"
+    after = f"{FLAT} <int64[1] a = {{1}}> {{ t = {squeezed} y = Neg(t) }}"
+    becomes(f"{HEAD} {{ t = {kept} y = Neg(t) }}", f"{HEAD} {{ y = Neg(x) }}", *RULES, opset=opset, weights=AXES)
+    becomes(f"{FLAT} {{ t = {gone} y = Neg(t) }}", after, *RULES, opset=opset, weights=AXES)
+
+
+@pytest.mark.parametrize("op", ["ReduceMax", "ReduceMin", "ReduceProd"])
+@pytest.mark.parametrize("kind", ["float", "double", "int32"])
+def test_exact_where_nothing_is_added(op: str, kind: str) -> None:
+    text = f"g ({kind}[n,1] x) => ({kind}[p,q] y) {{{{ y = {{}} }}}}"
+    becomes(text.format(f"{op}(x, a)"), text.format("Identity(x)"), drop_reduction_of_ones, opset=18, weights=AXES)
+
+
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum"])
+def test_exact_sums_of_whole_numbers(op: str) -> None:
+    text = "g (int32[n,1] x) => (int32[p,q] y) {{ y = {} }}"
+    becomes(text.format(f"{op}(x, a)"), text.format("Identity(x)"), drop_reduction_of_ones, opset=18, weights=AXES)
+
+
+@pytest.mark.parametrize("op", KINDS)
+@pytest.mark.parametrize("inputs", ["x", "x, none"])
+def test_no_axes_when_that_means_none(op: str, inputs: str) -> None:
+    text = "g (float[n,m] x) => (float[p,q] y) {{ y = {} }}"
+    before = text.format(f"{op}<noop_with_empty_axes=1>({inputs})")
+    becomes(before, text.format("Identity(x)"), drop_reduction_over_nothing, opset=18, weights=AXES)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "g (float[n,m,1] x) => (float[p,q,r] y) { t = Abs(x) u = ReduceSum(x, c) y = Add(t, u) }",
+            "g (float[n,m,1] x) => (float[p,q,r] y) { t = Abs(x) y = Add(t, x) }",
+            id="the other extents are open",
+        ),
+        pytest.param(
+            "g (float[1,1] x) => (float[p,q] y) { t = ReduceMean(x) y = Neg(t) }",
+            "g (float[1,1] x) => (float[p,q] y) { y = Neg(x) }",
+            id="all axes",
+        ),
+        pytest.param(
+            "g (float[1,1] x) => (float y) { t = ReduceMean<keepdims=0>(x) y = Neg(t) }",
+            "g (float[1,1] x) => (float y) <int64[2] c = {0,1}> { t = Squeeze(x, c) y = Neg(t) }",
+            id="all axes, to a scalar",
+        ),
+        pytest.param(
+            "g (float x) => (float y) { t = ReduceSum<keepdims=0>(x) y = Neg(t) }",
+            "g (float x) => (float y) { y = Neg(x) }",
+            id="a scalar",
+        ),
+        pytest.param(
+            "g (float[1,3] x) => (float[p] y) { t = ReduceSum<keepdims=0>(x, d) y = Neg(t) }",
+            "g (float[1,3] x) => (float[p] y) <int64[1] d = {0}> { t = Squeeze(x, d) y = Neg(t) }",
+            id="negative axes",
+        ),
+        pytest.param(
+            "g (float[1,n] x) => (float[p] y) { t = ReduceSum<keepdims=0>(x, z) y = Neg(t) }",
+            "g (float[1,n] x) => (float[p] y) <int64[1] z = {0}> { t = Squeeze(x, z) y = Neg(t) }",
+            id="there may be no elements",
+        ),
+        pytest.param(
+            "g (float[0,1] x) => (float[p,q] y) { t = ReduceMax(x, c) y = Neg(t) }",
+            "g (float[0,1] x) => (float[p,q] y) { y = Neg(x) }",
+            id="nothing",
+        ),
+        pytest.param(
+            "g (float[n,1] x) => (float[p,q] y) { t = CumSum(x, i) y = Neg(t) }",
+            "g (float[n,1] x) => (float[p,q] y) { y = Neg(x) }",
+            id="CumSum",
+        ),
+        pytest.param(
+            "g (int64[n,1] x) => (int64[p,q] y) { t = CumSum<reverse=1>(x, k) y = Neg(t) }",
+            "g (int64[n,1] x) => (int64[p,q] y) { y = Neg(x) }",
+            id="CumSum from behind, of integers",
+        ),
+        pytest.param(
+            "g (float[1,2,m] x) => (float[p,q,r] y) { t = ReverseSequence(x, l) y = Neg(t) }",
+            "g (float[1,2,m] x) => (float[p,q,r] y) { y = Neg(x) }",
+            id="ReverseSequence",
+        ),
+        pytest.param(
+            "g (float[2,1] x) => (float[p,q] y) { t = ReverseSequence<batch_axis=0,time_axis=1>(x, l) y = Neg(t) }",
+            "g (float[2,1] x) => (float[p,q] y) { y = Neg(x) }",
+            id="ReverseSequence, batches first",
+        ),
+        pytest.param(
+            "g (bool c, float[2,1] x) => (float[p,q] y) { y = If (c) <then_branch = a () => (float[p,q] r)"
+            " { t = ReduceMax(x, b) r = Neg(t) }, else_branch = b () => (float[p,q] s) { s = Relu(x) }> }",
+            "g (bool c, float[2,1] x) => (float[p,q] y) { y = If (c) <then_branch = a () => (float[p,q] r)"
+            " { r = Neg(x) }, else_branch = b () => (float[p,q] s) { s = Relu(x) }> }",
+            id="inside an If body, captured",
+        ),
+        pytest.param(
+            "g (float[1] x = {1}) => (float[p] y) { t = ReduceMax(x) y = Neg(t) }",
+            "g (float[1] x = {1}) => (float[p] y) { y = Neg(x) }",
+            id="overridable initializer",
+        ),
+    ],
+)
+def test_becomes(before: str, after: str) -> None:
+    weights = {"b": np.array([1]), "c": np.array([-1]), "d": np.array([-2]), "i": np.array(1), "k": np.array(-1)}
+    becomes(before, after, *RULES, opset=18, weights={**weights, "l": np.array([1, 1]), "z": np.array([0])})
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("y = ReduceMax(x, c)", id="several elements"),
+        pytest.param("y = ReduceSum(x, d)", id="one axis of extent 1, one of more"),
+        pytest.param("y = ReduceSum(x)", id="all axes"),
+        pytest.param("y = ReduceSum(x, none)", id="empty axes, which mean all"),
+        pytest.param("y = ReduceL1(x, a)", id="L1"),
+        pytest.param("y = ReduceL2(x, a)", id="L2"),
+        pytest.param("y = ReduceSumSquare(x, a)", id="sum of squares"),
+        pytest.param("y = ReduceLogSum(x, a)", id="log of a sum"),
+        pytest.param("y = ReduceLogSumExp(x, a)", id="log of a sum of powers"),
+        pytest.param("y = ReduceL1<noop_with_empty_axes=1>(x)", id="L1 of each"),
+        pytest.param("y = CumSum<exclusive=1>(x, i)", id="CumSum without the element"),
+        pytest.param("y = CumSum(x, z)", id="CumSum of several"),
+        pytest.param("y = ReverseSequence(x, l)", id="sequences of two"),
+    ],
+)
+def test_stays(body: str) -> None:
+    weights = {**AXES, "c": np.array([0]), "d": np.array([0, 1]), "z": np.array(0), "l": np.array([2])}
+    stays(f"{HEAD} {{ {body} }}", *RULES, opset=18, weights=weights, runs=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("g (float[n,m] x) => (float[p,q] y) { y = ReduceMax(x, a) }", id="unknown extent"),
+        pytest.param(
+            "g (float[n,1] x) => (float[p] y) { y = ReduceMax<keepdims=0>(x, b) }", id="nothing, from the end"
+        ),
+        pytest.param("g (float[2,1] x, int64[1] s) => (float[p,q] y) { y = ReduceMax(x, s) }", id="axes given late"),
+        pytest.param(
+            "g (float[2,1] x, int64[1] s = {1}) => (float[p,q] y) { y = ReduceMax(x, s) }", id="overridable axes"
+        ),
+        pytest.param("g (float[2,1] x) => (int64[p,q] y) { y = ArgMax<axis=1>(x) }", id="a place is no element"),
+        pytest.param("g (float[2,1] x) => (float[p,q] y) { y = Softmax<axis=1>(x) }", id="Softmax of one is 1"),
+        pytest.param("g (float[2,1] x, int64 s) => (float[p,q] y) { y = CumSum(x, s) }", id="axis given late"),
+    ],
+)
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, *RULES, opset=18, weights=AXES, runs=False)
+
+
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum"])
+def test_zeros_that_may_be_negative(op: str) -> None:
+    """onnxruntime adds to 0, which a -0 does not survive."""
+    _, ledger = rewritten(load(f"{HEAD} {{ y = {op}(x, a) }}", 18, AXES), *RULES, exact_only=True)
+    assert not ledger.changes
+
+
+def test_running_products() -> None:
+    text = "g (float[n,1] x) => (float[p,q] y) {{ t = {} y = Neg(t) }}"
+    after = "g (float[n,1] x) => (float[p,q] y) { y = Neg(x) }"
+    becomes(text.format("CumProd(x, i)"), after, drop_running_sum_of_one, opset=26, weights=AXES)
+
+
+@given(
+    dims=st.lists(st.integers(1, 2), min_size=1, max_size=4),
+    keep=st.integers(0, 1),
+    op=st.sampled_from(KINDS),
+    data=st.data(),
+)
+def test_goes_only_if_all_extents_are_one(dims: list[int], keep: int, op: str, data: st.DataObject) -> None:
+    axes = sorted(data.draw(st.sets(st.integers(0, len(dims) - 1), min_size=1)))
+    signs = data.draw(st.lists(st.booleans(), min_size=len(axes), max_size=len(axes)))
+    rank = len(dims) if keep else len(dims) - len(axes)
+    shape = f"[{','.join('pqrs'[:rank])}]" if rank else ""
+    head = f"g (float[{','.join(map(str, dims))}] x) => (float{shape} y)"
+    weights = {"a": np.array([a - len(dims) * s for a, s in zip(axes, signs, strict=True)])}
+    text = f"{head} {{ t = {op}<keepdims={keep}>(x, a) y = Neg(t) }}"
+    squeezed = f"{head} <int64[1] a = {{0}}> {{ t = Squeeze(x, a) y = Neg(t) }}"
+    if all(dims[a] == 1 for a in axes):
+        becomes(text, f"{head} {{ y = Neg(x) }}" if keep else squeezed, *RULES, opset=18, weights=weights)
+    else:
+        stays(text, *RULES, opset=18, weights=weights, runs=False)

@@ -1,0 +1,260 @@
+"""Pools of one element, and resizing to the same size."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.cleanup.idle_windows import (
+    DROP_IDLE_WINDOWS,
+    drop_average_of_one,
+    drop_maximum_of_one,
+    drop_resize_by_one,
+    drop_resize_to_same_shape,
+)
+from rewriting import becomes, load, rewritten, stays
+
+RULES = DROP_IDLE_WINDOWS.rules
+HEAD = "g (float[n,2,4,3] x) => (float[p,q,r,s] y)"
+SMALL = "g (float[n,2,1,1] x) => (float[p,q,r,s] y)"
+IMAGE = "g (float[1,2,4,3] x) => (float[p,q,r,s] y)"
+ONES, SIZES = np.ones(4, np.float32), np.array([1, 2, 4, 3])
+
+
+@pytest.mark.parametrize(
+    ("head", "node"),
+    [
+        pytest.param(HEAD, "AveragePool<kernel_shape=[1,1]>(x)", id="AveragePool"),
+        pytest.param(HEAD, "AveragePool<kernel_shape=[1,1],strides=[1,1],pads=[0,0,0,0]>(x)", id="AveragePool in full"),
+        pytest.param(HEAD, "AveragePool<kernel_shape=[1,1],count_include_pad=1,ceil_mode=1>(x)", id="AveragePool, odd"),
+        pytest.param(HEAD, 'AveragePool<kernel_shape=[1,1],auto_pad="SAME_UPPER">(x)', id="AveragePool, same size"),
+        pytest.param(SMALL, "AveragePool<kernel_shape=[1,1],strides=[2,3]>(x)", id="AveragePool, nothing to step to"),
+        pytest.param(SMALL, "GlobalAveragePool(x)", id="GlobalAveragePool"),
+        pytest.param(HEAD, "Resize(x, , c)", id="Resize"),
+        pytest.param(
+            HEAD, 'Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, , c)', id="corners"
+        ),
+        pytest.param(HEAD, 'Resize<mode="cubic",cubic_coeff_a=-0.5,exclude_outside=1>(x, , c)', id="Resize, cubic"),
+        pytest.param(HEAD, 'Resize<coordinate_transformation_mode="asymmetric">(x, roi, c)', id="Resize, roi ignored"),
+        pytest.param(IMAGE, "Resize(x, , , z)", id="Resize to sizes"),
+        pytest.param(IMAGE, 'Resize<mode="linear">(x, , none, z)', id="Resize to sizes, no scales"),
+    ],
+)
+def test_becomes(head: str, node: str) -> None:
+    weights = {"c": ONES, "z": SIZES, "roi": np.zeros(8, np.float32), "none": np.zeros(0, np.float32)}
+    becomes(f"{head} {{ t = {node} y = Neg(t) }}", f"{head} {{ y = Neg(x) }}", *RULES, weights=weights)
+    becomes(f"{head} {{ y = {node} }}", f"{head} {{ y = Identity(x) }}", *RULES, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "opset"),
+    [
+        pytest.param(
+            "g (float[1,2,4] x) => (float[p,q,r] y) { t = AveragePool<kernel_shape=[1]>(x) y = Neg(t) }",
+            "g (float[1,2,4] x) => (float[p,q,r] y) { y = Neg(x) }",
+            17,
+            id="one spatial dim",
+        ),
+        pytest.param(
+            "g (float[n,2,4,h] x) => (float[p,q,r,s] y) { t = Resize<axes=[-2]>(x, , , f) y = Neg(t) }",
+            "g (float[n,2,4,h] x) => (float[p,q,r,s] y) { y = Neg(x) }",
+            18,
+            id="Resize of an axis",
+        ),
+        pytest.param(
+            "g (float[n,2,4,3] x) => (float[p,q,r,s] y)"
+            ' { t = Resize<axes=[2,3],antialias=1,mode="linear">(x, , o) y = Neg(t) }',
+            "g (float[n,2,4,3] x) => (float[p,q,r,s] y) { y = Neg(x) }",
+            18,
+            id="Resize, antialiased",
+        ),
+        pytest.param(
+            "g (float[n,2,4,3] x) => (float[p,q,r,s] y)"
+            ' { t = Resize<axes=[2],keep_aspect_ratio_policy="not_larger">(x, , , f) y = Neg(t) }',
+            "g (float[n,2,4,3] x) => (float[p,q,r,s] y) { y = Neg(x) }",
+            18,
+            id="Resize, its aspect kept",
+        ),
+        pytest.param(
+            "g (float[1,2,4,3] x) => (float[p,q,r,s] y)"
+            ' { t = Resize<coordinate_transformation_mode="half_pixel_symmetric">(x, , , z) y = Neg(t) }',
+            "g (float[1,2,4,3] x) => (float[p,q,r,s] y) { y = Neg(x) }",
+            19,
+            id="Resize, symmetric",
+        ),
+        pytest.param(
+            "g (bool c, float[1,1,2,2] x) => (float[p,q,r,s] y) { y = If (c) <then_branch = a () => (float[p,q,r,s] e)"
+            " { t = AveragePool<kernel_shape=[1,1]>(x) e = Neg(t) }, else_branch = b () => (float[p,q,r,s] d)"
+            " { d = Relu(x) }> }",
+            "g (bool c, float[1,1,2,2] x) => (float[p,q,r,s] y) { y = If (c) <then_branch = a () => (float[p,q,r,s] e)"
+            " { e = Neg(x) }, else_branch = b () => (float[p,q,r,s] d) { d = Relu(x) }> }",
+            17,
+            id="inside an If body, captured",
+        ),
+        pytest.param(
+            "g (float[1,1,1,1] x = {1}) => (float[p,q,r,s] y) { t = GlobalAveragePool(x) y = Neg(t) }",
+            "g (float[1,1,1,1] x = {1}) => (float[p,q,r,s] y) { y = Neg(x) }",
+            17,
+            id="overridable initializer",
+        ),
+    ],
+)
+def test_becomes_elsewhere(before: str, after: str, opset: int) -> None:
+    weights = {"z": SIZES, "f": np.array([4]), "o": np.ones(2, np.float32)}
+    becomes(before, after, *RULES, opset=opset, weights=weights)
+
+
+INTS = "g (int8[1,1,4,h] x) => (float[p,q,r,s] y)"
+
+
+@pytest.mark.parametrize("opset", [12, 22, 26])
+@pytest.mark.parametrize(
+    "node",
+    [
+        pytest.param("t = MaxPool<kernel_shape=[1,1]>(x)", id="plain"),
+        pytest.param("t = MaxPool<kernel_shape=[1,1],strides=[1,1],dilations=[2,2],ceil_mode=1>(x)", id="dilated"),
+        pytest.param('t = MaxPool<kernel_shape=[1,1],auto_pad="VALID",storage_order=1>(x)', id="in another order"),
+        pytest.param("t, i = MaxPool<kernel_shape=[1,1]>(x)", id="the indices are not read"),
+    ],
+)
+def test_maximum_of_whole_numbers(node: str, opset: int) -> None:
+    before, after = f"{INTS} {{ {node} y = Cast<to=1>(t) }}", f"{INTS} {{ y = Cast<to=1>(x) }}"
+    becomes(before, after, drop_maximum_of_one, opset=opset)
+
+
+@pytest.mark.parametrize(
+    ("opset", "node", "weights"),
+    [
+        (7, "AveragePool<kernel_shape=[1,1]>(x)", {}),
+        (26, "AveragePool<kernel_shape=[1,1],dilations=[2,2]>(x)", {}),
+        (7, "Upsample<scales=[1.0,1.0,1.0,1.0]>(x)", {}),
+        (9, 'Upsample<mode="linear">(x, c)', {"c": ONES}),
+        (10, "Resize(x, c)", {"c": ONES}),
+        (11, "Resize(x, n, c)", {"c": ONES, "n": ONES[:0]}),
+        (11, 'Resize<mode="linear">(x, n, n, z)', {"z": SIZES, "n": ONES[:0]}),
+        (26, "Resize(x, , , z)", {"z": SIZES}),
+    ],
+)
+def test_every_opset(opset: int, node: str, weights: dict[str, Any]) -> None:
+    before, after = f"{IMAGE} {{ t = {node} y = Neg(t) }}", f"{IMAGE} {{ y = Neg(x) }}"
+    becomes(before, after, *RULES, opset=opset, weights=weights)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        pytest.param("AveragePool<kernel_shape=[2,1]>(x)", id="AveragePool of two"),
+        pytest.param("AveragePool<kernel_shape=[1,1],strides=[1,2]>(x)", id="AveragePool, strides"),
+        pytest.param("AveragePool<kernel_shape=[1,1],pads=[0,0,1,0]>(x)", id="AveragePool, pads"),
+        pytest.param("MaxPool<kernel_shape=[1,1]>(x)", id="MaxPool of floats, that may be NaN"),
+        pytest.param("MaxPool<kernel_shape=[1,2]>(x)", id="MaxPool of two"),
+        pytest.param("GlobalMaxPool(s)", id="GlobalMaxPool of floats, that may be NaN"),
+        pytest.param("LpPool<kernel_shape=[1,1]>(x)", id="LpPool is an absolute value"),
+        pytest.param("GlobalAveragePool(x)", id="GlobalAveragePool of several"),
+        pytest.param("GlobalMaxPool(x)", id="GlobalMaxPool of several"),
+        pytest.param("GlobalLpPool(s)", id="GlobalLpPool is an absolute value"),
+        pytest.param("Resize(x, , two)", id="Resize, by two"),
+        pytest.param("Resize(x, , nearly)", id="Resize, by nearly one"),
+        pytest.param("Resize(x, , , other)", id="Resize to other sizes"),
+        pytest.param('Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, roi, c)', id="Resize of a part"),
+    ],
+)
+def test_stays(node: str) -> None:
+    head = "g (float[1,2,4,3] x, float[1,2,1,1] s) => (float[p,q,r,t] y)"
+    weights = {
+        "two": np.array([1, 1, 2, 2], np.float32), "nearly": np.array([1, 1, 1.2, 1], np.float32), "c": ONES,
+        "other": np.array([1, 2, 4, 4]), "roi": np.array([0, 0, 0, 0, 1, 1, 0.5, 0.5], np.float32),
+    }  # fmt: skip
+    stays(f"{head} {{ y = {node} }}", *RULES, weights=weights, runs=False)
+
+
+@pytest.mark.parametrize(
+    ("text", "opset"),
+    [
+        pytest.param("g (float[n,2,h,w] x) => (float[p,q,r,s] y) { y = GlobalAveragePool(x) }", 17, id="open extents"),
+        pytest.param("g (float[n,2] x) => (float[p,q] y) { y = GlobalAveragePool(x) }", 17, id="no spatial dims"),
+        pytest.param(
+            "g (float[n,2,h,w] x) => (float[p,q,r,s] y) { y = AveragePool<kernel_shape=[1,1],strides=[2,2]>(x) }",
+            17,
+            id="unknown extents, strides",
+        ),
+        pytest.param(
+            "g (int8[1,1,2,2] x) => (int8[p,q,r,s] y, int64[p,q,r,s] i) { y, i = MaxPool<kernel_shape=[1,1]>(x) }",
+            17,
+            id="the indices are an output",
+        ),
+        pytest.param("g (float[1,2,4,w] x) => (float[p,q,r,s] y) { y = Resize(x, , , z) }", 17, id="open size"),
+        pytest.param("g (float[n,2,4,w] x, float[4] c) => (float[p,q,r,s] y) { y = Resize(x, , c) }", 17, id="scales"),
+        pytest.param(
+            "g (float[1,1,2,2] x, float[4] c = {1,1,1,1}) => (float[p,q,r,s] y) { y = Resize(x, , c) }",
+            17,
+            id="overridable scales",
+        ),
+        pytest.param(
+            "g (uint8[1,1,2,2] x) => (uint8[p,q,r,s] y) { y = MaxPool<kernel_shape=[1,1],strides=[2,1]>(x) }",
+            17,
+            id="MaxPool, strides",
+        ),
+        pytest.param(
+            "g (uint8[1,1,2,2] x) => (uint8[p,q,r,s] y)"
+            ' { y = MaxPool<kernel_shape=[1,1],strides=[2,2],auto_pad="SAME_UPPER">(x) }',
+            17,
+            id="MaxPool, same ratio",
+        ),
+        pytest.param(
+            'g (float[1,2,4,3] x) => (float[p,q,r,s] y) <float[0] n = {}> { y = Resize<mode="nearest",'
+            'coordinate_transformation_mode="tf_half_pixel_for_nn">(x, n, n, z) }',
+            11,
+            id="half an element off, says the operator",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str, opset: int) -> None:
+    stays(text, *RULES, opset=opset, weights={"z": SIZES}, runs=False)
+
+
+RESIZED = (
+    "g (float[1,1,2,2] x, int64[4] s, float[4] c) => (float[1,1,2,2] y) <float[1,1,2,2] t> {{ t = {} y = Neg(t) }}"
+)
+
+
+def test_sizes_that_are_known_from_the_type() -> None:
+    after = "g (float[1,1,2,2] x, int64[4] s, float[4] c) => (float[1,1,2,2] y) { y = Neg(x) }"
+    becomes(RESIZED.format("Resize(x, , , s)"), after, drop_resize_to_same_shape, runs=False)
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        pytest.param("Resize(x, , c)", id="scales may be nearly one"),
+        pytest.param('Resize<keep_aspect_ratio_policy="not_larger">(x, , , s)', id="sizes may be larger"),
+        pytest.param('Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, c, , s)', id="a part"),
+    ],
+)
+def test_same_shape_is_not_enough(node: str) -> None:
+    stays(RESIZED.format(node), drop_resize_to_same_shape, drop_resize_by_one, opset=18, runs=False)
+
+
+def test_zeros_that_may_be_negative() -> None:
+    """onnxruntime adds to 0, which a -0 does not survive."""
+    model = load(f"{HEAD} {{ y = AveragePool<kernel_shape=[1,1]>(x) }}")
+    _, ledger = rewritten(model, drop_average_of_one, exact_only=True)
+    assert not ledger.changes
+
+
+NUMBERS = st.lists(st.integers(1, 2), min_size=2, max_size=2)
+
+
+@given(kernel=NUMBERS, strides=NUMBERS, extents=NUMBERS)
+def test_pool_goes_only_if_each_element_has_a_window(kernel: list[int], strides: list[int], extents: list[int]) -> None:
+    if any(k > e for k, e in zip(kernel, extents, strict=True)):
+        return
+    head = f"g (float[1,1,{extents[0]},{extents[1]}] x) => (float[p,q,r,s] y)"
+    text = f"{head} {{ t = AveragePool<kernel_shape={kernel},strides={strides}>(x) y = Neg(t) }}"
+    if kernel == [1, 1] and all(s == 1 or e == 1 for s, e in zip(strides, extents, strict=True)):
+        becomes(text, f"{head} {{ y = Neg(x) }}", *RULES)
+    else:
+        stays(text, *RULES, runs=False)

@@ -1,0 +1,106 @@
+"""Optional values whose content is known."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import to_onnx
+from passwright.passes.cleanup.optionals import DROP_OPTIONALS
+from rewriting import becomes, initializers, load, op_types, rewritten, run, stays
+
+RULES = DROP_OPTIONALS.rules
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "g (float[n] x) => (float[m] y) { o = Optional(x) t = OptionalGetElement(o) y = Neg(t) }",
+            "g (float[n] x) => (float[m] y) { y = Neg(x) }",
+            id="what was put in",
+        ),
+        pytest.param(
+            "g (float[n] x) => (float[m] y) { o = Optional(x) y = OptionalGetElement(o) }",
+            "g (float[n] x) => (float[m] y) { y = Identity(x) }",
+            id="from input to output",
+        ),
+        pytest.param(
+            "g (float[n] x) => (float[m] y) { t = OptionalGetElement(x) y = Neg(t) }",
+            "g (float[n] x) => (float[m] y) { y = Neg(x) }",
+            id="a tensor",
+        ),
+        pytest.param(
+            "g (float[n] x, int64 i) => (float[m] y) { s = SequenceConstruct(x, x) t = OptionalGetElement(s)"
+            " y = SequenceAt(t, i) }",
+            "g (float[n] x, int64 i) => (float[m] y) { s = SequenceConstruct(x, x) y = SequenceAt(s, i) }",
+            id="a sequence",
+        ),
+        pytest.param(
+            "g (float[n] x, int64 i) => (float[m] y) { s = SequenceConstruct(x, x) o = Optional(s)"
+            " t = OptionalGetElement(o) y = SequenceAt(t, i) }",
+            "g (float[n] x, int64 i) => (float[m] y) { s = SequenceConstruct(x, x) y = SequenceAt(s, i) }",
+            id="a sequence that was put in",
+        ),
+        pytest.param(
+            "g (bool c, float[n] x) => (float[m] y) { y = If (c) <then_branch = a () => (float[n] r)"
+            " { o = Optional(x) t = OptionalGetElement(o) r = Neg(t) }, else_branch = b () => (float[n] s)"
+            " { s = Relu(x) }> }",
+            "g (bool c, float[n] x) => (float[m] y) { y = If (c) <then_branch = a () => (float[n] r)"
+            " { r = Neg(x) }, else_branch = b () => (float[n] s) { s = Relu(x) }> }",
+            id="inside an If body, captured",
+        ),
+    ],
+)
+def test_becomes(before: str, after: str) -> None:
+    becomes(before, after, *RULES, opset=18)
+
+
+@pytest.mark.parametrize("opset", [15, 18, 26])
+def test_every_opset(opset: int) -> None:
+    text = "g (float[n] x) => (float[m] y) {{ {} }}"
+    before = "o = Optional(x) t = OptionalGetElement(o) y = Neg(t)"
+    becomes(text.format(before), text.format("y = Neg(x)"), *RULES, opset=opset)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        pytest.param("o = Optional(x) t = OptionalHasElement(o)", True, id="something was put in"),
+        pytest.param("t = OptionalHasElement(x)", True, id="a tensor"),
+        pytest.param("s = SequenceConstruct(x) t = OptionalHasElement(s)", True, id="a sequence"),
+        pytest.param("t = OptionalHasElement()", False, id="nothing"),
+    ],
+)
+def test_presence_is_known(nodes: str, expected: bool) -> None:
+    text = f"g (float[n] x) => (bool y) {{ {nodes} y = Not(t) }}"
+    after = to_onnx(rewritten(load(text, 18), *RULES)[0])
+    assert op_types(after) == ["Not"]
+    assert [v.item() for v in initializers(after).values()] == [expected]
+    assert run(after, {"x": [1.0]})[0] == (not expected)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("g (optional(float[n]) o) => (float[m] y) { y = OptionalGetElement(o) }", id="given at run time"),
+        pytest.param("g (optional(float[n]) o) => (bool y) { y = OptionalHasElement(o) }", id="asked at run time"),
+        pytest.param("g (float[n] x) => (optional(float[n]) y) { y = Optional(x) }", id="what is asked for"),
+        pytest.param(
+            "g (bool c, float[n] x) => (bool y) { o = If (c) <then_branch = a () => (optional(float[n]) r)"
+            " { r = Optional(x) }, else_branch = b () => (optional(float[n]) s) { z = Neg(x) s = Optional(z) }>"
+            " y = OptionalHasElement(o) }",
+            id="decided at run time",
+        ),
+        pytest.param("g (float[n] x) => (float[m] y) { y = Identity(x) }", id="an Identity is not its business"),
+    ],
+)
+def test_stays(text: str) -> None:
+    stays(text, *RULES, opset=18, runs=False)
+
+
+@given(depth=st.integers(1, 3))
+def test_wrapped_again_and_again(depth: int) -> None:
+    steps = [f"o{i} = Optional(v{i}) v{i + 1} = OptionalGetElement(o{i})" for i in range(depth)]
+    before = f"g (float[n] x) => (float[m] y) {{ v0 = Relu(x) {' '.join(steps)} y = Neg(v{depth}) }}"
+    becomes(before, "g (float[n] x) => (float[m] y) { v0 = Relu(x) y = Neg(v0) }", *RULES, opset=18)

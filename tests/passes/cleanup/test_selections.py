@@ -1,0 +1,115 @@
+"""Where that always selects the same."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.cleanup.selections import (
+    DROP_IDLE_SELECTIONS,
+    drop_choice_of_equals,
+    take_only_branch,
+    take_only_branch_of_floats,
+)
+from rewriting import becomes, load, rewritten, stays
+
+RULES = DROP_IDLE_SELECTIONS.rules
+HEAD = "g (float[2,3] x, float[3] w, bool[2,3] b) => (float[p,q] y)"
+
+
+@pytest.mark.parametrize(
+    ("node", "condition", "left"),
+    [
+        pytest.param("Where(c, x, w)", True, "x", id="true"),
+        pytest.param("Where(c, w, x)", False, "x", id="false"),
+        pytest.param("Where(c, x, w)", [True] * 3, "x", id="true in each column"),
+        pytest.param("Where(c, w, x)", [[False] * 3] * 2, "x", id="false everywhere"),
+        pytest.param("Where(c, x, z)", True, "x", id="instead of a constant"),
+        pytest.param("Where(b, x, x)", True, "x", id="the same twice"),
+        pytest.param("Where(c, x, x)", [True, False, True], "x", id="the same twice, in turns"),
+    ],
+)
+def test_becomes(node: str, condition: Any, left: str) -> None:
+    weights = {"c": np.array(condition), "z": np.float32(-1e9)}
+    becomes(f"{HEAD} {{ t = {node} y = Neg(t) }}", f"{HEAD} {{ y = Neg({left}) }}", *RULES, weights=weights)
+    becomes(f"{HEAD} {{ y = {node} }}", f"{HEAD} {{ y = Identity({left}) }}", *RULES, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("text", "condition", "left"),
+    [
+        pytest.param("g (int64[n] x, int64[1] w) => (int64[p] y) {{ y = {} }}", True, "x", id="integers"),
+        pytest.param("g (string[n] x, string w) => (string[p] y) {{ y = {} }}", [True], "x", id="strings"),
+        pytest.param("g (bool[n] x, bool w) => (bool[p] y) {{ y = {} }}", True, "x", id="truth values"),
+        pytest.param("g (float w, float[n] x) => (float[p] y) {{ y = {} }}", False, "x", id="floats, false"),
+    ],
+)
+def test_becomes_bit_for_bit(text: str, condition: Any, left: str) -> None:
+    node = "Where(c, x, w)" if np.all(condition) else "Where(c, w, x)"
+    before, after = text.format(node), text.format(f"Identity({left})")
+    becomes(before, after, take_only_branch, weights={"c": np.array(condition)})
+
+
+def test_the_same_integers_twice() -> None:
+    text = "g (int64[n,2] x, bool[2] c) => (int64[p,q] y) {{ t = {} y = Neg(t) }}"
+    becomes(text.format("Where(c, x, x)"), text.format("Identity(x)").replace("t = Identity(x) ", "").replace(
+        "Neg(t)", "Neg(x)"
+    ), drop_choice_of_equals)  # fmt: skip
+
+
+def test_inside_a_body() -> None:
+    text = (
+        "g (bool b, float[2] x) => (float[p] y) <bool c = {{0}}> {{ y = If (b) <then_branch = a () => (float[p] r)"
+        " {{ {} }}, else_branch = d () => (float[p] s) {{ s = Relu(x) }}> }}"
+    )
+    becomes(text.format("n = Neg(x) t = Where(c, n, x) r = Abs(t)"), text.format("r = Abs(x)"), *RULES)
+
+
+@pytest.mark.parametrize("opset", [9, 16, 26])
+def test_every_opset(opset: int) -> None:
+    before, after = f"{HEAD} {{ t = Where(c, x, w) y = Neg(t) }}", f"{HEAD} {{ y = Neg(x) }}"
+    becomes(before, after, *RULES, opset=opset, weights={"c": np.array([True])})
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        pytest.param(f"{HEAD} {{ y = Where(b, x, w) }}", True, id="not known"),
+        pytest.param(f"{HEAD} {{ y = Where(c, x, w) }}", [True, False, True], id="in turns"),
+        pytest.param(f"{HEAD} {{ y = Where(c, w, x) }}", True, id="what is selected is stretched by the other"),
+        pytest.param(f"{HEAD} {{ y = Where(c, w, w) }}", [[True]] * 2, id="what is selected is stretched"),
+        pytest.param(f"{HEAD} {{ y = Where(b, w, w) }}", True, id="the same twice, stretched"),
+        pytest.param(
+            "g (float[n] x, float[m] w) => (float[p] y) { y = Where(c, x, w) }", True, id="extents may differ"
+        ),
+        pytest.param("g (float[n] x) => (float[p] y) { y = Where(c, x, z) }", np.zeros(0, bool), id="nothing"),
+        pytest.param(
+            "g (float[2] x, float[2] w, bool d = {1}) => (float[p] y) { y = Where(d, x, w) }", True, id="overridable"
+        ),
+    ],
+)
+def test_stays(text: str, condition: Any) -> None:
+    stays(text, *RULES, weights={"c": np.array(condition), "z": np.float32(0)}, runs=False)
+
+
+def test_zeros_that_may_be_negative_stay_where_it_matters() -> None:
+    """onnxruntime makes 0 of a -0 that is selected where the condition holds."""
+    text = f"{HEAD} {{ y = Where(c, x, x) }}"
+    stays(text, take_only_branch, drop_choice_of_equals, weights={"c": np.array(True)})
+    text = f"{HEAD} {{ y = Where(c, x, w) }}"
+    stays(text, take_only_branch, drop_choice_of_equals, weights={"c": np.array(True)})
+    _, ledger = rewritten(load(text, weights={"c": np.array(True)}), take_only_branch_of_floats, exact_only=True)
+    assert not ledger.changes
+
+
+@given(condition=st.lists(st.booleans(), min_size=3, max_size=3), swapped=st.booleans())
+def test_any_condition(condition: list[bool], swapped: bool) -> None:
+    node = "Where(c, w, x)" if swapped else "Where(c, x, w)"
+    text, weights = f"{HEAD} {{ t = {node} y = Neg(t) }}", {"c": np.array(condition)}
+    if set(condition) == {not swapped}:
+        becomes(text, f"{HEAD} {{ y = Neg(x) }}", *RULES, weights=weights)
+    else:
+        stays(text, *RULES, weights=weights)

@@ -1,0 +1,237 @@
+"""Scales and shifts behind sums, joins and pools of convolutions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import to_onnx
+from passwright.passes.linear.commuting import PASS_AFFINE_BACK
+from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+
+Arrays = dict[str, Any]
+G = "g (float[2,3,6,5] x) => (float[a,b,c,d] y)"
+STATS = "s, m, n, v"
+TWO = "p = Conv(x, w) q = Conv<pads=[1,0,1,1]>(x, u)"
+NORMAL = f"y = BatchNormalization(t, {STATS})"
+
+NEW = f"<{', '.join(f'float[1] {name} = {{0}}' for name in 'wbuef')}>"
+
+
+def numbers(*shape: int, seed: int = 0, dtype: Any = np.float32) -> Any:
+    """Numbers away from zero, of either sign."""
+    rng = np.random.default_rng(seed)
+    return (rng.uniform(0.5, 2, shape) * rng.choice([-1, 1], shape)).astype(dtype)
+
+
+def arrays(channels: int = 4, **others: Any) -> Arrays:
+    """Two kernels of four channels and the same extent of output, a constant, and statistics for so many channels."""
+    stats = {name: numbers(channels, seed=i) for i, name in enumerate("smn")}
+    fixed = {"w": numbers(4, 3, 1, 1), "u": numbers(4, 3, 3, 2), "c": numbers(channels, 1, 1, seed=7), "b": numbers(4)}
+    return {**fixed, **stats, "v": abs(numbers(channels, seed=4)), **others}
+
+
+@pytest.mark.parametrize(
+    ("body", "after", "channels"),
+    [
+        pytest.param(
+            f"{TWO} t = Add(p, q) {NORMAL}",
+            "p = Conv(x, w, b) q = Conv<pads=[1,0,1,1]>(x, u) y = Add(p, q)",
+            4,
+            id="normalized sum",
+        ),
+        pytest.param(
+            f"{TWO} t = Sub(p, q) {NORMAL}",
+            "p = Conv(x, w, b) q = Conv<pads=[1,0,1,1]>(x, u) y = Sub(p, q)",
+            4,
+            id="normalized difference",
+        ),
+        pytest.param(
+            f"{TWO} t = Concat<axis=1>(p, q) {NORMAL}",
+            "p = Conv(x, w, b) q = Conv<pads=[1,0,1,1]>(x, u, e) y = Concat<axis=1>(p, q)",
+            8,
+            id="normalized channels",
+        ),
+        pytest.param(
+            f"{TWO} t = Concat<axis=-3>(p, q) y = Mul(t, c)",
+            "p = Conv(x, w) q = Conv<pads=[1,0,1,1]>(x, u) y = Concat<axis=-3>(p, q)",
+            8,
+            id="scaled channels",
+        ),
+        pytest.param(
+            f"{TWO} t = Concat<axis=2>(p, q) y = Sub(t, c)",
+            "p = Conv(x, w, b) q = Conv<pads=[1,0,1,1]>(x, u, e) y = Concat<axis=2>(p, q)",
+            4,
+            id="shifted rows",
+        ),
+        pytest.param(
+            f"{TWO} t = Concat<axis=0>(p, q) y = Div(t, c)",
+            "p = Conv(x, w) q = Conv<pads=[1,0,1,1]>(x, u) y = Concat<axis=0>(p, q)",
+            1,
+            id="scaled batches",
+        ),
+        pytest.param(
+            "p = Conv(x, w) t = Add(x, p) u1 = Add(t, c) y = Add(c, u1)",
+            "p = Conv(x, w, b) y = Add(x, p)",
+            3,
+            id="shifted sum with something else",
+        ),
+        pytest.param(
+            "p = Conv(x, w) t = Sub(x, p) y = Add(t, c)",
+            "p = Conv(x, w, b) y = Sub(x, p)",
+            3,
+            id="shifted difference from something else",
+        ),
+        pytest.param(
+            f"p = Conv(x, w) t = GlobalAveragePool(p) {NORMAL}",
+            "p = Conv(x, w, b) y = GlobalAveragePool(p)",
+            4,
+            id="average of all",
+        ),
+        pytest.param(
+            "p = Conv(x, w) t = AveragePool<kernel_shape=[2,2], pads=[1,0,0,1]>(p) y = Add(c, t)",
+            "p = Conv(x, w, b) y = AveragePool<kernel_shape=[2,2], pads=[1,0,0,1]>(p)",
+            4,
+            id="shifted average",
+        ),
+        pytest.param(
+            "p = Conv(x, w) t = AveragePool<count_include_pad=1, kernel_shape=[2,2], pads=[1,0,0,1]>(p) y = Mul(c, t)",
+            "p = Conv(x, w) y = AveragePool<count_include_pad=1, kernel_shape=[2,2], pads=[1,0,0,1]>(p)",
+            4,
+            id="scaled average that counts padding",
+        ),
+        pytest.param(
+            "p = Conv(x, w) t = MaxPool<kernel_shape=[2,2], strides=[2,2]>(p) r = Add(t, c) y = Mul(r, two)",
+            "p = Conv(x, w, b) y = MaxPool<kernel_shape=[2,2], strides=[2,2]>(p)",
+            4,
+            id="greatest",
+        ),
+        pytest.param(
+            f"{TWO} r = Concat<axis=1>(p, q) a = Conv(x, w8) j = Add(r, a) t = GlobalAveragePool(j) {NORMAL}",
+            "p = Conv(x, w, b) q = Conv<pads=[1,0,1,1]>(x, u, e) r = Concat<axis=1>(p, q) a = Conv(x, f)"
+            " j = Add(r, a) y = GlobalAveragePool(j)",
+            8,
+            id="through all of them",
+        ),
+        pytest.param(
+            "p = ConvTranspose(x, z) q = ConvTranspose(x, z) t = Add(p, q) y = Mul(t, c)",
+            "p = ConvTranspose(x, w) q = ConvTranspose(x, u) y = Add(p, q)",
+            4,
+            id="transposed",
+        ),
+    ],
+)
+def test_becomes(body: str, after: str, channels: int) -> None:
+    more = {"two": np.float32(2), "w8": numbers(8, 3, 1, 1), "z": numbers(3, 4, 2, 2)}
+    weights = arrays(channels, **more, **({"w": numbers(3, 3, 1, 1)} if channels == 3 else {}))
+    becomes(f"{G} {{ {body} }}", f"{G} {NEW} {{ {after} }}", PASS_AFFINE_BACK, weights=weights)
+
+
+@pytest.mark.parametrize("opset", [7, 9, 11, 14, 22])
+def test_every_opset_since_7(opset: int) -> None:
+    after = f"{G} {NEW} {{ p = Conv(x, w, b) q = Conv<pads=[1,0,1,1]>(x, u) y = Add(p, q) }}"
+    becomes(f"{G} {{ {TWO} t = Add(p, q) {NORMAL} }}", after, PASS_AFFINE_BACK, opset=opset, weights=arrays())
+
+
+@pytest.mark.parametrize(
+    ("body", "weights"),
+    [
+        pytest.param(f"p = Conv(x, w) r = Relu(p) t = Add(p, r) {NORMAL}", arrays(), id="one is something else"),
+        pytest.param(f"p = Conv(x, w) r = Relu(x) q = Conv(r, w) t = Max(p, q) {NORMAL}", arrays(), id="another op"),
+        pytest.param(f"p = Conv(x, w) t = Add(p, p) {NORMAL}", arrays(), id="the same value twice"),
+        pytest.param(f"p = Conv(x, w) t = Concat<axis=1>(p, p) {NORMAL}", arrays(8), id="the same channels twice"),
+        pytest.param(f"{TWO} t = Add(p, q) {NORMAL} z = Relu(p)", arrays(s=np.full(4, np.nan, "f")), id="not a number"),
+        pytest.param(f"{TWO} t = Add(p, q) r = Relu(q) k = {NORMAL[4:]} y = Add(k, r)", arrays(), id="shared part"),
+        pytest.param(f"{TWO} t = Add(p, q) r = Relu(t) k = {NORMAL[4:]} y = Add(k, r)", arrays(), id="shared sum"),
+        pytest.param(f"{TWO} t = Add(p, q) y = Mul(t, e)", arrays(e=numbers(5)), id="along the last axis"),
+        pytest.param(f"{TWO} t = Add(p, q) y = Mul(t, e)", arrays(e=numbers(4, 6, 5)), id="per element"),
+        pytest.param(f"{TWO} t = Add(p, q) y = Div(c, t)", arrays(), id="quotient of a constant"),
+        pytest.param("p = Conv(x, w) t = Add(x, p) y = Mul(t, c)", arrays(3, w=numbers(3, 3, 1, 1)), id="one only"),
+        pytest.param("p = Conv(x, o) t = Add(x, p) y = Add(t, c)", arrays(3, o=numbers(1, 3, 1, 1)), id="one channel"),
+        pytest.param(
+            "p = Conv(x, w) t = MaxPool<kernel_shape=[2,2]>(p) y = Mul(t, c)", arrays(), id="greatest, negated"
+        ),
+        pytest.param("p = Conv(x, w) t = GlobalMaxPool(p) y = Mul(t, c)", arrays(), id="greatest of all, negated"),
+        pytest.param(
+            "p = Conv(x, w) t = AveragePool<count_include_pad=1, kernel_shape=[2,2], pads=[1,0,0,1]>(p) y = Add(c, t)",
+            arrays(),
+            id="shifted average that counts padding",
+        ),
+        pytest.param(
+            "p = Conv(x, w) t = AveragePool<ceil_mode=1, kernel_shape=[2,2], strides=[2,2]>(p) y = Add(c, t)",
+            arrays(),
+            id="shifted average that hangs over",
+        ),
+        pytest.param(
+            "p = Conv(x, w) t, i = MaxPool<kernel_shape=[2,2]>(p) r = Mul(t, two) f = Cast<to=1>(i) y = Add(r, f)",
+            arrays(two=np.float32(2)),
+            id="indices are used",
+        ),
+        pytest.param("p = Conv(x, w) t = LpPool<kernel_shape=[2,2]>(p) y = Mul(t, c)", arrays(), id="another pool"),
+        pytest.param("k = Neg(w) p = Conv(x, k) q = Conv(x, w) t = Add(p, q) y = Mul(t, c)", arrays(), id="computed"),
+        pytest.param("p = Conv(x, w) r = Relu(p) t = GlobalAveragePool(r) y = Mul(t, c)", arrays(), id="apart"),
+    ],
+)
+def test_stays(body: str, weights: Arrays) -> None:
+    stays(f"{G} {{ {body} }}", PASS_AFFINE_BACK, weights=weights)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (float x) => (float y) <float two = {2}> { p = Mul(x, two) t = Add(x, p) y = Mul(t, two) }",
+            id="scalars have no channels",
+        ),
+        pytest.param(
+            f"g (float[2,3,6,5] x) => (float[a,b,c,d] y, float[a,b,c,d] p) {{ {TWO} t = Add(p, q) {NORMAL} }}",
+            id="a part is a graph output",
+        ),
+        pytest.param(
+            f"g (float[2,3,6,5] x, float[4,1,1] k) => (float[a,b,c,d] y) {{ {TWO} t = Add(p, q) y = Mul(t, k) }}",
+            id="factor is a graph input",
+        ),
+        pytest.param(
+            f"g (float[2,3,6,5] x, float[1] k = {{2}}) => (float[a,b,c,d] y) {{ {TWO} t = Add(p, q) y = Mul(t, k) }}",
+            id="overridable factor",
+        ),
+        pytest.param(
+            f"g (bool k, float[2,3,6,5] x) => (float[a,b,c,d] y) {{ {TWO} y = If (k) <"
+            f"then_branch = f () => (float[a,b,c,d] r) {{ t = Add(p, q) r = Mul(t, c) }}, "
+            f"else_branch = e () => (float[a,b,c,d] o) {{ o = Conv(x, w) }}> }}",
+            id="the convolutions are outside the If body",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, PASS_AFFINE_BACK, weights=arrays())
+
+
+@given(
+    joins=st.lists(st.sampled_from(["Add", "Sub", "Concat<axis=1>"]), min_size=1, max_size=4),
+    op=st.sampled_from(["Add(t, c)", "Sub(t, c)", "Mul(c, t)", "Div(t, c)", f"BatchNormalization(t, {STATS})"]),
+    pool=st.sampled_from(["", "GlobalAveragePool", "AveragePool<kernel_shape=[2,2]>"]),
+)
+def test_any_tree(joins: list[str], op: str, pool: str) -> None:
+    lines, weights, channels = ["j = Conv(x, w0)"], {"w0": numbers(2, 3, 2, 2)}, 2
+    for i, join in enumerate(joins, 1):
+        width = 2 if "Concat" in join else channels
+        weights[f"w{i}"] = numbers(width, 3, 2, 2, seed=i)
+        left = "j" if i == 1 else f"j{i - 1}"
+        lines.append(f"p{i} = Conv(x, w{i}, b{i}) j{i} = {join}({left}, p{i})")
+        weights[f"b{i}"] = numbers(width, seed=i)
+        channels += width if "Concat" in join else 0
+    top = f"j{len(joins)}"
+    lines.append(
+        f"t = {pool}({top}) y = {op}" if pool else f"y = {op}".replace("t,", f"{top},").replace("t)", f"{top})")
+    )
+    fixed = arrays(channels)
+    model = load(f"{G} {{ {' '.join(lines)} }}", weights={**weights, **{name: fixed[name] for name in "csmnv"}})
+    result, ledger = rewritten(model, PASS_AFFINE_BACK)
+    out = to_onnx(result)
+    assert ledger.made == 1
+    assert len(op_types(out)) == len(op_types(model)) - 1
+    means_the_same(model, out)

@@ -1,0 +1,230 @@
+"""Convolutions in a row."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import to_onnx
+from passwright.passes.linear.pointwise import MERGE_CONSECUTIVE_CONVS
+from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+
+Arrays = dict[str, Any]
+G = "g (float[2,3,6,5] z) => (float[a,b,c,d] y)"
+X = "x = Tanh(z)"  # of infinities two convolutions make NaN where one may not
+W, WB = "<float[1] w = {0}>", "<float[1] w = {0}, float[1] b = {0}>"
+
+
+def numbers(*shape: int, seed: int = 0, dtype: Any = np.float32) -> Any:
+    """Random numbers."""
+    return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
+
+
+def arrays(w: tuple[int, ...], v: tuple[int, ...], dtype: Any = np.float32) -> Arrays:
+    """Weights of both, and a bias for each."""
+    two = {"w": numbers(*w, dtype=dtype), "v": numbers(*v, seed=1, dtype=dtype)}
+    return {**two, "b": numbers(w[0], seed=2, dtype=dtype), "c": numbers(v[0], seed=3, dtype=dtype)}
+
+
+@pytest.mark.parametrize(
+    ("body", "after", "w", "v"),
+    [
+        pytest.param(
+            "t = Conv<pads=[1,0,0,1]>(x, w) y = Conv(t, v)",
+            "y = Conv<pads=[1,0,0,1]>(x, w)",
+            (4, 3, 3, 2),
+            (2, 4, 1, 1),
+            id="point second",
+        ),
+        pytest.param(
+            "t = Conv<pads=[1,0,0,1]>(x, w, b) y = Conv(t, v)",
+            "y = Conv<pads=[1,0,0,1]>(x, w, b)",
+            (4, 3, 3, 2),
+            (2, 4, 1, 1),
+            id="point second, first bias",
+        ),
+        pytest.param(
+            "t = Conv(x, w) y = Conv(t, v, c)", "y = Conv(x, w, b)", (4, 3, 3, 2), (4, 4, 1, 1), id="second bias"
+        ),
+        pytest.param(
+            "t = Conv(x, w, b) y = Conv(t, v, c)", "y = Conv(x, w, b)", (4, 3, 3, 2), (4, 4, 1, 1), id="both biases"
+        ),
+        pytest.param(
+            "t = Conv<strides=[1,2], dilations=[2,1]>(x, w, b) y = Conv<strides=[2,1]>(t, v, c)",
+            "y = Conv<strides=[2,2], dilations=[2,1]>(x, w, b)",
+            (4, 3, 2, 2),
+            (4, 4, 1, 1),
+            id="strides",
+        ),
+        pytest.param(
+            't = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(x, w) y = Conv<auto_pad="SAME_LOWER">(t, v)',
+            'y = Conv<auto_pad="SAME_UPPER", strides=[2,2]>(x, w)',
+            (4, 3, 3, 2),
+            (4, 4, 1, 1),
+            id="auto_pad of the first",
+        ),
+        pytest.param(
+            "t = Conv<group=3>(x, w, b) y = Conv<group=3>(t, v)",
+            "y = Conv<group=3>(x, w, b)",
+            (6, 1, 2, 2),
+            (3, 2, 1, 1),
+            id="point second, grouped",
+        ),
+        pytest.param(
+            "t = Conv(x, w) y = Conv<pads=[1,1,1,1], strides=[2,2]>(t, v, c)",
+            "y = Conv<pads=[1,1,1,1], strides=[2,2]>(x, w, b)",
+            (3, 3, 1, 1),
+            (4, 3, 3, 2),
+            id="point first, padded",
+        ),
+        pytest.param(
+            "t = Conv(x, w, b) y = Conv<dilations=[1,2]>(t, v, c)",
+            "y = Conv<dilations=[1,2]>(x, w, b)",
+            (4, 3, 1, 1),
+            (4, 4, 3, 2),
+            id="point first, biases",
+        ),
+        pytest.param(
+            "t = Conv<group=3>(x, w, b) y = Conv<group=3>(t, v)",
+            "y = Conv<group=3>(x, w, b)",
+            (6, 1, 1, 1),
+            (3, 2, 3, 2),
+            id="point first, grouped",
+        ),
+        pytest.param(
+            "t = Conv(x, w, b) y = Conv(t, v, c)", "y = Conv(x, w, b)", (3, 3, 1, 1), (5, 3, 1, 1), id="both points"
+        ),
+    ],
+)
+def test_becomes(body: str, after: str, w: tuple[int, ...], v: tuple[int, ...]) -> None:
+    text = f"{G} {WB if ', b)' in after else W} {{ {X} {after} }}"
+    out = becomes(f"{G} {{ {X} {body} }}", text, MERGE_CONSECUTIVE_CONVS, weights=arrays(w, v))
+    assert initializers(out).keys().isdisjoint({"w", "v"})
+
+
+def test_a_chain() -> None:
+    weights = arrays((4, 3, 3, 3), (4, 4, 1, 1))
+    text = f"{G} {{ {X} r = Conv<pads=[1,1,1,1]>(x, w, b) s = Conv(r, v, c) t = Conv(s, v) y = Conv(t, v, c) }}"
+    after = f"{G} {WB} {{ {X} y = Conv<pads=[1,1,1,1]>(x, w, b) }}"
+    becomes(text, after, MERGE_CONSECUTIVE_CONVS, weights=weights)
+
+
+@pytest.mark.parametrize("opset", [1, 7, 11, 22])
+def test_every_opset(opset: int) -> None:
+    weights = arrays((4, 3, 3, 3), (4, 4, 1, 1))
+    text, after = f"{G} {{ {X} t = Conv(x, w, b) y = Conv(t, v, c) }}", f"{G} {WB} {{ {X} y = Conv(x, w, b) }}"
+    becomes(text, after, MERGE_CONSECUTIVE_CONVS, opset=opset, weights=weights, runs=opset >= 7)
+
+
+@pytest.mark.parametrize(("kind", "dtype"), [("float16", np.float16), ("double", np.float64)])
+def test_other_types(kind: str, dtype: Any) -> None:
+    weights = arrays((4, 3, 2, 2), (4, 4, 1, 1), dtype)
+    text, after = f"{G} {{ {X} t = Conv(x, w, b) y = Conv(t, v, c) }}", f"{G} {WB} {{ {X} y = Conv(x, w, b) }}"
+    text, after = (t.replace("float[", f"{kind}[") for t in (text, after))
+    out = becomes(text, after, MERGE_CONSECUTIVE_CONVS, weights=weights)
+    assert {a.dtype for a in initializers(out).values()} == {np.dtype(dtype)}
+
+
+@pytest.mark.parametrize(
+    ("body", "w", "v"),
+    [
+        pytest.param("t = Conv(x, w) y = Conv(t, v)", (4, 3, 3, 2), (4, 4, 2, 1), id="no points"),
+        pytest.param("t = Conv(x, w) y = Conv<pads=[0,0,1,0]>(t, v)", (4, 3, 3, 2), (4, 4, 1, 1), id="padded points"),
+        pytest.param("t = Conv(x, w) y = Conv(t, v)", (2, 3, 3, 2), (8, 2, 1, 1), id="it widens"),
+        pytest.param("t = Conv(x, w) y = Conv(t, v)", (1, 3, 1, 1), (8, 1, 3, 2), id="it narrows first"),
+        pytest.param("t = Conv<group=3>(x, w) y = Conv(t, v)", (3, 1, 3, 2), (4, 3, 1, 1), id="separable"),
+        pytest.param("t = Conv(x, w, b) y = Conv<pads=[0,0,0,1]>(t, v)", (3, 3, 1, 1), (3, 3, 3, 2), id="bias, padded"),
+        pytest.param(
+            't = Conv(x, w, b) y = Conv<auto_pad="SAME_LOWER">(t, v)', (3, 3, 1, 1), (3, 3, 3, 2), id="bias, auto_pad"
+        ),
+        pytest.param(
+            "t = Conv<strides=[2,1]>(x, w) y = Conv(t, v)", (3, 3, 1, 1), (3, 3, 3, 2), id="points with steps"
+        ),
+        pytest.param("t = Conv<pads=[1,1,1,1]>(x, w) y = Conv(t, v)", (3, 3, 1, 1), (3, 3, 3, 2), id="points, padded"),
+        pytest.param(
+            't = Conv<auto_pad="SAME_UPPER">(x, w) y = Conv<strides=[2,2]>(t, v)',
+            (3, 3, 3, 2),
+            (3, 3, 1, 1),
+            id="auto_pad depends on strides",
+        ),
+        pytest.param("t = Conv(x, w) r = Relu(t) y = Conv(r, v)", (4, 3, 3, 2), (4, 4, 1, 1), id="apart"),
+        pytest.param(
+            "t = Conv(x, w) r = Conv(t, v) y = Add(t, r)", (4, 3, 3, 2), (4, 4, 1, 1), id="shared inner value"
+        ),
+        pytest.param("k = Neg(w) t = Conv(x, k) y = Conv(t, v)", (4, 3, 3, 2), (4, 4, 1, 1), id="computed weights"),
+        pytest.param("k = Neg(v) t = Conv(x, w) y = Conv(t, k)", (4, 3, 3, 2), (4, 4, 1, 1), id="computed points"),
+        pytest.param("k = Neg(b) t = Conv(x, w, k) y = Conv(t, v)", (4, 3, 3, 2), (4, 4, 1, 1), id="computed bias"),
+        pytest.param("t = ConvTranspose(x, w) y = Conv(t, v)", (3, 4, 3, 2), (4, 4, 1, 1), id="transposed"),
+        pytest.param("t = Conv(x, w) y = Conv(x, w) u = Conv(t, v)", (4, 3, 3, 2), (4, 4, 1, 1), id="not seen"),
+    ],
+)
+def test_stays(body: str, w: tuple[int, ...], v: tuple[int, ...]) -> None:
+    stays(f"{G} {{ {X} {body} }}", MERGE_CONSECUTIVE_CONVS, weights=arrays(w, v))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (float[2,3,6,5] x) => (float[a,b,c,d] y, float[a,b,c,d] t) { t = Conv(x, w) y = Conv(t, v) }",
+            id="inner value is a graph output",
+        ),
+        pytest.param(
+            "g (float[2,3,6,5] x, float[4] k = {1,2,3,4}) => (float[a,b,c,d] y) { t = Conv(x, w, k) y = Conv(t, v) }",
+            id="overridable bias",
+        ),
+        pytest.param(
+            "g (float[2,3,6,5] x, float[4,4,1,1] k) => (float[a,b,c,d] y) { t = Conv(x, w) y = Conv(t, k) }",
+            id="weights are a graph input",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, MERGE_CONSECUTIVE_CONVS, weights=arrays((4, 3, 3, 2), (4, 4, 1, 1)))
+
+
+def test_overflow_stays() -> None:
+    weights = arrays((4, 3, 3, 2), (4, 4, 1, 1))
+    weights = {name: a * np.float32(1e25) for name, a in weights.items()}
+    stays(f"{G} {{ {X} t = Conv(x, w) y = Conv(t, v) }}", MERGE_CONSECUTIVE_CONVS, weights=weights)
+
+
+@given(
+    point_first=st.booleans(),
+    groups=st.integers(1, 3),
+    channels=st.lists(st.integers(1, 3), min_size=3, max_size=3),
+    kernel=st.lists(st.integers(1, 3), min_size=1, max_size=3),
+    pad=st.integers(0, 1),
+    strides=st.lists(st.integers(1, 2), min_size=2, max_size=2),
+    biases=st.lists(st.sampled_from(["", ", {}"]), min_size=2, max_size=2),
+)
+def test_any_two(
+    *,
+    point_first: bool,
+    groups: int,
+    channels: list[int],
+    kernel: list[int],
+    pad: int,
+    strides: list[int],
+    biases: list[str],
+) -> None:
+    inputs, between, outputs = (groups * c for c in channels)
+    n = len(kernel)
+    kernels = [(1,) * n, tuple(kernel)][:: 1 if point_first else -1]
+    dims = ",".join(map(str, (2, inputs, *[5] * n)))
+    attrs = [f"<group={groups}, strides={[s] * n}, pads={[pad * (len(set(k)) > 1 or k[0] > 1)] * 2 * n}>" for s, k in
+             zip(strides, kernels, strict=True)]  # fmt: skip
+    model = load(
+        f"g (float[{dims}] z) => (float[{','.join('abcde'[: n + 2])}] y) {{ {X}"
+        f" t = Conv{attrs[0]}(x, w{biases[0].format('b')}) y = Conv{attrs[1]}(t, v{biases[1].format('c')}) }}",
+        weights=arrays((between, channels[0], *kernels[0]), (outputs, channels[1], *kernels[1])),
+    )
+    result, ledger = rewritten(model, MERGE_CONSECUTIVE_CONVS)
+    out = to_onnx(result)
+    assert len(op_types(out)) == 3 - ledger.made
+    before, after = (sum(a.size for n, a in initializers(m).items() if n not in "bc") for m in (model, out))
+    assert after <= before + (between + outputs)
+    means_the_same(model, out)

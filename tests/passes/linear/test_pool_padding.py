@@ -1,0 +1,137 @@
+"""Padding in front of a pool."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import to_onnx
+from passwright.passes.linear.pool_padding import FOLD_PAD_INTO_POOL
+from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+
+G = "g (float[2,3,6,5] x) => (float[a,b,c,d] y)"
+P = "int64[8] p = {0,0,1,2,0,0,0,1}"
+
+
+@pytest.mark.parametrize(
+    ("body", "after"),
+    [
+        pytest.param(
+            "t = Pad(x, p) y = AveragePool<kernel_shape=[2,3]>(t)",
+            "y = AveragePool<kernel_shape=[2,3], pads=[1,2,0,1], count_include_pad=1>(x)",
+            id="average",
+        ),
+        pytest.param(
+            "t = Pad(x, p) y = AveragePool<kernel_shape=[3,4], count_include_pad=1, pads=[1,0,1,0], strides=[2,1]>(t)",
+            "y = AveragePool<kernel_shape=[3,4], count_include_pad=1, pads=[2,2,1,1], strides=[2,1]>(x)",
+            id="average that counts padding of its own",
+        ),
+    ],
+)
+def test_becomes(body: str, after: str) -> None:
+    becomes(f"{G} <{P}> {{ {body} }}", f"{G} {{ {after} }}", FOLD_PAD_INTO_POOL)
+
+
+@pytest.mark.parametrize("opset", [7, 10, 11, 13, 19, 22])
+def test_every_opset(opset: int) -> None:
+    pad = "Pad<pads=[0,0,1,2,0,0,0,1]>(x)" if opset < 11 else "Pad(x, p)"
+    head = G if opset < 11 else f"{G} <{P}>"
+    becomes(
+        f"{head} {{ t = {pad} y = AveragePool<kernel_shape=[2,3]>(t) }}",
+        f"{G} {{ y = AveragePool<kernel_shape=[2,3], pads=[1,2,0,1], count_include_pad=1>(x) }}",
+        FOLD_PAD_INTO_POOL,
+        opset=opset,
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "fill"),
+    [pytest.param("uint8", "", id="nothing is below zero"), pytest.param("int8", ", least", id="-128")],
+)
+def test_bytes_have_a_least_number(kind: str, fill: str) -> None:
+    text = f"g ({kind}[1,1,4,4] x) => ({kind}[a,b,c,d] y)"
+    before = f"{text} <{P}, int8 least = {{-128}}> {{ t = Pad(x, p{fill}) y = MaxPool<kernel_shape=[2,3]>(t) }}"
+    becomes(before, f"{text} {{ y = MaxPool<kernel_shape=[2,3], pads=[1,2,0,1]>(x) }}", FOLD_PAD_INTO_POOL)
+
+
+@pytest.mark.parametrize(
+    ("kind", "body"),
+    [
+        pytest.param("uint8", "t = Pad(x, p, five) y = MaxPool<kernel_shape=[2,3]>(t)", id="another value"),
+        pytest.param("int8", "t = Pad(x, p) y = MaxPool<kernel_shape=[2,3]>(t)", id="zero is not the least"),
+        pytest.param("uint8", "t = Pad(x, p) y = MaxPool<kernel_shape=[1,3]>(t)", id="padded by a kernel"),
+        pytest.param("uint8", "t = Pad(x, p) y = MaxPool<kernel_shape=[2,3], dilations=[1,2]>(t)", id="steps over"),
+        pytest.param("uint8", "t = Pad(x, p) y = MaxPool<kernel_shape=[2,3], ceil_mode=1>(t)", id="rounds up"),
+        pytest.param(
+            "uint8",
+            "t = Pad(x, p) m, i = MaxPool<kernel_shape=[2,3]>(t) f = Cast<to=2>(i) y = BitwiseXor(m, f)",
+            id="indices are used",
+        ),
+    ],
+)
+def test_stays_if_of_bytes(kind: str, body: str) -> None:
+    text = f"g ({kind}[1,1,4,6] x) => ({kind}[a,b,c,d] y)"
+    stays(f"{text} <{P}, uint8 five = {{5}}> {{ {body} }}", FOLD_PAD_INTO_POOL, opset=18)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("t = Pad(x, p) y = MaxPool<kernel_shape=[2,3]>(t)", id="greatest of what may be negative"),
+        pytest.param("t = Pad(x, p, one) y = AveragePool<kernel_shape=[2,3]>(t)", id="another value, average"),
+        pytest.param("r = Relu(x) t = Pad(r, p, one) y = MaxPool<kernel_shape=[2,3]>(t)", id="another value, greatest"),
+        pytest.param("r = Relu(x) t = Pad(r, p) y = MaxPool<kernel_shape=[2,3]>(t)", id="greatest of what may be NaN"),
+        pytest.param("t = Pad(x, p, least) y = MaxPool<kernel_shape=[2,3]>(t)", id="greatest of what may be infinite"),
+        pytest.param(
+            "t = Pad(x, p) y = AveragePool<kernel_shape=[2,3], pads=[0,0,1,0]>(t)", id="does not count its own padding"
+        ),
+        pytest.param('t = Pad(x, p) y = AveragePool<kernel_shape=[2,3], auto_pad="SAME_UPPER">(t)', id="same"),
+        pytest.param(
+            "t = Pad(x, p) y = AveragePool<kernel_shape=[2,3], strides=[2,2], ceil_mode=1>(t)", id="rounds up, average"
+        ),
+        pytest.param("t = Pad(x, p) y = AveragePool<kernel_shape=[2,2]>(t)", id="padded by a kernel, average"),
+        pytest.param('t = Pad<mode="edge">(x, p) y = AveragePool<kernel_shape=[2,3]>(t)', id="edge"),
+        pytest.param("t = Pad(x, p) a = AveragePool<kernel_shape=[2,3]>(t) y = Mul(t, t) z = Abs(a)", id="shared"),
+        pytest.param("t = Pad(x, p) n = Neg(t) y = AveragePool<kernel_shape=[2,3]>(n)", id="apart"),
+        pytest.param("t = Pad(x, p) y = GlobalAveragePool(t)", id="the whole"),
+        pytest.param("t = Pad(x, p) y = LpPool<kernel_shape=[2,3]>(t)", id="another pool"),
+        pytest.param("t = Pad(x, q) y = AveragePool<kernel_shape=[2,3]>(t)", id="the channels"),
+    ],
+)
+def test_stays(body: str) -> None:
+    weights = {"one": np.float32(1), "least": np.float32(-np.inf), "q": np.array([0, 1, 0, 0, 0, 0, 0, 0])}
+    stays(f"{G} <{P}> {{ {body} }}", FOLD_PAD_INTO_POOL, weights=weights)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("g (float[2,3,H,5] x) => (float[a,b,c,d] y)", id="an extent that may be zero"),
+        pytest.param("g (float[2,3,0,5] x) => (float[a,b,c,d] y)", id="an extent of zero"),
+    ],
+)
+def test_stays_if_empty(text: str) -> None:
+    stays(f"{text} <{P}> {{ t = Pad(x, p) y = AveragePool<kernel_shape=[1,3]>(t) }}", FOLD_PAD_INTO_POOL)
+
+
+@given(
+    kind=st.sampled_from(["float", "uint8"]),
+    kernel=st.lists(st.integers(1, 4), min_size=2, max_size=2),
+    strides=st.lists(st.integers(1, 3), min_size=2, max_size=2),
+    more=st.lists(st.integers(0, 3), min_size=4, max_size=4),
+    extents=st.lists(st.integers(1, 5), min_size=2, max_size=2),
+)
+def test_any_padding(kind: str, kernel: list[int], strides: list[int], more: list[int], extents: list[int]) -> None:
+    extents = [max(e, k) for e, k in zip(extents, kernel, strict=True)]
+    pool = "AveragePool" if kind == "float" else "MaxPool"
+    text = f"g ({kind}[1,2,{extents[0]},{extents[1]}] x) => ({kind}[a,b,c,d] y) {{ t = Pad(x, p)"
+    weights: dict[str, Any] = {"p": np.array([0, 0, *more[:2], 0, 0, *more[2:]])}
+    model = load(f"{text} y = {pool}<kernel_shape={kernel}, strides={strides}>(t) }}", weights=weights)
+    result, _ = rewritten(model, FOLD_PAD_INTO_POOL)
+    out = to_onnx(result)
+    fits = all(p < kernel[i % 2] for i, p in enumerate(more))
+    assert op_types(out) == ([pool] if fits else ["Pad", pool])
+    means_the_same(model, out)

@@ -17,6 +17,18 @@ from .cleanup.optionals import DROP_OPTIONALS
 from .cleanup.remove_unused import RemoveUnused
 from .cleanup.selections import DROP_IDLE_SELECTIONS
 from .folding.fold_constants import FoldConstants
+from .fusion.activations import FUSE_ACTIVATIONS
+from .fusion.affine_norms import FUSE_AFFINE_NORM
+from .fusion.attention import FUSE_ATTENTION
+from .fusion.attention_operands import FUSE_INTO_ATTENTION
+from .fusion.gelu import FUSE_GELU
+from .fusion.hard_activations import FUSE_HARD_ACTIVATIONS
+from .fusion.lp_norms import FUSE_LP_NORM
+from .fusion.norm_weights import FUSE_NORM_WEIGHTS
+from .fusion.norms import FUSE_NORM
+from .fusion.rectifiers import FUSE_RECTIFIERS
+from .fusion.reductions import FUSE_REDUCE_MEAN, FUSE_REDUCTIONS
+from .fusion.softmaxes import FUSE_SOFTMAX
 from .linear.affine_after import FOLD_AFFINE_INTO_CONV
 from .linear.affine_before import FOLD_AFFINE_BEFORE_CONV
 from .linear.batchnorm import FOLD_BATCHNORM
@@ -62,6 +74,19 @@ BUILT_IN: tuple[Pass, ...] = (
     DROP_IDLE_WINDOWS,
     DROP_IDLE_REDUCTIONS,
     DROP_IDLE_MOVEMENT,
+    FUSE_GELU,
+    FUSE_ACTIVATIONS,
+    FUSE_HARD_ACTIVATIONS,
+    FUSE_RECTIFIERS,
+    FUSE_REDUCE_MEAN,
+    FUSE_NORM,
+    FUSE_AFFINE_NORM,
+    FUSE_NORM_WEIGHTS,
+    FUSE_SOFTMAX,
+    FUSE_REDUCTIONS,
+    FUSE_LP_NORM,
+    FUSE_ATTENTION,
+    FUSE_INTO_ATTENTION,
     MERGE_TRANSPOSES,
     FUSE_GEMM,
 )

@@ -1,0 +1,84 @@
+"""What scales, shifts or casts a normalized value becomes part of the normalization."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto
+
+from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule, stretches_to
+from ..operands import Array, uniform
+from .norms import extents
+
+
+@rule(
+    lambda g, x, s, c, op, b=None: g.Mul(g.one_of("LayerNormalization", "RMSNormalization")(x, s, b) @ op, c),
+    contract=ROUNDING,
+)
+def scale_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) -> Value:
+    """Mul(LayerNormalization(x, s, b), c) => LayerNormalization(x, s * c, b * c), and so for RMSNormalization"""
+    dims = weight_dims(x, s, op)
+    if not c.is_const:
+        require(b is None and c.shape == dims and c.dtype == s.dtype, f"{c.name} is no weight")
+        require(uniform(s) == 1, "it has weights already")
+        return renormalized(g, op, x, c, None)
+    factor = weight(c, dims, x)
+    shift = None if b is None else narrowed(g, weight(b, dims, x) * factor, x)
+    return renormalized(g, op, x, narrowed(g, weight(s, dims, x) * factor, x), shift)
+
+
+@rule(lambda g, x, s, c, op, b=None: g.Add(g.LayerNormalization(x, s, b) @ op, c), contract=ROUNDING)
+def shift_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) -> Value:
+    """Add(LayerNormalization(x, s, b), c) => LayerNormalization(x, s, b + c)"""
+    dims = weight_dims(x, s, op)
+    if not c.is_const:
+        require(b is None and c.shape == dims, f"{c.name} is no bias")
+        return renormalized(g, op, x, s, c)
+    shift = weight(c, dims, x)
+    return renormalized(g, op, x, s, narrowed(g, shift if b is None else shift + weight(b, dims, x), x))
+
+
+@rule(
+    lambda g, x, s, up, op, down: (
+        g.Cast(g.one_of("LayerNormalization", "RMSNormalization")(g.Cast(x) @ up, s) @ op) @ down
+    ),
+    contract=ROUNDING,
+)
+def drop_casts_around_norm(g: Build, x: Value, s: Value, up: Op, op: Op, down: Op) -> Value:
+    """Cast(LayerNormalization(Cast(x, to=float)), to=float16) => LayerNormalization(x), stash_type=float"""
+    require(up.attr("to") == TensorProto.FLOAT and x.dtype == TensorProto.FLOAT16, "it is not computed more precisely")
+    require(down.attr("to") == x.dtype and op.attr("stash_type") == TensorProto.FLOAT, "other types are in it")
+    require(uniform(s) == 1, "it has weights of a higher precision")
+    return renormalized(g, op, x, g.const(s.const, like=x), None)
+
+
+def weight_dims(x: Value, s: Value, op: Op) -> tuple[int, ...]:
+    """The extents that a normalization runs over, which its weights have to have."""
+    require(op.outputs[0].dtype == x.dtype == s.dtype, "the types differ")
+    dims = extents(x, op.attr("axis") % x.rank)
+    require(s.shape == dims, "the weights are stretched")
+    return dims
+
+
+def weight(c: Value, dims: tuple[int, ...], x: Value) -> Array:
+    """A constant as weights of extents `dims`, in float64; declines where it varies along other axes of `x`."""
+    start = max(len(c.shape) - len(dims), 0)
+    lead, tail = c.shape[:start], c.shape[start:]
+    require(c.is_const and len(c.shape) <= x.rank, f"{c.name} is not a constant, or adds dims")
+    require(all(d == 1 for d in lead) and stretches_to(tail, dims), f"{c.name} varies along other axes")
+    return np.broadcast_to(c.const.astype(np.float64).reshape(c.static_shape[start:]), dims)
+
+
+def narrowed(g: Build, data: Array, like: Value) -> Value:
+    """A constant of the element type of `like`; declines what that cannot hold."""
+    with np.errstate(all="ignore"):
+        made = g.const(data, like=like)
+    require(np.isfinite(made.const).all(), "the weights overflow")
+    return made
+
+
+def renormalized(g: Build, op: Op, x: Value, s: Value, b: Value | None) -> Value:
+    """The same normalization of `x`, with other weights."""
+    return getattr(g, op.type)(x, s, b, **op.attrs)
+
+
+FUSE_NORM_WEIGHTS = RulePass("fuse-norm-weights", (scale_norm, shift_norm, drop_casts_around_norm))

@@ -1,0 +1,119 @@
+"""LayerNormalization and RMSNormalization spelled out: a value over its own deviation.
+
+What is recognised is normalized without weights; a Mul and an Add that follow become weights in `norm_weights`.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, require, rule
+from ..operands import axes_of, normalized
+from .producers import is_read_by, made_by, operand
+from .scalars import HALF_OR_SINGLE, number, require_kind, require_number, require_polynomial
+
+LAYER_NORM = 17  # the opset that brought LayerNormalization
+RMS_NORM = 23  # and RMSNormalization
+MOST_WEIGHTS = 1 << 16
+
+
+@rule(
+    lambda g, d, q, eps, mean, axes=None: g.Div(d, g.Sqrt(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps)))),
+    contract=ROUNDING,
+)
+def fuse_norm_of_quotient(g: Build, d: Value, q: Value, eps: Value, mean: Op, axes: Value | None) -> Value:
+    """Div(d, Sqrt(ReduceMean(d * d) + epsilon)) => RMSNormalization(d), or LayerNormalization(x), d = x - mean"""
+    return norm(g, d, q, eps, mean)
+
+
+@rule(
+    lambda g, d, q, eps, mean, axes=None: g.Mul(
+        d, g.Reciprocal(g.Sqrt(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps))))
+    ),
+    contract=ROUNDING,
+)
+def fuse_norm_of_reciprocal(g: Build, d: Value, q: Value, eps: Value, mean: Op, axes: Value | None) -> Value:
+    """Mul(d, Reciprocal(Sqrt(ReduceMean(d * d) + epsilon))) => RMSNormalization(d), or LayerNormalization(x)"""
+    return norm(g, d, q, eps, mean)
+
+
+@rule(
+    lambda g, d, q, eps, one, mean, axes=None: g.Mul(
+        d, g.Div(g.const(one), g.Sqrt(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps))))
+    ),
+    contract=ROUNDING,
+)
+def fuse_norm_of_inverse(g: Build, d: Value, q: Value, eps: Value, one: Value, mean: Op, axes: Value | None) -> Value:
+    """Mul(d, 1 / Sqrt(ReduceMean(d * d) + epsilon)) => RMSNormalization(d), or LayerNormalization(x)"""
+    require_number(one, 1.0, d)
+    return norm(g, d, q, eps, mean)
+
+
+@rule(
+    lambda g, d, q, eps, p, mean, axes=None: g.Mul(
+        d, g.Pow(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps)), g.const(p))
+    ),
+    contract=ROUNDING,
+)
+def fuse_norm_of_power(g: Build, d: Value, q: Value, eps: Value, p: Value, mean: Op, axes: Value | None) -> Value:
+    """Mul(d, Pow(ReduceMean(d * d) + epsilon, -0.5)) => RMSNormalization(d), or LayerNormalization(x)"""
+    require_number(p, -0.5, d)
+    return norm(g, d, q, eps, mean)
+
+
+def norm(g: Build, d: Value, q: Value, eps: Value, mean: Op) -> Value:
+    """The normalization of `d`, whose squares `q` have the mean that is the output of `mean`."""
+    require(g.opset >= LAYER_NORM, f"LayerNormalization came with opset {LAYER_NORM}")
+    require_kind(d, HALF_OR_SINGLE)  # epsilon is a 32-bit float
+    require_polynomial(q, d, [0.0, 0.0, 1.0])
+    epsilon = number(eps, mean.outputs[0])
+    axis = first_axis(d, mean)
+    x = d if g.opset >= RMS_NORM and not is_centred(d, axis) else uncentred(d, axis)
+    dims = extents(x, axis)
+    require(prod(dims) <= MOST_WEIGHTS, "the model would grow by that many weights")
+    ones = g.const(np.ones(dims), like=x)
+    axis -= x.rank
+    if x is d:
+        return g.RMSNormalization(x, ones, axis=axis, epsilon=epsilon)
+    return g.LayerNormalization(x, ones, axis=axis, epsilon=epsilon)
+
+
+def first_axis(x: Value, mean: Op) -> int:
+    """The axis from which on `mean` takes all axes of `x` and keeps their dims."""
+    require(mean.attr("keepdims", 1) == 1 and not mean.attr("noop_with_empty_axes", 0), "it does not keep the axes")
+    axes = axes_of(mean)
+    over = normalized(axes, x.rank) if axes else list(range(x.rank))
+    require(over and over == list(range(over[0], x.rank)), f"axes {over} are not the last ones")
+    return over[0]
+
+
+def extents(x: Value, axis: int) -> tuple[int, ...]:
+    """The extents that `x` has from `axis` on, all of them known and at least 1."""
+    dims = tuple(d for d in x.shape[axis:] if isinstance(d, int) and d > 0)
+    require(len(dims) == x.rank - axis, "how much is normalized is unknown")
+    return dims
+
+
+def uncentred(d: Value, axis: int) -> Value:
+    """The x of which `d` is x minus its mean from `axis` on, for its square and its quotient alone."""
+    sub = made_by(d, "Sub")
+    x, mean = operand(sub), made_by(operand(sub, 1), "ReduceMean")
+    require(operand(mean) is x and first_axis(x, mean) == axis, f"{d.name} is not centred")
+    require(is_read_by(d, 2), f"{d.name} is read elsewhere")
+    return x
+
+
+def is_centred(d: Value, axis: int) -> bool:
+    """Whether `uncentred` has an answer."""
+    try:
+        uncentred(d, axis)
+    except Declined:
+        return False
+    return True
+
+
+FUSE_NORM = RulePass(
+    "fuse-norm", (fuse_norm_of_quotient, fuse_norm_of_reciprocal, fuse_norm_of_inverse, fuse_norm_of_power)
+)

@@ -1,0 +1,110 @@
+"""Rectifiers spelled out: LeakyRelu, PRelu, Elu, ThresholdedRelu."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core import EXACT, ROUNDING, Build, RulePass, Value, require, rule
+from ..operands import require_same_shape
+from .scalars import HALF_OR_SINGLE, affine, is_near, number, require_kind
+
+
+@rule(lambda g, x, a: g.Max(x, g.Mul(x, g.const(a))), contract=ROUNDING)
+def fuse_leaky_relu_of_max(g: Build, x: Value, a: Value) -> Value:
+    """Max(x, a * x) => LeakyRelu(x, alpha=a), 0 <= a <= 1"""
+    require_kind(x, HALF_OR_SINGLE)
+    alpha = number(a, x)
+    require(0 < alpha <= 1, "the slope is not between 0 and 1")
+    return g.LeakyRelu(x, alpha=alpha)
+
+
+@rule(
+    lambda g, x, a, zero: g.Where(g.one_of("Less", "LessOrEqual")(x, g.const(zero)), g.Mul(x, a), x), contract=ROUNDING
+)
+def fuse_rectifier_of_negatives(g: Build, x: Value, a: Value, zero: Value) -> Value:
+    """Where(x < 0, a * x, x) => LeakyRelu(x, alpha=a), or PRelu(x, a)"""
+    return rectifier(g, x, a, zero)
+
+
+@rule(
+    lambda g, x, a, zero: g.Where(g.one_of("Greater", "GreaterOrEqual")(x, g.const(zero)), x, g.Mul(x, a)),
+    contract=ROUNDING,
+)
+def fuse_rectifier_of_positives(g: Build, x: Value, a: Value, zero: Value) -> Value:
+    """Where(x > 0, x, a * x) => LeakyRelu(x, alpha=a), or PRelu(x, a)"""
+    return rectifier(g, x, a, zero)
+
+
+@rule(lambda g, x, a: g.Sub(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), a)), contract=ROUNDING)
+def fuse_prelu_of_difference(g: Build, x: Value, a: Value) -> Value:
+    """Relu(x) - a * Relu(-x) => PRelu(x, a)"""
+    return rectifier(g, x, a, None)
+
+
+@rule(lambda g, x, c: g.Add(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), g.const(c))), contract=ROUNDING)
+def fuse_prelu_of_negated_slope(g: Build, x: Value, c: Value) -> Value:
+    """Relu(x) + c * Relu(-x) => PRelu(x, -c)"""
+    require_kind(x, HALF_OR_SINGLE)
+    require_same_shape(c, x)
+    return rectifier(g, x, g.const(-c.const), None)
+
+
+@rule(lambda g, x, a: g.Add(g.Relu(x), g.Mul(g.Neg(g.Relu(g.Neg(x))), a)), contract=ROUNDING)
+def fuse_prelu_of_negated_part(g: Build, x: Value, a: Value) -> Value:
+    """Relu(x) + a * -Relu(-x) => PRelu(x, a)"""
+    return rectifier(g, x, a, None)
+
+
+def rectifier(g: Build, x: Value, a: Value, zero: Value | None) -> Value:
+    """`x`, and `a * x` where it is below zero: a LeakyRelu where the slope is one constant, else a PRelu."""
+    require_kind(x, HALF_OR_SINGLE)
+    require(zero is None or number(zero, x) == 0.0, "the knee is not at 0")
+    if a.is_const and all(d == 1 for d in a.shape):
+        return g.LeakyRelu(x, alpha=number(a, x))
+    require_same_shape(a, x)
+    return g.PRelu(x, a)
+
+
+@rule(lambda g, x, n, zero: g.Where(g.one_of("Less", "LessOrEqual")(x, g.const(zero)), n, x), contract=ROUNDING)
+def fuse_elu_of_negatives(g: Build, x: Value, n: Value, zero: Value) -> Value:
+    """Where(x < 0, a * (Exp(x) - 1), x) => Elu(x, alpha=a)"""
+    return elu(g, x, n, zero)
+
+
+@rule(lambda g, x, n, zero: g.Where(g.one_of("Greater", "GreaterOrEqual")(x, g.const(zero)), x, n), contract=ROUNDING)
+def fuse_elu_of_positives(g: Build, x: Value, n: Value, zero: Value) -> Value:
+    """Where(x > 0, x, a * (Exp(x) - 1)) => Elu(x, alpha=a)"""
+    return elu(g, x, n, zero)
+
+
+def elu(g: Build, x: Value, n: Value, zero: Value) -> Value:
+    """`x`, and `n` where it is below zero, which is a multiple of Exp(x) - 1."""
+    e, a, b = affine(n)
+    require(e.producer is not None and e.producer.type == "Exp" and e.producer.inputs == (x,), "no exponential")
+    require_kind(x, HALF_OR_SINGLE)
+    require(number(zero, x) == 0.0 and is_near(b, -a, x), "the curve does not go through 0")
+    return g.Elu(x, alpha=a)
+
+
+@rule(lambda g, x, t, zero: g.Where(g.Greater(x, g.const(t)), x, g.const(zero)), contract=EXACT)
+def fuse_thresholded_relu(g: Build, x: Value, t: Value, zero: Value) -> Value:
+    """Where(x > t, x, 0) => ThresholdedRelu(x, alpha=t)"""
+    require_kind(x, HALF_OR_SINGLE)
+    require(number(zero, x) == 0.0 and not np.signbit(zero.const).any(), "what is below it is not 0")
+    return g.ThresholdedRelu(x, alpha=number(t, x))
+
+
+FUSE_RECTIFIERS = RulePass(
+    "fuse-rectifiers",
+    (
+        fuse_leaky_relu_of_max,
+        fuse_rectifier_of_negatives,
+        fuse_rectifier_of_positives,
+        fuse_prelu_of_difference,
+        fuse_prelu_of_negated_part,
+        fuse_prelu_of_negated_slope,
+        fuse_elu_of_negatives,
+        fuse_elu_of_positives,
+        fuse_thresholded_relu,
+    ),
+)

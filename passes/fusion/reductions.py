@@ -1,0 +1,105 @@
+"""Reductions spelled out: ReduceSumSquare, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceMean.
+
+Floats only: where integers overflow, onnxruntime gives other sums of squares than Mul and ReduceSum do.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
+from ..operands import axes_of, normalized
+from .scalars import FLOATS, number, require_kind, require_number
+
+
+@rule(lambda g, x, total, axes=None: g.ReduceSum(g.Mul(x, x), axes) @ total, contract=ROUNDING)
+def fuse_reduce_sum_square(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+    """ReduceSum(x * x) => ReduceSumSquare(x)"""
+    require_kind(x, FLOATS)
+    return reduced(g, "ReduceSumSquare", x, total, axes)
+
+
+@rule(lambda g, x, two, total, axes=None: g.ReduceSum(g.Pow(x, g.const(two)), axes) @ total, contract=ROUNDING)
+def fuse_reduce_sum_of_power(g: Build, x: Value, two: Value, total: Op, axes: Value | None) -> Value:
+    """ReduceSum(Pow(x, 2)) => ReduceSumSquare(x)"""
+    require_kind(x, FLOATS)
+    require(number(two, x) == 2.0, "the exponent is not 2")
+    return reduced(g, "ReduceSumSquare", x, total, axes)
+
+
+@rule(lambda g, x, total, axes=None: g.ReduceSum(g.Abs(x), axes) @ total, contract=ROUNDING)
+def fuse_reduce_l1(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+    """ReduceSum(Abs(x)) => ReduceL1(x)"""
+    require_kind(x, FLOATS)
+    return reduced(g, "ReduceL1", x, total, axes)
+
+
+@rule(lambda g, x, total, axes=None: g.Sqrt(g.ReduceSumSquare(x, axes) @ total), contract=ROUNDING)
+def fuse_reduce_l2(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+    """Sqrt(ReduceSumSquare(x)) => ReduceL2(x)"""
+    require_kind(x, FLOATS)
+    return reduced(g, "ReduceL2", x, total, axes)
+
+
+@rule(
+    lambda g, x, total, axes=None: g.Log(g.ReduceSum(g.Exp(x), axes) @ total),
+    contract=conditional("Exp(x) does not overflow"),
+)
+def fuse_reduce_log_sum_exp(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+    """Log(ReduceSum(Exp(x))) => ReduceLogSumExp(x)"""
+    require_kind(x, FLOATS)
+    return reduced(g, "ReduceLogSumExp", x, total, axes)
+
+
+@rule(lambda g, x, total, axes=None: g.Log(g.ReduceSum(x, axes) @ total), contract=ROUNDING)
+def fuse_reduce_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+    """Log(ReduceSum(x)) => ReduceLogSum(x)"""
+    require_kind(x, FLOATS)
+    return reduced(g, "ReduceLogSum", x, total, axes)
+
+
+@rule(lambda g, x, n, total, axes=None: g.Div(g.ReduceSum(x, axes) @ total, g.const(n)), contract=ROUNDING)
+def fuse_reduce_mean_of_quotient(g: Build, x: Value, n: Value, total: Op, axes: Value | None) -> Value:
+    """ReduceSum(x) / n => ReduceMean(x)"""
+    require_kind(x, FLOATS)
+    require_number(n, float(count(x, total)), total.outputs[0])
+    return reduced(g, "ReduceMean", x, total, axes)
+
+
+@rule(lambda g, x, c, total, axes=None: g.Mul(g.ReduceSum(x, axes) @ total, g.const(c)), contract=ROUNDING)
+def fuse_reduce_mean_of_product(g: Build, x: Value, c: Value, total: Op, axes: Value | None) -> Value:
+    """ReduceSum(x) * (1 / n) => ReduceMean(x)"""
+    require_kind(x, FLOATS)
+    require_number(c, 1 / count(x, total), total.outputs[0])
+    return reduced(g, "ReduceMean", x, total, axes)
+
+
+def reduced(g: Build, name: str, x: Value, total: Op, axes: Value | None) -> Value:
+    """The reduction `name` of `x` over the axes that `total` sums over."""
+    require(not total.attr("noop_with_empty_axes", 0), "without axes it reduces nothing")
+    require(axes is None or not axes.is_const or 0 not in axes.shape, "it names no axes")
+    attrs = {k: v for k, v in total.attrs.items() if k != "noop_with_empty_axes"}
+    return getattr(g, name)(x, axes, **attrs)
+
+
+def count(x: Value, total: Op) -> int:
+    """How many numbers `total` adds up for each of its results."""
+    axes = axes_of(total)
+    over = range(x.rank) if axes is None else normalized(axes, x.rank)
+    extents = [d for i in over if isinstance(d := x.shape[i], int)]
+    require(len(extents) == len(over) and prod(extents) > 0, "how much is added up is unknown")
+    return prod(extents)
+
+
+FUSE_REDUCTIONS = RulePass(
+    "fuse-reductions",
+    (
+        fuse_reduce_sum_square,
+        fuse_reduce_sum_of_power,
+        fuse_reduce_l1,
+        fuse_reduce_l2,
+        fuse_reduce_log_sum_exp,
+        fuse_reduce_log_sum,
+    ),
+)
+FUSE_REDUCE_MEAN = RulePass("fuse-reduce-mean", (fuse_reduce_mean_of_quotient, fuse_reduce_mean_of_product))

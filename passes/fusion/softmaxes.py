@@ -1,0 +1,95 @@
+"""Softmax and LogSoftmax spelled out."""
+
+from __future__ import annotations
+
+from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
+from ..operands import axes_of, normalized
+from .producers import is_read_by, made_by, operand
+from .scalars import HALF_OR_SINGLE, require_kind
+
+ALONG_ONE_AXIS = 13  # since this opset; before, an axis and all that follow are taken together
+
+
+@rule(lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total), contract=ROUNDING)
+def fuse_softmax(g: Build, e: Value, total: Op, axes: Value | None) -> Value:
+    """Exp(x - ReduceMax(x)) / ReduceSum(Exp(x - ReduceMax(x))) => Softmax(x)"""
+    return g.Softmax(uncentred(exponent(e), total), axis=softmax_axis(e, total))
+
+
+@rule(
+    lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total),
+    contract=conditional("Exp(x) does not overflow"),
+)
+def fuse_softmax_of_exponentials(g: Build, e: Value, total: Op, axes: Value | None) -> Value:
+    """Exp(x) / ReduceSum(Exp(x)) => Softmax(x)"""
+    return g.Softmax(exponent(e), axis=softmax_axis(e, total))
+
+
+@rule(lambda g, d, total, axes=None: g.Sub(d, g.Log(g.ReduceSum(g.Exp(d), axes) @ total)), contract=ROUNDING)
+def fuse_log_softmax(g: Build, d: Value, total: Op, axes: Value | None) -> Value:
+    """Sub(d, Log(ReduceSum(Exp(d)))), d = x - ReduceMax(x) => LogSoftmax(x)"""
+    return g.LogSoftmax(uncentred(d, total), axis=softmax_axis(d, total))
+
+
+@rule(
+    lambda g, x, total, axes=None: g.Sub(x, g.Log(g.ReduceSum(g.Exp(x), axes) @ total)),
+    contract=conditional("Exp(x) does not overflow"),
+)
+def fuse_log_softmax_of_exponentials(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+    """Sub(x, Log(ReduceSum(Exp(x)))) => LogSoftmax(x)"""
+    return g.LogSoftmax(x, axis=softmax_axis(x, total))
+
+
+@rule(
+    lambda g, x, total, axes=None: g.Sub(x, g.ReduceLogSumExp(x, axes) @ total),
+    contract=conditional("no number is infinite"),
+)
+def fuse_log_softmax_of_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+    """Sub(x, ReduceLogSumExp(x)) => LogSoftmax(x)"""
+    return g.LogSoftmax(x, axis=softmax_axis(x, total))
+
+
+def exponent(e: Value) -> Value:
+    """The x of `e`, which is Exp(x) and read by a sum and a division alone."""
+    op = made_by(e, "Exp")
+    require(is_read_by(e, 2), f"{e.name} is read elsewhere")
+    return operand(op)
+
+
+def uncentred(d: Value, total: Op) -> Value:
+    """The x of which `d` is x - ReduceMax(x), along the axes of `total`."""
+    sub = made_by(d, "Sub")
+    x, top = operand(sub), made_by(operand(sub, 1), "ReduceMax")
+    require(operand(top) is x, f"{d.name} is not centred")
+    require(reduced_axes(x, top) == reduced_axes(d, total), "the maximum is along other axes")
+    return x
+
+
+def softmax_axis(x: Value, total: Op) -> int:
+    """The axis of the Softmax of `x` whose sums `total` gives."""
+    require_kind(x, HALF_OR_SINGLE)  # among doubles, onnxruntime spreads a NaN in other ways
+    axes = reduced_axes(x, total)
+    suffix = list(range(axes[0], x.rank))
+    require(len(axes) == 1 if total.version >= ALONG_ONE_AXIS else axes == suffix, f"no Softmax has axes {axes}")
+    return axes[0]
+
+
+def reduced_axes(x: Value, op: Op) -> list[int]:
+    """The axes of `x` that a reduction keeps with extent 1; there is at least one."""
+    require(op.attr("keepdims", 1) == 1 and not op.attr("noop_with_empty_axes", 0), "it does not keep the axes")
+    axes = axes_of(op)
+    found = list(range(x.rank)) if axes is None else normalized(axes, x.rank)
+    require(bool(found), "it reduces nothing")
+    return found
+
+
+FUSE_SOFTMAX = RulePass(
+    "fuse-softmax",
+    (
+        fuse_softmax,
+        fuse_softmax_of_exponentials,
+        fuse_log_softmax,
+        fuse_log_softmax_of_exponentials,
+        fuse_log_softmax_of_log_sum,
+    ),
+)

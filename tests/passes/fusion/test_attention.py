@@ -1,0 +1,311 @@
+"""Fusion of attention."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import to_onnx
+from passwright.passes.fusion.attention import FUSE_ATTENTION
+from passwright.passes.fusion.attention_operands import FUSE_INTO_ATTENTION
+from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+
+G = "g (float[b,2,5,4] q, float[b,2,7,4] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
+M = "g (float[b,2,5,4] q, float[b,2,7,4] k, float[b,2,7,3] v, float[{}] m) => (float[b,h,s,d] y)"
+C = "<float s = {0.5}, float two = {2}, float minus = {-2}, float[7] row = {1, 2, 3, 4, 5, 6, 7}>"
+SCORES = "t = Transpose<perm=[0,1,3,2]>(k) a = MatMul(q, t)"
+LAST = "e = Softmax<axis=-1>(z) y = MatMul(e, v)"
+DEFAULT = "y = Attention<scale=0.5>(q, k, v)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "opset"),
+    [
+        pytest.param(f"{SCORES} z = Mul(a, s) {LAST}", DEFAULT, 23, id="scaled"),
+        pytest.param(f"{SCORES} z = Mul(s, a) {LAST}", DEFAULT, 24, id="scaled from the left"),
+        pytest.param(f"{SCORES} z = Div(a, two) {LAST}", DEFAULT, 25, id="divided"),
+        pytest.param(f"{SCORES.replace('a =', 'z =')} {LAST}", "y = Attention<scale=1.0>(q, k, v)", 26, id="plain"),
+        pytest.param(
+            f"{SCORES.replace('a =', 'z =')} e = Softmax<axis=3>(z) y = MatMul(e, v)",
+            "y = Attention<scale=1.0>(q, k, v)",
+            23,
+            id="the last axis by number",
+        ),
+        pytest.param(
+            "p = Mul(q, s) t = Transpose<perm=[0,1,3,2]>(k) z = MatMul(p, t) e = Softmax(z) y = MatMul(e, v)",
+            DEFAULT,
+            23,
+            id="scaled queries",
+        ),
+        pytest.param(
+            "p = Mul(q, s) l = Mul(k, two) t = Transpose<perm=[0,1,3,2]>(l) z = MatMul(p, t) e = Softmax(z)"
+            " y = MatMul(e, v)",
+            "y = Attention<scale=1.0>(q, k, v)",
+            23,
+            id="scaled queries and keys",
+        ),
+        pytest.param(
+            "p = Mul(q, two) t = Transpose<perm=[0,1,3,2]>(k) l = Mul(two, t) a = MatMul(p, l) z = Div(a, two)"
+            " e = Softmax(z) y = MatMul(e, v)",
+            "y = Attention<scale=2.0>(q, k, v)",
+            23,
+            id="scaled everywhere",
+        ),
+        pytest.param(
+            "l = Mul(k, s) y = Attention<scale=2.0>(q, l, v)", "y = Attention<scale=1.0>(q, k, v)", 23, id="scaled keys"
+        ),
+        pytest.param(
+            "p = Add(q, two) t = Transpose<perm=[0,1,3,2]>(k) z = MatMul(p, t) e = Softmax(z) y = MatMul(e, v)",
+            "p = Add(q, two) y = Attention<scale=1.0>(p, k, v)",
+            23,
+            id="shifted queries",
+        ),
+        pytest.param(
+            "p = Mul(q, two) y = Attention(p, k, v)", "y = Attention<scale=1.0>(q, k, v)", 23, id="from a default scale"
+        ),
+    ],
+)
+def test_becomes(before: str, after: str, opset: int) -> None:
+    becomes(f"{G} {C} {{ {before} }}", f"{G} {C} {{ {after} }}", FUSE_ATTENTION, FUSE_INTO_ATTENTION, opset=opset)
+
+
+@pytest.mark.parametrize("dims", ["5,7", "1,1,5,7", "b,1,5,7", "1,2,5,7", "b,2,5,7"])
+@pytest.mark.parametrize("add", ["Add(c, m)", "Add(m, c)"])
+def test_masked_becomes(dims: str, add: str) -> None:
+    before = f"{M.format(dims)} {C} {{ {SCORES} c = Mul(a, s) z = {add} {LAST} }}"
+    after = f"{M.format(dims)} {C} {{ y = Attention<scale=0.5>(q, k, v, m) }}"
+    becomes(before, after, FUSE_ATTENTION, opset=23)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "g (float[b,5,2,4] q, float[b,7,2,4] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
+            " { p = Transpose<perm=[0,2,1,3]>(q) t = Transpose<perm=[0,2,3,1]>(k) z = MatMul(p, t) e = Softmax(z)"
+            " y = MatMul(e, v) }",
+            "g (float[b,5,2,4] q, float[b,7,2,4] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
+            " { p = Transpose<perm=[0,2,1,3]>(q) t = Transpose<perm=[0,2,1,3]>(k)"
+            " y = Attention<scale=1.0>(p, t, v) }",
+            id="keys turned in one go",
+        ),
+        pytest.param(
+            "g (float[b,2,5,4] q, float[b,2,4,7] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
+            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }",
+            "g (float[b,2,5,4] q, float[b,2,4,7] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
+            " { t = Transpose<perm=[0,1,3,2]>(k) y = Attention<scale=1.0>(q, t, v) }",
+            id="keys turned already",
+        ),
+        pytest.param(
+            "g (float[b,2,5,4] x) => (float[b,h,s,d] y) <float s = {0.5}> { t = Transpose<perm=[0,1,3,2]>(x)"
+            " a = MatMul(x, t) z = Mul(a, s) e = Softmax(z) y = MatMul(e, x) }",
+            "g (float[b,2,5,4] x) => (float[b,h,s,d] y) { y = Attention<scale=0.5>(x, x, x) }",
+            id="of one value",
+        ),
+        pytest.param(
+            "g (float16[b,2,5,4] q, float16[b,2,7,4] k, float16[b,2,7,3] v) => (float16[b,h,s,d] y)"
+            " { u = Tanh(q) t = Transpose<perm=[0,1,3,2]>(k) z = MatMul(u, t) e = Softmax(z) y = MatMul(e, v) }",
+            "g (float16[b,2,5,4] q, float16[b,2,7,4] k, float16[b,2,7,3] v) => (float16[b,h,s,d] y)"
+            " { u = Tanh(q) y = Attention<scale=1.0>(u, k, v) }",
+            id="half precision",
+        ),
+        pytest.param(
+            "g (bool c, float[b,2,5,4] x) => (float[b,h,s,d] y) { y = If (c) <then_branch = t () => (float[b,h,s,d] u)"
+            " { t = Transpose<perm=[0,1,3,2]>(x) z = MatMul(x, t) e = Softmax(z) u = MatMul(e, x) },"
+            " else_branch = f () => (float[b,h,s,d] w) { w = Neg(x) }> }",
+            "g (bool c, float[b,2,5,4] x) => (float[b,h,s,d] y) { y = If (c) <then_branch = t () => (float[b,h,s,d] u)"
+            " { u = Attention<scale=1.0>(x, x, x) }, else_branch = f () => (float[b,h,s,d] w) { w = Neg(x) }> }",
+            id="inside an If body",
+        ),
+    ],
+)
+def test_becomes_elsewhere(before: str, after: str) -> None:
+    becomes(before, after, FUSE_ATTENTION, opset=23)
+
+
+GUARD = "n = IsNaN(e) w = Where(n, zero, e) y = MatMul(w, v)"
+BOUNDED = "p = Tanh(q) l = Tanh(k) t = Transpose<perm=[0,1,3,2]>(l) a = MatMul(p, t)"
+MASKED = "h = Where(c, zero, inf) f = Add({}) e = Softmax(f)"
+GUARDED = M.replace("float[{}] m", "bool[b,1,5,7] c")
+LIMITS = {"zero": np.float32(0), "inf": np.float32(-np.inf), "s": np.float32(0.5)}
+STATED = "<float zero = {0}, float inf = {0}>"
+
+
+@pytest.mark.parametrize(
+    ("before", "scale"),
+    [
+        pytest.param(f"{BOUNDED} {MASKED.format('a, h')} {GUARD}", 1.0, id="mask second"),
+        pytest.param(f"{BOUNDED} {MASKED.format('h, a')} {GUARD}", 1.0, id="mask first"),
+        pytest.param(f"{BOUNDED} z = Mul(a, s) {MASKED.format('z, h')} {GUARD}", 0.5, id="scaled"),
+    ],
+)
+def test_guarded_becomes(before: str, scale: float) -> None:
+    after = f"p = Tanh(q) l = Tanh(k) h = Where(c, zero, inf) y = Attention<scale={scale}>(p, l, v, h)"
+    text = f"{GUARDED} {STATED} {{ {after} }}"
+    becomes(f"{GUARDED} {{ {before} }}", text, FUSE_ATTENTION, opset=23, weights=LIMITS)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(f"{BOUNDED} {MASKED.format('a, h')} {GUARD.replace('zero', 's')}", id="another number"),
+        pytest.param(
+            f"{BOUNDED} {MASKED.format('a, h')} n = IsNaN(e) w = Where(n, e, zero) y = MatMul(w, v)", id="else"
+        ),
+        pytest.param(
+            f"{BOUNDED} {MASKED.format('a, h')} n = IsNaN(a) w = Where(n, zero, e) y = MatMul(w, v)", id="of a"
+        ),
+        pytest.param(f"{BOUNDED} e = Softmax(a) {GUARD}", id="no mask"),
+        pytest.param(f"{BOUNDED} {MASKED.format('h, h')} {GUARD}", id="no scores"),
+    ],
+)
+def test_guarded_stays(body: str) -> None:
+    stays(f"{GUARDED} {{ {body} }}", FUSE_ATTENTION, opset=23, weights=LIMITS, runs=False)
+
+
+SPLIT = (
+    "q1 = Reshape(q, {0}) q2 = Transpose<perm=[0,2,1,3]>(q1) k1 = Reshape(k, {0}) k2 = Transpose<perm=[0,2,1,3]>(k1)"
+    " v1 = Reshape(v, {0}) v2 = Transpose<perm=[0,2,1,3]>(v1)"
+)
+JOIN = "b = Transpose<perm=[0,2,1,3]>(a) y = Reshape(b, join)"
+FLAT = "g (float[b,5,16] q, float[b,7,16] k, float[b,7,12] v) => (float[b,5,d] y)"
+SHAPES = (
+    "<int64[4] split = {0, 0, 2, -1}, int64[3] join = {0, 0, 12}, int64[4] eights = {0, 0, -1, 8},"
+    " int64[3] flat = {0, 0, -1}>"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            f"{SPLIT.format('split')} a = Attention<scale=0.25>(q2, k2, v2) {JOIN}",
+            "y = Attention<scale=0.25, q_num_heads=2, kv_num_heads=2>(q, k, v)",
+            id="scaled",
+        ),
+        pytest.param(
+            f"{SPLIT.format('split')} a = Attention(q2, k2, v2) {JOIN}",
+            "y = Attention<scale=0.3535533905932738, q_num_heads=2, kv_num_heads=2>(q, k, v)",
+            id="by default",
+        ),
+        pytest.param(
+            "q1 = Reshape(q, eights) q2 = Transpose<perm=[0,2,1,3]>(q1) k1 = Reshape<allowzero=0>(k, eights)"
+            " k2 = Transpose<perm=[0,2,1,3]>(k1) v1 = Reshape(v, split) v2 = Transpose<perm=[0,2,1,3]>(v1)"
+            " a = Attention<scale=0.25>(q2, k2, v2) b = Transpose<perm=[0,2,1,3]>(a) y = Reshape(b, flat)",
+            "y = Attention<scale=0.25, q_num_heads=2, kv_num_heads=2>(q, k, v)",
+            id="by their size",
+        ),
+        pytest.param(
+            f"{SPLIT.format('split')} a = Attention<scale=0.25, is_causal=1>(q2, k2, v2) {JOIN}",
+            "y = Attention<scale=0.25, is_causal=1, q_num_heads=2, kv_num_heads=2>(q, k, v)",
+            id="causal",
+        ),
+    ],
+)
+def test_heads_become_attributes(before: str, after: str) -> None:
+    becomes(f"{FLAT} {SHAPES} {{ {before} }}", f"{FLAT} {SHAPES} {{ {after} }}", FUSE_INTO_ATTENTION, opset=23)
+
+
+@pytest.mark.parametrize(
+    ("body", "opset"),
+    [
+        pytest.param(f"{SCORES} z = Mul(a, s) {LAST}", 22, id="older opset"),
+        pytest.param(f"{SCORES} z = Mul(a, s) e = Softmax<axis=2>(z) y = MatMul(e, v)", 23, id="another axis"),
+        pytest.param(f"{SCORES} z = Add(a, s) {LAST}", 23, id="shifted"),
+        pytest.param(f"{SCORES} z = Mul(a, minus) {LAST}", 23, id="scaled below 0"),
+        pytest.param(f"{SCORES} z = Mul(a, row) {LAST}", 23, id="scaled by several numbers"),
+        pytest.param(f"{SCORES} z = Div(two, a) {LAST}", 23, id="upside down"),
+        pytest.param(f"{SCORES} n = Neg(a) z = Mul(n, s) {LAST}", 23, id="not scores"),
+        pytest.param(f"{SCORES} c = Mul(a, s) z = Add(c, row) {LAST}", 23, id="a mask of one dim"),
+        pytest.param(
+            f"{SCORES} z = Mul(a, s) e = Softmax(z) f = MatMul(e, v) r = ReduceMax(e) y = Add(f, r)",
+            23,
+            id="shared weights",
+        ),
+        pytest.param(f"{SCORES} z = Mul(a, s) e = Softmax(z) f = MatMul(e, v) r = ReduceMax(z) y = Add(f, r)", 23),
+        pytest.param(f"{SCORES} z = Mul(a, s) e = Softmax(z) f = MatMul(e, v) r = ReduceMax(a) y = Add(f, r)", 23),
+        pytest.param("p = Mul(q, minus) y = Attention(p, k, v)", 23, id="a negative scale"),
+        pytest.param("p = Mul(v, two) y = Attention(q, k, p)", 23, id="scaled values"),
+        pytest.param("p = Add(q, two) y = Attention(p, k, v)", 23, id="shifted queries"),
+    ],
+)
+def test_stays(body: str, opset: int) -> None:
+    stays(f"{G} {C} {{ {body} }}", FUSE_ATTENTION, FUSE_INTO_ATTENTION, opset=opset)
+
+
+@pytest.mark.parametrize("dims", ["7", "1,7", "5,1", "2,5,7", "b,1,1,7", "1,1,1,1", "x,1,5,7"])
+def test_other_masks_stay(dims: str) -> None:
+    stays(
+        f"{M.format(dims)} {C} {{ {SCORES} c = Mul(a, s) z = Add(c, m) {LAST} }}", FUSE_ATTENTION, opset=23, runs=False
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (float[b,2,5,4] q, float[b,1,4,7] k, float[b,1,7,3] v) => (float[b,h,s,d] y)"
+            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }",
+            id="heads broadcast",
+        ),
+        pytest.param(
+            "g (float[2,5,4] q, float[2,4,7] k, float[2,7,3] v) => (float[h,s,d] y)"
+            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }",
+            id="three dims",
+        ),
+        pytest.param(
+            "g (float[1,2,5,4] q, float[b,2,4,7] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"
+            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }",
+            id="batches broadcast",
+        ),
+        pytest.param(
+            "g (double[b,2,5,4] q, double[b,2,4,7] k, double[b,2,7,3] v) => (double[b,h,s,d] y)"
+            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }",
+            id="doubles",
+        ),
+        pytest.param(
+            "g (float[b,2,5,4] q, float[b,2,4,7] k, float[b,2,7,3] v) => (float[b,h,s,d] y, float[b,h,s,t] e)"
+            " { z = MatMul(q, k) e = Softmax(z) y = MatMul(e, v) }",
+            id="the weights are a graph output",
+        ),
+        pytest.param(
+            f"{FLAT} {SHAPES} {{ {SPLIT.format('split')} a = Attention(q2, k2, v2) c = Transpose<perm=[0,2,1,3]>(a)"
+            " y = Relu(c) }",
+            id="heads that stay apart",
+        ),
+        pytest.param(
+            f"{FLAT.replace('b,5,d', 'b,2,d')} {SHAPES} {{ {SPLIT.format('split')} a = Attention(q2, k2, v2)"
+            " y = Reshape(a, flat) }",
+            id="heads that are not turned back",
+        ),
+        pytest.param(
+            "g (float[b,5,16] q, float[b,7,16] k, float[b,7,12] v) => (float[s,d] y) <int64[2] join = {-1, 12},"
+            f" int64[4] split = {{0, 0, 2, -1}}> {{ {SPLIT.format('split')} a = Attention(q2, k2, v2) {JOIN} }}",
+            id="joined with the batches",
+        ),
+        pytest.param(
+            "g (float[2,6,8] x) => (float[b,s,d] y) <int64[3] join = {0, 0, -1}, int64[4] split = {6, 2, 2, 4}>"
+            " { r = Reshape(x, split) t = Transpose<perm=[0,2,1,3]>(r) a = Attention(t, t, t)"
+            " c = Transpose<perm=[0,2,1,3]>(a) y = Reshape(c, join) }",
+            id="regrouped",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, FUSE_ATTENTION, FUSE_INTO_ATTENTION, opset=23)
+
+
+@given(scale=st.sampled_from([0.1, 0.25, 1.0, 3.0]), heads=st.integers(1, 3), masked=st.booleans())
+def test_any_scale(scale: float, heads: int, masked: bool) -> None:
+    qk = f"float[b,{heads},5,4] q, float[b,{heads},7,4] k"
+    g = f"g ({qk}, float[b,{heads},7,3] v, float[5,7] m) => (float[n,h,t,d] y)"
+    body = f"{SCORES} c = Mul(a, s) z = {'Add(c, m)' if masked else 'Identity(c)'} {LAST}"
+    model = load(
+        f"{g} {{ {body.replace('z = Identity(c)', '').replace('(z)', '(z)' if masked else '(c)')} }}",
+        23,
+        {"s": np.float32(scale)},
+    )
+    after = to_onnx(rewritten(model, FUSE_ATTENTION)[0])
+    assert op_types(after) == ["Attention"]
+    means_the_same(model, after)

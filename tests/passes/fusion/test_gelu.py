@@ -1,0 +1,189 @@
+"""Gelu fusion."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.fusion.gelu import FUSE_GELU
+from rewriting import becomes, stays
+
+G = "g (float[n,3] x) => (float[n,3] y)"
+C = (
+    "<float r = {1.4142135}, float q = {0.70710677}, float one = {1}, float half = {0.5}, float two = {2},"
+    " float three = {3}, float c = {0.044715}, float s = {0.79788456}, float cs = {0.035677408}>"
+)
+FIXED = "g (float[64,3] x) => (float[64,3] y)"  # 1 + tanh(x) cancels where all numbers are negative
+ERF = "a = Div(x, r) e = Erf(a) p = Add(e, one)"
+TANH = "d = Mul(x, x) k = Mul(d, x) i = Mul(k, c) j = Add(i, x) a = Mul(j, s) e = Tanh(a) p = Add(e, one)"
+GELU = f"{G} {C} {{ y = Gelu(x) }}"
+FAST = f'{G} {C} {{ y = Gelu<approximate="tanh">(x) }}'
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(f"{ERF} m = Mul(x, p) y = Mul(m, half)", id="half last"),
+        pytest.param(f"{ERF} m = Mul(p, x) y = Mul(half, m)", id="half last, other order"),
+        pytest.param(f"{ERF} m = Mul(x, half) y = Mul(m, p)", id="half first"),
+        pytest.param(f"{ERF} m = Mul(half, x) y = Mul(p, m)", id="half first, other order"),
+        pytest.param(f"{ERF} m = Div(x, two) y = Mul(m, p)", id="divided by 2"),
+        pytest.param(f"{ERF} m = Mul(p, half) y = Mul(x, m)", id="half of the curve"),
+        pytest.param("a = Mul(q, x) e = Erf(a) p = Add(one, e) m = Mul(x, p) y = Mul(m, half)", id="times 1/sqrt(2)"),
+        pytest.param("a = Div(x, r) e = Erf(a) p = Sum(e, one) m = Mul(x, p) y = Mul(half, m)", id="by Sum"),
+    ],
+)
+def test_erf_becomes(body: str) -> None:
+    becomes(f"{G} {C} {{ {body} }}", GELU, FUSE_GELU, opset=20)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(f"{TANH} m = Mul(x, p) y = Mul(m, half)", id="half last"),
+        pytest.param(f"{TANH} m = Mul(x, half) y = Mul(m, p)", id="half first"),
+        pytest.param(f"{TANH} m = Mul(p, half) y = Mul(m, x)", id="half of the curve"),
+        pytest.param(
+            "k = Pow(x, three) i = Mul(c, k) j = Add(x, i) a = Mul(s, j) e = Tanh(a) p = Add(one, e)"
+            " m = Mul(half, x) y = Mul(m, p)",
+            id="by Pow",
+        ),
+        pytest.param(
+            "t = Mul(x, s) i = Mul(x, c) j = Mul(i, x) k = Add(j, one) a = Mul(t, k) e = Tanh(a) p = Add(e, one)"
+            " m = Mul(x, half) y = Mul(m, p)",
+            id="factored",
+        ),
+        pytest.param(
+            "k = Pow(x, three) i = Mul(c, k) j = Sum(x, i) a = Mul(s, j) e = Tanh(a) p = Sum(one, e)"
+            " m = Mul(p, x) y = Mul(half, m)",
+            id="by Sum",
+        ),
+        pytest.param(
+            "t = Mul(x, s) k = Pow(x, three) j = Mul(k, cs) a = Add(t, j) e = Tanh(a) p = Add(e, one)"
+            " m = Mul(x, half) y = Mul(m, p)",
+            id="multiplied out",
+        ),
+    ],
+)
+def test_tanh_becomes(body: str) -> None:
+    becomes(f"{FIXED} {C} {{ {body} }}", FAST.replace(G, FIXED), FUSE_GELU, opset=20)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "opset"),
+    [
+        pytest.param(
+            f"g (float[0,3] x) => (float[n,3] y) {C} {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}",
+            "g (float[0,3] x) => (float[n,3] y) { y = Gelu(x) }",
+            20,
+            id="no elements",
+        ),
+        pytest.param(
+            f"g (float[n,3] x) => (float[n,3] y, float[n,3] a) {C} {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}",
+            f"g (float[n,3] x) => (float[n,3] y, float[n,3] a) {C} {{ a = Div(x, r) y = Gelu(x) }}",
+            20,
+            id="the argument of Erf is an output as well",
+        ),
+        pytest.param(
+            f"g (bool b, float[n,3] x) => (float[n,3] y) {C} {{ y = If (b) <then_branch = t () => (float[n,3] u)"
+            f" {{ {ERF} m = Mul(x, p) u = Mul(m, half) }}, else_branch = f () => (float[n,3] w) {{ w = Neg(x) }}> }}",
+            "g (bool b, float[n,3] x) => (float[n,3] y) { y = If (b) <then_branch = t () => (float[n,3] u)"
+            " { u = Gelu(x) }, else_branch = f () => (float[n,3] w) { w = Neg(x) }> }",
+            20,
+            id="inside an If body",
+        ),
+    ],
+)
+def test_becomes_elsewhere(before: str, after: str, opset: int) -> None:
+    becomes(before, after, FUSE_GELU, opset=opset)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("a = Div(x, two) e = Erf(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, half)", id="another root"),
+        pytest.param("a = Div(r, x) e = Erf(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, half)", id="upside down"),
+        pytest.param("a = Div(x, r) e = Erf(a) p = Add(e, two) m = Mul(x, p) y = Mul(m, half)", id="plus 2"),
+        pytest.param("a = Div(x, r) e = Erf(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, two)", id="times 2"),
+        pytest.param("a = Div(x, r) e = Erf(a) p = Add(e, one) m = Div(half, x) y = Mul(m, p)", id="half over x"),
+        pytest.param("a = Div(x, r) e = Erf(a) p = Sub(e, one) m = Mul(x, p) y = Mul(m, half)", id="minus 1"),
+        pytest.param(
+            "n = Relu(x) a = Div(n, r) e = Erf(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, half)", id="of another value"
+        ),
+        pytest.param("a = Mul(x, s) e = Tanh(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, half)", id="not cubic"),
+        pytest.param(
+            "k = Pow(x, three) i = Mul(s, k) j = Add(x, i) a = Mul(s, j) e = Tanh(a) p = Add(one, e)"
+            " m = Mul(half, x) y = Mul(m, p)",
+            id="another cubic factor",
+        ),
+        pytest.param(
+            "k = Pow(x, two) i = Mul(c, k) j = Add(x, i) a = Mul(s, j) e = Tanh(a) p = Add(one, e)"
+            " m = Mul(half, x) y = Mul(m, p)",
+            id="a square",
+        ),
+        pytest.param("a = Mul(x, s) e = Sigmoid(a) y = Mul(x, e)", id="the quick form"),
+        pytest.param(f"{ERF} t = Neg(p) m = Mul(x, p) h = Mul(m, half) y = Add(h, t)", id="shared inner value"),
+    ],
+)
+def test_stays(body: str) -> None:
+    stays(f"{G} {C} {{ {body} }}", FUSE_GELU, opset=20)
+
+
+@pytest.mark.parametrize(
+    ("text", "opset"),
+    [
+        pytest.param(f"{G} {C} {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}", 19, id="older opset"),
+        pytest.param(
+            f"g (float[n,3] x) => (float[n,3] y, float[n,3] e) {C} {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}",
+            20,
+            id="inner value is a graph output",
+        ),
+        pytest.param(
+            f"g (float[3] x) => (float[1,3] y) {C.replace('float half = {0.5}', 'float[1,1] half = {0.5}')}"
+            f" {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}",
+            20,
+            id="a constant adds a dim",
+        ),
+        pytest.param(
+            f"g (float[n,3] x) => (float[n,3] y) {C.replace('float half = {0.5}', 'float[3] half = {0.5, 0.5, 0.4}')}"
+            f" {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}",
+            20,
+            id="several constants",
+        ),
+        pytest.param(
+            f"g (float[n,3] x, float half = {{0.5}}) => (float[n,3] y) {C.replace(' float half = {0.5},', '')}"
+            f" {{ {ERF} m = Mul(x, p) y = Mul(m, half) }}",
+            20,
+            id="overridable initializer",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str, opset: int) -> None:
+    stays(text, FUSE_GELU, opset=opset)
+
+
+def test_half_precision() -> None:
+    numbers = {"r": 1.4142135, "one": 1, "half": 0.5, "c": 0.044715, "s": 0.79788456}
+    weights = {name: np.float16(n) for name, n in numbers.items()}
+    text = "g (float16[n,3] x) => (float16[n,3] y) {{ {} }}"
+    for spelled, named in ((ERF, "y = Gelu(x)"), (TANH, 'y = Gelu<approximate="tanh">(x)')):
+        before = f"{spelled} m = Mul(x, p) y = Mul(m, half)"
+        becomes(text.format(before), text.format(named), FUSE_GELU, opset=20, weights=weights)
+
+
+@pytest.mark.parametrize(("curve", "runs"), [(ERF, False), (TANH, True)])
+def test_doubles_have_no_kernel(curve: str, runs: bool) -> None:
+    constants = C.replace("float", "double")
+    text = f"g (double[n,3] x) => (double[n,3] y) {constants} {{ {curve} m = Mul(x, p) y = Mul(m, half) }}"
+    stays(text, FUSE_GELU, opset=20, runs=runs)
+
+
+@given(k=st.sampled_from([0.5, 0.7071, 0.70710677, 0.70710678, 0.8, 1.4142135]))
+def test_any_argument(k: float) -> None:
+    constants = f"<float k = {{{k}}}, float one = {{1}}, float half = {{0.5}}>"
+    text = f"{G} {constants} {{ a = Mul(x, k) e = Erf(a) p = Add(e, one) m = Mul(x, p) y = Mul(m, half) }}"
+    if abs(k - 0.5**0.5) < 1e-6:
+        becomes(text, GELU, FUSE_GELU, opset=20)
+    else:
+        stays(text, FUSE_GELU, opset=20)

@@ -1,0 +1,121 @@
+"""Reading expressions as polynomials, and the element types for which nothing is fused."""
+
+from __future__ import annotations
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from numpy.polynomial import polynomial as poly
+from passwright.core import Declined, Value, from_onnx
+from passwright.passes.fusion.activations import FUSE_ACTIVATIONS
+from passwright.passes.fusion.affine_norms import FUSE_AFFINE_NORM
+from passwright.passes.fusion.attention import FUSE_ATTENTION
+from passwright.passes.fusion.attention_operands import FUSE_INTO_ATTENTION
+from passwright.passes.fusion.gelu import FUSE_GELU
+from passwright.passes.fusion.hard_activations import FUSE_HARD_ACTIVATIONS
+from passwright.passes.fusion.lp_norms import FUSE_LP_NORM
+from passwright.passes.fusion.norm_weights import FUSE_NORM_WEIGHTS
+from passwright.passes.fusion.norms import FUSE_NORM
+from passwright.passes.fusion.rectifiers import FUSE_RECTIFIERS
+from passwright.passes.fusion.reductions import FUSE_REDUCE_MEAN, FUSE_REDUCTIONS
+from passwright.passes.fusion.scalars import affine, polynomial
+from passwright.passes.fusion.softmaxes import FUSE_SOFTMAX
+from rewriting import load, stays
+
+ALL = (
+    FUSE_GELU,
+    FUSE_ACTIVATIONS,
+    FUSE_HARD_ACTIVATIONS,
+    FUSE_RECTIFIERS,
+    FUSE_REDUCE_MEAN,
+    FUSE_NORM,
+    FUSE_AFFINE_NORM,
+    FUSE_NORM_WEIGHTS,
+    FUSE_SOFTMAX,
+    FUSE_REDUCTIONS,
+    FUSE_LP_NORM,
+    FUSE_ATTENTION,
+    FUSE_INTO_ATTENTION,
+)
+C = "<float two = {2}, float three = {3}, float[1,1,1] wide = {2}, float[2] pair = {2, 2}, float zero = {0}>"
+
+
+def values(body: str) -> tuple[Value, Value]:
+    """The output and the input of a model of one expression."""
+    graph = from_onnx(load(f"g (float[n,2] x) => (float[a,b] y) {C} {{ {body} }}")).graph
+    return graph.outputs[0], graph.inputs[0]
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        pytest.param("y = Mul(x, two)", [0, 2], id="a multiple"),
+        pytest.param("y = Div(x, two)", [0, 0.5], id="a quotient"),
+        pytest.param("a = Sub(two, x) y = Neg(a)", [-2, 1], id="a difference"),
+        pytest.param("a = Pow(x, three) y = Sum(a, x, two)", [2, 1, 0, 1], id="a sum of three"),
+        pytest.param("a = Add(x, two) b = Mul(x, x) y = Mul(a, b)", [0, 0, 2, 1], id="a product"),
+        pytest.param("y = Sub(x, x)", [0], id="nothing"),
+    ],
+)
+def test_polynomial(body: str, want: list[float]) -> None:
+    assert polynomial(*values(body)) == want
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("y = Div(two, x)", id="a reciprocal"),
+        pytest.param("y = Div(x, zero)", id="over 0"),
+        pytest.param("y = Relu(x)", id="another operator"),
+        pytest.param("y = Mul(x, pair)", id="several numbers"),
+        pytest.param("y = Mul(x, wide)", id="a number that adds a dim"),
+        pytest.param("y = Pow(two, x)", id="a power of 2"),
+        pytest.param("y = Pow(x, zero)", id="a power of 0"),
+        pytest.param("a = Mul(x, x) y = Mul(a, a)", id="of degree 4"),
+        pytest.param(
+            " ".join(f"v{i + 1} = Neg({f'v{i}' if i else 'x'})" for i in range(8)) + " y = Neg(v8)", id="deep"
+        ),
+    ],
+)
+def test_no_polynomial(body: str) -> None:
+    with pytest.raises(Declined):
+        polynomial(*values(body))
+
+
+@given(numbers=st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=4))
+def test_any_line(numbers: list[int]) -> None:
+    want: list[float] = [0.0, 1.0]
+    lines, constants = [], []
+    for i, n in enumerate(numbers):
+        op, combine = [("Mul", poly.polymul), ("Add", poly.polyadd)][i % 2]
+        want = combine(want, [n]).tolist()
+        constants.append(f"float c{i} = {{{n}}}")
+        lines.append(f"v{i + 1} = {op}(c{i}, {f'v{i}' if i else 'x'})")
+    text = f"g (float[n] x) => (float[n] y) <{', '.join(constants)}> {{ {' '.join(lines)} y = Relu(v{len(numbers)}) }}"
+    graph = from_onnx(load(text)).graph
+    last = next(graph.ops("Relu")).inputs[0]
+    assert last is not None
+    assert affine(last) == (graph.inputs[0], want[1], want[0])
+
+
+BFLOAT = "g (bfloat16[n,3] x) => (bfloat16[a,b] y)"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "h = Mul(x, x) v = ReduceMean<axes=[1]>(h) f = Add(v, c) s = Sqrt(f) r = Div(c, s) y = Mul(x, r)",
+        "h = Erf(x) p = Add(h, c) m = Mul(x, p) y = Mul(m, c)",
+        "h = Abs(x) p = Add(h, c) y = Div(x, p)",
+        "h = Mul(x, c) y = Max(x, h)",
+        "h = Clip(x, c, c) y = Div(h, c)",
+        "h = Sigmoid(x) y = Mul(x, h)",
+        "h = Mul(x, x) y = ReduceSum(h)",
+        "h = ReduceL2<axes=[1]>(x) y = Div(x, h)",
+    ],
+)
+def test_bfloat16_stays(body: str) -> None:
+    opset = 24 if "Sigmoid" in body else 17
+    stays(f"{BFLOAT} {{ {body} }}", *ALL, opset=opset, weights={"c": np.asarray(1, ml_dtypes.bfloat16)}, runs=False)

@@ -1,0 +1,163 @@
+"""Fusion of Softmax and LogSoftmax."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.fusion.softmaxes import FUSE_SOFTMAX
+from rewriting import becomes, stays
+
+G = "g (float[n,3,4] x) => (float[a,b,c] y)"
+C = "<int64[1] last = {-1}, int64[1] middle = {1}, int64[2] both = {1, 2}, float two = {2}>"
+OLD = "m = ReduceMax<axes=[2]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum<axes=[2]>(e)"
+MID = "m = ReduceMax<axes=[1]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, middle)"
+NEW = "m = ReduceMax(x, last) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, last)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "opset"),
+    [
+        pytest.param(f"{OLD} y = Div(e, s)", "y = Softmax<axis=2>(x)", 11, id="softmax at 11"),
+        pytest.param(f"{OLD} y = Div(e, s)", "y = Softmax<axis=2>(x)", 7, id="softmax at 7"),
+        pytest.param(f"{MID} y = Div(e, s)", "y = Softmax<axis=1>(x)", 13, id="softmax at 13"),
+        pytest.param(f"{NEW} y = Div(e, s)", "y = Softmax<axis=2>(x)", 18, id="softmax at 18"),
+        pytest.param(
+            "m = ReduceMax<axes=[1,2]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum<axes=[1,2]>(e) y = Div(e, s)",
+            "y = Softmax<axis=1>(x)",
+            12,
+            id="over all that follows, as it was before 13",
+        ),
+        pytest.param(
+            "t = Tanh(x) e = Exp(t) s = ReduceSum(e, last) y = Div(e, s)",
+            "t = Tanh(x) y = Softmax<axis=2>(t)",
+            13,
+            id="softmax of exponentials",
+        ),
+        pytest.param(f"{OLD} l = Log(s) y = Sub(d, l)", "y = LogSoftmax<axis=2>(x)", 11, id="log softmax at 11"),
+        pytest.param(f"{NEW} l = Log(s) y = Sub(d, l)", "y = LogSoftmax<axis=2>(x)", 18, id="log softmax at 18"),
+        pytest.param(
+            "t = Tanh(x) e = Exp(t) s = ReduceSum(e, last) l = Log(s) y = Sub(t, l)",
+            "t = Tanh(x) y = LogSoftmax<axis=2>(t)",
+            13,
+            id="log softmax of exponentials",
+        ),
+        pytest.param(
+            "t = Tanh(x) l = ReduceLogSumExp<axes=[-2]>(t) y = Sub(t, l)",
+            "t = Tanh(x) y = LogSoftmax<axis=1>(t)",
+            13,
+            id="log softmax of the log of the sum",
+        ),
+    ],
+)
+def test_becomes(before: str, after: str, opset: int) -> None:
+    becomes(f"{G} {C} {{ {before} }}", f"{G} {C} {{ {after} }}", FUSE_SOFTMAX, opset=opset)
+
+
+def test_half_precision_becomes() -> None:
+    g = "g (float16[n,3,4] x) => (float16[a,b,c] y)"
+    becomes(f"{g} {C} {{ {NEW} y = Div(e, s) }}", f"{g} {{ y = Softmax<axis=2>(x) }}", FUSE_SOFTMAX, opset=18)
+    before = f"{g} {C} {{ {NEW} l = Log(s) y = Sub(d, l) }}"
+    becomes(before, f"{g} {{ y = LogSoftmax<axis=2>(x) }}", FUSE_SOFTMAX, opset=18)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "g (float[n] x) => (float[n] y) { m = ReduceMax(x) d = Sub(x, m) e = Exp(d) s = ReduceSum(e)"
+            " y = Div(e, s) }",
+            "g (float[n] x) => (float[n] y) { y = Softmax<axis=0>(x) }",
+            id="all of a vector",
+        ),
+        pytest.param(
+            "g (float[n,3] x) => (float[n,3] y, float[n,3] d) <int64[1] a = {1}>"
+            " { m = ReduceMax(x, a) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) y = Div(e, s) }",
+            "g (float[n,3] x) => (float[n,3] y, float[n,3] d) <int64[1] a = {1}>"
+            " { m = ReduceMax(x, a) d = Sub(x, m) y = Softmax<axis=1>(x) }",
+            id="the difference is an output as well",
+        ),
+        pytest.param(
+            "g (bool b, float[n,3] x) => (float[n,3] y) { y = If (b) <then_branch = t () => (float[n,3] u)"
+            " { w = Tanh(x) l = ReduceLogSumExp<axes=[-1]>(w) u = Sub(w, l) },"
+            " else_branch = f () => (float[n,3] v) { v = Relu(x) }> }",
+            "g (bool b, float[n,3] x) => (float[n,3] y) { y = If (b) <then_branch = t () => (float[n,3] u)"
+            " { w = Tanh(x) u = LogSoftmax<axis=1>(w) }, else_branch = f () => (float[n,3] v) { v = Relu(x) }> }",
+            id="inside an If body",
+        ),
+    ],
+)
+def test_becomes_elsewhere(before: str, after: str) -> None:
+    opset = 17 if "ReduceLogSumExp" in before else 18
+    becomes(before, after, FUSE_SOFTMAX, opset=opset)
+
+
+@pytest.mark.parametrize(
+    ("body", "opset"),
+    [
+        pytest.param(f"{NEW} y = Div(s, e)", 18, id="upside down"),
+        pytest.param(f"{NEW} t = Div(e, s) y = Add(t, e)", 18, id="shared exponential"),
+        pytest.param(f"{NEW} y = Div(d, s)", 18, id="another numerator"),
+        pytest.param(f"{NEW} l = Log(s) y = Sub(l, d)", 18, id="taken off the other"),
+        pytest.param(f"{NEW} l = Log(s) y = Sub(x, l)", 18, id="taken off another value"),
+        pytest.param(
+            "m = ReduceMax<axes=[1,2]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, both) y = Div(e, s)",
+            13,
+            id="two axes since 13",
+        ),
+        pytest.param(
+            "m = ReduceMax<axes=[1]>(x) d = Sub(x, m) e = Exp(d) s = ReduceSum<axes=[1]>(e) y = Div(e, s)",
+            11,
+            id="an inner axis before 13",
+        ),
+        pytest.param("e = Exp(x) s = ReduceSum<noop_with_empty_axes=1>(e) y = Div(e, s)", 13, id="sums nothing"),
+        pytest.param("e = Exp(x) s = ReduceSum(e) y = Div(e, s)", 13, id="all axes"),
+        pytest.param("e = Sigmoid(x) s = ReduceSum(e, last) y = Div(e, s)", 13, id="no exponential"),
+        pytest.param("e = Exp(x) s = ReduceMean<axes=[-1]>(e) y = Div(e, s)", 13, id="a mean"),
+        pytest.param("t = Tanh(x) l = ReduceLogSumExp<axes=[1]>(t) y = Sub(t, l)", 12, id="an inner log softmax"),
+        pytest.param("t = Tanh(x) l = ReduceLogSumExp<axes=[1]>(t) y = Sub(x, l)", 13, id="of another value"),
+        pytest.param("t = Tanh(x) l = ReduceLogSumExp<axes=[1,2]>(t) y = Sub(t, l)", 13, id="a log over two axes"),
+    ],
+)
+def test_stays(body: str, opset: int) -> None:
+    stays(f"{G} {C} {{ {body} }}", FUSE_SOFTMAX, opset=opset)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (float[3,3] x) => (float[3,3] y) <int64[1] a = {1}>"
+            " { e = Exp(x) s = ReduceSum<keepdims=0>(e, a) y = Div(e, s) }",
+            id="the dim is not kept",
+        ),
+        pytest.param(
+            "g (float[n,3] x, int64[1] a) => (float[n,3] y) { e = Exp(x) s = ReduceSum(e, a) y = Div(e, s) }",
+            id="axes at run time",
+        ),
+        pytest.param(
+            "g (float[n,3] x) => (float[n,3] y, float[n,3] e) <int64[1] a = {1}>"
+            " { e = Exp(x) s = ReduceSum(e, a) y = Div(e, s) }",
+            id="inner value is a graph output",
+        ),
+        pytest.param(
+            "g (float[n,3] x) => (float[n,3] y, float[n,1] s) <int64[1] a = {1}>"
+            " { e = Exp(x) s = ReduceSum(e, a) y = Div(e, s) }",
+            id="the sum is a graph output",
+        ),
+        pytest.param(
+            "g (double[n,3] x) => (double[n,3] y) <int64[1] a = {1}> { e = Exp(x) s = ReduceSum(e, a) y = Div(e, s) }",
+            id="doubles",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, FUSE_SOFTMAX)
+
+
+@given(axis=st.integers(-3, 2), other=st.integers(-3, 2))
+def test_any_axis(axis: int, other: int) -> None:
+    c = f"<int64[1] a = {{{axis}}}, int64[1] b = {{{other}}}>"
+    before = f"{G} {c} {{ m = ReduceMax(x, b) d = Sub(x, m) e = Exp(d) s = ReduceSum(e, a) y = Div(e, s) }}"
+    if axis % 3 == other % 3:
+        becomes(before, f"{G} {{ y = Softmax<axis={axis % 3}>(x) }}", FUSE_SOFTMAX, opset=18)

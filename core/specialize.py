@@ -11,6 +11,7 @@ from .io.importer import shape_of
 from .io.model import Model
 from .ir.graph import Graph
 from .ir.values import Value
+from .verify.given import bind, require_known
 
 
 def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int]) -> None:
@@ -22,9 +23,10 @@ def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[
     sizes = dict(dims)
     known = {v.name: v for v in graph.inputs}
     for name, shape in shapes.items():
-        if name not in known:
-            raise ModelError(f"--shape {name}: the model has no such input (it has {', '.join(known)})")
-        _bind(known[name], tuple(shape), sizes)
+        require_known(name, known)
+        declared = known[name].stated[1]
+        if declared is not None:
+            bind(name, declared, shape, sizes)
     symbols = set(_symbols(graph))
     for symbol, size in dims.items():
         if symbol not in symbols:
@@ -38,22 +40,6 @@ def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[
             _declare(sub, {}, sizes)
     graph.shared.facts += 1
     graph.changed()
-
-
-def _bind(value: Value, shape: tuple[int, ...], sizes: dict[str, int]) -> None:
-    """Note what the symbols in the shape of an input become."""
-    declared = value.stated[1]
-    if declared is None:
-        return
-    if len(declared) != len(shape):
-        raise ModelError(f"--shape {value.name}: {len(shape)} dims given, the input has {len(declared)}")
-    for d, n in zip(declared, shape, strict=True):
-        if n < 0:
-            raise ModelError(f"--shape {value.name}: {n} is no size")
-        if isinstance(d, int) and d != n:
-            raise ModelError(f"--shape {value.name}: a dim fixed at {d} cannot be {n}")
-        if isinstance(d, str) and sizes.setdefault(d, n) != n:
-            raise ModelError(f"--shape {value.name}: {d} cannot be both {sizes[d]} and {n}")
 
 
 def _symbols(graph: Graph) -> list[str]:

@@ -70,6 +70,15 @@ def type_proto(value: Value, names: Names) -> onnx.TypeProto | None:
     return helper.make_tensor_type_proto(dtype, None if shape is None else list(map(names.of, shape)))
 
 
+def type_of(value: Value) -> onnx.TypeProto | None:
+    """The type of a value as far as it can be written down, inferred if need be; None where it is unknown."""
+    if value.type is not None or not value.known_dtype:
+        return value.type
+    shape = value.known_shape
+    dims = None if shape is None else [d if isinstance(d, int | str) else None for d in shape]
+    return helper.make_tensor_type_proto(value.known_dtype, dims)
+
+
 def _typed(value: Value, proto: onnx.TypeProto, names: Names) -> None:
     if proto.HasField("tensor_type"):
         shape = shape_of(proto.tensor_type)

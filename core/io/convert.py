@@ -95,10 +95,15 @@ def importer_for(header: onnx.ModelProto, tensors: Tensors) -> Importer:
 
 def finished(header: onnx.ModelProto, graph: Graph) -> Model:
     """The model, with what its training information refers to by name kept from change."""
-    bound = {e.key for t in header.training_info for e in (*t.initialization_binding, *t.update_binding)}
-    for t in header.training_info:
-        bound.update(name for node in (*t.initialization.node, *t.algorithm.node) for name in node.input)
-    if bound:
+    if bound := names_in_training(header):
         graph.pinned.update(v for v in graph.initializers if v.name in bound)
     graph.shared.weight_bytes = sum(v.tensor.nbytes for v in all_constants(graph) if v.tensor is not None)
     return Model(header, graph)
+
+
+def names_in_training(header: onnx.ModelProto) -> set[str]:
+    """What the training information refers to by name."""
+    names = {e.key for t in header.training_info for e in (*t.initialization_binding, *t.update_binding)}
+    for t in header.training_info:
+        names.update(name for node in (*t.initialization.node, *t.algorithm.node) for name in node.input)
+    return names

@@ -17,13 +17,17 @@ from .model import Model
 
 @dataclass(slots=True)
 class Source:
-    """An original model. `loadable` is what a backend takes, `size` its bytes on disk or as a message."""
+    """An original model. `loadable` is what a backend takes, `size` its bytes on disk or as a message.
+
+    `measure`, if given, says the size of a model that no file or message is the whole of.
+    """
 
     label: str
     load: Callable[[], Model]
     loadable: Callable[[], Loadable]
     _file: ModelFile | None = field(default=None, repr=False)
     _message_bytes: int = 0
+    measure: Callable[[], int] | None = None
 
     @property
     def is_external(self) -> bool:
@@ -38,6 +42,8 @@ class Source:
     @property
     def size(self) -> int:
         """Bytes of the model and of the files of weights that it refers to."""
+        if self.measure is not None:
+            return self.measure()
         return sum(p.stat().st_size for p in self.files) if self._file is not None else self._message_bytes
 
 

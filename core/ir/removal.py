@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from ..errors import GraphError
 from .effects import may_drop
+from .origin import remember
 from .values import Op, Value
 
 if TYPE_CHECKING:
@@ -69,3 +71,19 @@ def release(graph: Graph, owner: Op) -> None:
                 v.drop_use(op)
         for sub in op.subgraphs:
             release(sub, op)
+
+
+def leave_out(op: Op, index: int) -> None:
+    """Ask no longer for an output of `op` that nothing looks at; the last ones go, others lose their names."""
+    value = op.outputs[index]
+    if not op.graph.is_free(value):
+        raise GraphError(f"cannot leave out {value.name} of {op.label}: it is still used")
+    remember(op)
+    value.producer = None
+    unnamed = Value("")
+    unnamed.producer = op
+    kept = [*op.outputs[:index], unnamed, *op.outputs[index + 1 :]]
+    while len(kept) > 1 and not kept[-1].name:
+        kept.pop().producer = None
+    op.outputs = tuple(kept)
+    op.graph.changed()

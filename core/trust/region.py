@@ -48,15 +48,6 @@ def around(op: Op, radius: int) -> list[Op]:
     return [o for o in graph.sorted_ops() if o in found]
 
 
-def type_of(value: Value) -> onnx.TypeProto:
-    """The type of a value as far as it is known."""
-    if value.type is not None:
-        return value.type
-    shape = value.known_shape
-    dims = None if shape is None else [d if isinstance(d, int | str) else None for d in shape]
-    return helper.make_tensor_type_proto(value.known_dtype, dims)
-
-
 @contextmanager
 def giving_out(model: Model, names: Iterable[str]) -> Generator[Loadable]:
     """The whole model, with further values among its outputs, for a backend to load."""

@@ -23,7 +23,7 @@ from ..verify.randomness import random_outputs
 from ..verify.signature import signature
 from ..verify.verdict import Mismatch
 from .manager import Manager
-from .region import around, differing, extracted, giving_out, read_from_outside, seen_from_outside, type_of
+from .region import around, differing, extracted, giving_out, read_from_outside, seen_from_outside
 from .trial import Trial, fault
 
 RADII = (0, 1, 2, 4, 8)  # around the op where a rule raises, tried in turn

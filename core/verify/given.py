@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 from zipfile import BadZipFile
@@ -14,6 +14,7 @@ from google.protobuf.message import DecodeError
 from onnx import helper, numpy_helper
 
 from ..errors import ModelError
+from ..ir.dims import Dim
 from ..ir.tensor import one_line
 from .dims import Sizes
 from .draws import Draw
@@ -116,16 +117,25 @@ def sizes_from_shapes(shapes: Mapping[str, Sequence[int]], inputs: Sequence[Inpu
     known = {i.name: i for i in inputs}
     sizes: Sizes = {}
     for name, shape in shapes.items():
-        if name not in known:
-            raise ModelError(f"--shape {name}: the model has no such input (it has {', '.join(known)})")
-        declared = known[name].shape
-        if len(shape) != len(declared):
-            raise ModelError(f"--shape {name}: {len(shape)} dims given, the input has {len(declared)}")
-        for d, n in zip(declared, shape, strict=True):
-            if n < 0:
-                raise ModelError(f"--shape {name}: {n} is no size")
-            if isinstance(d, int) and d != n:
-                raise ModelError(f"--shape {name}: a dim fixed at {d} cannot be {n}")
-            if isinstance(d, str) and sizes.setdefault(d, n) != n:
-                raise ModelError(f"--shape {name}: {d} cannot be both {sizes[d]} and {n}")
+        require_known(name, known)
+        bind(name, known[name].shape, shape, sizes)
     return sizes
+
+
+def require_known(name: str, inputs: Iterable[str]) -> None:
+    """Raise ModelError for a shape of an input that there is not."""
+    if name not in inputs:
+        raise ModelError(f"--shape {name}: the model has no such input (it has {', '.join(inputs)})")
+
+
+def bind(name: str, declared: Sequence[Dim], shape: Sequence[int], sizes: Sizes) -> None:
+    """Note in `sizes` what the symbols of an input become. Raises ModelError for a shape that cannot be."""
+    if len(shape) != len(declared):
+        raise ModelError(f"--shape {name}: {len(shape)} dims given, the input has {len(declared)}")
+    for d, n in zip(declared, shape, strict=True):
+        if n < 0:
+            raise ModelError(f"--shape {name}: {n} is no size")
+        if isinstance(d, int) and d != n:
+            raise ModelError(f"--shape {name}: a dim fixed at {d} cannot be {n}")
+        if isinstance(d, str) and sizes.setdefault(d, n) != n:
+            raise ModelError(f"--shape {name}: {d} cannot be both {sizes[d]} and {n}")

@@ -6,12 +6,14 @@ import json
 import shlex
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
 import onnx
 
 from ...core.collector import no_collection
+from ...core.cut import drop_unused_inputs, keep_outputs
+from ...core.io.edits import Edit, edited
 from ...core.io.files import publish
 from ...core.io.places import Places
 from ...core.io.source import Source, source_of
@@ -60,6 +62,8 @@ def optimize(
     inputs: Inputs | None = None,
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    outputs: Sequence[str] = (),
+    inputs_only: bool = False,
     only: Collection[str] = (),
     skip: Collection[str] = (),
     enable: Collection[str] = (),
@@ -77,7 +81,9 @@ def optimize(
 
     `pipeline`: a name (`none`, `basic`) or a Pass. `plugins`: Python files, passes or rules to add to it.
     `inputs`: arrays by input name, an .npz, or a folder of ONNX test data; without them inputs are drawn,
-    from `seed`, at sizes that agree with `shapes` (by input name). `only`, `skip`, `enable`: passes and rules
+    from `seed`, at sizes that agree with `shapes` (by input name). `outputs`: values of the main graph that are
+    to be the outputs; what they do not need is cut off first, and `inputs_only` drops the inputs that nothing reads:
+    the result is held to the model that this leaves. `only`, `skip`, `enable`: passes and rules
     by name. `exact` runs only rules that keep every bit.
 
     A change that breaks the model is found, left out and told of in `Result.report.quarantined`; with `strict` it
@@ -88,7 +94,7 @@ def optimize(
     VerificationError if a change is wrong and `strict` (nothing is written), Unverifiable if nobody can tell.
     """
     watch = Stopwatch(progress)
-    source = source_of(model, inline=not keep_functions)
+    source = edited(source_of(model, inline=not keep_functions), edits_for(outputs, inputs_only=inputs_only))
     places = Places(*(Path(p) if p is not None else None for p in (output, report_to, map_to, repro_to)))
     others = [Path(p) for p in (inputs, *plugins) if isinstance(p, str | Path)]
     places.require((*source.files, *others))
@@ -131,6 +137,16 @@ def optimize(
     if places.names is not None:
         write_json(json.dumps(proof.name_map(), indent=1), places.names)
     return Result(report, source, candidate)
+
+
+def edits_for(outputs: Sequence[str] = (), *, inputs_only: bool = False) -> list[Edit]:
+    """What is done to a model as it is loaded, in order."""
+    edits: list[Edit] = []
+    if outputs:
+        edits.append(partial(keep_outputs, names=list(outputs)))
+    if inputs_only:
+        edits.append(drop_unused_inputs)
+    return edits
 
 
 def fragile(pipeline: Pass, ledger: Ledger) -> list[float]:

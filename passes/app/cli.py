@@ -47,6 +47,8 @@ def run(
     enable: options.Enable = None,
     inputs: options.Inputs = None,
     shape: options.Shapes = None,
+    outputs: options.Outputs = None,
+    inputs_only: options.InputsOnly = False,
     seed: options.Seed = 0,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Write without any proof.")] = False,
     strict: Annotated[
@@ -82,6 +84,8 @@ def run(
                 not no_verify,
                 inputs,
                 shapes=options.parse_shapes(shape or ()),
+                outputs=options.parse_outputs(outputs or ()),
+                inputs_only=inputs_only,
                 only=only or (),
                 skip=skip or (),
                 enable=enable or (),
@@ -113,6 +117,8 @@ def bisect(
     enable: options.Enable = None,
     inputs: options.Inputs = None,
     shape: options.Shapes = None,
+    outputs: options.Outputs = None,
+    inputs_only: options.InputsOnly = False,
     seed: options.Seed = 0,
     exact: options.Exact = False,
     keep_functions: options.KeepFunctions = False,
@@ -127,6 +133,7 @@ def bisect(
         screen = Screen(quiet=json == options.STANDARD_OUTPUT)
         if ort is not None:
             of_passes = (plugin, only, skip, enable, exact, keep_functions, repro, pipeline != "basic")
+            options.require(not outputs and not inputs_only, "--ort takes the model as it is: cut it with `passes run`")
             options.require(not any(of_passes), "--ort looks at onnxruntime's optimizers: leave out what is for passes")
             _suspect(screen, model, ort, inputs, shape, seed, json)
             return
@@ -138,6 +145,8 @@ def bisect(
                 True,
                 inputs,
                 shapes=options.parse_shapes(shape or ()),
+                outputs=options.parse_outputs(outputs or ()),
+                inputs_only=inputs_only,
                 only=only or (),
                 skip=skip or (),
                 enable=enable or (),

@@ -17,6 +17,11 @@ Skip = Annotated[list[str] | None, typer.Option(help="Leave out this pass or rul
 Enable = Annotated[list[str] | None, typer.Option(help="Add this pass; may be repeated.")]
 Inputs = Annotated[Path | None, typer.Option(help="Inputs to verify with: an .npz, or a folder of ONNX test data.")]
 Shapes = Annotated[list[str] | None, typer.Option("--shape", help="Shape of an input, such as x:1,3,224,224.")]
+Outputs = Annotated[
+    list[str] | None,
+    typer.Option(help="Values that are to be the outputs, as a,b; what they do not need is cut off. May be repeated."),
+]
+InputsOnly = Annotated[bool, typer.Option("--inputs-only", help="Drop the inputs that nothing reads.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the inputs that are made up.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Only rewrites that keep every bit.")]
 KeepFunctions = Annotated[bool, typer.Option("--keep-functions", help="Leave local functions as they are.")]
@@ -53,6 +58,13 @@ def spelled_out(args: list[str]) -> list[str]:
     own = args[: args.index("--")] if "--" in args else args
     alone = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in LEVELS}
     return ["--ort=all" if i in alone else a for i, a in enumerate(args)]
+
+
+def parse_outputs(texts: Iterable[str]) -> list[str]:
+    """The names in texts such as `a,b`. Raises BadUsage for an empty one."""
+    names = [name.strip() for text in texts for name in text.split(",")]
+    require(all(names), "--outputs: a name is empty")
+    return names
 
 
 def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:

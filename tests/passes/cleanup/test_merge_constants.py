@@ -158,6 +158,40 @@ def test_two_encodings_of_one_tensor_merge(kind: int, values: list[float]) -> No
             "else_branch = q () => (float[n] s) { s = Div(v, z) }> }",
             id="captured by If bodies",
         ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[n] y) { y = If (c) <"
+            "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
+            "else_branch = q () => (float[n] s) <float[2] u = {1,2}> { s = Div(x, u) }> }",
+            "g (bool c, float[2] x) => (float[n] y) <float[2] w = {1,2}> { y = If (c) <"
+            "then_branch = p () => (float[n] r) { r = Mul(x, w) }, "
+            "else_branch = q () => (float[n] s) { s = Div(x, w) }> }",
+            id="in different If bodies",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[n] y) <float[2] w = {3,4}> { v = Add(x, w) y = If (c) <"
+            "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { a = Mul(v, w) r = Sub(a, w) }, "
+            "else_branch = q () => (float[n] s) <float[2] u = {1,2}, float[2] k = {1,2}> { b = Div(v, u)"
+            " s = Add(b, k) }> }",
+            "g (bool c, float[2] x) => (float[n] y) <float[2] w = {3,4}, float[2] l = {1,2}> { v = Add(x, w) y = If (c)"
+            " <then_branch = p () => (float[n] r) { a = Mul(v, l) r = Sub(a, l) }, "
+            "else_branch = q () => (float[n] s) { b = Div(v, l) s = Add(b, l) }> }",
+            id="in different If bodies, under a name that is borne outside",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[n] y) { t = If (c) <"
+            "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
+            "else_branch = q () => (float[n] s) { s = Neg(x) }> y = If (c) <then_branch = k () => (float[n] l)"
+            " { a = If (c) <then_branch = d () => (float[n] e) <float[2] u = {1,2}> { e = Div(x, u) }, "
+            "else_branch = f () => (float[n] h) { h = Exp(t) }> l = Neg(a) }, "
+            "else_branch = m () => (float[n] o) <float[2] i = {1,2}> { o = Abs(i) }> }",
+            "g (bool c, float[2] x) => (float[n] y) <float[2] w = {1,2}> { t = If (c) <"
+            "then_branch = p () => (float[n] r) { r = Mul(x, w) }, "
+            "else_branch = q () => (float[n] s) { s = Neg(x) }> y = If (c) <then_branch = k () => (float[n] l)"
+            " { a = If (c) <then_branch = d () => (float[n] e) { e = Div(x, w) }, "
+            "else_branch = f () => (float[n] h) { h = Exp(t) }> l = Neg(a) }, "
+            "else_branch = m () => (float[n] o) { o = Abs(w) }> }",
+            id="in three bodies, at different depths",
+        ),
     ],
 )
 def test_becomes(before: str, after: str) -> None:
@@ -182,9 +216,15 @@ def test_becomes(before: str, after: str) -> None:
         ),
         pytest.param(
             "g (bool c, float[2] x) => (float[n] y) { y = If (c) <"
-            "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
+            "then_branch = p () => (float[2] r) <float[2] r = {1,2}> { }, "
             "else_branch = q () => (float[n] s) <float[2] u = {1,2}> { s = Div(x, u) }> }",
-            id="in different If bodies",
+            id="one is returned by a body",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[n] y) { y = If (c) <"
+            "then_branch = p () => (float[n] r) <float[2] w = {1,2}> { r = Mul(x, w) }, "
+            "else_branch = q () => (float[n] s) <float[2] u = {1,3}> { s = Div(x, u) }> }",
+            id="in different If bodies, other content",
         ),
         pytest.param(
             "g (bool c, float[2] x) => (float[n] y) <float[2] v = {1,2}> { z = Add(x, v) y = If (c) <"

@@ -43,6 +43,16 @@ G = "g (float[6,3] x, float[6,3] w) => (float[n,m] y)"
             id="default attribute spelled out, first",
         ),
         pytest.param(
+            "a = Softmax<axis=0>(x) b = Softmax<axis=-2>(x) y = Add(a, b)",
+            "a = Softmax<axis=0>(x) y = Add(a, a)",
+            id="an axis from the front and from the back",
+        ),
+        pytest.param(
+            "a = Softmax(x) b = Softmax<axis=1>(x) y = Add(a, b)",
+            "a = Softmax(x) y = Add(a, a)",
+            id="the last axis, by default and by number",
+        ),
+        pytest.param(
             "a = LeakyRelu(x) b = LeakyRelu<alpha=0.01>(x) y = Add(a, b)",
             "a = LeakyRelu(x) y = Add(a, a)",
             id="default attribute spelled out, second",
@@ -173,6 +183,11 @@ def test_stays(body: str) -> None:
             id="in different If bodies",
         ),
         pytest.param(
+            "g (float[n,m] x, int64[r] k) => (float[a,b] y)"
+            " { r = Reshape(x, k) a = Softmax<axis=-1>(r) b = Softmax<axis=1>(r) y = Add(a, b) }",
+            id="an axis of an unknown rank",
+        ),
+        pytest.param(
             "g (bool c, float[n] x) => (float[n] y) { a = If (c) <then_branch = p () => (float[n] r) { r = Abs(x) }, "
             "else_branch = q () => (float[n] s) { s = Neg(x) }> b = If (c) <then_branch = v () => (float[n] t)"
             " { t = Neg(x) }, else_branch = w () => (float[n] u) { u = Abs(x) }> y = Add(a, b) }",
@@ -275,3 +290,112 @@ def test_one_of_each_kind_is_left(ops: list[tuple[str, int, int]]) -> None:
     result, _ = rewritten(model, MergeDuplicates())
     assert len(op_types(to_onnx(result))) == len(kinds) + 1
     means_the_same(model, to_onnx(result), exact=True)
+
+
+# -- bodies ----------------------------------------------------------------------------
+
+H = "g (bool c, int64 k, float[2] x, float[2] z) => (float[n] y) <bool t = {1}>"
+
+
+def branch(name: str, out: str, ops: str, constants: str = "") -> str:
+    return f"{name}_branch = {name} () => (float[2] {out}) {constants} {{ {ops} }}"
+
+
+def when(then: str, otherwise: str) -> str:
+    return f"If (c) <{branch('then', 'r', then)}, {branch('else', 's', otherwise)}>"
+
+
+def loop(ops: str, inits: str = "k, t, x") -> str:
+    return f"Loop ({inits}) <body = b (int64 i, bool p, float[2] v) => (bool o, float[2] w) {{ {ops} }}>"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            f"a = {when('r = Exp(x)', 's = Neg(x)')} b = {when('r = Exp(x)', 's = Neg(x)')} y = Mul(a, b)",
+            f"a = {when('r = Exp(x)', 's = Neg(x)')} y = Mul(a, a)",
+            id="equal Ifs",
+        ),
+        pytest.param(
+            f"a = {when('u = Exp(x) q = Abs(z) r = Add(u, q)', 's = Neg(x)')}"
+            f" b = {when('h = Abs(z) f = Exp(x) r = Add(h, f)', 's = Neg(x)')} y = Mul(a, b)",
+            f"a = {when('u = Exp(x) q = Abs(z) r = Add(u, q)', 's = Neg(x)')} y = Mul(a, a)",
+            id="in another order, under other names",
+        ),
+        pytest.param(
+            f"a = {loop('o = Identity(p) w = Add(v, z)')} b = {loop('w = Add(z, v) o = Identity(p)')} y = Mul(a, b)",
+            f"a = {loop('o = Identity(p) w = Add(v, z)')} y = Mul(a, a)",
+            id="equal Loops",
+        ),
+        pytest.param(
+            f"m = Abs(z) n = Abs(z) a = {loop('o = Identity(p) w = Add(v, m)')}"
+            f" b = {loop('o = Identity(p) w = Add(v, n)')} y = Mul(a, b)",
+            f"m = Abs(z) a = {loop('o = Identity(p) w = Add(v, m)')} y = Mul(a, a)",
+            id="that read equal values",
+        ),
+        pytest.param(
+            "a = " + when("u = " + loop("o = Identity(p) w = Exp(v)") + " r = Neg(u)", "s = Abs(x)") + " b = "
+            + when("u = " + loop("w = Exp(v) o = Identity(p)") + " r = Neg(u)", "s = Abs(x)") + " y = Mul(a, b)",
+            "a = " + when("u = " + loop("o = Identity(p) w = Exp(v)") + " r = Neg(u)", "s = Abs(x)") + " y = Mul(a, a)",
+            id="nested",
+        ),
+        pytest.param(
+            f"a = Exp(x) q = {when('u = Exp(x) r = Neg(u)', 's = Abs(x)')} y = Mul(a, q)",
+            f"a = Exp(x) q = {when('r = Neg(a)', 's = Abs(x)')} y = Mul(a, q)",
+            id="done outside already",
+        ),
+        pytest.param(
+            f"a = Exp(z) q = {loop('o = Identity(p) e = Exp(z) w = Add(v, e)')} y = Mul(a, q)",
+            f"a = Exp(z) q = {loop('o = Identity(p) w = Add(v, a)')} y = Mul(a, q)",
+            id="done before a Loop",
+        ),
+    ],
+)  # fmt: skip
+def test_bodies_merge(before: str, after: str) -> None:
+    becomes(f"{H} {{ {before} }}", f"{H} {{ {after} }}", MergeDuplicates())
+
+
+@pytest.mark.parametrize("other", [
+    pytest.param(when("r = Exp(x)", "s = Neg(z)"), id="other inputs"),
+    pytest.param(when("r = Neg(x)", "s = Exp(x)"), id="branches the other way round"),
+    pytest.param(when("r = Softmax<axis=0>(x)", "s = Neg(x)"), id="other ops"),
+    pytest.param(f"If (c) <{branch('then', 'r', '', '<float[2] r = {1,2}>')}, {branch('else', 's', 's = Neg(x)')}>",
+                 id="a constant"),
+    pytest.param(loop("o = Identity(p) w = Exp(v)"), id="another operator"),
+])  # fmt: skip
+def test_other_bodies_stay(other: str) -> None:
+    stays(f"{H} {{ a = {when('r = Exp(x)', 's = Neg(x)')} b = {other} y = Mul(a, b) }}", MergeDuplicates())
+
+
+@pytest.mark.parametrize("text", [
+    pytest.param(f"a = {loop('o = Identity(p) w = Exp(v)')} b = {loop('o = Identity(p) w = Exp(v)', 'k, t, z')}"
+                 " y = Mul(a, b)", id="Loops that start from other values"),
+    pytest.param(f"a = {loop('o = Identity(p) w = Exp(v)')} b = {loop('o = Not(p) w = Exp(v)')} y = Mul(a, b)",
+                 id="Loops that end otherwise"),
+    pytest.param(f"q = {when('u = Exp(x) r = Neg(u)', 's = Abs(x)')} a = Exp(x) y = Mul(a, q)",
+                 id="done outside, but later"),
+    pytest.param(f"a = Exp(x) q = {when('r = Exp(x)', 's = Abs(x)')} y = Mul(a, q)",
+                 id="a body may not return an outer value itself"),
+    pytest.param(f"q = {when('u = Exp(x) r = Neg(u)', 's = Abs(x)')} a = Exp(q) y = Mul(a, q)",
+                 id="what is outside depends on what is inside"),
+])  # fmt: skip
+def test_scopes_stay(text: str) -> None:
+    stays(f"{H} {{ {text} }}", MergeDuplicates())
+
+
+def test_bodies_that_draw_stay() -> None:
+    draw = when("u = RandomNormalLike(x) r = Neg(u)", "s = Neg(x)")
+    stays(f"{H} {{ a = {draw} b = {draw} y = Sub(a, b) }}", MergeDuplicates(), runs=False)
+
+
+def test_constants_in_bodies_count() -> None:
+    def text(first: str, second: str) -> str:
+        ifs = [f"If (c) <{branch('then', 'r', 'r = Mul(x, w)', f'<float[2] w = {{{w}}}>')}, "
+               f"{branch('else', 's', 's = Neg(x)')}>" for w in (first, second)]  # fmt: skip
+        return f"{H} {{ a = {ifs[0]} b = {ifs[1]} y = Mul(a, b) }}"
+
+    stays(text("1,2", "1,3"), MergeDuplicates())
+    result, ledger = rewritten(load(text("1,2", "1,2")), MergeDuplicates())
+    assert len(ledger.changes) == 1
+    assert op_types(to_onnx(result)) == ["If", "Mul"]

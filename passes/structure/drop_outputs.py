@@ -1,0 +1,77 @@
+"""What nothing reads is not asked for: optional outputs, and what bodies compute for no one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ...core import Graph, Ledger, Op
+from ...core.ir.removal import leave_out
+from .bodies import rebuilt, reduced
+from .carried import iteration_of
+from .merge_branches import branches_of
+
+OPTIONAL = {
+    "Dropout": (1,), "GRU": (0, 1), "LSTM": (0, 1, 2), "LayerNormalization": (1, 2), "RNN": (0, 1),
+    "SoftmaxCrossEntropyLoss": (1,), "Unique": (1, 2, 3),
+}  # fmt: skip
+"""Operators whose other outputs are the same without these.
+
+BatchNormalization is not among them, as its outputs say whether it trains, nor is MaxPool: without indices onnxruntime
+computes it in another way, with other zeros and NaNs.
+"""
+RECURRENT_OPTIONAL_SINCE = {"GRU": 3, "LSTM": 7, "RNN": 7}
+
+
+@dataclass(frozen=True, slots=True)
+class DropOutputs:
+    """Outputs that nothing reads go: optional ones, and those of If, Loop and Scan with what is computed for them."""
+
+    name: str = "drop-outputs"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Look at every op that could have any, outermost first. O(such ops, and the ops in bodies)."""
+        changes, work = 0, [graph]
+        while work:
+            g = work.pop()
+            for op in g.ops(*OPTIONAL):
+                changes += self._leave_out(op, ledger)
+            for op in g.ops("If", "Loop", "Scan"):
+                changes += self._reduce(op, ledger)
+            work += [sub for op in g.ops("If", "Loop", "Scan", "SequenceMap") for sub in op.subgraphs]
+        return changes
+
+    def _leave_out(self, op: Op, ledger: Ledger) -> int:
+        live = [v for v in op.outputs if not op.graph.is_free(v)]
+        if op.domain or not live or op.version < RECURRENT_OPTIONAL_SINCE.get(op.type, 1):
+            return 0
+        places = [i for i in OPTIONAL[op.type] if i < len(op.outputs) and op.outputs[i].name]
+        unread = [i for i in places if op.graph.is_free(op.outputs[i])]
+        if not unread or not ledger.permits(self.name, live[0].name, (op,)):
+            return 0
+        for i in reversed(unread):
+            leave_out(op, i)
+        return 1
+
+    def _reduce(self, op: Op, ledger: Ledger) -> int:
+        live = [i for i, v in enumerate(op.outputs) if not op.graph.is_free(v)]
+        if op.domain or not live:
+            return 0
+        place = op.outputs[live[0]].name
+        if op.type == "If":
+            branches = branches_of(op)
+            if branches is None or len(live) == len(op.outputs) or not ledger.permits(self.name, place, (op,)):
+                return 0
+            bodies = {
+                name: reduced(branch, (), live, self.name)
+                for name, branch in zip(("then_branch", "else_branch"), branches, strict=True)
+            }
+            rebuilt(op, self.name, op.inputs, live, bodies)
+            return 1
+        iteration = iteration_of(op)
+        if iteration is None:
+            return 0
+        parts = iteration.needed()
+        if parts == iteration.everything() or not ledger.permits(self.name, place, (op,)):
+            return 0
+        iteration.reduced_to(parts, self.name)
+        return 1

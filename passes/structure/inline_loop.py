@@ -1,0 +1,104 @@
+"""A Loop that is known to run once, or not at all, is its body or what it starts from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ...core import Graph, Ledger, Op, Tensor, Value, made_from
+from ...core.ir import schemas
+from .bodies import Namer, cone, drop_unread, source, splice, stand_in, stands
+from .carried import Iteration, iteration_of
+
+AXES_AS_INPUT = 13  # of Unsqueeze
+
+
+@dataclass(frozen=True, slots=True)
+class InlineLoop:
+    """Loop(0, c, v) => v, and Loop(1, true, v) => the ops of its body, with an Unsqueeze for each scan output."""
+
+    name: str = "inline-loop"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Inline every such Loop, innermost first. O(ops in them)."""
+        namer, changes = Namer(graph), 0
+        for op in reversed([op for g in graph.with_subgraphs() for op in g.ops("Loop")]):
+            loop = iteration_of(op) if stands(op) else None
+            if loop is None or not loop.live:
+                continue
+            count = trips(loop)
+            fits = count is not None and (grows_not if count else no_scan_output_is_read)(loop)
+            if fits and ledger.permits(self.name, op.outputs[loop.live[0]].name, (op,)):
+                if count:
+                    self._unroll(loop, namer)
+                else:
+                    self._skip(loop)
+                changes += 1
+        return changes
+
+    def _skip(self, loop: Iteration) -> None:
+        op = loop.op
+        read = [v for v in (*op.inputs, *op.captures) if v is not None]
+        for i in loop.live:
+            start = op.inputs[loop.ahead + i]
+            if start is not None:
+                stand_in(op.outputs[i], start, self.name, op)
+        op.graph.remove_op(op)
+        drop_unread(op.graph, read)
+
+    def _unroll(self, loop: Iteration, namer: Namer) -> None:
+        op, body, graph = loop.op, loop.body, loop.op.graph
+        number, condition = body.inputs[:2]
+        given: dict[Value, Value] = {}
+        for v, content in ((number, np.zeros((), np.int64)), (condition, np.ones((), np.bool_))):
+            if v.uses or body.is_output(v):
+                ranked = content.reshape([1] * len(v.stated[1] or ()))
+                given[v] = graph.constant(Tensor.from_array(ranked), v.name)
+        starts = zip(body.inputs[2:], op.inputs[2:], strict=True)
+        given.update((v, start) for v, start in starts if start is not None)
+        results = list(body.outputs[1:])
+        for i in (i for i in loop.live if i >= loop.carried):
+            results[i] = self._unsqueezed(op, body, results[i])
+        splice(op, body, given, results, self.name, namer)
+
+    def _unsqueezed(self, op: Op, body: Graph, v: Value) -> Value:
+        """What a scan output of one trip is; the op stands in the body still."""
+        as_input = body.opsets[schemas.STANDARD] >= AXES_AS_INPUT
+        axes = [op.graph.constant(Tensor.from_array(np.zeros(1, np.int64)), "axes")] if as_input else []
+        made = Op("Unsqueeze", "", "", {} if as_input else {"axes": [0]}, None)
+        made.key = max((inner.key for inner in body.ops()), default=0)
+        body.add_op(made, [v, *axes], [Value(body.fresh_name(v.name))])
+        made_from(made, self.name, (op,))
+        return made.outputs[0]
+
+
+def trips(loop: Iteration) -> int | None:
+    """How often a Loop runs, if that is known to be once or never."""
+    count, start = loop.op.input(0), loop.op.input(1)
+    most = number(count)
+    if number(start) == 0 or (most is not None and most <= 0):
+        return 0
+    begins = start is None or number(start) == 1
+    # Without a condition that of the body is to be ignored (operator Loop), which onnxruntime does not do.
+    ends = start is not None and number(source(loop.body.outputs[0], loop.body)) == 0
+    runs = most is not None or count is None
+    return 1 if begins and runs and (most == 1 or ends) else None
+
+
+def number(v: Value | None) -> int | None:
+    """The number that a constant of one element holds."""
+    if v is None or v.tensor is None or v.tensor.size != 1:
+        return None
+    return int(v.const.reshape(-1)[0])
+
+
+def no_scan_output_is_read(loop: Iteration) -> bool:
+    """Whether no result is wanted that is a stack of nothing, whose shape nobody can tell."""
+    return all(i < loop.carried for i in loop.live)
+
+
+def grows_not(loop: Iteration) -> bool:
+    """Whether the Unsqueezes are no more than the Loop and what only its end depends on."""
+    idle = len(loop.body) - len(cone(loop.body, loop.body.outputs[1:]))
+    return sum(i >= loop.carried for i in loop.live) <= 1 + idle and loop.op.graph.may_hold_constants

@@ -1,0 +1,154 @@
+"""Sequences that are built and taken apart in sight of each other.
+
+Positions count from the back where they are negative (operators SequenceAt, SequenceInsert, SequenceErase).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+
+Values = tuple[Value, ...]
+MANY = 1000  # pieces that are not listed one by one
+
+
+@rule(lambda g, xs, i: g.SequenceAt(g.SequenceConstruct(*xs), g.const(i)), contract=EXACT, shared=True)
+def pick_piece(g: Build, xs: Values, i: Value) -> Value:
+    """SequenceAt(SequenceConstruct(xs), i) => xs[i]"""
+    return xs[place(i, len(xs))]
+
+
+@rule(lambda g, s, x, i: g.SequenceAt(g.SequenceInsert(s, x), g.const(i)), contract=EXACT, shared=True)
+def pick_last_inserted(g: Build, s: Value, x: Value, i: Value) -> Value:
+    """SequenceAt(SequenceInsert(s, x), -1) => x"""
+    require(number(i) == -1, "it may be any of the others")
+    return x
+
+
+@rule(lambda g, xs: g.SequenceLength(g.SequenceConstruct(*xs)), contract=EXACT, shared=True)
+def count_pieces(g: Build, xs: Values) -> Value:
+    """SequenceLength(SequenceConstruct(xs)) => how many xs there are"""
+    return g.const(np.int64(len(xs)))
+
+
+@rule(lambda g, empty: g.SequenceLength(g.SequenceEmpty() @ empty), contract=EXACT, shared=True)
+def count_nothing(g: Build, empty: Op) -> Value:
+    """SequenceLength(SequenceEmpty()) => 0"""
+    return g.const(np.int64(0))
+
+
+@rule(lambda g, xs, concat: g.ConcatFromSequence(g.SequenceConstruct(*xs)) @ concat, contract=EXACT, shared=True)
+def concat_pieces(g: Build, xs: Values, concat: Op) -> Value:
+    """ConcatFromSequence(SequenceConstruct(xs)) => Concat(xs), or Unsqueeze(x) of a single x where the axis is new"""
+    axis = concat.attr("axis")
+    if concat.attr("new_axis"):
+        require(len(xs) == 1, "it would take an Unsqueeze for each piece")
+        return g.Unsqueeze(xs[0], axes=[axis])
+    return g.Concat(*xs, axis=axis)
+
+
+@rule(lambda g, xs, x, at=None: g.SequenceInsert(g.SequenceConstruct(*xs), x, at), contract=EXACT, shared=True)
+def insert_piece(g: Build, xs: Values, x: Value, at: Value | None) -> Value:
+    """SequenceInsert(SequenceConstruct(xs), x, at) => SequenceConstruct(xs[:at], x, xs[at:])"""
+    n = len(xs) if at is None else place(at, len(xs), more=1)
+    return g.SequenceConstruct(*xs[:n], x, *xs[n:])
+
+
+@rule(lambda g, empty, x, at=None: g.SequenceInsert(g.SequenceEmpty() @ empty, x, at), contract=EXACT, shared=True)
+def begin_sequence(g: Build, empty: Op, x: Value, at: Value | None) -> Value:
+    """SequenceInsert(SequenceEmpty(), x) => SequenceConstruct(x)"""
+    require(at is None or number(at) == 0, "there is no other place in an empty sequence")
+    return g.SequenceConstruct(x)
+
+
+@rule(lambda g, xs, at=None: g.SequenceErase(g.SequenceConstruct(*xs), at), contract=EXACT, shared=True)
+def erase_piece(g: Build, xs: Values, at: Value | None) -> Value:
+    """SequenceErase(SequenceConstruct(xs), at) => SequenceConstruct(xs[:at], xs[at + 1:])"""
+    n = len(xs) - 1 if at is None else place(at, len(xs))
+    rest = xs[:n] + xs[n + 1 :]
+    return g.SequenceConstruct(*rest) if rest else g.SequenceEmpty(dtype=xs[0].dtype)
+
+
+@rule(
+    lambda g, x, split, i, sizes=None: g.SequenceAt(g.SplitToSequence(x, sizes) @ split, g.const(i)),
+    contract=EXACT,
+    shared=True,
+)
+def slice_piece(g: Build, x: Value, split: Op, i: Value, sizes: Value | None) -> Value:
+    """SequenceAt(SplitToSequence(x, sizes), i) => the Slice of x, or Gather(x, i) where pieces lose the axis"""
+    axis, index = split.attr("axis"), number(i)
+    if sizes is None and not split.attr("keepdims"):
+        return g.Gather(x, g.const(np.int64(index)), axis=axis)
+    lengths = piece_lengths(x, axis, sizes)
+    if lengths is not None:
+        index = place(i, len(lengths))
+        begin = sum(lengths[:index])
+        end = begin + lengths[index]
+    else:
+        require(index >= 0, "nobody knows how many pieces there are")
+        length = 1 if sizes is None else number(sizes)
+        begin, end = index * length, (index + 1) * length
+    bounds = [g.const(np.array([n], np.int64)) for n in (begin, end, axis)]
+    return g.Slice(x, *bounds)
+
+
+@rule(
+    lambda g, x, split, sizes=None: g.SequenceLength(g.SplitToSequence(x, sizes) @ split), contract=EXACT, shared=True
+)
+def count_splits(g: Build, x: Value, split: Op, sizes: Value | None) -> Value:
+    """SequenceLength(SplitToSequence(x, sizes)) => how many pieces there are"""
+    lengths = piece_lengths(x, split.attr("axis"), sizes)
+    require(lengths is not None, "nobody knows how many pieces there are")
+    return g.const(np.int64(len(lengths or ())))
+
+
+@rule(
+    lambda g, x, split, concat, sizes=None: g.ConcatFromSequence(g.SplitToSequence(x, sizes) @ split) @ concat,
+    contract=EXACT,
+    shared=True,
+)
+def join_splits(g: Build, x: Value, split: Op, concat: Op, sizes: Value | None) -> Value:
+    """ConcatFromSequence(SplitToSequence(x)) => x, along the same axis"""
+    loses_axis = sizes is None and not split.attr("keepdims")
+    require(bool(concat.attr("new_axis")) == loses_axis, "the axis is lost, or there is a new one")
+    axes = split.attr("axis"), concat.attr("axis")
+    require(axes[0] == axes[1] or axes[0] % x.rank == axes[1] % x.rank, "the axes differ")
+    return x
+
+
+def number(v: Value) -> int:
+    """The one number that a constant holds."""
+    require(v.is_const and v.tensor is not None and v.tensor.size == 1, f"{v.name} is not one constant number")
+    return int(v.const.reshape(-1)[0])
+
+
+def place(v: Value, count: int, more: int = 0) -> int:
+    """A position among `count` pieces, and `more` behind them, counted from the front."""
+    index = number(v)
+    require(-count <= index < count + more, f"position {index} is none of {count}")
+    return index + count if index < 0 else index
+
+
+def piece_lengths(x: Value, axis: int, sizes: Value | None) -> list[int] | None:
+    """The extents of the pieces that a SplitToSequence makes; None where nobody knows, or they are very many."""
+    if sizes is not None:
+        require(sizes.is_const, f"{sizes.name} is not a constant")
+        if sizes.rank == 1:
+            return [int(n) for n in sizes.const]
+    require(-x.rank <= axis < x.rank, f"axis {axis} does not fit rank {x.rank}")
+    extent = x.shape[axis]
+    length = 1 if sizes is None else number(sizes)
+    require(length > 0, "pieces have no length")
+    if not isinstance(extent, int) or extent > MANY * length:
+        return None
+    return [min(length, extent - begin) for begin in range(0, extent, length)]
+
+
+RESOLVE_SEQUENCES = RulePass(
+    "resolve-sequences",
+    (
+        pick_piece, pick_last_inserted, count_pieces, count_nothing, concat_pieces, insert_piece, begin_sequence,
+        erase_piece, slice_piece, count_splits, join_splits,
+    ),
+)  # fmt: skip

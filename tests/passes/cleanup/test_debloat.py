@@ -1,0 +1,147 @@
+"""Large constants that repeat themselves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import helper, numpy_helper
+from passwright.core import to_onnx
+from passwright.passes.cleanup.debloat import Debloat
+from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+
+SMALL = Debloat(min_bytes=64)
+ROWS = np.tile(np.arange(6, dtype=np.float32), (4, 5, 1))
+
+
+def reader(array: np.ndarray[Any, Any], *, opset: int = 17) -> Any:
+    """A model that gives out the shape of a constant, and its elements as they are."""
+    kind = numpy_helper.from_array(array).data_type
+    name = {1: "float", 10: "float16", 11: "double", 9: "bool"}.get(kind, str(array.dtype))
+    dims = ",".join(f"d{i}" for i in range(array.ndim))
+    text = f"g ({name}[m] x) => ({name}[{dims}] y) {{ y = Expand(w, one) }}"
+    return load(text, opset, {"w": array, "one": np.array([1], np.int64)})
+
+
+@pytest.mark.parametrize(
+    ("array", "op", "left"),
+    [
+        pytest.param(np.ones((5, 7), np.float32), "ConstantOfShape", [], id="ones"),
+        pytest.param(np.full((100,), -0.0, np.float32), "ConstantOfShape", [], id="negative zeros"),
+        pytest.param(np.full((4, 9), np.nan, np.float32), "ConstantOfShape", [], id="NaNs"),
+        pytest.param(np.full((30,), 3, np.int64), "ConstantOfShape", [], id="integers"),
+        pytest.param(np.ones((99,), np.bool_), "ConstantOfShape", [], id="booleans"),
+        pytest.param(np.full((99,), 0.5, np.float16), "ConstantOfShape", [], id="halves"),
+        pytest.param(np.full((3, 30), 2, np.float64), "ConstantOfShape", [], id="doubles"),
+        pytest.param(ROWS, "Expand", [(6,)], id="rows"),
+        pytest.param(np.tile(np.arange(30).reshape(5, 6), (9, 1, 1)), "Expand", [(5, 6)], id="matrices"),
+        pytest.param(np.tile(np.arange(3, dtype=np.uint8), (1, 99, 1)), "Expand", [(3,)], id="under an axis of 1"),
+    ],
+)
+def test_becomes(array: np.ndarray[Any, Any], op: str, left: list[tuple[int, ...]]) -> None:
+    model = reader(array)
+    result, _ = rewritten(model, SMALL)
+    out = to_onnx(result)
+    assert op_types(out) == [op, "Expand"]
+    shapes = [a.shape for name, a in initializers(out).items() if name.startswith("w_pw")]
+    assert shapes == left
+    means_the_same(model, out, exact=True)
+
+
+ALMOST = np.ones((5, 7), np.float32)
+ALMOST[4, 6] = 2
+
+
+@pytest.mark.parametrize(
+    ("array", "opset"),
+    [
+        pytest.param(np.arange(64, dtype=np.float32), 17, id="all different"),
+        pytest.param(ALMOST, 17, id="the last differs"),
+        pytest.param(np.where(np.arange(64) % 2, 0.0, -0.0).astype(np.float32), 17, id="zeros of both signs"),
+        pytest.param(ROWS.transpose(2, 0, 1).copy(), 17, id="columns"),
+        pytest.param(np.ones((3, 3), np.float32), 17, id="too little"),
+        pytest.param(np.tile(np.arange(60, dtype=np.float32), (1, 1)), 17, id="nothing saved"),
+        pytest.param(np.ones((0, 99), np.float32), 17, id="empty"),
+        pytest.param(np.ones((5, 7), np.float32), 8, id="before ConstantOfShape"),
+    ],
+)
+def test_stays(array: np.ndarray[Any, Any], opset: int) -> None:
+    model = reader(array, opset=opset)
+    result, ledger = rewritten(model, SMALL)
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "int4", "float8_e4m3fn"])
+def test_types_that_stay(kind: str) -> None:
+    model = load("g () => (float[n] y) { y = Cast<to=1>(w) }", 21)
+    model.graph.initializer.append(numpy_helper.from_array(np.ones(999, getattr(ml_dtypes, kind)), "w"))
+    result, ledger = rewritten(model, SMALL)
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+def test_strings_stay() -> None:
+    model = load("g (string[n] x) => (string[m] y) { y = Concat<axis=0>(x, w) }")
+    model.graph.initializer.append(helper.make_tensor("w", 8, [99], [b"same"] * 99))
+    result, ledger = rewritten(model, SMALL)
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("g (float[64] x) => (float[64] y, float[64] w) { y = Neg(x) z = Add(w, x) }", id="a graph output"),
+        pytest.param("g (float[64] x, float[64] w) => (float[64] y) { y = Add(x, w) }", id="overridable"),
+        pytest.param("g (float[64] x) => (float[64] y) { y = Neg(x) }", id="unused"),
+    ],
+)
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, SMALL, weights={"w": np.ones(64, np.float32)})
+
+
+def test_constants_of_bodies_stay() -> None:
+    """They would be made anew in each trip."""
+    model = load(
+        "g (int64 k, float[64] x) => (float[64] y) <bool t = {1}> { y = Loop (k, t, x) <body = b"
+        " (int64 i, bool c, float[64] a) => (bool d, float[64] e) { d = Identity(c) e = Add(a, w) }> }"
+    )
+    model.graph.node[0].attribute[0].g.initializer.append(numpy_helper.from_array(np.ones(64, np.float32), "w"))
+    result, ledger = rewritten(model, SMALL)
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+def test_what_it_reads_outside_bodies() -> None:
+    model = load(
+        "g (bool c, float[64] x) => (float[64] y) { y = If (c) <"
+        "then_branch = p () => (float[64] r) { r = Add(x, w) }, else_branch = q () => (float[64] s) { s = Neg(x) }> }",
+        weights={"w": np.ones(64, np.float32)},
+    )
+    result, _ = rewritten(model, SMALL)
+    assert op_types(to_onnx(result)) == ["ConstantOfShape", "If"]
+    means_the_same(model, to_onnx(result), exact=True)
+
+
+def test_a_megabyte_by_default() -> None:
+    text = "g (float[N,1024] x) => (float[N,1024] y) { y = MatMul(x, w) }"
+    weights = {"w": np.zeros((1024, 1024), np.float32)}
+    after = "<int64[2] k = {1024,1024}> { v = ConstantOfShape<value=float[1] {0}>(k) y = MatMul(x, v) }"
+    becomes(text, f"{text.partition('{')[0]} {after}", Debloat(), weights=weights)
+    stays(text.replace("1024", "256"), Debloat(), weights={"w": np.zeros((256, 256), np.float32)})
+
+
+@given(dims=st.lists(st.integers(1, 4), min_size=1, max_size=4), repeated=st.integers(0, 4))
+def test_any_repetition(dims: list[int], repeated: int) -> None:
+    repeated = min(repeated, len(dims))
+    part = np.arange(np.prod(dims[repeated:], dtype=int), dtype=np.int32).reshape(dims[repeated:])
+    array = np.broadcast_to(part, dims).copy()
+    model = reader(array)
+    result, ledger = rewritten(model, Debloat(min_bytes=1))
+    assert bool(ledger.changes) == (part.size < array.size)
+    means_the_same(model, to_onnx(result), exact=True)

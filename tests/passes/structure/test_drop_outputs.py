@@ -1,0 +1,217 @@
+"""Outputs that nothing reads."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import helper
+from passwright.core import from_onnx, to_onnx
+from passwright.core.errors import GraphError
+from passwright.core.ir.removal import leave_out
+from passwright.passes.structure.drop_outputs import DropOutputs
+from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+
+LSTM = "g (float[S,2,3] x, float[1,16,3] w, float[1,16,4] r) => (float[a,b,d] y, float[e,f,h] z)"
+GRU = "g (float[S,2,3] x, float[1,12,3] w, float[1,12,4] r) => (float[a,b,d] y)"
+G = "g (bool c, int64 k, float[2] x, float[2] z) => (float[n] y) <bool t = {1}>"
+S = "g (float[2] x, float[N,2] p, float[N,2] q) => (float[n] y)"
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "after"),
+    [
+        pytest.param("g (float[2,3] x) => (float[2,3] y)", "a, m = Dropout(x) y = Neg(a)", "a = Dropout(x) y = Neg(a)",
+                     id="mask of Dropout"),
+        pytest.param(LSTM, "o, y, z = LSTM<hidden_size=4>(x, w, r)", ", y, z = LSTM<hidden_size=4>(x, w, r)",
+                     id="the first output of an LSTM"),
+        pytest.param(LSTM, "o, h, z = LSTM<hidden_size=4>(x, w, r) y = Neg(h)",
+                     ", h, z = LSTM<hidden_size=4>(x, w, r) y = Neg(h)", id="an inner one"),
+        pytest.param(GRU, "o, h = GRU<hidden_size=4>(x, w, r) y = Neg(h)",
+                     ", h = GRU<hidden_size=4>(x, w, r) y = Neg(h)",
+                     id="the first output of a GRU"),
+        pytest.param("g (float[S,2,3] x, float[1,4,3] w, float[1,4,4] r) => (float[a,b,d] y)",
+                     "o, y = RNN<hidden_size=4>(x, w, r)", ", y = RNN<hidden_size=4>(x, w, r)", id="of an RNN"),
+        pytest.param("g (float[2,3] x, float[3] s) => (float[2,3] y)", "y, m, v = LayerNormalization(x, s)",
+                     "y = LayerNormalization(x, s)", id="mean and deviation"),
+        pytest.param("g (float[2,3] x, float[3] s) => (float[2,3] y, float[2,1] m)",
+                     "y, m, v = LayerNormalization(x, s)", "y, m = LayerNormalization(x, s)", id="the deviation alone"),
+        pytest.param("g (float[6] x) => (float[n] y, int64[m] k)", "y, i, j, k = Unique(x)", "y, , , k = Unique(x)",
+                     id="some in the middle"),
+        pytest.param("g (float[6] x) => (float[n] y)", "y, i, j, k = Unique(x)", "y = Unique(x)", id="the last three"),
+    ],
+)  # fmt: skip
+def test_optional_outputs(text: str, before: str, after: str) -> None:
+    becomes(f"{text} {{ {before} }}", f"{text} {{ {after} }}", DropOutputs())
+
+
+@pytest.mark.parametrize("text", [
+    pytest.param("g (float[4] x) => (float[n] y) <int64[1] k = {2}> { y, i = TopK(x, k) }", id="TopK"),
+    pytest.param("g (float[6,2] x) => (float[n,m] y) { y, i = Split<axis=0>(x) }", id="Split"),
+    pytest.param("g (float[1,1,4,4] x) => (float[a,b,d,e] y) { y, i = MaxPool<kernel_shape=[2,2]>(x) }", id="MaxPool"),
+    pytest.param("g (float[2,3] x, float[3] s) => (float[2,3] y, float[2,1] m) { y, m = LayerNormalization(x, s) }",
+                 id="all are read"),
+    pytest.param("g (float[2,3] x) => (float[2,3] y) { y = Neg(x) a, m = Dropout(x) }", id="nothing is read"),
+    pytest.param("g (float[6] x) => (float[n] y, int64[m] k) { y, , , k = Unique(x) }", id="left out already"),
+])  # fmt: skip
+def test_needed_outputs_stay(text: str) -> None:
+    stays(text, DropOutputs(), opset=13 if "Split" in text else 17)
+
+
+def test_outputs_that_say_whether_it_trains_stay() -> None:
+    text = "y, b, c = BatchNormalization<training_mode=1>(x, s, s, s, s)"
+    stays(f"g (float[2,3] x, float[3] s) => (float[n,m] y) {{ {text} }}", DropOutputs(), runs=False)
+
+
+def test_an_output_that_is_read_is_not_left_out() -> None:
+    model = from_onnx(load("g (float[2] x) => (float[2] y) { a, m = Dropout(x) y = Neg(a) }"))
+    (op,) = model.graph.ops("Dropout")
+    with pytest.raises(GraphError, match="cannot leave out a of Dropout a: it is still used"):
+        leave_out(op, 0)
+    leave_out(op, 1)
+    model.graph.validate()
+    assert [v.name for v in op.outputs] == ["a"]
+
+
+def when(then: str, otherwise: str, outs: str, others: str) -> str:
+    first, second = (", ".join(f"float[n] {o}" for o in names.split()) for names in (outs, others))
+    return f"If (c) <then_branch = p () => ({first}) {{ {then} }}, else_branch = q () => ({second}) {{ {otherwise} }}>"
+
+
+def loop(ops: str, ins: str, outs: str, inits: str) -> str:
+    carried = "".join(f", float[2] {v}" for v in ins.split())
+    results = "".join(f", float[2] {v}" for v in outs.split())
+    return f"Loop ({inits}) <body = b (int64 i, bool e{carried}) => (bool o{results}) {{ {ops} }}>"
+
+
+def scan(ops: str, ins: str, outs: str, args: str, attrs: str) -> str:
+    first, second = (", ".join(f"float[2] {o}" for o in names.split()) for names in (ins, outs))
+    return f"Scan ({args}) <body = b ({first}) => ({second}) {{ {ops} }}, {attrs}>"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            f"y, u = {when('r = Neg(x) a = Exp(z)', 's = Abs(x) b = Sqrt(z)', 'r a', 's b')}",
+            f"y = {when('r = Neg(x)', 's = Abs(x)', 'r', 's')}",
+            id="an output of an If",
+        ),
+        pytest.param(
+            "u, v, q = "
+            f"{when('r = Neg(x) a = Exp(r) e = Exp(a)', 's = Abs(x) b = Neg(z) f = Abs(b)', 'r a e', 's b f')}"
+            " y = Neg(v)",
+            f"v = {when('r = Neg(x) a = Exp(r)', 'b = Neg(z)', 'a', 'b')} y = Neg(v)",
+            id="the one in the middle is read",
+        ),
+        pytest.param(
+            f"l = Exp(z) y, u = {when('r = Neg(x) a = Exp(l)', 's = Abs(x) b = Sqrt(z)', 'r a', 's b')}",
+            f"y = {when('r = Neg(x)', 's = Abs(x)', 'r', 's')}",
+            id="with what is outside",
+        ),
+        pytest.param(
+            f"y, u = {loop('o = Identity(e) b = Neg(a) f = Exp(b)', 'a', 'b f', 'k, t, x')}",
+            f"y = {loop('o = Identity(e) b = Neg(a)', 'a', 'b', 'k, t, x')}",
+            id="a scan output of a Loop",
+        ),
+        pytest.param(
+            f"y, u = {loop('o = Identity(e) b = Neg(a) f = Add(a, d)', 'a d', 'b f', 'k, t, x, z')}",
+            f"y = {loop('o = Identity(e) b = Neg(a)', 'a', 'b', 'k, t, x')}",
+            id="a carried value",
+        ),
+        pytest.param(
+            f"l = Exp(z) u, y = {loop('o = Identity(e) b = Add(a, d) f = Neg(d)', 'a d', 'b f', 'k, t, l, x')}",
+            f"y = {loop('o = Identity(e) f = Neg(d)', 'd', 'f', 'k, t, x')}",
+            id="the first of two carried values, and what it started from",
+        ),
+        pytest.param(
+            "y, u = " + loop("o = Identity(e) b, h = "
+                             + when("r = Neg(a) s = Exp(a)", "m = Abs(a) l = Exp(a)", "r s", "m l"),
+                             "a", "b h", "k, t, x"),
+            "y = " + loop("o = Identity(e) b = " + when("r = Neg(a)", "m = Abs(a)", "r", "m"), "a", "b", "k, t, x"),
+            id="bodies in bodies",
+        ),
+    ],
+)  # fmt: skip
+def test_bodies(before: str, after: str) -> None:
+    becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", DropOutputs())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            f"y, u = {scan('b = Add(a, s) f = Neg(b)', 'a s', 'b f', 'x, p', 'num_scan_inputs = 1')}",
+            f"y = {scan('b = Add(a, s)', 'a s', 'b', 'x, p', 'num_scan_inputs = 1')}",
+            id="a scan output",
+        ),
+        pytest.param(
+            f"u, y = {scan('b = Neg(a) d = Abs(e)', 'a e s m', 'b d', 'x, x, p, q', 'num_scan_inputs = 2')}",
+            f"y = {scan('d = Abs(e)', 'e s', 'd', 'x, p', 'num_scan_inputs = 1')}",
+            id="one scan input stays to say how often",
+        ),
+    ],
+)  # fmt: skip
+def test_scans(before: str, after: str) -> None:
+    becomes(f"{S} {{ {before} }}", f"{S} {{ {after} }}", DropOutputs())
+
+
+def test_axes_and_directions_go_with_their_inputs() -> None:
+    attrs = (
+        "num_scan_inputs = 2, scan_input_axes = [0, 0], scan_input_directions = [0, 1], scan_output_directions = [0, 1]"
+    )
+    text = "y, u, v = " + scan("b = Add(a, m) f = Neg(s) h = Abs(m)", "a s m", "b f h", "x, p, q", attrs)
+    model = load(f"{S} {{ {text} }}")
+    result, _ = rewritten(model, DropOutputs())
+    out = to_onnx(result)
+    (node,) = out.graph.node
+    assert list(node.input) == ["x", "q"]
+    assert {a.name: list(a.ints) for a in node.attribute if "directions" in a.name or "axes" in a.name} == {
+        "scan_input_axes": [0],
+        "scan_input_directions": [1],
+        "scan_output_directions": [],
+    }
+    means_the_same(model, out, exact=True)
+
+
+@pytest.mark.parametrize("text", [
+    pytest.param(f"y = {when('r = Neg(x)', 's = Abs(x)', 'r', 's')}", id="an If with one output"),
+    pytest.param(f"u, y = {loop('o = Identity(e) b = Add(a, d) f = Add(a, d)', 'a d', 'b f', 'k, t, x, z')}",
+                 id="a carried value that another needs"),
+    pytest.param("u, y = " + loop("m = ReduceSum<keepdims=0>(a) h = Less(m, w) o = And(e, h) b = Add(a, a) f = Neg(d)",
+                                  "a d", "b f", "k, t, x, z"), id="a carried value that the condition needs"),
+    pytest.param(f"u, v = {loop('o = Identity(e) b = Neg(a) f = Exp(b)', 'a', 'b f', 'k, t, x')}"
+                 " m = ReduceSum<keepdims=0>(v) y = Add(m, x)", id="a final value that the next trip needs"),
+    pytest.param(f"u = {loop('o = Identity(e) b = Neg(a)', 'a', 'b', 'k, t, x')} y = Neg(x)", id="nothing is read"),
+])  # fmt: skip
+def test_bodies_stay(text: str) -> None:
+    head = G.replace("{1}>", "{1}, float w = {9.0}>")
+    stays(f"{head} {{ {text} }}", DropOutputs())
+
+
+def test_what_opaque_ops_read_stays() -> None:
+    text = loop("o = Identity(e) b = Neg(a) f = Exp(d) l = my.own.Log(d)", "a d", "b f", "k, t, x, z")
+    model = load(f"{G} {{ y, u = {text} }}")
+    model.opset_import.append(helper.make_opsetid("my.own", 1))
+    result, ledger = rewritten(model, DropOutputs())
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+@given(edges=st.lists(st.integers(0, 3), min_size=4, max_size=4), read=st.integers(0, 3))
+def test_any_carried_values(edges: list[int], read: int) -> None:
+    """Value i is made of value `edges[i]` and itself; what stays is what the one that is read comes from."""
+    ins, outs = [f"a{i}" for i in range(4)], [f"b{i}" for i in range(4)]
+    ops = " ".join(f"b{i} = Add(a{i}, a{e})" for i, e in enumerate(edges))
+    text = loop(f"o = Identity(e) {ops}", " ".join(ins), " ".join(outs), "k, t, x, z, x, z")
+    outputs = ", ".join("y" if i == read else f"u{i}" for i in range(4))
+    model = load(f"{G} {{ {outputs} = {text} }}")
+    result, _ = rewritten(model, DropOutputs())
+    out = to_onnx(result)
+    needed = {read}
+    while (more := needed | {edges[i] for i in needed}) != needed:
+        needed = more
+    loops = [n for n in out.graph.node if n.op_type == "Loop"]
+    assert op_types(out) == ["Loop"]
+    assert [len(n.input) for n in loops] == [2 + len(needed)]
+    means_the_same(model, out, exact=True)

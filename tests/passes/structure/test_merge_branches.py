@@ -1,0 +1,204 @@
+"""What both branches of an If compute."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import helper, numpy_helper
+from passwright.core import to_onnx
+from passwright.passes.structure.merge_branches import MergeBranches
+from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+
+G = "g (bool c, float[2] x, float[2] z) => (float[n] y)"
+G2 = "g (bool c, float[2] x, float[2] z) => (float[n] y, float[n] u)"
+
+
+def branch(name: str, out: str, ops: str, constants: str = "") -> str:
+    return f"{name}_branch = {name} () => ({', '.join(f'float[n] {o}' for o in out.split())}) {constants} {{ {ops} }}"
+
+
+def when(then: str, otherwise: str, out: str = "r", other: str = "s") -> str:
+    return f"If (c) <{branch('then', out, then)}, {branch('else', other, otherwise)}>"
+
+
+INNER = when("p = Neg(x)", "q = Exp(x)", "p", "q")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(f"y = {when('r = Neg(x)', 's = Neg(x)')}", "y = Neg(x)", id="equal branches, graph output"),
+        pytest.param(
+            f"t = {when('a = Neg(x) r = Add(a, z)', 'b = Neg(x) s = Add(z, b)')} y = Exp(t)",
+            "a = Neg(x) t = Add(a, z) y = Exp(t)",
+            id="equal branches, before an op",
+        ),
+        pytest.param(f"t = {when('r = Identity(x)', 's = Identity(x)')} y = Exp(t)", "y = Exp(x)", id="an outer value"),
+        pytest.param(
+            f"y = {when('a = Identity(x) r = Neg(a)', 'b = Identity(x) d = Identity(b) s = Neg(d)')}",
+            "a = Identity(x) y = Neg(a)",
+            id="Identities do not count",
+        ),
+        pytest.param(f"y = {when('r = Identity(x)', 's = Identity(x)')}", "y = Identity(x)", id="input to output"),
+        pytest.param(
+            f"e = Exp(x) y = {when('r = Neg(e)', 's = Neg(e)')}", "e = Exp(x) y = Neg(e)", id="captured value"
+        ),
+        pytest.param(
+            f"t = {when('a = Neg(x) r = Exp(a)', 'a = Neg(x) s = Exp(a)')} a = Abs(x) y = Add(a, t)",
+            "b = Neg(x) t = Exp(b) a = Abs(x) y = Add(a, t)",
+            id="names that are borne outside",
+        ),
+        pytest.param(
+            f"i = {when('r = Abs(x)', 's = Abs(x)')} y = {when('r = Neg(i)', 's = Exp(i)')}",
+            f"i = Abs(x) y = {when('r = Neg(i)', 's = Exp(i)')}",
+            id="one of two Ifs",
+        ),
+        pytest.param(
+            f"y = {when('r = ' + when('p = Neg(x)', 'q = Neg(x)', 'p', 'q'), 's = Exp(x)')}",
+            f"y = {when('r = Neg(x)', 's = Exp(x)')}",
+            id="inside a branch",
+        ),
+        pytest.param(
+            f"y = {when('r = ' + INNER, 's = ' + INNER)}",
+            f"y = {when('p = Neg(x)', 'q = Exp(x)', 'p', 'q')}",
+            id="branches with branches",
+        ),
+    ],
+)  # fmt: skip
+def test_becomes(before: str, after: str) -> None:
+    becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", MergeBranches())
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            f"y, u = {when('r = Neg(x) t = Exp(x)', 's = Neg(x) o = Abs(x)', 'r t', 's o')}",
+            f"y = Neg(x) u = {when('t = Exp(x)', 'o = Abs(x)', 't', 'o')}",
+            id="the first output",
+        ),
+        pytest.param(
+            f"y, u = {when('r = Neg(x) t = Exp(r)', 's = Abs(x) k = Neg(x) o = Exp(k)', 'r t', 's o')}",
+            f"m = Neg(x) u = Exp(m) y = {when('r_pw1 = Identity(m)', 's = Abs(x)', 'r_pw1')}",
+            id="the second, made of the first in one branch",
+        ),
+        pytest.param(
+            f"y, u = {when('a = Abs(z) r = Neg(a) t = Exp(a)', 'a = Abs(z) s = Neg(a) o = Sqrt(a)', 'r t', 's o')}",
+            f"a = Abs(z) y = Neg(a) u = {when('t = Exp(a)', 'b = Abs(z) o = Sqrt(b)', 't', 'o')}",
+            id="what the others need too",
+        ),
+        pytest.param(
+            f"y, u = {when('r = Neg(x) t = Abs(x)', 's = Neg(x) o = Abs(x)', 'r t', 's o')}",
+            "y = Neg(x) u = Abs(x)",
+            id="both",
+        ),
+        pytest.param(
+            f"y, k = {when('r = Neg(x) t = Abs(x)', 's = Neg(x) o = Exp(x)', 'r t', 's o')} u = Neg(z)",
+            "y = Neg(x) u = Neg(z)",
+            id="the other is not read",
+        ),
+    ],
+)
+def test_several_outputs(before: str, after: str) -> None:
+    becomes(f"{G2} {{ {before} }}", f"{G2} {{ {after} }}", MergeBranches())
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(when("r = Neg(x)", "s = Exp(x)"), id="other ops"),
+        pytest.param(when("r = Neg(x)", "s = Neg(z)"), id="other inputs"),
+        pytest.param(when("r = Sub(x, z)", "s = Sub(z, x)"), id="operands the other way round"),
+        pytest.param(when("r = Max(x, z)", "s = Max(z, x)"), id="Max, which picks a zero by its place"),
+        pytest.param(when("r = LeakyRelu<alpha=0.1>(x)", "s = LeakyRelu<alpha=0.2>(x)"), id="other attributes"),
+        pytest.param(when("r = Identity(x)", "s = Identity(z)"), id="other outer values"),
+        pytest.param(
+            when("a = Neg(x) r = Neg(a)", "a = Exp(x) s = Neg(a)"), id="equal at the end alone"
+        ),
+        pytest.param(
+            f"If (c) <{branch('then', 'r', 'r = Mul(x, w)', '<float[2] w = {1,2}>')}, "
+            f"{branch('else', 's', 's = Mul(x, v)', '<float[2] v = {1,3}>')}>",
+            id="other constants",
+        ),
+        pytest.param(
+            f"If (c) <{branch('then', 'r', 'r = Mul(x, w)', '<float[2] w = {1,2}>')}, "
+            f"{branch('else', 's', 's = Mul(x, v)', '<float[1] v = {1}>')}>",
+            id="constants of another shape",
+        ),
+        pytest.param(
+            f"If (c) <{branch('then', 'r', '', '<float[2] r = {1,2}>')}, "
+            f"{branch('else', 's', '', '<float[2] s = {1,-2}>')}>",
+            id="other constants, as outputs",
+        ),
+    ],
+)  # fmt: skip
+def test_stays(text: str) -> None:
+    stays(f"{G} {{ y = {text} }}", MergeBranches())
+
+
+def test_random_ops_stay() -> None:
+    both = when("a = RandomNormalLike(x) r = Abs(a)", "b = RandomNormalLike(x) s = Abs(b)")
+    stays(f"{G} {{ y = {both} }}", MergeBranches(), runs=False)
+
+
+def test_opaque_ops_stay() -> None:
+    model = load(f"{G} {{ y = {when('r = Neg(x) k = my.own.Log(x)', 's = Neg(x)')} }}")
+    model.opset_import.append(helper.make_opsetid("my.own", 1))
+    result, ledger = rewritten(model, MergeBranches())
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+def test_annotated_bodies_stay() -> None:
+    model = load(f"{G} {{ y = {when('r = Neg(x)', 's = Neg(x)')} }}")
+    model.graph.node[0].attribute[0].g.quantization_annotation.add(tensor_name="r")
+    result, ledger = rewritten(model, MergeBranches())
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+@pytest.mark.parametrize("size", [2, 1000])
+def test_constants_of_the_branches(size: int) -> None:
+    """Large ones are compared to the last element."""
+    text = f"g (bool c, float[{size}] x) => (float[n] y) {{ y = {when('r = Mul(x, w)', 's = Mul(x, v)')} }}"
+    weights = [np.arange(size, dtype=np.float32) for _ in range(2)]
+
+    def model() -> object:
+        m = load(text)
+        for a, name, w in zip(m.graph.node[0].attribute, "wv", weights, strict=True):
+            a.g.initializer.append(numpy_helper.from_array(w, name))
+        result, _ = rewritten(m, MergeBranches())
+        means_the_same(m, to_onnx(result), exact=True)
+        return to_onnx(result)
+
+    assert op_types(model()) == ["Mul"]
+    assert list(initializers(model())) == ["w"]
+    weights[1][size // 3] = 7
+    assert op_types(model()) == ["If"]
+
+
+def test_both_branches_return_a_constant() -> None:
+    text = (
+        f"If (c) <{branch('then', 'r', '', '<float[2] r = {1,2}>')}, {branch('else', 's', '', '<float[2] s = {1,2}>')}>"
+    )
+    out = becomes(f"{G} {{ t = {text} y = Add(t, x) }}", f"{G} <float[2] r = {{1,2}}> {{ y = Add(x, r) }}".replace(
+        "Add(x, r)", "Add(r, x)"), MergeBranches())  # fmt: skip
+    assert len(initializers(out)) == 1
+
+
+@given(st.lists(st.tuples(st.sampled_from(["Neg", "Exp", "Abs"]), st.sampled_from(["Neg", "Exp", "Abs"])),
+                min_size=1, max_size=4))  # fmt: skip
+def test_each_output_on_its_own(pairs: list[tuple[str, str]]) -> None:
+    rs, ss, us = ([f"{p}{i}" for i in range(len(pairs))] for p in "rsu")
+    then = " ".join(f"{r} = {a}(x)" for r, (a, _) in zip(rs, pairs, strict=True))
+    otherwise = " ".join(f"{s} = {b}(x)" for s, (_, b) in zip(ss, pairs, strict=True))
+    text = f"{', '.join(us)} = {when(then, otherwise, ' '.join(rs), ' '.join(ss))} y = Concat<axis=0>({', '.join(us)})"
+    model = load(f"{G} {{ {text} }}")
+    result, _ = rewritten(model, MergeBranches())
+    out = to_onnx(result)
+    equal = sum(a == b for a, b in pairs)
+    assert op_types(out).count("If") == (equal < len(pairs))
+    assert len(op_types(out)) == equal + (equal < len(pairs)) + 1
+    means_the_same(model, out, exact=True)

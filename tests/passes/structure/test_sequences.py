@@ -1,0 +1,191 @@
+"""Sequences that are built and taken apart in sight of each other."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import to_onnx
+from passwright.passes.structure.sequences import RESOLVE_SEQUENCES
+from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+
+C = (
+    "<int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64 last = {-1}, int64 far = {9},"
+    " int64[3] sizes = {1,0,3}, int64[1] four = {4}>"
+)
+G = f"g (float[2,3] x, float[2,3] z, float[4,3] w, float[N,3] v, int64 k) => (float[n,m] y) {C}"
+N = G.replace("(float[n,m] y)", "(int64 y)")
+ABC = "s = SequenceConstruct(x, z, x)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(f"{ABC} a = SequenceAt(s, one) y = Neg(a)", "y = Neg(z)", id="a piece"),
+        pytest.param(f"{ABC} y = SequenceAt(s, last)", "y = Identity(x)", id="the last piece, as an output"),
+        pytest.param(
+            f"{ABC} a = SequenceAt(s, zero) b = SequenceAt(s, one) y = Sub(a, b)", "y = Sub(x, z)", id="two pieces"
+        ),
+        pytest.param(f"{ABC} y = ConcatFromSequence<axis=1>(s)", "y = Concat<axis=1>(x, z, x)", id="joined"),
+        pytest.param(f"{ABC} y = ConcatFromSequence<axis=-2>(s)", "y = Concat<axis=-2>(x, z, x)", id="from the back"),
+        pytest.param(
+            "s = SequenceConstruct(x) a = ConcatFromSequence<axis=1, new_axis=1>(s)"
+            " y = ReduceMax<axes=[1], keepdims=0>(a)",
+            "a = Unsqueeze(x, one) y = ReduceMax<axes=[1], keepdims=0>(a)",
+            id="a single one on a new axis",
+        ),
+        pytest.param(
+            "s = SequenceConstruct(x) t = SequenceInsert(s, z) y = ConcatFromSequence<axis=0>(t)",
+            "y = Concat<axis=0>(x, z)",
+            id="inserted at the end",
+        ),
+        pytest.param(
+            "s = SequenceConstruct(x, x) t = SequenceInsert(s, z, last) y = ConcatFromSequence<axis=0>(t)",
+            "y = Concat<axis=0>(x, z, x)",
+            id="inserted before the last",
+        ),
+        pytest.param(
+            "s = SequenceConstruct(x, x) t = SequenceInsert(s, z, two) y = ConcatFromSequence<axis=0>(t)",
+            "y = Concat<axis=0>(x, x, z)",
+            id="inserted behind the last",
+        ),
+        pytest.param(
+            "e = SequenceEmpty() s = SequenceInsert(e, x) t = SequenceInsert(s, z, zero)"
+            " y = ConcatFromSequence<axis=0>(t)",
+            "y = Concat<axis=0>(z, x)",
+            id="begun with nothing",
+        ),
+        pytest.param(f"{ABC} t = SequenceErase(s) y = ConcatFromSequence<axis=0>(t)", "y = Concat<axis=0>(x, z)",
+                     id="erased at the end"),
+        pytest.param(f"{ABC} t = SequenceErase(s, one) y = ConcatFromSequence<axis=0>(t)", "y = Concat<axis=0>(x, x)",
+                     id="erased in the middle"),
+        pytest.param(
+            "e = SequenceEmpty() s = SequenceInsert(e, v) t = SequenceInsert(s, x, k) u = SequenceInsert(t, z)"
+            " y = SequenceAt(u, last)",
+            "y = Identity(z)",
+            id="the last inserted",
+        ),
+        pytest.param(
+            "s = SplitToSequence<axis=0>(w, sizes) y = SequenceAt(s, two)", "y = Slice(w, one, one, one)",
+            id="a slice, by sizes",
+        ),
+        pytest.param(
+            "s = SplitToSequence<axis=1>(w, two) y = SequenceAt(s, last)", "y = Slice(w, one, one, one)",
+            id="a slice, by size, the last",
+        ),
+        pytest.param(
+            "s = SplitToSequence(v, two) y = SequenceAt(s, zero)", "y = Slice(v, one, one, one)",
+            id="a slice of unknown extent",
+        ),
+        pytest.param("s = SplitToSequence(w) y = SequenceAt(s, one)", "y = Slice(w, one, one, one)", id="one by one"),
+        pytest.param(
+            "s = SplitToSequence<keepdims=0>(v) a = SequenceAt(s, last) y = Add(a, x)",
+            "a = Gather<axis=0>(v, last) y = Add(a, x)",
+            id="one by one, without the axis",
+        ),
+        pytest.param("s = SplitToSequence<axis=1>(v) y = ConcatFromSequence<axis=-1>(s)", "y = Identity(v)",
+                     id="split and joined"),
+        pytest.param(
+            "s = SplitToSequence<keepdims=0>(w) a = ConcatFromSequence<axis=0, new_axis=1>(s) y = Neg(a)", "y = Neg(w)",
+            id="split and joined on a new axis",
+        ),
+        pytest.param(f"{ABC} u = SequenceAt(s, k) a = SequenceAt(s, one) y = Sub(u, a)",
+                     f"{ABC} u = SequenceAt(s, k) y = Sub(u, z)", id="the sequence has other readers"),
+    ],
+)  # fmt: skip
+def test_becomes(before: str, after: str) -> None:
+    becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", RESOLVE_SEQUENCES, runs="SequenceAt(s, k)" not in before)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        pytest.param(f"{ABC} a = SequenceLength(s) y = Add(a, k)", id="of what is built"),
+        pytest.param("s = SequenceEmpty() a = SequenceLength(s) y = Add(a, k)", id="of nothing"),
+        pytest.param("s = SplitToSequence(w, sizes) a = SequenceLength(s) y = Add(a, k)", id="of what is split"),
+        pytest.param("s = SplitToSequence<axis=1>(w, two) a = SequenceLength(s) y = Add(a, k)", id="and by a size"),
+        pytest.param("s = SplitToSequence(w) a = SequenceLength(s) y = Add(a, k)", id="and one by one"),
+        pytest.param("s = SequenceConstruct(x) t = SequenceErase(s) a = SequenceLength(t) y = Add(a, k)",
+                     id="of what is all erased"),
+    ],
+)  # fmt: skip
+def test_lengths(before: str) -> None:
+    becomes(f"{N} {{ {before} }}", f"{N} {{ y = Add(one, k) }}", RESOLVE_SEQUENCES)
+
+
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        pytest.param(f"{ABC} y = SequenceAt(s, far)", False, id="out of range"),
+        pytest.param(f"{ABC} y = SequenceAt(s, k)", False, id="at an unknown place"),
+        pytest.param(f"{ABC} a = ConcatFromSequence<axis=0, new_axis=1>(s) y = ReduceSum<keepdims=0>(a, four)", False,
+                     id="several on a new axis"),
+        pytest.param("s = SplitToSequence(v, two) y = SequenceAt(s, last)", True, id="the last of an unknown number"),
+        pytest.param("s = SplitToSequence(v, k) y = SequenceAt(s, zero)", False, id="split by an unknown size"),
+        pytest.param("s = SplitToSequence<axis=0>(w) y = ConcatFromSequence<axis=1>(s)", True,
+                     id="joined along another axis"),
+        pytest.param("s = SplitToSequence<keepdims=0>(w) a = ConcatFromSequence<axis=0>(s) y = Add(a, one_f)", False,
+                     id="split without the axis, joined with none new"),
+        pytest.param("s = SplitToSequence<axis=0>(w) a = ConcatFromSequence<axis=0, new_axis=1>(s) y = Reshape(a, two)",
+                     False, id="split with the axis, joined with a new one"),
+    ],
+)  # fmt: skip
+def test_stays(text: str, runs: bool) -> None:
+    head = G.replace("four = {4}", "four = {4}, float one_f = {1}")
+    stays(f"{head} {{ {text} }}", RESOLVE_SEQUENCES, runs=runs)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("g (seq(float[2]) q, float[2] x) => (float[n] y) <int64 i = {0}>"
+                     " { s = SequenceInsert(q, x) y = SequenceAt(s, i) }", id="a sequence from outside"),
+        pytest.param("g (seq(float[2]) q) => (int64 y) { y = SequenceLength(q) }", id="its length"),
+        pytest.param("g (float[2] x, int64 i = {0}) => (float[n] y)"
+                     " { s = SequenceConstruct(x, x) y = SequenceAt(s, i) }",
+                     id="an overridable place"),
+        pytest.param("g (float[2] x) => (seq(float[2]) s) { s = SequenceConstruct(x, x) }", id="as an output"),
+    ],
+)  # fmt: skip
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, RESOLVE_SEQUENCES, runs="i = {0})" not in text)
+
+
+def test_strings() -> None:
+    head = "g (string[2] x, string[2] z) => (string[n] y) <int64 i = {1}>"
+    becomes(f"{head} {{ s = SequenceConstruct(x, z) y = ConcatFromSequence<axis=0>(s) }}",
+            f"{head} {{ y = Concat<axis=0>(x, z) }}", RESOLVE_SEQUENCES)  # fmt: skip
+
+
+@given(
+    steps=st.lists(st.tuples(st.sampled_from(["insert", "erase"]), st.integers(-5, 5)), max_size=6),
+    at=st.integers(-3, 3),
+)
+def test_any_edits(steps: list[tuple[str, int]], at: int) -> None:
+    names, pieces, lines = ["x", "z"], ["x", "z"], ["s0 = SequenceConstruct(x, z)"]
+    constants: list[str] = []
+    for i, (what, where) in enumerate(steps):
+        n = len(pieces)
+        if what == "erase" and n < 2:
+            continue
+        place = where % (n + 1) - (n if where < 0 else 0) if what == "insert" else where % n - (n if where < 0 else 0)
+        constants.append(f"int64 c{i} = {{{place}}}")
+        last = f"s{len(lines) - 1}"
+        name = names[i % 2]
+        if what == "insert":
+            pieces.insert(place, name)
+            lines.append(f"s{len(lines)} = SequenceInsert({last}, {name}, c{i})")
+        else:
+            del pieces[place]
+            lines.append(f"s{len(lines)} = SequenceErase({last}, c{i})")
+    constants.append(f"int64 at = {{{at % len(pieces)}}}")
+    head = f"g (float[2] x, float[2] z) => (float[n] y, float[m] w) <{', '.join(constants)}>"
+    last = f"s{len(lines) - 1}"
+    text = f"{' '.join(lines)} y = ConcatFromSequence<axis=0>({last}) a = SequenceAt({last}, at) w = Neg(a)"
+    model = load(f"{head} {{ {text} }}")
+    result, _ = rewritten(model, RESOLVE_SEQUENCES)
+    out = to_onnx(result)
+    assert op_types(out) == ["Concat", "Neg"]
+    assert list(out.graph.node[0].input) == pieces
+    assert list(out.graph.node[1].input) == [pieces[at % len(pieces)]]
+    means_the_same(model, out, exact=True)

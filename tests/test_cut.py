@@ -1,0 +1,316 @@
+"""Cutting a model down to the outputs that are wanted, before it is optimized and verified."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from onnx import helper
+from passwright.core import Graph, Ledger, from_onnx, to_onnx
+from passwright.core.cut import drop_unused_inputs, keep_outputs
+from passwright.core.errors import ModelError
+from passwright.core.io.edits import edited
+from passwright.core.io.source import source_of
+from passwright.core.trust.interface import Interface
+from passwright.passes import optimize
+from passwright.passes.app.cli import app
+from rewriting import initializers, load, op_types, run
+from typer.testing import CliRunner
+
+TEXT = """g (float[N,3] x, float[N,3] z, float[3] d = {1,2,3}) => (float[N,3] y, float[N,3] u) <float[3] w = {1,2,3}> {
+    a = Relu(x) b = Add(a, w) c = Constant<value_floats=[4.0,5.0,6.0]>() e = Mul(b, c) y = Neg(e) u = Sub(z, d)
+}"""
+LOOP = """g (int64 n, float[3] x) => (float[3] y) <bool t = {1}> {
+    a = Relu(x) k = Neg(x)
+    y, s = Loop (n, t, x) <body = b (int64 i, bool c, float[3] v) => (bool o, float[3] w, float[3] q) {
+        o = Identity(c) w = Add(v, a) q = Abs(w)
+    }>
+}"""
+X, Z = np.arange(-3, 3, dtype=np.float32).reshape(2, 3), np.ones((2, 3), np.float32)
+
+
+def cut(model: onnx.ModelProto, *names: str, inputs_only: bool = False) -> onnx.ModelProto:
+    """The model with other outputs; it is valid."""
+    loaded = from_onnx(model)
+    keep_outputs(loaded, names)
+    if inputs_only:
+        drop_unused_inputs(loaded)
+    loaded.graph.validate()
+    Interface.of(loaded).require(loaded)
+    out = to_onnx(loaded)
+    onnx.checker.check_model(out, full_check=True)
+    assert to_onnx(from_onnx(out)) == out
+    return out
+
+
+def exposed(model: onnx.ModelProto, *names: str) -> onnx.ModelProto:
+    """The whole model with further outputs."""
+    whole = onnx.ModelProto()
+    whole.CopyFrom(model)
+    known = {o.name for o in whole.graph.output}
+    whole.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names if n not in known)
+    return whole
+
+
+@pytest.mark.parametrize(
+    ("names", "ops"),
+    [
+        pytest.param(["y"], ["Relu", "Add", "Constant", "Mul", "Neg"], id="one of two outputs"),
+        pytest.param(["u", "y"], ["Relu", "Add", "Constant", "Mul", "Neg", "Sub"], id="outputs in another order"),
+        pytest.param(["b"], ["Relu", "Add"], id="an inner value"),
+        pytest.param(["e", "a"], ["Relu", "Add", "Constant", "Mul"], id="one behind the other"),
+        pytest.param(["y", "e"], ["Relu", "Add", "Constant", "Mul", "Neg"], id="an output and what it is made of"),
+        pytest.param(["c"], ["Constant"], id="what a Constant holds"),
+        pytest.param(["w"], [], id="an initializer"),
+        pytest.param(["d", "w"], [], id="an overridable initializer"),
+        pytest.param(["x", "a"], ["Relu"], id="an input"),
+    ],
+)
+def test_values(names: list[str], ops: list[str]) -> None:
+    model = load(TEXT)
+    out = cut(model, *names)
+    assert [o.name for o in out.graph.output] == names
+    assert op_types(out) == ops
+    assert [i.name for i in out.graph.input] == ["x", "z", "d"]
+    feeds = {"x": X, "z": Z}
+    for got, expected in zip(run(out, feeds), run(exposed(model, *names), feeds, names), strict=True):
+        np.testing.assert_array_equal(got, expected)
+
+
+def test_constants_that_nothing_needs_go() -> None:
+    assert list(initializers(cut(load(TEXT), "a"))) == ["d"]
+    assert list(initializers(cut(load(TEXT), "b"))) == ["d", "w"]
+    assert list(initializers(cut(load(TEXT), "a", inputs_only=True))) == []
+
+
+def test_types_are_inferred_and_those_stated_stay() -> None:
+    model = load(TEXT)
+    model.graph.value_info.append(helper.make_tensor_value_info("b", onnx.TensorProto.FLOAT, ["rows", 3], "kept"))
+    out = cut(model, "b", "a", "y")
+    assert [o.doc_string for o in out.graph.output] == ["kept", "", ""]
+    assert [helper.printable_type(o.type) for o in out.graph.output] == ["FLOAT, rowsx3", "FLOAT, Nx3", "FLOAT, Nx3"]
+    assert not out.graph.value_info
+
+
+def test_what_was_said_of_an_output_stays_said() -> None:
+    out = cut(cut(load("g (float[N] x) => (float[M] y) { a = Abs(x) y = Neg(a) }"), "y", "a"), "a")
+    assert not out.graph.value_info
+    model = load("g (float[N] x) => (float[M] y, float[M] z) { y = Abs(x) z = Neg(y) }")
+    out = cut(model, "z")
+    assert [v.name for v in out.graph.value_info] == ["y"]
+
+
+@pytest.mark.parametrize(
+    ("names", "ops", "inputs"),
+    [
+        pytest.param(["y"], ["Relu", "Loop"], ["n", "x"], id="a Loop and what its body reads from outside"),
+        pytest.param(["s"], ["Relu", "Loop"], ["n", "x"], id="an output that was none"),
+        pytest.param(["a"], ["Relu"], ["x"], id="what a body reads"),
+        pytest.param(["k"], ["Neg"], ["x"], id="what no output needed"),
+    ],
+)
+def test_bodies(names: list[str], ops: list[str], inputs: list[str]) -> None:
+    model, x = load(LOOP), np.array([-1, 0, 2], np.float32)
+    out = cut(model, *names, inputs_only=True)
+    assert op_types(out) == ops
+    assert [i.name for i in out.graph.input] == inputs
+    feeds = {"n": np.array(3), "x": x}
+    expected = run(exposed(model, *names), feeds, names)
+    np.testing.assert_array_equal(run(out, {i: feeds[i] for i in inputs})[0], expected[0])
+
+
+def test_inputs_that_nothing_reads_go_only_if_asked() -> None:
+    model = load(TEXT)
+    assert [i.name for i in cut(model, "y", inputs_only=True).graph.input] == ["x"]
+    assert [i.name for i in cut(model, "u", inputs_only=True).graph.input] == ["z", "d"]
+    assert [i.name for i in cut(model, "x", inputs_only=True).graph.input] == ["x"]
+    assert [i.name for i in cut(model, "c", inputs_only=True).graph.input] == []
+
+
+def test_inputs_of_dead_ops_go_too() -> None:
+    model = from_onnx(load("g (float[2] x, float[2] z) => (float[2] y) { a = Neg(z) b = Abs(a) y = Relu(x) }"))
+    drop_unused_inputs(model)
+    model.graph.validate()
+    assert [v.name for v in model.graph.inputs] == ["x"]
+    assert op_types(to_onnx(model)) == ["Relu"]
+
+
+def test_before_ir_version_4() -> None:
+    """Each initializer is an input as well; one that goes takes that with it."""
+    model = load("g (float[2] x, float[2] w, float[2] v) => (float[2] y) { a = Add(x, w) y = Mul(a, v) }", opset=8)
+    model.ir_version = 3
+    for name in "wv":
+        model.graph.initializer.append(helper.make_tensor(name, onnx.TensorProto.FLOAT, [2], [1, 2]))
+    assert [i.name for i in cut(model, "a").graph.input] == ["x", "w"]
+
+
+@pytest.mark.parametrize("wanted", ["y", "e"])
+def test_annotations_of_what_is_there_stay(wanted: str) -> None:
+    model = load(
+        "g (float[2] x) => (float[2] y) <float s = {0.5}, uint8 p = {0}> { e = Abs(x) k = Mul(s, s) y = Neg(e) }"
+    )
+    for name, scale in (("e", "k"), ("y", "s")):
+        note = model.graph.quantization_annotation.add(tensor_name=name)
+        note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value=scale)
+        note.quant_parameter_tensor_names.add(key="ZERO_POINT_TENSOR", value="p")
+    out = cut(model, wanted)
+    assert [n.tensor_name for n in out.graph.quantization_annotation] == (["e", "y"] if wanted == "y" else ["e"])
+    assert op_types(out) == ["Abs", "Mul", *["Neg"] * (wanted == "y")]
+    assert set(initializers(out)) == {"s", "p"}
+
+
+# -- errors, in one line -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        pytest.param(["yy"], "the model has no value named 'yy'; did you mean y?", id="unknown, with one like it"),
+        pytest.param(["nothing"], "the model has no value named 'nothing'", id="unknown"),
+        pytest.param(["w"], "w is inside a subgraph; only values of the main graph can be outputs", id="of a body"),
+        pytest.param(["y", "a", "y"], "output y is asked for twice", id="twice"),
+        pytest.param([], "no outputs are named", id="none"),
+    ],
+)
+def test_names_that_do_not_work(names: list[str], message: str) -> None:
+    with pytest.raises(ModelError) as caught:
+        cut(load(LOOP), *names)
+    assert str(caught.value) == message
+
+
+def test_a_type_that_nobody_knows() -> None:
+    model = load("g (float[2] x) => (float[2] y) { a = my.own.Draw(x) y = Neg(a) }")
+    model.opset_import.append(helper.make_opsetid("my.own", 1))
+    with pytest.raises(ModelError, match="a cannot be an output: its type is unknown"):
+        cut(model, "a")
+
+
+def command(folder: Path, *arguments: str, text: str = TEXT) -> Any:
+    onnx.save(load(text), folder / "m.onnx")
+    return CliRunner().invoke(app, ["run", str(folder / "m.onnx"), "-o", str(folder / "out.onnx"), *arguments])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "message"),
+    [
+        pytest.param(["--outputs", "yy"], 1, "the model has no value named 'yy'; did you mean y?", id="unknown"),
+        pytest.param(["--outputs", "y,,a"], 2, "--outputs: a name is empty", id="empty"),
+        pytest.param(["--outputs", "a", "--outputs", "a"], 1, "output a is asked for twice", id="twice"),
+    ],
+)
+def test_errors_of_the_command(tmp_path: Path, arguments: list[str], code: int, message: str) -> None:
+    result = command(tmp_path, *arguments)
+    assert result.exit_code == code
+    assert result.stderr == f"error: {message}\n"
+    assert not (tmp_path / "out.onnx").exists()
+
+
+# -- end to end ----------------------------------------------------------------------------------
+
+
+def test_the_command(tmp_path: Path) -> None:
+    result = command(
+        tmp_path, "--outputs", "e,a", "--outputs", "y", "--inputs-only", "--json", str(tmp_path / "r.json")
+    )
+    assert result.exit_code == 0, result.output
+    out = onnx.load(tmp_path / "out.onnx")
+    assert [o.name for o in out.graph.output] == ["e", "a", "y"]
+    assert [i.name for i in out.graph.input] == ["x"]
+    report = json.loads((tmp_path / "r.json").read_text())
+    assert report["verification"]["exact"]
+    assert report["before"]["nodes"] == 5
+    assert report["after"]["bytes"] == (tmp_path / "out.onnx").stat().st_size
+    names = ["e", "a", "y"]
+    expected = run(exposed(load(TEXT), *names), {"x": X, "z": Z}, names)
+    for got, want in zip(run(out, {"x": X}), expected, strict=True):
+        np.testing.assert_array_equal(got, want)
+
+
+def test_bisect_takes_them_too(tmp_path: Path) -> None:
+    onnx.save(load(TEXT), tmp_path / "m.onnx")
+    result = CliRunner().invoke(app, ["bisect", str(tmp_path / "m.onnx"), "--outputs", "a", "--inputs-only"])
+    assert result.exit_code == 0, result.output
+    result = CliRunner().invoke(app, ["bisect", str(tmp_path / "m.onnx"), "--ort", "--outputs", "a"])
+    assert result.exit_code == 2
+
+
+@pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
+@pytest.mark.parametrize("limit", [None, 0], ids=["in memory", "by a file"])
+def test_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, external: bool, limit: int | None) -> None:
+    if limit is not None:
+        monkeypatch.setattr("passwright.core.io.files.IN_MEMORY", limit)
+    text = "g (float[N,512] x) => (float[N,512] y) { a = Add(x, w) b = Mul(a, v) y = Neg(b) }"
+    weights = {name: np.arange(512, dtype=np.float32) for name in "wv"}
+    model, path = load(text, weights=weights), tmp_path / "m.onnx"
+    onnx.save(model, path, save_as_external_data=external, location="w.bin", size_threshold=0)
+    before = {p: p.read_bytes() for p in tmp_path.iterdir()}
+    result = optimize(path, outputs=["a"], output=tmp_path / "out.onnx")
+    assert {p: p.read_bytes() for p in before} == before
+    assert (tmp_path / "out.onnx.data").exists() == external
+    assert list(initializers(result.model)) == ["w"]
+    assert result.report.verification is not None
+    x = np.ones((2, 512), np.float32)
+    np.testing.assert_array_equal(run(onnx.load(tmp_path / "out.onnx"), {"x": x})[0], x + weights["w"])
+
+
+def test_local_functions_are_inlined_first() -> None:
+    golden = Path(__file__).parent.parent / "golden_models" / "functions.onnx"
+    result = optimize(golden, outputs=["/2/Block_output_0"])
+    assert [o.name for o in result.model.graph.output] == ["/2/Block_output_0"]
+    kept = optimize(golden, outputs=["/2/Block_output_0"], keep_functions=True)
+    assert len(kept.model.graph.node) < len(onnx.load(golden).graph.node)
+
+
+class DropsNeg:
+    """A pass that takes every Neg for nothing."""
+
+    name = "drops-neg"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        count = 0
+        for op in graph.ops("Neg"):
+            value = op.inputs[0]
+            if value is not None and ledger.permits(self.name, op.outputs[0].name, (op,)):
+                graph.substitute(op.outputs[0], value)
+                graph.prune([op])
+                count += 1
+        return count
+
+
+def test_the_cut_model_is_what_counts(tmp_path: Path) -> None:
+    """Replays and the oracle both see the cut: a wrong change inside is found, one that was cut off never made."""
+    onnx.save(load(TEXT), tmp_path / "m.onnx")
+    wrong = optimize(tmp_path / "m.onnx", DropsNeg(), outputs=["y", "a"]).report
+    assert [q.by for q in wrong.quarantined] == ["drops-neg"]
+    assert not optimize(tmp_path / "m.onnx", DropsNeg(), outputs=["e"]).report.quarantined
+
+
+def test_edits_are_made_at_every_load() -> None:
+    source = source_of(load(TEXT), inline=True)
+    assert edited(source, []) is source
+    twice = edited(source, [lambda m: keep_outputs(m, ["e"]), lambda m: keep_outputs(m, ["a"])])
+    assert to_onnx(twice.load()) == to_onnx(twice.load())
+    assert onnx.load_from_string(twice.loadable()) == to_onnx(twice.load())
+    assert twice.size == to_onnx(twice.load()).ByteSize()
+
+
+@given(
+    edges=st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=8),
+    wanted=st.lists(st.integers(0, 7), min_size=1, max_size=3, unique=True),
+)
+def test_any_values_of_any_graph(edges: list[tuple[int, int]], wanted: list[int]) -> None:
+    """Op i reads two of the values before it."""
+    names = ["x", *(f"v{i}" for i in range(len(edges)))]
+    lines = [f"v{i} = Add({names[a % (i + 1)]}, {names[b % (i + 1)]})" for i, (a, b) in enumerate(edges)]
+    model = load(f"g (float[2] x) => (float[2] {names[-1]}) {{ {' '.join(lines)} }}")
+    chosen = list(dict.fromkeys(names[i % len(names)] for i in wanted))
+    feeds = {"x": np.array([1, 2], np.float32)}
+    out = cut(model, *chosen)
+    for got, expected in zip(run(out, feeds), run(exposed(model, *chosen), feeds, chosen), strict=True):
+        np.testing.assert_array_equal(got, expected)

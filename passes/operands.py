@@ -79,3 +79,9 @@ def normalized(axes: list[int], rank: int) -> list[int]:
     counted = sorted(a % rank for a in axes)
     require(len(set(counted)) == len(counted), f"an axis of {axes} is named twice")
     return counted
+
+
+def is_private(v: Value) -> bool:
+    """Whether one op reads a computed value, and nothing else looks at it."""
+    home = v.producer.graph if v.producer is not None else None
+    return home is not None and len(v.uses) == 1 and not home.is_output(v) and v not in home.pinned

@@ -246,6 +246,11 @@ class Op:
         return f"{self.type} {where}".strip()
 
     @property
+    def by(self) -> str:
+        """The rule or pass that made the op last; empty if it came from the file."""
+        return getattr(self.origin, "by", "")
+
+    @property
     def schema(self) -> onnx.defs.OpSchema | None:
         """The schema in force, or None for an operator that ONNX does not define."""
         return schemas.schema(self.type, self.domain, self.version)

@@ -10,6 +10,7 @@ from typing import Any
 import onnx
 from onnx import helper
 
+from ..inference.schemas import type_of
 from ..io.exporter import node_bytes
 from ..io.files import loadable
 from ..io.model import Model, closing_header
@@ -46,6 +47,11 @@ def around(op: Op, radius: int) -> list[Op]:
         rim = [o for o in dict.fromkeys(near) if o is not None and o.graph is graph and o not in found]
         found.update(dict.fromkeys(rim))
     return [o for o in graph.sorted_ops() if o in found]
+
+
+def declared(value: Value) -> onnx.TypeProto:
+    """The type of a value as far as it is known."""
+    return type_of(value) or onnx.TypeProto()
 
 
 @contextmanager

@@ -23,7 +23,7 @@ from ..verify.randomness import random_outputs
 from ..verify.signature import signature
 from ..verify.verdict import Mismatch
 from .manager import Manager
-from .region import around, differing, extracted, giving_out, read_from_outside, seen_from_outside
+from .region import around, declared, differing, extracted, giving_out, read_from_outside, seen_from_outside
 from .trial import Trial, fault
 
 RADII = (0, 1, 2, 4, 8)  # around the op where a rule raises, tried in turn
@@ -62,7 +62,7 @@ def _piece(first: Model, second: Model, draw: Draw | None) -> Files | None:
     arrays = _observed(first, inputs, draw.feeds) if draw is not None else {}
     if not outputs or not all(isinstance(a, np.ndarray) for a in arrays.values()):
         return None
-    types = {n: _type_of_array(arrays[n]) if n in arrays else type_of(outside[n]) for n in inputs}
+    types = {n: _type_of_array(arrays[n]) if n in arrays else declared(outside[n]) for n in inputs}
     return {
         "before.onnx": extracted(first, gone, types, outputs),
         "after.onnx": extracted(second, made, types, outputs),
@@ -128,7 +128,7 @@ def _op_at(graph: Graph, place: str) -> Op | None:
 def _failing_piece(model: Model, ops: Sequence[Op], culprit: Pass, why: Why, *, exact: bool) -> onnx.ModelProto | None:
     """A model of those ops, if the pass goes wrong on it in that way and it runs as it is."""
     try:
-        types = {v.name: type_of(v) for v in read_from_outside(ops) if not v.is_const}
+        types = {v.name: declared(v) for v in read_from_outside(ops) if not v.is_const}
         proto = extracted(model, ops, types, [v.name for v in seen_from_outside(model.graph, ops)])
         if fails_alone(lambda: from_onnx(proto), culprit, exact=exact) != why:
             return None

@@ -20,6 +20,7 @@ from ...core.io.source import Source, source_of
 from ...core.ledger import Ledger
 from ...core.pipeline import Pass, RulePass, leaves
 from ...core.report import Report, Stats, pass_records, write_json
+from ...core.specialize import specialize
 from ...core.trust.manager import Manager
 from ...core.trust.quarantine import Keep, Quarantine
 from ...core.trust.trial import Look
@@ -62,6 +63,7 @@ def optimize(
     inputs: Inputs | None = None,
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
     outputs: Sequence[str] = (),
     inputs_only: bool = False,
     only: Collection[str] = (),
@@ -81,7 +83,8 @@ def optimize(
 
     `pipeline`: a name (`none`, `basic`) or a Pass. `plugins`: Python files, passes or rules to add to it.
     `inputs`: arrays by input name, an .npz, or a folder of ONNX test data; without them inputs are drawn,
-    from `seed`, at sizes that agree with `shapes` (by input name). `outputs`: values of the main graph that are
+    from `seed`. `shapes` of inputs (by name) and sizes of symbols (`dims`) specialise the model before anything
+    is rewritten: what is declared becomes those numbers. `outputs`: values of the main graph that are
     to be the outputs; what they do not need is cut off first, and `inputs_only` drops the inputs that nothing reads:
     the result is held to the model that this leaves. `only`, `skip`, `enable`: passes and rules
     by name. `exact` runs only rules that keep every bit.
@@ -94,7 +97,9 @@ def optimize(
     VerificationError if a change is wrong and `strict` (nothing is written), Unverifiable if nobody can tell.
     """
     watch = Stopwatch(progress)
-    source = edited(source_of(model, inline=not keep_functions), edits_for(outputs, inputs_only=inputs_only))
+    source = edited(
+        source_of(model, inline=not keep_functions), edits_for(shapes, dims, outputs, inputs_only=inputs_only)
+    )
     places = Places(*(Path(p) if p is not None else None for p in (output, report_to, map_to, repro_to)))
     others = [Path(p) for p in (inputs, *plugins) if isinstance(p, str | Path)]
     places.require((*source.files, *others))
@@ -102,8 +107,7 @@ def optimize(
     with no_collection(), watch.phase("loading"):
         original = source.load()
         before = Stats.of(original, source.size)
-        asked = verify or inputs is not None or shapes
-        question = Question.of(original, inputs, shapes or {}) if asked else None
+        question = Question.of(original, inputs, {}) if verify or inputs is not None else None
     places.require((*source.files, *others))
     keep = keeper(places.repros, chosen, pipeline, plugins, only, skip, enable, exact=exact, functions=keep_functions)
     quarantine = Quarantine(Manager(source.load, chosen, exact), Look(), keep)
@@ -139,9 +143,17 @@ def optimize(
     return Result(report, source, candidate)
 
 
-def edits_for(outputs: Sequence[str] = (), *, inputs_only: bool = False) -> list[Edit]:
+def edits_for(
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    outputs: Sequence[str] = (),
+    *,
+    inputs_only: bool = False,
+) -> list[Edit]:
     """What is done to a model as it is loaded, in order."""
     edits: list[Edit] = []
+    if shapes or dims:
+        edits.append(partial(specialize, shapes=dict(shapes or {}), dims=dict(dims or {})))
     if outputs:
         edits.append(partial(keep_outputs, names=list(outputs)))
     if inputs_only:

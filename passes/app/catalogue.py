@@ -11,7 +11,7 @@ from ...core.pipeline import Pass, RulePass, leaves
 from ...core.plugins import Broken, Found, add, from_file, installed
 from ...core.rules import Rule
 from ...core.selection import UnknownName, extended, selected
-from ..pipelines import BUILT_IN, PIPELINES
+from ..pipelines import BUILT_IN, OPTIONAL, PIPELINES
 
 Plugin = str | Path | Pass | Rule
 
@@ -38,7 +38,7 @@ def catalogue(plugins: Sequence[Plugin] = (), broken: Broken | None = None) -> d
 
 def known(plugins: Sequence[Plugin] = ()) -> dict[str, Found]:
     """The passes that are built in, and those that were given as files, passes or rules."""
-    found = {p.name: Found(p, BUILT_IN_SOURCE) for p in BUILT_IN}
+    found = {p.name: Found(p, BUILT_IN_SOURCE) for p in (*BUILT_IN, *OPTIONAL)}
     for other in local(plugins).values():
         add(found, other.item, other.source)
     return found

@@ -46,9 +46,13 @@ def run(
     skip: options.Skip = None,
     enable: options.Enable = None,
     inputs: options.Inputs = None,
-    shape: options.Shapes = None,
+    shape: options.FixedShapes = None,
+    dim: options.Dims = None,
     outputs: options.Outputs = None,
     inputs_only: options.InputsOnly = False,
+    debloat: Annotated[
+        bool, typer.Option("--debloat", help="Write large constants that repeat themselves as how to make them.")
+    ] = False,
     seed: options.Seed = 0,
     no_verify: Annotated[bool, typer.Option("--no-verify", help="Write without any proof.")] = False,
     strict: Annotated[
@@ -84,11 +88,12 @@ def run(
                 not no_verify,
                 inputs,
                 shapes=options.parse_shapes(shape or ()),
+                dims=options.parse_dims(dim or ()),
                 outputs=options.parse_outputs(outputs or ()),
                 inputs_only=inputs_only,
                 only=only or (),
                 skip=skip or (),
-                enable=enable or (),
+                enable=[*(enable or ()), *["debloat"] * debloat],
                 exact=exact,
                 strict=strict,
                 keep_functions=keep_functions,
@@ -116,7 +121,8 @@ def bisect(
     skip: options.Skip = None,
     enable: options.Enable = None,
     inputs: options.Inputs = None,
-    shape: options.Shapes = None,
+    shape: options.FixedShapes = None,
+    dim: options.Dims = None,
     outputs: options.Outputs = None,
     inputs_only: options.InputsOnly = False,
     seed: options.Seed = 0,
@@ -133,7 +139,9 @@ def bisect(
         screen = Screen(quiet=json == options.STANDARD_OUTPUT)
         if ort is not None:
             of_passes = (plugin, only, skip, enable, exact, keep_functions, repro, pipeline != "basic")
-            options.require(not outputs and not inputs_only, "--ort takes the model as it is: cut it with `passes run`")
+            options.require(
+                not outputs and not inputs_only and not dim, "--ort takes the model as it is: cut it with `passes run`"
+            )
             options.require(not any(of_passes), "--ort looks at onnxruntime's optimizers: leave out what is for passes")
             _suspect(screen, model, ort, inputs, shape, seed, json)
             return
@@ -145,6 +153,7 @@ def bisect(
                 True,
                 inputs,
                 shapes=options.parse_shapes(shape or ()),
+                dims=options.parse_dims(dim or ()),
                 outputs=options.parse_outputs(outputs or ()),
                 inputs_only=inputs_only,
                 only=only or (),

@@ -17,6 +17,11 @@ Skip = Annotated[list[str] | None, typer.Option(help="Leave out this pass or rul
 Enable = Annotated[list[str] | None, typer.Option(help="Add this pass; may be repeated.")]
 Inputs = Annotated[Path | None, typer.Option(help="Inputs to verify with: an .npz, or a folder of ONNX test data.")]
 Shapes = Annotated[list[str] | None, typer.Option("--shape", help="Shape of an input, such as x:1,3,224,224.")]
+Dims = Annotated[list[str] | None, typer.Option("--dim", help="Size of a symbolic dim, such as batch=1.")]
+FixedShapes = Annotated[
+    list[str] | None,
+    typer.Option("--shape", help="Fix the shape of an input, such as x:1,3,224,224, in what is written too."),
+]
 Outputs = Annotated[
     list[str] | None,
     typer.Option(help="Values that are to be the outputs, as a,b; what they do not need is cut off. May be repeated."),
@@ -65,6 +70,16 @@ def parse_outputs(texts: Iterable[str]) -> list[str]:
     names = [name.strip() for text in texts for name in text.split(",")]
     require(all(names), "--outputs: a name is empty")
     return names
+
+
+def parse_dims(texts: Iterable[str]) -> dict[str, int]:
+    """Sizes by symbol, of texts such as `batch=1`. Raises BadUsage for another form, or two of one symbol."""
+    dims: dict[str, int] = {}
+    for text in texts:
+        symbol, _, size = text.rpartition("=")
+        require(symbol and size.strip().isdecimal(), f"--dim {text}: not of the form batch=1")
+        require(dims.setdefault(symbol, int(size)) == int(size), f"--dim {symbol}: given twice")
+    return dims
 
 
 def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:

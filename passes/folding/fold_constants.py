@@ -16,6 +16,7 @@ from .budget import Budget, affordable, known_bytes, result_bytes
 
 # A weight between QuantizeLinear and DequantizeLinear is how a quantized model says what is quantized.
 KEPT = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear"})
+KEPT_APART = frozenset({"debloat"})  # what this pass made is computed at run time on purpose
 FLOATS = HALF | {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE}
 MOST_TRIPS = 1000  # of a Loop
 TRANSIENT = 64 << 20  # bytes; no op may compute more than this or its own inputs on the way to a small result
@@ -95,7 +96,12 @@ def foldable(g: Graph, known: list[Value]) -> list[Op]:
 
 
 def _is_candidate(op: Op) -> bool:
-    if op.type in KEPT or not is_pure(op) or not any(v.uses or op.graph.is_output(v) for v in op.outputs):
+    if (
+        op.type in KEPT
+        or op.by in KEPT_APART
+        or not is_pure(op)
+        or not any(v.uses or op.graph.is_output(v) for v in op.outputs)
+    ):
         return False
     return _is_safe(op) and _fits(op)
 

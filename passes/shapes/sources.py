@@ -8,13 +8,6 @@ from ...core.ir.dims import Dim, Shape
 FAR = 1000  # ops that a Shape is moved up at once
 
 
-@rule(lambda g, d, i, a: g.Unsqueeze(g.Gather(d, g.const(i)), axes=a), contract=EXACT)
-def gather_a_vector(g: Build, d: Value, i: Value, a: list[int] | None) -> Value:
-    """Unsqueeze(Gather(d, i), 0) => Gather(d, [i])"""
-    require(d.rank == 1 and i.rank == 0 and a in ([0], [-1]), "it is no element of a vector")
-    return g.Gather(d, g.const(i.const.reshape(1)))
-
-
 @rule(lambda g, x, i, gather: g.Gather(g.Shape(x), g.const(i)) @ gather, shared=True, contract=EXACT)
 def take_dims(g: Build, x: Value, i: Value, gather: Op) -> Value:
     """Gather(Shape(x), [i, i + 1, ...]) => Shape(x, start=i, end=...)"""
@@ -84,4 +77,4 @@ def _is_same(a: Shape | None, b: Shape | None) -> bool:
     return a is not None and b is not None and len(a) == len(b) and all(map(same_extent, a, b))
 
 
-TAKE_DIMS = RulePass("take-dims", (gather_a_vector, take_dims, take_shape, take_shape_earlier))
+TAKE_DIMS = RulePass("take-dims", (take_dims, take_shape, take_shape_earlier))

@@ -1,0 +1,161 @@
+"""Powers, roots, logarithms and reciprocals that undo each other."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto
+
+from ...core import EXACT, ROUNDING, Build, RulePass, Value, conditional, require, rule
+from ..operands import uniform
+from .constants import narrow, require_affordable, require_no_stretch, wide
+from .kinds import FLOATS
+from .ranges import require_not_negative
+
+SQUARES = conditional("no square overflows or underflows")
+QUOTIENTS = conditional("no quotient overflows or underflows")
+DIVISORS = conditional("no divisor is so small that its reciprocal is infinite")
+
+
+@rule(lambda g, x: g.Reciprocal(g.Reciprocal(x)), contract=QUOTIENTS)
+def cancel_reciprocals(g: Build, x: Value) -> Value:
+    """Reciprocal(Reciprocal(x)) => x"""
+    return x
+
+
+@rule(lambda g, a, b: g.Reciprocal(g.Div(a, b)), contract=QUOTIENTS)
+def turn_quotient(g: Build, a: Value, b: Value) -> Value:
+    """Reciprocal(Div(a, b)) => Div(b, a)"""
+    return g.Div(b, a)
+
+
+@rule(lambda g, x, c: g.Reciprocal(g.Mul(x, g.const(c))), contract=ROUNDING)
+def reciprocal_of_multiple(g: Build, x: Value, c: Value) -> Value:
+    """Reciprocal(Mul(x, c)) => Div(1 / c, x)"""
+    require(g.opset >= 7, "before opset 7 there are other rules of broadcasting")
+    require_affordable(c)
+    numbers = wide(c)
+    require(bool(numbers.all()), "a reciprocal of 0")
+    with np.errstate(all="ignore"):
+        return g.Div(narrow(g, np.asarray(1 / numbers), c), x)
+
+
+@rule(lambda g, x, y: g.Div(x, g.Reciprocal(y)), contract=ROUNDING)
+def div_by_reciprocal_to_mul(g: Build, x: Value, y: Value) -> Value:
+    """Div(x, Reciprocal(y)) => Mul(x, y)"""
+    return g.Mul(x, y)
+
+
+@rule(lambda g, x, y: g.Mul(x, g.Reciprocal(y)), contract=DIVISORS)
+def mul_by_reciprocal_to_div(g: Build, x: Value, y: Value) -> Value:
+    """Mul(x, Reciprocal(y)) => Div(x, y)"""
+    return g.Div(x, y)
+
+
+@rule(lambda g, x, y, c: g.Mul(x, g.Div(g.const(c), y)), contract=DIVISORS)
+def mul_by_inverse_to_div(g: Build, x: Value, y: Value, c: Value) -> Value:
+    """Mul(x, Div(1, y)) => Div(x, y)"""
+    require(y.dtype in FLOATS, "integers are rounded between the two")
+    require_no_stretch(c, y)
+    require(uniform(c) == 1, "not 1")
+    return g.Div(x, y)
+
+
+@rule(lambda g, x: g.Sqrt(g.Mul(x, x)), contract=SQUARES)
+def root_of_product_to_abs(g: Build, x: Value) -> Value:
+    """Sqrt(Mul(x, x)) => Abs(x)"""
+    return g.Abs(x)
+
+
+@rule(lambda g, x, c: g.Sqrt(g.Pow(x, g.const(c))), contract=SQUARES)
+def root_of_square_to_abs(g: Build, x: Value, c: Value) -> Value:
+    """Sqrt(Pow(x, 2)) => Abs(x)"""
+    require_exponent(c, x, 2)
+    return g.Abs(x)
+
+
+@rule(lambda g, x: g.Mul(g.Sqrt(x), g.Sqrt(x)), contract=ROUNDING)
+def drop_product_of_roots(g: Build, x: Value) -> Value:
+    """Mul(Sqrt(x), Sqrt(x)) => x, where x is known not to be negative"""
+    require_not_negative(x)
+    return x
+
+
+@rule(lambda g, x, c: g.Pow(g.Sqrt(x), g.const(c)), contract=ROUNDING)
+def drop_square_of_root(g: Build, x: Value, c: Value) -> Value:
+    """Pow(Sqrt(x), 2) => x, where x is known not to be negative"""
+    require_exponent(c, x, 2)
+    require_not_negative(x)
+    return x
+
+
+@rule(lambda g, x: g.Exp(g.Log(x)), contract=ROUNDING)
+def drop_exp_of_log(g: Build, x: Value) -> Value:
+    """Exp(Log(x)) => x, where x is known not to be negative"""
+    require_not_negative(x)
+    return x
+
+
+@rule(lambda g, x, a, b: g.Pow(g.Pow(x, g.const(a)), g.const(b)), contract=conditional("no inner power overflows"))
+def merge_powers(g: Build, x: Value, a: Value, b: Value) -> Value:
+    """Pow(Pow(x, a), b) => Pow(x, a * b), for whole numbers, or where x is known not to be negative"""
+    require(x.dtype in FLOATS and not x.is_const, "powers of integers wrap around")
+    require(g.opset >= 7, "before opset 7 there are other rules of broadcasting")
+    exponents = [float(uniform(c)) for c in (a, b)]
+    require(min(exponents) > 0, "a power with a negative exponent is infinite at 0")
+    if not all(e.is_integer() for e in exponents):
+        require_not_negative(x)
+    product = exponents[0] * exponents[1]
+    require(product.is_integer() or a.dtype in FLOATS, "the exponent is an integer")
+    shape = np.broadcast_shapes(a.static_shape, b.static_shape)
+    require(int(np.prod(shape)) <= 1, "many exponents")
+    return g.Pow(x, g.const(np.full(shape, product), like=a))
+
+
+@rule(lambda g, x, c: g.Pow(g.one_of("Abs", "Neg")(x), g.const(c)), contract=EXACT)
+def drop_sign_before_even_power(g: Build, x: Value, c: Value) -> Value:
+    """Pow(Abs(x), 2), Pow(Neg(x), 2) => Pow(x, 2), and so for other even numbers"""
+    require(x.dtype in FLOATS, "the least integer has no absolute value")
+    require(float(uniform(c)) % 2 == 0, "an odd power")
+    return g.Pow(x, c)
+
+
+@rule(lambda g, x: g.Mul(g.Abs(x), g.Abs(x)), contract=EXACT)
+def drop_abs_before_square(g: Build, x: Value) -> Value:
+    """Mul(Abs(x), Abs(x)) => Mul(x, x)"""
+    return g.Mul(x, x)
+
+
+@rule(lambda g, x, a: g.Log(g.Softmax(x, axis=a)), contract=conditional("no share underflows to 0"))
+def log_of_softmax_to_log_softmax(g: Build, x: Value, a: int) -> Value:
+    """Log(Softmax(x)) => LogSoftmax(x)"""
+    require(x.dtype in {TensorProto.FLOAT, TensorProto.DOUBLE}, "shares in half precision are coarse")
+    return g.LogSoftmax(x, axis=a)
+
+
+def require_exponent(c: Value, x: Value, exponent: int) -> None:
+    """The power has to be of floats, with this exponent throughout, and not change the shape."""
+    require(x.dtype in FLOATS, "powers of integers wrap around")
+    require_no_stretch(c, x)
+    require(uniform(c) == exponent, f"another exponent than {exponent}")
+
+
+MERGE_POWERS = RulePass(
+    "merge-powers",
+    (
+        cancel_reciprocals,
+        turn_quotient,
+        reciprocal_of_multiple,
+        div_by_reciprocal_to_mul,
+        mul_by_reciprocal_to_div,
+        mul_by_inverse_to_div,
+        root_of_product_to_abs,
+        root_of_square_to_abs,
+        drop_product_of_roots,
+        drop_square_of_root,
+        drop_exp_of_log,
+        drop_sign_before_even_power,
+        drop_abs_before_square,
+        merge_powers,
+    ),
+)
+FUSE_LOG_SOFTMAX = RulePass("fuse-log-softmax", (log_of_softmax_to_log_softmax,))

@@ -1,0 +1,146 @@
+"""The passes by family, each family in the order in which its passes run."""
+
+from __future__ import annotations
+
+from ..core import Pass
+from .arithmetic.affine import MERGE_AFFINE
+from .arithmetic.bounds import DROP_UNBOUNDED_CLIP, MERGE_CLAMPS
+from .arithmetic.chains import MERGE_CONSTANTS_IN_CHAINS
+from .arithmetic.logic import MERGE_LOGIC
+from .arithmetic.neutral import DROP_NEUTRAL
+from .arithmetic.powers import FUSE_LOG_SOFTMAX, MERGE_POWERS
+from .arithmetic.repeated import DROP_REPEATED
+from .arithmetic.signs import MERGE_NEGATIONS, WRITE_NEGATIONS
+from .arithmetic.variadic import MERGE_VARIADIC
+from .cleanup.casts import MERGE_CASTS
+from .cleanup.idle_indices import DROP_IDLE_INDICES
+from .cleanup.idle_movement import DROP_IDLE_MOVEMENT
+from .cleanup.idle_pieces import DROP_IDLE_PIECES
+from .cleanup.idle_reductions import DROP_IDLE_REDUCTIONS
+from .cleanup.idle_windows import DROP_IDLE_WINDOWS
+from .cleanup.optionals import DROP_OPTIONALS
+from .cleanup.selections import DROP_IDLE_SELECTIONS
+from .fusion.activations import FUSE_ACTIVATIONS
+from .fusion.affine_norms import FUSE_AFFINE_NORM
+from .fusion.attention import FUSE_ATTENTION
+from .fusion.attention_operands import FUSE_INTO_ATTENTION
+from .fusion.gelu import FUSE_GELU
+from .fusion.hard_activations import FUSE_HARD_ACTIVATIONS
+from .fusion.lp_norms import FUSE_LP_NORM
+from .fusion.norm_weights import FUSE_NORM_WEIGHTS
+from .fusion.norms import FUSE_NORM
+from .fusion.rectifiers import FUSE_RECTIFIERS
+from .fusion.reductions import FUSE_REDUCE_MEAN, FUSE_REDUCTIONS
+from .fusion.softmaxes import FUSE_SOFTMAX
+from .linear.affine_after import FOLD_AFFINE_INTO_CONV
+from .linear.affine_before import FOLD_AFFINE_BEFORE_CONV
+from .linear.batchnorm import FOLD_BATCHNORM
+from .linear.branches import MERGE_PARALLEL_CONVS
+from .linear.commuting import PASS_AFFINE_BACK
+from .linear.padding import FOLD_PAD_INTO_CONV
+from .linear.pointwise import MERGE_CONSECUTIVE_CONVS
+from .linear.pool_padding import FOLD_PAD_INTO_POOL
+from .movement.broadcasts import BROADCAST_INSTEAD
+from .movement.concats import JOIN_PIECES, MergeConcats
+from .movement.expands import MERGE_EXPANDS
+from .movement.gathers import MERGE_GATHERS, RESHAPE_INDICES
+from .movement.pads import MERGE_PADS
+from .movement.pieces import TAKE_PIECES
+from .movement.reductions import MERGE_REDUCTIONS
+from .movement.reshapes import MERGE_RESHAPES, RESHAPE_TRANSPOSES
+from .movement.round_trips import ROUND_TRIPS
+from .movement.row_products import MULTIPLY_ROWS
+from .movement.slices import CANCEL_DEPTH_AND_SPACE, MERGE_SLICES
+from .movement.splits import SlicesToSplit
+from .movement.transpose import MERGE_TRANSPOSES
+from .shapes.fold_shapes import FoldShapes, MergeShapes
+from .shapes.sources import TAKE_DIMS
+from .shapes.targets import WRITE_SHAPES, WriteOpenShapes
+from .structure.hoist_invariants import HoistInvariants
+from .structure.inline_if import InlineIf
+from .structure.inline_loop import InlineLoop
+from .structure.merge_branches import MergeBranches
+from .structure.sequences import RESOLVE_SEQUENCES
+
+ARITHMETIC: tuple[Pass, ...] = (
+    DROP_NEUTRAL,
+    MERGE_LOGIC,
+    DROP_REPEATED,
+    MERGE_VARIADIC,
+    MERGE_CLAMPS,
+    DROP_UNBOUNDED_CLIP,
+    MERGE_CONSTANTS_IN_CHAINS,
+    MERGE_AFFINE,
+    WRITE_NEGATIONS,
+    MERGE_NEGATIONS,
+    MERGE_POWERS,
+    FUSE_LOG_SOFTMAX,
+)
+IDLE: tuple[Pass, ...] = (
+    MERGE_CASTS,
+    DROP_OPTIONALS,
+    DROP_IDLE_SELECTIONS,
+    DROP_IDLE_PIECES,
+    DROP_IDLE_INDICES,
+    DROP_IDLE_WINDOWS,
+    DROP_IDLE_REDUCTIONS,
+    DROP_IDLE_MOVEMENT,
+)
+FUSION: tuple[Pass, ...] = (
+    FUSE_GELU,
+    FUSE_ACTIVATIONS,
+    FUSE_HARD_ACTIVATIONS,
+    FUSE_RECTIFIERS,
+    FUSE_REDUCE_MEAN,
+    FUSE_NORM,
+    FUSE_AFFINE_NORM,
+    FUSE_NORM_WEIGHTS,
+    FUSE_SOFTMAX,
+    FUSE_REDUCTIONS,
+    FUSE_LP_NORM,
+    FUSE_ATTENTION,
+    FUSE_INTO_ATTENTION,
+)
+CONVOLUTION: tuple[Pass, ...] = (
+    FOLD_BATCHNORM,
+    FOLD_AFFINE_INTO_CONV,
+    PASS_AFFINE_BACK,
+    FOLD_AFFINE_BEFORE_CONV,
+    FOLD_PAD_INTO_CONV,
+    FOLD_PAD_INTO_POOL,
+    MERGE_PARALLEL_CONVS,
+    MERGE_CONSECUTIVE_CONVS,
+)
+MOVEMENT: tuple[Pass, ...] = (
+    MERGE_TRANSPOSES,
+    RESHAPE_TRANSPOSES,
+    MERGE_RESHAPES,
+    ROUND_TRIPS,
+    MULTIPLY_ROWS,
+    MERGE_REDUCTIONS,
+    BROADCAST_INSTEAD,
+    MERGE_EXPANDS,
+    MERGE_SLICES,
+    MERGE_GATHERS,
+    RESHAPE_INDICES,
+    MERGE_PADS,
+    MergeConcats(),
+    JOIN_PIECES,
+    TAKE_PIECES,
+    CANCEL_DEPTH_AND_SPACE,
+    SlicesToSplit(),
+)
+SHAPES: tuple[Pass, ...] = (
+    FoldShapes(),
+    MergeShapes(),
+    WRITE_SHAPES,
+    WriteOpenShapes(),
+    TAKE_DIMS,
+)
+STRUCTURE: tuple[Pass, ...] = (
+    InlineIf(),
+    MergeBranches(),
+    InlineLoop(),
+    HoistInvariants(),
+    RESOLVE_SEQUENCES,
+)

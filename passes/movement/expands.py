@@ -1,0 +1,45 @@
+"""What is spread out twice is spread out once, and leading 1s come with it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from .extents import kept, reshaped, restores
+
+Inputs = tuple[Value | None, ...]
+
+
+@rule(lambda g, x, s, t: g.Expand(g.Expand(x, g.const(s)), g.const(t)), shared=True, contract=EXACT)
+def merge_expands(g: Build, x: Value, s: Value, t: Value) -> Value:
+    """Expand(Expand(x, s), t) => Expand(x, s and t)"""
+    small, big = sorted((s.const.tolist(), t.const.tolist()), key=len)
+    pairs = zip(small[::-1], big[::-1], strict=False)
+    require(all(a == b or 1 in {a, b} for a, b in pairs), "the shapes do not fit each other")
+    return g.Expand(x, g.const(np.array(np.broadcast_shapes(tuple(small), tuple(big)), np.int64)))
+
+
+@rule(lambda g, x, r, q: g.Tile(g.Tile(x, g.const(r)), g.const(q)), shared=True, contract=EXACT)
+def merge_tiles(g: Build, x: Value, r: Value, q: Value) -> Value:
+    """Tile(Tile(x, r), q) => Tile(x, r * q)"""
+    require(g.opset >= 6, "before opset 6 a Tile has one axis")
+    require(r.shape == q.shape, "they do not fit each other")
+    return g.Tile(x, g.const(r.const * q.const))
+
+
+@rule(
+    lambda g, x, a, s, inner: g.Expand(g.one_of("Unsqueeze", "Reshape")(x, *a) @ inner, s), shared=True, contract=EXACT
+)
+def expand_without_leading_ones(g: Build, x: Value, a: Inputs, s: Value, inner: Op) -> Value:
+    """Expand(Unsqueeze(x, 0), s) => Expand(x, s), where s has a dim for each"""
+    extents = reshaped(inner, kept(x), x)
+    require(extents is not None, "the shape is unknown")
+    assert extents is not None
+    new = len(extents) - x.rank
+    require(new > 0 and set(extents[:new]) == {1} and restores(extents[new:], x), "it changes more than leading 1s")
+    (length,) = s.shape
+    require(isinstance(length, int) and length >= len(extents), "it is not spread that far")
+    return g.Expand(x, s)
+
+
+MERGE_EXPANDS = RulePass("merge-expands", (merge_expands, merge_tiles, expand_without_leading_ones))

@@ -1,0 +1,98 @@
+"""A Gather of a Gather is one Gather; one knows the shape of its indices, and takes a single element as well."""
+
+from __future__ import annotations
+
+from math import prod
+
+import numpy as np
+
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from .concats import axis_of
+from .cuts import MOST, TO_THE_END, cuts_of
+from .extents import RESHAPES, REST, Extents, Kept, equal, reshaped, squeezed
+
+Inputs = tuple[Value | None, ...]
+
+FEW = 1024  # indices that one Gather may have, however few the two had
+
+
+@rule(
+    lambda g, x, i, j, inner, outer: g.Gather(g.Gather(x, g.const(i)) @ inner, g.const(j)) @ outer,
+    shared=True,
+    contract=EXACT,
+)
+def merge_gathers(g: Build, x: Value, i: Value, j: Value, inner: Op, outer: Op) -> Value:
+    """Gather(Gather(x, i), j) => Gather(x, i[j])"""
+    first, second, between = axis_of(inner), axis_of(outer), inner.outputs[0]
+    first += x.rank if first < 0 else 0
+    second += between.rank if second < 0 else 0
+    along, given = second - first, i.static_shape
+    require(0 <= along < len(given), "they take along different axes")
+    size = prod(given[:along]) * prod(j.static_shape) * prod(given[along + 1 :])
+    require(size <= max(FEW, prod(given)), "the indices would be many more")
+    extent = given[along]
+    require(bool(((j.const >= -extent) & (j.const < extent)).all()), "it takes more than there is")
+    return g.Gather(x, g.const(np.take(i.const, j.const, axis=along), like=i), axis=first)
+
+
+@rule(
+    lambda g, x, i, b, gather, outer: g.one_of(*RESHAPES)(g.Gather(x, g.const(i)) @ gather, *b) @ outer, contract=EXACT
+)
+def reshape_indices(g: Build, x: Value, i: Value, b: Inputs, gather: Op, outer: Op) -> Value:
+    """Unsqueeze(Gather(x, i), a) => Gather(x, Unsqueeze(i, a)); so any reshape of what the indices stand for"""
+    axis = axis_of(gather)
+    axis += x.rank if axis < 0 else 0
+    given, size = i.static_shape, prod(i.static_shape)
+    before: Extents = [Kept(j) for j in range(axis)]
+    after: Extents = [Kept(j) for j in range(axis + 1, x.rank)]
+    middle: Extents = list(given)
+    extents = reshaped(outer, [*before, *middle, *after], x)
+    require(size > 0 and extents is not None and len(extents) >= x.rank - 1, "what comes out is unknown")
+    assert extents is not None
+    end = len(extents) - len(after)
+    around = zip([*extents[:axis], *extents[end:]], [*before, *after], strict=True)
+    require(all(equal(a, b, x) for a, b in around), "it reshapes more than the indices")
+    shape = [e for e in extents[axis:end] if isinstance(e, int)]
+    left = prod(n for n in shape if n != REST)
+    fits = size % left == 0 if REST in shape else size == left
+    require(fits and len(shape) == end - axis, "it reshapes more than the indices")
+    return g.Gather(x, g.const(i.const.reshape(shape), like=i), axis=axis)
+
+
+@rule(lambda g, x, a, b, inner, outer: g.Squeeze(g.Slice(x, *a) @ inner, *b) @ outer, contract=EXACT)
+def gather_one(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+    """Squeeze(x[i:i+1]) => Gather(x, i)"""
+    cuts = cuts_of(inner, x)
+    require(len(cuts) == 1, "it cuts along several axes")
+    ((axis, cut),) = cuts.items()
+    require(cut.step == 1 and cut.end in {cut.start + 1 or TO_THE_END, cut.start + 1 or MOST}, "it takes several")
+    left: Extents = [1 if j == axis else Kept(j) for j in range(x.rank)]
+    require(squeezed(outer, left, x) == [axis], "another axis goes")
+    return g.Gather(x, g.const(np.array(cut.start, np.int64)), axis=axis)
+
+
+@rule(
+    lambda g, x, a, i, inner, outer: g.Gather(g.Slice(x, *a) @ inner, g.const(i)) @ outer, shared=True, contract=EXACT
+)
+def gather_from_slice(g: Build, x: Value, a: Inputs, i: Value, inner: Op, outer: Op) -> Value:
+    """Gather(x[s:], i) => Gather(x, s + i)"""
+    cuts = cuts_of(inner, x)
+    axis = axis_of(outer)
+    axis += x.rank if axis < 0 else 0
+    require(list(cuts) == [axis], "it cuts along another axis")
+    cut, extent = cuts[axis], x.shape[axis]
+    indices = i.const.astype(np.int64)
+    if isinstance(extent, int):
+        taken = cut.of(extent)
+        require(bool(((indices >= -len(taken)) & (indices < len(taken))).all()), "it takes more than there is")
+        indices = taken.start + taken.step * np.where(indices < 0, indices + len(taken), indices)
+    else:
+        require(cut.start >= 0 and cut.step > 0, "where it begins is unknown")
+        whole = cut.end >= TO_THE_END and cut.step == 1
+        require(whole or bool((indices >= 0).all()), "where it ends is unknown")
+        indices = np.where(indices < 0, indices, cut.start + cut.step * indices)
+    return g.Gather(x, g.const(indices, like=i), axis=axis)
+
+
+MERGE_GATHERS = RulePass("merge-gathers", (merge_gathers, gather_from_slice))
+RESHAPE_INDICES = RulePass("reshape-indices", (reshape_indices, gather_one))

@@ -1,0 +1,72 @@
+"""A Pad of a Pad is one Pad."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ..operands import axes_of, normalized
+
+Inputs = tuple[Value | None, ...]
+
+
+@rule(lambda g, x, a, b, inner, outer: g.Pad(g.Pad(x, *a) @ inner, *b) @ outer, shared=True, contract=EXACT)
+def merge_pads(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+    """Pad(Pad(x, p), q) => Pad(x, p + q), in one mode and with one value"""
+    mode = outer.attr("mode", "constant")
+    require(mode == inner.attr("mode", "constant"), "the modes differ")
+    require(outer.version >= 2, "the operator of opset 1 is another")
+    if mode == "constant":
+        require_same_fill(inner, outer)
+    first, second = pads_of(inner, x.rank), pads_of(outer, x.rank)
+    pads = [_both(mode, p, q) for p, q in zip(first, second, strict=True)]
+    if mode not in {"constant", "edge"}:
+        touched = [{i % x.rank for i, n in enumerate(p) if n} for p in (first, second)]
+        require(touched[0].isdisjoint(touched[1]), f"to {mode} what was made by {mode} is something else")
+    if outer.version < 11:
+        return g.Pad(x, **{**outer.attrs, "pads": pads})
+    return g.Pad(x, None, outer.input(2), pads=pads, mode=outer.attrs.get("mode"))
+
+
+def pads_of(op: Op, rank: int) -> list[int]:
+    """What a Pad puts before each axis and then behind each; declines where that is computed."""
+    pads = axes_of(op, "pads")
+    assert pads is not None
+    stated = op.input(3)
+    axes = list(range(rank)) if stated is None else [int(i) for i in stated.const.reshape(-1)]
+    require(len(pads) == 2 * len(axes), "the pads do not fit the axes")
+    normalized(axes, rank)
+    full = [0] * 2 * rank
+    for i, axis in enumerate(axes):
+        full[axis % rank], full[axis % rank + rank] = pads[i], pads[i + len(axes)]
+    return full
+
+
+def require_same_fill(inner: Op, outer: Op) -> None:
+    """Both have to pad with the same bits."""
+    same = inner.input(2) is outer.input(2) and inner.attr("value", 0.0) == outer.attr("value", 0.0)
+    require(same or _fill(inner) == _fill(outer), "they pad with different values")
+
+
+def _fill(op: Op) -> Any:
+    if op.version < 11:
+        return float(op.attr("value", 0.0)).hex()
+    value = op.input(2)
+    if value is None:
+        return b""
+    data = value.const.reshape(-1)
+    if data.dtype.kind in "OUST":
+        return data.tolist()
+    bits = data.tobytes()
+    return bits if any(bits) else b""  # as if it were left out
+
+
+def _both(mode: str, first: int, second: int) -> int:
+    """One pad on a side for two; declines what would pad again what was cut off, or cut what others pad."""
+    grows = first >= 0 and second >= 0
+    cuts = first <= 0 and second <= 0
+    require(grows or (mode == "constant" and (cuts or first >= -second > 0)), "one pads and the other cuts")
+    return first + second
+
+
+MERGE_PADS = RulePass("merge-pads", (merge_pads,))

@@ -1,0 +1,127 @@
+"""Reductions of reductions are one, and take over from a reshape whether the axes they reduce stay."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from onnx import TensorProto
+
+from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
+from ..operands import axes_of, normalized
+from .extents import RESHAPES, Extents, Kept, agree, reshaped
+
+INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.INT8})
+
+Inputs = tuple[Value | None, ...]
+
+
+@rule(
+    lambda g, x, a, b, inner, outer: (
+        g.one_of("ReduceSum", "ReduceMean", "ReduceProd")(
+            g.one_of("ReduceSum", "ReduceMean", "ReduceProd")(x, *a) @ inner, *b
+        )
+        @ outer
+    ),
+    contract=ROUNDING,
+)
+def merge_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+    """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b); so ReduceMean and ReduceProd"""
+    require(x.dtype not in INTEGERS or inner.type != "ReduceMean", "a mean of integers is cut off each time")
+    return _merged(g, x, inner, outer)
+
+
+@rule(
+    lambda g, x, a, b, inner, outer: (
+        g.one_of("ReduceMax", "ReduceMin")(g.one_of("ReduceMax", "ReduceMin")(x, *a) @ inner, *b) @ outer
+    ),
+    contract=conditional("no element is NaN, and no zero is negative"),
+)
+def merge_extrema(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+    """ReduceMax(ReduceMax(x, a), b) => ReduceMax(x, a and b); so ReduceMin"""
+    return _merged(g, x, inner, outer)
+
+
+@rule(
+    lambda g, x, a, b, inner, outer: (
+        g.one_of("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin")(
+            g.one_of("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin")(x, *a) @ inner, *b
+        )
+        @ outer
+    ),
+    contract=EXACT,
+)
+def merge_integer_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+    """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), of integers; so ReduceProd, ReduceMax and ReduceMin"""
+    require(x.dtype in INTEGERS, "floats have an order of summation")
+    return _merged(g, x, inner, outer)
+
+
+@rule(
+    lambda g, x, a, b, inner, outer: (
+        g.one_of(*RESHAPES)(
+            g.one_of(
+                "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
+                "ReduceProd", "ReduceSum", "ReduceSumSquare", "ArgMax", "ArgMin",
+            )(x, *a) @ inner,
+            *b,
+        )
+        @ outer
+    ),
+    contract=EXACT,
+)  # fmt: skip
+def keep_or_drop_reduced_axes(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+    """Unsqueeze(ReduceX(x, a, keepdims=0), a) => ReduceX(x, a, keepdims=1); Squeeze likewise"""
+    axes, keeps = reduced_axes(inner, x), bool(inner.attr("keepdims", 1))
+    made = reshaped(outer, _reduced(axes, x.rank, keeps=keeps), x)
+    require(made is not None, "the shape is computed")
+    require(agree(made or [], _reduced(axes, x.rank, keeps=not keeps), x), "it changes more than the reduced axes")
+    return _reduction(g, inner, x, axes, keeps=not keeps)
+
+
+def reduced_axes(op: Op, x: Value) -> list[int]:
+    """The axes that a reduction of `x` reduces, from the front; declines where there are none."""
+    if op.type.startswith("Arg"):
+        return normalized([int(op.attr("axis", 0))], x.rank)
+    spec = op.schema
+    require(spec is not None and ("axes" in spec.attributes or len(op.inputs) < 2 or op.inputs[1] is None
+            or op.inputs[1].is_const), "the axes are computed")  # fmt: skip
+    axes = axes_of(op)
+    if not axes:
+        require(not op.attr("noop_with_empty_axes", 0), "it reduces nothing")
+        axes = list(range(x.rank))
+    require(len(axes) > 0, "there is nothing to reduce")
+    # onnxruntime 1.31 takes negative axes of a tensor without elements for none at all.
+    full = all(isinstance(d, int) and d > 0 for d in x.shape)
+    require(full or min(axes) >= 0, "it counts axes from the end, of what may be empty")
+    return normalized(axes, x.rank)
+
+
+def _reduced(axes: list[int], rank: int, *, keeps: bool) -> Extents:
+    return [1 if i in axes else Kept(i) for i in range(rank) if keeps or i not in axes]
+
+
+def _reduction(g: Build, like: Op, x: Value, axes: list[int], *, keeps: bool) -> Value:
+    """A reduction of the kind of `like`."""
+    attrs: dict[str, Any] = {"axes": axes, "keepdims": int(keeps)}
+    if like.type.startswith("Arg"):
+        attrs = {**like.attrs, "keepdims": int(keeps)}
+    return getattr(g, like.type)(x, **attrs)
+
+
+def _merged(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+    """One reduction for two of the same type."""
+    require(inner.type == outer.type, "they reduce in different ways")
+    first = reduced_axes(inner, x)
+    second = reduced_axes(outer, inner.outputs[0])
+    keeps_first, keeps = bool(inner.attr("keepdims", 1)), bool(outer.attr("keepdims", 1))
+    if not keeps_first:
+        left = [i for i in range(x.rank) if i not in first]
+        second = [left[i] for i in second]
+    require(keeps_first == keeps or (keeps_first and set(first) <= set(second)), "only some of the axes stay")
+    return _reduction(g, outer, x, sorted({*first, *second}), keeps=keeps)
+
+
+MERGE_REDUCTIONS = RulePass(
+    "merge-reductions",
+    (merge_integer_reductions, merge_reductions, merge_extrema, keep_or_drop_reduced_axes),
+)

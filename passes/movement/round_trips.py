@@ -1,0 +1,82 @@
+"""Reshapes there and back around ops that do not look at the shape."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
+from ..operands import is_private
+from .extents import RESHAPES, entries, kept, reshaped, restores, settled, sharpened
+from .reshapes import AXES_ONLY, by_axes
+
+UNARY = (
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Cast", "Ceil", "Celu", "Clip", "Cos",
+    "Cosh", "Elu", "Erf", "Exp", "Floor", "Gelu", "HardSigmoid", "HardSwish", "IsInf", "IsNaN", "LeakyRelu", "Log",
+    "Mish", "Neg", "Not", "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus",
+    "Softsign", "Sqrt", "Tan", "Tanh", "ThresholdedRelu",
+)  # fmt: skip
+BINARY = (
+    "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mod", "Mul", "Or", "Pow", "Sub",
+    "Xor",
+)  # fmt: skip
+LONGEST = 16  # ops between two reshapes
+
+Inputs = tuple[Value | None, ...]
+
+
+@rule(
+    lambda g, xs, b, last, outer: g.one_of(*RESHAPES)(g.one_of(*UNARY, *BINARY)(*xs) @ last, *b) @ outer,
+    contract=EXACT,
+)
+def compute_without_reshapes(g: Build, xs: Inputs, b: Inputs, last: Op, outer: Op) -> Value:
+    """Reshape(Relu(Reshape(x, s)), t) => Relu(x), or Reshape(Relu(x), t), for any elementwise ops between"""
+    between, inner = chain_below_reshape(last)
+    x = inner.inputs[0]
+    assert x is not None
+    middle = settled(reshaped(inner, kept(x), x), x)
+    extents = settled(reshaped(outer, middle, x), x)
+    require(extents is not None, "the shape is computed")
+    assert extents is not None
+    known = sharpened(extents, outer.outputs[0], x)
+    cancels = restores(known, x)
+    require(cancels or is_private(inner.outputs[0]), "one Reshape would stay for others, and one be added")
+    made = x
+    for op in between[::-1]:
+        at = operand(op)
+        require(all(c is None or i == at or c.rank <= x.rank for i, c in enumerate(op.inputs)), "a constant adds dims")
+        made = getattr(g, op.type)(*op.inputs[:at], made, *op.inputs[at + 1 :], **op.attrs)
+    if cancels:
+        return made
+    if {inner.type, outer.type} <= AXES_ONLY and (done := by_axes(g, made, extents)) is not None:
+        return done
+    return g.Reshape(made, shape=entries(known, x))
+
+
+def chain_below_reshape(last: Op) -> tuple[list[Op], Op]:
+    """The elementwise ops from `last` up to a reshape, and that; declines where there is none near."""
+    between = [last]
+    while len(between) <= LONGEST:
+        op = between[-1]
+        value = op.inputs[operand(op)]
+        maker = op.graph.producer(value)
+        require(value is not None and maker is not None, "no Reshape stands above")
+        assert maker is not None
+        assert value is not None
+        if maker.type in RESHAPES and not maker.domain:
+            return between, maker
+        require(not maker.domain and is_private(value), "something else reads what is computed")
+        between.append(maker)
+    raise Declined("no Reshape is near")
+
+
+def operand(op: Op) -> int:
+    """Which input of an elementwise op has its shape; declines if it has two such, or is another op."""
+    if op.type in UNARY:
+        return 0
+    require(op.version >= 7, "before opset 7 there is no broadcasting by rule")
+    single = [v is not None and v.tensor is not None and prod(v.tensor.dims) == 1 for v in op.inputs]
+    require(len(single) == 2 and any(single) and op.type in BINARY, "it is not elementwise in one operand")
+    return 0 if single[1] else 1
+
+
+ROUND_TRIPS = RulePass("drop-reshape-round-trips", (compute_without_reshapes,))

@@ -1,0 +1,46 @@
+"""A Slice of a Slice is one Slice."""
+
+from __future__ import annotations
+
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from .cuts import composed, cut, cuts_of
+
+Inputs = tuple[Value | None, ...]
+
+
+@rule(
+    lambda g, x, a, b, inner, outer: g.Slice(g.Slice(x, *a) @ inner, *b) @ outer,
+    shared=True,
+    contract=EXACT,
+)
+def merge_slices(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+    """Slice(Slice(x, a), b) => Slice(x, both), or x"""
+    first, second = cuts_of(inner, x), cuts_of(outer, x)
+    found = {**first, **second}
+    for axis in first.keys() & second.keys():
+        extent = x.shape[axis]
+        both = composed(first[axis], second[axis], extent if isinstance(extent, int) else None)
+        if both is None:
+            del found[axis]
+        else:
+            found[axis] = both
+    return cut(g, x, found)
+
+
+@rule(
+    lambda g, x, a, b, inner, outer: (
+        g.one_of("DepthToSpace", "SpaceToDepth")(g.one_of("DepthToSpace", "SpaceToDepth")(x, *a) @ inner, *b) @ outer
+    ),
+    shared=True,
+    contract=EXACT,
+)
+def cancel_depth_and_space(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+    """SpaceToDepth(DepthToSpace(x)) => x, of one block size, blocks before channels; and the other way round"""
+    require(inner.type != outer.type, "they go the same way")
+    require(inner.attr("blocksize") == outer.attr("blocksize"), "the blocks differ")
+    require(all(op.attr("mode", "DCR") == "DCR" for op in (inner, outer)), "channels come before blocks")
+    return x
+
+
+MERGE_SLICES = RulePass("merge-slices", (merge_slices,))
+CANCEL_DEPTH_AND_SPACE = RulePass("cancel-depth-and-space", (cancel_depth_and_space,))

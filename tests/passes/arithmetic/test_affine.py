@@ -1,0 +1,147 @@
+"""Sums and products of constants in turn."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import to_onnx
+from passwright.passes.arithmetic.affine import MERGE_AFFINE
+from passwright.passes.arithmetic.chains import MERGE_CONSTANTS_IN_CHAINS
+from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+
+NUMBERS = (
+    "<{0} one = {{1}}, {0} two = {{2}}, {0} three = {{3}}, {0} five = {{5}}, {0} nil = {{0}}, {0} far = {{100}},"
+    " {0}[3] row = {{1, 2, 4}}, {0}[2,1] column = {{2, 4}}>"
+)
+AFTER = "t = Mul(x, one) y = Add(t, two)"
+
+
+def model(body: str, dtype: str = "float") -> str:
+    return f"g ({dtype}[2,3] x) => ({dtype}[n,m] y) {NUMBERS.format(dtype)} {{ {body} }}"
+
+
+def made(before: str, dtype: str = "float") -> list[Any]:
+    """The factor and the summand that come of it."""
+    out = becomes(model(before, dtype), model(AFTER, dtype), MERGE_AFFINE)
+    known = initializers(out)
+    return [next(known[i].tolist() for i in n.input if i in known) for n in out.graph.node]
+
+
+BOTH = [
+    pytest.param("a = Add(x, three) b = Mul(a, two) y = Add(b, one)", [2, 7], id="(x + 3) * 2 + 1"),
+    pytest.param("a = Sub(x, three) b = Mul(two, a) y = Add(one, b)", [2, -5], id="1 + 2 * (x - 3)"),
+    pytest.param("a = Sub(three, x) b = Mul(a, two) y = Sub(b, one)", [-2, 5], id="(3 - x) * 2 - 1"),
+    pytest.param("a = Add(x, three) b = Mul(a, two) y = Sub(one, b)", [-2, -5], id="1 - (x + 3) * 2"),
+    pytest.param("a = Mul(x, three) b = Add(a, two) y = Mul(b, five)", [15, 10], id="(x * 3 + 2) * 5"),
+    pytest.param("a = Mul(x, three) b = Sub(two, a) y = Mul(b, five)", [-15, 10], id="(2 - x * 3) * 5"),
+    pytest.param("a = Sub(x, row) b = Mul(a, two) y = Add(b, row)", [2, [-1, -2, -4]], id="a row"),
+    pytest.param(
+        "a = Add(x, row) b = Mul(a, column) y = Add(b, one)",
+        [[[2], [4]], [[3, 5, 9], [5, 9, 17]]],
+        id="a row and a column",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("before", "want"),
+    [
+        *BOTH,
+        pytest.param("a = Sub(x, three) b = Div(a, two) y = Add(b, one)", [0.5, -0.5], id="(x - 3) / 2 + 1"),
+        pytest.param("a = Div(x, two) b = Add(a, three) y = Div(b, two)", [0.25, 1.5], id="(x / 2 + 3) / 2"),
+    ],
+)
+def test_becomes(before: str, want: list[Any]) -> None:
+    assert made(before) == want
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "double"])
+@pytest.mark.parametrize(("before", "want"), BOTH)
+def test_every_type(before: str, want: list[Any], dtype: str) -> None:
+    assert made(before, dtype) == want
+
+
+def test_integers_wrap_around() -> None:
+    assert made("a = Mul(x, far) b = Add(a, far) y = Mul(b, far)", "int8") == [16, 16]
+
+
+@pytest.mark.parametrize("opset", [7, 13, 22])
+def test_a_long_chain_at_every_opset(opset: int) -> None:
+    before = "a = Add(x, one) b = Mul(a, two) c = Sub(b, three) d = Mul(c, two) e = Add(d, five) y = Mul(e, three)"
+    becomes(model(before), model(AFTER), MERGE_AFFINE, MERGE_CONSTANTS_IN_CHAINS, MERGE_AFFINE, opset=opset)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("a = Mul(x, two) y = Add(a, one)", id="a product and a sum"),
+        pytest.param("a = Add(x, two) y = Mul(a, three)", id="a sum and a product"),
+        pytest.param("a = Add(x, one) b = Mul(a, x) y = Add(b, one)", id="a product that is computed"),
+        pytest.param("a = Add(x, one) b = Mul(a, two) y = Add(b, x)", id="a sum that is computed"),
+        pytest.param("a = Add(x, x) b = Mul(a, two) y = Add(b, one)", id="the first sum is computed"),
+        pytest.param("a = Add(x, one) b = Mul(a, two) c = Add(b, one) y = Sub(c, a)", id="the first sum is read too"),
+        pytest.param("a = Add(x, one) b = Mul(a, two) c = Add(b, one) y = Sub(c, b)", id="the product is read too"),
+        pytest.param("a = Add(x, one) b = Div(two, a) y = Add(b, one)", id="a reciprocal"),
+        pytest.param("a = Add(x, one) b = Div(a, nil) y = Add(b, one)", id="divided by 0"),
+        pytest.param("a = Add(x, far) b = Mul(a, two) y = Add(b, one)", id="centred far from 0"),
+        pytest.param("a = Add(x, one) b = Relu(a) c = Mul(b, two) y = Add(c, one)", id="not affine"),
+    ],
+)
+def test_stays(body: str) -> None:
+    stays(model(body), MERGE_AFFINE)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (int32[2] x) => (int32[2] y) <int32 k = {2}> { a = Add(x, k) b = Div(a, k) y = Add(b, k) }",
+            id="integer quotient",
+        ),
+        pytest.param(
+            "g (float[2] x, float k = {2}) => (float[2] y) { a = Add(x, k) b = Mul(a, k) y = Add(b, k) }",
+            id="overridable initializer",
+        ),
+        pytest.param(
+            "g (float[2] x) => (float[2] b, float[2] y) <float k = {2}> { a = Add(x, k) b = Mul(a, k) y = Add(b, k) }",
+            id="an inner value is an output",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[n] y) <float k = {2}> { u = Add(x, k) y = If (c) <"
+            "then_branch = a () => (float[n] r) { v = Mul(u, k) r = Add(v, k) }, "
+            "else_branch = b () => (float[n] s) { s = Neg(x) }> }",
+            id="across the border of an If body",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, MERGE_AFFINE)
+
+
+@pytest.mark.parametrize("number", [np.inf, np.nan, 3e38])
+def test_what_overflows_stays(number: float) -> None:
+    text = model("a = Mul(x, k) b = Add(a, one) y = Mul(b, five)")
+    stays(text, MERGE_AFFINE, weights={"k": np.float32(number)})
+
+
+def test_half_precision_stays() -> None:
+    text = "g (float16[2] x) => (float16[2] y) { a = Add(x, k) b = Mul(a, k) y = Add(b, k) }"
+    stays(text, MERGE_AFFINE, weights={"k": np.float16(2)})
+
+
+STEPS = st.sampled_from(["Add({0}, {1})", "Sub({0}, {1})", "Sub({1}, {0})", "Mul({0}, {1})", "Div({0}, {1})"])
+NAMES = st.sampled_from(["one", "two", "three", "five", "row", "column"])
+
+
+@given(steps=st.lists(st.tuples(STEPS, NAMES), min_size=3, max_size=6), integers=st.booleans())
+def test_any_chain_means_the_same(steps: list[tuple[str, str]], integers: bool) -> None:
+    lines = [f"t{i} = {s.format(f't{i - 1}' if i else 'x', c)}" for i, (s, c) in enumerate(steps)]
+    before = load(model(f"{' '.join(lines)} y = Identity(t{len(steps) - 1})", "int32" if integers else "float"))
+    result, ledger = rewritten(before, MERGE_AFFINE)
+    after = to_onnx(result)
+    assert len(op_types(after)) <= len(steps) + 1
+    means_the_same(before, after, exact=ledger.is_exact)

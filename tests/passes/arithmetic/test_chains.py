@@ -1,0 +1,234 @@
+"""Chains of constants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import to_onnx
+from passwright.passes.arithmetic.chains import MERGE_CONSTANTS_IN_CHAINS
+from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+
+PASSES = (MERGE_CONSTANTS_IN_CHAINS,)
+NUMBERS = (
+    "<{0} one = {{1}}, {0} two = {{2}}, {0} three = {{3}}, {0} five = {{5}}, {0} eight = {{8}}, {0} nil = {{0}},"
+    " {0}[3] row = {{1, 2, 4}}, {0}[2,1] column = {{2, 4}}, {0}[3] gaps = {{0, 2, 0}}>"
+)
+
+
+def model(body: str, dtype: str = "float", shape: str = "2,3", out: str = "n,m") -> str:
+    return f"g ({dtype}[{shape}] x) => ({dtype}[{out}] y) {NUMBERS.format(dtype)} {{ {body} }}"
+
+
+def merged(before: str, after: str, dtype: str = "float") -> Any:
+    """The constant that comes of it."""
+    out = becomes(model(before, dtype), model(after, dtype), *PASSES)
+    return next(v for n, v in initializers(out).items() if n in out.graph.node[0].input)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "c"),
+    [
+        pytest.param("t = Add(x, three) y = Add(t, five)", "y = Add(x, one)", 8, id="x + 3 + 5"),
+        pytest.param("t = Add(three, x) y = Add(five, t)", "y = Add(x, one)", 8, id="constants first"),
+        pytest.param("t = Add(x, three) y = Sub(t, five)", "y = Add(x, one)", -2, id="x + 3 - 5"),
+        pytest.param("t = Sub(x, three) y = Add(t, five)", "y = Add(x, one)", 2, id="x - 3 + 5"),
+        pytest.param("t = Sub(x, three) y = Sub(t, five)", "y = Add(x, one)", -8, id="x - 3 - 5"),
+        pytest.param("t = Sub(three, x) y = Add(t, five)", "y = Sub(one, x)", 8, id="3 - x + 5"),
+        pytest.param("t = Sub(three, x) y = Sub(t, five)", "y = Sub(one, x)", -2, id="3 - x - 5"),
+        pytest.param("t = Add(x, three) y = Sub(five, t)", "y = Sub(one, x)", 2, id="5 - (x + 3)"),
+        pytest.param("t = Sub(x, three) y = Sub(five, t)", "y = Sub(one, x)", 8, id="5 - (x - 3)"),
+        pytest.param("t = Sub(three, x) y = Sub(five, t)", "y = Add(x, one)", 2, id="5 - (3 - x)"),
+        pytest.param("t = Mul(x, three) y = Mul(t, five)", "y = Mul(x, one)", 15, id="x * 3 * 5"),
+        pytest.param("t = Mul(three, x) y = Mul(five, t)", "y = Mul(x, one)", 15, id="factors first"),
+        pytest.param("t = Mul(x, three) y = Div(t, eight)", "y = Mul(x, one)", 0.375, id="x * 3 / 8"),
+        pytest.param("t = Div(x, eight) y = Mul(t, three)", "y = Mul(x, one)", 0.375, id="x / 8 * 3"),
+        pytest.param("t = Div(x, eight) y = Div(t, five)", "y = Div(x, one)", 40, id="x / 8 / 5"),
+        pytest.param("t = Div(three, x) y = Mul(t, five)", "y = Div(one, x)", 15, id="3 / x * 5"),
+        pytest.param("t = Mul(x, eight) y = Div(three, t)", "y = Div(one, x)", 0.375, id="3 / (x * 8)"),
+        pytest.param("t = Div(x, eight) y = Div(three, t)", "y = Div(one, x)", 24, id="3 / (x / 8)"),
+        pytest.param("t = Div(eight, x) y = Div(three, t)", "y = Mul(x, one)", 0.375, id="3 / (8 / x)"),
+        pytest.param("t = Mul(x, row) y = Mul(t, two)", "y = Mul(x, one)", [2, 4, 8], id="a row and a number"),
+        pytest.param("t = Add(x, row) y = Add(t, row)", "y = Add(x, one)", [2, 4, 8], id="one constant twice"),
+        pytest.param("t = Mul(x, row) y = Div(t, column)", "y = Mul(x, one)", [[0.5, 1, 2], [0.25, 0.5, 1]], id="grid"),
+        pytest.param("t = Mul(x, gaps) y = Mul(t, three)", "y = Mul(x, one)", [0, 6, 0], id="zeros in a product"),
+        pytest.param(
+            "a = Add(x, one) b = Sub(a, eight) d = Sub(three, b) y = Add(d, two)",
+            "y = Sub(one, x)",
+            12,
+            id="a long chain",
+        ),
+    ],
+)
+def test_becomes(before: str, after: str, c: Any) -> None:
+    made = merged(before, after)
+    assert made.dtype == np.float32
+    assert np.array_equal(made, np.float32(c))
+
+
+def test_a_quotient_that_grows() -> None:
+    g = "g (float[2,3] x) => (float[n,m] y) <float c = {3}, float d = {0.5}>"
+    becomes(f"{g} {{ t = Div(c, x) y = Div(t, d) }}", f"{g} {{ y = Div(c, x) }}", *PASSES)
+
+
+@pytest.mark.parametrize("dtype", ["double", "float16"])
+def test_other_floats(dtype: str) -> None:
+    weights = {"c": np.array([3, 5], "float64" if dtype == "double" else dtype)}
+    before, after = "t = Mul(x, c) u = Mul(t, c) v = Sub(u, c) y = Sub(v, c)", "t = Mul(x, k) y = Add(t, k)"
+    g = f"g ({dtype}[4,2] x) => ({dtype}[4,2] y) {{}} {{{{ {{}} }}}}"
+    known = f"<{dtype} k = {{1}}>"
+    becomes(g.format("", before), g.format(known, after), *PASSES, weights=weights)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int32", "int64", "uint64"])
+@pytest.mark.parametrize(
+    ("before", "after", "c"),
+    [
+        pytest.param("t = Add(x, three) y = Add(five, t)", "y = Add(x, one)", 8, id="sums"),
+        pytest.param("t = Add(x, three) y = Sub(t, three)", "y = Add(x, one)", 0, id="there and back"),
+        pytest.param("t = Sub(x, five) y = Add(t, three)", "y = Add(x, one)", -2, id="below zero"),
+        pytest.param("t = Sub(five, x) y = Sub(three, t)", "y = Add(x, one)", -2, id="turned twice"),
+        pytest.param("t = Mul(x, five) u = Mul(t, eight) y = Mul(u, eight)", "y = Mul(x, one)", 320, id="products"),
+    ],
+)
+def test_integers_wrap_around(before: str, after: str, c: int, dtype: str) -> None:
+    assert merged(before, after, dtype) == np.array(c).astype(dtype)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
+def test_integer_divisors(dtype: str) -> None:
+    assert merged("t = Div(x, three) y = Div(t, five)", "y = Div(x, one)", dtype) == 15
+
+
+@pytest.mark.parametrize("dtype", ["float", "double", "int32"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("a = Mul(x, two) b = Mul(two, z) y = Add(a, b)", "t = Add(x, z) y = Mul(t, two)", id="sum"),
+        pytest.param("a = Mul(x, row) b = Mul(z, row) y = Sub(a, b)", "t = Sub(x, z) y = Mul(t, row)", id="difference"),
+    ],
+)
+def test_a_common_factor(before: str, after: str, dtype: str) -> None:
+    g = f"g ({dtype}[2,3] x, {dtype}[3] z) => ({dtype}[n,m] y) {NUMBERS.format(dtype)}"
+    becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", *PASSES)
+
+
+@pytest.mark.parametrize("opset", [7, 13, 21])
+def test_every_opset(opset: int) -> None:
+    before = "a = Add(x, one) b = Sub(a, five) c = Mul(b, two) y = Div(c, five)"
+    becomes(model(before), model("b = Add(x, one) y = Mul(b, one)"), *PASSES, opset=opset)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("y = Add(x, one)", id="one constant"),
+        pytest.param("t = Add(x, one) y = Mul(t, two)", id="a sum and a product"),
+        pytest.param("t = Mul(x, two) y = Add(t, one)", id="a product and a sum"),
+        pytest.param("t = Mul(x, two) y = Add(t, t)", id="one product twice"),
+        pytest.param("t = Add(x, x) y = Add(t, one)", id="no constant inside"),
+        pytest.param("t = Add(x, one) y = Add(t, x)", id="no constant outside"),
+        pytest.param("t = Add(x, one) y = Add(t, t)", id="the sum twice"),
+        pytest.param("t = Add(x, one) u = Add(t, two) y = Mul(t, u)", id="the inner value is read elsewhere"),
+        pytest.param("t = Mul(x, nil) y = Div(t, two)", id="0 times something, divided"),
+        pytest.param("t = Div(x, nil) y = Mul(t, two)", id="divided by 0"),
+        pytest.param("t = Mul(x, gaps) y = Div(three, t)", id="divided by a product with 0"),
+        pytest.param("t = Div(three, x) y = Div(t, eight)", id="a quotient that may overflow"),
+        pytest.param("t = Add(x, three) y = Sub(t, three)", id="rounding there and back"),
+        pytest.param("t = Add(x, h) y = Sub(t, i)", id="a sum that is small beside its terms"),
+        pytest.param("t = Mul(x, h) y = Mul(t, h)", id="a product that overflows"),
+        pytest.param("t = Div(x, h) y = Div(t, h)", id="a divisor that overflows"),
+        pytest.param("t = Div(x, h) y = Mul(t, s)", id="a factor that underflows"),
+        pytest.param("t = Add(x, f) y = Add(t, one)", id="an infinite term"),
+        pytest.param("t = Mul(x, n) y = Mul(t, two)", id="not a number"),
+    ],
+)
+def test_stays(body: str) -> None:
+    known = {"h": 3e38, "i": 2.9e38, "s": 1e-10, "f": -np.inf, "n": np.nan}
+    weights = {n: np.float32(v) for n, v in known.items() if f"{n})" in body}
+    stays(model(body), *PASSES, weights=weights)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (float[2] x) => (float[2] t, float[2] y) <float a = {2}> { t = Mul(x, a) y = Mul(t, a) }",
+            id="the inner value is an output",
+        ),
+        pytest.param(
+            "g (float[2] x, float a = {2}) => (float[2] y) <float b = {2}> { t = Mul(x, a) y = Mul(t, b) }",
+            id="overridable initializer",
+        ),
+        pytest.param(
+            "g (int32[2] x) => (int32[2] y) <int32 a = {-2}> { t = Div(x, a) y = Div(t, a) }", id="negative divisors"
+        ),
+        pytest.param(
+            "g (int8[2] x) => (int8[2] y) <int8 a = {100}> { t = Div(x, a) y = Div(t, a) }", id="too large a divisor"
+        ),
+        pytest.param(
+            "g (float[2] x, float[2] z) => (float[2] y) <float a = {2}, float b = {3}>"
+            " { t = Mul(x, a) u = Mul(z, b) y = Add(t, u) }",
+            id="different factors",
+        ),
+        pytest.param(
+            "g (float[2] x, float[2] z, float[2] a) => (float[2] y) { t = Mul(x, a) u = Mul(z, a) y = Add(t, u) }",
+            id="a common factor that is computed",
+        ),
+        pytest.param(
+            "g (int32[2] x) => (int32[2] y) <int32 a = {2}> { t = Mul(x, a) y = Div(t, a) }", id="integer quotient"
+        ),
+        pytest.param(
+            "g (float[1] x) => (float[0] y) <float[0] a = {}, float b = {2}> { t = Mul(x, a) y = Mul(t, b) }",
+            id="no elements",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[n] y) <float a = {2}> { t = Mul(x, a) y = If (c) <"
+            "then_branch = a () => (float[n] r) { r = Mul(t, a) }, "
+            "else_branch = b () => (float[n] s) { s = Neg(x) }> }",
+            id="across the border of an If body",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, *PASSES)
+
+
+def test_a_combination_may_not_be_large() -> None:
+    weights = {"a": np.full((64, 1), 2, np.float32), "b": np.full((1, 64), 3, np.float32)}
+    stays("g (float[64,64] x) => (float[n,m] y) { t = Mul(x, a) y = Mul(t, b) }", *PASSES, weights=weights)
+
+
+def test_a_large_constant_takes_a_number_in() -> None:
+    weights = {"a": np.full((64, 64), 2, np.float32), "b": np.float32(3)}
+    g = "g (float[64,64] x) => (float[n,m] y)"
+    after = f"{g} <float k = {{1}}> {{ y = Mul(x, k) }}"
+    becomes(f"{g} {{ t = Mul(x, a) y = Mul(t, b) }}", after, *PASSES, weights=weights)
+
+
+def test_a_large_constant_that_is_read_elsewhere_stays() -> None:
+    weights = {"a": np.full((64, 64), 2, np.float32), "b": np.float32(3)}
+    body = "t = Mul(x, a) u = Mul(t, b) y = Add(u, a)"
+    stays(f"g (float[64,64] x) => (float[n,m] y) {{ {body} }}", *PASSES, weights=weights)
+
+
+OPS = st.sampled_from(["Add({0}, {1})", "Sub({0}, {1})", "Sub({1}, {0})"])
+FACTORS = st.sampled_from(["Mul({1}, {0})", "Div({0}, {1})", "Div({1}, {0})"])
+NAMES = st.sampled_from(["one", "two", "three", "five", "eight", "row", "column"])
+
+
+@given(
+    steps=st.one_of(
+        st.lists(st.tuples(OPS, NAMES), min_size=2, max_size=4),
+        st.lists(st.tuples(FACTORS, NAMES), min_size=2, max_size=4),
+    )
+)
+def test_any_chain_means_the_same(steps: list[tuple[str, str]]) -> None:
+    lines = [f"t{i} = {s.format(f't{i - 1}' if i else 'x', c)}" for i, (s, c) in enumerate(steps)]
+    before = load(model(f"{' '.join(lines)} y = Identity(t{len(steps) - 1})"))
+    after = to_onnx(rewritten(before, *PASSES)[0])
+    assert len(op_types(after)) <= len(steps) + 1  # the Identity stays
+    means_the_same(before, after)

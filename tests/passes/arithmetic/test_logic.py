@@ -1,0 +1,192 @@
+"""Truth values."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import to_onnx
+from passwright.passes.arithmetic.logic import MERGE_LOGIC
+from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+
+CONSTANTS = "<bool yes = {1}, bool no = {0}, bool[3] row = {1, 1, 1}, bool[3] mixed = {1, 0, 1}>"
+
+
+def truths(body: str, out: str = "bool[n,m]") -> str:
+    return f"g (bool[2,3] p, bool[2,3] q, bool[3] r) => ({out} y) {CONSTANTS} {{ {body} }}"
+
+
+def numbers(body: str, dtype: str = "int32", out: str = "bool") -> str:
+    return f"g (bool[2,3] p, {dtype}[2,3] a, {dtype}[3] b, {dtype}[2,1] c) => ({out}[n,m] y) {{ {body} }}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("t = Not(p) u = Not(t) y = And(u, q)", "y = And(p, q)", id="not not"),
+        pytest.param("t = And(p, p) y = Not(t)", "y = Not(p)", id="and itself"),
+        pytest.param("t = Or(p, p) y = Not(t)", "y = Not(p)", id="or itself"),
+        pytest.param("y = Xor(p, yes)", "y = Not(p)", id="xor true"),
+        pytest.param("y = Xor(row, p)", "y = Not(p)", id="true xor, a row"),
+        pytest.param("t = Equal(p, yes) y = And(t, q)", "y = And(p, q)", id="equal true"),
+        pytest.param("y = Equal(no, p)", "y = Not(p)", id="equal false"),
+        pytest.param("t = Not(p) u = Not(q) y = And(t, u)", "t = Or(p, q) y = Not(t)", id="neither"),
+        pytest.param("t = Not(p) u = Not(r) y = Or(t, u)", "t = And(p, r) y = Not(t)", id="not both"),
+        pytest.param("t = Not(p) u = Not(q) v = And(t, u) y = Not(v)", "y = Or(p, q)", id="not neither"),
+        pytest.param("t = Not(p) u = Not(q) y = Xor(t, u)", "y = Xor(p, q)", id="xor of nots"),
+        pytest.param("t = Xor(p, yes) y = Xor(t, yes)", "y = Identity(p)", id="xor true twice"),
+        pytest.param("t = Not(p) u = Not(t) y = Or(t, u)", "t = Not(p) y = Or(t, p)", id="the inner not is read too"),
+    ],
+)
+def test_truths(before: str, after: str) -> None:
+    becomes(truths(before), truths(after), MERGE_LOGIC)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+@pytest.mark.parametrize(
+    ("comparison", "negated"),
+    [("Less", "GreaterOrEqual"), ("LessOrEqual", "Greater"), ("Greater", "LessOrEqual"), ("GreaterOrEqual", "Less")],
+)
+def test_negated_comparisons(comparison: str, negated: str, dtype: str) -> None:
+    before, after = f"t = {comparison}(a, b) y = Not(t)", f"y = {negated}(a, b)"
+    becomes(numbers(before, dtype), numbers(after, dtype), MERGE_LOGIC, opset=13)
+
+
+@pytest.mark.parametrize("dtype", ["float", "int64", "string"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("n = Not(p) y = Where(n, a, b)", "y = Where(p, b, a)", id="where not"),
+        pytest.param("t = Where(p, b, a) y = Where(p, c, t)", "y = Where(p, c, a)", id="the same condition, false"),
+        pytest.param("t = Where(p, c, b) y = Where(p, t, a)", "y = Where(p, c, a)", id="the same condition, true"),
+        pytest.param("n = Not(p) t = Not(n) u = Not(t) y = Where(u, a, b)", "y = Where(p, b, a)", id="not not not"),
+    ],
+)
+def test_where(before: str, after: str, dtype: str) -> None:
+    becomes(numbers(before, dtype, dtype), numbers(after, dtype, dtype), MERGE_LOGIC)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("t = Where(p, yes, no) y = And(t, q)", "y = And(p, q)", id="true or false"),
+        pytest.param("y = Where(p, no, row)", "y = Not(p)", id="false or true"),
+    ],
+)
+def test_where_of_truths(before: str, after: str) -> None:
+    becomes(truths(before), truths(after), MERGE_LOGIC, runs=False)  # onnxruntime has no Where of bools
+
+
+def test_bits() -> None:
+    g = "g (int32[2,3] a) => (int32[2,3] y)"
+    before = "t = BitwiseNot(a) u = BitwiseNot(t) v = BitwiseAnd(u, u) w = BitwiseOr(v, v) y = Abs(w)"
+    becomes(f"{g} {{ {before} }}", f"{g} {{ y = Abs(a) }}", MERGE_LOGIC, opset=18)
+
+
+@pytest.mark.parametrize(
+    ("body", "out", "want"),
+    [
+        pytest.param("y = Equal(a, a)", "bool", True, id="equal"),
+        pytest.param("y = LessOrEqual(a, a)", "bool", True, id="not greater"),
+        pytest.param("y = Less(a, a)", "bool", False, id="less"),
+        pytest.param("y = Sub(a, a)", "int32", 0, id="difference"),
+        pytest.param("y = BitwiseXor(a, a)", "int32", 0, id="bits"),
+        pytest.param("y = Xor(p, p)", "bool", False, id="truths"),
+    ],
+)
+def test_compared_with_itself(body: str, out: str, want: int) -> None:
+    text = numbers(body, out=out)
+    result = to_onnx(rewritten(load(text, 18), MERGE_LOGIC)[0])
+    assert not op_types(result)
+    assert np.array_equal(initializers(result)["y"], np.full((2, 3), want))
+    means_the_same(load(text, 18), result, exact=True)
+
+
+@pytest.mark.parametrize("opset", [7, 13, 22])
+def test_every_opset(opset: int) -> None:
+    before = "t = Not(p) u = Not(q) v = And(t, u) w = Not(v) y = Xor(w, yes)"
+    becomes(truths(before), truths("t = Or(p, q) y = Not(t)"), MERGE_LOGIC, opset=opset)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(truths("y = Not(p)"), id="not"),
+        pytest.param(truths("y = And(p, q)"), id="and"),
+        pytest.param(truths("t = Not(p) y = And(t, q)"), id="one not"),
+        pytest.param(truths("t = Not(p) u = Not(q) v = And(t, u) y = Or(v, t)"), id="a not that is read elsewhere"),
+        pytest.param(truths("t = And(p, q) y = Not(t)"), id="not both"),
+        pytest.param("g (bool[n] p) => (bool[n] y) { y = Xor(p, p) }", id="xor itself, of unknown size"),
+        pytest.param("g (float[2] a) => (float[2] y) { y = Sub(a, a) }", id="infinity minus itself is not 0"),
+        pytest.param("g (float[2] a) => (bool[2] y) { y = Equal(a, a) }", id="a NaN does not equal itself"),
+        pytest.param("g (int32[40,40] a) => (int32[40,40] y) { y = Sub(a, a) }", id="too large to be written down"),
+        pytest.param(truths("y = Xor(r, q)"), id="no constant"),
+        pytest.param(truths("y = Xor(p, mixed)"), id="xor some"),
+        pytest.param(truths("y = Xor(p, no)"), id="xor false is another pass's"),
+        pytest.param(truths("y = Equal(p, mixed)"), id="equal to some"),
+        pytest.param(truths("y = Equal(p, q)"), id="equal"),
+        pytest.param(numbers("t = Less(a, b) y = Not(t)", "float"), id="with a NaN neither holds"),
+        pytest.param(numbers("t = Equal(a, b) y = Not(t)"), id="there is no NotEqual"),
+        pytest.param(numbers("t = Less(a, b) u = Not(t) y = And(t, u)"), id="the comparison is read elsewhere"),
+        pytest.param(numbers("n = Not(p) t = Where(n, a, b) s = Cast<to=6>(n) y = Add(t, s)", out="int32"), id="not"),
+        pytest.param(numbers("t = Where(p, a, b) u = Less(a, b) y = Where(u, c, t)", out="int32"), id="two conditions"),
+        pytest.param(
+            "g (bool p, int32[3] a, int32 b, int32 d) => (int32[n] y) { t = Where(p, a, b) y = Where(p, d, t) }",
+            id="what goes stretches the result",
+        ),
+        pytest.param(
+            "g (bool[3] p) => (bool[1,3] y) <bool[1,1] yes = {1}> { y = Xor(p, yes) }", id="a constant raises the rank"
+        ),
+        pytest.param(
+            "g (bool[1] p) => (bool[3] y) <bool[3] yes = {1,1,1}> { y = Equal(p, yes) }", id="a constant stretches"
+        ),
+        pytest.param("g (bool[3] p, bool yes = {1}) => (bool[3] y) { y = Xor(p, yes) }", id="overridable initializer"),
+        pytest.param(
+            "g (bool[3] p, bool[3] q) => (bool[3] t, bool[3] y) { t = Not(p) u = Not(q) y = And(t, u) }",
+            id="a not is an output",
+        ),
+        pytest.param(
+            "g (bool c, bool[3] p) => (bool[n] y) { t = Not(p) y = If (c) <"
+            "then_branch = a () => (bool[n] r) { r = Not(t) }, else_branch = b () => (bool[n] s) { s = And(p, t) }> }",
+            id="across the border of an If body",
+        ),
+    ],
+)
+def test_stays(text: str) -> None:
+    stays(text, MERGE_LOGIC)
+
+
+def test_where_of_truths_and_a_choice_of_numbers_stay() -> None:
+    stays(truths("y = Where(p, yes, yes)"), MERGE_LOGIC, runs=False)
+    stays("g (bool[2] p) => (float[2] y) <float a = {1}, float b = {0}> { y = Where(p, a, b) }", MERGE_LOGIC)
+
+
+def test_older_comparisons_stay() -> None:
+    text = "g (int32[2] a, int32[2] b) => (bool[2] y) { t = Less(a, b) y = Not(t) }"
+    stays(text, MERGE_LOGIC, opset=11)
+
+
+STEPS = st.sampled_from([
+    "Not({0})", "And({0}, {0})", "And({0}, {1})", "Or({0}, {1})", "Xor({0}, {1})", "Xor({0}, yes)", "Equal({0}, no)",
+])  # fmt: skip
+
+
+@given(steps=st.lists(STEPS, min_size=3, max_size=8))
+def test_any_chain_means_the_same(steps: list[str]) -> None:
+    lines = ["s0 = Not(p)", "s1 = Not(q)"]
+    lines += [f"s{i} = {s.format(f's{i - 1}', f's{i - 2}')}" for i, s in enumerate(steps, 2)]
+    before = load(truths(f"{' '.join(lines)} y = Identity(s{len(steps) + 1})"))
+    after = to_onnx(rewritten(before, MERGE_LOGIC)[0])
+    assert len(op_types(after)) <= len(op_types(before))
+    means_the_same(before, after, exact=True)
+
+
+@given(data=st.lists(st.booleans(), min_size=3, max_size=3))
+def test_only_a_constant_that_is_all_true_is_a_not(data: list[bool]) -> None:
+    weights = {"c": np.array(data)}
+    g = "g (bool[2,3] p) => (bool[2,3] y)"
+    if all(data):
+        becomes(f"{g} {{ y = Xor(p, c) }}", f"{g} {{ y = Not(p) }}", MERGE_LOGIC, weights=weights)
+    else:
+        stays(f"{g} {{ y = Xor(p, c) }}", MERGE_LOGIC, weights=weights)

@@ -1,0 +1,162 @@
+"""Powers, roots, logarithms and reciprocals."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.arithmetic.powers import FUSE_LOG_SOFTMAX, MERGE_POWERS
+from rewriting import becomes, initializers, stays
+
+PASSES = (MERGE_POWERS, FUSE_LOG_SOFTMAX)
+NUMBERS = (
+    "<{0} one = {{1}}, {0} two = {{2}}, {0} three = {{3}}, {0} four = {{4}}, {0}[1] six = {{6}},"
+    " {0} half = {{0.5}}, {0}[3] row = {{1, 2, 4}}, {0}[3] nil = {{0, 1, 1}}>"
+)
+
+
+def model(body: str, dtype: str = "float") -> str:
+    return f"g ({dtype}[2,3] x, {dtype}[3] z) => ({dtype}[n,m] y) {NUMBERS.format(dtype)} {{ {body} }}"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("t = Reciprocal(x) u = Reciprocal(t) y = Tanh(u)", "y = Tanh(x)", id="reciprocals"),
+        pytest.param("t = Div(x, z) y = Reciprocal(t)", "y = Div(z, x)", id="of a quotient"),
+        pytest.param("t = Div(one, x) y = Reciprocal(t)", "y = Div(x, one)", id="of a reciprocal by division"),
+        pytest.param("t = Mul(x, row) y = Reciprocal(t)", "y = Div(row, x)", id="of a multiple"),
+        pytest.param("t = Reciprocal(z) y = Div(x, t)", "y = Mul(x, z)", id="divided by a reciprocal"),
+        pytest.param("t = Exp(z) u = Reciprocal(t) y = Mul(x, u)", "t = Exp(z) y = Div(x, t)", id="times a reciprocal"),
+        pytest.param("t = Exp(z) u = Reciprocal(t) y = Mul(u, x)", "t = Exp(z) y = Div(x, t)", id="a reciprocal times"),
+        pytest.param("t = Exp(z) u = Div(one, t) y = Mul(x, u)", "t = Exp(z) y = Div(x, t)", id="times 1 / z"),
+        pytest.param("t = Mul(x, x) y = Sqrt(t)", "y = Abs(x)", id="root of a product"),
+        pytest.param("t = Pow(x, two) y = Sqrt(t)", "y = Abs(x)", id="root of a square"),
+        pytest.param("r = Relu(x) t = Sqrt(r) y = Pow(t, two)", "y = Relu(x)", id="square of a root"),
+        pytest.param("r = Relu(x) t = Sqrt(r) y = Mul(t, t)", "y = Relu(x)", id="product of roots"),
+        pytest.param("r = Sigmoid(x) t = Log(r) y = Exp(t)", "y = Sigmoid(x)", id="exp of log"),
+        pytest.param("t = Pow(x, two) y = Pow(t, three)", "y = Pow(x, one)", id="powers"),
+        pytest.param("t = Pow(x, three) y = Pow(t, six)", "y = Pow(x, six)", id="powers of different ranks"),
+        pytest.param("r = Abs(x) t = Pow(r, three) y = Pow(t, half)", "r = Abs(x) y = Pow(r, one)", id="of fractions"),
+        pytest.param("t = Abs(x) y = Pow(t, two)", "y = Pow(x, two)", id="square of abs"),
+        pytest.param("t = Neg(x) y = Pow(t, four)", "y = Pow(x, four)", id="even power of neg"),
+        pytest.param("t = Abs(x) y = Mul(t, t)", "y = Mul(x, x)", id="abs times abs"),
+        pytest.param("r = Tanh(x) t = Softmax(r) y = Log(t)", "r = Tanh(x) y = LogSoftmax(r)", id="log of softmax"),
+        pytest.param(
+            "r = Tanh(x) t = Softmax<axis=0>(r) y = Log(t)",
+            "r = Tanh(x) y = LogSoftmax<axis=0>(r)",
+            id="log of softmax along another axis",
+        ),
+    ],
+)
+def test_becomes(before: str, after: str) -> None:
+    becomes(model(before), model(after.replace("LogSoftmax(", "LogSoftmax<axis=-1>(")), *PASSES)
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "c"),
+    [
+        pytest.param("t = Mul(x, row) y = Reciprocal(t)", "y = Div(row, x)", [1, 0.5, 0.25], id="reciprocal"),
+        pytest.param("t = Pow(x, two) y = Pow(t, three)", "y = Pow(x, two)", 6, id="powers"),
+        pytest.param("r = Exp(x) t = Pow(r, three) y = Pow(t, half)", "r = Exp(x) y = Pow(r, two)", 1.5, id="fraction"),
+    ],
+)
+def test_the_constant(before: str, after: str, c: Any) -> None:
+    out = becomes(model(before), model(after), *PASSES)
+    made = next(v for n, v in initializers(out).items() if n in out.graph.node[-1].input)
+    assert np.array_equal(made, np.float32(c))
+
+
+@pytest.mark.parametrize("opset", [7, 12])
+def test_older_softmax(opset: int) -> None:
+    g = "g (float[2,3,4] x) => (float[n,m,k] y)"
+    before = "r = Tanh(x) t = Softmax<axis=1>(r) y = Log(t)"
+    becomes(f"{g} {{ {before} }}", f"{g} {{ r = Tanh(x) y = LogSoftmax<axis=1>(r) }}", *PASSES, opset=opset)
+
+
+def test_double() -> None:
+    before = "t = Mul(x, x) u = Sqrt(t) v = Reciprocal(u) y = Reciprocal(v)"
+    becomes(model(before, "double"), model("y = Abs(x)", "double"), *PASSES)
+
+
+@pytest.mark.parametrize("exponent", ["int32", "int64"])
+def test_whole_exponents_stay_whole(exponent: str) -> None:
+    g = f"g (float[2,3] x) => (float[2,3] y) <{exponent} two = {{2}}, float three = {{3}}>"
+    out = becomes(f"{g} {{ t = Pow(x, two) y = Pow(t, three) }}", f"{g} {{ y = Pow(x, two) }}", *PASSES)
+    assert next(v for n, v in initializers(out).items() if n == out.graph.node[0].input[1]).dtype == exponent
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("y = Reciprocal(x)", id="a reciprocal"),
+        pytest.param("y = Sqrt(x)", id="a root"),
+        pytest.param("y = Pow(x, two)", id="a square"),
+        pytest.param("t = Sqrt(x) y = Pow(t, two)", id="a root of what may be negative"),
+        pytest.param("t = Sqrt(x) y = Mul(t, t)", id="roots of what may be negative"),
+        pytest.param("r = Relu(x) t = Sqrt(r) y = Pow(t, three)", id="cube of a root"),
+        pytest.param("t = Log(x) y = Exp(t)", id="a logarithm of what may be negative"),
+        pytest.param("t = Exp(x) y = Log(t)", id="exp may overflow"),
+        pytest.param("t = Mul(x, z) y = Sqrt(t)", id="root of another product"),
+        pytest.param("t = Pow(x, three) y = Sqrt(t)", id="root of a cube"),
+        pytest.param("t = Pow(x, half) y = Pow(t, two)", id="fractional power of what may be negative"),
+        pytest.param("t = Pow(x, row) y = Pow(t, two)", id="different exponents"),
+        pytest.param("t = Abs(x) y = Pow(t, three)", id="odd power of abs"),
+        pytest.param("t = Mul(x, nil) y = Reciprocal(t)", id="reciprocal of 0"),
+        pytest.param("t = Reciprocal(x) u = Reciprocal(t) y = Add(t, u)", id="read elsewhere"),
+        pytest.param("t = Reciprocal(x) y = Div(t, z)", id="a reciprocal divided"),
+        pytest.param("t = Div(two, x) y = Mul(z, t)", id="times 2 / x"),
+        pytest.param("t = Softmax(x) y = Exp(t)", id="exp of softmax"),
+        pytest.param("t = Softmax(x) u = Log(t) y = Add(t, u)", id="softmax is read elsewhere"),
+    ],
+)
+def test_stays(body: str) -> None:
+    stays(model(body), *PASSES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (int32[2] x) => (int32[2] y) <int32 c = {2}, int32 d = {3}> { t = Pow(x, c) y = Pow(t, d) }",
+            id="integer powers",
+        ),
+        pytest.param("g (int32[2] x) => (int32[2] y) <int32 c = {2}> { t = Abs(x) y = Pow(t, c) }", id="integer abs"),
+        pytest.param(
+            "g (int32[2] x, int32[2] z) => (int32[2] y) <int32 c = {1}> { t = Div(c, x) y = Mul(z, t) }",
+            id="integer quotient",
+        ),
+        pytest.param(
+            "g (float[2] x) => (float[1,2] y) <float[1,1] c = {2}> { t = Pow(x, c) y = Sqrt(t) }", id="raises the rank"
+        ),
+        pytest.param(
+            "g (float[2] x, float c = {2}) => (float[2] y) { t = Pow(x, c) y = Sqrt(t) }", id="overridable initializer"
+        ),
+        pytest.param(
+            "g (float[2] x) => (float[2] t, float[2] y) { t = Mul(x, x) y = Sqrt(t) }",
+            id="the inner value is an output",
+        ),
+        pytest.param("g (float16[2] x) => (float16[2] y) { t = Softmax(x) y = Log(t) }", id="shares in half precision"),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[n] y) { t = Mul(x, x) y = If (c) <"
+            "then_branch = a () => (float[n] r) { r = Sqrt(t) }, else_branch = b () => (float[n] s) { s = Abs(x) }> }",
+            id="across the border of an If body",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, *PASSES)
+
+
+@given(a=st.sampled_from([0.5, 1, 2, 3, 4]), b=st.sampled_from([0.5, 1, 2, 3]), positive=st.booleans())
+def test_powers_merge_where_they_may(a: float, b: float, positive: bool) -> None:
+    first = "r = Sigmoid(x)" if positive else "r = Tanh(x)"
+    g = f"g (float[2,3] x) => (float[2,3] y) <float a = {{{a}}}, float b = {{{b}}}>"
+    body = f"{first} t = Pow(r, a) y = Pow(t, b)"
+    if positive or (float(a).is_integer() and float(b).is_integer()):
+        becomes(f"{g} {{ {body} }}", f"{g} {{ {first} y = Pow(r, a) }}", *PASSES)
+    else:
+        stays(f"{g} {{ {body} }}", *PASSES)

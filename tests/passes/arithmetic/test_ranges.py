@@ -1,0 +1,71 @@
+"""What numbers a value can hold."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import pytest
+from passwright.core import from_onnx
+from passwright.passes.arithmetic.ranges import Range, range_of
+from rewriting import load, run
+
+CONSTANTS = "<{0} one = {{1}}, {0} two = {{2}}, {0} three = {{3}}, {0}[2] pair = {{2, 5}}>"
+
+
+def found(body: str, dtype: str = "float") -> Range:
+    text = f"g ({dtype}[2,2] x, bool[2,2] b) => ({dtype}[n,m] y) {CONSTANTS.format(dtype)} {{ {body} }}"
+    return range_of(from_onnx(load(text)).graph.outputs[0])
+
+
+@pytest.mark.parametrize(
+    ("body", "low", "high"),
+    [
+        pytest.param("y = HardSigmoid(x)", 0, 1, id="hard sigmoid"),
+        pytest.param("y = Relu(x)", 0, inf, id="relu"),
+        pytest.param("y = Clip(x, one, three)", 1, 3, id="clip"),
+        pytest.param("y = Clip(x, three, one)", 1, 1, id="clip upside down"),
+        pytest.param("y = Min(x, two)", -inf, 2, id="min"),
+        pytest.param("t = HardSigmoid(x) y = Max(two, t)", 2, 2, id="max above the range"),
+        pytest.param("y = Mul(x, x)", 0, inf, id="a square"),
+        pytest.param("y = Mul(x, two)", -inf, inf, id="a product"),
+        pytest.param("t = Abs(x) y = Add(t, pair)", 2, inf, id="a sum"),
+        pytest.param("y = Add(pair, pair)", 2, inf, id="constants"),
+        pytest.param("y = Pow(x, two)", 0, inf, id="an even power"),
+        pytest.param("y = Pow(x, three)", -inf, inf, id="an odd power"),
+        pytest.param("t = Abs(x) u = Neg(t) y = Transpose(u)", -inf, inf, id="a negative"),
+        pytest.param("t = Cast<to=6>(b) y = Cast<to=1>(t)", -inf, inf, id="an integer of unknown sign"),
+        pytest.param("y = Cast<to=1>(b)", 0, inf, id="a bool"),
+        pytest.param("y = Tanh(x)", -inf, inf, id="tanh"),
+        pytest.param("y = Sub(x, x)", -inf, inf, id="a difference"),
+    ],
+)
+def test_of_floats(body: str, low: float, high: float) -> None:
+    assert found(body) == Range(low, high)
+
+
+@pytest.mark.parametrize(
+    ("body", "low", "high"),
+    [
+        pytest.param("y = Mul(x, x)", -128, 127, id="squares wrap around"),
+        pytest.param("y = Abs(x)", -128, 127, id="the least integer has no absolute value"),
+        pytest.param("y = Clip(x, one)", 1, 127, id="clip"),
+    ],
+)
+def test_of_integers(body: str, low: float, high: float) -> None:
+    assert found(body, "int8") == Range(low, high)
+
+
+def test_a_long_way_up_is_not_gone() -> None:
+    steps = " ".join(f"t{i + 1} = Identity(t{i})" for i in range(10))
+    assert found(f"t0 = Relu(x) {steps} y = Identity(t10)") == Range()
+
+
+def test_onnxruntime_keeps_within() -> None:
+    x = np.linspace(-120, 120, 200_001, dtype=np.float32)
+    for op in ("Sigmoid", "HardSigmoid", "Softplus", "Exp", "Softmax"):
+        model = load(f"g (float[n] x) => (float[n] y) {{ y = {op}(x) }}")
+        (y,) = run(model, {"x": x})
+        low, high = range_of(from_onnx(model).graph.outputs[0])
+        assert low <= y.min()
+        assert y.max() <= high

@@ -1,0 +1,152 @@
+"""Neg and what it meets."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import to_onnx
+from passwright.passes.arithmetic.signs import MERGE_NEGATIONS, WRITE_NEGATIONS
+from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+
+PASSES = (WRITE_NEGATIONS, MERGE_NEGATIONS)
+NUMBERS = "<{0} m = {{-1}}, {0} o = {{0}}, {0} c = {{3}}, {0}[3] row = {{1, 2, 4}}>"
+REWRITES = [
+    pytest.param("t = Neg(x) u = Neg(t) y = Abs(u)", "y = Abs(x)", id="twice"),
+    pytest.param("t = Neg(z) y = Add(x, t)", "y = Sub(x, z)", id="x + -z"),
+    pytest.param("t = Neg(x) y = Add(t, z)", "y = Sub(z, x)", id="-x + z"),
+    pytest.param("t = Neg(z) y = Sub(x, t)", "y = Add(x, z)", id="x - -z"),
+    pytest.param("t = Neg(x) u = Neg(z) v = Add(t, u) y = Neg(v)", "y = Add(z, x)", id="-(-x + -z)"),
+    pytest.param("t = Neg(x) y = Add(c, t)", "y = Sub(c, x)", id="c + -x"),
+    pytest.param("t = Neg(x) y = Sub(t, row)", "y = Sub(row, x)", id="-x - c"),
+    pytest.param("t = Neg(x) y = Sub(c, t)", "y = Add(c, x)", id="c - -x"),
+    pytest.param("t = Neg(x) u = Neg(z) y = Mul(t, u)", "y = Mul(x, z)", id="-x * -z"),
+    pytest.param("t = Neg(x) y = Mul(t, c)", "y = Mul(x, c)", id="-x * c"),
+    pytest.param("t = Neg(x) y = Mul(row, t)", "y = Mul(row, x)", id="c * -x"),
+    pytest.param("t = Mul(x, c) y = Neg(t)", "y = Mul(x, c)", id="-(x * c)"),
+    pytest.param("t = Mul(row, x) y = Neg(t)", "y = Mul(row, x)", id="-(c * x)"),
+    pytest.param("t = Sub(x, z) y = Neg(t)", "y = Sub(z, x)", id="-(x - z)"),
+    pytest.param("t = Add(x, c) y = Neg(t)", "y = Sub(c, x)", id="-(x + c)"),
+    pytest.param("y = Mul(x, m)", "y = Neg(x)", id="x * -1"),
+    pytest.param("y = Mul(m, x)", "y = Neg(x)", id="-1 * x"),
+    pytest.param("y = Sub(o, x)", "y = Neg(x)", id="0 - x"),
+    pytest.param("t = Mul(x, m) y = Add(t, z)", "y = Sub(z, x)", id="x * -1 + z"),
+]
+OF_FLOATS = [
+    pytest.param("t = Neg(x) u = Neg(z) y = Div(t, u)", "y = Div(x, z)", id="-x / -z"),
+    pytest.param("t = Neg(x) y = Div(t, c)", "y = Div(x, c)", id="-x / c"),
+    pytest.param("t = Neg(x) y = Div(c, t)", "y = Div(c, x)", id="c / -x"),
+    pytest.param("t = Div(x, row) y = Neg(t)", "y = Div(x, row)", id="-(x / c)"),
+    pytest.param("t = Div(c, x) y = Neg(t)", "y = Div(c, x)", id="-(c / x)"),
+    pytest.param("y = Div(x, m)", "y = Neg(x)", id="x / -1"),
+]
+
+
+def model(body: str, dtype: str = "float") -> str:
+    inputs = ", ".join(f"{dtype}[2,3] {i}" for i in "xz" if f"{i})" in body or f"({i}" in body)
+    return f"g ({inputs}) => ({dtype}[n,m] y) {NUMBERS.format(dtype)} {{ {body} }}"
+
+
+@pytest.mark.parametrize(("before", "after"), [*REWRITES, *OF_FLOATS])
+def test_becomes(before: str, after: str) -> None:
+    becomes(model(before), model(after), *PASSES)
+
+
+@pytest.mark.parametrize("dtype", ["double", "int32", "int64"])
+@pytest.mark.parametrize(("before", "after"), REWRITES)
+def test_every_type(before: str, after: str, dtype: str) -> None:
+    becomes(model(before, dtype), model(after, dtype), *PASSES)
+
+
+@pytest.mark.parametrize("opset", [7, 13, 14, 22])
+def test_every_opset(opset: int) -> None:
+    before = "a = Mul(x, m) b = Add(a, z) c1 = Neg(b) y = Mul(c1, m)"
+    source = load(model(before), opset)
+    out = to_onnx(rewritten(source, *PASSES)[0])
+    assert op_types(out) == ["Sub"]
+    means_the_same(source, out)
+
+
+def test_the_constant_is_negated() -> None:
+    out = becomes(model("t = Neg(x) y = Mul(t, row)"), model("y = Mul(x, row)"), *PASSES)
+    assert initializers(out)[out.graph.node[0].input[1]].tolist() == [-1, -2, -4]
+
+
+def test_negations_read_elsewhere_cancel_too() -> None:
+    before = "t = Neg(x) u = Neg(t) y = Add(t, u)"
+    out = to_onnx(rewritten(load(model(before)), MERGE_NEGATIONS.rules[0])[0])
+    assert op_types(out) == ["Neg", "Add"]
+    means_the_same(load(model(before)), out, exact=True)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("y = Neg(x)", id="alone"),
+        pytest.param("y = Sub(x, z)", id="a difference"),
+        pytest.param("t = Neg(x) y = Sub(t, z)", id="-x - z"),
+        pytest.param("t = Neg(x) y = Mul(t, z)", id="-x * z"),
+        pytest.param("t = Mul(x, z) y = Neg(t)", id="-(x * z)"),
+        pytest.param("t = Add(x, z) y = Neg(t)", id="-(x + z)"),
+        pytest.param("t = Neg(x) u = Mul(t, c) y = Add(t, u)", id="read elsewhere"),
+        pytest.param("t = Mul(x, c) u = Neg(t) y = Max(t, u)", id="the product is read elsewhere"),
+        pytest.param("t = Sub(x, z) u = Neg(t) y = Max(t, u)", id="the difference is read elsewhere"),
+        pytest.param("y = Div(m, x)", id="-1 / x"),
+        pytest.param("y = Sub(x, o)", id="x - 0"),
+        pytest.param("y = Sub(c, x)", id="3 - x"),
+        pytest.param("y = Mul(x, c)", id="x * 3"),
+        pytest.param("t = Neg(x) u = Relu(t) y = Neg(u)", id="apart"),
+    ],
+)
+def test_stays(body: str) -> None:
+    stays(model(body), *PASSES)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (int32[2] x) => (int32[2] y) <int32 m = {3}> { t = Neg(x) y = Div(t, m) }", id="integer quotient"
+        ),
+        pytest.param("g (int32[2] x) => (int32[2] y) <int32 m = {-1}> { y = Div(x, m) }", id="integers by -1"),
+        pytest.param("g (uint32[2] x) => (uint32[2] y) <uint32 o = {0}> { y = Sub(o, x) }", id="no sign to turn"),
+        pytest.param("g (float[2] x) => (float[1,2] y) <float[1,1] m = {-1}> { y = Mul(x, m) }", id="raises the rank"),
+        pytest.param("g (float[1] x) => (float[3] y) <float[3] o = {0,0,0}> { y = Sub(o, x) }", id="stretches"),
+        pytest.param("g (float[2] x, float m = {-1}) => (float[2] y) { y = Mul(x, m) }", id="overridable initializer"),
+        pytest.param(
+            "g (float[2] x, float m = {3}) => (float[2] y) { t = Neg(x) y = Mul(t, m) }", id="overridable factor"
+        ),
+        pytest.param(
+            "g (float[2] x, float[2] z) => (float[2] t, float[2] y) { t = Neg(x) y = Add(t, z) }",
+            id="the inner value is an output",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[n] y) { t = Neg(x) y = If (c) <"
+            "then_branch = a () => (float[n] r) { r = Neg(t) }, else_branch = b () => (float[n] s) { s = Abs(x) }> }",
+            id="across the border of an If body",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, *PASSES)
+
+
+def test_a_large_constant_that_is_read_elsewhere_stays() -> None:
+    text = "g (float[64,64] x) => (float[n,m] y) { t = Neg(x) u = Mul(t, a) y = Add(u, a) }"
+    stays(text, *PASSES, weights={"a": np.full((64, 64), 2, np.float32)})
+
+
+STEPS = st.sampled_from([
+    "Neg({0})", "Mul({0}, m)", "Mul({0}, c)", "Div({0}, c)", "Div(c, {0})", "Add({0}, row)", "Sub({0}, c)",
+    "Sub(c, {0})", "Sub(o, {0})", "Add(z, {0})", "Sub(z, {0})", "Mul({0}, z)", "Add({0}, {0})",
+])  # fmt: skip
+
+
+@given(steps=st.lists(STEPS, min_size=2, max_size=5))
+def test_any_chain_means_the_same(steps: list[str]) -> None:
+    lines = [f"t{i} = {s.format(f't{i - 1}' if i else 'x')}" for i, s in enumerate(steps)]
+    before = load(model(f"{' '.join(lines)} y = Sum(t{len(steps) - 1}, z)"))
+    after = to_onnx(rewritten(before, *PASSES)[0])
+    assert len(op_types(after)) <= len(steps) + 1
+    means_the_same(before, after)

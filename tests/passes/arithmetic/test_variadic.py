@@ -1,0 +1,140 @@
+"""Max, Min, Sum and Mean."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import to_onnx
+from passwright.passes.arithmetic.variadic import MERGE_VARIADIC
+from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+
+CONSTANTS = "<{0} one = {{1}}, {0}[3] row = {{1, 5, 2}}, {0}[2,1] column = {{3, 4}}>"
+
+
+def model(body: str, dtype: str = "float") -> str:
+    inputs = f"{dtype}[2,3] a, {dtype}[3] b, {dtype}[2,1] c, {dtype}[2,3] d"
+    return f"g ({inputs}) => ({dtype}[n,m] y) {CONSTANTS.format(dtype)} {{ {body} }}"
+
+
+@pytest.mark.parametrize("op", ["Max", "Min", "Sum"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("t = {0}(a) y = Abs(t)", "y = Abs(a)", id="of one"),
+        pytest.param("t = {0}(a, b) y = {0}(t, c)", "y = {0}(a, b, c)", id="first"),
+        pytest.param("t = {0}(a, b) y = {0}(c, t)", "y = {0}(c, a, b)", id="last"),
+        pytest.param("t = {0}(a, b) y = {0}(c, t, d)", "y = {0}(c, a, b, d)", id="in the middle"),
+        pytest.param("t = {0}(a, b) u = {0}(c, d) y = {0}(t, u)", "y = {0}(a, b, c, d)", id="two"),
+        pytest.param("t = {0}(a, b) u = {0}(t, c) y = {0}(u, d)", "y = {0}(a, b, c, d)", id="a chain"),
+        pytest.param("t = {0}(a, row) y = {0}(t, b, column)", "y = {0}(a, row, b, column)", id="with constants"),
+    ],
+)
+def test_becomes(before: str, after: str, op: str) -> None:
+    becomes(model(before.format(op)), model(after.format(op)), MERGE_VARIADIC)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "double"])
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param("t = Max(a) y = Abs(t)", "y = Abs(a)", id="of one"),
+        pytest.param("t = Max(a, a) u = Min(t, t) y = Abs(u)", "y = Abs(a)", id="of the same"),
+        pytest.param("t = Min(a, b) y = Min(t, c)", "y = Min(a, b, c)", id="nested"),
+        pytest.param("t = Max(a, row) y = Max(column, t)", "y = Max(a, row)", id="constants"),
+    ],
+)
+def test_every_type(before: str, after: str, dtype: str) -> None:
+    becomes(model(before, dtype), model(after, dtype), MERGE_VARIADIC)
+
+
+def test_mean_of_one() -> None:
+    becomes(model("t = Mean(a) y = Abs(t)"), model("y = Abs(a)"), MERGE_VARIADIC)
+
+
+def test_constants_are_compared() -> None:
+    out = becomes(model("t = Max(a, row) y = Max(t, column)"), model("y = Max(a, row)"), MERGE_VARIADIC)
+    assert initializers(out)[out.graph.node[0].input[1]].tolist() == [[3, 5, 3], [4, 5, 4]]
+    out = becomes(model("t = Min(row, a) y = Min(t, one)"), model("y = Min(a, row)"), MERGE_VARIADIC)
+    assert initializers(out)[out.graph.node[0].input[1]].tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("opset", [8, 12, 13, 21])
+def test_every_opset(opset: int) -> None:
+    before = "s = Sum(a) t = Max(s, b) u = Max(t, c) v = Min(u) y = Neg(v)"
+    becomes(model(before), model("u = Max(a, b, c) y = Neg(u)"), MERGE_VARIADIC, opset=opset)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("y = Max(a, b)", id="of two"),
+        pytest.param("y = Sum(a, a)", id="a sum of the same"),
+        pytest.param("y = Mean(a, a)", id="a mean of the same"),
+        pytest.param("t = Mean(a, b) y = Mean(t, c)", id="a mean of means"),
+        pytest.param("t = Max(a, b) y = Min(t, c)", id="min of max"),
+        pytest.param("t = Add(a, b) y = Sum(t, c)", id="a sum of an add"),
+        pytest.param("t = Sum(a, b) y = Add(t, c)", id="an add of a sum"),
+        pytest.param("t = Max(a, b) u = Max(t, c) y = Sub(t, u)", id="read elsewhere"),
+        pytest.param("t = Max(a, row) y = Min(t, column)", id="constants of min and max"),
+        pytest.param("t = Max(a, a, b) y = Neg(t)", id="the same among others"),
+    ],
+)
+def test_stays(body: str) -> None:
+    stays(model(body), MERGE_VARIADIC)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (float[2] a, float[2] b) => (float[2] t, float[2] y) { t = Max(a, b) y = Max(t, b) }",
+            id="the inner value is an output",
+        ),
+        pytest.param(
+            "g (bool p, float[2] a, float[2] b) => (float[n] y) { t = Max(a, b) y = If (p) <"
+            "then_branch = u () => (float[n] r) { r = Max(t, b) }, "
+            "else_branch = v () => (float[n] s) { s = Neg(a) }> }",
+            id="across the border of an If body",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str) -> None:
+    stays(text, MERGE_VARIADIC)
+
+
+def test_shapes_that_may_not_differ_stay() -> None:
+    text = "g (float[2] a, float[2] b) => (float[2] y) { t = Max(a, b) y = Max(t, a) }"
+    stays(text, MERGE_VARIADIC, opset=7)
+
+
+def test_a_combination_may_not_be_large() -> None:
+    weights = {"p": np.ones((64, 1), np.float32), "q": np.ones((1, 64), np.float32)}
+    text = "g (float[64,64] a) => (float[n,m] y) { t = Max(a, p) s = Neg(t) u = Neg(s) y = Max(u, q) }"
+    stays(text, MERGE_VARIADIC, weights=weights)
+
+
+def test_there_is_an_end_to_flattening() -> None:
+    steps = " ".join(f"t{i + 1} = Sum(t{i}, a)" for i in range(100))
+    out = to_onnx(rewritten(load(model(f"t0 = Neg(a) {steps} y = Neg(t100)")), MERGE_VARIADIC)[0])
+    assert op_types(out) == ["Neg", "Sum", "Sum", "Neg"]
+
+
+@given(
+    ops=st.lists(st.sampled_from(["Max", "Min", "Sum"]), min_size=2, max_size=6),
+    others=st.lists(st.sampled_from(["a", "b", "c", "row", "column"]), min_size=6, max_size=6),
+    turned=st.booleans(),
+)
+def test_any_chain_means_the_same(ops: list[str], others: list[str], turned: bool) -> None:
+    lines = []
+    for i, (op, other) in enumerate(zip(ops, others, strict=False)):
+        pair = [f"t{i - 1}" if i else "d", other]
+        lines.append(f"t{i} = {op}({', '.join(pair[::-1] if turned else pair)})")
+    before = load(model(f"{' '.join(lines)} y = Identity(t{len(ops) - 1})"))
+    after = to_onnx(rewritten(before, MERGE_VARIADIC)[0])
+    changes = 1 + sum(x != y for x, y in pairwise(ops))
+    assert len(op_types(after)) <= changes + 1
+    means_the_same(before, after)

@@ -1,0 +1,205 @@
+"""Concats of Concats, and of what was taken apart."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.movement.concats import JOIN_PIECES, MergeConcats, join_slices, join_split_outputs
+from rewriting import becomes, stays
+
+MERGE = MergeConcats()
+RULES = (MERGE, join_split_outputs, join_slices)
+END = 2**31 - 1
+G = "g (float[N,M] a, float[N,M] b, float[N,M] c) => (float[p,q] y)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "u = Concat<axis=1>(a, b) y = Concat<axis=1>(u, c)", "y = Concat<axis=1>(a, b, c)", id="the first input"
+        ),
+        pytest.param(
+            "u = Concat<axis=1>(a, b) y = Concat<axis=1>(c, u)", "y = Concat<axis=1>(c, a, b)", id="the last input"
+        ),
+        pytest.param(
+            "u = Concat<axis=-1>(a, b) y = Concat<axis=1>(c, u, c)",
+            "y = Concat<axis=1>(c, a, b, c)",
+            id="a negative axis, in the middle",
+        ),
+        pytest.param(
+            "u = Concat<axis=0>(a, b) v = Concat<axis=0>(b, c) w = Concat<axis=0>(u, a, v) y = Concat<axis=0>(w, c)",
+            "y = Concat<axis=0>(a, b, a, b, c, c)",
+            id="a tree",
+        ),
+        pytest.param(
+            "u = Concat<axis=0>(a, b) v = Concat<axis=0>(u, c) r = Relu(v) w = Concat<axis=0>(r, c) y = Neg(w)",
+            "v = Concat<axis=0>(a, b, c) r = Relu(v) w = Concat<axis=0>(r, c) y = Neg(w)",
+            id="one after another",
+        ),
+        pytest.param("u = Concat<axis=0>(a, a) y = Concat<axis=0>(u, a)", "y = Concat<axis=0>(a, a, a)", id="the same"),
+    ],
+)
+def test_nested(before: str, after: str) -> None:
+    becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", *RULES)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("y = Concat<axis=1>(a, b, c)", id="alone"),
+        pytest.param("u = Concat<axis=0>(a, b) y = Concat<axis=1>(u, u)", id="another axis"),
+        pytest.param("u = Concat<axis=0>(a, b) y = Concat<axis=0>(u, u)", id="twice"),
+        pytest.param("u = Concat<axis=0>(a, b) v = Relu(u) y = Concat<axis=0>(u, v)", id="read elsewhere"),
+        pytest.param("u = Concat<axis=0>(a, b) v = Relu(u) y = Concat<axis=0>(v, c)", id="apart"),
+        pytest.param(
+            "u = SequenceConstruct(a, b) v = ConcatFromSequence<axis=0>(u) y = Concat<axis=0>(v, c)", id="other"
+        ),
+    ],
+)
+def test_nested_stays(body: str) -> None:
+    stays(f"{G} {{ {body} }}", *RULES)
+
+
+def test_the_inner_one_is_an_output() -> None:
+    g = "g (float[N,M] a, float[N,M] b) => (float[p,q] u, float[r,s] y)"
+    stays(f"{g} {{ u = Concat<axis=0>(a, b) y = Concat<axis=0>(u, a) }}", *RULES)
+
+
+def test_inside_an_if_body_but_not_across() -> None:
+    g = (
+        "g (bool k, float[2,3] a) => (float[n,m] y) {{ u = Concat<axis=0>(a, a) y = If (k) <"
+        "then_branch = p () => (float[n,m] r) {{ {} }}, else_branch = q () => (float[n,m] s) {{ s = Neg(u) }}> }}"
+    )
+    becomes(
+        g.format("v = Concat<axis=0>(u, a) r = Concat<axis=0>(v, a)"), g.format("r = Concat<axis=0>(u, a, a)"), *RULES
+    )
+
+
+def test_a_deep_chain_takes_no_time() -> None:
+    lines = ["v0 = Concat<axis=0>(a, b)", *(f"v{i + 1} = Concat<axis=0>(v{i}, c)" for i in range(300)), "y = Neg(v300)"]
+    after = f"u = Concat<axis=0>(a, b{', c' * 300}) y = Neg(u)"
+    becomes(f"{G} {{ {' '.join(lines)} }}", f"{G} {{ {after} }}", *RULES)
+
+
+H = "g (float[N,6] x, float[N,2] z) => (float[p,q] y)"
+
+
+@pytest.mark.parametrize(
+    ("constants", "before", "after"),
+    [
+        pytest.param("", "s, t = Split<axis=1>(x) y = Concat<axis=1>(s, t)", "y = Identity(x)", id="halves"),
+        pytest.param("", "s, t = Split<axis=1>(x) y = Concat<axis=-1>(s, t)", "y = Identity(x)", id="a negative axis"),
+        pytest.param(
+            "int64[3] n = {1,2,3}",
+            "s, t, u = Split<axis=1>(x, n) y = Concat<axis=1>(s, t, u)",
+            "y = Identity(x)",
+            id="different sizes",
+        ),
+        pytest.param(
+            "",
+            "s, t = Split<axis=1>(x) y = Concat<axis=1>(z, s, t, z)",
+            "y = Concat<axis=1>(z, x, z)",
+            id="among others",
+        ),
+        pytest.param(
+            "",
+            "s, t = Split<axis=1>(x) c = Concat<axis=1>(s, t) y = Add(c, x)",
+            "y = Add(x, x)",
+            id="inside",
+        ),
+    ],
+)
+def test_join_split(constants: str, before: str, after: str) -> None:
+    g = f"{H} <{constants}>" if constants else H
+    becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", *RULES)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("s, t = Split<axis=1>(x) y = Concat<axis=1>(t, s)", id="in another order"),
+        pytest.param("s, t = Split<axis=1>(x) y = Concat<axis=0>(s, t)", id="another axis"),
+        pytest.param("s, t, u = Split<axis=1>(x) y = Concat<axis=1>(s, t)", id="not all"),
+        pytest.param("s, t = Split<axis=1>(x) y = Concat<axis=1>(s, z, t)", id="something in between"),
+        pytest.param("s, t = Split<axis=1>(x) r = Relu(t) y = Concat<axis=1>(s, r)", id="apart"),
+    ],
+)
+def test_join_split_stays(body: str) -> None:
+    stays(f"{H} {{ {body} }}", *RULES)
+
+
+def slices(x: str, *cuts: tuple[int, ...], order: str = "") -> str:
+    constants, ops, names = [], [], []
+    for i, c in enumerate(cuts):
+        constants += [f"int64[1] {n}{i} = {{{v}}}" for n, v in zip("seat", c, strict=False)]
+        steps = f", t{i}" if len(c) == 4 else ""
+        ops.append(f"v{i} = Slice(x, s{i}, e{i}, a{i}{steps})")
+        names.append(f"v{i}")
+    joined = order or ", ".join(names)
+    return (
+        f"g (float[{x}] x) => (float[p,q] y) <{', '.join(constants)}>"
+        f" {{ {' '.join(ops)} c = Concat<axis=1>({joined}) y = Neg(c) }}"
+    )
+
+
+@pytest.mark.parametrize(
+    ("x", "cuts"),
+    [
+        ("N,6", [(0, 2, 1), (2, 6, 1)]),
+        ("N,6", [(0, 2, 1), (2, 3, 1), (3, END, -1)]),
+        ("N,6", [(0, -2, 1), (-2, 9, 1)]),
+        ("N,6", [(0, -2, 1), (4, 9, -1, 1)]),
+        ("N,M", [(0, 2, 1), (2, END, 1)]),
+        ("N,M", [(0, 2, 1), (2, 4, 1), (4, END, 1)]),
+        ("N,M", [(0, -2, 1), (-2, END, 1)]),
+    ],
+)
+def test_join_slices(x: str, cuts: list[tuple[int, ...]]) -> None:
+    becomes(slices(x, *cuts), f"g (float[{x}] x) => (float[p,q] y) {{ y = Neg(x) }}", *RULES)
+
+
+@pytest.mark.parametrize(
+    ("x", "cuts"),
+    [
+        ("N,6", [(0, 2, 1), (3, 6, 1)]),
+        ("N,6", [(0, 2, 1), (2, 5, 1)]),
+        ("N,6", [(1, 2, 1), (2, 6, 1)]),
+        ("N,6", [(0, 2, 0), (2, 6, 0)]),
+        ("N,6", [(0, 4, 1), (4, 2, 1), (2, 6, 1)]),
+        ("N,6", [(0, 6, 1, 2), (1, 6, 1, 2)]),
+        ("N,M", [(0, 2, 1), (2, 6, 1)]),
+        ("N,M", [(0, 2, 1), (2, -2, 1), (-2, END, 1)]),
+        ("N,M", [(0, -2, 1), (2, END, 1)]),
+    ],
+)
+def test_join_slices_stays(x: str, cuts: list[tuple[int, ...]]) -> None:
+    stays(slices(x, *cuts), *RULES, runs=cuts[0][2] == 1)  # onnxruntime joins what does not fit if some of it is empty
+
+
+def test_slices_in_another_order_or_of_another_value() -> None:
+    stays(slices("N,6", (0, 2, 1), (2, 6, 1), order="v1, v0"), *RULES)
+    stays(slices("N,6", (0, 2, 1), (2, 6, 1), order="v0, v1, x"), *RULES)
+
+
+@pytest.mark.parametrize("opset", [7, 9, 11, 13, 18, 25])
+def test_every_opset(opset: int) -> None:
+    count = ", num_outputs=2" if opset >= 18 else ""
+    before = (
+        f"u = Concat<axis=1>(x, z) s, t = Split<axis=1{count}>(u) v = Concat<axis=1>(s, t) y = Concat<axis=1>(v, z)"
+    )
+    becomes(f"{H} {{ {before} }}", f"{H} {{ y = Concat<axis=1>(x, z, z) }}", *RULES, MERGE, opset=opset)
+
+
+def test_the_pass_has_both_rules() -> None:
+    assert JOIN_PIECES.rules == (join_split_outputs, join_slices)
+
+
+@given(inner=st.sets(st.integers(1, 6), min_size=1, max_size=4), negative=st.booleans())
+def test_slices_that_tile(inner: set[int], *, negative: bool) -> None:
+    bounds = [0, *sorted(inner), 7]
+    cuts = [(a - 7 if negative and a else a, b - 7 if negative and b < 7 else b, 1) for a, b in pairwise(bounds)]
+    becomes(slices("N,7", *cuts), "g (float[N,7] x) => (float[p,q] y) { y = Neg(x) }", *RULES)

@@ -1,0 +1,116 @@
+"""Expands and Tiles that merge."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.movement.expands import (
+    MERGE_EXPANDS,
+    expand_without_leading_ones,
+    merge_expands,
+    merge_tiles,
+)
+from rewriting import becomes, initializers, stays
+
+RULES = (merge_expands, merge_tiles, expand_without_leading_ones)
+
+
+def model(x: str, rank: int, body: str) -> str:
+    return f"g ({x}) => (float[{','.join('pqrs'[:rank])}] y) {{ {body} }}"
+
+
+def ints(**given_: list[int]) -> dict[str, np.ndarray]:
+    return {n: np.array(v, np.int64) for n, v in given_.items()}
+
+
+@pytest.mark.parametrize(
+    ("x", "s", "t", "after"),
+    [
+        ("float[1,4] x", [3, 4], [2, 1, 4], [2, 3, 4]),
+        ("float[1,4] x", [2, 1, 1], [3, 4], [2, 3, 4]),
+        ("float[N,1] x", [1, 1], [1, 5], [1, 5]),
+        ("float[1,1] x", [0, 1], [1, 2], [0, 2]),
+    ],
+)
+def test_expands(x: str, s: list[int], t: list[int], after: list[int]) -> None:
+    before = model(x, len(after), "u = Expand(x, s) y = Expand(u, t)")
+    new = model(x, len(after), "y = Expand(x, s)").replace(") {", ") <int64[1] s = {0}> {", 1)
+    out = becomes(before, new, *RULES, weights=ints(s=s, t=t))
+    assert [a.tolist() for a in initializers(out).values()] == [after]
+
+
+def test_tiles() -> None:
+    before = model("float[N,2] x", 2, "u = Tile(x, s) y = Tile(u, t)")
+    new = model("float[N,2] x", 2, "y = Tile(x, s)").replace(") {", ") <int64[1] s = {0}> {", 1)
+    out = becomes(before, new, *RULES, weights=ints(s=[2, 3], t=[1, 2]))
+    assert [a.tolist() for a in initializers(out).values()] == [[2, 6]]
+
+
+@pytest.mark.parametrize(
+    ("x", "body", "after", "rank"),
+    [
+        pytest.param("float[N,1] x", "u = Unsqueeze(x, zero) y = Expand(u, s)", "y = Expand(x, s)", 3, id="one"),
+        pytest.param("float[1] x", "u = Unsqueeze(x, both) y = Expand(u, s)", "y = Expand(x, s)", 3, id="two"),
+        pytest.param("float[4] x", "u = Reshape(x, ones) y = Expand(u, s)", "y = Expand(x, s)", 3, id="a Reshape"),
+        pytest.param(
+            "float[N,1] x, int64[3] k", "u = Unsqueeze(x, zero) y = Expand(u, k)", "y = Expand(x, k)", 3, id="computed"
+        ),
+        pytest.param(
+            "float[N,1] x",
+            "u = Unsqueeze(x, zero) v = Expand(u, s) w = Neg(u) y = Add(v, w)",
+            "u = Unsqueeze(x, zero) v = Expand(x, s) w = Neg(u) y = Add(v, w)",
+            3,
+            id="read elsewhere",
+        ),
+    ],
+)
+def test_leading_ones(x: str, body: str, after: str, rank: int) -> None:
+    weights = ints(zero=[0], both=[0, 1], ones=[1, 1, 4], s=[2, 1, 4])
+    new = model(x, rank, after).replace(") {", ") <int64[1] zero = {0}, int64[1] s = {0}> {", 1)
+    becomes(model(x, rank, body), new, *RULES, weights=weights, runs="int64" not in x)
+
+
+@pytest.mark.parametrize(
+    ("x", "body", "rank"),
+    [
+        pytest.param("float[N,1] x", "u = Unsqueeze(x, one) y = Expand(u, s)", 3, id="not in front"),
+        pytest.param("float[N,1] x", "u = Unsqueeze(x, zero) y = Expand(u, flat)", 3, id="a shorter shape"),
+        pytest.param(
+            "float[N,1] x, int64[k] k", "u = Unsqueeze(x, zero) y = Expand(u, k)", 3, id="a shape of any length"
+        ),
+        pytest.param("float[8] x", "u = Reshape(x, cut) y = Expand(u, s)", 3, id="a Reshape of elements"),
+        pytest.param("float[N,1] x", "y = Expand(x, s)", 3, id="alone"),
+        pytest.param("float[2,1] x", "u = Expand(x, flat) v = Neg(u) y = Expand(v, s)", 3, id="apart"),
+        pytest.param("float[1,1] x, int64[2] k", "u = Expand(x, k) y = Expand(u, s)", 3, id="computed"),
+        pytest.param("float[1,1] x", "u = Tile(x, flat) y = Expand(u, s)", 3, id="a Tile and an Expand"),
+        pytest.param("float[N,2] x, int64[2] k", "u = Tile(x, k) y = Tile(u, flat)", 2, id="a computed Tile"),
+    ],
+)
+def test_stays(x: str, body: str, rank: int) -> None:
+    weights = ints(zero=[0], one=[1], cut=[1, 2, 4], s=[2, 1, 4], flat=[1, 4])
+    stays(model(x, rank, body), *RULES, weights=weights, runs=False)
+
+
+@pytest.mark.parametrize("opset", [8, 12, 13, 25])
+def test_every_opset(opset: int) -> None:
+    x = "int32[1,1] x"
+    before = model(x, 2, "u = Expand(x, s) y = Expand(u, t)").replace("float[p", "int32[p")
+    new = model(x, 2, "y = Expand(x, s)").replace("float[p", "int32[p").replace(") {", ") <int64[1] s = {0}> {", 1)
+    becomes(before, new, *RULES, weights=ints(s=[3, 1], t=[1, 2]), opset=opset)
+
+
+def test_the_pass_has_all_rules() -> None:
+    assert MERGE_EXPANDS.rules == RULES
+
+
+DIMS = st.lists(st.sampled_from([1, 2]), min_size=1, max_size=3)
+
+
+@given(s=DIMS, t=DIMS)
+def test_any_two_expands(s: list[int], t: list[int]) -> None:
+    after = list(np.broadcast_shapes((1, 1), tuple(s), tuple(t)))
+    before = model("float[1,1] x", len(after), "u = Expand(x, s) y = Expand(u, t)")
+    new = model("float[1,1] x", len(after), "y = Expand(x, s)").replace(") {", ") <int64[1] s = {0}> {", 1)
+    becomes(before, new, *RULES, weights=ints(s=s, t=t))

@@ -1,0 +1,173 @@
+"""Merging of Gathers, with each other and with reshapes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.movement.gathers import (
+    MERGE_GATHERS,
+    RESHAPE_INDICES,
+    gather_from_slice,
+    gather_one,
+    merge_gathers,
+    reshape_indices,
+)
+from rewriting import becomes, initializers, load, rewritten, run, stays, to_onnx
+
+END = 2**31 - 1
+
+
+@pytest.mark.parametrize(
+    ("x", "i", "j", "axes", "after"),
+    [
+        ("5,N", [4, 2, 0], [-1, 0], (0, 0), ([0, 4], 0)),
+        ("N,5", [4, 2, -1], 1, (-1, 1), (2, 1)),
+        ("N,5,M", [[0, 1], [2, 3]], [1], (1, 1), ([[2, 3]], 1)),
+        ("N,5,M", [[0, 1], [2, 3]], [1, 1, 0], (1, 2), ([[1, 1, 0], [3, 3, 2]], 1)),
+        ("N,5,M", [[0, 1], [2, 3]], 1, (1, -2), ([1, 3], 1)),
+        ("N,5", [4, 2], [0], (1, 0), None),
+        ("N,5", 4, [0], (1, 0), None),
+        ("N,5,M", [0, 1], [0], (1, 2), None),
+    ],
+)
+def test_gather_of_gather(
+    x: str, i: object, j: object, axes: tuple[int, int], after: tuple[object, int] | None
+) -> None:
+    rank = x.count(",") + np.ndim(i) - 1 + np.ndim(j)
+    g = f"g (float[{x}] x) => (float[{','.join('pqrstu'[:rank])}] y)"
+    before = f"{g} {{ u = Gather<axis={axes[0]}>(x, i) y = Gather<axis={axes[1]}>(u, j) }}"
+    weights = {"i": np.array(i, np.int64), "j": np.array(j, np.int64)}
+    if after is None:
+        stays(before, merge_gathers, weights=weights, runs=False)
+        return
+    new = f"{g} <int64 i = {{0}}> {{ y = Gather<axis={after[1]}>(x, i) }}"
+    model = becomes(before, new, merge_gathers, weights=weights)
+    assert [a.tolist() for a in initializers(model).values()] == [after[0]]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "y = Gather(x, i)",
+        "u = Gather(x, k) y = Gather(u, i)",
+        "u = Gather(x, i) y = Gather(u, k)",
+        "u = Gather(x, i) v = Neg(u) y = Gather(v, i)",
+    ],
+)
+def test_gather_of_gather_stays(body: str) -> None:
+    stays(f"g (float[5] x, int64[2] k) => (float[p] y) <int64[2] i = {{0,1}}> {{ {body} }}", merge_gathers, runs=False)
+
+
+@pytest.mark.parametrize(
+    ("x", "i", "axis", "outer", "data", "after"),
+    [
+        pytest.param("N,5", 3, 1, "Unsqueeze", [1], [3], id="a single index"),
+        pytest.param("N,5", -1, -1, "Unsqueeze", [-1], [-1], id="counted from the end"),
+        pytest.param("5", 3, 0, "Unsqueeze", [0], [3], id="of a vector"),
+        pytest.param("N,5,M", 3, 1, "Unsqueeze", [1, 2], [[3]], id="two axes"),
+        pytest.param("N,5,M", [3], 1, "Squeeze", [1], 3, id="the other way"),
+        pytest.param("N,6,M", [3, 1], 1, "Unsqueeze", [1], [[3, 1]], id="before the indices"),
+        pytest.param("N,6,M", [3, 1], 1, "Unsqueeze", [2], [[3], [1]], id="behind the indices"),
+        pytest.param("N,6,2", [3, 1, 0, 2], 1, "Reshape", [0, 2, 2, 2], [[3, 1], [0, 2]], id="cut by a Reshape"),
+        pytest.param("6,2", [[3, 1], [0, 2]], 0, "Reshape", [-1, 2], [3, 1, 0, 2], id="laid out by a Reshape"),
+        pytest.param("N,5,M", 3, 1, "Unsqueeze", [0], None, id="another axis before"),
+        pytest.param("N,5,M", 3, 1, "Unsqueeze", [2], None, id="another axis behind"),
+        pytest.param("N,5,1", [3, 1], 1, "Squeeze", [2], None, id="an axis of the data"),
+        pytest.param("N,6,2", [3, 1, 0, 2], 1, "Reshape", [0, 2, 4], None, id="cut across"),
+        pytest.param("6,2", [3, 1, 0], 0, "Reshape", [2, 3], None, id="cut across, all of it"),
+    ],
+)
+def test_reshape_indices(x: str, i: object, axis: int, outer: str, data: list[int], after: object) -> None:
+    weights = {"i": np.array(i, np.int64), "s": np.array(data, np.int64)}
+    rank = x.count(",") + np.ndim(i) + {"Unsqueeze": len(data), "Squeeze": -len(data)}.get(outer, 0)
+    rank = len(data) if outer == "Reshape" else rank
+    g = f"g (float[{x}] x) => (float[{','.join('pqrst'[:rank])}] y)"
+    before = f"{g} {{ u = Gather<axis={axis}>(x, i) y = {outer}(u, s) }}"
+    if after is None:
+        stays(before, reshape_indices, weights=weights)
+        return
+    new = f"{g} <int64 i = {{0}}> {{ y = Gather<axis={axis % (x.count(',') + 1)}>(x, i) }}"
+    model = becomes(before, new, reshape_indices, weights=weights)
+    assert [a.tolist() for a in initializers(model).values()] == [after]
+
+
+def test_indices_that_are_computed_or_read_elsewhere() -> None:
+    g = "g (float[N,5] x, int64 k) => (float[p,q] y, float[r] z) <int64 i = {1}, int64[1] a = {0}>"
+    stays(f"{g} {{ u = Gather(x, k) y = Unsqueeze(u, a) z = Neg(u) }}", reshape_indices, runs=False)
+    stays(f"{g} {{ u = Gather<axis=1>(x, i) y = Unsqueeze(u, a) z = Neg(u) }}", reshape_indices)
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "axis", "index"),
+    [(2, 3, 1, 2), (0, 1, -1, 0), (-1, END, 1, -1), (-1, 2**63 - 1, 1, -1), (-2, -1, 1, -2)],
+)
+def test_gather_one(start: int, end: int, axis: int, index: int) -> None:
+    weights = {n: np.array([v], np.int64) for n, v in zip("sea", (start, end, axis), strict=True)}
+    g = "g (float[N,5] x) => (float[p] y)"
+    before = f"{g} {{ u = Slice(x, s, e, a) y = Squeeze(u, a) }}"
+    model = becomes(before, f"{g} <int64 i = {{0}}> {{ y = Gather<axis=1>(x, i) }}", gather_one, weights=weights)
+    assert [a.tolist() for a in initializers(model).values()] == [index]
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "axis", "step", "squeezed"),
+    [(2, 4, 1, 1, 1), (0, 1, 1, 1, 0), (-1, 0, 1, 1, 1), (2, 1, 1, -1, 1), (4, END, 1, 1, 1), (4, 9, 1, 1, 1)],
+)
+def test_gather_one_stays(start: int, end: int, axis: int, step: int, squeezed: int) -> None:
+    names = dict(zip("seatq", (start, end, axis, step, squeezed), strict=True))
+    weights = {n: np.array([v], np.int64) for n, v in names.items()}
+    g = "g (float[1,5] x) => (float[p] y)"
+    stays(f"{g} {{ u = Slice(x, s, e, a, t) y = Squeeze(u, q) }}", gather_one, weights=weights, runs=False)
+
+
+@pytest.mark.parametrize(
+    ("x", "cut", "i", "after"),
+    [
+        ("N,6", (2, END, 1, 1), [0, -1], [2, 5]),
+        ("N,6", (5, -9, 1, -2), [0, 2], [5, 1]),
+        ("N,6", (-4, -1, -1, 1), 1, 3),
+        ("6,N", (2, END, 1, 1), [0, -1], [2, -1]),
+        ("6,N", (1, 9, 1, 2), 1, 3),
+        ("6,N", (1, -1, 1, 1), [0], [1]),
+        ("6,N", (-3, END, 1, 1), [0], None),
+        ("6,N", (1, -1, 1, 1), [-1], None),
+        ("6,N", (0, END, 1, 2), [-1], None),
+        ("6,N", (2, 4, 0, 1), [0], None),
+        ("N,6", (2, 4, 1, 1), [2], None),
+        ("6,N", (3, -9, 1, -1), [0], None),
+    ],
+)
+def test_gather_from_slice(x: str, cut: tuple[int, ...], i: object, after: object) -> None:
+    weights = {n: np.array([v], np.int64) for n, v in zip("seat", cut, strict=True)}
+    weights["i"] = np.array(i, np.int64)
+    g = f"g (float[{x}] x) => (float[{'p,q' if np.ndim(i) else 'p'}] y)"
+    before = f"{g} {{ u = Slice(x, s, e, a, t) y = Gather<axis=-1>(u, i) }}"
+    if after is None:
+        stays(before, gather_from_slice, weights=weights, runs=False)
+        return
+    new = f"{g} <int64 i = {{0}}> {{ y = Gather<axis=1>(x, i) }}"
+    model = becomes(before, new, gather_from_slice, weights=weights, runs="N,6" in x)
+    assert [a.tolist() for a in initializers(model).values()] == [after]
+    feeds = {"x": np.arange(36, dtype=np.float32).reshape(6, 6)}
+    np.testing.assert_array_equal(run(model, feeds)[0], run(load(before, weights=weights), feeds)[0])
+
+
+def test_passes() -> None:
+    assert MERGE_GATHERS.rules == (merge_gathers, gather_from_slice)
+    assert RESHAPE_INDICES.rules == (reshape_indices, gather_one)
+
+
+INDICES = st.lists(st.integers(-4, 3), min_size=1, max_size=3)
+
+
+@given(first=INDICES, second=st.lists(st.integers(-1, 0), min_size=1, max_size=3), axis=st.integers(0, 1))
+def test_any_two_gathers(first: list[int], second: list[int], axis: int) -> None:
+    weights = {"i": np.array(first, np.int64), "j": np.array(second, np.int64), "a": np.array([axis], np.int64)}
+    g = "g (float[4,4] x) => (float[p,q,r] y)"
+    text = f"{g} {{ u = Gather<axis={axis}>(x, i) v = Gather<axis={axis}>(u, j) y = Unsqueeze(v, a) }}"
+    out = to_onnx(rewritten(load(text, weights=weights), MERGE_GATHERS, RESHAPE_INDICES)[0])
+    x = np.arange(16, dtype=np.float32).reshape(4, 4)
+    np.testing.assert_array_equal(run(out, {"x": x})[0], run(load(text, weights=weights), {"x": x})[0])
+    assert len(out.graph.node) == 1

@@ -1,0 +1,243 @@
+"""Reshape merging."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.movement.reshapes import (
+    MERGE_RESHAPES,
+    RESHAPE_TRANSPOSES,
+    merge_reshapes,
+    transpose_ones_by_reshape,
+)
+from rewriting import becomes, initializers, load, rewritten, stays, to_onnx
+
+
+def table(*rows: tuple[str, ...]) -> list[object]:
+    return [pytest.param(*row[1:], id=row[0]) for row in rows]
+
+
+@pytest.mark.parametrize(
+    ("out", "given_", "constants", "before", "after"),
+    table(
+        ("reshape of reshape", "y3", "float[2,3,4] x", "int64[2] s = {6,4}, int64[3] t = {4,3,2}",
+         "u = Reshape(x, s) y = Reshape(u, t)", "y = Reshape(x, t)"),
+        ("and back", "y3", "float[2,3,4] x", "int64[2] s = {6,4}, int64[3] t = {2,3,4}",
+         "u = Reshape(x, s) y = Reshape(u, t)", "y = Identity(x)"),
+        ("and back with an open batch", "y3", "float[N,3,4] x", "int64[2] s = {-1,12}, int64[3] t = {-1,3,4}",
+         "u = Reshape(x, s) y = Reshape(u, t)", "y = Identity(x)"),
+        ("and back with copied batch", "y3", "float[N,3,4] x", "int64[2] s = {0,12}, int64[3] t = {0,3,-1}",
+         "u = Reshape(x, s) y = Reshape(u, t)", "y = Identity(x)"),
+        ("a copy of the inner extent", "y3", "float[N,6] x", "int64[2] s = {-1,4}, int64[3] t = {0,2,2}",
+         "u = Reshape(x, s) y = Reshape(u, t)", "y = Reshape(x, t)"),
+        ("unknown rank", "y2", "float[N,M] x, int64[k] r", "int64[1] s = {-1}, int64[2] t = {-1,1}",
+         "q = Reshape(x, r) u = Reshape(q, s) y = Reshape(u, t)", "y = Reshape(x, t)"),
+        ("inner shape computed", "y2", "float[N,M] x, int64[2] s", "int64[2] t = {-1,1}",
+         "u = Reshape(x, s) y = Reshape(u, t)", "y = Reshape(x, t)"),
+        ("unsqueeze of unsqueeze", "y4", "float[N,M] x", "int64[1] a = {0}, int64[1] b = {-1}",
+         "u = Unsqueeze(x, a) y = Unsqueeze(u, b)", "y = Unsqueeze(x, a)"),
+        ("squeeze of squeeze", "y2", "float[1,N,M,1] x", "int64[1] a = {0}, int64[1] b = {-1}",
+         "u = Squeeze(x, a) y = Squeeze(u, b)", "y = Squeeze(x, a)"),
+        ("squeeze of unsqueeze", "y2", "float[N,M] x", "int64[1] a = {1}, int64[1] b = {-2}",
+         "u = Unsqueeze(x, a) y = Squeeze(u, b)", "y = Identity(x)"),
+        ("unsqueeze of squeeze", "y3", "float[N,1,M] x", "int64[1] a = {1}, int64[1] b = {-2}",
+         "u = Squeeze(x, a) y = Unsqueeze(u, b)", "y = Identity(x)"),
+        ("unsqueeze of squeeze next to it", "y4", "float[N,1,1,M] x", "int64[1] a = {1}, int64[1] b = {2}",
+         "u = Squeeze(x, a) y = Unsqueeze(u, b)", "y = Identity(x)"),
+        ("more taken than given", "y2", "float[N,1,M] x", "int64[2] a = {0,2}, int64[3] b = {0,2,3}",
+         "u = Unsqueeze(x, a) y = Squeeze(u, b)", "y = Squeeze(x, b)"),
+        ("less taken than given", "y3", "float[N,M] x", "int64[2] a = {0,2}, int64[1] b = {2}",
+         "u = Unsqueeze(x, a) y = Squeeze(u, b)", "y = Unsqueeze(x, b)"),
+        ("a 1 changes places", "y3", "float[N,1,4] x", "int64[1] a = {1}, int64[1] b = {2}",
+         "u = Squeeze(x, a) y = Unsqueeze(u, b)", "y = Reshape(x, b)"),
+        ("squeeze without axes", "y2", "float[1,3,1] x", "int64[1] b = {1}",
+         "u = Squeeze(x) y = Unsqueeze(u, b)", "y = Squeeze(x, b)"),
+        ("flatten of flatten", "y2", "float[N,M,K] x", "",
+         "u = Flatten<axis=2>(x) y = Flatten<axis=-1>(u)", "y = Flatten<axis=2>(x)"),
+        ("flatten of all", "y2", "float[N,M,K] x", "", "u = Flatten<axis=2>(x) y = Flatten<axis=2>(u)",
+         "y = Flatten<axis=3>(x)"),
+        ("flatten of squeeze", "y2", "float[N,M,1,1] x", "int64[2] a = {2,3}",
+         "u = Squeeze(x, a) y = Flatten(u)", "y = Flatten<axis=1>(x)"),
+        ("flatten of unsqueeze", "y2", "float[N,M,K] x", "int64[1] a = {0}",
+         "u = Unsqueeze(x, a) y = Flatten<axis=2>(u)", "y = Flatten<axis=1>(x)"),
+        ("flatten of reshape", "y2", "float[N,12] x", "int64[3] s = {0,3,4}",
+         "u = Reshape(x, s) y = Flatten(u)", "y = Identity(x)"),
+        ("flatten of reshape, with the rest", "y2", "float[N,3,M] x", "int64[3] s = {0,3,-1}",
+         "u = Reshape(x, s) y = Flatten(u)", "y = Reshape(x, s)"),
+        ("reshape of flatten", "y2", "float[N,3,4] x", "int64[2] t = {-1,6}",
+         "u = Flatten(x) y = Reshape(u, t)", "y = Reshape(x, t)"),
+        ("reshape of flatten, and back", "y3", "float[N,3,M] x", "int64[3] t = {0,3,-1}",
+         "u = Flatten(x) y = Reshape(u, t)", "y = Identity(x)"),
+        ("squeeze of reshape", "y2", "float[N,6] x", "int64[3] s = {-1,1,3}, int64[1] b = {1}",
+         "u = Reshape(x, s) y = Squeeze(u, b)", "y = Reshape(x, b)"),
+        ("unsqueeze of reshape", "y3", "float[N,6] x", "int64[2] s = {-1,3}, int64[1] b = {1}",
+         "u = Reshape(x, s) y = Unsqueeze(u, b)", "y = Reshape(x, b)"),
+        ("a chain of all", "y3", "float[N,3,1,4] x", "int64[1] a = {2}, int64[2] s = {-1,2}, int64[1] b = {0}",
+         "u = Squeeze(x, a) v = Flatten(u) w = Reshape(v, s) y = Unsqueeze(w, b)", "y = Reshape(x, s)"),
+        ("no elements, allowed", "y1", "float[0,3] x", "int64[2] s = {3,0}, int64[1] t = {-1}",
+         "u = Reshape<allowzero=1>(x, s) y = Reshape(u, t)", "y = Reshape(x, t)"),
+        ("strings", "y2", "string[2,3] x", "int64[1] s = {6}, int64[2] t = {3,2}",
+         "u = Reshape(x, s) y = Reshape(u, t)", "y = Reshape(x, t)"),
+        ("to a scalar", "y0", "float[1,1] x", "int64[1] a = {0}", "u = Squeeze(x, a) y = Squeeze(u, a)",
+         "y = Squeeze(x, a)"),
+        ("shared inner value", "y1", "float[2,6] x", "int64[2] s = {3,4}, int64[2] t = {4,3}, int64[1] f = {-1}",
+         "u = Reshape(x, s) r = Relu(u) v = Reshape(u, t) p = Reshape(v, f) q = Reshape(r, f) y = Add(p, q)",
+         "u = Reshape(x, s) r = Relu(u) p = Reshape(x, t) q = Reshape(r, f) y = Add(p, q)"),
+    ),
+)  # fmt: skip
+def test_becomes(out: str, given_: str, constants: str, before: str, after: str) -> None:
+    kind = given_.split("[", maxsplit=1)[0]
+    g = f"g ({given_}) => ({kind}[{','.join('abcd'[: int(out[1:])])}] y) <{constants}>".replace("[] y", " y")
+    g = g.removesuffix(" <>")
+    becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", merge_reshapes)
+
+
+@pytest.mark.parametrize(
+    ("given_", "constants", "before"),
+    [
+        ("float[N,6] x", "int64[2] s = {-1,4}", "y = Reshape(x, s)"),
+        ("float[N,M] x", "int64[2] s = {-1,4}", "r = Relu(x) u = Reshape(r, s) y = Relu(u)"),
+        ("float[N,M] x, int64[2] t", "int64[1] s = {-1}", "u = Reshape(x, s) y = Reshape(u, t)"),
+        ("float[] x", "int64[2] s = {4,-1}, int64[3] t = {0,-1,2}", "u = Flatten(x) y = Reshape(u, t)"),
+        ("float[1,N,M] x", "int64[1] a = {0}, int64[1] b = {2}", "u = Squeeze(x, a) y = Unsqueeze(u, b)"),
+        ("float[N,M] x", "int64[1] b = {0}", "u = Squeeze(x) y = Unsqueeze(u, b)"),
+        ("float[N,M,K] x", "int64[1] b = {0}", "u = Flatten(x) y = Unsqueeze(u, b)"),
+        ("float[] x", "int64[1] b = {0}", "u = Unsqueeze(x, b) v = Relu(u) y = Squeeze(v, b)"),
+        ("float[] x", "int64[1] b = {0}", "u = Unsqueeze(x, b) y = Squeeze(u, b)"),
+        ("float[N,2,3] x", "int64[2] s = {-1,2}, int64[3] t = {0,-1,3}", "u = Flatten(x) y = Expand(u, s)"),
+    ],
+)
+def test_stays(given_: str, constants: str, before: str) -> None:
+    stays(f"g ({given_}) => (float[] y) <{constants}> {{ {before} }}", merge_reshapes, runs=False)
+
+
+@pytest.mark.parametrize(
+    ("opset", "rank", "before", "after"),
+    [
+        (4, 2, "u = Reshape<shape=[6]>(x) y = Reshape<shape=[3,-1]>(u)", "y = Reshape<shape=[3,2]>(x)"),
+        (7, 4, "u = Unsqueeze<axes=[0]>(x) y = Unsqueeze<axes=[0]>(u)", "y = Unsqueeze<axes=[0,1]>(x)"),
+        (12, 2, "u = Unsqueeze<axes=[0]>(x) y = Squeeze<axes=[0]>(u)", "y = Identity(x)"),
+        (13, 2, "u = Unsqueeze(x, a) y = Squeeze(u, a)", "y = Identity(x)"),
+        (25, 2, "u = Unsqueeze(x, a) y = Squeeze(u, a)", "y = Identity(x)"),
+        (25, 4, "u = Unsqueeze(x, a) y = Unsqueeze(u, a)", "y = Unsqueeze(x, a)"),
+    ],
+)
+def test_every_opset(opset: int, rank: int, before: str, after: str) -> None:
+    g = f"g (float[2,3] x) => (float[{','.join('abcd'[:rank])}] y)" + (" <int64[1] a = {0}>" if "a)" in before else "")
+    becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", merge_reshapes, opset=opset, runs=opset >= 7)
+
+
+@pytest.mark.parametrize(
+    ("shape", "perm", "after"),
+    [
+        ("N,4,1,1", "0,2,3,1", [0, 1, 1, 4]),
+        ("1,N,4", "1,0,2", [-1, 1, 4]),
+        ("2,1,3", "1,0,2", [1, 2, 3]),
+        ("N,M,1,4", "0,1,3,2", [0, 0, 4, 1]),
+        ("N,1,4", "0,2,1", [0, 4, 1]),
+        ("0,1", "1,0", [1, -1]),
+        ("N,1,M", "1,0,2", None),
+        ("N,4", "1,0", None),
+        ("N,1,4", "2,1,0", None),
+        ("", "0,2,1", None),
+        ("1,4", "", [4, 1]),
+        ("1,1", "1,0", []),
+    ],
+)
+def test_transpose_of_ones(shape: str, perm: str, after: list[int] | None) -> None:
+    dims = shape.split(",")
+    attribute = f"<perm=[{perm}]>" if perm else ""
+    g = f"g (float[{shape}] x) => (float[{','.join('abcd'[: len(dims)])}] y)"
+    text = f"{g} {{ r = Relu(x) t = Transpose{attribute}(r) y = Neg(t) }}"
+    if after is None:
+        stays(text, transpose_ones_by_reshape, runs=len(dims) > 1)
+        return
+    if not after:
+        becomes(text, f"{g} {{ r = Relu(x) y = Neg(r) }}", transpose_ones_by_reshape)
+        return
+    new = f"{g} <int64[1] s = {{0}}> {{ r = Relu(x) t = Reshape(r, s) y = Neg(t) }}"
+    model = becomes(text, new, transpose_ones_by_reshape)
+    assert [list(a) for a in initializers(model).values()] == [after]
+
+
+def test_reshape_there_and_a_transpose_of_ones_back() -> None:
+    g = "g (float[N,4] x) => (float[a,b] y) <int64[3] s = {0,1,4}, int64[2] t = {0,4}>"
+    before = "u = Reshape(x, s) v = Transpose<perm=[0,2,1]>(u) w = Reshape(v, t) y = Neg(w)"
+    becomes(f"{g} {{ {before} }}", f"{g} {{ y = Neg(x) }}", transpose_ones_by_reshape, merge_reshapes)
+
+
+def test_inner_value_is_a_graph_output() -> None:
+    g = "g (float[2,6] x) => (float[a,b] u, float[c] y) <int64[2] s = {3,4}, int64[1] t = {-1}>"
+    becomes(
+        f"{g} {{ u = Reshape(x, s) y = Reshape(u, t) }}",
+        f"{g} {{ u = Reshape(x, s) y = Reshape(x, t) }}",
+        merge_reshapes,
+    )
+
+
+def test_an_overridable_shape_is_no_constant() -> None:
+    text = (
+        "g (float[2,3] x, int64[1] t = {0}) => (float[] y) { u = Flatten(x) y = Unsqueeze(u, t) z = Unsqueeze(y, t) }"
+    )
+    stays(text, merge_reshapes, runs=False)
+
+
+def test_inside_an_if_body() -> None:
+    g = (
+        "g (bool c, float[2,3] x) => (float[a,b] y) <int64[1] a = {{0}}> {{ y = If (c) <"
+        "then_branch = p () => (float[n,m] r) {{ {} }}, else_branch = q () => (float[n,m] s) {{ s = Relu(x) }}> }}"
+    )
+    becomes(g.format("u = Unsqueeze(x, a) v = Squeeze(u, a) r = Neg(v)"), g.format("r = Neg(x)"), merge_reshapes)
+
+
+def test_passes() -> None:
+    assert MERGE_RESHAPES.rules == (merge_reshapes,)
+    assert RESHAPE_TRANSPOSES.rules == (transpose_ones_by_reshape,)
+
+
+STEPS = st.lists(
+    st.one_of(
+        st.tuples(st.just("Unsqueeze"), st.integers(-3, 2)),
+        st.tuples(st.just("Squeeze"), st.integers(-2, 1)),
+        st.tuples(st.just("Flatten"), st.integers(0, 2)),
+        st.tuples(
+            st.just("Reshape"), st.sampled_from([(-1,), (0, -1), (2, -1), (-1, 6), (1, 0, -1), (12, 1), (2, 2, 3)])
+        ),
+    ),
+    min_size=2,
+    max_size=4,
+)
+
+
+@given(steps=STEPS, open_batch=st.booleans())
+def test_any_chain_is_one_or_none(steps: list[tuple[str, object]], *, open_batch: bool) -> None:
+    lines, constants = ["v0 = Neg(x)"], []
+    for i, (kind, arg) in enumerate(steps):
+        if kind == "Flatten":
+            lines.append(f"v{i + 1} = Flatten<axis={arg}>(v{i})")
+            continue
+        data = list(arg) if isinstance(arg, tuple) else [arg]
+        constants.append(f"int64[{len(data)}] c{i} = {{{','.join(map(str, data))}}}")
+        lines.append(f"v{i + 1} = {kind}(v{i}, c{i})")
+    shape = "N,1,6" if open_batch else "2,1,6"
+    head = f"g (float[{shape}] x) => (float[] y)" + (f" <{', '.join(constants)}>" if constants else "")
+    text = f"{head} {{ {' '.join(lines)} y = Abs(v{len(steps)}) }}"
+    check(text, 2 if not open_batch else None, **({"N": 2} if open_batch else {}))
+
+
+def check(text: str, most: int | None, **fixed: int) -> None:
+    import numpy as np
+    from passwright.core.errors import EvaluationError
+    from rewriting import run
+
+    model = load(text)
+    x = np.arange(12, dtype=np.float32).reshape(2, 1, 6)
+    try:
+        want = run(model, {"x": x})
+    except EvaluationError:
+        return  # the chain itself is wrong
+    out = to_onnx(rewritten(model, merge_reshapes)[0])
+    np.testing.assert_array_equal(run(out, {"x": x})[0], want[0])
+    if most is not None:
+        assert len(out.graph.node) <= most + 1

@@ -1,0 +1,165 @@
+"""Merging of Slices, and of what moves blocks between depth and space."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.movement.cuts import Cut, composed
+from passwright.passes.movement.slices import (
+    CANCEL_DEPTH_AND_SPACE,
+    MERGE_SLICES,
+    cancel_depth_and_space,
+    merge_slices,
+)
+from rewriting import becomes, initializers, load, rewritten, stays, to_onnx
+
+END = 2**31 - 1
+LEAST = -(2**63)
+
+
+def two(x: str, *cuts: tuple[int, ...]) -> str:
+    """A chain of Slices, each of (start, end, axis, step)."""
+    constants, ops = [], []
+    for i, c in enumerate(cuts):
+        constants += [f"int64[1] {n}{i} = {{{v}}}" for n, v in zip("seat", c, strict=True)]
+        ops.append(f"v{i + 1} = Slice(v{i}, s{i}, e{i}, a{i}, t{i})")
+    rank = x.count(",") + 1
+    g = f"g (float[{x}] x) => (float[{','.join('pqrs'[:rank])}] y) <{', '.join(constants)}>"
+    return f"{g} {{ v0 = Neg(x) {' '.join(ops)} y = Neg(v{len(cuts)}) }}"
+
+
+@pytest.mark.parametrize(
+    ("x", "first", "second", "after"),
+    [
+        ("N,M", (1, 3, 0, 1), (0, 2, 1, 1), ([1, 0], [3, 2], [0, 1], None)),
+        ("N,M", (1, 3, 0, 1), (-2, END, -1, 2), ([1, -2], [3, END], [0, 1], [1, 2])),
+        ("8,M", (1, 7, 0, 1), (1, 3, 0, 1), ([2], [4], [0], None)),
+        ("8,M", (1, 7, 0, 2), (1, 3, 0, 1), ([3], [6], [0], [2])),
+        ("8", (1, 7, 0, 1), (-3, -1, 0, 1), ([4], [6], [0], None)),
+        ("8", (7, LEAST, 0, -1), (1, 3, 0, 1), ([6], [4], [0], [-1])),
+        ("8", (0, 3, 0, 1), (2, LEAST, 0, -1), ([2], [-9], [0], [-1])),
+        ("8", (0, 3, 0, 1), (3, 5, 0, 1), ([0], [0], [0], None)),
+        ("8", (1, 7, 0, 1), (2, 3, 0, 5), ([3], [4], [0], None)),
+        ("N", (1, 7, 0, 1), (2, 9, 0, 1), ([3], [7], [0], None)),
+        ("N", (1, 7, 0, 2), (2, 3, 0, 2), ([5], [7], [0], [4])),
+        ("N", (1, 7, 0, 1), (2, 3, 0, 1), ([3], [4], [0], None)),
+        ("N", (1, END, 0, 1), (2, END, 0, 1), ([3], [END], [0], None)),
+        ("N", (1, -1, 0, 1), (1, END, 0, 1), ([2], [-1], [0], None)),
+        ("N", (1, END, 0, 1), (0, -1, 0, 1), ([1], [-1], [0], None)),
+        ("N", (1, -2, 0, 1), (0, -1, 0, 1), ([1], [-3], [0], None)),
+        ("N", (-3, END, 0, 1), (0, 2, 0, 1), None),
+        ("N", (0, 4, 0, 1), (-2, END, 0, 1), None),
+        ("N", (0, -1, 0, 1), (0, 3, 0, 1), None),
+        ("N", (0, END, 0, -1), (0, 3, 0, 1), None),
+        ("N", (0, 4, 0, 1), (0, -1, 0, 1), None),
+        ("N", (0, END, 0, 2), (0, -1, 0, 1), None),
+        ("N", (0, 3, 0, 1), (3, LEAST, 0, -1), None),
+    ],
+)
+def test_slice_of_slice(
+    x: str, first: tuple[int, ...], second: tuple[int, ...], after: tuple[object, ...] | None
+) -> None:
+    text = two(x, first, second)
+    if after is None:
+        stays(text, merge_slices)
+        return
+    names = [n for n, data in zip("seat", after, strict=True) if data is not None]
+    model = becomes(text, two(x, first).replace(", a0, t0)", ", a0, t0)" if "t" in names else ", a0)"), merge_slices)
+    made = [list(a) for a in initializers(model).values()]
+    assert sorted(made) == sorted([data for data in after if data is not None]), made
+
+
+def test_two_reversals_cancel() -> None:
+    text = two("8", (7, LEAST, 0, -1), (-1, LEAST, 0, -1))
+    becomes(text, "g (float[8] x) => (float[p] y) { v = Neg(x) y = Neg(v) }", merge_slices)
+
+
+def test_attributes_before_opset_10() -> None:
+    g = "g (float[N,M] x) => (float[p,q] y)"
+    before = "u = Slice<starts=[1], ends=[9]>(x) y = Slice<axes=[1,0], starts=[0,1], ends=[2,3]>(u)"
+    after = "y = Slice<starts=[2,0], ends=[4,2], axes=[0,1]>(x)"
+    becomes(f"{g} {{ {before} }}", f"{g} {{ {after} }}", merge_slices, opset=9)
+
+
+def test_axes_left_out_and_inner_value_read_elsewhere() -> None:
+    g = "g (float[N,M] x) => (float[p,q] y, float[p,q] z) <int64[1] s = {1}, int64[1] e = {3}, int64[1] a = {1}>"
+    becomes(
+        f"{g} {{ y = Slice(x, s, e) z = Slice(y, s, e, a) }}",
+        f"{g} {{ y = Slice(x, s, e) z = Slice(x, s, e, a) }}",
+        merge_slices,
+    )
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("y = Slice(x, s, e, a)", id="alone"),
+        pytest.param("u = Slice(x, s, e, a) v = Neg(u) y = Slice(v, s, e, a)", id="apart"),
+        pytest.param("u = Slice(x, k, e, a) y = Slice(u, s, e, b)", id="a computed start"),
+        pytest.param("u = Slice(x, s, e, a) y = Slice(u, s, e, k)", id="a computed axis"),
+        pytest.param("u = Slice(x, s, e, d) y = Slice(u, s, e, a)", id="an axis that may be another"),
+    ],
+)
+def test_stays(body: str) -> None:
+    g = "g (float[N,M] x, int64[1] k, int64[1] d = {0}) => (float[p,q] y)"
+    stays(f"{g} <int64[1] s = {{1}}, int64[1] e = {{3}}, int64[1] a = {{1}}, int64[1] b = {{0}}> {{ {body} }}",
+          merge_slices, runs=False)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("body", "kept"),
+    [
+        ("u = DepthToSpace<blocksize=2>(x) y = SpaceToDepth<blocksize=2>(u)", False),
+        ('u = DepthToSpace<blocksize=2, mode="DCR">(x) y = SpaceToDepth<blocksize=2>(u)', False),
+        ("u = SpaceToDepth<blocksize=2>(x) y = DepthToSpace<blocksize=2>(u)", False),
+        ('u = DepthToSpace<blocksize=2, mode="CRD">(x) y = SpaceToDepth<blocksize=2>(u)', True),
+        ("u = DepthToSpace<blocksize=2>(x) y = SpaceToDepth<blocksize=4>(u)", True),
+        ("u = SpaceToDepth<blocksize=2>(x) y = SpaceToDepth<blocksize=2>(u)", True),
+        ("u = DepthToSpace<blocksize=2>(x) v = Relu(u) y = SpaceToDepth<blocksize=2>(v)", True),
+    ],
+)
+def test_depth_and_space(body: str, *, kept: bool) -> None:
+    g = "g (float[N,8,4,4] x) => (float[a,b,c,d] y)"
+    if kept:
+        stays(f"{g} {{ {body} }}", cancel_depth_and_space)
+    else:
+        becomes(f"{g} {{ {body} }}", f"{g} {{ y = Identity(x) }}", cancel_depth_and_space)
+
+
+def test_passes() -> None:
+    assert MERGE_SLICES.rules == (merge_slices,)
+    assert CANCEL_DEPTH_AND_SPACE.rules == (cancel_depth_and_space,)
+
+
+INDEX = st.one_of(st.integers(-9, 9), st.sampled_from([END, LEAST]))
+CUTS = st.builds(Cut, INDEX, INDEX, st.sampled_from([1, 2, 3, -1, -2]))
+
+
+@given(first=CUTS, second=CUTS, extent=st.integers(0, 7), known=st.booleans())
+def test_composed_takes_the_same(first: Cut, second: Cut, extent: int, *, known: bool) -> None:
+    from passwright.core.errors import Declined
+
+    elements = np.arange(extent)
+    want = elements[list(first.of(extent))]
+    want = want[list(second.of(len(want)))]
+    try:
+        both = composed(first, second, extent if known else None)
+    except Declined:
+        assert not known
+        return
+    got = elements if both is None else elements[list(both.of(extent))]
+    np.testing.assert_array_equal(got, want)
+
+
+@given(first=CUTS, second=CUTS)
+def test_any_two_slices(first: Cut, second: Cut) -> None:
+    text = two("5,6", (first.start, first.end, 1, first.step), (second.start, second.end, -1, second.step))
+    out = to_onnx(rewritten(load(text), merge_slices)[0])
+    from rewriting import run
+
+    x = np.arange(30, dtype=np.float32).reshape(5, 6)
+    np.testing.assert_array_equal(run(out, {"x": x})[0], run(load(text), {"x": x})[0])
+    if all(c.step > 0 or c.end < END for c in (first, second)):
+        assert len(out.graph.node) <= 3

@@ -53,6 +53,7 @@ from .movement.row_products import MULTIPLY_ROWS
 from .movement.slices import CANCEL_DEPTH_AND_SPACE, MERGE_SLICES
 from .movement.splits import SlicesToSplit
 from .movement.transpose import MERGE_TRANSPOSES
+from .movement.travel.move_transposes import MoveTransposes
 from .shapes.fold_shapes import FoldShapes, MergeShapes
 from .shapes.sources import TAKE_DIMS
 from .shapes.targets import WRITE_SHAPES, WriteOpenShapes
@@ -113,6 +114,7 @@ CONVOLUTION: tuple[Pass, ...] = (
 )
 MOVEMENT: tuple[Pass, ...] = (
     MERGE_TRANSPOSES,
+    MoveTransposes(),
     RESHAPE_TRANSPOSES,
     MERGE_RESHAPES,
     ROUND_TRIPS,

@@ -1,0 +1,93 @@
+"""Which axes a Reshape merges into which, and what that makes of a layout."""
+
+from __future__ import annotations
+
+from math import prod
+
+from ....core import require, same_extent
+from ....core.ir.values import Dim, Shape
+from .layout import Layout
+
+Groups = list[tuple[list[int], list[int]]]
+
+
+def grouped(before: Shape, after: Shape) -> Groups:
+    """The axes before and after in groups of as few as hold the same elements; declines where that is not known."""
+    after = _completed(before, after)
+    groups: Groups = []
+    i = j = 0
+    while i < len(before) or j < len(after):
+        if i < len(before) and j < len(after) and same_extent(before[i], after[j]):
+            groups.append(([i], [j]))
+            i, j = i + 1, j + 1
+            continue
+        old, new = _group(before, after, i, j)
+        groups.append((list(range(i, old)), list(range(j, new))))
+        i, j = old, new
+    return groups
+
+
+def _completed(before: Shape, after: Shape) -> Shape:
+    """`after` with its only unknown extent named as that of `before`, where all others hold as many elements."""
+    old, new = ([d for d in shape if not isinstance(d, int)] for shape in (before, after))
+    numbers = [prod(d for d in shape if isinstance(d, int)) for shape in (before, after)]
+    if len(old) != 1 or len(new) != 1 or numbers[0] != numbers[1] or numbers[0] == 0:
+        return after
+    return tuple(d if isinstance(d, int) else old[0] for d in after)
+
+
+def _group(before: Shape, after: Shape, i: int, j: int) -> tuple[int, int]:
+    """The ends of the shortest two runs of numbers that begin at `i` and `j` and have the same product."""
+    old, new = i, j
+    left = right = 1
+    while old == i or new == j or left != right:
+        if (left <= right or new == len(after)) and old < len(before):
+            left *= _number(before[old])
+            old += 1
+        elif new < len(after):
+            right *= _number(after[new])
+            new += 1
+        elif left == right and (old > i or new > j):
+            break
+        else:
+            require(False, "the extents do not agree")
+    return old, new
+
+
+def _number(d: Dim) -> int:
+    require(isinstance(d, int) and d > 0, "an extent is unknown or 0")
+    assert isinstance(d, int)
+    return d
+
+
+def regrouped(before: Shape, after: Shape, layout: Layout, *, forward: bool) -> tuple[Layout, Layout]:
+    """The layouts before and after a Reshape, given the first (`forward`) or the second of them.
+
+    Each group is held in one piece, in order; axes of 1, which hold nothing, go wherever they fit.
+    """
+    groups = grouped(before, after)
+    pairs = groups if forward else [(new, old) for old, new in groups]
+    extents = before if forward else after
+    group_of = {axis: k for k, (own, _) in enumerate(pairs) for axis in own}
+    order: list[int] = []
+    held: dict[int, list[int]] = {}
+    for axis in layout:
+        k = group_of[axis]
+        if extents[axis] != 1:
+            require(k not in held or order[-1] == k, "axes that are merged do not stay together")
+            order += [k] if k not in held else []
+            held.setdefault(k, []).append(axis)
+    require(all(axes == sorted(axes) for axes in held.values()), "axes that are merged change their order")
+    other = [axis for k in _with_rest(order, len(pairs)) for axis in pairs[k][1]]
+    return (layout, tuple(other)) if forward else (tuple(other), layout)
+
+
+def _with_rest(order: list[int], count: int) -> list[int]:
+    """All groups: those that hold nothing but axes of 1 stand behind the one that they follow."""
+    full = list(order)
+    present = set(order)
+    for k in range(count):
+        if k not in present:
+            full.insert(full.index(k - 1) + 1 if k else 0, k)
+            present.add(k)
+    return full

@@ -1,0 +1,43 @@
+"""Layouts: in which order the axes of a value are held. `(0, 3, 1, 2)` holds its axis 3 second."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ....core import Op, Value
+
+Layout = tuple[int, ...]
+
+
+def inverse(layout: Layout) -> Layout:
+    """Where each axis of the value is found in what is held."""
+    places = [0] * len(layout)
+    for place, axis in enumerate(layout):
+        places[axis] = place
+    return tuple(places)
+
+
+def after(first: Sequence[int], second: Sequence[int]) -> Layout:
+    """The perm of Transpose(Transpose(x, first), second)."""
+    return tuple(first[i] for i in second)
+
+
+def is_plain(layout: Sequence[int]) -> bool:
+    """Whether nothing is moved."""
+    return all(place == axis for place, axis in enumerate(layout))
+
+
+def ranked(order: Sequence[int]) -> Layout:
+    """`order` with its numbers replaced by 0, 1, 2 ... in their order of size: the layout of the axes that are left."""
+    rank_of = {axis: i for i, axis in enumerate(sorted(order))}
+    return tuple(rank_of[axis] for axis in order)
+
+
+def perm_of(transpose: Op) -> Layout | None:
+    """The perm of a Transpose; None where its rank, and so its default, is unknown or the perm is no permutation."""
+    x: Value | None = transpose.input(0)
+    perm = transpose.attr("perm")
+    if perm is None:
+        shape = x.known_shape if x is not None else None
+        return None if shape is None else tuple(range(len(shape)))[::-1]
+    return tuple(perm) if sorted(perm) == list(range(len(perm))) else None

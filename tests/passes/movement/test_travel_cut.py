@@ -1,0 +1,122 @@
+"""The cheapest cut, and which axes a Reshape merges."""
+
+from __future__ import annotations
+
+from itertools import pairwise, product
+from math import prod
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import Declined
+from passwright.passes.movement.travel.cut import ENDLESS, Network
+from passwright.passes.movement.travel.groups import grouped, regrouped
+from passwright.passes.movement.travel.layout import after, inverse, is_plain, ranked
+
+INNER = 5
+Joint = tuple[int, int, int, int]
+joints = st.tuples(
+    st.integers(0, INNER + 1),
+    st.integers(0, INNER + 1),
+    st.sampled_from([0, 1, 2, 5, ENDLESS]),
+    st.sampled_from([0, 0, 1, 3]),
+).filter(lambda j: j[0] != j[1] and not (j[2] == ENDLESS and (j[0] == 0 or j[1] == 1)))
+
+
+def price(side: tuple[bool, ...], edges: list[Joint]) -> int:
+    return sum(cost * (side[a] and not side[b]) + back * (side[b] and not side[a]) for a, b, cost, back in edges)
+
+
+@given(edges=st.lists(joints, max_size=14))
+def test_no_cut_is_cheaper_or_keeps_fewer(edges: list[Joint]) -> None:
+    net = Network()
+    for _ in range(INNER):
+        net.node()
+    for edge in edges:
+        net.join(*edge)
+    found = net.source_side()
+    assert found is not None
+    sides = [(True, False, *rest) for rest in product([False, True], repeat=INNER)]
+    least = min(price(side, edges) for side in sides)
+    assert price(tuple(found), edges) == least
+    assert sum(found) == min(sum(side) for side in sides if price(side, edges) == least)
+
+
+def test_a_long_way() -> None:
+    net = Network()
+    nodes = [net.node() for _ in range(5000)]
+    net.join(0, nodes[0], 2)
+    for a, b in pairwise(nodes):
+        net.join(a, b, 1, 1)
+    net.join(nodes[-1], 1, 3)
+    side = net.source_side()
+    assert side is not None
+    assert [i for i, kept in enumerate(side) if kept] == [0, nodes[0]]
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "groups"),
+    [
+        ((2, 3, 4), (2, 3, 4), [([0], [0]), ([1], [1]), ([2], [2])]),
+        ((2, 3, 4), (6, 4), [([0, 1], [0]), ([2], [1])]),
+        ((6, 4), (2, 3, 4), [([0], [0, 1]), ([1], [2])]),
+        ((4, 6), (3, 8), [([0, 1], [0, 1])]),
+        (("n", 6), ("n", 2, 3), [([0], [0]), ([1], [1, 2])]),
+        (("n", 6), (None, 2, 3), [([0], [0]), ([1], [1, 2])]),
+        ((2, 1, 3), (2, 3), [([0], [0]), ([1, 2], [1])]),
+        ((2, 3), (2, 1, 3), [([0], [0]), ([1], [1, 2])]),
+        ((2, 1), (2,), [([0], [0]), ([1], [])]),
+        ((), (1, 1), [([], [0, 1])]),
+        ((0, 3), (0, 3), [([0], [0]), ([1], [1])]),
+    ],
+)
+def test_groups(before: tuple[int, ...], now: tuple[int, ...], groups: object) -> None:
+    assert grouped(before, now) == groups
+
+
+@pytest.mark.parametrize(
+    ("before", "now"),
+    [((2, 3), (2, 4)), (("n", 2), ("m", 2, 1, 1, 3)), ((0, 4), (4, 0)), (("n", "m"), (None, None)), ((None,), (None,))],
+)
+def test_no_groups(before: tuple[int, ...], now: tuple[int, ...]) -> None:
+    with pytest.raises(Declined):
+        grouped(before, now)
+
+
+@given(data=st.data())
+def test_a_reshape_of_what_is_held_is_what_is_held_of_a_reshape(data: st.DataObject) -> None:
+    parts = data.draw(st.lists(st.sampled_from([1, 2, 3]), min_size=1, max_size=5))
+    before = tuple(merged(parts, data))
+    now = tuple(merged(parts, data))
+    forward = data.draw(st.booleans())
+    layout = tuple(data.draw(st.permutations(range(len(before if forward else now)))))
+    try:
+        inner, outer = regrouped(before, now, layout, forward=forward)
+    except Declined:
+        return
+    assert layout == (inner if forward else outer)
+    x = np.arange(prod(before)).reshape(before)
+    wanted = x.reshape(now).transpose(outer)
+    assert np.array_equal(x.transpose(inner).reshape(wanted.shape), wanted)
+
+
+def merged(parts: list[int], data: st.DataObject) -> list[int]:
+    """`parts`, some neighbours multiplied."""
+    out = [parts[0]]
+    for d in parts[1:]:
+        if data.draw(st.booleans()):
+            out[-1] *= d
+        else:
+            out.append(d)
+    return out
+
+
+@given(first=st.permutations(range(5)), second=st.permutations(range(5)))
+def test_layouts(first: list[int], second: list[int]) -> None:
+    x = np.zeros((2, 3, 4, 5, 6))
+    assert x.transpose(first).transpose(second).shape == x.transpose(after(first, second)).shape
+    assert is_plain(after(tuple(first), inverse(tuple(first))))
+    assert x.max(axis=2).transpose(ranked([a for a in first if a != 2])).shape == tuple(
+        d for d in x.transpose(first).shape if d != 4
+    )

@@ -37,9 +37,19 @@ from .linear.affine_before import FOLD_AFFINE_BEFORE_CONV
 from .linear.batchnorm import FOLD_BATCHNORM
 from .linear.branches import MERGE_PARALLEL_CONVS
 from .linear.commuting import PASS_AFFINE_BACK
+from .linear.einsum import SIMPLIFY_EINSUM
+from .linear.fold_scale import FOLD_SCALE
+from .linear.gemm import FUSE_GEMM
+from .linear.gemm_alpha import SCALE_GEMM
+from .linear.gemm_batchnorm import FOLD_BATCHNORM_INTO_GEMM
+from .linear.gemm_bias import FOLD_BIAS
+from .linear.gemm_chains import MERGE_PRODUCTS
+from .linear.gemm_transpose import TRANSPOSE_GEMM
 from .linear.padding import FOLD_PAD_INTO_CONV
 from .linear.pointwise import MERGE_CONSECUTIVE_CONVS
 from .linear.pool_padding import FOLD_PAD_INTO_POOL
+from .linear.siblings import MERGE_SIBLINGS
+from .linear.weight_scale import SCALE_WEIGHTS
 from .movement.broadcasts import BROADCAST_INSTEAD
 from .movement.concats import JOIN_PIECES, MergeConcats
 from .movement.expands import MERGE_EXPANDS
@@ -146,3 +156,17 @@ STRUCTURE: tuple[Pass, ...] = (
     HoistInvariants(),
     RESOLVE_SEQUENCES,
 )
+
+PRODUCTS: tuple[Pass, ...] = (
+    SIMPLIFY_EINSUM,
+    FOLD_BATCHNORM_INTO_GEMM,
+    SCALE_WEIGHTS,
+    MERGE_PRODUCTS,
+    FUSE_GEMM,
+    FOLD_BIAS,
+    TRANSPOSE_GEMM,
+    SCALE_GEMM,
+    FOLD_SCALE,
+    MERGE_SIBLINGS,
+)
+"""In the order in which they run."""

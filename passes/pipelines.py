@@ -9,9 +9,8 @@ from .cleanup.lift_constants import LiftConstants
 from .cleanup.merge_constants import MergeConstants
 from .cleanup.merge_duplicates import MergeDuplicates
 from .cleanup.remove_unused import RemoveUnused
-from .families import ARITHMETIC, CONVOLUTION, FUSION, IDLE, MOVEMENT, SHAPES, STRUCTURE
+from .families import ARITHMETIC, CONVOLUTION, FUSION, IDLE, MOVEMENT, PRODUCTS, SHAPES, STRUCTURE
 from .folding.fold_constants import FoldConstants
-from .linear.gemm import FUSE_GEMM
 from .structure.drop_outputs import DropOutputs
 
 BUILT_IN: tuple[Pass, ...] = (
@@ -30,7 +29,7 @@ BUILT_IN: tuple[Pass, ...] = (
     *FUSION,  # before chains of constants are merged, which are parts of what has a name
     *ARITHMETIC,
     *MOVEMENT,
-    FUSE_GEMM,
+    *PRODUCTS,
 )
 OPTIONAL: tuple[Pass, ...] = (Debloat(),)
 """In no pipeline: they run where they are enabled by name."""

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from onnx import TensorProto
-
 from ...core import ROUNDING, Build, RulePass, Value, require, rule, stretches_to
-
-# onnxruntime has Gemm kernels for these alone; an integer Gemm is valid ONNX that nothing runs.
-GEMM_TYPES = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16})
+from .products import GEMM_TYPES
 
 
 @rule(lambda g, a, b, c: g.Add(g.MatMul(a, b), c), contract=ROUNDING)

@@ -1,0 +1,141 @@
+"""An Einsum that another operator computes too: MatMul, Gemm, Mul, ReduceSum or Transpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import TensorProto
+
+from ...core import EXACT, ROUNDING, Build, Declined, RulePass, Value, conditional, require, rule, same_extent
+from ...core.ir.values import Shape
+from .equation import Term, equation_of
+from .products import GEMM_TYPES, gemm_of_product, require_runs
+
+# onnxruntime has MatMul, Mul and ReduceSum for all of these.
+TYPES = GEMM_TYPES | {TensorProto.INT32, TensorProto.INT64}
+
+
+@rule(lambda g, x, e: g.Einsum(x, equation=e), contract=EXACT)
+def permute_by_transpose(g: Build, x: Value, e: str) -> Value:
+    """Einsum(x, "ij->ji") => Transpose(x), or x where that moves nothing"""
+    eq = equation_of(e, [x.rank])
+    term = eq.terms[0]
+    require(set(term) == set(eq.result), "it sums")
+    return x if term == eq.result else g.Transpose(x, perm=[term.index(label) for label in eq.result])
+
+
+@rule(lambda g, x, e: g.Einsum(x, equation=e), contract=ROUNDING)
+def sum_by_reduce_sum(g: Build, x: Value, e: str) -> Value:
+    """Einsum(x, "ij->i") => ReduceSum(x)"""
+    eq = equation_of(e, [x.rank])
+    term = eq.terms[0]
+    axes = [i for i, label in enumerate(term) if label not in eq.result]
+    require(axes and x.dtype in TYPES, "it sums nothing, or nothing that can be summed")
+    require(tuple(label for label in term if label in eq.result) == eq.result, "it transposes too")
+    return g.ReduceSum(x, axes=axes, keepdims=0)
+
+
+# onnxruntime makes a matrix product of it, which adds the product to a zero.
+@rule(lambda g, a, b, e: g.Einsum(a, b, equation=e), contract=conditional("no product is a negative zero"))
+def multiply_by_mul(g: Build, a: Value, b: Value, e: str) -> Value:
+    """Einsum(a, b, "ij,j->ij") => Mul(a, b)"""
+    eq = equation_of(e, [a.rank, b.rank])
+    require(a.dtype in TYPES, "onnxruntime may not multiply this type")
+    require(eq.result in eq.terms and all(ends_with(eq.result, term) for term in eq.terms), "it is no broadcasting")
+    return g.Mul(a, b)
+
+
+@rule(lambda g, a, b, e: g.Einsum(a, b, equation=e), contract=ROUNDING)
+def contract_by_matmul(g: Build, a: Value, b: Value, e: str) -> Value:
+    """Einsum(a, b, "bij,bjk->bik") => MatMul(a, b); a constant may be transposed for it"""
+    require(a.dtype in TYPES, "onnxruntime may not multiply this type")
+    left, right = factors(a, b, e)
+    require_multiplies(left.shape, right.shape)
+    return g.MatMul(left.arranged(g), right.arranged(g))
+
+
+@rule(lambda g, a, b, e: g.Einsum(a, b, equation=e), contract=ROUNDING)
+def contract_by_gemm(g: Build, a: Value, b: Value, e: str) -> Value:
+    """Einsum(a, b, "ij,kj->ik") => Gemm(a, b, transB=1)"""
+    eq = equation_of(e, [a.rank, b.rank])
+    require(a.rank == b.rank == len(eq.result) == 2, "Gemm multiplies matrices only")
+    (s, t), (m, n) = eq.terms, eq.result
+    if m in t:
+        a, b, s, t = b, a, t, s
+    require(m in s and n in t and len({*s, *t}) == 3, "it is no product")
+    k = next(label for label in s if label != m)
+    require(same_extent(a.shape[s.index(k)], b.shape[t.index(k)]), "one factor may be stretched")
+    sides = {"transA": s != (m, k), "transB": t != (k, n)}
+    return gemm_of_product(g, a, b, **{side: 1 for side, turn in sides.items() if turn})
+
+
+@dataclass(frozen=True, slots=True)
+class Factor:
+    """An operand, the labels of its axes, and the order in which a MatMul wants them."""
+
+    value: Value
+    term: Term
+    order: Term
+
+    @property
+    def fits(self) -> bool:
+        """Whether it stands in that order, or is a constant of its own that can be brought into it."""
+        return self.term == self.order or (self.value.is_const and len(self.value.uses) == 1)
+
+    @property
+    def shape(self) -> Shape:
+        """The shape it has in that order."""
+        return tuple(self.value.shape[self.term.index(label)] for label in self.order)
+
+    def arranged(self, g: Build) -> Value:
+        """The operand in that order."""
+        if self.term == self.order:
+            return self.value
+        return g.const(np.transpose(self.value.const, [self.term.index(label) for label in self.order]))
+
+
+def factors(a: Value, b: Value, e: str) -> tuple[Factor, Factor]:
+    """The operands as a MatMul would take them, in either order; declines what is no MatMul."""
+    eq = equation_of(e, [a.rank, b.rank])
+    s, t = eq.terms
+    for (left, s_), (right, t_) in (((a, s), (b, t)), ((b, t), (a, s))):
+        orders = orders_for_matmul(s_, t_, eq.result)
+        found = None if orders is None else (Factor(left, s_, orders[0]), Factor(right, t_, orders[1]))
+        if found is not None and all(f.fits for f in found):
+            return found
+    raise Declined(f"{e} is no product that a MatMul makes")
+
+
+def orders_for_matmul(left: Term, right: Term, result: Term) -> tuple[Term, Term] | None:
+    """The labels of two factors as a MatMul would need them for `result`: (..., m, k) and (..., k, n)."""
+    summed = tuple(label for label in left if label not in result)
+    if len(summed) != 1 or summed != tuple(label for label in right if label not in result):
+        return None
+    n = result[-1:] if len(right) > 1 else ()
+    m = result[len(result) - len(n) - 1 : len(result) - len(n)] if len(left) > 1 else ()
+    batch = result[: len(result) - len(m) - len(n)]
+    batches = [tuple(label for label in batch if label in term) for term in (left, right)]
+    orders = (*batches[0], *m, *summed), (*batches[1], *summed, *n)
+    is_product = sorted(left) == sorted(orders[0]) and sorted(right) == sorted(orders[1])
+    return orders if is_product and batch in batches and all(ends_with(batch, b) for b in batches) else None
+
+
+def require_multiplies(left: Shape, right: Shape) -> None:
+    """Decline a MatMul of other extents than an Einsum takes, or of which onnxruntime makes something else."""
+    *_, summed = left
+    require(same_extent(summed, right[-2:][0]), "an Einsum stretches a factor where it sums, a MatMul does not")
+    is_matrix = len(left) > 1 and len(right) > 1
+    require(is_matrix or (isinstance(summed, int) and summed > 0), "onnxruntime sums no numbers to anything")
+    require_runs(left, right)
+
+
+def ends_with(term: Term, end: Term) -> bool:
+    """Whether `term` ends with the labels of `end`."""
+    return len(end) <= len(term) and term[len(term) - len(end) :] == end
+
+
+SIMPLIFY_EINSUM = RulePass(
+    "simplify-einsum",
+    (permute_by_transpose, sum_by_reduce_sum, multiply_by_mul, contract_by_matmul, contract_by_gemm),
+)

@@ -1,0 +1,155 @@
+"""A number that scales what comes of a product with constant weights, however moved since, goes into the weights.
+
+The scale of attention scores is such a number: it stands behind the product of queries and keys, or before it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+
+import numpy as np
+
+from ...core import Build, Declined, Graph, Ledger, Op, Value, made_from, require
+from ...core.ir.values import exchanged
+from .products import Array, narrowed, number, product_of, rewritten
+
+# What they do with their first input does not depend on its numbers.
+MOVES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+FARTHEST = 32  # ops looked at
+
+Path = tuple[tuple[Op, Value], ...]
+"""Ops from the product with constant weights to what is scaled, each with its output on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldScale:
+    """s * f(x @ w + b) => f(x @ (s * w) + s * b), where f moves, adds constants or multiplies by another matrix."""
+
+    name: str = "fold-scale"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """One look at each Mul and Div by a number. O(ops)."""
+        scales = [op for g in graph.with_subgraphs() for op in sorted(g.ops("Mul", "Div"), key=lambda op: op.key)]
+        return sum(self._fold(op, ledger) for op in scales)
+
+    def _fold(self, op: Op, ledger: Ledger) -> bool:
+        if op not in op.graph or not ledger.allows(self.name, op.outputs[0].name, exact=False):
+            return False
+        g = Build(op.graph, op)
+        try:
+            x, s = scaled_by_number(op)
+            path = path_to(x, op)
+            result, others = rebuilt(g, path, s)
+            ops = (op, *(step for step, _ in path))
+            require(ledger.permits(self.name, op.outputs[0].name, ops, exact=False), "not permitted in this run")
+        except Declined:
+            op.graph.discard(g.added[::-1])
+            for v in g.constants:
+                op.graph.drop_initializer(v)
+            return False
+        for made in g.added:
+            made_from(made, self.name, ops)
+        for new, old in (*others, (result, op.outputs[0])):
+            op.graph.take_over(new, old)
+        op.graph.discard((op,))
+        return True
+
+
+def scaled_by_number(op: Op) -> tuple[Value, float]:
+    """What a Mul or Div scales, and by what; declines if that is no number, or adds dims."""
+    a, b = op.input(0), op.input(1)
+    require(op.version >= 7 and not op.domain, "it does not broadcast by rule")
+    if a is None or b is None:
+        raise Declined("an operand is missing")
+    x, c = (b, a) if op.type == "Mul" and a.is_const else (a, b)
+    require(c.is_const and not x.is_const and x.producer is not None, "nothing is scaled by a constant")
+    require(prod(c.static_shape) == 1 and (c.rank == 0 or c.rank <= x.rank), f"{c.name} is no number")
+    return x, number(c) if op.type == "Mul" else 1 / number(c)
+
+
+def path_to(value: Value, reader: Op) -> Path:
+    """The way to `value`, read by `reader` alone, from a product with constant weights; declines if there is none."""
+    open_ends: list[Path] = [((reader, value),)]  # from the end to the start
+    for _ in range(FARTHEST):
+        if not open_ends:
+            break
+        *_, (user, v) = steps = open_ends.pop()
+        op = user.graph.producer(v)
+        if op is None or op.domain or not is_private(v, user):
+            continue
+        way = (*steps[:-1], (op, v))
+        if op.type in {"MatMul", "Gemm"} and is_weight(op.input(1)):
+            return way[::-1]
+        open_ends += [(*way, (op, u)) for u in ways_on(op)]
+    raise Declined("no constant weights come before it")
+
+
+def ways_on(op: Op) -> list[Value]:
+    """The inputs with which the output of `op` is scaled; the first is tried last."""
+    inputs = [v for v in op.inputs if v is not None]
+    if op.type in MOVES | {"Split"}:
+        return inputs[:1]
+    if op.type == "Add":
+        return [v for v in inputs if not v.is_const] if any(v.is_const for v in inputs) else []
+    return inputs[::-1] if op.type == "MatMul" else []
+
+
+def is_private(v: Value, reader: Op) -> bool:
+    """Whether `v` is read in one place only."""
+    g = reader.graph
+    return list(v.uses) == [reader] and reader.inputs.count(v) == 1 and not g.is_output(v) and v not in g.pinned
+
+
+def is_weight(v: Value | None) -> bool:
+    """Whether `v` is a constant matrix."""
+    return v is not None and v.is_const and v.rank == 2
+
+
+def rebuilt(g: Build, path: Path, s: float) -> tuple[Value, list[tuple[Value, Value]]]:
+    """The ops of `path` again, all scaled; with what comes of them beside it, and what that stands for."""
+    (first, old), *rest = path
+    p = product_of(first)
+    factors = factors_of_columns(path, p.extents[1], s)
+    bias = p.bias
+    new = rewritten(g, p, p.x, p.weights * factors, None if bias is None else bias * factors)
+    beside: list[tuple[Value, Value]] = []
+    for op, out in rest:
+        inputs = exchanged(op.inputs, old, new)
+        if op.type == "Add":
+            inputs = tuple(scaled_constant(g, v, op, factors) if v is not None and v.is_const else v for v in inputs)
+        made: Value | tuple[Value, ...] = getattr(g, op.type)(*inputs, outputs=len(op.outputs), **op.attrs)
+        parts: tuple[Value, ...] = made if isinstance(made, tuple) else (made,)
+        beside += [(part, stood) for part, stood in zip(parts, op.outputs, strict=True) if stood is not out]
+        new = parts[op.outputs.index(out)]
+        factors = np.array([s]) if op.type == "Split" else factors
+        old = out
+    return new, beside
+
+
+def factors_of_columns(path: Path, columns: int, s: float) -> Array:
+    """What each column of the weights is scaled by: `s`, or 1 where a Split leads it elsewhere."""
+    splits = [(i, op, out) for i, (op, out) in enumerate(path) if op.type == "Split"]
+    if not splits:
+        return np.array([s])
+    (at, op, out), *more = splits
+    steps = path[1:at]
+    is_direct = not more and all(step.type in {"Add", "Reshape"} and v.shape[-1:] == (columns,) for step, v in steps)
+    require(is_direct, "the Split is of something else than the columns of the product")
+    require(op.attr("axis", 0) in {out.rank - 1, -1}, "the Split is along another axis than the columns")
+    require(all(v.name for v in op.outputs), "the Split leaves a part out")
+    extents = [v.static_shape[-1] for v in op.outputs]
+    require(sum(extents) == columns, "the parts do not make up the columns")
+    index = op.outputs.index(out)
+    factors = np.ones(columns)
+    factors[sum(extents[:index]) : sum(extents[: index + 1])] = s
+    return factors
+
+
+def scaled_constant(g: Build, c: Value, add: Op, factors: Array) -> Value:
+    """What an Add on the way adds, scaled like what it is added to; it may not stretch a Split's columns."""
+    require(factors.size == 1 or c.rank <= add.outputs[0].rank, "it adds dims")
+    return narrowed(g, c.const.astype(np.float64) * factors, c)
+
+
+FOLD_SCALE = FoldScale()

@@ -1,0 +1,46 @@
+"""Which values are never infinite."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from passwright.core import from_onnx
+from passwright.passes.linear.finite import is_finite
+from rewriting import load, run
+
+G = (
+    "g (float[2,3] x, float[2,3] z, int64[2,3] i) => (float[n,m] y)"
+    " <float[3] c = {1,2,3}, float[3] f = {inf,2,3}, int64[2] s = {3,2}>"
+)
+
+
+@pytest.mark.parametrize(
+    ("body", "want"),
+    [
+        pytest.param("y = Tanh(x)", True, id="saturates"),
+        pytest.param("y = Softmax(x)", True, id="softmax"),
+        pytest.param("y = LayerNormalization(x, c, c)", True, id="normalizes"),
+        pytest.param("y = LayerNormalization(x, f, c)", False, id="normalizes, infinite scale"),
+        pytest.param("y = LayerNormalization(x, z)", False, id="normalizes, open scale"),
+        pytest.param("t = Tanh(x) a = Add(t, c) r = Reshape(a, s) y = Relu(r)", True, id="a chain"),
+        pytest.param("t = Tanh(x) y = Mul(t, z)", False, id="one open operand"),
+        pytest.param("t = Tanh(x) y = Mul(t, f)", False, id="infinite constant"),
+        pytest.param("t = Tanh(x) y = Div(t, c)", False, id="an operator that is not known to keep it"),
+        pytest.param("y = Identity(x)", False, id="an input"),
+        pytest.param("y = Cast<to=1>(i)", False, id="converted"),
+        pytest.param("t = Tanh(x) " + " ".join(f"v{n} = Neg({f'v{n - 1}' if n else 't'})" for n in range(40))
+                     + " y = Neg(v39)", False, id="too far"),
+    ],
+)  # fmt: skip
+def test_is_finite(body: str, want: bool) -> None:
+    model = load(f"{G} {{ {body} }}")
+    assert is_finite(from_onnx(model).graph.outputs[0]) is want
+    if want:
+        for x in (np.inf, -np.inf, np.nan, 3e38):
+            feeds = {"x": np.array([[1, x, -2], [x, x, -x]], np.float32)}
+            assert not np.isinf(run(model, feeds | {"z": feeds["x"], "i": np.ones((2, 3), np.int64)})[0]).any()
+
+
+def test_integers_are_finite() -> None:
+    model = load("g (int64[2] x) => (int64[n] y) { y = Identity(x) }")
+    assert is_finite(from_onnx(model).graph.outputs[0])

@@ -1,0 +1,316 @@
+"""Transposes before and behind products."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.linear.gemm_transpose import TRANSPOSE_GEMM
+from rewriting import becomes, stays
+from weights import mentioned
+
+KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}
+WEIGHTS = {
+    "w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4),
+    "w3": np.linspace(-1, 1, 24, dtype=np.float32).reshape(2, 3, 4),
+    "row": np.array([1, -2, 3, 0.5], np.float32),
+    "col": np.array([[1], [-2]], np.float32),
+    "all": np.arange(8, dtype=np.float32).reshape(2, 4),
+    "num": np.array(0.5, np.float32),
+    "deep": np.ones((1, 1, 1, 4), np.float32),
+}
+CONST = "<float k = {1}>"
+T = "Transpose<perm=[1,0]>"
+T3 = "Transpose<perm=[0,2,1]>"
+used = partial(mentioned, weights=WEIGHTS)
+
+
+def model(types: str, body: str, constants: str = "", result: str = "n,m", dtype: str = "float") -> str:
+    """`types` are the inputs without their element type: `[2,3] a, [3,4] b`."""
+    return f"g ({types.replace('[', f'{dtype}[')}) => ({dtype}[{result}] y) {constants} {{ {body} }}"
+
+
+@pytest.mark.parametrize(
+    ("types", "before", "after"),
+    [
+        pytest.param("[3,2] a, [3,4] b", f"t = {T}(a) y = MatMul(t, b)", "y = Gemm<transA=1>(a, b)", id="left"),
+        pytest.param("[2,3] a, [4,3] b", "t = Transpose(b) y = MatMul(a, t)", "y = Gemm<transB=1>(a, b)", id="right"),
+        pytest.param(
+            "[3,2] a, [4,3] b",
+            f"t = {T}(a) u = {T}(b) y = MatMul(t, u)",
+            "y = Gemm<transA=1,transB=1>(a, b)",
+            id="both",
+        ),
+        pytest.param(
+            "[K,N] a, [M,K] b",
+            f"t = {T}(b) u = {T}(a) y = MatMul(u, t)",
+            "y = Gemm<transA=1,transB=1>(a, b)",
+            id="open",
+        ),
+        pytest.param(
+            "[3,3] a", f"t = {T}(a) y = MatMul(t, t)", "y = Gemm<transA=1,transB=1>(a, a)", id="the same twice"
+        ),
+        pytest.param("[3,2] a", f"t = {T}(a) y = MatMul(t, a)", "y = Gemm<transA=1>(a, a)", id="a Gram matrix"),
+        pytest.param(
+            "[3,2] a, [3,4] b, [4] c",
+            f"t = {T}(a) y = Gemm<alpha=2.0,beta=0.5>(t, b, c)",
+            "y = Gemm<alpha=2.0,beta=0.5,transA=1>(a, b, c)",
+            id="left of a Gemm",
+        ),
+        pytest.param(
+            "[2,3] a, [3,4] b", f"t = {T}(a) y = Gemm<transA=1>(t, b)", "y = Gemm(a, b)", id="left, transposed already"
+        ),
+        pytest.param(
+            "[2,3] a, [4,3] b, [1] c",
+            f"t = {T}(b) y = Gemm(a, t, c)",
+            "y = Gemm<transB=1>(a, b, c)",
+            id="right of a Gemm",
+        ),
+        pytest.param(
+            "[2,3] a, [4,3] b",
+            "m = Gemm<alpha=2.0,transB=1>(a, b) y = Transpose(m)",
+            "y = Gemm<alpha=2.0,transB=1>(b, a)",
+            id="transpose of a Gemm",
+        ),
+        pytest.param(
+            "[2,3] a, [3,4] b",
+            "m = Gemm(a, b, row) y = Transpose(m)",
+            "y = Gemm<transA=1,transB=1>(b, a, k)",
+            id="its bias a row",
+        ),
+        pytest.param(
+            "[2,3] a, [3,4] b",
+            "m = Gemm(a, b, col) y = Transpose(m)",
+            "y = Gemm<transA=1,transB=1>(b, a, k)",
+            id="its bias a column",
+        ),
+        pytest.param(
+            "[3,2] a, [3,4] b",
+            "m = Gemm<transA=1>(a, b, all) y = Transpose(m)",
+            "y = Gemm<transA=1>(b, a, k)",
+            id="its bias a matrix",
+        ),
+        pytest.param(
+            "[2,3] a, [3,4] b",
+            "m = Gemm(a, b, num) y = Transpose(m)",
+            "y = Gemm<transA=1,transB=1>(b, a, k)",
+            id="its bias one number",
+        ),
+        pytest.param(
+            "[2,3] a, [3,4] b", f"m = MatMul(a, b) y = {T}(m)", "y = Gemm<transA=1,transB=1>(b, a)", id="of a product"
+        ),
+        pytest.param("[3,2] x", f"t = {T}(x) m = MatMul(t, w) y = {T}(m)", "y = Gemm<transA=1>(k, x)", id="around it"),
+        pytest.param("[3,0] a, [3,4] b", f"t = {T}(a) y = MatMul(t, b)", "y = Gemm<transA=1>(a, b)", id="no rows"),
+    ],
+)
+def test_becomes(types: str, before: str, after: str) -> None:
+    becomes(model(types, before), model(types, after, CONST), TRANSPOSE_GEMM, weights=used(before))
+
+
+@pytest.mark.parametrize(
+    ("types", "before", "after"),
+    [
+        pytest.param(
+            "[B,K,N] a, [B,4,K] b",
+            f"t = {T3}(a) u = {T3}(b) y = MatMul(t, u)",
+            f"m = MatMul(b, a) y = {T3}(m)",
+            id="both factors of batches",
+        ),
+        pytest.param(
+            "[5,3,2] a, [4,3] b",
+            f"t = {T3}(a) u = {T}(b) y = MatMul(t, u)",
+            f"m = MatMul(b, a) y = {T3}(m)",
+            id="of unequal rank",
+        ),
+        pytest.param(
+            "[5,3,2] x", f"t = {T3}(x) m = MatMul(t, w) y = {T3}(m)", "y = MatMul(k, x)", id="around a product"
+        ),
+        pytest.param("[2,3,5] x", f"t = {T3}(x) m = MatMul(t, w3) y = {T3}(m)", "y = MatMul(k, x)", id="in batches"),
+        pytest.param(
+            "[5,3,2] x, [3,4] b",
+            f"t = {T3}(x) m = MatMul(t, b) y = {T3}(m)",
+            f"t = {T}(b) y = MatMul(t, x)",
+            id="around a product of two",
+        ),
+        pytest.param(
+            "[6,3,2] x",
+            f"t = {T3}(x) m = MatMul(t, w) s = Add(m, row) y = {T3}(s)",
+            "m = MatMul(k, x) y = Add(m, k)",
+            id="around a product and a sum",
+        ),
+        pytest.param(
+            "[5,3,2] x",
+            f"t = {T3}(x) m = MatMul(t, w) s = Add(all, m) y = {T3}(s)",
+            "m = MatMul(k, x) y = Add(m, k)",
+            id="around a product and a sum with a matrix",
+        ),
+    ],
+)
+def test_becomes_in_batches(types: str, before: str, after: str) -> None:
+    want = model(types, after, CONST, "k_,n,m")
+    becomes(model(types, before, result="k_,n,m"), want, TRANSPOSE_GEMM, weights=used(before))
+
+
+def test_a_transpose_for_two_products() -> None:
+    before = "t = Transpose(a) p = MatMul(t, b) q = MatMul(b, p) r = MatMul(a, t) y = Concat<axis=1>(q, r)"
+    after = "p = Gemm<transA=1>(a, b) q = MatMul(b, p) r = Gemm<transB=1>(a, a) y = Concat<axis=1>(q, r)"
+    types = "[4,4] a, [4,4] b"
+    becomes(model(types, before), model(types, after), TRANSPOSE_GEMM)
+
+
+@pytest.mark.parametrize("dtype", list(KINDS))
+@pytest.mark.parametrize("opset", [7, 9, 11, 13, 22])
+def test_every_type_and_opset(dtype: str, opset: int) -> None:
+    types, before = "[3,2] a, [3,4] b", "t = Transpose(a) y = MatMul(t, b)"
+    after = "y = Gemm<transA=1>(a, b)" if opset >= 11 else "y = Gemm<transA=1>(a, b, k)"
+    want = model(types, after, CONST, dtype=dtype)
+    becomes(model(types, before, dtype=dtype), want, TRANSPOSE_GEMM, opset=opset)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint32"])
+def test_integers_have_no_gemm(dtype: str) -> None:
+    types = "[3,2] a, [4,3] b"
+    before = "t = Transpose(a) u = Transpose(b) y = MatMul(t, u)"
+    after = "m = MatMul(b, a) y = Transpose<perm=[1,0]>(m)"
+    becomes(model(types, before, dtype=dtype), model(types, after, dtype=dtype), TRANSPOSE_GEMM)
+    stays(model("[3,2] a, [3,4] b", "t = Transpose(a) y = MatMul(t, b)", dtype=dtype), TRANSPOSE_GEMM)
+
+
+@pytest.mark.parametrize(
+    ("types", "body", "result"),
+    [
+        pytest.param("[5,3,2] a, [5,3,4] b", f"t = {T3}(a) y = MatMul(t, b)", "k,n,m", id="left of batches"),
+        pytest.param("[5,2,3] a, [4,3] b", f"t = {T}(b) y = MatMul(a, t)", "k,n,m", id="right of a batch"),
+        pytest.param("[3] a, [4,3] b", f"t = {T}(b) y = MatMul(a, t)", "n", id="of a vector"),
+        pytest.param("[3,2] a, [3,4] b", f"t = {T}(a) r = Relu(t) y = MatMul(r, b)", "n,m", id="apart"),
+        pytest.param(
+            "[3,2] a, [3,4] b", f"t = {T}(a) m = MatMul(t, b) s = ReduceSum(t) y = Mul(m, s)", "n,m", id="read"
+        ),
+        pytest.param("[2,3] a, [3,4] b", "t = Transpose<perm=[0,1]>(a) y = MatMul(t, b)", "n,m", id="moves nothing"),
+        pytest.param(
+            "[2,3] a, [3,4] b", "t = Transpose<perm=[0,1]>(a) y = Gemm(t, b)", "n,m", id="nothing, for a Gemm"
+        ),
+        pytest.param("[2,3] a, [3,4] b, [4] c", "m = Gemm(a, b, c) y = Transpose(m)", "n,m", id="computed bias"),
+        pytest.param(
+            "[2,3] a, [3,4] b", "m = Gemm(a, b) t = Transpose(m) s = ReduceSum(m) y = Mul(t, s)", "n,m", id="m"
+        ),
+        pytest.param("[5,2,3] a, [3,4] b", f"m = MatMul(a, b) y = {T3}(m)", "k,n,m", id="of a product of batches"),
+        pytest.param(
+            "[3,2,5] a, [3,2,5] b",
+            "t = Transpose<perm=[1,0,2]>(a) u = Transpose<perm=[1,2,0]>(b) y = MatMul(t, u)",
+            "k,n,m",
+            id="other axes",
+        ),
+        pytest.param(
+            "[B,3,2] a, [4,3] b", f"t = {T3}(a) u = {T}(b) y = MatMul(t, u)", "k,n,m", id="a batch that may be empty"
+        ),
+        pytest.param(
+            "[B,3,2] x", f"t = {T3}(x) m = MatMul(t, w) y = {T3}(m)", "k,n,m", id="a batch that may be empty, weights"
+        ),
+        pytest.param(
+            "[5,3,2] x",
+            f"t = {T3}(x) m = MatMul(t, w) y = Transpose<perm=[2,0,1]>(m)",
+            "k,n,m",
+            id="other axes behind",
+        ),
+        pytest.param(
+            "[3,5,2] x",
+            f"t = Transpose<perm=[1,2,0]>(x) m = MatMul(t, w) y = {T3}(m)",
+            "k,n,m",
+            id="other axes before",
+        ),
+        pytest.param("[5,3,2] x", f"t = {T3}(x) m = MatMul(t, w) y = Sub(m, num)", "k,n,m", id="before only"),
+        pytest.param(
+            "[3,2] x", f"t = Transpose(x) m = MatMul(t, w3) y = {T3}(m)", "k,n,m", id="weights of higher rank"
+        ),
+        pytest.param(
+            "[5,3,2] x",
+            f"t = {T3}(x) m = MatMul(t, w) s = Mul(m, row) y = {T3}(s)",
+            "k,n,m",
+            id="a scale between",
+        ),
+        pytest.param(
+            "[5,3,2] x, [4] c",
+            f"t = {T3}(x) m = MatMul(t, w) s = Add(m, c) y = {T3}(s)",
+            "k,n,m",
+            id="a computed sum between",
+        ),
+        pytest.param(
+            "[5,3,2] x",
+            f"t = {T3}(x) m = MatMul(t, w) s = ReduceSum(w) u = {T3}(m) y = Mul(s, u)",
+            "k,n,m",
+            id="shared weights",
+        ),
+        pytest.param("[2,3] a", "y = Transpose(a)", "n,m", id="alone"),
+    ],
+)
+def test_stays(types: str, body: str, result: str) -> None:
+    stays(model(types, body, result=result), TRANSPOSE_GEMM, weights=used(body))
+
+
+@pytest.mark.parametrize(
+    ("text", "opset", "weights"),
+    [
+        pytest.param(
+            "g (float[3,2] a, float[3,4] b) => (float[n,m] t, float[n,m] y) { t = Transpose(a) y = MatMul(t, b) }",
+            17,
+            {},
+            id="the transpose is a graph output",
+        ),
+        pytest.param(
+            "g (float[2,3] a) => (float[n,m] y) { t = Transpose(w) y = MatMul(a, t) }",
+            17,
+            {"w": WEIGHTS["w"].reshape(4, 3)},
+            id="of a constant",
+        ),
+        pytest.param(
+            "g (float[] a, float[3,4] b) => (float[] y) { t = Transpose(a) y = MatMul(t, b) }",
+            17,
+            {},
+            id="unknown rank",
+        ),
+        pytest.param(
+            "g (float[3,2] a, float[3,4] b, float[4] c) => (float[n,m] y)"
+            " { t = Transpose(a) y = Gemm<broadcast=1>(t, b, c) }",
+            6,
+            {},
+            id="older opset",
+        ),
+        pytest.param(
+            "g (bool k, float[3,2] a, float[3,4] b) => (float[n,m] y) { t = Transpose(a) y = If (k) <"
+            "then_branch = f () => (float[n,m] r) { r = MatMul(t, b) }, "
+            "else_branch = e () => (float[n,m] s) { n = Neg(t) s = MatMul(n, b) }> }",
+            17,
+            {},
+            id="across the border of an If body",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str, opset: int, weights: dict[str, np.ndarray]) -> None:
+    stays(text, TRANSPOSE_GEMM, opset=opset, weights=weights, runs=opset >= 7 and "[]" not in text)
+
+
+@given(a=st.booleans(), b=st.booleans(), left=st.booleans(), right=st.booleans(), behind=st.booleans())
+def test_any_sides(a: bool, b: bool, left: bool, right: bool, behind: bool) -> None:
+    """The Gemm has transA = a and transB = b; its factors and its result may be transposed."""
+    types = f"{[2, 3] if a == left else [3, 2]} a, {[3, 4] if b == right else [4, 3]} b"
+    x, y = ("t" if left else "a"), ("u" if right else "b")
+    lines = [f"{'t = Transpose(a)' if left else ''} {'u = Transpose(b)' if right else ''}"]
+    lines.append(f"m = Gemm<alpha=2.0,transA={int(a)},transB={int(b)}>({x}, {y})")
+    lines.append("y = Transpose(m)" if behind else "y = Relu(m)")
+    sides = (a != left, b != right)
+    written = ",".join(
+        f"{name}=1"
+        for name, side in zip(("transA", "transB"), (not sides[1], not sides[0]) if behind else sides, strict=True)
+        if side
+    )
+    attrs = f"<alpha=2.0{',' if written else ''}{written}>"
+    after = f"y = Gemm{attrs}(b, a)" if behind else f"m = Gemm{attrs}(a, b) y = Relu(m)"
+    before = model(types, " ".join(lines))
+    if left or right or behind:
+        becomes(before, model(types, after), TRANSPOSE_GEMM)
+    else:
+        stays(before, TRANSPOSE_GEMM)

@@ -1,0 +1,316 @@
+"""Products of one value with several weights."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.linear.siblings import MERGE_SIBLINGS
+from rewriting import becomes, initializers, stays
+from weights import matrix, mentioned
+
+KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}
+WEIGHTS = {
+    "u": matrix(3, 4),
+    "v": matrix(3, 4) * 2,
+    "w": matrix(3, 2),
+    "ut": matrix(4, 3),
+    "vt": matrix(4, 3) * 2,
+    "wt": matrix(2, 3),
+    "u3": matrix(5, 3, 4),
+    "v3": matrix(5, 3, 4) * 2,
+    "w3": matrix(5, 3, 2),
+    "u0": matrix(3, 0),
+    "a": matrix(4),
+    "b": matrix(1, 4) + 1,
+    "c": matrix(2) - 1,
+    "num": np.array(0.5, np.float32),
+    "col": matrix(2, 1),
+    "deep": matrix(1, 1, 1, 4),
+}
+CONST = "<float k = {1}, float b = {1}, float l = {1}, float f = {1}>"
+JOIN = "Concat<axis=-1>"
+used = partial(mentioned, weights=WEIGHTS)
+
+
+def model(x: str, body: str, constants: str = "", result: str = "n,m", dtype: str = "float") -> str:
+    return f"g ({dtype}[{x}] x) => ({dtype}[{result}] y) {constants} {{ {body} }}"
+
+
+THREE = f"p = MatMul(x, u) q = MatMul(x, v) r = MatMul(x, w) y = {JOIN}(p, q, r)"
+PAIR = f"p = MatMul(x, u) s = Add(p, a) q = MatMul(x, v) t = Add(b, q) y = {JOIN}(s, t)"
+
+
+@pytest.mark.parametrize(
+    ("x", "before", "after"),
+    [
+        pytest.param("2,3", THREE, f"m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)", id="three"),
+        pytest.param("N,3", THREE, f"m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)", id="open"),
+        pytest.param("0,3", THREE, f"m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)", id="no rows"),
+        pytest.param(
+            "2,3",
+            PAIR,
+            f"m = MatMul(x, k) n = Add(m, b) p, q = Split<axis=1>(n, l) y = {JOIN}(p, q)",
+            id="two with biases",
+        ),
+        pytest.param(
+            "2,3",
+            f"p = MatMul(x, u) s = Add(p, num) q = MatMul(x, v) r = MatMul(x, w) y = {JOIN}(s, q, r)",
+            f"m = MatMul(x, k) n = Add(m, b) p, q, r = Split<axis=1>(n, l) y = {JOIN}(p, q, r)",
+            id="three, one bias",
+        ),
+        pytest.param(
+            "2,3",
+            f"p = Gemm(x, u, a) q = Gemm(x, v, b) r = Gemm(x, w, c) y = {JOIN}(p, q, r)",
+            f"m = Gemm(x, k, b) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)",
+            id="Gemms",
+        ),
+        pytest.param(
+            "2,3",
+            f"p = Gemm(x, u) q = Gemm(x, v) r = Gemm(x, w) y = {JOIN}(p, q, r)",
+            f"m = Gemm(x, k) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)",
+            id="Gemms without biases",
+        ),
+        pytest.param(
+            "2,3",
+            f"p = Gemm(x, u, num) q = Gemm(x, v) r = Gemm(x, w) y = {JOIN}(p, q, r)",
+            f"m = Gemm(x, k, b) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)",
+            id="Gemms, one bias",
+        ),
+        pytest.param(
+            "2,3",
+            f"p = MatMul(x, u) q = Gemm(x, v, b) r = MatMul(x, w) y = {JOIN}(p, q, r)",
+            f"m = Gemm(x, k, b) p, q, r = Split<axis=1>(m, l) y = {JOIN}(p, q, r)",
+            id="a Gemm among MatMuls",
+        ),
+        pytest.param(
+            "2,3",
+            f"p = MatMul(x, u) s = Add(p, a) q = Gemm(x, v, b) y = {JOIN}(s, q)",
+            f"m = Gemm(x, k, b) p, q = Split<axis=1>(m, l) y = {JOIN}(p, q)",
+            id="a bias added, and one in a Gemm",
+        ),
+        pytest.param(
+            "3,2",
+            "p = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, ut, a)"
+            " q = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, vt)"
+            f" r = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, wt, c) y = {JOIN}(p, q, r)",
+            "m = Gemm<alpha=0.5,beta=2.0,transA=1,transB=1>(x, k, b) p, q, r = Split<axis=1>(m, l)"
+            f" y = {JOIN}(p, q, r)",
+            id="Gemms with attributes",
+        ),
+        pytest.param(
+            "2,3",
+            f"p = MatMul(x, u) s = Add(p, a) f = Add(s, p) q = MatMul(x, v) r = MatMul(x, w) y = {JOIN}(f, q, r)",
+            f"m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) s = Add(p, f) g_ = Add(s, p) y = {JOIN}(g_, q, r)",
+            id="a product that others read too keeps its Add",
+        ),
+    ],
+)
+def test_becomes(x: str, before: str, after: str) -> None:
+    becomes(model(x, before), model(x, after, CONST), MERGE_SIBLINGS, weights=used(before))
+
+
+@pytest.mark.parametrize(
+    ("x", "before", "after", "result"),
+    [
+        pytest.param(
+            "5,2,3",
+            THREE,
+            f"m = MatMul(x, k) p, q, r = Split<axis=2>(m, l) y = {JOIN}(p, q, r)",
+            "k_,n,m",
+            id="batches",
+        ),
+        pytest.param(
+            "3", THREE, f"m = MatMul(x, k) p, q, r = Split<axis=0>(m, l) y = {JOIN}(p, q, r)", "n", id="vector"
+        ),
+        pytest.param(
+            "B,T,3",
+            PAIR,
+            f"m = MatMul(x, k) n = Add(m, b) p, q = Split<axis=2>(n, l) y = {JOIN}(p, q)",
+            "k_,n,m",
+            id="batches, two with biases",
+        ),
+    ],
+)
+def test_becomes_of_other_ranks(x: str, before: str, after: str, result: str) -> None:
+    becomes(model(x, before, result=result), model(x, after, CONST, result), MERGE_SIBLINGS, weights=used(before))
+
+
+def test_outputs_of_the_graph_keep_their_names() -> None:
+    g = "g (float[2,3] x) => (float[n,m] p, float[n,m] q, float[n,l] r)"
+    before = f"{g} {{ p = MatMul(x, u) q = MatMul(x, v) r = MatMul(x, w) }}"
+    after = f"{g} {CONST} {{ m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) }}"
+    out = becomes(before, after, MERGE_SIBLINGS, weights=used("u v w"))
+    assert sorted(a.shape for a in initializers(out).values()) == [(3,), (3, 10)]
+
+
+def test_inside_an_if_body() -> None:
+    text = (
+        "g (bool c, float[2,3] x) => (float[n,m] y) {{ y = If (c) <then_branch = a () => (float[n,m] z) {}, "
+        "else_branch = b () => (float[n,m] s) {{ s = Relu(x) }}> }}"
+    )
+    before = text.format(f"{{ {THREE.replace('y =', 'z =')} }}")
+    inner = f"m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) z = {JOIN}(p, q, r)"
+    becomes(before, text.format(f"{CONST} {{ {inner} }}"), MERGE_SIBLINGS, weights=used(THREE))
+
+
+@pytest.mark.parametrize("dtype", list(KINDS))
+@pytest.mark.parametrize("opset", [7, 11, 13, 18, 22])
+def test_every_type_and_opset(dtype: str, opset: int) -> None:
+    weights = {name: a.astype(KINDS[dtype]) for name, a in used(THREE).items()}
+    split = "Split<axis=1>(m, l)" if opset >= 13 else "Split<axis=1,split=[4,4,2]>(m)"
+    before = model("2,3", THREE.replace("axis=-1", "axis=1"), dtype=dtype)
+    after = model("2,3", f"m = MatMul(x, k) p, q, r = {split} y = Concat<axis=1>(p, q, r)", CONST, dtype=dtype)
+    becomes(before, after, MERGE_SIBLINGS, opset=opset, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("x", "body", "result"),
+    [
+        pytest.param("2,3", f"p = MatMul(x, u) q = MatMul(x, v) y = {JOIN}(p, q)", "n,m", id="two"),
+        pytest.param(
+            "2,3", f"p = MatMul(x, u) s = Add(p, a) q = MatMul(x, v) y = {JOIN}(s, q)", "n,m", id="and a bias"
+        ),
+        pytest.param("2,3", f"p = Gemm(x, u, a) q = Gemm(x, v, b) y = {JOIN}(p, q)", "n,m", id="two Gemms"),
+        pytest.param(
+            "2,3",
+            f"p = MatMul(x, u) z = Relu(x) q = MatMul(z, v) r = MatMul(x, w) y = {JOIN}(p, q, r)",
+            "n,m",
+            id="another operand",
+        ),
+        pytest.param(
+            "2,3",
+            f"p = MatMul(x, u) q = Gemm<alpha=2.0>(x, v) r = MatMul(x, w) y = {JOIN}(p, q, r)",
+            "n,m",
+            id="another operator",
+        ),
+        pytest.param(
+            "2,3",
+            f"p = Gemm(x, u) q = Gemm<alpha=2.0>(x, v) r = Gemm(x, w) y = {JOIN}(p, q, r)",
+            "n,m",
+            id="another alpha",
+        ),
+        pytest.param(
+            "2,3", f"p = Gemm(x, u) q = Gemm<transB=1>(x, vt) r = Gemm(x, w) y = {JOIN}(p, q, r)", "n,m", id="transB"
+        ),
+        pytest.param(
+            "2,3",
+            f"p = Gemm(x, u, col) q = Gemm(x, v) r = Gemm(x, w) y = {JOIN}(p, q, r)",
+            "n,m",
+            id="a bias for each row",
+        ),
+        pytest.param(
+            "2,3", f"p = MatMul(x, u) q = MatMul(x, u) r = MatMul(x, w) y = {JOIN}(p, q, r)", "n,m", id="shared weights"
+        ),
+        pytest.param(
+            "2,3", f"p = MatMul(x, u0) q = MatMul(x, v) r = MatMul(x, w) y = {JOIN}(p, q, r)", "n,m", id="no columns"
+        ),
+        pytest.param(
+            "2,3",
+            f"p = MatMul(x, u3) q = MatMul(x, v3) r = MatMul(x, w3) y = {JOIN}(p, q, r)",
+            "k,n,m",
+            id="in batches",
+        ),
+        pytest.param(
+            "3,3",
+            f"z = Relu(x) p = MatMul(x, z) q = MatMul(x, v) r = MatMul(x, w) y = {JOIN}(p, q, r)",
+            "n,m",
+            id="computed weights",
+        ),
+        pytest.param(
+            "4,3",
+            "p = MatMul(ut, x) q = MatMul(vt, x) r = MatMul(wt, x) y = Concat<axis=0>(p, q, r)",
+            "n,m",
+            id="weights on the left",
+        ),
+        pytest.param(
+            "2,3",
+            f"p = MatMul(x, u) s = Sub(a, p) q = MatMul(x, v) t = Sub(b, q) y = {JOIN}(s, t)",
+            "n,m",
+            id="no sums",
+        ),
+        pytest.param(
+            "2,3",
+            f"p = MatMul(x, u) s = Add(p, col) q = MatMul(x, v) t = Add(q, col) y = {JOIN}(s, t)",
+            "n,m",
+            id="sums that vary by row",
+        ),
+        pytest.param(
+            "2,3",
+            f"p = MatMul(x, u) s = Add(p, deep) q = MatMul(x, v) t = Add(q, deep) y = {JOIN}(s, t)",
+            "l,k,n,m",
+            id="sums that add dims",
+        ),
+        pytest.param("2,3", "y = MatMul(x, u)", "n,m", id="one"),
+    ],
+)
+def test_stays(x: str, body: str, result: str) -> None:
+    x = "3,4" if "ut, x" in body else x
+    stays(model(x, body, result=result), MERGE_SIBLINGS, weights=used(body))
+
+
+@pytest.mark.parametrize(
+    ("text", "weights"),
+    [
+        pytest.param(
+            "g (int32[2,3] x) => (int32[n,m] p, int32[n,m] q, int32[n,m] r)"
+            " { p = MatMul(x, u) q = MatMul(x, v) r = MatMul(x, w) }",
+            {name: np.full((3, 2), n, np.int32) for n, name in enumerate("uvw")},
+            id="integers",
+        ),
+        pytest.param(
+            "g (float[2,3] x, float[3,1] u = {1,2,3}) => (float[n,m] p, float[n,m] q, float[n,l] r)"
+            " { p = MatMul(x, u) q = MatMul(x, v) r = MatMul(x, w) }",
+            used("v w"),
+            id="overridable weights",
+        ),
+        pytest.param(
+            "g (float[] x) => (float[] p, float[] q, float[] r) { p = MatMul(x, u) q = MatMul(x, v) r = MatMul(x, w) }",
+            used("u v w"),
+            id="unknown rank",
+        ),
+        pytest.param(
+            "g (float[2,3] x) => (float[n,m] p, float[n,m] q, float[n,m] s, float[n,m] t)"
+            " { p = MatMul(x, u) s = Add(p, a) q = MatMul(x, v) t = Add(q, a) }",
+            used("u v a"),
+            id="products are graph outputs",
+        ),
+        pytest.param(
+            "g (bool c, float[2,3] x) => (float[n,m] p, float[n,m] q, float[n,m] y)"
+            " { p = MatMul(x, u) q = MatMul(x, v) y = If (c) <"
+            "then_branch = f () => (float[n,m] r) { r = MatMul(x, w) },"
+            " else_branch = e () => (float[n,m] s) { s = Relu(x) }> }",
+            used("u v w"),
+            id="across the border of an If body",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str, weights: dict[str, np.ndarray]) -> None:
+    stays(text, MERGE_SIBLINGS, weights=weights)
+
+
+@given(
+    columns=st.lists(st.integers(1, 4), min_size=1, max_size=4),
+    biases=st.lists(st.booleans(), min_size=4, max_size=4),
+)
+def test_any_family(columns: list[int], biases: list[bool]) -> None:
+    lines, weights, ends = [], {}, []
+    for i, (n, bias) in enumerate(zip(columns, biases, strict=False)):
+        weights[f"w{i}"] = matrix(3, n) + i
+        lines.append(f"p{i} = MatMul(x, w{i})")
+        if bias:
+            weights[f"b{i}"] = matrix(n) - i
+            lines.append(f"s{i} = Add(p{i}, b{i})")
+        ends.append(f"s{i}" if bias else f"p{i}")
+    ops, adds = len(lines), any(bias for _, bias in zip(columns, biases, strict=False))
+    join = f"y = {JOIN}({', '.join(ends)})"
+    before = model("2,3", f"{' '.join(lines)} {join}")
+    if ops <= 2 + adds:
+        stays(before, MERGE_SIBLINGS, weights=weights)
+        return
+    split = f"{', '.join(ends)} = Split<axis=1>({'n' if adds else 'm'}, l)"
+    after = f"m = MatMul(x, k) {'n = Add(m, b)' if adds else ''} {split} {join}"
+    becomes(before, model("2,3", after, CONST), MERGE_SIBLINGS, weights=weights)

@@ -1,0 +1,258 @@
+"""Scales before and behind products with constant weights."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.passes.linear.weight_scale import SCALE_WEIGHTS
+from rewriting import becomes, initializers, stays
+from weights import mentioned
+
+WEIGHTS = {
+    "w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4),
+    "wt": np.linspace(-2, 1, 12, dtype=np.float32).reshape(4, 3),
+    "wb": np.linspace(-2, 1, 24, dtype=np.float32).reshape(2, 3, 4),
+    "w1": np.linspace(-1, 1, 3, dtype=np.float32),
+    "row": np.array([1, -2, 3, 0.5], np.float32),
+    "one": np.array([[1], [2], [-1]], np.float32),
+    "num": np.array(0.25, np.float32),
+    "s": np.array(0.5, np.float32),
+    "s1": np.array([[4.0]], np.float32),
+    "s3": np.array([[[4.0]]], np.float32),
+    "s4": np.array([1, 2, -3, 0.25], np.float32),
+    "k3": np.array([1, 2, -3], np.float32),
+    "rows2": np.array([1, 2], np.float32),
+    "rows": np.array([[1], [2]], np.float32),
+    "zeros": np.array([1, 0, 1, 0], np.float32),
+    "huge": np.array([[1e30], [1], [1]], np.float32),
+    "more": np.array([1e30, 1, 1], np.float32),
+}
+CONST = "<float k = {1}>"
+used = partial(mentioned, weights=WEIGHTS)
+
+
+def model(x: str, body: str, constants: str = "", y: str = "") -> str:
+    return f"g (float[{x}] x) => (float[{y or 'n,m'}] y) {constants} {{ {body} }}"
+
+
+@pytest.mark.parametrize(
+    ("x", "before", "after"),
+    [
+        pytest.param("2,3", "m = MatMul(x, w) y = Mul(m, s)", "y = MatMul(x, k)", id="times a number"),
+        pytest.param("2,3", "m = MatMul(x, w) y = Mul(s4, m)", "y = MatMul(x, k)", id="times a row, on the left"),
+        pytest.param("2,3", "m = MatMul(x, w) y = Mul(m, s1)", "y = MatMul(x, k)", id="times a matrix of one number"),
+        pytest.param("2,3", "m = MatMul(x, w) y = Div(m, s4)", "y = MatMul(x, k)", id="divided by a row"),
+        pytest.param("2,3", "m = MatMul(x, w) y = Neg(m)", "y = MatMul(x, k)", id="negated"),
+        pytest.param("2,3", "m = MatMul(x, w) y = Mul(m, zeros)", "y = MatMul(x, k)", id="columns of zeros"),
+        pytest.param("N,3", "m = MatMul(x, w) y = Mul(m, s4)", "y = MatMul(x, k)", id="symbolic batch"),
+        pytest.param("0,3", "m = MatMul(x, w) y = Mul(m, s4)", "y = MatMul(x, k)", id="no rows"),
+        pytest.param("2,3", "m = Gemm(x, w) y = Mul(m, s4)", "y = Gemm(x, k)", id="Gemm without bias"),
+        pytest.param("2,3", "m = Gemm(x, w, row) y = Mul(m, s4)", "y = Gemm(x, k, k)", id="Gemm with bias"),
+        pytest.param("2,3", "m = Gemm(x, w, row) y = Div(m, s)", "y = Gemm(x, k, k)", id="Gemm by a number"),
+        pytest.param(
+            "2,3",
+            "m = Gemm<alpha=0.5,beta=2.0,transB=1>(x, wt, row) y = Mul(m, s4)",
+            "y = Gemm<transB=1>(x, k, k)",
+            id="alpha and beta go into the weights too",
+        ),
+        pytest.param(
+            "3,2",
+            "m = Gemm<transA=1>(x, w, s) y = Mul(m, s4)",
+            "y = Gemm<transA=1>(x, k, k)",
+            id="transA, the bias one number",
+        ),
+        pytest.param("2,3", "m = Mul(x, k3) y = MatMul(m, w)", "y = MatMul(x, k)", id="scaled before"),
+        pytest.param("2,3", "m = Mul(s, x) y = MatMul(m, w)", "y = MatMul(x, k)", id="scaled before by a number"),
+        pytest.param("2,3", "m = Div(x, k3) y = MatMul(m, w)", "y = MatMul(x, k)", id="divided before"),
+        pytest.param("2,3", "m = Neg(x) y = MatMul(m, w)", "y = MatMul(x, k)", id="negated before"),
+        pytest.param(
+            "2,3",
+            "m = Mul(x, k3) y = Gemm<alpha=2.0,beta=0.5,transB=1>(m, wt, row)",
+            "y = Gemm<beta=0.5,transB=1>(x, k, k)",
+            id="scaled before a Gemm, its bias stays",
+        ),
+        pytest.param(
+            "3,2", "m = Mul(x, s) y = Gemm<transA=1>(m, w)", "y = Gemm<transA=1>(x, k)", id="by a number before transA"
+        ),
+        pytest.param(
+            "2,3", "a = Mul(x, k3) m = MatMul(a, w) y = Div(m, s4)", "y = MatMul(x, k)", id="before and behind"
+        ),
+    ],
+)
+def test_becomes(x: str, before: str, after: str) -> None:
+    becomes(model(x, before), model(x, after, CONST), SCALE_WEIGHTS, weights=used(before))
+
+
+@pytest.mark.parametrize(
+    ("x", "before", "y"),
+    [
+        pytest.param("5,2,3", "m = MatMul(x, w) y = Mul(m, s4)", "k,n,m", id="batches of matrices"),
+        pytest.param("B,T,3", "m = Mul(x, k3) y = MatMul(m, w)", "k,n,m", id="batches of matrices, scaled before"),
+        pytest.param("2,5,3", "m = MatMul(x, wb) y = Mul(m, s4)", "k,n,m", id="weights for each of a batch"),
+        pytest.param("3", "m = MatMul(x, w) y = Mul(m, s4)", "n", id="a vector"),
+        pytest.param("5,2,3", "m = MatMul(x, w) y = Mul(m, s3)", "k,n,m", id="a number of rank 3"),
+    ],
+)
+def test_becomes_of_other_ranks(x: str, before: str, y: str) -> None:
+    becomes(model(x, before, y=y), model(x, "y = MatMul(x, k)", CONST, y), SCALE_WEIGHTS, weights=used(before))
+
+
+@pytest.mark.parametrize(
+    ("x", "before", "y"),
+    [
+        pytest.param("5,2,3", "m = MatMul(x, w) a = Add(m, row) y = Mul(a, s4)", "k_,n,m", id="a row"),
+        pytest.param("B,T,3", "m = MatMul(x, w) a = Add(num, m) y = Div(a, s4)", "k_,n,m", id="a number, divided"),
+        pytest.param("5,2,3", "m = MatMul(x, w) a = Add(m, rows) y = Mul(s4, a)", "k_,n,m", id="a sum for each row"),
+        pytest.param("2,3", "m = MatMul(x, w) a = Add(m, row) y = Mul(a, s)", "n,m", id="matrices"),
+        pytest.param("3", "m = MatMul(x, w) a = Add(m, row) y = Mul(a, s4)", "n", id="a vector"),
+    ],
+)
+def test_becomes_with_a_bias(x: str, before: str, y: str) -> None:
+    after = model(x, "m = MatMul(x, k) y = Add(m, f)", "<float k = {1}, float f = {1}>", y)
+    becomes(model(x, before, y=y), after, SCALE_WEIGHTS, weights=used(before))
+
+
+@pytest.mark.parametrize(
+    ("x", "body", "y"),
+    [
+        pytest.param("5,2,3", "m = MatMul(x, w) a = Add(m, row) y = Mul(a, rows)", "k_,n,m", id="by rows"),
+        pytest.param("5,2,3", "m = MatMul(x, w) a = Sub(m, row) y = Mul(a, s4)", "k_,n,m", id="a difference"),
+        pytest.param("2,3", "m = MatMul(x, one) a = Add(m, row) y = Mul(a, s4)", "n,m", id="the sum adds columns"),
+        pytest.param("2,3", "m = MatMul(x, w) a = Add(m, s3) y = Mul(a, s4)", "k_,n,m", id="the sum adds dims"),
+        pytest.param("5,2,3", "m = MatMul(x, w) a = Add(m, row) b = Mul(a, s4) y = Add(a, b)", "k_,n,m", id="shared"),
+        pytest.param("5,2,3", "m = MatMul(x, w) a = Add(m, row) y = Div(a, zeros)", "k_,n,m", id="by zero"),
+        pytest.param("5,2,3", "m = MatMul(x, w) a = Add(m, row) y = Div(s4, a)", "k_,n,m", id="it divides"),
+    ],
+)
+def test_stays_with_a_bias(x: str, body: str, y: str) -> None:
+    stays(model(x, body, y=y), SCALE_WEIGHTS, weights=used(body))
+
+
+@pytest.mark.parametrize("dtype", ["double", "float16"])
+@pytest.mark.parametrize("opset", [7, 11, 13, 22])
+def test_every_type_and_opset(dtype: str, opset: int) -> None:
+    kind = {"double": np.float64, "float16": np.float16}[dtype]
+    before = f"g ({dtype}[2,3] x) => ({dtype}[n,m] y) {{ m = MatMul(x, w) y = Mul(m, s4) }}"
+    after = f"g ({dtype}[2,3] x) => ({dtype}[n,m] y) {CONST} {{ y = MatMul(x, k) }}"
+    weights = {name: a.astype(kind) for name, a in WEIGHTS.items() if name in {"w", "s4"}}
+    out = becomes(before, after, SCALE_WEIGHTS, weights=weights, opset=opset)
+    assert [a.dtype for a in initializers(out).values()] == [kind]
+
+
+def test_a_number_fits_any_rank() -> None:
+    g = "g (float[2,3] x, int64[n] d) => (float[a,b] y)"
+    before = f"{g} {{ r = Reshape(x, d) m = Mul(r, s) y = MatMul(m, w) }}"
+    after = f"{g} {CONST} {{ r = Reshape(x, d) y = MatMul(r, k) }}"
+    becomes(before, after, SCALE_WEIGHTS, weights=used("w s"), runs=False)
+
+
+def test_inside_an_if_body() -> None:
+    text = (
+        "g (bool c, float[2,3] x) => (float[n,m] y) {} {{ y = If (c) <then_branch = a () => (float[n,m] r) {}, "
+        "else_branch = b () => (float[n,m] t) {{ t = MatMul(x, v) }}> }}"
+    )
+    weights = {"w": WEIGHTS["w"], "s": WEIGHTS["s"], "v": WEIGHTS["w"]}
+    before = text.format("", "{ m = MatMul(x, w) r = Mul(m, s) }")
+    becomes(before, text.format("<float v = {1}>", f"{CONST} {{ r = MatMul(x, k) }}"), SCALE_WEIGHTS, weights=weights)
+
+
+@pytest.mark.parametrize(
+    ("x", "body", "y"),
+    [
+        pytest.param("2,3", "m = MatMul(x, w) y = Mul(m, rows)", "n,m", id="a number for each row"),
+        pytest.param("2,3", "m = MatMul(x, w) y = Mul(m, s3)", "k,n,m", id="adds a dim"),
+        pytest.param("1,3", "m = MatMul(x, w) y = Mul(m, rows)", "n,m", id="adds rows"),
+        pytest.param("2,3", "m = MatMul(x, w) y = Div(m, zeros)", "n,m", id="divided by zero"),
+        pytest.param("2,3", "m = MatMul(x, w) y = Div(s4, m)", "n,m", id="the product divides"),
+        pytest.param("2,3", "m = MatMul(x, w) y = Sub(m, s4)", "n,m", id="a difference"),
+        pytest.param("0,3", "m = Mul(x, more) y = MatMul(m, huge)", "n,m", id="the new weights overflow"),
+        pytest.param("2,3", "m = MatMul(x, w) a = Relu(m) y = Mul(a, s4)", "n,m", id="apart"),
+        pytest.param("2,3", "m = MatMul(x, w) a = Mul(m, s4) y = Add(a, m)", "n,m", id="shared product"),
+        pytest.param("2,3", "m = MatMul(x, w) y = Mul(m, m)", "n,m", id="the same value twice"),
+        pytest.param(
+            "2,3", "m = MatMul(x, w) a = Mul(m, s4) b = MatMul(x, w) y = Add(a, b)", "n,m", id="shared weights"
+        ),
+        pytest.param("3,3", "m = MatMul(x, x) y = Mul(m, s)", "n,m", id="computed weights"),
+        pytest.param("2,3", "m = MatMul(x, w1) y = Mul(m, s)", "n", id="a vector of weights"),
+        pytest.param("3,2", "m = Mul(x, rows2) y = Gemm<transA=1>(m, w)", "n,m", id="what is not summed over"),
+        pytest.param("2,3", "m = Mul(x, rows) y = MatMul(m, w)", "n,m", id="rows before"),
+        pytest.param("1,3", "m = Mul(x, rows) y = MatMul(m, w)", "n,m", id="adds rows before"),
+        pytest.param("2,1", "m = Mul(x, k3) y = MatMul(m, w)", "n,m", id="adds columns before"),
+        pytest.param("2,3", "m = Gemm(x, w, rows) y = Mul(m, s4)", "n,m", id="a bias for each row"),
+        pytest.param(
+            "2,3",
+            "m = Mul(x, k3) a = MatMul(m, w) b = ReduceSum<keepdims=1>(m) y = Add(a, b)",
+            "n,m",
+            id="scaled value is needed itself",
+        ),
+    ],
+)
+def test_stays(x: str, body: str, y: str) -> None:
+    stays(model(x, body, y=y), SCALE_WEIGHTS, weights=used(body))
+
+
+@pytest.mark.parametrize(
+    ("text", "weights"),
+    [
+        pytest.param(
+            "g (float[2,3] x) => (float[n,m] m, float[n,m] y) { m = MatMul(x, w) y = Mul(m, s) }",
+            {"w": WEIGHTS["w"], "s": WEIGHTS["s"]},
+            id="product is a graph output",
+        ),
+        pytest.param(
+            "g (float[2,3] x, float[4] s = {1,2,3,4}) => (float[n,m] y) { m = MatMul(x, w) y = Mul(m, s) }",
+            {"w": WEIGHTS["w"]},
+            id="overridable scale",
+        ),
+        pytest.param(
+            "g (float[2,3] x, float[3,1] w = {1,2,3}) => (float[n,m] y) { m = MatMul(x, w) y = Mul(m, s) }",
+            {"s": WEIGHTS["s"]},
+            id="overridable weights",
+        ),
+        pytest.param(
+            "g (float[2,3] x, float[4] b) => (float[n,m] y) { m = Gemm(x, w, b) y = Mul(m, s4) }",
+            {"w": WEIGHTS["w"], "s4": WEIGHTS["s4"]},
+            id="computed bias",
+        ),
+        pytest.param(
+            "g (int32[2,3] x) => (int32[n,m] y) { m = MatMul(x, w) y = Mul(m, s) }",
+            {"w": np.ones((3, 4), np.int32), "s": np.array(2, np.int32)},
+            id="integers",
+        ),
+        pytest.param(
+            "g (float[] x) => (float[] y) { m = Mul(x, s1) y = MatMul(m, w) }",
+            {"w": WEIGHTS["w"], "s1": WEIGHTS["s1"]},
+            id="unknown rank of what may get dims",
+        ),
+        pytest.param(
+            "g (float[] x) => (float[] y) { m = MatMul(x, w) y = Mul(m, s4) }",
+            {"w": WEIGHTS["w"], "s4": WEIGHTS["s4"]},
+            id="unknown rank",
+        ),
+    ],
+)
+def test_stays_elsewhere(text: str, weights: dict[str, np.ndarray]) -> None:
+    stays(text, SCALE_WEIGHTS, weights=weights)
+
+
+NUMBERS = st.sampled_from([-3.0, -0.5, 0.25, 1.0, 8.0])
+
+
+@given(
+    scale=st.lists(NUMBERS, min_size=4, max_size=4),
+    bias=st.booleans(),
+    alpha=NUMBERS,
+    op=st.sampled_from(["Mul", "Div"]),
+    trans=st.booleans(),
+)
+def test_any_scale(scale: list[float], bias: bool, alpha: float, op: str, trans: bool) -> None:
+    weights = {"s": np.array(scale, np.float32), "w": WEIGHTS["wt" if trans else "w"], "b": WEIGHTS["row"]}
+    if not bias:
+        del weights["b"]
+    gemm = f"Gemm<alpha={alpha},transB={int(trans)}>(x, w{', b' if bias else ''})"
+    after = f"y = Gemm{'<transB=1>' if trans else ''}(x, k{', k' if bias else ''})"
+    becomes(model("2,3", f"m = {gemm} y = {op}(m, s)"), model("2,3", after, CONST), SCALE_WEIGHTS, weights=weights)

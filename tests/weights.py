@@ -1,0 +1,20 @@
+"""Weights for models in text form, chosen by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+Weights = dict[str, np.ndarray]
+
+
+def mentioned(text: str, weights: Mapping[str, np.ndarray]) -> Weights:
+    """Those of `weights` that occur in `text` as operands."""
+    words = set(text.replace(",", " ").replace("(", " ").replace(")", " ").split())
+    return {name: array for name, array in weights.items() if name in words}
+
+
+def matrix(*dims: int) -> np.ndarray:
+    """Different numbers of either sign."""
+    return np.linspace(-1, 1.5, int(np.prod(dims)), dtype=np.float32).reshape(dims)

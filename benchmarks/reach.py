@@ -67,6 +67,14 @@ def best_peer(row: dict[str, Result]) -> int | None:
     return min((r.nodes for t, r in row.items() if t != OURS and r.nodes is not None and not r.wrong), default=None)
 
 
+def record(model: Path, row: dict[str, Result]) -> None:
+    """Note beside a golden model what the best right peer leaves of it: the tests hold passwright to that."""
+    best = best_peer(row)
+    if best is not None:
+        path = model.with_suffix(".json")
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"best_peer": best}, indent=1) + "\n")
+
+
 def cell(r: Result) -> str:
     if r.nodes is None:
         return "fails"
@@ -102,6 +110,7 @@ def main() -> None:
     parser.add_argument("models", nargs="*", type=Path, help="models (default: golden, light and generated ones)")
     parser.add_argument("--tools", nargs="+", choices=TOOLS, default=[*TOOLS], metavar="TOOL", help=", ".join(TOOLS))
     parser.add_argument("--timeout", type=float, default=120, metavar="SECONDS", help="of a run")
+    parser.add_argument("--record", action="store_true", help="note the best peer beside each golden model")
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write every figure")
     options = parser.parse_args()
     tools = [t for t in dict.fromkeys([OURS, *options.tools]) if find_spec(TOOLS[t].partition(".")[0])]
@@ -112,6 +121,8 @@ def main() -> None:
         for model in models:
             print(f"{model.stem} ...", file=sys.stderr, flush=True)
             rows[model.stem] = {t: tried(t, model.resolve(), options.timeout, folder) for t in tools}
+            if options.record and model.with_suffix(".json").is_file():
+                record(model, rows[model.stem])
     print(*told(rows, tools), sep="\n")
     if options.json:
         found = {name: {t: asdict(r) for t, r in row.items()} for name, row in rows.items()}

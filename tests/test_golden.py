@@ -26,6 +26,14 @@ def test_basic(path: Path) -> None:
     assert report.verification is not None
     assert report.after.ops == described(path)["after"]
     assert report.after.nodes <= report.before.nodes
+    assert report.quarantined == []
+
+
+@pytest.mark.parametrize("path", MODELS, ids=lambda p: p.stem)
+def test_no_peer_leaves_less(path: Path) -> None:
+    """`python benchmarks/reach.py --record` notes what the best of the other optimizers leaves, if it is right."""
+    told = described(path)
+    assert sum(told["after"].values()) <= told["best_peer"]
 
 
 def test_there_are_enough() -> None:

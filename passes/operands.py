@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
+import ml_dtypes
 import numpy as np
-from onnx import TensorProto
+from onnx import helper
 
-from ..core import Op, Value, require, same_extent, stretches_to
+from ..core import Build, Op, Value, require, same_extent, stretches_to
+from .dtypes import EXACT_TYPES, INTEGERS
 
 Array = np.ndarray[Any, Any]
-
-EXACT_TYPES = frozenset({
-    TensorProto.BOOL, TensorProto.STRING, TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64,
-    TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64,
-})  # fmt: skip
 
 
 def uniform(c: Value) -> Any:
@@ -68,6 +65,11 @@ def keeps_shape(op: Op, x: Value) -> bool:
     return not op.graph.is_output(out) or all(isinstance(d, int) for d in out.shape)
 
 
+def is_integer(dtype: int) -> bool:
+    """Whether a type is one of the integers that arithmetic is done in."""
+    return dtype in INTEGERS
+
+
 def is_float(value: Value) -> bool:
     """Whether the elements are floating-point numbers, of which zeros may be negative; declines if that is unknown."""
     return value.dtype not in EXACT_TYPES
@@ -85,3 +87,20 @@ def is_private(v: Value) -> bool:
     """Whether one op reads a computed value, and nothing else looks at it."""
     home = v.producer.graph if v.producer is not None else None
     return home is not None and len(v.uses) == 1 and not home.is_output(v) and v not in home.pinned
+
+
+def narrowed(data: Array, kind: np.dtype[Any]) -> Array:
+    """Numbers in float64 as `kind`; declines what overflows there, or loses digits that the largest of them has."""
+    with np.errstate(all="ignore"):
+        narrow = data.astype(kind)
+        wide = narrow.astype(np.float64)
+        require(bool(np.isfinite(wide).all()), "the new weights overflow")
+        lost, most = np.abs(wide - data).max(initial=0), np.abs(data).max(initial=0)
+    limits = cast("Any", ml_dtypes.finfo(kind))
+    require(bool(lost <= limits.eps * most), "the new weights are too small for their type")
+    return narrow
+
+
+def refilled(g: Build, data: Array, like: Value) -> Value:
+    """A constant of numbers in float64 in the element type of `like`; declines what that type cannot hold."""
+    return g.const(narrowed(data, helper.tensor_dtype_to_np_dtype(like.dtype)))

@@ -8,9 +8,9 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..operands import Array
+from ..operands import Array, is_integer
 from .constants import binary, narrow, require_affordable, wide
-from .kinds import Operands, is_integer
+from .kinds import Operands
 
 SUMS, PRODUCTS = ("Add", "Sub"), ("Mul", "Div")
 CENTRED = 64  # how far from 0, in scaled units, x may be centred: of what is subtracted again, digits are lost

@@ -5,9 +5,10 @@ from __future__ import annotations
 from math import copysign
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
+from ..dtypes import FLOATS
 from .clamps import CLAMPS, Clamp, known_clamp, limits, write_clamp
 from .constants import require_no_stretch
-from .kinds import FLOATS, ZEROS, Operands
+from .kinds import ZEROS, Operands
 from .ranges import range_of
 
 

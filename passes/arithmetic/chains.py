@@ -7,9 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
-from ..operands import Array
+from ..dtypes import FLOATS
+from ..operands import Array, is_integer
 from .constants import binary, narrow, require_affordable, wide
-from .kinds import FLOATS, Operands, is_integer
+from .kinds import Operands
 
 CANCELS = 8  # by how much a sum of constants may be smaller than they are: rounding is lost with it
 

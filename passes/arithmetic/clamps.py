@@ -9,7 +9,8 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Build, Op, Value, require
-from .kinds import is_integer, require_kernel
+from ..operands import is_integer
+from .kinds import require_kernel
 
 CLAMPS = ("Relu", "Clip", "Max", "Min")
 REALS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16})

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import Build, Op, Value, require
+from ..dtypes import FLOATS
 from ..operands import Array, require_same_shape
-from .kinds import FLOATS
 
 SMALL = 1024  # elements that may be added to the model
 

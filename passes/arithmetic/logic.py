@@ -8,9 +8,10 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, stretches_to
-from ..operands import uniform
+from ..dtypes import FLOATS
+from ..operands import is_integer, uniform
 from .constants import require_no_stretch
-from .kinds import FLOATS, MOST_FILLED, ZEROS, is_integer
+from .kinds import MOST_FILLED, ZEROS
 
 NEGATED = {
     "Less": "GreaterOrEqual",

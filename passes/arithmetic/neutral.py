@@ -9,9 +9,10 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, stretches_to
-from ..operands import Array, uniform
+from ..dtypes import FLOATS
+from ..operands import Array, is_integer, uniform
 from .constants import require_no_stretch
-from .kinds import FLOATS, MOST_FILLED, ZEROS, is_integer
+from .kinds import MOST_FILLED, ZEROS
 
 INEXACT_POWERS = frozenset({TensorProto.INT64})  # onnxruntime takes them through a double
 

@@ -6,9 +6,9 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import EXACT, ROUNDING, Build, RulePass, Value, conditional, require, rule
+from ..dtypes import FLOATS
 from ..operands import uniform
 from .constants import narrow, require_affordable, require_no_stretch, wide
-from .kinds import FLOATS
 from .ranges import require_not_negative
 
 SQUARES = conditional("no square overflows or underflows")

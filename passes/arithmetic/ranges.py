@@ -9,8 +9,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Op, Value, require
+from ..dtypes import FLOATS
+from ..operands import is_integer
 from .clamps import CLAMPS, Clamp, known_clamp
-from .kinds import FLOATS, is_integer
 
 DEEPEST = 6  # ops looked at on the way up
 SMALL = 1024  # elements of a constant that is read

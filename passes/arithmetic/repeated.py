@@ -5,7 +5,9 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from .kinds import FLOATS, ZEROS, is_integer
+from ..dtypes import FLOATS
+from ..operands import is_integer
+from .kinds import ZEROS
 from .ranges import MOVED, range_of
 
 WHOLE = frozenset({"Ceil", "Floor", "Round", "Sign"})

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ..dtypes import FLOATS
 from .constants import binary, narrow, require_affordable, wide
-from .kinds import FLOATS, ZEROS, Operands, require_kernel
+from .kinds import ZEROS, Operands, require_kernel
 from .neutral import require_throughout
 
 

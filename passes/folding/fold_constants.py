@@ -6,18 +6,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import onnx
 
 from ...core import Graph, Ledger, Op, Value, evaluate, is_pure
 from ...core.ir.effects import HALF
 from ...core.ir.nesting import holder
 from ...core.ir.tensor import STRING
+from ..dtypes import FLOATS
 from .budget import Budget, affordable, known_bytes, result_bytes
 
 # A weight between QuantizeLinear and DequantizeLinear is how a quantized model says what is quantized.
 KEPT = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear"})
 KEPT_APART = frozenset({"debloat"})  # what this pass made is computed at run time on purpose
-FLOATS = HALF | {onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE}
 MOST_TRIPS = 1000  # of a Loop
 TRANSIENT = 64 << 20  # bytes; no op may compute more than this or its own inputs on the way to a small result
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from ...core import ROUNDING, Build, RulePass, Value, conditional, require, rule
-from .scalars import FLOATS, HALF_OR_SINGLE, multiple, require_kind, require_number
+from ..dtypes import CPU_FLOATS, HALF_OR_SINGLE
+from .scalars import multiple, require_kind, require_number
 
 
 @rule(lambda g, x, one: g.Reciprocal(g.Add(g.Exp(g.Neg(x)), g.const(one))), contract=ROUNDING)
 def fuse_sigmoid_of_reciprocal(g: Build, x: Value, one: Value) -> Value:
     """Reciprocal(1 + Exp(-x)) => Sigmoid(x)"""
-    require_kind(x, FLOATS)
+    require_kind(x, CPU_FLOATS)
     require_number(one, 1.0, x)
     return g.Sigmoid(x)
 
@@ -17,7 +18,7 @@ def fuse_sigmoid_of_reciprocal(g: Build, x: Value, one: Value) -> Value:
 @rule(lambda g, x, one, top: g.Div(g.const(top), g.Add(g.Exp(g.Neg(x)), g.const(one))), contract=ROUNDING)
 def fuse_sigmoid_of_quotient(g: Build, x: Value, one: Value, top: Value) -> Value:
     """1 / (1 + Exp(-x)) => Sigmoid(x)"""
-    require_kind(x, FLOATS)
+    require_kind(x, CPU_FLOATS)
     require_number(one, 1.0, x)
     require_number(top, 1.0, x)
     return g.Sigmoid(x)
@@ -53,7 +54,7 @@ def fuse_swish(g: Build, x: Value, z: Value) -> Value:
     require(g.opset == 24, "onnxruntime runs Swish at opset 24 only")
     k = multiple(z, x)
     # alpha is a 32-bit float.
-    require_kind(x, FLOATS if k == 1.0 else HALF_OR_SINGLE)
+    require_kind(x, CPU_FLOATS if k == 1.0 else HALF_OR_SINGLE)
     return g.Swish(x, alpha=k)
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from .norm_weights import narrowed, weight
+from ..dtypes import HALF_OR_SINGLE
+from ..operands import refilled
+from .norm_weights import weight
 from .norms import LAYER_NORM, extents, first_axis
 from .producers import made_by, operand
-from .scalars import HALF_OR_SINGLE, number, require_kind, require_number, require_polynomial
+from .scalars import number, require_kind, require_number, require_polynomial
 
 
 @rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Sub(g.const(beta), g.Mul(mu, k))), contract=ROUNDING)
@@ -33,7 +35,7 @@ def line_norm(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
     variance, eps = addends(shifted)
     require_variance(variance, x, mu, axis)
     dims = extents(x, axis)
-    weights = [narrowed(g, weight(c, dims, x), x) for c in (gamma, beta)]
+    weights = [refilled(g, weight(c, dims, x), x) for c in (gamma, beta)]
     epsilon = number(eps, variance.outputs[0])
     return g.LayerNormalization(x, *weights, axis=axis - x.rank, epsilon=epsilon)
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ...core import Build, RulePass, Value, conditional, require, rule, same_extent
+from ..dtypes import HALF_OR_SINGLE
 from .producers import is_read_by, made_by, operand
-from .scalars import HALF_OR_SINGLE, affine, multiple, number, require_kind
+from .scalars import affine, multiple, number, require_kind
 
 ATTENTION = 23
 # onnxruntime counts the lowest number as -inf, and gives zeros for a row of nothing else.

@@ -6,7 +6,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule, stretches_to
-from ..operands import Array, uniform
+from ..operands import Array, refilled, uniform
 from .norms import extents
 
 
@@ -22,8 +22,8 @@ def scale_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) 
         require(uniform(s) == 1, "it has weights already")
         return renormalized(g, op, x, c, None)
     factor = weight(c, dims, x)
-    shift = None if b is None else narrowed(g, weight(b, dims, x) * factor, x)
-    return renormalized(g, op, x, narrowed(g, weight(s, dims, x) * factor, x), shift)
+    shift = None if b is None else refilled(g, weight(b, dims, x) * factor, x)
+    return renormalized(g, op, x, refilled(g, weight(s, dims, x) * factor, x), shift)
 
 
 @rule(lambda g, x, s, c, op, b=None: g.Add(g.LayerNormalization(x, s, b) @ op, c), contract=ROUNDING)
@@ -34,7 +34,7 @@ def shift_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) 
         require(b is None and c.shape == dims, f"{c.name} is no bias")
         return renormalized(g, op, x, s, c)
     shift = weight(c, dims, x)
-    return renormalized(g, op, x, s, narrowed(g, shift if b is None else shift + weight(b, dims, x), x))
+    return renormalized(g, op, x, s, refilled(g, shift if b is None else shift + weight(b, dims, x), x))
 
 
 @rule(
@@ -66,14 +66,6 @@ def weight(c: Value, dims: tuple[int, ...], x: Value) -> Array:
     require(c.is_const and len(c.shape) <= x.rank, f"{c.name} is not a constant, or adds dims")
     require(all(d == 1 for d in lead) and stretches_to(tail, dims), f"{c.name} varies along other axes")
     return np.broadcast_to(c.const.astype(np.float64).reshape(c.static_shape[start:]), dims)
-
-
-def narrowed(g: Build, data: Array, like: Value) -> Value:
-    """A constant of the element type of `like`; declines what that cannot hold."""
-    with np.errstate(all="ignore"):
-        made = g.const(data, like=like)
-    require(np.isfinite(made.const).all(), "the weights overflow")
-    return made
 
 
 def renormalized(g: Build, op: Op, x: Value, s: Value, b: Value | None) -> Value:

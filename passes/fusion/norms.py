@@ -10,9 +10,10 @@ from math import prod
 import numpy as np
 
 from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, require, rule
+from ..dtypes import HALF_OR_SINGLE
 from ..operands import axes_of, normalized
 from .producers import is_read_by, made_by, operand
-from .scalars import HALF_OR_SINGLE, number, require_kind, require_number, require_polynomial
+from .scalars import number, require_kind, require_number, require_polynomial
 
 LAYER_NORM = 17  # the opset that brought LayerNormalization
 RMS_NORM = 23  # and RMSNormalization

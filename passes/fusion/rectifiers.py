@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, RulePass, Value, require, rule
+from ..dtypes import HALF_OR_SINGLE
 from ..operands import require_same_shape
-from .scalars import HALF_OR_SINGLE, affine, is_near, number, require_kind
+from .scalars import affine, is_near, number, require_kind
 
 
 @rule(lambda g, x, a: g.Max(x, g.Mul(x, g.const(a))), contract=ROUNDING)

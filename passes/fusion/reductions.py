@@ -8,21 +8,22 @@ from __future__ import annotations
 from math import prod
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
+from ..dtypes import CPU_FLOATS
 from ..operands import axes_of, normalized
-from .scalars import FLOATS, number, require_kind, require_number
+from .scalars import number, require_kind, require_number
 
 
 @rule(lambda g, x, total, axes=None: g.ReduceSum(g.Mul(x, x), axes) @ total, contract=ROUNDING)
 def fuse_reduce_sum_square(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(x * x) => ReduceSumSquare(x)"""
-    require_kind(x, FLOATS)
+    require_kind(x, CPU_FLOATS)
     return reduced(g, "ReduceSumSquare", x, total, axes)
 
 
 @rule(lambda g, x, two, total, axes=None: g.ReduceSum(g.Pow(x, g.const(two)), axes) @ total, contract=ROUNDING)
 def fuse_reduce_sum_of_power(g: Build, x: Value, two: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(Pow(x, 2)) => ReduceSumSquare(x)"""
-    require_kind(x, FLOATS)
+    require_kind(x, CPU_FLOATS)
     require(number(two, x) == 2.0, "the exponent is not 2")
     return reduced(g, "ReduceSumSquare", x, total, axes)
 
@@ -30,14 +31,14 @@ def fuse_reduce_sum_of_power(g: Build, x: Value, two: Value, total: Op, axes: Va
 @rule(lambda g, x, total, axes=None: g.ReduceSum(g.Abs(x), axes) @ total, contract=ROUNDING)
 def fuse_reduce_l1(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(Abs(x)) => ReduceL1(x)"""
-    require_kind(x, FLOATS)
+    require_kind(x, CPU_FLOATS)
     return reduced(g, "ReduceL1", x, total, axes)
 
 
 @rule(lambda g, x, total, axes=None: g.Sqrt(g.ReduceSumSquare(x, axes) @ total), contract=ROUNDING)
 def fuse_reduce_l2(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Sqrt(ReduceSumSquare(x)) => ReduceL2(x)"""
-    require_kind(x, FLOATS)
+    require_kind(x, CPU_FLOATS)
     return reduced(g, "ReduceL2", x, total, axes)
 
 
@@ -47,21 +48,21 @@ def fuse_reduce_l2(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
 )
 def fuse_reduce_log_sum_exp(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(Exp(x))) => ReduceLogSumExp(x)"""
-    require_kind(x, FLOATS)
+    require_kind(x, CPU_FLOATS)
     return reduced(g, "ReduceLogSumExp", x, total, axes)
 
 
 @rule(lambda g, x, total, axes=None: g.Log(g.ReduceSum(x, axes) @ total), contract=ROUNDING)
 def fuse_reduce_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(x)) => ReduceLogSum(x)"""
-    require_kind(x, FLOATS)
+    require_kind(x, CPU_FLOATS)
     return reduced(g, "ReduceLogSum", x, total, axes)
 
 
 @rule(lambda g, x, n, total, axes=None: g.Div(g.ReduceSum(x, axes) @ total, g.const(n)), contract=ROUNDING)
 def fuse_reduce_mean_of_quotient(g: Build, x: Value, n: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(x) / n => ReduceMean(x)"""
-    require_kind(x, FLOATS)
+    require_kind(x, CPU_FLOATS)
     require_number(n, float(count(x, total)), total.outputs[0])
     return reduced(g, "ReduceMean", x, total, axes)
 
@@ -69,7 +70,7 @@ def fuse_reduce_mean_of_quotient(g: Build, x: Value, n: Value, total: Op, axes: 
 @rule(lambda g, x, c, total, axes=None: g.Mul(g.ReduceSum(x, axes) @ total, g.const(c)), contract=ROUNDING)
 def fuse_reduce_mean_of_product(g: Build, x: Value, c: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(x) * (1 / n) => ReduceMean(x)"""
-    require_kind(x, FLOATS)
+    require_kind(x, CPU_FLOATS)
     require_number(c, 1 / count(x, total), total.outputs[0])
     return reduced(g, "ReduceMean", x, total, axes)
 

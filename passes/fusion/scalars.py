@@ -7,12 +7,11 @@ from functools import reduce
 
 import numpy as np
 from numpy.polynomial import polynomial as poly
-from onnx import TensorProto, helper
+from onnx import helper
 
 from ...core import Declined, Value, require, stretches_to
+from ..dtypes import CPU_FLOATS
 
-HALF_OR_SINGLE = frozenset({TensorProto.FLOAT16, TensorProto.FLOAT})
-FLOATS = HALF_OR_SINGLE | {TensorProto.DOUBLE}
 DEPTH = 5  # of the expressions read: 0.8 * (x + 0.04 * x * (x * x)) has that many operators on its longest way
 TERMS = 4
 BROADCASTS_SINCE = 7
@@ -34,7 +33,7 @@ def number(c: Value, x: Value) -> float:
 
 def is_near(got: float, want: float, x: Value, ulps: int = 1) -> bool:
     """Whether two numbers are the same to the precision of `x`."""
-    require_kind(x, FLOATS)
+    require_kind(x, CPU_FLOATS)
     eps = float(np.finfo(helper.tensor_dtype_to_np_dtype(x.dtype)).eps)
     return abs(got - want) <= ulps * eps * abs(want)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
+from ..dtypes import HALF_OR_SINGLE
 from ..operands import axes_of, normalized
 from .producers import is_read_by, made_by, operand
-from .scalars import HALF_OR_SINGLE, require_kind
+from .scalars import require_kind
 
 ALONG_ONE_AXIS = 13  # since this opset; before, an axis and all that follow are taken together
 

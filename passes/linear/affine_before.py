@@ -9,10 +9,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..operands import Array, require_same_shape
+from ..operands import Array, narrowed, require_same_shape
 from .affine import Affine, affine_of
 from .batchnorm import scale_and_shift
-from .convolution import INPUTS, grouped, input_channels, narrowed, scaled
+from .convolution import INPUTS, grouped, input_channels, scaled
 from .windows import window
 
 

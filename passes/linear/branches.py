@@ -11,10 +11,10 @@ from math import prod
 import numpy as np
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
-from ..operands import Array
+from ..operands import Array, narrowed
 from .affine import ONE, ZERO, Affine, affine_of
 from .batchnorm import scale_and_shift
-from .convolution import group_of, input_channels, narrowed, widened
+from .convolution import group_of, input_channels, widened
 from .windows import Window, place, union, window
 
 # Infinities of both signs make NaN where they are added up; one convolution may never form one of them.

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...core import Build, Op, Value, require
-from ..operands import Array, along
+from ..operands import Array, along, narrowed
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 LARGE = 1 << 20  # bytes of weights of which no second copy is made
-SMALL = 2.0**-14  # half precision has all its digits from here on
 # Where weights lie by group: Conv has (groups, outputs, inputs, *kernel), ConvTranspose inputs before outputs.
 OUTPUTS = {"Conv": 1, "ConvTranspose": 2}
 INPUTS = {"Conv": 2, "ConvTranspose": 1}
@@ -60,17 +57,6 @@ def per_channel(c: Value, rank: int, channels: int) -> Array:
     require(rank >= 3, "it has no channels")
     require(c.tensor is not None and c.tensor.size in {1, channels}, f"{c.name} has not one number for each channel")
     return along(c, rank, 1).astype(np.float64)
-
-
-def narrowed(data: Array, kind: np.dtype[Any]) -> Array:
-    """`data` as `kind`; declines what overflows there, or is too small to keep its digits."""
-    with np.errstate(all="ignore"):
-        narrow = data.astype(kind)
-    require(bool(np.isfinite(narrow).all()), "the new weights overflow")
-    peak = float(np.abs(data).max(initial=0))
-    kept = peak == 0 or peak > SMALL or float(np.abs(narrow - data).max()) < peak / 256
-    require(kept, "the new weights are too small for their type")
-    return narrow
 
 
 def scaled(conv: Op, w: Value, k: Array, axes: dict[str, int]) -> Array:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 
 import numpy as np
-from onnx import TensorProto
 
 from ...core import Op, Value
+from ..dtypes import FLOATS
 
 # Of anything at all they give moderate numbers, or NaN.
 SATURATE = frozenset({"Cos", "Erf", "HardSigmoid", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh"})
@@ -19,7 +19,6 @@ KEEP = frozenset({
     "Identity", "LeakyRelu", "Max", "Mean", "Min", "Mish", "Mul", "Neg", "ReduceMean", "Relu", "Reshape", "Selu",
     "Slice", "Softplus", "SpaceToDepth", "Split", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Unsqueeze", "Where",
 })  # fmt: skip
-FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16, TensorProto.BFLOAT16})
 FARTHEST = 32  # ops looked at
 LARGEST = 1 << 16  # elements of a constant that is read for this
 

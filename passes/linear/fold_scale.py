@@ -12,7 +12,8 @@ import numpy as np
 
 from ...core import Build, Declined, Graph, Ledger, Op, Value, made_from, require
 from ...core.ir.values import exchanged
-from .products import Array, narrowed, number, product_of, rewritten
+from ..operands import refilled
+from .products import Array, number, product_of, rewritten
 
 # What they do with their first input does not depend on its numbers.
 MOVES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
@@ -149,7 +150,7 @@ def factors_of_columns(path: Path, columns: int, s: float) -> Array:
 def scaled_constant(g: Build, c: Value, add: Op, factors: Array) -> Value:
     """What an Add on the way adds, scaled like what it is added to; it may not stretch a Split's columns."""
     require(factors.size == 1 or c.rank <= add.outputs[0].rank, "it adds dims")
-    return narrowed(g, c.const.astype(np.float64) * factors, c)
+    return refilled(g, c.const.astype(np.float64) * factors, c)
 
 
 FOLD_SCALE = FoldScale()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule, stretches_to
-from ..operands import along, require_same_shape
-from .products import GEMM_TYPES, Array, factor, gemm_attributes, narrowed, product_of
+from ..operands import along, refilled, require_same_shape
+from .products import GEMM_TYPES, Array, factor, gemm_attributes, product_of
 
 Bias = Value | None
 
@@ -69,7 +69,7 @@ def move_shift_behind_matmul(g: Build, x: Value, v: Value, w: Value, c: Value, p
     """MatMul(x + v, w) + c => MatMul(x, w) + (v @ w + c)"""
     require_same_shape(c, product.outputs[0])
     behind = along(c, product.outputs[0].rank, -1).astype(np.float64)
-    return g.Add(g.MatMul(x, w), narrowed(g, behind + product_with(x, v, product), w))
+    return g.Add(g.MatMul(x, w), refilled(g, behind + product_with(x, v, product), w))
 
 
 @rule(lambda g, a, b, c, gemm: g.Gemm(a, b, g.const(c)) @ gemm, contract=conditional("no product is a negative zero"))
@@ -91,7 +91,7 @@ def added_to_gemm(g: Build, gemm: Op, d: Value, sign_of_gemm: int = 1, sign_of_d
         total = c.static_shape, d.static_shape
         require(np.prod(np.broadcast_shapes(*total)) <= sum(map(np.prod, total)), "the sum is larger than both")
         bias = c.const.astype(np.float64) * beta + d.const.astype(np.float64) * sign_of_d
-        return g.Gemm(a, b, narrowed(g, bias, d), **gemm_attributes(gemm, alpha=alpha, beta=1.0))
+        return g.Gemm(a, b, refilled(g, bias, d), **gemm_attributes(gemm, alpha=alpha, beta=1.0))
     if sign_of_d < 0 and d.is_const:
         d, sign_of_d = g.const(-d.const), 1
     return g.Gemm(a, b, d, **gemm_attributes(gemm, alpha=alpha, beta=float(sign_of_d)))
@@ -122,7 +122,7 @@ def shifted(g: Build, x: Value, v: Value, product: Op, sign: int) -> Value:
     bias = p.bias
     total = sign * product_with(x, v, product) + (0 if bias is None else bias)
     attrs = gemm_attributes(product, beta=1.0) if product.type == "Gemm" else {}
-    return g.Gemm(x, p.w, narrowed(g, total, p.w), **attrs)
+    return g.Gemm(x, p.w, refilled(g, total, p.w), **attrs)
 
 
 FOLD_BIAS = RulePass(

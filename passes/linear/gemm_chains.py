@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule, same_extent
-from ..operands import along, require_same_shape
+from ..operands import along, refilled, require_same_shape
 from .finite import is_finite
-from .products import Product, narrowed, product_of, rewritten
+from .products import Product, product_of, rewritten
 
 Bias = Value | None
 
@@ -46,7 +46,7 @@ def merge_products_around_bias(g: Build, x: Value, v: Value, b: Value, w: Value,
     require_same_shape(b, between)
     weights = q.weights
     moved = np.broadcast_to(along(b, between.rank, -1).astype(np.float64), p.extents[1:]) @ weights
-    return g.Add(g.MatMul(x, narrowed(g, p.weights @ weights, v)), narrowed(g, moved, w))
+    return g.Add(g.MatMul(x, refilled(g, p.weights @ weights, v)), refilled(g, moved, w))
 
 
 @rule(
@@ -60,7 +60,7 @@ def add_weights(g: Build, x: Value, v: Value, w: Value, first: Op, second: Op) -
     p, q = product_of(first), product_of(second)
     require(v.static_shape == w.static_shape, "the weights differ in shape")
     require_finite(x)
-    return g.MatMul(x, narrowed(g, p.weights + q.weights, v))
+    return g.MatMul(x, refilled(g, p.weights + q.weights, v))
 
 
 @rule(lambda g, x, y, w: g.Add(g.MatMul(x, w), g.MatMul(y, w)), contract=ROUNDING)

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
-from ..operands import Array
-from .convolution import group_of, grouped, narrowed
+from ..operands import Array, narrowed
+from .convolution import group_of, grouped
 from .windows import Window, window
 
 # Infinities of both signs make NaN where they are added up; one convolution may never form one of them.

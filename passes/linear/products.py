@@ -10,12 +10,13 @@ from onnx import TensorProto
 
 from ...core import Build, Declined, Op, Value, require, same_extent
 from ...core.ir.values import Shape
-from ..operands import along, uniform
+from ..dtypes import CPU_FLOATS
+from ..operands import along, refilled, uniform
 
 Array = np.ndarray[Any, Any]
 
 # onnxruntime has Gemm kernels for these alone; an integer Gemm is valid ONNX that nothing runs.
-GEMM_TYPES = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16})
+GEMM_TYPES = CPU_FLOATS
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +66,20 @@ def product_of(op: Op, *, shared: bool = False) -> Product:
 
 def rewritten(g: Build, p: Product, x: Value, weights: Array, bias: Array | None) -> Value:
     """`x @ weights + bias` in the form of `p`; as a Gemm if it was a MatMul and now needs a bias."""
-    w = narrowed(g, weights.T if p.transposed else weights, p.w)
+    w = refilled(g, weights.T if p.transposed else weights, p.w)
     if p.op.type == "MatMul" and bias is None:
         return g.MatMul(x, w)
     require(x.rank == w.rank == 2, "Gemm multiplies matrices only")
-    c = None if bias is None else narrowed(g, bias, p.w)
+    c = None if bias is None else refilled(g, bias, p.w)
     return g.Gemm(x, w, c, transA=p.op.attr("transA") or None, transB=1 if p.transposed else None)
 
 
 def reweighted(g: Build, p: Product, x: Value, weights: Array) -> Value:
     """`p` of `x` with other weights; its bias stays what it is."""
-    w = narrowed(g, weights.T if p.transposed else weights, p.w)
+    w = refilled(g, weights.T if p.transposed else weights, p.w)
     if p.op.type == "MatMul":
         return g.MatMul(x, w)
     return g.Gemm(x, w, p.c, **gemm_attributes(p.op, alpha=1.0))
-
-
-def narrowed(g: Build, data: Array, like: Value) -> Value:
-    """A constant of float64 numbers in the type of `like`; declines what that type cannot hold."""
-    with np.errstate(all="ignore"):
-        narrow = data.astype(like.const.dtype)
-        wide = narrow.astype(np.float64)
-        require(np.isfinite(wide).all(), "the new weights overflow")
-        lost, most = np.abs(wide - data).max(initial=0), np.abs(data).max(initial=0)
-    require(lost <= np.finfo(narrow.dtype).eps * most, "the new weights underflow")
-    return g.const(narrow)
 
 
 def require_runs(left: Shape, right: Shape) -> None:

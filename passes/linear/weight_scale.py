@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..operands import along, require_same_shape
-from .products import Array, narrowed, product_of, reweighted, rewritten
+from ..operands import along, refilled, require_same_shape
+from .products import Array, product_of, reweighted, rewritten
 
 Bias = Value | None
 
@@ -104,7 +104,7 @@ def scaled_sum(g: Build, product: Op, x: Value, b: Value, k: Array) -> Value:
     require_same_shape(b, product.outputs[0])
     with np.errstate(all="ignore"):
         bias = b.const.astype(np.float64) * k
-    return g.Add(scaled_columns(g, product, x, k), narrowed(g, bias, b))
+    return g.Add(scaled_columns(g, product, x, k), refilled(g, bias, b))
 
 
 def scaled_rows(g: Build, product: Op, x: Value, k: Array) -> Value:

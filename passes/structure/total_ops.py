@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import onnx
-
 from ...core import Op, Value, is_pure, same_extent
 from ...core.ir.tensor import STRING
 from ...core.ir.values import Dim, Shape
+from ..dtypes import CPU_FLOATS
 
 UNARY = frozenset({
     "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp",
@@ -21,7 +20,6 @@ ELEMENTWISE = frozenset({
     "Sum", "Where", "Xor",
 })  # fmt: skip
 FLOATING = frozenset({"Div", "Pow"})  # of integers they may fail
-FLOATS = frozenset({onnx.TensorProto.FLOAT, onnx.TensorProto.DOUBLE, onnx.TensorProto.FLOAT16})
 BROADCASTS_SINCE = 8
 
 
@@ -36,7 +34,7 @@ def is_total(op: Op) -> bool:
         return op.attr("to") != STRING and values[0].known_dtype not in {0, STRING}
     if op.type == "Transpose":
         return values[0].known_shape is not None
-    if op.type in FLOATING and any(v.known_dtype not in FLOATS for v in values):
+    if op.type in FLOATING and any(v.known_dtype not in CPU_FLOATS for v in values):
         return False
     if op.type in ELEMENTWISE | FLOATING:
         return op.version >= BROADCASTS_SINCE and _fit(values)

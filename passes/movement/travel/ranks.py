@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import numpy as np
-from onnx import TensorProto
 
 from ....core import require
-from ....core.ir.effects import HALF
+from ...dtypes import FLOATS
 from .groups import regrouped
 from .layout import Layout, ranked
 from .move import Asked, Move, counted, listed, operand, relocated, rewritten
@@ -17,7 +16,6 @@ REDUCTIONS = frozenset({
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
     "ReduceSum", "ReduceSumSquare",
 })  # fmt: skip
-FLOATS = HALF | {TensorProto.FLOAT, TensorProto.DOUBLE}
 
 
 def without(layout: Layout, gone: Collection[int]) -> Layout:

@@ -11,7 +11,7 @@ from .io.importer import shape_of
 from .io.model import Model
 from .ir.graph import Graph
 from .ir.values import Value
-from .verify.given import bind, require_known
+from .verify.given import bind, require_known, require_size
 
 
 def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int]) -> None:
@@ -27,13 +27,14 @@ def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[
         declared = known[name].stated[1]
         if declared is not None:
             bind(name, declared, shape, sizes)
+        for size in shape:
+            require_size(f"--shape {name}", size)
     symbols = set(_symbols(graph))
     for symbol, size in dims.items():
         if symbol not in symbols:
             has = f"it has {', '.join(sorted(symbols))}" if symbols else "it has none"
             raise ModelError(f"--dim {symbol}: the model has no such symbol ({has})")
-        if size < 0:
-            raise ModelError(f"--dim {symbol}: {size} is no size")
+        require_size(f"--dim {symbol}", size)
     _declare(graph, shapes, sizes)
     for sub in graph.with_subgraphs():
         if sub is not graph:

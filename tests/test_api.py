@@ -11,7 +11,21 @@ import numpy as np
 import onnx
 import passwright.passes
 import pytest
-from passwright.core import EXACT, Build, Graph, Ledger, Pass, PassesError, Pipeline, Rule, RulePass, Value, rule
+from passwright.core import (
+    EXACT,
+    Build,
+    Graph,
+    Ledger,
+    Op,
+    Pass,
+    PassesError,
+    Pipeline,
+    Rule,
+    RulePass,
+    Value,
+    conditional,
+    rule,
+)
 from passwright.core.errors import ModelError, PluginError, Unverifiable, VerificationError
 from passwright.core.selection import UnknownName
 from passwright.passes import Result, optimize
@@ -29,15 +43,15 @@ def drop_relu(g: Build, x: Value) -> Value:
     return x
 
 
-@rule(lambda g, x: g.Relu(x), contract=EXACT)
-def relu_by_max(g: Build, x: Value) -> Value:
-    """Relu(x) => Max(x, 0)"""
-    return g.Max(x, g.const(0, like=x))
+@rule(lambda g, x: g.Relu(x), contract=conditional("no zero is negative"))
+def relu_by_elu(g: Build, x: Value) -> Value:
+    """Relu(x) => Elu(x, alpha=0)"""
+    return g.Elu(x, alpha=0.0)
 
 
-@rule(lambda g, x, y: g.Max(x, y), contract=EXACT)
-def raises(g: Build, x: Value, y: Value) -> Value:
-    """Max(x, y) => a ZeroDivisionError"""
+@rule(lambda g, x, elu: g.Elu(x) @ elu, contract=EXACT)
+def raises(g: Build, x: Value, elu: Op) -> Value:
+    """Elu(x) => a ZeroDivisionError"""
     return g.const(1 // 0)
 
 
@@ -197,13 +211,13 @@ def test_progress_tells_every_phase() -> None:
 @pytest.mark.parametrize(
     "plugin",
     [
-        pytest.param(relu_by_max, id="rule"),
-        pytest.param(RulePass("mine", (relu_by_max,)), id="rule pass"),
-        pytest.param(Pipeline("mine", (RulePass("inner", (relu_by_max,)),)), id="pipeline"),
+        pytest.param(relu_by_elu, id="rule"),
+        pytest.param(RulePass("mine", (relu_by_elu,)), id="rule pass"),
+        pytest.param(Pipeline("mine", (RulePass("inner", (relu_by_elu,)),)), id="pipeline"),
     ],
 )
 def test_plugins(plugin: Rule | Pass) -> None:
-    assert op_types(optimize(model(), plugins=[plugin]).model) == ["Gemm", "Max"]
+    assert op_types(optimize(model(), plugins=[plugin]).model) == ["Gemm", "Elu"]
 
 
 def test_a_pass_of_ones_own() -> None:
@@ -216,14 +230,14 @@ def test_a_pass_of_ones_own() -> None:
 def test_a_plugin_file(tmp_path: Path, kind: type[str | Path]) -> None:
     path = tmp_path / "my_rules.py"
     path.write_text(
-        "from passwright.core import EXACT, rule\n"
-        "@rule(lambda g, x: g.Relu(x), contract=EXACT)\n"
-        "def relu_by_max(g, x):\n"
-        '    "Relu(x) => Max(x, 0)"\n'
-        "    return g.Max(x, g.const(0, like=x))\n"
+        "from passwright.core import conditional, rule\n"
+        "@rule(lambda g, x: g.Relu(x), contract=conditional('no zero is negative'))\n"
+        "def relu_by_elu(g, x):\n"
+        '    "Relu(x) => Elu(x, alpha=0)"\n'
+        "    return g.Elu(x, alpha=0.0)\n"
     )
     result = optimize(model(), plugins=[kind(path)])
-    assert op_types(result.model) == ["Gemm", "Max"]
+    assert op_types(result.model) == ["Gemm", "Elu"]
     assert {p.name: p.changes for p in result.report.passes}["my-rules"] == 1
 
 
@@ -231,7 +245,7 @@ def test_a_plugin_file(tmp_path: Path, kind: type[str | Path]) -> None:
     ("pipeline", "ops"),
     [
         pytest.param("none", ["Identity", "MatMul", "Add", "Relu"], id="by name"),
-        pytest.param(RulePass("mine", (relu_by_max,)), ["Identity", "MatMul", "Add", "Max"], id="a pass"),
+        pytest.param(RulePass("mine", (relu_by_elu,)), ["Identity", "MatMul", "Add", "Elu"], id="a pass"),
         pytest.param(Pipeline("mine", ()), ["Identity", "MatMul", "Add", "Relu"], id="an empty pipeline"),
     ],
 )
@@ -281,10 +295,47 @@ def test_a_report_is_written_on_request(tmp_path: Path) -> None:
     assert (tmp_path / "r.json").read_text() == result.report.to_json() + "\n"
 
 
-def test_shapes() -> None:
-    report = optimize(model(), shapes={"x": [7, 4]}).report
-    assert report.verification is not None
-    assert all(d.endswith("N=7") for d in report.verification.draws)
+def shapes_of(model: onnx.ModelProto) -> dict[str, list[int | str]]:
+    ends = [*model.graph.input, *model.graph.output]
+    return {i.name: [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim] for i in ends}
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param({"shapes": {"x": [7, 4]}}, id="shapes"),
+        pytest.param({"dims": {"N": 7}}, id="dims"),
+        pytest.param({"shapes": {"x": (7, 4)}, "dims": {"N": 7}}, id="both"),
+    ],
+)
+def test_sizes(options: dict[str, Any], tmp_path: Path) -> None:
+    given = model()
+    result = optimize(given, **options, output=tmp_path / "out.onnx")
+    assert shapes_of(result.model) == shapes_of(onnx.load(tmp_path / "out.onnx")) == {"x": [7, 4], "y": [7, 4]}
+    assert shapes_of(given) == {"x": ["N", 4], "y": ["N", 4]}
+    assert result.report.verification is not None
+    assert result.report.verification.draws[0] == "normal inputs"
+    assert not any(" with " in d for d in result.report.verification.draws)  # no symbol is left to have a size
+    x = np.linspace(-2, 2, 28, dtype=np.float32).reshape(7, 4)
+    np.testing.assert_array_equal(run(result.model, {"x": x})[0], run(given, {"x": x})[0])
+
+
+def test_a_shape_for_an_input_of_no_declared_rank() -> None:
+    given = load("g (float[N,4] x) => (float[N,M] y) { s = Sin(x) y = Cos(s) }")
+    given.graph.input[0].type.tensor_type.ClearField("shape")
+    assert shapes_of(optimize(given, shapes={"x": [7, 4]}).model)["x"] == [7, 4]
+
+
+@pytest.mark.parametrize(("columns", "ops"), [(2, ["Identity"]), (4, ["Reshape"])])
+def test_what_sizes_decide_is_folded(columns: int, ops: list[str]) -> None:
+    given = load("g (float[N,M] x) => (float[K,2] y) <int64[2] s = {-1,2}> { y = Reshape(x, s) }")
+    assert op_types(optimize(given, dims={"M": columns}).model) == ops
+
+
+def test_sizes_of_what_is_cut_out() -> None:
+    result = optimize(model(), dims={"N": 7}, outputs=["m"])
+    assert shapes_of(result.model) == {"x": [7, 4], "m": [7, 4]}
+    assert op_types(result.model) == ["MatMul"]
 
 
 def test_keep_functions() -> None:
@@ -325,6 +376,9 @@ def test_the_seed_decides_the_draws() -> None:
         pytest.param({"inputs": {"x": X.astype(int)}}, ModelError, "x of the given inputs is int64", id="type"),
         pytest.param({"inputs": "nowhere.npz"}, ModelError, "nowhere.npz does not exist", id="no inputs file"),
         pytest.param({"shapes": {"x": [1]}}, ModelError, "x: 1 dims given", id="shape"),
+        pytest.param({"shapes": {"x": [1, -4]}}, ModelError, "x: -4 is no size", id="negative size"),
+        pytest.param({"dims": {"M": 1}}, ModelError, r"M: the model has no such symbol \(it has N\)", id="symbol"),
+        pytest.param({"dims": {"N": 2}, "shapes": {"x": [1, 4]}}, ModelError, "N cannot be both 2 and 1", id="at odds"),
         pytest.param(
             {"plugins": [drop_relu], "strict": True},
             VerificationError,
@@ -332,9 +386,9 @@ def test_the_seed_decides_the_draws() -> None:
             id="wrong rule",
         ),
         pytest.param(
-            {"plugins": [relu_by_max, raises], "strict": True},
+            {"plugins": [relu_by_elu, raises], "strict": True},
             VerificationError,
-            "rule raises failed at Max .*: ZeroDivisionError: .*; first broken by raises #3 at y",
+            "rule raises failed at Elu .*: ZeroDivisionError: .*; first broken by raises #3 at y",
             id="bug",
         ),
     ],

@@ -16,6 +16,7 @@ import pytest
 from onnx import numpy_helper
 from passwright.passes.app.cli import app
 from rewriting import load, op_types
+from rewriting import run as answers
 from typer.testing import CliRunner, Result
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
@@ -207,8 +208,8 @@ def test_json_to_the_output_of_a_failing_run_is_empty(model: Path, tmp_path: Pat
         pytest.param(["--skip", "fuse-gemm"], ["MatMul", "Add", "Relu"], id="skip a pass"),
         pytest.param(["--skip", "matmul_add_to_gemm"], ["MatMul", "Add", "Relu"], id="skip a rule"),
         pytest.param(
-            ["--skip", "merge_transposes", "--skip", "fuse-gemm"],
-            ["Transpose", "Transpose", "MatMul", "Add", "Relu"],
+            ["--skip", "drop_identity", "--skip", "fuse-gemm"],
+            ["Identity", "MatMul", "Add", "Relu"],
             id="skip two",
         ),
         pytest.param(
@@ -270,15 +271,17 @@ def test_usage(arguments: list[str]) -> None:
 
 
 def test_a_plugin_runs_and_shows_in_the_table(tmp_path: Path, out: Path) -> None:
-    onnx.save(load("g (float[2] x) => (float[2] y) { a = Abs(x) y = Abs(a) }"), tmp_path / "m.onnx")
+    onnx.save(
+        load("g (float[2] x) => (float[2] y) { a = ThresholdedRelu(x) y = ThresholdedRelu(a) }"), tmp_path / "m.onnx"
+    )
     (tmp_path / "twice.py").write_text(
-        RULE.format(name="drop_abs", op="Abs(g.Abs", contract="EXACT")
+        RULE.format(name="one_threshold", op="ThresholdedRelu(g.ThresholdedRelu", contract="EXACT")
         .replace("(x), c", "(x)), c")
-        .replace("return x", "return g.Abs(x)")
+        .replace("return x", "return g.ThresholdedRelu(x)")
     )
     table = rows(run(tmp_path / "m.onnx", "-o", out, "--plugin", tmp_path / "twice.py").stdout)
     assert table["twice"][0] == "1"
-    assert op_types(onnx.load(out)) == ["Abs"]
+    assert op_types(onnx.load(out)) == ["ThresholdedRelu"]
 
 
 def test_two_plugins_and_choosing_among_them(model: Path, tmp_path: Path) -> None:
@@ -417,25 +420,157 @@ def test_given_inputs_decide_the_verdict(model: Path, tmp_path: Path) -> None:
         run(model, "--strict", "--plugin", wrong, "--inputs", tmp_path / "in.npz", code=code)
 
 
-def test_shape(model: Path) -> None:
-    report: dict[str, Any] = json.loads(run(model, "--shape", "x:7,4", "--json", "-").stdout)
-    assert {d.rpartition(" ")[2] for d in report["verification"]["draws"]} == {"N=7"}
-
-
-def test_a_name_with_colons_has_a_shape_too(tmp_path: Path) -> None:
-    proto = load("g (float[N] x) => (float[N] y) { y = Relu(x) }")
-    proto.graph.input[0].name = proto.graph.node[0].input[0] = "serving:x:0"
-    onnx.save(proto, tmp_path / "m.onnx")
-    report = json.loads(run(tmp_path / "m.onnx", "--shape", "serving:x:0:7", "--json", "-").stdout)
-    assert report["verification"]["draws"][0] == "normal inputs with N=7"
-
-
 def test_seeds_give_other_numbers(model: Path) -> None:
     def errors(seed: int) -> Any:
         return json.loads(run(model, "--seed", str(seed), "--json", "-").stdout)["verification"]["differences"]["y"]
 
     assert errors(1) == errors(1)
     assert len({errors(s)["allowed"] for s in range(3)}) == 3
+
+
+# -- sizes -----------------------------------------------------------------------------------------
+
+
+def shapes_of(path: Path) -> dict[str, list[int | str]]:
+    """What a file says of the shapes of its inputs and outputs."""
+    graph = onnx.load(path).graph
+    ends = [*graph.input, *graph.output]
+    return {i.name: [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim] for i in ends}
+
+
+def draws_of(*arguments: str | Path, code: int = OK) -> list[str]:
+    report: dict[str, Any] = json.loads(invoke(*arguments, "--json", "-", code=code).stdout)
+    return (report.get("verification") or report.get("verdict") or report)["draws"]
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        pytest.param(["--shape", "x:7,4"], id="a shape"),
+        pytest.param(["--dim", "N=7"], id="a symbol"),
+        pytest.param(["--shape", "x:7,4", "--dim", "N=7"], id="both"),
+        pytest.param(["--dim", "N=7", "--dim", "N=7"], id="twice the same"),
+    ],
+)
+def test_sizes_are_written(model: Path, out: Path, options: list[str]) -> None:
+    draws = draws_of("run", model, "-o", out, *options)
+    assert shapes_of(out) == {"x": [7, 4], "y": [7, 4]}
+    assert op_types(onnx.load(out)) == ["Gemm", "Relu"]
+    assert draws[0] == "normal inputs"
+    assert not any(" with " in d for d in draws)  # no symbol is left that could have a size
+    onnx.checker.check_model(out, full_check=True)
+
+
+def test_without_sizes_symbols_stay(model: Path, out: Path) -> None:
+    assert "normal inputs with N=1" in draws_of("run", model, "-o", out)
+    assert shapes_of(out) == {"x": ["N", 4], "y": ["N", 4]}
+
+
+def test_a_name_with_colons_has_a_shape_too(tmp_path: Path, out: Path) -> None:
+    proto = load("g (float[N] x) => (float[N] y) { y = Relu(x) }")
+    proto.graph.input[0].name = proto.graph.node[0].input[0] = "serving:x:0"
+    onnx.save(proto, tmp_path / "m.onnx")
+    run(tmp_path / "m.onnx", "-o", out, "--shape", "serving:x:0:7")
+    assert shapes_of(out) == {"serving:x:0": [7], "y": [7]}
+
+
+def test_a_symbol_with_an_equals_sign_has_a_size_too(tmp_path: Path, out: Path) -> None:
+    proto = load("g (float[N] x) => (float[N] y) { y = Relu(x) }")
+    for info in (*proto.graph.input, *proto.graph.output):
+        info.type.tensor_type.shape.dim[0].dim_param = "a=b"
+    onnx.save(proto, tmp_path / "m.onnx")
+    run(tmp_path / "m.onnx", "-o", out, "--dim", "a=b=7")
+    assert shapes_of(out) == {"x": [7], "y": [7]}
+
+
+@pytest.mark.parametrize(
+    ("options", "after"),
+    [
+        pytest.param([], ["Shape", "Cast", "ReduceProd", "Div"], id="open"),
+        pytest.param(["--dim", "N=7"], ["Div"], id="a symbol"),
+        pytest.param(["--shape", "x:7,4"], ["Div"], id="a shape"),
+    ],
+)
+def test_what_sizes_decide_is_folded(tmp_path: Path, options: list[str], after: list[str]) -> None:
+    text = """g (float[N,4] x) => (float[N,4] y) {
+        s = Shape(x) f = Cast<to=1>(s) n = ReduceProd<keepdims=0>(f) y = Div(x, n) }"""
+    onnx.save(load(text), tmp_path / "m.onnx")
+    assert ops_after(tmp_path / "m.onnx", *options) == after
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        pytest.param(["--shape", "x:7"], BAD, "--shape x: 1 dims given, the input has 2", id="another rank"),
+        pytest.param(["--shape", "x:7,5"], BAD, "--shape x: a dim fixed at 4 cannot be 5", id="a fixed dim"),
+        pytest.param(
+            ["--shape", "q:7,4"], BAD, "--shape q: the model has no such input (it has x)", id="no such input"
+        ),
+        pytest.param(["--shape", "x"], USAGE, "--shape x: not of the form name:1,3,224,224", id="no shape"),
+        pytest.param(["--shape", "x:N,4"], USAGE, "--shape x:N,4: not of the form name:1,3,224,224", id="no number"),
+        pytest.param(["--shape", "x:7,4", "--shape", "x:8,4"], USAGE, "--shape x: given twice", id="two shapes"),
+        pytest.param(["--dim", "M=7"], BAD, "--dim M: the model has no such symbol (it has N)", id="no such symbol"),
+        pytest.param(["--dim", "x=7"], BAD, "--dim x: the model has no such symbol (it has N)", id="an input's name"),
+        pytest.param(["--dim", "N"], USAGE, "--dim N: not of the form batch=1", id="no size"),
+        pytest.param(["--dim", "N=-1"], USAGE, "--dim N=-1: not of the form batch=1", id="a negative size"),
+        pytest.param(["--dim", f"N={1 << 63}"], BAD, f"--dim N: {1 << 63} is no size", id="too large a size"),
+        pytest.param(["--dim", "=7"], USAGE, "--dim =7: not of the form batch=1", id="no symbol"),
+        pytest.param(["--dim", "N=1", "--dim", "N=2"], USAGE, "--dim N: given twice", id="two sizes"),
+        pytest.param(["--dim", "N=2", "--shape", "x:7,4"], BAD, "--shape x: N cannot be both 2 and 7", id="at odds"),
+    ],
+)
+def test_sizes_that_cannot_be(model: Path, out: Path, options: list[str], code: int, message: str) -> None:
+    result = run(model, "-o", out, *options, code=code)
+    assert result.stderr == f"error: {message}\n"
+    assert result.stdout == ""
+    assert not out.exists()
+
+
+def test_bisect_fixes_sizes_as_a_run_does(model: Path) -> None:
+    for options in (["--shape", "x:7,4"], ["--dim", "N=7"]):
+        assert draws_of("bisect", model, *options)[0] == "normal inputs"
+
+
+@pytest.mark.parametrize("command", [["verify", "{model}", "{model}"], ["bisect", "{model}", "--ort", "basic"]])
+def test_elsewhere_shapes_are_sizes_of_draws(model: Path, command: list[str]) -> None:
+    draws = draws_of(*(part.format(model=model) for part in command), "--shape", "x:7,4")
+    assert {d.rpartition(" ")[2] for d in draws} == {"N=7"}
+
+
+def test_sizes_of_symbols_are_for_passes(model: Path) -> None:
+    result = invoke("bisect", model, "--ort", "--dim", "N=7", code=USAGE)
+    assert result.stderr == "error: --ort takes the model as it is: cut it with `passes run`\n"
+    invoke("verify", model, model, "--dim", "N=7", code=USAGE)
+
+
+def test_other_outputs_of_a_fixed_size(tmp_path: Path, out: Path) -> None:
+    text = """g (float[N,4] x, float[N,K] z) => (float[N,4] y, float[N,K] u) {
+        a = Sin(x) m = MatMul(a, w) y = Cos(m) u = Neg(z) }"""
+    onnx.save(load(text, weights=WEIGHTS), tmp_path / "m.onnx")
+    run(tmp_path / "m.onnx", "-o", out, "--outputs", "m,a", "--dim", "N=7")
+    assert shapes_of(out) == {"x": [7, 4], "z": [7, "K"], "m": [7, 4], "a": [7, 4]}
+    assert op_types(onnx.load(out)) == ["Sin", "MatMul"]
+    run(tmp_path / "m.onnx", "-o", out, "--outputs", "m", "--dim", "N=7", "--dim", "K=2", "--inputs-only")
+    assert shapes_of(out) == {"x": [7, 4], "m": [7, 4]}  # K went with its input, after it had got its size
+
+
+def test_debloat(tmp_path: Path, out: Path) -> None:
+    w = np.repeat(np.arange(512, dtype=np.float32)[None], 1024, axis=0)
+    text = "g (float[N,1024] x) => (float[N,512] y, float[N,1024] z) { y = MatMul(x, w) z = Sin(x) }"
+    onnx.save(load(text, weights={"w": w}), tmp_path / "m.onnx")
+    assert ops_after(tmp_path / "m.onnx") == ["MatMul", "Sin"]
+    table = rows(run(tmp_path / "m.onnx", "-o", out, "--debloat").stdout)
+    assert table["debloat"][0] == "1"
+    assert out.stat().st_size < w.nbytes // 100
+    small = onnx.load(out)
+    assert sorted(op_types(small)) == ["Expand", "MatMul", "Sin"]
+    x = {"x": np.ones((1, 1024), np.float32)}
+    np.testing.assert_array_equal(answers(small, x)[0], answers(onnx.load(tmp_path / "m.onnx"), x)[0])
+
+
+def test_debloat_leaves_other_weights_alone(model: Path, out: Path) -> None:
+    assert "debloat" not in rows(run(model, "-o", out, "--debloat").stdout)
+    assert op_types(onnx.load(out)) == ["Gemm", "Relu"]
 
 
 # -- golden models and other commands ---------------------------------------------------------------

@@ -9,6 +9,7 @@ import tomllib
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import onnx
 import pytest
@@ -23,10 +24,10 @@ from typer.testing import CliRunner
 
 PACKAGE = Path(__file__).parent / "plugin"
 COMMAND = str(Path(sys.executable).with_name("passes"))
-TEXT = (
-    "g (float[N] x) => (float[N] y) <float t = {2}> { a = Neg(x) b = Neg(a) c = Mul(b, b) d = Sqrt(c) y = Pow(d, t) }"
-)
-PLAIN = ["Neg", "Neg", "Mul", "Sqrt", "Pow"]
+TEXT = """g (float[N] x) => (float[N] y) {
+    w = Sin(x) a = Sinh(w) b = Cosh(w) t = Div(a, b) c = Sin(t) d = Cos(t) u = Div(c, d) v = Abs(u) y = Cosh(v)
+}"""
+PLAIN = ["Sin", "Sinh", "Cosh", "Div", "Sin", "Cos", "Div", "Abs", "Cosh"]
 
 Install = Callable[..., Path]
 
@@ -89,30 +90,30 @@ def code_of(rule: str, op: str = "Abs", *, name: str | None = None) -> str:
 def test_its_entry_points_are_found(on_path: Path) -> None:
     found = installed()
     assert {name: f.source for name, f in found.items()} == {
-        "negation": "passwright-example 1.2.3",
-        "squares": "passwright-example 1.2.3",
+        "tangent": "passwright-example 1.2.3",
+        "hyperbolic": "passwright-example 1.2.3",
         "example-rule": "passwright-example 1.2.3",
     }
     rules = {name: [r.name for r in f.item.rules] for name, f in found.items() if isinstance(f.item, RulePass)}
     assert rules == {
-        "negation": ["cancel_negations"],
-        "squares": ["root_of_square"],
-        "example-rule": ["square_by_multiplying"],
+        "tangent": ["quotient_to_tan"],
+        "hyperbolic": ["quotient_to_tanh"],
+        "example-rule": ["cosh_of_either_sign"],
     }
 
 
 def test_without_it_there_is_nothing() -> None:
-    assert set(installed()).isdisjoint({"negation", "squares", "example-rule"})
+    assert set(installed()).isdisjoint({"tangent", "hyperbolic", "example-rule"})
 
 
 @pytest.mark.parametrize(
     ("enable", "ops"),
     [
         pytest.param([], PLAIN, id="not asked for"),
-        pytest.param(["negation"], ["Mul", "Sqrt", "Pow"], id="loose rules of a module"),
-        pytest.param(["squares"], ["Neg", "Neg", "Abs", "Pow"], id="pass"),
-        pytest.param(["example-rule"], ["Neg", "Neg", "Mul", "Sqrt", "Mul"], id="rule"),
-        pytest.param(["negation", "squares", "example-rule"], ["Abs", "Mul"], id="all"),
+        pytest.param(["tangent"], ["Sin", "Sinh", "Cosh", "Div", "Tan", "Abs", "Cosh"], id="loose rules of a module"),
+        pytest.param(["hyperbolic"], ["Sin", "Tanh", "Sin", "Cos", "Div", "Abs", "Cosh"], id="pass"),
+        pytest.param(["example-rule"], [*PLAIN[:-2], "Cosh"], id="rule"),
+        pytest.param(["tangent", "hyperbolic", "example-rule"], ["Sin", "Tanh", "Tan", "Cosh"], id="all"),
     ],
 )
 def test_its_passes_run_when_enabled(on_path: Path, enable: list[str], ops: list[str]) -> None:
@@ -122,10 +123,14 @@ def test_its_passes_run_when_enabled(on_path: Path, enable: list[str], ops: list
 
 
 def test_its_passes_can_be_chosen_like_any(on_path: Path) -> None:
-    everything = ["negation", "squares", "example-rule"]
-    assert op_types(optimize(load(TEXT), enable=everything, only=["negation"]).model) == ["Mul", "Sqrt", "Pow"]
-    assert "Mul" in op_types(optimize(load(TEXT), enable=everything, skip=["root_of_square"]).model)
-    assert op_types(optimize(load(TEXT), enable=["squares"], exact=True).model) == PLAIN
+    everything = ["tangent", "hyperbolic", "example-rule"]
+
+    def ops_after(**options: Any) -> list[str]:
+        return op_types(optimize(load(TEXT), enable=everything, **options).model)
+
+    assert ops_after(only=["tangent"]) == ["Sin", "Sinh", "Cosh", "Div", "Tan", "Abs", "Cosh"]
+    assert ops_after(skip=["quotient_to_tanh"]) == ["Sin", "Sinh", "Cosh", "Div", "Tan", "Cosh"]
+    assert ops_after(exact=True) == [*PLAIN[:-2], "Cosh"]
 
 
 def test_the_command_finds_it(example: Path, tmp_path: Path) -> None:
@@ -139,10 +144,10 @@ def test_the_command_finds_it(example: Path, tmp_path: Path) -> None:
         return done.stdout
 
     listed = passes("list").splitlines()
-    assert "negation  (passwright-example 1.2.3)" in listed
-    assert "    root_of_square  [conditional: x * x does not overflow]" in listed
-    assert "verified" in passes("run", "m.onnx", "-o", "out.onnx", "--enable", "negation", "--enable", "squares")
-    assert op_types(onnx.load(tmp_path / "out.onnx")) == ["Abs", "Pow"]
+    assert "tangent  (passwright-example 1.2.3)" in listed
+    assert "    quotient_to_tanh  [conditional: Cosh(x) does not overflow]" in listed
+    assert "verified" in passes("run", "m.onnx", "-o", "out.onnx", "--enable", "tangent", "--enable", "hyperbolic")
+    assert op_types(onnx.load(tmp_path / "out.onnx")) == ["Sin", "Tanh", "Tan", "Abs", "Cosh"]
 
 
 # -- packages that do not fit ---------------------------------------------------------------------
@@ -320,11 +325,11 @@ def test_two_files_of_one_name_in_different_folders(tmp_path: Path) -> None:
 
 
 def test_the_same_file_twice_is_one(tmp_path: Path) -> None:
-    (tmp_path / "my_file.py").write_text(code_of("a"))
-    model = load("g (float[2] x) => (float[2] y) { a = Abs(x) y = Abs(a) }")
+    (tmp_path / "my_file.py").write_text(code_of("a", "ThresholdedRelu"))
+    model = load("g (float[2] x) => (float[2] y) { a = ThresholdedRelu(x) y = ThresholdedRelu(a) }")
     twice = [tmp_path / "my_file.py"] * 2
     with suppress(PluginError):
-        assert op_types(optimize(model, plugins=twice).model) == ["Abs"]
+        assert op_types(optimize(model, plugins=twice).model) == ["ThresholdedRelu"]
 
 
 def test_a_pass_with_the_name_of_its_file_beside_loose_rules(tmp_path: Path) -> None:

@@ -10,11 +10,14 @@ import sys
 from pathlib import Path
 
 import pytest
+from passwright.passes import optimize
+from rewriting import load, op_types
 
 README = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 BLOCKS = [(m[1], m[2]) for m in FENCED.finditer(README)]
-FILES = {m[1]: text for language, text in BLOCKS if language == "python" and (m := re.match(r"# (\w+\.py)\n", text))}
+NAMED = re.compile(r"# (\w+\.py)(?::.*)?\n")
+FILES = {m[1]: text for language, text in BLOCKS if language == "python" and (m := NAMED.match(text))}
 PROGRAMS = {"passes": str(Path(sys.executable).with_name("passes")), "python": sys.executable}
 
 
@@ -48,6 +51,11 @@ def test_every_command_prints_what_it_says(folder: Path) -> None:
         assert checker.check_output(expected, printed, doctest.ELLIPSIS), f"{command}\n{printed}"
         shown += 1
     assert shown >= 6
+
+
+def test_the_rule_runs(folder: Path) -> None:
+    model = load("g (float[N] x) => (float[N] y) { a = Sin(x) b = Cos(x) y = Div(a, b) }")
+    assert op_types(optimize(model, plugins=[folder / "my_rules.py"]).model) == ["Tan"]
 
 
 def test_the_change_that_is_right_is_named_in_the_model(folder: Path) -> None:

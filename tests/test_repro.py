@@ -318,9 +318,9 @@ from passwright.core import EXACT, RulePass, rule
 UNWRITABLE = (
     HEAD
     + '''
-@rule(lambda g, x: g.Relu(x), contract=EXACT)
+@rule(lambda g, x: g.Elu(x), contract=EXACT)
 def unwritable(g, x):
-    """Relu(x) => Transpose(x), of no list"""
+    """Elu(x) => Transpose(x), of no list"""
     return g.Transpose(x, perm=1)
 '''
 )
@@ -371,7 +371,7 @@ def written(path: Path, text: str) -> Path:
 
 
 def test_what_cannot_be_written_at_all(tmp_path: Path) -> None:
-    model = load("g (float[N,4] x) => (float[N,4] y) { e = Exp(x) a = Relu(e) y = Transpose(a) }")
+    model = load("g (float[N,4] x) => (float[N,4] y) { e = Exp(x) a = Elu(e) y = Transpose(a) }")
     plugin = written(tmp_path / "p.py", UNWRITABLE)
     without = optimize(model, plugins=[plugin])
     result = optimize(model, plugins=[plugin], repro_to=tmp_path / "r")

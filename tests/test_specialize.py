@@ -57,6 +57,9 @@ def test_what_is_declared(
         pytest.param({"x": (1, 3, 8, 9), "z": (2, 5)}, {}, "--shape z: N cannot be both 1 and 2", id="between inputs"),
         pytest.param({"x": (1, 3, -8, 9)}, {}, "--shape x: -8 is no size", id="a negative size"),
         pytest.param({}, {"N": -1}, "--dim N: -1 is no size", id="a negative symbol"),
+        pytest.param({"w": (-1,)}, {}, "--shape w: -1 is no size", id="a negative size, of no declared rank"),
+        pytest.param({"w": (1 << 63,)}, {}, f"--shape w: {1 << 63} is no size", id="more than a dim holds"),
+        pytest.param({}, {"N": 1 << 63}, f"--dim N: {1 << 63} is no size", id="a symbol of more than that"),
         pytest.param({}, {"B": 1}, "--dim B: the model has no such symbol (it has H, N, W)", id="no such symbol"),
     ],
 )

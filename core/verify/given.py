@@ -128,13 +128,18 @@ def require_known(name: str, inputs: Iterable[str]) -> None:
         raise ModelError(f"--shape {name}: the model has no such input (it has {', '.join(inputs)})")
 
 
+def require_size(option: str, size: int) -> None:
+    """Raise ModelError for what ONNX cannot state as a dim."""
+    if not 0 <= size < 1 << 63:
+        raise ModelError(f"{option}: {size} is no size")
+
+
 def bind(name: str, declared: Sequence[Dim], shape: Sequence[int], sizes: Sizes) -> None:
     """Note in `sizes` what the symbols of an input become. Raises ModelError for a shape that cannot be."""
     if len(shape) != len(declared):
         raise ModelError(f"--shape {name}: {len(shape)} dims given, the input has {len(declared)}")
     for d, n in zip(declared, shape, strict=True):
-        if n < 0:
-            raise ModelError(f"--shape {name}: {n} is no size")
+        require_size(f"--shape {name}", n)
         if isinstance(d, int) and d != n:
             raise ModelError(f"--shape {name}: a dim fixed at {d} cannot be {n}")
         if isinstance(d, str) and sizes.setdefault(d, n) != n:

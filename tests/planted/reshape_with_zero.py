@@ -16,12 +16,12 @@ MODEL = """g (float[N,2,6] x) => (float[N,3,2,2] y, float[N,12] z)
     i = Identity(b)
     z = Reshape(i, flat)
 }"""
-WRONG = (("merge_reshapes", "y"),)
+WRONG = (("take_last_target", "y"),)
 WHY = "wrong"
 AFTER = {"Neg": 1, "Reshape": 3}
 
 
 @rule(lambda g, x, s, t: g.Reshape(g.Reshape(x, s), t), contract=EXACT)
-def merge_reshapes(g: Build, x: Value, s: Value, t: Value) -> Value:
+def take_last_target(g: Build, x: Value, s: Value, t: Value) -> Value:
     """Reshape(Reshape(x, s), t) => Reshape(x, t)"""
     return g.Reshape(x, t)

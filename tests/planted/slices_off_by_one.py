@@ -17,12 +17,12 @@ MODEL = """g (float[N,8] x) => (float[N,2] y, float[N,3] z)
     i = Identity(b)
     z = Slice(i, one, four, one)
 }"""
-WRONG = (("merge_slices", "y"),)
+WRONG = (("add_up_slices", "y"),)
 WHY = "wrong"
 AFTER = {"Neg": 1, "Slice": 3}
 
 
 @rule(lambda g, x, s, e, t, f, axes: g.Slice(g.Slice(x, s, e, axes), t, f, axes), contract=EXACT)
-def merge_slices(g: Build, x: Value, s: Value, e: Value, t: Value, f: Value, axes: Value) -> Value:
+def add_up_slices(g: Build, x: Value, s: Value, e: Value, t: Value, f: Value, axes: Value) -> Value:
     """Slice(Slice(x, s, e), t, f) => Slice(x, s + t, min(e, f))"""
     return g.Slice(x, g.const(s.const + t.const), g.const(np.minimum(e.const, f.const)), axes)

@@ -14,16 +14,16 @@ MODEL = """g (float[N,4] x) => (float[N,4] y, float[N,4] z) {
     c = Abs(b)
     z = Neg(c)
 }"""
-WRONG = (("drop-repeated", "y"),)
+WRONG = (("drop-redundant", "y"),)
 WHY = "wrong"
 AFTER = {"Abs": 1, "Neg": 1, "Sigmoid": 1}
 
 
 @dataclass(frozen=True)
-class DropRepeated:
+class DropRedundant:
     """Abs(x) => x, beside another Abs"""
 
-    name: str = "drop-repeated"
+    name: str = "drop-redundant"
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         changes = 0
@@ -40,4 +40,4 @@ class DropRepeated:
         return (before is not None and before.type == "Abs") or any(u.type == "Abs" for u in op.outputs[0].uses)
 
 
-DROP = DropRepeated()
+DROP = DropRedundant()

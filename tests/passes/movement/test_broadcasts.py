@@ -44,6 +44,9 @@ RULES = (broadcast_instead, broadcast_extremum_instead, broadcast_power_instead)
                      "u = Expand(x, s) v = Expand(z, t) y = Add(u, v)", "y = Add(x, z)", 2, id="both"),
         pytest.param("float[1,4] x, float[3,4] z", "int64[2] s = {3,4}",
                      "u = Expand(x, s) v = Add(u, z) y = Mul(u, v)", "v = Add(x, z) y = Mul(x, v)", 2, id="read twice"),
+        pytest.param("float[1,1] x, float[1,N,1] z", "int64[2] s = {3,4}",
+                     "n = Shape<start=1>(z) u = Expand(x, n) y = Add(u, z)", "y = Add(x, z)", 3,
+                     id="to part of a shape"),
     ],
 )  # fmt: skip
 def test_becomes(given_: str, constants: str, before: str, after: str, rank: int) -> None:
@@ -75,8 +78,8 @@ def test_becomes(given_: str, constants: str, before: str, after: str, rank: int
         pytest.param("float[1,4] x, float[3,4] z", "int64[2] s = {3,4}", "u = Expand(x, s) y = Max(u)", 2, id="alone"),
         pytest.param("float[1,4] x, float[3,4] z", "int64[2] s = {3,4}", "u = Expand(x, s) v = Neg(u) y = Add(v, z)", 2,
                      id="apart"),
-        pytest.param("float[1,1] x, float[1,N,1] z", "int64[2] s = {3,4}",
-                     "n = Shape<start=1>(z) u = Expand(x, n) y = Add(u, z)", 3, id="to part of a shape"),
+        pytest.param("float[1,1] x, float[N,1,1] z", "int64[2] s = {3,4}",
+                     "n = Shape<end=2>(z) u = Expand(x, n) y = Add(u, z)", 3, id="to another part of a shape"),
     ],
 )  # fmt: skip
 def test_stays(given_: str, constants: str, body: str, rank: int) -> None:

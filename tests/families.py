@@ -1,0 +1,12 @@
+"""A pipeline of a few families, for tests of what is not about them: most models come out of it as they went in."""
+
+from __future__ import annotations
+
+from passwright.core import Fixpoint
+from passwright.passes.pipelines import BUILT_IN
+
+FAMILIES = (
+    "remove-unused", "drop-dropout", "drop-identity", "lift-constants", "merge-constants", "fold-batchnorm",
+    "merge-duplicates", "fold-constants", "inline-if", "merge-transposes", "fuse-gemm",
+)  # fmt: skip
+FEW = Fixpoint("families", tuple(p for p in BUILT_IN if p.name in FAMILIES))

@@ -8,9 +8,10 @@ from .io.convert import from_onnx, to_onnx
 from .io.model import Model
 from .ir.effects import is_known, is_pure, may_drop
 from .ir.graph import Graph
+from .ir.op import Op
 from .ir.origin import made_from
 from .ir.tensor import Tensor
-from .ir.values import Op, Value
+from .ir.values import Value
 from .ledger import Ledger
 from .pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
 from .rules import EXACT, ROUNDING, Contract, Rule, conditional, rule

@@ -11,8 +11,9 @@ from onnx import defs, helper
 from .errors import Declined, require
 from .ir import schemas
 from .ir.graph import Graph
+from .ir.op import Op
 from .ir.tensor import Tensor
-from .ir.values import Op, Value
+from .ir.values import Value
 
 FORMAL_DTYPES = {f"tensor({name})": dtype for name, dtype in [
     ("int64", np.int64), ("int32", np.int32), ("float", np.float32), ("bool", np.bool_), ("double", np.float64),

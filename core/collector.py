@@ -19,4 +19,7 @@ def no_collection() -> Generator[None]:
         yield
     finally:
         if was_on:
+            if gc.get_freeze_count() == 0:  # else they are the caller's
+                gc.freeze()  # all that is young would be walked at once, and that is the graph: it counts as old now
+                gc.unfreeze()
             gc.enable()

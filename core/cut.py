@@ -16,9 +16,10 @@ from .io.model import Model
 from .ir.graph import Graph
 from .ir.invariants import defined
 from .ir.nesting import all_constants
+from .ir.op import Op
 from .ir.order import feeders
 from .ir.tensor import SMALL, Tensor
-from .ir.values import Op, Value
+from .ir.values import Value
 
 
 def keep_outputs(model: Model, names: Sequence[str]) -> None:

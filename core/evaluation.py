@@ -12,8 +12,9 @@ from onnx import helper
 
 from .errors import CannotLoad, EvaluationError
 from .io.exporter import node_bytes
+from .ir.op import Op
 from .ir.tensor import SMALL, Tensor
-from .ir.values import Op, Value
+from .ir.values import Value
 from .runtime import OnnxRuntime, Reference
 
 SESSION = 2000  # ops; the time onnxruntime takes to set up a session grows faster than its ops

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from time import perf_counter
 
 from .errors import NoFixpoint
-from .ir.values import Op, Value
+from .ir.op import Op
+from .ir.values import Value
 
 Key = tuple[str, str]
 """Who makes a change (a rule or pass) and where (a value that outlives it; "" for a pass as a whole)."""

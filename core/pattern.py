@@ -10,7 +10,8 @@ from typing import Any
 from .errors import RuleError
 from .ir import schemas
 from .ir.graph import Graph
-from .ir.values import Op, Value
+from .ir.op import Op
+from .ir.values import Value
 
 COMMUTATIVE = frozenset({
     "Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Max", "Mean", "Min", "Mul", "Or", "Sum", "Xor",

@@ -5,17 +5,20 @@ from __future__ import annotations
 import logging
 from collections import Counter
 from collections.abc import Iterable
+from operator import attrgetter
 from typing import Any
 
 from .build import Build
 from .candidates import Candidates
 from .errors import Declined, GraphError, ModelError, NoFixpoint, RuleError, require, told
 from .ir.graph import Graph
+from .ir.op import Op
 from .ir.origin import inherit, made_from, mark
-from .ir.values import Op, Value
+from .ir.values import Value
 from .ledger import Ledger
 from .rules import Match, Rule
 from .watchdog import Stuck
+from .worklist import Worklist
 
 log = logging.getLogger(__name__)
 
@@ -26,19 +29,20 @@ def rewrite(graph: Graph, rules: Iterable[Rule], ledger: Ledger, *, budget: int 
     Raises NoFixpoint after `budget` rewrites (default: 100 and ten for each op).
     """
     candidates = Candidates(rules)
-    work: dict[Op, None] = {}
+    work = Worklist()
     size = 0
     for g in graph.with_subgraphs():
         size += len(g)
-        work.update(dict.fromkeys(sorted(g.ops(*candidates.roots), key=lambda op: op.key)))
+        work.add(sorted(g.ops(*candidates.roots), key=attrgetter("key")))
     budget = 100 + 10 * size if budget is None else budget
     fired: Counter[str] = Counter()
-    while work and not ledger.stopped:
-        op = next(iter(work))
-        del work[op]
-        if op not in op.graph or not _is_seen(op):
+    for op in work:
+        rules = candidates.at(op)
+        if not rules or op not in op.graph or not _is_seen(op):
             continue
-        for r in candidates.at(op):
+        if ledger.stopped:
+            break
+        for r in rules:
             touched = apply(r, op, ledger)
             if touched is not None:
                 fired[r.name] += 1
@@ -46,7 +50,7 @@ def rewrite(graph: Graph, rules: Iterable[Rule], ledger: Ledger, *, budget: int 
                     busiest = fired.most_common(3)
                     counted = ", ".join(f"{name} {n} times" for name, n in busiest)
                     raise NoFixpoint(f"still changing after {budget} rewrites: {counted}", [n for n, _ in busiest])
-                work.update(dict.fromkeys(t for t in touched if t.type in candidates.roots))
+                work.add(t for t in touched if t.type in candidates.roots)
                 break
     return fired
 

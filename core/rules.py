@@ -15,7 +15,8 @@ from typing import Any
 
 from .errors import RuleError
 from .ir.graph import Graph
-from .ir.values import Op, Value
+from .ir.op import Op
+from .ir.values import Value
 from .pattern import OpPattern, match_op, trace
 
 

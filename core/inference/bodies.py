@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..ir.dims import Shape
-from ..ir.values import Op
+from ..ir.op import Op
 
 
 def learn_from_bodies(op: Op) -> None:

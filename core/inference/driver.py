@@ -11,8 +11,9 @@ import onnx
 
 from ..errors import Declined
 from ..ir.dims import Dim, Shape
+from ..ir.op import Op
 from ..ir.terms import size_of
-from ..ir.values import Op, Value
+from ..ir.values import Value
 from .bodies import learn_from_bodies
 from .broadcasting import broadcast, product_shape
 from .elements import UNWIELDY, elements_of, is_followed

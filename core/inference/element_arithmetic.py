@@ -8,8 +8,8 @@ import onnx
 
 from ..errors import Declined, require
 from ..ir.expressions import add, at_most, floor_divide, larger, least, multiply, smaller, subtract
+from ..ir.op import Op
 from ..ir.terms import Known
-from ..ir.values import Op
 from .operands import elements_at, integers, shape_at
 
 Found = Sequence[Known | None]

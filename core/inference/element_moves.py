@@ -6,9 +6,9 @@ from collections.abc import Callable, Sequence
 
 from ..errors import Declined, require
 from ..ir.expressions import add, multiply, total
+from ..ir.op import Op
 from ..ir.tensor import MOST_ELEMENTS
 from ..ir.terms import Known
-from ..ir.values import Op
 from .operands import axis_of, dims_at, elements_at, elements_in, shape_at, slice_bounds
 
 Found = Sequence[Known | None]

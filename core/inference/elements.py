@@ -10,9 +10,10 @@ from collections.abc import Callable
 import onnx
 
 from ..errors import Declined
+from ..ir.op import Op
 from ..ir.tensor import COUNTING, MOST_ELEMENTS
 from ..ir.terms import Known, size_of
-from ..ir.values import Op, Value
+from ..ir.values import Value
 from .element_arithmetic import ARITHMETIC
 from .element_moves import MOVES, Found
 

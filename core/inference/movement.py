@@ -7,8 +7,8 @@ from collections.abc import Callable
 from ..errors import Declined, require
 from ..ir.dims import Dim, Shape
 from ..ir.expressions import add, at_most, divide, floor_divide, larger, least, multiply, smaller, subtract, total
+from ..ir.op import Op
 from ..ir.terms import Known
-from ..ir.values import Op
 from .broadcasting import agreed, broadcast
 from .operands import axis_of, counted, dims_at, elements_at, integers, shape_at, slice_bounds
 

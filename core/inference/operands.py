@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from ..errors import Declined, require
 from ..ir.dims import Elements, Shape
+from ..ir.op import Op
 from ..ir.schemas import input_names
 from ..ir.terms import Known
-from ..ir.values import Op, Value
+from ..ir.values import Value
 
 
 def shape_at(op: Op, index: int = 0) -> Shape:

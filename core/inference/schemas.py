@@ -8,9 +8,10 @@ from onnx import checker, helper, shape_inference
 from ..io.exporter import node_bytes
 from ..io.importer import shape_of
 from ..ir.dims import Dim
+from ..ir.op import Op
 from ..ir.tensor import SMALL
 from ..ir.terms import Known
-from ..ir.values import Op, Value
+from ..ir.values import Value
 
 MARK = "\N{SECTION SIGN}"  # before the number of a dim that has no name of its own
 

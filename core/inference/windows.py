@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ..ir.dims import Dim, Shape
 from ..ir.expressions import add, floor_divide, multiply
-from ..ir.values import Op
+from ..ir.op import Op
 
 
 def conv_shape(op: Op) -> Shape | None:

@@ -11,8 +11,9 @@ from onnx import AttributeProto, helper
 from ..errors import GraphError
 from ..ir import schemas, wire
 from ..ir.graph import Graph
+from ..ir.op import Op
 from ..ir.tensor import Tensor, one_line
-from ..ir.values import Op, Value
+from ..ir.values import Value
 from .provenance import annotated
 
 # Field numbers of onnx.proto.

@@ -13,10 +13,12 @@ from onnx import AttributeProto, helper
 from ..errors import GraphError, ModelError
 from ..ir import schemas
 from ..ir.attributes import attribute_value
+from ..ir.dims import Shape
 from ..ir.graph import Graph
+from ..ir.op import Op
 from ..ir.shared import Declarations, Shared
 from ..ir.tensor import SMALL, STRING, Tensor
-from ..ir.values import Op, Shape, Value
+from ..ir.values import Value
 
 HOLLOWED = frozenset({
     AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TENSOR, AttributeProto.TENSORS,

@@ -14,8 +14,8 @@ from typing import Any, cast
 import onnx
 
 from ..ir import wire
+from ..ir.op import Op
 from ..ir.origin import MOST, Origin, Source
-from ..ir.values import Op
 
 RULE, FROM = "passwright.rule", "passwright.from"
 OURS = frozenset({RULE, FROM})

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from . import schemas
-from .values import Op
+from .op import Op
 
 if TYPE_CHECKING:
     from .graph import Graph

@@ -15,13 +15,14 @@ import onnx
 from ..errors import Declined, GraphError
 from .invariants import check_invariants
 from .nesting import all_names, outer_values
+from .op import Op, exchanged
 from .order import in_order
-from .outputs import Outputs
 from .removal import discard, drop_initializer, prune, release
 from .shared import Declarations, Shared
+from .slots import Slots
 from .tensor import Tensor
 from .trace import note_detached, note_moved, note_removed, note_taken_over
-from .values import Op, Value, exchanged
+from .values import Value
 
 if TYPE_CHECKING:
     import networkx as nx
@@ -39,7 +40,7 @@ class Graph:
         self.initializers: dict[Value, None] = {}
         self.sparse: dict[Value, onnx.SparseTensorProto] = {}
         self.pinned: set[Value] = set()  # values that something outside the ops refers to by name
-        self._outputs = Outputs()
+        self._outputs: Slots[Value] = Slots()
         self._ops: dict[Op, None] = {}
         self._by_type: dict[str, dict[Op, None]] = {}
         self._holders: dict[Op, None] = {}  # ops with subgraphs
@@ -56,7 +57,7 @@ class Graph:
 
     @outputs.setter
     def outputs(self, values: Iterable[Value]) -> None:
-        self._outputs = Outputs(values)
+        self._outputs = Slots(values)
 
     def ops(self, *types: str) -> Iterator[Op]:
         """Ops of the given types, or all of them, in order of insertion. O(answer)."""
@@ -137,7 +138,9 @@ class Graph:
         if len(set(outputs)) < len(outputs):
             twice = next(v.name for v in outputs if outputs.count(v) > 1)
             raise GraphError(f"{twice} is produced by both {op.label} and itself")
-        op.graph, op.inputs, op.outputs = self, tuple(inputs), tuple(outputs)
+        op.graph = self
+        op.connect("inputs", inputs)
+        op.connect("outputs", outputs)
         op.version = self.opsets.get(op.domain, 0)
         for v in op.inputs:
             if v is not None:
@@ -172,7 +175,7 @@ class Graph:
         for v in op.inputs:
             if v is not None:
                 v.drop_use(op)
-        op.inputs = tuple(inputs)
+        op.connect("inputs", inputs)
         for v in op.inputs:
             if v is not None:
                 v.add_use(op)
@@ -197,7 +200,7 @@ class Graph:
         if not old.is_settled or (new.is_const and not old.is_const):
             self.shared.facts += 1  # what reads it may now come to know more
         for op in old.uses:
-            op.inputs = exchanged(op.inputs, old, new)
+            op.exchange("inputs", old, new)
             for sub in op.subgraphs:
                 if sub.is_output(old):
                     sub.swap_output(old, new)
@@ -230,7 +233,7 @@ class Graph:
         self._detach(old)
         for user in tuple(new.uses):
             user.graph.set_inputs(user, exchanged(user.inputs, new, old))
-        op.outputs = exchanged(op.outputs, new, old)
+        op.exchange("outputs", new, old)
         old.producer, new.producer = op, None
         self.changed()
 
@@ -259,7 +262,7 @@ class Graph:
             note_detached(self.shared.trace, op)
             spare = Value(self.fresh_name(value.name))
             spare.producer = op
-            op.outputs = exchanged(op.outputs, value, spare)
+            op.exchange("outputs", value, spare)
             value.producer = None
 
     def adopt(self, op: Op, key: int) -> None:

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import onnx
 
 from ..errors import GraphError
-from .values import Op, Value
+from .op import Op
+from .values import Value
 
 if TYPE_CHECKING:
     from .graph import Graph

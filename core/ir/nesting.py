@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from .values import Op, Value
+from .op import Op
+from .values import Value
 
 if TYPE_CHECKING:
     from .graph import Graph

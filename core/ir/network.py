@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 
 from .nesting import holder
-from .values import Op, Value
+from .op import Op
+from .values import Value
 
 if TYPE_CHECKING:
     from .graph import Graph

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from operator import attrgetter
 
 from ..errors import GraphError
-from .values import Op
+from .op import Op
 
 
 def in_order(ops: Collection[Op]) -> list[Op]:

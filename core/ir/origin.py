@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import onnx
 
 if TYPE_CHECKING:
-    from .values import Op
+    from .op import Op
 
 MOST = 50
 

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from ..errors import GraphError
 from .effects import may_drop
+from .op import Op
 from .origin import remember
-from .values import Op, Value
+from .values import Value
 
 if TYPE_CHECKING:
     from .graph import Graph
@@ -85,5 +86,5 @@ def leave_out(op: Op, index: int) -> None:
     kept = [*op.outputs[:index], unnamed, *op.outputs[index + 1 :]]
     while len(kept) > 1 and not kept[-1].name:
         kept.pop().producer = None
-    op.outputs = tuple(kept)
+    op.connect("outputs", kept)
     op.graph.changed()

@@ -10,10 +10,11 @@ import onnx
 
 from ..errors import NoFixpoint
 from .expressions import atom
+from .op import Op
 from .tensor import Tensor
 from .terms import Known, Unknown
 from .trace import Trace
-from .values import Op, Value
+from .values import Value
 
 if TYPE_CHECKING:
     from .graph import Graph

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from .op import Op
 from .origin import remember
-from .values import Op, Value
+from .values import Value
 
 
 @dataclass(slots=True)

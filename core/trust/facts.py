@@ -14,8 +14,8 @@ from ..io.exporter import named, tensors_of, written_inputs, written_sparse
 from ..io.provenance import annotated, foreign_metadata
 from ..ir.graph import Graph
 from ..ir.invariants import defined
+from ..ir.op import Op
 from ..ir.tensor import INTERNED, Tensor
-from ..ir.values import Op
 
 Content = Tensor | onnx.SparseTensorProto
 Messages = onnx.ModelProto | onnx.GraphProto | onnx.ValueInfoProto

@@ -9,9 +9,10 @@ from functools import cached_property
 from ..io.model import Model
 from ..io.provenance import MORE
 from ..ir.graph import Graph
+from ..ir.op import Op
 from ..ir.origin import MOST
 from ..ir.trace import Trace
-from ..ir.values import Op, Value
+from ..ir.values import Value
 from ..ledger import Change
 from .names import Names
 

@@ -10,7 +10,8 @@ from typing import TypeVar, cast
 from ..io.exporter import written_sparse
 from ..ir.graph import Graph
 from ..ir.invariants import defined
-from ..ir.values import Op, Value
+from ..ir.op import Op
+from ..ir.values import Value
 
 T = TypeVar("T")
 

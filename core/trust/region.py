@@ -15,7 +15,8 @@ from ..io.exporter import node_bytes
 from ..io.files import loadable
 from ..io.model import Model, closing_header
 from ..ir.graph import Graph
-from ..ir.values import Op, Value
+from ..ir.op import Op
+from ..ir.values import Value
 from ..runtime import Loadable
 
 

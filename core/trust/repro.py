@@ -14,7 +14,7 @@ from ..io.convert import from_onnx
 from ..io.model import Model
 from ..ir.effects import leaves_traces
 from ..ir.graph import Graph
-from ..ir.values import Op
+from ..ir.op import Op
 from ..pipeline import Pass
 from ..runtime import OnnxRuntime
 from ..verify.draws import Draw

@@ -8,7 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ..errors import Declined
-from ..ir.values import Op, Value
+from ..ir.op import Op
+from ..ir.values import Value
 from .readers import Reading, readings
 
 MOST = 8  # boundaries of one input; of more, as a tree ensemble has them, some are taken

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from ..ir.values import Op, Value
+from ..ir.op import Op
+from ..ir.values import Value
 
 LOOKS_FAR_ENOUGH = 100  # values followed from an input before giving up
 SAME_SHAPE = frozenset({

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..ir.values import Op, Value
+from ..ir.op import Op
+from ..ir.values import Value
 from .readers import LOOKS_FAR_ENOUGH, readings
 
 # Operators whose results are numbers that they were given, perhaps with another sign, or tell about them in integers.

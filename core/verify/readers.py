@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from typing import TypeVar
 
 from ..ir.graph import Graph
-from ..ir.values import Op, Value
+from ..ir.op import Op
+from ..ir.values import Value
 
 GOES_ON = -1  # the "input" of a Loop at which its body says whether to go on
 LOOKS_FAR_ENOUGH = 400  # values followed from one before giving up

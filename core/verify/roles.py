@@ -8,8 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import onnx
 
+from ..ir.dims import Dim
 from ..ir.expressions import is_named
-from ..ir.values import Dim, Op, Value
+from ..ir.op import Op
+from ..ir.values import Value
 from .readers import GOES_ON, Reading, readings
 
 INTEGERS = frozenset(t for name, t in onnx.TensorProto.DataType.items() if re.fullmatch(r"U?INT\d+", name))

@@ -9,9 +9,10 @@ import onnx
 
 from ..io.importer import shape_of
 from ..io.model import Model
+from ..ir.dims import Dim
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor
-from ..ir.values import Dim, Value
+from ..ir.values import Value
 from . import dims
 from .boundaries import NO_BOUNDARIES, Boundaries, boundaries
 from .emptiness import bears_emptiness

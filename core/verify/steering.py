@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ..ir.graph import Graph
-from ..ir.values import Op, Value
+from ..ir.op import Op
+from ..ir.values import Value
 from .roles import INTEGERS
 
 SIZES: dict[str, tuple[int, ...]] = {

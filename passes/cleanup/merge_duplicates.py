@@ -60,10 +60,11 @@ class Scope:
     alone: dict[Key, Op] = field(default_factory=dict[Key, Op])
     """The first op of each head; its attributes are decoded when a second comes."""
     known: dict[Key, Op] = field(default_factory=dict[Key, Op])
-    around: tuple[Scope, ...] = field(init=False)
 
-    def __post_init__(self) -> None:
-        self.around = (self, *self.outer)
+    @property
+    def around(self) -> tuple[Scope, ...]:
+        """The scope itself and those around it. Not kept: in a cycle it would outlive the pass, with all it knows."""
+        return (self, *self.outer)
 
     def inside(self, op: Op) -> Scope:
         """The scope of a body of `op`."""

@@ -24,6 +24,7 @@ AXIS_OF_FIRST_INPUT = frozenset({
     "ArgMax", "ArgMin", "Concat", "Gather", "GatherElements", "Hardmax", "LayerNormalization", "LogSoftmax",
     "ScatterElements", "Softmax", "Split", "SplitToSequence",
 })  # fmt: skip
+ALONE = (True,)  # one for all: there are as many as ops
 GRAPHS = frozenset({onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS})
 
 
@@ -88,7 +89,8 @@ class Numbering:
 
 def kind(op: Op) -> Key:
     """Operator and outputs. Which ones are asked for can decide what it computes (BatchNormalization before 14)."""
-    return op.type, op.domain, tuple(bool(v.name) for v in op.outputs)
+    alone = len(op.outputs) == 1 and bool(op.outputs[0].name)
+    return op.type, op.domain, ALONE if alone else tuple(bool(v.name) for v in op.outputs)
 
 
 def in_any_order(op: Op, inputs: Sequence[T], order: Callable[[T], int]) -> tuple[T, ...]:

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import EXACT, ROUNDING, Build, Declined, RulePass, Value, conditional, require, rule, same_extent
-from ...core.ir.values import Shape
+from ...core.ir.dims import Shape
 from .equation import Term, equation_of
 from .products import GEMM_TYPES, gemm_of_product, require_runs
 

@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from ...core import Build, Declined, Graph, Ledger, Op, Value, made_from, require
-from ...core.ir.values import exchanged
+from ...core.ir.op import exchanged
 from ..operands import refilled
 from .products import Array, number, product_of, rewritten
 

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import Build, Declined, Op, Value, require, same_extent
-from ...core.ir.values import Shape
+from ...core.ir.dims import Shape
 from ..dtypes import CPU_FLOATS
 from ..operands import along, refilled, uniform
 

@@ -11,6 +11,7 @@ from onnx import helper
 from ...core import Graph, Ledger, Op, Tensor, Value
 from ...core.inference.elements import RULES
 from ...core.ir.dims import Elements
+from ...core.worklist import Worklist
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +75,17 @@ class MergeShapes:
 
 def shape_arithmetic(g: Graph) -> Iterator[Op]:
     """Shape and Size, and the ops that compute with their elements. May be changed as it goes."""
-    queue = dict.fromkeys(g.ops("Shape", "Size"))
+    queue = Worklist()
+    queue.add(g.ops("Shape", "Size"))
     done: dict[Op, None] = {}
-    while queue:
-        op = next(iter(queue))
-        del queue[op]
+    for op in queue:
         if op in done or op not in g or op.domain or op.type not in RULES:
             continue
         done[op] = None
         if any(v.known_elements is not None for v in op.outputs):
             readers = dict.fromkeys(user for v in op.outputs for user in v.uses)
             yield op
-            queue.update(readers)
+            queue.add(readers)
 
 
 def _numbers(elements: Elements | None) -> list[int] | None:

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 from ...core import Graph, Op, Value, made_from
 from ...core.ir.nesting import all_names
+from ...core.ir.op import exchanged
 from ...core.ir.order import feeders
 from ...core.ir.origin import inherit, remember
 from ...core.ir.shared import Declarations
 from ...core.ir.trace import note_moved
-from ...core.ir.values import exchanged
 
 
 @dataclass(slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core import Op, Value, is_pure, same_extent
+from ...core.ir.dims import Dim, Shape
 from ...core.ir.tensor import STRING
-from ...core.ir.values import Dim, Shape
 from ..dtypes import CPU_FLOATS
 
 UNARY = frozenset({

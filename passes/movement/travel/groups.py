@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import prod
 
 from ....core import require, same_extent
-from ....core.ir.values import Dim, Shape
+from ....core.ir.dims import Dim, Shape
 from .layout import Layout
 
 Groups = list[tuple[list[int], list[int]]]

@@ -1,0 +1,210 @@
+"""Work grows with the graph and no faster: steps are counted, not seconds."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+from passwright.core import EXACT, Ledger, Op, Value, rule
+from passwright.core.candidates import Candidates
+from passwright.core.collector import no_collection
+from passwright.core.io.convert import from_onnx
+from passwright.core.ir.op import MANY
+from passwright.core.worklist import Worklist
+from passwright.passes import optimize
+from passwright.passes.cleanup.merge_duplicates import MergeDuplicates, Scope
+
+Nodes = list[onnx.NodeProto]
+SMALL = 3 * MANY
+
+
+def model(nodes: Nodes, x: tuple[int | str, ...] = ("N", 8), **constants: Any) -> onnx.ModelProto:
+    """A model from x to y."""
+    tensors = [numpy_helper.from_array(np.asarray(a), name) for name, a in constants.items()]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, dims) for name, dims in (("x", x), ("y", None))]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:], tensors)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+def joined(nodes: Nodes, n: int, op: str = "Concat", **attrs: int) -> Nodes:
+    """`nodes`, and one that takes v0, v1, ..."""
+    return [*nodes, helper.make_node(op, [f"v{i}" for i in range(n)], ["y"], **attrs)]
+
+
+def star(n: int) -> onnx.ModelProto:
+    """Equal ops under one that is wide."""
+    turned = helper.make_node("Transpose", ["x"], ["t"], perm=[1, 0])
+    kinds = ["Sin", "Cos", "Exp", "Tan"]
+    return model(joined([turned, *(helper.make_node(kinds[i % 4], ["t"], [f"v{i}"]) for i in range(n))], n, "Sum"))
+
+
+def idle(n: int) -> onnx.ModelProto:
+    """Ops that each do nothing, under one that is wide."""
+    different = [helper.make_node("LeakyRelu", ["x"], [f"r{i}"], alpha=0.1 + i / 1e5) for i in range(n)]
+    return model(
+        joined([*different, *(helper.make_node("Identity", [f"r{i}"], [f"v{i}"]) for i in range(n))], n, axis=0)
+    )
+
+
+def equal_constants(n: int) -> onnx.ModelProto:
+    """A wide op of the same constant many times."""
+    return model(joined([], n, "Sum"), **{f"v{i}": np.ones((1, 8), np.float32) for i in range(n)})
+
+
+def cut_up(n: int) -> onnx.ModelProto:
+    """Slices that are one Split with many outputs."""
+    slices = [helper.make_node("Slice", ["x", f"s{i}", f"s{i + 1}"], [f"p{i}"]) for i in range(n)]
+    used = [helper.make_node(("Sin", "Cos")[i % 2], [f"p{i}"], [f"v{i}"]) for i in range(n)]
+    return model(joined([*slices, *used], n, axis=0), (n, 8), **{f"s{i}": np.array([i]) for i in range(n + 1)})
+
+
+def siblings(n: int) -> onnx.ModelProto:
+    """Products of one value with many weights."""
+    products = [helper.make_node("MatMul", ["x", f"w{i}"], [f"p{i}"]) for i in range(n)]
+    used = [helper.make_node("Sin", [f"p{i}"], [f"v{i}"]) for i in range(n)]
+    weights = {f"w{i}": np.full((4, 4), i, np.float32) for i in range(n)}
+    return model(joined([*products, *used], n, "Sum"), (4, 4), **weights)
+
+
+def chain(n: int) -> onnx.ModelProto:
+    """One after the other, with nothing to do."""
+    nodes = [helper.make_node("Sin", [f"v{i}" if i else "x"], [f"v{i + 1}"]) for i in range(n)]
+    return model([*nodes, helper.make_node("Cos", [f"v{n}"], ["y"])])
+
+
+def calls(work: Callable[[], object]) -> int:
+    """How many functions of Python `work` calls."""
+    counted = 0
+
+    def count(_: FrameType, event: str, __: object) -> None:
+        nonlocal counted
+        counted += event == "call"
+
+    before = sys.getprofile()
+    sys.setprofile(count)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return counted
+
+
+def copied(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
+    """How many places `work` looks through to exchange one value for another."""
+    from passwright.core.ir import op
+
+    looked_at, real = 0, op.exchanged
+
+    def counting(among: Any, old: Value, new: Value) -> Any:
+        nonlocal looked_at
+        looked_at += len(among)
+        return real(among, old, new)
+
+    with monkeypatch.context() as m:
+        m.setattr(op, "exchanged", counting)
+        work()
+    return looked_at
+
+
+MODELS = [star, idle, equal_constants, cut_up, siblings, chain]
+
+
+@pytest.mark.parametrize("build", MODELS)
+def test_calls_grow_with_the_graph(build: Callable[[int], onnx.ModelProto]) -> None:
+    def run(n: int) -> Callable[[], object]:
+        m = build(n)
+        return lambda: optimize(m, verify=False)
+
+    run(SMALL)()  # what is asked once and kept
+    assert calls(run(3 * SMALL)) < 3.6 * calls(run(SMALL))
+
+
+@pytest.mark.parametrize("build", MODELS)
+def test_edges_of_wide_ops_are_not_copied_for_each_exchange(
+    build: Callable[[int], onnx.ModelProto], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    m = build(3 * SMALL)
+    assert copied(monkeypatch, lambda: optimize(m, verify=False)) < 40 * SMALL
+
+
+def test_edges_of_wide_ops_are_what_they_should_be() -> None:
+    """Exchanged one after the other, asked for in between, and set anew."""
+    n = MANY + 2
+    graph = from_onnx(star(n)).graph
+    (wide,) = graph.ops("Sum")
+    values = list(wide.inputs)
+    for i in (3, 1, 4):
+        old = values[i]
+        assert old is not None
+        assert values[0] is not None
+        graph.replace_uses(old, values[0])
+        values[i] = values[0]
+    assert wide.inputs == tuple(values)
+    assert values[0] is not None
+    assert values[2] is not None
+    graph.replace_uses(values[0], values[2])
+    values = [values[2] if v is values[0] else v for v in values]
+    graph.set_inputs(wide, values[1:])
+    assert values[5] is not None
+    graph.replace_uses(values[5], values[1] or values[5])
+    assert wide.inputs == tuple(values[1] if v is values[5] else v for v in values[1:])
+    graph.prune(graph.ops("Sin", "Cos", "Exp", "Tan"))
+    graph.validate()
+
+
+def test_an_op_has_no_other_attributes() -> None:
+    op = Op("Relu", "", "", {}, None)
+    with pytest.raises(AttributeError):
+        op.weights  # noqa: B018 # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+
+
+def test_worklist_keeps_places() -> None:
+    a, b, c = (Op(t, "", "", {}, None) for t in "abc")
+    work, seen = Worklist(), list[Op]()
+    work.add([a, b, a])
+    for op in work:
+        seen.append(op)
+        if len(seen) < 3:
+            work.add([b, c, a])
+    assert seen == [a, b, c, a, b]
+
+
+@rule(lambda g, x, y: g.Add(g.Conv(x, y), g.Conv(y, x)), contract=EXACT)
+def two_of_a_kind(g: Any, x: Value, y: Value) -> Value:
+    """Conv(x, y) + Conv(y, x) => x"""
+    return x
+
+
+def test_rules_that_want_two_feeders_are_not_tried_where_one_is() -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "x"], ["a"]),
+        helper.make_node("Conv", ["x", "x"], ["b"]),
+        helper.make_node("Add", ["a", "x"], ["c"]),
+        helper.make_node("Add", ["a", "b"], ["d"]),
+        helper.make_node("Sum", ["c", "d"], ["y"]),
+    ]
+    one, two = from_onnx(model(nodes, (1, 1, 1))).graph.ops("Add")
+    candidates = Candidates([two_of_a_kind])
+    assert candidates.at(one) == []
+    assert candidates.at(two) == [two_of_a_kind]
+
+
+def test_what_merge_duplicates_remembers_goes_with_it() -> None:
+    graph = from_onnx(star(8)).graph
+    with no_collection():  # nothing but counts of references frees anything here
+        MergeDuplicates().run(graph, Ledger())
+        assert not [o for o in gc.get_objects() if isinstance(o, Scope)]
+
+
+def test_the_collector_starts_where_it_was() -> None:
+    with no_collection():
+        assert not gc.isenabled()
+    assert gc.isenabled()
+    assert gc.get_freeze_count() == 0

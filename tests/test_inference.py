@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
-from itertools import islice
+import re
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
-from passwright.core import Model, Value, from_onnx, to_onnx
-from passwright.core.ir.dims import Shape
+from passwright.core import Model, Op, Value, from_onnx, to_onnx
+from passwright.core.inference.elements import UNWIELDY
+from passwright.core.ir.dims import Shape, is_open
 from passwright.core.ir.expressions import atoms, substituted
-from passwright.core.ir.terms import Atom, Expr, Known, Unknown
+from passwright.core.ir.terms import Atom, Expr, Known, Unknown, size_of
 from passwright.core.runtime import OnnxRuntime
 from passwright.core.verify.answers import Search
 from passwright.core.verify.draws import Draw
 from passwright.core.verify.signature import signature
+from rewriting import load
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
 RUNS = 4
@@ -83,3 +86,170 @@ def judged(v: Value, found: np.ndarray[Any, Any], truth: Truth) -> list[str]:
 def test_golden(path: Path) -> None:
     model = from_onnx(onnx.load(path), inline=True)
     assert contradictions(model, to_onnx(model), LARGE_ENOUGH.get(path.stem, {})) == []
+
+
+I64 = "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] most = {-1}, int64 i = {1}"
+HEAD = f"g (float[N,M,8] x, float[N,3,H,W] z, float[?] q, bool b) => (float[] y) <{I64}>"
+
+
+def said(text: str, opset: int = 18) -> str:
+    """Shape of y as text, and its elements where they are followed; ? is what nobody named."""
+    y = from_onnx(load(text, opset)).graph.outputs[0]
+    shape, elements = y.known_shape, y.known_elements
+    dims = "any rank" if shape is None else f"[{', '.join(map(str, shape))}]"
+    full = dims if elements is None else f"{dims} {{{', '.join(map(str, elements))}}}"
+    return re.sub(r"\?\d+", "?", full)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("y = Relu(x)", "[N, M, 8]"),
+        ("y = Transpose<perm=[2,0,1]>(x)", "[8, N, M]"),
+        ("y = Flatten<axis=2>(z)", "[3*N, H*W]"),
+        ("y = Flatten<axis=0>(z)", "[1, 3*H*N*W]"),
+        ("y = Concat<axis=1>(x, x)", "[N, 2*M, 8]"),
+        ("k = Constant<value_ints=[0,-1]>() y = Reshape(x, k)", "[N, 8*M]"),
+        ("k = Constant<value_ints=[0,-1]>() y = Reshape<allowzero=1>(x, k)", "[0, ?]"),
+        ("k = Constant<value_ints=[-1,3]>() y = Reshape(x, k)", "[(8*M*N)//(3), 3]"),
+        ("s = Shape(x) k = Slice(s, zero, one) t = Concat<axis=0>(k, most) y = Reshape(x, t)", "[N, 8*M]"),
+        ("s = Shape(x) k = Neg(s) y = Reshape(x, k)", "[?, ?, ?]"),
+        ("y = Unsqueeze(x, most)", "[N, M, 8, 1]"),
+        ("u = Unsqueeze(x, zero) y = Squeeze(u, zero)", "[N, M, 8]"),
+        ("y = Squeeze(x)", "any rank"),
+        ("y = Slice(x, one, most, one)", "[N, max(0, max(0, M - 1) - min(1, M)), 8]"),
+        ("e = Constant<value_ints=[2147483647]>() y = Slice(x, zero, e, one)", "[N, M, 8]"),
+        ("e = Constant<value_ints=[-9223372036854775808]>() y = Slice(x, most, e, one, most)", "[N, M, 8]"),
+        ("e = Constant<value_ints=[9223372036854775807]>() y = Slice(x, most, e, two, most)", "[N, M, ?]"),
+        ("e = Constant<value_ints=[-9]>() y = Slice(x, e, e, two, most)", "[N, M, 1]"),
+        ("p = Constant<value_ints=[1,-1]>() y = Pad(x, p, , one)", "[N, M, 8]"),
+        ("p = Constant<value_ints=[1,2]>() y = Pad(x, p, , one)", "[N, M + 3, 8]"),
+        ("t = Constant<value_ints=[2,1,3]>() y = Tile(x, t)", "[2*N, M, 24]"),
+        ("y, w = Split<axis=2,num_outputs=2>(x)", "[N, M, 4]"),
+        ("y, w = Split<axis=1,num_outputs=2>(x)", "[N, ?, 8]"),
+        ("s = Shape(x) y = Expand(one, s)", "[N, M, 8]"),
+        ("y = Add(x, q)", "[N, M, 8]"),
+        ("a = Transpose<perm=[1,0,2]>(x) y = Add(x, a)", "[?, ?, 8]"),
+        ("y = MatMul(x, q)", "[N, M]"),
+        ("y = MaxPool<kernel_shape=[2,2],strides=[2,2]>(z)", "[N, 3, (H)//(2), (W)//(2)]"),
+        ('y = MaxPool<kernel_shape=[3,3],auto_pad="SAME_UPPER",strides=[2,1]>(z)', "[N, 3, (H + 1)//(2), W]"),
+        (
+            'y = MaxPool<kernel_shape=[3,3],auto_pad="SAME_UPPER",dilations=[2,2]>(z)',
+            "[N, 3, ?, ?]",
+        ),
+        ("y = MaxPool<kernel_shape=[3,3],ceil_mode=1,strides=[2,1]>(z)", "[N, 3, ?, W - 2]"),
+        ("y = DepthToSpace<blocksize=2>(z)", "[N, 0, 2*H, 2*W]"),
+        ("y = NonZero(x)", "[3, ?]"),
+        ("y = NonZero(b)", "[?, ?]"),
+    ],
+)
+def test_shapes(body: str, expected: str) -> None:
+    assert said(f"{HEAD} {{ {body} }}") == expected
+
+
+INTS = HEAD.replace("float[] y", "int64[] y")
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("y = Shape(x)", "[3] {N, M, 8}"),
+        ("y = Shape<start=-2>(x)", "[2] {M, 8}"),
+        ("y = Shape<start=5>(x)", "[0] {}"),
+        ("y = Size(z)", "[] {3*H*N*W}"),
+        ("s = Shape(x) y = Gather(s, i)", "[] {M}"),
+        ("s = Shape(x) y = Slice(s, most, zero, zero, most)", "[2] {8, M}"),
+        ("s = Shape(x) e = Constant<value_ints=[-9]>() y = Slice(s, e, e, zero, most)", "[1] {N}"),
+        ("s = Shape(x) t = Shape(z) y = Concat<axis=0>(s, t)", "[7] {N, M, 8, N, 3, H, W}"),
+        ("s = Shape(x) y = Div(s, two)", "[3] {(N)//(2), (M)//(2), 4}"),
+        ("s = Shape(x) n = Neg(s) y = Div(n, two)", "[3] {?, ?, -4}"),
+        ("a = Constant<value_ints=[-7,7,-8]>() y = Div(a, two)", "[3] {-3, 3, -4}"),
+        ("a = Constant<value_ints=[-7,7,-8]>() y = Mod(a, two)", "[3] {?, 1, ?}"),
+        ("s = Shape(x) y = Mod(s, two)", "[3] {N - 2*(N)//(2), M - 2*(M)//(2), 0}"),
+        ("s = Shape(x) y = Max(s, two)", "[3] {max(2, N), max(2, M), 8}"),
+        ("s = Shape(x) e = Equal(s, most) y = Where(e, two, s)", "[3] {N, M, 8}"),
+        ("s = Shape(x) e = Equal(s, two) y = Where(e, one, s)", "[3] {?, ?, 8}"),
+        ("s = Shape(x) y = ReduceProd<keepdims=0>(s)", "[] {8*M*N}"),
+        ("s = Shape(x) t = Cast<to=1>(s) y = Cast<to=7>(t)", "[3] {?, ?, ?}"),
+        ("y = ConstantOfShape<value=int64[1] {5}>(two)", "[2] {5, 5}"),
+        ("s = Shape(x) y = Expand(two, s)", "[N, M, 8]"),
+        ("s = Shape(x) y = ConstantOfShape<value=int64[1] {5}>(s)", "[N, M, 8]"),
+        (
+            "a = Constant<value_int=3>() c = Constant<value_int=0>() d = Constant<value_int=-1>() y = Range(a, c, d)",
+            "[3] {3, 2, 1}",
+        ),
+        ("s = Shape(x) n = Gather(s, i) c = Constant<value_int=0>() y = Range(c, n, i)", "[M]"),
+        ("y = Where(b, one, two)", "[1] {?}"),
+        ("y = Where(b, one, one)", "[1] {?}"),
+    ],
+)
+def test_elements(body: str, expected: str) -> None:
+    assert said(f"{INTS} {{ {body} }}") == expected
+
+
+IF = (
+    "y = If(b) <then_branch = t () => (float[{}] u) {{ u = Relu({}) }},"
+    " else_branch = e () => (float[{}] v) {{ v = Relu({}) }}>"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        pytest.param(f"{HEAD} {{ {IF.format('', 'x', '', 'x')} }}", "[N, M, 8]", id="branches agree"),
+        pytest.param(f"{HEAD} {{ {IF.format('', 'q', '', 'x')} }}", "any rank", id="branches of other ranks"),
+        pytest.param(
+            f"{HEAD} {{ w = Transpose<perm=[1,0,2]>(x) {IF.format('', 'w', '', 'x')} }}", "[?, ?, 8]", id="they differ"
+        ),
+        pytest.param("g (float[N,-1] x) => (float[] y) { y = Relu(x) }", "[N, ?]", id="a dim of -1"),
+        pytest.param("g (float[N,?] x) => (float[A,B] y) { y = Relu(x) }", "[N, ?]", id="a name for what has one"),
+        pytest.param("g (float[N,3] x) => (float[5,4] y) { y = Relu(x) }", "[5, 4]", id="a wrong declaration"),
+        pytest.param("g (float[] x) => (float[A,4] y) { y = Relu(x) }", "[A, 4]", id="a declaration alone"),
+        pytest.param(
+            "g (int32[2] c) => (int32[] y) <int32[1] k = {2147483647}, int32[1] o = {1}> { y = Add(k, o) }",
+            "[1] {?}",
+            id="what leaves int32",
+        ),
+        pytest.param("g (float[5000] x) => (int64[] y) { t = Cast<to=7>(x) y = Neg(t) }", "[5000]", id="too long"),
+    ],
+)
+def test_declarations_and_bodies(text: str, expected: str) -> None:
+    assert said(text) == expected
+
+
+def chain(step: str, length: int, head: str) -> Value:
+    """The end of a chain of ops."""
+    names = ["x", *(f"v{i}" for i in range(length - 1)), "y"]
+    steps = " ".join(step.format(out, into) for into, out in pairwise(names))
+    return from_onnx(load(f"{head} {{ {steps} }}")).graph.outputs[0]
+
+
+@pytest.mark.parametrize(
+    ("step", "length"),
+    [
+        pytest.param("{} = Relu({})", 5000, id="deep"),
+        pytest.param("{} = MaxPool<kernel_shape=[3,3],strides=[2,2],pads=[1,1,1,1]>({})", 1000, id="pools"),
+        pytest.param("{} = Conv<pads=[1,0,1,0],strides=[1,2]>({}, w)", 1000, id="convolutions"),
+        pytest.param("{} = Pad({}, k)", 1000, id="pads"),
+        pytest.param("{} = Slice({}, p, e)", 200, id="slices"),
+    ],
+)
+def test_long_chains_stay_small(step: str, length: int) -> None:
+    p, e, k = "int64[4] p = {0,0,1,2}", "int64[4] e = {-1,-1,-2,9}", "int64[8] k = {0,0,1,-1,0,0,2,0}"
+    head = f"g (float[N,1,H,W] x) => (float[] y) <{p}, {e}, {k}, float[1,1,1,1] w = {{1.0}}>"
+    shape = chain(step, length, head).known_shape
+    assert shape is not None
+    assert len(shape) == 4
+    assert all(d is not None and size_of(d) <= UNWIELDY for d in shape)
+
+
+def test_readers_learn_what_a_new_op_tells() -> None:
+    """The new op's shape is known; what read the old one's was told that it is not."""
+    graph = from_onnx(
+        load("g (float[N,4] x, int64[1] k) => (float[] y) <int64[1] c = {-1}> { r = Reshape(x, k) y = Relu(r) }")
+    ).graph
+    old, y = next(graph.ops("Reshape")), graph.outputs[0]
+    assert [is_open(d) for d in y.shape] == [True]
+    new = graph.add_op(Op("Reshape", "", "", {}, None), [old.inputs[0], *graph.initializers], [Value("new")])
+    graph.take_over(new.outputs[0], old.outputs[0])
+    assert str(y.shape[0]) == "4*N"

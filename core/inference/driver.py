@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator
 import onnx
 
 from ..errors import Declined
-from ..ir.dims import Dim, Shape
+from ..ir.dims import Dim, Elements, Shape, is_open
 from ..ir.op import Op
-from ..ir.terms import size_of
+from ..ir.terms import Expr, size_of
 from ..ir.values import Value
 from .bodies import learn_from_bodies
 from .broadcasting import broadcast, product_shape
@@ -37,7 +37,7 @@ WINDOWS: dict[str, Callable[[Op], Shape | None]] = {
     "ConvTranspose": conv_transpose_shape,
     **dict.fromkeys(("AveragePool", "LpPool"), pool_shape),
 }
-COUNTS = frozenset({"Shape", "Size"})
+COUNTS = frozenset({"NonZero", "Shape", "Size"})
 # What these give is decided by the data; no rewrite will tell more of it.
 DECIDED_BY_DATA = frozenset({
     "ArgMax", "ArgMin", "Compress", "NonMaxSuppression", "NonZero", "StringSplit", "TopK", "Unique",
@@ -56,8 +56,17 @@ def infer(op: Op) -> None:
             continue
         stack.pop()
         if here.inferred_at != now:
-            here.inferred_at = now
+            is_new, here.inferred_at = here.inferred_at < 0, now
+            before = [(v.stated[1], v.elements) for v in here.outputs] if is_new else []
             _learn(here)
+            if any(_says_more(v, *told) for v, told in zip(here.outputs, before, strict=False)):
+                op.graph.shared.facts += 1  # the op took another's place, and others have read what that one said
+
+
+def _says_more(v: Value, shape: Shape | None, elements: Elements | None) -> bool:
+    """Whether something that was given a name until more is known of it is better known now."""
+    found = (*(v.stated[1] or ()), *(v.elements or ()))
+    return any(isinstance(x, Expr) and is_open(x) and x not in found for x in (*(shape or ()), *(elements or ())))
 
 
 def _feeders(op: Op) -> Iterator[Op]:
@@ -92,7 +101,7 @@ def _learned_here(op: Op, spec: onnx.defs.OpSchema) -> bool:
     if len(found) < len(op.outputs) or any(shape is None for _, shape in found):
         return False
     for v, (dtype, shape) in zip(op.outputs, found, strict=False):
-        v.conclude(dtype, shape)
+        v.conclude(dtype, shape and tuple(d if d is None or size_of(d) <= UNWIELDY else None for d in shape))
     return True
 
 
@@ -138,12 +147,12 @@ def _broadcast(op: Op, known: list[Facts]) -> list[Facts]:
 
 
 def _name_unknowns(op: Op, value: Value) -> None:
-    """Let each dim that nothing is known of, or too much, be a number of its own."""
+    """Let each dim that nothing is known of be a number of its own."""
     shape = value.stated[1]
-    if shape is None or all(isinstance(d, int | str) for d in shape):
+    if shape is None or None not in shape:
         return
     shared, tentative = op.graph.shared, op.type not in DECIDED_BY_DATA
-    named: list[Dim] = [shared.unknown(tentative=tentative) if d is None or size_of(d) > UNWIELDY else d for d in shape]
+    named: list[Dim] = [shared.unknown(tentative=tentative) if d is None else d for d in shape]
     value.conclude(0, tuple(named))
 
 

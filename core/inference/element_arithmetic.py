@@ -41,12 +41,14 @@ def _variadic(work: Work) -> Callable[..., Known | None]:
 
 def _quotient(a: Known, b: Known) -> Known | None:
     """Div of integers rounds towards zero, which is down where nothing is negative."""
+    if isinstance(a, int) and isinstance(b, int) and b:
+        return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
     return floor_divide(a, b) if _is_natural(a) and _is_natural(b) else None
 
 
 def _remainder(a: Known, b: Known) -> Known | None:
     """Mod, whichever sign it takes: the same where nothing is negative."""
-    quotient = _quotient(a, b)
+    quotient = _quotient(a, b) if _is_natural(a) and _is_natural(b) else None
     return None if quotient is None else subtract(a, multiply(quotient, b))
 
 

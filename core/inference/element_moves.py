@@ -9,7 +9,7 @@ from ..ir.expressions import add, multiply, total
 from ..ir.op import Op
 from ..ir.tensor import MOST_ELEMENTS
 from ..ir.terms import Known
-from .operands import axis_of, dims_at, elements_at, elements_in, shape_at, slice_bounds
+from .operands import axis_of, dims_at, elements_at, elements_in, shape_at, slice_bounds, taken
 
 Found = Sequence[Known | None]
 """Elements, some of them unknown."""
@@ -57,8 +57,10 @@ def _slice(op: Op) -> list[Found]:
     require(isinstance(start, int) and isinstance(end, int), "its bounds are computed")
     assert isinstance(start, int)
     assert isinstance(end, int)
-    before_the_first = step < 0 and end < -len(source)
-    return [source[start : None if before_the_first else end : step]]
+    run = taken(len(source), start, end, step)
+    if run is None:
+        raise Declined("where it ends is disputed")
+    return [[source[i] for i in run]]
 
 
 def _split(op: Op) -> list[Found]:

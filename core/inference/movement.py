@@ -10,9 +10,9 @@ from ..ir.expressions import add, at_most, divide, floor_divide, larger, least, 
 from ..ir.op import Op
 from ..ir.terms import Known
 from .broadcasting import agreed, broadcast
-from .operands import axis_of, counted, dims_at, elements_at, integers, shape_at, slice_bounds
+from .operands import axis_of, counted, dims_at, elements_at, integers, shape_at, slice_bounds, taken
 
-END = 1 << 31
+END = (1 << 31) - 1
 """A bound of a Slice from here on stands for the end: the largest int32 or int64."""
 
 
@@ -128,9 +128,8 @@ def _slice(op: Op) -> list[Shape]:
 def sliced(extent: Known, start: Known, end: Known, step: int) -> Dim:
     """How many of `extent` elements a Slice takes; None where that cannot be told."""
     if isinstance(extent, int) and isinstance(start, int) and isinstance(end, int):
-        low = -1 if step < 0 else 0
-        bounds = [min(max(b + extent * (b < 0), low), extent + low) for b in (start, end)]
-        return max(-((bounds[0] - bounds[1]) // step), 0)
+        run = taken(extent, start, end, step)
+        return None if run is None else len(run)
     if step < 0:
         whole = isinstance(end, int) and end <= -END and isinstance(start, int) and (start == -1 or start >= END)
         return extent if whole and step == -1 else None
@@ -144,8 +143,8 @@ def sliced(extent: Known, start: Known, end: Known, step: int) -> Dim:
 def _clamped(extent: Known, bound: Known) -> Known | None:
     """Where a bound lies between 0 and the extent; None where it is not known from which end it counts."""
     if isinstance(bound, int):
-        if bound >= END:
-            return extent
+        if abs(bound) >= END:
+            return extent if bound > 0 else 0
         return smaller(bound, extent) if bound >= 0 else larger(add(extent, bound), 0)
     return smaller(bound, extent) if at_most(0, bound) else None
 
@@ -205,6 +204,11 @@ def _rounded_up(a: Known, b: int) -> Known:
     return quotient
 
 
+def _nonzero(op: Op) -> list[Shape]:
+    """One row for each dim. Of a scalar, ONNX says that there is none, and onnxruntime gives one."""
+    return [(len(shape_at(op)) or None, None)]
+
+
 def _shape(op: Op) -> list[Shape]:
     return [(len(shape_at(op)[slice(int(op.attr("start", 0)), op.attr("end"))]),)]
 
@@ -259,6 +263,7 @@ MOVEMENT: dict[str, Callable[[Op], list[Shape]]] = {
     "Gather": _gather,
     "ConstantOfShape": _filled,
     "Range": _range,
+    "NonZero": _nonzero,
     "Shape": _shape,
     "DepthToSpace": _depth_to_space,
     "SpaceToDepth": _space_to_depth,

@@ -9,6 +9,9 @@ from ..ir.schemas import input_names
 from ..ir.terms import Known
 from ..ir.values import Value
 
+LARGEST = (2**31 - 1, 2**63 - 1)
+"""Ends of a Slice that stand for none: ONNX reads them as numbers where the step is negative."""
+
 
 def shape_at(op: Op, index: int = 0) -> Shape:
     """The shape of the input at `index`."""
@@ -84,3 +87,13 @@ def slice_bounds(op: Op, rank: int) -> dict[int, tuple[Known, Known, int]]:
     axes = list(range(len(starts))) if axes is None else counted(list(axes), rank)
     require(len(starts) == len(ends) == len(axes) == len(steps) and 0 not in steps, "its bounds do not fit")
     return {a: (s, e, n) for a, s, e, n in zip(axes, starts, ends, steps, strict=True)}
+
+
+def taken(extent: int, start: int, end: int, step: int) -> range | None:
+    """The places that a Slice takes (operator Slice); None where ONNX and onnxruntime do not agree on the end."""
+    if step < 0 and end in LARGEST:
+        return None
+    low, high = (0, extent) if step > 0 else (-1, extent - 1)
+    first = min(max(start + extent * (start < 0), 0), high)
+    last = min(max(end + extent * (end < 0), low), high)
+    return range(first, last, step)

@@ -6,6 +6,8 @@ from ..ir.dims import Dim, Shape
 from ..ir.expressions import add, floor_divide, multiply
 from ..ir.op import Op
 
+SAME = frozenset({"SAME_UPPER", "SAME_LOWER"})
+
 
 def conv_shape(op: Op) -> Shape | None:
     """The shape of Conv(x, w)."""
@@ -17,31 +19,41 @@ def conv_shape(op: Op) -> Shape | None:
 
 
 def pool_shape(op: Op) -> Shape | None:
-    """The shape of AveragePool, MaxPool and LpPool of x. Rounding up is left to the operator's own inference."""
+    """The shape of AveragePool, MaxPool and LpPool of x."""
     x, kernel = _shape_of(op, 0), op.attr("kernel_shape")
-    if x is None or kernel is None or len(x) != len(kernel) + 2 or op.attr("ceil_mode", 0):
+    if x is None or kernel is None or len(x) != len(kernel) + 2:
         return None
+    if op.attr("auto_pad", "NOTSET") in SAME and any(d != 1 for d in op.attr("dilations") or ()):
+        return (x[0], x[1], *[None] * len(kernel))  # onnxruntime pads as if nothing were dilated
     spatial = _slid(op, x[2:], tuple(kernel))
     return None if spatial is None else (x[0], x[1], *spatial)
 
 
 def conv_transpose_shape(op: Op) -> Shape | None:
-    """The shape of ConvTranspose(x, w) with explicit padding."""
+    """The shape of ConvTranspose(x, w)."""
     x, w = _shape_of(op, 0), _shape_of(op, 1)
     if x is None or w is None or len(x) != len(w) or len(x) < 3:
         return None
-    if op.attr("auto_pad", "NOTSET") != "NOTSET" or op.attr("output_shape"):
-        return None
-    strides, dilations, pads = _window(op, len(x) - 2)
-    extra = op.attr("output_padding") or [0] * (len(x) - 2)
-    groups = int(op.attr("group", 1))
-    out: list[Dim] = [x[0], None if w[1] is None else multiply(w[1], groups)]
+    spatial = len(x) - 2
+    channels = None if w[1] is None else multiply(w[1], int(op.attr("group", 1)))
+    asked = op.attr("output_shape")
+    if asked:
+        return (x[0], channels, *asked[-spatial:])
+    mode = op.attr("auto_pad", "NOTSET")
+    if mode in SAME:
+        return (x[0], channels, *[None] * spatial)  # there were several opinions on it
+    strides, dilations, pads = _window(op, spatial)
+    if mode == "VALID":
+        pads = [0] * 2 * spatial
+    extra = op.attr("output_padding") or [0] * spatial
+    out: list[Dim] = []
     for i, (extent, kernel) in enumerate(zip(x[2:], w[2:], strict=True)):
         if extent is None or not isinstance(kernel, int):
-            return None
-        rest = extra[i] + (kernel - 1) * dilations[i] + 1 - pads[i] - pads[i + len(x) - 2] - strides[i]
+            out.append(None)
+            continue
+        rest = extra[i] + (kernel - 1) * dilations[i] + 1 - pads[i] - pads[i + spatial] - strides[i]
         out.append(add(multiply(extent, strides[i]), rest))
-    return tuple(out)
+    return (x[0], channels, *out)
 
 
 def _slid(op: Op, extents: Shape, kernels: Shape) -> Shape | None:
@@ -52,12 +64,15 @@ def _slid(op: Op, extents: Shape, kernels: Shape) -> Shape | None:
     for i, (extent, kernel) in enumerate(zip(extents, kernels, strict=True)):
         if extent is None or not isinstance(kernel, int):
             return None
-        if mode in {"SAME_UPPER", "SAME_LOWER"}:
+        if mode in SAME:
             out.append(floor_divide(add(extent, strides[i] - 1), strides[i]))
             continue
         padded = 0 if mode == "VALID" else pads[i] + pads[i + len(extents)]
-        left = floor_divide(add(extent, padded - dilations[i] * (kernel - 1) - 1), strides[i])
-        out.append(None if left is None else add(left, 1))
+        span = add(extent, padded - dilations[i] * (kernel - 1) - 1)
+        left = floor_divide(span, strides[i])
+        # Of a last window that is not full, versions of ONNX and onnxruntime disagree where it lies in the padding.
+        is_whole = not op.attr("ceil_mode", 0) or strides[i] == 1 or (isinstance(span, int) and span % strides[i] == 0)
+        out.append(add(left, 1) if left is not None and is_whole else None)
     return tuple(out)
 
 

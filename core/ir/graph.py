@@ -14,7 +14,7 @@ import onnx
 
 from ..errors import Declined, GraphError
 from .invariants import check_invariants
-from .nesting import all_names, outer_values
+from .nesting import all_names, hold_captured_outputs, outer_values
 from .op import Op, exchanged
 from .order import in_order
 from .removal import discard, drop_initializer, prune, release
@@ -149,7 +149,7 @@ class Graph:
             v.producer = op
         for sub in op.subgraphs:
             sub.owner = op
-        self._hold_captured_outputs(op)
+        hold_captured_outputs(op)
         self._index(op)
         self.changed()
         return op
@@ -179,15 +179,8 @@ class Graph:
         for v in op.inputs:
             if v is not None:
                 v.add_use(op)
-        self._hold_captured_outputs(op)
+        hold_captured_outputs(op)
         self.changed()
-
-    @staticmethod
-    def _hold_captured_outputs(op: Op) -> None:
-        """A value of an enclosing graph may be an output of a subgraph: that is a use by its owner."""
-        for v in op.captures if op.subgraphs else ():
-            if any(sub.is_output(v) for sub in op.subgraphs):
-                v.add_use(op)
 
     def replace_uses(self, old: Value, new: Value) -> None:
         """Point everything that reads `old` at `new`; an output of the graph keeps its name. O(uses).
@@ -230,11 +223,14 @@ class Graph:
         if op is None:
             raise GraphError(f"nothing produces {new.name}, so nothing can take over {old.name}")
         note_taken_over(self.shared.trace, new, old)
+        was_asked = old.producer is not None and old.producer.inferred_at >= 0
         self._detach(old)
         for user in tuple(new.uses):
             user.graph.set_inputs(user, exchanged(user.inputs, new, old))
         op.exchange("outputs", new, old)
         old.producer, new.producer = op, None
+        if was_asked and not old.is_settled:
+            self.shared.ask_again(op)  # what reads it may now come to know more
         self.changed()
 
     def substitute(self, old: Value, new: Value) -> Op | None:

@@ -34,6 +34,13 @@ def outer_values(graph: Graph) -> Iterator[Value]:
     yield from (v for v in graph.outputs if v not in own)
 
 
+def hold_captured_outputs(op: Op) -> None:
+    """A value of an enclosing graph may be an output of a subgraph: that is a use by its owner."""
+    for v in op.captures if op.subgraphs else ():
+        if any(sub.is_output(v) for sub in op.subgraphs):
+            v.add_use(op)
+
+
 def all_names(graph: Graph) -> Iterator[str]:
     """Every value name in a graph and in those inside it."""
     for g in graph.with_subgraphs():

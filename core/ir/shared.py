@@ -52,6 +52,11 @@ class Shared:
             self.ceiling = None
             raise NoFixpoint("it keeps changing the graph, far more often than there is anything in it")
 
+    def ask_again(self, op: Op) -> None:
+        """Let an op tell what it knows of outputs that another one made before."""
+        op.inferred_at = -1
+        self.infer(op)
+
     def unknown(self, *, least: int | None = 0, tentative: bool = False) -> Known:
         """A whole number of which nothing is known but its `least`: an extent that nobody named, an element."""
         self.unknowns += 1

@@ -20,7 +20,8 @@ MOST = np.iinfo(np.int64).max
 def write_reshape_down(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
     """Reshape(x, computed) => Reshape(x, numbers, 0 for what stays, -1 where nothing else is open)"""
     target = _target(x, shape, reshape)
-    fails_alike = -1 in (shape.known_elements or ()) and not reshape.attr("allowzero", 0)
+    asked = shape.known_elements or ()
+    fails_alike = -1 in target and asked[target.index(-1) :][:1] == (-1,) and not reshape.attr("allowzero", 0)
     others = [n for n in target if n != -1]
     require(-1 not in target or fails_alike or all(n > 0 for n in others), "next to an extent of 0, -1 is refused")
     return g.Reshape(x, g.const(np.array(target, np.int64)))
@@ -37,6 +38,7 @@ def _target(x: Value, shape: Value, reshape: Op) -> list[int]:
     require(not shape.is_const, "the shape is a constant already")
     target = [_entry(d, x, i) for i, d in enumerate(reshape.outputs[0].shape)]
     require(target.count(-1) <= 1, "more than one extent is open")
+    require(-1 not in target or 0 not in reshape.outputs[0].shape, "next to an extent of 0, -1 is refused")
     return target
 
 

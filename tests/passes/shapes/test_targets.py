@@ -64,6 +64,16 @@ def test_an_open_extent_beside_one_that_may_be_0() -> None:
     stays(f"{F} {{ {DIMS} {OPEN.format('x')} y = Relu(r) }}", WriteOpenShapes(), WRITE_SHAPES)
 
 
+def test_an_open_extent_beside_a_0() -> None:
+    head = "g (float[N,0,8] x, float[1,32,8] w, float[1,32,8] v) => (float[a,b,c] z, float[d,e] y)"
+    stays(
+        f"{head} <{I64}> {{ z = Identity(x) h, j, l = LSTM<hidden_size=8>(x, w, v) {DIMS} e = Mul(n, two)"
+        " t = Concat<axis=0>(zero, e) y = Reshape<allowzero=1>(x, t) }",
+        WriteOpenShapes(),
+        runs=False,
+    )
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -76,6 +86,10 @@ def test_an_open_extent_beside_one_that_may_be_0() -> None:
             id="the shape is an input",
         ),
         pytest.param(f"{G} <int64[3] t = {{0,0,8}}> {{ y = Reshape(x, t) }}".replace("> <", ", "), id="a constant"),
+        pytest.param(
+            f"{F} {{ {DIMS} e = Mul(two, four) p = Mul(m, e) t = Concat<axis=0>(most, p) y = Reshape(x, t) }}",
+            id="a -1 that stands elsewhere",
+        ),
         pytest.param(
             "g (float[] x) => (float[] y) <int64[1] m = {-1}> { s = Shape(x) t = Concat<axis=0>(s, m)"
             " y = Reshape(x, t) }",

@@ -87,7 +87,8 @@ class Build:
             index = names.index(name)
             values += [None] * (index + 1 - len(values))
             values[index] = self._formal(spec, index, values, attrs.pop(name))
-        require(len(values) >= spec.min_input, f"{spec.name} needs {spec.min_input} inputs at opset {self.opset}")
+        given = max((i for i, v in enumerate(values, 1) if v is not None), default=0)
+        require(given >= spec.min_input, f"{spec.name} needs {spec.min_input} inputs at opset {self.opset}")
 
     def _formal(self, spec: defs.OpSchema, index: int, values: list[Value | None], data: Any) -> Value:
         """A constant of the element type that the schema gives its `index`-th input."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ..core import Fixpoint, Pass, Pipeline
 from .cleanup.debloat import Debloat
 from .cleanup.identity import DROP_DROPOUT, DROP_IDENTITY
+from .cleanup.initial_states import DropZeroStates
 from .cleanup.lift_constants import LiftConstants
 from .cleanup.merge_constants import MergeConstants
 from .cleanup.merge_duplicates import MergeDuplicates
@@ -23,6 +24,7 @@ BUILT_IN: tuple[Pass, ...] = (
     *CONVOLUTION,  # before equal ops are merged: a shared Conv has to stay as it is
     MergeDuplicates(),
     FoldConstants(),
+    DropZeroStates(),
     *SHAPES,
     *STRUCTURE,
     *IDLE,

@@ -26,7 +26,7 @@ def drop_dropout(g: Build, x: Value, dropout: Op, rest: tuple[Value | None, ...]
     # Before version 10 the mask has the type of the data.
     kind = np.bool_ if g.opset >= 10 else helper.tensor_dtype_to_np_dtype(x.dtype)
     fill = Tensor.from_array(np.array([g.opset >= 12], kind))
-    return x, g.ConstantOfShape(g.Shape(x), value=fill)
+    return x, g.ConstantOfShape(g.const(np.array(x.static_shape, np.int64)), value=fill)  # a Shape would be one op more
 
 
 def drops_nothing(dropout: Op) -> bool:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import EXACT, ROUNDING, Build, RulePass, Value, require, rule
+from ...core import EXACT, ROUNDING, Build, RulePass, Value, conditional, require, rule
 from ..dtypes import HALF_OR_SINGLE
 from ..operands import require_same_shape
 from .scalars import affine, is_near, number, require_kind
+
+FINITE_SLOPES = conditional("no slope is infinite")
+"""0 times infinity is no number."""
 
 
 @rule(lambda g, x, a: g.Max(x, g.Mul(x, g.const(a))), contract=ROUNDING)
@@ -36,7 +39,7 @@ def fuse_rectifier_of_positives(g: Build, x: Value, a: Value, zero: Value) -> Va
     return rectifier(g, x, a, zero)
 
 
-@rule(lambda g, x, a: g.Sub(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), a)), contract=ROUNDING)
+@rule(lambda g, x, a: g.Sub(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), a)), contract=FINITE_SLOPES)
 def fuse_prelu_of_difference(g: Build, x: Value, a: Value) -> Value:
     """Relu(x) - a * Relu(-x) => PRelu(x, a)"""
     return rectifier(g, x, a, None)
@@ -47,10 +50,11 @@ def fuse_prelu_of_negated_slope(g: Build, x: Value, c: Value) -> Value:
     """Relu(x) + c * Relu(-x) => PRelu(x, -c)"""
     require_kind(x, HALF_OR_SINGLE)
     require_same_shape(c, x)
+    require(bool(np.isfinite(c.const).all()), "0 times a slope that is infinite is no number")
     return rectifier(g, x, g.const(-c.const), None)
 
 
-@rule(lambda g, x, a: g.Add(g.Relu(x), g.Mul(g.Neg(g.Relu(g.Neg(x))), a)), contract=ROUNDING)
+@rule(lambda g, x, a: g.Add(g.Relu(x), g.Mul(g.Neg(g.Relu(g.Neg(x))), a)), contract=FINITE_SLOPES)
 def fuse_prelu_of_negated_part(g: Build, x: Value, a: Value) -> Value:
     """Relu(x) + a * -Relu(-x) => PRelu(x, a)"""
     return rectifier(g, x, a, None)

@@ -208,6 +208,19 @@ def test_stays_elsewhere(text: str) -> None:
     stays(text, *PASSES)
 
 
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param("t = Max(x, b) y = Max(t, a)", id="max"),
+        pytest.param("t = Min(x, a) y = Min(t, b)", id="min"),
+        pytest.param("t = Max(b, x) y = Max(a, t)", id="max, numbers first"),
+    ],
+)
+def test_before_opset_8_a_number_has_the_shape_of_the_data(body: str) -> None:
+    g = "g (float[1,1,1] x) => (float[p,q,r] y) <float[1,1,1] a = {0.5}, float[1,1,1] b = {-2}>"
+    stays(f"{g} {{ {body} }}", *PASSES, opset=7)
+
+
 def test_an_if_body_knows_what_it_captures() -> None:
     text = (
         "g (bool c, float[2,3] x) => (float[n,m] y) {{ t = Exp(x) y = If (c) <"

@@ -151,6 +151,13 @@ def test_stays_elsewhere(text: str) -> None:
     stays(text, FUSE_RECTIFIERS)
 
 
+@pytest.mark.parametrize("slope", [np.inf, -np.inf, np.nan])
+def test_stays_where_a_slope_is_infinite(slope: float) -> None:
+    body = "r = Relu(x) n = Neg(x) q = Relu(n) m = Mul(q, w) y = Add(r, m)"
+    text = f"g (float[n,3] x) => (float[n,3] y) {{ {body} }}"
+    stays(text, FUSE_RECTIFIERS, weights={"w": np.array([1, slope, 2], np.float32)})
+
+
 def test_inside_an_if_body() -> None:
     text = (
         "g (bool b, float[n,3] x) => (float[n,3] y) <float a = {{0.25}}> {{ y = If (b) <then_branch = t () =>"

@@ -195,6 +195,12 @@ def test_stays(x: str, body: str, y: str) -> None:
     stays(model(x, body, y=y), SCALE_WEIGHTS, weights=used(body))
 
 
+@pytest.mark.parametrize("opset", [7, 10])
+def test_a_gemm_without_bias_is_not_written_before_opset_11(opset: int) -> None:
+    text = "g (float[2,3] x) => (float[n,m] y) { m = Gemm<beta=0.0>(x, w, s) y = Mul(m, s) }"
+    stays(text, SCALE_WEIGHTS, weights=used("w s"), opset=opset)
+
+
 @pytest.mark.parametrize(
     ("text", "weights"),
     [

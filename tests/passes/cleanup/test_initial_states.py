@@ -1,0 +1,134 @@
+"""Initial states of zero are left out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import to_onnx
+from passwright.passes.cleanup.initial_states import DropZeroStates
+from rewriting import body, load, means_the_same, rewritten, stays
+
+PASS = DropZeroStates()
+GATES = {"LSTM": 4, "GRU": 3, "RNN": 1}
+RNG = np.random.default_rng(0)
+
+
+def weights(op: str, directions: int = 1, size: int = 2) -> dict[str, Any]:
+    """The weights of a recurrent op for inputs of 5 features."""
+    gates = GATES[op] * size
+    shapes = {"W": (directions, gates, 5), "R": (directions, gates, size), "B": (directions, 2 * gates)}
+    return {name: RNG.normal(size=s).astype(np.float32) for name, s in shapes.items()}
+
+
+ZERO = np.zeros((1, 3, 2), np.float32)
+STATES = {"z": ZERO, "h1": ZERO + 1, "minus": -ZERO, "shape": np.array([1, 3, 2])}
+L, R, N = "LSTM<hidden_size=2>", "GRU<hidden_size=2>", "RNN<hidden_size=2>"
+TEXT = "g (float[4,3,5] x, float[1,3,2] h) => (float[p,q,r,s] y)"
+FILLED = "o = ConstantOfShape(shape)"
+
+
+def used(nodes: str) -> dict[str, Any]:
+    """The weights and states that the nodes read."""
+    op = next(t for t in GATES if t in nodes)
+    names = set(re.findall(r"\w+", nodes))
+    return {name: a for name, a in (weights(op) | STATES).items() if name in names}
+
+
+def becomes(before: str, after: str, given: Mapping[str, Any]) -> None:
+    """The weights stand in both, unlike in the tables of others."""
+    model = load(before, weights=given)
+    result, ledger = rewritten(model, PASS)
+    out = to_onnx(result)
+    onnx.checker.check_model(out)
+    means_the_same(model, out, exact=ledger.is_exact)
+    assert body(out.graph) == body(load(after, weights=given).graph)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(f"y = {L}( x, W, R, B, , z, z )", f"y = {L}( x, W, R, B )", id="LSTM"),
+        pytest.param(f"y = {R}( x, W, R, B, , z )", f"y = {R}( x, W, R, B )", id="GRU"),
+        pytest.param(f"y = {N}( x, W, R, , , z )", f"y = {N}( x, W, R )", id="RNN without bias"),
+        pytest.param(f"y = {L}( x, W, R, B, , z, h )", f"y = {L}( x, W, R, B, , , h )", id="only the first"),
+        pytest.param(f"y = {L}( x, W, R, B, , h, z )", f"y = {L}( x, W, R, B, , h )", id="only the second"),
+        pytest.param(
+            f"{FILLED} y = {L}( x, W, R, B, , o, o )", f"{FILLED} y = {L}( x, W, R, B )", id="filled by default"
+        ),
+        pytest.param(
+            f"{FILLED} n = Neg(h) t = Transpose<perm=[0,1,2]>(o) y = {L}( x, W, R, B, , t, n )",
+            f"{FILLED} n = Neg(h) t = Transpose<perm=[0,1,2]>(o) y = {L}( x, W, R, B, , , n )",
+            id="filled and moved",
+        ),
+        pytest.param(f"a = {R}( x, W, R, B, , z ) y = Neg(a)", f"a = {R}( x, W, R, B ) y = Neg(a)", id="read inside"),
+    ],
+)
+def test_becomes(before: str, after: str) -> None:
+    becomes(f"{TEXT} {{ {before} }}", f"{TEXT} {{ {after} }}", used(before))
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        pytest.param(f"y = {L}( x, W, R, B )", id="none given"),
+        pytest.param(f"y = {L}( x, W, R, B, , h, h )", id="known at run time only"),
+        pytest.param(f"y = {R}( x, W, R, B, , h1 )", id="ones"),
+        pytest.param(f"y = {R}( x, W, R, B, , minus )", id="negative zeros"),
+        pytest.param(
+            f"o = ConstantOfShape<value: tensor = float[1] {{1}}>(shape) y = {R}( x, W, R, B, , o )", id="filled with 1"
+        ),
+        pytest.param(f"{FILLED} n = Neg(o) y = {R}( x, W, R, B, , n )", id="filled and negated"),
+        pytest.param(f"{FILLED} n = Add(h, o) y = {R}( x, W, R, B, , n )", id="filled and added"),
+        pytest.param(f"m = Sub(h, h) y = {N}( x, W, R, B, , m )", id="computed"),
+        pytest.param(f"s = ReduceSum(z) e = Expand(s, shape) y = {N}( x, W, R, B, , e )", id="moved after other ops"),
+    ],
+)
+def test_stays(nodes: str) -> None:
+    stays(f"{TEXT} {{ {nodes} }}", PASS, weights=used(nodes))
+
+
+def test_overridable_state_stays() -> None:
+    zeros = ",".join("0" * 6)
+    text = f"g (float[4,3,5] x, float[1,3,2] z = {{{zeros}}}) => (float[p,q,r,s] y) {{ y = {R}(x, W, R, B, , z) }}"
+    stays(text, PASS, weights=weights("GRU"))
+
+
+def test_outputs_left_out_stay_out() -> None:
+    text = "g (float[4,3,5] x) => (float[p,q,r] y) {{ , y = {}({}) }}"
+    before = text.format(L, "x, W, R, B, , z, z")
+    becomes(before, text.format(L, "x, W, R, B"), weights("LSTM") | {"z": ZERO})
+
+
+def test_inside_an_if_body() -> None:
+    text = (
+        "g (bool c, float[4,3,5] x) => (float[p,q,r,s] y) {{ y = If (c) <then_branch = a () => (float[4,1,3,2] t)"
+        " {{ t = {} }}, else_branch = b () => (float[4,1,3,2] u) {{ u = {} }}> }}"
+    )
+    kept = f"{R}(x, W, R, B)"
+    before = text.format(f"{R}(x, W, R, B, , z)", kept)
+    becomes(before, text.format(kept, kept), weights("GRU") | {"z": ZERO})
+
+
+@given(
+    st.sampled_from(["LSTM", "GRU", "RNN"]),
+    st.sampled_from(["forward", "reverse", "bidirectional"]),
+    st.integers(1, 3),
+    st.booleans(),
+)
+def test_states_of_any_parameters(op: str, direction: str, size: int, is_zero: bool) -> None:
+    directions = 1 + (direction == "bidirectional")
+    given_weights = weights(op, directions, size) | {"z": np.full((directions, 3, size), not is_zero, np.float32)}
+    made = f'{op}<hidden_size={size}, direction="{direction}">'
+    text = "g (float[4,3,5] x) => (float[p,q,r,s] y)"
+    before = f"{text} {{ y = {made}(x, W, R, B, , z) }}"
+    if is_zero:
+        becomes(before, f"{text} {{ y = {made}(x, W, R, B) }}", given_weights)
+    else:
+        stays(before, PASS, weights=given_weights)

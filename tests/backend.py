@@ -69,6 +69,11 @@ def answers(model: onnx.ModelProto, feeds: dict[str, Any]) -> dict[str, Any] | N
         return None
 
 
+def runs(name: str) -> bool:
+    """Whether onnxruntime runs a case as it is."""
+    return answers(cases()[name].model, cases()[name].feeds) is not None
+
+
 def run(case: Case) -> list[str] | None:
     """What went wrong when the case was optimized; None where onnxruntime does not run the original."""
     want = answers(case.model, case.feeds)

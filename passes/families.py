@@ -65,6 +65,7 @@ from .movement.splits import SlicesToSplit
 from .movement.transpose import MERGE_TRANSPOSES
 from .movement.travel.move_transposes import MoveTransposes
 from .shapes.fold_shapes import FoldShapes, MergeShapes
+from .shapes.indices import READ_IN_ORDER
 from .shapes.sources import TAKE_DIMS
 from .shapes.targets import WRITE_SHAPES, WriteOpenShapes
 from .structure.hoist_invariants import HoistInvariants
@@ -148,6 +149,7 @@ SHAPES: tuple[Pass, ...] = (
     WRITE_SHAPES,
     WriteOpenShapes(),
     TAKE_DIMS,
+    READ_IN_ORDER,
 )
 STRUCTURE: tuple[Pass, ...] = (
     InlineIf(),

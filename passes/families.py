@@ -50,6 +50,7 @@ from .linear.pointwise import MERGE_CONSECUTIVE_CONVS
 from .linear.pool_padding import FOLD_PAD_INTO_POOL
 from .linear.siblings import MERGE_SIBLINGS
 from .linear.weight_scale import SCALE_WEIGHTS
+from .movement.batches import KEEP_BATCHES
 from .movement.broadcasts import BROADCAST_INSTEAD
 from .movement.concats import JOIN_PIECES, MergeConcats
 from .movement.expands import MERGE_EXPANDS
@@ -126,6 +127,7 @@ CONVOLUTION: tuple[Pass, ...] = (
 MOVEMENT: tuple[Pass, ...] = (
     MERGE_TRANSPOSES,
     MoveTransposes(),
+    KEEP_BATCHES,
     RESHAPE_TRANSPOSES,
     MERGE_RESHAPES,
     ROUND_TRIPS,

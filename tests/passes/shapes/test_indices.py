@@ -73,6 +73,32 @@ def test_stays(body: str) -> None:
     stays(f"{G} {{ {body} }}", READ_IN_ORDER, runs=False)
 
 
+ND = "g (float[N,M] x) => (float[a,b,c,d] y) <int64 zero = {0}, int64 one = {1}, int64[3] a123 = {1,2,3},"
+ND += " int64[1] last = {-1}, int64[2] a12 = {1,2}>"
+STEPS = (
+    "s = Shape(x) n = Gather(s, zero) m = Gather(s, one) r = Range(zero, n, one) c = Range(zero, m, one)"
+    " u = Unsqueeze(r, a123) w = Max(u, c) t = Shape(w) e = Expand(u, t) f = Expand(c, t)"
+    " p = Unsqueeze(e, last) q = Unsqueeze(f, last) i = Concat<axis=-1>({}) y = GatherND({}x, i)"
+)
+
+
+def test_a_matrix_read_by_row_and_column() -> None:
+    becomes(f"{ND} {{ {STEPS.format('p, q', '')} }}", f"{ND} {{ y = Unsqueeze(x, a12) }}", READ_IN_ORDER, opset=18)
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        pytest.param(STEPS.format("q, p", ""), id="by column and row"),
+        pytest.param(STEPS.format("p, q", "").replace("Range(zero, m, one)", "Range(zero, m, one) k = Neg(c)")
+                     .replace("f = Expand(c", "f = Expand(k"), id="backwards"),
+        pytest.param(STEPS.format("p, q", "").replace("Range(zero, n, one)", "Range(one, n, one)"), id="not all rows"),
+    ],
+)  # fmt: skip
+def test_other_readings_stay(body: str) -> None:
+    stays(f"{ND} {{ {body} }}", READ_IN_ORDER, opset=18, runs=False)
+
+
 @given(m=st.integers(1, 4), n=st.integers(1, 4))
 def test_any_matrix(m: int, n: int) -> None:
     head = f"g (float[{m},{n}] x) => (float[a,b,c] y) <{CONST}, int64 m = {{{m}}}, int64 n = {{{n}}}>"

@@ -1,4 +1,4 @@
-"""The passes by family, each family in the order in which its passes run."""
+"""The passes by family; families, and the passes of each, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from .arithmetic.bounds import DROP_UNBOUNDED_CLIP, MERGE_CLAMPS
 from .arithmetic.chains import MERGE_CONSTANTS_IN_CHAINS
 from .arithmetic.logic import MERGE_LOGIC
 from .arithmetic.neutral import DROP_NEUTRAL
-from .arithmetic.powers import FUSE_LOG_SOFTMAX, MERGE_POWERS
+from .arithmetic.powers import MERGE_POWERS
 from .arithmetic.repeated import DROP_REPEATED
 from .arithmetic.signs import MERGE_NEGATIONS, WRITE_NEGATIONS
 from .arithmetic.variadic import MERGE_VARIADIC
@@ -60,7 +60,7 @@ from .movement.pieces import TAKE_PIECES
 from .movement.reductions import MERGE_REDUCTIONS
 from .movement.reshapes import MERGE_RESHAPES, RESHAPE_TRANSPOSES
 from .movement.round_trips import ROUND_TRIPS
-from .movement.row_products import MULTIPLY_ROWS
+from .movement.row_products import MULTIPLY_WITHOUT_RESHAPES
 from .movement.slices import CANCEL_DEPTH_AND_SPACE, MERGE_SLICES
 from .movement.splits import SlicesToSplit
 from .movement.transpose import MERGE_TRANSPOSES
@@ -75,20 +75,37 @@ from .structure.inline_loop import InlineLoop
 from .structure.merge_branches import MergeBranches
 from .structure.sequences import RESOLVE_SEQUENCES
 
-ARITHMETIC: tuple[Pass, ...] = (
-    DROP_NEUTRAL,
-    MERGE_LOGIC,
-    DROP_REPEATED,
-    MERGE_VARIADIC,
-    MERGE_CLAMPS,
-    DROP_UNBOUNDED_CLIP,
-    MERGE_CONSTANTS_IN_CHAINS,
-    MERGE_AFFINE,
-    WRITE_NEGATIONS,
-    MERGE_NEGATIONS,
-    MERGE_POWERS,
-    FUSE_LOG_SOFTMAX,
+CONVOLUTION: tuple[Pass, ...] = (
+    FOLD_BATCHNORM,
+    FOLD_AFFINE_INTO_CONV,
+    PASS_AFFINE_BACK,
+    FOLD_AFFINE_BEFORE_CONV,
+    FOLD_PAD_INTO_CONV,
+    FOLD_PAD_INTO_POOL,
+    MERGE_PARALLEL_CONVS,
+    MERGE_CONSECUTIVE_CONVS,
 )
+"""Conv and ConvTranspose take in what is linear around them."""
+
+SHAPES: tuple[Pass, ...] = (
+    FoldShapes(),
+    MergeShapes(),
+    WRITE_SHAPES,
+    WriteOpenShapes(),
+    TAKE_DIMS,
+    READ_IN_ORDER,
+)
+"""What is computed from shapes is written down."""
+
+STRUCTURE: tuple[Pass, ...] = (
+    InlineIf(),
+    MergeBranches(),
+    InlineLoop(),
+    HoistInvariants(),
+    RESOLVE_SEQUENCES,
+)
+"""Bodies that need not be bodies, and sequences that need not be made."""
+
 IDLE: tuple[Pass, ...] = (
     MERGE_CASTS,
     DROP_OPTIONALS,
@@ -99,6 +116,8 @@ IDLE: tuple[Pass, ...] = (
     DROP_IDLE_REDUCTIONS,
     DROP_IDLE_MOVEMENT,
 )
+"""Ops that hand on what they are given."""
+
 FUSION: tuple[Pass, ...] = (
     FUSE_GELU,
     FUSE_ACTIVATIONS,
@@ -114,16 +133,23 @@ FUSION: tuple[Pass, ...] = (
     FUSE_ATTENTION,
     FUSE_INTO_ATTENTION,
 )
-CONVOLUTION: tuple[Pass, ...] = (
-    FOLD_BATCHNORM,
-    FOLD_AFFINE_INTO_CONV,
-    PASS_AFFINE_BACK,
-    FOLD_AFFINE_BEFORE_CONV,
-    FOLD_PAD_INTO_CONV,
-    FOLD_PAD_INTO_POOL,
-    MERGE_PARALLEL_CONVS,
-    MERGE_CONSECUTIVE_CONVS,
+"""Several ops that ONNX has one name for."""
+
+ARITHMETIC: tuple[Pass, ...] = (
+    DROP_NEUTRAL,
+    MERGE_LOGIC,
+    DROP_REPEATED,
+    MERGE_VARIADIC,
+    MERGE_CLAMPS,
+    DROP_UNBOUNDED_CLIP,
+    MERGE_CONSTANTS_IN_CHAINS,
+    MERGE_AFFINE,
+    WRITE_NEGATIONS,
+    MERGE_NEGATIONS,
+    MERGE_POWERS,
 )
+"""Elementwise algebra."""
+
 MOVEMENT: tuple[Pass, ...] = (
     MERGE_TRANSPOSES,
     MoveTransposes(),
@@ -131,7 +157,7 @@ MOVEMENT: tuple[Pass, ...] = (
     RESHAPE_TRANSPOSES,
     MERGE_RESHAPES,
     ROUND_TRIPS,
-    MULTIPLY_ROWS,
+    MULTIPLY_WITHOUT_RESHAPES,
     MERGE_REDUCTIONS,
     BROADCAST_INSTEAD,
     MERGE_EXPANDS,
@@ -145,21 +171,7 @@ MOVEMENT: tuple[Pass, ...] = (
     CANCEL_DEPTH_AND_SPACE,
     SlicesToSplit(),
 )
-SHAPES: tuple[Pass, ...] = (
-    FoldShapes(),
-    MergeShapes(),
-    WRITE_SHAPES,
-    WriteOpenShapes(),
-    TAKE_DIMS,
-    READ_IN_ORDER,
-)
-STRUCTURE: tuple[Pass, ...] = (
-    InlineIf(),
-    MergeBranches(),
-    InlineLoop(),
-    HoistInvariants(),
-    RESOLVE_SEQUENCES,
-)
+"""Ops that only move elements."""
 
 PRODUCTS: tuple[Pass, ...] = (
     SIMPLIFY_EINSUM,
@@ -173,4 +185,4 @@ PRODUCTS: tuple[Pass, ...] = (
     FOLD_SCALE,
     MERGE_SIBLINGS,
 )
-"""In the order in which they run."""
+"""MatMul, Gemm and Einsum take in what is linear around them."""

@@ -8,10 +8,36 @@ import ml_dtypes
 import numpy as np
 from onnx import helper
 
-from ..core import Build, Op, Value, require, same_extent, stretches_to
+from ..core import Build, Declined, Op, Value, require, same_extent, stretches_to
+from ..core.inference.movement import MOVEMENT
+from ..core.inference.operands import counted
+from ..core.ir.dims import Shape
 from .dtypes import EXACT_TYPES, INTEGERS
 
 Array = np.ndarray[Any, Any]
+Inputs = tuple[Value | None, ...]
+
+
+def operand(op: Op, index: int = 0) -> Value:
+    """An input of an op; declines where it is left out."""
+    found = op.input(index)
+    if found is None:
+        raise Declined(f"{op.label} has no input {index}")
+    return found
+
+
+def known_number(v: Value | None) -> Any:
+    """The Python number that a constant of one element holds; None for anything else."""
+    if v is None or v.tensor is None or v.tensor.size != 1:
+        return None
+    return v.const.reshape(-1)[0].item()
+
+
+def number_in(c: Value) -> Any:
+    """As `known_number`; declines for anything else."""
+    found = known_number(c)
+    require(found is not None, f"{c.name} is not one constant number")
+    return found
 
 
 def uniform(c: Value) -> Any:
@@ -56,13 +82,46 @@ def axes_of(op: Op, name: str = "axes") -> list[int] | None:
     return None if axes is None else [int(i) for i in axes]
 
 
+def pads_of(pad: Op, rank: int) -> list[int]:
+    """What a Pad puts before each of `rank` axes and then behind each, in every way of saying so since opset 1."""
+    pads, axes = axes_of(pad, "paddings" if pad.version < 2 else "pads"), axes_of(pad)
+    require(pads is not None, "its pads are missing")
+    padded = list(range(rank)) if axes is None else counted(axes, rank)
+    written = pads or []
+    require(len(written) == 2 * len(padded), "its pads do not fit its axes")
+    full = [0] * 2 * rank
+    for i, axis in enumerate(padded):
+        full[axis], full[axis + rank] = written[i], written[i + len(padded)]
+    return full
+
+
+def shape_given(op: Op) -> Shape:
+    """The shape of the first output of an op, as it follows from the inputs; declines where it is unknown."""
+    out = op.outputs[0]
+    shape = out.shape
+    if not op.graph.is_output(out) or all(isinstance(d, int) for d in shape):
+        return shape
+    # What an output's dims are called was written by hand, and nothing ever checks it.
+    require(op.type in MOVEMENT, f"what {op.label} gives is not followed")
+    return MOVEMENT[op.type](op)[0]
+
+
+def same_shape(a: Shape, b: Shape) -> bool:
+    """Whether two shapes are known to be the same."""
+    return len(a) == len(b) and all(map(same_extent, a, b))
+
+
+def known_axes(op: Op, name: str = "axes") -> list[int] | None:
+    """As `axes_of`; None as well where they are computed."""
+    try:
+        return axes_of(op, name)
+    except Declined:
+        return None
+
+
 def keeps_shape(op: Op, x: Value) -> bool:
     """Whether the first output of an op has the shape of `x`; declines where one of them is unknown."""
-    out = op.outputs[0]
-    if len(out.shape) != x.rank or not all(map(same_extent, out.shape, x.shape)):
-        return False
-    # What an output's dims are called was written by hand, and nothing ever checks it.
-    return not op.graph.is_output(out) or all(isinstance(d, int) for d in out.shape)
+    return same_shape(shape_given(op), x.shape)
 
 
 def is_integer(dtype: int) -> bool:
@@ -77,16 +136,18 @@ def is_float(value: Value) -> bool:
 
 def normalized(axes: list[int], rank: int) -> list[int]:
     """Axes counted from the front, in order; declines what is out of range or named twice."""
-    require(all(-rank <= a < rank for a in axes), f"axes {axes} do not fit rank {rank}")
-    counted = sorted(a % rank for a in axes)
-    require(len(set(counted)) == len(counted), f"an axis of {axes} is named twice")
-    return counted
+    return sorted(counted(axes, rank))
 
 
-def is_private(v: Value) -> bool:
-    """Whether one op reads a computed value, and nothing else looks at it."""
+def is_private(v: Value, readers: int = 1) -> bool:
+    """Whether so many ops read a computed value, and nothing else looks at it."""
     home = v.producer.graph if v.producer is not None else None
-    return home is not None and len(v.uses) == 1 and not home.is_output(v) and v not in home.pinned
+    return home is not None and len(v.uses) == readers and not home.is_output(v) and v not in home.pinned
+
+
+def is_read_once(v: Value) -> bool:
+    """Whether one input of one op is all that looks at a computed value."""
+    return is_private(v) and all(user.inputs.count(v) == 1 for user in v.uses)
 
 
 def narrowed(data: Array, kind: np.dtype[Any]) -> Array:

@@ -8,9 +8,8 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..operands import Array, is_integer
+from ..operands import Array, Inputs, is_integer
 from .constants import binary, narrow, require_affordable, wide
-from .kinds import Operands
 
 SUMS, PRODUCTS = ("Add", "Sub"), ("Mul", "Div")
 CENTRED = 64  # how far from 0, in scaled units, x may be centred: of what is subtracted again, digits are lost
@@ -32,7 +31,7 @@ class Step(NamedTuple):
     contract=EXACT,
 )
 def merge_integer_sums(
-    g: Build, b: Operands, d: Operands, ins: Operands, e: Operands, a: Operands, inner: Op, middle: Op, outer: Op
+    g: Build, b: Inputs, d: Inputs, ins: Inputs, e: Inputs, a: Inputs, inner: Op, middle: Op, outer: Op
 ) -> Value:
     """Integers' (x + a) * k + b => x * k + (a * k + b)"""
     return collapsed(g, inner, middle, outer, floats=False)
@@ -45,7 +44,7 @@ def merge_integer_sums(
     contract=EXACT,
 )
 def merge_integer_products(
-    g: Build, b: Operands, d: Operands, ins: Operands, e: Operands, a: Operands, inner: Op, middle: Op, outer: Op
+    g: Build, b: Inputs, d: Inputs, ins: Inputs, e: Inputs, a: Inputs, inner: Op, middle: Op, outer: Op
 ) -> Value:
     """Integers' (x * k + b) * m => x * (k * m) + b * m"""
     return collapsed(g, inner, middle, outer, floats=False)
@@ -58,7 +57,7 @@ def merge_integer_products(
     contract=ROUNDING,
 )
 def merge_sums_around_product(
-    g: Build, b: Operands, d: Operands, ins: Operands, e: Operands, a: Operands, inner: Op, middle: Op, outer: Op
+    g: Build, b: Inputs, d: Inputs, ins: Inputs, e: Inputs, a: Inputs, inner: Op, middle: Op, outer: Op
 ) -> Value:
     """(x + a) * k + b => x * k + (a * k + b), and the like with Sub and Div"""
     return collapsed(g, inner, middle, outer, floats=True)
@@ -71,7 +70,7 @@ def merge_sums_around_product(
     contract=ROUNDING,
 )
 def merge_products_around_sum(
-    g: Build, b: Operands, d: Operands, ins: Operands, e: Operands, a: Operands, inner: Op, middle: Op, outer: Op
+    g: Build, b: Inputs, d: Inputs, ins: Inputs, e: Inputs, a: Inputs, inner: Op, middle: Op, outer: Op
 ) -> Value:
     """(x * k + b) * m => x * (k * m) + b * m, and the like with Sub and Div"""
     return collapsed(g, inner, middle, outer, floats=True)

@@ -6,14 +6,15 @@ from math import copysign
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
 from ..dtypes import FLOATS
+from ..operands import Inputs, number_in
 from .clamps import CLAMPS, Clamp, known_clamp, limits, write_clamp
 from .constants import require_no_stretch
-from .kinds import ZEROS, Operands
+from .kinds import ZEROS
 from .ranges import range_of
 
 
 @rule(lambda g, x, bounds, clamp: g.one_of(*CLAMPS)(x, *bounds) @ clamp, contract=EXACT)
-def drop_idle_clamp(g: Build, x: Value, bounds: Operands, clamp: Op) -> Value:
+def drop_idle_clamp(g: Build, x: Value, bounds: Inputs, clamp: Op) -> Value:
     """Relu(x), Clip(x, a, b), Max(x, a) or Min(x, b) => x, where x is known to lie within"""
     of, found = clamp_of(clamp)
     within = range_of(of)
@@ -26,7 +27,7 @@ def drop_idle_clamp(g: Build, x: Value, bounds: Operands, clamp: Op) -> Value:
     lambda g, ins, bounds, inner, outer: g.one_of("Relu", "Clip")(g.one_of(*CLAMPS)(*ins) @ inner, *bounds) @ outer,
     contract=EXACT,
 )
-def merge_clamps(g: Build, ins: Operands, bounds: Operands, inner: Op, outer: Op) -> Value:
+def merge_clamps(g: Build, ins: Inputs, bounds: Inputs, inner: Op, outer: Op) -> Value:
     """Relu or Clip of Relu, Clip, Max or Min => one of them, with the bounds that follow"""
     return merged(g, inner, outer, exact=True)
 
@@ -34,7 +35,7 @@ def merge_clamps(g: Build, ins: Operands, bounds: Operands, inner: Op, outer: Op
 @rule(
     lambda g, ins, c, inner, outer: g.one_of("Max", "Min")(g.one_of(*CLAMPS)(*ins) @ inner, c) @ outer, contract=EXACT
 )
-def merge_clamps_by_number(g: Build, ins: Operands, c: Value, inner: Op, outer: Op) -> Value:
+def merge_clamps_by_number(g: Build, ins: Inputs, c: Value, inner: Op, outer: Op) -> Value:
     """Max or Min, with a number but 0, of Relu, Clip, Max or Min => one of them"""
     return merged(g, inner, outer, exact=True)
 
@@ -44,7 +45,7 @@ def merge_clamps_by_number(g: Build, ins: Operands, c: Value, inner: Op, outer: 
     contract=ZEROS,
     fragile=(0.0,),
 )
-def merge_clamps_over_zero(g: Build, ins: Operands, bounds: Operands, inner: Op, outer: Op) -> Value:
+def merge_clamps_over_zero(g: Build, ins: Inputs, bounds: Inputs, inner: Op, outer: Op) -> Value:
     """Relu or Clip of Max(x, 0), Min(x, 0) or what is all 0 => one of them"""
     return merged(g, inner, outer, exact=False)
 
@@ -54,7 +55,7 @@ def merge_clamps_over_zero(g: Build, ins: Operands, bounds: Operands, inner: Op,
     contract=ZEROS,
     fragile=(0.0,),
 )
-def merge_clamps_by_zero(g: Build, ins: Operands, c: Value, inner: Op, outer: Op) -> Value:
+def merge_clamps_by_zero(g: Build, ins: Inputs, c: Value, inner: Op, outer: Op) -> Value:
     """Max or Min, one of them with 0, of Relu, Clip, Max or Min => one of them"""
     return merged(g, inner, outer, exact=False)
 
@@ -63,8 +64,7 @@ def merge_clamps_by_zero(g: Build, ins: Operands, c: Value, inner: Op, outer: Op
 def max_with_zero_to_relu(g: Build, x: Value, c: Value) -> Value:
     """Max(x, 0) => Relu(x)"""
     require(not x.is_const and c.dtype in FLOATS, "of constants or integers")
-    require(c.tensor is not None and c.tensor.size == 1, "no number")
-    number = float(c.const.reshape(-1)[0])
+    number = float(number_in(c))
     require(number == 0 and copysign(1, number) > 0, "Max with something else than 0")
     require_no_stretch(c, x)
     return write_clamp(g, x, Clamp(low=0.0))

@@ -8,9 +8,8 @@ import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
 from ..dtypes import FLOATS
-from ..operands import Array, is_integer
+from ..operands import Array, Inputs, is_integer
 from .constants import binary, narrow, require_affordable, wide
-from .kinds import Operands
 
 CANCELS = 8  # by how much a sum of constants may be smaller than they are: rounding is lost with it
 
@@ -38,7 +37,7 @@ class Scaling(NamedTuple):
     ),
     contract=EXACT,
 )
-def merge_added_integers(g: Build, before: Operands, ins: Operands, after: Operands, inner: Op, outer: Op) -> Value:
+def merge_added_integers(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
     """Integers' (x + c) + d => x + (c + d), and all the like with Sub"""
     return shifted(g, inner, outer, floats=False)
 
@@ -49,7 +48,7 @@ def merge_added_integers(g: Build, before: Operands, ins: Operands, after: Opera
     ),
     contract=ROUNDING,
 )
-def merge_added_constants(g: Build, before: Operands, ins: Operands, after: Operands, inner: Op, outer: Op) -> Value:
+def merge_added_constants(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
     """(x + c) + d => x + (c + d), c - (d - x) => x + (c - d), and all the like"""
     return shifted(g, inner, outer, floats=True)
 
@@ -96,7 +95,7 @@ def factor_out_constant(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value
     ),
     contract=ROUNDING,
 )
-def merge_constant_factors(g: Build, before: Operands, ins: Operands, after: Operands, inner: Op, outer: Op) -> Value:
+def merge_constant_factors(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
     """(x * c) * d => x * (c * d), (x * c) / d => x * (c / d), c / (d / x) => x * (c / d), and all the like"""
     second = scaling(outer)
     require(second.x is inner.outputs[0], "the chain ends there")

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Build, Op, Value, require
-from ..operands import is_integer
+from ..operands import is_integer, known_number
 from .kinds import require_kernel
 
 CLAMPS = ("Relu", "Clip", "Max", "Min")
@@ -73,10 +73,8 @@ def _number(bound: Value | None, left_out: float) -> float | None:
     """The number in a constant of one element; None for anything else."""
     if bound is None:
         return left_out
-    if bound.tensor is None or bound.tensor.size != 1:
-        return None
-    number = bound.const.reshape(-1)[0].item()
-    return None if isnan(number) else number
+    number: float | None = known_number(bound)
+    return None if number is None or isnan(number) else number
 
 
 def _of_extreme(op: Op) -> tuple[Value, Clamp] | None:

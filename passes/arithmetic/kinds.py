@@ -7,8 +7,6 @@ from onnx import TensorProto
 from ...core import Build, Value, conditional, require
 from ..dtypes import CPU_FLOATS, HALF_OR_SINGLE, INTEGERS
 
-Operands = tuple[Value | None, ...]
-
 MOST_FILLED = 1024  # elements of a result that is written down as a constant
 
 ZEROS = conditional("no zero is negative")

@@ -1,4 +1,4 @@
-"""Operands that change nothing, such as 0 in a sum, and those that leave nothing, such as 0 in a product."""
+"""Inputs that change nothing, such as 0 in a sum, and those that leave nothing, such as 0 in a product."""
 
 from __future__ import annotations
 

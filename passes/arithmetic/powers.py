@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import TensorProto
 
 from ...core import EXACT, ROUNDING, Build, RulePass, Value, conditional, require, rule
 from ..dtypes import FLOATS
@@ -125,13 +124,6 @@ def drop_abs_before_square(g: Build, x: Value) -> Value:
     return g.Mul(x, x)
 
 
-@rule(lambda g, x, a: g.Log(g.Softmax(x, axis=a)), contract=conditional("no share underflows to 0"))
-def log_of_softmax_to_log_softmax(g: Build, x: Value, a: int) -> Value:
-    """Log(Softmax(x)) => LogSoftmax(x)"""
-    require(x.dtype in {TensorProto.FLOAT, TensorProto.DOUBLE}, "shares in half precision are coarse")
-    return g.LogSoftmax(x, axis=a)
-
-
 def require_exponent(c: Value, x: Value, exponent: int) -> None:
     """The power has to be of floats, with this exponent throughout, and not change the shape."""
     require(x.dtype in FLOATS, "powers of integers wrap around")
@@ -158,4 +150,3 @@ MERGE_POWERS = RulePass(
         merge_powers,
     ),
 )
-FUSE_LOG_SOFTMAX = RulePass("fuse-log-softmax", (log_of_softmax_to_log_softmax,))

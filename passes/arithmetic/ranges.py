@@ -10,7 +10,7 @@ from onnx import TensorProto, helper
 
 from ...core import Op, Value, require
 from ..dtypes import FLOATS
-from ..operands import is_integer
+from ..operands import is_integer, known_number
 from .clamps import CLAMPS, Clamp, known_clamp
 
 DEEPEST = 6  # ops looked at on the way up
@@ -116,6 +116,5 @@ def _of_pair(op: Op, depth: int) -> Range:
 
 
 def _is_even(exponent: Value | None) -> bool:
-    if exponent is None or exponent.tensor is None or exponent.tensor.size != 1:
-        return False
-    return float(exponent.const.reshape(-1)[0]) % 2 == 0
+    number = known_number(exponent)
+    return number is not None and number % 2 == 0

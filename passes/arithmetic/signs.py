@@ -6,8 +6,9 @@ import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ..dtypes import FLOATS
+from ..operands import Inputs
 from .constants import binary, narrow, require_affordable, wide
-from .kinds import ZEROS, Operands, require_kernel
+from .kinds import ZEROS, require_kernel
 from .neutral import require_throughout
 
 
@@ -49,7 +50,7 @@ def cancel_negations_in_quotient(g: Build, a: Value, b: Value) -> Value:
 
 
 @rule(lambda g, before, x, after, op: g.one_of("Mul", "Div")(*before, g.Neg(x), *after) @ op, contract=EXACT)
-def negate_other_operand(g: Build, before: Operands, x: Value, after: Operands, op: Op) -> Value:
+def negate_other_operand(g: Build, before: Inputs, x: Value, after: Inputs, op: Op) -> Value:
     """-x * c => x * -c, -x / c => x / -c, c / -x => -c / x"""
     _, c, turned = binary(op)
     made = negated(g, op, c)
@@ -58,7 +59,7 @@ def negate_other_operand(g: Build, before: Operands, x: Value, after: Operands, 
 
 
 @rule(lambda g, ins, op: g.Neg(g.one_of("Mul", "Div")(*ins) @ op), contract=EXACT)
-def negate_operand(g: Build, ins: Operands, op: Op) -> Value:
+def negate_operand(g: Build, ins: Inputs, op: Op) -> Value:
     """-(x * c) => x * -c, -(x / c) => x / -c, -(c / x) => -c / x"""
     x, c, turned = binary(op)
     made = negated(g, op, c)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, RulePass, Value, require, rule
+from ..operands import Inputs
 from .constants import require_affordable
-from .kinds import ZEROS, Operands
+from .kinds import ZEROS
 
 BROADCASTS_SINCE = 8
 MOST_INPUTS = 64  # of one op
@@ -25,19 +26,19 @@ def drop_equal_operands(g: Build, x: Value) -> Value:
 
 
 @rule(lambda g, before, ins, after: g.Max(*before, g.Max(*ins), *after), contract=ZEROS)
-def flatten_max(g: Build, before: Operands, ins: Operands, after: Operands) -> Value:
+def flatten_max(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Value:
     """Max(a, Max(b, c), d) => Max(a, b, c, d)"""
     return g.Max(*flat(g, before, ins, after))
 
 
 @rule(lambda g, before, ins, after: g.Min(*before, g.Min(*ins), *after), contract=ZEROS)
-def flatten_min(g: Build, before: Operands, ins: Operands, after: Operands) -> Value:
+def flatten_min(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Value:
     """Min(a, Min(b, c), d) => Min(a, b, c, d)"""
     return g.Min(*flat(g, before, ins, after))
 
 
 @rule(lambda g, before, ins, after: g.Sum(*before, g.Sum(*ins), *after), contract=ROUNDING)
-def flatten_sum(g: Build, before: Operands, ins: Operands, after: Operands) -> Value:
+def flatten_sum(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Value:
     """Sum(a, Sum(b, c), d) => Sum(a, b, c, d)"""
     return g.Sum(*flat(g, before, ins, after))
 
@@ -58,7 +59,7 @@ def merge_min_constants(g: Build, x: Value, c: Value, d: Value) -> Value:
     return g.Min(x, g.const(np.minimum(c.const, d.const), like=x))
 
 
-def flat(g: Build, before: Operands, ins: Operands, after: Operands) -> Operands:
+def flat(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Inputs:
     """The operands of both ops, in order; declines more than a reader of the model may like."""
     operands = (*before, *ins, *after)
     require(g.opset >= BROADCASTS_SINCE, "before opset 8 all shapes are equal")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent, stretches_to
-from ..operands import axes_of, keeps_shape
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ..operands import axes_of, keeps_shape, number_in
 
 OPEN_END = 2**31 - 1  # operator Slice: up to the end of a dim of unknown size
 
@@ -17,45 +17,6 @@ OPEN_END = 2**31 - 1  # operator Slice: up to the end of a dim of unknown size
 def drop_reshaping_to_same_shape(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
     """Reshape(x, the shape of x) => x, and so CenterCropPad, Expand, Flatten, Tile, Unsqueeze"""
     require(keeps_shape(op, x), "its shape may be another")
-    return x
-
-
-@rule(lambda g, x, shape, reshape: g.Reshape(x, g.const(shape)) @ reshape, contract=EXACT)
-def drop_reshape_that_copies(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
-    """Reshape(x, 0 0 -1) => x, where each entry copies the dim or is equal to it"""
-    require(shape.shape == (x.rank,), "it changes the rank")
-    copied = (-1,) if reshape.attr("allowzero", 0) else (-1, 0)
-    entries = shape.const.tolist()
-    require(all(e in copied or same_extent(d, e) for d, e in zip(x.shape, entries, strict=True)), "a dim may change")
-    return x
-
-
-@rule(lambda g, x, shape: g.Expand(x, g.const(shape)), contract=EXACT)
-def drop_expand_of_nothing(g: Build, x: Value, shape: Value) -> Value:
-    """Expand(x, shape) => x, where the shape stretches no dim of x"""
-    require(shape.rank == 1, "the shape is no list")
-    require(stretches_to(tuple(shape.const.tolist()), x.shape), "it may stretch x")
-    return x
-
-
-@rule(lambda g, x, repeats: g.Tile(x, g.const(repeats)), contract=EXACT)
-def drop_tile_by_one(g: Build, x: Value, repeats: Value) -> Value:
-    """Tile(x, 1 1 ...) => x"""
-    require(bool((repeats.const == 1).all()), "it repeats x")
-    return x
-
-
-@rule(lambda g, x, axis: g.Flatten(x, axis=axis), contract=EXACT)
-def drop_flatten_of_matrix(g: Build, x: Value, axis: int) -> Value:
-    """Flatten(x, axis=1) => x, where x is a matrix"""
-    require(axis in {1, -1} and x.rank == 2, "it may join dims")
-    return x
-
-
-@rule(lambda g, x, axes: g.Unsqueeze(x, axes=axes), contract=EXACT)
-def drop_unsqueeze_by_nothing(g: Build, x: Value, axes: list[int] | None) -> Value:
-    """Unsqueeze(x, no axes) => x"""
-    require(axes == [], "it adds a dim")
     return x
 
 
@@ -117,8 +78,8 @@ def drop_einsum_of_itself(g: Build, x: Value, equation: str) -> Value:
 def drop_trilu_of_everything(g: Build, x: Value, op: Op, k: Value | None) -> Value:
     """Trilu(x, k) => x, where no element lies beyond the k-th diagonal"""
     side = -2 if op.attr("upper", 1) else -1
-    require(x.rank >= 2 and (k is None or k.const.size == 1), "it has no diagonals")
-    extent, diagonal = x.shape[side], 0 if k is None else int(k.const.reshape(-1)[0])
+    require(x.rank >= 2, "it has no diagonals")
+    extent, diagonal = x.shape[side], 0 if k is None else number_in(k)
     reach = -diagonal if side == -2 else diagonal
     require(isinstance(extent, int) and extent - 1 <= reach, "an element may lie beyond")
     return x
@@ -135,11 +96,6 @@ DROP_IDLE_MOVEMENT = RulePass(
     "drop-idle-movement",
     (
         drop_reshaping_to_same_shape,
-        drop_reshape_that_copies,
-        drop_expand_of_nothing,
-        drop_tile_by_one,
-        drop_flatten_of_matrix,
-        drop_unsqueeze_by_nothing,
         drop_squeeze_of_nothing,
         drop_slice_of_everything,
         drop_slice_to_same_shape,

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
-from ..operands import axes_of, is_float, normalized
-
-Rest = tuple[Value | None, ...]
+from ..operands import Inputs, axes_of, is_float, normalized, number_in
 
 SUMS = frozenset({"ReduceMean", "ReduceSum"})
 
@@ -14,7 +12,7 @@ SUMS = frozenset({"ReduceMean", "ReduceSum"})
     lambda g, x, op, rest: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, *rest) @ op,
     contract=EXACT,
 )
-def drop_reduction_over_nothing(g: Build, x: Value, op: Op, rest: Rest) -> Value:
+def drop_reduction_over_nothing(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
     """ReduceSum(x, no axes, noop_with_empty_axes=1) => x, and so ReduceMax, ReduceMean, ReduceMin, ReduceProd"""
     require(not axes_of(op) and op.attr("noop_with_empty_axes", 0), "it reduces")
     return x
@@ -24,7 +22,7 @@ def drop_reduction_over_nothing(g: Build, x: Value, op: Op, rest: Rest) -> Value
     lambda g, x, op, rest: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, *rest) @ op,
     contract=EXACT,
 )
-def drop_reduction_of_ones(g: Build, x: Value, op: Op, rest: Rest) -> Value:
+def drop_reduction_of_ones(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
     """ReduceMax(x, axes of extent 1) => x, or Squeeze(x, axes); so ReduceMin, ReduceProd, and sums of whole numbers"""
     require(op.type not in SUMS or not is_float(x), "0 is added, and a zero may lose its sign")
     return without_ones(g, x, op)
@@ -34,7 +32,7 @@ def drop_reduction_of_ones(g: Build, x: Value, op: Op, rest: Rest) -> Value:
     lambda g, x, op, rest: g.one_of("ReduceMean", "ReduceSum")(x, *rest) @ op,
     contract=conditional("no zero is negative"),
 )
-def drop_sum_of_ones(g: Build, x: Value, op: Op, rest: Rest) -> Value:
+def drop_sum_of_ones(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
     """ReduceSum(x, axes of extent 1) => x, or Squeeze(x, axes), and so ReduceMean"""
     return without_ones(g, x, op)
 
@@ -43,8 +41,7 @@ def drop_sum_of_ones(g: Build, x: Value, op: Op, rest: Rest) -> Value:
 def drop_running_sum_of_one(g: Build, x: Value, axis: Value, op: Op) -> Value:
     """CumSum(x, an axis of extent 1) => x, and so CumProd"""
     require(not op.attr("exclusive", 0), "it leaves out the element itself")
-    require(axis.tensor is not None and axis.tensor.size == 1, "it has several axes")
-    (at,) = normalized([int(axis.const.reshape(-1)[0])], x.rank)
+    (at,) = normalized([number_in(axis)], x.rank)
     require(same_extent(x.shape[at], 1), "it runs over several elements")
     return x
 

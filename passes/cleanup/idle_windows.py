@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
-from ..operands import axes_of, is_float, keeps_shape, setting_of
-
-Rest = tuple[Value | None, ...]
+from ..operands import Inputs, axes_of, is_float, keeps_shape, setting_of
 
 CROPS = "tf_crop_and_resize"
 SHIFTS = "tf_half_pixel_for_nn"  # by half an element even where nothing is resized, but not in onnxruntime
@@ -30,7 +28,7 @@ def drop_maximum_of_one(g: Build, x: Value, pool: Op) -> tuple[Value | None, ...
 
 
 @rule(lambda g, x, resize, rest: g.one_of("Resize", "Upsample")(x, *rest) @ resize, contract=EXACT)
-def drop_resize_by_one(g: Build, x: Value, resize: Op, rest: Rest) -> Value:
+def drop_resize_by_one(g: Build, x: Value, resize: Op, rest: Inputs) -> Value:
     """Resize(x, scales 1 1 ...) => x, Resize(x, sizes: the extents) => x, and so Upsample"""
     require(resize.attr("coordinate_transformation_mode") not in {CROPS, SHIFTS}, "it may take other elements")
     scales = setting_of(resize, "scales")
@@ -45,7 +43,7 @@ def drop_resize_by_one(g: Build, x: Value, resize: Op, rest: Rest) -> Value:
 
 
 @rule(lambda g, x, resize, rest: g.Resize(x, *rest) @ resize, contract=EXACT)
-def drop_resize_to_same_shape(g: Build, x: Value, resize: Op, rest: Rest) -> Value:
+def drop_resize_to_same_shape(g: Build, x: Value, resize: Op, rest: Inputs) -> Value:
     """Resize(x, sizes=the shape of x) => x"""
     require(resize.attr("coordinate_transformation_mode") not in {CROPS, SHIFTS}, "it may take other elements")
     require(resize.attr("keep_aspect_ratio_policy", "stretch") == "stretch", "it may scale by less than the sizes say")

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from hashlib import blake2b
 
 from ...core import Graph, Ledger, Tensor, Value
 from ...core.ir.effects import writes_inputs
-from ..structure.bodies import Namer
-
-SAMPLE = 64  # bytes looked at in three places before a large tensor is read whole
+from ..content import SAMPLE, digest, sample
+from ..naming import Namer
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,17 +123,3 @@ def inner_graphs(g: Graph) -> Iterator[Graph]:
 def mergeable(g: Graph, value: Value) -> bool:
     """Whether the value has no name to keep, and no reader that may write to it."""
     return not g.is_output(value) and value not in g.pinned and not any(map(writes_inputs, value.uses))
-
-
-def sample(tensor: Tensor) -> object:
-    """A key that equal tensors share, from a few bytes of each."""
-    content = tensor.content()
-    if len(content) > 3 * SAMPLE:
-        middle = len(content) // 2
-        content = b"".join((content[:SAMPLE], content[middle : middle + SAMPLE], content[-SAMPLE:]))
-    return tensor.dtype, tensor.dims, bytes(content)
-
-
-def digest(tensor: Tensor) -> bytes:
-    """A hash of the whole content, too long for two different ones to share."""
-    return blake2b(tensor.content()).digest()

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
 from ..dtypes import HALF_OR_SINGLE
-from ..operands import refilled
+from ..operands import operand, refilled
 from .norm_weights import weight
 from .norms import LAYER_NORM, extents, first_axis
-from .producers import made_by, operand
+from .producers import made_by
 from .scalars import number, require_kind, require_number, require_polynomial
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ...core import Build, RulePass, Value, conditional, require, rule, same_extent
 from ..dtypes import HALF_OR_SINGLE
-from .producers import is_read_by, made_by, operand
+from ..operands import is_private, operand
+from .producers import made_by
 from .scalars import affine, multiple, number, require_kind
 
 ATTENTION = 23
@@ -37,11 +38,11 @@ def fuse_masked_attention(g: Build, z: Value, m: Value, v: Value, axis: int) -> 
 def fuse_guarded_attention(g: Build, p: Value, v: Value, zero: Value) -> Value:
     """MatMul(Where(IsNaN(p), 0, p), v), p = Softmax(scores + mask) => Attention(q, k, v, mask)"""
     softmax = made_by(p, "Softmax")
-    require(is_read_by(p, 2), f"{p.name} is read elsewhere")
+    require(is_private(p, 2), f"{p.name} is read elsewhere")
     # Where a row is masked throughout, Attention gives zeros, as the guard does.
     require(number(zero, p) == 0.0, "something else than 0 stands for a NaN")
     masked = made_by(operand(softmax), "Add")
-    require(is_read_by(masked.outputs[0], 1), "the masked scores are read elsewhere")
+    require(is_private(masked.outputs[0], 1), "the masked scores are read elsewhere")
     z, m = operand(masked), operand(masked, 1)
     z, m = (z, m) if is_product(z) else (m, z)
     return attention(g, z, m, v, softmax.attr("axis"))
@@ -62,11 +63,11 @@ def attention(g: Build, z: Value, m: Value | None, v: Value, axis: int) -> Value
     require(v.rank == 4 and axis in {-1, 3}, "it is not over heads in 4 dims")
     product, scale = z, 1.0
     if made_by(z, "MatMul", "Mul", "Div").type != "MatMul":
-        require(is_read_by(z, 1), f"{z.name} is read elsewhere")
+        require(is_private(z, 1), f"{z.name} is read elsewhere")
         product = scores(z)
         scale = multiple(z, product)
     matmul = made_by(product, "MatMul")
-    require(is_read_by(product, 1), f"{product.name} is read elsewhere")
+    require(is_private(product, 1), f"{product.name} is read elsewhere")
     q, q_scale = unscaled(operand(matmul))
     turned, k_scale = unscaled(operand(matmul, 1))
     scale *= q_scale * k_scale

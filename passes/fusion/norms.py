@@ -11,8 +11,8 @@ import numpy as np
 
 from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, require, rule
 from ..dtypes import HALF_OR_SINGLE
-from ..operands import axes_of, normalized
-from .producers import is_read_by, made_by, operand
+from ..operands import axes_of, is_private, normalized, operand
+from .producers import made_by
 from .scalars import number, require_kind, require_number, require_polynomial
 
 LAYER_NORM = 17  # the opset that brought LayerNormalization
@@ -102,7 +102,7 @@ def uncentred(d: Value, axis: int) -> Value:
     sub = made_by(d, "Sub")
     x, mean = operand(sub), made_by(operand(sub, 1), "ReduceMean")
     require(operand(mean) is x and first_axis(x, mean) == axis, f"{d.name} is not centred")
-    require(is_read_by(d, 2), f"{d.name} is read elsewhere")
+    require(is_private(d, 2), f"{d.name} is read elsewhere")
     return x
 
 

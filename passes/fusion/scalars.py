@@ -11,6 +11,7 @@ from onnx import helper
 
 from ...core import Declined, Value, require, stretches_to
 from ..dtypes import CPU_FLOATS
+from ..operands import is_private, number_in
 
 DEPTH = 5  # of the expressions read: 0.8 * (x + 0.04 * x * (x * x)) has that many operators on its longest way
 TERMS = 4
@@ -28,7 +29,7 @@ def number(c: Value, x: Value) -> float:
     """The number that a constant of one element is, where broadcasting it against `x` gives the shape of `x`."""
     require(c.is_const and all(d == 1 for d in c.shape), f"{c.name} is not one constant number")
     require(c.shape == () or stretches_to(c.shape, x.shape), f"{c.name} has more dims than {x.name}")
-    return float(c.const.reshape(-1)[0])
+    return float(number_in(c))
 
 
 def is_near(got: float, want: float, x: Value, ulps: int = 1) -> bool:
@@ -88,7 +89,7 @@ def affine(v: Value) -> tuple[Value, float, float]:
 def _step(v: Value) -> tuple[Value, list[float]] | None:
     """One op of a line: the value it starts from, and its two coefficients."""
     op = v.producer
-    if op is None or op.domain or op.type not in LINEAR or len(v.uses) != 1 or op.graph.is_output(v):
+    if op is None or op.domain or op.type not in LINEAR or not is_private(v):
         return None
     moving = [i for i in op.inputs if i is not None and not i.is_const]
     if len(moving) != 1 or op.version < BROADCASTS_SINCE:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from onnx import TensorProto
+
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
 from ..dtypes import HALF_OR_SINGLE
-from ..operands import axes_of, normalized
-from .producers import is_read_by, made_by, operand
+from ..operands import axes_of, is_private, normalized, operand
+from .producers import made_by
 from .scalars import require_kind
 
 ALONG_ONE_AXIS = 13  # since this opset; before, an axis and all that follow are taken together
@@ -50,10 +52,17 @@ def fuse_log_softmax_of_log_sum(g: Build, x: Value, total: Op, axes: Value | Non
     return g.LogSoftmax(x, axis=softmax_axis(x, total))
 
 
+@rule(lambda g, x, a: g.Log(g.Softmax(x, axis=a)), contract=conditional("no share underflows to 0"))
+def fuse_log_of_softmax(g: Build, x: Value, a: int) -> Value:
+    """Log(Softmax(x)) => LogSoftmax(x)"""
+    require(x.dtype in {TensorProto.FLOAT, TensorProto.DOUBLE}, "shares in half precision are coarse")
+    return g.LogSoftmax(x, axis=a)
+
+
 def exponent(e: Value) -> Value:
     """The x of `e`, which is Exp(x) and read by a sum and a division alone."""
     op = made_by(e, "Exp")
-    require(is_read_by(e, 2), f"{e.name} is read elsewhere")
+    require(is_private(e, 2), f"{e.name} is read elsewhere")
     return operand(op)
 
 
@@ -92,5 +101,6 @@ FUSE_SOFTMAX = RulePass(
         fuse_log_softmax,
         fuse_log_softmax_of_exponentials,
         fuse_log_softmax_of_log_sum,
+        fuse_log_of_softmax,
     ),
 )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..operands import Array, normalized
+from ..operands import Array, is_read_once, normalized
 from .affine import ONE, ZERO, Affine, affine_of
 from .batchnorm import scale_and_shift
 from .convolution import CONVOLUTIONS, affine_after
@@ -100,11 +100,8 @@ def require_takes(y: Value, reader: Op, *, scales: bool) -> None:
 
 def takes(y: Value, reader: Op, *, scales: bool, depth: int = 0) -> bool:
     """Whether `y`, read by nothing else, comes from convolutions that can be scaled, or at least shifted."""
-    op, graph = y.producer, reader.graph
-    private = list(y.uses) == [reader] and reader.inputs.count(y) == 1
-    if op is None or op.graph is not graph or op.domain or depth == DEEPEST or not private:
-        return False
-    if graph.is_output(y) or y in graph.pinned:
+    op = y.producer
+    if op is None or op.graph is not reader.graph or op.domain or depth == DEEPEST or not is_read_once(y):
         return False
     if op.type in CONVOLUTIONS:
         w = op.input(1)

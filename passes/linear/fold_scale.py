@@ -12,8 +12,8 @@ import numpy as np
 
 from ...core import Build, Declined, Graph, Ledger, Op, Value, made_from, require
 from ...core.ir.op import exchanged
-from ..operands import refilled
-from .products import Array, number, product_of, rewritten
+from ..operands import Array, is_read_once, refilled
+from .products import product_of, rewritten, scale_in
 
 # What they do with their first input does not depend on its numbers.
 MOVES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
@@ -66,7 +66,7 @@ def scaled_by_number(op: Op) -> tuple[Value, float]:
     x, c = (b, a) if op.type == "Mul" and a.is_const else (a, b)
     require(c.is_const and not x.is_const and x.producer is not None, "nothing is scaled by a constant")
     require(prod(c.static_shape) == 1 and (c.rank == 0 or c.rank <= x.rank), f"{c.name} is no number")
-    return x, number(c) if op.type == "Mul" else 1 / number(c)
+    return x, scale_in(c) if op.type == "Mul" else 1 / scale_in(c)
 
 
 def path_to(value: Value, reader: Op) -> Path:
@@ -77,7 +77,7 @@ def path_to(value: Value, reader: Op) -> Path:
             break
         *_, (user, v) = steps = open_ends.pop()
         op = user.graph.producer(v)
-        if op is None or op.domain or not is_private(v, user):
+        if op is None or op.domain or not is_read_once(v):
             continue
         way = (*steps[:-1], (op, v))
         if op.type in {"MatMul", "Gemm"} and is_weight(op.input(1)):
@@ -94,12 +94,6 @@ def ways_on(op: Op) -> list[Value]:
     if op.type == "Add":
         return [v for v in inputs if not v.is_const] if any(v.is_const for v in inputs) else []
     return inputs[::-1] if op.type == "MatMul" else []
-
-
-def is_private(v: Value, reader: Op) -> bool:
-    """Whether `v` is read in one place only."""
-    g = reader.graph
-    return list(v.uses) == [reader] and reader.inputs.count(v) == 1 and not g.is_output(v) and v not in g.pinned
 
 
 def is_weight(v: Value | None) -> bool:

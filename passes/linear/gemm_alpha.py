@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
 from ..operands import require_same_shape
-from .products import GEMM_TYPES, factor, gemm_attributes, gemm_of_product, number, single_precision
+from .products import GEMM_TYPES, factor, gemm_attributes, gemm_of_product, scale_in, single_precision
 
 Bias = Value | None
 
@@ -13,14 +13,14 @@ Bias = Value | None
 def multiply_gemm(g: Build, a: Value, b: Value, s: Value, gemm: Op, c: Bias) -> Value:
     """Gemm(a, b, c, alpha, beta) * s => Gemm(a, b, c, alpha * s, beta * s)"""
     require_same_shape(s, gemm.outputs[0])
-    return scaled_gemm(g, gemm, a, b, number(s))
+    return scaled_gemm(g, gemm, a, b, scale_in(s))
 
 
 @rule(lambda g, a, b, s, gemm, c=None: g.Div(g.Gemm(a, b, c) @ gemm, g.const(s)), contract=ROUNDING)
 def divide_gemm(g: Build, a: Value, b: Value, s: Value, gemm: Op, c: Bias) -> Value:
     """Gemm(a, b, c, alpha, beta) / s => Gemm(a, b, c, alpha / s, beta / s)"""
     require_same_shape(s, gemm.outputs[0])
-    return scaled_gemm(g, gemm, a, b, 1 / number(s))
+    return scaled_gemm(g, gemm, a, b, 1 / scale_in(s))
 
 
 @rule(lambda g, a, b, gemm, c=None: g.Neg(g.Gemm(a, b, c) @ gemm), contract=ROUNDING)
@@ -33,28 +33,28 @@ def negate_gemm(g: Build, a: Value, b: Value, gemm: Op, c: Bias) -> Value:
 def take_left_scale_into_gemm(g: Build, a: Value, b: Value, s: Value, gemm: Op, c: Bias) -> Value:
     """Gemm(a * s, b, c, alpha) => Gemm(a, b, c, alpha * s)"""
     require_same_shape(s, a)
-    return scaled_gemm(g, gemm, a, b, number(s), with_bias=False)
+    return scaled_gemm(g, gemm, a, b, scale_in(s), with_bias=False)
 
 
 @rule(lambda g, a, b, s, gemm, c=None: g.Gemm(a, g.Mul(b, g.const(s)), c) @ gemm, contract=ROUNDING)
 def take_right_scale_into_gemm(g: Build, a: Value, b: Value, s: Value, gemm: Op, c: Bias) -> Value:
     """Gemm(a, b * s, c, alpha) => Gemm(a, b, c, alpha * s)"""
     require_same_shape(s, b)
-    return scaled_gemm(g, gemm, a, b, number(s), with_bias=False)
+    return scaled_gemm(g, gemm, a, b, scale_in(s), with_bias=False)
 
 
 @rule(lambda g, a, b, s, product: g.Mul(g.MatMul(a, b) @ product, g.const(s)), contract=ROUNDING)
 def multiply_matmul(g: Build, a: Value, b: Value, s: Value, product: Op) -> Value:
     """MatMul(a, b) * s => Gemm(a, b, alpha=s)"""
     require_same_shape(s, product.outputs[0])
-    return scaled_matmul(g, a, b, number(s))
+    return scaled_matmul(g, a, b, scale_in(s))
 
 
 @rule(lambda g, a, b, s, product: g.Div(g.MatMul(a, b) @ product, g.const(s)), contract=ROUNDING)
 def divide_matmul(g: Build, a: Value, b: Value, s: Value, product: Op) -> Value:
     """MatMul(a, b) / s => Gemm(a, b, alpha=1/s)"""
     require_same_shape(s, product.outputs[0])
-    return scaled_matmul(g, a, b, 1 / number(s))
+    return scaled_matmul(g, a, b, 1 / scale_in(s))
 
 
 @rule(lambda g, a, b: g.Neg(g.MatMul(a, b)), contract=ROUNDING)
@@ -67,14 +67,14 @@ def negate_matmul(g: Build, a: Value, b: Value) -> Value:
 def take_left_scale_into_matmul(g: Build, a: Value, b: Value, s: Value) -> Value:
     """MatMul(a * s, b) => Gemm(a, b, alpha=s)"""
     require_same_shape(s, a)
-    return scaled_matmul(g, a, b, number(s))
+    return scaled_matmul(g, a, b, scale_in(s))
 
 
 @rule(lambda g, a, b, s: g.MatMul(a, g.Mul(b, g.const(s))), contract=ROUNDING)
 def take_right_scale_into_matmul(g: Build, a: Value, b: Value, s: Value) -> Value:
     """MatMul(a, b * s) => Gemm(a, b, alpha=s)"""
     require_same_shape(s, b)
-    return scaled_matmul(g, a, b, number(s))
+    return scaled_matmul(g, a, b, scale_in(s))
 
 
 def scaled_gemm(g: Build, gemm: Op, a: Value, b: Value, s: float, *, with_bias: bool = True) -> Value:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..operands import axes_of, normalized
+from ..operands import number_in, pads_of
 from .windows import Window, window
 
 
@@ -37,7 +37,7 @@ def fold_pad_into_quantized_conv(
 ) -> Value:
     """QLinearConv(Pad(x, zero point), ...) => QLinearConv(x, ...), pads"""
     around = padded(window(conv, w, pad.outputs[0]), pad, w.rank)
-    require(x_zero.const.size == 1 and fill_of(pad) == x_zero.const.reshape(-1)[0], "it does not pad with zeros")
+    require(fill_of(pad) == number_in(x_zero), "it does not pad with zeros")
     made: Value = g.QLinearConv(x, x_scale, x_zero, w, *after, **with_pads(conv, around))
     return made
 
@@ -55,36 +55,20 @@ def fold_pad_into_integer_conv(
     """ConvInteger(Pad(x, zero point), w, ...) => ConvInteger(x, w, ...), pads"""
     around = padded(window(conv, w, pad.outputs[0]), pad, w.rank)
     zero = after[0] if after else None
-    require(zero is None or zero.const.size == 1, "the zero point is more than a number")
-    require(fill_of(pad) == (0 if zero is None else zero.const.reshape(-1)[0]), "it does not pad with zeros")
+    require(fill_of(pad) == (0 if zero is None else number_in(zero)), "it does not pad with zeros")
     made: Value = g.ConvInteger(x, w, *after, **with_pads(conv, around))
     return made
 
 
 def padded(inner: Window, pad: Op, rank: int) -> Window:
     """The window `inner` on what `pad` is given instead of what it gives."""
-    before, after = padding_of(pad, rank)
+    require(pad.attr("mode", "constant") == "constant", "it does not pad with a constant")
+    pads = pads_of(pad, rank)
+    before, after = pads[:rank], pads[rank:]
     require(not any((*before[:2], *after[:2])), "it pads the batch or the channels")
     more = (*before[2:], *after[2:])
     require(min(more) >= 0 and min(inner.pads) >= 0, "it cuts off")
     return Window(inner.kernel, inner.strides, inner.dilations, tuple(map(sum, zip(inner.pads, more, strict=True))))
-
-
-def padding_of(pad: Op, rank: int) -> tuple[list[int], list[int]]:
-    """What a Pad adds before and after each of `rank` axes, in every way of saying so since opset 1."""
-    require(pad.attr("mode", "constant") == "constant", "it does not pad with a constant")
-    name = "paddings" if pad.version < 2 else "pads"
-    pads = axes_of(pad, name)
-    require(pads is not None, "its pads are missing")
-    written = pads or []
-    axes = axes_of(pad)
-    axes = list(range(rank)) if axes is None else axes
-    require(len(written) == 2 * len(axes), "its pads do not fit the rank")
-    normalized(axes, rank)  # declines what is out of range or named twice
-    before, after = [0] * rank, [0] * rank
-    for i, axis in enumerate(axes):
-        before[axis], after[axis] = written[i], written[i + len(axes)]
-    return before, after
 
 
 def fill_of(pad: Op) -> float:
@@ -92,10 +76,7 @@ def fill_of(pad: Op) -> float:
     if pad.version < 11:
         return float(pad.attr("value", 0.0))
     value = pad.input(2)
-    if value is None:
-        return 0.0
-    require(value.const.size == 1, "it pads with something else than a number")
-    return float(value.const.reshape(-1)[0])
+    return 0.0 if value is None else float(number_in(value))
 
 
 def with_pads(op: Op, around: Window) -> dict[str, object]:

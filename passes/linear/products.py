@@ -11,9 +11,7 @@ from onnx import TensorProto
 from ...core import Build, Declined, Op, Value, require, same_extent
 from ...core.ir.dims import Shape
 from ..dtypes import CPU_FLOATS
-from ..operands import along, refilled, uniform
-
-Array = np.ndarray[Any, Any]
+from ..operands import Array, along, refilled, uniform
 
 # onnxruntime has Gemm kernels for these alone; an integer Gemm is valid ONNX that nothing runs.
 GEMM_TYPES = CPU_FLOATS
@@ -89,7 +87,7 @@ def require_runs(left: Shape, right: Shape) -> None:
     require(alike or is_full, "the left factor is stretched, and the right one may be empty")
 
 
-def number(c: Value) -> float:
+def scale_in(c: Value) -> float:
     """The one finite number, not 0, that all elements of a constant are."""
     value = float(uniform(c))
     require(np.isfinite(value) and value != 0, f"{value} is no scale")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule, same_extent
+from ..operands import Inputs
 
-Inputs = tuple[Value | None, ...]
 Shape = tuple[Any, ...]
 
 SPREADS = ("Expand", "Tile", "Unsqueeze", "Reshape")

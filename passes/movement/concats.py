@@ -7,10 +7,8 @@ from dataclasses import dataclass
 
 from ...core import EXACT, Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
 from ...core.ir.origin import inherit
-from ..operands import is_private
+from ..operands import Inputs, is_private
 from .cuts import TO_THE_END, Cut, cuts_of
-
-Inputs = tuple[Value | None, ...]
 
 
 @dataclass(frozen=True, slots=True)

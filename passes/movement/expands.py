@@ -5,9 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from .extents import kept, reshaped, restores
-
-Inputs = tuple[Value | None, ...]
+from ..operands import Inputs, same_shape, shape_given
 
 
 @rule(lambda g, x, s, t: g.Expand(g.Expand(x, g.const(s)), g.const(t)), shared=True, contract=EXACT)
@@ -32,13 +30,11 @@ def merge_tiles(g: Build, x: Value, r: Value, q: Value) -> Value:
 )
 def expand_without_leading_ones(g: Build, x: Value, a: Inputs, s: Value, inner: Op) -> Value:
     """Expand(Unsqueeze(x, 0), s) => Expand(x, s), where s has a dim for each"""
-    extents = reshaped(inner, kept(x), x)
-    require(extents is not None, "the shape is unknown")
-    assert extents is not None
-    new = len(extents) - x.rank
-    require(new > 0 and set(extents[:new]) == {1} and restores(extents[new:], x), "it changes more than leading 1s")
+    made = shape_given(inner)
+    new = len(made) - x.rank
+    require(new > 0 and set(made[:new]) == {1} and same_shape(made[new:], x.shape), "it changes more than leading 1s")
     (length,) = s.shape
-    require(isinstance(length, int) and length >= len(extents), "it is not spread that far")
+    require(isinstance(length, int) and length >= len(made), "it is not spread that far")
     return g.Expand(x, s)
 
 

@@ -7,11 +7,10 @@ from math import prod
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ..operands import Inputs, same_shape, shape_given
 from .concats import axis_of
 from .cuts import MOST, TO_THE_END, cuts_of
-from .extents import RESHAPES, REST, Extents, Kept, equal, reshaped, squeezed
-
-Inputs = tuple[Value | None, ...]
+from .extents import RESHAPES, squeezed_axes
 
 FEW = 1024  # indices that one Gather may have, however few the two had
 
@@ -42,20 +41,13 @@ def reshape_indices(g: Build, x: Value, i: Value, b: Inputs, gather: Op, outer: 
     """Unsqueeze(Gather(x, i), a) => Gather(x, Unsqueeze(i, a)); so any reshape of what the indices stand for"""
     axis = axis_of(gather)
     axis += x.rank if axis < 0 else 0
-    given, size = i.static_shape, prod(i.static_shape)
-    before: Extents = [Kept(j) for j in range(axis)]
-    after: Extents = [Kept(j) for j in range(axis + 1, x.rank)]
-    middle: Extents = list(given)
-    extents = reshaped(outer, [*before, *middle, *after], x)
-    require(size > 0 and extents is not None and len(extents) >= x.rank - 1, "what comes out is unknown")
-    assert extents is not None
-    end = len(extents) - len(after)
-    around = zip([*extents[:axis], *extents[end:]], [*before, *after], strict=True)
-    require(all(equal(a, b, x) for a, b in around), "it reshapes more than the indices")
-    shape = [e for e in extents[axis:end] if isinstance(e, int)]
-    left = prod(n for n in shape if n != REST)
-    fits = size % left == 0 if REST in shape else size == left
-    require(fits and len(shape) == end - axis, "it reshapes more than the indices")
+    size, made = prod(i.static_shape), shape_given(outer)
+    end = len(made) - (x.rank - 1 - axis)
+    around = (*made[:axis], *made[end:])
+    require(size > 0 and end >= axis, "it joins axes")
+    require(same_shape(around, (*x.shape[:axis], *x.shape[axis + 1 :])), "it reshapes more than the indices")
+    shape = [d for d in made[axis:end] if isinstance(d, int)]
+    require(len(shape) == end - axis and prod(shape) == size, "it reshapes more than the indices")
     return g.Gather(x, g.const(i.const.reshape(shape), like=i), axis=axis)
 
 
@@ -66,8 +58,7 @@ def gather_one(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -
     require(len(cuts) == 1, "it cuts along several axes")
     ((axis, cut),) = cuts.items()
     require(cut.step == 1 and cut.end in {cut.start + 1 or TO_THE_END, cut.start + 1 or MOST}, "it takes several")
-    left: Extents = [1 if j == axis else Kept(j) for j in range(x.rank)]
-    require(squeezed(outer, left, x) == [axis], "another axis goes")
+    require(squeezed_axes(outer, inner.outputs[0]) == [axis], "another axis goes")
     return g.Gather(x, g.const(np.array(cut.start, np.int64)), axis=axis)
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..operands import axes_of, normalized
-
-Inputs = tuple[Value | None, ...]
+from ..operands import Inputs, pads_of
 
 
 @rule(lambda g, x, a, b, inner, outer: g.Pad(g.Pad(x, *a) @ inner, *b) @ outer, shared=True, contract=EXACT)
@@ -26,20 +24,6 @@ def merge_pads(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -
     if outer.version < 11:
         return g.Pad(x, **{**outer.attrs, "pads": pads})
     return g.Pad(x, None, outer.input(2), pads=pads, mode=outer.attrs.get("mode"))
-
-
-def pads_of(op: Op, rank: int) -> list[int]:
-    """What a Pad puts before each axis and then behind each; declines where that is computed."""
-    pads = axes_of(op, "pads")
-    assert pads is not None
-    stated = op.input(3)
-    axes = list(range(rank)) if stated is None else [int(i) for i in stated.const.reshape(-1)]
-    require(len(pads) == 2 * len(axes), "the pads do not fit the axes")
-    normalized(axes, rank)
-    full = [0] * 2 * rank
-    for i, axis in enumerate(axes):
-        full[axis % rank], full[axis % rank + rank] = pads[i], pads[i + len(axes)]
-    return full
 
 
 def require_same_fill(inner: Op, outer: Op) -> None:

@@ -5,13 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
-from ..operands import axes_of
+from ..operands import Inputs, axes_of
 from .concats import axis_of, same_axis
 from .cuts import TO_THE_END, Cut, cut, cuts_of, written
 
 WIDEST = 256  # pieces among which the one is looked for, anew for each op that reads the Concat
-
-Inputs = tuple[Value | None, ...]
 
 
 @rule(lambda g, xs, a, concat, split: g.Split(g.Concat(*xs) @ concat, *a) @ split, shared=True, contract=EXACT)

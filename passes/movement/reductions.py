@@ -7,12 +7,10 @@ from typing import Any
 from onnx import TensorProto
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
-from ..operands import axes_of, normalized
-from .extents import RESHAPES, Extents, Kept, agree, reshaped
+from ..operands import Inputs, axes_of, normalized, same_shape, shape_given
+from .extents import RESHAPES
 
 INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.INT8})
-
-Inputs = tuple[Value | None, ...]
 
 
 @rule(
@@ -72,9 +70,8 @@ def merge_integer_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op
 def keep_or_drop_reduced_axes(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
     """Unsqueeze(ReduceX(x, a, keepdims=0), a) => ReduceX(x, a, keepdims=1); Squeeze likewise"""
     axes, keeps = reduced_axes(inner, x), bool(inner.attr("keepdims", 1))
-    made = reshaped(outer, _reduced(axes, x.rank, keeps=keeps), x)
-    require(made is not None, "the shape is computed")
-    require(agree(made or [], _reduced(axes, x.rank, keeps=not keeps), x), "it changes more than the reduced axes")
+    wanted = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if not keeps or i not in axes)
+    require(same_shape(shape_given(outer), wanted), "it changes more than the reduced axes")
     return _reduction(g, inner, x, axes, keeps=not keeps)
 
 
@@ -94,10 +91,6 @@ def reduced_axes(op: Op, x: Value) -> list[int]:
     full = all(isinstance(d, int) and d > 0 for d in x.shape)
     require(full or min(axes) >= 0, "it counts axes from the end, of what may be empty")
     return normalized(axes, x.rank)
-
-
-def _reduced(axes: list[int], rank: int, *, keeps: bool) -> Extents:
-    return [1 if i in axes else Kept(i) for i in range(rank) if keeps or i not in axes]
 
 
 def _reduction(g: Build, like: Op, x: Value, axes: list[int], *, keeps: bool) -> Value:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from itertools import pairwise
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from .extents import RESHAPES, Extents, Kept, entries, kept, reshaped, restores, settled, sharpened
-
-AXES_ONLY = frozenset({"Squeeze", "Unsqueeze"})
+from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
+from ...core.ir.dims import Shape
+from ...core.ir.expressions import total
+from ..operands import Inputs, same_shape, shape_given
+from .extents import AXES_ONLY, RESHAPES, axes_after, target_of
 
 
 @rule(
@@ -15,20 +16,16 @@ AXES_ONLY = frozenset({"Squeeze", "Unsqueeze"})
     shared=True,
     contract=EXACT,
 )
-def merge_reshapes(
-    g: Build, x: Value, a: tuple[Value | None, ...], b: tuple[Value | None, ...], inner: Op, outer: Op
-) -> Value:
+def merge_reshapes(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
     """Reshape(Reshape(x, s), t) => Reshape(x, t), or x; so any two of Reshape, Flatten, Squeeze, Unsqueeze"""
-    between = settled(reshaped(inner, kept(x), x), x)
-    if outer.type == "Flatten" and between is not None and inner.type != "Reshape":
-        return g.Flatten(x, axis=_flattens_at(inner, outer, between, x.rank))
-    extents = settled(reshaped(outer, between, x), x)
-    require(extents is not None, "the shape between them is unknown")
-    assert extents is not None
-    if {inner.type, outer.type} <= AXES_ONLY and (done := by_axes(g, x, extents)) is not None:
+    made = shape_given(outer)
+    if same_shape(made, x.known_shape or ()):
+        return x
+    if {inner.type, outer.type} <= AXES_ONLY and (done := by_axes(g, x, inner, outer)) is not None:
         return done
-    extents = sharpened(extents, outer.outputs[0], x)
-    return x if restores(extents, x) else g.Reshape(x, shape=entries(extents, x))
+    if outer.type == "Flatten" and inner.type != "Reshape":
+        return g.Flatten(x, axis=flattened_at(x.shape, made))
+    return g.Reshape(x, shape=target_of(x, made, inner, outer))
 
 
 @rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT)
@@ -37,31 +34,32 @@ def transpose_ones_by_reshape(g: Build, x: Value, p: list[int] | None) -> Value:
     shape = x.shape
     order = [i for i in (range(len(shape))[::-1] if p is None else p) if shape[i] != 1]
     require(all(i < j for i, j in pairwise(order)), "it moves elements")
-    extents: Extents = [1 if shape[i] == 1 else Kept(i) for i in (p or range(len(shape))[::-1])]
-    return x if restores(extents, x) else g.Reshape(x, shape=entries(extents, x))
+    made = tuple(shape[i] for i in (p or range(len(shape))[::-1]))
+    return x if same_shape(made, shape) else g.Reshape(x, shape=target_of(x, made))
 
 
-def _flattens_at(inner: Op, outer: Op, between: Extents, rank: int) -> int:
-    """Where a Flatten of `x` itself parts it as `outer` parts what `inner` makes of it."""
-    axis = int(outer.attr("axis", 1))
-    axis += len(between) if axis < 0 else 0
-    if inner.type == "Flatten":
-        first = int(inner.attr("axis", 1))
-        return (0, first, rank)[axis]
-    return next((e.axis for e in between[axis:] if isinstance(e, Kept)), rank)
+def flattened_at(shape: Shape, made: Shape) -> int:
+    """Where a Flatten parts the extents of `shape` into those of `made`."""
+    dims = [d for d in shape if d is not None]
+    require(len(dims) == len(shape), "an extent is unknown")
+    for axis in range(len(dims) + 1):
+        if same_shape((total(dims[:axis]), total(dims[axis:])), made):
+            return axis
+    raise Declined("it parts them otherwise")
 
 
-def by_axes(g: Build, x: Value, extents: Extents) -> Value | None:
-    """One Squeeze or Unsqueeze for what two of them did, or `x`; None where it takes both."""
+def by_axes(g: Build, x: Value, inner: Op, outer: Op) -> Value | None:
+    """One Squeeze or Unsqueeze of `x` for what two of them did, or `x`; None where it takes both."""
     shape = x.shape
-    left = [e.axis for e in extents if isinstance(e, Kept)]
+    axes = axes_after(outer, axes_after(inner, list(range(len(shape)))))
+    left = [a for a in axes if a is not None]
     behind = [i for i in left if shape[i] != 1]  # ones may change places
     gone = [(sum(j < i for j in behind), i) for i in range(len(shape)) if i not in left]
     new: list[tuple[int, int]] = []
     before = 0
-    for i, e in enumerate(extents):
-        if isinstance(e, Kept):
-            before += shape[e.axis] != 1
+    for i, axis in enumerate(axes):
+        if axis is not None:
+            before += shape[axis] != 1
         else:
             new.append((before, i))
     _cancel(gone, new)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from math import prod
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
-from ..operands import is_private
-from .extents import RESHAPES, entries, kept, reshaped, restores, settled, sharpened
-from .reshapes import AXES_ONLY, by_axes
+from ..operands import Inputs, is_private, same_shape, shape_given
+from .extents import AXES_ONLY, RESHAPES, target_of
+from .reshapes import by_axes
 
 UNARY = (
     "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BitwiseNot", "Cast", "Ceil", "Celu", "Clip", "Cos",
@@ -21,8 +21,6 @@ BINARY = (
 )  # fmt: skip
 LONGEST = 16  # ops between two reshapes
 
-Inputs = tuple[Value | None, ...]
-
 
 @rule(
     lambda g, xs, b, last, outer: g.one_of(*RESHAPES)(g.one_of(*UNARY, *BINARY)(*xs) @ last, *b) @ outer,
@@ -33,12 +31,8 @@ def compute_without_reshapes(g: Build, xs: Inputs, b: Inputs, last: Op, outer: O
     between, inner = chain_below_reshape(last)
     x = inner.inputs[0]
     assert x is not None
-    middle = settled(reshaped(inner, kept(x), x), x)
-    extents = settled(reshaped(outer, middle, x), x)
-    require(extents is not None, "the shape is computed")
-    assert extents is not None
-    known = sharpened(extents, outer.outputs[0], x)
-    cancels = restores(known, x)
+    shape = shape_given(outer)
+    cancels = same_shape(shape, x.shape)
     require(cancels or is_private(inner.outputs[0]), "one Reshape would stay for others, and one be added")
     made = x
     for op in between[::-1]:
@@ -47,9 +41,9 @@ def compute_without_reshapes(g: Build, xs: Inputs, b: Inputs, last: Op, outer: O
         made = getattr(g, op.type)(*op.inputs[:at], made, *op.inputs[at + 1 :], **op.attrs)
     if cancels:
         return made
-    if {inner.type, outer.type} <= AXES_ONLY and (done := by_axes(g, made, extents)) is not None:
+    if {inner.type, outer.type} <= AXES_ONLY and (done := by_axes(g, made, inner, outer)) is not None:
         return done
-    return g.Reshape(made, shape=entries(known, x))
+    return g.Reshape(made, shape=target_of(x, shape, inner, outer))
 
 
 def chain_below_reshape(last: Op) -> tuple[list[Op], Op]:

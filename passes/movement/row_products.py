@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..operands import is_private
-from .extents import RESHAPES, Extents, Kept, agree, kept, number, reshaped, sharpened
-
-Inputs = tuple[Value | None, ...]
-Shape = tuple[Any, ...]
+from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule, same_extent
+from ...core.ir.dims import Shape
+from ..operands import Inputs, is_private, same_shape, shape_given
+from .extents import RESHAPES
 
 
 @rule(
@@ -82,17 +78,11 @@ def gemm_without_reshapes(
 def require_rows_back(x: Value, factor: Shape, inner: Op, outer: Op) -> None:
     """`inner` has to keep the rows of `x`, and `outer` to lay those of the product with `factor` out as they were."""
     require(len(factor) == 2, "the second factor is no matrix")
-    rows, last = reshaped(inner, kept(x), x), x.rank - 1
-    columns = factor[1]
-    require(rows is not None and len(rows) == 2 and last >= 0, "the first factor is no matrix")
-    assert rows is not None
-    require(rows[1] == Kept(last) or number(rows[1], x) == number(Kept(last), x) is not None, "rows are cut or joined")
-    require(isinstance(columns, int) and columns > 0, "how many columns there are is unknown")
-    assert isinstance(columns, int)
-    extents = reshaped(outer, [rows[0], columns], x)
-    wanted: Extents = [*(Kept(i) for i in range(last)), columns]
-    require(extents is not None, "the shape is computed")
-    require(agree(sharpened(extents or [], outer.outputs[0], x), wanted, x), "they are laid out otherwise")
+    rows = inner.outputs[0].shape
+    require(len(rows) == 2 and x.rank > 0, "the first factor is no matrix")
+    require(same_extent(rows[1], x.shape[-1]), "rows are cut or joined")
+    require(isinstance(factor[1], int) and factor[1] > 0, "how many columns there are is unknown")
+    require(same_shape(shape_given(outer), (*x.shape[:-1], factor[1])), "they are laid out otherwise")
 
 
 def require_vector(c: Value, factor: Shape, x: Value) -> None:
@@ -102,4 +92,6 @@ def require_vector(c: Value, factor: Shape, x: Value) -> None:
     require(fits, "what is added differs from row to row")
 
 
-MULTIPLY_ROWS = RulePass("multiply-rows", (multiply_without_reshapes, add_bias_without_reshapes, gemm_without_reshapes))
+MULTIPLY_WITHOUT_RESHAPES = RulePass(
+    "multiply-without-reshapes", (multiply_without_reshapes, add_bias_without_reshapes, gemm_without_reshapes)
+)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ..operands import Inputs
 from .cuts import composed, cut, cuts_of
-
-Inputs = tuple[Value | None, ...]
 
 
 @rule(

@@ -9,7 +9,8 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op, Value, may_drop
-from .bodies import Namer, constants_of, drop_unread, move_out, read_instead, source, stand_in, stands
+from ..naming import Namer
+from .bodies import constants_of, drop_unread, move_out, read_instead, source, stand_in, stands
 from .carried import Iteration, Parts, iteration_of
 from .total_ops import is_total
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op
-from .bodies import Namer, splice
+from ..naming import Namer
+from .bodies import splice
 
 
 @dataclass(frozen=True, slots=True)

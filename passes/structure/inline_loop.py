@@ -8,7 +8,9 @@ import numpy as np
 
 from ...core import Graph, Ledger, Op, Tensor, Value, made_from
 from ...core.ir import schemas
-from .bodies import Namer, cone, drop_unread, source, splice, stand_in, stands
+from ..naming import Namer
+from ..operands import known_number
+from .bodies import cone, drop_unread, source, splice, stand_in, stands
 from .carried import Iteration, iteration_of
 
 AXES_AS_INPUT = 13  # of Unsqueeze
@@ -76,21 +78,14 @@ class InlineLoop:
 def trips(loop: Iteration) -> int | None:
     """How often a Loop runs, if that is known to be once or never."""
     count, start = loop.op.input(0), loop.op.input(1)
-    most = number(count)
-    if number(start) == 0 or (most is not None and most <= 0):
+    most = known_number(count)
+    if known_number(start) == 0 or (most is not None and most <= 0):
         return 0
-    begins = start is None or number(start) == 1
+    begins = start is None or known_number(start) == 1
     # Without a condition that of the body is to be ignored (operator Loop), which onnxruntime does not do.
-    ends = start is not None and number(source(loop.body.outputs[0], loop.body)) == 0
+    ends = start is not None and known_number(source(loop.body.outputs[0], loop.body)) == 0
     runs = most is not None or count is None
     return 1 if begins and runs and (most == 1 or ends) else None
-
-
-def number(v: Value | None) -> int | None:
-    """The number that a constant of one element holds."""
-    if v is None or v.tensor is None or v.tensor.size != 1:
-        return None
-    return int(v.const.reshape(-1)[0])
 
 
 def no_scan_output_is_read(loop: Iteration) -> bool:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op, may_drop
-from ..cleanup.merge_constants import sample
-from ..cleanup.numbering import Numbering, whole
-from .bodies import Namer, cone, constants_of, drop_unread, move_out, rebuilt, reduced, source, stand_in, stands
+from ..content import sample, whole
+from ..naming import Namer
+from ..numbering import Numbering
+from .bodies import cone, constants_of, drop_unread, move_out, rebuilt, reduced, source, stand_in, stands
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ..operands import number_in
 
 Values = tuple[Value, ...]
 MANY = 1000  # pieces that are not listed one by one
@@ -22,7 +23,7 @@ def pick_piece(g: Build, xs: Values, i: Value) -> Value:
 @rule(lambda g, s, x, i: g.SequenceAt(g.SequenceInsert(s, x), g.const(i)), contract=EXACT, shared=True)
 def pick_last_inserted(g: Build, s: Value, x: Value, i: Value) -> Value:
     """SequenceAt(SequenceInsert(s, x), -1) => x"""
-    require(number(i) == -1, "it may be any of the others")
+    require(number_in(i) == -1, "it may be any of the others")
     return x
 
 
@@ -58,7 +59,7 @@ def insert_piece(g: Build, xs: Values, x: Value, at: Value | None) -> Value:
 @rule(lambda g, empty, x, at=None: g.SequenceInsert(g.SequenceEmpty() @ empty, x, at), contract=EXACT, shared=True)
 def begin_sequence(g: Build, empty: Op, x: Value, at: Value | None) -> Value:
     """SequenceInsert(SequenceEmpty(), x) => SequenceConstruct(x)"""
-    require(at is None or number(at) == 0, "there is no other place in an empty sequence")
+    require(at is None or number_in(at) == 0, "there is no other place in an empty sequence")
     return g.SequenceConstruct(x)
 
 
@@ -75,9 +76,9 @@ def erase_piece(g: Build, xs: Values, at: Value | None) -> Value:
     contract=EXACT,
     shared=True,
 )
-def slice_piece(g: Build, x: Value, split: Op, i: Value, sizes: Value | None) -> Value:
+def slice_split(g: Build, x: Value, split: Op, i: Value, sizes: Value | None) -> Value:
     """SequenceAt(SplitToSequence(x, sizes), i) => the Slice of x, or Gather(x, i) where pieces lose the axis"""
-    axis, index = split.attr("axis"), number(i)
+    axis, index = split.attr("axis"), number_in(i)
     if sizes is None and not split.attr("keepdims"):
         return g.Gather(x, g.const(np.int64(index)), axis=axis)
     lengths = piece_lengths(x, axis, sizes)
@@ -87,7 +88,7 @@ def slice_piece(g: Build, x: Value, split: Op, i: Value, sizes: Value | None) ->
         end = begin + lengths[index]
     else:
         require(index >= 0, "nobody knows how many pieces there are")
-        length = 1 if sizes is None else number(sizes)
+        length = 1 if sizes is None else number_in(sizes)
         begin, end = index * length, (index + 1) * length
     bounds = [g.const(np.array([n], np.int64)) for n in (begin, end, axis)]
     return g.Slice(x, *bounds)
@@ -117,15 +118,9 @@ def join_splits(g: Build, x: Value, split: Op, concat: Op, sizes: Value | None) 
     return x
 
 
-def number(v: Value) -> int:
-    """The one number that a constant holds."""
-    require(v.is_const and v.tensor is not None and v.tensor.size == 1, f"{v.name} is not one constant number")
-    return int(v.const.reshape(-1)[0])
-
-
 def place(v: Value, count: int, more: int = 0) -> int:
     """A position among `count` pieces, and `more` behind them, counted from the front."""
-    index = number(v)
+    index = number_in(v)
     require(-count <= index < count + more, f"position {index} is none of {count}")
     return index + count if index < 0 else index
 
@@ -138,7 +133,7 @@ def piece_lengths(x: Value, axis: int, sizes: Value | None) -> list[int] | None:
             return [int(n) for n in sizes.const]
     require(-x.rank <= axis < x.rank, f"axis {axis} does not fit rank {x.rank}")
     extent = x.shape[axis]
-    length = 1 if sizes is None else number(sizes)
+    length = 1 if sizes is None else number_in(sizes)
     require(length > 0, "pieces have no length")
     if not isinstance(extent, int) or extent > MANY * length:
         return None
@@ -149,6 +144,6 @@ RESOLVE_SEQUENCES = RulePass(
     "resolve-sequences",
     (
         pick_piece, pick_last_inserted, count_pieces, count_nothing, concat_pieces, insert_piece, begin_sequence,
-        erase_piece, slice_piece, count_splits, join_splits,
+        erase_piece, slice_split, count_splits, join_splits,
     ),
 )  # fmt: skip

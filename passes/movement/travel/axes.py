@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ....core import Op, require
+from ....core.inference.operands import axis_of
 from ....core.ir.effects import writes_inputs
+from ...operands import operand
 from .layout import Layout
-from .move import Asked, Move, counted, integers, operand, relocated
+from .move import Asked, Move, integers, relocated
 
 
 def _placed(op: Op, layout: Layout, default: int) -> dict[str, int]:
@@ -20,7 +22,7 @@ def softmax(asked: Asked) -> Move:
     op, layout = asked.op, asked.same_rank()
     if op.version >= 13:
         return asked.moved({0: layout}, {0: layout}, attrs=_placed(op, layout, -1), exact=False)
-    start = counted(op.attr("axis", 1), len(layout))
+    start = axis_of(op, len(layout), 1)
     tail = range(start, len(layout))
     require(sorted(layout[start:]) == list(tail), "it takes all axes from one on together")
     return asked.moved({0: layout}, {0: layout}, exact=False)
@@ -78,7 +80,7 @@ def top_k(asked: Asked) -> Move:
 def layer_norm(asked: Asked) -> Move:
     """LayerNormalization and RMSNormalization, over last axes that stay where they are."""
     op, layout = asked.op, asked.same_rank((0,), (0, 1, 2))
-    start = counted(op.attr("axis", -1), len(layout))
+    start = axis_of(op, len(layout), -1)
     require(layout[start:] == tuple(range(start, len(layout))), "it normalizes last axes")
     return asked.moved({0: layout}, dict.fromkeys(range(len(op.outputs)), layout), exact=False)
 

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ....core import Op, Value, require, stretches_to
+from ...operands import axes_of, operand
 from .layout import Layout, inverse
-from .move import Asked, Move, integers, listed, operand, relocated, rewritten
+from .move import Asked, Move, integers, relocated, rewritten
 
 
 def pad(asked: Asked) -> Move:
@@ -22,7 +23,7 @@ def pad(asked: Asked) -> Move:
         axes = integers(op, 3) if op.input(3) is not None else range(rank)
         kind = np.int64 if (given := op.input(3)) is None else given.const.dtype
         return asked.moved({0: layout}, {0: layout}, constants={3: np.asarray(relocated(axes, layout), kind)})
-    numbers = listed(op, "pads", 1)
+    numbers = axes_of(op, "pads")
     require(numbers is not None and len(numbers) == 2 * rank, "it does not pad every axis")
     assert numbers is not None
     ordered = [numbers[axis] for axis in layout] + [numbers[rank + axis] for axis in layout]
@@ -32,7 +33,7 @@ def pad(asked: Asked) -> Move:
 def slice_(asked: Asked) -> Move:
     """Slice along constant axes."""
     op, layout = asked.op, asked.same_rank()
-    axes = listed(op, "axes", 3)
+    axes = axes_of(op, "axes")
     kind: Any = np.int64
     if axes is None:
         axes = range(len(op.attr("starts"))) if op.version < 10 else range(_length(op, 1))

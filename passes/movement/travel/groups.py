@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import prod
-
 from ....core import require, same_extent
 from ....core.ir.dims import Dim, Shape
 from .layout import Layout
@@ -13,7 +11,6 @@ Groups = list[tuple[list[int], list[int]]]
 
 def grouped(before: Shape, after: Shape) -> Groups:
     """The axes before and after in groups of as few as hold the same elements; declines where that is not known."""
-    after = _completed(before, after)
     groups: Groups = []
     i = j = 0
     while i < len(before) or j < len(after):
@@ -25,15 +22,6 @@ def grouped(before: Shape, after: Shape) -> Groups:
         groups.append((list(range(i, old)), list(range(j, new))))
         i, j = old, new
     return groups
-
-
-def _completed(before: Shape, after: Shape) -> Shape:
-    """`after` with its only unknown extent named as that of `before`, where all others hold as many elements."""
-    old, new = ([d for d in shape if not isinstance(d, int)] for shape in (before, after))
-    numbers = [prod(d for d in shape if isinstance(d, int)) for shape in (before, after)]
-    if len(old) != 1 or len(new) != 1 or numbers[0] != numbers[1] or numbers[0] == 0:
-        return after
-    return tuple(d if isinstance(d, int) else old[0] for d in after)
 
 
 def _group(before: Shape, after: Shape, i: int, j: int) -> tuple[int, int]:

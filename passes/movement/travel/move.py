@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from ....core import Op, Value, require
+from ....core.inference.operands import counted
+from ...operands import Array, operand
 from .layout import Layout, inverse, is_plain
 
-Array = np.ndarray[Any, Any]
 NOTHING: Mapping[Any, Any] = MappingProxyType({})
 Layouts = tuple[Layout | None, ...]
 
@@ -65,24 +66,10 @@ def _row(layouts: Mapping[int, Layout], values: Sequence[Value | None]) -> Layou
     return tuple(None if own is None or is_plain(own) else own for own in wanted)
 
 
-def operand(op: Op, index: int) -> Value:
-    """An input that is there; declines where it is left out."""
-    value = op.input(index)
-    require(value is not None, f"input {index} of {op.label} is left out")
-    assert value is not None
-    return value
-
-
-def counted(axis: int, rank: int) -> int:
-    """An axis counted from the front; declines where it is out of range."""
-    require(-rank <= axis < rank, f"axis {axis} does not fit rank {rank}")
-    return axis % rank
-
-
 def relocated(axes: Sequence[int], layout: Layout) -> list[int]:
     """Where the axes of a value are found in what is held, in the order given."""
     places = inverse(layout)
-    return [places[counted(a, len(layout))] for a in axes]
+    return [places[a] for a in counted(list(axes), len(layout))]
 
 
 def integers(op: Op, index: int) -> list[int]:
@@ -90,15 +77,8 @@ def integers(op: Op, index: int) -> list[int]:
     return [int(i) for i in operand(op, index).const.reshape(-1)]
 
 
-def listed(op: Op, name: str, index: int) -> list[int] | None:
-    """Integers from an attribute, or from the constant input that later opsets have instead; None where left out."""
-    if (found := op.attr(name)) is not None:
-        return [int(i) for i in found]
-    return None if op.input(index) is None else integers(op, index)
-
-
 def rewritten(op: Op, name: str, index: int, numbers: Sequence[int]) -> dict[str, Any]:
-    """`numbers` written where `listed` finds them, or would: for `Move`."""
+    """`numbers` written where `axes_of` finds them, or would: for `Move`."""
     spec = op.schema
     if spec is not None and name in spec.attributes:
         return {"attrs": {name: list(numbers)}}

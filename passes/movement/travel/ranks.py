@@ -7,10 +7,12 @@ from collections.abc import Collection
 import numpy as np
 
 from ....core import require
+from ....core.inference.operands import axis_of, counted
 from ...dtypes import FLOATS
+from ...operands import axes_of, operand
 from .groups import regrouped
 from .layout import Layout, ranked
-from .move import Asked, Move, counted, listed, operand, relocated, rewritten
+from .move import Asked, Move, relocated, rewritten
 
 REDUCTIONS = frozenset({
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
@@ -40,12 +42,12 @@ def reduction(asked: Asked) -> Move:
     # onnxruntime's answer to a NaN depends on where in memory it lies.
     require(exact or op.type not in {"ReduceMax", "ReduceMin"}, "which of its operands wins depends on the layout")
     rank = operand(op, 0).rank
-    axes = listed(op, "axes", 1)
+    axes = axes_of(op)
     keeps = bool(op.attr("keepdims", 1))
     if not axes:
         require(not op.attr("noop_with_empty_axes", 0) and asked.at == 0, "it reduces nothing")
         return asked.moved({0: asked.layout}, {}, exact=exact)
-    gone = [counted(a, rank) for a in axes]
+    gone = counted(axes, rank)
     inner = asked.layout if keeps or asked.at == 0 else including(asked.layout, gone)
     asked.same_rank()
     moved = rewritten(op, "axes", 1, sorted(relocated(gone, inner)))
@@ -56,7 +58,7 @@ def arg_reduction(asked: Asked) -> Move:
     """ArgMax and ArgMin."""
     op = asked.op
     asked.same_rank()
-    gone = counted(op.attr("axis", 0), operand(op, 0).rank)
+    gone = axis_of(op, operand(op, 0).rank)
     keeps = bool(op.attr("keepdims", 1))
     inner = asked.layout if keeps or asked.at == 0 else including(asked.layout, [gone])
     attrs = {"axis": relocated([gone], inner)[0]}
@@ -67,9 +69,9 @@ def squeeze(asked: Asked) -> Move:
     """Squeeze of constant axes."""
     op = asked.op
     asked.same_rank()
-    axes = listed(op, "axes", 1)
+    axes = axes_of(op)
     require(axes, "it has no axes")
-    gone = [counted(a, operand(op, 0).rank) for a in axes or ()]
+    gone = counted(axes or [], operand(op, 0).rank)
     inner = asked.layout if asked.at == 0 else including(asked.layout, gone)
     moved = rewritten(op, "axes", 1, sorted(relocated(gone, inner)))
     return asked.moved({0: inner}, {0: without(inner, gone)}, **moved)
@@ -79,9 +81,9 @@ def unsqueeze(asked: Asked) -> Move:
     """Unsqueeze by constant axes."""
     op = asked.op
     asked.same_rank()
-    axes = listed(op, "axes", 1)
+    axes = axes_of(op)
     require(axes, "it has no axes")
-    new = [counted(a, op.outputs[0].rank) for a in axes or ()]
+    new = counted(axes or [], op.outputs[0].rank)
     outer = including(asked.layout, new) if asked.at == 0 else asked.layout
     moved = rewritten(op, "axes", 1, sorted(relocated(new, outer)))
     return asked.moved({0: without(outer, new)}, {0: outer}, **moved)
@@ -91,7 +93,7 @@ def gather(asked: Asked) -> Move:
     """Gather along an axis: the axes of the indices stand in its place."""
     op = asked.op
     asked.same_rank()
-    axis = counted(op.attr("axis", 0), operand(op, 0).rank)
+    axis = axis_of(op, operand(op, 0).rank)
     count = operand(op, 1).rank
     block = range(axis, axis + count)
     if asked.at == 0:

@@ -105,6 +105,23 @@ def test_becomes_with_four_dims(x: str, node: str, weights: dict[str, Any]) -> N
 
 
 @pytest.mark.parametrize(
+    ("x", "node", "weights"),
+    [
+        pytest.param(OPEN, "y = Reshape(t, s)", ints(s=[0, 0]), id="Reshape, both copied"),
+        pytest.param(OPEN, "y = Reshape(t, s)", ints(s=[0, -1]), id="Reshape, one copied, one open"),
+        pytest.param("float[?,?] x", "y = Reshape(t, s)", ints(s=[0, -1]), id="Reshape, unknown extents"),
+        pytest.param(OPEN, "y = Expand(t, s)", ints(s=[1]), id="Expand"),
+        pytest.param(OPEN, "y = Tile(t, s)", ints(s=[1, 1]), id="Tile"),
+        pytest.param(OPEN, "y = Flatten(t)", {}, id="Flatten"),
+        pytest.param(OPEN, "y = Unsqueeze(t, s)", ints(s=[]), id="Unsqueeze"),
+    ],
+)
+def test_becomes_what_makes_an_output(x: str, node: str, weights: dict[str, Any]) -> None:
+    g = f"g ({x}) => (float[p,q] y)"
+    becomes(f"{g} {{ t = Neg(x) {node} }}", f"{g} {{ y = Neg(x) }}", *RULES, weights=weights)
+
+
+@pytest.mark.parametrize(
     ("before", "after", "weights"),
     [
         pytest.param(

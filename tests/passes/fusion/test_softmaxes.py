@@ -93,6 +93,20 @@ def test_becomes_elsewhere(before: str, after: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("axis", "opset"),
+    [
+        pytest.param(-1, 17, id="last axis"),
+        pytest.param(0, 17, id="first axis"),
+        pytest.param(1, 12, id="all from one axis on"),
+        pytest.param(1, 7, id="the oldest with broadcasting"),
+    ],
+)
+def test_log_of_softmax(axis: int, opset: int) -> None:
+    before = f"r = Tanh(x) t = Softmax<axis={axis}>(r) y = Log(t)"
+    becomes(f"{G} {{ {before} }}", f"{G} {{ r = Tanh(x) y = LogSoftmax<axis={axis}>(r) }}", FUSE_SOFTMAX, opset=opset)
+
+
+@pytest.mark.parametrize(
     ("body", "opset"),
     [
         pytest.param(f"{NEW} y = Div(s, e)", 18, id="upside down"),
@@ -117,6 +131,8 @@ def test_becomes_elsewhere(before: str, after: str) -> None:
         pytest.param("t = Tanh(x) l = ReduceLogSumExp<axes=[1]>(t) y = Sub(t, l)", 12, id="an inner log softmax"),
         pytest.param("t = Tanh(x) l = ReduceLogSumExp<axes=[1]>(t) y = Sub(x, l)", 13, id="of another value"),
         pytest.param("t = Tanh(x) l = ReduceLogSumExp<axes=[1,2]>(t) y = Sub(t, l)", 13, id="a log over two axes"),
+        pytest.param("t = Softmax(x) y = Exp(t)", 17, id="exp of softmax"),
+        pytest.param("t = Softmax(x) u = Log(t) y = Add(t, u)", 17, id="softmax is read elsewhere"),
     ],
 )
 def test_stays(body: str, opset: int) -> None:
@@ -149,6 +165,7 @@ def test_stays(body: str, opset: int) -> None:
             "g (double[n,3] x) => (double[n,3] y) <int64[1] a = {1}> { e = Exp(x) s = ReduceSum(e, a) y = Div(e, s) }",
             id="doubles",
         ),
+        pytest.param("g (float16[2] x) => (float16[2] y) { t = Softmax(x) y = Log(t) }", id="shares in half precision"),
     ],
 )
 def test_stays_elsewhere(text: str) -> None:

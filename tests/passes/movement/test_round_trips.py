@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from passwright.core.errors import EvaluationError
 from passwright.passes.movement.round_trips import ROUND_TRIPS, compute_without_reshapes
 from passwright.passes.movement.row_products import (
-    MULTIPLY_ROWS,
+    MULTIPLY_WITHOUT_RESHAPES,
     add_bias_without_reshapes,
     gemm_without_reshapes,
     multiply_without_reshapes,
@@ -170,7 +170,7 @@ def test_every_opset(opset: int) -> None:
 
 def test_passes() -> None:
     assert ROUND_TRIPS.rules == (compute_without_reshapes,)
-    assert MULTIPLY_ROWS.rules == ROWS
+    assert MULTIPLY_WITHOUT_RESHAPES.rules == ROWS
 
 
 @given(

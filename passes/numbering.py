@@ -11,11 +11,11 @@ from typing import TypeVar, cast
 
 import onnx
 
-from ...core import Graph, Op, Tensor, Value, is_pure
-from ...core.io.exporter import built_node
-from ...core.ir.schemas import default_encodings
-from ...core.pattern import COMMUTATIVE
-from .merge_constants import digest, sample
+from ..core import Graph, Op, Tensor, Value, is_pure
+from ..core.io.exporter import built_node
+from ..core.ir.schemas import default_encodings
+from ..core.pattern import COMMUTATIVE
+from .content import whole
 
 Key = tuple[object, ...]
 T = TypeVar("T")
@@ -26,11 +26,6 @@ AXIS_OF_FIRST_INPUT = frozenset({
 })  # fmt: skip
 ALONE = (True,)  # one for all: there are as many as ops
 GRAPHS = frozenset({onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS})
-
-
-def whole(tensor: Tensor) -> object:
-    """What only equal tensors share; all of it is read."""
-    return sample(tensor), digest(tensor)
 
 
 @dataclass(slots=True)

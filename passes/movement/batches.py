@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
-from ...core.ir.dims import Shape
-
-Inputs = tuple[Value | None, ...]
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ..operands import Inputs, same_shape
 
 
 @rule(
@@ -21,16 +19,11 @@ def transpose_without_merging(g: Build, x: Value, a: Inputs, b: Inputs, inner: O
     lead = x.rank - len(merged) + 1
     perm = [int(i) for i in transpose.attr("perm") or range(len(merged))[::-1]]
     require(lead > 1 and perm[0] == 0 and len(result) == x.rank, "no leading dims are merged and left in front")
-    require(are_equal(merged[1:], x.shape[lead:]), "more than leading dims are merged")
+    require(same_shape(merged[1:], x.shape[lead:]), "more than leading dims are merged")
     moved = [lead - 1 + i for i in perm[1:]]
     full = [*range(lead), *moved]
-    require(are_equal(result, tuple(x.shape[i] for i in full)), "they are not split again as they were")
+    require(same_shape(result, tuple(x.shape[i] for i in full)), "they are not split again as they were")
     return g.Transpose(x, perm=full)
-
-
-def are_equal(a: Shape, b: Shape) -> bool:
-    """Whether two shapes are known to be the same."""
-    return len(a) == len(b) and all(map(same_extent, a, b))
 
 
 KEEP_BATCHES = RulePass("keep-batches", (transpose_without_merging,))

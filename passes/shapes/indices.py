@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Dim
-from ..operands import axes_of, normalized
+from ..operands import Inputs, axes_of, normalized
 
-Args = tuple[Value | None, ...]
 DEEPEST = 8  # ops between a Range and the index it becomes
 
 
@@ -21,7 +20,7 @@ DEEPEST = 8  # ops between a Range and the index it becomes
     contract=EXACT,
 )  # fmt: skip
 def read_rows_in_order(
-    g: Build, x: Value, rest: Args, columns: Args, rows: Args, place: list[int], n: Value, flat: Op, gather: Op
+    g: Build, x: Value, rest: Inputs, columns: Inputs, rows: Inputs, place: list[int], n: Value, flat: Op, gather: Op
 ) -> Value:
     """Gather(Flatten(x), range(n) + range(m)[:, None] * n) => Unsqueeze(x), of x with m rows of n columns"""
     require(x.rank == 2 and gather.attr("axis", 0) == 0, "it is no matrix whose elements are taken one by one")
@@ -37,7 +36,7 @@ def read_rows_in_order(
     return g.Unsqueeze(x, axes=free + ([rank] if len(column) == 2 else []))
 
 
-def _count(ends: Args) -> Dim:
+def _count(ends: Inputs) -> Dim:
     """How far a Range counts from 0 in steps of 1."""
     first, last, step = (_number(v) for v in ends)
     require((first, step) == (0, 1), "it does not count from 0 by 1")
@@ -51,7 +50,7 @@ def _number(v: Value | None) -> Dim:
 
 
 @rule(lambda g, x, pieces, gather: g.GatherND(x, g.Concat(*pieces, axis=-1)) @ gather, shared=True, contract=EXACT)
-def read_matrix_in_order(g: Build, x: Value, pieces: Args, gather: Op) -> Value:
+def read_matrix_in_order(g: Build, x: Value, pieces: Inputs, gather: Op) -> Value:
     """GatherND(x, (range(m)[:, None], range(n))) => Unsqueeze(x), of x with m rows of n columns"""
     require(len(pieces) == x.rank == 2 and not gather.attr("batch_dims", 0), "it is no matrix read by row and column")
     out = gather.outputs[0].shape

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Dim, Shape
+from ..operands import same_shape
 
 FAR = 1000  # ops that a Shape is moved up at once
 
@@ -74,7 +75,7 @@ def _alike(g: Build, y: Value) -> Value | None:
 
 
 def _is_same(a: Shape | None, b: Shape | None) -> bool:
-    return a is not None and b is not None and len(a) == len(b) and all(map(same_extent, a, b))
+    return a is not None and b is not None and same_shape(a, b)
 
 
 TAKE_DIMS = RulePass("take-dims", (take_dims, take_shape, take_shape_earlier))

@@ -13,6 +13,7 @@ from ..operands import Array, narrowed, require_same_shape
 from .affine import Affine, affine_of
 from .batchnorm import scale_and_shift
 from .convolution import INPUTS, grouped, input_channels, scaled
+from .idioms import require_no_gelu
 from .windows import window
 
 
@@ -95,6 +96,7 @@ def fold_batchnorm_before_conv(
 def arithmetic(x: Value, w: Value, c: Value, conv: Op, op: Op) -> Affine:
     """What `op` does to `x`, whose shape it must not change."""
     require(x.rank == w.rank, f"{x.name} has not the rank of {w.name}")
+    require_no_gelu(op.outputs[0])
     require_same_shape(c, x)
     return affine_of(op, x, w.rank, input_channels(conv, w))
 

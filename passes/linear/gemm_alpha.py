@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
 from ..operands import require_same_shape
+from .idioms import require_no_gelu
 from .products import GEMM_TYPES, factor, gemm_attributes, gemm_of_product, scale_in, single_precision
 
 Bias = Value | None
@@ -29,10 +30,11 @@ def negate_gemm(g: Build, a: Value, b: Value, gemm: Op, c: Bias) -> Value:
     return scaled_gemm(g, gemm, a, b, -1.0)
 
 
-@rule(lambda g, a, b, s, gemm, c=None: g.Gemm(g.Mul(a, g.const(s)), b, c) @ gemm, contract=ROUNDING)
-def take_left_scale_into_gemm(g: Build, a: Value, b: Value, s: Value, gemm: Op, c: Bias) -> Value:
+@rule(lambda g, a, b, s, op, gemm, c=None: g.Gemm(g.Mul(a, g.const(s)) @ op, b, c) @ gemm, contract=ROUNDING)
+def take_left_scale_into_gemm(g: Build, a: Value, b: Value, s: Value, op: Op, gemm: Op, c: Bias) -> Value:
     """Gemm(a * s, b, c, alpha) => Gemm(a, b, c, alpha * s)"""
     require_same_shape(s, a)
+    require_no_gelu(op.outputs[0])
     return scaled_gemm(g, gemm, a, b, scale_in(s), with_bias=False)
 
 
@@ -63,10 +65,11 @@ def negate_matmul(g: Build, a: Value, b: Value) -> Value:
     return scaled_matmul(g, a, b, -1.0)
 
 
-@rule(lambda g, a, b, s: g.MatMul(g.Mul(a, g.const(s)), b), contract=ROUNDING)
-def take_left_scale_into_matmul(g: Build, a: Value, b: Value, s: Value) -> Value:
+@rule(lambda g, a, b, s, op: g.MatMul(g.Mul(a, g.const(s)) @ op, b), contract=ROUNDING)
+def take_left_scale_into_matmul(g: Build, a: Value, b: Value, s: Value, op: Op) -> Value:
     """MatMul(a * s, b) => Gemm(a, b, alpha=s)"""
     require_same_shape(s, a)
+    require_no_gelu(op.outputs[0])
     return scaled_matmul(g, a, b, scale_in(s))
 
 

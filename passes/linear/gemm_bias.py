@@ -6,6 +6,7 @@ import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule, stretches_to
 from ..operands import along, refilled, require_same_shape
+from .idioms import require_no_norm
 from .products import GEMM_TYPES, Array, factor, gemm_attributes, product_of
 
 Bias = Value | None
@@ -108,6 +109,7 @@ def require_gemm_takes(g: Build, a: Value, b: Value, c: Value, product: Op) -> N
 def product_with(x: Value, v: Value, product: Op) -> Array:
     """What `product` makes of the shift `v` of its operand `x`: one number for each column."""
     p = product_of(product, shared=True)
+    require_no_norm(p.x)
     require_same_shape(v, x)
     shift = along(v, x.rank, -1).astype(np.float64)
     require(shift.size == 1 or not product.attr("transA", 0), "it is the rows of x that are shifted, not its columns")

@@ -6,6 +6,7 @@ import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
 from ..operands import along, refilled, require_same_shape
+from .idioms import require_no_gelu, require_no_norm
 from .products import Array, product_of, reweighted, rewritten
 
 Bias = Value | None
@@ -110,6 +111,8 @@ def scaled_sum(g: Build, product: Op, x: Value, b: Value, k: Array) -> Value:
 def scaled_rows(g: Build, product: Op, x: Value, k: Array) -> Value:
     """`product` of `x * k`."""
     p = product_of(product)
+    require_no_gelu(p.x)
+    require_no_norm(p.x)
     require(k.size == 1 or not p.op.attr("transA", 0), "it is the rows of x that are scaled, not its columns")
     with np.errstate(all="ignore"):
         return reweighted(g, p, x, p.weights * k.reshape(-1, 1))

@@ -1,0 +1,106 @@
+"""Gelus and normalizations spelled out keep their last ops, by which onnxruntime knows them."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import Pass
+from passwright.passes.linear.affine_before import FOLD_AFFINE_BEFORE_CONV
+from passwright.passes.linear.gemm_alpha import SCALE_GEMM
+from passwright.passes.linear.gemm_bias import FOLD_BIAS
+from passwright.passes.linear.weight_scale import SCALE_WEIGHTS
+from rewriting import becomes, stays
+from weights import mentioned
+
+WEIGHTS = {
+    "w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4),
+    "kernel": np.linspace(-1, 1, 18, dtype=np.float32).reshape(2, 3, 3),
+    "row": np.array([1, -2, 3, 0.5], np.float32),
+    "gamma": np.array([1, 2, -3], np.float32),
+    "beta": np.array([1, 0.5, 2], np.float32),
+    "half": np.array(0.5, np.float32),
+    "one": np.array(1, np.float32),
+    "root": np.array(np.sqrt(2), np.float32),
+    "eps": np.array(1e-5, np.float32),
+}
+CONST = "<float k = {1}>"
+GELU = "q = Div(x, root) e = Erf(q) a = Add(e, one) p = Mul(x, a)"
+TANH = "q = Mul(x, half) e = Tanh(q) a = Add(one, e) p = Mul(a, x)"
+SWISH = "e = Sigmoid(x) a = Add(e, x) p = Mul(x, a)"
+RMS = "q = Mul(x, x) v = ReduceMean<keepdims=1>(q) a = Add(v, eps) e = Sqrt(a) p = Div(x, e)"
+MIXED = "q = Exp(x) p = Div(x, q)"
+ROOTED = "q = Exp(x) e = Sqrt(q) p = Div(x, e)"
+used = partial(mentioned, weights=WEIGHTS)
+
+
+def model(x: str, body: str, y: str = "n,m", constants: str = "") -> str:
+    return f"g (float[{x}] x) => (float[{y}] y) {constants} {{ {body} }}"
+
+
+@pytest.mark.parametrize(
+    ("x", "body", "y", "by"),
+    [
+        pytest.param("2,3", f"{GELU} h = Mul(p, half) y = MatMul(h, w)", "n,m", SCALE_WEIGHTS, id="Gelu"),
+        pytest.param("B,2,3", f"{GELU} h = Mul(half, p) y = MatMul(h, w)", "k,n,m", SCALE_WEIGHTS, id="0.5 first"),
+        pytest.param("2,3", f"{TANH} h = Mul(p, half) y = MatMul(h, w)", "n,m", SCALE_WEIGHTS, id="Gelu by Tanh"),
+        pytest.param("2,3", f"{GELU} h = Mul(p, half) y = Gemm(h, w, row)", "n,m", SCALE_WEIGHTS, id="Gelu, Gemm"),
+        pytest.param("2,3", f"{GELU} h = Mul(p, half) y = Gemm(h, w, row)", "n,m", SCALE_GEMM, id="Gelu, alpha"),
+        pytest.param("2,3", f"{GELU} h = Mul(p, half) y = MatMul(h, w)", "n,m", SCALE_GEMM, id="Gelu, no Gemm yet"),
+        pytest.param(
+            "2,3,5", f"{GELU} h = Mul(p, half) y = Conv(h, kernel)", "n,m,l", FOLD_AFFINE_BEFORE_CONV, id="Gelu, Conv"
+        ),
+        pytest.param("2,3", f"{RMS} h = Mul(p, gamma) y = MatMul(h, w)", "n,m", SCALE_WEIGHTS, id="scale"),
+        pytest.param("2,3", f"{RMS} h = Mul(gamma, p) y = Gemm(h, w, row)", "n,m", SCALE_WEIGHTS, id="scale, Gemm"),
+        pytest.param("2,3", f"{RMS} h = Mul(p, gamma) s = Add(h, beta) y = MatMul(s, w)", "n,m", FOLD_BIAS, id="shift"),
+        pytest.param(
+            "2,3", f"{RMS} h = Mul(p, gamma) s = Add(h, beta) y = Gemm(s, w, row)", "n,m", FOLD_BIAS, id="shift, Gemm"
+        ),
+        pytest.param(
+            "B,2,3",
+            f"{RMS} h = Mul(p, gamma) s = Add(beta, h) m = MatMul(s, w) y = Add(m, row)",
+            "k,n,m",
+            FOLD_BIAS,
+            id="shift, sum behind",
+        ),
+    ],
+)
+def test_stays(x: str, body: str, y: str, by: Pass) -> None:
+    stays(model(x, body, y), by, weights=used(body))
+
+
+@pytest.mark.parametrize(
+    ("x", "before", "after"),
+    [
+        pytest.param("2,3", f"{SWISH} h = Mul(p, half) y = MatMul(h, w)", f"{SWISH} y = MatMul(p, k)", id="Sigmoid"),
+        pytest.param(
+            "2,3", f"{MIXED} h = Mul(p, gamma) y = MatMul(h, w)", f"{MIXED} y = MatMul(p, k)", id="no root divides"
+        ),
+        pytest.param("2,3", "h = Mul(x, half) y = MatMul(h, w)", "y = MatMul(x, k)", id="an input"),
+        pytest.param("2,3", "p = Exp(x) h = Mul(p, gamma) y = MatMul(h, w)", "p = Exp(x) y = MatMul(p, k)", id="Exp"),
+        pytest.param("2,3", f"{ROOTED} h = Div(p, half) y = MatMul(h, w)", f"{ROOTED} y = MatMul(p, k)", id="no Mul"),
+    ],
+)
+def test_other_scales_become_part_of_the_weights(x: str, before: str, after: str) -> None:
+    becomes(model(x, before), model(x, after, constants=CONST), SCALE_WEIGHTS, weights=used(before))
+
+
+def test_a_shift_of_what_was_not_scaled_moves() -> None:
+    before = f"{ROOTED} s = Add(p, beta) y = Gemm(s, w, row)"
+    after = f"{ROOTED} y = Gemm(p, k, f)"
+    becomes(
+        model("2,3", before),
+        model("2,3", after, "n,m", "<float k = {1}, float f = {1}>"),
+        FOLD_BIAS,
+        weights=used(before),
+    )
+
+
+@given(scale=st.floats(-8, 8).filter(bool), swapped=st.booleans(), tanh=st.booleans())
+def test_whatever_the_scale(scale: float, swapped: bool, tanh: bool) -> None:
+    operands = "half, p" if swapped else "p, half"
+    body = f"{TANH if tanh else GELU} h = Mul({operands}) y = MatMul(h, w)"
+    stays(model("2,3", body), SCALE_WEIGHTS, weights={**used(body), "half": np.array(scale, np.float32)})

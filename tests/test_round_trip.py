@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import onnx
 import onnx.backend.test
 import pytest
 from backend import cases, round_trips
+from passwright.core import Tensor
 
 PACKAGED = Path(onnx.backend.test.__file__).parent / "data"
 GOLDEN = Path(__file__).parent.parent / "golden_models"
@@ -28,3 +30,10 @@ def test_node_cases() -> None:
 def test_golden_models(path: Path) -> None:
     assert round_trips(onnx.load(path))
     assert round_trips(onnx.load(path, load_external_data=False))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int64, np.bool_, np.complex64])
+def test_a_large_array_is_written_where_it_lies(dtype: type[np.generic]) -> None:
+    tensor = Tensor.from_array(np.arange(6000).reshape(60, 100).astype(dtype))
+    assert b"".join(tensor.chunks("w")) == tensor.to_proto("w").SerializeToString(deterministic=True)
+    assert np.shares_memory(np.frombuffer(tensor.raw(), np.uint8), tensor.array)

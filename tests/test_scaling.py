@@ -17,9 +17,12 @@ from passwright.core.candidates import Candidates
 from passwright.core.collector import no_collection
 from passwright.core.io.convert import from_onnx
 from passwright.core.ir.op import MANY
+from passwright.core.verify.signature import signature
 from passwright.core.worklist import Worklist
 from passwright.passes import optimize
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates, Scope
+from passwright.passes.folding.fold_constants import FoldConstants
+from rewriting import load
 
 Nodes = list[onnx.NodeProto]
 SMALL = 3 * MANY
@@ -124,6 +127,29 @@ def test_calls_grow_with_the_graph(build: Callable[[int], onnx.ModelProto]) -> N
 
     run(SMALL)()  # what is asked once and kept
     assert calls(run(3 * SMALL)) < 3.6 * calls(run(SMALL))
+
+
+def test_questions_on_inputs_grow_with_a_body() -> None:
+    def described(n: int) -> Callable[[], object]:
+        ops = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(n))
+        body = f"b (int64 i, bool c, float[2] v0) => (bool again, float[2] v{n}) {{ again = Identity(c) {ops} }}"
+        m = from_onnx(load(f'g (float[2] x, int64 n) => (float[2] y) {{ y = Loop<body = {body}>(n, "", x) }}'))
+        return lambda: signature(m)
+
+    assert calls(described(3 * SMALL)) < 3.6 * calls(described(SMALL))
+
+
+def test_the_budget_is_not_counted_for_each_body() -> None:
+    def folded(n: int) -> Callable[[], object]:
+        ops = (
+            f"v{i + 1} = If (c) <then_branch = a{i} () => (float[2] t{i}) <float[2] w{i} = {{1, {i}}}>"
+            f"{{ t{i} = Mul(v{i}, w{i}) }}, else_branch = b{i} () => (float[2] e{i}) {{ e{i} = Neg(v{i}) }}>"
+            for i in range(n)
+        )
+        m = from_onnx(load(f"g (float[2] x, bool c) => (float[2] v{n}) {{ v0 = Exp(x) {' '.join(ops)} }}"))
+        return lambda: FoldConstants().run(m.graph, Ledger())
+
+    assert calls(folded(3 * SMALL)) < 3.6 * calls(folded(SMALL))
 
 
 @pytest.mark.parametrize("build", MODELS)

@@ -69,6 +69,55 @@ def test_what_cannot_be(shapes: dict[str, tuple[int, ...]], dims: dict[str, int]
     assert str(e.value) == message
 
 
+@pytest.mark.parametrize(
+    ("text", "dims", "after"),
+    [
+        pytest.param(
+            "g (seq(float[N,4]) s) => (float[M,4] y) { y = ConcatFromSequence<axis=0>(s) }",
+            {"N": 2},
+            "g (seq(float[2,4]) s) => (float[M,4] y) { y = ConcatFromSequence<axis=0>(s) }",
+            id="what a sequence holds",
+        ),
+        pytest.param(
+            "g (optional(float[N,4]) o) => (float[M,4] y) { y = OptionalGetElement(o) }",
+            {"N": 2},
+            "g (optional(float[2,4]) o) => (float[M,4] y) { y = OptionalGetElement(o) }",
+            id="what an optional holds",
+        ),
+        pytest.param(
+            "g (float[N,4] x) => (float[N,4] y) <float[3,4] t> { t = Relu(x) y = Neg(t) }",
+            {"N": 2},
+            "g (float[2,4] x) => (float[2,4] y) <float[2,4] t> { t = Relu(x) y = Neg(t) }",
+            id="a number in between that is wrong now",
+        ),
+        pytest.param(
+            "g (float[N,4] x) => (float[N,N] y) { y = Relu(x) }",
+            {"N": 2},
+            "g (float[2,4] x) => (float[2,4] y) { y = Relu(x) }",
+            id="an output by a wrong name",
+        ),
+    ],
+)
+def test_declarations_follow(text: str, dims: dict[str, int], after: str) -> None:
+    model = from_onnx(load(text))
+    specialize(model, {}, dims)
+    model.graph.validate()
+    assert to_onnx(model) == load(after)
+
+
+@pytest.mark.parametrize(("shapes", "dims"), [({"x": (2, 4)}, {}), ({}, {"N": 2})])
+def test_a_fixed_output_stays(shapes: dict[str, tuple[int, ...]], dims: dict[str, int]) -> None:
+    model = from_onnx(load("g (float[N,4] x) => (float[3,4] y) { y = Relu(x) }"))
+    with pytest.raises(ModelError, match=r"output y is declared \[3, 4\], and with these sizes is \[2, 4\]"):
+        specialize(model, shapes, dims)
+
+
+def test_a_shape_is_that_of_a_sequence_s_elements() -> None:
+    model = from_onnx(load("g (seq(float[N,4]) s) => (float[M,4] y) { y = ConcatFromSequence<axis=0>(s) }"))
+    specialize(model, {"s": (2, 4)}, {})
+    assert to_onnx(model).graph.input[0].type.sequence_type.elem_type.tensor_type.shape.dim[0].dim_value == 2
+
+
 def test_shapes_inside_follow() -> None:
     model = from_onnx(load("g (float[N,3,H,W] x) => (float[a,b,c,d] y) { t = Relu(x) y = Transpose(t) }"))
     specialize(model, {"x": (1, 3, 8, 9)}, {})

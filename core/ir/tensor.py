@@ -7,6 +7,7 @@ rewrite touched is written back as the bytes it came from.
 from __future__ import annotations
 
 import mmap
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
@@ -206,7 +207,16 @@ class Tensor:
             return self._bulk.view
         if (message := self._message) is not None and message.raw_data:
             return message.raw_data
-        return numpy_helper.from_array(self.array).raw_data
+        return self._laid_out or numpy_helper.from_array(self.array).raw_data
+
+    @property
+    def _laid_out(self) -> memoryview | None:
+        """The elements of a large array that a rewrite made, where they lie, if they lie there in raw form."""
+        if self._header is not None or self._array is None or self._array.nbytes <= SMALL:
+            return None
+        if sys.byteorder != "little" or self._array.dtype.hasobject or element_bits(self.dtype) % 8:
+            return None
+        return self._array.reshape(-1).view(np.uint8).data
 
     def forget_pages(self) -> None:
         """Give back the memory of elements that were read from disk; they are read again when asked for."""
@@ -250,6 +260,12 @@ class Tensor:
 
     def chunks(self, name: str) -> Iterator[bytes | memoryview]:
         """The serialized message in pieces, large elements straight from where they lie."""
+        if self._bulk is None and (elements := self._laid_out) is not None:
+            proto = onnx.TensorProto(data_type=self.dtype, dims=self.dims, name=name)
+            yield proto.SerializeToString(deterministic=True)
+            yield wire.prefix(RAW_DATA, len(elements))
+            yield elements
+            return
         if self._bulk is None:
             yield self.to_proto(name).SerializeToString(deterministic=True)
             return

@@ -150,6 +150,10 @@ class Value:
         """Fill in what is not known yet; what is known stays, but for a number in the place of a symbol."""
         self._fill(dtype, shape, completed)
 
+    def forget_shape(self) -> None:
+        """Forget what was stated of the shape, so that inference tells it anew."""
+        self._shape = None
+
     def conclude(self, dtype: int, shape: Shape | None) -> None:
         """As `learn` of what inference found: it says more than the names that a file gives to dims in between."""
         self._fill(dtype, shape, concluded)

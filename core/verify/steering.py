@@ -32,8 +32,9 @@ def steering_values(graph: Graph) -> frozenset[Value]:
     """
     queue = [v for g in graph.with_subgraphs() for op in g.ops() for v in _sources(op)]
     found = dict.fromkeys(queue)
+    read = set[Op]()
     while queue:
-        for v in _made_from(queue.pop()):
+        for v in _made_from(queue.pop(), read):
             if v not in found:
                 found[v] = None
                 queue.append(v)
@@ -62,10 +63,14 @@ def _dtype(op: Op) -> int:
     return value.known_dtype if value is not None else 0
 
 
-def _made_from(value: Value) -> Iterator[Value]:
-    """What `value` is computed from. Inside a body that is also all its owner reads."""
+def _made_from(value: Value, read: set[Op]) -> Iterator[Value]:
+    """What `value` is computed from, but for what ops in `read` read. Inside a body that is also all its owner reads.
+
+    Each op is looked at once and goes into `read`: what an owner captures takes a look at all its body.
+    """
     op = value.producer
-    while op is not None and op.type not in NOT_FROM_VALUES:
+    while op is not None and op not in read and op.type not in NOT_FROM_VALUES:
+        read.add(op)
         yield from (v for v in op.inputs if v is not None)
         yield from op.captures
         yield from (v for sub in op.subgraphs for v in sub.outputs)

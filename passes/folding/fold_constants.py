@@ -46,6 +46,8 @@ class FoldConstants:
     def _fold(self, g: Graph, root: Graph, known: list[Value], ledger: Ledger) -> list[Value]:
         """Fold what the `known` constants make foldable; returns the constants that came of it."""
         candidates = foldable(g, known)
+        if not candidates:  # as in most bodies, and the budget takes a look at all of the model
+            return []
         budget = Budget.of(root, self.max_growth, self.max_share)
         chosen = affordable(candidates, budget.room)
         inside = set(chosen)

@@ -8,7 +8,7 @@ from ...core import Build, Op, Value, require
 from ..operands import Array, along, narrowed
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
-LARGE = 1 << 20  # bytes of weights of which no second copy is made
+MOST_COPIED = 1 << 20  # bytes by which copies of one weight may make the model larger
 # Where weights lie by group: Conv has (groups, outputs, inputs, *kernel), ConvTranspose inputs before outputs.
 OUTPUTS = {"Conv": 1, "ConvTranspose": 2}
 INPUTS = {"Conv": 2, "ConvTranspose": 1}
@@ -46,10 +46,10 @@ def grouped(conv: Op, w: Value) -> Array:
 
 
 def require_replaceable(w: Value) -> None:
-    """Other weights may take the place of `w` unless that leaves two large tensors where there was one."""
+    """Other weights may take the place of `w` unless its other readers make that too many large copies."""
     require(w.tensor is not None, f"{w.name} is not a constant")
-    large = w.tensor is not None and w.tensor.nbytes > LARGE
-    require(not large or len(w.uses) == 1, f"{w.name} is large and used elsewhere")
+    copied = 0 if w.tensor is None else w.tensor.nbytes * (len(w.uses) - 1)
+    require(copied <= MOST_COPIED, f"{w.name} is large and used elsewhere")
 
 
 def per_channel(c: Value, rank: int, channels: int) -> Array:

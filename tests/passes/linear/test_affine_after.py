@@ -119,12 +119,22 @@ def test_other_types(kind: str, dtype: Any) -> None:
     assert {a.dtype for a in initializers(out).values()} == {np.dtype(dtype)}
 
 
+UNLIKE = ("Sin", "Cos", "Tanh")
+
+
 def test_large_weights_used_elsewhere_are_not_copied() -> None:
     weights = {"w": numbers(600, 600, 1), "c": numbers(1)}
     text = "g (float[1,600,2] x) => (float[a,b,c] y, float[d,e,f] z) {{ t = Conv(x, w) y = {}(t, c) z = Conv(x, w) }}"
     stays(text.format("Mul"), FOLD_AFFINE_INTO_CONV, weights=weights)
     result, _ = rewritten(load(text.format("Add"), weights=weights), FOLD_AFFINE_INTO_CONV)
     assert op_types(to_onnx(result)) == ["Conv", "Conv"]
+
+
+def test_weights_with_many_readers_are_not_copied_for_each() -> None:
+    weights = {"w": numbers(400, 400, 1), "c": numbers(1)}
+    branches = " ".join(f"t{i} = Conv(x, w) u{i} = Mul(t{i}, c) v{i} = {op}(u{i})" for i, op in enumerate(UNLIKE))
+    text = f"g (float[1,400,2] x) => (float[a,b,c] y) {{ {branches} y = Sum(v0, v1, v2) }}"
+    stays(text, FOLD_AFFINE_INTO_CONV, weights=weights)
 
 
 def test_inside_an_if_body() -> None:

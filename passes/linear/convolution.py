@@ -8,7 +8,7 @@ from ...core import Build, Op, Value, require
 from ..operands import Array, along, narrowed
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
-MOST_COPIED = 1 << 20  # bytes by which copies of one weight may make the model larger
+MOST_COPIED = 16 << 20  # bytes by which copies of one weight may make the model larger
 # Where weights lie by group: Conv has (groups, outputs, inputs, *kernel), ConvTranspose inputs before outputs.
 OUTPUTS = {"Conv": 1, "ConvTranspose": 2}
 INPUTS = {"Conv": 2, "ConvTranspose": 1}

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
+from passwright.passes.linear import convolution
 from passwright.passes.linear.affine_after import FOLD_AFFINE_INTO_CONV
 from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
 
@@ -122,6 +123,13 @@ def test_other_types(kind: str, dtype: Any) -> None:
 UNLIKE = ("Sin", "Cos", "Tanh")
 
 
+@pytest.fixture
+def little_copied(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A lower limit, so that the weights need not be large."""
+    monkeypatch.setattr(convolution, "MOST_COPIED", 1 << 20)
+
+
+@pytest.mark.usefixtures("little_copied")
 def test_large_weights_used_elsewhere_are_not_copied() -> None:
     weights = {"w": numbers(600, 600, 1), "c": numbers(1)}
     text = "g (float[1,600,2] x) => (float[a,b,c] y, float[d,e,f] z) {{ t = Conv(x, w) y = {}(t, c) z = Conv(x, w) }}"
@@ -130,6 +138,7 @@ def test_large_weights_used_elsewhere_are_not_copied() -> None:
     assert op_types(to_onnx(result)) == ["Conv", "Conv"]
 
 
+@pytest.mark.usefixtures("little_copied")
 def test_weights_with_many_readers_are_not_copied_for_each() -> None:
     weights = {"w": numbers(400, 400, 1), "c": numbers(1)}
     branches = " ".join(f"t{i} = Conv(x, w) u{i} = Mul(t{i}, c) v{i} = {op}(u{i})" for i, op in enumerate(UNLIKE))

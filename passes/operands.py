@@ -56,13 +56,14 @@ def require_same_shape(c: Value, x: Value) -> None:
 
 
 def along(c: Value, rank: int, axis: int) -> Array:
-    """A constant that broadcasts to `rank` dims and varies along `axis` at most: one number, or one for each index."""
+    """A constant that broadcasts to `rank` dims and varies along `axis` at most: one number or more, in float64."""
     data = c.const
+    require(rank > 0, "there is no axis to vary along")
     require(data.ndim <= rank, f"{c.name} has more than {rank} dims")
     dims = (*[1] * (rank - data.ndim), *data.shape)
     axis %= rank
     require(all(d == 1 for i, d in enumerate(dims) if i != axis), f"{c.name} varies along another axis than {axis}")
-    return data.reshape(-1)
+    return data.reshape(-1).astype(np.float64)
 
 
 def setting_of(op: Op, name: str) -> list[Any] | None:

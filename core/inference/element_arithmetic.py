@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 import onnx
 
@@ -10,9 +10,8 @@ from ..errors import Declined, require
 from ..ir.expressions import add, at_most, floor_divide, larger, least, multiply, smaller, subtract
 from ..ir.op import Op
 from ..ir.terms import Known
-from .operands import elements_at, integers, shape_at
+from .operands import Found, elements_at, integers, shape_at
 
-Found = Sequence[Known | None]
 Work = Callable[[Known, Known], Known | None]
 
 

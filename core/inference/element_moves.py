@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ..errors import Declined, require
+from ..ir.dims import in_numbers
 from ..ir.expressions import add, multiply, total
 from ..ir.op import Op
 from ..ir.tensor import MOST_ELEMENTS
 from ..ir.terms import Known
-from .operands import axis_of, dims_at, elements_at, elements_in, shape_at, slice_bounds, taken
-
-Found = Sequence[Known | None]
-"""Elements, some of them unknown."""
+from .operands import Found, axis_of, dims_at, elements_at, elements_in, shape_at, slice_bounds, taken
 
 
 def _shape(op: Op) -> list[Found]:
@@ -76,9 +74,8 @@ def _split(op: Op) -> list[Found]:
 
 def _extent(op: Op) -> int:
     """How many elements the first output has."""
-    shape = op.outputs[0].stated[1] or ()
-    numbers = [d for d in shape if isinstance(d, int)]
-    require(len(numbers) == len(shape), "its extent is not known")
+    numbers = in_numbers(op.outputs[0].stated[1] or ())
+    require(numbers is not None, "its extent is not known")
     return numbers[0] if numbers else 1
 
 

@@ -15,7 +15,8 @@ from ..ir.tensor import COUNTING, MOST_ELEMENTS
 from ..ir.terms import Known, size_of
 from ..ir.values import Value
 from .element_arithmetic import ARITHMETIC
-from .element_moves import MOVES, Found
+from .element_moves import MOVES
+from .operands import Found
 
 LIMITS: dict[int, int] = {onnx.TensorProto.INT64: 1 << 63, onnx.TensorProto.INT32: 1 << 31, onnx.TensorProto.BOOL: 2}
 UNWIELDY = 200

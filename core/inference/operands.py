@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ..errors import Declined, require
-from ..ir.dims import Elements, Shape
+from ..ir.dims import Elements, Shape, in_numbers
 from ..ir.op import Op
 from ..ir.schemas import input_names
 from ..ir.terms import Known
@@ -11,6 +13,9 @@ from ..ir.values import Value
 
 LARGEST = (2**31 - 1, 2**63 - 1)
 """Ends of a Slice that stand for none: ONNX reads them as numbers where the step is negative."""
+
+Found = Sequence[Known | None]
+"""Elements, some of them unknown."""
 
 
 def shape_at(op: Op, index: int = 0) -> Shape:
@@ -53,10 +58,9 @@ def integers(op: Op, name: str) -> list[int] | None:
     names = input_names(op.type, op.domain, op.version)
     if name not in names or op.input(names.index(name)) is None:
         return None
-    found = elements_at(op, names.index(name))
-    numbers = [x for x in found if isinstance(x, int)]
-    require(len(numbers) == len(found), f"{name} are computed")
-    return numbers
+    numbers = in_numbers(elements_at(op, names.index(name)))
+    require(numbers is not None, f"{name} are computed")
+    return list(numbers or ())
 
 
 def axis_of(op: Op, rank: int, default: int = 0) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from .expressions import is_tentative
 from .terms import Expr, Known
 
@@ -10,6 +12,13 @@ Dim = Known | None
 Shape = tuple[Dim, ...]
 Elements = tuple[Known, ...]
 """The elements of a few integers."""
+
+
+def in_numbers(dims: Iterable[Dim]) -> tuple[int, ...] | None:
+    """Dims, or elements, that are all numbers; None where one is not."""
+    asked = tuple(dims)
+    found = tuple(d for d in asked if isinstance(d, int))
+    return found if len(found) == len(asked) else None
 
 
 def is_open(dim: Dim) -> bool:

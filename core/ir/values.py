@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 
 from ..errors import Declined
-from .dims import Dim, Elements, Shape, completed, concluded, is_open
+from .dims import Dim, Elements, Shape, completed, concluded, in_numbers, is_open
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -87,8 +87,8 @@ class Value:
     @property
     def static_shape(self) -> tuple[int, ...]:
         """The shape in numbers; declines where a dim is symbolic."""
-        dims = tuple(d for d in self.shape if isinstance(d, int))
-        if len(dims) != self.rank:
+        dims = in_numbers(self.shape)
+        if dims is None:
             raise Declined(f"the shape of {self.name} is not fixed: {list(self.shape)}")
         return dims
 

@@ -8,6 +8,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, require, rule
+from ...core.pattern import OpPattern, Trace, Var
 from ..operands import Array, Inputs, is_integer
 from .constants import binary, narrow, require_affordable, wide
 
@@ -24,12 +25,21 @@ class Step(NamedTuple):
     c: Value
 
 
-@rule(
-    lambda g, b, d, ins, e, a, inner, middle, outer: (
-        g.one_of(*SUMS)(*b, g.one_of(*PRODUCTS)(*d, g.one_of(*SUMS)(*ins) @ inner, *e) @ middle, *a) @ outer
-    ),
-    contract=EXACT,
-)
+def sums_around_product(
+    g: Trace, b: Var, d: Var, ins: Var, e: Var, a: Var, inner: Var, middle: Var, outer: Var
+) -> OpPattern:
+    """(x + a) * k + b, in whatever order"""
+    return g.one_of(*SUMS)(*b, g.one_of(*PRODUCTS)(*d, g.one_of(*SUMS)(*ins) @ inner, *e) @ middle, *a) @ outer
+
+
+def products_around_sum(
+    g: Trace, b: Var, d: Var, ins: Var, e: Var, a: Var, inner: Var, middle: Var, outer: Var
+) -> OpPattern:
+    """(x * k + b) * m, in whatever order"""
+    return g.one_of(*PRODUCTS)(*b, g.one_of(*SUMS)(*d, g.one_of(*PRODUCTS)(*ins) @ inner, *e) @ middle, *a) @ outer
+
+
+@rule(sums_around_product, contract=EXACT)
 def merge_integer_sums(
     g: Build, b: Inputs, d: Inputs, ins: Inputs, e: Inputs, a: Inputs, inner: Op, middle: Op, outer: Op
 ) -> Value:
@@ -37,12 +47,7 @@ def merge_integer_sums(
     return collapsed(g, inner, middle, outer, floats=False)
 
 
-@rule(
-    lambda g, b, d, ins, e, a, inner, middle, outer: (
-        g.one_of(*PRODUCTS)(*b, g.one_of(*SUMS)(*d, g.one_of(*PRODUCTS)(*ins) @ inner, *e) @ middle, *a) @ outer
-    ),
-    contract=EXACT,
-)
+@rule(products_around_sum, contract=EXACT)
 def merge_integer_products(
     g: Build, b: Inputs, d: Inputs, ins: Inputs, e: Inputs, a: Inputs, inner: Op, middle: Op, outer: Op
 ) -> Value:
@@ -50,12 +55,7 @@ def merge_integer_products(
     return collapsed(g, inner, middle, outer, floats=False)
 
 
-@rule(
-    lambda g, b, d, ins, e, a, inner, middle, outer: (
-        g.one_of(*SUMS)(*b, g.one_of(*PRODUCTS)(*d, g.one_of(*SUMS)(*ins) @ inner, *e) @ middle, *a) @ outer
-    ),
-    contract=ROUNDING,
-)
+@rule(sums_around_product, contract=ROUNDING)
 def merge_sums_around_product(
     g: Build, b: Inputs, d: Inputs, ins: Inputs, e: Inputs, a: Inputs, inner: Op, middle: Op, outer: Op
 ) -> Value:
@@ -63,12 +63,7 @@ def merge_sums_around_product(
     return collapsed(g, inner, middle, outer, floats=True)
 
 
-@rule(
-    lambda g, b, d, ins, e, a, inner, middle, outer: (
-        g.one_of(*PRODUCTS)(*b, g.one_of(*SUMS)(*d, g.one_of(*PRODUCTS)(*ins) @ inner, *e) @ middle, *a) @ outer
-    ),
-    contract=ROUNDING,
-)
+@rule(products_around_sum, contract=ROUNDING)
 def merge_products_around_sum(
     g: Build, b: Inputs, d: Inputs, ins: Inputs, e: Inputs, a: Inputs, inner: Op, middle: Op, outer: Op
 ) -> Value:

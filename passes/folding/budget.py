@@ -9,6 +9,7 @@ from math import ceil, prod
 import numpy as np
 
 from ...core import Graph, Op, Value
+from ...core.ir.dims import in_numbers
 from ...core.ir.nesting import all_constants
 from ...core.ir.tensor import element_bits
 
@@ -104,8 +105,8 @@ def known_bytes(value: Value) -> int | None:
     dtype, shape = value.stated
     if dtype == 0 or shape is None:
         return None
-    extents = [d for d in shape if isinstance(d, int)]
-    return prod(extents) * element_bits(dtype) // 8 if len(extents) == len(shape) else None
+    extents = in_numbers(shape)
+    return None if extents is None else prod(extents) * element_bits(dtype) // 8
 
 
 def _sequence_bytes(value: Value) -> int | None:

@@ -56,7 +56,7 @@ def per_channel(c: Value, rank: int, channels: int) -> Array:
     """A constant of one number, or one for each of the channels of something of `rank` dims; in float64."""
     require(rank >= 3, "it has no channels")
     require(c.tensor is not None and c.tensor.size in {1, channels}, f"{c.name} has not one number for each channel")
-    return along(c, rank, 1).astype(np.float64)
+    return along(c, rank, 1)
 
 
 def scaled(conv: Op, w: Value, k: Array, axes: dict[str, int]) -> Array:

@@ -69,7 +69,7 @@ def multiply_difference(g: Build, x: Value, v: Value, w: Value, product: Op, c: 
 def move_shift_behind_matmul(g: Build, x: Value, v: Value, w: Value, c: Value, product: Op) -> Value:
     """MatMul(x + v, w) + c => MatMul(x, w) + (v @ w + c)"""
     require_same_shape(c, product.outputs[0])
-    behind = along(c, product.outputs[0].rank, -1).astype(np.float64)
+    behind = along(c, product.outputs[0].rank, -1)
     return g.Add(g.MatMul(x, w), refilled(g, behind + product_with(x, v, product), w))
 
 
@@ -111,7 +111,7 @@ def product_with(x: Value, v: Value, product: Op) -> Array:
     p = product_of(product, shared=True)
     require_no_norm(p.x)
     require_same_shape(v, x)
-    shift = along(v, x.rank, -1).astype(np.float64)
+    shift = along(v, x.rank, -1)
     require(shift.size == 1 or not product.attr("transA", 0), "it is the rows of x that are shifted, not its columns")
     require(p.w.rank == 2, "the weights are no matrix")
     return np.broadcast_to(shift, p.extents[:1]) @ p.weights

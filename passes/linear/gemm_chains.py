@@ -45,7 +45,7 @@ def merge_products_around_bias(g: Build, x: Value, v: Value, b: Value, w: Value,
     between = first.outputs[0]
     require_same_shape(b, between)
     weights = q.weights
-    moved = np.broadcast_to(along(b, between.rank, -1).astype(np.float64), p.extents[1:]) @ weights
+    moved = np.broadcast_to(along(b, between.rank, -1), p.extents[1:]) @ weights
     return g.Add(g.MatMul(x, refilled(g, p.weights @ weights, v)), refilled(g, moved, w))
 
 

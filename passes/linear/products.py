@@ -47,7 +47,7 @@ class Product:
     def bias(self) -> Array | None:
         """The bias times beta: one number, or one for each column. Declines if it differs from row to row."""
         beta = factor(self.op, "beta")
-        return None if self.c is None or beta == 0 else along(self.c, 2, 1).astype(np.float64) * beta
+        return None if self.c is None or beta == 0 else along(self.c, 2, 1) * beta
 
 
 def product_of(op: Op, *, shared: bool = False) -> Product:

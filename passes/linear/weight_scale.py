@@ -83,7 +83,7 @@ def scales(s: Value, x: Value) -> Array:
     if not s.shape:
         return s.const.reshape(1).astype(np.float64)
     require_same_shape(s, x)
-    return along(s, x.rank, -1).astype(np.float64)
+    return along(s, x.rank, -1)
 
 
 def inverted(k: Array) -> Array:

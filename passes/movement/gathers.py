@@ -7,6 +7,7 @@ from math import prod
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ...core.ir.dims import in_numbers
 from ..operands import Inputs, same_shape, shape_given
 from .concats import axis_of
 from .cuts import MOST, TO_THE_END, cuts_of
@@ -46,8 +47,9 @@ def reshape_indices(g: Build, x: Value, i: Value, b: Inputs, gather: Op, outer: 
     around = (*made[:axis], *made[end:])
     require(size > 0 and end >= axis, "it joins axes")
     require(same_shape(around, (*x.shape[:axis], *x.shape[axis + 1 :])), "it reshapes more than the indices")
-    shape = [d for d in made[axis:end] if isinstance(d, int)]
-    require(len(shape) == end - axis and prod(shape) == size, "it reshapes more than the indices")
+    shape = in_numbers(made[axis:end])
+    require(shape is not None and prod(shape) == size, "it reshapes more than the indices")
+    assert shape is not None
     return g.Gather(x, g.const(i.const.reshape(shape), like=i), axis=axis)
 
 

@@ -10,7 +10,7 @@ from onnx import helper
 
 from ...core import Graph, Ledger, Op, Tensor, Value
 from ...core.inference.elements import RULES
-from ...core.ir.dims import Elements
+from ...core.ir.dims import Elements, in_numbers
 from ...core.worklist import Worklist
 
 
@@ -28,7 +28,8 @@ class FoldShapes:
         changes, makers = 0, list[Op]()
         for op in shape_arithmetic(g):
             for v in op.outputs:
-                numbers = _numbers(v.known_elements)
+                elements = v.known_elements
+                numbers = None if elements is None else in_numbers(elements)
                 if numbers is None or v.is_const or not _is_read(g, v):
                     continue
                 if ledger.permits(self.name, v.name, (op,)):
@@ -60,7 +61,7 @@ class MergeShapes:
             if op not in g:
                 continue  # it fed one that is gone
             for v in op.outputs:
-                if v.is_const or not v.known_elements or v in g.pinned or _numbers(v.known_elements) is not None:
+                if v.is_const or not v.known_elements or v in g.pinned or in_numbers(v.known_elements) is not None:
                     continue
                 first = known.setdefault((v.dtype, v.rank, v.known_elements), v)
                 if g.producer(first) is None:  # all that read it was merged into others
@@ -86,11 +87,6 @@ def shape_arithmetic(g: Graph) -> Iterator[Op]:
             readers = dict.fromkeys(user for v in op.outputs for user in v.uses)
             yield op
             queue.add(readers)
-
-
-def _numbers(elements: Elements | None) -> list[int] | None:
-    numbers = [x for x in elements or () if isinstance(x, int)]
-    return numbers if elements is not None and len(numbers) == len(elements) else None
 
 
 def _is_read(g: Graph, v: Value) -> bool:

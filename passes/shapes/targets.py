@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core import EXACT, Build, Graph, Ledger, Op, RulePass, Value, conditional, require, rule, same_extent
 from ...core.inference.operands import slice_bounds
-from ...core.ir.dims import Dim, Elements
+from ...core.ir.dims import Dim, Elements, in_numbers
 from ...core.ir.expressions import divide
 from ...core.rewrite import rewrite
 from ...core.verify.emptiness import bears_emptiness
@@ -64,8 +64,8 @@ def write_expand_down(g: Build, x: Value, shape: Value) -> Value:
     require(len(asked) >= x.rank, "it has fewer dims than x")
     lead = len(asked) - x.rank
     target = [1 if i >= lead and same_extent(e, x.shape[i - lead]) else e for i, e in enumerate(asked)]
-    numbers = [n for n in target if isinstance(n, int)]
-    require(len(numbers) == len(target), "an extent is open")
+    numbers = in_numbers(target)
+    require(numbers is not None, "an extent is open")
     return g.Expand(x, g.const(np.array(numbers, np.int64)))
 
 
@@ -113,5 +113,5 @@ class WriteOpenShapes:
     name: str = "write-open-shapes"
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
-        """Apply the rule, unless the whole model runs on tensors without elements. O(Reshapes)."""
+        """Apply the rule, unless the whole model runs on tensors without elements. O(ops)."""
         return 0 if bears_emptiness(graph) else rewrite(graph, (write_open_reshape_down,), ledger).total()

@@ -131,9 +131,9 @@ def reduced(body: Graph, inputs: Collection[int], outputs: Sequence[int], by: st
     given = [(v, info) for v, info in old.inputs if v in kept or v.tensor is not None]
     infos = [old.outputs[i] for i in outputs]
     new.declared = Declarations(old.header, given, infos, list(old.tensors), list(old.values))
-    for held, into in ((body.initializers, new.initializers), (body.defaults, new.defaults), (body.sparse, new.sparse)):
-        into.update(held)  # type: ignore[arg-type]
-        held.clear()
+    new.initializers, body.initializers = body.initializers, {}
+    new.defaults, body.defaults = body.defaults, {}
+    new.sparse, body.sparse = body.sparse, {}
     new.pinned, body.pinned = body.pinned, set()
     for op in body.sorted_ops():
         new.adopt(op, op.key)

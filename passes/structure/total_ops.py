@@ -7,14 +7,10 @@ from collections.abc import Sequence
 from ...core import Op, Value, is_pure, same_extent
 from ...core.ir.dims import Dim, Shape
 from ...core.ir.tensor import STRING
+from .. import elementwise
 from ..dtypes import CPU_FLOATS
 
-UNARY = frozenset({
-    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp",
-    "Floor", "Gelu", "HardSigmoid", "HardSwish", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Log", "Mish", "Neg", "Not",
-    "Reciprocal", "Relu", "Round", "Selu", "Shape", "Sigmoid", "Sign", "Sin", "Sinh", "Size", "Softplus", "Softsign",
-    "Sqrt", "Tan", "Tanh", "ThresholdedRelu",
-})  # fmt: skip
+UNARY = elementwise.UNARY | {"Identity", "Shape", "Size"}
 ELEMENTWISE = frozenset({
     "Add", "And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mul", "Or", "Sub",
     "Sum", "Where", "Xor",

@@ -5,6 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ....core import Value, require
+from ... import elementwise
 from .layout import Layout, inverse
 from .move import Asked, Move
 
@@ -14,11 +15,7 @@ EXACT_UNARY = frozenset({
     "Abs", "BitwiseNot", "Cast", "CastLike", "Ceil", "Clip", "Floor", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Neg",
     "Not", "Relu", "Round", "Sign", "Sqrt", "ThresholdedRelu",
 })  # fmt: skip
-UNARY = frozenset({
-    "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Celu", "Cos", "Cosh", "Elu", "Erf", "Exp", "Gelu",
-    "HardSigmoid", "HardSwish", "Log", "Mish", "Reciprocal", "Selu", "Shrink", "Sigmoid", "Sin", "Sinh", "Softplus",
-    "Softsign", "Swish", "Tan", "Tanh",
-})  # fmt: skip
+UNARY = (elementwise.UNARY | {"Shrink", "Swish"}) - EXACT_UNARY
 EXACT_BROADCAST = frozenset({
     "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
     "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "PRelu", "Sub", "Sum", "Where", "Xor",

@@ -188,7 +188,7 @@ def test_edges_of_wide_ops_are_what_they_should_be() -> None:
 def test_an_op_has_no_other_attributes() -> None:
     op = Op("Relu", "", "", {}, None)
     with pytest.raises(AttributeError):
-        op.weights  # noqa: B018 # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType]
+        op.weights  # noqa: B018 - asking for it is the test
 
 
 def test_worklist_keeps_places() -> None:

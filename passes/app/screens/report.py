@@ -1,0 +1,71 @@
+"""The tables of a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.filesize import decimal
+from rich.table import Table
+from rich.text import Text
+
+from ....core.report import Report
+from .tables import add_row, milliseconds, table_of
+from .terminal import Screen
+from .verdict import difference_table, verdict_lines
+
+
+def show_report(screen: Screen, report: Report, output: Path | None, *, verbose: bool) -> None:
+    """The tables of a run and its verdict."""
+    screen.line(report.source)
+    for table in (op_table(report), size_table(report), pass_table(report, verbose=verbose)):
+        screen.out.print(table)
+    if report.verification is not None and any(d.error for d in report.verification.differences.values()):
+        screen.out.print(difference_table(report.verification))
+    show_left_out(screen, report)
+    for line in verdict_lines(report.verification):
+        screen.line(line)
+    screen.line(f"written to {output}" if output is not None else "not written: give -o FILE to keep it")
+
+
+def show_left_out(screen: Screen, report: Report) -> None:
+    """A warning for each change that was left out."""
+    for found in report.quarantined:
+        screen.err.print(Text(f"warning: left out {found.label}: {found.message}"), soft_wrap=True)
+        if found.repro:
+            screen.err.print(Text(f"    shown by {found.repro}"), soft_wrap=True)
+
+
+def op_table(report: Report) -> Table:
+    """Ops by type, before and after."""
+    table = table_of("op", "before", "after", "change")
+    before, after = report.before.ops, report.after.ops
+    for op in sorted(before.keys() | after.keys()):
+        b, a = before.get(op, 0), after.get(op, 0)
+        add_row(table, op, str(b), str(a), f"{a - b:+d}" if a != b else "")
+    return table
+
+
+def size_table(report: Report) -> Table:
+    """Nodes, parameters and bytes, before and after."""
+    table = table_of("", "before", "after", "change")
+    b, a = report.before, report.after
+    for label, x, y, shown in (
+        ("nodes", b.nodes, a.nodes, str),
+        ("parameters", b.parameters, a.parameters, "{:,}".format),
+        ("bytes", b.bytes, a.bytes, decimal),
+    ):
+        add_row(table, label, shown(x), shown(y), f"{(y - x) / x:+.1%}" if x and x != y else "")
+    return table
+
+
+def pass_table(report: Report, *, verbose: bool) -> Table:
+    """What each pass changed, and how long it took; those that changed nothing only if `verbose`."""
+    table = table_of("pass", "changes", "time")
+    for record in report.passes:
+        if record.changes or verbose:
+            add_row(table, record.name, str(record.changes), milliseconds(record.seconds))
+        for rule, n in record.rules.items() if verbose else ():
+            add_row(table, f"  {rule}", str(n), "")
+    for phase, seconds in report.seconds.items():
+        add_row(table, phase, "", milliseconds(seconds), style="dim")
+    return table

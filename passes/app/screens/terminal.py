@@ -1,0 +1,38 @@
+"""The terminal, or a pipe."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.logging import RichHandler
+from rich.text import Text
+
+
+class Screen:
+    """The terminal, or a pipe: colours and a spinner only where someone looks."""
+
+    def __init__(self, *, quiet: bool = False) -> None:
+        self.out = Console(quiet=quiet, highlight=False)
+        self.err = Console(stderr=True, highlight=False)
+
+    @contextmanager
+    def progress(self) -> Generator[Callable[[str], None]]:
+        """A line that says what is being done, while it is done."""
+        if not self.err.is_terminal:
+            yield lambda _: None
+            return
+        with self.err.status("starting") as status:
+            yield lambda phase: status.update(f"{phase} ...")
+
+    def line(self, text: str) -> None:
+        """One line of plain text, however long."""
+        self.out.print(Text(text), soft_wrap=True)
+
+
+def log_to_stderr() -> None:
+    """Show what the passes have to say."""
+    handler = RichHandler(console=Console(stderr=True), show_time=False, show_path=False)
+    logging.basicConfig(level=logging.DEBUG, handlers=[handler], format="%(message)s")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 ROOT = Path(__file__).parent.parent
-PACKAGES = ("core", "passes")
+PACKAGES = ("core", "passes", "testing")
 SOURCES = sorted(path for package in PACKAGES for path in (ROOT / package).rglob("*.py"))
 MOST_LINES = 300
 
@@ -68,8 +68,11 @@ def test_declared_packages_are_those_on_disk() -> None:
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["setuptools"]
     on_disk = {path.parent.relative_to(ROOT).as_posix() for path in SOURCES}
     assert sorted(declared["packages"]) == sorted(f"passwright.{folder.replace('/', '.')}" for folder in on_disk)
-    folders = {name: declared["package-dir"].get(name, "") for name in ("passwright.core", "passwright.passes")}
-    assert folders == {"passwright.core": "core", "passwright.passes": "passes"}
+    folders = {
+        name: declared["package-dir"].get(name, "")
+        for name in ("passwright.core", "passwright.passes", "passwright.testing")
+    }
+    assert folders == {"passwright.core": "core", "passwright.passes": "passes", "passwright.testing": "testing"}
 
 
 def test_every_folder_with_code_is_a_package() -> None:
@@ -79,12 +82,17 @@ def test_every_folder_with_code_is_a_package() -> None:
 
 @pytest.mark.parametrize("module", sorted(MODULES))
 def test_imports_are_relative_inside_the_repository(module: str) -> None:
-    assert absolute_imports(module).isdisjoint({"core", "passes", "passwright", "tests"})
+    assert absolute_imports(module).isdisjoint({"core", "passes", "passwright", "testing", "tests"})
 
 
 @pytest.mark.parametrize("module", sorted(m for m in MODULES if m.startswith("core")))
 def test_core_never_imports_passes(module: str) -> None:
     assert {m for m in imports(module) if m.partition(".")[0] != "core"} == set()
+
+
+@pytest.mark.parametrize("module", sorted(m for m in MODULES if m.startswith("testing")))
+def test_the_kit_stands_on_core_alone(module: str) -> None:
+    assert {m.partition(".")[0] for m in imports(module)} <= {"core", "testing"}
 
 
 def test_passes_stand_on_core() -> None:

@@ -1,0 +1,1 @@
+"""The kit for authors of rules: models made from a rule's own pattern, and what a rule has to hold on them."""

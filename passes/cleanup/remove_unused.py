@@ -16,7 +16,7 @@ class RemoveUnused:
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Remove dead ops, last first, then initializers. O(ops)."""
         changes = 0
-        for g in tuple(graph.with_subgraphs()):
+        for g in graph.with_subgraphs():  # as it goes on: not into the bodies of what has gone
             for op in reversed(tuple(g.ops())):
                 if op in g and all(map(g.is_free, op.outputs)) and may_drop(op):
                     place = op.outputs[0].name if op.outputs else op.name

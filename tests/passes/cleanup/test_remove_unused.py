@@ -185,3 +185,17 @@ def test_what_is_left_is_what_the_output_needs(edges: list[tuple[int, int]], wan
     assert [n.output[0] for n in out.graph.node] == [*(names[v] for v in sorted(needed)), "y"]
     assert op_types(out).count("Max") == len(needed)
     means_the_same(model, out, exact=True)
+
+
+def test_what_is_in_a_dead_op_goes_with_it() -> None:
+    """It is one change: what the body holds is not in the model any more."""
+    text = """g (bool c, float[2] x) => (float[2] y) {
+        y = Relu(x)
+        i = If(c) <
+            then_branch = t () => (float[2] a) { d = Neg(x) a = Abs(x) },
+            else_branch = e () => (float[2] b) { b = Neg(x) }
+        >
+    }"""
+    result, ledger = rewritten(load(text), RemoveUnused())
+    assert [op.type for op in result.graph.ops()] == ["Relu"]
+    assert [c.place for c in ledger.changes] == ["i"]

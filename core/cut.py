@@ -15,7 +15,7 @@ from .io.exported import export
 from .io.model import Model
 from .ir.graph import Graph
 from .ir.invariants import defined
-from .ir.nesting import all_constants
+from .ir.nesting import constant_bytes
 from .ir.op import Op
 from .ir.order import feeders
 from .ir.tensor import SMALL, Tensor
@@ -36,7 +36,7 @@ def keep_outputs(model: Model, names: Sequence[str]) -> None:
     graph.outputs = wanted
     graph.declared.outputs[:] = infos
     _drop_all_but(graph, _needed(graph, wanted), names_in_training(model.header))
-    graph.shared.weight_bytes = sum(v.tensor.nbytes for v in all_constants(graph) if v.tensor is not None)
+    graph.shared.weight_bytes = constant_bytes(graph)
 
 
 def drop_unused_inputs(model: Model) -> None:

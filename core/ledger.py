@@ -12,24 +12,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from .changes import Change, Key
 from .errors import NoFixpoint
 from .ir.op import Op
 from .ir.values import Value
-
-Key = tuple[str, str]
-"""Who makes a change (a rule or pass) and where (a value that outlives it; "" for a pass as a whole)."""
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """One change that was made: `ordinal` counts from 0 over the whole run."""
-
-    ordinal: int
-    pass_name: str
-    by: str
-    place: str
-    replaced: tuple[str, ...]
-    exact: bool
+from .weighing import Scales
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +53,7 @@ class Ledger:
     """Numbers the changes of one run and says which of them may be made.
 
     `exact_only`: what rounds is refused. `record`: keep each change in `changes`, not just their `counts`
-    by pass and rule. `careful`: graphs are checked after each pass.
+    by pass and rule. `careful`: graphs are checked after each pass. `scales`: each change that is kept is weighed.
     """
 
     exact_only: bool = False
@@ -74,6 +61,7 @@ class Ledger:
     bans: Bans = field(default_factory=Bans)
     stop: Stop = TO_THE_END
     careful: bool = False
+    scales: Scales | None = None
     made: int = 0
     ran: list[str] = field(default_factory=list[str])  # the single passes that ran, in order
     is_exact: bool = True  # whether every change so far keeps results bit for bit
@@ -91,7 +79,16 @@ class Ledger:
         return self._stopped or self.made == self.stop.after or len(self.ran) == self.stop.runs
 
     def allows(self, by: str, place: str, *, exact: bool = True) -> bool:
-        """Whether a change may be made; does not count it."""
+        """Whether a change may be made; does not count it. What is built from here on is part of it."""
+        self.begin(by, place)
+        return self._allows(by, place, exact=exact)
+
+    def begin(self, by: str, place: str) -> None:
+        """Note who is about to make a change, if it is to be weighed."""
+        if self.scales is not None:
+            self.scales.begin((by, place))
+
+    def _allows(self, by: str, place: str, *, exact: bool) -> bool:
         if self.made == self.stop.before:
             self._stopped = True
         if self.stopped or by in self.bans.rules or (self.exact_only and not exact):
@@ -101,7 +98,7 @@ class Ledger:
     def permits(self, by: str, place: str, replaced: Iterable[Op | Value] = (), *, exact: bool = True) -> bool:
         """Ask before making a change, naming who makes it, where, and what goes; a yes counts it."""
         place = str(place)  # an op or value will do
-        if not self.allows(by, place, exact=exact):
+        if not self._allows(by, place, exact=exact):
             return False
         running = self._running[-1] if self._running else by
         if self.made == self._most:
@@ -109,10 +106,22 @@ class Ledger:
         self.is_exact &= exact
         self.counts.setdefault(running, Counter())[by] += 1
         if self.record:
-            names = tuple(x.label if isinstance(x, Op) else x.name for x in replaced)
-            self.changes.append(Change(self.made, running, by, place, names, exact))
+            self._keep(running, (by, place), tuple(replaced), exact=exact)
         self.made += 1
         return True
+
+    def _keep(self, pass_name: str, key: Key, replaced: tuple[Op | Value, ...], *, exact: bool) -> None:
+        names = tuple(x.label if isinstance(x, Op) else x.name for x in replaced)
+        change = Change(self.made, pass_name, *key, names, exact)
+        if self.scales is not None:
+            self.scales.book(self.changes, key)
+            self.scales.name(change, replaced)
+        self.changes.append(change)
+
+    def close(self) -> None:
+        """The run is over: weigh what has moved since the last change."""
+        if self.scales is not None:
+            self.scales.book(self.changes)
 
     @contextmanager
     def running(self, name: str, most: int | None = None) -> Generator[None]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from .errors import RuleError
@@ -44,7 +44,7 @@ class OpPattern:
     types: tuple[str, ...]
     domain: str
     inputs: tuple[Any, ...]
-    attrs: tuple[tuple[str, Any], ...]
+    attrs: tuple[tuple[str, Any], ...] = field(hash=False)  # lists among them have no hash
     bind: str = ""
     output: int = 0
 
@@ -109,10 +109,10 @@ def match_op(p: OpPattern, op: Op, graph: Graph, bound: Bindings, covered: tuple
     if p.bind:
         here[p.bind] = op
     for name, want in p.attrs:
-        known, have, values = _attribute(op, name, values)
+        known, have, values = attribute_of(op, name, values)
         if not known or not _agrees(here, want, have):
             return
-    if not p.bind and not _others_are_default(p, op):
+    if not p.bind and any(off_default(p, op)):
         return
     while values and values[-1] is None:
         values = values[:-1]
@@ -130,7 +130,7 @@ def _plausible(p: OpPattern, op: Op, graph: Graph) -> bool:
     return True
 
 
-def _attribute(op: Op, name: str, values: tuple[Value | None, ...]) -> tuple[bool, Any, tuple[Value | None, ...]]:
+def attribute_of(op: Op, name: str, values: tuple[Value | None, ...]) -> tuple[bool, Any, tuple[Value | None, ...]]:
     """An attribute, or the constant input that took its place in a later opset; and the inputs that remain."""
     spec = op.schema
     names = schemas.input_names(op.type, op.domain, op.version)
@@ -152,14 +152,14 @@ def _agrees(bound: Bindings, want: Any, have: Any) -> bool:
     return True
 
 
-def _others_are_default(p: OpPattern, op: Op) -> bool:
-    """An attribute that the pattern neither names nor binds must be at its schema default."""
+def off_default(p: OpPattern, op: Op) -> Iterator[tuple[str, Any, Any]]:
+    """Attributes that the pattern does not name and that are not at their schema default: name, value, default."""
     named = {name for name, _ in p.attrs}
-    return all(
-        value == schemas.attribute_default(op.type, op.domain, op.version, name)
-        for name, value in op.attrs.items()
-        if name not in named
-    )
+    for name, value in op.attrs.items():
+        if name not in named:
+            default = schemas.attribute_default(op.type, op.domain, op.version, name)
+            if value != default:
+                yield name, value, default
 
 
 def _match_inputs(
@@ -171,7 +171,7 @@ def _match_inputs(
         return
     want, rest = patterns[0], patterns[1:]
     if isinstance(want, Rest):
-        for size in _sizes(rest, len(values)):
+        for size in sizes(rest, len(values)):
             if bound.get(want.name, values[:size]) == values[:size]:
                 yield from _match_inputs(rest, values[size:], graph, {**bound, want.name: values[:size]}, covered)
         return
@@ -187,7 +187,7 @@ def _match_inputs(
             yield from _match_inputs(rest, values[1:], graph, inner, ops)
 
 
-def _sizes(after: tuple[Any, ...], count: int) -> Iterator[int]:
+def sizes(after: tuple[Any, ...], count: int) -> Iterator[int]:
     """How many inputs a Rest may take, given the patterns after it."""
     room = count - sum(not isinstance(p, Rest) for p in after)
     if any(isinstance(p, Rest) for p in after):

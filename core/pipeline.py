@@ -71,6 +71,7 @@ def _run_single(p: Pass, graph: Graph, ledger: Ledger) -> int:
     budget = MOST + MOST_EACH * sum(len(g) + len(g.initializers) for g in graph.with_subgraphs())
     shared.ceiling = version + budget
     with ledger.running(p.name, budget):
+        ledger.begin(p.name, "")
         changes = p.run(graph, ledger)
         # Rules that look at a match and decline move the version too, and none changes a graph unasked.
         touched = changes > 0 or (shared.version != version and not isinstance(p, RulePass))

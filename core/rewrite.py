@@ -38,7 +38,7 @@ def rewrite(graph: Graph, rules: Iterable[Rule], ledger: Ledger, *, budget: int 
     fired: Counter[str] = Counter()
     for op in work:
         rules = candidates.at(op)
-        if not rules or op not in op.graph or not _is_seen(op):
+        if not rules or op not in op.graph or not is_seen(op):
             continue
         if ledger.stopped:
             break
@@ -55,7 +55,7 @@ def rewrite(graph: Graph, rules: Iterable[Rule], ledger: Ledger, *, budget: int 
     return fired
 
 
-def _is_seen(op: Op) -> bool:
+def is_seen(op: Op) -> bool:
     """Whether anything reads one of its outputs. What is dead is not worth rewriting."""
     return any(v.uses or op.graph.is_output(v) for v in op.outputs)
 
@@ -74,27 +74,49 @@ def apply(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
 
 def _apply(r: Rule, match: Match, ledger: Ledger) -> list[Op] | None:
     """Make one match what the rule says, unless it declines."""
-    root = match.ops[0]
-    graph = root.graph
-    place = next(v.name for v in root.outputs if v.uses or graph.is_output(v))
+    root, place = match.ops[0], _place(match)
     if not ledger.allows(r.name, place, exact=r.is_exact):
         log.debug("%s declined at %s: not permitted in this run", r.name, root)
         return None
-    g = Build(graph, root)
+    g = Build(root.graph, root)
     try:
-        built = _called(r, g, match, root, place)
-        new = _checked(r, root, built, place)
-        _require_change(root, new)
+        new = _proposed(r, g, match, place)
         require(ledger.permits(r.name, place, match.ops, exact=r.is_exact), "not permitted in this run")
     except Declined as why:
-        graph.discard(g.added[::-1])
+        root.graph.discard(g.added[::-1])
         touched = None
         log.debug("%s declined at %s: %s", r.name, root, why)
     else:
         touched = _placed(r, match, new, g.added, place)
     for v in g.constants:
-        graph.drop_initializer(v)
+        root.graph.drop_initializer(v)
     return touched
+
+
+def attempt(r: Rule, match: Match) -> None:
+    """Build what the rule makes of a match, and take it away again: raises Declined or RuleError where it would not."""
+    root = match.ops[0]
+    g = Build(root.graph, root)
+    try:
+        _proposed(r, g, match, _place(match))
+    finally:
+        root.graph.discard(g.added[::-1])
+        for v in g.constants:
+            root.graph.drop_initializer(v)
+
+
+def _place(match: Match) -> str:
+    """The name of the root's first output that anything looks at."""
+    root = match.ops[0]
+    return next(v.name for v in root.outputs if v.uses or root.graph.is_output(v))
+
+
+def _proposed(r: Rule, g: Build, match: Match, place: str) -> tuple[Value | None, ...]:
+    """What the rule builds for each output of the root, which it is not yet put in the place of."""
+    root = match.ops[0]
+    new = _checked(r, root, _called(r, g, match, root, place), place)
+    _require_change(root, new)
+    return new
 
 
 def _called(r: Rule, g: Build, match: Match, root: Op, place: str) -> Value | tuple[Value | None, ...]:

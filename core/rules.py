@@ -103,12 +103,18 @@ def rule(
 
 def _is_private(graph: Graph, bound: dict[str, Any], ops: tuple[Op, ...]) -> bool:
     """Whether the values between the matched ops are seen by nothing else."""
-    given: list[Any] = []
-    for b in bound.values():
-        given += b if isinstance(b, tuple) else (b,)
+    given = given_by(bound)
     for v in (v for op in ops[1:] for v in op.outputs):
         if graph.is_output(v) or v in graph.pinned or any(v is x for x in given):
             return False
         if any(user not in ops for user in v.uses):
             return False
     return True
+
+
+def given_by(bound: dict[str, Any]) -> list[Any]:
+    """What variables stand for, those of any number of inputs each."""
+    given: list[Any] = []
+    for b in bound.values():
+        given += b if isinstance(b, tuple) else (b,)
+    return given

@@ -1,4 +1,4 @@
-"""The passes that come with passwright, the pipelines made of them, `optimize`, `verify` and `suspect`."""
+"""The passes that come with passwright, the pipelines made of them, `optimize`, `explain`, `verify` and `suspect`."""
 
 from __future__ import annotations
 
@@ -7,18 +7,21 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .app.api import Result, optimize
+    from .app.explanation import Explanation, explain
     from .app.suspicion import Suspicion, suspect
     from .app.verification import Comparison, verify
 
 WHERE = {
     "Comparison": "verification",
+    "Explanation": "explanation",
     "Result": "api",
     "Suspicion": "suspicion",
+    "explain": "explanation",
     "optimize": "api",
     "suspect": "suspicion",
     "verify": "verification",
 }
-__all__ = ["Comparison", "Result", "Suspicion", "optimize", "suspect", "verify"]
+__all__ = ["Comparison", "Explanation", "Result", "Suspicion", "explain", "optimize", "suspect", "verify"]
 
 
 def __getattr__(name: str) -> Any:

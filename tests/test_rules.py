@@ -865,3 +865,11 @@ def test_rules_that_cannot_match_are_not_tried() -> None:
     assert candidates.at(add) is candidates.at(add)
     RulePass("all", tuple(rules)).run(model.graph, Ledger())
     assert tried == []
+
+
+def test_a_rule_that_names_a_list_can_be_a_key() -> None:
+    @rule(lambda g, x: g.Relu(g.Transpose(x, perm=[1, 0])))
+    def transpose_last(g: Build, x: Value) -> Value:
+        return g.Transpose(g.Relu(x), perm=[1, 0])
+
+    assert {transpose_last: "known"}[transpose_last] == "known"

@@ -14,7 +14,7 @@ from ..errors import ModelError
 from ..inference.driver import infer
 from ..ir import schemas
 from ..ir.graph import Graph
-from ..ir.nesting import all_constants
+from ..ir.nesting import constant_bytes
 from ..ir.shared import Shared
 from ..ir.tensor import Tensor
 from .exported import export
@@ -97,7 +97,7 @@ def finished(header: onnx.ModelProto, graph: Graph) -> Model:
     """The model, with what its training information refers to by name kept from change."""
     if bound := names_in_training(header):
         graph.pinned.update(v for v in graph.initializers if v.name in bound)
-    graph.shared.weight_bytes = sum(v.tensor.nbytes for v in all_constants(graph) if v.tensor is not None)
+    graph.shared.weight_bytes = constant_bytes(graph)
     return Model(header, graph)
 
 

@@ -14,6 +14,7 @@ import onnx
 
 from ..errors import Declined, GraphError
 from .invariants import check_invariants
+from .moves import hold, note_came, note_went
 from .nesting import all_names, hold_captured_outputs, outer_values
 from .op import Op, exchanged
 from .order import in_order
@@ -125,7 +126,7 @@ class Graph:
     def constant(self, tensor: Tensor, stem: str = "const") -> Value:
         """A new constant of this graph."""
         value = Value(self.fresh_name(stem))
-        value.hold(tensor)
+        hold(self.shared.moves, value, tensor)
         (self if self.may_hold_constants else self.shared.root or self).initializers[value] = None
         self.changed()
         return value
@@ -151,6 +152,7 @@ class Graph:
             sub.owner = op
         hold_captured_outputs(op)
         self._index(op)
+        note_came(self.shared.moves, op)
         self.changed()
         return op
 
@@ -160,6 +162,7 @@ class Graph:
             if not self.is_free(v):
                 raise GraphError(f"cannot remove {op.label}: {v.name} is still used")
         note_removed(self.shared.trace, op)
+        note_went(self.shared.moves, op)
         for v in op.outputs:
             v.producer = None
         for v in op.inputs:
@@ -248,7 +251,7 @@ class Graph:
         """Turn a computed value into an initializer of the same name."""
         self._detach(value)
         self.shared.facts += value.tensor is None  # else nothing new came to be known
-        value.hold(tensor)
+        hold(self.shared.moves, value, tensor)
         self.initializers[value] = None
         self.changed()
 

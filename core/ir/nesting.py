@@ -56,3 +56,8 @@ def all_constants(graph: Graph) -> Iterator[Value]:
         yield from g.initializers
         for op in g.ops("Constant"):
             yield from op.outputs
+
+
+def constant_bytes(graph: Graph) -> int:
+    """Bytes of the constants of a graph and of those inside it."""
+    return sum(v.tensor.nbytes for v in all_constants(graph) if v.tensor is not None)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ..errors import GraphError
 from .effects import may_drop
+from .moves import note_dropped
 from .op import Op
 from .origin import remember
 from .values import Value
@@ -57,6 +58,7 @@ def drop_initializer(graph: Graph, value: Value) -> bool:
         home = home.owner.graph if home.owner is not None else None
     if home is None or not home.is_free(value):
         return False
+    note_dropped(home.shared.moves, home, value)
     del home.initializers[value]
     home.changed()
     return True

@@ -10,6 +10,7 @@ import onnx
 
 from ..errors import NoFixpoint
 from .expressions import atom
+from .moves import Moves
 from .op import Op
 from .tensor import Tensor
 from .terms import Known, Unknown
@@ -39,6 +40,7 @@ class Shared:
     unknowns: int = 0
     tensors: dict[bytes, Tensor] = field(default_factory=dict[bytes, Tensor])  # small ones made by rewrites
     trace: Trace | None = None  # kept where a name map is wanted
+    moves: Moves | None = None  # kept where changes are to be weighed
 
     @property
     def initializers_are_inputs(self) -> bool:

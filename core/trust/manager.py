@@ -10,6 +10,7 @@ from ..io.model import Model
 from ..ledger import TO_THE_END, Bans, Ledger, Stop
 from ..pipeline import Pass, run_pass
 from ..watchdog import Stuck, watched
+from ..weighing import Scales
 from .interface import Interface
 from .namemap import Tracker
 
@@ -49,16 +50,21 @@ class Manager:
         record: bool = False,
         careful: bool = False,
         track: bool = False,
+        weigh: bool = False,
     ) -> Attempt:
         """Run the pipeline, to its end or as far as `stop` says.
 
         `model`, if given, must be as `load` gives it; it is rewritten in place. `careful`: a graph that a pass
         leaves invalid is found out after that pass. `track`: what becomes of each name is noted.
+        `weigh`: so is what each change that is recorded saves.
         """
         model = self.load() if model is None else model
         interface = Interface.of(model)
         tracker = Tracker.of(model) if track else None
         ledger = Ledger(self.exact_only, record, self.bans, stop, careful)
+        if weigh:
+            ledger.scales = Scales()
+            model.graph.shared.moves = ledger.scales.moves
         failed = None
         try:
             with watched(lambda: (model.graph.shared.version, ledger.made, len(ledger.ran)), self.patience):
@@ -68,4 +74,5 @@ class Manager:
         except Stuck as e:  # it came between two passes
             failed = PassFailed(self.pipeline.name, Why.ENDLESS, "nothing changes, and it does not return")
             failed.__cause__ = e
+        ledger.close()
         return Attempt(model, ledger, interface, tracker, failed)

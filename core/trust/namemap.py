@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from ..changes import Change
 from ..io.model import Model
 from ..io.provenance import MORE
 from ..ir.graph import Graph
@@ -13,7 +14,6 @@ from ..ir.op import Op
 from ..ir.origin import MOST
 from ..ir.trace import Trace
 from ..ir.values import Value
-from ..ledger import Change
 from .names import Names
 
 VERSION = 1

@@ -11,8 +11,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..bisect import first_bad
+from ..changes import Change, Key
 from ..errors import NoFixpoint, PassFailed, RuleError, VerificationError, Why
-from ..ledger import TO_THE_END, Change, Key, Ledger, Stop
+from ..ledger import TO_THE_END, Ledger, Stop
 from ..pipeline import RulePass, leaves, named
 from ..verify.draws import Draw
 from ..watchdog import Stuck

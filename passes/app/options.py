@@ -31,6 +31,7 @@ Seed = Annotated[int, typer.Option(min=0, help="Seed of the inputs that are made
 Exact = Annotated[bool, typer.Option("--exact", help="Only rewrites that keep every bit.")]
 KeepFunctions = Annotated[bool, typer.Option("--keep-functions", help="Leave local functions as they are.")]
 Repro = Annotated[Path | None, typer.Option(help="Write a small model and inputs here for each wrong change.")]
+Most = Annotated[int, typer.Option(min=0, help="List at most so many of each kind.")]
 Json = Annotated[Path | None, typer.Option(help="Write the report as JSON to this file; - for the output.")]
 
 STANDARD_OUTPUT = Path("-")

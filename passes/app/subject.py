@@ -1,0 +1,64 @@
+"""What a rule or pass is by its name, in a pipeline or outside it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...core.pipeline import Pass, RulePass, leaves
+from ...core.plugins import Broken, installed
+from ...core.rules import Rule
+from ...core.selection import UnknownName
+from ...core.suggestions import meant
+from .catalogue import Plugin, known
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Rules, each with the pass that runs it, and passes that are not made of rules.
+
+    `in_pipeline`: whether a run of the pipeline runs them.
+    """
+
+    rules: tuple[tuple[Rule, Pass], ...]
+    passes: tuple[Pass, ...]
+    in_pipeline: bool
+
+
+def subject_of(name: str, pipeline: Pass, plugins: Sequence[Plugin] = ()) -> Subject:
+    """The rule, or the pass with all its rules, of that name: of the pipeline, else of all that there are.
+
+    Raises UnknownName with names like it.
+    """
+    mine = leaves(pipeline)
+    if found := _named(name, mine):
+        return _subject(found, in_pipeline=True)
+    broken: Broken = {}
+    every = [leaf for f in (*known(plugins).values(), *installed(broken).values()) for leaf in leaves(f.item)]
+    if found := _named(name, every):
+        return _subject(found, in_pipeline=False)
+    if name in broken:
+        raise broken[name]
+    names = [n for leaf in (*mine, *every) for n in _names(leaf)]
+    raise UnknownName(f"no pass or rule is named {name}{meant(name, names) or ' (see `passes list`)'}")
+
+
+def _named(name: str, passes: Sequence[Pass]) -> list[tuple[Pass, tuple[Rule, ...]]]:
+    """The passes of that name with all their rules, and those with a rule of that name with that."""
+    found: list[tuple[Pass, tuple[Rule, ...]]] = []
+    for p in passes:
+        rules = p.rules if isinstance(p, RulePass) else ()
+        chosen = rules if p.name == name else tuple(r for r in rules if r.name == name)
+        if chosen or p.name == name:
+            found.append((p, chosen))
+    return found
+
+
+def _names(p: Pass) -> list[str]:
+    return [p.name, *(r.name for r in p.rules)] if isinstance(p, RulePass) else [p.name]
+
+
+def _subject(found: Sequence[tuple[Pass, tuple[Rule, ...]]], *, in_pipeline: bool) -> Subject:
+    rules = {r.name: (r, p) for p, chosen in found for r in chosen}
+    passes = tuple(p for p, _ in found if not isinstance(p, RulePass))
+    return Subject(tuple(rules.values()), passes, in_pipeline)

@@ -1,0 +1,545 @@
+"""Why a rule fires or not: the words, and that they agree with what a run does."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from onnx import TensorProto, helper
+from passwright.core import (
+    EXACT,
+    Build,
+    Graph,
+    Ledger,
+    PassesError,
+    Rule,
+    RulePass,
+    Value,
+    from_onnx,
+    require,
+    rule,
+    run_pass,
+    to_onnx,
+)  # fmt: skip
+from passwright.core.explaining.account import account
+from passwright.core.explaining.closest import closest
+from passwright.core.explaining.finding import Finding, examined
+from passwright.core.ledger import Stop
+from passwright.core.pattern import match_op
+from passwright.core.rewrite import rewrite
+from passwright.core.selection import UnknownName
+from passwright.passes import explain
+from passwright.passes.app.cli import app
+from passwright.passes.pipelines import BUILT_IN, PIPELINES
+from random_models import models
+from rewriting import load
+from typer.testing import CliRunner
+
+if TYPE_CHECKING:
+    from passwright.passes.app.explanation import Explanation
+
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+RULES = {r.name: r for p in BUILT_IN if isinstance(p, RulePass) for r in p.rules}
+G = "g (float[2,3] x, float[2,3] w) => (float[n,m] y)"
+
+
+@rule(lambda g, x, y: g.Add(g.Neg(x), y), contract=EXACT)
+def add_negated_to_sub(g: Build, x: Value, y: Value) -> Value:
+    """-x + y => y - x"""
+    return g.Sub(y, x)
+
+
+@rule(lambda g, x, y: g.Sub(g.Neg(x), y), contract=EXACT)
+def negate_difference(g: Build, x: Value, y: Value) -> Value:
+    """-x - y => -(x + y)"""
+    return g.Neg(g.Add(x, y))
+
+
+@rule(lambda g, x, c: g.Mul(x, g.const(c)))
+def scale(g: Build, x: Value, c: Value) -> Value:
+    """x * c => x / (1 / c)"""
+    require(c.const.size == 1, "c is no scalar")
+    return g.Div(x, g.const(1 / c.const, like=x))
+
+
+@rule(lambda g, x: g.Add(g.Neg(x), x), contract=EXACT)
+def difference_with_itself(g: Build, x: Value) -> Value:
+    """-x + x => x - x"""
+    return g.Sub(x, x)
+
+
+@rule(lambda g, a, b: g.Gemm(g.Gemm(a, b), b))
+def gemm_of_gemm(g: Build, a: Value, b: Value) -> Value:
+    """a b b"""
+    return g.MatMul(g.MatMul(a, b), b)
+
+
+@rule(lambda g, x, k: g.Concat(x, axis=k))
+def concat_of_one(g: Build, x: Value, k: int) -> Value:
+    """Concat(x) => x"""
+    return x
+
+
+@rule(lambda g, x: g.Softmax(x, axis=1))
+def second_softmax(g: Build, x: Value) -> Value:
+    """Softmax on the second axis"""
+    return g.Softmax(x, axis=-1)
+
+
+@rule(lambda g, x: g.Neg(g.Split(x, axis=0)[1]))
+def negated_second_part(g: Build, x: Value) -> Value:
+    """the second half"""
+    return x
+
+
+@rule(lambda g, x: g.Gelu(x))
+def gelu_away(g: Build, x: Value) -> Value:
+    """Gelu(x) => x"""
+    return x
+
+
+@rule(lambda g, x: g.Relu(x))
+def relu_to_mish(g: Build, x: Value) -> Value:
+    """Relu(x) => Mish(x)"""
+    return g.Mish(x)
+
+
+@rule(lambda g, x: g.Neg(x))
+def stumble(g: Build, x: Value) -> Value:
+    """raises"""
+    raise ZeroDivisionError("x is odd")
+
+
+@rule(lambda g, x, axes: g.Neg(g.Unsqueeze(x, axes=axes)))
+def squeeze_first(g: Build, x: Value, axes: list[int]) -> Value:
+    """-Unsqueeze(x) => Unsqueeze(-x)"""
+    return g.Unsqueeze(g.Neg(x), axes=axes)
+
+
+def root_of(graph: Graph, name: str = "y") -> Any:
+    return next(op for g in graph.with_subgraphs() for op in g.ops() if any(v.name == name for v in op.outputs))
+
+
+def finding(r: Rule, text: str, opset: int = 17, at: str = "y", **weights: Any) -> Finding:
+    model = load(text, opset, weights)
+    graph = from_onnx(model).graph
+    return examined(r, root_of(graph, at))
+
+
+@pytest.mark.parametrize(
+    ("r", "body", "matched", "why"),
+    [
+        pytest.param(add_negated_to_sub, "a = Neg(x) y = Add(w, a)", (2, 2), None, id="fires"),
+        pytest.param(
+            add_negated_to_sub, "a = Abs(x) y = Add(w, a)", (1, 2),
+            "no input of Add y comes from Neg: they are an input of the graph and Abs a", id="no operand is it",
+        ),
+        pytest.param(
+            add_negated_to_sub, "y = Sub(x, w)", (0, 2), "Sub y is not Add", id="another root",
+        ),
+        pytest.param(
+            negate_difference, "a = Neg(x) y = Sub(w, a)", (1, 2),
+            "the first input of Sub y is an input of the graph, not from Neg", id="the other way round",
+        ),
+        pytest.param(
+            negate_difference, "a = Abs(x) y = Sub(a, w)", (1, 2),
+            "the first input of Sub y comes from Abs a, not from Neg", id="nowhere",
+        ),
+        pytest.param(
+            add_negated_to_sub, "a = Neg(x) b = Abs(a) y = Add(a, b)", (2, 2),
+            "a is also used by Abs b", id="used elsewhere",
+        ),
+        pytest.param(
+            add_negated_to_sub, "a = Neg(x) y = Add(a, a)", (2, 2),
+            "a is inside the match, and y too", id="inside and outside at once",
+        ),
+        pytest.param(
+            difference_with_itself, "a = Neg(x) y = Add(a, w)", (2, 2),
+            "x stands for two values: x and, as the second input, w", id="bound twice",
+        ),
+        pytest.param(scale, "y = Mul(x, c)", (1, 1), None, id="constant"),
+        pytest.param(
+            scale, "y = Mul(x, w)", (1, 1),
+            "c (w) is not constant: it is an input of the graph", id="an input is not constant",
+        ),
+        pytest.param(
+            scale, "k = Neg(w) y = Mul(k, x)", (1, 1),
+            "c (x) is not constant: it is an input of the graph", id="a computed value is not constant",
+        ),
+        pytest.param(scale, "y = Mul(x, v)", (1, 1), "c is no scalar", id="declines"),
+        pytest.param(
+            gemm_of_gemm, "s = Gemm(x, q) y = Gemm<alpha=0.5>(s, q)", (1, 2),
+            "Gemm y has alpha=0.5, the pattern wants the default 1.0", id="attribute off its default",
+        ),
+        pytest.param(
+            gemm_of_gemm, "s = Gemm(x, q) y = Gemm(s, q, k)", (2, 2),
+            "Gemm y has inputs beyond the 2 of the pattern", id="more inputs",
+        ),
+        pytest.param(
+            concat_of_one, "y = Concat<axis=0>(x, w)", (1, 1),
+            "Concat y has inputs beyond the 1 of the pattern", id="more operands",
+        ),
+        pytest.param(
+            second_softmax, "y = Softmax<axis=0>(x)", (0, 1),
+            "Softmax y has axis=0, the pattern wants 1", id="another attribute",
+        ),
+        pytest.param(
+            second_softmax, "y = Softmax(x)", (0, 1), "Softmax y has axis=-1, the pattern wants 1", id="its default",
+        ),
+        pytest.param(
+            negated_second_part, "a, b = Split(x) y = Neg(a)", (1, 2),
+            "the first input of Neg y is the first output of Split a, not its second", id="another output",
+        ),
+        pytest.param(relu_to_mish, "y = Relu(x)", (1, 1), "Mish does not exist at opset 17", id="not at this opset"),
+        pytest.param(
+            stumble, "y = Neg(x)", (1, 1),
+            "rule stumble failed at Neg y: ZeroDivisionError: x is odd", id="raises",
+        ),
+    ],
+)  # fmt: skip
+def test_reasons(r: Rule, body: str, matched: tuple[int, int], why: str | None) -> None:
+    weights = {
+        "c": np.full(1, 2, np.float32), "v": np.ones(3, np.float32), "q": np.ones((3, 3), np.float32),
+        "k": np.ones(3, np.float32),
+    }  # fmt: skip
+    found = finding(r, f"{G} {{ {body} }}", **{n: w for n, w in weights.items() if f"{n} =" not in body})
+    assert (found.matched, found.size) == matched
+    assert [m.why for m in found.misses] == ([why] if why else [])
+
+
+def test_a_declined_match_says_what_its_variables_are() -> None:
+    found = finding(scale, f"{G} {{ y = Mul(x, v) }}", v=np.ones(3, np.float32))
+    assert found.misses[0].values == {"c": "constant float[3] [1.0, 1.0, 1.0]"}
+
+
+@pytest.mark.parametrize("name", [p.stem for p in sorted(GOLDEN.glob("*.onnx"))])
+def test_agrees_with_runs_on_golden_models(name: str) -> None:
+    agrees(onnx.load(GOLDEN / f"{name}.onnx"))
+
+
+@settings(max_examples=40, deadline=None)
+@given(models())
+def test_agrees_with_runs_on_random_models(model: onnx.ModelProto) -> None:
+    agrees(model)
+
+
+def agrees(proto: onnx.ModelProto) -> None:
+    """Rules fire where they are said to, the explaining matcher finds what the fast one does, nothing is changed."""
+    model = from_onnx(proto)
+    written = to_onnx(model)
+    ran = from_onnx(proto)
+    for r in RULES.values():
+        roots = [op for g in model.graph.with_subgraphs() for op in g.ops(*r.pattern.types)]
+        for op in roots:
+            is_match = next(match_op(r.pattern, op, op.graph, {}, ()), None) is not None
+            assert is_match == (not closest(r.pattern, op).misses), (r.name, op)
+        if roots:
+            ledger = Ledger(record=True, stop=Stop(after=1))
+            rewrite(ran.graph, [r], ledger)
+            fires = account(r, model.graph, 0).fires
+            assert bool(fires) == bool(ledger.changes), r.name
+            if ledger.changes:
+                assert ledger.changes[0].replaced[0] == fires[0].root, r.name
+                ran = from_onnx(proto)
+    assert to_onnx(model) == written
+
+
+@pytest.mark.parametrize("name", ["bert", "swin", "loop_if", "recommender", "crnn", "functions"])
+def test_nothing_fires_that_a_run_has_left(name: str) -> None:
+    model = from_onnx(onnx.load(GOLDEN / f"{name}.onnx"))
+    run_pass(PIPELINES["basic"], model.graph, Ledger())
+    assert [r.name for r in RULES.values() if account(r, model.graph, 0).fires] == []
+
+
+IF = """agraph (bool c, float[2] x) => (float[2] y) {
+    a = Neg(x)
+    i = If(c) <
+        then_branch = t () => (float[2] p) { p = Relu(a) },
+        else_branch = e () => (float[2] q) { n = Neg(x) q = Add(n, a) }
+    >
+    y = Add(a, i)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("r", "at", "misses"),
+    [
+        pytest.param(add_negated_to_sub, "y", ["a is read inside the body of If i"], id="an inner value in a body"),
+        pytest.param(add_negated_to_sub, "q", [], id="fires in a body"),
+        pytest.param(
+            difference_with_itself, "q", ["x stands for two values: x and, as the second input, a"], id="from outside",
+        ),
+    ],
+)  # fmt: skip
+def test_bodies(r: Rule, at: str, misses: list[str]) -> None:
+    assert {m.why for m in finding(r, IF, at=at).misses} == set(misses)
+
+
+def test_a_body_is_named() -> None:
+    assert finding(add_negated_to_sub, IF, at="q").inside == ", inside If i"
+
+
+def test_an_output_inside_the_match() -> None:
+    text = "g (float[2] x, float[2] w) => (float[2] y, float[2] a) { a = Neg(x) y = Add(a, w) }"
+    assert [m.why for m in finding(add_negated_to_sub, text).misses] == ["a is an output of the graph"]
+
+
+def test_a_default_is_no_constant() -> None:
+    text = "g (float[2] x, float[2] c) => (float[2] y) <float[2] c = {1.0, 2.0}> { y = Mul(x, c) }"
+    why = ["c is not constant: it is an input with a default, which users may override"]
+    assert [m.why for m in finding(scale, text).misses] == why
+
+
+def test_another_domain() -> None:
+    model = load("g (float[2] x) => (float[2] y) { a = my.Neg(x) y = Neg(a) }")
+    model.opset_import.append(helper.make_opsetid("my", 1))
+    root = root_of(from_onnx(model).graph)
+    found = examined(RULES["cancel_negations"], root)
+    assert (found.matched, [m.why for m in found.misses]) == (
+        1, ["Neg a is of domain my, the pattern wants ai.onnx"],
+    )  # fmt: skip
+
+
+def test_axes_that_are_computed() -> None:
+    text = "g (float[2] x, int64[1] a) => (float[n,m] y) { u = Unsqueeze(x, a) y = Neg(u) }"
+    assert [m.why for m in finding(squeeze_first, text).misses] == [
+        "axes of Unsqueeze u is not constant: it is an input of the graph"
+    ]
+
+
+def test_nothing_reads_it() -> None:
+    found = finding(add_negated_to_sub, f"{G} {{ n = Neg(x) d = Add(n, w) y = Relu(x) }}", at="d")
+    assert [m.kind.value for m in found.misses] == ["dead"]
+
+
+def test_not_exact() -> None:
+    model = from_onnx(load("g (float[2] x) => (float[2] y) <float c = {2.0}> { y = Mul(x, c) }"))
+    found = examined(scale, root_of(model.graph), exact_only=True)
+    assert [m.why for m in found.misses] == ["--exact does not allow it: its contract is rounding"]
+
+
+@pytest.mark.parametrize(
+    ("r", "remark"),
+    [
+        pytest.param(gelu_away, "Gelu does not exist at opset 17", id="the operator is younger"),
+        pytest.param(scale, "no op at all is Mul", id="there is none"),
+    ],
+)
+def test_no_root(r: Rule, remark: str) -> None:
+    found = account(r, from_onnx(load("g (float[2] x) => (float[2] y) { y = Neg(x) }")).graph, 5)
+    assert (found.roots, found.remark) == (0, remark)
+
+
+def test_the_nearest_come_first() -> None:
+    body = "a = Abs(x) b = Add(a, w) c = Neg(b) d = Add(c, w) e = Abs(c) f = Mul(d, e) y = Neg(f)"
+    graph = from_onnx(load(f"{G} {{ {body} }}")).graph
+    found = account(add_negated_to_sub, graph, 5)
+    assert [f.value for f in found.misses] == ["d", "b"]
+    assert found.kinds == {"operator": 1, "shared": 1}
+    assert [f.value for f in account(add_negated_to_sub, graph, 1).misses] == ["d"]
+    assert account(add_negated_to_sub, graph, 0).kinds == found.kinds
+
+
+def test_a_rule_that_hangs_is_ended() -> None:
+    @rule(lambda g, x: g.Neg(x))
+    def hang(g: Build, x: Value) -> Value:
+        """for ever"""
+        while True:
+            pass
+
+    graph = from_onnx(load("g (float[2] x) => (float[2] y) { y = Neg(x) }")).graph
+    with pytest.raises(PassesError, match="hang does not return at Neg y"):
+        account(hang, graph, 5, patience=0.2)
+
+
+def test_time_is_linear() -> None:
+    nodes = [helper.make_node(("Add", "Mul", "Neg")[i % 3], [f"v{i}", f"v{i // 2}"][: 1 + (i % 3 < 2)], [f"v{i + 1}"])
+             for i in range(10_000)]  # fmt: skip
+    x, y = (helper.make_tensor_value_info(v, TensorProto.FLOAT, ["N"]) for v in ("v0", "v10000"))
+    model = helper.make_model(helper.make_graph(nodes, "long", [x], [y]), opset_imports=[helper.make_opsetid("", 17)])
+    graph = from_onnx(model).graph
+    start = time.perf_counter()
+    for name in ("matmul_add_to_gemm", "cancel_negations", "fuse_halved_gelu", "fuse_prelu_of_negated_part"):
+        account(RULES[name], graph, 10)
+    assert time.perf_counter() - start < 20
+
+
+TEXT = "agraph (float[N,4] x) => (float[N,4] y) { m = MatMul(x, w) s = Add(m, c) t = Add(s, x) y = Relu(t) }"
+WEIGHTS = {"w": np.eye(4, dtype=np.float32), "c": np.ones(4, np.float32)}
+
+
+def explained(name: str = "matmul_add_to_gemm", **options: Any) -> Explanation:
+    return explain(load(TEXT, weights=WEIGHTS), name, **options)
+
+
+def test_in_a_run() -> None:
+    (r,) = explained().rules
+    assert [(c.by, c.place) for c in r.made] == [("matmul_add_to_gemm", "s")]
+    assert r.left is not None
+    assert [(f.value, f.matched) for f in r.left.misses] == [("t", 1)]
+
+
+def test_as_it_is() -> None:
+    (r,) = explained(as_is=True).rules
+    assert r.left is not None
+    assert (r.made, [f.value for f in r.left.fires], r.left.roots) == ([], ["s"], 2)
+
+
+def test_a_pass_is_all_its_rules() -> None:
+    found = explained("fuse-gemm")
+    assert [r.name for r in found.rules] == ["matmul_add_to_gemm"]
+    assert found.passes == []
+
+
+def test_a_pass_without_rules() -> None:
+    model = load("g (float[4] x) => (float[4] y) <float a = {1.0}> { b = Neg(a) y = Add(x, b) }")
+    for as_is in (False, True):
+        found = explain(model, "fold-constants", as_is=as_is)
+        assert [[c.place for c in p.made] for p in found.passes] == [["b"]]
+        assert found.rules == []
+
+
+@pytest.mark.parametrize(
+    ("at", "made", "left"),
+    [
+        pytest.param("t", [], ["t"], id="a value"),
+        pytest.param("m", ["s"], [], id="what was replaced"),
+        pytest.param("s", ["s"], ["t"], id="and what reads it"),
+        pytest.param("y", [], [], id="no root there"),
+    ],
+)
+def test_at(at: str, made: list[str], left: list[str]) -> None:
+    found = explained(at=at)
+    (r,) = found.rules
+    assert r.left is not None
+    assert ([c.place for c in r.made], [f.value for f in r.left.misses]) == (made, left)
+    gone = ["m is not there any more: matmul_add_to_gemm at s was the last to change it (#0)"]
+    assert found.notes == (gone if at == "m" else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "message"),
+    [
+        pytest.param("matmul_ad_to_gemm", {}, "did you mean matmul_add_to_gemm", id="a rule"),
+        pytest.param("fuse_gemm", {}, "did you mean fuse-gemm", id="a pass"),
+        pytest.param("q", {}, "no pass or rule is named q .see `passes list`.", id="like nothing"),
+        pytest.param("fuse-gemm", {"pipeline": "bsic"}, "no pipeline is named bsic", id="pipeline"),
+    ],
+)
+def test_unknown_names(name: str, options: dict[str, Any], message: str) -> None:
+    with pytest.raises(UnknownName, match=message):
+        explained(name, **options)
+
+
+def test_an_unknown_place() -> None:
+    with pytest.raises(PassesError, match="no node is named matmul, and none makes a value of that name"):
+        explained(at="matmul")
+
+
+def test_outside_the_pipeline() -> None:
+    assert "not in the pipeline none" in explained(pipeline="none").notes[0]
+    assert explained("debloat", enable=["debloat"]).notes == []
+
+
+def test_a_plugin_that_fails_is_told_of() -> None:
+    model = load("g (float[2] x) => (float[2] y) { y = Neg(x) }")
+    found = explain(model, "stumble", plugins=[stumble])
+    assert [(q.by, q.place) for q in found.left_out] == [("stumble", "y")]
+    assert found.rules[0].left is not None
+    assert [m.kind.value for f in found.rules[0].left.misses for m in f.misses] == ["raised"]
+
+
+def test_sizes_are_fixed_first() -> None:
+    found = explained(as_is=True, at="s", dims={"N": 3})
+    (r,) = found.rules
+    assert r.left is not None
+    assert [f.value for f in r.left.fires] == ["s"]
+
+
+def test_json_is_complete(tmp_path: Path) -> None:
+    found = explained(report_to=tmp_path / "e.json")
+    told = json.loads((tmp_path / "e.json").read_text())
+    assert told == json.loads(found.to_json())
+    assert told.keys() == {
+        "source", "subject", "pipeline", "as_is", "at", "rules", "passes", "left_out", "notes", "seconds", "versions",
+    }  # fmt: skip
+    (r,) = told["rules"]
+    assert r["left"]["misses"][0]["misses"] == [
+        {"kind": "operator", "at": "Add t", "values": None,
+         "why": "no input of Add t comes from MatMul: they are Gemm s and an input of the graph"}
+    ]  # fmt: skip
+
+
+UNKNOWN = "error: no node is named matmul, and none makes a value of that name"
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    onnx.save(load(TEXT, weights=WEIGHTS), tmp_path / "m.onnx")
+    return tmp_path / "m.onnx"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "lines"),
+    [
+        pytest.param([], 0, ["fired once", "#0 at s, replacing Add s, MatMul m", "not at 1 op left: another op (1)",
+                             "Add t: 1 of 2 ops fit"], id="in a run"),
+        pytest.param(["--as-is"], 0, ["would fire at 1 op", "Add s", "not at 1 op: another op (1)"], id="as it is"),
+        pytest.param(["--at", "y"], 0, ["nothing to start at is left: no op there is Add"], id="nothing there"),
+        pytest.param(["--most", "0"], 0, ["... and 1 more (--most)"], id="none listed"),
+        pytest.param(["--at", "matmul"], 1, [UNKNOWN], id="place"),
+        pytest.param(["--most", "-1"], 2, [], id="fewer than none"),
+        pytest.param(["--pipeline", "none"], 0, ["did not fire"], id="pipeline"),
+        pytest.param(["--dim", "M=2"], 1, [], id="a symbol that does not exist"),
+    ],
+)  # fmt: skip
+def test_command(path: Path, arguments: list[str], code: int, lines: list[str]) -> None:
+    result = CliRunner().invoke(app, ["explain", "matmul_add_to_gemm", str(path), *arguments])
+    assert result.exit_code == code, result.output
+    said = [line.strip() for line in result.output.splitlines()]
+    assert set(lines) <= set(said), result.output
+
+
+def test_command_writes_json(path: Path) -> None:
+    result = CliRunner().invoke(app, ["explain", "fuse-gemm", str(path), "--json", "-"])
+    assert json.loads(result.output)["subject"] == "fuse-gemm"
+    result = CliRunner().invoke(app, ["explain", "fuse-gemm", str(path), "--json", str(path)])
+    assert (result.exit_code, "would overwrite" in result.output) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("body", "says"),
+    [
+        pytest.param("y = Mul(x, v)", "c is constant float[3] [1.0, 1.0, 1.0]", id="few elements are shown"),
+        pytest.param("y = Mul(x, u)", "c is constant float[2,3]", id="many are not"),
+    ],
+)
+def test_constants_in_words(tmp_path: Path, body: str, says: str) -> None:
+    """Weights that are in another file are not read for it, nor are they there for a model in memory."""
+    weights = {n: np.ones(d, np.float32) for n, d in (("v", 3), ("u", (2, 3))) if f"{n})" in body}
+    model = load(f"{G} {{ {body} }}", weights=weights)
+    onnx.save(model, tmp_path / "m.onnx")
+    (r,) = explain(tmp_path / "m.onnx", "scale", "none", plugins=[scale]).rules
+    assert r.left is not None
+    assert [", ".join(f"{n} is {v}" for n, v in (m.values or {}).items()) for m in r.left.misses[0].misses] == [says]
+
+
+def test_a_pass_in_the_command(path: Path) -> None:
+    result = CliRunner().invoke(app, ["explain", "remove-unused", str(path)])
+    assert result.output.splitlines()[1:] == [
+        "remove-unused  (no rules, so there is no pattern to compare)",
+        "    Ops and initializers that no output depends on. Inputs of the graph always stay.",
+        "    made 0 changes",
+    ]
+
+
+def test_no_change_comes_of_explaining_as_it_is(path: Path) -> None:
+    before = path.read_bytes()
+    explain(path, "fuse-gemm", as_is=True)
+    assert (path.read_bytes(), [p.name for p in path.parent.iterdir()]) == (before, ["m.onnx"])

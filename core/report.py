@@ -12,6 +12,7 @@ from .io.model import Model
 from .ir.graph import Graph
 from .ledger import Ledger
 from .pipeline import Pass, leaves
+from .plan import Plan
 from .trust.quarantine import Quarantined
 from .verify.verdict import Verdict
 
@@ -51,7 +52,7 @@ class PassRecord:
 
 @dataclass(slots=True)
 class Report:
-    """Everything there is to tell about a run. `seconds` has an entry for each phase."""
+    """Everything there is to tell about a run. `seconds` has an entry for each phase, `plan` one for each change."""
 
     source: str
     pipeline: str
@@ -63,6 +64,7 @@ class Report:
     replays: int = 0
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
+    plan: Plan | None = None
 
     def to_json(self) -> str:
         """The report as JSON text."""

@@ -19,6 +19,7 @@ from ...core.io.places import Places
 from ...core.io.source import Source, source_of
 from ...core.ledger import Ledger
 from ...core.pipeline import Pass, RulePass, leaves
+from ...core.plan import Plan, content
 from ...core.report import Report, Stats, pass_records, write_json
 from ...core.specialize import specialize
 from ...core.trust.manager import Manager
@@ -77,6 +78,7 @@ def optimize(
     report_to: str | Path | None = None,
     map_to: str | Path | None = None,
     repro_to: str | Path | None = None,
+    plan: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Result:
     """Rewrite a model and prove against onnxruntime that it still computes the same.
@@ -91,7 +93,8 @@ def optimize(
 
     A change that breaks the model is found, left out and told of in `Result.report.quarantined`; with `strict` it
     ends the run. `output`: where to write the verified model; `report_to`: the report, `map_to`: what became of
-    each name, both as JSON; `repro_to`: a folder for small models that show what was left out.
+    each name, both as JSON; `repro_to`: a folder for small models that show what was left out. With `plan`,
+    `Result.report.plan` lists each change with what it saves.
 
     Raises ModelError for a model or input that is unusable, UnknownName for a name that is, PluginError,
     VerificationError if a change is wrong and `strict` (nothing is written), Unverifiable if nobody can tell.
@@ -107,11 +110,12 @@ def optimize(
     with no_collection(), watch.phase("loading"):
         original = source.load()
         before = Stats.of(original, source.size)
+        whole = content(original.graph) if plan else None
         question = Question.of(original, inputs, {}) if verify or inputs is not None else None
     places.require((*source.files, *others))
     keep = keeper(places.repros, chosen, pipeline, plugins, only, skip, enable, exact=exact, functions=keep_functions)
     quarantine = Quarantine(Manager(source.load, chosen, exact), Look(), keep)
-    proof = Proof(source, quarantine, watch, strict, track=places.names is not None)
+    proof = Proof(source, quarantine, watch, strict, track=places.names is not None, record=plan)
     proof.start(original)
     verdict = None
     if verify and question is not None:
@@ -135,6 +139,9 @@ def optimize(
         quarantine.replays,
         watch.seconds,
         versions(),
+        Plan.of(proof.trial.attempt.ledger.changes, whole, content(candidate.model.graph))
+        if whole is not None
+        else None,
     )
     if places.report is not None:
         write_json(report.to_json(), places.report)

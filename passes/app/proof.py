@@ -65,6 +65,7 @@ class Proof:
     """Runs a pipeline again and again, each time without what was found to be wrong.
 
     `strict`: the first wrong change ends it with a VerificationError that names it. `track`: for a map of names.
+    `record`: each change is kept in the ledger, and weighed.
     """
 
     source: Source
@@ -72,6 +73,7 @@ class Proof:
     watch: Stopwatch
     strict: bool = False
     track: bool = False
+    record: bool = False
     trial: Trial = field(init=False)
 
     def start(self, original: Model) -> Model:
@@ -112,7 +114,9 @@ class Proof:
 
     def _run(self, model: Model | None = None) -> None:
         with no_collection(), self.watch.phase("rewriting"):
-            attempt = self.quarantine.manager.run(model, record=self.track, track=self.track)
+            attempt = self.quarantine.manager.run(
+                model, record=self.record or self.track, track=self.track, weigh=self.record
+            )
             self.trial = Look().at(attempt)
 
     def _settled(self) -> Model:

@@ -13,6 +13,8 @@ from ..failing import echo_json, one_line_errors
 EXIT_CODES = """Exit codes: 0 done; 1 bad model or input; 2 usage; 3 verification failed, nothing written;
 4 could not be verified, nothing written."""
 
+SHOWN = 20  # changes of a dry run
+
 
 def run(
     model: options.Model,
@@ -41,6 +43,10 @@ def run(
     map_to: Annotated[
         Path | None, typer.Option("--map", help="Write what became of each name, as JSON, to this file.")
     ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="List each change with what it saves, and write no model.")
+    ] = False,
+    most: Annotated[int | None, typer.Option(min=0, help="Of a dry run, list at most so many changes: 20.")] = None,
     json: options.Json = None,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Say why rules declined, and show every rule.")
@@ -52,9 +58,13 @@ def run(
     """
     with one_line_errors():
         from ..api import optimize  # noqa: PLC0415 - imports onnx and numpy
+        from ..screens.plan import show_plan  # noqa: PLC0415 - imports rich
         from ..screens.report import show_report  # noqa: PLC0415 - imports rich
         from ..screens.terminal import Screen, log_to_stderr  # noqa: PLC0415 - imports rich
 
+        written = output or map_to or repro
+        options.require(not (dry_run and written), "--dry-run writes nothing: leave out -o, --map and --repro")
+        options.require(dry_run or most is None, "--most is for --dry-run: other runs list no changes")
         if verbose:
             log_to_stderr()
         screen = Screen(quiet=json == options.STANDARD_OUTPUT)
@@ -80,7 +90,11 @@ def run(
                 report_to=options.file_of(json),
                 repro_to=repro,
                 map_to=map_to,
+                plan=dry_run,
                 progress=progress,
             )
-        show_report(screen, result.report, output, verbose=verbose)
+        if result.report.plan is not None:
+            show_plan(screen, result.report, result.report.plan, SHOWN if most is None else most)
+        else:
+            show_report(screen, result.report, output, verbose=verbose)
         echo_json(json, result.report)

@@ -1,0 +1,247 @@
+"""What a run would change: each change with what it saves, exact in total, and nothing written."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from passwright.core import Graph, Ledger, Pass, Value, from_onnx, rule
+from passwright.core.io.source import source_of
+from passwright.core.ledger import Stop
+from passwright.core.plan import Plan, Saved, content
+from passwright.core.trust.manager import Manager
+from passwright.passes import optimize
+from passwright.passes.app.cli import app
+from passwright.passes.pipelines import PIPELINES
+from random_models import models
+from rewriting import load
+from typer.testing import CliRunner
+
+if TYPE_CHECKING:
+    from passwright.core import Build
+
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+TEXT = "agraph (float[N,4] x) => (float[N,4] y) { a = Identity(x) m = MatMul(a, w) s = Add(m, c) y = Relu(s) }"
+WEIGHTS = {"w": np.eye(4, dtype=np.float32), "c": np.ones(4, np.float32)}
+
+
+def plan_of(model: onnx.ModelProto | Path, **options: Any) -> Plan:
+    plan = optimize(model, plan=True, verify=False, **options).report.plan
+    assert plan is not None
+    return plan
+
+
+def told(plan: Plan) -> list[tuple[str, str, tuple[str, ...], tuple[str, ...], int, int]]:
+    return [(c.by, c.place, c.replaced, c.made, c.nodes_saved, c.weight_bytes_saved) for c in plan.changes]
+
+
+def test_each_change_is_listed() -> None:
+    plan = plan_of(load(TEXT, weights=WEIGHTS))
+    assert told(plan) == [
+        ("drop_identity", "a", ("Identity a",), (), 1, 0),
+        ("matmul_add_to_gemm", "s", ("Add s", "MatMul m"), ("Gemm s",), 1, 0),
+    ]
+    assert [c.ordinal for c in plan.changes] == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("body", "weights", "changes"),
+    [
+        pytest.param(
+            "b = Neg(a) y = Add(x, b)", {"a": np.ones(4, np.float32)},
+            [("fold-constants", "b", ("Neg b",), (), 1, 0)], id="folded, as large as before",
+        ),
+        pytest.param(
+            "b = Neg(a) d = Abs(a) e = Add(x, b) y = Mul(e, d)", {"a": np.full(4, 2, np.float32)},
+            [("fold-constants", "b", ("Neg b",), (), 1, 0), ("fold-constants", "d", ("Abs d",), (), 1, -16)],
+            id="folded: what both were made of goes with one",
+        ),
+        pytest.param(
+            "a = Constant<value_floats=[1.0, 2.0, 3.0, 4.0]>() y = Mul(x, a)", {},
+            [("lift-constants", "a", ("Constant a",), (), 1, 0)], id="lifted: no weight comes or goes",
+        ),
+        pytest.param(
+            "y = Neg(x)", {"a": np.ones(4, np.float32)},
+            [("remove-unused", "a", ("a",), (), 0, 16)], id="a weight that nothing reads",
+        ),
+        pytest.param("y = Neg(x)", {}, [], id="nothing"),
+    ],
+)  # fmt: skip
+def test_what_a_change_saves(body: str, weights: dict[str, Any], changes: list[Any]) -> None:
+    assert told(plan_of(load(f"g (float[4] x) => (float[4] y) {{ {body} }}", weights=weights))) == changes
+
+
+def test_bodies_count() -> None:
+    text = """agraph (float[2] x) => (float[2] y) <bool c = {1}> {
+        y = If(c) <
+            then_branch = t () => (float[2] a) { a = Relu(x) },
+            else_branch = e () => (float[2] b) <float[2] w = {1.0, 2.0}> { n = Neg(x) b = Mul(n, w) }
+        >
+    }"""
+    plan = plan_of(load(text))
+    assert next((c.by, c.nodes_saved) for c in plan.changes) == ("inline-if", 3)
+    assert (plan.saved, plan.unattributed) == (Saved(3, 9), Saved())
+
+
+@pytest.mark.parametrize("name", [p.stem for p in sorted(GOLDEN.glob("*.onnx"))])
+def test_golden_models_come_out_exactly(name: str) -> None:
+    report = optimize(GOLDEN / f"{name}.onnx", plan=True, verify=False).report
+    assert report.plan is not None
+    assert report.plan.unattributed == Saved()
+    assert report.plan.saved.nodes == report.before.nodes - report.after.nodes
+    assert sum(s.changes for s in report.plan.shares) == len(report.plan.changes)
+    assert sum((s.saved for s in report.plan.shares), Saved()) == report.plan.saved
+    assert [c.ordinal for c in report.plan.changes] == list(range(sum(p.changes for p in report.passes)))
+
+
+@settings(max_examples=25, deadline=None)
+@given(models())
+def test_random_models_come_out_exactly(model: onnx.ModelProto) -> None:
+    assert plan_of(model).unattributed == Saved()
+
+
+@pytest.mark.parametrize("name", ["mlp_dropout", "loop_if", "script_layers", "cnn_half", "while_loop"])
+def test_each_change_saves_what_is_said(name: str) -> None:
+    """What a replay that ends after a change has left is what the changes up to it say."""
+    source = source_of(GOLDEN / f"{name}.onnx", inline=True)
+    manager = Manager(source.load, PIPELINES["basic"])
+    left = content(source.load().graph)
+    for change in manager.run(record=True, weigh=True).ledger.changes:
+        left = left - Saved.by(change)
+        assert content(manager.run(stop=Stop(after=change.ordinal + 1)).model.graph) == left, change
+
+
+def test_other_runs_are_not_weighed() -> None:
+    source = source_of(load(TEXT, weights=WEIGHTS), inline=True)
+    attempt = Manager(source.load, PIPELINES["basic"]).run(record=True)
+    assert (attempt.ledger.scales, attempt.model.graph.shared.moves) == (None, None)
+    assert {c.nodes_saved for c in attempt.ledger.changes} == {0}
+    assert optimize(load(TEXT, weights=WEIGHTS)).report.plan is None
+
+
+def test_a_planned_run_gives_the_same_model() -> None:
+    model = load(TEXT, weights=WEIGHTS)
+    assert optimize(model, plan=True).model == optimize(model).model
+
+
+class DropIdentities:
+    """A pass that does not ask."""
+
+    name = "drop-identities"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it does not ask
+        for op in graph.ops("Identity"):
+            if op.inputs[0] is not None and not graph.is_output(op.outputs[0]):
+                graph.replace_uses(op.outputs[0], op.inputs[0])
+                graph.prune([op])
+        return 0
+
+
+@pytest.mark.parametrize("others", [(), ("fuse-gemm",)], ids=["alone", "behind others"])
+def test_a_pass_that_does_not_ask(others: tuple[str, ...]) -> None:
+    extra: Pass = DropIdentities()
+    plan = plan_of(load(TEXT, weights=WEIGHTS), plugins=[extra], only=["drop-identities", *others])
+    found = {c.by: c.nodes_saved for c in plan.changes}
+    assert found == {"drop-identities": 1, **dict.fromkeys(["matmul_add_to_gemm"] * len(others), 1)}
+    assert plan.unattributed == Saved()
+
+
+@rule(lambda g, x: g.Relu(x))
+def relu_to_abs(g: Build, x: Value) -> Value:
+    """Relu(x) => Abs(x), which is wrong"""
+    return g.Abs(x)
+
+
+def test_what_is_wrong_is_not_in_it() -> None:
+    report = optimize(load(TEXT, weights=WEIGHTS), plugins=[relu_to_abs], plan=True).report
+    assert report.plan is not None
+    assert [c.by for c in report.plan.changes] == ["drop_identity", "matmul_add_to_gemm"]
+    assert [q.by for q in report.quarantined] == ["relu_to_abs"]
+    assert report.plan.unattributed == Saved()
+
+
+def test_debloat_adds_nodes() -> None:
+    text = "g (float[1000,1000] x) => (float[1000,1000] y) { y = Sub(x, w) }"
+    plan = plan_of(load(text, weights={"w": np.full((1000, 1000), 2, np.float32)}), enable=["debloat"])
+    assert told(plan) == [("debloat", "w", ("w",), ("ConstantOfShape w_pw2",), -1, 4_000_000 - 16)]
+
+
+def test_json_has_it_all() -> None:
+    report = optimize(load(TEXT, weights=WEIGHTS), plan=True).report
+    plan = json.loads(report.to_json())["plan"]
+    assert plan.keys() == {"changes", "shares", "saved", "unattributed"}
+    assert plan["changes"][1] == {
+        "ordinal": 1, "pass_name": "fuse-gemm", "by": "matmul_add_to_gemm", "place": "s",
+        "replaced": ["Add s", "MatMul m"], "exact": False, "made": ["Gemm s"],
+        "nodes_saved": 1, "weight_bytes_saved": 0,
+    }  # fmt: skip
+    assert plan["shares"][0]["saved"] == {"nodes": 1, "weight_bytes": 0}
+    assert json.loads(optimize(load(TEXT, weights=WEIGHTS)).report.to_json())["plan"] is None
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    onnx.save(load(TEXT, weights=WEIGHTS), tmp_path / "m.onnx")
+    return tmp_path / "m.onnx"
+
+
+def call(path: Path, *arguments: str) -> tuple[int, list[str]]:
+    result = CliRunner().invoke(app, ["run", str(path), *arguments])
+    return result.exit_code, [line.strip() for line in result.output.splitlines()]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "lines"),
+    [
+        pytest.param(
+            [],
+            ["#0 drop_identity at a: Identity a (saves 1 node)",
+             "#1 matmul_add_to_gemm at s: Add s, MatMul m -> Gemm s (saves 1 node)"],
+            id="both",
+        ),
+        pytest.param(["--most", "1"], ["... and 1 more (--most, or all with --json)"], id="one"),
+        pytest.param(["--most", "0"], ["... and 2 more (--most, or all with --json)"], id="none"),
+        pytest.param(["--no-verify"], ["NOT VERIFIED, as asked"], id="unproven"),
+        pytest.param(["--exact"], ["#0 drop_identity at a: Identity a (saves 1 node)"], id="exact"),
+    ],
+)  # fmt: skip
+def test_command(path: Path, arguments: list[str], lines: list[str]) -> None:
+    before = {p: p.read_bytes() for p in path.parent.iterdir()}
+    code, said = call(path, "--dry-run", *arguments)
+    assert code == 0
+    assert {*lines, "nothing written: this was a dry run"} <= set(said)
+    assert {p: p.read_bytes() for p in path.parent.iterdir()} == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        pytest.param(["--dry-run", "-o", "o.onnx"], "--dry-run writes nothing", id="a model"),
+        pytest.param(["--dry-run", "--map", "o.json"], "--dry-run writes nothing", id="a map"),
+        pytest.param(["--dry-run", "--repro", "o"], "--dry-run writes nothing", id="repros"),
+        pytest.param(["--most", "3"], "--most is for --dry-run", id="a list of a real run"),
+        pytest.param(["--dry-run", "--most", "-3"], "", id="fewer than none"),
+    ],
+)
+def test_command_refuses(path: Path, arguments: list[str], message: str) -> None:
+    code, said = call(path, *arguments)
+    assert code == 2
+    assert message in " ".join(said)
+    assert [p.name for p in path.parent.iterdir()] == ["m.onnx"]
+
+
+def test_command_gives_json(path: Path, tmp_path: Path) -> None:
+    _, said = call(path, "--dry-run", "--json", "-")
+    assert len(json.loads("\n".join(said))["plan"]["changes"]) == 2
+    code, _ = call(path, "--dry-run", "--json", str(tmp_path / "p.json"))
+    assert code == 0
+    assert json.loads((tmp_path / "p.json").read_text())["plan"]["saved"] == {"nodes": 2, "weight_bytes": 0}
+
+
+def test_a_graph_holds_what_could_be_saved() -> None:
+    assert content(from_onnx(load(TEXT, weights=WEIGHTS)).graph) == Saved(4, 80)

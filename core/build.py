@@ -39,6 +39,11 @@ class Build:
         """The version of the standard operators that the model uses."""
         return self.graph.opsets.get(schemas.STANDARD, 0)
 
+    @property
+    def root(self) -> Op:
+        """The op whose outputs are to be replaced."""
+        return self._at
+
     def domain(self, name: str) -> Build:
         """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
         return Build(self.graph, self._at, name, self)

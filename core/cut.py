@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from difflib import get_close_matches
 
 import onnx
 from onnx import shape_inference
@@ -20,6 +19,7 @@ from .ir.op import Op
 from .ir.order import feeders
 from .ir.tensor import SMALL, Tensor
 from .ir.values import Value
+from .suggestions import meant
 
 
 def keep_outputs(model: Model, names: Sequence[str]) -> None:
@@ -61,9 +61,7 @@ def _named_values(graph: Graph, names: Sequence[str]) -> list[Value]:
             inner = any(v.name == name for g in graph.with_subgraphs() if g is not graph for v in defined(g))
             if inner:
                 raise ModelError(f"{name} is inside a subgraph; only values of the main graph can be outputs")
-            near = get_close_matches(name, known)
-            hint = f"; did you mean {' or '.join(near)}?" if near else ""
-            raise ModelError(f"the model has no value named '{name}'{hint}")
+            raise ModelError(f"the model has no value named '{name}'{meant(name, known)}")
     return [known[name] for name in names]
 
 

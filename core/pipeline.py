@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from .errors import GraphError, ModelError, NoFixpoint, PassFailed, Why, told
 from .ir.graph import Graph
@@ -150,6 +150,16 @@ def named(p: Pass, name: str) -> Pass | None:
         return p
     inner = p.passes if isinstance(p, Pipeline | Fixpoint) else ()
     return next((found for q in inner if (found := named(q, name)) is not None), None)
+
+
+def rule_names(p: Pass) -> frozenset[str]:
+    """The names in which a single pass asks the ledger for its changes; none if it asks in its own.
+
+    Those are its `rules`, be they ours or those of another tool.
+    """
+    rules: Any = getattr(p, "rules", ())
+    held = cast("tuple[Any, ...]", rules) if isinstance(rules, tuple) else ()
+    return frozenset(str(r.name) for r in held if hasattr(r, "name"))
 
 
 def leaves(p: Pass) -> list[Pass]:

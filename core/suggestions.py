@@ -9,7 +9,7 @@ MOST = 3
 
 
 def meant(name: str, known: Iterable[str]) -> str:
-    """A question after the names most like it, such as `: did you mean a or b?`; nothing if none is."""
+    """A question after the names most like it, such as `; did you mean a or b?`; nothing if none is."""
     folded = {k.casefold(): k for k in known if k}
     near = get_close_matches(name.casefold(), folded, MOST)
-    return f": did you mean {' or '.join(folded[n] for n in near)}?" if near else ""
+    return f"; did you mean {' or '.join(folded[n] for n in near)}?" if near else ""

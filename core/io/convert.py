@@ -90,7 +90,7 @@ def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
 
 def importer_for(header: onnx.ModelProto, tensors: Tensors) -> Importer:
     """An importer for a model with that header. Raises ModelError for versions the installed onnx lacks."""
-    return Importer(Shared(opsets_of(header), header.ir_version, infer), tensors)
+    return Importer(Shared(opsets_of(header), header.ir_version, infer, functions=header.functions), tensors)
 
 
 def finished(header: onnx.ModelProto, graph: Graph) -> Model:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from sys import intern
 from typing import Any
 
@@ -64,7 +64,7 @@ class Importer:
 
         sources = set(graph.inputs)
         for position, node in enumerate(nodes):
-            self._op(graph, node, position, lookup, sources)
+            self.add_node(graph, node, position, lookup, sources)
         self._declarations(graph, names, lookup)
         if outer is None:
             _check_defined(graph, names)
@@ -74,10 +74,7 @@ class Importer:
         for info in graph.declared.header.input:
             if info.name in names:
                 raise ModelError(f"two inputs are named {info.name}")
-            value = names[info.name] = typed(Value(info.name), info.type)
-            dtype, shape = value.stated
-            if shape is not None and None in shape:
-                value.learn(dtype, tuple(self.shared.unknown() if d is None else d for d in shape))
+            value = names[info.name] = declare_input(Value(info.name), info.type, self.shared)
             graph.inputs.append(value)
             graph.declared.inputs.append((value, info.SerializeToString(deterministic=True)))
 
@@ -101,14 +98,15 @@ class Importer:
         if self.shared.initializers_are_inputs:
             graph.inputs = [v for v in graph.inputs if v.tensor is None]
 
-    def _op(
+    def add_node(
         self,
         graph: Graph,
         node: onnx.NodeProto,
         position: int,
         lookup: Callable[[str], Value],
-        sources: set[Value],
-    ) -> None:
+        sources: Collection[Value] = (),
+    ) -> Op:
+        """Put a node into `graph` as an op; `sources` are values that no op may produce."""
         _require_text(node.op_type, node.domain, node.name)
         inputs = [lookup(name) if name else None for name in node.input]
         outputs = [lookup(name) if name else Value("") for name in node.output]
@@ -131,6 +129,7 @@ class Importer:
             raise ModelError(str(e)) from e
         if constant is not None and outputs:
             outputs[0].hold(constant)
+        return op
 
     def _attributes(self, node: onnx.NodeProto, lookup: Callable[[str], Value]) -> tuple[dict[str, Any], list[Graph]]:
         """Attributes of a node that may hold subgraphs, and those subgraphs."""
@@ -205,6 +204,14 @@ def typed(value: Value, proto: onnx.TypeProto) -> Value:
         value.learn(proto.tensor_type.elem_type, shape_of(proto.tensor_type))
     elif proto.WhichOneof("value"):
         value.type = proto
+    return value
+
+
+def declare_input(value: Value, proto: onnx.TypeProto, shared: Shared) -> Value:
+    """`typed`, with an unknown extent for each dim of which nothing is said."""
+    dtype, shape = typed(value, proto).stated
+    if shape is not None and None in shape:
+        value.learn(dtype, tuple(shared.unknown() if d is None else d for d in shape))
     return value
 
 

@@ -14,15 +14,15 @@ import onnx
 
 from ..errors import Declined, GraphError
 from .invariants import check_invariants
-from .moves import hold, note_came, note_went
+from .moves import hold, note_came
 from .nesting import all_names, hold_captured_outputs, outer_values
 from .op import Op, exchanged
 from .order import in_order
-from .removal import discard, drop_initializer, prune, release
+from .removal import discard, drop_initializer, prune, withdraw
 from .shared import Declarations, Shared
 from .slots import Slots
 from .tensor import Tensor
-from .trace import note_detached, note_moved, note_removed, note_taken_over
+from .trace import note_detached, note_moved, note_taken_over
 from .values import Value
 
 if TYPE_CHECKING:
@@ -161,17 +161,7 @@ class Graph:
         for v in op.outputs:
             if not self.is_free(v):
                 raise GraphError(f"cannot remove {op.label}: {v.name} is still used")
-        note_removed(self.shared.trace, op)
-        note_went(self.shared.moves, op)
-        for v in op.outputs:
-            v.producer = None
-        for v in op.inputs:
-            if v is not None:
-                v.drop_use(op)
-        for sub in op.subgraphs:
-            release(sub, op)
-        self.forget(op)
-        self.changed()
+        withdraw(op)
 
     def set_inputs(self, op: Op, inputs: Sequence[Value | None]) -> None:
         """Give `op` other inputs. O(arity)."""

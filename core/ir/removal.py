@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from ..errors import GraphError
 from .effects import may_drop
-from .moves import note_dropped
+from .moves import note_dropped, note_went
 from .op import Op
 from .origin import remember
+from .trace import note_removed
 from .values import Value
 
 if TYPE_CHECKING:
@@ -62,6 +63,22 @@ def drop_initializer(graph: Graph, value: Value) -> bool:
     del home.initializers[value]
     home.changed()
     return True
+
+
+def withdraw(op: Op) -> None:
+    """Take an op out of its graph, whoever reads what it made: that has no producer then."""
+    home = op.graph
+    note_removed(home.shared.trace, op)
+    note_went(home.shared.moves, op)
+    for v in op.outputs:
+        v.producer = None
+    for v in op.inputs:
+        if v is not None:
+            v.drop_use(op)
+    for sub in op.subgraphs:
+        release(sub, op)
+    home.forget(op)
+    home.changed()
 
 
 def release(graph: Graph, owner: Op) -> None:

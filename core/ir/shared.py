@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -41,6 +41,7 @@ class Shared:
     tensors: dict[bytes, Tensor] = field(default_factory=dict[bytes, Tensor])  # small ones made by rewrites
     trace: Trace | None = None  # kept where a name map is wanted
     moves: Moves | None = None  # kept where changes are to be weighed
+    functions: Sequence[onnx.FunctionProto] = ()  # local ones that are called as they are
 
     @property
     def initializers_are_inputs(self) -> bool:

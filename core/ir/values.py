@@ -154,6 +154,10 @@ class Value:
         """Forget what was stated of the shape, so that inference tells it anew."""
         self._shape = None
 
+    def forget(self) -> None:
+        """Forget all that is known of it; its name, producer and readers stay."""
+        self._dtype, self._shape, self.elements, self.tensor, self.type = 0, None, None, None, None
+
     def conclude(self, dtype: int, shape: Shape | None) -> None:
         """As `learn` of what inference found: it says more than the names that a file gives to dims in between."""
         self._fill(dtype, shape, concluded)

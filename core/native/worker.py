@@ -6,8 +6,6 @@ or null. child.py beside it is the other end.
 
 from __future__ import annotations
 
-import json
-import os
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +15,7 @@ from ..errors import CannotLoad, EvaluationError
 from ..runtime import OnnxRuntime, Setting
 from ..verify.compare import compare
 from .case import Case, read_case
+from .process import serve
 
 
 def judged(case: Case, setting: Setting) -> Iterator[dict[str, str | None]]:
@@ -46,17 +45,11 @@ def _difference(case: Case, wanted: dict[str, Any], results: dict[str, Any]) -> 
     return ""
 
 
-def serve(folder: Path) -> None:
+def serve_case(folder: Path) -> None:
     """Answer what comes on standard input, until it ends."""
     case = read_case(folder)
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
-        os.dup2(2, 1)  # what anything prints is no answer
-        for line in sys.stdin:
-            setting = Setting(**json.loads(line))
-            for answer in judged(case, setting):
-                answers.write(json.dumps(answer) + "\n")
-                answers.flush()
+    serve(lambda probe: judged(case, Setting(**probe)))
 
 
 if __name__ == "__main__":
-    serve(Path(sys.argv[1]))
+    serve_case(Path(sys.argv[1]))

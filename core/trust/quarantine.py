@@ -14,7 +14,7 @@ from ..bisect import first_bad
 from ..changes import Change, Key
 from ..errors import NoFixpoint, PassFailed, RuleError, VerificationError, Why
 from ..ledger import TO_THE_END, Ledger, Stop
-from ..pipeline import RulePass, leaves, named
+from ..pipeline import RulePass, leaves, named, rule_names
 from ..verify.draws import Draw
 from ..watchdog import Stuck
 from .manager import Manager
@@ -160,7 +160,7 @@ class Quarantine:
     def _is_rule(self, pass_name: str, name: str) -> bool:
         """Whether `name` is that of a rule of the pass."""
         item = named(self.manager.pipeline, pass_name)
-        return isinstance(item, RulePass) and any(r.name == name for r in item.rules)
+        return item is not None and name in rule_names(item)
 
     def _endless(self, error: PassFailed, suspects: Sequence[str]) -> str:
         """The first suspect without which it ends: a rule of the pass, or a pass of the group."""

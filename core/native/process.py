@@ -1,0 +1,128 @@
+"""A process of its own for what may crash, hang or print: it answers questions, a line of JSON each."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from signal import Signals
+from threading import Event, Timer
+from typing import Any
+from weakref import finalize
+
+DYING = 10.0  # seconds between its last word and its exit code
+
+
+@dataclass(frozen=True, slots=True)
+class End:
+    """How a process ended before it had answered: its exit code; None if it took too long and was ended."""
+
+    code: int | None
+
+    def __str__(self) -> str:
+        if self.code is None:
+            return "it did not end in time"
+        if self.code < 0:
+            with suppress(ValueError):
+                return f"the process died of {Signals(-self.code).name}"
+        return f"the process ended with exit code {self.code}"
+
+
+@dataclass(slots=True, weakref_slot=True)
+class Process:
+    """`command` serves many questions, for at most `limit` seconds each; it is started anew when it has died.
+
+    What it writes to standard error goes to `log`, or nowhere. It ends with this object at the latest.
+    """
+
+    command: tuple[str, ...]
+    limit: float
+    log: Path | None = None
+    _process: subprocess.Popen[str] | None = field(default=None, init=False)
+    _ending: Callable[[], object] = field(default=lambda: None, init=False)
+
+    @property
+    def is_fresh(self) -> bool:
+        """Whether the next question is the first that the process is asked."""
+        return self._process is None
+
+    def ask(self, question: dict[str, Any], hear: Callable[[dict[str, Any]], bool]) -> End | None:
+        """Put a question. `hear` is given each answer, and says whether it was the last; None if that one came."""
+        process = self._process = self._process or self._started()
+        late = Event()
+        timer = Timer(self.limit, _kill, (process, late))
+        timer.start()
+        try:
+            for answer in _conversation(process, json.dumps(question)):
+                if hear(answer):
+                    return None
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(DYING)
+        except BaseException:
+            self.end()  # what it says from now on would be taken for an answer to the next question
+            raise
+        finally:
+            timer.cancel()
+            timer.join()
+        self.end()
+        return End(None if late.is_set() else process.returncode)
+
+    def end(self) -> None:
+        """End the process, if one is running."""
+        self._ending()
+        self._process = None
+
+    def _started(self) -> subprocess.Popen[str]:
+        """A process that finds the modules that this one finds."""
+        path = os.pathsep.join(p for p in sys.path if p)
+        with Path(self.log or os.devnull).open("wb") as log:
+            process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
+                self.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=log,
+                text=True,
+                encoding="utf-8",
+                env=os.environ | {"PYTHONPATH": path},
+            )
+        self._ending = finalize(self, _end, process)
+        return process
+
+
+def serve(reply: Callable[[dict[str, Any]], Iterator[dict[str, Any]]]) -> None:
+    """Be the other end: answer what comes on standard input, until it ends."""
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+        os.dup2(2, 1)  # what anything prints is no answer
+        for line in sys.stdin:
+            for answer in reply(json.loads(line)):
+                answers.write(json.dumps(answer) + "\n")
+                answers.flush()
+
+
+def _conversation(process: subprocess.Popen[str], question: str) -> Iterator[dict[str, Any]]:
+    """The lines of an answer; they stop early when the process dies."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(question + "\n")
+        process.stdin.flush()
+    except OSError:
+        return
+    for line in process.stdout:
+        if line.endswith("\n"):  # a line cut off by a crash does not
+            yield json.loads(line)
+
+
+def _kill(process: subprocess.Popen[str], late: Event) -> None:
+    late.set()
+    process.kill()
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.communicate()

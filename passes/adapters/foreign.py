@@ -1,0 +1,51 @@
+"""A tool of others as a pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from ...core import Graph, Ledger
+from ...core.errors import GraphError, InterfaceError, ModelError, PassFailed, Why
+from ...core.io.arrival import Arrival, arrival
+from ...core.io.foreign import outgoing
+from .servant import Servant
+
+
+@dataclass(frozen=True, slots=True)
+class Foreign:
+    """The graph goes out as a model; what comes back takes its place, as one change.
+
+    `domains`: those that the tool may bring in. It is known to be neither exact nor right.
+    """
+
+    name: str
+    servant: Servant = field(compare=False)
+    option: str = ""
+    domains: tuple[str, ...] = ()
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Ask the tool. Raises PassFailed if it fails, or gives back what cannot be taken."""
+        if not ledger.allows(self.name, "", exact=False):
+            return 0
+        answer = self.servant.answer(outgoing(graph), self.option)
+        if answer.why is not None:
+            raise PassFailed(self.name, answer.why, f"{self.name}: {answer.message}")
+        found = arrived(self.name, graph, answer.model, self.domains)
+        if found.is_same or not ledger.permits(self.name, "", found.removed, exact=False):
+            return 0
+        found.take(self.name)
+        return 1
+
+
+def arrived(name: str, graph: Graph, answer: bytes | onnx.ModelProto, domains: tuple[str, ...] | None) -> Arrival:
+    """What the answer would change in `graph`. Raises PassFailed if it cannot be taken."""
+    try:
+        model = onnx.ModelProto.FromString(answer) if isinstance(answer, bytes) else answer
+        return arrival(graph, model, domains)
+    except InterfaceError as e:
+        raise PassFailed(name, Why.INTERFACE, f"{name}: {e}") from e
+    except (ModelError, GraphError, DecodeError) as e:
+        raise PassFailed(name, Why.RAISED, f"{name}: what it gave back is no model: {e}") from e

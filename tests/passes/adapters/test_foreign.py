@@ -1,0 +1,318 @@
+"""A tool of others as a pass: what it does is taken over op by op, and what it breaks is left out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from passwright.core import Fixpoint, Pipeline, from_onnx, to_onnx
+from passwright.core.errors import PassFailed, Why
+from passwright.core.io.arrival import arrival
+from passwright.core.io.foreign import without_weights
+from passwright.core.io.source import source_of
+from passwright.core.ledger import Ledger
+from passwright.passes import optimize
+from passwright.passes.adapters import servant as serving
+from passwright.passes.adapters.foreign import Foreign
+from passwright.passes.adapters.servant import Servant
+from rewriting import load, means_the_same, op_types, rewritten
+
+HERE = Path(__file__).parent
+GOLDEN = HERE.parents[2] / "golden_models"
+TEXT = """g (float[N,4] x, float[4] d) => (float[N,4] y) <float[4] d = {1,2,3,4}, float[4] w = {5,6,7,8}> {
+    a = Add(x, w)
+    i = Identity(a)
+    e = Elu(i)
+    m = Mul(e, d)
+    y = Neg(m)
+}"""
+
+
+@pytest.fixture(autouse=True)
+def on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(HERE))
+
+
+def tool(option: str, *, limit: float = 60.0, domains: tuple[str, ...] = ()) -> Foreign:
+    return Foreign(f"tool:{option}", Servant("tool:run", limit), option, domains)
+
+
+def documented() -> onnx.ModelProto:
+    """The model with all that is not computed."""
+    model = load(TEXT)
+    for node in model.graph.node:
+        node.name, node.doc_string = f"node_{node.output[0]}", f"makes {node.output[0]}"
+        node.metadata_props.add(key="of", value=node.output[0])
+    model.graph.value_info.extend(onnx.helper.make_tensor_value_info(n, 1, ["N", 4]) for n in "aiem")
+    model.metadata_props.add(key="author", value="somebody")
+    model.graph.doc_string = "a graph"
+    return model
+
+
+def test_tool_that_changes_nothing_leaves_the_graph_alone() -> None:
+    model = documented()
+    result, ledger = rewritten(model, tool("nothing"))
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+def test_what_is_left_alone_keeps_all_that_is_said_of_it() -> None:
+    model = documented()
+    result, ledger = rewritten(model, tool("drop_identity"))
+    made = to_onnx(result)
+    assert op_types(made) == ["Add", "Elu", "Mul", "Neg"]
+    assert [(c.by, c.place, c.replaced) for c in ledger.changes] == [
+        ("tool:drop_identity", "", ("Identity node_i", "Elu node_e"))
+    ]
+    kept = {n.name: n for n in model.graph.node}
+    assert all(n == kept[n.name] for n in made.graph.node if n.op_type != "Elu")
+    assert (made.graph.input, made.graph.output) == (model.graph.input, model.graph.output)
+    assert [v.name for v in made.graph.value_info] == ["a", "e", "m"]
+    (elu,) = (n for n in made.graph.node if n.op_type == "Elu")
+    assert elu.doc_string == "makes e"
+    assert {p.key: p.value for p in elu.metadata_props} == {
+        "of": "e", "passwright.rule": "tool:drop_identity", "passwright.from": '["node_e"]',
+    }  # fmt: skip
+    means_the_same(model, made, exact=True)
+
+
+def test_ops_and_values_that_stand_are_the_same_objects() -> None:
+    model = from_onnx(documented())
+    ops = {op.name: op for op in model.graph.ops()}
+    values = {v.name: v for op in model.graph.ops() for v in op.outputs}
+    assert tool("drop_identity").run(model.graph, Ledger()) == 1
+    model.graph.validate()
+    for op in model.graph.ops():
+        assert (op is ops[op.name]) == (op.type != "Elu")
+        assert all(v is values[v.name] for v in op.outputs)
+
+
+def test_names_that_are_not_the_tools_to_give_stay() -> None:
+    """Its own names for values do not make ops others; those of initializers are new ones."""
+    model = documented()
+    result, _ = rewritten(model, tool("rename_inner"))
+    made = to_onnx(result)
+    assert [n.name for n in made.graph.node] == [n.name for n in model.graph.node]
+    means_the_same(model, made, exact=True)
+
+
+@pytest.mark.parametrize(
+    ("option", "why", "message"),
+    [
+        ("rename_output", Why.INTERFACE, "output y is gone"),
+        ("drop_output", Why.INTERFACE, "output y is gone"),
+        ("rename_input", Why.INTERFACE, "input x is gone"),
+        ("retype_input", Why.INTERFACE, "the type of input x changed"),
+        ("resize_input", Why.INTERFACE, "the type of input x changed"),
+        ("drop_default", Why.INTERFACE, "input d is gone"),
+        ("change_default", Why.INTERFACE, "overridable initializer d changed"),
+        ("raise_opset", Why.INTERFACE, "opset 17 of ai.onnx became 18"),
+        ("other_domain", Why.INTERFACE, "it brought in operators of com.microsoft, which the model does not use"),
+        ("make_cycle", Why.RAISED, "what it gave back is no model: "),
+        ("leave_file", Why.RAISED, "what it gave back is no model: w has its elements in another file"),
+        ("crash", Why.RAISED, "the process died of SIGABRT"),
+        ("leave", Why.RAISED, "the process ended with exit code 7"),
+        ("stumble", Why.RAISED, "RuntimeError: the tool says no and more"),
+        ("give_nothing", Why.RAISED, "TypeError: it gave back no model, but None"),
+        ("return_exit", Why.RAISED, "SystemExit: enough"),
+        ("relu_for_elu", Why.WRONG, "y: "),
+    ],
+)
+def test_what_a_tool_breaks_is_left_out_and_the_rest_kept(option: str, why: Why, message: str) -> None:
+    model = load(TEXT if option != "leave_file" else TEXT.replace("float[4] d = {1,2,3,4}, ", ""))
+    result = optimize(model, pipeline=Pipeline("all", (tool(option), tool("drop_identity"))))
+    assert "Identity" not in op_types(result.model)
+    assert "Elu" in op_types(result.model)
+    (found,) = result.report.quarantined
+    assert (found.pass_name, found.why) == (f"tool:{option}", why)
+    assert message in found.message
+    assert "\n" not in found.message
+    assert found.message.startswith(f"tool:{option}: ") or why is Why.WRONG
+
+
+def test_tool_that_hangs_is_ended_once() -> None:
+    start = monotonic()
+    result = optimize(load(TEXT), pipeline=Pipeline("all", (tool("hang", limit=2.0), tool("drop_identity"))))
+    assert monotonic() - start < 20
+    (found,) = result.report.quarantined
+    assert (found.why, found.message) == (Why.ENDLESS, "tool:hang: it did not end within 2 s")
+    assert "Identity" not in op_types(result.model)
+
+
+def test_process_that_was_damaged_is_not_asked_twice() -> None:
+    servant = Servant("tool:run")
+    for option in ("nothing", "crash_if_served", "nothing"):
+        assert Foreign(option, servant, option).run(from_onnx(load(TEXT)).graph, Ledger()) == 0
+
+
+def test_model_that_was_narrowed_keeps_its_symbols() -> None:
+    model = load(TEXT)
+    result, ledger = rewritten(model, tool("fix_dim"))
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+def test_changed_weight_is_another_value() -> None:
+    model = load("g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { y = Add(x, w) }")
+    result, _ = rewritten(model, tool("double_weight"))
+    (op,) = result.graph.ops()
+    assert op.by == "tool:double_weight"
+    assert op.inputs[1] is not None
+    assert op.inputs[1].name == "w"
+    assert op.inputs[1].const.tolist() == [2, 4]
+    (found,) = optimize(model, pipeline=tool("double_weight")).report.quarantined
+    assert found.why is Why.WRONG
+
+
+@pytest.mark.parametrize("end", ["y = Mul(x, s)", "t = Mul(x, s) y = Neg(t)", "t = Neg(x) y = Identity(s)"])
+def test_folded_value_keeps_its_readers(end: str) -> None:
+    model = from_onnx(load(f"g (float[2] x) => (float[2] y) <float[2] a = {{1,2}}> {{ s = Add(a, a) {end} }}"))
+    readers = list(model.graph.ops())[1:]
+    assert tool("fold_sum").run(model.graph, Ledger()) == 1
+    model.graph.validate()
+    assert list(model.graph.ops()) == readers
+    assert {v.name: v.const.tolist() for v in model.graph.initializers} == {"s": [2, 4]}
+
+
+def test_domain_that_a_tool_may_bring_in_is_imported() -> None:
+    result, _ = rewritten(load(TEXT), tool("other_domain", domains=("com.microsoft",)))
+    assert {e.domain: e.version for e in to_onnx(result).opset_import} == {"": 17, "com.microsoft": 1}
+
+
+def test_nothing_is_asked_where_only_exact_changes_are_wanted() -> None:
+    result, ledger = rewritten(load(TEXT), tool("crash"), exact_only=True)
+    assert not ledger.changes
+    assert len(result.graph) == 5
+
+
+def test_right_change_comes_to_rest_in_a_loop() -> None:
+    result = optimize(load(TEXT), pipeline=Fixpoint("loop", (tool("drop_identity"), tool("nothing"))))
+    assert op_types(result.model) == ["Add", "Elu", "Mul", "Neg"]
+    assert not result.report.quarantined
+
+
+def test_same_question_is_asked_once(tmp_path: Path) -> None:
+    """Replays would otherwise run the tool again, and one that is not deterministic could do something else."""
+    asked = tmp_path / "asked"
+    (tmp_path / "counting.py").write_text(
+        f"def run(model, option):\n    open({str(asked)!r}, 'a').write(option)\n"
+        "    model.graph.node[0].op_type = 'Sub'\n    return model\n"
+    )
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(tmp_path))
+        wrong = Foreign("counting", Servant("counting:run"), "x")
+        result = optimize(load(TEXT), pipeline=Pipeline("all", (wrong, tool("drop_identity"))))
+    assert result.report.replays > 1
+    assert asked.read_text() == "x"
+
+
+def test_answers_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "REMEMBERED", 1)
+    one = tool("nothing")
+    for text in (TEXT, TEXT.replace("Neg", "Abs")):
+        assert one.run(from_onnx(load(text)).graph, Ledger()) == 0
+    assert len(one.servant._answers) == 1
+
+
+def test_model_over_two_gigabytes_is_declined(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(serving, "ONE_MESSAGE", 100)
+    with pytest.raises(PassFailed, match="tool:nothing: it cannot be given a model over 2 GB"):
+        tool("nothing").run(from_onnx(load(TEXT)).graph, Ledger())
+
+
+def test_large_weights_that_stay_are_not_copied() -> None:
+    weight = np.arange(4096, dtype=np.float32)
+    text = "g (float[4096] x) => (float[4096] y) { i = Identity(x) y = Add(i, w) }"
+    model = from_onnx(load(text, weights={"w": weight}))
+    (value,) = model.graph.initializers
+    tensor = value.tensor
+    one = tool("drop_identity")
+    assert one.run(model.graph, Ledger()) == 1
+    assert next(iter(model.graph.initializers)).tensor is tensor
+    (answer,) = one.servant._answers.values()
+    assert len(answer.model) < 1000
+
+
+BODIES = """g (bool c, float[4] x, int64 n) => (float[4] y, float[4] z) <float[4] w = {1,2,3,4}> {
+    i = Identity(x)
+    k = Abs(x)
+    y = If(c) <then_branch = th () => (float[4] t) { t = Add(k, w) },
+               else_branch = el () => (float[4] e) { q = Elu(i) e = Mul(q, w) }>
+    z = Loop(n, , k) <body = body (int64 j, bool p, float[4] s) => (bool o, float[4] r) {
+        o = Identity(p) r = Add(s, w) }>
+}"""
+
+
+def test_bodies_stay_or_are_made_anew() -> None:
+    model = load(BODIES)
+    same, ledger = rewritten(model, tool("nothing"))
+    assert not ledger.changes
+    assert to_onnx(same) == model
+    result, _ = rewritten(model, tool("relu_for_elu"))  # it does not look inside
+    assert to_onnx(result) == model
+
+
+def test_captured_values_find_their_new_makers() -> None:
+    model = load(BODIES.replace("i = Identity(x)", "i = Elu(x)"))
+    result, _ = rewritten(model, tool("relu_for_elu"))
+    result.graph.validate()
+    made = to_onnx(result)
+    onnx.checker.check_model(made, full_check=True)
+    assert op_types(made) == ["Relu", "Abs", "If", "Loop"]
+
+
+CALLS = """<ir_version: 10, opset_import: ["" : 17, "mine" : 1]>
+g (float[4] x) => (float[4] y) { i = Identity(x) t = mine.twice(i) y = Neg(t) }
+<domain: "mine", opset_import: ["" : 17]> twice (a) => (b) { b = Add(a, a) }
+"""
+
+
+def test_local_functions_go_out_and_stay() -> None:
+    model = onnx.parser.parse_model(CALLS)
+    result = optimize(model, pipeline=tool("drop_identity"), keep_functions=True)
+    assert op_types(result.model) == ["twice", "Neg"]
+    assert result.model.functions == model.functions
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("g (float[2] x) => (float[2] x) {}", id="no node"),
+        pytest.param("g () => (float[2] w) <float[2] w = {1,2}> {}", id="an initializer as output"),
+        pytest.param("g (float[0] x) => (float[0] y) { y = Neg(x) }", id="no elements"),
+        pytest.param('g (string[2] x) => (string[2] y) <string[2] w = {"a", "b"}> { y = Identity(x) }', id="strings"),
+        pytest.param("g (float[2] x) => (float[2] y) { a = Neg(x) b = Neg(x) y = Add(a, b) }", id="equal ops"),
+        pytest.param("g (float[2] x) => (float[2] y, float[2] z) { y, _ = Dropout(x) z = Clip(x, , y) }", id="holes"),
+        pytest.param("g (float16[2] x) => (float16[2] y) <float16[2] w = {1,2}> { y = Add(x, w) }", id="halves"),
+    ],
+)
+def test_odd_models_come_back_as_they_were(text: str) -> None:
+    model = load(text)
+    result, ledger = rewritten(model, tool("nothing"))
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.onnx")), ids=lambda path: path.stem)
+def test_what_went_out_is_known_again(path: Path) -> None:
+    graph = source_of(path, inline=False).load().graph
+    assert arrival(graph, without_weights(graph)).is_same
+
+
+def test_old_models_list_their_initializers_as_inputs() -> None:
+    model = load("g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1,2}> { i = Identity(x) y = Add(i, w) }")
+    model.ir_version = 3
+    for option in ("drop_identity", "drop_default"):
+        result, _ = rewritten(model, tool(option))
+        assert [i.name for i in to_onnx(result).graph.input] == ["x", "w"]
+
+
+def test_map_and_repro_tell_of_it(tmp_path: Path) -> None:
+    pipeline: Any = Pipeline("all", (tool("relu_for_elu"), tool("drop_identity")))
+    result = optimize(documented(), pipeline=pipeline, map_to=tmp_path / "map.json", repro_to=tmp_path / "repros")
+    assert len(result.report.quarantined) == 1
+    assert '"node_i": "tool:drop_identity"' in (tmp_path / "map.json").read_text()

@@ -1,0 +1,72 @@
+"""What other tools are called, and what is said where there is none."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from importlib.metadata import PackageNotFoundError
+
+import pytest
+from passwright.core import Pass, Pipeline
+from passwright.core.errors import PluginError
+from passwright.core.selection import UnknownName
+from passwright.passes.adapters import adapter, available, naming
+
+
+@pytest.mark.parametrize("name", ["onnxoptimizer:fuse_bn_into_conv", "ort:basic", "ort:extended", "ort:all"])
+def test_passes_have_the_name_they_are_asked_for_by(name: str) -> None:
+    found = adapter(name)
+    assert isinstance(found, Pass)
+    assert found.name == name
+    assert found == adapter(name)
+
+
+@pytest.mark.parametrize("name", ["", "basic", "fold-constants", "onnxsimplifier", "ortho", "my:pass", ":", "torch:x"])
+def test_other_names_are_none_of_theirs(name: str) -> None:
+    assert adapter(name) is None
+
+
+def test_optimizer_without_a_pass_is_its_default_ones() -> None:
+    found = adapter("onnxoptimizer")
+    assert isinstance(found, Pipeline)
+    assert "onnxoptimizer:fuse_bn_into_conv" in {p.name for p in found.passes}
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("onnxoptimizer:fuse_bn_into_con", "did you mean fuse_bn_into_conv"),
+        ("onnxoptimizer:", "onnxoptimizer has no pass named ''"),
+        ("ort", "ort:basic, ort:extended, ort:layout, ort:all"),
+        ("ort:none", "ort:basic"),
+    ],
+)
+def test_parts_that_do_not_exist_are_one_clear_line(name: str, message: str) -> None:
+    with pytest.raises(UnknownName) as caught:
+        adapter(name)
+    assert message in str(caught.value)
+
+
+def test_tool_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    def version(package: str) -> str:
+        if package == "onnxsim":
+            raise PackageNotFoundError(package)
+        return "1.0"
+
+    monkeypatch.setattr(naming, "version", version)
+    with pytest.raises(PluginError, match=r"onnxsim needs onnxsim, which is not installed \(pip install onnxsim\)"):
+        adapter("onnxsim")
+    assert available()["onnxsim"] == "not installed (pip install onnxsim)"
+    assert available()["ort"] == "1.0"
+    with pytest.raises(UnknownName, match="it is asked for as onnxslim"):
+        adapter("onnxslim:x")
+
+
+def test_nothing_of_another_tool_is_imported_before_it_is_asked_for() -> None:
+    text = (
+        "import sys\nfrom passwright.passes.adapters import adapter, available, rule_from_functions\n"
+        "available(); adapter('basic')\n"
+        "print([m for m in ('onnxscript', 'onnxoptimizer', 'onnxsim', 'onnxslim', 'onnxruntime') if m in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"

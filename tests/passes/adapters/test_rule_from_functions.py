@@ -1,0 +1,247 @@
+"""Two plain functions in the way of onnxscript's rewriter are a rule of ours."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from passwright.core import Rule
+from passwright.core.errors import RuleError
+from passwright.core.plugins import from_file
+from passwright.passes import optimize
+from passwright.passes.adapters import rule_from_functions
+from rewriting import becomes, load, op_types, stays
+
+F = "g (float[N,4] x, float[4,4] w, float[4] b) => (float[N,4] y)"
+
+
+def pattern_gemm(op: Any, x: Any, w: Any, b: Any) -> Any:
+    return op.Add(op.MatMul(x, w), b)
+
+
+def to_gemm(op: Any, x: Any, w: Any, b: Any) -> Any:
+    """MatMul(x, w) + b => Gemm(x, w, b)"""
+    return op.Gemm(x, w, b)
+
+
+def pattern_ones(op: Any, x: Any) -> Any:
+    return x * 1 + 0.5
+
+
+def to_add(op: Any, x: Any) -> Any:
+    return op.Add(x, 0.5)
+
+
+def pattern_transpose(op: Any, x: Any, perm: Any) -> Any:
+    return op.Transpose(x, perm=perm)
+
+
+def to_same(op: Any, x: Any, **_: Any) -> Any:
+    return op.Identity(x)
+
+
+def pattern_leaky(op: Any, x: Any) -> Any:
+    return op.LeakyRelu(x, alpha=0.1)
+
+
+def to_prelu(op: Any, x: Any) -> Any:
+    return op.PRelu(x, op.Constant(value_float=0.1))
+
+
+def pattern_split(op: Any, x: Any) -> Any:
+    return op.Split(x, axis=1, _outputs=2, _allow_other_attributes=True)
+
+
+def to_swapped(op: Any, x: Any) -> Any:
+    first, second = op.Split(x, [2, 2], axis=1, _outputs=["first", "second"])
+    return op.Identity(first), second
+
+
+def pattern_clip(op: Any, x: Any) -> Any:
+    return op.Clip(x, None, 6.0)
+
+
+def to_min(op: Any, x: Any) -> Any:
+    return op.Min(x, op.initializer(np.float32(6)))
+
+
+def pattern_drop(op: Any, x: Any) -> Any:
+    kept, _mask = op.Dropout(x, _outputs=["kept", "mask"])
+    return kept
+
+
+def pattern_contrib(op: Any, x: Any) -> Any:
+    return op.Erf(x)
+
+
+def to_contrib(op: Any, x: Any) -> Any:
+    return op.Sub(0.0, op.Neg(op.Erf(x)))
+
+
+ROWS = [
+    pytest.param(
+        rule_from_functions(pattern_gemm, to_gemm), f"{F} {{ t = MatMul(x, w) y = Add(b, t) }}",
+        f"{F} {{ y = Gemm(x, w, b) }}", id="names bind values, sums go either way",
+    ),
+    pytest.param(
+        rule_from_functions(pattern_ones, to_add),
+        "g (float[2] x) => (float[2] y) <float a = {1.0}, float[1] h = {0.5}> { t = Mul(x, a) y = Add(t, h) }",
+        "g (float[2] x) => (float[2] y) <float half = {0.5}> { y = Add(x, half) }", id="numbers and arithmetic",
+    ),
+    pytest.param(
+        rule_from_functions(pattern_transpose, to_same, lambda perm: perm == sorted(perm)),
+        "g (float[2,3] x) => (float[2,3] y) { y = Transpose<perm=[0,1]>(x) }",
+        "g (float[2,3] x) => (float[2,3] y) { y = Identity(x) }", id="an attribute and a condition",
+    ),
+    pytest.param(
+        rule_from_functions(pattern_leaky, to_prelu), "g (float[2] x) => (float[2] y) { y = LeakyRelu<alpha=0.1>(x) }",
+        "g (float[2] x) => (float[2] y) <float s = {0.1}> { y = PRelu(x, s) }", id="a number as ONNX stores it",
+    ),
+    pytest.param(
+        rule_from_functions(pattern_split, to_swapped),
+        "g (float[2,4] x) => (float[2,2] y, float[2,2] z) <int64[2] s = {2,2}> { y, z = Split<axis=1>(x, s) }", None,
+        id="a pattern without an input that is there does not match",
+    ),
+    pytest.param(
+        rule_from_functions(pattern_split, to_swapped),
+        "g (float[2,4] x) => (float[2,2] y, float[2,2] z) { y, z = Split<axis=1, num_outputs=2>(x) }",
+        "g (float[2,4] x) => (float[2,2] y, float[2,2] z) <int64[2] s = {2,2}>"
+        " { t, z = Split<axis=1>(x, s) y = Identity(t) }", id="several outputs",
+    ),
+    pytest.param(
+        rule_from_functions(pattern_clip, to_min),
+        "g (float[2] x) => (float[2] y) <float six = {6.0}> { y = Clip(x, , six) }",
+        "g (float[2] x) => (float[2] y) <float six = {6.0}> { y = Min(x, six) }", id="an input left out",
+    ),
+    pytest.param(
+        rule_from_functions(pattern_drop, to_same, lambda context, kept, **_: kept is context.root.outputs[0]),
+        "g (float[2] x) => (float[2] y) { y = Dropout(x) }", "g (float[2] x) => (float[2] y) { y = Identity(x) }",
+        id="a named output and a context",
+    ),
+    pytest.param(
+        rule_from_functions(pattern_contrib, to_contrib, shared=True), "g (float[2] x) => (float[2] y) { y = Tanh(x) }",
+        None, id="another operator",
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("rule", "before", "after"), ROWS)
+def test_rule_does_what_its_functions_say(rule: Rule, before: str, after: str | None) -> None:
+    opset = 18 if "num_outputs" in before else 17
+    if after is None:
+        stays(before, rule, opset=opset)
+    else:
+        becomes(before, after, rule, opset=opset)
+
+
+class Refusal:
+    """A result in the way of onnxscript's MatchResult."""
+
+    reason = "the third of May"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+@pytest.mark.parametrize(
+    ("text", "condition"),
+    [
+        pytest.param("y = Add(t, b)", lambda **_: False, id="a condition that says no"),
+        pytest.param("y = Add(t, b)", lambda **_: Refusal(), id="a result with a reason"),
+        pytest.param("y = Add(t, b)", lambda w: w.const is None, id="a condition that asks what nobody knows"),
+        pytest.param("y = Sub(t, b)", None, id="another operator"),
+        pytest.param("y = Mul(t, t)", None, id="another pattern"),
+    ],
+)
+def test_rule_declines(text: str, condition: Any) -> None:
+    stays(f"{F} {{ t = MatMul(x, w) {text} }}", rule_from_functions(pattern_gemm, to_gemm, condition))
+
+
+def test_refusal_of_onnxscript_declines() -> None:
+    basics = pytest.importorskip("onnxscript.rewriter._basics")
+
+    def check(context: Any, x: Any, **_: Any) -> bool:
+        raise basics.MatchFailureError("not this one")
+
+    stays(f"{F} {{ t = MatMul(x, w) y = Add(t, b) }}", rule_from_functions(pattern_gemm, to_gemm, check))
+
+
+@pytest.mark.parametrize("value", [pytest.param(2, id="another number"), pytest.param(0, id="half is no integer")])
+def test_numbers_are_compared_as_numbers(value: int) -> None:
+    text = (
+        f"g (int32[2] x) => (int32[2] y) <int32 one = {{1}}, int32 c = {{{value}}}> {{ t = Mul(x, one) y = Add(t, c) }}"
+    )
+    stays(text, rule_from_functions(pattern_ones, to_add))
+
+
+def test_attributes_that_nobody_names_are_at_their_defaults() -> None:
+    def pattern(op: Any, x: Any, w: Any) -> Any:
+        return op.Gemm(x, w)
+
+    def replacement(op: Any, x: Any, w: Any) -> Any:
+        return op.MatMul(x, w)
+
+    rule = rule_from_functions(pattern, replacement)
+    stays("g (float[2,3] x, float[3,2] w) => (float[2,2] y) { y = Gemm<alpha=2.0>(x, w) }", rule)
+
+
+def test_named_outputs_are_values_of_ours() -> None:
+    seen: list[Any] = []
+
+    def pattern(op: Any, x: Any) -> Any:
+        return op.Neg(op.Relu(x, _outputs=["r"]))
+
+    def replacement(op: Any, x: Any, r: Any) -> Any:
+        seen.append(r.shape)
+        return op.Min(op.Neg(x), 0.0)
+
+    model = load("g (float[N,3] x) => (float[N,3] y) { r = Relu(x) y = Neg(r) }")
+    result = optimize(model, pipeline="none", plugins=[rule_from_functions(pattern, replacement)])
+    assert seen == [("N", 3)]
+    assert op_types(result.model) == ["Neg", "Min"]
+
+
+def two_roots(op: Any, x: Any) -> Any:
+    return op.Relu(x), op.Neg(x)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "message"),
+    [
+        pytest.param(two_roots, "several roots", id="several roots"),
+        pytest.param(lambda _, x: x, "what an operator makes", id="no operator"),
+        pytest.param(lambda op, x: op.Relu(x, _check=bool), "_check", id="a check inside"),
+        pytest.param(lambda op, *xs: op.Max(*xs), "xs has no counterpart", id="any number of inputs"),
+        pytest.param(lambda op: op.Relu(print), "cannot be a builtin", id="an input that is none"),
+        pytest.param(lambda op, x: op.Elu(x, alpha=print), "alpha cannot be held", id="an attribute that is none"),
+        pytest.param(lambda op, x: op.Add(x, op.Constant()), "takes one attribute", id="a Constant of nothing"),
+        pytest.param(lambda op, y: op.Relu(y), "takes x, which", id="a variable that is not bound"),
+    ],
+)
+def test_what_has_no_counterpart_is_refused_when_the_rule_is_made(pattern: Any, message: str) -> None:
+    with pytest.raises(RuleError, match=message):
+        rule_from_functions(pattern, lambda _, x: x, name="tried")
+
+
+def test_rule_needs_a_name() -> None:
+    with pytest.raises(RuleError, match="give it one"):
+        rule_from_functions(lambda op, x: op.Relu(x), lambda _, x: x)
+
+
+def test_rule_of_a_plugin_file_is_found(tmp_path: Any) -> None:
+    path = tmp_path / "from_script.py"
+    path.write_text(
+        "from passwright.passes.adapters import rule_from_functions\n"
+        "def twice(op, x):\n    return op.Abs(op.Abs(x))\n"
+        "def once(op, x):\n    return op.Abs(x)\n"
+        "once_only = rule_from_functions(twice, once)\n"
+    )
+    assert list(from_file(path)) == ["from-script"]
+
+
+def test_wrong_rule_is_left_out_by_name_and_place() -> None:
+    rule = rule_from_functions(lambda op, x: op.Elu(x), lambda op, x: op.Relu(x), name="elu_to_relu")
+    model = load("g (float[8] x) => (float[8] y) { y = Elu(x) }")
+    (found,) = optimize(model, pipeline="none", plugins=[rule]).report.quarantined
+    assert (found.by, found.place) == ("elu_to_relu", "y")

@@ -1,0 +1,224 @@
+"""Rules of onnxscript run as they are; each rewrite asks the ledger."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from passwright.core import Ledger, Pipeline, from_onnx, to_onnx
+from passwright.core.errors import PluginError, Why
+from passwright.core.io.source import source_of
+from passwright.core.pipeline import rule_names
+from passwright.core.selection import UnknownName
+from passwright.passes import optimize
+from passwright.passes.adapters import adapter
+from rewriting import load, means_the_same, op_types, rewritten
+
+GOLDEN = Path(__file__).parents[3] / "golden_models"
+RULES = """
+from onnxscript.rewriter import RewriteRule, RewriteRuleClassBase, RewriteRuleSet
+
+def elu(op, x):
+    return op.Elu(x)
+
+def neg(op, x):
+    return op.Neg(x)
+
+def identity(op, x):
+    return op.Identity(x)
+
+def without_identity(op, x):
+    return x
+
+def to_relu(op, x):
+    return op.Relu(x)
+
+def to_gelu(op, x):
+    return op.Gelu(x, _domain="com.microsoft")
+
+def raises(op, x):
+    raise KeyError(x.name)
+
+def same(op, x):
+    return op.Elu(x)
+
+WRONG = RewriteRule(elu, to_relu, name="elu-to-relu")
+NAMELESS = RewriteRule(elu, to_relu)
+RIGHT = RewriteRule(identity, without_identity, name="no-identity")
+RAISES = RewriteRule(neg, raises, name="raises")
+CONTRIB = RewriteRule(elu, to_gelu, name="contrib")
+SAME = RewriteRule(elu, same, name="same")
+FUNCTION = RewriteRule(elu, to_gelu, name="outlined", as_function=True)
+BOTH = RewriteRuleSet([WRONG, RIGHT])
+LISTED = [WRONG, RIGHT]
+NUMBER = 3
+EMPTY = []
+
+class NoIdentity(RewriteRuleClassBase):
+    def pattern(self, op, x):
+        return op.Identity(x)
+
+    def rewrite(self, op, x):
+        return x
+
+INSTANCE = NoIdentity()
+"""
+TEXT = """g (float[N,4] x) => (float[N,4] y) {
+    i = Identity(x)
+    n = Neg(i)
+    e = Elu(n)
+    r = Abs(e)
+    y = Elu(r)
+}"""
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> str:
+    path = tmp_path / "rules.py"
+    path.write_text(RULES)
+    return f"onnxscript:{path}"
+
+
+@pytest.mark.parametrize(
+    ("attribute", "left"),
+    [
+        ("RIGHT", ["Neg", "Elu", "Abs", "Elu"]),
+        ("INSTANCE", ["Neg", "Elu", "Abs", "Elu"]),
+        ("NoIdentity", ["Neg", "Elu", "Abs", "Elu"]),
+        # Behind Abs, Elu is Relu: one of the two rewrites is right.
+        ("BOTH", ["Neg", "Elu", "Abs", "Relu"]),
+        ("LISTED", ["Neg", "Elu", "Abs", "Relu"]),
+        ("WRONG", ["Identity", "Neg", "Elu", "Abs", "Relu"]),
+        ("NAMELESS", ["Identity", "Neg", "Elu", "Abs", "Relu"]),
+        ("RAISES", ["Identity", "Neg", "Elu", "Abs", "Elu"]),
+        ("SAME", ["Identity", "Neg", "Elu", "Abs", "Elu"]),
+        ("CONTRIB", ["Identity", "Neg", "Elu", "Abs", "Elu"]),
+    ],
+)
+def test_right_rewrites_are_kept_and_wrong_ones_left_out(rules: str, attribute: str, left: list[str]) -> None:
+    result = optimize(load(TEXT), pipeline=adapter(f"{rules}:{attribute}") or "none")
+    assert op_types(result.model) == left
+
+
+def test_wrong_rule_is_named_with_its_place(rules: str) -> None:
+    result = optimize(load(TEXT), pipeline=adapter(f"{rules}:BOTH") or "none")
+    (found,) = result.report.quarantined
+    assert (found.by, found.place, found.why, found.replaced) == ("elu-to-relu", "e", Why.WRONG, ("Elu e",))
+    assert {name: n for p in result.report.passes for name, n in p.rules.items()} == {
+        "no-identity": 1,
+        "elu-to-relu": 1,
+    }
+
+
+def test_rule_that_raises_is_left_out_where_it_does(rules: str) -> None:
+    pipeline = Pipeline("all", tuple(p for a in ("RAISES", "RIGHT") if (p := adapter(f"{rules}:{a}")) is not None))
+    result = optimize(load(TEXT), pipeline=pipeline)
+    (found,) = result.report.quarantined
+    assert (found.by, found.place, found.why) == ("raises", "n", Why.RAISED)
+    assert found.message == "rule raises failed at Neg n: KeyError: 'i'"
+    assert "Identity" not in op_types(result.model)
+
+
+def test_rule_that_is_wrong_too_often_is_left_out_as_a_whole(rules: str) -> None:
+    text = " ".join(f"e{i} = Elu(x)" for i in range(25))
+    outputs = ", ".join(f"float[N] e{i}" for i in range(25))
+    result = optimize(load(f"g (float[N] x) => ({outputs}) {{ {text} }}"), pipeline=adapter(f"{rules}:WRONG") or "none")
+    assert op_types(result.model) == ["Elu"] * 25
+    assert len(result.report.quarantined) == 21
+    assert result.report.quarantined[-1].label == f"{rules}:WRONG/elu-to-relu, as a whole"
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A pass whose `rules` are something else."""
+
+    rules: Any
+    name: str = "odd"
+
+    def run(self, *_: object) -> int:
+        return 0
+
+
+@pytest.mark.parametrize("rules", [None, 3, "rules", {"a": 1}, ("a", 1), [1]])
+def test_passes_may_have_rules_of_another_kind(rules: Any) -> None:
+    assert rule_names(Odd(rules)) == frozenset()
+
+
+def test_nothing_is_done_where_only_exact_changes_are_wanted(rules: str) -> None:
+    one = adapter(f"{rules}:RIGHT")
+    assert one is not None
+    model = load(TEXT)
+    result, ledger = rewritten(model, one, exact_only=True)
+    assert not ledger.changes
+    assert to_onnx(result) == model
+
+
+def test_large_weights_are_read_only_by_those_who_ask(tmp_path: Path) -> None:
+    text = "g (float[64,64] x) => (float[64,64] y) { i = Add(x, z) a = MatMul(i, w) y = Mul(a, v) }"
+    ones = np.ones((64, 64), np.float32)
+    model = load(text, weights={"w": ones * 2, "v": ones, "z": np.zeros((64, 64), np.float32)})
+    onnx.save(model, tmp_path / "m.onnx")
+    loaded = source_of(tmp_path / "m.onnx", inline=False).load()
+    tensors = {v.name: v.tensor for v in loaded.graph.initializers}
+    one = adapter("onnxscript:default")
+    assert one is not None
+    one.run(loaded.graph, Ledger())
+    assert all(v.tensor is tensors[v.name] for v in loaded.graph.initializers)
+    assert tensors["w"] is not None
+    assert tensors["w"]._array is None
+
+
+@pytest.mark.parametrize("name", ["cond_dynamo", "mlp_dropout", "resnet_kept_bn", "script_scan", "mixer_half_dynamo"])
+def test_default_rules_on_golden_models(name: str) -> None:
+    path = GOLDEN / f"{name}.onnx"
+    result = optimize(path, pipeline=adapter("onnxscript:default") or "none")
+    assert result.report.after.nodes <= result.report.before.nodes
+    assert {q.why for q in result.report.quarantined} <= {Why.WRONG}
+    assert result.model.graph.input == onnx.load(path).graph.input
+
+
+def test_rules_in_bodies_are_applied(rules: str) -> None:
+    model = load("""g (bool c, float[4] x) => (float[4] y) {
+        y = If(c) <then_branch = th () => (float[4] t) { i = Identity(x) t = Neg(i) },
+                  else_branch = el () => (float[4] e) { e = Abs(x) }> }""")
+    one: Any = adapter(f"{rules}:RIGHT")
+    result, ledger = rewritten(model, one)
+    assert ledger.made == 1
+    (branch, _) = next(iter(from_onnx(to_onnx(result)).graph.ops())).subgraphs
+    assert [op.type for op in branch.ops()] == ["Neg"]
+    means_the_same(model, to_onnx(result), exact=True)
+
+
+def test_input_cannot_be_an_output(rules: str) -> None:
+    model = load("g (float[4] x) => (float[4] y, float[4] z) { y = Identity(x) t = Identity(x) z = Neg(t) }")
+    one: Any = adapter(f"{rules}:RIGHT")
+    result, ledger = rewritten(model, one)
+    assert op_types(to_onnx(result)) == ["Identity", "Neg"]
+    assert ledger.made == 1
+
+
+@pytest.mark.parametrize(
+    ("name", "error", "message"),
+    [
+        ("{rules}:MISSING", UnknownName, "has no MISSING"),
+        ("{rules}:WRONGS", UnknownName, "did you mean WRONG"),
+        ("{rules}:NUMBER", PluginError, "a int is no rule of onnxscript"),
+        ("{rules}:EMPTY", PluginError, "it has no rules"),
+        ("{rules}:FUNCTION", PluginError, "rule outlined makes local functions"),
+        ("onnxscript:no.such.module:X", PluginError, "no.such.module cannot be imported: ModuleNotFoundError"),
+        ("onnxscript:no_such_file.py:X", PluginError, "no_such_file.py cannot be imported: FileNotFoundError"),
+        ("onnxscript", UnknownName, "which rules?"),
+        ("onnxscript:", UnknownName, "which rules?"),
+        ("onnxscript:rules", UnknownName, "which rules?"),
+        ("onnxscript::X", UnknownName, "which rules?"),
+    ],
+)
+def test_what_is_no_rule_is_one_clear_line(rules: str, name: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error) as caught:
+        adapter(name.replace("{rules}", rules))
+    assert message in str(caught.value)
+    assert "\n" not in str(caught.value)

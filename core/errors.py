@@ -80,7 +80,11 @@ class Unverifiable(PassesError):
 
 
 class PluginError(PassesError):
-    """A pass could not be loaded, or two passes share a name."""
+    """A pass could not be loaded, or two passes share a name. `names` are those of what it stands in the way of."""
+
+    def __init__(self, message: str, names: Sequence[str] = ()) -> None:
+        super().__init__(message)
+        self.names = tuple(names)
 
 
 class Declined(Exception):

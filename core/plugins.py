@@ -4,68 +4,121 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Iterator
-from dataclasses import dataclass
-from importlib.metadata import EntryPoint, entry_points
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
 from types import ModuleType
 
 from .errors import PluginError, told
-from .pipeline import Pass, RulePass, leaves
+from .pipeline import Pass, RulePass
+from .plugin import Placed, Plugin, as_pass
 from .rules import Rule
+from .shelf import Found, FoundPipeline, Shelf, rules_of
 
 GROUP = "passwright.passes"
 LOCAL = "passwright_local_"
 Broken = dict[str, PluginError]
-"""What is wrong with installed packages, by the name of the entry point or pass."""
+"""What is wrong with installed packages, by the name of the entry point, pass or pipeline."""
 
 
-@dataclass(frozen=True, slots=True)
-class Found:
-    """A pass and where it came from."""
+@dataclass(slots=True)
+class Installed:
+    """What installed packages bring; an entry point is loaded when it may be what is asked for.
 
-    item: Pass
-    source: str
+    What is wrong with one goes to `broken`, and stops nobody who does not ask for it.
+    """
+
+    shelf: Shelf = field(default_factory=Shelf)
+    broken: Broken = field(default_factory=Broken)
+    _left: list[EntryPoint] | None = None  # those that are not loaded yet; None until they are asked for
+
+    def find(self, name: str) -> Found | FoundPipeline | None:
+        """What has that name. Raises PluginError if it is broken or clashes.
+
+        The entry points of that name are loaded first, all others only if it is in none of them.
+        """
+        self._load([e for e in self._entries() if e.name == name])
+        if name not in self.shelf and name not in self.broken:
+            self.load_all()
+        if name in self.broken:
+            raise self.broken[name]
+        return self.shelf.get(name)
+
+    def load_all(self) -> None:
+        """Load what is not loaded yet."""
+        self._load(list(self._entries()))
+
+    def _entries(self) -> list[EntryPoint]:
+        if self._left is None:
+            self._left = sorted(entry_points(group=GROUP), key=lambda e: (e.name, e.value))
+        return self._left
+
+    def _load(self, entries: list[EntryPoint]) -> None:
+        for entry in entries:
+            self._entries().remove(entry)
+            try:
+                brought = _loaded(entry)
+            except PluginError as e:
+                self.broken |= dict.fromkeys(e.names or (entry.name,), e)
+                continue
+            for found in brought:
+                try:
+                    self.shelf.add(found)
+                except PluginError as e:
+                    self.broken[found.name] = e
 
 
 def installed(broken: Broken | None = None) -> dict[str, Found]:
-    """The passes of installed packages.
+    """The passes of all installed packages.
 
     What is wrong with them goes to `broken`; without that, the first PluginError is raised.
     """
-    found: dict[str, Found] = {}
-    for entry in sorted(entry_points(group=GROUP), key=lambda e: e.name):
-        source = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
-        name = entry.name
-        try:
-            for p in _loaded(entry, source):
-                name = p.name
-                add(found, p, source)
-        except PluginError as e:
-            if broken is None:
-                raise
-            broken[name] = e
-    return found
+    everything = Installed()
+    everything.load_all()
+    if broken is not None:
+        broken |= everything.broken
+    elif everything.broken:
+        raise next(iter(everything.broken.values()))
+    return everything.shelf.passes
 
 
-def _loaded(entry: EntryPoint, source: str) -> list[Pass]:
-    try:
+def _loaded(entry: EntryPoint) -> Shelf:
+    source = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
+    with _blamed_on(source, f"entry point {entry.name} = {entry.value} of {source}"):
         thing = entry.load()
+        if isinstance(thing, ModuleType):
+            return brought_by(thing, source)
+        if isinstance(thing, Plugin):
+            return unpacked(thing, source)
+        if isinstance(thing, Rule):
+            thing = RulePass(entry.name, (thing,))
+        if not isinstance(thing, Pass | Placed) or isinstance(thing, type):
+            raise PluginError(f"entry point {entry.name} of {source} is no pass, rule, plugin or module: {thing!r}")
+        return unpacked(Plugin((thing,)), source)
+
+
+@contextmanager
+def _blamed_on(source: str, what: str) -> Generator[None]:
+    """Whatever a plugin's own code raises becomes a PluginError that says where it was."""
+    try:
+        yield
     except KeyboardInterrupt:
         raise
     except BaseException as e:
-        raise PluginError(f"entry point {entry.name} = {entry.value} of {source}: {told(e)}") from e
-    if isinstance(thing, ModuleType):
-        return defined_in(thing, source)
-    if isinstance(thing, Rule):
-        return [RulePass(entry.name, (thing,))]
-    if not isinstance(thing, Pass) or isinstance(thing, type):
-        raise PluginError(f"entry point {entry.name} of {source} is no pass, rule or module: {thing!r}")
-    return [thing]
+        if isinstance(e, PluginError) and source in str(e):
+            raise
+        raise PluginError(f"{what}: {told(e)}") from e
 
 
 def from_file(path: Path) -> dict[str, Found]:
-    """The passes of one Python file; loose rules become a pass named after it. Raises PluginError."""
+    """The passes of one Python file, as `file_shelf` finds them."""
+    return file_shelf(path).passes
+
+
+def file_shelf(path: Path) -> Shelf:
+    """What one Python file brings; loose rules become a pass named after it. Raises PluginError."""
     if not path.is_file() or path.suffix != ".py":
         raise PluginError(f"{path} is not a Python file")
     name = LOCAL + path.stem
@@ -74,24 +127,45 @@ def from_file(path: Path) -> dict[str, Found]:
         raise PluginError(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    try:
+    with _blamed_on(str(path), str(path)):
         spec.loader.exec_module(module)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as e:
-        raise PluginError(f"{path}: {told(e)}") from e
-    found: dict[str, Found] = {}
-    for p in defined_in(module, str(path)):
-        add(found, p, str(path))
-    if not found:
+        shelf = brought_by(module, str(path))
+    if not any(shelf):
         raise PluginError(f"{path} defines no pass and no rule")
-    return found
+    return shelf
 
 
-def defined_in(module: ModuleType, source: str) -> list[Pass]:
+def brought_by(module: ModuleType, source: str) -> Shelf:
+    """What a module's Plugin holds, if it has one, else its passes and loose rules. Raises PluginError."""
+    plugins = {id(t): t for t in vars(module).values() if isinstance(t, Plugin)}
+    if len(plugins) > 1:
+        raise PluginError(f"{source}: {module.__name__.removeprefix(LOCAL)} defines more than one Plugin")
+    for plugin in plugins.values():
+        return unpacked(plugin, source)
+    return unpacked(Plugin(defined_in(module, source)), source)
+
+
+def unpacked(plugin: Plugin, source: str) -> Shelf:
+    """What a plugin brings. Raises PluginError if it is not for this version of passwright."""
+    items = [item if isinstance(item, Placed) else Placed(item) for item in plugin.passes]
+    found = [Found(as_pass(p.item), source, p, plugin.opsets) for p in items]
+    pipelines = [FoundPipeline(name, content, source, plugin.opsets) for name, content in plugin.pipelines.items()]
+    if not plugin.supports(here := version("passwright")):
+        names = [f.name for f in (*found, *pipelines)]
+        raise PluginError(f"{source} is for passwright {plugin.passwright}, and this is {here}", names)
+    shelf = Shelf()
+    for brought in (*found, *pipelines):
+        shelf.add(brought)
+    return shelf
+
+
+def defined_in(module: ModuleType, source: str) -> list[Pass | Placed]:
     """A module's passes, and its loose rules as one pass with the module's name. Raises PluginError if it is taken."""
     things = list(vars(module).values())
-    passes = [t for t in things if isinstance(t, Pass) and not isinstance(t, type)]
+    placed = [t for t in things if isinstance(t, Placed)]
+    given = [p.item for p in placed]
+    free = [t for t in things if isinstance(t, Pass) and not isinstance(t, type) and t not in given]
+    passes = [*free, *map(as_pass, given)]
     taken = {r for p in passes for r in rules_of(p)}
     loose = tuple(dict.fromkeys(r for r in _own_rules(module, things) if r not in taken))
     name = module.__name__.removeprefix(LOCAL).rpartition(".")[2].replace("_", "-")
@@ -101,30 +175,10 @@ def defined_in(module: ModuleType, source: str) -> list[Pass]:
             f"{source}: {rules} would form a pass named {name} after the module, which has a pass of that name; "
             "rename the pass or the module, or put the rules into a pass"
         )
-    return [*passes, RulePass(name, loose)] if loose else passes
-
-
-def rules_of(p: Pass) -> list[Rule]:
-    """The rules of a pass and of those inside it."""
-    return [r for leaf in leaves(p) if isinstance(leaf, RulePass) for r in leaf.rules]
+    return [*free, *placed, *([RulePass(name, loose)] if loose else [])]
 
 
 def _own_rules(module: ModuleType, things: list[object]) -> Iterator[Rule]:
     for t in things:
         if isinstance(t, Rule) and t.build.__module__ == module.__name__:
             yield t
-
-
-def add(found: dict[str, Found], p: Pass, source: str) -> None:
-    """Add a pass under its name. Raises PluginError naming both sources if its name, or that of a rule, is taken."""
-    for other in found.values():
-        mine, theirs = ({q.name: q for q in (item, *leaves(item))} for item in (p, other.item))
-        for shared in mine.keys() & theirs.keys():
-            if mine[shared] != theirs[shared]:
-                raise PluginError(f"two passes are named {shared}: one from {other.source}, one from {source}")
-    mine = {r.name: r for r in rules_of(p)}
-    for other in found.values():
-        for r in rules_of(other.item):
-            if r.name in mine and mine[r.name] != r:
-                raise PluginError(f"two rules are named {r.name}: one from {other.source}, one from {source}")
-    found.setdefault(p.name, Found(p, source))

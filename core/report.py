@@ -50,6 +50,17 @@ class PassRecord:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """A pass that did not run because it is not made for the model, and why."""
+
+    pass_name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.pass_name} left out: {self.reason}"
+
+
 @dataclass(slots=True)
 class Report:
     """Everything there is to tell about a run. `seconds` has an entry for each phase, `plan` one for each change."""
@@ -65,6 +76,7 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
     plan: Plan | None = None
+    unfit: list[Unfit] = field(default_factory=list[Unfit])
 
     def to_json(self) -> str:
         """The report as JSON text."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..core import Fixpoint, Pass, Pipeline
+from ..core.plugin import Stage
 from .cleanup.debloat import Debloat
 from .cleanup.identity import DROP_DROPOUT, DROP_IDENTITY
 from .cleanup.initial_states import DropZeroStates
@@ -40,3 +41,15 @@ PIPELINES: dict[str, Pass] = {
     "none": Pipeline("none", ()),
     "basic": Fixpoint("basic", BUILT_IN),
 }
+
+STAGES: dict[str, Stage] = {
+    **{p.name: "cleanup" for p in BUILT_IN},
+    **{p.name: "fold" for p in (*CONVOLUTION, FoldConstants(), *SHAPES, *ARITHMETIC, *PRODUCTS)},
+    **{p.name: "fuse" for p in FUSION},
+    **{p.name: "layout" for p in MOVEMENT},
+}
+"""What the passes of `basic` are for: other passes ask to stand behind the last of a stage.
+
+PRODUCTS fold what is linear, as CONVOLUTION does. So the last pass of stage fuse is that of FUSION, and what stands
+behind it sees what it fuses before ARITHMETIC takes that apart.
+"""

@@ -364,14 +364,14 @@ def test_the_seed_decides_the_draws() -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        pytest.param({"pipeline": "turbo"}, UnknownName, "no pipeline is named turbo", id="pipeline"),
+        pytest.param({"pipeline": "turbo"}, UnknownName, "no pass or pipeline is named turbo", id="pipeline"),
         pytest.param({"only": ["turbo"]}, UnknownName, "turbo", id="only"),
         pytest.param({"enable": ["turbo"]}, UnknownName, "turbo", id="enable"),
         pytest.param({"plugins": ["nowhere.py"]}, PluginError, "nowhere.py", id="no plugin file"),
         pytest.param(
             {"plugins": [RulePass("fuse-gemm", (drop_relu,))]},
             PluginError,
-            "two passes are named fuse-gemm: one from passwright, one from the caller",
+            "two passes are named fuse-gemm: one from passwright 0.1.0, one from the caller",
             id="name taken",
         ),
         pytest.param({"inputs": {}}, ModelError, "lack x", id="no inputs"),

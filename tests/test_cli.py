@@ -591,23 +591,28 @@ def test_functions_are_kept_on_request(tmp_path: Path) -> None:
 
 
 def test_list() -> None:
-    text = invoke("list").stdout
+    lines = invoke("list").stdout.splitlines()
+    assert any(re.match(r"  fold-batchnorm +fold +2 rules +BatchNormalization\(Conv", n) for n in lines)
+    assert "  none (passwright 0.1.0): no passes" in lines
+    assert any(re.match(r"  basic \(passwright 0\.1\.0\): \d+ passes, until nothing changes", n) for n in lines)
+    told = invoke("list", "fuse-gemm", "merge_transposes", "basic", "fold-constants").stdout
     for line in (
-        "fold-batchnorm  (passwright)",
+        "fuse-gemm, a pass (passwright 0.1.0), in basic",
         "    matmul_add_to_gemm  [rounding]",
         "        MatMul(a, b) + c => Gemm(a, b, c)",
-        "    merge_transposes  [exact]",
-        "pipeline none: no passes",
+        "merge_transposes  [exact], a rule of merge-transposes",
+        "    {max_growth=1048576}  int",
     ):
-        assert line in text.splitlines()
-    assert "pipeline basic: remove-unused, " in text
+        assert line in told.splitlines()
+    assert "basic, a pipeline (passwright 0.1.0)\n    remove-unused, " in told
 
 
 def test_list_with_a_plugin(tmp_path: Path) -> None:
     path = plugin(tmp_path)
-    text = invoke("list", "--plugin", path).stdout
-    assert f"drop-relu-rule  ({path})" in text.splitlines()
-    assert "        Relu(x) => x" in text.splitlines()
+    assert f"passes from {path}" in invoke("list", "--plugin", path).stdout.splitlines()
+    told = invoke("list", "drop-relu-rule", "--plugin", path).stdout.splitlines()
+    assert told[0] == f"drop-relu-rule, a pass ({path}), where it is enabled"
+    assert "        Relu(x) => x" in told
 
 
 def test_help_imports_nothing_slow() -> None:

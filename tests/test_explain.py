@@ -429,7 +429,7 @@ def test_at(at: str, made: list[str], left: list[str]) -> None:
         pytest.param("matmul_ad_to_gemm", {}, "did you mean matmul_add_to_gemm", id="a rule"),
         pytest.param("fuse_gemm", {}, "did you mean fuse-gemm", id="a pass"),
         pytest.param("q", {}, "no pass or rule is named q .see `passes list`.", id="like nothing"),
-        pytest.param("fuse-gemm", {"pipeline": "bsic"}, "no pipeline is named bsic", id="pipeline"),
+        pytest.param("fuse-gemm", {"pipeline": "bsic"}, "no pass or pipeline is named bsic", id="pipeline"),
     ],
 )
 def test_unknown_names(name: str, options: dict[str, Any], message: str) -> None:

@@ -16,6 +16,7 @@ from onnx import parser
 from passwright.core import RulePass, from_onnx
 from passwright.core.errors import ModelError, Why
 from passwright.core.plugins import GROUP, from_file
+from passwright.core.spec import Spec
 from passwright.core.trust import repro, repro_folder
 from passwright.core.trust.repro_folder import Asked, encoded
 from passwright.passes import optimize
@@ -450,7 +451,10 @@ def test_a_pass_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.Monk
         pytest.param(Asked(only=["my-rules", "other"]), ["--only my-rules"], id="the pass"),
         pytest.param(Asked(only=["drop_relu"]), ["--only drop_relu", "--only ring"], id="its rules"),
         pytest.param(Asked(skip=["raises"]), ["--only drop_relu", "--only ring"], id="others left out"),
-        pytest.param(Asked(["--exact"], enable=["my-rules", "x"]), ["--exact", "--enable my-rules", "--only my-rules"]),
+        pytest.param(
+            Asked(["--exact"], enable=[Spec("my-rules", {"n": "3"}), Spec("x")]),
+            ["--exact", "--enable 'my-rules{n=3}'", "--only my-rules"],
+        ),
     ],
 )
 def test_arguments_for_one_pass(rules: Path, asked: Asked, expected: Sequence[str]) -> None:

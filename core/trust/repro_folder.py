@@ -6,7 +6,7 @@ import logging
 import re
 import shlex
 import zipfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -19,6 +19,7 @@ from ..errors import Why, told
 from ..io.files import ModelFile, load, publish, staged
 from ..io.model import Model
 from ..pipeline import Pass, RulePass, leaves
+from ..spec import Spec
 from .quarantine import Quarantined
 from .repro import Files, fails_alone, of_difference, of_exception
 from .trial import Trial
@@ -31,26 +32,34 @@ LOG = logging.getLogger(__name__)
 class Asked:
     """What a run was asked to do, as far as another has to be asked the same to go wrong in the same way.
 
-    `options` are those of the command line that always count, such as the plugins.
+    `options` are those of the command line that always count, such as the pipeline and the plugins.
     """
 
     options: Sequence[str] = ()
     only: Sequence[str] = ()
     skip: Sequence[str] = ()
-    enable: Sequence[str] = ()
+    enable: Sequence[Spec] = ()
     exact: bool = False
 
     def arguments(self, alone: Pass | None) -> list[str]:
         """The arguments for a run of nothing but `alone`, or without one, of all that ran here."""
+        enabled = [*map(str, self.enable)]
         if alone is None:
-            return [*self.options, *_each("only", self.only), *_each("skip", self.skip), *_each("enable", self.enable)]
+            only, skip = map(in_full, self.only), map(in_full, self.skip)
+            return [*self.options, *_each("only", only), *_each("skip", skip), *_each("enable", enabled)]
         rules = [r.name for r in alone.rules] if isinstance(alone, RulePass) else []
         by_rule = rules and (self.skip or any(r in self.only for r in rules))
-        enabled = [name for name in self.enable if name == alone.name]
-        return [*self.options, *_each("enable", enabled), *_each("only", rules if by_rule else [alone.name])]
+        name = in_full(alone.name)
+        enabled = [str(spec) for spec in self.enable if spec.name == name]
+        return [*self.options, *_each("enable", enabled), *_each("only", rules if by_rule else [name])]
 
 
-def _each(option: str, names: Sequence[str]) -> list[str]:
+def in_full(name: str) -> str:
+    """The name of a pass in a run from any folder: one that holds a file is looked for there."""
+    return Spec(name).from_anywhere(Path()).name
+
+
+def _each(option: str, names: Iterable[str]) -> list[str]:
     return [f"--{option} {shlex.quote(name)}" for name in names]
 
 

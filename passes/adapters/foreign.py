@@ -18,22 +18,22 @@ from .servant import Servant
 class Foreign:
     """The graph goes out as a model; what comes back takes its place, as one change.
 
-    `domains`: those that the tool may bring in. It is known to be neither exact nor right.
+    `_part` of the tool is asked for; `_domains` are those that it may bring in. What it does counts as a rounding.
     """
 
     name: str
-    servant: Servant = field(compare=False)
-    option: str = ""
-    domains: tuple[str, ...] = ()
+    _servant: Servant = field(compare=False)
+    _part: str = ""
+    _domains: tuple[str, ...] = ()
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Ask the tool. Raises PassFailed if it fails, or gives back what cannot be taken."""
         if not ledger.allows(self.name, "", exact=False):
             return 0
-        answer = self.servant.answer(outgoing(graph), self.option)
+        answer = self._servant.answer(outgoing(graph), self._part)
         if answer.why is not None:
             raise PassFailed(self.name, answer.why, f"{self.name}: {answer.message}")
-        found = arrived(self.name, graph, answer.model, self.domains)
+        found = arrived(self.name, graph, answer.model, self._domains)
         if found.is_same or not ledger.permits(self.name, "", found.removed, exact=False):
             return 0
         found.take(self.name)

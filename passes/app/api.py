@@ -25,7 +25,8 @@ from ...core.specialize import specialize
 from ...core.trust.manager import Manager
 from ...core.trust.quarantine import Keep, Quarantine
 from ...core.trust.trial import Look
-from .catalogue import Plugin, pipeline_of
+from .catalogue import Given
+from .choice import Choice, choose
 from .proof import Candidate, Proof, judge_by
 from .question import Inputs, Question
 from .stopwatch import Stopwatch
@@ -59,7 +60,7 @@ class Result:
 def optimize(
     model: onnx.ModelProto | str | Path,
     pipeline: str | Pass = "basic",
-    plugins: Sequence[Plugin] = (),
+    plugins: Sequence[Given] = (),
     verify: bool = True,
     inputs: Inputs | None = None,
     *,
@@ -83,20 +84,23 @@ def optimize(
 ) -> Result:
     """Rewrite a model and prove against onnxruntime that it still computes the same.
 
-    `pipeline`: a name (`none`, `basic`) or a Pass. `plugins`: Python files, passes or rules to add to it.
+    `pipeline`: names of pipelines and passes, as in `basic,my-pass{n=3}`, or a Pass. `plugins`: Python files, Plugins,
+    passes or rules to add to it.
     `inputs`: arrays by input name, an .npz, or a folder of ONNX test data; without them inputs are drawn,
     from `seed`. `shapes` of inputs (by name) and sizes of symbols (`dims`) specialise the model before anything
     is rewritten: what is declared becomes those numbers. `outputs`: values of the main graph that are
     to be the outputs; what they do not need is cut off first, and `inputs_only` drops the inputs that nothing reads:
-    the result is held to the model that this leaves. `only`, `skip`, `enable`: passes and rules
-    by name. `exact` runs only rules that keep every bit.
+    the result is held to the model that this leaves. `only`, `skip`: passes and rules by name.
+    `enable`: passes to add, or to set options of, as in `my-pass{n=3}`. `exact` runs only rules that keep every bit.
 
     A change that breaks the model is found, left out and told of in `Result.report.quarantined`; with `strict` it
     ends the run. `output`: where to write the verified model; `report_to`: the report, `map_to`: what became of
     each name, both as JSON; `repro_to`: a folder for small models that show what was left out. With `plan`,
     `Result.report.plan` lists each change with what it saves.
 
-    Raises ModelError for a model or input that is unusable, UnknownName for a name that is, PluginError,
+    A pass of a plugin that does not support the model's opset is left out, see `Result.report.unfit`.
+
+    Raises ModelError for a model or input that is unusable, BadUsage for a pipeline that is, PluginError,
     VerificationError if a change is wrong and `strict` (nothing is written), Unverifiable if nobody can tell.
     """
     watch = Stopwatch(progress)
@@ -106,14 +110,16 @@ def optimize(
     places = Places(*(Path(p) if p is not None else None for p in (output, report_to, map_to, repro_to)))
     others = [Path(p) for p in (inputs, *plugins) if isinstance(p, str | Path)]
     places.require((*source.files, *others))
-    chosen = pipeline_of(pipeline, plugins, only, skip, enable)
+    choice = choose(pipeline, plugins, only, skip, enable)
+    others += choice.files
     with no_collection(), watch.phase("loading"):
         original = source.load()
         before = Stats.of(original, source.size)
         whole = content(original.graph) if plan else None
         question = Question.of(original, inputs, {}) if verify or inputs is not None else None
     places.require((*source.files, *others))
-    keep = keeper(places.repros, chosen, pipeline, plugins, only, skip, enable, exact=exact, functions=keep_functions)
+    chosen, unfit = choice.fitting(original.graph.opsets)
+    keep = keeper(places.repros, chosen, choice, plugins, only, skip, exact=exact, functions=keep_functions)
     quarantine = Quarantine(Manager(source.load, chosen, exact), Look(), keep)
     proof = Proof(source, quarantine, watch, strict, track=places.names is not None, record=plan)
     proof.start(original)
@@ -142,6 +148,7 @@ def optimize(
         Plan.of(proof.trial.attempt.ledger.changes, whole, content(candidate.model.graph))
         if whole is not None
         else None,
+        unfit,
     )
     if places.report is not None:
         write_json(report.to_json(), places.report)
@@ -178,11 +185,10 @@ def fragile(pipeline: Pass, ledger: Ledger) -> list[float]:
 def keeper(
     root: Path | None,
     chosen: Pass,
-    pipeline: str | Pass,
-    plugins: Sequence[Plugin],
+    choice: Choice,
+    plugins: Sequence[Given],
     only: Collection[str],
     skip: Collection[str],
-    enable: Collection[str],
     *,
     exact: bool,
     functions: bool,
@@ -192,8 +198,8 @@ def keeper(
         return None
     from ...core.trust.repro_folder import Asked, ReproFolder  # noqa: PLC0415 - seldom needed
 
-    options = [f"--pipeline {pipeline}"] if isinstance(pipeline, str) and pipeline != "basic" else []
+    options = [f"--pipeline {shlex.quote(choice.spec)}"] if choice.spec not in {"", "basic"} else []
     options += [f"--plugin {shlex.quote(str(Path(p).resolve()))}" for p in plugins if isinstance(p, str | Path)]
     options += ["--exact"] * exact + ["--keep-functions"] * functions
-    asked = Asked(options, tuple(only), tuple(skip), tuple(enable), exact)
+    asked = Asked(options, tuple(only), tuple(skip), choice.enabled, exact)
     return ReproFolder(root, chosen, asked, versions()).keep

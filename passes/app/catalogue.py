@@ -1,100 +1,76 @@
-"""All passes there are, built in, installed and local, and pipelines composed of them."""
+"""All passes and pipelines there are: built in, installed, and given by the caller."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Iterable, Sequence
+from importlib.metadata import version
 from pathlib import Path
 
 from ...core.errors import PluginError
-from ...core.pipeline import Pass, RulePass, leaves
-from ...core.plugins import Broken, Found, add, from_file, installed
+from ...core.pipeline import Pass
+from ...core.plugin import Placed, Plugin
+from ...core.plugins import Broken, Installed, file_shelf, unpacked
 from ...core.rules import Rule
-from ...core.selection import UnknownName, extended, selected
+from ...core.shelf import Found, FoundPipeline, Shelf
 from ..pipelines import BUILT_IN, OPTIONAL, PIPELINES
 
-Plugin = str | Path | Pass | Rule
+Given = str | Path | Pass | Rule | Placed | Plugin
+"""What a caller may add: a Python file, or a thing of one's own."""
+OWN = "passwright"
 
 
-BUILT_IN_SOURCE = "passwright"
-LOG = logging.getLogger(__name__)
+def built_in() -> Shelf:
+    """What comes with passwright."""
+    source = f"{OWN} {version(OWN)}"
+    return Shelf(
+        {p.name: Found(p, source) for p in (*BUILT_IN, *OPTIONAL)},
+        {name: FoundPipeline(name, p, source) for name, p in PIPELINES.items()},
+    )
 
 
-def catalogue(plugins: Sequence[Plugin] = (), broken: Broken | None = None) -> dict[str, Found]:
-    """Every pass by name. Raises PluginError for a plugin that cannot be loaded or a name taken twice.
-
-    With `broken`, what is wrong with installed packages goes there instead.
-    """
-    found = known(plugins)
-    for name, other in installed(broken).items():
-        try:
-            add(found, other.item, other.source)
-        except PluginError as e:
-            if broken is None:
-                raise
-            broken[name] = e
-    return found
-
-
-def known(plugins: Sequence[Plugin] = ()) -> dict[str, Found]:
-    """The passes that are built in, and those that were given as files, passes or rules."""
-    found = {p.name: Found(p, BUILT_IN_SOURCE) for p in (*BUILT_IN, *OPTIONAL)}
-    for other in local(plugins).values():
-        add(found, other.item, other.source)
-    return found
-
-
-def local(plugins: Sequence[Plugin]) -> dict[str, Found]:
-    """The passes that were given as files, passes or rules; a file that is given twice counts once."""
-    found: dict[str, Found] = {}
+def given(plugins: Sequence[Given]) -> list[Shelf]:
+    """What the caller gave, each by itself; a file that is given twice counts once. Raises PluginError."""
+    shelves: list[Shelf] = []
     files: set[Path] = set()
     for plugin in plugins:
-        if isinstance(plugin, str | Path):
-            path = Path(plugin)
-            passes = from_file(path) if path.resolve() not in files else {}
+        if not isinstance(plugin, str | Path):
+            own = plugin if isinstance(plugin, Plugin) else Plugin((plugin,))
+            shelves.append(unpacked(own, "the caller"))
+        elif (path := Path(plugin)).resolve() not in files:
             files.add(path.resolve())
-            for other in passes.values():
-                add(found, other.item, other.source)
-        elif isinstance(plugin, Rule):
-            add(found, RulePass(plugin.name.replace("_", "-"), (plugin,)), "the caller")
-        else:
-            add(found, plugin, "the caller")
-    return found
+            shelves.append(file_shelf(path))
+    return shelves
 
 
-def pipeline_of(
-    pipeline: str | Pass,
-    plugins: Sequence[Plugin] = (),
-    only: Collection[str] = (),
-    skip: Collection[str] = (),
-    enable: Collection[str] = (),
-) -> Pass:
-    """The pipeline of that name with the local plugins and what is to be enabled, less what is not wanted.
+def known(plugins: Iterable[Shelf]) -> Shelf:
+    """What is built in, and what the caller gave. Raises PluginError for a name taken twice."""
+    shelf = built_in()
+    for other in plugins:
+        shelf.take(other)
+    return shelf
 
-    Passes of installed packages run only if they are enabled by name. Raises UnknownName.
+
+def everything(shelf: Shelf, installed: Installed, broken: Broken | None = None) -> Shelf:
+    """Every pass and pipeline there is: those of a shelf, and all that are installed.
+
+    What cannot be loaded, or is named as something on the shelf, goes to `broken`; without that, the first
+    PluginError is raised.
     """
-    if isinstance(pipeline, str):
-        if pipeline not in PIPELINES:
-            raise UnknownName(f"no pipeline is named {pipeline} (there are {', '.join(PIPELINES)})")
-        pipeline = PIPELINES[pipeline]
-    taken = {p.name for p in leaves(pipeline)}
-    every = known(plugins)
-    mine = [name for name, found in every.items() if found.source != BUILT_IN_SOURCE]
-    if not every.keys() >= set(enable):
-        _add_installed(every, enable)
-    more = [every[name].item for name in dict.fromkeys([*mine, *enable]) if name not in taken]
-    return selected(extended(pipeline, more), only, skip)
+    installed.load_all()
+    wrong = dict(installed.broken)
+    both = Shelf(dict(shelf.passes), dict(shelf.pipelines))
+    for other in installed.shelf:
+        try:
+            both.add(other)
+        except PluginError as e:
+            wrong[other.name] = e
+    if broken is not None:
+        broken |= wrong
+    elif wrong:
+        raise next(iter(wrong.values()))
+    return both
 
 
-def _add_installed(found: dict[str, Found], names: Collection[str]) -> None:
-    """Add the named passes of installed packages. Raises PluginError for one that is broken, or UnknownName."""
-    broken: Broken = {}
-    others = installed(broken)
-    for name in (n for n in names if n not in found):
-        if name in broken:
-            raise broken.pop(name)
-        if name not in others:
-            raise UnknownName(f"no pass is named {name} (see `passes list`)")
-        add(found, others[name].item, others[name].source)
-    for error in broken.values():
-        LOG.warning("warning: %s", error)
+def catalogue(plugins: Sequence[Given] = (), broken: Broken | None = None) -> dict[str, Found]:
+    """Every pass by name, as `everything` has them."""
+    return everything(known(given(plugins)), Installed(), broken).passes

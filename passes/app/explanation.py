@@ -20,12 +20,13 @@ from ...core.io.model import Model
 from ...core.io.places import Places
 from ...core.io.source import Source, source_of
 from ...core.pipeline import Pass, Pipeline
-from ...core.report import write_json
+from ...core.report import Unfit, write_json
 from ...core.trust.manager import Manager
 from ...core.trust.quarantine import Quarantine, Quarantined
 from ...core.trust.trial import Look
 from .api import edits_for
-from .catalogue import Plugin, pipeline_of
+from .catalogue import Given
+from .choice import choose
 from .proof import Proof
 from .stopwatch import Stopwatch
 from .subject import Subject, subject_of
@@ -82,7 +83,7 @@ def explain(
     model: onnx.ModelProto | str | Path,
     name: str,
     pipeline: str | Pass = "basic",
-    plugins: Sequence[Plugin] = (),
+    plugins: Sequence[Given] = (),
     *,
     as_is: bool = False,
     at: str = "",
@@ -107,11 +108,12 @@ def explain(
     places = Places(report=Path(report_to) if report_to is not None else None)
     others = [Path(p) for p in plugins if isinstance(p, str | Path)]
     places.require((*source.files, *others))
-    chosen = pipeline_of(pipeline, plugins, (), (), enable)
-    subject = subject_of(name, chosen, plugins)
+    choice = choose(pipeline, plugins, (), (), enable)
+    subject = subject_of(name, choice.pipeline, plugins)
     with no_collection(), watch.phase("loading"):
         original = source.load()
     places.require((*source.files, *others))
+    chosen, unfit = choice.fitting(original.graph.opsets)
     if at:
         require_known(at, all_op_names(original.graph))
     run = _as_loaded(source, original, subject, watch, exact) if as_is else _run(source, original, chosen, watch, exact)
@@ -119,7 +121,7 @@ def explain(
         rules, passes = _explained(subject, run, at, most, exact)
     found = Explanation(
         source.label, name, chosen.name, as_is, at, rules, passes, _of_subject(subject, run.left_out),
-        _notes(subject, run, name, chosen.name, at), watch.seconds, versions(),
+        [*_unfit(subject, unfit), *_notes(subject, run, name, chosen.name, at)], watch.seconds, versions(),
     )  # fmt: skip
     if places.report is not None:
         write_json(found.to_json(), places.report)
@@ -182,6 +184,12 @@ def _touches(change: Change, name: str) -> bool:
 def _of_subject(subject: Subject, left_out: Sequence[Quarantined]) -> list[Quarantined]:
     names = {r.name for r, _ in subject.rules} | {p.name for _, p in subject.rules} | {p.name for p in subject.passes}
     return [q for q in left_out if q.by in names]
+
+
+def _unfit(subject: Subject, unfit: Sequence[Unfit]) -> list[str]:
+    """What is asked about and did not run, as it is not for this model."""
+    asked = {p.name for p in (*subject.passes, *(p for _, p in subject.rules))}
+    return [str(u) for u in unfit if u.pass_name in asked]
 
 
 def _notes(subject: Subject, run: _Run, name: str, pipeline: str, at: str) -> list[str]:

@@ -10,11 +10,13 @@ import typer
 from typer.core import TyperCommand
 
 Model = Annotated[Path, typer.Argument(help="The .onnx file; it is never written to.")]
-Pipeline = Annotated[str, typer.Option(help="A pipeline: none, basic.")]
+Pipeline = Annotated[str, typer.Option(help="Pipelines and passes, as in basic,my-pass{n=3}; or FILE.toml:NAME.")]
 Plugins = Annotated[list[Path] | None, typer.Option("--plugin", help="A Python file with rules or passes of your own.")]
 Only = Annotated[list[str] | None, typer.Option(help="Run only this pass or rule; may be repeated.")]
 Skip = Annotated[list[str] | None, typer.Option(help="Leave out this pass or rule; may be repeated.")]
-Enable = Annotated[list[str] | None, typer.Option(help="Add this pass; may be repeated.")]
+Enable = Annotated[
+    list[str] | None, typer.Option(help="Add this pass, or set its options, as in a{n=3}; may be repeated.")
+]
 Inputs = Annotated[Path | None, typer.Option(help="Inputs to verify with: an .npz, or a folder of ONNX test data.")]
 Shapes = Annotated[list[str] | None, typer.Option("--shape", help="Shape of an input, such as x:1,3,224,224.")]
 Dims = Annotated[list[str] | None, typer.Option("--dim", help="Size of a symbolic dim, such as batch=1.")]

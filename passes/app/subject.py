@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ...core.pipeline import Pass, RulePass, leaves
-from ...core.plugins import Broken, installed
+from ...core.plugins import Broken
 from ...core.rules import Rule
 from ...core.selection import UnknownName
 from ...core.suggestions import meant
-from .catalogue import Plugin, known
+from .catalogue import Given, catalogue
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ class Subject:
     in_pipeline: bool
 
 
-def subject_of(name: str, pipeline: Pass, plugins: Sequence[Plugin] = ()) -> Subject:
+def subject_of(name: str, pipeline: Pass, plugins: Sequence[Given] = ()) -> Subject:
     """The rule, or the pass with all its rules, of that name: of the pipeline, else of all that there are.
 
     Raises UnknownName with names like it.
@@ -34,7 +34,7 @@ def subject_of(name: str, pipeline: Pass, plugins: Sequence[Plugin] = ()) -> Sub
     if found := _named(name, mine):
         return _subject(found, in_pipeline=True)
     broken: Broken = {}
-    every = [leaf for f in (*known(plugins).values(), *installed(broken).values()) for leaf in leaves(f.item)]
+    every = [leaf for f in catalogue(plugins, broken).values() for leaf in leaves(f.item)]
     if found := _named(name, every):
         return _subject(found, in_pipeline=False)
     if name in broken:

@@ -2,28 +2,33 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Annotated
 
 import typer
 
 from .. import options
-from ..failing import one_line, one_line_errors
+from ..failing import echo_json, one_line_errors
 
-if TYPE_CHECKING:
-    from ....core.errors import PluginError
+Names = Annotated[list[str] | None, typer.Argument(help="Passes, rules or pipelines to tell more of.")]
 
 
 def list_passes(
+    name: Names = None,
     plugin: options.Plugins = None,
+    json: options.Json = None,
 ) -> None:
-    """Show all passes and their rules, each with its equation and contract."""
+    """Show all passes, a line each, and all pipelines; of those named, their rules and options too."""
     with one_line_errors():
-        from ...pipelines import PIPELINES  # noqa: PLC0415 - imports onnx and numpy
-        from ..catalogue import catalogue  # noqa: PLC0415 - imports onnx and numpy
-        from ..screens.catalogue import show_catalogue  # noqa: PLC0415 - imports rich
+        from ....core.report import write_json  # noqa: PLC0415 - imports onnx and numpy
+        from ..listing import listing  # noqa: PLC0415 - imports onnx and numpy
+        from ..screens.catalogue import show_details, show_listing  # noqa: PLC0415 - imports rich
         from ..screens.terminal import Screen  # noqa: PLC0415 - imports rich
 
-        broken: dict[str, PluginError] = {}
-        show_catalogue(Screen(), catalogue(plugin or (), broken), PIPELINES)
-        for error in broken.values():
-            typer.echo(f"warning: {one_line(error)}", err=True)
+        found = listing(name or (), plugin or ())
+        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        (show_details if name else show_listing)(screen, found)
+        for message in dict.fromkeys(found.broken.values()):
+            typer.echo(f"warning: {' '.join(message.split())}", err=True)
+        if (path := options.file_of(json)) is not None:
+            write_json(found.to_json(), path)
+        echo_json(json, found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ....core.report import Report
 from ..suspicion import Suspicion
+from .report import show_unfit
 from .tables import plural
 from .terminal import Screen
 from .verdict import verdict_lines
@@ -11,6 +12,7 @@ from .verdict import verdict_lines
 
 def show_bisection(screen: Screen, report: Report) -> None:
     """What broke the model, and the verdict on the rest."""
+    show_unfit(screen, report)
     for found in report.quarantined:
         screen.line(f"{found.label}: {found.message}")
         for name in found.replaced:

@@ -28,11 +28,18 @@ def show_report(screen: Screen, report: Report, output: Path | None, *, verbose:
 
 
 def show_left_out(screen: Screen, report: Report) -> None:
-    """A warning for each change that was left out."""
+    """A warning for each pass and each change that was left out."""
+    show_unfit(screen, report)
     for found in report.quarantined:
         screen.err.print(Text(f"warning: left out {found.label}: {found.message}"), soft_wrap=True)
         if found.repro:
             screen.err.print(Text(f"    shown by {found.repro}"), soft_wrap=True)
+
+
+def show_unfit(screen: Screen, report: Report) -> None:
+    """A warning for each pass that is not made for the model."""
+    for unfit in report.unfit:
+        screen.err.print(Text(f"warning: {unfit}"), soft_wrap=True)
 
 
 def op_table(report: Report) -> Table:

@@ -215,7 +215,7 @@ def test_answers_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch
     one = tool("nothing")
     for text in (TEXT, TEXT.replace("Neg", "Abs")):
         assert one.run(from_onnx(load(text)).graph, Ledger()) == 0
-    assert len(one.servant._answers) == 1
+    assert len(one._servant._answers) == 1
 
 
 def test_model_over_two_gigabytes_is_declined(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -233,7 +233,7 @@ def test_large_weights_that_stay_are_not_copied() -> None:
     one = tool("drop_identity")
     assert one.run(model.graph, Ledger()) == 1
     assert next(iter(model.graph.initializers)).tensor is tensor
-    (answer,) = one.servant._answers.values()
+    (answer,) = one._servant._answers.values()
     assert len(answer.model) < 1000
 
 

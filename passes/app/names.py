@@ -1,0 +1,173 @@
+"""What the names in a pipeline stand for: passes and pipelines, built in, given, installed or written in a file."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+from ...core.errors import PluginError
+from ...core.options import configured
+from ...core.pipeline import Fixpoint, Pass, Pipeline, leaves
+from ...core.plugins import Broken, Installed
+from ...core.selection import BadUsage, UnknownName, selected
+from ...core.shelf import Found, FoundPipeline, Shelf
+from ...core.spec import Spec, parse
+from ...core.suggestions import meant
+from ..adapters import adapter, available
+from .catalogue import Given, everything, given, known
+from .pipeline_files import DEFAULT, PipelineFile, read, split
+
+LOG = logging.getLogger(__name__)
+InFile = tuple[PipelineFile, str]
+"""A pipeline that is written in a file, by its name there."""
+
+
+class Names:
+    """Looks names up, and loads nothing before it has to be.
+
+    A name means, in this order: what a file named with it holds, what is built in or given by the caller, another
+    optimizer, what an installed package brings, what `pipelines.toml` in the working folder holds.
+    `given` is what the caller gave, each file by itself; `named` is what was looked up of that and of what is built
+    in; `used` are all passes that may be in the pipeline, by name.
+    """
+
+    def __init__(self, plugins: Sequence[Given] = ()) -> None:
+        self.given: list[Shelf] = given(plugins)
+        self.known: Shelf = known(self.given)
+        self.used: dict[str, Found] = {name: found for shelf in self.given for name, found in shelf.passes.items()}
+        self.named: set[str] = set()
+        self._installed = Installed()
+        self._files: dict[Path, PipelineFile] = {}
+        self._full: dict[str, str] = {}  # names out of pipelines.toml as they are written in any folder
+        self._open: list[str] = []
+
+    @property
+    def files(self) -> list[Path]:
+        """The files that were read for pipelines."""
+        return list(self._files)
+
+    def pipeline(self, text: str) -> Pass:
+        """The pipeline of that name, or of these. Raises BadUsage, UnknownName, PluginError."""
+        specs = parse(text)
+        if len(specs) == 1:
+            return self.resolved(specs[0])
+        return Pipeline(",".join(map(str, specs)), tuple(self.resolved(s) for s in specs))
+
+    def pass_named(self, name: str) -> Found:
+        """A pass to be enabled, as `pipeline`; a pipeline is none."""
+        found = self.find(name)
+        if not isinstance(found, Found):
+            raise BadUsage(f"{name} is a pipeline: it is for --pipeline, with others as in a,b")
+        return self._use(found)
+
+    def resolved(self, spec: Spec, file: PipelineFile | None = None) -> Pass:
+        """What a spec stands for, in a file if it stands in one."""
+        found = self.find(spec.name, file)
+        if isinstance(found, Found):
+            return configured(self._use(found).item, spec.options)
+        if spec.options:
+            raise BadUsage(f"{spec}: a pipeline has no options; those of its passes are set with --enable NAME{{n=3}}")
+        with self._inside(found[1] if isinstance(found, tuple) else spec.name):
+            return self._written(*found) if isinstance(found, tuple) else self._composed(found)
+
+    def from_anywhere(self, spec: Spec) -> Spec:
+        """A spec that was looked up, as it means the same in any working folder."""
+        return Spec(self._full.get(spec.name, spec.name), spec.options).from_anywhere(Path())
+
+    def rank(self, found: Found) -> tuple[str, int]:
+        """Where a pass stands among those of its source, whatever was loaded first."""
+        return found.source, [*self.known.passes, *self._installed.shelf.passes].index(found.name)
+
+    def everything(self, broken: Broken) -> Shelf:
+        """All there is but other optimizers and what files hold; what is broken or clashes goes to `broken`."""
+        return everything(self.known, self._installed, broken)
+
+    def warn(self) -> None:
+        """Tell of the installed packages that could not be loaded, and were not asked for."""
+        for message in dict.fromkeys(map(str, self._installed.broken.values())):
+            LOG.warning("warning: %s", message)
+
+    def find(self, name: str, file: PipelineFile | None = None) -> Found | FoundPipeline | InFile:
+        """What a name stands for, in a file if it stands in one. Raises UnknownName and PluginError."""
+        if (there := split(name)) is not None:
+            return self._in_file(self._read(there[0]), there[1])
+        if (found := self.known.get(name)) is not None:
+            self.named.add(name)
+            return found
+        if (other := adapter(name)) is not None:
+            tool = name.partition(":")[0]
+            return Found(other, f"{tool} {available().get(tool, '')}".rstrip())
+        if file is not None and name in file.pipelines:
+            return file, name
+        if (found := self._installed_as(name)) is not None:
+            return found
+        if DEFAULT.is_file():
+            default = self._read(DEFAULT)
+            if name in default.pipelines:
+                self._full[name] = default.called(name)
+                return default, name
+        self.warn()
+        if name.endswith(".toml"):
+            raise UnknownName(f"no pass or pipeline is named {name}; one that is in a file is named as in {name}:NAME")
+        near = meant(name, [found.name for found in (*self.known, *self._installed.shelf)])
+        raise UnknownName(f"no pass or pipeline is named {name}{near or ' (see `passes list`)'}")
+
+    def _installed_as(self, name: str) -> Found | FoundPipeline | None:
+        """What installed packages have under that name, beside what is known. Raises PluginError if it clashes."""
+        found = self._installed.find(name)
+        if found is not None:
+            self.known.require_fit(found)
+        return found
+
+    def _read(self, path: Path) -> PipelineFile:
+        if path not in self._files:
+            self._files[path] = read(path, {found.name: found.source for found in self.known})
+        return self._files[path]
+
+    def _in_file(self, file: PipelineFile, name: str) -> InFile:
+        if name not in file.pipelines:
+            raise UnknownName(f"no pipeline in {file.path} is named {name} (there are {', '.join(file.pipelines)})")
+        return file, name
+
+    def _use(self, found: Found) -> Found:
+        self.used[found.name] = found
+        return found
+
+    @contextmanager
+    def _inside(self, name: str) -> Generator[None]:
+        if name in self._open:
+            circle = " -> ".join([*self._open[self._open.index(name) :], name])
+            raise BadUsage(f"pipelines that hold each other: {circle}")
+        self._open.append(name)
+        try:
+            yield
+        finally:
+            self._open.pop()
+
+    def _composed(self, found: FoundPipeline) -> Pass:
+        """A pipeline of a plugin, or a built-in one."""
+        content = found.content
+        if isinstance(content, str):
+            try:
+                return Pipeline(found.name, tuple(self.resolved(s) for s in parse(content)))
+            except BadUsage as e:
+                raise PluginError(f"pipeline {found.name} of {found.source}: {e}") from e
+        for p in leaves(content):
+            if p.name not in self.known.passes:
+                self._use(Found(p, found.source, opsets=found.opsets))
+        if isinstance(content, Pipeline | Fixpoint):
+            return replace(content, name=found.name)
+        return Pipeline(found.name, (content,))
+
+    def _written(self, file: PipelineFile, name: str) -> Pass:
+        written = file.pipelines[name]
+        try:
+            passes = tuple(self.resolved(s, file) for s in written.specs)
+            return selected((Fixpoint if written.repeat else Pipeline)(name, passes), skip=written.skip)
+        except BadUsage as e:
+            if str(e).startswith(f"{file.path}:"):
+                raise
+            raise type(e)(f"{written.where}: {e}") from e

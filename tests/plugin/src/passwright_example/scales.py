@@ -1,0 +1,43 @@
+"""Factors that are as good as 1, and a pipeline that drops them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from passwright.core import Graph, Ledger, Op, Placed, Plugin
+
+from .hyperbolic import cosh_of_either_sign
+
+
+@dataclass(frozen=True)
+class DropScales:
+    """x * c => x, where no element of c is further than `tolerance` from 1.
+
+    What is further off than verification allows is found and left out there.
+    """
+
+    tolerance: float = field(default=0.0, metadata={"doc": "how far a factor may be from 1"})
+    name: str = "drop-scales"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        return sum(self._dropped(op, ledger) for g in graph.with_subgraphs() for op in g.sorted_ops())
+
+    def _dropped(self, op: Op, ledger: Ledger) -> bool:
+        if op.type != "Mul" or (x := op.inputs[0]) is None or (c := op.inputs[1]) is None:
+            return False
+        (y,) = op.outputs
+        if not c.is_const or c.const.size != 1 or abs(c.const.item() - 1) > self.tolerance:
+            return False
+        if not ledger.permits(self.name, y.name, (op,), exact=self.tolerance == 0):
+            return False
+        op.graph.substitute(y, x)
+        op.graph.prune([op])
+        return True
+
+
+PLUGIN = Plugin(
+    passes=(Placed(DropScales(), stage="cleanup", after=("drop-identity",)), cosh_of_either_sign),
+    pipelines={"example": "basic,drop-scales{tolerance=1e-9}"},
+    passwright=">=0.1,<1",
+    opsets=(13, 25),
+)

@@ -1,0 +1,459 @@
+"""Pipelines composed of names: on the command line, from Python, and in pipelines.toml."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+import pytest
+from passwright.core import EXACT, Build, Fixpoint, Pass, Pipeline, Placed, Plugin, RulePass, Value, leaves, rule
+from passwright.core.errors import PluginError
+from passwright.core.selection import BadUsage, UnknownName
+from passwright.passes import optimize
+from passwright.passes.app.choice import choose, pipeline_of
+from passwright.passes.app.cli import app
+from passwright.passes.app.names import Names
+from passwright.passes.folding.fold_constants import FoldConstants
+from passwright.passes.pipelines import BUILT_IN, PIPELINES
+from rewriting import load, op_types
+from typer.testing import CliRunner
+
+BASIC = PIPELINES["basic"]
+TEXT = "g (float[N] x) => (float[N] y) { a = Identity(x) b = Identity(a) c = Sin(b) d = Cos(b) y = Div(c, d) }"
+
+
+@dataclass(frozen=True)
+class Option:
+    """Does nothing, with options."""
+
+    n: int = 1
+    share: float = 0.5
+    name: str = "option"
+
+    def run(self, *_: object) -> int:
+        return 0
+
+
+@rule(lambda g, x: g.Ceil(g.Ceil(x)), contract=EXACT)
+def ceil_once(g: Build, x: Value) -> Value:
+    """Ceil(Ceil(x)) => Ceil(x)"""
+    return g.Ceil(x)
+
+
+MINE = Plugin(
+    passes=(Placed(Option(), stage="fuse"), ceil_once),
+    pipelines={"mine": "basic,option{n=7}", "loop": Fixpoint("other", (FoldConstants(1), Option(3)))},
+)
+
+
+def shape_of(p: Pass) -> Any:
+    if p == BASIC:
+        return "basic"
+    if isinstance(p, Pipeline | Fixpoint):
+        return (type(p).__name__[0], p.name, *map(shape_of, p.passes))
+    return f"{p.name}{{{p.n}}}" if isinstance(p, Option) else p.name
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        pytest.param("basic", "basic", id="a pipeline"),
+        pytest.param("none", ("P", "none"), id="none"),
+        pytest.param("fuse-gemm", "fuse-gemm", id="a pass"),
+        pytest.param("basic,fuse-gemm", ("P", "basic,fuse-gemm", "basic", "fuse-gemm"), id="both"),
+        pytest.param("option{n=3}", "option{3}", id="option"),
+        pytest.param(
+            "option{n=3}, fuse-gelu",
+            ("P", "option{n=3},fuse-gelu", "option{3}", "fuse-gelu"),
+            id="an option of several",
+        ),
+        pytest.param("mine", ("P", "mine", "basic", "option{7}"), id="of a plugin"),
+        pytest.param("loop", ("F", "loop", "fold-constants", "option{3}"), id="a pass of a plugin"),
+        pytest.param("mine,ceil-once", ("P", "mine,ceil-once", ("P", "mine", "basic", "option{7}"), "ceil-once")),
+    ],
+)
+def test_names_compose(text: str, shape: Any) -> None:
+    assert shape_of(Names([MINE]).pipeline(text)) == shape
+
+
+@pytest.mark.parametrize(
+    ("text", "error", "message"),
+    [
+        pytest.param("bsic", UnknownName, "no pass or pipeline is named bsic; did you mean basic", id="unknown"),
+        pytest.param("basic,nothing-like-it", UnknownName, "named nothing-like-it .see `passes list`", id="second"),
+        pytest.param("basic{n=3}", BadUsage, "a pipeline has no options", id="an option of a pipeline"),
+        pytest.param("fuse-gemm{n=3}", BadUsage, "fuse-gemm has no option n; it has none", id="of a RulePass"),
+        pytest.param("option{m=3}", BadUsage, r"there are n \(int, 1\), share \(float, 0.5\)", id="unknown option"),
+        pytest.param("option{n=x}", BadUsage, "n=x is not of the type int", id="type"),
+        pytest.param("option,option", BadUsage, "named twice", id="twice"),
+        pytest.param("mine,option", BadUsage, "option stands in the pipeline twice, not the same", id="two options"),
+        pytest.param("drop_identity", UnknownName, "no pass or pipeline", id="a rule"),
+        pytest.param("", BadUsage, "a name is missing", id="empty"),
+    ],
+)
+def test_what_cannot_be_composed(text: str, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
+        pipeline_of(text, [MINE])
+
+
+# -- enable ---------------------------------------------------------------------------------------
+
+
+def passes_of(p: Pass) -> list[Any]:
+    return [shape_of(q) for q in leaves(p)]
+
+
+def folding(p: Pass) -> FoldConstants:
+    (found,) = (q for q in leaves(p) if isinstance(q, FoldConstants))
+    return found
+
+
+def test_enabling_what_is_there_sets_its_options_in_place() -> None:
+    p = pipeline_of("basic", enable=["fold-constants{max_growth=1MB}"])
+    assert isinstance(p, Fixpoint)
+    assert [q.name for q in p.passes] == [q.name for q in BUILT_IN]
+    assert folding(p) == FoldConstants(max_growth=10**6)
+
+
+@pytest.mark.parametrize(
+    ("enable", "share"),
+    [
+        (["fold-constants{max_growth=5}", "fold-constants{max_share=0.5}"], 0.5),
+        (["fold-constants{max_growth=5,max_share=0.5}", "fold-constants"], 0.5),
+        (["fuse-gelu,fold-constants{max_growth=5}"], 0.05),
+    ],
+)
+def test_enabling_several_times(enable: list[str], share: float) -> None:
+    assert folding(pipeline_of("basic", enable=enable)) == FoldConstants(5, share)
+
+
+def test_options_count_wherever_the_pass_stands() -> None:
+    p = pipeline_of("basic,fold-constants", enable=["fold-constants{max_growth=5}"])
+    assert isinstance(p, Pipeline)
+    assert [folding(q).max_growth for q in p.passes] == [5, 5]
+
+
+def test_what_is_given_and_enabled_gets_its_options_and_its_place() -> None:
+    names = passes_of(pipeline_of("basic", [MINE], enable=["option{n=5}"]))
+    assert names[names.index("option{5}") - 1] == "fuse-into-attention"
+    assert names[-1] == "ceil-once"
+    assert len(names) == len(BUILT_IN) + 2
+
+
+@pytest.mark.parametrize(
+    ("enable", "message"),
+    [
+        (["option{n=1}", "option{n=2}"], "option: option n is given twice, as 1 and as 2"),
+        (["mine"], "mine is a pipeline: it is for --pipeline"),
+        (["basic"], "basic is a pipeline"),
+        (["own{n=1}"], "own is a group of passes and has no options"),
+        (["nothing"], "no pass or pipeline is named nothing"),
+        (["option{n=1"], "a brace is open"),
+    ],
+)
+def test_what_cannot_be_enabled(enable: list[str], message: str) -> None:
+    with pytest.raises(BadUsage, match=message):
+        pipeline_of("basic", [MINE, Fixpoint("own", (Option(name="inner"),))], enable=enable)
+
+
+def test_a_pass_for_the_end() -> None:
+    p = pipeline_of("basic", [Placed(Option(), stage="final")])
+    assert shape_of(p) == ("P", "basic", "basic", "option{1}")
+    assert optimize(load(TEXT), plugins=[Placed(Option(), stage="final")]).report.pipeline == "basic"
+
+
+def test_places_that_contradict_each_other() -> None:
+    with pytest.raises(PluginError, match="option before fuse-gelu; in the pipeline fuse-gelu comes before fuse-gemm"):
+        pipeline_of("basic", [Placed(Option(), before=("fuse-gelu",), after=("fuse-gemm",))])
+    # Another pipeline holds neither.
+    pipeline_of("none", [Placed(Option(), before=("fuse-gelu",), after=("fuse-gemm",))])
+
+
+# -- what the caller gives ----------------------------------------------------------------------------
+
+
+def test_what_is_given_runs_unless_the_pipeline_names_some_of_it() -> None:
+    assert passes_of(pipeline_of("none", [MINE])) == ["option{1}", "ceil-once"]
+    assert passes_of(pipeline_of("ceil-once", [MINE])) == ["ceil-once"]
+    assert passes_of(pipeline_of("ceil-once", [MINE], enable=["option{n=2}"])) == ["option{2}", "ceil-once"]
+    other = RulePass("other", ())
+    assert passes_of(pipeline_of("ceil-once", [MINE, other])) == ["ceil-once", "other"]
+
+
+def test_a_pass_of_ones_own_is_a_pipeline(tmp_path: Path) -> None:
+    result = optimize(load(TEXT), Option(), plugins=[ceil_once], enable=["option{n=3}", "drop-identity"])
+    assert [p.name for p in result.report.passes] == ["option", "ceil-once", "drop-identity"]
+    assert "Identity" not in op_types(result.model)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "message"),
+    [
+        pytest.param(Plugin((Option(name="fuse-gemm"),)), "two passes are named fuse-gemm", id="a pass"),
+        pytest.param(Plugin(pipelines={"basic": "none"}), "two pipelines are named basic", id="a pipeline"),
+        pytest.param(
+            Plugin(pipelines={"fuse-gemm": "none"}),
+            r"fuse-gemm is a pass from passwright 0\.1\.0, and a pipeline from the caller",
+            id="a pipeline as a pass",
+        ),
+        pytest.param(
+            Plugin((Option(name="basic"),)),
+            r"basic is a pipeline from passwright 0\.1\.0, and a pass from the caller",
+            id="a pass as a pipeline",
+        ),
+        pytest.param(
+            Plugin(pipelines={"p": Pipeline("p", (Option(name="fuse-gemm"),))}),
+            "two passes are named fuse-gemm",
+            id="inside a pipeline",
+        ),
+        pytest.param(
+            Plugin(pipelines={"p": Pipeline("p", (RulePass("fuse-gemm", (ceil_once,)),))}),
+            "two passes are named fuse-gemm",
+            id="other rules inside a pipeline",
+        ),
+    ],
+)
+def test_names_that_are_taken(plugin: Plugin, message: str) -> None:
+    with pytest.raises(PluginError, match=message):
+        pipeline_of("basic", [plugin])
+
+
+def test_a_pipeline_may_leave_rules_out_and_set_options() -> None:
+    part = Pipeline("p", (RulePass("merge-transposes", ()), FoldConstants(5)))
+    assert passes_of(pipeline_of("p", [Plugin(pipelines={"p": part})])) == ["merge-transposes", "fold-constants"]
+
+
+def test_pipelines_in_circles() -> None:
+    with pytest.raises(PluginError, match=r"^pipeline b of the caller: pipelines that hold each other: a -> b -> a"):
+        pipeline_of("a", [Plugin(pipelines={"a": "basic,b", "b": "a"})])
+
+
+@pytest.mark.parametrize("text", ["", "basic,,", "nothing-like-it", "fuse-gemm{n=3}", "basic{"])
+def test_pipelines_that_a_plugin_wrote_wrongly(text: str) -> None:
+    broken = Plugin(pipelines={"theirs": text})
+    assert len(leaves(pipeline_of("basic", [broken]))) == len(BUILT_IN)
+    with pytest.raises(PluginError, match=r"^pipeline theirs of the caller: "):
+        pipeline_of("theirs", [broken])
+
+
+def test_only_and_skip_know_groups() -> None:
+    assert passes_of(pipeline_of("mine,fuse-gelu", [MINE], only=["mine"])) == passes_of(pipeline_of("mine", [MINE]))
+    assert passes_of(pipeline_of("mine,fuse-gelu", [MINE], skip=["mine"])) == ["fuse-gelu"]
+    assert passes_of(pipeline_of("mine,fuse-gelu", [MINE], skip=["basic", "option"])) == ["fuse-gelu"]
+    for name in ("basic", "nothing"):
+        with pytest.raises(UnknownName, match=name):
+            pipeline_of("basic", skip=[name])
+
+
+# -- opsets -------------------------------------------------------------------------------------------
+
+
+def limited(first: int, last: int) -> Plugin:
+    return Plugin((Option(), ceil_once), {"p": Pipeline("p", (Option(name="inner"),))}, opsets=(first, last))
+
+
+@pytest.mark.parametrize(
+    ("opset", "opsets", "unfit"),
+    [
+        (17, (13, 25), []),
+        (13, (13, 25), []),
+        (17, (13, 17), []),
+        (12, (13, 25), ["the caller supports opsets 13 to 25, the model has 12"] * 2),
+        (17, (18, 25), ["the caller supports opsets 18 to 25, the model has 17"] * 2),
+    ],
+)
+def test_passes_run_at_their_opsets_only(opset: int, opsets: tuple[int, int], unfit: list[str]) -> None:
+    text = "g (float[N] x) => (float[N] y) { a = Ceil(x) y = Ceil(a) }"
+    report = optimize(load(text, opset), plugins=[limited(*opsets)]).report
+    assert [u.reason for u in report.unfit] == unfit
+    assert {p.name for p in report.passes}.isdisjoint({"option", "ceil-once"}) is bool(unfit)
+    assert json.loads(report.to_json())["unfit"] == [
+        {"pass_name": name, "reason": why} for name, why in zip(("option", "ceil-once"), unfit, strict=False)
+    ]
+    assert not unfit or str(report.unfit[0]) == f"option left out: {unfit[0]}"
+
+
+def test_a_model_of_no_standard_opset() -> None:
+    choice = choose("basic", [limited(13, 25)])
+    fitted, unfit = choice.fitting({"com.microsoft": 1})
+    assert {u.reason for u in unfit} == {"the caller supports opsets 13 to 25, the model imports no standard one"}
+    assert fitted == BASIC
+
+
+def test_passes_inside_a_pipeline_of_a_plugin_are_limited_too() -> None:
+    fitted, unfit = choose("p,fuse-gemm", [limited(18, 25)]).fitting({"": 17})
+    assert [u.pass_name for u in unfit] == ["inner"]
+    assert passes_of(fitted) == ["fuse-gemm"]
+    assert choose("inner", [Option(name="inner")]).fitting({"": 1})[1] == []
+    (alone,) = choose("option", [limited(18, 25)]).fitting({"": 17})[1]
+    assert alone.pass_name == "option"
+
+
+def test_what_is_not_in_the_pipeline_is_not_left_out() -> None:
+    assert choose("basic", [limited(18, 25)], skip=["option", "ceil-once"]).fitting({"": 17})[1] == []
+
+
+# -- pipelines.toml -------------------------------------------------------------------------------------
+
+TOML = """
+# pipelines of ours
+[small]
+passes = ["drop-identity", "fold-constants{max_growth=1kB}"]
+repeat = true
+
+[both]
+passes = ["small", "option{n=4}"]
+skip = ["drop_identity"]
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pipelines.toml").write_text(TOML)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("text", "shape"),
+    [
+        ("small", ("F", "small", "drop-identity", "fold-constants")),
+        ("both", ("P", "both", ("F", "small", "drop-identity", "fold-constants"), "option{4}")),
+        ("small,option", ("P", "small,option", ("F", "small", "drop-identity", "fold-constants"), "option{1}")),
+        ("pipelines.toml:small", ("F", "small", "drop-identity", "fold-constants")),
+        ("./pipelines.toml:small", ("F", "small", "drop-identity", "fold-constants")),
+    ],
+)
+def test_written_pipelines(folder: Path, text: str, shape: Any) -> None:
+    p = Names([MINE]).pipeline(text)
+    assert shape_of(p) == shape
+    assert folding(p).max_growth == 1000
+
+
+def test_rules_that_a_written_pipeline_skips(folder: Path) -> None:
+    drop = next(p for p in leaves(pipeline_of("both", [MINE])) if p.name == "drop-identity")
+    assert isinstance(drop, RulePass)
+    assert drop.rules == ()
+
+
+def test_a_file_elsewhere(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(TOML)
+    assert pipeline_of(f"{tmp_path}/mine.toml:small").name == "small"
+    with pytest.raises(UnknownName, match=r"no pipeline in .*mine\.toml is named none \(there are small, both\)"):
+        pipeline_of(f"{tmp_path}/mine.toml:none")
+    with pytest.raises(UnknownName, match="no pass or pipeline is named small"):
+        pipeline_of("small")
+
+
+def test_the_file_is_read_only_for_what_is_not_known_otherwise(folder: Path) -> None:
+    (folder / "pipelines.toml").write_text("not [ toml")
+    pipeline_of("basic,option", [MINE], enable=["fuse-gemm"])
+    with pytest.raises(BadUsage, match=r"^pipelines\.toml:1: "):
+        pipeline_of("small")
+
+
+@pytest.mark.parametrize(
+    ("toml", "message"),
+    [
+        pytest.param('[a]\npasses = ["basic"', r"pipelines\.toml:\d: ", id="syntax"),
+        pytest.param("\n[a]\nrepeat = true", r"pipelines\.toml:2: a is no pipeline, which has ", id="no passes"),
+        pytest.param("\na = 3", r"pipelines\.toml:2: a is no pipeline", id="no table"),
+        pytest.param('[a]\npasses = "basic"', r"pipelines\.toml:2: passes is to be a list of names", id="a text"),
+        pytest.param("[a]\npasses = [1]", r"pipelines\.toml:2: passes is to be a list of names", id="numbers"),
+        pytest.param('[a]\npasses = []\nrepeat = "yes"', r"pipelines\.toml:3: repeat is to be true or", id="repeat"),
+        pytest.param("[a]\npasses = []\n\ntwice = 1", r"pipelines\.toml:4: twice is not known", id="another key"),
+        pytest.param('[a]\npasses = ["b{n=3"]', r"pipelines\.toml:2: b\{n=3: a brace is open", id="a spec"),
+        pytest.param('[a]\npasses = ["b", "b"]', r"pipelines\.toml:2: b,b: b is named twice", id="twice"),
+        pytest.param('[a]\npasses = ["basic", ""]', r"pipelines\.toml:2: basic,: a name is missing", id="no name"),
+        pytest.param("a = " + "[" * 9999, r"pipelines\.toml: cannot be read: RecursionError", id="depth"),
+        pytest.param("a = " + "9" * 9999, r"pipelines\.toml: cannot be read: ValueError", id="digits"),
+        pytest.param('[a]\npasses = ["b"]', r"pipelines\.toml:1: no pass or pipeline is named b", id="a name"),
+        pytest.param('[a]\npasses = []\nskip = ["b"]', r"pipelines\.toml:1: no pass or rule of the", id="skip"),
+        pytest.param(
+            '[a]\npasses = ["b"]\n[b]\npasses = ["a"]', "pipelines.toml:3: pipelines that hold each other: a -> b -> a",
+            id="circle",
+        ),
+        pytest.param('[a]\npasses = ["a"]', "pipelines.toml:1: pipelines that hold each other: a -> a", id="itself"),
+        pytest.param(
+            "[a]\npasses = []\n[basic]\npasses = []",
+            r"pipelines\.toml:3: basic is taken: that name comes from passwright 0\.1\.0",
+            id="a name that is built in",
+        ),
+        pytest.param('[a]\npasses = ["fuse-gemm{n=3}"]', r"pipelines\.toml:1: fuse-gemm has no option n", id="option"),
+    ],
+)  # fmt: skip
+def test_files_that_are_wrong(folder: Path, toml: str, message: str) -> None:
+    (folder / "pipelines.toml").write_text(toml)
+    with pytest.raises(BadUsage, match=f"^{message}") as caught:
+        pipeline_of("a")
+    assert "\n" not in str(caught.value)
+
+
+def test_files_that_cannot_be_read(folder: Path) -> None:
+    (folder / "folder.toml").mkdir()
+    with pytest.raises(UnknownName, match=r"one that is in a file is named as in pipelines\.toml:NAME"):
+        pipeline_of("pipelines.toml")
+    for name, message in (
+        ("x\0", "embedded null byte"),
+        ("x" * 5000, "File name too long"),
+        ("folder", "Is a directory"),
+    ):
+        with pytest.raises(BadUsage, match=f"cannot read {name}.toml: {message}"):
+            pipeline_of(f"{name}.toml:a")
+    (folder / "latin.toml").write_bytes(b'[a]\npasses = ["\xe9"]')
+    for name, message in (
+        ("latin", "latin.toml:1: not a text in UTF-8"),
+        ("gone", "cannot read gone.toml: No such file"),
+    ):
+        with pytest.raises(BadUsage, match=message):
+            pipeline_of(f"{name}.toml:a")
+
+
+def test_files_named_in_a_pipeline_are_relative_to_its_file(folder: Path) -> None:
+    (folder / "sub").mkdir()
+    (folder / "sub" / "pipelines.toml").write_text('[a]\npasses = ["b.toml:b"]')
+    (folder / "sub" / "b.toml").write_text('[b]\npasses = ["drop-identity"]')
+    assert passes_of(pipeline_of("sub/pipelines.toml:a")) == ["drop-identity"]
+
+
+# -- the command --------------------------------------------------------------------------------------
+
+
+def passes(*arguments: str, code: int = 0) -> str:
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == code, result.output
+    return result.output
+
+
+def test_the_command_composes(folder: Path) -> None:
+    onnx.save(load(TEXT), "m.onnx")
+    passes("run", "m.onnx", "--pipeline", "small,fuse-gemm", "-o", "out.onnx", "--json", "r.json")
+    assert json.loads(Path("r.json").read_text())["pipeline"] == "small,fuse-gemm"
+    assert op_types(onnx.load("out.onnx")) == ["Sin", "Cos", "Div"]
+    assert "error: fold-constants has no option n; there are max_growth (int, 1048576)" in passes(
+        "run", "m.onnx", "--enable", "fold-constants{n=1}", code=2
+    )
+    assert passes("bisect", "m.onnx", "--pipeline", "small").startswith("nothing is wrong")
+
+
+def test_a_result_may_not_be_written_over_the_pipelines(folder: Path) -> None:
+    onnx.save(load(TEXT), "m.onnx")
+    said = passes("run", "m.onnx", "--pipeline", "small", "-o", "pipelines.toml", code=1)
+    assert said.startswith("error: ")
+    assert Path("pipelines.toml").read_text() == TOML
+
+
+def test_warnings_of_what_does_not_fit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    onnx.save(load(TEXT, 12), "m.onnx")
+    Path("late.py").write_text(
+        "from passwright.core import Plugin, rule\n@rule(lambda g, x: g.Ceil(g.Ceil(x)))\ndef ceil_once(g, x):\n"
+        "    return g.Ceil(x)\nPLUGIN = Plugin((ceil_once,), opsets=(13, 25))\n"
+    )
+    warning = "warning: ceil-once left out: late.py supports opsets 13 to 25, the model has 12\n"
+    for command in ("run", "bisect"):
+        result = CliRunner().invoke(app, [command, "m.onnx", "--plugin", "late.py"])
+        assert (result.exit_code, result.stderr) == (0, warning)

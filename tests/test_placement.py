@@ -1,0 +1,215 @@
+"""Where passes go in a pipeline."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import permutations
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from passwright.core import Fixpoint, Pass, Pipeline, Placed, RulePass, leaves
+from passwright.core.errors import PluginError
+from passwright.core.placement import extended, ordered
+from passwright.passes.families import FUSION, MOVEMENT
+from passwright.passes.pipelines import BUILT_IN, PIPELINES, STAGES
+
+LETTERS = dict(zip("abcdef", ("cleanup", "cleanup", "fold", "fuse", "fuse", "layout"), strict=True))
+
+
+def named(name: str) -> RulePass:
+    return RulePass(name, ())
+
+
+def placed(name: str, **wishes: Any) -> Placed:
+    return Placed(named(name), **wishes)
+
+
+def after(more: Sequence[Placed], standing: str = "abcdef") -> str:
+    return "".join(p.name for p in ordered([named(n) for n in standing], more, LETTERS))
+
+
+@pytest.mark.parametrize(
+    ("more", "order"),
+    [
+        pytest.param([], "abcdef", id="nothing"),
+        pytest.param([placed("X")], "abcdefX", id="anywhere"),
+        pytest.param([placed("X"), placed("Y")], "abcdefXY", id="two anywhere"),
+        pytest.param([placed("X", stage="cleanup")], "abXcdef", id="cleanup"),
+        pytest.param([placed("X", stage="fold")], "abcXdef", id="fold"),
+        pytest.param([placed("X", stage="fuse")], "abcdeXf", id="fuse"),
+        pytest.param([placed("X", stage="layout")], "abcdefX", id="layout"),
+        pytest.param([placed("X", stage="fuse"), placed("Y", stage="cleanup")], "abYcdeXf", id="two stages"),
+        pytest.param([placed("Y", stage="fuse"), placed("X", stage="fuse")], "abcdeYXf", id="one stage"),
+        pytest.param([placed("X", before=("c",))], "abXcdef", id="before"),
+        pytest.param([placed("X", before=("e", "b"))], "aXbcdef", id="before the first"),
+        pytest.param([placed("X", before=("a",))], "Xabcdef", id="at the front"),
+        pytest.param([placed("X", after=("c",))], "abcXdef", id="after"),
+        pytest.param([placed("X", after=("b", "d"))], "abcdXef", id="after the last"),
+        pytest.param([placed("X", after=("b",), before=("e",))], "abXcdef", id="between"),
+        pytest.param([placed("X", after=("nowhere",))], "abcdefX", id="after what is not there"),
+        pytest.param([placed("X", before=("nowhere", "b"))], "aXbcdef", id="before what is not there"),
+        pytest.param([placed("X", stage="fuse", before=("e",))], "abcdXef", id="stage, and before its end"),
+        pytest.param([placed("X", stage="fuse", after=("d",), before=("f",))], "abcdeXf", id="stage fits"),
+        pytest.param([placed("X", stage="cleanup", after=("d",))], "abcdXef", id="stage, and after it"),
+        pytest.param([placed("X", stage="layout", before=("b",))], "aXbcdef", id="stage, and before it"),
+        pytest.param([placed("X", after=("Y",)), placed("Y", after=("b",))], "abYXcdef", id="after a new one"),
+        pytest.param([placed("X", stage="cleanup", after=("Y",)), placed("Y")], "abcdefYX", id="pulled behind"),
+        pytest.param([placed("X", before=("Y",)), placed("Y", before=("c",))], "abXYcdef", id="pulled to the front"),
+        pytest.param([placed("Y", before=("b",)), placed("X", stage="fuse")], "aYbcdeXf", id="one waits for none"),
+        pytest.param([placed("X", after=("X",), stage="fold")], "", id="itself"),
+        pytest.param([placed("X", before=("b",), after=("d",))], "", id="before and after"),
+        pytest.param([placed("X", before=("Y",)), placed("Y", before=("X",))], "", id="each before the other"),
+        pytest.param([placed("X", before=("b",)), placed("Y", before=("X",), after=("c",))], "", id="through another"),
+    ],
+)
+def test_order(more: list[Placed], order: str) -> None:
+    if order:
+        assert after(more) == order
+        return
+    with pytest.raises(PluginError, match="contradict each other"):
+        after(more)
+
+
+def test_stages_that_are_not_there() -> None:
+    assert after([placed("X", stage="fuse")], "abc") == "abcX"
+    assert after([placed("X", stage="fold")], "abf") == "abXf"
+    assert after([placed("X", stage="cleanup")], "cf") == "Xcf"
+    assert after([placed("X", stage="fuse"), placed("Y", before=("X",))], "") == "YX"
+
+
+@pytest.mark.parametrize(
+    ("more", "message"),
+    [
+        ([placed("X", before=("b",), after=("d",))], "X before b, d before X; in the pipeline b comes before d"),
+        ([placed("X", before=("Y",)), placed("Y", before=("X",))], "X before Y, Y before X"),
+    ],
+)
+def test_a_contradiction_names_who_and_what(more: list[Placed], message: str) -> None:
+    with pytest.raises(PluginError) as caught:
+        after(more)
+    said = str(caught.value).removeprefix("these wishes contradict each other: ")
+    assert sorted(said.partition(";")[0].split(", ")) == sorted(message.partition(";")[0].split(", "))
+    assert said.partition(";")[2] == message.partition(";")[2]
+
+
+WISHES = st.lists(st.sampled_from("abcdefUVWXYZ"), max_size=2, unique=True)
+PLACED = st.builds(
+    lambda stage, before, behind: (stage, tuple(before), tuple(behind)),
+    st.sampled_from(["cleanup", "fold", "fuse", "layout", None]), WISHES, WISHES,
+)  # fmt: skip
+
+
+@given(st.lists(PLACED, max_size=6))
+def test_all_wishes_are_kept_and_the_order_that_stands(
+    wishes: list[tuple[Any, tuple[str, ...], tuple[str, ...]]],
+) -> None:
+    more = [placed(n, stage=s, before=b, after=a) for n, (s, b, a) in zip("UVWXYZ", wishes, strict=False)]
+    try:
+        order = after(more)
+    except PluginError:
+        return
+    assert sorted(order) == sorted("abcdef" + "".join(q.item.name for q in more))
+    assert [n for n in order if n in LETTERS] == list("abcdef")
+    for q in more:
+        assert all(order.index(q.item.name) < order.index(n) for n in q.before if n in order)
+        assert all(order.index(q.item.name) > order.index(n) for n in q.after if n in order)
+
+
+def test_what_the_wishes_decide_is_so_in_any_order() -> None:
+    more = [
+        placed("X", stage="fuse", after=("Y",)),
+        placed("Y", stage="cleanup"),
+        placed("Z", before=("f",), after=("X",)),
+    ]
+    assert {after(p) for p in permutations(more)} == {"abYcdeXZf"}
+
+
+# -- loops and what comes after them -------------------------------------------------------------------
+
+
+def shape_of(p: Pass) -> Any:
+    return p.name if not isinstance(p, Pipeline | Fixpoint) else (type(p).__name__[0], *map(shape_of, p.passes))
+
+
+LOOP = Fixpoint("loop", (named("a"), named("f")))
+
+
+@pytest.mark.parametrize(
+    ("start", "more", "shape"),
+    [
+        pytest.param(LOOP, [placed("X")], ("F", "a", "f", "X"), id="in the loop"),
+        pytest.param(LOOP, [placed("X", stage="final")], ("P", ("F", "a", "f"), "X"), id="final"),
+        pytest.param(
+            LOOP,
+            [placed("X", stage="final", after=("Y",)), placed("Y", stage="final"), placed("Z")],
+            ("P", ("F", "a", "f", "Z"), "Y", "X"),
+            id="two final",
+        ),
+        pytest.param(LOOP, [placed("X", stage="final", after=("a",))], ("P", ("F", "a", "f"), "X"), id="after a loop"),
+        pytest.param(Pipeline("p", ()), [placed("X")], ("P", "X"), id="no loop"),
+        pytest.param(Pipeline("p", (named("a"),)), [placed("X", stage="final"), placed("Y")], ("P", "a", "Y", "X")),
+        pytest.param(Pipeline("p", (named("b"), LOOP)), [placed("X")], ("P", "b", ("F", "a", "f", "X")), id="inside"),
+        pytest.param(
+            Pipeline("p", (Pipeline("q", (LOOP, named("c"))), named("b"))),
+            [placed("X", stage="cleanup"), placed("Y", after=("b",)), placed("Z", before=("c",))],
+            ("P", ("P", ("F", "a", "X", "f"), "Z", "c"), "b", "Y"),
+            id="beside the loop",
+        ),
+        pytest.param(named("a"), [placed("X", before=("a",))], ("P", "X", "a"), id="a single pass"),
+        pytest.param(named("a"), [placed("X", stage="final")], ("P", "a", "X"), id="behind a single pass"),
+    ],
+)
+def test_where_in_a_pipeline(start: Pass, more: list[Placed], shape: Any) -> None:
+    assert shape_of(extended(start, more, LETTERS)) == shape
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        pytest.param([placed("X", stage="final", before=("a",))], id="final before another"),
+        pytest.param([placed("X", stage="final"), placed("a2", after=("X",))], id="after what is final"),
+    ],
+)
+def test_nothing_comes_after_the_end(more: list[Placed]) -> None:
+    with pytest.raises(PluginError, match=r"cannot stand before a2?: it is for stage final"):
+        extended(LOOP, more, LETTERS)
+
+
+# -- the built-in pipeline ------------------------------------------------------------------------------
+
+
+def test_every_built_in_pass_has_a_stage() -> None:
+    assert STAGES.keys() == {p.name for p in BUILT_IN}
+    assert {STAGES[p.name] for p in FUSION} == {"fuse"}
+    assert {STAGES[p.name] for p in MOVEMENT} == {"layout"}
+
+
+def test_a_fusion_stands_behind_the_built_in_ones() -> None:
+    names = [p.name for p in leaves(extended(PIPELINES["basic"], [placed("mine", stage="fuse")], STAGES))]
+    assert names[names.index("mine") - 1] == FUSION[-1].name
+    wish = placed("mine", stage="fuse", after=("fuse-gelu",), before=("fuse-gemm",))
+    assert [p.name for p in leaves(extended(PIPELINES["basic"], [wish], STAGES))] == names
+
+
+# -- what is no placement -----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wishes", "message"),
+    [
+        ({"stage": "fusion"}, r"x: no stage is called fusion \(there are cleanup, fold, fuse, layout, final\)"),
+        ({"before": "fuse-gemm"}, r"x: before is to be names, as in before=\(\"fuse-gemm\",\), not 'fuse-gemm'"),
+        ({"after": (3,)}, r"x: after is to be names"),
+    ],
+)
+def test_what_is_no_place(wishes: dict[str, Any], message: str) -> None:
+    with pytest.raises(PluginError, match=message):
+        placed("x", **wishes)
+
+
+@pytest.mark.parametrize("item", [3, "text", RulePass, None], ids=repr)
+def test_what_is_no_pass(item: Any) -> None:
+    with pytest.raises(PluginError, match="is no pass and no rule"):
+        Placed(item)

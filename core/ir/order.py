@@ -16,7 +16,7 @@ def in_order(ops: Collection[Op]) -> list[Op]:
     for op in order:  # written out, since every pass over a whole graph goes through here
         for v in (*op.inputs, *op.captures) if op.subgraphs else op.inputs:
             if v is not None and (p := v.producer) is not None and p not in seen and p.graph is op.graph:
-                return _by_dependency(order)
+                return by_dependency(order)
         seen.add(op)
     return order
 
@@ -29,7 +29,7 @@ def feeders(op: Op) -> Iterator[Op]:
             yield p
 
 
-def _by_dependency(order: list[Op]) -> list[Op]:
+def by_dependency(order: list[Op]) -> list[Op]:
     """Depth first from each op in turn, so that what was in order stays in order. O(V + E)."""
     done: dict[Op, None] = {}
     for start in order:

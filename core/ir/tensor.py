@@ -177,6 +177,11 @@ class Tensor:
         return self._bulk is not None
 
     @property
+    def place(self) -> Bulk | None:
+        """Where the elements lie if they are still on disk."""
+        return self._bulk
+
+    @property
     def array(self) -> np.ndarray[Any, Any]:
         """The elements; read-only. Types that NumPy lacks come as ml_dtypes, strings as objects."""
         if self._array is None:
@@ -242,10 +247,9 @@ class Tensor:
         """The message with no elements at all, whatever holds them."""
         proto = onnx.TensorProto(data_type=self.dtype, dims=self.dims, name=name)
         if (message := self._message) is not None:
-            proto.doc_string = message.doc_string
             proto.metadata_props.extend(message.metadata_props)
-            if not proto.doc_string:
-                proto.ClearField("doc_string")
+            if message.doc_string:
+                proto.doc_string = message.doc_string
         return proto
 
     def to_proto(self, name: str) -> onnx.TensorProto:

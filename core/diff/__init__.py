@@ -1,0 +1,1 @@
+"""How two models differ in structure: what was removed, added, replaced and changed."""

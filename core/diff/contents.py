@@ -1,0 +1,143 @@
+"""Which constants of two models are equal, with as little of them read as that takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+import onnx
+
+from ..ir.graph import Graph
+from ..ir.tensor import STRING, Tensor
+from ..ir.values import Value
+
+SAMPLE = 64  # bytes at either end that are looked at before a tensor is read whole
+PIECE = 16 << 20  # bytes read at a time
+
+Constant = Tensor | onnx.SparseTensorProto
+Constants = dict[Value, Constant]
+
+
+@dataclass(slots=True)
+class Contents:
+    """Numbers constants of two models: equal numbers mean equal elements, element types and dims.
+
+    A tensor is read whole only if the other model has one that looks like it and lies elsewhere.
+    """
+
+    held: Constants = field(default_factory=Constants)
+    _of: dict[Value, int] = field(default_factory=dict[Value, int])
+    _numbers: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
+    _digests: dict[Hashable, bytes] = field(default_factory=dict[Hashable, bytes])
+
+    def add(self, a: Constants, b: Constants) -> None:
+        """Number the constants of one model and of the other."""
+        self.held |= a | b
+        alike = [(a, b)]
+        for key in (_kind, _ends):
+            alike = [pair for left, right in alike for pair in self._divided(left, right, key)]
+        for left, right in alike:
+            self._number_alike(left | right)
+
+    def __contains__(self, value: Value | None) -> bool:
+        return value in self._of
+
+    def __getitem__(self, value: Value) -> int:
+        return self._of[value]
+
+    @staticmethod
+    def are_equal(a: Constant, b: Constant) -> bool:
+        """Whether two constants are equal that have no number."""
+        return _kind(a) == _kind(b) and ((_place(a) or a) == (_place(b) or b) or digest(a) == digest(b))
+
+    def _divided(
+        self, a: Constants, b: Constants, key: Callable[[Constant], Hashable]
+    ) -> Iterator[tuple[Constants, Constants]]:
+        """Groups of equal `key` that both models have; what only one of them has is unlike all else."""
+        groups: dict[Hashable, tuple[Constants, Constants]] = {}
+        for side, constants in enumerate((a, b)):
+            for value, constant in constants.items():
+                groups.setdefault(key(constant), ({}, {}))[side][value] = constant
+        for left, right in groups.values():
+            if left and right:
+                yield left, right
+                continue
+            for value in (*left, *right):
+                self._of[value] = self._number(value)
+
+    def _number_alike(self, constants: Constants) -> None:
+        places = {value: _place(constant) for value, constant in constants.items()}
+        if len(set(places.values())) == 1 and None not in places.values():
+            self._of.update(dict.fromkeys(constants, self._number(next(iter(places.values())))))
+            return
+        for value, constant in constants.items():
+            place = places[value] or value
+            if place not in self._digests:
+                self._digests[place] = digest(constant)
+            self._of[value] = self._number((_kind(constant), self._digests[place]))
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
+def constants_of(graph: Graph) -> Constants:
+    """What a graph and those inside it hold: initializers, sparse ones, and the tensors of Constant ops."""
+    found: Constants = {}
+    for g in graph.with_subgraphs():
+        found.update(g.sparse)
+        made = (v for op in g.ops("Constant") for v in op.outputs)
+        found.update((v, v.tensor) for v in (*g.initializers, *made) if v.tensor is not None)
+    return found
+
+
+def digest(constant: Constant) -> bytes:
+    """A hash of all elements, too long for two different constants to share."""
+    found = blake2b()
+    for piece in _pieces(constant):
+        found.update(piece)
+    return found.digest()
+
+
+def _pieces(constant: Constant) -> Iterator[bytes | memoryview]:
+    if isinstance(constant, onnx.SparseTensorProto):
+        yield repr(list(constant.dims)).encode()
+        for part in (constant.values, constant.indices):
+            tensor = Tensor.from_proto(part)
+            yield repr(_kind(tensor)).encode()
+            yield from _pieces(tensor)
+        return
+    if constant.dtype == STRING:
+        yield from strings(constant)
+        return
+    content = memoryview(constant.content())
+    for start in range(0, len(content), PIECE):
+        yield content[start : start + PIECE]
+        constant.forget_pages()
+
+
+def strings(tensor: Tensor) -> Iterable[bytes]:
+    """The elements of a tensor of strings, each told from the next."""
+    for s in tensor.to_proto("").string_data:
+        yield len(s).to_bytes(8, "little")
+        yield s
+
+
+def _kind(constant: Constant) -> Hashable:
+    if isinstance(constant, Tensor):
+        return constant.dtype, constant.dims
+    return "sparse", constant.values.data_type, tuple(constant.dims), tuple(constant.values.dims)
+
+
+def _ends(constant: Constant) -> Hashable:
+    """The first and last bytes of a dense tensor of numbers."""
+    if not isinstance(constant, Tensor) or constant.dtype == STRING:
+        return _kind(constant)
+    content = memoryview(constant.content())
+    return _kind(constant), bytes(content[:SAMPLE]), bytes(content[-SAMPLE:])
+
+
+def _place(constant: Constant) -> Hashable:
+    """Where the elements lie in a file; None of what is in memory."""
+    place = constant.place if isinstance(constant, Tensor) else None
+    return None if place is None else (place.source.path, place.number, place.begin, place.end)

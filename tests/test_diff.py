@@ -1,0 +1,774 @@
+"""`passes diff`: what two models have in common is matched, whatever it is called, and the rest is told."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from onnx import TensorProto, helper, numpy_helper
+from passwright.core.diff.difference import ChangedOp, ModelDifference, Region
+from passwright.core.errors import ModelError
+from passwright.passes import diff, optimize
+from passwright.passes.app.cli import app
+from passwright.passes.app.screens.diff import lines
+from random_models import models
+from rewriting import load
+from typer.testing import CliRunner, Result
+
+GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
+OK, BAD, USAGE, DIFFERENT = range(4)
+X = "g (float[4,4] x) => (float[4,4] y)"
+EYE = np.eye(4, dtype=np.float32)
+ONE_OTHER = EYE + np.float32(0.5) * (np.arange(16).reshape(4, 4) == 5)
+W = {"w": EYE}
+
+
+def told(a: onnx.ModelProto, b: onnx.ModelProto, *, names: bool = False) -> list[str]:
+    return list(lines(diff(a, b, names=names), 12))
+
+
+def found(a: onnx.ModelProto, b: onnx.ModelProto) -> ModelDifference:
+    return diff(a, b).found
+
+
+def add_up(d: ModelDifference) -> None:
+    """Every op is in one place."""
+    for g in d.graphs:
+        c = g.counts
+        assert c.before == c.unchanged + c.changed + c.removed + c.replaced
+        assert c.after == c.unchanged + c.changed + c.added + c.replacing
+        assert all(r.removed or r.added for r in g.changes if isinstance(r, Region))
+        ops = [n for r in g.changes if isinstance(r, Region) for n in (*r.removed, *r.added)]
+        inner = sum(b.counts.before + b.counts.after for b in bodies(g.changes))
+        assert (
+            sum(n.ops for n in ops) <= c.removed + c.replaced + c.added + c.replacing <= sum(n.ops for n in ops) + inner
+        )
+
+
+def bodies(changes: list[Region | ChangedOp]) -> list[Any]:
+    return [body for c in changes if isinstance(c, ChangedOp) for body in c.bodies.values()]
+
+
+def mirrored(d: ModelDifference, e: ModelDifference) -> None:
+    """`e` tells of the same two models the other way round."""
+    for g, h in zip(d.graphs, e.graphs, strict=True):
+        c, r = g.counts, h.counts
+        assert (c.removed, c.added, c.replaced, c.replacing) == (r.added, r.removed, r.replacing, r.replaced)
+        assert (c.unchanged, c.changed, c.before, c.after) == (r.unchanged, r.changed, r.after, r.before)
+        pieces = [sorted(
+            ([n.outputs for n in x.removed], [n.outputs for n in x.added])[:: 1 if k is g else -1]
+            for x in k.changes if isinstance(x, Region)
+        ) for k in (g, h)]  # fmt: skip
+        assert pieces[0] == pieces[1]
+
+
+# -- what is told ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param("y = Relu(x)", "y = Relu(x)", ["the same: 1 op"], id="equal"),
+        pytest.param(
+            "a = MatMul(x, w) b = Relu(a) y = Neg(b)",
+            "q = MatMul(x, w) r = Relu(q) y = Neg(r)",
+            ["the same but for names: 3 ops"],
+            id="renamed everything",
+        ),
+        pytest.param(
+            "a = Relu(x) b = Neg(x) y = Sub(a, b)",
+            "b = Neg(x) a = Relu(x) y = Sub(a, b)",
+            ["the same: 3 ops"],
+            id="another order in the file",
+        ),
+        pytest.param(
+            "a = LeakyRelu<alpha=0.1>(x) y = Neg(a)",
+            "a = LeakyRelu<alpha=0.2>(x) y = Neg(a)",
+            ["1 op changed; 1 op unchanged", "~ LeakyRelu a: alpha 0.1 -> 0.2"],
+            id="one attribute",
+        ),
+        pytest.param(
+            "a = Softmax<axis=-1>(x) y = Neg(a)",
+            "a = Softmax(x) y = Neg(a)",
+            ["the same: 2 ops"],
+            id="a default that is written",
+        ),
+        pytest.param(
+            "a = Softmax<axis=0>(x) y = Neg(a)",
+            "a = Softmax(x) y = Neg(a)",
+            ["1 op changed; 1 op unchanged", "~ Softmax a: axis 0 -> -1 (default)"],
+            id="an attribute that went back to its default",
+        ),
+        pytest.param(
+            "a = Relu(x) y = Neg(a)",
+            "a = Relu(x) b = Sin(a) y = Neg(b)",
+            ["1 op added; 2 ops unchanged", "added: Sin", "    + Sin (a) -> b", "    reads a; a is now b"],
+            id="op put on an edge",
+        ),
+        pytest.param(
+            "a = Relu(x) b = Dropout(a) y = Neg(b)",
+            "a = Relu(x) y = Neg(a)",
+            ["1 op removed; 2 ops unchanged", "removed: Dropout", "    - Dropout (a) -> b", "    reads a; b is now a"],
+            id="op taken off an edge",
+        ),
+        pytest.param(
+            "a = Relu(x) b = Sin(a) y = Neg(b)",
+            "b = Sin(x) a = Relu(b) y = Neg(a)",
+            ["1 op removed, 1 op added; 2 ops unchanged"],
+            id="two layers swapped",
+        ),
+        pytest.param(
+            "a = MatMul(x, w) b = Add(a, x) c = Relu(b) y = Neg(c)",
+            "q = Gemm(x, w, x) c = Relu(q) y = Neg(c)",
+            [
+                "1 region replaced (2 ops by 1); 2 ops unchanged",
+                "replaced: MatMul + Add -> Gemm",
+                "    - MatMul (x, w) -> a",
+                "    - Add (a, x) -> b",
+                "    + Gemm (x, w, x) -> q",
+                "    reads x; b is now q",
+            ],
+            id="fused region",
+        ),
+        pytest.param(
+            "a = MatMul(x, w) b = Relu(a) y = Neg(b)",
+            "a = MatMul(x, w) b = Relu(a) c = MatMul(b, w) d = Relu(c) y = Neg(d)",
+            ["2 ops added; 3 ops unchanged", "added: MatMul + Relu"],
+            id="layer twice",
+        ),
+        pytest.param(
+            "a = Relu(x) b = Relu(x) c = Sin(a) d = Cos(b) y = Sub(c, d)",
+            "a = Relu(x) c = Sin(a) d = Cos(a) y = Sub(c, d)",
+            ["1 op removed; 4 ops unchanged", "removed: Relu", "    - Relu (x) -> b", "    reads x; b is now a"],
+            id="common subexpression merged",
+        ),
+        pytest.param(
+            "k = Neg(w) y = Add(x, k)",
+            "y = Add(x, v)",
+            ["1 op removed; 1 op unchanged", "removed: Neg", "    - Neg (w) -> k", "    k is now the constant v"],
+            id="constant folded",
+        ),
+        pytest.param(
+            "a = Relu(x) b = Sin(x) y = Add(a, b)",
+            "a = Relu(x) b = Sin(x) y = Add(b, a)",
+            ["1 op changed; 2 ops unchanged", "~ Add y: operands commuted"],
+            id="commuted operands",
+        ),
+        pytest.param(
+            "a = Relu(x) b = Sin(x) y = Sub(a, b)",
+            "a = Relu(x) b = Sin(x) y = Sub(b, a)",
+            ["1 op changed; 2 ops unchanged", "~ Sub y: input 0: a -> b; input 1: b -> a"],
+            id="operands that do not commute",
+        ),
+        pytest.param(
+            "a = Relu(x) b = Sin(x) c = Cos(x) d = Sub(a, b) y = Sum(c, d)",
+            "a = Relu(x) b = Sin(x) c = Cos(x) d = Sub(a, c) y = Sum(c, d)",
+            ["1 op changed; 4 ops unchanged", "~ Sub d: input 1: b -> c"],
+            id="another operand",
+        ),
+        pytest.param(
+            "a = Dropout(x) b = Relu(a) y = Neg(b)",
+            "b = Relu(x) y = Neg(b)",
+            ["1 op removed; 2 ops unchanged"],
+            id="first op gone",
+        ),
+        pytest.param(
+            "a = Relu(x) b = Neg(a) y = Identity(b)",
+            "a = Relu(x) y = Neg(a)",
+            [
+                "1 op removed; 2 ops unchanged",
+                "removed: Identity",
+                "    - Identity (b) -> y",
+                "    reads b (now y); gives y",
+            ],
+            id="last op gone",
+        ),
+        pytest.param(
+            "y = Relu(x) d = Sin(x)",
+            "y = Relu(x)",
+            ["1 op removed; 1 op unchanged", "removed: Sin", "    - Sin (x) -> d", "    reads x"],
+            id="dead op gone",
+        ),
+        pytest.param(
+            "a, b = Split<axis=0>(x, s) y = Concat<axis=0>(a, b)",
+            "a, b = Split<axis=1>(x, s) y = Concat<axis=1>(a, b)",
+            ["2 ops changed; 0 ops unchanged", "~ Split a: axis 0 -> 1", "~ Concat y: axis 0 -> 1"],
+            id="all changed",
+        ),
+        pytest.param("y = Relu(x)", "y = my.Relu(x)", ["1 region replaced (1 op by 1); 0 ops unchanged"], id="domain"),
+    ],
+)
+def test_tells(before: str, after: str, expected: list[str]) -> None:
+    weights = {"w": EYE, "s": np.array([2, 2]), "v": -EYE}
+    a, b = (load(f"{X} {{ {text} }}", weights=used(weights, text)) for text in (before, after))
+    assert told(a, b)[: len(expected)] == expected
+    assert_sound(a, b)
+
+
+def used(weights: dict[str, Any], text: str) -> dict[str, Any]:
+    return {
+        name: array
+        for name, array in weights.items()
+        if f" {name})" in text or f"({name})" in text or f" {name}," in text
+    }
+
+
+def assert_sound(a: onnx.ModelProto, b: onnx.ModelProto) -> None:
+    there, back = found(a, b), found(b, a)
+    add_up(there)
+    mirrored(there, back)
+    for m in (a, b):
+        assert found(m, m).is_identical
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param(EYE, ONE_OTHER, "1 of 16 elements differ, by at most 0.5", id="one element"),
+        pytest.param(EYE, EYE * 3, "4 of 16 elements differ, by at most 2", id="several"),
+        pytest.param(EYE, EYE + np.float32(np.nan), "16 of 16 elements differ", id="NaN"),
+        pytest.param(EYE, EYE.astype(np.float16), "float[4,4] -> float16[4,4]", id="dtype"),
+        pytest.param(EYE, EYE[:, :2], "float[4,4] -> float[4,2]", id="dims"),
+        pytest.param(EYE, np.zeros((4, 0), np.float32), "float[4,4] -> float[4,0]", id="nothing left"),
+        pytest.param(
+            EYE.astype(np.float16), EYE.astype(np.float16) * 2, "4 of 16 elements differ, by at most 1", id="half"
+        ),
+        pytest.param(
+            EYE.astype(np.int8), EYE.astype(np.int8) * -128, "4 of 16 elements differ, by at most 129", id="int8"
+        ),
+        pytest.param(EYE.astype(bool), ~EYE.astype(bool), "16 of 16 elements differ, by at most 1", id="bool"),
+        pytest.param(np.array(["a", "b"]), np.array(["a", "c"]), "1 of 2 elements differ", id="strings"),
+        pytest.param(np.array(0.0), np.array(-0.0), "1 of 1 element differ, by at most 0", id="signs of zero"),
+        pytest.param(np.array(2**62), np.array(2**62 + 1), "1 of 1 element differ, by at most 0", id="beyond doubles"),
+    ],
+)
+def test_weights(before: Any, after: Any, expected: str) -> None:
+    a, b = (load(f"{X} {{ a = my.Op(x, w) y = Neg(a) }}", weights={"w": w}) for w in (before, after))
+    assert told(a, b) == ["1 op changed, 1 weight changed; 1 op unchanged", f"~ my::Op a: weight w: {expected}"]
+    assert_sound(a, b)
+
+
+def test_a_weight_with_a_bias_is_told_of_one_op() -> None:
+    a = load(
+        "g (float[1,1,4,4] x) => (float[1,2,4,4] y) { c = Conv(x, w) y = Relu(c) }",
+        weights={"w": np.ones((2, 1, 1, 1), np.float32)},
+    )
+    b = load(
+        "g (float[1,1,4,4] x) => (float[1,2,4,4] y) { c = Conv(x, w, b) y = Relu(c) }",
+        weights={"w": np.ones((2, 1, 1, 1), np.float32), "b": np.ones(2, np.float32)},
+    )
+    assert told(a, b)[1:] == ["~ Conv c: input 2: nothing -> b"]
+    assert_sound(a, b)
+
+
+def test_layers_that_went_elsewhere_in_a_trained_model() -> None:
+    """Nothing has the weights it had, and a layer in the middle is gone: the others are still themselves."""
+
+    def trained(seed: int, layers: list[int]) -> onnx.ModelProto:
+        rng = np.random.default_rng(seed)
+        ops, last = "", "x"
+        for i in layers:
+            ops += f" m{i} = MatMul({last}, w{i}) r{i} = Relu(m{i})"
+            last = f"r{i}"
+        weights = {f"w{i}": rng.standard_normal((4, 4)).astype(np.float32) for i in layers}
+        return load(f"{X} {{ {ops} y = Neg({last}) }}", weights=weights)
+
+    d = found(trained(0, list(range(20))), trained(1, [i for i in range(20) if i != 11]))
+    assert (d.counts.removed, d.counts.added, d.counts.replaced, d.counts.replacing) == (0, 0, 3, 1)
+    assert (d.counts.changed, d.counts.unchanged) == (18, 20)
+
+
+@pytest.mark.parametrize("rename", [False, True])
+def test_each_of_many_equal_layers(rename: bool) -> None:
+    """Two of fifty layers lose an op; they are alike, so nothing but their order tells which."""
+
+    def layers(without: tuple[int, ...], prefix: str) -> onnx.ModelProto:
+        ops, last = "", "x"
+        for i in range(50):
+            p = f"{prefix}{i}"
+            ops += f" {p}a = Sin({last}) {p}b = Neg({p}a)"
+            ops += "" if i in without else f" {p}c = Dropout({p}b)"
+            last = f"{p}b" if i in without else f"{p}c"
+        return load(f"{X} {{ {ops} y = Relu({last}) }}")
+
+    a, b = layers((), "v"), layers((9, 30), "q" if rename else "v")
+    d = found(a, b)
+    assert (d.counts.removed, d.counts.unchanged, len(d.graph.changes)) == (2, 149, 2)
+    if not rename:
+        assert [r.removed[0].outputs for r in d.graph.changes if isinstance(r, Region)] == [["v9c"], ["v30c"]]
+    mirrored(d, found(b, a))
+
+
+def test_replacements_that_are_alike_are_told_once() -> None:
+    pairs = " ".join(f"t{i} = Transpose(v{i}) u{i} = Transpose(t{i}) v{i + 1} = Sin(u{i})" for i in range(4))
+    singles = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(4))
+    a, b = (load(f"{X} {{ v0 = Neg(x) {ops} y = Relu(v4) }}") for ops in (pairs, singles))
+    assert told(a, b) == [
+        "8 ops removed; 6 ops unchanged",
+        "\N{MULTIPLICATION SIGN}4 removed: Transpose + Transpose",
+        "    at t0, t1, t2, t3",
+    ]
+    assert list(lines(diff(a, b), 2))[-1] == "    at t0, t1, ... and 2 more"
+
+
+def test_a_long_region_is_folded() -> None:
+    chain = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(20))
+    a, b = load(f"{X} {{ v0 = Neg(x) {chain} y = Relu(v20) }}"), load(f"{X} {{ v0 = Neg(x) y = Relu(v0) }}")
+    assert told(a, b)[1:3] == ["removed: 20 ops", "    - Sin (v0) -> v1"]
+    assert told(a, b)[-2:] == ["    ... and 8 more", "    reads v0; v20 is now v0"]
+
+
+# -- names, texts, places ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("touch", "expected"),
+    [
+        pytest.param(lambda m: setattr(m.graph.node[0], "name", "n"), ["names:", "    ~ node:  -> n"], id="node"),
+        pytest.param(
+            lambda m: setattr(m.graph.node[0], "doc_string", "why"),
+            ["notes:", "    + doc string of Relu a: why"],
+            id="doc string",
+        ),
+        pytest.param(lambda m: setattr(m, "producer_name", "me"), ["notes:", "    + producer name: me"], id="producer"),
+        pytest.param(
+            lambda m: setattr(m.graph, "name", "h"), ["notes:", "    ~ name of the graph: g -> h"], id="graph"
+        ),
+    ],
+)
+def test_what_counts_only_if_asked_for(touch: Callable[[onnx.ModelProto], None], expected: list[str]) -> None:
+    a, b = (load(f"{X} {{ a = Relu(x) y = Neg(a) }}") for _ in range(2))
+    touch(b)
+    assert diff(a, b).equal
+    assert told(a, b) == [f"the same but for {expected[0].rstrip(':')}: 2 ops"]
+    assert not diff(a, b, names=True).equal
+    assert told(a, b, names=True)[1:] == expected
+
+
+def test_a_constant_op_is_the_same_as_an_initializer() -> None:
+    a = load(f"{X} <float[2] k = {{1.0, 2.0}}> {{ y = my.Op(x, k) }}")
+    b = load(f"{X} {{ k = Constant<value = float[2] {{1.0, 2.0}}>() y = my.Op(x, k) }}")
+    assert told(a, b) == ["the same but for notes: 1 op"]
+    assert told(a, b, names=True)[1:] == ["notes:", "    ~ constant k: initializer -> Constant op"]
+
+
+def test_value_info_means_nothing() -> None:
+    a = load(f"{X} {{ a = Relu(x) y = Neg(a) }}")
+    assert found(a, onnx.shape_inference.infer_shapes(a)).is_identical
+
+
+# -- header and interface ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param(
+            "g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }",
+            "g (float[N,4] x) => (float[N,4] z) { z = Relu(x) }",
+            ["~ output: y -> z"],
+            id="output renamed",
+        ),
+        pytest.param(
+            "g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }",
+            "g (float[N,4] q) => (float[N,4] y) { y = Relu(q) }",
+            ["~ input: x -> q"],
+            id="input renamed",
+        ),
+        pytest.param(
+            "g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }",
+            "g (float[1,4] x) => (float[1,4] y) { y = Relu(x) }",
+            ["~ type of input x: float[N,4] -> float[1,4]", "~ type of output y: float[N,4] -> float[1,4]"],
+            id="dims",
+        ),
+        pytest.param(
+            "g (float[N] x) => (float[N] y) { y = Relu(x) }",
+            "g (float16[N] x) => (float16[N] y) { y = Relu(x) }",
+            ["~ type of input x: float[N] -> float16[N]", "~ type of output y: float[N] -> float16[N]"],
+            id="dtype",
+        ),
+        pytest.param(
+            "g (float[N] x, int64 m) => (float[N] y) { y = Relu(x) }",
+            "g (float[N] x) => (float[N] y) { y = Relu(x) }",
+            ["- input: m"],
+            id="input gone",
+        ),
+        pytest.param(
+            "g (float[N] x) => (float[N] y) { y = Relu(x) }",
+            "g (float[N] x) => (float[N] y, float[N] z) { y = Relu(x) z = Neg(x) }",
+            ["+ output: z", "added: Neg", "    + Neg (x) -> z", "    reads x; z is new"],
+            id="output new",
+        ),
+        pytest.param(
+            "g (float[N] x, float[N] z) => (float[N] y) { y = Sub(x, z) }",
+            "g (float[N] z, float[N] x) => (float[N] y) { y = Sub(x, z) }",
+            ["~ order of inputs: [x,z] -> [z,x]"],
+            id="order",
+        ),
+        pytest.param(
+            "g (float[N] x) => (float[N] y, float[N] z) { y = Sin(x) z = Cos(x) }",
+            "g (float[N] x) => (float[N] y, float[N] z) { z = Sin(x) y = Cos(x) }",
+            ["~ output y carries: y -> z", "~ output z carries: z -> y"],
+            id="outputs exchanged",
+        ),
+        pytest.param("g () => () { }", "g () => () { }", [], id="empty"),
+        pytest.param(
+            "g () => () { }",
+            "g (float x) => (float y) { y = Relu(x) }",
+            ["+ input: x", "+ output: y", "added: Relu", "    + Relu (x) -> y", "    reads x; y is new"],
+            id="from nothing",
+        ),
+    ],
+)
+def test_interface(before: str, after: str, expected: list[str]) -> None:
+    a, b = load(before), load(after)
+    assert told(a, b)[1:] == expected
+    assert diff(a, b).equal == (not expected)
+    assert_sound(a, b)
+
+
+def test_header() -> None:
+    a, b = load(f"{X} {{ y = Relu(x) }}", opset=17), load(f"{X} {{ y = Relu(x) }}", opset=18)
+    b.ir_version = 9
+    b.metadata_props.add(key="k", value="v")
+    assert told(a, b)[1:] == ["~ IR version: 10 -> 9", "~ opset ai.onnx: 17 -> 18", "+ metadata k: v"]
+
+
+def test_a_default_that_another_opset_changed() -> None:
+    a, b = (load(f"{X} {{ y = Softmax(x) }}", opset=opset) for opset in (11, 13))
+    assert told(a, b)[-1] == "~ Softmax y: axis 1 (default) -> -1 (default)"
+    assert_sound(a, b)
+
+
+def test_an_input_that_may_be_left_out() -> None:
+    a, b = (load("g (float[2] x, float[2] w) => (float[2] y) { y = Add(x, w) }") for _ in range(2))
+    a.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "w"))
+    assert told(a, b)[1:] == ["- default of input w: a constant"]
+    b.graph.initializer.append(numpy_helper.from_array(np.zeros(2, np.float32), "w"))
+    assert told(a, b)[1:] == ["~ default of w: 2 of 2 elements differ, by at most 1"]
+
+
+def test_constants_that_nothing_reads() -> None:
+    a, b = load(f"{X} {{ y = Relu(x) }}", weights={"w": EYE}), load(f"{X} {{ y = Relu(x) }}", weights={"q": EYE * 2})
+    assert told(a, b)[1:] == ["- unread constant: w", "+ unread constant: q"]
+    assert_sound(a, b)
+
+
+def test_constants_that_are_outputs() -> None:
+    a, b = (load("g () => (float[4,4] w) { }", weights={"w": w}) for w in (EYE, ONE_OTHER))
+    assert told(a, b)[1:] == ["~ output w: 1 of 16 elements differ, by at most 0.5"]
+
+
+def test_sparse_constants() -> None:
+    def sparse(*values: float) -> onnx.ModelProto:
+        model = load(f"{X} {{ y = my.Op(x, s) }}".replace(", s", ""))
+        parts = np.array(values, np.float32), np.arange(len(values))
+        tensors = [numpy_helper.from_array(p, n) for p, n in zip(parts, ("s", ""), strict=True)]
+        model.graph.sparse_initializer.append(helper.make_sparse_tensor(*tensors, [9]))
+        model.graph.node[0].input.append("s")
+        return model
+
+    assert found(sparse(1, 2), sparse(1, 2)).is_identical
+    assert told(sparse(1, 2), sparse(1, 3))[1:] == ["~ my::Op y: weight s: other elements"]
+    assert told(sparse(1, 2), sparse(1, 2, 3))[1] == "~ my::Op y: weight s: other elements"
+
+
+# -- what is inside ----------------------------------------------------------------------------------------
+
+IF = """g (bool c, float[2] x) => (float[2] y) {{
+    a = Relu(x)
+    y = If(c) <then_branch = t () => (float[2] p) {{ {0} }}, else_branch = e () => (float[2] q) {{ q = Neg(a) }}>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        pytest.param("p = Sin(a)", "p = Sin(a)", ["the same: 4 ops"], id="equal"),
+        pytest.param(
+            "s = Sin(a) p = Cos(s)",
+            "p = Cos(a)",
+            [
+                "1 op removed, 1 op changed; 3 ops unchanged",
+                "~ If y",
+                "    in then_branch:",
+                "        removed: Sin",
+                "            - Sin (a) -> s",
+                "            reads a; s is now a",
+            ],
+            id="op gone",
+        ),
+        pytest.param(
+            "p = Sin(a)",
+            "p = Sin(x)",
+            ["2 ops changed; 2 ops unchanged", "~ If y", "    in then_branch:", "        ~ Sin p: input 0: a -> x"],
+            id="reads something else",
+        ),
+        pytest.param(
+            "p = Elu<alpha=1.5>(a)",
+            "p = Elu<alpha=2.5>(a)",
+            ["2 ops changed; 2 ops unchanged", "~ If y", "    in then_branch:", "        ~ Elu p: alpha 1.5 -> 2.5"],
+            id="attribute",
+        ),
+        pytest.param("s = Sin(a) p = Cos(s)", "t = Sin(a) p = Cos(t)", ["the same but for names: 5 ops"], id="names"),
+    ],
+)  # fmt: skip
+def test_bodies(before: str, after: str, expected: list[str]) -> None:
+    a, b = load(IF.format(before)), load(IF.format(after))
+    assert told(a, b) == expected
+    assert_sound(a, b)
+
+
+def test_functions() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 17, "my" : 1]> g (float[2] x) => (float[2] y) {{ y = my.F(x) }}
+        <domain: "my", opset_import: ["" : 17]> F (v) => (r) {{ {0} }}"""
+    one, two = (onnx.parser.parse_model(text.format(body)) for body in ("r = Relu(v)", "s = Relu(v) r = Neg(s)"))
+    assert told(one, two) == [
+        "1 op added; 2 ops unchanged",
+        "~ function my::F:",
+        "    added: Neg",
+        "        + Neg (s) -> r",
+        "        reads r (now s); gives r",
+    ]
+    assert_sound(one, two)
+    del two.functions[:]
+    assert told(one, two)[1:] == ["- function my::F: defined"]
+
+
+def test_where_a_replacement_came_from_is_told() -> None:
+    path = next(p for p in GOLDEN if p.stem == "resnet_kept_bn")
+    d = diff(path, optimize(path, verify=False).model).found
+    assert d.graph.changes
+    assert {r.rules[0] for r in d.graph.changes if isinstance(r, Region)} == {"fold_batchnorm_into_conv"}
+
+
+# -- properties --------------------------------------------------------------------------------------------
+
+
+def renamed(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The same model with other names for all but its inputs and outputs."""
+    out = onnx.ModelProto()
+    out.CopyFrom(model)
+    kept = {v.name for v in (*out.graph.input, *out.graph.output)}
+
+    def other(name: str) -> str:
+        return name if not name or name in kept else f"z_{name}"
+
+    def walk(graph: onnx.GraphProto) -> None:
+        for t in graph.initializer:
+            t.name = other(t.name)
+        for v in graph.output:
+            v.name = other(v.name)
+        for node in graph.node:
+            node.name = f"n_{node.name}"
+            node.input[:], node.output[:] = map(other, node.input), map(other, node.output)
+            for a in node.attribute:
+                walk(a.g)
+
+    walk(out.graph)
+    return out
+
+
+@given(models((5, 30)))
+@settings(max_examples=25, deadline=None)
+def test_a_model_is_equal_to_itself_whatever_its_names(model: onnx.ModelProto) -> None:
+    assert found(model, model).is_identical
+    assert found(model, renamed(model)).is_empty
+
+
+@given(models((5, 30)), st.data())
+@settings(max_examples=40, deadline=None)
+def test_an_edit_is_found_and_nothing_else(model: onnx.ModelProto, data: st.DataObject) -> None:
+    edited = renamed(model)
+    count = data.draw(st.integers(1, 3))
+    for n in range(count):
+        at = data.draw(st.integers(0, len(edited.graph.node) - 1))
+        node = edited.graph.node[at]
+        name, node.output[0] = node.output[0], f"edit{n}"
+        edited.graph.node.insert(at + 1, helper.make_node("Identity", [f"edit{n}"], [name]))
+    d, back = found(model, edited), found(edited, model)
+    add_up(d)
+    mirrored(d, back)
+    c = d.counts
+    assert max(c.removed + c.replaced, c.changed) <= 6 * count
+    assert c.added + c.replacing - c.removed - c.replaced == c.after - c.before
+
+
+@pytest.mark.parametrize("path", GOLDEN, ids=lambda p: p.stem)
+def test_golden_models_and_what_becomes_of_them(path: Path, tmp_path: Path) -> None:
+    optimize(path, verify=False, output=tmp_path / path.name)
+    there, back = diff(path, tmp_path / path.name), diff(tmp_path / path.name, path)
+    add_up(there.found)
+    mirrored(there.found, back.found)
+    assert diff(path, path).found.is_identical
+    assert json.loads(there.to_json())["equal"] is there.equal
+    for most in (1, 100):
+        assert list(lines(there, most))
+
+
+# -- files and the command ---------------------------------------------------------------------------------
+
+
+def saved(path: Path, model: onnx.ModelProto, **how: Any) -> Path:
+    onnx.save(model, path, **how)
+    return path
+
+
+def invoke(*arguments: str | Path, code: int = OK) -> Result:
+    result = CliRunner().invoke(app, ["diff", *map(str, arguments)])
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+@pytest.fixture
+def pair(tmp_path: Path) -> tuple[Path, Path]:
+    texts = "a = MatMul(x, w) y = Relu(a)", "a = MatMul(x, w) b = Neg(a) y = Relu(b)"
+    a, b = (saved(tmp_path / f"{i}.onnx", load(f"{X} {{ {t} }}", weights=W)) for i, t in enumerate(texts))
+    return a, b
+
+
+def test_command(pair: tuple[Path, Path]) -> None:
+    a, b = pair
+    assert invoke(a, a).stdout == "the same: 2 ops\n"
+    assert invoke(a, b, code=DIFFERENT).stdout.splitlines() == [
+        "1 op added; 2 ops unchanged", "added: Neg", "    + Neg (a) -> b", "    reads a; a is now b",
+    ]  # fmt: skip
+
+
+def test_json(pair: tuple[Path, Path], tmp_path: Path) -> None:
+    printed = invoke(*pair, "--json", "-", code=DIFFERENT).stdout
+    assert printed == invoke(*pair, "--json", "-", code=DIFFERENT).stdout
+    shown = invoke(*pair, "--json", tmp_path / "d.json", code=DIFFERENT).stdout
+    assert shown.startswith("1 op added")
+    data = json.loads((tmp_path / "d.json").read_text())
+    assert data == json.loads(printed)
+    assert data["equal"] is False
+    assert data["counts"]["added"] == 1
+    assert data["graph"]["changes"][0]["added"][0]["type"] == "Neg"
+    assert data["graph"]["changes"][0]["writes"] == [{"what": "value", "before": "a", "after": "b"}]
+
+
+@pytest.mark.parametrize(
+    ("other", "arguments", "code", "said"),
+    [
+        pytest.param(b"", [], BAD, "is empty", id="empty file"),
+        pytest.param(b"\x00\x01nonsense", [], BAD, "error: ", id="no model"),
+        pytest.param(None, [], BAD, "does not exist", id="no file"),
+        pytest.param(b"", ["--most", "0"], USAGE, "most", id="no lines"),
+        pytest.param(b"", ["--json"], USAGE, "json", id="no file named"),
+    ],
+)
+def test_what_is_wrong_takes_one_line(
+    pair: tuple[Path, Path], tmp_path: Path, other: bytes | None, arguments: list[str], code: int, said: str
+) -> None:
+    if other is not None:
+        (tmp_path / "other.onnx").write_bytes(other)
+    result = invoke(pair[0], tmp_path / "other.onnx", *arguments, code=code)
+    assert said in result.stderr
+    assert "Traceback" not in result.stderr
+    assert code == USAGE or len(result.stderr.splitlines()) == 1
+
+
+def test_a_report_overwrites_nothing_that_is_read(pair: tuple[Path, Path]) -> None:
+    before = pair[0].read_bytes()
+    assert "would overwrite" in invoke(*pair, "--json", pair[0], code=BAD).stderr
+    assert pair[0].read_bytes() == before
+
+
+def test_markup_in_names_is_text(tmp_path: Path) -> None:
+    nodes = [helper.make_node("Relu", ["x"], ["[red]y"], name="[bold]\n")]
+    ends = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in ("x", "[red]y")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    a = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    b = load("g (float[2] x) => () { }")
+    assert (
+        "    - Relu [bold]\\n (x) -> [red]y"
+        in invoke(saved(tmp_path / "a.onnx", a), saved(tmp_path / "b.onnx", b), code=DIFFERENT).stdout.splitlines()
+    )
+
+
+def test_weights_in_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Equal weights are found equal wherever they lie; those in one place are not read."""
+    big = np.arange(4096, dtype=np.float32).reshape(64, 64)
+    text = "g (float[64,64] x) => (float[64,64] y) { a = MatMul(x, w) y = Relu(a) }"
+    (tmp_path / "in").mkdir()
+    outside = {"save_as_external_data": True, "location": "w.data", "size_threshold": 0}
+    a = saved(tmp_path / "a.onnx", load(text, weights={"w": big}), **outside)
+    b = saved(tmp_path / "in" / "b.onnx", load(text, weights={"w": big}))
+    assert diff(a, b).found.is_empty
+    c = tmp_path / "c.onnx"
+    c.write_bytes(a.read_bytes())
+    from passwright.core.diff import contents
+
+    def refuse(_: object) -> bytes:
+        raise AssertionError("read")
+
+    monkeypatch.setattr(contents, "digest", refuse)
+    assert diff(a, c).found.is_empty
+    monkeypatch.undo()
+    saved(tmp_path / "in" / "b.onnx", load(text, weights={"w": big + (big == 7)}))
+    assert told_of_files(a, b)[1:] == ["~ MatMul a: weight w: 1 of 4096 elements differ, by at most 1"]
+    (tmp_path / "w.data").unlink()
+    assert "is missing" in invoke(a, b, code=BAD).stderr
+
+
+def told_of_files(a: Path, b: Path) -> list[str]:
+    return list(lines(diff(a, b), 12))
+
+
+def test_external_weights_of_a_message_in_memory() -> None:
+    a = load(f"{X} {{ y = MatMul(x, w) }}", weights=W)
+    onnx.external_data_helper.set_external_data(a.graph.initializer[0], "w.data")
+    a.graph.initializer[0].ClearField("raw_data")
+    a.graph.initializer[0].data_location = TensorProto.EXTERNAL
+    with pytest.raises(ModelError, match="load the model by its path"):
+        diff(a, a)
+
+
+# -- effort ------------------------------------------------------------------------------------------------
+
+
+def stacked(n: int, *, edited: bool = False) -> onnx.ModelProto:
+    """Layers that are alike but for their weights; in every fifth one something else stands if `edited`."""
+    nodes: list[onnx.NodeProto] = []
+    for i in range(n):
+        nodes.append(helper.make_node("MatMul", [f"v{i}" if i else "x", f"w{i}"], [f"m{i}"]))
+        if edited and i % 5 == 4:
+            nodes.append(helper.make_node("Elu", [f"m{i}"], [f"v{i + 1}"]))
+        else:
+            nodes.append(helper.make_node("Neg", [f"m{i}"], [f"n{i}"]))
+            nodes.append(helper.make_node("Relu", [f"n{i}"], [f"v{i + 1}"]))
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2, 2]) for name in ("x", f"v{n}")]
+    weights = [numpy_helper.from_array(np.full((2, 2), i, np.float32), f"w{i}") for i in range(n)]
+    return helper.make_model(
+        helper.make_graph(nodes, "g", ends[:1], ends[1:], weights),
+        opset_imports=[helper.make_opsetid("", 17)], ir_version=8,
+    )  # fmt: skip
+
+
+def wide(n: int, *, edited: bool = False) -> onnx.ModelProto:
+    """One value that many equal ops read, all of whose results another op reads."""
+    ops = [helper.make_node("Elu" if edited and i % 5 == 4 else "Sin", ["x"], [f"v{i}"]) for i in range(n)]
+    nodes = [*ops, helper.make_node("Sum", [f"v{i}" for i in range(n)], ["y"])]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [2]) for name in ("x", "y")]
+    graph = helper.make_graph(nodes, "g", ends[:1], ends[1:])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+
+
+@pytest.mark.parametrize("build", [stacked, wide])
+def test_effort_grows_with_the_models(build: Callable[..., onnx.ModelProto]) -> None:
+    from test_scaling import calls
+
+    def compared(n: int) -> Callable[[], object]:
+        a, b = build(n), build(n, edited=True)
+        return lambda: diff(a, b)
+
+    compared(50)()  # what is asked once and kept
+    assert calls(compared(600)) < 3.6 * calls(compared(200))

@@ -26,7 +26,9 @@ def rescaled(g: Build, op: Op, c: float, q: Value, k: Value, v: Value, m: Value 
     """The same Attention with a scale `c` times as large, which is above 0 as its root is taken."""
     scale = op.attr("scale")
     if scale is None:
-        scale = 1 / sqrt(extent(q, 3))
+        size = extent(q, 3)
+        require(size > 0, "there is nothing to score by")
+        scale = 1 / sqrt(size)
     require(scale * c > 0, "the scale would not be above 0")
     return g.Attention(q, k, v, m, **{**op.attrs, "scale": scale * c})
 

@@ -23,7 +23,8 @@ def fuse_leaky_relu_of_max(g: Build, x: Value, a: Value) -> Value:
 
 
 @rule(
-    lambda g, x, a, zero: g.Where(g.one_of("Less", "LessOrEqual")(x, g.const(zero)), g.Mul(x, a), x), contract=ROUNDING
+    lambda g, x, a, zero: g.Where(g.one_of("Less", "LessOrEqual")(x, g.const(zero)), g.Mul(x, a), x),
+    contract=FINITE_SLOPES,
 )
 def fuse_rectifier_of_negatives(g: Build, x: Value, a: Value, zero: Value) -> Value:
     """Where(x < 0, a * x, x) => LeakyRelu(x, alpha=a), or PRelu(x, a)"""
@@ -32,7 +33,7 @@ def fuse_rectifier_of_negatives(g: Build, x: Value, a: Value, zero: Value) -> Va
 
 @rule(
     lambda g, x, a, zero: g.Where(g.one_of("Greater", "GreaterOrEqual")(x, g.const(zero)), x, g.Mul(x, a)),
-    contract=ROUNDING,
+    contract=FINITE_SLOPES,
 )
 def fuse_rectifier_of_positives(g: Build, x: Value, a: Value, zero: Value) -> Value:
     """Where(x > 0, x, a * x) => LeakyRelu(x, alpha=a), or PRelu(x, a)"""

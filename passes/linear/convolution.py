@@ -42,6 +42,7 @@ def widened(w: Value) -> Array:
 def grouped(conv: Op, w: Value) -> Array:
     """The weights in float64, with the groups as a dim of their own in front."""
     groups = group_of(conv, w)
+    require(0 not in w.static_shape, f"{w.name} is empty")
     return widened(w).reshape(groups, -1, *w.static_shape[1:])
 
 

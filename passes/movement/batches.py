@@ -18,7 +18,7 @@ def transpose_without_merging(g: Build, x: Value, a: Inputs, b: Inputs, inner: O
     merged, result = inner.outputs[0].shape, outer.outputs[0].shape
     lead = x.rank - len(merged) + 1
     perm = [int(i) for i in transpose.attr("perm") or range(len(merged))[::-1]]
-    require(lead > 1 and perm[0] == 0 and len(result) == x.rank, "no leading dims are merged and left in front")
+    require(lead > 1 and perm[:1] == [0] and len(result) == x.rank, "no leading dims are merged and left in front")
     require(same_shape(merged[1:], x.shape[lead:]), "more than leading dims are merged")
     moved = [lead - 1 + i for i in perm[1:]]
     full = [*range(lead), *moved]

@@ -309,3 +309,11 @@ def test_any_scale(scale: float, heads: int, masked: bool) -> None:
     after = to_onnx(rewritten(model, FUSE_ATTENTION)[0])
     assert op_types(after) == ["Attention"]
     means_the_same(model, after)
+
+
+def test_stays_without_anything_to_score_by() -> None:
+    text = (
+        "g (float[1,2,5,0] q, float[1,2,7,0] k, float[1,2,7,3] v) => (float[b,h,s,d] y) <float c = {2}> "
+        "{ r = Mul(q, c) y = Attention(r, k, v) }"
+    )
+    stays(text, FUSE_ATTENTION, FUSE_INTO_ATTENTION, opset=23, runs=False)

@@ -193,6 +193,11 @@ def test_stays(body: str, weights: Arrays) -> None:
     stays(f"{G} {{ {body} }}", FOLD_AFFINE_INTO_CONV, weights=weights)
 
 
+def test_stays_without_input_channels() -> None:
+    text = "g (float[2,0,5,4] x) => (float[a,b,c,d] y) { t = Conv(x, w) y = Mul(t, c) }"
+    stays(text, FOLD_AFFINE_INTO_CONV, weights=arrays(PER, w=numbers(4, 0, 3, 2)), runs=False)
+
+
 @pytest.mark.parametrize(
     ("text", "opset", "runs"),
     [

@@ -160,6 +160,7 @@ def test_other_types(kind: str, dtype: Any) -> None:
         pytest.param("k = Neg(w) t = Mul(x, c) y = Conv(t, k)", arrays(), id="computed weights"),
         pytest.param("k = Neg(b) t = Add(x, c) y = Conv(t, w, k)", arrays(b=numbers(6)), id="computed bias"),
         pytest.param("t = Mul(w, c) y = Conv(x, t)", arrays(), id="the weights are scaled"),
+        pytest.param("t = Mul(x, c) y = Conv(t, w)", arrays(w=numbers(0, 4, 3, 2)), id="no channels come out"),
     ],
 )
 def test_stays(body: str, weights: Arrays) -> None:

@@ -63,3 +63,11 @@ def test_any_perm_behind_the_batch(perm: list[int]) -> None:
     after = f"y = Transpose<perm={[0, 1, *(1 + p for p in perm)]}>(x)"
     becomes(f"{head} {weights} {{ r = Reshape(x, m) t = Transpose<perm={[0, *perm]}>(r) y = Reshape(t, p) }}",
             f"{head} {{ {after} }}", KEEP_BATCHES)  # fmt: skip
+
+
+def test_stays_where_it_moves_a_number() -> None:
+    text = (
+        "g (float[1] x) => (float y) <int64[0] none = {}> "
+        "{ r = Reshape(x, none) t = Transpose(r) y = Reshape(t, none) }"
+    )
+    stays(text, KEEP_BATCHES)

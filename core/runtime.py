@@ -32,12 +32,14 @@ class Setting:
     """How onnxruntime is to treat a model: its `level` of optimization, by its own word, without `disabled` optimizers.
 
     `repacks` weights for its kernels, as it does unless told otherwise; `logs` all that it does to standard error.
+    `threads` for one op: 0 stands for as many as there are cores.
     """
 
     level: str = "DISABLE_ALL"
     disabled: tuple[str, ...] = ()
     repacks: bool = False
     logs: bool = False
+    threads: int = 0
 
 
 AS_WRITTEN = Setting()
@@ -55,6 +57,7 @@ class OnnxRuntime:
     name = "onnxruntime"
 
     def __init__(self, model: Loadable, setting: Setting = AS_WRITTEN, *, folder: Path | None = None) -> None:
+        self.setting = setting
         try:
             self._session: Any = _session(model, setting, folder)
         except Exception as e:
@@ -93,6 +96,7 @@ def _session(model: Loadable, setting: Setting, folder: Path | None) -> Any:
     options = ort.SessionOptions()
     options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{setting.level}")
     options.log_severity_level = 0 if setting.logs else 4
+    options.intra_op_num_threads = setting.threads
     if not setting.repacks:
         options.add_session_config_entry("session.disable_prepacking", "1")
     if folder is not None:

@@ -19,7 +19,7 @@ from .difference import Difference
 from .draws import Draw
 from .emptiness import loadable_bears_emptiness
 from .movement import Movement
-from .performer import Performer, original_performer, performer
+from .performer import BACKENDS, Backend, Performer, original_performer, performer
 from .signature import Input
 from .verdict import Mismatch, Mismatched, Verdict
 
@@ -32,7 +32,7 @@ class Oracle:
     `given` inputs are used as they are; otherwise draws are made from `inputs`, with `fixed` sizes for
     some symbols, around `boundaries` too. Where outputs are `random`, random ops run with seeds of ours, and
     outputs of those that take none are compared by type and rank only. `fresh`: runs leave traces, so each gets a
-    session of its own. Raises Unverifiable when no backend can load the original or no draw runs on it, and
+    session of its own. Raises Unverifiable when none of `backends` can load the original or no draw runs on it, and
     ModelError when inputs that were given do not.
     """
 
@@ -48,11 +48,12 @@ class Oracle:
         random: Collection[str] = (),
         boundaries: Collection[float] = (),
         fresh: bool = False,
+        backends: Sequence[Backend] = BACKENDS,
     ) -> None:
         self.names = list(dict.fromkeys(outputs))
         self.random = frozenset(random)
         self._fresh = fresh
-        self._original = original_performer(original, random=bool(random), fresh=fresh)
+        self._original = original_performer(original, random=bool(random), fresh=fresh, backends=backends)
         self.backend = self._original.session.name
         self.notes: list[str] = []
         self.answers: list[Answer] = []
@@ -80,7 +81,7 @@ class Oracle:
         try:
             original = self._original
             derived = performer(
-                model, type(original.session), random=bool(self.random), like=original.seeds, fresh=self._fresh
+                model, original.backend, random=bool(self.random), like=original.seeds, fresh=self._fresh
             )
         except EvaluationError as e:
             return Verdict(self.backend, exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
@@ -19,7 +19,11 @@ from .seeding import read, seeded
 Session = OnnxRuntime | Reference
 FIRST_LIMIT = 600.0  # seconds that the first run may take
 LEAST_LIMIT, SLOWER = 20.0, 50.0  # what all others may take at least, and how much longer than the first
-BACKENDS: tuple[type[Session], ...] = (OnnxRuntime, Reference)
+Backend = Callable[..., Session]
+"""Makes a session of a model, and of the `folder` where weights of one given as bytes are. Raises CannotLoad."""
+BACKENDS: tuple[Backend, ...] = (OnnxRuntime, Reference)
+ONE_THREAD: tuple[Backend, ...] = (partial(OnnxRuntime, setting=Setting(threads=1)),)
+"""For many small models, to which more threads cost more than they bring; what onnxruntime refuses is refused."""
 
 
 @dataclass(slots=True)
@@ -27,6 +31,7 @@ class Performer:
     """A model that runs. `make` is set where each run needs a new session: generators go on where they were."""
 
     session: Session
+    backend: Backend
     make: Callable[[], Session] | None = None
     seeds: Mapping[str, int | None] | None = None
     loose: frozenset[str] = frozenset()
@@ -47,7 +52,7 @@ class Performer:
 
 def performer(
     model: Loadable,
-    backend: type[Session],
+    backend: Backend,
     *,
     random: bool,
     like: Mapping[str, int | None] | None = None,
@@ -58,20 +63,22 @@ def performer(
     `fresh`: each run gets a session of its own all the same.
     """
     if not random:
-        return Performer(backend(model), partial(backend, model) if fresh else None)
+        return Performer(backend(model), backend, partial(backend, model) if fresh else None)
     found = seeded(model, like)
     data, folder = found.model.SerializeToString(), found.folder
 
     def make() -> Session:
         return backend(data, folder=folder)
 
-    return Performer(make(), make, found.seeds, found.loose)
+    return Performer(make(), backend, make, found.seeds, found.loose)
 
 
-def original_performer(model: Loadable, *, random: bool, fresh: bool = False) -> Performer:
+def original_performer(
+    model: Loadable, *, random: bool, fresh: bool = False, backends: Sequence[Backend] = BACKENDS
+) -> Performer:
     """`model` in the first backend that loads it. Raises Unverifiable."""
     reasons: list[str] = []
-    for backend in BACKENDS:
+    for backend in backends:
         try:
             return performer(model, backend, random=random, fresh=fresh)
         except CannotLoad as e:
@@ -85,12 +92,13 @@ def repacked(model: Loadable, like: Performer) -> Performer:
         raise CannotLoad("only onnxruntime packs weights")
     proto, folder = _message(model, random=True) if like.seeds is not None else (None, None)
     data = model if proto is None else proto.SerializeToString()
-    return Performer(OnnxRuntime(data, Setting(repacks=True), folder=folder), limit=like.limit)
+    backend = partial(OnnxRuntime, setting=replace(like.session.setting, repacks=True))
+    return Performer(backend(data, folder=folder), backend, limit=like.limit)
 
 
 def with_moved_weights(model: Loadable, like: Performer, seed: int, far: int = 1) -> Performer | None:
     """`model` with its float weights moved by `far` ulps, as `like` runs it; None where they are too many."""
-    backend = type(like.session)
+    backend = like.backend
     proto, folder = _message(model, random=like.seeds is not None)
     if not move_weights(proto, folder, seed, far):
         return None
@@ -99,7 +107,7 @@ def with_moved_weights(model: Loadable, like: Performer, seed: int, far: int = 1
     def make() -> Session:
         return backend(data, folder=folder)
 
-    return Performer(make(), make if like.make is not None else None, limit=like.limit)
+    return Performer(make(), backend, make if like.make is not None else None, limit=like.limit)
 
 
 def _message(model: Loadable, *, random: bool) -> tuple[onnx.ModelProto, Path | None]:

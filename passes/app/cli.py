@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from .commands import bisect, diff, explain, list_passes, run, verify
+from .commands import bisect, check, diff, explain, list_passes, run, verify
 from .options import LevelMayBeLeftOut
 
 app = typer.Typer(
@@ -19,6 +19,7 @@ app.command(cls=LevelMayBeLeftOut, epilog=bisect.EXIT_CODES)(bisect.bisect)
 app.command(epilog=verify.EXIT_CODES)(verify.verify)
 app.command(epilog=explain.EXIT_CODES)(explain.explain)
 app.command(epilog=diff.EXIT_CODES)(diff.diff)
+app.command(epilog=check.EXIT_CODES)(check.check)
 app.command("list")(list_passes.list_passes)
 
 

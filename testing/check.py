@@ -1,0 +1,133 @@
+"""Holds a rule to what it promises, on models made from its own pattern."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, cast
+
+import numpy as np
+import onnx
+from onnx import parser
+
+from ..core.rules import Rule
+from ..core.selection import BadUsage
+from .fault import Fault
+from .judging import Judge, answered
+from .told import story
+
+BUDGET = 600
+ENOUGH = 40  # models on which it fired and that ran
+MOST_REASONS = 3
+HEADER = '<ir_version: 10, opset_import: ["" : 17]>'
+Example = str | onnx.ModelProto
+"""A model on which a rule fires, as a message or as ONNX text; text without a header is of opset 17."""
+
+
+class RuleIsWrong(AssertionError):
+    """A rule does not keep what it promises; the message tells the whole story."""
+
+    def __init__(self, checked: Checked) -> None:
+        super().__init__(checked.story)
+        self.checked = checked
+
+
+class NeverFired(AssertionError):
+    """A rule fired on none of the models made for it, so nothing can be said of it."""
+
+    def __init__(self, checked: Checked) -> None:
+        super().__init__(checked.story)
+        self.checked = checked
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What checking a rule came to.
+
+    Of so many `models` it fired on `fired`, of which `ran` ran in onnxruntime. `declined` counts what it said where
+    it never fired at all.
+    """
+
+    rule: Rule
+    models: int
+    fired: int
+    ran: int
+    seconds: float
+    fault: Fault | None = None
+    declined: dict[str, int] = field(default_factory=dict[str, int])
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether it was put to the test and kept its promises."""
+        return self.fault is None and self.ran > 0
+
+    @property
+    def story(self) -> str:
+        """What is wrong, from the model that shows it to a test of it; or why nothing could be told."""
+        if self.fault is not None:
+            return story(self.rule, self.fault)
+        if self.is_sound:
+            return f"{self.rule.name} keeps its promise on {self.ran} models"
+        if self.fired:
+            return (
+                f"{self.rule.name} fired on {self.fired} models, none of which onnxruntime runs: give examples that do"
+            )
+        said = "; ".join(list(self.declined)[:MOST_REASONS]) or "its pattern matched nowhere"
+        return f"{self.rule.name} never fired in {self.models} models ({said}): give examples in which it does"
+
+
+def check_rule(rule: Rule, *, budget: int = BUDGET, seed: int = 0, examples: Sequence[Example] = ()) -> Checked:
+    """Try `rule` on up to `budget` models made from its pattern, and from `examples` of models in which it fires.
+
+    Raises RuleIsWrong with the smallest model that shows a fault, and NeverFired where it was not put to the test.
+    """
+    checked = examine(rule, budget=budget, seed=seed, examples=examples)
+    if checked.fault is not None:
+        raise RuleIsWrong(checked)
+    if not checked.is_sound:
+        raise NeverFired(checked)
+    return checked
+
+
+def examine(
+    rule: Rule, *, budget: int = BUDGET, seed: int = 0, examples: Sequence[Example] = (), judge: Judge = answered
+) -> Checked:
+    """As `check_rule`, but what is wrong is told and not raised; `judge` runs the models.
+
+    Raises BadUsage for what cannot be asked.
+    """
+    if budget < 1:
+        raise BadUsage(f"a budget of {budget} models: at least one is needed")
+    try:
+        from .search import Budget, search  # noqa: PLC0415 - hypothesis comes with an extra
+    except ModuleNotFoundError as e:
+        raise BadUsage(f"checking rules needs {e.name}: pip install 'passwright[testing]'") from e
+    start = perf_counter()
+    given = tuple(map(model_of, (*examples_of(rule), *examples)))
+    limits = Budget(budget, ENOUGH)
+    with np.errstate(all="ignore"):  # what a rule computes of its constants is not to be told twice
+        tally, fault = search(rule, given, limits, seed, judge)
+    declined = dict(tally.declined.most_common()) if not tally.fired else {}
+    return Checked(rule, tally.models, tally.fired, tally.ran, perf_counter() - start, fault, declined)
+
+
+def model_of(example: Example) -> onnx.ModelProto:
+    """The model that an example stands for. Raises BadUsage for text that is none."""
+    if isinstance(example, onnx.ModelProto):
+        return example
+    source = example if example.lstrip().startswith("<") else f"{HEADER} {example}"
+    try:
+        return parser.parse_model(source)
+    except parser.ParseError as e:
+        raise BadUsage(f"an example is no ONNX text: {' '.join(str(e).split())}") from e
+
+
+def examples_of(rule: Rule) -> Sequence[Example]:
+    """What the rule's module lists for it: EXAMPLES = {"name_of_rule": [model, ...]}. Raises BadUsage."""
+    listed: Any = getattr(rule.build, "__globals__", {}).get("EXAMPLES", {})
+    found: Any = cast("dict[Any, Any]", listed).get(rule.name, ()) if isinstance(listed, dict) else None
+    models = cast("Sequence[Any]", found if isinstance(found, list | tuple) else (None,))
+    if not all(isinstance(e, str | onnx.ModelProto) for e in models):
+        raise BadUsage(f"{rule.build.__module__}.EXAMPLES: a dict of lists of ONNX texts or models, by name of rule")
+    return models

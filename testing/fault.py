@@ -1,0 +1,41 @@
+"""What a rule may do wrong, and the model that shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import onnx
+
+from ..core.verify.verdict import Mismatch
+from .case import Case
+
+
+class Kind(StrEnum):
+    """What is wrong, in a clause about the rule."""
+
+    RAISED = "raises what is not a decline"
+    SILENT = "changes the graph where it says no"
+    ENDLESS = "does not end"
+    INVALID = "leaves an invalid graph"
+    INTERFACE = "changes the interface of the model"
+    MISPLACED = "fires where it must not"
+    FICKLE = "does not do the same twice"
+    RESTLESS = "changes its own result again"
+    REFUSED = "makes a model that onnxruntime refuses"
+    WRONG = "changes what the model computes"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What went wrong on a case: in kind, in a line, and what was made of the model, if anything was.
+
+    `mismatch` says how outputs differ, and on which inputs; `exact` whether they were compared to the last bit.
+    """
+
+    kind: Kind
+    message: str
+    case: Case
+    after: onnx.ModelProto | None = None
+    mismatch: Mismatch | None = None
+    exact: bool = False

@@ -1,0 +1,31 @@
+"""What a rule says where it does not fire."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ..core.build import Build
+from ..core.errors import Declined, PassesError
+from ..core.io.convert import from_onnx
+from ..core.ir.graph import Graph
+from ..core.ir.op import Op
+from ..core.rules import Rule
+from .case import Case
+
+
+def reasons(rule: Rule, case: Case) -> Iterator[str]:
+    """Why `rule` declines, at each place that its pattern matches."""
+    for graph in from_onnx(case.model).graph.with_subgraphs():
+        for op in list(graph.ops(*rule.pattern.types)):
+            yield from _reasons_at(rule, graph, op)
+
+
+def _reasons_at(rule: Rule, graph: Graph, root: Op) -> Iterator[str]:
+    try:
+        for match in rule.matches(graph, root):
+            try:
+                rule.build(Build(graph, root), **match.bound)
+            except Declined as why:
+                yield str(why)
+    except (Declined, PassesError) as why:
+        yield str(why)

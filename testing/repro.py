@@ -1,0 +1,34 @@
+"""A folder that shows a fault to whoever has no copy of the rule: models, inputs, and the story."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..core.errors import ModelError
+from ..core.rules import Rule
+from ..core.trust.repro_folder import encoded, write_all
+from .fault import Fault
+from .told import feeds, story
+
+
+def write_repro(rule: Rule, fault: Fault, root: Path) -> Path:
+    """Write the models before and after, the inputs and the story into a folder named after the rule.
+
+    What stands in such a folder already is overwritten. Raises ModelError if that cannot be done.
+    """
+    folder = root / re.sub(r"[^\w.-]+", "_", rule.name)[:60]
+    arrays: dict[str, Any] = {name: a for name, a in feeds(fault).items() if isinstance(a, np.ndarray)}
+    files: dict[str, Any] = {"before.onnx": fault.case.model, "after.onnx": fault.after, "inputs.npz": arrays}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in files:
+            (folder / old).unlink(missing_ok=True)
+        write_all(folder, {name: content for name, content in files.items() if content is not None})
+        (folder / "README.md").write_bytes(encoded(story(rule, fault) + "\n"))
+    except OSError as e:
+        raise ModelError(f"cannot write a repro to {folder}: {e.strerror}") from e
+    return folder

@@ -1,0 +1,201 @@
+"""Models made from a rule's pattern: valid, the same for the same choices, firing, and honest of what must stay."""
+
+from __future__ import annotations
+
+from random import Random
+
+import onnx
+import pytest
+from built_in_examples import EXAMPLES
+from hypothesis import HealthCheck, find, given, settings
+from hypothesis import strategies as st
+from passwright.core import EXACT, Build, Op, Rule, RulePass, Value, from_onnx, leaves, require, rule
+from passwright.core.errors import EvaluationError
+from passwright.core.runtime import OnnxRuntime
+from passwright.passes.pipelines import BUILT_IN
+from passwright.testing.case import Case
+from passwright.testing.cases import cases
+from passwright.testing.firing import declined_at, hunt
+from passwright.testing.models.choices import Choices, replayed
+from passwright.testing.models.dictionary import dictionary_of
+from passwright.testing.models.growth import grown
+from passwright.testing.models.sketch import Unmade
+from rewriting import load
+
+RULES = {r.name: r for p in BUILT_IN for leaf in leaves(p) if isinstance(leaf, RulePass) for r in leaf.rules}
+
+
+@rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
+def cancel(g: Build, x: Value) -> Value:
+    """Neg(Neg(x)) => x"""
+    return x
+
+
+@rule(lambda g, x, c: g.Mul(g.Add(x, g.const(c)), g.const(c)), contract=EXACT)
+def twice_the_same(g: Build, x: Value, c: Value) -> Value:
+    """(x + c) * c => (c + x) * c"""
+    require(c.const.size == 1 and c.const == 123.25, "another number")
+    return g.Mul(g.Add(c, x), c)
+
+
+@rule(lambda g, x, pads, w, pad, conv, b=None: g.Conv(g.Pad(x, pads) @ pad, w, b) @ conv)
+def any_conv(g: Build, x: Value, pads: Value, w: Value, pad: Op, conv: Op, b: Value | None) -> Value:
+    """Conv(Pad(x, pads), w, b) => Conv(x, w, b)"""
+    return g.Conv(x, w, b, **conv.attrs)
+
+
+@rule(lambda g, x, p: g.Transpose(g.Transpose(x, perm=p), perm=p), contract=EXACT)
+def same_transposes(g: Build, x: Value, p: list[int]) -> Value:
+    """Two equal Transposes => x"""
+    return x
+
+
+@rule(lambda g, x: g.Softmax(x), contract=EXACT)
+def plain_softmax(g: Build, x: Value) -> Value:
+    """Softmax(x) => x"""
+    return x
+
+
+OWN = (cancel, twice_the_same, any_conv, same_transposes, plain_softmax)
+
+
+def made(r: Rule, count: int, seed: int = 0) -> list[Case]:
+    return [found.case for found in hunt(r, seed=seed).found(count)]
+
+
+@pytest.mark.parametrize("r", OWN, ids=lambda r: r.name)
+def test_fires(r: Rule) -> None:
+    found = list(hunt(r, examples=EXAMPLES.get(r.name, ())).found(300))
+    assert sum(f.fired and not f.case.must_stay for f in found) >= 10
+
+
+@pytest.mark.parametrize("r", OWN, ids=lambda r: r.name)
+def test_what_must_stay_does(r: Rule) -> None:
+    assert not [f.case for f in hunt(r).found(600) if f.fired and f.case.must_stay]
+
+
+def test_all_that_is_special_comes_up() -> None:
+    traits = {t for r in OWN for seed in range(2) for case in made(r, 400, seed) for t in case.traits}
+    assert traits >= {
+        "a constant has another reader",
+        "a constant is an input that may be overridden",
+        "a middle value has another reader",
+        "a middle value is an output",
+        "a size is left open",
+        "an attribute is off its default",
+        "an optional input is left out",
+        "it stands inside an If",
+    }
+
+
+def test_dims_types_and_opsets_vary() -> None:
+    models = [case.model for case in made(cancel, 400)]
+    inputs = [i.type.tensor_type for m in models for i in m.graph.input if i.name != "condition"]
+    dims = {d.dim_value for t in inputs for d in t.shape.dim}
+    assert dims >= {0, 1, 2, 3, 4}
+    assert {t.elem_type for t in inputs} >= {onnx.TensorProto.FLOAT, onnx.TensorProto.FLOAT16, onnx.TensorProto.INT64}
+    assert {m.opset_import[0].version for m in models} >= {7, 13, 18, 23}
+
+
+@pytest.mark.parametrize("r", OWN, ids=lambda r: r.name)
+def test_models_are_valid(r: Rule) -> None:
+    for case in made(r, 60):
+        onnx.checker.check_model(case.model, full_check=True)
+        from_onnx(case.model)
+
+
+def test_most_models_load_in_onnxruntime() -> None:
+    models = [case.model for r in OWN for case in made(r, 40)]
+    loaded = 0
+    for model in models:
+        try:
+            OnnxRuntime(model.SerializeToString())
+        except EvaluationError:
+            continue
+        loaded += 1
+    assert loaded > 0.8 * len(models)
+
+
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_lead_to_variants_that_fire(name: str) -> None:
+    found = list(hunt(RULES[name], examples=EXAMPLES[name]).found(100))
+    fired = [f.case.model for f in found if f.fired and not f.case.must_stay]
+    assert len(fired) >= 5
+    assert len({m.SerializeToString(deterministic=True) for m in fired}) > 1
+
+
+def test_the_same_for_the_same_seed() -> None:
+    one, two, other = made(any_conv, 50), made(any_conv, 50), made(any_conv, 50, seed=1)
+    assert one == two
+    assert one != other
+
+
+def test_a_tape_makes_the_same_model() -> None:
+    for r in OWN:
+        words = dictionary_of(r)
+        for found in hunt(r).found(50):
+            assert grown(r, replayed(found.tape), words) == found.case
+
+
+@given(tape=st.lists(st.integers(0, 40), max_size=60))
+@settings(max_examples=60)
+def test_any_tape_makes_a_model_or_none(tape: list[int]) -> None:
+    for r in OWN:
+        try:
+            case = grown(r, replayed(tape), dictionary_of(r))
+        except Unmade:
+            continue
+        assert case.model.graph.node
+
+
+@given(case=cases(cancel))
+@settings(max_examples=20)
+def test_hypothesis_draws_cases(case: Case) -> None:
+    onnx.checker.check_model(case.model)
+
+
+def test_hypothesis_finds_the_smallest() -> None:
+    chosen = settings(max_examples=300, database=None, suppress_health_check=list(HealthCheck))
+    case = find(cases(cancel), lambda c: declined_at(cancel, c) is None, settings=chosen)
+    assert len(case.model.graph.node) == 2
+    assert case.traits == ()
+
+
+def test_a_part_is_chosen_anew_without_touching_the_others() -> None:
+    words, rng = dictionary_of(any_conv), Random(3)
+    before = next(f for f in hunt(any_conv).found(200) if f.fired and not f.case.must_stay)
+    first = replayed(before.tape)
+    grown(any_conv, first, words)
+    again = Choices(rng.randrange, first.made)
+    assert grown(any_conv, again, words) == before.case
+    assert again.made == first.made
+
+
+@pytest.mark.parametrize(
+    ("r", "numbers", "operators"),
+    [
+        pytest.param(twice_the_same, {123.25, -123.25}, set[str](), id="of its own code"),
+        pytest.param(RULES["fuse_hard_swish"], {-3.0, 3.0}, set[str](), id="fragile"),
+        pytest.param(RULES["fuse_softmax"], set[float](), {"Exp", "Sub", "ReduceMax"}, id="of what it calls"),
+    ],
+)
+def test_the_dictionary_of_a_rule(r: Rule, numbers: set[float], operators: set[str]) -> None:
+    words = dictionary_of(r)
+    assert numbers <= {*words.own, *words.numbers}
+    assert operators <= {*words.operators}
+
+
+def test_a_pattern_that_exists_nowhere_makes_nothing() -> None:
+    @rule(lambda g, x: g.NoSuchOperator(x))
+    def nothing(g: Build, x: Value) -> Value:
+        """No such operator"""
+        return x
+
+    assert made(nothing, 20) == []
+
+
+def test_an_example_without_a_match_makes_nothing() -> None:
+    example = load("g (float[N] x) => (float[N] y) { y = Relu(x) }")
+    tape = (1, *[0] * 80)
+    with pytest.raises(Unmade):
+        grown(cancel, replayed(tape), dictionary_of(cancel), [example])

@@ -1,0 +1,224 @@
+"""A rule is held to each of its promises, and what breaks one is told whole."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import parser
+from passwright.core import EXACT, Contract, Op, Value, conditional, require, rule
+from passwright.core.runtime import OnnxRuntime
+from passwright.core.selection import BadUsage
+from passwright.testing import NeverFired, RuleIsWrong, check_rule, examine
+from passwright.testing.case import Case
+from passwright.testing.fault import Kind
+from passwright.testing.judging import answered, judged
+from passwright.testing.repro import write_repro
+from passwright.testing.told import story
+from passwright.testing.trial import tried
+from rewriting import load
+
+BUDGET = 60
+TURNS = itertools.count()
+
+
+@rule(lambda g, x: g.Abs(g.Neg(x)), contract=EXACT)
+def drop_negation(g: Any, x: Value) -> Value:
+    """Abs(-x) => Abs(x)"""
+    return g.Abs(x)
+
+
+@rule(lambda g, x: g.Abs(x), contract=EXACT)
+def raises(g: Any, x: Value) -> Value:
+    """Abs(x) => none"""
+    raise KeyError(x.name)
+
+
+@rule(lambda g, x: g.Abs(x), contract=EXACT)
+def ends_the_process(g: Any, x: Value) -> Value:
+    """Abs(x) => none"""
+    raise SystemExit(3)
+
+
+@rule(lambda g, a, b, op: g.Sub(a, b) @ op, contract=EXACT)
+def swaps_and_declines(g: Any, a: Value, b: Value, op: Op) -> Value:
+    """a - b => b - a, unsaid"""
+    require(a is not b, "it is 0")
+    g.graph.set_inputs(op, sorted((a, b), key=lambda v: v.name, reverse=True))
+    require(False, "it is done")
+    return op.outputs[0]
+
+
+@rule(lambda g, x: g.Abs(x), contract=EXACT)
+def never_ends(g: Any, x: Value) -> Value:
+    """|x| => ||x||"""
+    return g.Abs(g.Abs(x))
+
+
+@rule(lambda g, x: g.Abs(x), contract=EXACT)
+def in_another_domain(g: Any, x: Value) -> Value:
+    """|x| => what nobody knows"""
+    return g.domain("nowhere").Abs(x)
+
+
+@rule(lambda g, x: g.Neg(x), contract=EXACT)
+def every_other_time(g: Any, x: Value) -> Value:
+    """-x => 0 - x, or -1 * x"""
+    return g.Sub(g.const(0, like=x), x) if next(TURNS) % 2 else g.Mul(x, g.const(-1, like=x))
+
+
+@rule(lambda g, x: g.Relu(g.Neg(x)), contract=EXACT)
+def relu_of_negated(g: Any, x: Value) -> Value:
+    """Relu(-x) => Relu(x)"""
+    return g.Relu(x)
+
+
+@rule(lambda g, x: g.Relu(x), contract=EXACT)
+def asks_too_much(g: Any, x: Value) -> Value:
+    """Relu(x) => x where nobody can say"""
+    require(len(x.name) > 1000, "its name is too short")
+    return x
+
+
+@pytest.mark.parametrize(
+    ("wrong", "kind"),
+    [
+        (raises, Kind.RAISED),
+        (ends_the_process, Kind.RAISED),
+        (swaps_and_declines, Kind.SILENT),
+        (never_ends, Kind.ENDLESS),
+        (in_another_domain, Kind.REFUSED),
+        (every_other_time, Kind.FICKLE),
+        (relu_of_negated, Kind.WRONG),
+    ],
+    ids=lambda p: getattr(p, "name", str(p)),
+)
+def test_faults(wrong: Any, kind: Kind) -> None:
+    with pytest.raises(RuleIsWrong) as caught:
+        check_rule(wrong, budget=BUDGET)
+    fault = caught.value.checked.fault
+    assert fault is not None
+    assert fault.kind == kind
+    assert len(fault.case.model.graph.node) <= 2
+    assert str(caught.value).startswith(f"{wrong.name} {kind}: ")
+
+
+def test_a_sound_rule_is_told_so() -> None:
+    checked = check_rule(drop_negation, budget=BUDGET)
+    assert checked.is_sound
+    assert checked.fault is None
+    assert 0 < checked.ran <= checked.fired <= checked.models <= BUDGET
+
+
+def test_what_never_fires_was_not_checked() -> None:
+    with pytest.raises(NeverFired, match=r"never fired in \d+ models \(its name is too short\): give examples"):
+        check_rule(asks_too_much, budget=BUDGET)
+
+
+def test_the_same_seed_tells_the_same() -> None:
+    first, second = (examine(relu_of_negated, budget=BUDGET, seed=3) for _ in range(2))
+    assert first.story == second.story
+    assert (first.models, first.fired, first.ran) == (second.models, second.fired, second.ran)
+
+
+def test_the_story_is_whole() -> None:
+    told = examine(relu_of_negated, budget=BUDGET).story
+    for part in ("Relu(-x) => Relu(x)", "promised: exact", "Neg (x", "inputs (", "before:", "after:", "check_rule("):
+        assert part in told
+    model = parser.parse_model(told.partition('MODEL = """')[2].partition('"""')[0])
+    assert {n.op_type for n in model.graph.node} == {"Neg", "Relu"}
+    with pytest.raises(RuleIsWrong):
+        check_rule(relu_of_negated, examples=[model], budget=1)
+
+
+FIRES = load("g (float[N] x) => (float[N] y) { a = Neg(x) y = Abs(a) }")
+
+
+def test_where_it_must_stay_it_may_not_fire() -> None:
+    fault = tried(drop_negation, Case(FIRES, "y", (), "somebody says so")).fault
+    assert fault is not None
+    assert fault.kind == Kind.MISPLACED
+    assert "y was rewritten, but somebody says so" in fault.message
+    assert tried(drop_negation, Case(FIRES, "a", (), "somebody says so")).fault is None
+
+
+def promising(contract: Contract) -> Any:
+    @rule(lambda g, x: g.Log(g.Exp(x)), contract=contract)
+    def log_of_exp(g: Any, x: Value) -> Value:
+        """Log(Exp(x)) => x"""
+        return x
+
+    return log_of_exp
+
+
+LOG_OF_EXP = "g (float[N] x) => (float[N] y) { a = Exp(x) y = Log(a) }"
+
+
+@pytest.mark.parametrize(
+    ("contract", "kind"),
+    [(EXACT, Kind.WRONG), (Contract("rounding"), Kind.WRONG), (conditional("no Exp overflows"), None)],
+)
+def test_contracts(contract: Contract, kind: Kind | None) -> None:
+    r, case = promising(contract), Case(load(LOG_OF_EXP), "y")
+    after = tried(r, case).after
+    assert after is not None
+    fault = judged(r, case, after, answered)
+    assert (fault.kind if fault is not None else None) == kind
+
+
+def test_sixteen_bits_are_not_held_to_the_last() -> None:
+    @rule(lambda g, x, c: g.Add(g.Add(x, g.const(c)), g.const(c)), contract=EXACT)
+    def twice(g: Any, x: Value, c: Value) -> Value:
+        """x + c + c => x + 2c"""
+        return g.Add(x, g.const(c.const * 2, like=x))
+
+    kinds: list[Kind | None] = []
+    for t, dtype in (("float", np.float32), ("float16", np.float16)):
+        case = Case(
+            load(f"g ({t}[8] x) => ({t}[8] y) {{ a = Add(x, c) y = Add(a, c) }}", weights={"c": dtype(0.1)}), "y"
+        )
+        after = tried(twice, case).after
+        assert after is not None
+        fault = judged(twice, case, after, answered)
+        kinds.append(fault.kind if fault is not None else None)
+    assert kinds == [Kind.WRONG, None]
+
+
+@pytest.mark.parametrize("example", ["g (float[2] x) => (float[2] y) { y = Relu(", "", "model.onnx"], ids=repr)
+def test_an_example_must_be_a_model(example: str) -> None:
+    with pytest.raises(BadUsage, match="an example is no ONNX text"):
+        check_rule(drop_negation, examples=[example], budget=1)
+
+
+def test_examples_come_with_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
+    named = "a" * 1001
+    text = f"g (float[2] {named}) => (float[2] y) {{ y = Relu({named}) }}"
+    monkeypatch.setitem(globals(), "EXAMPLES", {"asks_too_much": [text]})
+    with pytest.raises(RuleIsWrong):
+        check_rule(asks_too_much, budget=1)
+    monkeypatch.setitem(globals(), "EXAMPLES", {"asks_too_much": text})
+    with pytest.raises(BadUsage, match="EXAMPLES: a dict of lists"):
+        check_rule(asks_too_much, budget=1)
+
+
+@pytest.mark.parametrize("budget", [0, -1])
+def test_a_budget_is_at_least_one_model(budget: int) -> None:
+    with pytest.raises(BadUsage, match="at least one"):
+        check_rule(drop_negation, budget=budget)
+
+
+def test_a_repro_stands_alone(tmp_path: Path) -> None:
+    fault = examine(relu_of_negated, budget=BUDGET).fault
+    assert fault is not None
+    for _ in range(2):  # the second overwrites the first
+        folder = write_repro(relu_of_negated, fault, tmp_path / "repros")
+    assert folder.name == "relu_of_negated"
+    assert sorted(p.name for p in folder.iterdir()) == ["README.md", "after.onnx", "before.onnx", "inputs.npz"]
+    assert (folder / "README.md").read_text(encoding="utf-8") == story(relu_of_negated, fault) + "\n"
+    feeds = dict(np.load(folder / "inputs.npz"))
+    names = [v.name for v in fault.case.model.graph.output]
+    before, after = (OnnxRuntime(folder / f"{n}.onnx").run(names, feeds) for n in ("before", "after"))
+    assert any(not np.array_equal(a, b) for a, b in zip(before, after, strict=True))

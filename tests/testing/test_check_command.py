@@ -1,0 +1,137 @@
+"""`passes check`, end to end."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from passwright.core.errors import Unverifiable
+from passwright.passes.app.cli import app
+from passwright.testing.isolated import Isolated
+from passwright.testing.judging import Question
+from rewriting import load
+from typer.testing import CliRunner, Result
+
+OK, BAD, USAGE, WRONG, UNTOLD = range(5)
+RULES = '''
+from dataclasses import dataclass
+from passwright.core import EXACT, require, rule
+
+@rule(lambda g, x: g.Abs(g.Neg(x)), contract=EXACT)
+def drop_negation(g, x):
+    """Abs(-x) => Abs(x)"""
+    return g.Abs(x)
+
+@rule(lambda g, x: g.Relu(g.Neg(x)), contract=EXACT)
+def relu_of_negated(g, x):
+    """Relu(-x) => Relu(x)"""
+    return g.Relu(x)
+
+@rule(lambda g, x: g.Relu(x), contract=EXACT)
+def never(g, x):
+    """Relu(x) => x"""
+    require(False, "it never will")
+
+@dataclass(frozen=True)
+class Idle:
+    name: str = "idle"
+    def run(self, graph, ledger):
+        return 0
+
+IDLE = Idle()
+'''
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    path = tmp_path / "my_rules.py"
+    path.write_text(RULES)
+    return path
+
+
+def invoke(*arguments: str | Path, code: int = OK) -> Result:
+    result = CliRunner().invoke(app, ["check", *map(str, arguments)])
+    assert result.exit_code == code, result.output + repr(result.exception)
+    return result
+
+
+def test_the_whole_file(rules: Path, tmp_path: Path) -> None:
+    told, repros = tmp_path / "told.json", tmp_path / "repros"
+    output = invoke(rules, "--budget", "60", "--json", told, "--repro", repros, code=WRONG).output
+    assert "3 rules: 1 sound, 1 wrong, 1 not told" in output
+    assert "idle is no rule" in output
+    assert "relu_of_negated changes what the model computes" in output
+    assert "(it never will): give examples" in output
+    data = json.loads(told.read_text(encoding="utf-8"))
+    assert {r["name"]: r["result"] for r in data["rules"]} == {
+        "drop_negation": "sound",
+        "relu_of_negated": "wrong",
+        "never": "not told",
+    }
+    assert data["not_checked"] == ["idle"]
+    fault = data["rules"][1]["fault"]
+    assert fault["kind"] == "wrong"
+    assert fault["repro"] == str(repros / "relu_of_negated")
+    assert (repros / "relu_of_negated" / "before.onnx").is_file()
+
+
+@pytest.mark.parametrize(
+    ("names", "code"),
+    [(["drop_negation"], OK), (["never"], UNTOLD), (["relu_of_negated", "never"], WRONG), (["idle"], OK)],
+    ids=str,
+)
+def test_rules_by_name(rules: Path, names: list[str], code: int) -> None:
+    invoke(rules, *names, "--budget", "60", code=code)
+
+
+def test_a_built_in_rule_by_name() -> None:
+    assert "cancel_negations" in invoke("cancel_negations", "--budget", "20").output
+
+
+def test_json_to_the_output(rules: Path) -> None:
+    data = json.loads(invoke(rules, "drop_negation", "--budget", "20", "--json", "-").stdout)
+    assert data["rules"][0]["result"] == "sound"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        ([], USAGE, "nothing to check"),
+        (["no_such_rule"], USAGE, "no rule or pass is named no_such_rule"),
+        (["missing.py"], BAD, "is not a Python file"),
+        (["cancel_negations", "--budget", "0"], USAGE, "budget"),
+        (["cancel_negations", "--repro", "/dev/null/x"], BAD, "cannot write"),
+    ],
+    ids=str,
+)
+def test_one_line_for_a_mistake(arguments: list[str], code: int, said: str) -> None:
+    assert said in invoke(*arguments, code=code).output
+
+
+def test_without_hypothesis_it_says_what_to_install(rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "passwright.testing.search", raising=False)
+    monkeypatch.delitem(sys.modules, "passwright.testing.around", raising=False)
+    monkeypatch.setitem(sys.modules, "hypothesis", None)
+    assert "pip install 'passwright[testing]'" in invoke(rules, code=USAGE).output
+
+
+RUNS = load("g (int32[2] x) => (int32[2] y) { y = Add(x, x) }").SerializeToString()
+QUESTION = Question(RUNS, RUNS, (), "exact")
+
+
+def test_a_crash_is_survived_and_told() -> None:
+    with Isolated() as judge:
+        assert judge(QUESTION) is None
+        process: Any = judge._process
+        process.kill()
+        found: Any = judge(QUESTION)
+        assert found.message == "onnxruntime crashes on what the rule made"
+        assert judge(QUESTION) is None
+
+
+def test_what_hangs_is_ended() -> None:
+    with Isolated(limit=0.0) as judge, pytest.raises(Unverifiable, match="does not end on the model as it was made"):
+        judge(QUESTION)

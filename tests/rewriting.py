@@ -1,121 +1,31 @@
-"""Rule and pass tests in ONNX's own text form: `before` must become `after`, and mean the same.
-
-Each text is the inside of a model: `g (float[2,3] x) => (float[n,m] y) { y = Relu(x) }`. Initializers are
-written as the parser wants them: `g (...) => (...) <float[2] w = {1.0, 2.0}> { ... }`; larger ones are given
-as arrays in `weights`, by name.
-"""
+"""Rule and pass tests in ONNX's own text form, as authors of plugins write them."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Mapping, Sequence
-from typing import Any
+from passwright.core import to_onnx
+from passwright.testing.rewriting import (
+    OPSET,
+    becomes,
+    body,
+    initializers,
+    load,
+    means_the_same,
+    op_types,
+    rewritten,
+    run,
+    stays,
+)
 
-import numpy as np
-import onnx
-from onnx import numpy_helper, parser, printer
-from passwright.core import Ledger, Model, Pass, Rule, RulePass, from_onnx, to_onnx
-from passwright.core.trust.interface import Interface
-from passwright.core.verify.oracle import Oracle, Verdict
-from passwright.core.verify.signature import signature
-
-OPSET = 17
-
-
-def load(text: str, opset: int = OPSET, weights: Mapping[str, Any] | None = None) -> onnx.ModelProto:
-    """The model that `text` describes, with `weights` as further initializers."""
-    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]> {text}')
-    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(a), name) for name, a in (weights or {}).items())
-    return model
-
-
-def rewritten(model: onnx.ModelProto, *what: Rule | Pass, exact_only: bool = False) -> tuple[Model, Ledger]:
-    """The model after the rules and passes, and the ledger; invariants and interface are checked."""
-    result, ledger = from_onnx(model), Ledger(exact_only=exact_only, record=True)
-    interface = Interface.of(result)
-    for item in what:
-        p = RulePass(item.name, (item,)) if isinstance(item, Rule) else item
-        p.run(result.graph, ledger)
-        result.graph.validate()
-        interface.require(result)
-    return result, ledger
-
-
-def means_the_same(before: onnx.ModelProto, after: onnx.ModelProto, *, exact: bool = False, **fixed: int) -> Verdict:
-    """Compare two models in onnxruntime on many inputs; raises VerificationError if they differ."""
-    model = from_onnx(before)
-    oracle = Oracle(before.SerializeToString(), signature(model), [o.name for o in before.graph.output], fixed=fixed)
-    return oracle.check(after.SerializeToString(), exact=exact)
-
-
-def becomes(
-    before: str,
-    after: str,
-    *what: Rule | Pass,
-    opset: int = OPSET,
-    weights: Mapping[str, Any] | None = None,
-    runs: bool = True,
-) -> onnx.ModelProto:
-    """`before` is rewritten to the ops of `after` and computes the same. `runs=False`: no backend can run it."""
-    model = load(before, opset, weights)
-    result, ledger = rewritten(model, *what)
-    out = to_onnx(result)
-    onnx.checker.check_model(out)
-    if runs:
-        means_the_same(model, out, exact=ledger.is_exact)
-    assert body(out.graph) == body(to_onnx(from_onnx(load(after, opset))).graph)
-    return out
-
-
-def stays(
-    before: str, *what: Rule | Pass, opset: int = OPSET, weights: Mapping[str, Any] | None = None, runs: bool = True
-) -> None:
-    """Nothing happens to `before`."""
-    model = load(before, opset, weights)
-    result, ledger = rewritten(model, *what)
-    assert not ledger.changes
-    assert to_onnx(result) == model
-    if runs:
-        means_the_same(model, to_onnx(result), exact=True)
-
-
-def body(graph: onnx.GraphProto, outer: Mapping[str, str] | None = None) -> list[str]:
-    """The nodes as text, values renumbered in order of appearance, so that only structure is compared."""
-    names = {**(outer or {}), **{n.name: n.name for n in (*graph.input, *graph.output)}}
-    constants = {t.name for t in graph.initializer}
-    lines: list[str] = []
-    for node in graph.node:
-        n = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
-        n.input.extend(_renamed(i, names, constants) for i in node.input)
-        n.output.extend(_renamed(o, names, set()) for o in node.output)
-        subgraphs: list[str] = []
-        for a in sorted(node.attribute, key=lambda a: a.name):
-            if a.type == onnx.AttributeProto.GRAPH:
-                subgraphs += [f"  {a.name}: {line}" for line in body(a.g, names)]
-            else:
-                n.attribute.add().CopyFrom(a)
-        lines += [re.sub(r"\s+", " ", printer.to_text(n)).strip(), *subgraphs]
-    return lines
-
-
-def _renamed(name: str, names: dict[str, str], constants: set[str]) -> str:
-    if not name:
-        return ""
-    return names.setdefault(name, "const" if name in constants else f"v{len(names)}")
-
-
-def op_types(model: onnx.ModelProto) -> list[str]:
-    """The operators of the main graph, in order."""
-    return [n.op_type for n in model.graph.node]
-
-
-def initializers(model: onnx.ModelProto) -> dict[str, np.ndarray[Any, Any]]:
-    """The initializers by name."""
-    return {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
-
-
-def run(model: onnx.ModelProto, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None) -> list[Any]:
-    """What onnxruntime gives with all optimizations off."""
-    from passwright.core.runtime import OnnxRuntime
-
-    return OnnxRuntime(model.SerializeToString()).run(outputs or [o.name for o in model.graph.output], feeds)
+__all__ = [
+    "OPSET",
+    "becomes",
+    "body",
+    "initializers",
+    "load",
+    "means_the_same",
+    "op_types",
+    "rewritten",
+    "run",
+    "stays",
+    "to_onnx",
+]

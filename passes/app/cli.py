@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from .commands import bisect, check, diff, explain, list_passes, run, verify
+from .commands import bisect, check, diff, explain, list_passes, new, run, verify
 from .options import LevelMayBeLeftOut
 
 app = typer.Typer(
@@ -21,6 +21,7 @@ app.command(epilog=explain.EXIT_CODES)(explain.explain)
 app.command(epilog=diff.EXIT_CODES)(diff.diff)
 app.command(epilog=check.EXIT_CODES)(check.check)
 app.command("list")(list_passes.list_passes)
+app.command(epilog=new.EXIT_CODES)(new.new)
 
 
 def main() -> None:

@@ -1,0 +1,136 @@
+"""Tables of what rules and passes make of models in ONNX's own text form, with the meaning checked in onnxruntime.
+
+    def test_two_negations_cancel():
+        becomes("g (float[N] x) => (float[N] y) { a = Neg(x) y = Neg(a) }",
+                "g (float[N] x) => (float[N] y) { y = Identity(x) }", cancel_negations)
+
+Each text is the inside of a model: `g (float[2,3] x) => (float[n,m] y) { y = Relu(x) }`. Initializers are
+written as the parser wants them: `g (...) => (...) <float[2] w = {1.0, 2.0}> { ... }`; larger ones are given
+as arrays in `weights`, by name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from difflib import ndiff
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import checker, numpy_helper, parser, printer
+
+from ..core import Ledger, Model, Pass, Rule, RulePass, from_onnx, to_onnx
+from ..core.runtime import OnnxRuntime
+from ..core.trust.interface import Interface
+from ..core.verify.oracle import Oracle, Verdict
+from ..core.verify.signature import signature
+
+OPSET = 17
+NONE: frozenset[str] = frozenset()
+
+
+def load(text: str, opset: int = OPSET, weights: Mapping[str, Any] | None = None) -> onnx.ModelProto:
+    """The model that `text` describes, with `weights` as further initializers."""
+    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]> {text}')
+    model.graph.initializer.extend(numpy_helper.from_array(np.asarray(a), name) for name, a in (weights or {}).items())
+    return model
+
+
+def rewritten(model: onnx.ModelProto, *what: Rule | Pass, exact_only: bool = False) -> tuple[Model, Ledger]:
+    """The model after the rules and passes, and the ledger; invariants and interface are checked."""
+    result, ledger = from_onnx(model), Ledger(exact_only=exact_only, record=True)
+    interface = Interface.of(result)
+    for item in what:
+        p = RulePass(item.name, (item,)) if isinstance(item, Rule) else item
+        p.run(result.graph, ledger)
+        result.graph.validate()
+        interface.require(result)
+    return result, ledger
+
+
+def means_the_same(before: onnx.ModelProto, after: onnx.ModelProto, *, exact: bool = False, **fixed: int) -> Verdict:
+    """Compare two models in onnxruntime on many inputs; raises VerificationError if they differ.
+
+    `fixed` gives sizes of symbolic dims. `exact`: they have to agree bit for bit.
+    """
+    model = from_onnx(before)
+    oracle = Oracle(before.SerializeToString(), signature(model), [o.name for o in before.graph.output], fixed=fixed)
+    return oracle.check(after.SerializeToString(), exact=exact)
+
+
+def becomes(
+    before: str,
+    after: str,
+    *what: Rule | Pass,
+    opset: int = OPSET,
+    weights: Mapping[str, Any] | None = None,
+    runs: bool = True,
+) -> onnx.ModelProto:
+    """`before` is rewritten to the ops of `after` and computes the same. `runs=False`: no backend can run it."""
+    model = load(before, opset, weights)
+    result, ledger = rewritten(model, *what)
+    out = to_onnx(result)
+    checker.check_model(out)  # pyright: ignore[reportUnknownMemberType] - a parameter of it has no full type
+    if runs:
+        means_the_same(model, out, exact=ledger.is_exact)
+    got, wanted = body(out.graph), body(to_onnx(from_onnx(load(after, opset))).graph)
+    assert got == wanted, "\n".join(("wanted (-) and got (+):", *ndiff(wanted, got)))
+    return out
+
+
+def stays(
+    before: str, *what: Rule | Pass, opset: int = OPSET, weights: Mapping[str, Any] | None = None, runs: bool = True
+) -> None:
+    """Nothing happens to `before`."""
+    model = load(before, opset, weights)
+    result, ledger = rewritten(model, *what)
+    assert not ledger.changes, f"it was changed by {', '.join(f'{c.by} at {c.place}' for c in ledger.changes)}"
+    assert to_onnx(result) == model, "it was changed, and no change was told of"
+    if runs:
+        means_the_same(model, to_onnx(result), exact=True)
+
+
+def body(graph: onnx.GraphProto, outer: Mapping[str, str] | None = None, read: frozenset[str] = NONE) -> list[str]:
+    """The nodes as text, values renumbered in order of appearance, so that only structure is compared.
+
+    `outer` and `read` are for bodies: what the values of enclosing graphs are called, and which are constants there.
+    """
+    names = {**(outer or {}), **{n.name: n.name for n in (*graph.input, *graph.output)}}
+    constants = read | {t.name for t in graph.initializer}
+    lines: list[str] = []
+    for node in graph.node:
+        n = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
+        n.input.extend(_renamed(i, names, constants) for i in node.input)
+        n.output.extend(_renamed(o, names, NONE) for o in node.output)
+        subgraphs: list[str] = []
+        for a in sorted(node.attribute, key=lambda a: a.name):
+            if a.type == onnx.AttributeProto.GRAPH:
+                subgraphs += [f"  {a.name}: {line}" for line in body(a.g, names, constants)]
+            else:
+                n.attribute.add().CopyFrom(a)
+        lines += [re.sub(r"\s+", " ", printer.to_text(n)).strip(), *subgraphs]
+    return lines
+
+
+def _renamed(name: str, names: dict[str, str], constants: frozenset[str]) -> str:
+    if not name:
+        return ""
+    if name in constants and name not in names:
+        return "const"
+    return names.setdefault(name, f"v{len(names)}")
+
+
+def op_types(model: onnx.ModelProto) -> list[str]:
+    """The operators of the main graph, in order."""
+    return [n.op_type for n in model.graph.node]
+
+
+def initializers(model: onnx.ModelProto) -> dict[str, np.ndarray[Any, Any]]:
+    """The initializers by name."""
+    return {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
+
+
+def run(model: onnx.ModelProto, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None) -> list[Any]:
+    """What onnxruntime gives with all optimizations off."""
+    return OnnxRuntime(model.SerializeToString()).run(outputs or [o.name for o in model.graph.output], feeds)

@@ -1,0 +1,93 @@
+"""What a document shows is what happens: its files are written, its code and commands run, its output compared.
+
+A Markdown document is played in a folder of its own, block after block. Of the fenced blocks
+
+- `python`, `toml` and `text` ones whose first line is a comment with the name of a file are that file,
+- other `python` ones run, each as a program,
+- `console` ones are commands behind `$`, each with what it prints, `...` for anything,
+- `json` ones have to be JSON; whatever else there is is shown only.
+"""
+
+from __future__ import annotations
+
+import doctest
+import json
+import re
+import shlex
+import subprocess
+import sys
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+FENCED = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
+NAMED = re.compile(r"# ([\w./-]+\.\w+)(?::.*)?\n")
+PROGRAMS = {"passes": str(Path(sys.executable).with_name("passes")), "python": sys.executable}
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """A fenced block: its language, its text, and the file that it is, if any."""
+
+    language: str
+    text: str
+    file: str = ""
+
+
+def blocks(document: Path) -> Iterator[Block]:
+    """The fenced blocks of a Markdown file."""
+    for m in FENCED.finditer(document.read_text(encoding="utf-8")):
+        named = NAMED.match(m[2]) if m[1] in {"python", "toml", "text"} else None
+        yield Block(m[1], m[2], named[1] if named else "")
+
+
+def written(block: Block, folder: Path) -> Path:
+    """The file that a block is, in `folder`."""
+    path = folder / block.file
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(block.text, encoding="utf-8")
+    return path
+
+
+def steps(block: str) -> list[tuple[str, str]]:
+    """The commands of a console block, each with what it prints."""
+    before, *commands = re.split(r"^\$ ", block, flags=re.MULTILINE)
+    assert commands, f"no command behind $ in {block!r}"
+    assert not before, f"{before!r} stands before the first command"
+    return [(c.partition("\n")[0], c.partition("\n")[2]) for c in commands]
+
+
+def play(document: Path, folder: Path, run: Collection[str] = ()) -> int:
+    """Do in `folder` what the document shows; the files in `run` are run when they are written. Counts commands.
+
+    Raises AssertionError with the command and what it printed where that is not what the document says.
+    """
+    commands = 0
+    for block in blocks(document):
+        if block.file:
+            path = written(block, folder)
+            if block.file in run:
+                subprocess.run([sys.executable, path.name], cwd=path.parent, check=True)
+        elif block.language == "python":
+            subprocess.run([sys.executable, "-c", block.text], cwd=folder, check=True, timeout=120)
+        elif block.language == "json":
+            json.loads(block.text)
+        elif block.language == "console":
+            for command, expected in steps(block.text):
+                require_printed(command, expected, folder)
+                commands += 1
+    return commands
+
+
+def require_printed(command: str, expected: str, folder: Path) -> None:
+    """Run a command; it must print what is expected, on whichever stream."""
+    program, *arguments = shlex.split(command)
+    done = subprocess.run(
+        [PROGRAMS[program], *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+    )
+    # On a terminal the two streams are one: what is told of mistakes stands before the verdict.
+    before, mark, after = done.stdout.partition("verified: ")
+    warned = done.stderr.startswith("warning")
+    printed = before + done.stderr + mark + after if warned else done.stdout + done.stderr
+    assert doctest.OutputChecker().check_output(expected, printed, doctest.ELLIPSIS), f"$ {command}\n{printed}"

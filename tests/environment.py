@@ -1,0 +1,81 @@
+"""Environments in which packages are installed by pip, and what is at hand in this one."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+
+
+@dataclass(frozen=True)
+class Environment:
+    """A fresh virtual environment that sees the packages of this one, so that only what is tested is installed."""
+
+    folder: Path
+
+    @classmethod
+    def made(cls, folder: Path) -> Environment:
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=60)
+        env = cls(folder)
+        outer = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
+        (env.site / "outer.pth").write_text("".join(f"{path}\n" for path in outer))
+        # What builds passwright, unless this environment has it.
+        env.python("-m", "pip", "install", "--no-deps", "setuptools>=77")
+        return env
+
+    @property
+    def site(self) -> Path:
+        return Path(sysconfig.get_path("purelib", vars={"base": str(self.folder), "platbase": str(self.folder)}))
+
+    @property
+    def bin(self) -> Path:
+        return Path(sysconfig.get_path("scripts", vars={"base": str(self.folder)}))
+
+    def run(self, *command: str | Path, at: Path | None = None) -> str:
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
+        env = {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "COLUMNS": "200"}
+        done = subprocess.run(
+            list(map(str, command)),
+            cwd=at or self.folder,
+            env=env,
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+        return done.stdout
+
+    def python(self, *arguments: str | Path, at: Path | None = None) -> str:
+        return self.run(self.bin / "python", "-Wignore", *arguments, at=at)
+
+    def passes(self, *arguments: str | Path, at: Path | None = None) -> str:
+        return self.run(self.bin / "passes", *arguments, at=at)
+
+    def install(self, folder: Path) -> None:
+        self.python("-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", folder)
+
+
+def copy_of_sources(folder: Path) -> Path:
+    """What a package is built from, so that building leaves nothing in the checkout."""
+    for name in ("core", "passes", "testing"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    for name in ("pyproject.toml", "README.md", "LICENSE"):
+        shutil.copy(ROOT / name, folder)
+    return folder
+
+
+def ruff() -> str:
+    found = shutil.which("ruff", path=os.pathsep.join((sysconfig.get_path("scripts"), os.environ["PATH"])))
+    assert found is not None
+    return found
+
+
+def files_below(folder: Path) -> set[str]:
+    return {p.relative_to(folder).as_posix() for p in folder.rglob("*") if p.is_file() and "__pycache__" not in p.parts}

@@ -1,0 +1,477 @@
+"""The example plugins: what they make of models, what they leave alone, and the commands that their READMEs show."""
+
+from __future__ import annotations
+
+import importlib
+import shutil
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import onnx
+import pytest
+from documents import play
+from passwright.core import Ledger, Pass, Rule, RulePass, from_onnx, to_onnx
+from passwright.core.ledger import Bans
+from passwright.core.plugins import GROUP, from_file
+from passwright.passes import optimize
+from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, run, stays
+
+EXAMPLES = Path(__file__).parent.parent / "examples"
+DRAW = np.random.default_rng(0)
+
+
+# -- as their READMEs show them -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["rule_file", "split_matmul", "package"])
+def test_what_it_shows_is_what_happens(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "example"
+    shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
+    monkeypatch.setenv("PYTHONPATH", str(installed(tmp_path / "site")) if name == "package" else "")
+    assert play(folder / "README.md", folder) >= 2
+
+
+def installed(site: Path) -> Path:
+    """A folder for the path with the package in it, and what pip leaves besides."""
+    project = tomllib.loads((EXAMPLES / "package" / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    info = site / f"passwright_edge-{project['version']}.dist-info"
+    info.mkdir(parents=True)
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
+    entries = project["entry-points"][GROUP]
+    (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *(f"{k} = {v}" for k, v in entries.items()), ""]))
+    (site / "passwright_edge").symlink_to(EXAMPLES / "package" / "src" / "passwright_edge")
+    return site
+
+
+# -- the rule file --------------------------------------------------------------------------------
+
+
+def rule_of_file(name: str) -> Rule:
+    (found,) = from_file(EXAMPLES / "rule_file" / "decide_on_logits.py").values()
+    assert isinstance(found.item, RulePass)
+    return next(r for r in found.item.rules if r.name == name)
+
+
+@pytest.mark.parametrize("compare", ["Greater", "GreaterOrEqual", "Less", "LessOrEqual"])
+@pytest.mark.parametrize("kind", ["float", "double"])
+def test_a_threshold_moves_before_the_sigmoid(compare: str, kind: str) -> None:
+    out = becomes(
+        f"g ({kind}[N,3] x) => (bool[N,3] y) <{kind} c = {{0.3}}> {{ s = Sigmoid(x) y = {compare}(s, c) }}",
+        f"g ({kind}[N,3] x) => (bool[N,3] y) <{kind} c = {{0}}> {{ y = {compare}(x, c) }}",
+        rule_of_file("compare_logits"),
+    )
+    (logit,) = initializers(out).values()
+    assert logit == pytest.approx(np.log(3 / 7))
+
+
+def test_a_threshold_for_each_class() -> None:
+    becomes(
+        "g (float[N,3] x) => (bool[N,3] y) <float[3] c = {0.1,0.3,0.8}> { s = Sigmoid(x) y = Greater(s, c) }",
+        "g (float[N,3] x) => (bool[N,3] y) <float[3] c = {0,0,0}> { y = Greater(x, c) }",
+        rule_of_file("compare_logits"),
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (float[N] x) => (bool[N] y) <float c = {1}> { s = Sigmoid(x) y = Greater(s, c) }", id="a share of 1"
+        ),
+        pytest.param(
+            "g (float[N] x) => (bool[N] y) <float c = {0}> { s = Sigmoid(x) y = Less(s, c) }", id="a share of 0"
+        ),
+        pytest.param(
+            "g (float[2] x) => (bool[2] y) <float[2] c = {0.5,2}> { s = Sigmoid(x) y = Less(s, c) }",
+            id="one is above 1",
+        ),
+        pytest.param("g (float[N] x, float c) => (bool[N] y) { s = Sigmoid(x) y = Less(s, c) }", id="not constant"),
+        pytest.param(
+            "g (float[N] x, float c = {0.3}) => (bool[N] y) { s = Sigmoid(x) y = Less(s, c) }", id="overridable"
+        ),
+        pytest.param(
+            "g (float[N] x) => (bool[N] y, float[N] s) <float c = {0.3}> { s = Sigmoid(x) y = Less(s, c) }",
+            id="the shares are an output",
+        ),
+        pytest.param("g (float[N] x) => (bool[N] y) <float c = {0.3}> { s = Tanh(x) y = Less(s, c) }", id="Tanh"),
+    ],
+)
+def test_thresholds_that_stay(text: str) -> None:
+    stays(text, rule_of_file("compare_logits"))
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "s = Softmax(x) y = ArgMax <axis = -1> (s)", "y = ArgMax <axis = -1> (x)", id="the last axis, said twice"
+        ),
+        pytest.param("s = Softmax <axis = 1> (x) y = ArgMax <axis = -1> (s)", "y = ArgMax <axis = -1> (x)", id="both"),
+        pytest.param("s = LogSoftmax(x) y = ArgMax <axis = 1> (s)", "y = ArgMax <axis = 1> (x)", id="logarithms"),
+        pytest.param(
+            "s = Softmax(x) y = ArgMax <axis = 1, select_last_index = 1> (s)",
+            "y = ArgMax <axis = 1, select_last_index = 1> (x)",
+            id="other attributes",
+        ),
+    ],
+)
+def test_the_best_class_is_that_of_the_logits(before: str, after: str) -> None:
+    interface = "g (float[N,10] x) => (int64[N,1] y)"
+    rule = rule_of_file("choose_by_logits")
+    out = becomes(f"{interface} {{ {before} }}", f"{interface} {{ {after} }}", rule, runs=False)
+    logits = DRAW.standard_normal((500, 10), np.float32)
+    assert same_on(load(f"{interface} {{ {before} }}"), out, logits)
+
+
+def same_on(before: onnx.ModelProto, after: onnx.ModelProto, x: np.ndarray) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(run(before, {"x": x}), run(after, {"x": x}), strict=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "opset"),
+    [
+        pytest.param(
+            "g (float[N,10] x) => (int64[1,10] y) { s = Softmax(x) y = ArgMax <axis = 0> (s) }", 17, id="another axis"
+        ),
+        pytest.param(
+            "g (float[N,10] x) => (int64[N,1] y) { s = Softmax(x) y = ArgMin <axis = 1> (s) }", 17, id="ArgMin"
+        ),
+        pytest.param(
+            "g (float[N,10] x) => (int64[N,1] y) { s = Softmax(x) y = ArgMax <axis = 1> (s) }", 12, id="opset 12"
+        ),
+        pytest.param(
+            "g (float[N,10] x) => (int64[N,1] y, float[N,10] s) { s = Softmax(x) y = ArgMax <axis = 1> (s) }",
+            17,
+            id="the shares are an output",
+        ),
+    ],
+)
+def test_choices_that_stay(text: str, opset: int) -> None:
+    stays(text, rule_of_file("choose_by_logits"), opset=opset)
+
+
+def test_what_is_right_only_for_the_inputs_one_has(tmp_path: Path) -> None:
+    model = load("g (float[N,10] x) => (int64[N,1] y) { s = Softmax(x) y = ArgMax <axis = 1> (s) }")
+    plugin = EXAMPLES / "rule_file" / "decide_on_logits.py"
+    result = optimize(model, plugins=[plugin])
+    assert [(q.pass_name, q.by, q.place) for q in result.report.quarantined] == [
+        ("decide-on-logits", "choose_by_logits", "y")
+    ]
+    assert op_types(result.model) == ["Softmax", "ArgMax"]
+    np.savez(tmp_path / "inputs.npz", x=DRAW.standard_normal((100, 10), np.float32))
+    result = optimize(model, plugins=[plugin], inputs=tmp_path / "inputs.npz")
+    assert list(result.report.quarantined) == []
+    assert op_types(result.model) == ["ArgMax"]
+
+
+# -- the pass over the whole graph ----------------------------------------------------------------
+
+
+def split_matmul(columns: int) -> Pass:
+    from_file(EXAMPLES / "split_matmul" / "split_matmul.py")
+    return sys.modules["passwright_local_split_matmul"].SplitMatMul(columns=columns)
+
+
+W, TURNED, ROW = (DRAW.standard_normal(shape, np.float32) for shape in ((4, 10), (10, 4), (10,)))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "weights"),
+    [
+        pytest.param(
+            "g (float[N,T,4] x) => (float[N,T,10] y) { y = MatMul(x, w) }",
+            "g (float[N,T,4] x) => (float[N,T,10] y) <float a = {0}, float b = {0}, float c = {0}>"
+            "{ p = MatMul(x, a) q = MatMul(x, b) r = MatMul(x, c) y = Concat <axis = 2> (p, q, r) }",
+            {"w": W},
+            id="the last block is narrower",
+        ),
+        pytest.param(
+            "g (float[4] x) => (float[8] y) { y = MatMul(x, w) }",
+            "g (float[4] x) => (float[8] y) <float a = {0}, float b = {0}>"
+            "{ p = MatMul(x, a) q = MatMul(x, b) y = Concat <axis = 0> (p, q) }",
+            {"w": W[:, :8]},
+            id="a vector",
+        ),
+        pytest.param(
+            "g (float[N,4] x) => (float[N,8] y) { y = Gemm <alpha = 0.5, beta = 2.0> (x, w, c) }",
+            "g (float[N,4] x) => (float[N,8] y) <float a = {0}, float b = {0}, float c = {0}, float d = {0}> {"
+            "p = Gemm <alpha = 0.5, beta = 2.0> (x, a, c) q = Gemm <alpha = 0.5, beta = 2.0> (x, b, d)"
+            "y = Concat <axis = 1> (p, q) }",
+            {"w": W[:, :8], "c": ROW[:8]},
+            id="Gemm with a row",
+        ),
+        pytest.param(
+            "g (float[N,4] x) => (float[N,8] y) { y = Gemm <transB = 1> (x, w, c) }",
+            "g (float[N,4] x) => (float[N,8] y) <float a = {0}, float b = {0}, float c = {0}>"
+            "{ p = Gemm <transB = 1> (x, a, c) q = Gemm <transB = 1> (x, b, c) y = Concat <axis = 1> (p, q) }",
+            {"w": TURNED[:8], "c": ROW[:1]},
+            id="Gemm, transposed, with a number",
+        ),
+        pytest.param(
+            "g (float[4,3] x, float[3,1] c) => (float[3,8] y) { y = Gemm <transA = 1> (x, w, c) }",
+            "g (float[4,3] x, float[3,1] c) => (float[3,8] y) <float a = {0}, float b = {0}>"
+            "{ p = Gemm <transA = 1> (x, a, c) q = Gemm <transA = 1> (x, b, c) y = Concat <axis = 1> (p, q) }",
+            {"w": W[:, :8]},
+            id="Gemm with a column that is an input",
+        ),
+        pytest.param(
+            "g (float[N,4] x) => (float[N,8] y) { y = Gemm(x, w) }",
+            "g (float[N,4] x) => (float[N,8] y) <float a = {0}, float b = {0}>"
+            "{ p = Gemm(x, a) q = Gemm(x, b) y = Concat <axis = 1> (p, q) }",
+            {"w": W[:, :8]},
+            id="Gemm with nothing added",
+        ),
+        pytest.param(
+            "g (int32[N,4] x) => (int32[N,5] y) { y = MatMul(x, w) }",
+            "g (int32[N,4] x) => (int32[N,5] y) <int32 a = {0}, int32 b = {0}>"
+            "{ p = MatMul(x, a) q = MatMul(x, b) y = Concat <axis = 1> (p, q) }",
+            {"w": np.arange(20, dtype=np.int32).reshape(4, 5)},
+            id="integers",
+        ),
+        pytest.param(
+            "g (float[N,4] x, float[N,4] u) => (float[N,8] y, float[N,8] z) { y = MatMul(x, w) z = MatMul(u, w) }",
+            "g (float[N,4] x, float[N,4] u) => (float[N,8] y, float[N,8] z) <float a = {0}, float b = {0}> {"
+            "p = MatMul(x, a) q = MatMul(x, b) y = Concat <axis = 1> (p, q)"
+            "r = MatMul(u, a) s = MatMul(u, b) z = Concat <axis = 1> (r, s) }",
+            {"w": W[:, :8]},
+            id="weights that two products share",
+        ),
+        pytest.param(
+            "g (float[N,4] x, bool c) => (float[N,8] y) { y = If(c) <"
+            "then_branch = t () => (float[N,8] p) { p = MatMul(x, w) },"
+            "else_branch = e () => (float[N,8] q) { q = Concat <axis = 1> (x, x) }> }",
+            "g (float[N,4] x, bool c) => (float[N,8] y) { y = If(c) <"
+            "then_branch = t () => (float[N,8] p) <float a = {0}, float b = {0}>"
+            "{ r = MatMul(x, a) s = MatMul(x, b) p = Concat <axis = 1> (r, s) },"
+            "else_branch = e () => (float[N,8] q) { q = Concat <axis = 1> (x, x) }> }",
+            {"w": W[:, :8]},
+            id="in a branch",
+        ),
+    ],
+)
+def test_products_are_cut(before: str, after: str, weights: dict[str, np.ndarray]) -> None:
+    p = split_matmul(4)
+    out = becomes(before, after, p, weights=weights)
+    again, ledger = rewritten(out, p)
+    assert not ledger.changes
+    assert to_onnx(again) == out
+    assert becomes(before, after, p, weights=weights) == out
+
+
+@pytest.mark.parametrize(
+    ("text", "weights"),
+    [
+        pytest.param(
+            "g (float[N,4] x) => (float[N,4] y) { y = MatMul(x, w) }", {"w": W[:, :4]}, id="as wide as is allowed"
+        ),
+        pytest.param("g (float[N,4] x, float[4,9] w) => (float[N,9] y) { y = MatMul(x, w) }", {}, id="an input"),
+        pytest.param(
+            "g (float[N,4] x, float[4,5] w = {1,2,3,4,5, 1,2,3,4,5, 1,2,3,4,5, 1,2,3,4,5}) => (float[N,5] y)"
+            "{ y = MatMul(x, w) }",
+            {},
+            id="overridable",
+        ),
+        pytest.param(
+            "g (float[2,N,4] x) => (float[2,N,10] y) { y = MatMul(x, w) }", {"w": np.stack([W, W])}, id="a stack"
+        ),
+        pytest.param("g (float[4,N] x) => (float[10,N] y) { y = MatMul(w, x) }", {"w": TURNED}, id="on the left"),
+        pytest.param(
+            "g (float[N,4] x, float[10] c) => (float[N,10] y) { y = Gemm(x, w, c) }",
+            {"w": W},
+            id="Gemm with a row that is an input",
+        ),
+        pytest.param("g (float[N,4] x) => (float[N,0] y) { y = MatMul(x, w) }", {"w": W[:, :0]}, id="no columns"),
+        pytest.param("g (float[N,4] x) => (float[N,10] y) { y = Add(x, w) }", {"w": ROW[:4]}, id="no product"),
+    ],
+)
+def test_products_that_stay(text: str, weights: dict[str, np.ndarray]) -> None:
+    stays(text, split_matmul(4), weights=weights, runs="Add" not in text)
+
+
+def test_what_two_products_share_is_cut_once() -> None:
+    text = "g (float[N,4] x, float[N,4] u) => (float[N,8] y, float[N,8] z) { y = MatMul(x, w) z = MatMul(u, w) }"
+    result, ledger = rewritten(load(text, weights={"w": W[:, :8]}), split_matmul(4))
+    assert [c.place for c in ledger.changes] == ["y", "z"]
+    assert [a.shape for a in initializers(to_onnx(result)).values()] == [(4, 4), (4, 4)]
+
+
+def test_each_change_can_be_left_out_and_says_where_it_came_from() -> None:
+    model = load(
+        "g (float[N,4] x) => (float[N,8] y, float[N,8] z) { y = MatMul(x, w) [wide] z = MatMul(x, w) }",
+        weights={"w": W[:, :8]},
+    )
+    result, ledger = from_onnx(model), Ledger(bans=Bans(changes={("split-matmul", "y"): 0}))
+    assert split_matmul(4).run(result.graph, ledger) == 1
+    out = to_onnx(result)
+    assert op_types(out) == ["MatMul", "MatMul", "MatMul", "Concat"]
+    assert {p.value for n in out.graph.node for p in n.metadata_props} == {"split-matmul", '["wide"]'}
+    means_the_same(model, out)
+
+
+def test_the_loop_does_not_put_the_blocks_together_again() -> None:
+    model = load("g (float[N,4] x) => (float[N,10] y) { y = MatMul(x, w) }", weights={"w": W})
+    plugin = EXAMPLES / "split_matmul" / "split_matmul.py"
+    result = optimize(model, plugins=[plugin], enable=["split-matmul{columns=2}"])
+    assert op_types(result.model) == [*["MatMul"] * 5, "Concat"]
+
+
+@pytest.mark.parametrize("columns", [0, -1])
+def test_columns_is_at_least_one(columns: int) -> None:
+    with pytest.raises(ValueError, match="columns is at least 1"):
+        split_matmul(columns)
+
+
+# -- the package ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def edge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], ModuleType]:
+    """The modules of the package, which is installed in this process."""
+    monkeypatch.syspath_prepend(installed(tmp_path / "site"))
+    return lambda name: importlib.import_module(f"passwright_edge.{name}")
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "y = HardSwish(x)", "t = HardSigmoid <alpha = 0.16666667, beta = 0.5> (x) y = Mul(x, t)", id="HardSwish"
+        ),
+        pytest.param("y = Mish(x)", "s = Softplus(x) t = Tanh(s) y = Mul(x, t)", id="Mish"),
+        pytest.param("y = Gelu(x)", "d = Div(x, k) e = Erf(d) b = Add(e, k) p = Mul(x, b) y = Mul(p, k)", id="Gelu"),
+    ],
+)
+def test_activations_are_spelled_out(before: str, after: str, edge: Callable[[str], ModuleType]) -> None:
+    interface = "g (float[N,5] x) => (float[N,5] y) <float k = {0}>"
+    becomes(
+        f"{interface} {{ {before} }}", f"{interface} {{ {after} }}", edge("activations").SPELL_OUT_ACTIVATIONS, opset=20
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param('g (float[N] x) => (float[N] y) { y = Gelu <approximate = "tanh"> (x) }', id="another Gelu"),
+        pytest.param("g (float16[N] x) => (float16[N] y) { y = Gelu(x) }", id="another type"),
+        pytest.param("g (float[N] x) => (float[N] y) { y = Relu(x) }", id="another activation"),
+    ],
+)
+def test_activations_that_stay(text: str, edge: Callable[[str], ModuleType]) -> None:
+    stays(text, edge("activations").SPELL_OUT_ACTIVATIONS, opset=20, runs=False)
+
+
+@pytest.mark.parametrize("kind", ["float", "double", "uint8"])
+@pytest.mark.parametrize("mode", ["DCR", "CRD"])
+def test_blocks_are_spelled_out(kind: str, mode: str, edge: Callable[[str], ModuleType]) -> None:
+    perm = "0,3,4,1,5,2" if mode == "DCR" else "0,1,4,2,5,3"
+    becomes(
+        f'g ({kind}[N,12,2,3] x) => ({kind}[N,3,4,6] y) {{ y = DepthToSpace <blocksize = 2, mode = "{mode}"> (x) }}',
+        f"g ({kind}[N,12,2,3] x) => ({kind}[N,3,4,6] y) <int64 s = {{0}}>"
+        f"{{ a = Reshape(x, s) b = Transpose <perm = [{perm}]> (a) y = Reshape(b, s) }}",
+        edge("blocks").SPELL_OUT_BLOCKS,
+    )
+
+
+def test_space_to_depth_is_spelled_out(edge: Callable[[str], ModuleType]) -> None:
+    becomes(
+        "g (float[N,3,4,6] x) => (float[N,12,2,3] y) { y = SpaceToDepth <blocksize = 2> (x) }",
+        "g (float[N,3,4,6] x) => (float[N,12,2,3] y) <int64 s = {0}>"
+        "{ a = Reshape(x, s) b = Transpose <perm = [0,3,5,1,2,4]> (a) y = Reshape(b, s) }",
+        edge("blocks").SPELL_OUT_BLOCKS,
+    )
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(
+            "g (float[N,12,H,3] x) => (float[N,3,R,6] y) { y = DepthToSpace <blocksize = 2> (x) }", id="any height"
+        ),
+        pytest.param(
+            "g (float[N,12,0,3] x) => (float[N,3,0,6] y) { y = DepthToSpace <blocksize = 2> (x) }", id="no height"
+        ),
+    ],
+)
+def test_blocks_that_stay(text: str, edge: Callable[[str], ModuleType]) -> None:
+    stays(text, edge("blocks").SPELL_OUT_BLOCKS, runs=False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("y = Gather <axis = 1> (x, i)", id="Gather"),
+        pytest.param(
+            "i2 = Constant <value = int64[2] {1,-2}> () y = Gather <axis = 1> (x, i2)", id="made by a Constant"
+        ),
+        pytest.param("j = Identity(i) y = Gather <axis = 1> (x, i) z = Gather(j, i)", id="others want it wide"),
+    ],
+)
+def test_indices_become_narrow(text: str, edge: Callable[[str], ModuleType]) -> None:
+    outputs = "float[N,2] y, int64[2] z" if "z =" in text else "float[N,2] y"
+    model = load(f"g (float[N,3] x) => ({outputs}) <int64[2] i = {{0,1}}> {{ {text} }}")
+    p = edge("indices").NARROW_INDICES
+    result, ledger = rewritten(model, p)
+    out = to_onnx(result)
+    assert ledger.changes
+    assert ledger.is_exact
+    means_the_same(model, out, exact=True)
+    kinds = {t.name: t.data_type for t in out.graph.initializer}
+    assert all(kinds[n.input[1]] == onnx.TensorProto.INT32 for n in out.graph.node if n.op_type == "Gather")
+    assert "Constant" not in op_types(out)
+    assert not rewritten(out, p)[1].changes
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("g (float[N,3] x, int64[2] i) => (float[N,2] y) { y = Gather <axis = 1> (x, i) }", id="an input"),
+        pytest.param(
+            "g (float[N,3] x, int64[2] i = {0,1}) => (float[N,2] y) { y = Gather <axis = 1> (x, i) }", id="overridable"
+        ),
+        pytest.param(
+            "g (float[N,3] x) => (float[N,2] y) <int32[2] i = {0,1}> { y = Gather <axis = 1> (x, i) }", id="narrow"
+        ),
+        pytest.param(
+            "g (float[N,3] x) => (float[N,0] y) <int64[0] i = {}> { y = Gather <axis = 1> (x, i) }", id="nothing"
+        ),
+        pytest.param(
+            "g (float[2,3] x) => (float[2] y) <int64[2,2] i = {0,1, 1,2}> { y = GatherND(x, i) }", id="int64 is a must"
+        ),
+    ],
+)
+def test_indices_that_stay(text: str, edge: Callable[[str], ModuleType]) -> None:
+    stays(text, edge("indices").NARROW_INDICES)
+
+
+def test_indices_in_a_body_and_beyond_32_bits(edge: Callable[[str], ModuleType]) -> None:
+    text = """g (float[N,3] x, bool c) => (float[N,2] y) <int64[2] i = {0,2}, int64[2] far = {0,-2147483649}> {
+        y = If(c) <
+        then_branch = t () => (float[N,2] p) { p = Gather <axis = 1> (x, i) },
+        else_branch = e () => (float[N,2] q) { q = Gather <axis = 1> (x, far) }> }"""
+    result, ledger = rewritten(load(text), edge("indices").NARROW_INDICES)
+    assert [c.place for c in ledger.changes] == ["p"]
+    assert "far" in initializers(to_onnx(result))
+    assert "i" not in initializers(to_onnx(result))
+
+
+def test_its_pipeline_leaves_nothing_that_a_small_runtime_lacks(edge: Callable[[str], ModuleType]) -> None:
+    edge("indices")
+    model = load(
+        "g (float[N,8,6,6] x) => (float[N,2,12,2] y) <int64[2] i = {0,7}>"
+        "{ a = HardSwish(x) b = Gelu(a) c = DepthToSpace <blocksize = 2> (b) y = Gather <axis = 3> (c, i) }",
+        opset=20,
+    )
+    result = optimize(model, "edge")
+    assert {"HardSwish", "Gelu", "DepthToSpace"}.isdisjoint(op_types(result.model))
+    assert not result.report.quarantined
+    assert result.report.verification is not None
+
+
+def test_a_model_older_than_its_opsets_is_left_alone(edge: Callable[[str], ModuleType]) -> None:
+    edge("indices")
+    model = load("g (float[N,3] x) => (float[N,2] y) <int64[2] i = {0,2}> { y = Gather <axis = 1> (x, i) }", opset=12)
+    assert optimize(model, enable=["narrow-indices"]).model == model

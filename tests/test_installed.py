@@ -1,0 +1,82 @@
+"""passwright, a new plugin and an example, installed by pip where nothing else is: they work, and go again."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tarfile
+from pathlib import Path
+
+import onnx
+import pytest
+from environment import (
+    ROOT,
+    Environment,
+    copy_of_sources,
+    files_below,
+    ruff,
+)
+from passwright.passes.app.scaffold.write import TARGETS
+from rewriting import op_types
+
+
+@pytest.fixture(scope="module")
+def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return copy_of_sources(tmp_path_factory.mktemp("sources"))
+
+
+@pytest.fixture(scope="module")
+def env(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    env = Environment.made(tmp_path_factory.mktemp("env"))
+    env.install(sources)
+    return env
+
+
+def test_it_is_the_installed_one(env: Environment) -> None:
+    assert env.python("-c", "import passwright.passes as p; print(p.__file__)").startswith(str(env.site))
+
+
+def test_a_source_distribution_has_the_templates(env: Environment, sources: Path) -> None:
+    env.python("-c", "import setuptools.build_meta as b; b.build_sdist('.')", at=sources)
+    with tarfile.open(next(sources.glob("*.tar.gz"))) as archive:
+        found = {Path(name).name for name in archive.getnames() if "/scaffold/template/" in name}
+    assert found == set(TARGETS)
+
+
+def test_a_new_plugin_installs_lists_runs_tests_and_goes(env: Environment, tmp_path: Path) -> None:
+    env.passes("new", "my-plugin", at=tmp_path)
+    plugin = tmp_path / "my-plugin"
+    before = files_below(env.folder)
+    env.install(plugin)
+    assert (env.site / "my_plugin" / "rules.py").is_file()
+
+    listed = env.passes("list").splitlines()
+    assert any("my-plugin" in line and "0.1.0" in line for line in listed)
+
+    env.python("example/model.py", at=plugin)
+    told = env.passes("run", "example/model.onnx", "--enable", "my-plugin", "-o", "out.onnx", "--json", "-", at=plugin)
+    report = json.loads(told)
+    assert report["verification"] is not None
+    assert report["quarantined"] == []
+    assert {p["name"]: p["changes"] for p in report["passes"]}["my-plugin"] == 1
+    assert op_types(onnx.load(plugin / "out.onnx")) == ["Conv", "Relu", "GlobalAveragePool", "Flatten", "MatMul"]
+
+    assert " passed" in env.python("-m", "pytest", "-q", "-p", "no:cacheprovider", at=plugin)
+    env.run(ruff(), "check", "--no-cache", at=plugin)
+    env.run(ruff(), "format", "--check", "--no-cache", at=plugin)
+
+    env.python("-m", "pip", "uninstall", "-y", "my-plugin")
+    assert files_below(env.folder) == before
+    assert not (env.site / "my_plugin").exists()
+    assert not any("my-plugin" in line for line in env.passes("list").splitlines())
+
+
+def test_the_example_package_installs_and_runs(env: Environment, tmp_path: Path) -> None:
+    package = tmp_path / "package"
+    shutil.copytree(ROOT / "examples" / "package", package, ignore=shutil.ignore_patterns("__pycache__"))
+    env.install(package)
+    env.python("model.py", at=package)
+    env.passes("run", "upscaler.onnx", "--pipeline", "edge", "-o", "edge.onnx", at=package)
+    assert {"HardSwish", "Gelu", "DepthToSpace"}.isdisjoint(op_types(onnx.load(package / "edge.onnx")))
+    env.python("-m", "pip", "uninstall", "-y", "passwright-edge")
+    assert not (env.site / "passwright_edge").exists()

@@ -1,0 +1,175 @@
+"""`passes new`: what it writes, and what it refuses. That it installs and runs is in `test_installed.py`."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from environment import ROOT, files_below, ruff
+from passwright.passes.app.cli import app
+from passwright.passes.app.scaffold.naming import names_for
+from passwright.passes.app.scaffold.write import TARGETS
+from typer.testing import CliRunner, Result
+
+FILES = {
+    "pyproject.toml",
+    "src/my_plugin/__init__.py",
+    "src/my_plugin/rules.py",
+    "tests/test_rules.py",
+    "example/model.py",
+    "README.md",
+    ".github/workflows/test.yml",
+    ".gitignore",
+}
+
+
+def new(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, ["new", *map(str, arguments)])
+
+
+# -- what is written ------------------------------------------------------------------------------
+
+
+def test_the_files(tmp_path: Path) -> None:
+    told = new("my-plugin", "--into", tmp_path)
+    assert told.exit_code == 0
+    assert files_below(tmp_path / "my-plugin") == FILES
+    assert all(place in told.stdout for place in FILES)
+    assert f"cd {tmp_path / 'my-plugin'} && pip install -e '.[test]'" in told.stdout
+    assert "passes run example/model.onnx --enable my-plugin" in told.stdout
+    assert [p.name for p in tmp_path.iterdir()] == ["my-plugin"]
+    assert "$" not in "".join((tmp_path / "my-plugin" / place).read_text(encoding="utf-8") for place in FILES)
+
+
+def test_every_template_has_its_place() -> None:
+    assert {p.name for p in (ROOT / "passes" / "app" / "scaffold" / "template").iterdir()} == set(TARGETS)
+
+
+def test_the_longest_name_keeps_lines_short(tmp_path: Path) -> None:
+    name = "x" * 60
+    assert new(name, "--into", tmp_path).exit_code == 0
+    plugin = tmp_path / name
+    for command in (["check"], ["format", "--check"]):
+        subprocess.run([ruff(), *command, "--no-cache"], cwd=plugin, check=True, timeout=60, capture_output=True)
+
+
+def test_a_folder_with_spaces_is_quoted(tmp_path: Path) -> None:
+    (tmp_path / "my work").mkdir()
+    told = new("my-plugin", "--into", tmp_path / "my work")
+    assert f"cd '{tmp_path / 'my work' / 'my-plugin'}' && pip install" in told.stdout
+
+
+@pytest.mark.parametrize("name", ["example", "model"])
+def test_a_plugin_may_be_called_as_one_of_its_files(name: str, tmp_path: Path) -> None:
+    assert new(name, "--into", tmp_path).exit_code == 0
+    env = {**os.environ, "PYTHONPATH": str(tmp_path / name / "src")}
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "becomes"]
+    done = subprocess.run(
+        command, cwd=tmp_path / name, env=env, capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# -- names ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "name", "module"),
+    [
+        pytest.param("my-plugin", "my-plugin", "my_plugin", id="kebab"),
+        pytest.param("my_plugin", "my-plugin", "my_plugin", id="snake"),
+        pytest.param("My.Plugin", "my-plugin", "my_plugin", id="capitals and dots"),
+        pytest.param("my--plugin", "my-plugin", "my_plugin", id="two dashes"),
+        pytest.param("x", "x", "x", id="one letter"),
+        pytest.param("net2", "net2", "net2", id="digit at the end"),
+        pytest.param("match", "match", "match", id="a word that Python lets one use"),
+    ],
+)
+def test_names(text: str, name: str, module: str) -> None:
+    made = names_for(text)
+    assert (made.name, made.module) == (name, module)
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        pytest.param("", "'' is no name for a package", id="empty"),
+        pytest.param("my plugin", "no name for a package", id="space"),
+        pytest.param("my-plugin-", "no name for a package", id="dash at the end"),
+        pytest.param("../plugin", "no name for a package", id="path"),
+        pytest.param("a/b", "no name for a package", id="slash"),
+        pytest.param("größe", "no name for a package", id="letters beyond ascii"),
+        pytest.param("a\nb", "no name for a package", id="line break"),
+        pytest.param("a\n", "no name for a package", id="line break at the end"),
+        pytest.param("$name", "no name for a package", id="placeholder"),
+        pytest.param("x" * 61, "too long", id="too long"),
+        pytest.param("3d-plugin", "3d_plugin cannot be imported", id="digit at the start"),
+        pytest.param("import", "import cannot be imported", id="keyword"),
+        pytest.param("Class", "class cannot be imported", id="keyword in capitals"),
+        pytest.param("json", "Python has a module json", id="module of Python"),
+        pytest.param("numpy", "numpy [0-9.]+ is installed", id="installed package"),
+        pytest.param("google", "a module google is installed", id="installed module of another package"),
+        pytest.param("passwright", "installed", id="passwright"),
+        pytest.param("fuse-gemm", "a pass, rule or pipeline of passwright", id="a pass"),
+        pytest.param("cancel_negations", "a pass, rule or pipeline of passwright", id="a rule"),
+        pytest.param("basic", "a pass, rule or pipeline of passwright", id="a pipeline"),
+    ],
+)
+def test_names_that_are_refused(name: str, why: str, tmp_path: Path) -> None:
+    told = new("--into", tmp_path, "--", name)
+    assert told.exit_code == 2
+    assert_one_line(told, why)
+    assert list(tmp_path.iterdir()) == []
+
+
+def assert_one_line(told: Result, why: str) -> None:
+    assert told.stdout == ""
+    assert told.stderr.count("\n") == 1
+    assert re.search(why, told.stderr)
+
+
+# -- folders --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "kind", [pytest.param(k, id=k) for k in ("an empty folder", "a full folder", "a file", "a link to nothing")]
+)
+def test_what_is_there_stays(kind: str, tmp_path: Path) -> None:
+    there = tmp_path / "my-plugin"
+    if kind == "a file":
+        there.write_text("mine")
+    elif kind == "a link to nothing":
+        there.symlink_to(tmp_path / "nowhere")
+    else:
+        there.mkdir()
+    if kind == "a full folder":
+        (there / "pyproject.toml").write_text("mine")
+    before = {p: p.is_file() and p.read_text() for p in tmp_path.rglob("*")}
+    told = new("my-plugin", "--into", tmp_path)
+    assert told.exit_code == 2
+    assert_one_line(told, "my-plugin exists already")
+    assert {p: p.is_file() and p.read_text() for p in tmp_path.rglob("*")} == before
+
+
+def test_the_folder_to_make_it_in_has_to_exist(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for into in (tmp_path / "missing", tmp_path / "file", tmp_path / "file" / "below"):
+        told = new("my-plugin", "--into", into)
+        assert told.exit_code == 2
+        assert_one_line(told, "is not a folder")
+
+
+@pytest.mark.parametrize("method", ["write_bytes", "rename"])
+def test_nothing_is_half_written(method: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*arguments: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(Path, method, full)
+    told = new("my-plugin", "--into", tmp_path)
+    assert told.exit_code == 1
+    assert_one_line(told, "cannot write .*my-plugin: No space left on device")
+    assert list(tmp_path.iterdir()) == []

@@ -1,0 +1,111 @@
+"""The tables that authors of plugins write say what is wrong where a rule does something else."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from passwright.core import EXACT, Build, Graph, Ledger, RulePass, Value, rule
+from passwright.core.errors import VerificationError
+from passwright.testing.rewriting import becomes, body, load, stays
+
+NEGATIONS = "g (float[N] x) => (float[N] y) { a = Neg(x) y = Neg(a) }"
+NOTHING = "g (float[N] x) => (float[N] y) { y = Identity(x) }"
+
+
+@rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
+def cancel(g: Build, x: Value) -> Value:
+    """Neg(Neg(x)) => x"""
+    return x
+
+
+@rule(lambda g, x: g.Neg(g.Neg(x)), contract=EXACT)
+def miscount(g: Build, x: Value) -> Value:
+    """Neg(Neg(x)) => Neg(x), which is wrong"""
+    return g.Neg(x)
+
+
+class Quiet:
+    """A pass that changes the graph and tells nobody."""
+
+    name = "quiet"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - every pass is given it
+        for op in tuple(graph.ops("Neg")):
+            graph.set_inputs(op, graph.inputs)
+        return 0
+
+
+def test_what_it_becomes() -> None:
+    assert [n.op_type for n in becomes(NEGATIONS, NOTHING, cancel).graph.node] == ["Identity"]
+    becomes(NEGATIONS, NOTHING, RulePass("cancel", (cancel,)))
+
+
+def test_other_ops_are_shown() -> None:
+    wanted = "g (float[N] x) => (float[N] y) { y = Abs(x) }"
+    with pytest.raises(
+        AssertionError, match=r"(?s)wanted \(-\) and got \(\+\):.*- y = Abs \(x\).*\+ y = Identity \(x\)"
+    ):
+        becomes(NEGATIONS, wanted, cancel)
+
+
+def test_other_values_are_told_before_other_ops() -> None:
+    with pytest.raises(VerificationError, match="y: "):
+        becomes(NEGATIONS, "g (float[N] x) => (float[N] y) { y = Neg(x) }", miscount)
+
+
+def test_what_stays() -> None:
+    stays("g (float[N] x) => (float[N] y) { y = Neg(x) }", cancel)
+
+
+def test_who_changed_what_was_to_stay() -> None:
+    with pytest.raises(AssertionError, match="it was changed by cancel at y"):
+        stays(NEGATIONS, cancel)
+    with pytest.raises(AssertionError, match="it was changed, and no change was told of"):
+        stays(NEGATIONS, Quiet())
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        pytest.param(
+            "<float k = {1}> { p = Add(x, k) q = Abs(p) y = Mul(q, k) }",
+            "<float k = {2}, float l = {3}> { p = Add(x, k) q = Abs(p) y = Mul(q, l) }",
+            id="as many constants as one likes",
+        ),
+        pytest.param("{ p = Abs(x) y = Neg(p) }", "{ other = Abs(x) y = Neg(other) }", id="other names"),
+        pytest.param(
+            "<float k = {1}> { y = If(c) <then_branch = t () => (float[N] z) { z = Add(x, k) },"
+            "else_branch = e () => (float[N] w) { w = Abs(x) }> }",
+            "<float l = {1}> { y = If(c) <then_branch = t () => (float[N] z) { z = Add(x, l) },"
+            "else_branch = e () => (float[N] w) { w = Abs(x) }> }",
+            id="constants of an enclosing graph",
+        ),
+    ],
+)
+def test_only_structure_is_compared(a: str, b: str) -> None:
+    first, second = (body(load(f"g (float[N] x, bool c) => (float[N] y) {text}").graph) for text in (a, b))
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    [
+        pytest.param("{ y = Abs(x) }", "{ y = Neg(x) }", id="operator"),
+        pytest.param("{ y = Sub(x, u) }", "{ y = Sub(u, x) }", id="order of operands"),
+        pytest.param("{ y = Elu(x) }", "{ y = Elu <alpha = 2.0> (x) }", id="attribute"),
+        pytest.param("<float k = {1}> { y = Add(x, k) }", "{ y = Add(x, u) }", id="constant or input"),
+    ],
+)
+def test_structure_is_compared(a: str, b: str) -> None:
+    first, second = (body(load(f"g (float[N] x, float[N] u) => (float[N] y) {text}").graph) for text in (a, b))
+    assert first != second
+
+
+def test_it_needs_no_hypothesis() -> None:
+    import subprocess
+    import sys
+
+    code = "import sys; sys.modules['hypothesis'] = None; import passwright.testing.rewriting; print('imported')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert re.fullmatch(r"imported\s*", done.stdout)

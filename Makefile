@@ -4,7 +4,7 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 MODEL ?= golden_models/resnet_kept_bn.onnx
 
-.PHONY: run test lint types check bench clean
+.PHONY: run test lint types check bench docs clean
 
 run: $(VENV)/installed
 	$(BIN)/passes run $(MODEL) --pipeline basic -o $(VENV)/optimized.onnx
@@ -24,6 +24,9 @@ check: $(VENV)/installed-dev
 bench: $(VENV)/installed-dev
 	$(BIN)/pip install --quiet -e '.[peers]'
 	$(BIN)/python benchmarks/peers.py
+
+docs: $(VENV)/installed-dev  # build/site/index.html
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet --strict
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)

@@ -1,0 +1,101 @@
+"""What the catalogue says of rules and passes in words: their docstrings, and the opsets that they are for."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from dataclasses import fields, is_dataclass
+from functools import cache
+from inspect import cleandoc, getdoc
+from typing import Any
+
+from onnx import defs
+from passwright.core import Pass, Rule, RulePass
+from passwright.core.pattern import OpPattern, Rest, Var
+from passwright.passes.pipelines import BUILT_IN, OPTIONAL
+from record import Example
+from shown import changed
+
+FAMILIES = ("cleanup", "folding", "shapes", "structure", "linear", "fusion", "arithmetic", "movement")
+"""The families in the order of the README: sub-packages of `passwright.passes`."""
+
+
+def families() -> dict[str, list[Pass]]:
+    """The passes of each family, in the order in which they run; those of no pipeline last."""
+    found: dict[str, list[Pass]] = {name: [] for name in FAMILIES}
+    for p in (*BUILT_IN, *OPTIONAL):
+        found[home(p).split(".")[2]].append(p)
+    return found
+
+
+def home(p: Pass) -> str:
+    """The module that a pass is written in."""
+    return p.rules[0].build.__module__ if isinstance(p, RulePass) else type(p).__module__
+
+
+def about_family(name: str) -> str:
+    """The docstring of its package."""
+    return getdoc(sys.modules[f"passwright.passes.{name}"]) or ""
+
+
+def about_pass(p: Pass) -> str:
+    """The docstring of a pass; of one that holds rules, that of their module."""
+    return cleandoc((sys.modules[home(p)] if isinstance(p, RulePass) else type(p)).__doc__ or "")
+
+
+def options(p: Pass) -> list[tuple[str, Any]]:
+    """The options of a pass with their defaults."""
+    if isinstance(p, RulePass) or not is_dataclass(p):
+        return []
+    return [(f.name, f.default) for f in fields(p) if f.name != "name"]
+
+
+def more_about(rule: Rule) -> str:
+    """The docstring of a rule without its equation."""
+    return (getdoc(rule.build) or "").partition("\n")[2].strip()
+
+
+def opsets(rule: Rule, example: Example) -> tuple[int, int]:
+    """The first and the last opset with every operator that the rule looks for and that it writes in its example.
+
+    It may ask for more than that; then it declines.
+    """
+    found = [span(p.types, p.inputs, p.attrs) for p in parts(rule.pattern) if not p.domain]
+    graph, _ = changed(rule, example)
+    found += [span((op.type,), (), ()) for op in graph.ops() if op.by == rule.name and not op.domain]
+    return max(first for first, _ in found), min(last for _, last in found)
+
+
+def parts(pattern: OpPattern) -> Iterator[OpPattern]:
+    """Every operator of a pattern."""
+    yield pattern
+    for i in pattern.inputs:
+        if isinstance(i, OpPattern):
+            yield from parts(i)
+
+
+def span(types: tuple[str, ...], inputs: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> tuple[int, int]:
+    """The opsets at which one of the operators exists, takes that many inputs and knows the attributes."""
+    needed = sum(not (i is None or isinstance(i, Rest) or (isinstance(i, Var) and i.optional)) for i in inputs)
+    wanted = [name for name, _ in attrs]
+    fitting = [
+        version
+        for version in range(1, defs.onnx_opset_version() + 1)
+        for schema in (schema_at(op_type, version) for op_type in types)
+        if schema is not None and schema.max_input >= needed and all(knows(schema, name) for name in wanted)
+    ]
+    return min(fitting), max(fitting)
+
+
+@cache
+def schema_at(op_type: str, version: int) -> defs.OpSchema | None:
+    """The schema in force, unless the operator is not there yet, or not any more."""
+    if not defs.has(op_type, version, ""):
+        return None
+    schema = defs.get_schema(op_type, version, "")
+    return None if schema.deprecated else schema
+
+
+def knows(schema: defs.OpSchema, name: str) -> bool:
+    """Whether an operator has an attribute, or an input in its place."""
+    return name in schema.attributes or any(i.name == name for i in schema.inputs)

@@ -1,0 +1,32 @@
+"""mkdocs: adds the generated pages of the catalogue, and their pictures."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from facts import families
+from mkdocs.structure.files import File, Files
+from pages import pages
+from passwright.core import RulePass
+from record import recorded
+from shown import pictures
+
+PLACE = re.compile(r'<div data-pictures="([\w-]+)"></div>')
+
+
+def on_files(files: Files, *, config: Any) -> Files:
+    """Add the pages that are not on disk."""
+    for path, text in pages().items():
+        files.append(File.generated(config, path, content=text))
+    return files
+
+
+def on_page_content(html: str, **_: Any) -> str:
+    """Put pictures in their places, as HTML: Markdown need not look through them."""
+    if not PLACE.search(html):
+        return html
+    passes = [p for ps in families().values() for p in ps]
+    named = {x.name: x for p in passes for x in (p, *(p.rules if isinstance(p, RulePass) else ()))}
+    examples = recorded()
+    return PLACE.sub(lambda m: pictures(named[m[1]], examples[m[1]]), html)

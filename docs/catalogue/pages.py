@@ -1,0 +1,84 @@
+"""The pages of the rule catalogue: an index, and a page for each family."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from facts import about_family, about_pass, families, more_about, opsets, options
+from onnx import defs
+from passwright.core import Pass, Rule, RulePass
+from passwright.passes.pipelines import OPTIONAL
+from record import Example, recorded
+
+INDEX = """# The rule catalogue
+
+Every pass and every rule, from their own docstrings. `passes list` prints the same in the terminal.
+
+A rule is an equation with a contract: `exact` (bit for bit), `rounding` (the same in real arithmetic), or `conditional`
+(the same where its condition holds). *Opsets* are those that have every operator the rule looks for, and writes in its
+example; a rule may ask for more, and declines then. *Fragile* numbers are those beside which verification tries it
+hardest. Beside the pattern stands the smallest model of the tests in which the rule fires, before and after: what goes
+and what comes is filled in. An Identity in it stands where a value would have two names to keep: an input that is an
+output.
+
+| family | passes | rules | |
+|---|---:|---:|---|
+"""
+
+
+def pages() -> dict[str, str]:
+    """Markdown by path."""
+    examples, found = recorded(), families()
+    everything = [p for ps in found.values() for p in ps]
+    rows = [row(f"[{name}]({name}.md)", ps, about_family(name)) for name, ps in found.items()]
+    index = "".join([INDEX, *rows, row("all", everything, "")])
+    return {
+        "catalogue/index.md": index,
+        **{f"catalogue/{name}.md": family_page(name, ps, examples) for name, ps in found.items()},
+    }
+
+
+def row(name: str, passes: list[Pass], summary: str) -> str:
+    """A line of the index."""
+    return f"| {name} | {len(passes)} | {len(rules_of(passes))} | {summary} |\n"
+
+
+def rules_of(passes: list[Pass]) -> list[Rule]:
+    """The rules that passes hold."""
+    return [r for p in passes if isinstance(p, RulePass) for r in p.rules]
+
+
+def family_page(name: str, passes: list[Pass], examples: Mapping[str, Example]) -> str:
+    """A family: its passes in the order in which they run, and their rules."""
+    return "\n\n".join([f"# {name.capitalize()}", about_family(name), *(about(p, examples) for p in passes)]) + "\n"
+
+
+def about(p: Pass, examples: Mapping[str, Example]) -> str:
+    """A pass, and its rules or its example."""
+    lines = [f"## {p.name}", about_pass(p)]
+    if p in OPTIONAL:
+        lines.append(f"Runs only where it is asked for: `--enable {p.name}`.")
+    lines += [f"Option `{name}`, {default!r} unless given." for name, default in options(p)]
+    if isinstance(p, RulePass):
+        lines += [about_rule(r, examples[r.name]) for r in p.rules]
+    elif p.name in examples:
+        lines.append(placeholder(p.name))
+    return "\n\n".join(lines)
+
+
+def about_rule(rule: Rule, example: Example) -> str:
+    """Its name, its equation, what it promises and where it can apply, and the place of its pictures."""
+    first, last = opsets(rule, example)
+    known = f"{first} and later" if last == defs.onnx_opset_version() else f"{first} to {last}"
+    facts = [f"**contract** {rule.contract}", f"**opsets** {known}"]
+    if rule.fragile:
+        facts.append(f"**fragile** {', '.join(f'{x:g}' for x in rule.fragile)}")
+    if rule.shared:
+        facts.append("**shared** inner values may be used elsewhere")
+    lines = [f"### {rule.name}", f"```text\n{rule.equation}\n```", more_about(rule), " · ".join(facts)]
+    return "\n\n".join(filter(None, [*lines, placeholder(rule.name)]))
+
+
+def placeholder(name: str) -> str:
+    """What the pictures are put in the place of, once the page is HTML."""
+    return f'<div data-pictures="{name}"></div>'

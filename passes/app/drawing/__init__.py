@@ -1,0 +1,1 @@
+"""Pictures of small pieces of graphs, and of patterns, as SVG."""

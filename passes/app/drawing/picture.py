@@ -1,0 +1,50 @@
+"""What a picture shows: boxes, and lines between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+
+class Kind(Enum):
+    """What a box stands for."""
+
+    OP = "op"
+    CONSTANT = "constant"
+    VALUE = "value"
+
+
+@dataclass(frozen=True, slots=True)
+class Box:
+    """A box with a few lines of text; `told` is shown in full where one points at it."""
+
+    kind: Kind
+    lines: tuple[str, ...]
+    told: str = ""
+    marked: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A line from one box down to another, by their places in the picture."""
+
+    source: int
+    target: int
+    told: str = ""
+
+
+@dataclass(slots=True)
+class Picture:
+    """Boxes and lines, with no coordinates yet."""
+
+    boxes: list[Box] = field(default_factory=list[Box])
+    lines: list[Line] = field(default_factory=list[Line])
+
+    def add(self, box: Box) -> int:
+        """Its place in the picture."""
+        self.boxes.append(box)
+        return len(self.boxes) - 1
+
+    def link(self, source: int, target: int, told: str = "") -> None:
+        """Draw a line, once for each time the one feeds the other."""
+        self.lines.append(Line(source, target, told))

@@ -1,0 +1,91 @@
+"""A picture as SVG: readable on light and dark, with nothing to load.
+
+Lines and letters have the colour of the text around them. A page may set `--passes-mark`, the colour of what stands
+out, and `--passes-constant`, that of constants.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from xml.sax.saxutils import escape, quoteattr
+
+from .picture import Box, Kind, Picture
+from .placing import PAD, ROW, Placed, box_size, placed
+
+MARK, CONSTANT = "var(--passes-mark, #f59e0b)", "var(--passes-constant, #3b82f6)"
+FILLS = {Kind.OP: "fill: currentColor; fill-opacity: 0.06", Kind.CONSTANT: f"fill: {CONSTANT}; fill-opacity: 0.14"}
+HEAD = 4.0
+
+
+def svg(picture: Picture, title: str) -> str:
+    """The picture as one inline `<svg>` element of its own size."""
+    layout = placed(picture)
+    size = f'width="{layout.width:.0f}" height="{layout.height:.0f}"'
+    label = quoteattr(_printable(title))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" class="passes-picture" role="img" aria-label={label} '
+        f'viewBox="0 0 {layout.width:.0f} {layout.height:.0f}" {size} '
+        'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12" fill="currentColor">'
+        f"{''.join(_lines(picture, layout))}{''.join(_boxes(picture, layout))}</svg>"
+    )
+
+
+def _lines(picture: Picture, layout: Placed) -> list[str]:
+    drawn: list[str] = []
+    for line, path in zip(picture.lines, layout.paths, strict=True):
+        (x0, y0), *bends, (x1, y1) = path
+        start = y0 + box_size(picture.boxes[line.source])[1] / 2
+        end = y1 - box_size(picture.boxes[line.target])[1] / 2
+        points = [(x0, start), *bends, (x1, end - HEAD)]
+        drawn.append(
+            f'<path d="{_curve(points)}" fill="none" stroke="currentColor" stroke-opacity="0.6">'
+            f"{_told(line.told)}</path>"
+            f'<path d="M{x1 - HEAD:.1f} {end - 2 * HEAD:.1f}h{2 * HEAD:.1f}L{x1:.1f} {end:.1f}z" fill-opacity="0.6"/>'
+        )
+    return drawn
+
+
+def _curve(points: list[tuple[float, float]]) -> str:
+    """A curve that leaves and reaches each point straight down."""
+    curve = f"M{points[0][0]:.1f} {points[0][1]:.1f}"
+    for (x0, y0), (x1, y1) in pairwise(points):
+        middle = (y0 + y1) / 2
+        curve += f"C{x0:.1f} {middle:.1f} {x1:.1f} {middle:.1f} {x1:.1f} {y1:.1f}"
+    return curve
+
+
+def _boxes(picture: Picture, layout: Placed) -> list[str]:
+    return [_box(box, x, y) for box, (x, y) in zip(picture.boxes, layout.centres, strict=True)]
+
+
+def _box(box: Box, x: float, y: float) -> str:
+    width, height = box_size(box)
+    frame = ""
+    if box.kind is not Kind.VALUE:
+        fill = f"fill: {MARK}; fill-opacity: 0.22; stroke: {MARK}" if box.marked else FILLS[box.kind]
+        dashes = ' stroke-dasharray="4 3"' if box.kind is Kind.CONSTANT else ""
+        frame = (
+            f'<rect x="{x - width / 2:.1f}" y="{y - height / 2:.1f}" width="{width:.1f}" height="{height:.1f}" rx="4" '
+            f'stroke="currentColor"{dashes} style="{fill}"/>'
+        )
+    first = y - height / 2 + PAD / 2 + 0.75 * ROW
+    texts = "".join(_text(line, x, first + i * ROW, i > 0) for i, line in enumerate(box.lines))
+    return f"<g>{_told(box.told)}{frame}{texts}</g>"
+
+
+def _text(line: str, x: float, y: float, detail: bool) -> str:
+    style = ' fill-opacity="0.7"' if detail else ' font-weight="600"'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle"{style}>{_safe(line)}</text>'
+
+
+def _told(text: str) -> str:
+    return f"<title>{_safe(text)}</title>" if text else ""
+
+
+def _safe(text: str) -> str:
+    return escape(_printable(text))
+
+
+def _printable(text: str) -> str:
+    """A text without what XML cannot hold: names may be any bytes."""
+    return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -1,0 +1,216 @@
+"""Pictures of regions and patterns: everything is in them, nothing overlaps, and any name can be drawn."""
+
+from __future__ import annotations
+
+from itertools import combinations, pairwise
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper
+from passwright.core import EXACT, Build, Op, Rule, RulePass, Value, from_onnx, rule
+from passwright.core.io.source import source_of
+from passwright.passes.app.drawing.pattern import picture_of_pattern
+from passwright.passes.app.drawing.picture import Box, Kind, Picture
+from passwright.passes.app.drawing.placing import box_size, placed
+from passwright.passes.app.drawing.region import picture_of
+from passwright.passes.app.drawing.svg import svg
+from passwright.passes.pipelines import BUILT_IN
+from rewriting import load
+
+RULES = [r for p in BUILT_IN if isinstance(p, RulePass) for r in p.rules]
+HALVES = ", ".join(["0.5"] * 16)
+RESIDUAL = (
+    f"g (float[N,4] x) => (float[N,4] y, float[N,4] r) <float[4,4] w = {{{HALVES}}}> {{ h = MatMul(x, w) r = Relu(h) "
+    "t = Transpose <perm = [1,0]> (r) u = Transpose <perm = [1,0]> (t) y = Add(u, x) }"
+)
+
+
+def ops_of(text: str, opset: int = 17) -> list[Op]:
+    return from_onnx(load(text, opset)).graph.sorted_ops()
+
+
+def words(picture: Picture) -> list[str]:
+    """What the boxes say."""
+    return sorted(" ".join(box.lines) for box in picture.boxes)
+
+
+def read(text: str) -> ET.Element:
+    """The picture as XML. Raises ParseError where it is none."""
+    return ET.fromstring(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "want"),
+    [
+        pytest.param(
+            "g (float[N] x) => (float[N] y) { y = Relu(x) }", ["Relu", "x float[N]", "y float[N]"], id="one op"
+        ),
+        pytest.param(
+            "g (float[2] x) => (float[2] y) <float[2] k = {1, 2.5}> { y = Add(x, k) }",
+            ["Add", "k [1, 2.5]", "x float[2]", "y float[2]"],
+            id="a small constant",
+        ),
+        pytest.param(
+            "g (float[2] x) => (float[2] y) <float k = {0.1}> { y = Mul(x, k) }",
+            ["Mul", "k 0.1", "x float[2]", "y float[2]"],
+            id="a scalar",
+        ),
+        pytest.param(
+            "g (float[2,3] x) => (float[3,2] y) { y = Transpose <perm = [1,0]> (x) }",
+            ["Transpose perm: [1, 0]", "x float[2,3]", "y float[3,2]"],
+            id="an attribute",
+        ),
+        pytest.param(
+            "g (float[2] x) => (float[2] y) { y = LeakyRelu <alpha = 0.01> (x) }",
+            ["LeakyRelu", "x float[2]", "y float[2]"],
+            id="an attribute at its default",
+        ),
+        pytest.param(
+            "g (bool c, float[2] x) => (float[2] y) { y = If (c) <then_branch = a () => (float[2] t) { t = Neg(x) }, "
+            "else_branch = b () => (float[2] e) { e = Relu(x) }> }",
+            ["If then_branch: Neg else_branch: Relu", "c bool[]", "x float[2]", "y float[2]"],
+            id="bodies, and what they read",
+        ),
+        pytest.param(
+            "g (float[0,3] x) => (float[0,3] y) <float[0] k = {}> { y = Clip(x, , k) }",
+            ["Clip", "k []", "x float[0,3]", "y float[0,3]"],
+            id="no elements, an input left out",
+        ),
+    ],
+)
+def test_a_region_says(text: str, want: list[str]) -> None:
+    assert words(picture_of(ops_of(text))) == want
+
+
+def test_a_value_that_is_read_outside_is_an_output() -> None:
+    ops = ops_of(RESIDUAL)
+    assert "r float[N,4]" in words(picture_of(ops[:2]))
+    assert words(picture_of(ops[2:3])) == ["Transpose perm: [1, 0]", "r float[N,4]", "t float[4,N]"]
+
+
+def test_marked_ops_stand_out() -> None:
+    ops = ops_of(RESIDUAL)
+    picture = picture_of(ops, marked=ops[2:4])
+    assert [box.lines[0] for box in picture.boxes if box.marked] == ["Transpose", "Transpose"]
+    assert svg(picture, "t").count("--passes-mark") == 4
+
+
+def test_a_graph_without_ops_shows_its_outputs() -> None:
+    graph = from_onnx(load("g () => (float[2] y) <float[2] y = {1, 2}> { }")).graph
+    assert words(picture_of([], seen=graph.outputs)) == ["y [1, 2]"]
+    assert words(picture_of([])) == []
+    read(svg(picture_of([]), "nothing"))
+
+
+def test_many_inputs_are_counted() -> None:
+    names = [f"x{i}" for i in range(1000)]
+    graph = helper.make_graph(
+        [helper.make_node("Concat", names, ["y"], axis=0)],
+        "g",
+        [helper.make_tensor_value_info(n, 1, [1]) for n in names],
+        [helper.make_tensor_value_info("y", 1, [1000])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    assert "992 more" in words(picture_of(from_onnx(model).graph.sorted_ops()))
+
+
+def test_inputs_made_in_the_picture_are_all_drawn() -> None:
+    body = " ".join(f"v{i} = Neg(x)" for i in range(20))
+    names = ", ".join(f"v{i}" for i in range(20))
+    picture = picture_of(ops_of(f"g (float[N] x) => (float[M] y) {{ {body} y = Concat <axis = 0> ({names}) }}"))
+    assert len(picture.lines) == 20 + 20 + 1
+    assert not [word for word in words(picture) if "more" in word]
+
+
+@pytest.mark.parametrize("name", ['<b>&"x"', "a\x00b\x1b[1m", "]]>", "ütf-8 名前", "x" * 500, " "], ids=repr)
+def test_any_name_can_be_drawn(name: str) -> None:
+    op = helper.make_node("Neg", [name], [name + "'"], name=name)
+    ends = [helper.make_tensor_value_info(n, 1, [name, 2]) for n in (name, name + "'")]
+    graph = helper.make_graph([op], "g", ends[:1], ends[1:])
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
+    drawn = svg(picture_of(from_onnx(model).graph.sorted_ops()), name)
+    read(drawn)
+    assert "<b>" not in drawn
+    assert drawn.encode()
+
+
+def test_attributes_of_any_kind() -> None:
+    op = helper.make_node(
+        "Strange", ["x"], ["y"], domain="some.where.far.away.in.a.very.long.domain", s="text\n<",
+        many=list(range(10_000)), tensor=onnx.numpy_helper.from_array(np.zeros((3, 4), np.float16)), f=1 / 3,
+        words=["a", "b"], kind=helper.make_tensor_type_proto(1, [2]),
+    )  # fmt: skip
+    ends = [helper.make_tensor_value_info(n, 1, [2]) for n in "xy"]
+    opsets = [helper.make_opsetid("", 17), helper.make_opsetid(op.domain, 1)]
+    model = helper.make_model(helper.make_graph([op], "g", ends[:1], ends[1:]), opset_imports=opsets, ir_version=10)
+    picture = picture_of(from_onnx(model).graph.sorted_ops())
+    assert max(len(line) for box in picture.boxes for line in box.lines) <= 28
+    assert "and 3 more" in " ".join(words(picture))
+    read(svg(picture, "strange"))
+
+
+def test_weights_are_not_read(tmp_path: Path) -> None:
+    model = load(
+        "g (float[N,4] x) => (float[N,4] y) { h = MatMul(x, w) y = Add(h, b) }",
+        weights={"w": np.ones((4, 4), np.float32), "b": np.ones(4, np.float32)},
+    )
+    path = tmp_path / "m.onnx"
+    onnx.save(model, path, save_as_external_data=True, location="m.data", size_threshold=0)
+    graph = source_of(path, inline=False).load().graph
+    (tmp_path / "m.data").write_bytes(b"")
+    assert {"w float[4,4]", "b float[4]"} <= set(words(picture_of(graph.sorted_ops())))
+
+
+def test_nothing_overlaps() -> None:
+    picture = picture_of(ops_of(RESIDUAL))
+    layout = placed(picture)
+    boxes = [(x, y, *box_size(box)) for box, (x, y) in zip(picture.boxes, layout.centres, strict=True)]
+    for (x0, y0, w0, h0), (x1, y1, w1, h1) in combinations(boxes, 2):
+        assert abs(x0 - x1) >= (w0 + w1) / 2 or abs(y0 - y1) >= (h0 + h1) / 2
+    for x, y, w, h in boxes:
+        assert 0 <= x - w / 2 <= x + w / 2 <= layout.width
+        assert 0 <= y - h / 2 <= y + h / 2 <= layout.height
+
+
+def test_lines_lead_down_from_box_to_box() -> None:
+    picture = picture_of(ops_of(RESIDUAL))
+    layout = placed(picture)
+    for line, path in zip(picture.lines, layout.paths, strict=True):
+        assert (path[0], path[-1]) == (layout.centres[line.source], layout.centres[line.target])
+        assert all(upper[1] < lower[1] for upper, lower in pairwise(path))
+
+
+def test_a_picture_of_boxes_alone() -> None:
+    picture = Picture([Box(Kind.OP, ("A",)), Box(Kind.VALUE, ())])
+    read(svg(picture, "no lines"))
+
+
+def test_the_same_each_time() -> None:
+    assert len({svg(picture_of(ops_of(RESIDUAL)), "g") for _ in range(3)}) == 1
+
+
+@rule(
+    lambda g, x, c, p, conv, rest, b=None: g.Sum(
+        g.one_of("Add", "Sub")(g.Conv(x, g.const(c), b) @ conv, x), g.Transpose(x, perm=p), *rest
+    ),
+    contract=EXACT,
+)
+def everything(g: Build, x: Value, c: Value, p: list[int], conv: Op, rest: tuple[Value, ...], b: Value | None) -> Value:
+    """All that a pattern may hold."""
+    return x
+
+
+def test_a_pattern_says() -> None:
+    picture = picture_of_pattern(everything.pattern)
+    want = ["Add or Sub", "Conv", "Sum", "Transpose perm: p", "b or none", "c constant", "rest ...", "x"]
+    assert words(picture) == want
+
+
+@pytest.mark.parametrize("built_in", RULES, ids=lambda r: r.name)
+def test_every_pattern_can_be_drawn(built_in: Rule) -> None:
+    picture = picture_of_pattern(built_in.pattern)
+    assert all(box.lines for box in picture.boxes)
+    read(svg(picture, built_in.name))

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from .errors import PassesError
 from .pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves
+from .suggestions import meant
 
 
 class BadUsage(PassesError):
@@ -39,7 +40,8 @@ def require_names(p: Pass, names: Collection[str]) -> None:
     known = names_in(p) if names else set[str]()
     for name in names:
         if name not in known:
-            raise UnknownName(f"no pass or rule of the pipeline is named {name} (see `passes list`)")
+            what_next = meant(name, known) or " (see `passes list`)"
+            raise UnknownName(f"no pass or rule of the pipeline is named {name}{what_next}")
 
 
 def selected(p: Pass, only: Collection[str] = (), skip: Collection[str] = ()) -> Pass:

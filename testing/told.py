@@ -11,6 +11,7 @@ import onnx
 from onnx import printer
 
 from ..core.errors import EvaluationError
+from ..core.plugins import LOCAL
 from ..core.rules import Rule
 from ..core.runtime import OnnxRuntime
 from .fault import Fault
@@ -46,6 +47,7 @@ def text(model: onnx.ModelProto) -> str:
 def snippet(rule: Rule, fault: Fault) -> str:
     """A test for pytest that tries the rule on this model first."""
     return "\n".join([
+        f"from {rule.build.__module__.removeprefix(LOCAL)} import {rule.name}",
         "from passwright.testing import check_rule",
         "",
         'MODEL = """',

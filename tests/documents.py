@@ -1,6 +1,7 @@
 """What a document shows is what happens: its files are written, its code and commands run, its output compared.
 
-A Markdown document is played in a folder of its own, block after block. Of the fenced blocks
+A Markdown document is played in a folder of its own, block after block, with the repository's `golden_models` in it.
+Of the fenced blocks
 
 - `python`, `toml` and `text` ones whose first line is a comment with the name of a file are that file,
 - other `python` ones run, each as a program,
@@ -21,6 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
+MODELS = "golden_models"
 FENCED = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NAMED = re.compile(r"# ([\w./-]+\.\w+)(?::.*)?\n")
 PROGRAMS = {"passes": str(Path(sys.executable).with_name("passes")), "python": sys.executable}
@@ -63,6 +65,7 @@ def play(document: Path, folder: Path, run: Collection[str] = ()) -> int:
 
     Raises AssertionError with the command and what it printed where that is not what the document says.
     """
+    (folder / MODELS).symlink_to(ROOT / MODELS, target_is_directory=True)
     commands = 0
     for block in blocks(document):
         if block.file:

@@ -15,6 +15,7 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from passwright.passes.app.cli import app
+from passwright.passes.app.versions import versions
 from rewriting import load, op_types
 from rewriting import run as answers
 from typer.testing import CliRunner, Result
@@ -613,6 +614,16 @@ def test_list_with_a_plugin(tmp_path: Path) -> None:
     told = invoke("list", "drop-relu-rule", "--plugin", path).stdout.splitlines()
     assert told[0] == f"drop-relu-rule, a pass ({path}), where it is enabled"
     assert "        Relu(x) => x" in told
+
+
+def test_versions() -> None:
+    told = dict(part.split() for part in invoke("--version").stdout.split(", "))
+    assert told == versions()
+
+
+def test_the_phases_stand_apart_from_the_passes(model: Path) -> None:
+    lines = invoke("run", model, "--no-verify").stdout.splitlines()
+    assert lines[next(i for i, line in enumerate(lines) if line.startswith("│ loading")) - 1].startswith("├")
 
 
 def test_help_imports_nothing_slow() -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 from documents import ROOT, play
+from facts import families
+from passwright.core import RulePass
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
@@ -63,6 +65,31 @@ def test_the_search_finds_rules_and_no_pictures(site: Path) -> None:
     assert "matmul_add_to_gemm" in index
     assert "<svg" not in index
     assert "figcaption" not in index
+
+
+def test_the_search_works_from_disk(site: Path) -> None:
+    assert (site / "search" / "search_index.js").read_text(encoding="utf-8").startswith("var __index = ")
+    assert 'src="iframe-worker.js"' in (site / "index.html").read_text(encoding="utf-8")
+    assert (site / "iframe-worker.js").exists()
+
+
+def test_an_equation_is_not_cut_off(site: Path) -> None:
+    rules = [r for p in families()["linear"] if isinstance(p, RulePass) for r in p.rules]
+    page = (site / "catalogue" / "linear.html").read_text(encoding="utf-8")
+    assert len(re.findall(r'class="[^"]*\bequation\b', page)) == len(rules)
+    assert ".equation pre > code" in (site / "style.css").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=[p.stem for p in PAGES])
+def test_a_page_says_what_comes_next(page: Path) -> None:
+    last = page.read_text(encoding="utf-8").rstrip().rpartition("\n\n")[2]
+    assert page.stem in {"index", "reference"} or re.search(r"Next: .*\]\([\w-]+\.md\)", last, re.DOTALL)
+
+
+def test_links_of_the_readme_lead_somewhere() -> None:
+    targets = re.findall(r"\]\(([^)]+)\)", (ROOT / "README.md").read_text(encoding="utf-8"))
+    assert len(targets) > 10
+    assert [t for t in targets if not t.startswith("http") and not (ROOT / t).exists()] == []
 
 
 def test_links_lead_somewhere(site: Path) -> None:

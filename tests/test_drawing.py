@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree as ET
@@ -96,6 +97,12 @@ def test_marked_ops_stand_out() -> None:
     picture = picture_of(ops, marked=ops[2:4])
     assert [box.lines[0] for box in picture.boxes if box.marked] == ["Transpose", "Transpose"]
     assert svg(picture, "t").count("--passes-mark") == 4
+
+
+def test_it_shrinks_where_there_is_less_room_but_stays_readable() -> None:
+    drawn = svg(picture_of(ops_of(RESIDUAL)), "t")
+    width, least = (float(re.search(p, drawn)[1]) for p in (r' width="(\d+)"', r"min-width: (\d+)px"))
+    assert 0.65 < least / width < 0.75
 
 
 def test_a_graph_without_ops_shows_its_outputs() -> None:

@@ -372,6 +372,7 @@ def test_the_file_is_read_only_for_what_is_not_known_otherwise(folder: Path) -> 
         pytest.param("a = " + "9" * 9999, r"pipelines\.toml: cannot be read: ValueError", id="digits"),
         pytest.param('[a]\npasses = ["b"]', r"pipelines\.toml:1: no pass or pipeline is named b", id="a name"),
         pytest.param('[a]\npasses = []\nskip = ["b"]', r"pipelines\.toml:1: no pass or rule of the", id="skip"),
+        pytest.param('[a]\npasses = ["basic"]\nskip = ["gemm"]', ".*:1: .* gemm; did you mean fuse-gemm", id="near"),
         pytest.param(
             '[a]\npasses = ["b"]\n[b]\npasses = ["a"]', "pipelines.toml:3: pipelines that hold each other: a -> b -> a",
             id="circle",

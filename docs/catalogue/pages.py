@@ -75,7 +75,7 @@ def about_rule(rule: Rule, example: Example) -> str:
         facts.append(f"**fragile** {', '.join(f'{x:g}' for x in rule.fragile)}")
     if rule.shared:
         facts.append("**shared** inner values may be used elsewhere")
-    lines = [f"### {rule.name}", f"```text\n{rule.equation}\n```", more_about(rule), " · ".join(facts)]
+    lines = [f"### {rule.name}", f"``` {{.text .equation}}\n{rule.equation}\n```", more_about(rule), " · ".join(facts)]
     return "\n\n".join(filter(None, [*lines, placeholder(rule.name)]))
 
 

@@ -14,11 +14,11 @@ from record import Example
 
 
 def pictures(what: Rule | Pass, example: Example) -> str:
-    """The pictures side by side, as HTML that a search leaves out."""
+    """The pictures side by side, before and after never apart from each other; as HTML that a search leaves out."""
     before, after = before_and_after(what, example)
-    figures = [figure("pattern", picture_of_pattern(what.pattern), what.name)] if isinstance(what, Rule) else []
-    figures += [figure("before", before, what.name), figure("after", after, what.name)]
-    return f'<div class="pictures" data-search-exclude>{"".join(figures)}</div>'
+    pattern = figure("pattern", picture_of_pattern(what.pattern), what.name) if isinstance(what, Rule) else ""
+    change = figure("before", before, what.name) + figure("after", after, what.name)
+    return f'<div class="pictures" data-search-exclude>{pattern}<div>{change}</div></div>'
 
 
 def figure(caption: str, picture: Picture, name: str) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from .commands import bisect, check, diff, explain, list_passes, new, run, verify
@@ -22,6 +24,24 @@ app.command(epilog=diff.EXIT_CODES)(diff.diff)
 app.command(epilog=check.EXIT_CODES)(check.check)
 app.command("list")(list_passes.list_passes)
 app.command(epilog=new.EXIT_CODES)(new.new)
+
+
+def show_versions(wanted: bool) -> None:
+    """Print the versions that a report of a fault is to name, and exit."""
+    if wanted:
+        from .versions import versions  # noqa: PLC0415 - imports onnx
+
+        typer.echo(", ".join(f"{name} {version}" for name, version in versions().items()))
+        raise typer.Exit
+
+
+@app.callback()
+def passes(
+    version: Annotated[
+        bool, typer.Option("--version", callback=show_versions, is_eager=True, help="Tell the versions, and exit.")
+    ] = False,
+) -> None:
+    """Take the options that belong to no command."""
 
 
 def main() -> None:

@@ -128,6 +128,7 @@ def test_the_story_is_whole() -> None:
     told = examine(relu_of_negated, budget=BUDGET).story
     for part in ("Relu(-x) => Relu(x)", "promised: exact", "Neg (x", "inputs (", "before:", "after:", "check_rule("):
         assert part in told
+    assert f"from {__name__} import relu_of_negated" in told
     model = parser.parse_model(told.partition('MODEL = """')[2].partition('"""')[0])
     assert {n.op_type for n in model.graph.node} == {"Neg", "Relu"}
     with pytest.raises(RuleIsWrong):

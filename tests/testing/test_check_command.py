@@ -62,6 +62,7 @@ def test_the_whole_file(rules: Path, tmp_path: Path) -> None:
     told, repros = tmp_path / "told.json", tmp_path / "repros"
     output = invoke(rules, "--budget", "60", "--json", told, "--repro", repros, code=WRONG).output
     assert "3 rules: 1 sound, 1 wrong, 1 not told" in output
+    assert f"    from {rules.stem} import " in output
     assert "idle is no rule" in output
     assert "relu_of_negated changes what the model computes" in output
     assert "(it never will): give examples" in output

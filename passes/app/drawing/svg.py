@@ -15,12 +15,14 @@ from .placing import PAD, ROW, Placed, box_size, placed
 MARK, CONSTANT = "var(--passes-mark, #f59e0b)", "var(--passes-constant, #3b82f6)"
 FILLS = {Kind.OP: "fill: currentColor; fill-opacity: 0.06", Kind.CONSTANT: f"fill: {CONSTANT}; fill-opacity: 0.14"}
 HEAD = 4.0
+SMALLEST = 0.7
+"""As far as a picture may shrink where there is less room, and can still be read."""
 
 
 def svg(picture: Picture, title: str) -> str:
     """The picture as one inline `<svg>` element of its own size."""
     layout = placed(picture)
-    size = f'width="{layout.width:.0f}" height="{layout.height:.0f}"'
+    size = f'width="{layout.width:.0f}" height="{layout.height:.0f}" style="min-width: {SMALLEST * layout.width:.0f}px"'
     label = quoteattr(_printable(title))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="passes-picture" role="img" aria-label={label} '

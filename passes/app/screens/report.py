@@ -73,6 +73,7 @@ def pass_table(report: Report, *, verbose: bool) -> Table:
             add_row(table, record.name, str(record.changes), milliseconds(record.seconds))
         for rule, n in record.rules.items() if verbose else ():
             add_row(table, f"  {rule}", str(n), "")
+    table.add_section()
     for phase, seconds in report.seconds.items():
         add_row(table, phase, "", milliseconds(seconds), style="dim")
     return table

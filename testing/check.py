@@ -1,4 +1,10 @@
-"""Holds a rule to what it promises, on models made from its own pattern."""
+"""Holds a rule to what it promises, on models made from its own pattern.
+
+An exact rule keeps every bit on all inputs, NaN and infinite ones too. One that rounds is right in real arithmetic:
+it is held to finite inputs, and may be off as far as verification allows, or as far as the model itself moves when
+all its numbers do by a few ulps. A conditional one is so held where its condition is taken to be true: on usual numbers
+with finite results. Special values are then up to the verification of each model.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +24,7 @@ from .judging import Judge, answered
 from .told import story
 
 BUDGET = 600
-ENOUGH = 40  # models on which it fired and that ran
+ENOUGH = 60  # models on which it fired and that ran
 MOST_REASONS = 3
 HEADER = '<ir_version: 10, opset_import: ["" : 17]>'
 Example = str | onnx.ModelProto
@@ -77,12 +83,20 @@ class Checked:
         return f"{self.rule.name} never fired in {self.models} models ({said}): give examples in which it does"
 
 
-def check_rule(rule: Rule, *, budget: int = BUDGET, seed: int = 0, examples: Sequence[Example] = ()) -> Checked:
+def check_rule(
+    rule: Rule,
+    *,
+    budget: int = BUDGET,
+    seed: int = 0,
+    examples: Sequence[Example] = (),
+    beside: Sequence[Rule] = (),
+) -> Checked:
     """Try `rule` on up to `budget` models made from its pattern, and from `examples` of models in which it fires.
 
-    Raises RuleIsWrong with the smallest model that shows a fault, and NeverFired where it was not put to the test.
+    It also has to come to an end where the rules `beside` it run with it. Raises RuleIsWrong with the smallest
+    model that shows a fault, and NeverFired where it was not put to the test.
     """
-    checked = examine(rule, budget=budget, seed=seed, examples=examples)
+    checked = examine(rule, budget=budget, seed=seed, examples=examples, beside=beside)
     if checked.fault is not None:
         raise RuleIsWrong(checked)
     if not checked.is_sound:
@@ -91,7 +105,13 @@ def check_rule(rule: Rule, *, budget: int = BUDGET, seed: int = 0, examples: Seq
 
 
 def examine(
-    rule: Rule, *, budget: int = BUDGET, seed: int = 0, examples: Sequence[Example] = (), judge: Judge = answered
+    rule: Rule,
+    *,
+    budget: int = BUDGET,
+    seed: int = 0,
+    examples: Sequence[Example] = (),
+    beside: Sequence[Rule] = (),
+    judge: Judge = answered,
 ) -> Checked:
     """As `check_rule`, but what is wrong is told and not raised; `judge` runs the models.
 
@@ -100,14 +120,14 @@ def examine(
     if budget < 1:
         raise BadUsage(f"a budget of {budget} models: at least one is needed")
     try:
-        from .search import Budget, search  # noqa: PLC0415 - hypothesis comes with an extra
+        from .search import Budget, Examiner, search  # noqa: PLC0415 - hypothesis comes with an extra
     except ModuleNotFoundError as e:
         raise BadUsage(f"checking rules needs {e.name}: pip install 'passwright[testing]'") from e
     start = perf_counter()
     given = tuple(map(model_of, (*examples_of(rule), *examples)))
     limits = Budget(budget, ENOUGH)
     with np.errstate(all="ignore"):  # what a rule computes of its constants is not to be told twice
-        tally, fault = search(rule, given, limits, seed, judge)
+        tally, fault = search(Examiner(rule, judge, given, beside), limits, seed)
     declined = dict(tally.declined.most_common()) if not tally.fired else {}
     return Checked(rule, tally.models, tally.fired, tally.ran, perf_counter() - start, fault, declined)
 

@@ -17,12 +17,13 @@ class Kind(StrEnum):
     RAISED = "raises what is not a decline"
     SILENT = "changes the graph where it says no"
     ENDLESS = "does not end"
+    QUARREL = "does not end beside the rules next to it"
     INVALID = "leaves an invalid graph"
     INTERFACE = "changes the interface of the model"
     MISPLACED = "fires where it must not"
     FICKLE = "does not do the same twice"
     RESTLESS = "changes its own result again"
-    REFUSED = "makes a model that onnxruntime refuses"
+    REFUSED = "makes a model that onnxruntime refuses, though it runs the one before"
     WRONG = "changes what the model computes"
 
 
@@ -30,7 +31,8 @@ class Kind(StrEnum):
 class Fault:
     """What went wrong on a case: in kind, in a line, and what was made of the model, if anything was.
 
-    `mismatch` says how outputs differ, and on which inputs; `exact` whether they were compared to the last bit.
+    `mismatch` says how outputs differ, and on which inputs; `exact` whether they were compared to the last bit;
+    `beside` which rules it takes besides.
     """
 
     kind: Kind
@@ -39,3 +41,4 @@ class Fault:
     after: onnx.ModelProto | None = None
     mismatch: Mismatch | None = None
     exact: bool = False
+    beside: tuple[str, ...] = ()

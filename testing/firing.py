@@ -9,7 +9,7 @@ that holds `choices_to_bytes(tape)` lets hypothesis begin there, and make it sma
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
@@ -24,7 +24,8 @@ from ..core.rules import Rule
 from .case import Case
 from .models.choices import NOTHING, Choices, Key
 from .models.dictionary import Dictionary, dictionary_of
-from .models.growth import DTYPE, DTYPES, grown
+from .models.growth import LEVELS, grown
+from .models.look import build, look
 from .models.sketch import Unmade
 
 Site = tuple[tuple[str, int], ...]
@@ -33,7 +34,8 @@ NO_MATCH: Site = ()
 RARE = 4  # models for each on which it fires, from which on others are made from what came near
 OFTEN, SELDOM = 0.7, 0.2  # how many, then and else
 FIRED = 8  # models on which it fired that others are made from
-LOOKED_AT = 8  # cases declined at the same place that are shown: a rule may change one and decline
+ALIKE, OF_A_BUILD = 2, 6  # models on which it fired that look alike, or from farther away
+LOOKED_AT = 16  # cases declined at the same place that are shown: a rule may change one and decline
 CHANGED = 3  # choices, or parts, that are made anew at most where a model is changed
 Made = Mapping[Key, int]
 
@@ -49,7 +51,7 @@ class Found:
 
 @dataclass(slots=True)
 class Hunt:
-    """Counts what was made, and keeps for each place where the rule declined the choices that led there."""
+    """Counts what was made, look-alikes aside and keeps the choices that led to each place where the rule declined."""
 
     rule: Rule
     words: Dictionary
@@ -59,22 +61,27 @@ class Hunt:
     fired: int = 0
     near: dict[Site, Made] = field(default_factory=dict[Site, Made])
     hits: Counter[Site] = field(default_factory=Counter[Site])
+    looks: Counter[Hashable] = field(default_factory=Counter[Hashable])
+    decks: dict[Key, list[int]] = field(default_factory=dict[Key, list[int]])
 
     def found(self, models: int) -> Iterator[Found]:
         """What is found in so many tries. The same for the same seed."""
         rng = Random(f"{self.rule.name} {self.seed}")  # noqa: S311 - nothing secret
         for turn in range(models):
-            varies = self.near and rng.random() < (SELDOM if self.fired * RARE > self.made else OFTEN)
+            often = self.fired * RARE > self.made
+            varies = self.near and rng.random() < (SELDOM if often else OFTEN)
             before = self._changed(rng) if varies else dict[Key, int]()
-            if turn % 2:  # types turn up evenly, also in what is made from others
-                before[DTYPE] = turn // 2 % len(DTYPES)
+            if often or turn % 2:  # each turns up evenly, also in what is made from others
+                before.update((key, self._dealt(key, rng)) for key in LEVELS)
             choices = Choices(rng.randrange, before)
             try:
                 case = grown(self.rule, choices, self.words, self.examples)
             except Unmade:
                 continue
-            self.made += 1
             site = declined_at(self.rule, case)
+            if site is None and not self._is_new(case):
+                continue
+            self.made += 1
             if site is None:
                 self.fired += 1
                 self.near[(("", -self.fired % FIRED),)] = choices.made
@@ -84,11 +91,24 @@ class Hunt:
                 self.hits[site] += 1
                 self.near.setdefault(site, choices.made)
 
+    def _is_new(self, case: Case) -> bool:
+        """Whether there were few models yet that look like this one."""
+        seen = (look(case), build(case))
+        self.looks.update(seen)
+        return self.looks[seen[0]] <= ALIKE and self.looks[seen[1]] <= OF_A_BUILD
+
+    def _dealt(self, key: Key, rng: Random) -> int:
+        """The next level of what colours a model: all of them in some order, then in another."""
+        deck = self.decks.setdefault(key, [])
+        if not deck:
+            deck += rng.sample(range(LEVELS[key]), LEVELS[key])
+        return deck.pop()
+
     def _changed(self, rng: Random) -> dict[Key, int]:
         """The choices behind one of the places that were seldom reached, some of them left out or of another model."""
         sites = list(self.near)
         made = dict(self.near[min((rng.choice(sites) for _ in range(3)), key=self.hits.__getitem__)])
-        for _ in range(1 + rng.randrange(CHANGED)):
+        for _ in range(1 + rng.randrange(rng.choice((CHANGED, max(CHANGED, len(made) // 4))))):
             key = rng.choice(list(made)) if made else ("", 0)
             if rng.randrange(2):
                 made.pop(key, None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import onnx
@@ -62,16 +62,18 @@ class _Shown(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Examiner:
-    """Tries a rule on cases, and runs those on which it fires; `judge` compares."""
+    """Tries a rule on cases, with the rules `beside` it too, and runs those on which it fires; `judge` compares."""
 
     rule: Rule
     judge: Judge
     examples: Sequence[onnx.ModelProto]
+    beside: Sequence[Rule] = ()
+    by_reference: bool = False
 
     def fault(self, case: Case, tally: Tally) -> Fault | None:
         """What is wrong on a case, if anything is; counted in `tally`."""
         try:
-            trial = tried(self.rule, case)
+            trial = tried(self.rule, case, self.beside)
         except ModelError:
             tally.odd += 1
             return None
@@ -80,7 +82,7 @@ class Examiner:
             return trial.fault
         tally.fired += 1
         try:
-            fault = judged(self.rule, case, trial.after, self.judge)
+            fault = judged(self.rule, case, trial.after, self.judge, by_reference=self.by_reference)
         except (Unverifiable, EvaluationError) as e:
             tally.mute[str(e)] += 1
             return None
@@ -106,19 +108,24 @@ class Examiner:
         return fault
 
 
-def search(
-    rule: Rule, examples: Sequence[onnx.ModelProto], budget: Budget, seed: int, judge: Judge
-) -> tuple[Tally, Fault | None]:
-    """Try `rule` on `examples`, then on models made from its pattern and from them; the first fault, on a smaller one.
+def search(examiner: Examiner, budget: Budget, seed: int) -> tuple[Tally, Fault | None]:
+    """Try a rule on examples, then on models made from its pattern and from them; the first fault, on a smaller one.
 
-    The same for the same `seed`.
+    Where onnxruntime runs none of them, the reference evaluator of ONNX does. The same for the same `seed`.
     """
-    examiner, tally = Examiner(rule, judge, examples), Tally()
-    for model in examples:
+    tally, fault = _searched(examiner, budget, seed)
+    if fault is not None or tally.ran or not tally.fired:
+        return tally, fault
+    return _searched(replace(examiner, by_reference=True), budget, seed)
+
+
+def _searched(examiner: Examiner, budget: Budget, seed: int) -> tuple[Tally, Fault | None]:
+    tally = Tally()
+    for model in examiner.examples:
         tally.models += 1
         if (fault := examiner.fault(Case(model, "", ("an example",)), tally)) is not None:
             return tally, fault
-    hunted = hunt(rule, seed=seed, examples=examples)
+    hunted = hunt(examiner.rule, seed=seed, examples=examiner.examples)
     for found in hunted.found(budget.models):
         fault = examiner.fault(found.case, tally)
         if fault is not None:

@@ -46,6 +46,7 @@ def text(model: onnx.ModelProto) -> str:
 
 def snippet(rule: Rule, fault: Fault) -> str:
     """A test for pytest that tries the rule on this model first."""
+    beside = f", beside=[{', '.join(fault.beside)}]" if fault.beside else ""
     return "\n".join([
         f"from {rule.build.__module__.removeprefix(LOCAL)} import {rule.name}",
         "from passwright.testing import check_rule",
@@ -55,7 +56,7 @@ def snippet(rule: Rule, fault: Fault) -> str:
         '"""',
         "",
         f"def test_{rule.name}():",
-        f"    check_rule({rule.name}, examples=[MODEL])",
+        f"    check_rule({rule.name}, examples=[MODEL]{beside})",
     ])  # fmt: skip
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -33,9 +34,9 @@ class Trial:
     fault: Fault | None = None
 
 
-def tried(rule: Rule, case: Case) -> Trial:
-    """Apply `rule` wherever it fires. Raises ModelError for a case that is no model."""
-    attempt = _attempt(rule, case.model)
+def tried(rule: Rule, case: Case, beside: Sequence[Rule] = ()) -> Trial:
+    """Apply `rule` wherever it fires, and with those `beside` it. Raises ModelError for a case that is no model."""
+    attempt = _attempt(case.model, rule)
     made = attempt.ledger.made
     found = trouble(attempt, exports=True)
     if found is not None:
@@ -43,13 +44,12 @@ def tried(rule: Rule, case: Case) -> Trial:
     if not made:
         return Trial(0, None, _silent_change(attempt, case))
     after = to_onnx(attempt.model)
-    return Trial(
-        made, after, _misplaced(attempt, case, after) or _fickle(rule, case, after) or _restless(rule, case, after)
-    )
+    fault = _misplaced(attempt, case, after) or _fickle(rule, case, after) or _restless(rule, case, after)
+    return Trial(made, after, fault or _quarrel(rule, case, beside))
 
 
-def _attempt(rule: Rule, model: onnx.ModelProto) -> Attempt:
-    return Manager(lambda: from_onnx(model), RulePass(rule.name, (rule,)), patience=PATIENCE).run(record=True)
+def _attempt(model: onnx.ModelProto, *rules: Rule) -> Attempt:
+    return Manager(lambda: from_onnx(model), RulePass(rules[0].name, rules), patience=PATIENCE).run(record=True)
 
 
 def _silent_change(attempt: Attempt, case: Case) -> Fault | None:
@@ -68,7 +68,7 @@ def _misplaced(attempt: Attempt, case: Case, after: onnx.ModelProto) -> Fault | 
 
 def _fickle(rule: Rule, case: Case, after: onnx.ModelProto) -> Fault | None:
     """Whether a second run from the same start ends elsewhere: it keeps state."""
-    again = _attempt(rule, case.model)
+    again = _attempt(case.model, rule)
     if trouble(again) is None and to_onnx(again.model) == after:
         return None
     return Fault(Kind.FICKLE, "a second run on the same model did something else: the rule keeps state", case, after)
@@ -76,9 +76,18 @@ def _fickle(rule: Rule, case: Case, after: onnx.ModelProto) -> Fault | None:
 
 def _restless(rule: Rule, case: Case, after: onnx.ModelProto) -> Fault | None:
     """Whether it finds more to do in its own result, written and loaded."""
-    again = _attempt(rule, after)
+    again = _attempt(after, rule)
     if trouble(again) is None and not again.ledger.made:
         return None
     places = ", ".join(dict.fromkeys(change.place for change in again.ledger.changes))
     told = f"run again on its own result, it fires at {places}" if places else "it cannot be run on its own result"
     return Fault(Kind.RESTLESS, told, case, after)
+
+
+def _quarrel(rule: Rule, case: Case, beside: Sequence[Rule]) -> Fault | None:
+    """Whether it and the rules `beside` it, each of which may be right, undo what the others do without end."""
+    rules = tuple(dict.fromkeys((rule, *beside)))
+    found = trouble(_attempt(case.model, *rules)) if len(rules) > 1 else None
+    if found is None or found.why is not Why.ENDLESS:
+        return None
+    return Fault(Kind.QUARREL, found.message, case, beside=tuple(r.name for r in rules[1:]))

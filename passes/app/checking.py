@@ -25,17 +25,20 @@ from .versions import versions
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The rules to be checked, and the names of passes that are none and have no patterns."""
+    """The rules to be checked, each with those of its passes, and the names of passes that have no patterns."""
 
-    rules: list[Rule]
+    rules: dict[Rule, list[Rule]]
     others: list[str]
 
     @classmethod
     def of(cls, passes: Iterable[Pass]) -> Chosen:
         """The rules in passes, each once, and the passes that are none."""
         single = [leaf for p in passes for leaf in leaves(p)]
-        rules = dict.fromkeys(r for p in single if isinstance(p, RulePass) for r in p.rules)
-        return cls(list(rules), [p.name for p in single if not isinstance(p, RulePass)])
+        rules: dict[Rule, list[Rule]] = {}
+        for p in (p for p in single if isinstance(p, RulePass)):
+            for r in p.rules:
+                rules.setdefault(r, []).extend(p.rules)
+        return cls(rules, [p.name for p in single if not isinstance(p, RulePass)])
 
 
 @dataclass(slots=True)
@@ -117,9 +120,9 @@ def check(
     Places(report=report_to, repros=repro_to).require([Path(t) for t in targets if is_file(t)])
     found = Checking(budget, seed, others=chosen.others)
     with Isolated() as judge:
-        for number, rule in enumerate(chosen.rules, 1):
+        for number, (rule, beside) in enumerate(chosen.rules.items(), 1):
             progress(f"{rule.name} ({number} of {len(chosen.rules)})")
-            found.checked.append(examine(rule, budget=budget, seed=seed, judge=judge))
+            found.checked.append(examine(rule, budget=budget, seed=seed, beside=beside, judge=judge))
     if repro_to is not None:
         found.repros = {c.rule.name: str(write_repro(c.rule, c.fault, repro_to)) for c in found.wrong if c.fault}
     if report_to is not None:

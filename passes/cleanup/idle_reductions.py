@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+from onnx import TensorProto
+
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
 from ..operands import Inputs, axes_of, is_float, normalized, number_in
 
 SUMS = frozenset({"ReduceMean", "ReduceSum"})
+COMPUTED = SUMS | {"ReduceProd"}
+WIDE = frozenset({TensorProto.INT64, TensorProto.UINT64})
+"""Whole numbers that onnxruntime adds up and multiplies as doubles."""
 
 
 @rule(
@@ -25,15 +30,16 @@ def drop_reduction_over_nothing(g: Build, x: Value, op: Op, rest: Inputs) -> Val
 def drop_reduction_of_ones(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
     """ReduceMax(x, axes of extent 1) => x, or Squeeze(x, axes); so ReduceMin, ReduceProd, and sums of whole numbers"""
     require(op.type not in SUMS or not is_float(x), "0 is added, and a zero may lose its sign")
+    require(op.type not in COMPUTED or x.dtype not in WIDE, "onnxruntime makes doubles of its 64-bit integers")
     return without_ones(g, x, op)
 
 
 @rule(
-    lambda g, x, op, rest: g.one_of("ReduceMean", "ReduceSum")(x, *rest) @ op,
-    contract=conditional("no zero is negative"),
+    lambda g, x, op, rest: g.one_of("ReduceMean", "ReduceProd", "ReduceSum")(x, *rest) @ op,
+    contract=conditional("no zero is negative, and no integer beyond 2**53"),
 )
 def drop_sum_of_ones(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
-    """ReduceSum(x, axes of extent 1) => x, or Squeeze(x, axes), and so ReduceMean"""
+    """ReduceSum(x, axes of extent 1) => x, or Squeeze(x, axes), and so ReduceMean and ReduceProd"""
     return without_ones(g, x, op)
 
 

@@ -6,9 +6,9 @@ from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
 from ..dtypes import HALF_OR_SINGLE
 from ..operands import operand, refilled
 from .norm_weights import weight
-from .norms import LAYER_NORM, extents, first_axis
+from .norms import LAYER_NORM, extents, first_axis, positive
 from .producers import made_by
-from .scalars import number, require_kind, require_number, require_polynomial
+from .scalars import require_kind, require_number, require_polynomial
 
 
 @rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Sub(g.const(beta), g.Mul(mu, k))), contract=ROUNDING)
@@ -36,7 +36,7 @@ def line_norm(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
     require_variance(variance, x, mu, axis)
     dims = extents(x, axis)
     weights = [refilled(g, weight(c, dims, x), x) for c in (gamma, beta)]
-    epsilon = number(eps, variance.outputs[0])
+    epsilon = positive(eps, variance.outputs[0])
     return g.LayerNormalization(x, *weights, axis=axis - x.rank, epsilon=epsilon)
 
 

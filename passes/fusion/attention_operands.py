@@ -4,19 +4,21 @@ from __future__ import annotations
 
 from math import sqrt
 
-from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, require, rule, same_extent
-from .scalars import number
+from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, conditional, require, rule, same_extent
+from ..dtypes import HALF_OR_SINGLE
+from .scalars import number, require_kind
 
 HEADS_FIRST = [0, 2, 1, 3]
+NO_OVERFLOW = conditional("no score overflows")
 
 
-@rule(lambda g, q, k, v, op, c, m=None: g.Attention(g.Mul(q, g.const(c)), k, v, m) @ op, contract=ROUNDING)
+@rule(lambda g, q, k, v, op, c, m=None: g.Attention(g.Mul(q, g.const(c)), k, v, m) @ op, contract=NO_OVERFLOW)
 def scale_queries_in_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c: Value, m: Value | None) -> Value:
     """Attention(q * c, k, v) => Attention(q, k, v, scale=scale * c)"""
     return rescaled(g, op, number(c, q), q, k, v, m)
 
 
-@rule(lambda g, q, k, v, op, c, m=None: g.Attention(q, g.Mul(k, g.const(c)), v, m) @ op, contract=ROUNDING)
+@rule(lambda g, q, k, v, op, c, m=None: g.Attention(q, g.Mul(k, g.const(c)), v, m) @ op, contract=NO_OVERFLOW)
 def scale_keys_in_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c: Value, m: Value | None) -> Value:
     """Attention(q, k * c, v) => Attention(q, k, v, scale=scale * c)"""
     return rescaled(g, op, number(c, k), q, k, v, m)
@@ -24,6 +26,7 @@ def scale_keys_in_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c: V
 
 def rescaled(g: Build, op: Op, c: float, q: Value, k: Value, v: Value, m: Value | None) -> Value:
     """The same Attention with a scale `c` times as large, which is above 0 as its root is taken."""
+    require_kind(q, HALF_OR_SINGLE)  # a scale is a 32-bit float
     scale = op.attr("scale")
     if scale is None:
         size = extent(q, 3)

@@ -69,7 +69,7 @@ def norm(g: Build, d: Value, q: Value, eps: Value, mean: Op) -> Value:
     require(g.opset >= LAYER_NORM, f"LayerNormalization came with opset {LAYER_NORM}")
     require_kind(d, HALF_OR_SINGLE)  # epsilon is a 32-bit float
     require_polynomial(q, d, [0.0, 0.0, 1.0])
-    epsilon = number(eps, mean.outputs[0])
+    epsilon = positive(eps, mean.outputs[0])
     axis = first_axis(d, mean)
     x = d if g.opset >= RMS_NORM and not is_centred(d, axis) else uncentred(d, axis)
     dims = extents(x, axis)
@@ -79,6 +79,13 @@ def norm(g: Build, d: Value, q: Value, eps: Value, mean: Op) -> Value:
     if x is d:
         return g.RMSNormalization(x, ones, axis=axis, epsilon=epsilon)
     return g.LayerNormalization(x, ones, axis=axis, epsilon=epsilon)
+
+
+def positive(eps: Value, variance: Value) -> float:
+    """The epsilon added to `variance`; without one, each spelling does something else where that is 0."""
+    epsilon = number(eps, variance)
+    require(epsilon > 0, f"{eps.name} is not above 0")
+    return epsilon
 
 
 def first_axis(x: Value, mean: Op) -> int:

@@ -5,7 +5,15 @@ from __future__ import annotations
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
 from ..operands import require_same_shape
 from .idioms import require_no_gelu
-from .products import GEMM_TYPES, factor, gemm_attributes, gemm_of_product, scale_in, single_precision
+from .products import (
+    GEMM_TYPES,
+    factor,
+    gemm_attributes,
+    gemm_of_product,
+    require_beta_counts,
+    scale_in,
+    single_precision,
+)
 
 Bias = Value | None
 
@@ -84,7 +92,10 @@ def scaled_gemm(g: Build, gemm: Op, a: Value, b: Value, s: float, *, with_bias: 
     """A Gemm of `a` and `b` that is otherwise `gemm` times `s`."""
     require(gemm.version >= 7, "before opset 7 Gemm does not broadcast by rule")
     require(a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this type")
-    beta = factor(gemm, "beta") * (s if with_bias and gemm.input(2) is not None else 1.0)
+    beta = factor(gemm, "beta")
+    if with_bias and gemm.input(2) is not None:
+        require_beta_counts(a, gemm)
+        beta *= s
     attrs = gemm_attributes(gemm, alpha=factor(gemm, "alpha") * s, beta=beta)
     return g.Gemm(a, b, gemm.input(2), **attrs)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule, stretches_to
-from ..operands import along, refilled, require_same_shape
+from ..operands import along, operand, refilled, require_same_shape
 from .idioms import require_no_norm
-from .products import GEMM_TYPES, Array, factor, gemm_attributes, product_of
+from .products import GEMM_TYPES, Array, factor, gemm_attributes, product_of, require_beta_counts
 
 Bias = Value | None
 
@@ -34,7 +34,10 @@ def subtract_gemm(g: Build, a: Value, b: Value, d: Value, gemm: Op, c: Bias) -> 
 def subtract_from_matmul(g: Build, a: Value, b: Value, d: Value, product: Op) -> Value:
     """MatMul(a, b) - d => Gemm(a, b, d, beta=-1), or Gemm(a, b, -d) where d is constant"""
     require_gemm_takes(g, a, b, d, product)
-    return g.Gemm(a, b, g.const(-d.const)) if d.is_const else g.Gemm(a, b, d, beta=-1.0)
+    if d.is_const:
+        return g.Gemm(a, b, g.const(-d.const))
+    require_beta_counts(a, product)
+    return g.Gemm(a, b, d, beta=-1.0)
 
 
 @rule(lambda g, a, b, d, product: g.Sub(d, g.MatMul(a, b) @ product), contract=ROUNDING)
@@ -83,18 +86,23 @@ def drop_zero_bias(g: Build, a: Value, b: Value, c: Value, gemm: Op) -> Value:
 
 def added_to_gemm(g: Build, gemm: Op, d: Value, sign_of_gemm: int = 1, sign_of_d: int = 1) -> Value:
     """`gemm` plus `d`, each with its sign, as one Gemm."""
-    a, b, c = gemm.input(0), gemm.input(1), gemm.input(2)
+    a, b, c = operand(gemm), operand(gemm, 1), gemm.input(2)
     require(gemm.version >= 7 and d.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this version and type")
     require(stretches_to(d.shape, gemm.outputs[0].shape), f"{d.name} stretches the product")
     beta = factor(gemm, "beta") * sign_of_gemm
     alpha = factor(gemm, "alpha") * sign_of_gemm
     if c is not None and beta != 0:
+        require(stretches_to(c.shape, gemm.outputs[0].shape), f"{c.name} does not fit the product")
         total = c.static_shape, d.static_shape
         require(np.prod(np.broadcast_shapes(*total)) <= sum(map(np.prod, total)), "the sum is larger than both")
+        if factor(gemm, "beta") != 1:
+            require_beta_counts(a, gemm)
         bias = c.const.astype(np.float64) * beta + d.const.astype(np.float64) * sign_of_d
         return g.Gemm(a, b, refilled(g, bias, d), **gemm_attributes(gemm, alpha=alpha, beta=1.0))
     if sign_of_d < 0 and d.is_const:
         d, sign_of_d = g.const(-d.const), 1
+    if sign_of_d < 0:
+        require_beta_counts(a, gemm)
     return g.Gemm(a, b, d, **gemm_attributes(gemm, alpha=alpha, beta=float(sign_of_d)))
 
 

@@ -120,6 +120,12 @@ def single_precision(kind: int, **numbers: float) -> dict[str, float]:
     return {name: value for name, value in held.items() if value != 1}
 
 
+def require_beta_counts(a: Value, gemm: Op) -> None:
+    """Decline unless the sums of a product of `a` have terms: onnxruntime's Gemm of empty ones forgets beta."""
+    extent = a.shape[0 if gemm.attr("transA", 0) else 1]
+    require(isinstance(extent, int) and extent > 0, "the sums may have no terms")
+
+
 def gemm_of_product(g: Build, a: Value, b: Value, **attrs: Any) -> Value:
     """The product of two matrices as a Gemm without a bias."""
     require(g.opset >= 7, "before opset 7 Gemm does not broadcast by rule")

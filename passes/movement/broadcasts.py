@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule, same_extent
-from ..operands import Inputs
+from ..operands import Inputs, is_float
 
 Shape = tuple[Any, ...]
 
@@ -49,7 +49,8 @@ def broadcast_extremum_instead(
     contract=ROUNDING,
 )
 def broadcast_power_instead(g: Build, x: Value, a: Inputs, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
-    """Pow(Expand(x, s), y) => Pow(x, y), where the shape comes out the same"""
+    """Pow(Expand(x, s), y) => Pow(x, y), of floats, where the shape comes out the same"""
+    require(is_float(op.outputs[0]), "a power of integers that overflows depends on the kernel")
     return _broadcast(g, x, before, after, inner, op)
 
 

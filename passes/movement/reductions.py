@@ -23,8 +23,21 @@ INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, T
     contract=ROUNDING,
 )
 def merge_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
-    """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b); so ReduceMean and ReduceProd"""
-    require(x.dtype not in INTEGERS or inner.type != "ReduceMean", "a mean of integers is cut off each time")
+    """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), of floats; so ReduceMean and ReduceProd"""
+    require(x.dtype not in INTEGERS, "integers may overflow, and a mean of them is cut off each time")
+    return _merged(g, x, inner, outer)
+
+
+# onnxruntime adds up and multiplies integers as doubles, and ends at the ends of their type each time.
+@rule(
+    lambda g, x, a, b, inner, outer: (
+        g.one_of("ReduceSum", "ReduceProd")(g.one_of("ReduceSum", "ReduceProd")(x, *a) @ inner, *b) @ outer
+    ),
+    contract=conditional("nothing comes out beyond 2**53 or the type"),
+)
+def merge_integer_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+    """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), of integers; so ReduceProd"""
+    require(x.dtype in INTEGERS, "floats have an order of summation")
     return _merged(g, x, inner, outer)
 
 
@@ -41,16 +54,13 @@ def merge_extrema(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op
 
 @rule(
     lambda g, x, a, b, inner, outer: (
-        g.one_of("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin")(
-            g.one_of("ReduceSum", "ReduceProd", "ReduceMax", "ReduceMin")(x, *a) @ inner, *b
-        )
-        @ outer
+        g.one_of("ReduceMax", "ReduceMin")(g.one_of("ReduceMax", "ReduceMin")(x, *a) @ inner, *b) @ outer
     ),
     contract=EXACT,
 )
-def merge_integer_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
-    """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), of integers; so ReduceProd, ReduceMax and ReduceMin"""
-    require(x.dtype in INTEGERS, "floats have an order of summation")
+def merge_integer_extrema(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+    """ReduceMax(ReduceMax(x, a), b) => ReduceMax(x, a and b), of integers; so ReduceMin"""
+    require(x.dtype in INTEGERS, "floats have NaNs, and zeros of two signs")
     return _merged(g, x, inner, outer)
 
 
@@ -116,5 +126,5 @@ def _merged(g: Build, x: Value, inner: Op, outer: Op) -> Value:
 
 MERGE_REDUCTIONS = RulePass(
     "merge-reductions",
-    (merge_integer_reductions, merge_reductions, merge_extrema, keep_or_drop_reduced_axes),
+    (merge_reductions, merge_integer_reductions, merge_extrema, merge_integer_extrema, keep_or_drop_reduced_axes),
 )

@@ -79,6 +79,7 @@ def erase_piece(g: Build, xs: Values, at: Value | None) -> Value:
 def slice_split(g: Build, x: Value, split: Op, i: Value, sizes: Value | None) -> Value:
     """SequenceAt(SplitToSequence(x, sizes), i) => the Slice of x, or Gather(x, i) where pieces lose the axis"""
     axis, index = split.attr("axis"), number_in(i)
+    require_axis_stays(split, sizes)
     if sizes is None and not split.attr("keepdims"):
         return g.Gather(x, g.const(np.int64(index)), axis=axis)
     lengths = piece_lengths(x, axis, sizes)
@@ -111,11 +112,17 @@ def count_splits(g: Build, x: Value, split: Op, sizes: Value | None) -> Value:
 )
 def join_splits(g: Build, x: Value, split: Op, concat: Op, sizes: Value | None) -> Value:
     """ConcatFromSequence(SplitToSequence(x)) => x, along the same axis"""
+    require_axis_stays(split, sizes)
     loses_axis = sizes is None and not split.attr("keepdims")
     require(bool(concat.attr("new_axis")) == loses_axis, "the axis is lost, or there is a new one")
     axes = split.attr("axis"), concat.attr("axis")
     require(axes[0] == axes[1] or axes[0] % x.rank == axes[1] % x.rank, "the axes differ")
     return x
+
+
+def require_axis_stays(split: Op, sizes: Value | None) -> None:
+    """Decline where ONNX ignores keepdims, since sizes are given, and onnxruntime 1.31, given one number, does not."""
+    require(sizes is None or sizes.rank == 1 or split.attr("keepdims"), "the pieces may lose the axis")
 
 
 def place(v: Value, count: int, more: int = 0) -> int:

@@ -41,6 +41,11 @@ class Dictionary:
         """One of the numbers, as often one of the rule's own as any other."""
         return choices.pick(choices.pick((self.numbers, self.own)))
 
+    def slope(self, choices: Choices) -> float:
+        """The same, but 1 for an infinite one: no operator is as steep as that."""
+        number = self.number(choices)
+        return 1.0 if isinf(number) else number
+
 
 def dictionary_of(rule: Rule) -> Dictionary:
     """The numbers and names in the code that `rule` reaches in its own package, in its pattern and its promises."""

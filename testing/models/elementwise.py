@@ -18,7 +18,7 @@ CASTS = (
 def broadcast(site: Site) -> None:
     """The first operand that is made decides the shape; the others fit it, and seldom stretch it."""
     target = site.hint.shape
-    for n, i in enumerate(site.order()):
+    for n, i in enumerate(site.order(turned=site.choices.below(2) == 1)):
         if n == 0:
             target = site.operand(i, target).shape
             continue
@@ -33,9 +33,9 @@ def fitting(site: Site, target: Shape, index: int) -> Shape:
     if site.grower.mood.plain and isinstance(want, Var) and want.constant:
         return ()
     form = 6 if site.grower.mood.square and site.choices.below(4) else site.choices.below(8)
-    if form < 3:
+    if form < 2:
         return target
-    if form == 3:
+    if form < 4:
         return ()
     if form == 4:
         return (1,) * min(1, len(target))
@@ -96,14 +96,14 @@ def numbered(site: Site) -> None:
     """HardSigmoid and what else has attributes that are numbers."""
     site.main()
     for name in site.spec.attributes:
-        site.parameter(name, lambda: site.grower.words.number(site.choices))
+        site.parameter(name, lambda: site.grower.words.slope(site.choices))
 
 
 def dropout(site: Site) -> None:
     """Dropout: at times in training form."""
     x = site.main()
-    site.parameter("ratio", lambda: site.choices.pick((0.5, 0.0, 0.25)))
-    site.parameter("training_mode", lambda: bool(site.choices.below(2)))
+    site.parameter("ratio", lambda: site.choices.pick((0.5, 0.25, 0.0)))
+    site.parameter("training_mode", lambda: not site.choices.one_in(3))
     site.fill(x.shape)
 
 

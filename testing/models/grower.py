@@ -11,6 +11,7 @@ from onnx import TensorProto
 
 from ...core.ir import schemas
 from ...core.pattern import OpPattern, Var
+from . import operators
 from .choices import Choices
 from .dictionary import Dictionary
 from .mood import Mood
@@ -62,7 +63,7 @@ class Grower:
 
     def _site(self, pattern: OpPattern, hint: Hint) -> Site:
         version = self.sketch.opset
-        specs = {t: spec for t in pattern.types if (spec := schemas.schema(t, pattern.domain, version)) is not None}
+        specs = {t: spec for t in pattern.types if (spec := operators.schema(t, pattern.domain, version)) is not None}
         if not specs:
             raise Unmade(f"{pattern.types[0]} does not exist at opset {version}")
         op_type = self.choices.pick(list(specs))
@@ -102,7 +103,7 @@ class Grower:
             return self._computed(array) if self._may_compute(var, array) else self._held(array, var)
         alone = lonely or (self.mood.constants == 1 and not self.sketch.inputs)
         if var.constant or (not alone and self.choices.one_in(self.mood.constants)):
-            array = filled(self.choices, self.words, dtype, shape, positive=positive, plain=self.mood.plain)
+            array = filled(self.choices, self.words, dtype, shape, self.mood, positive=positive)
             return self._held(array, var)
         if self.choices.one_in(2 if self.depth else self.mood.repeats) and (same := self._alike(dtype, shape)):
             return self.choices.pick(same)

@@ -2,31 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 import onnx
 from onnx import TensorProto
 
-from ...core.ir import schemas
 from ...core.pattern import OpPattern
 from ...core.rules import Rule
 from ..case import Case
-from .choices import Choices
+from . import operators
+from .choices import Choices, Key
 from .dictionary import Dictionary
 from .grower import Grower
 from .makers import MAKERS
+from .mood import LEVELS as MOODS
 from .mood import mood
-from .setting import Setting
+from .setting import OPENED, Setting
+from .site import DTYPES as BY_NAME
 from .site import Hint
 from .sketch import Sketch, Unmade
 from .variants import varied
 
 OPSETS = (18, 21, 17, 13, 20, 22, 11, 23, 9, 12, 7, 24)
-DTYPE = ("/dtype", 0)  # the choice among these
 DTYPES = (
     TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.INT64, TensorProto.DOUBLE,
-    TensorProto.FLOAT16, TensorProto.INT32, TensorProto.BOOL, TensorProto.UINT8, TensorProto.INT8,
+    TensorProto.FLOAT16, TensorProto.INT32, TensorProto.FLOAT16, TensorProto.UINT8, TensorProto.INT8, TensorProto.BOOL,
 )  # fmt: skip
+LEVELS: Mapping[Key, int] = MappingProxyType({
+    ("/dtype", 0): len(DTYPES),
+    ("/setting/open", 0): OPENED,
+    **{(f"/mood/{trait}", 0): len(levels) for trait, levels in MOODS.items()},
+})  # fmt: skip
+"""The choices that colour a whole model, and among how many each is."""
 RANKS = (2, 3, 4, 1, 4, 0, 5)
 
 
@@ -42,22 +50,28 @@ def grown(rule: Rule, choices: Choices, words: Dictionary, examples: Sequence[on
     if which:
         varied(rule, examples[(which - 1) // 2], grower)
     else:
-        grower.sketch.opset = _opset(rule, choices)
+        grower.sketch.opset = _opset(rule.pattern, dtype, choices)
         shape = grower.shape_of_rank(choices.pick(RANKS))
         grower.grow(rule.pattern, Hint(shape, grower.dtype))
     with choices.about("setting"):
         return Setting(rule, grower).case()
 
 
-def _opset(rule: Rule, choices: Choices) -> int:
-    opsets = [o for o in OPSETS if _exists(rule.pattern, o)]
+def _opset(pattern: OpPattern, dtype: int, choices: Choices) -> int:
+    """An opset that has the operators of a pattern; if there are such, one in which its root makes that type."""
+    opsets = [o for o in OPSETS if _exists(pattern, o)]
     if not opsets:
-        raise Unmade(f"the pattern of {rule.name} exists at no opset")
-    return choices.pick(opsets)
+        raise Unmade(f"the pattern from {pattern.types[0]} on exists at no opset")
+    return choices.pick([o for o in opsets if _makes(pattern, dtype, o)] or opsets)
+
+
+def _makes(pattern: OpPattern, dtype: int, opset: int) -> bool:
+    specs = (operators.schema(t, pattern.domain, opset) for t in pattern.types)
+    return any(dtype in map(BY_NAME.get, spec.outputs[0].types) for spec in specs if spec is not None)
 
 
 def _exists(pattern: OpPattern, opset: int) -> bool:
     """Whether every operator of the pattern does at that opset, or one of those that it may be."""
-    if all(schemas.schema(t, pattern.domain, opset) is None for t in pattern.types):
+    if all(operators.schema(t, pattern.domain, opset) is None for t in pattern.types):
         return False
     return all(_exists(want, opset) for want in pattern.inputs if isinstance(want, OpPattern))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from . import elementwise, layout, pieces, products, reductions, windows
+from . import added, elementwise, layout, pieces, products, reductions, windows
 from .grower import Maker
 
 BY_MAKER: tuple[tuple[Maker, str], ...] = (
@@ -78,5 +78,10 @@ BY_MAKER: tuple[tuple[Maker, str], ...] = (
     (pieces.split_to_sequence, "SplitToSequence"),
     (pieces.empty_sequence, "SequenceEmpty"),
     (pieces.optional, "Optional"),
+    (added.fused_matmul, "FusedMatMul"),
+    (added.fused_conv, "FusedConv"),
+    (added.fused_gemm, "FusedGemm"),
+    (added.biased, "BiasGelu FastGelu"),
+    (added.skip_norm, "SkipLayerNormalization SkipSimplifiedLayerNormalization"),
 )
 MAKERS: Mapping[str, Maker] = MappingProxyType({t: make for make, types in BY_MAKER for t in types.split()})

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 from .choices import Choices
 
@@ -13,7 +16,8 @@ class Mood:
 
     `feeders` are made by operators that the rule's code names, `computed` ones are the dims of an input. Of constants
     some may be `overridable`, of attributes some are `strays` off their defaults. `zeros`: dims may be 0; `square`: all
-    dims are the same; `plain`: a constant is one number.
+    dims are the same; `plain`: a constant is one number; `various`: its elements differ; `large`: half floats are near
+    the end of their type.
     """
 
     constants: int
@@ -23,20 +27,31 @@ class Mood:
     strays: int
     computed: int
     zeros: bool
-    plain: bool
     square: bool
+    plain: bool
+    various: bool
+    large: bool
+
+
+LEVELS: Mapping[str, tuple[Any, ...]] = MappingProxyType({
+    "constants": (0, 2, 1, 5),
+    "repeats": (0, 2, 6),
+    "feeders": (0, 2, 3),
+    "overridable": (0, 0, 2),
+    "strays": (0, 0, 0, 4),
+    "computed": (0, 0, 2, 0),
+    "zeros": (False,) * 5 + (True,),
+    "square": (False, False, True),
+    "filling": ("plain", "any", "various"),
+    "large": (False, True),
+})  # fmt: skip
 
 
 def mood(choices: Choices) -> Mood:
-    """The mood of a model."""
-    return Mood(
-        constants=choices.pick((0, 2, 1, 5)),
-        repeats=choices.pick((0, 2, 6)),
-        feeders=choices.pick((0, 2, 3)),
-        overridable=choices.pick((0, 0, 0, 3)),
-        strays=choices.pick((0, 0, 0, 4)),
-        computed=choices.pick((0, 0, 2, 0)),
-        zeros=choices.one_in(6),
-        plain=choices.below(2) == 0,
-        square=choices.one_in(3),
-    )
+    """The mood of a model; each trait is a choice of its own, `mood/<trait>`."""
+    drawn: dict[str, Any] = {}
+    for trait, levels in LEVELS.items():
+        with choices.about(f"mood/{trait}"):
+            drawn[trait] = choices.pick(levels)
+    filling = drawn.pop("filling")
+    return Mood(**drawn, plain=filling == "plain", various=filling == "various")

@@ -7,6 +7,7 @@ from onnx import TensorProto, helper
 
 from .choices import Choices
 from .dictionary import Dictionary
+from .mood import Mood
 from .sketch import Array, Shape
 
 TEXTS = ("a", "", "b", "nan")
@@ -16,15 +17,15 @@ VARIOUS = 3  # the form in which elements differ
 
 
 def filled(
-    choices: Choices, words: Dictionary, dtype: int, shape: Shape, *, positive: bool = False, plain: bool = False
+    choices: Choices, words: Dictionary, dtype: int, shape: Shape, mood: Mood, *, positive: bool = False
 ) -> Array:
-    """An array of small numbers: of one of the dictionary's all over (`plain`), but for one, or of different ones."""
+    """An array of small numbers: of one of the dictionary's all over, but for one, or of different ones."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtype == TensorProto.STRING:
         return np.array([choices.pick(TEXTS) for _ in range(count)], object).reshape(shape)
     kind = np.dtype(helper.tensor_dtype_to_np_dtype(dtype))
-    form = 0 if plain or count == 1 else choices.below(4)
-    number = LARGE if dtype == TensorProto.FLOAT16 and choices.one_in(2) else words.number(choices)
+    form = 0 if mood.plain or count == 1 else VARIOUS if mood.various else choices.below(4)
+    number = LARGE if mood.large and dtype == TensorProto.FLOAT16 else words.number(choices)
     values = np.full(count, number, np.float64)
     if form > 1:
         various = np.resize(np.roll(FRACTIONS, -choices.below(len(FRACTIONS))), count)

@@ -33,9 +33,9 @@ def split(site: Site) -> None:
     axis = site.parameter("axis", lambda: axis_of(site, x), 0)
     dim = x.along(axis)
     count = site.choices.pick([n for n in (2, 1, 3) if n > site.pattern.output])
-    first = site.choices.below(dim + 1)
     even = [dim // count] * (count - 1) + [dim - dim // count * (count - 1)]
-    sizes = [first, dim - first] if count == 2 and site.choices.below(2) else even
+    cuts = sorted(site.choices.below(dim + 1) for _ in range(count - 1))
+    sizes = np.diff([0, *cuts, dim]).tolist() if site.choices.below(2) else even
     given = site.parameter("split", lambda: sizes)
     site.outputs = count if given is None else len(given)
     if given is None and "num_outputs" in site.spec.attributes:

@@ -19,13 +19,14 @@ THREE = ("ij,jk,kl->il", "i,j,k->ijk")
 def matmul(site: Site) -> None:
     """MatMul: of matrices, of stacks of them, and of vectors at times."""
     shape = site.hint.shape if len(site.hint.shape) > 1 else site.ranked(2, 4)
-    rows, columns, inner = shape[-2], shape[-1], site.grower.dim()
+    rows, columns = shape[-2:]
+    inner = rows if site.choices.one_in(3) else site.grower.dim()
     right_is_matrix = site.choices.below(2)
     first = site.order()[0]
     if first == 0 or site.settled(0):
-        a = site.operand(0, (*shape[:-1], inner)).shape
+        a = site.operand(0, (inner,) if site.choices.one_in(8) else (*shape[:-1], inner)).shape
         _require_rank(a)
-        vector = site.choices.one_in(12)
+        vector = site.choices.one_in(5)
         batch = () if right_is_matrix else tuple(1 if site.choices.one_in(4) else d for d in a[:-2])
         site.operand(1, (a[-1],) if vector else (*batch, a[-1], columns))
     else:

@@ -17,6 +17,8 @@ from .sketch import Known, Sketch, Unmade
 
 IR_VERSION = 10
 OPEN = "N"
+OPENED = 4  # models for each in which a size is left open
+SLIDING = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv"})
 
 
 @dataclass(slots=True)
@@ -47,8 +49,9 @@ class Setting:
             self._middle()
         if self._choices.one_in(6):
             self._constant()
-        if self._choices.one_in(4):
-            self._open()
+        with self._choices.about("open"):
+            if self._choices.one_in(OPENED):
+                self._open()
         inputs = list(self._sketch.inputs)
         nodes, constants = self._sketch.nodes, self._sketch.constants
         if self._choices.one_in(6):
@@ -58,8 +61,7 @@ class Setting:
         graph = helper.make_graph(
             nodes, "g", self._infos(inputs, at=self.open), self._infos(self.outputs), _tensors(constants)
         )
-        imports = [helper.make_opsetid("", self._sketch.opset)]
-        model = helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION)
+        model = helper.make_model(graph, opset_imports=self._sketch.imports, ir_version=IR_VERSION)
         return Case(model, root.name, tuple(self.grower.traits), self._reason())
 
     def _reason(self) -> str:
@@ -109,12 +111,18 @@ class Setting:
             self.grower.note("a constant has another reader")
 
     def _open(self) -> None:
-        """One size of the inputs is left open."""
-        dims = (dim for k in self._sketch.inputs for dim in k.type.tensor_type.shape.dim)
-        sizes = sorted({dim.dim_value for dim in dims if dim.dim_value > 0})
+        """One size of the inputs is left open, but none with which onnxruntime does anything at all where it is 0."""
+        sizes = sorted(_sizes(self._sketch.inputs) - _sizes(self._fixed()) - {0})
         if sizes:
             self.open = self._choices.pick(sizes)
             self.grower.note("a size is left open")
+
+    def _fixed(self) -> list[Known]:
+        """What has its sizes for good: the windows of Convs, and, beside a Concat, constants."""
+        sketch = self._sketch
+        names = {name for node in sketch.nodes if node.op_type in SLIDING for name in node.input[1:]}
+        windows = [k for k in (*sketch.inputs, *sketch.made) if k.name in names]
+        return [*windows, *(sketch.constants if any(n.op_type == "Concat" for n in sketch.nodes) else ())]
 
     def _infos(self, values: Sequence[Known], at: int | None = None) -> list[onnx.ValueInfoProto]:
         """Values as a graph declares them; of outputs only the rank is told where a size is open."""
@@ -143,6 +151,10 @@ class Setting:
         self.outputs = [Known(f"y{i}", k.type) for i, k in enumerate(self.outputs)]
         names = [k.name for k in self.outputs]
         return [helper.make_node("If", ["condition"], names, then_branch=bodies[0], else_branch=bodies[1])]
+
+
+def _sizes(values: Sequence[Known]) -> set[int]:
+    return {dim.dim_value for k in values for dim in k.type.tensor_type.shape.dim}
 
 
 def _renamed(nodes: Sequence[onnx.NodeProto], names: dict[str, str]) -> list[onnx.NodeProto]:

@@ -62,8 +62,8 @@ class Site:
         """Whether the pattern wants an input there."""
         return index < len(self.slots) and self.slots[index] is not None
 
-    def order(self) -> list[int]:
-        """The inputs, those that decide the others first: ops, then what is bound, then the rest."""
+    def order(self, *, turned: bool = False) -> list[int]:
+        """The inputs, those that decide the others first: ops, then what is bound, then the rest, the last first."""
 
         def rank(index: int) -> int:
             want = self.slots[index]
@@ -73,7 +73,8 @@ class Site:
                 return 1
             return 3 if isinstance(want, Var) and want.constant else 2
 
-        return sorted((i for i, want in enumerate(self.slots) if want is not None), key=rank)
+        present = [i for i, want in enumerate(self.slots) if want is not None]
+        return sorted(present[::-1] if turned else present, key=rank)
 
     def settled(self, index: int) -> Known | None:
         """The operand there, if it is made already, here or elsewhere."""

@@ -11,7 +11,9 @@ import onnx
 from onnx import helper, numpy_helper, shape_inference
 from onnx.shape_inference import InferenceError
 
+from ...core.errors import EvaluationError
 from ...core.ir import schemas
+from . import operators
 
 MOST_ELEMENTS = 4096
 Shape = tuple[int, ...]
@@ -63,6 +65,12 @@ class Sketch:
     made: list[Known] = field(default_factory=list[Known])
     overridable: set[str] = field(default_factory=set[str])
     taken: set[str] = field(default_factory=set[str])  # names that an example uses
+    others: dict[str, int] = field(default_factory=dict[str, int])  # opsets of other domains
+
+    @property
+    def imports(self) -> list[onnx.OperatorSetIdProto]:
+        """The opsets of all domains in use."""
+        return [helper.make_opsetid(domain, version) for domain, version in {"": self.opset, **self.others}.items()]
 
     def input(self, dtype: int, shape: Sequence[int]) -> Known:
         """A graph input."""
@@ -83,7 +91,11 @@ class Sketch:
         """The outputs of a new node. Raises Unmade where ONNX allows none such."""
         start = len(self.made)
         names = [self._name("v", start + i) for i in range(outputs)]
-        spec = schemas.schema(op_type, domain, self.opset)
+        spec = operators.schema(op_type, domain, self.opset)
+        if spec is None:
+            raise Unmade(f"{op_type} does not exist at opset {self.opset}")
+        if domain:
+            self.others[domain] = max(spec.since_version, self.others.get(domain, 0))
         node = onnx.NodeProto(op_type=op_type, domain=domain, output=names)
         node.input.extend(k.name if k else "" for k in inputs)
         node.attribute.extend(schemas.attribute(k, v, spec) for k, v in attrs.items() if v is not None)
@@ -104,16 +116,23 @@ class Sketch:
         return name
 
     def _inferred(
-        self, node: onnx.NodeProto, spec: onnx.defs.OpSchema | None, inputs: Sequence[Known | None]
+        self, node: onnx.NodeProto, spec: onnx.defs.OpSchema, inputs: Sequence[Known | None]
     ) -> dict[str, onnx.TypeProto]:
-        if spec is None:
-            raise Unmade(f"{node.op_type} does not exist at opset {self.opset}")
         types = {k.name: k.type for k in inputs if k}
         data = {k.name: numpy_helper.from_array(k.array) for k in inputs if k and k.array is not None}
-        imports = [helper.make_opsetid(node.domain, self.opset)]
         try:
-            return shape_inference.infer_node_outputs(spec, node, types, data, opset_imports=imports)
-        except (InferenceError, onnx.checker.ValidationError, RuntimeError, ValueError, KeyError, IndexError) as e:
+            if operators.is_added(spec):
+                return operators.types_made(node, types, data, self.imports)
+            return shape_inference.infer_node_outputs(spec, node, types, data, opset_imports=self.imports)
+        except (
+            EvaluationError,
+            InferenceError,
+            onnx.checker.ValidationError,
+            RuntimeError,
+            ValueError,
+            KeyError,
+            IndexError,
+        ) as e:
             raise Unmade(str(e)) from e
 
     def _typed(self, name: str, type_: onnx.TypeProto) -> Known:

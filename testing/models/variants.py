@@ -45,6 +45,8 @@ def varied(rule: Rule, example: onnx.ModelProto, grower: Grower) -> None:
         raise Unmade("the pattern matches nowhere in the example")
     known = {k.name: k for k in sketch.made}
     root, *inner = choices.pick(matched)
+    if root not in known:
+        raise Unmade(f"nobody knows the type of {root}")
     grower.held = len(matched) > 1  # so that nothing is said of what may not fire
     grower.inner = [known[n] for n in inner if n in known] + [known[root]]
     outputs = [o.name for o in model.graph.output]
@@ -92,8 +94,9 @@ def _renumber(graph: onnx.GraphProto, choices: Choices, words: Dictionary) -> No
 def _take(model: onnx.ModelProto, grower: Grower) -> None:
     """Read the model into the sketch."""
     sketch = grower.sketch
+    sketch.others.update((o.domain, o.version) for o in model.opset_import if o.domain not in {"", "ai.onnx"})
     del model.opset_import[:]
-    model.opset_import.append(helper.make_opsetid("", sketch.opset))
+    model.opset_import.extend(sketch.imports)
     try:
         inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True).graph
     except (InferenceError, onnx.checker.ValidationError, ValueError) as e:

@@ -55,7 +55,7 @@ def conv(site: Site) -> None:
     if site.choices.below(2):
         site.parameter("kernel_shape", lambda: kernel)
     places(site, kernel, same=same)
-    bias = {"Conv": 2, "QLinearConv": 8}.get(site.type, 0)
+    bias = {"Conv": 2, "FusedConv": 2, "QLinearConv": 8}.get(site.type, 0)
     if bias and site.takes(bias):
         site.operand(bias, w[:1])
     site.fill(())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import parser
+from onnx import TensorProto, parser
 from passwright.core import EXACT, Contract, Op, Value, conditional, require, rule
 from passwright.core.runtime import OnnxRuntime
 from passwright.core.selection import BadUsage
@@ -50,6 +50,26 @@ def swaps_and_declines(g: Any, a: Value, b: Value, op: Op) -> Value:
     g.graph.set_inputs(op, sorted((a, b), key=lambda v: v.name, reverse=True))
     require(False, "it is done")
     return op.outputs[0]
+
+
+@rule(lambda g, a, b: g.Sub(a, g.Neg(b)), contract=EXACT)
+def add_instead(g: Any, a: Value, b: Value) -> Value:
+    """a - (-b) => a + b"""
+    return g.Add(a, b)
+
+
+@rule(lambda g, a, b: g.Add(a, b), contract=EXACT)
+def subtract_negated(g: Any, a: Value, b: Value) -> Value:
+    """a + b => a - (-b)"""
+    require(a.dtype in {TensorProto.FLOAT, TensorProto.DOUBLE}, "nothing without a sign is negated")
+    return g.Sub(a, g.Neg(b))
+
+
+@rule(lambda g, c, x: g.Where(c, x, x), contract=EXACT)
+def drop_choice_of_one(g: Any, c: Value, x: Value) -> Value:
+    """Where(c, x, x) => x, of truths, which onnxruntime does not choose among"""
+    require(x.dtype == TensorProto.BOOL and c.shape == x.shape == (2,), "no truths")
+    return x
 
 
 @rule(lambda g, x: g.Abs(x), contract=EXACT)
@@ -111,6 +131,21 @@ def test_a_sound_rule_is_told_so() -> None:
     assert checked.is_sound
     assert checked.fault is None
     assert 0 < checked.ran <= checked.fired <= checked.models <= BUDGET
+
+
+def test_rules_beside_it_must_not_undo_what_it_does() -> None:
+    assert check_rule(subtract_negated, budget=BUDGET).is_sound
+    fault = examine(subtract_negated, budget=BUDGET, beside=(subtract_negated, add_instead)).fault
+    assert fault is not None
+    assert fault.kind == Kind.QUARREL
+    assert "add_instead" in fault.message
+    assert "subtract_negated" in fault.message
+    assert "examples=[MODEL], beside=[add_instead])" in story(subtract_negated, fault)
+
+
+def test_what_onnxruntime_does_not_run_the_reference_does() -> None:
+    text = "g (bool[2] c, bool[2] x) => (bool[2] y) { y = Where(c, x, x) }"
+    assert check_rule(drop_choice_of_one, budget=BUDGET, examples=[text]).is_sound
 
 
 def test_what_never_fires_was_not_checked() -> None:

@@ -13,6 +13,7 @@ from passwright.passes.cleanup.idle_reductions import (
     drop_reduction_of_ones,
     drop_reduction_over_nothing,
     drop_running_sum_of_one,
+    drop_sum_of_ones,
 )
 from rewriting import becomes, load, rewritten, stays
 
@@ -46,6 +47,20 @@ def test_exact_where_nothing_is_added(op: str, kind: str) -> None:
 def test_exact_sums_of_whole_numbers(op: str) -> None:
     text = "g (int32[n,1] x) => (int32[p,q] y) {{ y = {} }}"
     becomes(text.format(f"{op}(x, a)"), text.format("Identity(x)"), drop_reduction_of_ones, opset=18, weights=AXES)
+
+
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceProd", "ReduceSum"])
+def test_sums_of_wide_whole_numbers_are_sums_of_doubles(op: str) -> None:
+    text = f"g (int64[n,1] x) => (int64[p,q] y) {{ y = {op}(x, a) }}"
+    stays(text, drop_reduction_of_ones, opset=18, weights=AXES)
+    after = "g (int32[n,1] x) => (int64[p,q] y) { y = Cast<to=7>(x) }"
+    becomes(
+        f"g (int32[n,1] x) => (int64[p,q] y) {{ c = Cast<to=7>(x) y = {op}(c, a) }}",
+        after,
+        drop_sum_of_ones,
+        opset=18,
+        weights=AXES,
+    )
 
 
 @pytest.mark.parametrize("op", KINDS)

@@ -13,7 +13,7 @@ from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
 G = "g (float[n,2,3] x) => (float[a,b,c] y)"
 C = (
     "<int64[1] last = {-1}, float e = {0.00001}, float one = {1}, float two = {2}, float[3] w = {1, -2, 0.5},"
-    " float[1,1,3] z = {0.5, 1, -1}, float[2,1] col = {1, 2}>"
+    " float[1,1,3] z = {0.5, 1, -1}, float[2,1] col = {1, 2}, float nothing = {0}>"
 )
 MOMENTS = "m = ReduceMean<axes=[-1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes=[-1]>(q) f = Add(v, e)"
 SLOPE = f"{MOMENTS} s = Sqrt(f) r = Reciprocal(s) k = Mul(r, w) a = Mul(x, k) b = Mul(m, k)"
@@ -69,6 +69,7 @@ def test_inside_an_if_body() -> None:
         pytest.param(f"{SLOPE.replace('Mul(x, k)', 'Mul(d, k)')} {OFFSET}", 17, id="of another value"),
         pytest.param(f"{SLOPE.replace('[-1]>(q)', '[1]>(q)')} {OFFSET}", 17, id="variance along another axis"),
         pytest.param(f"{SLOPE.replace('[-1]', '[1]')} {OFFSET}", 17, id="an axis inside"),
+        pytest.param(f"{SLOPE.replace('Add(v, e)', 'Add(v, nothing)')} {OFFSET}", 17, id="an epsilon of 0"),
         pytest.param(f"{SLOPE} o = Sub(z, b) p = Add(a, o) y = Mul(p, a)", 17, id="shared product"),
     ],
 )

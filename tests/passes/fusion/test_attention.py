@@ -311,6 +311,12 @@ def test_any_scale(scale: float, heads: int, masked: bool) -> None:
     means_the_same(model, after)
 
 
+@pytest.mark.parametrize("scaled", ["p = Mul(q, c) y = Attention(p, k, v)", "p = Mul(k, c) y = Attention(q, p, v)"])
+def test_doubles_keep_their_scale(scaled: str) -> None:
+    text = "g (double[1,2,3,4] q, double[1,2,5,4] k, double[1,2,5,4] v) => (double[a,b,s,h] y) <double c = {2}>"
+    stays(f"{text} {{ {scaled} }}", FUSE_INTO_ATTENTION, opset=24)
+
+
 def test_stays_without_anything_to_score_by() -> None:
     text = (
         "g (float[1,2,5,0] q, float[1,2,7,0] k, float[1,2,7,3] v) => (float[b,h,s,d] y) <float c = {2}> "

@@ -17,7 +17,8 @@ G = "g (float[n,2,3] x) => (float[a,b,c] y)"
 C = (
     "<int64[1] last = {-1}, int64[2] both = {1, 2}, float e = {0.00001}, float two = {2}, float one = {1},"
     " float half = {-0.5}, float[3] ones = {1, 1, 1}, float[3] w = {1, -2, 0.5}, float[3] z = {0.5, 1, -1},"
-    " float[1,1,3] wide = {1, 2, 3}, float[2,3] many = {1, 2, 3, 4, 5, 6}, float[2,1] col = {1, 2}>"
+    " float nothing = {0}, float[1,1,3] wide = {1, 2, 3}, float[2,3] many = {1, 2, 3, 4, 5, 6},"
+    " float[2,1] col = {1, 2}>"
 )
 MEAN = "m = ReduceMean<axes=[-1]>(x) d = Sub(x, m)"
 VARIANCE = "q = Mul(d, d) v = ReduceMean<axes=[-1]>(q) f = Add(v, e)"
@@ -216,6 +217,11 @@ def test_becomes_elsewhere(before: str, after: str) -> None:
             id="no square",
         ),
         pytest.param(f"{MEAN} {VARIANCE} y = Div(d, f)", 17, id="no root"),
+        pytest.param(
+            f"{MEAN} {VARIANCE.replace('Add(v, e)', 'Add(v, nothing)')} s = Sqrt(f) y = Div(d, s)",
+            17,
+            id="an epsilon of 0",
+        ),
         pytest.param("n = LayerNormalization(x, w) y = Mul(n, x)", 17, id="times a value"),
         pytest.param("n = LayerNormalization(x, w) y = Add(n, x)", 17, id="plus a value"),
         pytest.param("n = LayerNormalization(x, w) y = Mul(n, col)", 17, id="weights along another axis"),

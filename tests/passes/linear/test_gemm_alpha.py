@@ -94,6 +94,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
         pytest.param(AB, "m = MatMul(a, b) s = Mul(m, h) y = Add(s, m)", "n,m", id="shared product"),
         pytest.param(AB, "m = MatMul(a, b) y = Mul(m, m)", "n,m", id="the same value twice"),
         pytest.param(ABC, "m = Gemm(a, b, c) y = Mul(m, row)", "n,m", id="Gemm by a row"),
+        pytest.param("[2,K] a, [K,4] b, [4] c", "m = Gemm(a, b, c) y = Neg(m)", "n,m", id="sums that may be empty"),
         pytest.param(ABC, "m = MatMul(a, b) y = Mul(m, c)", "n,m", id="computed scale"),
         pytest.param(f"{AB}, [] s", "m = MatMul(a, b) y = Mul(m, s)", "n,m", id="the scale is an input"),
         pytest.param("[2,4] a", "y = Mul(a, h)", "n,m", id="no product, graph inputs and outputs at the ends"),

@@ -154,6 +154,9 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
         ),
         pytest.param("[2,3] x", "y = Gemm(x, w, row)", "n,m", id="a bias"),
         pytest.param(ABC, "y = Gemm(a, b, c)", "n,m", id="a computed bias alone"),
+        pytest.param("[2,K] a, [K,4] b, [4] c", "m = Gemm(a, b) y = Sub(m, c)", "n,m", id="sums that may be empty"),
+        pytest.param("[2,K] a, [K,4] b, [4] c", "m = MatMul(a, b) y = Sub(m, c)", "n,m", id="empty, of a product"),
+        pytest.param("[2,K] a, [K,4] b", "m = Gemm<beta=2.0>(a, b, row) y = Add(m, row)", "n,m", id="empty, with beta"),
     ],
 )
 def test_stays(types: str, body: str, result: str) -> None:
@@ -163,6 +166,13 @@ def test_stays(types: str, body: str, result: str) -> None:
 @pytest.mark.parametrize(
     ("text", "opset", "runs"),
     [
+        pytest.param(
+            "g (float[2,3] a, float[3,4] b, float[2,2] c, float[2,4] d) => (float[n,m] y)"
+            " { m = Gemm<beta=2.0>(a, b, c) y = Sub(m, d) }",
+            17,
+            False,
+            id="a bias that does not fit",
+        ),
         pytest.param(
             "g (float[2,3] a, float[3,4] b, float[4] c) => (float[n,m] m, float[n,m] y)"
             " { m = Gemm(a, b) y = Add(m, c) }",

@@ -76,6 +76,8 @@ def test_becomes(given_: str, constants: str, before: str, after: str, rank: int
         pytest.param("float[1,4] x, float[3,4] z", "int64[2] s = {3,4}", "u = Expand(x, s) y = MatMul(u, z)", 2,
                      id="MatMul"),
         pytest.param("float[1,4] x, float[3,4] z", "int64[2] s = {3,4}", "u = Expand(x, s) y = Max(u)", 2, id="alone"),
+        pytest.param("int64[1] x, int64[3] z", "int64[1] s = {3}",
+                     "u = Expand(x, s) p = Pow(z, u) y = Cast<to=1>(p)", 1, id="a power of integers may overflow"),
         pytest.param("float[1,4] x, float[3,4] z", "int64[2] s = {3,4}", "u = Expand(x, s) v = Neg(u) y = Add(v, z)", 2,
                      id="apart"),
         pytest.param("float[1,1] x, float[N,1,1] z", "int64[2] s = {3,4}",

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import reprlib
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Protocol, cast, runtime_checkable
+from dataclasses import dataclass, fields, is_dataclass, replace
+from operator import index
+from typing import Any, Protocol, SupportsIndex, cast, runtime_checkable
 
 from .errors import GraphError, ModelError, NoFixpoint, PassFailed, Why, told
 from .ir.graph import Graph
@@ -72,7 +74,7 @@ def _run_single(p: Pass, graph: Graph, ledger: Ledger) -> int:
     shared.ceiling = version + budget
     with ledger.running(p.name, budget):
         ledger.begin(p.name, "")
-        changes = p.run(graph, ledger)
+        changes = _counted(p, p.run(graph, ledger))
         # Rules that look at a match and decline move the version too, and none changes a graph unasked.
         touched = changes > 0 or (shared.version != version and not isinstance(p, RulePass))
         if touched and ledger.made == made:
@@ -87,6 +89,13 @@ def _run_single(p: Pass, graph: Graph, ledger: Ledger) -> int:
         except GraphError as e:
             raise PassFailed(p.name, Why.INVALID, str(e)) from e
     return changes
+
+
+def _counted(p: Pass, changes: Any) -> int:
+    """What a pass gave back, if it is a number."""
+    if not isinstance(changes, SupportsIndex):
+        raise PassFailed(p.name, Why.RAISED, f"run() gave back {reprlib.repr(changes)}, not the number of changes")
+    return index(changes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,14 +161,29 @@ def named(p: Pass, name: str) -> Pass | None:
     return next((found for q in inner if (found := named(q, name)) is not None), None)
 
 
-def rule_names(p: Pass) -> frozenset[str]:
-    """The names in which a single pass asks the ledger for its changes; none if it asks in its own.
-
-    Those are its `rules`, be they ours or those of another tool.
-    """
+def rules_in(p: Pass) -> tuple[Any, ...]:
+    """The `rules` of a single pass, be they ours or those of another tool; each has a name."""
     rules: Any = getattr(p, "rules", ())
-    held = cast("tuple[Any, ...]", rules) if isinstance(rules, tuple) else ()
-    return frozenset(str(r.name) for r in held if hasattr(r, "name"))
+    held = cast("tuple[Any, ...]", rules) if isinstance(rules, tuple | list) else ()
+    return tuple(r for r in held if hasattr(r, "name"))
+
+
+def rule_names(p: Pass) -> frozenset[str]:
+    """The names in which a single pass asks the ledger for its changes; none if it asks in its own."""
+    return frozenset(str(r.name) for r in rules_in(p))
+
+
+def choosable_rules(p: Pass) -> tuple[Any, ...]:
+    """Those of its rules that a single pass can do without: a field of it holds them."""
+    is_field = is_dataclass(p) and any(f.name == "rules" and f.init for f in fields(p))
+    return rules_in(p) if is_field else ()
+
+
+def with_rules(p: Pass, rules: Sequence[Any]) -> Pass:
+    """A pass with some of its rules; itself if they are all there is to choose from."""
+    if len(rules) == len(choosable_rules(p)):
+        return p
+    return cast("Pass", replace(cast("Any", p), rules=tuple(rules)))
 
 
 def leaves(p: Pass) -> list[Pass]:

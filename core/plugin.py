@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import reprlib
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, get_args
+from typing import Any, Literal, cast, get_args
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
@@ -15,6 +16,7 @@ from .rules import Rule
 Stage = Literal["cleanup", "fold", "fuse", "layout", "final"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 FINAL: Stage = "final"
+RESERVED = set(",{}")  # of the texts that ask for passes
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,12 +38,8 @@ class Placed:
         _require_item(self.item)
         if self.stage is not None and self.stage not in STAGES:
             raise PluginError(f"{self.item.name}: no stage is called {self.stage} (there are {', '.join(STAGES)})")
-        for what, names in (("before", self.before), ("after", self.after)):
-            given: Any = names
-            if isinstance(given, str) or not all(isinstance(n, str) for n in given):
-                raise PluginError(
-                    f'{self.item.name}: {what} is to be names, as in {what}=("fuse-gemm",), not {given!r}'
-                )
+        _require_names(self.item.name, "before", self.before)
+        _require_names(self.item.name, "after", self.after)
 
     @property
     def is_free(self) -> bool:
@@ -66,20 +64,13 @@ class Plugin:
     def __post_init__(self) -> None:
         """Check what no type checker may have seen."""
         if not isinstance(self.passes, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
-            raise PluginError(f"passes is to be a tuple or a list, not {self.passes!r}")
+            raise PluginError(f"passes is to be a tuple or a list, not {reprlib.repr(self.passes)}")
         for item in self.passes:
             if not isinstance(item, Placed):
                 _require_item(item)
-        for name, content in self.pipelines.items():
-            _require_name(name)
-            given: Any = content
-            if not isinstance(given, str):
-                _require_item(given, f"pipeline {name} is no text and no pass")
+        _require_pipelines(self.pipelines)
         _require_opsets(self.opsets)
-        try:
-            SpecifierSet(self.passwright)
-        except InvalidSpecifier as e:
-            raise PluginError(f"passwright={self.passwright!r} is not of the form >=0.1,<1") from e
+        _require_versions(self.passwright)
 
     def supports(self, version: str) -> bool:
         """Whether it says that it works with that version of passwright."""
@@ -92,14 +83,40 @@ def as_pass(item: Pass | Rule) -> Pass:
 
 
 def _require_item(item: Any, otherwise: str = "is no pass and no rule") -> None:
-    if not isinstance(item, Pass | Rule) or isinstance(item, type):
-        raise PluginError(f"{otherwise}: {item!r}")
+    if isinstance(item, type):
+        raise PluginError(f"{otherwise}: {item.__name__} is a class; an instance may be one, as in {item.__name__}()")
+    if not isinstance(item, Pass | Rule):
+        raise PluginError(f"{otherwise}: {reprlib.repr(item)}")
     _require_name(item.name)
 
 
 def _require_name(name: Any) -> None:
-    if not isinstance(name, str) or not name or any(c in name for c in ",{}\n"):
-        raise PluginError(f"{name!r} is no name: nobody could ask for it among others, as in a,b{{n=3}}")
+    if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable() or set(name) & RESERVED:
+        raise PluginError(f"{reprlib.repr(name)} is no name: nobody could ask for it among others, as in a,b{{n=3}}")
+
+
+def _require_names(owner: str, what: str, names: Any) -> None:
+    is_several = isinstance(names, Collection) and not isinstance(names, str)
+    given = cast("Collection[Any]", names)
+    if not is_several or not all(isinstance(n, str) for n in given):
+        wrong = reprlib.repr(given)
+        raise PluginError(f'{owner}: {what} is to be names, as in {what}=("fuse-gemm",), not {wrong}')
+
+
+def _require_pipelines(pipelines: Any) -> None:
+    if not isinstance(pipelines, Mapping):
+        raise PluginError(f"pipelines is to be a dict by name, not {reprlib.repr(pipelines)}")
+    for name, content in cast("Mapping[Any, Any]", pipelines).items():
+        _require_name(name)
+        if not isinstance(content, str):
+            _require_item(content, f"pipeline {name} is no text and no pass")
+
+
+def _require_versions(wanted: Any) -> None:
+    try:
+        SpecifierSet(wanted if isinstance(wanted, str) else repr(wanted))
+    except InvalidSpecifier as e:
+        raise PluginError(f"passwright={wanted!r} is not of the form >=0.1,<1") from e
 
 
 def _require_opsets(opsets: Any) -> None:

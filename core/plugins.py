@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
@@ -19,6 +19,7 @@ from .shelf import Found, FoundPipeline, Shelf, rules_of
 
 GROUP = "passwright.passes"
 LOCAL = "passwright_local_"
+FIRST = 5  # names that a message lists
 Broken = dict[str, PluginError]
 """What is wrong with installed packages, by the name of the entry point, pass or pipeline."""
 
@@ -27,11 +28,13 @@ Broken = dict[str, PluginError]
 class Installed:
     """What installed packages bring; an entry point is loaded when it may be what is asked for.
 
-    What is wrong with one goes to `broken`, and stops nobody who does not ask for it.
+    What is wrong with one goes to `broken`, and stops nobody who does not ask for it. `entries` says of each that was
+    loaded why its name is of no use, for those who ask for it although nothing else is called so.
     """
 
     shelf: Shelf = field(default_factory=Shelf)
     broken: Broken = field(default_factory=Broken)
+    entries: dict[str, PluginError] = field(default_factory=dict[str, PluginError])
     _left: list[EntryPoint] | None = None  # those that are not loaded yet; None until they are asked for
 
     def find(self, name: str) -> Found | FoundPipeline | None:
@@ -62,7 +65,9 @@ class Installed:
                 brought = _loaded(entry)
             except PluginError as e:
                 self.broken |= dict.fromkeys(e.names or (entry.name,), e)
+                self.entries[entry.name] = e
                 continue
+            self.entries[entry.name] = PluginError(_otherwise_called(entry, [found.name for found in brought]))
             for found in brought:
                 try:
                     self.shelf.add(found)
@@ -84,9 +89,23 @@ def installed(broken: Broken | None = None) -> dict[str, Found]:
     return everything.shelf.passes
 
 
+def _otherwise_called(entry: EntryPoint, names: Sequence[str]) -> str:
+    """What to ask for instead of an entry point."""
+    first = ", ".join(names[:FIRST]) + (", ..." if len(names) > FIRST else "")
+    brought = f"what it brings is named {first}" if names else "it brings no pass, rule or pipeline"
+    return f"{entry.name} is an entry point of {_source(entry)}, and {brought}"
+
+
+def _source(entry: EntryPoint) -> str:
+    return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
+
+
 def _loaded(entry: EntryPoint) -> Shelf:
-    source = f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
-    with _blamed_on(source, f"entry point {entry.name} = {entry.value} of {source}"):
+    source = _source(entry)
+    written = f"entry point {entry.name} = {entry.value} of {source}"
+    if not entry.pattern.match(entry.value):
+        raise PluginError(f"{written}: not of the form package.module:attribute")
+    with _blamed_on(source, written):
         thing = entry.load()
         if isinstance(thing, ModuleType):
             return brought_by(thing, source)
@@ -101,9 +120,10 @@ def _loaded(entry: EntryPoint) -> Shelf:
 
 @contextmanager
 def _blamed_on(source: str, what: str) -> Generator[None]:
-    """Whatever a plugin's own code raises becomes a PluginError that says where it was."""
+    """Whatever a plugin's own code raises becomes a PluginError that says where it was; what it prints is no output."""
     try:
-        yield
+        with redirect_stdout(sys.stderr):
+            yield
     except KeyboardInterrupt:
         raise
     except BaseException as e:
@@ -131,8 +151,15 @@ def file_shelf(path: Path) -> Shelf:
         spec.loader.exec_module(module)
         shelf = brought_by(module, str(path))
     if not any(shelf):
-        raise PluginError(f"{path} defines no pass and no rule")
+        raise PluginError(f"{path} defines no pass and no rule{_classes(module)}")
     return shelf
+
+
+def _classes(module: ModuleType) -> str:
+    """What else to write, where classes were meant to be passes."""
+    own = (t for t in vars(module).values() if isinstance(t, type) and t.__module__ == module.__name__)
+    name = next((t.__name__ for t in own if hasattr(t, "run")), "")
+    return f"; {name} is a class, and an instance of it would be a pass, as in MINE = {name}()" if name else ""
 
 
 def brought_by(module: ModuleType, source: str) -> Shelf:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 
 from .errors import PassesError
-from .pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves
+from .pipeline import Fixpoint, Pass, Pipeline, choosable_rules, leaves, with_rules
 from .suggestions import meant
 
 
@@ -20,7 +20,7 @@ class UnknownName(BadUsage):
 
 def names_in(p: Pass) -> set[str]:
     """The names of all passes and rules in a pipeline, and of the groups inside it."""
-    rules = {r.name for leaf in leaves(p) if isinstance(leaf, RulePass) for r in leaf.rules}
+    rules = {r.name for leaf in leaves(p) for r in choosable_rules(leaf)}
     return rules | {inner.name for inner in passes_in(p)}
 
 
@@ -40,8 +40,8 @@ def require_names(p: Pass, names: Collection[str]) -> None:
     known = names_in(p) if names else set[str]()
     for name in names:
         if name not in known:
-            what_next = meant(name, known) or " (see `passes list`)"
-            raise UnknownName(f"no pass or rule of the pipeline is named {name}{what_next}")
+            near = meant(name, known) or " (see `passes list`; what is in no pipeline is added with --enable)"
+            raise UnknownName(f"no pass or rule of the pipeline is named {name}{near}")
 
 
 def selected(p: Pass, only: Collection[str] = (), skip: Collection[str] = ()) -> Pass:
@@ -63,11 +63,9 @@ def _selected(p: Pass, only: set[str], skip: set[str]) -> Pass:
     if isinstance(p, Pipeline | Fixpoint):
         inner = [_selected(q, _wanted(q, only), skip) for q in p.passes if _has(q, only) and q.name not in skip]
         return replace(p, passes=tuple(inner))
-    if isinstance(p, RulePass):
-        chosen = p.rules if p.name in only and not any(r.name in only for r in p.rules) else None
-        kept = tuple(r for r in p.rules if r.name not in skip and (chosen is not None or r.name in only))
-        return replace(p, rules=kept)
-    return p
+    rules = choosable_rules(p)
+    chosen = p.name in only and only.isdisjoint(r.name for r in rules)
+    return with_rules(p, [r for r in rules if r.name not in skip and (chosen or r.name in only)])
 
 
 def _wanted(p: Pass, only: set[str]) -> set[str]:

@@ -533,7 +533,7 @@ def test_constants_in_words(tmp_path: Path, body: str, says: str) -> None:
 def test_a_pass_in_the_command(path: Path) -> None:
     result = CliRunner().invoke(app, ["explain", "remove-unused", str(path)])
     assert result.output.splitlines()[1:] == [
-        "remove-unused  (no rules, so there is no pattern to compare)",
+        "remove-unused  (no pattern to compare)",
         "    Ops and initializers that no output depends on. Inputs of the graph always stay.",
         "    made 0 changes",
     ]

@@ -6,10 +6,14 @@ import os
 import re
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import pytest
 from environment import ROOT, files_below, ruff
+from passwright.core import leaves
+from passwright.passes.app.choice import pipeline_of
 from passwright.passes.app.cli import app
 from passwright.passes.app.scaffold.naming import names_for
 from passwright.passes.app.scaffold.write import TARGETS
@@ -61,6 +65,15 @@ def test_a_folder_with_spaces_is_quoted(tmp_path: Path) -> None:
     (tmp_path / "my work").mkdir()
     told = new("my-plugin", "--into", tmp_path / "my work")
     assert f"cd '{tmp_path / 'my work' / 'my-plugin'}' && pip install" in told.stdout
+
+
+def test_two_of_them_run_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Any] = []
+    for name in ("pooling-one", "pooling-two"):
+        assert new(name, "--into", tmp_path).exit_code == 0
+        monkeypatch.syspath_prepend(tmp_path / name / "src")
+        made.append(import_module(name.replace("-", "_")).PASS)
+    assert [p.name for p in leaves(pipeline_of("basic", made))][-2:] == ["pooling-one", "pooling-two"]
 
 
 @pytest.mark.parametrize("name", ["example", "model"])

@@ -12,6 +12,7 @@ import pytest
 from passwright.core import Fixpoint, Pipeline, RulePass
 from passwright.core.options import configured, options_of
 from passwright.core.selection import BadUsage
+from passwright.passes.cleanup.debloat import Debloat
 from passwright.passes.folding.fold_constants import FoldConstants
 
 if TYPE_CHECKING:
@@ -157,6 +158,21 @@ def test_values_as_written_are_read_the_same() -> None:
     p = Everything(text="a,b", words=("x", "y"), perhaps="none", mode=Mode.SAFE, share=1e-7)
     given = {o.name: o.value for o in options_of(p) if o.type}
     assert configured(Everything(), given) == p
+
+
+@pytest.mark.parametrize(
+    ("p", "given"),
+    [
+        (FoldConstants(), {"max_growth": "-1"}),
+        (FoldConstants(), {"max_share": "-0.5"}),
+        (FoldConstants(), {"max_share": "inf"}),
+        (Debloat(), {"min_bytes": "-1B"}),
+        (Debloat(), {"min_bytes": "-1"}),
+    ],
+)
+def test_built_in_passes_check_theirs(p: Any, given: dict[str, str]) -> None:
+    with pytest.raises(BadUsage, match=f"^{p.name}"):
+        configured(p, given)
 
 
 def test_the_rest_stays() -> None:

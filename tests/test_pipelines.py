@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,7 @@ def test_names_compose(text: str, shape: Any) -> None:
         pytest.param("option{n=x}", BadUsage, "n=x is not of the type int", id="type"),
         pytest.param("option,option", BadUsage, "named twice", id="twice"),
         pytest.param("mine,option", BadUsage, "option stands in the pipeline twice, not the same", id="two options"),
+        pytest.param("mine.py", UnknownName, "named mine.py; a file with passes is given with --plugin", id="a file"),
         pytest.param("drop_identity", UnknownName, "no pass or pipeline", id="a rule"),
         pytest.param("", BadUsage, "a name is missing", id="empty"),
     ],
@@ -97,6 +99,37 @@ def test_names_compose(text: str, shape: Any) -> None:
 def test_what_cannot_be_composed(text: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         pipeline_of(text, [MINE])
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        pytest.param("fuse-gem", r"is named fuse-gem; did you mean fuse-gemm", id="almost"),
+        pytest.param("debloat", "what is in no pipeline is added with --enable", id="in no pipeline"),
+    ],
+)
+def test_what_cannot_be_chosen(name: str, message: str) -> None:
+    for asked in ({"only": [name]}, {"skip": [name]}):
+        with pytest.raises(UnknownName, match=message):
+            pipeline_of("basic", **asked)
+
+
+@pytest.mark.parametrize("what", ["plugins", "only", "skip", "enable"])
+def test_a_name_alone_is_no_list_of_names(what: str) -> None:
+    with pytest.raises(BadUsage, match=rf"{what} is to be a list, as in {what}=\['fuse-gemm'\]"):
+        pipeline_of("basic", **{what: "fuse-gemm"})
+
+
+@pytest.mark.parametrize(
+    "pipeline", [None, 3, ["basic"], MINE, Option], ids=["None", "number", "list", "plugin", "class"]
+)
+def test_what_is_no_pipeline(pipeline: Any) -> None:
+    with pytest.raises(PluginError, match="is no pass and no rule"):
+        pipeline_of(pipeline)
+
+
+def test_a_rule_for_a_pipeline() -> None:
+    assert pipeline_of(ceil_once).name == "ceil-once"
 
 
 # -- enable ---------------------------------------------------------------------------------------
@@ -333,6 +366,12 @@ def test_written_pipelines(folder: Path, text: str, shape: Any) -> None:
     assert folding(p).max_growth == 1000
 
 
+@pytest.mark.parametrize("change", [lambda t: "\ufeff" + t, lambda t: t.replace("\n", "\r\n")], ids=["BOM", "CRLF"])
+def test_files_of_any_editor(folder: Path, change: Callable[[str], str]) -> None:
+    (folder / "pipelines.toml").write_bytes(change(TOML).encode())
+    assert shape_of(pipeline_of("small")) == ("F", "small", "drop-identity", "fold-constants")
+
+
 def test_rules_that_a_written_pipeline_skips(folder: Path) -> None:
     drop = next(p for p in leaves(pipeline_of("both", [MINE])) if p.name == "drop-identity")
     assert isinstance(drop, RulePass)
@@ -376,6 +415,10 @@ def test_the_file_is_read_only_for_what_is_not_known_otherwise(folder: Path) -> 
         pytest.param(
             '[a]\npasses = ["b"]\n[b]\npasses = ["a"]', "pipelines.toml:3: pipelines that hold each other: a -> b -> a",
             id="circle",
+        ),
+        pytest.param(
+            '[a]\npasses = ["p0"]\n' + "".join(f'[p{i}]\npasses = ["p{i + 1}"]\n' for i in range(900)),
+            "pipelines.toml:59: p29: pipelines hold each other more than 30 deep", id="deep",
         ),
         pytest.param('[a]\npasses = ["a"]', "pipelines.toml:1: pipelines that hold each other: a -> a", id="itself"),
         pytest.param(

@@ -325,6 +325,53 @@ def test_an_attribute_that_is_not_there(install: Install) -> None:
         installed()
 
 
+@pytest.mark.parametrize("value", ["", ":", "a b", "odd.plugin:"])
+def test_an_entry_point_of_another_form(install: Install, value: str) -> None:
+    install("odd-plugin", "", mine=value)
+    with pytest.raises(PluginError, match=r"entry point mine = .* of odd-plugin 0\.9: not of the form package\.module"):
+        installed()
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        pytest.param(code_of("one"), "and what it brings is named odd-plugin", id="a rule"),
+        pytest.param("", "and it brings no pass, rule or pipeline", id="nothing"),
+        pytest.param(
+            "from passwright.core import Plugin, RulePass\nPLUGIN = Plugin([RulePass(f'p{i}', ()) for i in range(6)])",
+            r"is named p0, p1, p2, p3, p4, \.\.\.$",
+            id="several",
+        ),
+        pytest.param(
+            "from passwright.core import Plugin\nPLUGIN = Plugin(pipelines={'a': 'none'}, passwright='>=9')",
+            "^odd-plugin 0.9 is for passwright >=9",
+            id="another version",
+        ),
+    ],
+)
+def test_what_is_named_as_its_entry_point_only(install: Install, content: str, message: str) -> None:
+    install("odd-plugin", content, mine="odd_plugin")
+    with pytest.raises(PluginError, match=message):
+        pipeline_of("basic", enable=["mine"])
+
+
+def test_a_class_is_not_a_pass_yet(tmp_path: Path) -> None:
+    path = tmp_path / "mine.py"
+    path.write_text("class Mine:\n    name = 'mine'\n    def run(self, graph, ledger):\n        return 0\n")
+    with pytest.raises(PluginError, match=r"no rule; Mine is a class, and .* as in MINE = Mine\(\)"):
+        from_file(path)
+
+
+def test_what_a_plugin_prints_is_not_in_the_report(tmp_path: Path) -> None:
+    path = tmp_path / "noisy.py"
+    path.write_text(f"print('imported')\n{code_of('one')}".replace("    return", "    print('asked')\n    return"))
+    onnx.save(load("g (float[N] x) => (float[N] y) { a = Abs(x) y = Abs(a) }"), tmp_path / "m.onnx")
+    asked = ["run", str(tmp_path / "m.onnx"), "--plugin", str(path), "--only", "noisy", "--json", "-"]
+    result = CliRunner().invoke(app, asked)
+    assert json.loads(result.stdout)["passes"][0]["changes"] == 1
+    assert set(result.stderr.split()) == {"imported", "asked"}
+
+
 @pytest.mark.parametrize("thing", ["3", "'text'", "print", "RulePass"], ids=["number", "text", "function", "class"])
 def test_what_is_no_pass(install: Install, thing: str) -> None:
     install("odd-plugin", f"from passwright.core import RulePass\nTHING = {thing}", mine="odd_plugin:THING")
@@ -340,6 +387,8 @@ def test_what_is_no_pass(install: Install, thing: str) -> None:
         pytest.param(["run", "m.onnx", "--enable", "fuse-gemm"], 0, "", id="another built-in pass"),
         pytest.param(["run", "m.onnx", "--enable", "good-plugin"], 0, "", id="another"),
         pytest.param(["run", "m.onnx", "--enable", "broken-plugin"], 1, "error: entry point broken", id="itself"),
+        pytest.param(["check", "cancel_negations", "--budget", "1"], 0, "", id="check of another"),
+        pytest.param(["check", "broken-plugin"], 1, "error: entry point broken", id="check of itself"),
     ],
 )
 def test_a_broken_package_stops_only_who_asks_for_it(
@@ -418,6 +467,16 @@ def test_versions_that_a_package_is_for(install: Install, wanted: str, fits: boo
         pytest.param("Plugin(opsets=(25, 13))", r"opsets=\(25, 13\) is not the first and the last opset", id="opsets"),
         pytest.param("Plugin(opsets=13)", "opsets=13 is not the first and the last", id="one opset"),
         pytest.param("Plugin(passes=[RulePass])", "is no pass and no rule", id="a class"),
+        pytest.param("Plugin(passes=[Mine])", "Mine is a class; an instance may be one, as in Mine()", id="own class"),
+        pytest.param("Plugin(passes=ABS)", r"passes is to be a tuple or a list, not Rule\(.*\.\.\.", id="a rule"),
+        pytest.param("Plugin(pipelines=['a'])", r"pipelines is to be a dict by name, not \['a'\]", id="pipelines"),
+        pytest.param("Plugin(passwright=1)", "passwright=1 is not of the form >=0.1,<1", id="a number for versions"),
+        pytest.param("Plugin(passwright=None)", "passwright=None is not of the form", id="None for versions"),
+        pytest.param("Plugin([Placed(ABS, before=None)])", "before is to be names, .* not None", id="before None"),
+        pytest.param("Plugin([Placed(ABS, after=3)])", "after is to be names, .* not 3", id="after a number"),
+        pytest.param("RulePass(' pad', ())", "' pad' is no name", id="a space before a name"),
+        pytest.param("RulePass('a\\x1b[31mb', ())", r"is no name", id="an escape in a name"),
+        pytest.param("RulePass('a\\ud800b', ())", r"is no name", id="half a character in a name"),
         pytest.param("Plugin(pipelines={'a': 3})", "pipeline a is no text and no pass: 3", id="a number"),
         pytest.param("Plugin([RulePass('a,b', ())])", "'a,b' is no name", id="commas in a name"),
         pytest.param("RulePass('', ())", "'' is no name", id="no name"),
@@ -429,7 +488,8 @@ def test_versions_that_a_package_is_for(install: Install, wanted: str, fits: boo
     ],
 )
 def test_plugins_that_are_wrong(install: Install, content: str, message: str) -> None:
-    install("odd-plugin", f"from passwright.core import Plugin, RulePass\nPLUGIN = {content}")
+    mine = "from passwright.core import Placed, Plugin\nclass Mine:\n    name, run = 'mine', print\n"
+    install("odd-plugin", f"{code_of('ABS')}{mine}PLUGIN = {content}")
     with pytest.raises(PluginError, match=rf"odd-plugin.*{message}"):
         installed()
 

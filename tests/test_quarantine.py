@@ -360,6 +360,14 @@ ODD = [
 ]
 
 
+@pytest.mark.parametrize("back", [None, "x", 0.5], ids=repr)
+def test_a_pass_that_does_not_say_how_many_changes_it_made(back: Any) -> None:
+    result = optimize(load(TEXT), Custom(lambda *_: back, "vague"))
+    (found,) = result.report.quarantined
+    assert (found.by, found.why) == ("vague", Why.RAISED)
+    assert found.message == f"run() gave back {back!r}, not the number of changes"
+
+
 @pytest.mark.parametrize(
     ("error", "message"),
     [

@@ -18,7 +18,7 @@ import onnx
 from ..errors import Why, told
 from ..io.files import ModelFile, load, publish, staged
 from ..io.model import Model
-from ..pipeline import Pass, RulePass, leaves
+from ..pipeline import Pass, choosable_rules, leaves
 from ..spec import Spec
 from .quarantine import Quarantined
 from .repro import Files, fails_alone, of_difference, of_exception
@@ -47,7 +47,7 @@ class Asked:
         if alone is None:
             only, skip = map(in_full, self.only), map(in_full, self.skip)
             return [*self.options, *_each("only", only), *_each("skip", skip), *_each("enable", enabled)]
-        rules = [r.name for r in alone.rules] if isinstance(alone, RulePass) else []
+        rules = [r.name for r in choosable_rules(alone)]
         by_rule = rules and (self.skip or any(r in self.only for r in rules))
         name = in_full(alone.name)
         enabled = [str(spec) for spec in self.enable if spec.name == name]

@@ -16,15 +16,12 @@ from .servant import Servant
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """The graph goes out as a model; what comes back takes its place, as one change.
-
-    `_part` of the tool is asked for; `_domains` are those that it may bring in. What it does counts as a rounding.
-    """
+    """The graph goes out as a model; what comes back takes its place, as one change, which counts as rounding."""
 
     name: str
     _servant: Servant = field(compare=False)
-    _part: str = ""
-    _domains: tuple[str, ...] = ()
+    _part: str = ""  # of the tool, that is asked for
+    _domains: tuple[str, ...] = ()  # that it may bring in
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Ask the tool. Raises PassFailed if it fails, or gives back what cannot be taken."""

@@ -39,7 +39,7 @@ class ScriptRules:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Apply them. Raises RuleError for a rule that raises, PassFailed for a result that cannot be taken."""
-        if ledger.stopped:
+        if ledger.stopped or not self.rules:
             return 0
         ir: Any = import_module("onnx_ir")
         rewriter: Any = import_module("onnxscript.rewriter")

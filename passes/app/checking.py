@@ -10,10 +10,11 @@ from typing import Any
 
 from ...core.io.places import Places
 from ...core.pipeline import Pass, RulePass, leaves
-from ...core.plugins import rules_of
+from ...core.plugins import Broken
 from ...core.report import write_json
 from ...core.rules import Rule
 from ...core.selection import BadUsage, UnknownName
+from ...core.shelf import rules_of
 from ...testing.check import BUDGET, Checked, examine
 from ...testing.isolated import Isolated
 from ...testing.repro import write_repro
@@ -138,8 +139,9 @@ def choose(targets: Sequence[str], *, built_in: bool = False) -> Chosen:
     mine = [found.item for shelf in given(files) for found in shelf.passes.values()]
     if not names:
         return Chosen.of([*mine, *(BUILT_IN if built_in else ())])
-    every = mine if files and not built_in else [found.item for found in catalogue(files).values()]
-    return Chosen.of([p for name in names for p in _named(name, every)])
+    broken: Broken = {}
+    every = mine if files and not built_in else [found.item for found in catalogue(files, broken).values()]
+    return Chosen.of([p for name in names for p in _named(name, every, broken)])
 
 
 def is_file(target: str) -> bool:
@@ -147,10 +149,12 @@ def is_file(target: str) -> bool:
     return target.endswith(".py") or "/" in target or "\\" in target
 
 
-def _named(name: str, passes: Sequence[Pass]) -> list[Pass]:
-    """What goes by a name: the pass, or else the rule, alone in a pass."""
+def _named(name: str, passes: Sequence[Pass], broken: Broken) -> list[Pass]:
+    """What goes by a name: the pass, or else the rule, alone in a pass. Raises what is `broken` under it."""
     found = [leaf for p in passes for leaf in (p, *leaves(p)) if leaf.name == name]
     rules = [r for p in passes for r in rules_of(p) if r.name == name]
     if not found and not rules:
+        if name in broken:
+            raise broken[name]
         raise UnknownName(f"no rule or pass is named {name} (see `passes list`)")
     return found[:1] or [RulePass(name, (rules[0],))]

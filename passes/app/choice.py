@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from ...core.options import configured
 from ...core.pipeline import Pass, leaves
 from ...core.placement import extended
-from ...core.plugin import Placed
+from ...core.plugin import Placed, as_pass
 from ...core.report import Unfit
 from ...core.selection import BadUsage, changed, passes_in, selected, without
 from ...core.shelf import Found
@@ -61,8 +62,10 @@ def choose(
     What a caller gives is added, unless the pipeline itself names something that comes from there. Passes of
     installed packages run only where they are named. Raises BadUsage, UnknownName and PluginError.
     """
+    for what, several in (("plugins", plugins), ("only", only), ("skip", skip), ("enable", enable)):
+        _require_several(what, several)
     names = Names(plugins)
-    start = names.pipeline(pipeline) if isinstance(pipeline, str) else pipeline
+    start = names.pipeline(pipeline) if isinstance(pipeline, str) else as_pass(Placed(pipeline).item)
     specs = _merged(enable)
     more = _added(start, names, list(specs))
     stages = {n: f.placed.stage for n, f in names.used.items() if f.placed is not None and f.placed.stage is not None}
@@ -77,6 +80,12 @@ def choose(
         [s.from_anywhere(Path()) for s in specs.values()],
         names.files,
     )
+
+
+def _require_several(what: str, given: Any) -> None:
+    """Raise BadUsage for one thing where a list is meant: the letters of a name are no names."""
+    if not isinstance(given, Collection) or isinstance(given, str):
+        raise BadUsage(f"{what} is to be a list, as in {what}=[{given!r}]")
 
 
 def pipeline_of(

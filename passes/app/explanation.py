@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -19,7 +18,7 @@ from ...core.io.edits import edited
 from ...core.io.model import Model
 from ...core.io.places import Places
 from ...core.io.source import Source, source_of
-from ...core.pipeline import Pass, Pipeline
+from ...core.pipeline import Pass, Pipeline, rule_names
 from ...core.report import Unfit, write_json
 from ...core.trust.manager import Manager
 from ...core.trust.quarantine import Quarantine, Quarantined
@@ -27,6 +26,7 @@ from ...core.trust.trial import Look
 from .api import edits_for
 from .catalogue import Given
 from .choice import choose
+from .listing import doc_of
 from .proof import Proof
 from .stopwatch import Stopwatch
 from .subject import Subject, subject_of
@@ -168,12 +168,15 @@ def _explained(
             RuleExplained(r.name, p.name, r.equation, str(r.contract), [c for c in made if c.by == r.name], left)
         )
     passes = [
-        PassExplained(
-            p.name, (inspect.getdoc(type(p)) or "").partition("\n")[0], [c for c in made if c.pass_name == p.name]
-        )
-        for p in subject.passes
+        PassExplained(p.name, doc_of(p).partition("\n")[0], [c for c in made if _is_by(c, p)]) for p in subject.passes
     ]
     return rules, passes
+
+
+def _is_by(change: Change, p: Pass) -> bool:
+    """Whether a pass made a change, in its own name or that of a rule that it has."""
+    rules = rule_names(p)
+    return change.pass_name == p.name and (not rules or change.by in {p.name, *rules})
 
 
 def _touches(change: Change, name: str) -> bool:

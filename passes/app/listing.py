@@ -8,8 +8,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from ...core.options import options_of
-from ...core.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves
+from ...core.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rules_in
 from ...core.plugins import Broken
+from ...core.rules import ROUNDING, Rule
 from ...core.selection import UnknownName
 from ...core.shelf import Found, FoundPipeline, Opsets, Shelf
 from ...core.suggestions import meant
@@ -156,10 +157,12 @@ def doc_of(p: Pass) -> str:
 
 
 def _rules(p: Pass) -> list[RuleFacts]:
-    """The rules of a single pass."""
+    """The rules of a single pass; those of other tools count as rounding, and say no more."""
     return [
         RuleFacts(r.name, p.name, r.equation, str(r.contract), inspect.getdoc(r.build) or "", r.fragile)
-        for r in (p.rules if isinstance(p, RulePass) else ())
+        if isinstance(r, Rule)
+        else RuleFacts(r.name, p.name, "", str(ROUNDING), "", ())
+        for r in rules_in(p)
     ]
 
 

@@ -20,6 +20,7 @@ from ..adapters import adapter, available
 from .catalogue import Given, everything, given, known
 from .pipeline_files import DEFAULT, PipelineFile, read, split
 
+DEEPEST = 30  # pipelines inside each other
 LOG = logging.getLogger(__name__)
 InFile = tuple[PipelineFile, str]
 """A pipeline that is written in a file, by its name there."""
@@ -110,10 +111,15 @@ class Names:
                 self._full[name] = default.called(name)
                 return default, name
         self.warn()
+        raise self._installed.entries.get(name) or UnknownName(f"no pass or pipeline is named {name}{self._hint(name)}")
+
+    def _hint(self, name: str) -> str:
+        """What to ask for instead of a name that stands for nothing."""
         if name.endswith(".toml"):
-            raise UnknownName(f"no pass or pipeline is named {name}; one that is in a file is named as in {name}:NAME")
-        near = meant(name, [found.name for found in (*self.known, *self._installed.shelf)])
-        raise UnknownName(f"no pass or pipeline is named {name}{near or ' (see `passes list`)'}")
+            return f"; one that is in a file is named as in {name}:NAME"
+        if name.endswith(".py"):
+            return "; a file with passes is given with --plugin"
+        return meant(name, [found.name for found in (*self.known, *self._installed.shelf)]) or " (see `passes list`)"
 
     def _installed_as(self, name: str) -> Found | FoundPipeline | None:
         """What installed packages have under that name, beside what is known. Raises PluginError if it clashes."""
@@ -138,6 +144,8 @@ class Names:
 
     @contextmanager
     def _inside(self, name: str) -> Generator[None]:
+        if len(self._open) == DEEPEST:
+            raise BadUsage(f"{name}: pipelines hold each other more than {DEEPEST} deep")
         if name in self._open:
             circle = " -> ".join([*self._open[self._open.index(name) :], name])
             raise BadUsage(f"pipelines that hold each other: {circle}")

@@ -10,12 +10,21 @@ import typer
 from typer.core import TyperCommand
 
 Model = Annotated[Path, typer.Argument(help="The .onnx file; it is never written to.")]
-Pipeline = Annotated[str, typer.Option(help="Pipelines and passes, as in basic,my-pass{n=3}; or FILE.toml:NAME.")]
-Plugins = Annotated[list[Path] | None, typer.Option("--plugin", help="A Python file with rules or passes of your own.")]
+Pipeline = Annotated[
+    str,
+    typer.Option(
+        help="Pipelines and passes, run in this order, as in basic,my-pass{n=3,name=text}; or FILE.toml:NAME."
+    ),
+]
+Plugins = Annotated[
+    list[Path] | None,
+    typer.Option("--plugin", help="A Python file with rules, passes or a Plugin of your own; may be repeated."),
+]
 Only = Annotated[list[str] | None, typer.Option(help="Run only this pass or rule; may be repeated.")]
 Skip = Annotated[list[str] | None, typer.Option(help="Leave out this pass or rule; may be repeated.")]
 Enable = Annotated[
-    list[str] | None, typer.Option(help="Add this pass, or set its options, as in a{n=3}; may be repeated.")
+    list[str] | None,
+    typer.Option(help="Add passes, or set options of those there, as in a,b{n=3,name=text}; may be repeated."),
 ]
 Inputs = Annotated[Path | None, typer.Option(help="Inputs to verify with: an .npz, or a folder of ONNX test data.")]
 Shapes = Annotated[list[str] | None, typer.Option("--shape", help="Shape of an input, such as x:1,3,224,224.")]

@@ -68,7 +68,7 @@ def read(path: Path, taken: Mapping[str, str]) -> PipelineFile:
 
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8")
+        return path.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as e:
         raise BadUsage(f"{path}:1: not a text in UTF-8") from e
     except (OSError, ValueError) as e:

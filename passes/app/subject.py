@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from ...core.pipeline import Pass, RulePass, leaves
+from ...core.pipeline import Pass, RulePass, choosable_rules, leaves, with_rules
 from ...core.plugins import Broken
 from ...core.rules import Rule
 from ...core.selection import UnknownName
@@ -15,7 +16,7 @@ from .catalogue import Given, catalogue
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """Rules, each with the pass that runs it, and passes that are not made of rules.
+    """Rules, each with the pass that runs it, and passes that are not made of our rules, with what is meant of theirs.
 
     `in_pipeline`: whether a run of the pipeline runs them.
     """
@@ -43,11 +44,11 @@ def subject_of(name: str, pipeline: Pass, plugins: Sequence[Given] = ()) -> Subj
     raise UnknownName(f"no pass or rule is named {name}{meant(name, names) or ' (see `passes list`)'}")
 
 
-def _named(name: str, passes: Sequence[Pass]) -> list[tuple[Pass, tuple[Rule, ...]]]:
+def _named(name: str, passes: Sequence[Pass]) -> list[tuple[Pass, tuple[Any, ...]]]:
     """The passes of that name with all their rules, and those with a rule of that name with that."""
-    found: list[tuple[Pass, tuple[Rule, ...]]] = []
+    found: list[tuple[Pass, tuple[Any, ...]]] = []
     for p in passes:
-        rules = p.rules if isinstance(p, RulePass) else ()
+        rules = choosable_rules(p)
         chosen = rules if p.name == name else tuple(r for r in rules if r.name == name)
         if chosen or p.name == name:
             found.append((p, chosen))
@@ -55,10 +56,10 @@ def _named(name: str, passes: Sequence[Pass]) -> list[tuple[Pass, tuple[Rule, ..
 
 
 def _names(p: Pass) -> list[str]:
-    return [p.name, *(r.name for r in p.rules)] if isinstance(p, RulePass) else [p.name]
+    return [p.name, *(r.name for r in choosable_rules(p))]
 
 
-def _subject(found: Sequence[tuple[Pass, tuple[Rule, ...]]], *, in_pipeline: bool) -> Subject:
-    rules = {r.name: (r, p) for p, chosen in found for r in chosen}
-    passes = tuple(p for p, _ in found if not isinstance(p, RulePass))
+def _subject(found: Sequence[tuple[Pass, tuple[Any, ...]]], *, in_pipeline: bool) -> Subject:
+    rules = {r.name: (r, p) for p, chosen in found if isinstance(p, RulePass) for r in chosen}
+    passes = tuple(with_rules(p, chosen) for p, chosen in found if not isinstance(p, RulePass))
     return Subject(tuple(rules.values()), passes, in_pipeline)

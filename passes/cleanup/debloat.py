@@ -9,6 +9,7 @@ import numpy as np
 from ...core import Graph, Ledger, Op, Tensor, Value, made_from
 from ...core.ir.schemas import schema
 from ...core.ir.tensor import STRING, element_bits
+from ...core.selection import BadUsage
 from .merge_constants import mergeable
 
 WIDTHS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}  # bits; elements are compared as these
@@ -24,6 +25,11 @@ class Debloat:
 
     min_bytes: int = 1 << 20
     name: str = "debloat"
+
+    def __post_init__(self) -> None:
+        """Raise BadUsage for what is no size."""
+        if self.min_bytes < 0:
+            raise BadUsage("min_bytes is 0 or more")
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Look at the large constants of the main graph; each is read up to its first difference."""

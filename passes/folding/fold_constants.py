@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -11,6 +12,7 @@ from ...core import Graph, Ledger, Op, Value, evaluate, is_pure
 from ...core.ir.effects import HALF
 from ...core.ir.nesting import holder
 from ...core.ir.tensor import STRING
+from ...core.selection import BadUsage
 from ..dtypes import FLOATS
 from .budget import Budget, affordable, known_bytes, result_bytes
 
@@ -32,6 +34,11 @@ class FoldConstants:
     max_growth: int = 1 << 20
     max_share: float = 0.05
     name: str = "fold-constants"
+
+    def __post_init__(self) -> None:
+        """Raise BadUsage for what is no budget."""
+        if self.max_growth < 0 or not 0 <= self.max_share < inf:
+            raise BadUsage("max_growth and max_share are 0 or more, and finite")
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Fold until nothing more can be; one session for each graph and round."""

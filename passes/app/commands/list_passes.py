@@ -17,7 +17,7 @@ def list_passes(
     plugin: options.Plugins = None,
     json: options.Json = None,
 ) -> None:
-    """Show all passes, a line each, and all pipelines; of those named, their rules and options too."""
+    """Show all passes in order, a line each with its stage, and all pipelines; of those named, all there is."""
     with one_line_errors():
         from ....core.report import write_json  # noqa: PLC0415 - imports onnx and numpy
         from ..listing import listing  # noqa: PLC0415 - imports onnx and numpy

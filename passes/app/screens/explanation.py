@@ -59,7 +59,7 @@ def _show_rule(screen: Screen, r: RuleExplained, most: int, *, as_is: bool) -> N
 
 
 def _show_pass(screen: Screen, p: PassExplained, most: int, *, as_is: bool) -> None:
-    screen.line(f"{p.name}  (no rules, so there is no pattern to compare)")
+    screen.line(f"{p.name}  (no pattern to compare)")
     if p.summary:
         screen.line(f"    {p.summary}")
     changes = plural(len(p.made), "change")

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import sys
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext, redirect_stdout
 
 from rich.console import Console
 from rich.logging import RichHandler
@@ -20,12 +21,16 @@ class Screen:
 
     @contextmanager
     def progress(self) -> Generator[Callable[[str], None]]:
-        """A line that says what is being done, while it is done."""
-        if not self.err.is_terminal:
-            yield lambda _: None
-            return
-        with self.err.status("starting") as status:
-            yield lambda phase: status.update(f"{phase} ...")
+        """A line that says what is being done, while it is done.
+
+        Where the output is for a report alone, what rules and passes print is told as an error is.
+        """
+        with redirect_stdout(sys.stderr) if self.out.quiet else nullcontext():
+            if not self.err.is_terminal:
+                yield lambda _: None
+                return
+            with self.err.status("starting") as status:
+                yield lambda phase: status.update(f"{phase} ...")
 
     def line(self, text: str) -> None:
         """One line of plain text, however long."""

@@ -16,6 +16,8 @@ from passwright.core.pipeline import rule_names
 from passwright.core.selection import UnknownName
 from passwright.passes import optimize
 from passwright.passes.adapters import adapter
+from passwright.passes.app.explanation import explain
+from passwright.passes.app.listing import listing
 from rewriting import load, means_the_same, op_types, rewritten
 
 GOLDEN = Path(__file__).parents[3] / "golden_models"
@@ -222,3 +224,40 @@ def test_what_is_no_rule_is_one_clear_line(rules: str, name: str, error: type[Ex
         adapter(name.replace("{rules}", rules))
     assert message in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+RUN = "g (float[N] x) => (float[N] y) { a = Elu(x) y = Identity(a) }"
+
+
+@pytest.mark.parametrize(
+    ("asked", "ops"),
+    [
+        pytest.param({"skip": ["elu-to-relu"]}, ["Elu"], id="skip one"),
+        pytest.param({"skip": ["elu-to-relu", "no-identity"]}, ["Elu", "Identity"], id="skip all"),
+        pytest.param({"only": ["elu-to-relu"]}, ["Relu", "Identity"], id="only one"),
+        pytest.param({}, ["Relu"], id="all"),
+    ],
+)
+def test_rules_are_chosen_by_name(rules: str, asked: dict[str, Any], ops: list[str]) -> None:
+    result = optimize(load(RUN), f"{rules}:BOTH", verify=False, **asked)
+    assert op_types(result.model) == ops
+
+
+def test_the_pass_with_all_its_rules_is_chosen_by_its_name(rules: str) -> None:
+    result = optimize(load(RUN), f"basic,{rules}:BOTH", verify=False, only=[f"{rules}:BOTH"])
+    assert op_types(result.model) == ["Relu"]
+
+
+def test_rules_are_told_of(rules: str) -> None:
+    told = listing([f"{rules}:BOTH"]).passes[0].rules
+    assert [(r.name, r.contract, r.pass_name) for r in told] == [
+        ("elu-to-relu", "rounding", f"{rules}:BOTH"),
+        ("no-identity", "rounding", f"{rules}:BOTH"),
+    ]
+
+
+def test_what_one_rule_did_is_explained(rules: str) -> None:
+    found = explain(load(RUN), "no-identity", f"{rules}:BOTH")
+    assert [[c.by for c in p.made] for p in found.passes] == [["no-identity"]]
+    whole = explain(load(RUN), f"{rules}:BOTH", f"{rules}:BOTH")
+    assert [[c.by for c in p.made] for p in whole.passes] == [["elu-to-relu", "no-identity"]]

@@ -25,3 +25,8 @@ class Change:
     made: tuple[str, ...] = ()
     nodes_saved: int = 0
     weight_bytes_saved: int = 0
+
+    @property
+    def where(self) -> str:
+        """The place in words; a tool of others does all that it does as one change."""
+        return f"at {self.place}" if self.place else "as a whole"

@@ -20,8 +20,8 @@ from .watchdog import called_after
 
 Arrays = Mapping[str, Any]
 
-POSITION = re.compile(r"\S+\.(?:cc|cpp|h):\d+ .*?\)(?: const)? ")
-"""How onnxruntime says where in its source it complains: file, line, the function's declaration."""
+POSITION = re.compile(r"\S+\.(?:cc|cpp|hpp|h):\d+(?:: | .*?\)(?: const)? | )|\[ONNXRuntimeError\] : \d+ : \w+ : ")
+"""How libraries in C++ say where in their source they complain: file, line, the function's declaration, a number."""
 
 Loadable = bytes | Path
 """A serialized model, or the file it is in; weights in other files are found beside that."""
@@ -131,9 +131,14 @@ class Reference:
             raise EvaluationError(f"onnx.reference cannot run it: {short(e)}") from e
 
 
+def without_positions(text: str) -> str:
+    """What a library says, without where in its own source."""
+    return POSITION.sub("", text)
+
+
 def short(error: BaseException) -> str:
     """What a backend complains about, on one line and without its own source positions."""
-    text = POSITION.sub("", one_line(error))
+    text = without_positions(one_line(error))
     for mark in (" : ", "Status Message: "):
         text = text.rpartition(mark)[2] or text
     return text[:300]

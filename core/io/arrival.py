@@ -62,6 +62,7 @@ class Arrival:
         self._hold_constants(here)
         for domain in used_domains(self.model.graph):
             shared.opsets.setdefault(domain, {e.domain: e.version for e in self.model.opset_import}.get(domain, 1))
+        self._name_nodes()
         made = self._put_in(Importer(shared), here)
         shared.names = None  # those of the model are to be known when the next one is made up
         self._mark(made, by)
@@ -104,8 +105,7 @@ class Arrival:
 
     def _put_in(self, importer: Importer, here: dict[str, Value]) -> dict[Op, onnx.NodeProto]:
         """Add the ops that are new, and give all of them the order of the model."""
-        fresh = [node for i, node in enumerate(self.model.graph.node) if i not in self.kept]
-        for value in (here[o] for node in fresh for o in node.output if o):
+        for value in (here[o] for node in self._fresh() for o in node.output if o):
             value.forget()
         made: dict[Op, onnx.NodeProto] = {}
         for position, node in enumerate(self.model.graph.node):
@@ -117,6 +117,26 @@ class Arrival:
             op.key = position
         return made
 
+    def _name_nodes(self) -> None:
+        """Let what is new be called as what it stands for, and no two nodes the same: onnxruntime takes no such model.
+
+        A tool may have copied a node that stands.
+        """
+        makers = {name: op for op in self.removed for name in _names(op)}
+        taken = {op.name for op in self.kept.values()}
+        for node in self._fresh():
+            maker = next((makers[o] for o in node.output if o in makers), None)
+            if not node.name and maker is not None and maker.name not in taken:
+                node.name = maker.name
+            stem = node.name
+            while node.name and node.name in taken:
+                node.name = self.graph.fresh_name(stem)
+            taken.add(node.name)
+
+    def _fresh(self) -> list[onnx.NodeProto]:
+        """The nodes that no op of the graph stands for."""
+        return [node for i, node in enumerate(self.model.graph.node) if i not in self.kept]
+
     def _mark(self, made: dict[Op, onnx.NodeProto], by: str) -> None:
         """Note for each new op which of those that went had its name or made one of its values."""
         named = {op.name: op for op in self.removed if op.name}
@@ -125,7 +145,7 @@ class Arrival:
             found = (named.get(node.name), *(makers.get(o) for o in node.output))
             sources = tuple(dict.fromkeys(o for o in found if o is not None))
             mark((op,), by, sources)
-            if sources and not node.doc_string and not node.metadata_props and node.name in {"", sources[0].name}:
+            if sources and not node.doc_string and not node.metadata_props and node.name == sources[0].name:
                 inherit(op, sources[0])
 
     def _still_declared(self, made: dict[Op, onnx.NodeProto]) -> set[Value]:

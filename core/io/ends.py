@@ -8,6 +8,7 @@ import onnx
 from onnx import AttributeProto
 
 from ..errors import InterfaceError
+from ..ir import schemas
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ir.values import Value
@@ -87,23 +88,50 @@ def _require_defaults(graph: Graph, held: dict[str, onnx.TensorProto], sparse: s
 
 
 def _require_opsets(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None) -> None:
-    imports = {SPELLINGS.get(e.domain, e.domain): e.version for e in model.opset_import}
+    imports = versions_of(model)
     for domain, version in graph.opsets.items():
         if imports.get(domain, version) != version:
             raise InterfaceError(f"opset {version} of {domain or 'ai.onnx'} became {imports[domain]}")
     for domain in used_domains(model.graph):
         if domain not in graph.opsets and domains is not None and domain not in domains:
             raise InterfaceError(f"it brought in operators of {domain}, which the model does not use")
+    for domain, kind in undefined_operators(model):
+        if not any(op.domain == domain for g in graph.with_subgraphs() for op in g.ops(kind)):
+            version = imports.get(domain, graph.opsets.get(domain))
+            raise InterfaceError(f"it brought in {kind}, which opset {version} of {domain or 'ai.onnx'} does not have")
 
 
 def used_domains(graph: onnx.GraphProto) -> dict[str, None]:
     """The domains of its nodes and of those in their subgraphs, each once, in order."""
-    found: dict[str, None] = {}
+    return dict.fromkeys(domain for domain, _ in used_operators(graph))
+
+
+def used_operators(graph: onnx.GraphProto) -> dict[tuple[str, str], None]:
+    """Domain and type of its nodes and of those in their subgraphs, each pair once, in order."""
+    found: dict[tuple[str, str], None] = {}
     work = list(graph.node)
     for node in work:
-        found[SPELLINGS.get(node.domain, node.domain)] = None
+        found[SPELLINGS.get(node.domain, node.domain), node.op_type] = None
         for a in node.attribute:
             if a.type in {AttributeProto.GRAPH, AttributeProto.GRAPHS}:
                 work += a.g.node
                 work += (inner for g in a.graphs for inner in g.node)
     return found
+
+
+def undefined_operators(model: onnx.ModelProto) -> dict[tuple[str, str], None]:
+    """Domain and type of what it uses of a domain of ONNX, and ONNX does not define at the model's opset."""
+    versions = versions_of(model)
+    own = {(SPELLINGS.get(f.domain, f.domain), f.name) for f in model.functions}
+    return dict.fromkeys(
+        (domain, kind)
+        for domain, kind in used_operators(model.graph)
+        if (domain, kind) not in own
+        and schemas.newest(domain)
+        and schemas.schema(kind, domain, versions.get(domain, 0)) is None
+    )
+
+
+def versions_of(model: onnx.ModelProto) -> dict[str, int]:
+    """The opset version of each domain that it imports."""
+    return {SPELLINGS.get(e.domain, e.domain): e.version for e in model.opset_import}

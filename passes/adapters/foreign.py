@@ -16,11 +16,11 @@ from .servant import Servant
 
 @dataclass(frozen=True, slots=True)
 class Foreign:
-    """The graph goes out as a model; what comes back takes its place, as one change, which counts as rounding."""
+    """The model goes to the tool, and what comes back takes its place, as one change, which counts as a rounding."""
 
     name: str
     _servant: Servant = field(compare=False)
-    _part: str = ""  # of the tool, that is asked for
+    _part: str = ""  # of what the tool can do
     _domains: tuple[str, ...] = ()  # that it may bring in
 
     def run(self, graph: Graph, ledger: Ledger) -> int:

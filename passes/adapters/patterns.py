@@ -12,7 +12,7 @@ import onnx
 from onnx import numpy_helper
 
 from ...core import Op, Value, require
-from ...core.errors import RuleError
+from ...core.errors import RuleError, told
 from ...core.pattern import OpPattern, Var
 
 NUMBER = bool | int | float
@@ -149,7 +149,7 @@ def traced(pattern: Callable[..., Any]) -> Traced:
     variables = {
         p.name: Sketch(Var(p.name, optional=p.default is not inspect.Parameter.empty), tracer) for p in parameters
     }
-    result = pattern(tracer, **variables)
+    result = _asked(pattern, tracer, variables)
     given: tuple[Any, ...] = tuple(cast("Sequence[Any]", result)) if isinstance(result, tuple | list) else (result,)
     roots = [v.of for v in given if isinstance(v, Sketch) and isinstance(v.of, OpPattern)]
     if not roots or len(roots) < len(given):
@@ -159,6 +159,16 @@ def traced(pattern: Callable[..., Any]) -> Traced:
         raise RuleError("a pattern must end in one operator: several roots have no counterpart here")
     names = (*variables, *tracer.outputs)
     return Traced(replace(roots[0], output=0), indices, names, tracer)
+
+
+def _asked(pattern: Callable[..., Any], tracer: Tracer, variables: dict[str, Sketch]) -> Any:
+    """What the pattern gives. Raises RuleError for what it does with its variables that has no meaning here."""
+    try:
+        return pattern(tracer, **variables)
+    except RuleError:
+        raise
+    except Exception as e:
+        raise RuleError(f"the pattern cannot be traced: {told(e)}") from e
 
 
 def _attribute(op_type: str, name: str, value: Any) -> Any:

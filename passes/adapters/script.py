@@ -12,7 +12,7 @@ from typing import Any, cast
 import onnx
 
 from ...core import Declined, Graph, Ledger, Op, Tensor
-from ...core.errors import ModelError, NoFixpoint, RuleError, told
+from ...core.errors import ModelError, NoFixpoint, PassFailed, RuleError, Why, told
 from ...core.io.exporter import tensors_of
 from ...core.io.foreign import is_placeholder, without_weights
 from ...core.watchdog import Stuck
@@ -45,7 +45,7 @@ class ScriptRules:
         rewriter: Any = import_module("onnxscript.rewriter")
         made = ledger.made
         sent = without_weights(graph)
-        model = ir.serde.deserialize_model(sent)
+        model = self._in_its_form(ir, sent)
         weights = _lend_weights(ir, model, sent, {v.name: t for v, t in tensors_of(graph)})
         names = {v: v.name for v in (*model.graph.inputs, *model.graph.initializers.values())}
         makers = {v.name: op for op in graph.ops() for v in op.outputs if v.name}
@@ -59,6 +59,16 @@ class ScriptRules:
             return 0
         found.take(self.name)
         return ledger.made - made
+
+    def _in_its_form(self, ir: Any, sent: onnx.ModelProto) -> Any:
+        """The model as onnxscript holds it; of what it says to one that it cannot, the innermost is of use."""
+        try:
+            return ir.serde.deserialize_model(sent)
+        except ir.serde.SerdeError as e:
+            cause: BaseException = e
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            raise PassFailed(self.name, Why.RAISED, f"{self.name}: onnx_ir cannot hold it: {told(cause)}") from e
 
 
 def _lend_weights(ir: Any, model: Any, sent: onnx.ModelProto, tensors: dict[str, Tensor]) -> dict[str, tuple[Any, Any]]:

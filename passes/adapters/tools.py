@@ -9,6 +9,10 @@ from typing import Any
 
 import onnx
 
+from ...core.io.ends import undefined_operators
+
+NORMALIZATIONS = ("LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion")
+
 
 def onnxoptimizer(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
     """One of its passes, once."""
@@ -29,7 +33,17 @@ def onnxslim(model: onnx.ModelProto, _: str) -> onnx.ModelProto:
 
 
 def ort(model: onnx.ModelProto, level: str) -> onnx.ModelProto:
-    """The optimizers of onnxruntime itself at a level, as it saves their result."""
+    """The optimizers of onnxruntime itself at a level, as it saves their result.
+
+    Some write operators of its own into the standard domain: where they do, it is asked again without those.
+    """
+    serialized = model.SerializeToString()
+    made = _saved(serialized, level, ())
+    is_standard = undefined_operators(made).keys() <= undefined_operators(model).keys()
+    return made if is_standard else _saved(serialized, level, NORMALIZATIONS)
+
+
+def _saved(model: bytes, level: str, disabled: tuple[str, ...]) -> onnx.ModelProto:
     tool: Any = import_module("onnxruntime")
     options = tool.SessionOptions()
     options.graph_optimization_level = getattr(tool.GraphOptimizationLevel, f"ORT_ENABLE_{level.upper()}")
@@ -37,5 +51,7 @@ def ort(model: onnx.ModelProto, level: str) -> onnx.ModelProto:
     with TemporaryDirectory() as folder:
         path = Path(folder) / "optimized.onnx"
         options.optimized_model_filepath = str(path)
-        tool.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+        tool.InferenceSession(
+            model, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(disabled) or None
+        )
         return onnx.ModelProto.FromString(path.read_bytes())

@@ -16,6 +16,9 @@ import onnx
 from ...core.errors import told
 from ...core.io.foreign import large_contents, shortened
 from ...core.native.process import serve
+from ...core.runtime import without_positions
+
+LONGEST = 300  # characters of a complaint; some tools print the model
 
 
 def replied(question: dict[str, Any]) -> Iterator[dict[str, Any]]:
@@ -25,7 +28,7 @@ def replied(question: dict[str, Any]) -> Iterator[dict[str, Any]]:
     except KeyboardInterrupt:
         raise
     except BaseException as e:  # noqa: BLE001 - the tool's, whatever it is
-        yield {"error": told(e)}
+        yield {"error": without_positions(told(e))[:LONGEST]}
     else:
         yield {"error": ""}
 

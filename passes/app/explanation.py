@@ -202,6 +202,6 @@ def _notes(subject: Subject, run: _Run, name: str, pipeline: str, at: str) -> li
         notes.append(f"{name} is not in the pipeline {pipeline}; `passes run` takes its pass with --enable")
     if at and not named_ops(run.model.graph, at):
         last = next((c for c in run.changes[::-1] if _touches(c, at)), None)
-        who = f": {last.by} at {last.place} was the last to change it (#{last.ordinal})" if last is not None else ""
+        who = f": {last.by} {last.where} was the last to change it (#{last.ordinal})" if last is not None else ""
         notes.append(f"{at} is not there any more{who}")
     return notes

@@ -69,7 +69,7 @@ def _show_pass(screen: Screen, p: PassExplained, most: int, *, as_is: bool) -> N
 def _show_changes(screen: Screen, heading: str, changes: Sequence[Change], most: int) -> None:
     screen.line(f"    {heading}")
     for c in changes[:most]:
-        screen.line(f"        #{c.ordinal} at {c.place}, replacing {listed(c.replaced)}")
+        screen.line(f"        #{c.ordinal} {c.where}, replacing {listed(c.replaced)}")
     _show_rest(screen, len(changes) - most)
 
 

@@ -44,7 +44,7 @@ def share_table(plan: Plan) -> Table:
 
 def _told(c: Change) -> str:
     what = " -> ".join(listed(ops) for ops in (c.replaced, c.made) if ops)
-    return f"#{c.ordinal} {c.by} at {c.place}: {what} ({_saving(Saved.by(c))})"
+    return f"#{c.ordinal} {c.by} {c.where}: {what} ({_saving(Saved.by(c))})"
 
 
 def _saving(saved: Saved) -> str:

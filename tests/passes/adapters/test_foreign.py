@@ -112,6 +112,8 @@ def test_names_that_are_not_the_tools_to_give_stay() -> None:
         ("change_default", Why.INTERFACE, "overridable initializer d changed"),
         ("raise_opset", Why.INTERFACE, "opset 17 of ai.onnx became 18"),
         ("other_domain", Why.INTERFACE, "it brought in operators of com.microsoft, which the model does not use"),
+        ("own_operator", Why.INTERFACE, "it brought in QuickElu, which opset 17 of ai.onnx does not have"),
+        ("assert_in_c", Why.RAISED, "tool:assert_in_c: RuntimeError: erase: Assertion `unused` failed. again"),
         ("make_cycle", Why.RAISED, "what it gave back is no model: "),
         ("leave_file", Why.RAISED, "what it gave back is no model: w has its elements in another file"),
         ("crash", Why.RAISED, "the process died of SIGABRT"),
@@ -131,6 +133,7 @@ def test_what_a_tool_breaks_is_left_out_and_the_rest_kept(option: str, why: Why,
     assert (found.pass_name, found.why) == (f"tool:{option}", why)
     assert message in found.message
     assert "\n" not in found.message
+    assert len(found.message) < 400
     assert found.message.startswith(f"tool:{option}: ") or why is Why.WRONG
 
 
@@ -154,6 +157,18 @@ def test_model_that_was_narrowed_keeps_its_symbols() -> None:
     result, ledger = rewritten(model, tool("fix_dim"))
     assert not ledger.changes
     assert to_onnx(result) == model
+
+
+@pytest.mark.parametrize("option", ["copy_node", "nameless"])
+def test_nodes_have_names_of_their_own(option: str) -> None:
+    """onnxruntime takes no model with two nodes of one name."""
+    model = load("g (float[2] x) => (float[2] y, float[2] z) { [one] z = Elu(x) [two] y = Neg(z) }")
+    result = optimize(model, pipeline=tool(option))
+    assert not result.report.quarantined
+    names = [n.name for n in result.model.graph.node if n.name]
+    assert len(set(names)) == len(names)
+    called = {n.output[0]: n.name for n in result.model.graph.node}
+    assert (called["z"], called["y"]) == ("one", "two")
 
 
 def test_changed_weight_is_another_value() -> None:

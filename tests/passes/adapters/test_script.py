@@ -183,6 +183,13 @@ def test_default_rules_on_golden_models(name: str) -> None:
     assert result.model.graph.input == onnx.load(path).graph.input
 
 
+def test_model_that_onnxscript_cannot_hold_is_told_of_in_its_innermost_words() -> None:
+    result = optimize(GOLDEN / "sklearn_forest.onnx", pipeline="onnxscript:default,basic")
+    (found,) = result.report.quarantined
+    assert found.message.startswith("onnxscript:default: onnx_ir cannot hold it: NotImplementedError: Map types")
+    assert result.report.after.nodes < result.report.before.nodes
+
+
 def test_rules_in_bodies_are_applied(rules: str) -> None:
     model = load("""g (bool c, float[4] x) => (float[4] y) {
         y = If(c) <then_branch = th () => (float[4] t) { i = Identity(x) t = Neg(i) },

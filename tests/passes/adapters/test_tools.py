@@ -57,6 +57,17 @@ def test_right_changes_are_kept(tool: str, before: int, after: int) -> None:
     assert abs_node.input == ["a"]
 
 
+@pytest.mark.parametrize(
+    ("tool", "name"), [("ort:extended", "llama"), ("ort:extended", "functions"), ("ort:basic", "cnn_qdq")]
+)
+def test_what_onnxruntime_writes_is_valid_outside_of_it(tool: str, name: str) -> None:
+    """It writes some normalizations into the standard domain at opsets without them, and copies nodes with names."""
+    result = run(GOLDEN / f"{name}.onnx", tool)
+    assert not result.report.quarantined
+    assert result.report.after.nodes != result.report.before.nodes
+    onnx.checker.check_model(result.model, full_check=True)
+
+
 def test_wrong_pass_is_named_and_the_others_kept() -> None:
     result = run(load(POOL), "onnxoptimizer:fuse_pad_into_pool", "onnxoptimizer:eliminate_identity")
     (found,) = result.report.quarantined

@@ -154,6 +154,37 @@ def hang(model: onnx.ModelProto) -> None:
     time.sleep(60)
 
 
+def assert_in_c(model: onnx.ModelProto) -> None:
+    raise RuntimeError("/project/third_party/common/ir.h:1351: erase: Assertion `unused` failed." + " again" * 100)
+
+
+def own_operator(model: onnx.ModelProto) -> None:
+    """An operator of its own in the standard domain, as onnxruntime writes some."""
+    for node in model.graph.node:
+        if node.op_type == "Elu":
+            node.op_type = "QuickElu"
+
+
+def copy_node(model: onnx.ModelProto) -> None:
+    """Right: the reader of Elu gets one of its own, of the same name, in front of the first."""
+    (at,) = (i for i, n in enumerate(model.graph.node) if n.op_type == "Elu")
+    copy = onnx.NodeProto()
+    copy.CopyFrom(model.graph.node[at])
+    copy.output[0] = "copied"
+    model.graph.node.insert(at, copy)
+    for node in model.graph.node:
+        if node.op_type == "Neg":
+            node.input[0] = "copied"
+
+
+def nameless(model: onnx.ModelProto) -> None:
+    """Right: two new nodes, neither with a name, make what one made."""
+    (neg,) = (n for n in model.graph.node if n.op_type == "Neg")
+    model.graph.node.remove(neg)
+    model.graph.node.append(helper.make_node("Constant", [], ["nil"], value_float=0.0))
+    model.graph.node.append(helper.make_node("Sub", ["nil", neg.input[0]], [neg.output[0]]))
+
+
 def stumble(model: onnx.ModelProto) -> None:
     raise RuntimeError("the tool says no\nand more")
 

@@ -312,7 +312,7 @@ def test_replacements_that_are_alike_are_told_once() -> None:
     a, b = (load(f"{X} {{ v0 = Neg(x) {ops} y = Relu(v4) }}") for ops in (pairs, singles))
     assert told(a, b) == [
         "8 ops removed; 6 ops unchanged",
-        "\N{MULTIPLICATION SIGN}4 removed: Transpose + Transpose",
+        "\N{MULTIPLICATION SIGN}4 removed: 2 Transpose",
         "    at t0, t1, t2, t3",
     ]
     assert list(lines(diff(a, b), 2))[-1] == "    at t0, t1, ... and 2 more"
@@ -321,8 +321,55 @@ def test_replacements_that_are_alike_are_told_once() -> None:
 def test_a_long_region_is_folded() -> None:
     chain = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(20))
     a, b = load(f"{X} {{ v0 = Neg(x) {chain} y = Relu(v20) }}"), load(f"{X} {{ v0 = Neg(x) y = Relu(v0) }}")
-    assert told(a, b)[1:3] == ["removed: 20 ops", "    - Sin (v0) -> v1"]
+    assert told(a, b)[1:3] == ["removed: 20 Sin", "    - Sin (v0) -> v1"]
     assert told(a, b)[-2:] == ["    ... and 8 more", "    reads v0; v20 is now v0"]
+
+
+def test_the_headline_of_a_long_region_has_what_most_of_it_is() -> None:
+    chain = " ".join(f"v{i + 1} = {('Sin', 'Cos', 'Sin', 'Neg', 'Tan')[i % 5]}(v{i})" for i in range(10))
+    a, b = load(f"{X} {{ v0 = Abs(x) {chain} y = Relu(v10) }}"), load(f"{X} {{ v0 = Abs(x) y = Relu(v0) }}")
+    assert told(a, b)[1] == "removed: 10 ops (4 Sin, 2 Cos, 2 Neg, ...)"
+
+
+def fanned(n: int, *, kept: bool) -> onnx.ModelProto:
+    """`n` chains that read one value, each of them added up; not `kept`, the sums add something else."""
+    chains = [
+        (f"a{i} = Neg(s) b{i} = Exp(a{i}) " if kept else "") + f"v{i + 1} = Add(v{i}, {f'b{i}' if kept else 'x'})"
+        for i in range(n)
+    ]
+    shared = "q = Sin(x) s = Cos(q)" if kept else ""
+    return load(f"{X} {{ v0 = Abs(x) {shared} {' '.join(chains)} y = Relu(v{n}) }}")
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [
+        pytest.param(4, [["Sin", "Cos", *["Neg", "Exp"] * 4]], id="what is small is one piece"),
+        pytest.param(40, [["Sin", "Cos"], *[["Neg", "Exp"]] * 40], id="what is large is cut at what several read"),
+    ],
+)
+def test_pieces_around_a_shared_value(n: int, expected: list[list[str]]) -> None:
+    a, b = fanned(n, kept=True), fanned(n, kept=False)
+    d = found(a, b)
+    regions = [r for r in d.graph.changes if isinstance(r, Region)]
+    assert sorted(sorted(node.type for node in r.removed) for r in regions) == sorted(map(sorted, expected))
+    shared = next(r for r in regions if r.removed[0].type == "Sin")
+    if n == 40:
+        assert [(c.before, c.after) for c in shared.writes] == [("s", None)]
+        assert [[c.before for c in r.reads] for r in regions if r is not shared] == [["s"]] * n
+    add_up(d)
+    mirrored(d, found(b, a))
+
+
+def test_what_only_one_piece_reads_is_part_of_it_however_large() -> None:
+    """A large region that is one expression stays whole: a norm, with a value that is read twice inside."""
+    steps = " ".join(
+        f"m{i} = Sin(v{i}) d{i} = Sub(v{i}, m{i}) p{i} = Mul(d{i}, d{i}) v{i + 1} = Div(d{i}, p{i})" for i in range(12)
+    )
+    a, b = load(f"{X} {{ v0 = Abs(x) {steps} y = Relu(v12) }}"), load(f"{X} {{ v0 = Abs(x) y = Relu(v0) }}")
+    (region,) = found(a, b).graph.changes
+    assert isinstance(region, Region)
+    assert len(region.removed) == 48
 
 
 # -- names, texts, places ----------------------------------------------------------------------------------
@@ -680,6 +727,13 @@ def test_a_report_overwrites_nothing_that_is_read(pair: tuple[Path, Path]) -> No
     before = pair[0].read_bytes()
     assert "would overwrite" in invoke(*pair, "--json", pair[0], code=BAD).stderr
     assert pair[0].read_bytes() == before
+
+
+def test_names_do_not_break_lines_nor_reach_the_terminal(tmp_path: Path) -> None:
+    a, b = load(f"{X} {{ v = Neg(x) y = Relu(v) }}"), load(f"{X} {{ v = Abs(x) y = Relu(v) }}")
+    a.graph.node[0].name = "two\nlines \x1b[31m"
+    result = invoke(saved(tmp_path / "a.onnx", a), saved(tmp_path / "b.onnx", b), code=DIFFERENT)
+    assert "- Neg two\\nlines \\x1b[31m (x) -> v" in result.output
 
 
 def test_markup_in_names_is_text(tmp_path: Path) -> None:

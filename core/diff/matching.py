@@ -9,6 +9,7 @@ from .sequences import common, gaps, rising, unique
 from .side import Side
 
 Keys = tuple[Sequence[int], Sequence[int]]
+AnyKeys = tuple[Sequence[Hashable], Sequence[Hashable]]
 
 
 class Matching:
@@ -40,7 +41,7 @@ class Matching:
         """The ops of a side that have no partner."""
         return [i for i, partner in enumerate(self.partners[side]) if partner is None]
 
-    def join_equal(self, keys: Keys) -> None:
+    def join_equal(self, keys: AnyKeys) -> None:
         """Match open ops of equal keys in order; if one side has more of them, those of one name first."""
         groups: dict[Hashable, tuple[list[int], list[int]]] = {}
         for side in (0, 1):

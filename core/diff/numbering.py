@@ -6,7 +6,7 @@ numbers in their place, which cannot collide.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
@@ -124,16 +124,20 @@ class Numbering:
             found[i] = self.number(("future", labels[i], *ends))
         return found
 
-    def surroundings(self, side: Side, labels: Sequence[int], reach: int) -> list[int]:
-        """A number for each op by the labels of what is at most `reach` ops away from it."""
+    def surroundings(self, side: Side, labels: Sequence[int], ops: Iterable[int], reach: int) -> list[int]:
+        """A number for each of some ops by the labels of what is at most `reach` ops away; for others, any."""
+        rings = [set(ops)]
+        for _ in range(reach - 1):
+            rings.append({n for i in rings[-1] for n in (i, *side.before(i), *side.after(i))})
         found = list(labels)
-        for _ in range(reach):
-            wider: list[int] = []
-            for i, op in enumerate(side.ops):
-                before = sorted(found[m] for v, _ in side.reads(i) if (m := side.maker(v)) is not None)
-                after = sorted(found[u] for v in op.outputs for u, _ in side.read.get(v, ()))
-                wider.append(self.number(("around", found[i], *before, None, *after)))
-            found = wider
+        for ring in reversed(rings):
+            wider = {
+                i: self.number(("around", found[i], *sorted(found[m] for m in side.before(i)), None,
+                                *sorted(found[u] for u in side.after(i))))
+                for i in ring
+            }  # fmt: skip
+            for i, n in wider.items():
+                found[i] = n
         return found
 
 

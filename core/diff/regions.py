@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from ..ir.values import Value
 from .agreement import Agreement, Rim, Tie
+from .partition import Partition
 
 Node = tuple[int, int]  # a side, and the number of an op of it
+Placed = tuple[int, Value]  # a side, and a value of it
+LARGE = 32  # ops, from which on a piece is cut where several parts of it read one value
 
 
 @dataclass(slots=True)
@@ -25,53 +29,100 @@ class Pieces:
 
     def __init__(self, agreement: Agreement) -> None:
         self.agreement = agreement
-        self._roots: dict[Node, Node] = {}
-        self._cuts: dict[tuple[int, Value], Rim] = {}
+        self._nodes = [(side, i) for side in (0, 1) for i in agreement.found.open(side)]
+        self._rims = list(self._all_rims())
+        self._seen: dict[Placed, dict[Rim, None]] = {}
+        for rim in self._rims:
+            for side, v in enumerate(rim):
+                if v is not None:
+                    self._seen.setdefault((side, v), {})[rim] = None
+        self._cuts = dict(self._corresponding())
+        self._parts = self._joined()
 
     def found(self) -> list[tuple[float, Piece]]:
         """The pieces in order, each with its place among the ops of the first graph."""
-        nodes = [(side, i) for side in (0, 1) for i in self.agreement.found.open(side)]
-        rims = list(self._rims())
-        self._cut(nodes, rims)
-        for side, i in nodes:
-            for v, _ in self.agreement.found.sides[side].reads(i):
-                maker = self._open_maker(side, v)
-                if maker is not None and (side, v) not in self._cuts:
-                    self._join((side, i), maker)
-        for rim in (*rims, *self._cuts.values()):
-            makers = self._makers(rim)
-            if len(makers) == 2:
-                self._join(*makers)
         pieces: dict[Node, Piece] = {}
-        for node in nodes:
-            piece = pieces.setdefault(self._root(node), Piece())
+        for node in self._nodes:
+            piece = pieces.setdefault(self._parts.root(node), Piece())
             piece.ops[node[0]].append(node[1])
-            piece.reads.update(dict.fromkeys(self._read(*node)))
-        for rim in (*rims, *self._cuts.values()):
+            for rim in self._read(*node):
+                piece.reads[rim] = None
+                for maker in self._makers(rim)[:1]:
+                    pieces.setdefault(self._parts.root(maker), Piece()).writes[rim] = None
+        for rim in self._shown():
             for maker in self._makers(rim)[:1]:
-                pieces[self._root(maker)].writes[rim] = None
+                pieces[self._parts.root(maker)].writes[rim] = None
         return [(self._position(piece)[0], piece) for piece in sorted(pieces.values(), key=self._position)]
 
-    def _cut(self, nodes: list[Node], rims: list[Rim]) -> None:
-        """Find values among open ops that correspond: read by matched ops in one place, or of one name.
+    # -- what belongs together ---------------------------------------------------------
+
+    def _joined(self) -> Partition[Node]:
+        """The open ops, joined: all that touch, but for what makes a piece too large to be read as one."""
+        whole, parts = self._ends_joined(), self._ends_joined()
+        for node in self._nodes:
+            for maker in self._made_for(*node):
+                whole.join(node, maker)
+        sizes = Counter(map(whole.root, self._nodes))
+        large = [node for node in self._nodes if sizes[whole.root(node)] >= LARGE]
+        for node in self._nodes:
+            for maker in self._made_for(*node) if sizes[whole.root(node)] < LARGE else ():
+                parts.join(node, maker)
+        while sum(self._join_readers(parts, node) for node in reversed(large)):
+            pass
+        return parts
+
+    def _ends_joined(self) -> Partition[Node]:
+        """Ops of the two graphs joined where their results stand in the same place."""
+        parts = Partition[Node]()
+        for rim in self._shown():
+            makers = self._makers(rim)
+            if len(makers) == 2:
+                parts.join(*makers)
+        return parts
+
+    def _join_readers(self, parts: Partition[Node], node: Node) -> bool:
+        """Join an op to those that read it if they are of one part and nothing else sees it. False if that is so."""
+        side, here = node[0], self.agreement.found.sides[node[0]]
+        outputs = here.ops[node[1]].outputs
+        if any((side, v) in self._seen or (side, v) in self._cuts for v in outputs):
+            return False
+        partners = self.agreement.found.partners[side]
+        readers = {parts.root((side, u)) for v in outputs for u, _ in here.read.get(v, ()) if partners[u] is None}
+        return len(readers) == 1 and parts.join(node, readers.pop())
+
+    def _made_for(self, side: int, i: int) -> Iterator[Node]:
+        """The open ops of which an open op reads something that has nothing to correspond to."""
+        for v, _ in self.agreement.found.sides[side].reads(i):
+            maker = self._open_maker(side, v)
+            if maker is not None and (side, v) not in self._cuts:
+                yield maker
+
+    # -- values at the rims ------------------------------------------------------------
+
+    def _shown(self) -> Iterable[Rim]:
+        """What pieces show to others in both graphs."""
+        return (*self._rims, *self._cuts.values())
+
+    def _corresponding(self) -> Iterator[tuple[Placed, Rim]]:
+        """Values among open ops that correspond: read by matched ops in one place, or of one name.
 
         A name counts only where nothing that is matched says otherwise.
         """
-        seen: dict[tuple[int, Value], set[Rim]] = {}
-        for rim in rims:
-            for side, v in enumerate(rim):
-                if v is not None:
-                    seen.setdefault((side, v), set()).add(rim)
         made: tuple[dict[str, Value], dict[str, Value]] = ({}, {})
-        for side, i in nodes:
+        for side, i in self._nodes:
             made[side].update((v.name, v) for v in self.agreement.found.sides[side].ops[i].outputs if v.name)
         named = ((v, made[1][name]) for name, v in made[0].items() if name in made[1])
-        both_open = (rim for rim in rims if len(self._makers(rim)) == 2)
+        both_open = (rim for rim in self._rims if len(self._makers(rim)) == 2)
         for v, w in (*both_open, *named):
-            if v is not None and w is not None and seen.get((0, v), {(v, w)}) == seen.get((1, w), {(v, w)}) == {(v, w)}:
-                self._cuts[0, v] = self._cuts[1, w] = (v, w)
+            if v is not None and w is not None and self._is_all(0, v, (v, w)) and self._is_all(1, w, (v, w)):
+                yield (0, v), (v, w)
+                yield (1, w), (v, w)
 
-    def _rims(self) -> Iterator[Rim]:
+    def _is_all(self, side: int, v: Value, rim: Rim) -> bool:
+        """Whether a value is seen as nothing else, if at all."""
+        return self._seen.get((side, v), {rim: None}).keys() == {rim}
+
+    def _all_rims(self) -> Iterator[Rim]:
         """Values in the same place of matched ops, or among the outputs, of which one is made by an open op."""
         agreement = self.agreement
         for i, j in agreement.found.pairs:
@@ -98,11 +149,21 @@ class Pieces:
     def _read(self, side: int, i: int) -> Iterator[Rim]:
         """What an open op reads that is no constant and not made in its own piece."""
         for v, _ in self.agreement.found.sides[side].reads(i):
+            maker = self._open_maker(side, v)
             if (side, v) in self._cuts:
                 yield self._cuts[side, v]
-            elif v not in self.agreement.contents and self._open_maker(side, v) is None:
+            elif maker is None and v not in self.agreement.contents:
                 other = self.agreement.partner(side, v)
                 yield (v, other) if side == 0 else (other, v)
+            elif maker is not None and self._parts.root(maker) != self._parts.root((side, i)):
+                yield self._as_seen(side, v)
+
+    def _as_seen(self, side: int, v: Value) -> Rim:
+        """What stands for a value in the other graph, if that is one thing."""
+        rims = [*self._seen.get((side, v), ())]
+        if len(rims) == 1:
+            return rims[0]
+        return (v, None) if side == 0 else (None, v)
 
     def _position(self, piece: Piece) -> tuple[float, int]:
         """Where the first graph has the piece, or what it hangs on; then where the second has it."""
@@ -111,16 +172,3 @@ class Pieces:
         behind = [m for v, _ in piece.reads if (m := a.maker(v)) is not None]
         at = first if first is not None else max(behind, default=-1) + 0.5
         return at, min(piece.ops[1], default=len(b))
-
-    def _root(self, node: Node) -> Node:
-        path = [node]
-        while (up := self._roots.get(path[-1], path[-1])) != path[-1]:
-            path.append(up)
-        self._roots.update(dict.fromkeys(path[:-1], path[-1]))
-        return path[-1]
-
-    def _join(self, x: Node, y: Node) -> None:
-        """Put two ops into one piece."""
-        x, y = sorted((self._root(x), self._root(y)))
-        if x != y:
-            self._roots[y] = x

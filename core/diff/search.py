@@ -74,10 +74,10 @@ class _Search:
         return a, b
 
     def surroundings(self) -> Keys:
-        """What ops are, and what is around them."""
+        """What open ops are, and what is around them."""
         a, b = (
-            self.numbering.surroundings(side, labels.at[Level.CONTENT], REACH)
-            for labels, side in zip(self.labels, self.found.sides, strict=True)
+            self.numbering.surroundings(self.found.sides[s], self.at(Level.CONTENT)[s], self.found.open(s), REACH)
+            for s in (0, 1)
         )
         return a, b
 
@@ -86,12 +86,10 @@ class _Search:
         if not self.found.is_open:
             return
         pasts, futures = self._pasts(level), self._futures(level)
-        both: Keys = tuple(  # type: ignore[assignment]
-            [self.numbering.number(("both", *pair)) for pair in zip(*keys, strict=True)]
-            for keys in zip(pasts, futures, strict=True)
-        )
-        for keys in (both, pasts, futures):
-            self.found.join_equal(keys)
+        both = [list(zip(*keys, strict=True)) for keys in zip(pasts, futures, strict=True)]
+        self.found.join_equal((both[0], both[1]))
+        self.found.join_equal(pasts)
+        self.found.join_equal(futures)
 
     def _pasts(self, level: Level) -> Keys:
         fixed = self._fixed()
@@ -106,9 +104,8 @@ class _Search:
         return a, b
 
     def _fixed(self) -> tuple[dict[int, int], dict[int, int]]:
-        """A number for each pair."""
-        numbers = [(i, j, self.numbering.number(("pair", i, j))) for i, j in self.found.pairs]
-        return {i: n for i, _, n in numbers}, {j: n for _, j, n in numbers}
+        """A number for each pair, below zero, as no others are."""
+        return {i: -1 - i for i, _ in self.found.pairs}, {j: -1 - i for i, j in self.found.pairs}
 
 
 def _order(side: Side) -> tuple[int, bytes]:

@@ -43,6 +43,14 @@ class Side:
         yield from ((v, j) for j, v in enumerate(self.inputs[i]) if v is not None)
         yield from ((v, CAPTURED) for v in self.captures[i])
 
+    def before(self, i: int) -> Iterator[int]:
+        """The ops that make what an op reads, each as often as it is read."""
+        return (made[0] for v, _ in self.reads(i) if (made := self.made.get(v)) is not None)
+
+    def after(self, i: int) -> Iterator[int]:
+        """The ops that read what an op makes, each as often as it reads it."""
+        return (u for v in self.ops[i].outputs for u, _ in self.read.get(v, ()))
+
     def maker(self, value: Value | None) -> int | None:
         """The op that makes a value, by number; None of what is not computed here."""
         found = self.made.get(value) if value is not None else None

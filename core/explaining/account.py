@@ -17,7 +17,7 @@ from ..rules import Rule
 from ..trust.manager import PATIENCE
 from ..watchdog import Stuck, watched
 from .finding import Finding, examined
-from .words import any_of
+from .words import absent, any_of
 
 Here = Callable[[Op], bool]
 
@@ -80,15 +80,15 @@ def _roots(r: Rule, graph: Graph) -> Iterator[Op]:
 
 def _remark(r: Rule, graph: Graph, here: Here | None) -> str:
     """Why there is nothing to look at."""
-    missing = [p for p in _operators(r.pattern) if not any(_exists(t, p.domain, graph) for t in p.types)]
-    if missing:
-        version = graph.opsets.get(missing[0].domain, 0)
-        return f"{any_of(missing[0].types)} does not exist at opset {version}"
+    for p in _operators(r.pattern):
+        version = graph.opsets.get(p.domain, 0)
+        if not any(_exists(t, p.domain, version) for t in p.types):
+            return absent(p.types, p.domain, version)
     return f"no op {'there' if here is not None else 'at all'} is {any_of(r.pattern.types)}"
 
 
-def _exists(op_type: str, domain: str, graph: Graph) -> bool:
-    return bool(domain) or schemas.schema(op_type, domain, graph.opsets.get(domain, 0)) is not None
+def _exists(op_type: str, domain: str, version: int) -> bool:
+    return bool(domain) or schemas.schema(op_type, domain, version) is not None
 
 
 def _operators(pattern: OpPattern) -> Iterator[OpPattern]:

@@ -17,10 +17,13 @@ from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.values import Value
 from ..pattern import COMMUTATIVE, OpPattern, Rest, Var, attribute_of, off_default, sizes
+from ..suggestions import meant
 from .miss import Kind, Miss
 from .words import any_of, maker_of, ordinal, shown, whence
 
 Values = tuple[Value | None, ...]
+TURNED = 0.5  # the cost of inputs the other way round: less than that of anything else, as it explains all of it
+STRUCTURE = frozenset({Kind.OPERATOR, Kind.DOMAIN})
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,15 +33,18 @@ class Way:
     bound: dict[str, Any] = field(default_factory=dict[str, Any])
     fitting: tuple[Op, ...] = ()
     misses: tuple[Miss, ...] = ()
-    cost: int = 0
+    cost: float = 0
 
-    def missing(self, kind: Kind, at: Op, why: str, cost: int = 1) -> Way:
+    def missing(self, kind: Kind, at: Op, why: str, cost: float = 1) -> Way:
         """The way with one more misfit."""
         return replace(self, misses=(*self.misses, Miss(kind, at.label, why)), cost=self.cost + cost)
 
 
 def closest(pattern: OpPattern, op: Op) -> Way:
-    """The way that costs least; one without misses is a match. Of several, the first."""
+    """The way that costs least; one without misses is a match. Of several, the first.
+
+    Of its misses those come first without which the others would be others: an operator that is not there.
+    """
     search = _Search(op.graph)
     found = Way()
     for way in search.at_op(pattern, op, Way()):
@@ -46,7 +52,7 @@ def closest(pattern: OpPattern, op: Op) -> Way:
             found, search.bound = way, way.cost
         if not way.cost:
             break
-    return found
+    return replace(found, misses=tuple(sorted(found.misses, key=lambda m: m.kind not in STRUCTURE)))
 
 
 def size_of(pattern: OpPattern) -> int:
@@ -73,6 +79,9 @@ class _Search:
             values = values[:-1]
         for order in p.orders():
             yield from self._over_inputs(order, values, op, here, 0)
+        if len(values) == len(p.inputs) == 2 and len(p.orders()) == 1 and _are_alike(op):
+            why = f"{op.label} has its two inputs the other way round"
+            yield from self._over_inputs(p.inputs, values[::-1], op, here.missing(Kind.ORDER, op, why, TURNED), 0)
 
     def _passable(self, way: Way) -> Iterator[Way]:
         if way.cost < self.bound:
@@ -92,8 +101,9 @@ class _Search:
             else:
                 here = _attribute_bound(here, op, name, want, have)
         for name, value, default in () if p.bind else off_default(p, op):
-            usual = f"the pattern wants the default {shown(default)}" if default is not None else "the pattern has none"
-            here = here.missing(Kind.ATTRIBUTE, op, f"{op.label} has {name}={shown(value)}, {usual}")
+            usual = "none" if default is None else f"the default {shown(default)}"
+            why = f"{op.label} has {name}={shown(value)}; the pattern does not name it, so it wants {usual}"
+            here = here.missing(Kind.ATTRIBUTE, op, why)
         return replace(here, cost=min(here.cost, cost + 1)), values
 
     def _over_inputs(self, patterns: tuple[Any, ...], values: Values, op: Op, way: Way, index: int) -> Iterator[Way]:
@@ -101,8 +111,11 @@ class _Search:
         if way.cost >= self.bound:
             return
         if not patterns:
-            if any(values):
-                way = way.missing(Kind.INPUTS, op, f"{op.label} has inputs beyond the {index} of the pattern")
+            for more, value in enumerate(values, index):
+                if value is not None:
+                    why = f"{op.label} has a {ordinal(more)} input, {value.name}; the pattern has {index or 'none'}"
+                    way = way.missing(Kind.INPUTS, op, why)
+                    break
             yield from self._passable(way)
             return
         want, rest = patterns[0], patterns[1:]
@@ -128,9 +141,8 @@ class _Search:
             way = way.missing(Kind.CONSTANT, op, why)
         known = way.bound.get(want.name, value)
         if known is not value:
-            why = (
-                f"{want.name} stands for two values: {_name(known)} and, as the {ordinal(index)} input, {_name(value)}"
-            )
+            here = f"the {ordinal(index)} input of {op.label}"
+            why = f"{want.name} stands for two values: {_name(known)} and, as {here}, {_name(value)}"
             return way.missing(Kind.VARIABLE, op, why)
         return replace(way, bound={**way.bound, want.name: value})
 
@@ -151,8 +163,8 @@ class _Search:
     def _other(self, want: OpPattern, op: Op, index: int, value: Value | None) -> str:
         """That another op makes an input, or that none of two that commute is made by a right one."""
         wanted = any_of(want.types)
-        makers = [self.graph.producer(v) for v in op.inputs]
-        if op.type not in COMMUTATIVE or len(makers) != 2 or any(m.type in want.types for m in makers if m is not None):
+        makers = [self.graph.producer(v) for v in op.inputs] if len(op.inputs) == 2 else []
+        if op.type not in COMMUTATIVE or not makers or any(m.type in want.types for m in makers if m is not None):
             return f"the {ordinal(index)} input of {op.label} {whence(value, self.graph)}, not from {wanted}"
         both = " and ".join(maker_of(v, self.graph) for v in op.inputs)
         return f"no input of {op.label} comes from {wanted}: they are {both}"
@@ -162,20 +174,37 @@ def _elsewhere(p: OpPattern, op: Op, way: Way) -> Way:
     """That an op is another one than the pattern wants there."""
     if op.type not in p.types:
         return way.missing(Kind.OPERATOR, op, f"{op.label} is not {any_of(p.types)}", size_of(p))
-    why = f"{op.label} is of domain {op.domain or 'ai.onnx'}, the pattern wants {p.domain or 'ai.onnx'}"
+    wanted = f'g.domain("{op.domain}").{op.type}' if op.domain else f"g.{op.type}"
+    why = f"{op.label} is of domain {op.domain or 'ai.onnx'}, the pattern wants {p.domain or 'ai.onnx'} ({wanted} fits)"
     return way.missing(Kind.DOMAIN, op, why, size_of(p))
 
 
 def _attribute_bound(way: Way, op: Op, name: str, want: Any, have: Any) -> Way:
     """Hold an attribute to what the pattern says, or let a variable stand for it."""
+    said = f"{op.label} has {f'no {name}' if have is None else f'{name}={shown(have)}'}"
     if not isinstance(want, Var):
-        why = f"{op.label} has {name}={shown(have)}, the pattern wants {shown(want)}"
-        return way if bool(have == want) else way.missing(Kind.ATTRIBUTE, op, why)
+        if bool(have == want):
+            return way
+        why = have is None and _unknown(op, name)
+        return way.missing(Kind.ATTRIBUTE, op, why or f"{said}, the pattern wants {shown(want)}")
     if want.name not in way.bound:
         return replace(way, bound={**way.bound, want.name: have})
     known = way.bound[want.name]
-    why = f"{op.label} has {name}={shown(have)}, but {want.name} is {shown(known)} already"
+    why = f"{said}, but {want.name} is {shown(known)} already"
     return way if bool(known == have) else way.missing(Kind.VARIABLE, op, why)
+
+
+def _unknown(op: Op, name: str) -> str:
+    """That an operator has no such attribute, nor an input of that name; nothing if it has, or nobody knows."""
+    spec = op.schema
+    known = () if spec is None else (*spec.attributes, *(i.name for i in spec.inputs))
+    return f"{op.type} has no attribute {name}{meant(name, known)}" if known and name not in known else ""
+
+
+def _are_alike(op: Op) -> bool:
+    """Whether an operator takes two inputs of one type, which are easily taken for each other."""
+    spec = op.schema
+    return spec is not None and len(spec.inputs) == 2 and spec.inputs[0].type_str == spec.inputs[1].type_str
 
 
 def _any_number_bound(way: Way, op: Op, want: Rest, values: Values) -> Way:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from ..errors import Declined, RuleError
 from ..ir.graph import Graph
 from ..ir.op import Op
+from ..ir.values import Value
 from ..pattern import Found, match_op
 from ..rewrite import attempt, is_seen
 from ..rules import Match, Rule, given_by
@@ -98,9 +99,19 @@ def _tried(r: Rule, match: Match) -> Miss | None:
 
 
 def _values(match: Match, reason: str) -> dict[str, str]:
-    """What the variables of a match stand for: those that the reason names, or all."""
-    named = {name for name in match.bound if re.search(rf"\b{re.escape(name)}\b", reason)}
-    return {name: described(b) for name, b in match.bound.items() if not named or name in named}
+    """What the variables of a match stand for: those that the reason names by their names or the model's, or all.
+
+    Of what it names by the model's, that is told, too.
+    """
+    theirs = {name: b.name for name, b in match.bound.items() if isinstance(b, Value) and _names(b.name, reason)}
+    named = {name for name in match.bound if name in theirs or _names(name, reason)}
+    said = {name: f"{theirs[name]}, " if theirs.get(name, name) != name else "" for name in match.bound}
+    return {name: said[name] + described(b) for name, b in match.bound.items() if not named or name in named}
+
+
+def _names(name: str, reason: str) -> bool:
+    """Whether a reason names something, and not only something whose name is longer."""
+    return bool(name) and re.search(rf"(?<![\w/.:]){re.escape(name)}(?![\w/:])", reason) is not None
 
 
 def _seen_from_outside(graph: Graph, whole: Found) -> Iterator[Miss]:

@@ -9,14 +9,16 @@ from enum import StrEnum
 class Kind(StrEnum):
     """In what way: no root, an operator, domain, attribute, input, constant or variable of the pattern.
 
-    SHARED: what is inside the match is seen from outside. DECLINED: the rule looked at the match and said no.
-    RAISED: it failed. FORBIDDEN: it may not run here. DEAD: nothing reads what the op makes.
+    ORDER: two inputs are the other way round. SHARED: what is inside the match is seen from outside.
+    DECLINED: the rule looked at the match and said no. RAISED: it failed. FORBIDDEN: it may not run here.
+    DEAD: nothing reads what the op makes.
     """
 
     OPERATOR = "operator"
     DOMAIN = "domain"
     ATTRIBUTE = "attribute"
     INPUTS = "inputs"
+    ORDER = "order"
     CONSTANT = "constant"
     VARIABLE = "variable"
     SHARED = "shared"

@@ -7,11 +7,13 @@ from typing import Any, cast
 
 import onnx
 
+from ..ir import schemas
 from ..ir.graph import Graph
 from ..ir.nesting import holder
 from ..ir.op import Op
 from ..ir.tensor import Tensor
 from ..ir.values import Value
+from ..suggestions import meant
 
 FEW = 4
 LONGEST = 60  # characters of an attribute
@@ -38,6 +40,16 @@ def whence(value: Value | None, graph: Graph) -> str:
     return f"comes from {what}" if value is not None and value.producer is not None else f"is {what}"
 
 
+def absent(types: Sequence[str], domain: str, version: int) -> str:
+    """That none of some operators is there at an opset version, and why."""
+    came = schemas.first_versions(domain)
+    if len(types) == 1 and types[0] not in came:
+        return f"no operator is named {types[0]}{meant(types[0], came)}"
+    since = min((came[t] for t in types if t in came), default=0)
+    later = f"; it came with opset {since}" if since > version else ""
+    return f"{any_of(types)} does not exist at opset {version}{later}"
+
+
 def maker_of(value: Value | None, graph: Graph) -> str:
     """The op that makes a value, or what it is else."""
     if value is None:
@@ -51,7 +63,10 @@ def maker_of(value: Value | None, graph: Graph) -> str:
         return "an input with a default, which users may override"
     if value in graph.inputs:
         return f"an input of the {'graph' if graph.owner is None else 'body'}"
-    return "a sparse constant" if value in graph.sparse else "from outside this body"
+    if value in graph.sparse:
+        return "a sparse constant"
+    outer = graph.owner.graph if graph.owner is not None else None
+    return f"{maker_of(value, outer)}, outside this body" if outer is not None else "made by nothing"
 
 
 def inside(graph: Graph) -> str:
@@ -81,7 +96,7 @@ def described(bound: Any) -> str:
         return bound.label
     if isinstance(bound, tuple):
         values = cast("tuple[Any, ...]", bound)
-        return f"({listed([described(v) for v in values])})"
+        return f"({listed([described(v) for v in values])})" if values else "nothing"
     return "left out" if bound is None else shown(bound)
 
 

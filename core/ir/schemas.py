@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -62,6 +63,16 @@ def newest(domain: str) -> int:
     if domain == STANDARD:
         return defs.onnx_opset_version()
     return max((s.since_version for s in defs.get_all_schemas_with_history() if s.domain == domain), default=0)
+
+
+@cache
+def first_versions(domain: str) -> Mapping[str, int]:
+    """The operators of a domain that the installed onnx knows, each with the opset version it came with."""
+    found: dict[str, int] = {}
+    for s in defs.get_all_schemas_with_history():
+        if s.domain == domain:
+            found[s.name] = min(found.get(s.name, s.since_version), s.since_version)
+    return found
 
 
 # If, Loop and Scan count as non-deterministic in the schemas only because of what their bodies may hold, and

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from operator import attrgetter
 from pathlib import Path
 
 import onnx
@@ -20,6 +22,7 @@ from ...core.io.places import Places
 from ...core.io.source import Source, source_of
 from ...core.pipeline import Pass, Pipeline, rule_names
 from ...core.report import Unfit, write_json
+from ...core.rules import Rule
 from ...core.trust.manager import Manager
 from ...core.trust.quarantine import Quarantine, Quarantined
 from ...core.trust.trial import Look
@@ -31,6 +34,9 @@ from .proof import Proof
 from .stopwatch import Stopwatch
 from .subject import Subject, subject_of
 from .versions import versions
+
+NOWHERE = (2,)
+"""The rank of a rule that has nothing to start at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,16 @@ class RuleExplained:
     made: list[Change]
     left: Account | None
 
+    @property
+    def rank(self) -> tuple[int, ...]:
+        """The lower, the more it has to say: what fires, then what nearly does, then what has nowhere to start."""
+        if self.made or self.left is None or self.left.fires:
+            return (0,)
+        if not self.left.misses:
+            return NOWHERE
+        nearest = self.left.misses[0]
+        return (1, *nearest.rank[:2], -nearest.matched, *nearest.rank[2:])  # of large patterns it says more to fit
+
 
 @dataclass(frozen=True, slots=True)
 class PassExplained:
@@ -56,14 +72,16 @@ class PassExplained:
 
 @dataclass(slots=True)
 class Explanation:
-    """What there is to say on `subject`, a rule or pass. Nothing of it is verified: it is about matching.
+    """What there is to say on `subject`, a rule, pass or pipeline; the nearest `rules` come first.
 
-    `as_is`: no pipeline was run; the rules were held to the file as it is loaded. `at`: only what is around that
-    node or value. `left_out`: what the run had to leave out, since it failed.
+    Nothing of it is verified: it is about matching. `is_group`: whether it is a pipeline or group of passes. `as_is`:
+    no pipeline was run; the rules were held to the file as it is loaded. `at`: only what is around that node or value.
+    `left_out`: what the run had to leave out, since it failed.
     """
 
     source: str
     subject: str
+    is_group: bool
     pipeline: str
     as_is: bool
     at: str
@@ -96,7 +114,7 @@ def explain(
     report_to: str | Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Explanation:
-    """Say where the rule or pass `name` fires in a run of `pipeline`, and why not where it does not in what is left.
+    """Say where the rule, pass or group `name` fires in a run of `pipeline`, and why not elsewhere in what is left.
 
     `as_is` holds it to the model as it is loaded instead. `at`: a node or a value that one makes, to hear of that
     alone. `most` near misses are kept for each rule, the nearest. The rest is as for `optimize`, but nothing is
@@ -116,11 +134,14 @@ def explain(
     chosen, unfit = choice.fitting(original.graph.opsets)
     if at:
         require_known(at, all_op_names(original.graph))
+    types = Counter(op.type for g in original.graph.with_subgraphs() for op in g.ops() if not at)
     run = _as_loaded(source, original, subject, watch, exact) if as_is else _run(source, original, chosen, watch, exact)
     with no_collection(), watch.phase("explaining"):
         rules, passes = _explained(subject, run, at, most, exact)
+        rules = [_with_what_was_there(e, r, types, run.changes) for e, (r, _) in zip(rules, subject.rules, strict=True)]
     found = Explanation(
-        source.label, name, chosen.name, as_is, at, rules, passes, _of_subject(subject, run.left_out),
+        source.label, name, subject.is_group, chosen.name, as_is, at, sorted(rules, key=attrgetter("rank")), passes,
+        _of_subject(subject, run.left_out),
         [*_unfit(subject, unfit), *_notes(subject, run, name, chosen.name, at)], watch.seconds, versions(),
     )  # fmt: skip
     if places.report is not None:
@@ -177,6 +198,21 @@ def _is_by(change: Change, p: Pass) -> bool:
     """Whether a pass made a change, in its own name or that of a rule that it has."""
     rules = rule_names(p)
     return change.pass_name == p.name and (not rules or change.by in {p.name, *rules})
+
+
+def _with_what_was_there(
+    told: RuleExplained, r: Rule, types: Mapping[str, int], changes: Sequence[Change]
+) -> RuleExplained:
+    """Add where the ops went at which a rule could have started, if it came too late for all of them."""
+    count = sum(types.get(t, 0) for t in r.pattern.types)
+    if told.left is None or told.left.roots or told.made or not count:
+        return told
+    heads = tuple(f"{t} " for t in r.pattern.types)
+    last = next((c for c in changes[::-1] if any(label.startswith(heads) for label in c.replaced)), None)
+    if last is None:
+        return told
+    gone = f"; the file had {count}, and the last went with {last.by} {last.where} (#{last.ordinal})"
+    return replace(told, left=replace(told.left, remark=told.left.remark + gone))
 
 
 def _touches(change: Change, name: str) -> bool:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from ...core.pipeline import Pass, RulePass, choosable_rules, leaves, with_rules
 from ...core.plugins import Broken
 from ...core.rules import Rule
-from ...core.selection import UnknownName
+from ...core.selection import UnknownName, passes_in
 from ...core.suggestions import meant
 from .catalogue import Given, catalogue
 
@@ -18,22 +18,26 @@ from .catalogue import Given, catalogue
 class Subject:
     """Rules, each with the pass that runs it, and passes that are not made of our rules, with what is meant of theirs.
 
-    `in_pipeline`: whether a run of the pipeline runs them.
+    `in_pipeline`: whether a run of the pipeline runs them. `is_group`: whether they are the passes of a pipeline, or
+    of a group in one.
     """
 
     rules: tuple[tuple[Rule, Pass], ...]
     passes: tuple[Pass, ...]
     in_pipeline: bool
+    is_group: bool = False
 
 
 def subject_of(name: str, pipeline: Pass, plugins: Sequence[Given] = ()) -> Subject:
-    """The rule, or the pass with all its rules, of that name: of the pipeline, else of all that there are.
+    """The rule, or the pass or group with all its rules, of that name: of the pipeline, else of all that there are.
 
     Raises UnknownName with names like it.
     """
     mine = leaves(pipeline)
     if found := _named(name, mine):
         return _subject(found, in_pipeline=True)
+    if group := next((p for p in (pipeline, *passes_in(pipeline)) if p.name == name), None):
+        return replace(_subject([(p, choosable_rules(p)) for p in leaves(group)], in_pipeline=True), is_group=True)
     broken: Broken = {}
     every = [leaf for f in catalogue(plugins, broken).values() for leaf in leaves(f.item)]
     if found := _named(name, every):

@@ -29,7 +29,9 @@ def binary(op: Op) -> Binary:
     require(a is not None and b is not None, f"{op.label} has not two inputs")
     assert a is not None
     assert b is not None
-    require(a.is_const != b.is_const, f"{op.label} has not one constant operand")
+    require(
+        a.is_const != b.is_const, f"{op.label} has {'two constant operands' if a.is_const else 'no constant operand'}"
+    )
     return Binary(b, a, turned=True) if a.is_const else Binary(a, b, turned=False)
 
 

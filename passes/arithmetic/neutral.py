@@ -61,7 +61,7 @@ def drop_subtracted_zero(g: Build, x: Value, c: Value, op: Op) -> Value:
 )
 def fold_absorbing_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
     """And(x, false), Or(x, true), BitwiseAnd(x, 0), BitwiseOr(x, -1), Mul(integers, 0) => that constant"""
-    require(c.dtype not in FLOATS, "0 times NaN or infinity is not 0")
+    require(c.dtype not in FLOATS, "only of whole numbers and truth: 0 times NaN or infinity is not 0")
     require(op.version >= 7 and not x.is_const, "two constants, or an older rule of broadcasting")
     number = absorbing(op.type, c.dtype)
     require(bool(uniform(c) == number), "not the number that absorbs")

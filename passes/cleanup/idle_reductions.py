@@ -29,7 +29,7 @@ def drop_reduction_over_nothing(g: Build, x: Value, op: Op, rest: Inputs) -> Val
 )
 def drop_reduction_of_ones(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
     """ReduceMax(x, axes of extent 1) => x, or Squeeze(x, axes); so ReduceMin, ReduceProd, and sums of whole numbers"""
-    require(op.type not in SUMS or not is_float(x), "0 is added, and a zero may lose its sign")
+    require(op.type not in SUMS or not is_float(x), "only of whole numbers: 0 is added, and a zero may lose its sign")
     require(op.type not in COMPUTED or x.dtype not in WIDE, "onnxruntime makes doubles of its 64-bit integers")
     return without_ones(g, x, op)
 

@@ -22,7 +22,7 @@ def drop_average_of_one(g: Build, x: Value, pool: Op) -> Value:
 @rule(lambda g, x, pool: g.MaxPool(x) @ pool, contract=EXACT)
 def drop_maximum_of_one(g: Build, x: Value, pool: Op) -> tuple[Value | None, ...]:
     """MaxPool(x, kernel 1, stride 1) => x, for whole numbers"""
-    require(not is_float(x), "onnxruntime makes the lowest finite number of NaN and -infinity, in some shapes")
+    require(not is_float(x), "only of whole numbers: onnxruntime may make a finite number of NaN and -infinity")
     require(sees_one_element(pool, x), "its windows may hold several elements, or leave some out")
     return (x, None)
 

@@ -13,7 +13,7 @@ EXIT_CODES = """Exit codes: 0 done; 1 bad model, place or plugin; 2 usage."""
 
 
 def explain(
-    name: Annotated[str, typer.Argument(metavar="RULE_OR_PASS", help="A rule, or a pass: then all its rules.")],
+    name: Annotated[str, typer.Argument(metavar="RULE_OR_PASS", help="A rule; a pass or a pipeline: all its rules.")],
     model: options.Model,
     as_is: Annotated[
         bool, typer.Option("--as-is", help="Hold it to the file as it is, not to what the pipeline leaves of it.")

@@ -16,7 +16,8 @@ def show_checking(screen: Screen, found: Checking) -> None:
             add_row(table, c.rule.name, str(c.models), str(c.fired), str(c.ran), _result(c), milliseconds(c.seconds))
         screen.out.print(table)
     for c in (*found.wrong, *found.untold):
-        screen.line(c.story)
+        for line in c.story.split("\n"):
+            screen.line(line)
         if c.rule.name in found.repros:
             screen.line(f"    shown by {found.repros[c.rule.name]}")
     for name in found.others:

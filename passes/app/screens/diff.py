@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-
-from rich.text import Text
+from itertools import groupby
 
 from ....core.diff.difference import Change, ChangedOp, GraphDifference, ModelDifference, Node, Region, Weight
 from ..difference import Difference
@@ -15,14 +15,14 @@ from .terminal import Screen
 STYLES = {"-": "red", "+": "green", "~": "yellow"}
 ALIKE = 3  # changes told as one from this number on
 TIMES = "\N{MULTIPLICATION SIGN}"
-TYPES = 6  # in the headline of a region
+TYPES = 6  # in the headline of a region, one after the other
+MAIN = 3  # in the headline of a region of more
 
 
 def show_difference(screen: Screen, difference: Difference, most: int) -> None:
     """The summary, then every change; at most `most` lines of a region and names of a list."""
     for line in lines(difference, most):
-        style = STYLES.get(line.lstrip()[:1], "")
-        screen.out.print(Text(line.replace("\n", "\\n"), style=style), soft_wrap=True)
+        screen.line(line, STYLES.get(line.lstrip()[:1], ""))
 
 
 def lines(difference: Difference, most: int) -> Iterator[str]:
@@ -126,8 +126,13 @@ def headline(change: Region | ChangedOp) -> str:
 
 
 def types(nodes: Sequence[Node]) -> str:
-    """The types of some ops, or their number if they are many."""
-    return " + ".join(map(kind_of, nodes)) if len(nodes) <= TYPES else plural(len(nodes), "op")
+    """The types of some ops, or their number and those that most of them have."""
+    runs = [(kind, sum(1 for _ in run)) for kind, run in groupby(map(kind_of, nodes))]
+    if len(runs) <= TYPES:
+        return " + ".join(kind if n == 1 else f"{n} {kind}" for kind, n in runs)
+    common = Counter(map(kind_of, nodes)).most_common()
+    told = ", ".join(f"{n} {kind}" for kind, n in common[:MAIN])
+    return f"{len(nodes)} ops ({told}{', ...' if len(common) > MAIN else ''})"
 
 
 def kind_of(node: Node) -> str:

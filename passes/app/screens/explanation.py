@@ -8,7 +8,7 @@ from ....core.changes import Change
 from ....core.explaining.account import Account
 from ....core.explaining.miss import Kind, Miss
 from ....core.explaining.words import listed
-from ..explanation import Explanation, PassExplained, RuleExplained
+from ..explanation import NOWHERE, Explanation, PassExplained, RuleExplained
 from .tables import plural
 from .terminal import Screen
 
@@ -17,6 +17,7 @@ IN_THE_WAY = {
     Kind.DOMAIN: "another domain",
     Kind.ATTRIBUTE: "an attribute",
     Kind.INPUTS: "the number of inputs",
+    Kind.ORDER: "the order of inputs",
     Kind.CONSTANT: "no constant",
     Kind.VARIABLE: "two values for one name",
     Kind.SHARED: "used elsewhere",
@@ -35,16 +36,29 @@ def show_explanation(screen: Screen, told: Explanation, most: int) -> None:
         screen.line(f"note: {note}")
     for found in told.left_out:
         screen.line(f"left out of the run: {found.label}: {found.message}")
-    idle: dict[str, list[str]] = {}
-    for r in told.rules:
-        if len(told.rules) > 1 and r.left is not None and not r.made and not r.left.roots:
-            idle.setdefault(r.left.remark, []).append(r.name)
-        else:
-            _show_rule(screen, r, most, as_is=told.as_is)
-    for remark, names in idle.items():
-        screen.line(f"{remark}: {', '.join(names)}")
+    idle = [r for r in told.rules if len(told.rules) > 1 and r.rank == NOWHERE]
+    busy = [r for r in told.rules if r not in idle]
+    shown = busy[:most] if told.is_group else busy
+    for r in shown:
+        _show_rule(screen, r, most, as_is=told.as_is)
     for p in told.passes:
-        _show_pass(screen, p, most, as_is=told.as_is)
+        if p.made or not told.is_group:
+            _show_pass(screen, p, most, as_is=told.as_is)
+    if told.is_group:
+        further = f"{plural(len(busy) - len(shown), 'rule')} further off (--most), " if len(busy) > len(shown) else ""
+        screen.line(f"{further}{plural(len(idle), 'rule')} with nothing to start at")
+    else:
+        _show_idle(screen, idle)
+
+
+def _show_idle(screen: Screen, rules: Sequence[RuleExplained]) -> None:
+    """The rules that have nothing to start at, those for one reason together."""
+    remarks: dict[str, list[str]] = {}
+    for r in rules:
+        if r.left is not None:
+            remarks.setdefault(r.left.remark, []).append(r.name)
+    for remark, names in remarks.items():
+        screen.line(f"{remark}: {', '.join(names)}")
 
 
 def _show_rule(screen: Screen, r: RuleExplained, most: int, *, as_is: bool) -> None:

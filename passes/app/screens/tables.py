@@ -5,6 +5,8 @@ from __future__ import annotations
 from rich.table import Table
 from rich.text import Text
 
+from .terminal import printable
+
 
 def table_of(first: str, *others: str) -> Table:
     """A table as narrow as its contents: text, then numbers."""
@@ -16,7 +18,7 @@ def table_of(first: str, *others: str) -> Table:
 
 def add_row(table: Table, name: str, *cells: str, style: str = "") -> None:
     """A row whose name is text, not markup: models may call things [red]."""
-    table.add_row(Text(name, style=style), *cells)
+    table.add_row(Text(printable(name), style=style), *cells)
 
 
 def plural(n: int, noun: str) -> str:

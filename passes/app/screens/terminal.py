@@ -32,9 +32,14 @@ class Screen:
             with self.err.status("starting") as status:
                 yield lambda phase: status.update(f"{phase} ...")
 
-    def line(self, text: str) -> None:
-        """One line of plain text, however long."""
-        self.out.print(Text(text), soft_wrap=True)
+    def line(self, text: str, style: str = "") -> None:
+        """One line of plain text, however long. Names in a model may hold line breaks and codes for the terminal."""
+        self.out.print(Text(printable(text), style=style), soft_wrap=True)
+
+
+def printable(text: str) -> str:
+    """Text with what is no visible character written as Python does."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def log_to_stderr() -> None:

@@ -14,7 +14,7 @@ from .ir.tensor import Tensor
 from .ir.values import Value
 from .ledger import Ledger
 from .pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
-from .plugin import Placed, Plugin
+from .plugins.plugin import Placed, Plugin
 from .rules import EXACT, ROUNDING, Contract, Rule, conditional, rule
 
 __all__ = [

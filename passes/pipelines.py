@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..core import Fixpoint, Pass, Pipeline
-from ..core.plugin import Stage
+from ..core.plugins.plugin import Stage
 from .cleanup.debloat import Debloat
 from .cleanup.identity import DROP_DROPOUT, DROP_IDENTITY
 from .cleanup.initial_states import DropZeroStates

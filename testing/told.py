@@ -11,7 +11,7 @@ import onnx
 from onnx import printer
 
 from ..core.errors import EvaluationError
-from ..core.plugins import LOCAL
+from ..core.plugins.discovery import LOCAL
 from ..core.rules import Rule
 from ..core.runtime import OnnxRuntime
 from .fault import Fault

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from passwright.core import Rule
-from passwright.core.plugins import LOCAL, from_file, rules_of
+from passwright.core.plugins.discovery import LOCAL, from_file, rules_of
 from passwright.testing import examine
 from passwright.testing.fault import Fault, Kind
 from passwright.testing.isolated import Isolated

@@ -16,7 +16,7 @@ import pytest
 from documents import play
 from passwright.core import Ledger, Pass, Rule, RulePass, from_onnx, to_onnx
 from passwright.core.ledger import Bans
-from passwright.core.plugins import GROUP, from_file
+from passwright.core.plugins.discovery import GROUP, from_file
 from passwright.passes import optimize
 from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, run, stays
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Optional
 
 import pytest
 from passwright.core import Fixpoint, Pipeline, RulePass
-from passwright.core.options import configured, options_of
+from passwright.core.plugins.options import configured, options_of
 from passwright.core.selection import BadUsage
 from passwright.passes.cleanup.debloat import Debloat
 from passwright.passes.folding.fold_constants import FoldConstants

@@ -20,13 +20,13 @@ import onnx
 import pytest
 from passwright.core import Fixpoint, Pipeline, RulePass, leaves
 from passwright.core.errors import PluginError, Why
-from passwright.core.plugins import GROUP, from_file, installed
+from passwright.core.plugins.discovery import GROUP, from_file, installed
 from passwright.passes import optimize
-from passwright.passes.app import names
-from passwright.passes.app.catalogue import catalogue
-from passwright.passes.app.choice import pipeline_of
+from passwright.passes.app.choosing import names
+from passwright.passes.app.choosing.catalogue import catalogue
+from passwright.passes.app.choosing.choice import pipeline_of
+from passwright.passes.app.choosing.listing import listing
 from passwright.passes.app.cli import app
-from passwright.passes.app.listing import listing
 from passwright.passes.app.screens.catalogue import show_listing
 from passwright.passes.app.screens.terminal import Screen
 from passwright.passes.pipelines import BUILT_IN

@@ -19,7 +19,7 @@ from ..errors import Why, told
 from ..io.files import ModelFile, load, publish, staged
 from ..io.model import Model
 from ..pipeline import Pass, choosable_rules, leaves
-from ..spec import Spec
+from ..plugins.spec import Spec
 from .quarantine import Quarantined
 from .repro import Files, fails_alone, of_difference, of_exception
 from .trial import Trial

@@ -25,8 +25,8 @@ from ...core.specialize import specialize
 from ...core.trust.manager import Manager
 from ...core.trust.quarantine import Keep, Quarantine
 from ...core.trust.trial import Look
-from .catalogue import Given
-from .choice import Choice, choose
+from .choosing.catalogue import Given
+from .choosing.choice import Choice, choose
 from .proof import Candidate, Proof, judge_by
 from .question import Inputs, Question
 from .stopwatch import Stopwatch

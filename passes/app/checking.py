@@ -10,17 +10,17 @@ from typing import Any
 
 from ...core.io.places import Places
 from ...core.pipeline import Pass, RulePass, leaves
-from ...core.plugins import Broken
+from ...core.plugins.discovery import Broken
+from ...core.plugins.shelf import rules_of
 from ...core.report import write_json
 from ...core.rules import Rule
 from ...core.selection import BadUsage, UnknownName
-from ...core.shelf import rules_of
 from ...testing.check import BUDGET, Checked, examine
 from ...testing.isolated import Isolated
 from ...testing.repro import write_repro
 from ...testing.told import text
 from ..pipelines import BUILT_IN
-from .catalogue import catalogue, given
+from .choosing.catalogue import catalogue, given
 from .versions import versions
 
 

@@ -27,12 +27,12 @@ from ...core.trust.manager import Manager
 from ...core.trust.quarantine import Quarantine, Quarantined
 from ...core.trust.trial import Look
 from .api import edits_for
-from .catalogue import Given
-from .choice import choose
-from .listing import doc_of
+from .choosing.catalogue import Given
+from .choosing.choice import choose
+from .choosing.listing import doc_of
+from .choosing.subject import Subject, subject_of
 from .proof import Proof
 from .stopwatch import Stopwatch
-from .subject import Subject, subject_of
 from .versions import versions
 
 NOWHERE = (2,)

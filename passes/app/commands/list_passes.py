@@ -20,7 +20,7 @@ def list_passes(
     """Show all passes in order, a line each with its stage, and all pipelines; of those named, all there is."""
     with one_line_errors():
         from ....core.report import write_json  # noqa: PLC0415 - imports onnx and numpy
-        from ..listing import listing  # noqa: PLC0415 - imports onnx and numpy
+        from ..choosing.listing import listing  # noqa: PLC0415 - imports onnx and numpy
         from ..screens.catalogue import show_details, show_listing  # noqa: PLC0415 - imports rich
         from ..screens.terminal import Screen  # noqa: PLC0415 - imports rich
 

@@ -7,7 +7,7 @@ from itertools import groupby
 
 from rich.text import Text
 
-from ..listing import Listing, OptionFacts, PassFacts, PipelineFacts, RuleFacts
+from ..choosing.listing import Listing, OptionFacts, PassFacts, PipelineFacts, RuleFacts
 from .tables import plural
 from .terminal import Screen
 

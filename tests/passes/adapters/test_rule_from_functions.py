@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from passwright.core import Rule
 from passwright.core.errors import RuleError
-from passwright.core.plugins import from_file
+from passwright.core.plugins.discovery import from_file
 from passwright.passes import optimize
 from passwright.passes.adapters import rule_from_functions
 from rewriting import becomes, load, op_types, stays

@@ -16,8 +16,8 @@ from passwright.core.pipeline import rule_names
 from passwright.core.selection import UnknownName
 from passwright.passes import optimize
 from passwright.passes.adapters import adapter
+from passwright.passes.app.choosing.listing import listing
 from passwright.passes.app.explanation import explain
-from passwright.passes.app.listing import listing
 from rewriting import load, means_the_same, op_types, rewritten
 
 GOLDEN = Path(__file__).parents[3] / "golden_models"

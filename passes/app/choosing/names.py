@@ -8,15 +8,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
-from ...core.errors import PluginError
-from ...core.options import configured
-from ...core.pipeline import Fixpoint, Pass, Pipeline, leaves
-from ...core.plugins import Broken, Installed
-from ...core.selection import BadUsage, UnknownName, selected
-from ...core.shelf import Found, FoundPipeline, Shelf
-from ...core.spec import Spec, parse
-from ...core.suggestions import meant
-from ..adapters import adapter, available
+from ....core.errors import PluginError
+from ....core.pipeline import Fixpoint, Pass, Pipeline, leaves
+from ....core.plugins.discovery import Broken, Installed
+from ....core.plugins.options import configured
+from ....core.plugins.shelf import Found, FoundPipeline, Shelf
+from ....core.plugins.spec import Spec, parse
+from ....core.selection import BadUsage, UnknownName, selected
+from ....core.suggestions import meant
+from ...adapters import adapter, available
 from .catalogue import Given, everything, given, known
 from .pipeline_files import DEFAULT, PipelineFile, read, split
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ...core.pipeline import Pass, RulePass, choosable_rules, leaves, with_rules
-from ...core.plugins import Broken
-from ...core.rules import Rule
-from ...core.selection import UnknownName, passes_in
-from ...core.suggestions import meant
+from ....core.pipeline import Pass, RulePass, choosable_rules, leaves, with_rules
+from ....core.plugins.discovery import Broken
+from ....core.rules import Rule
+from ....core.selection import UnknownName, passes_in
+from ....core.suggestions import meant
 from .catalogue import Given, catalogue
 
 

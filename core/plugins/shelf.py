@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from .errors import PluginError
-from .pipeline import Pass, RulePass, leaves
+from ..errors import PluginError
+from ..pipeline import Pass, RulePass, leaves
+from ..rules import Rule
 from .plugin import Placed
-from .rules import Rule
 
 Opsets = tuple[int, int]
 """The first and the last that are supported."""

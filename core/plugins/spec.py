@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .selection import BadUsage
+from ..selection import BadUsage
 
 FORM = "a,b,c{n=3,name=text}"
 NAMED = re.compile(r"""\s*([^,{}]*?)\s*(?:\{((?:"[^"]*"|'[^']*'|[^{}"'])*)\}\s*)?(,|$)""", re.DOTALL)

@@ -9,9 +9,9 @@ from typing import Any, Literal, cast, get_args
 
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 
-from .errors import PluginError
-from .pipeline import Pass, RulePass
-from .rules import Rule
+from ..errors import PluginError
+from ..pipeline import Pass, RulePass
+from ..rules import Rule
 
 Stage = Literal["cleanup", "fold", "fuse", "layout", "final"]
 STAGES: tuple[Stage, ...] = get_args(Stage)

@@ -7,18 +7,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from ...core.options import options_of
-from ...core.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rules_in
-from ...core.plugins import Broken
-from ...core.rules import ROUNDING, Rule
-from ...core.selection import UnknownName
-from ...core.shelf import Found, FoundPipeline, Opsets, Shelf
-from ...core.suggestions import meant
-from ..adapters import available
-from ..pipelines import STAGES
+from ....core.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rules_in
+from ....core.plugins.discovery import Broken
+from ....core.plugins.options import options_of
+from ....core.plugins.shelf import Found, FoundPipeline, Opsets, Shelf
+from ....core.rules import ROUNDING, Rule
+from ....core.selection import UnknownName
+from ....core.suggestions import meant
+from ...adapters import available
+from ...pipelines import STAGES
+from ..versions import versions
 from .catalogue import Given
 from .names import InFile, Names
-from .versions import versions
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
 from types import ModuleType
 
-from .errors import PluginError, told
-from .pipeline import Pass, RulePass
+from ..errors import PluginError, told
+from ..pipeline import Pass, RulePass
+from ..rules import Rule
 from .plugin import Placed, Plugin, as_pass
-from .rules import Rule
 from .shelf import Found, FoundPipeline, Shelf, rules_of
 
 GROUP = "passwright.passes"

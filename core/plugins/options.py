@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, cast, get_type_hints
 
-from .errors import told
+from ..errors import told
+from ..pipeline import Fixpoint, Pass, Pipeline, RulePass
+from ..selection import BadUsage
 from .option_types import read, told_type, written
-from .pipeline import Fixpoint, Pass, Pipeline, RulePass
-from .selection import BadUsage
 
 NOT_SET = frozenset({"name", "rules"})
 """What a pass is called, and in whose names it makes its changes, is what it is and no option of it."""

@@ -8,8 +8,8 @@ from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
 from itertools import pairwise
 
-from .errors import PluginError
-from .pipeline import Fixpoint, Pass, Pipeline, leaves
+from ..errors import PluginError
+from ..pipeline import Fixpoint, Pass, Pipeline, leaves
 from .plugin import FINAL, STAGES, Placed, Stage, as_pass
 
 Edges = dict[int, set[int]]

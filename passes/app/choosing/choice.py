@@ -7,15 +7,15 @@ from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from ...core.options import configured
-from ...core.pipeline import Pass, leaves
-from ...core.placement import extended
-from ...core.plugin import Placed, as_pass
-from ...core.report import Unfit
-from ...core.selection import BadUsage, changed, passes_in, selected, without
-from ...core.shelf import Found
-from ...core.spec import Spec, parse
-from ..pipelines import STAGES
+from ....core.pipeline import Pass, leaves
+from ....core.plugins.options import configured
+from ....core.plugins.placement import extended
+from ....core.plugins.plugin import Placed, as_pass
+from ....core.plugins.shelf import Found
+from ....core.plugins.spec import Spec, parse
+from ....core.report import Unfit
+from ....core.selection import BadUsage, changed, passes_in, selected, without
+from ...pipelines import STAGES
 from .catalogue import Given
 from .names import Names
 

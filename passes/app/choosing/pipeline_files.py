@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
 
-from ...core.errors import told
-from ...core.selection import BadUsage
-from ...core.spec import Spec, parse
+from ....core.errors import told
+from ....core.plugins.spec import Spec, parse
+from ....core.selection import BadUsage
 
 DEFAULT = Path("pipelines.toml")
 KEYS = {"passes": list, "skip": list, "repeat": bool}

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
-from ...core.errors import PluginError
-from ...core.pipeline import Pass
-from ...core.plugin import Placed, Plugin
-from ...core.plugins import Broken, Installed, file_shelf, unpacked
-from ...core.rules import Rule
-from ...core.shelf import Found, FoundPipeline, Shelf
-from ..pipelines import BUILT_IN, OPTIONAL, PIPELINES
+from ....core.errors import PluginError
+from ....core.pipeline import Pass
+from ....core.plugins.discovery import Broken, Installed, file_shelf, unpacked
+from ....core.plugins.plugin import Placed, Plugin
+from ....core.plugins.shelf import Found, FoundPipeline, Shelf
+from ....core.rules import Rule
+from ...pipelines import BUILT_IN, OPTIONAL, PIPELINES
 
 Given = str | Path | Pass | Rule | Placed | Plugin
 """What a caller may add: a Python file, or a thing of one's own."""

@@ -21,8 +21,7 @@ import pytest
 from passwright.core import Fixpoint, Pipeline, RulePass, leaves
 from passwright.core.errors import PluginError, Why
 from passwright.core.plugins.discovery import GROUP, from_file, installed
-from passwright.passes import optimize
-from passwright.passes.app.choosing import names
+from passwright.passes import adapters, optimize
 from passwright.passes.app.choosing.catalogue import catalogue
 from passwright.passes.app.choosing.choice import pipeline_of
 from passwright.passes.app.choosing.listing import listing
@@ -613,7 +612,7 @@ def test_the_list_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_names_of_other_optimizers(monkeypatch: pytest.MonkeyPatch) -> None:
     others = {"other": RulePass("other", ()), "other:part": RulePass("other:part", ())}
-    monkeypatch.setattr(names, "adapter", others.get)
+    monkeypatch.setattr(adapters, "adapter", others.get)
     assert [p.name for p in leaves(pipeline_of("none,other:part", enable=["other"]))] == ["other:part", "other"]
     assert pipeline_of("other").name == "other"
     assert pipeline_of("other:part,fuse-gelu", skip=["other:part"]) == Pipeline(

@@ -7,8 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-
 from ..errors import PluginError
 from ..pipeline import Pass, RulePass
 from ..rules import Rule
@@ -74,6 +72,10 @@ class Plugin:
 
     def supports(self, version: str) -> bool:
         """Whether it says that it works with that version of passwright."""
+        if not self.passwright:
+            return True
+        from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - only plugins that say so need it
+
         return SpecifierSet(self.passwright).contains(version, prereleases=True)
 
 
@@ -113,6 +115,10 @@ def _require_pipelines(pipelines: Any) -> None:
 
 
 def _require_versions(wanted: Any) -> None:
+    if wanted == "":
+        return
+    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 - only plugins that say so need it
+
     try:
         SpecifierSet(wanted if isinstance(wanted, str) else repr(wanted))
     except InvalidSpecifier as e:

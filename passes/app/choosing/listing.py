@@ -14,7 +14,7 @@ from ....core.plugins.shelf import Found, FoundPipeline, Opsets, Shelf
 from ....core.rules import ROUNDING, Rule
 from ....core.selection import UnknownName
 from ....core.suggestions import meant
-from ...adapters import available
+from ... import adapters
 from ...pipelines import STAGES
 from ..versions import versions
 from .catalogue import Given
@@ -103,7 +103,7 @@ def listing(wanted: Sequence[str] = (), plugins: Sequence[Given] = ()) -> Listin
         tuple(_pass(f, shelf) for f in shelf.passes.values()),
         tuple(_pipeline(f) for f in shelf.pipelines.values()),
         (),
-        available(),
+        adapters.available(),
         {name: str(e) for name, e in broken.items()},
     )
 

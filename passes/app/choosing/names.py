@@ -16,7 +16,7 @@ from ....core.plugins.shelf import Found, FoundPipeline, Shelf
 from ....core.plugins.spec import Spec, parse
 from ....core.selection import BadUsage, UnknownName, selected
 from ....core.suggestions import meant
-from ...adapters import adapter, available
+from ... import adapters
 from .catalogue import Given, everything, given, known
 from .pipeline_files import DEFAULT, PipelineFile, read, split
 
@@ -98,9 +98,9 @@ class Names:
         if (found := self.known.get(name)) is not None:
             self.named.add(name)
             return found
-        if (other := adapter(name)) is not None:
+        if (other := adapters.adapter(name)) is not None:
             tool = name.partition(":")[0]
-            return Found(other, f"{tool} {available().get(tool, '')}".rstrip())
+            return Found(other, f"{tool} {adapters.available().get(tool, '')}".rstrip())
         if file is not None and name in file.pipelines:
             return file, name
         if (found := self._installed_as(name)) is not None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,6 +50,8 @@ def read(path: Path, taken: Mapping[str, str]) -> PipelineFile:
 
     `taken` are the names that have a meaning already, with where that comes from.
     """
+    import tomllib  # noqa: PLC0415 - seldom needed
+
     text = _text(path)
     try:
         tables = tomllib.loads(text)

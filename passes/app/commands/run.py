@@ -58,7 +58,6 @@ def run(
     """
     with one_line_errors():
         from ..api import optimize  # noqa: PLC0415 - imports onnx and numpy
-        from ..screens.plan import show_plan  # noqa: PLC0415 - imports rich
         from ..screens.report import show_report  # noqa: PLC0415 - imports rich
         from ..screens.terminal import Screen, log_to_stderr  # noqa: PLC0415 - imports rich
 
@@ -94,6 +93,8 @@ def run(
                 progress=progress,
             )
         if result.report.plan is not None:
+            from ..screens.plan import show_plan  # noqa: PLC0415 - for dry runs alone
+
             show_plan(screen, result.report, result.report.plan, SHOWN if most is None else most)
         else:
             show_report(screen, result.report, output, verbose=verbose)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from hashlib import blake2b
-
 from ..core import Tensor
+from ..core.ir.digest import digest
 
 SAMPLE = 64  # bytes looked at in three places before a large tensor is read whole
 
@@ -16,11 +15,6 @@ def sample(tensor: Tensor) -> object:
         middle = len(content) // 2
         content = b"".join((content[:SAMPLE], content[middle : middle + SAMPLE], content[-SAMPLE:]))
     return tensor.dtype, tensor.dims, bytes(content)
-
-
-def digest(tensor: Tensor) -> bytes:
-    """A hash of the whole content, too long for two different ones to share."""
-    return blake2b(tensor.content()).digest()
 
 
 def whole(tensor: Tensor) -> object:

@@ -31,6 +31,7 @@ from .shaking import is_rounding
 TAME = frozenset({"normal", "negative"})
 """Kinds of draw on which a condition on the numbers is taken to hold."""
 WINDOWS = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
+INVALID = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,9 +174,6 @@ def _require_harmless(model: Model) -> None:
 def _summed(v: Value | None) -> Shape:
     """The dims of an operand but the first, as far as they are known."""
     return (v.known_shape or ())[1:] if v is not None else ()
-
-
-INVALID = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError)
 
 
 def _require_valid(model: bytes) -> None:

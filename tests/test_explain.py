@@ -556,6 +556,15 @@ def test_an_unknown_place() -> None:
         explained(at="matmul")
 
 
+def test_an_optimizer_of_others() -> None:
+    model = load("g (float[2] x) => (float[2] y) { a = Identity(x) y = Relu(a) }")
+    found = explain(model, "onnxoptimizer:eliminate_identity", "none", as_is=True)
+    assert [(p.name, len(p.made)) for p in found.passes] == [("onnxoptimizer:eliminate_identity", 1)]
+    assert explain(model, "onnxoptimizer", "none").is_group
+    with pytest.raises(UnknownName, match="onnxoptimizer has no pass named 'nothing'"):
+        explain(model, "onnxoptimizer:nothing", "none")
+
+
 def test_outside_the_pipeline() -> None:
     assert "not in the pipeline none" in explained(pipeline="none").notes[0]
     assert explained("debloat", enable=["debloat"]).notes == []

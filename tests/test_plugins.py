@@ -9,7 +9,7 @@ import shlex
 import subprocess
 import sys
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import permutations
 from pathlib import Path
@@ -20,11 +20,14 @@ import onnx
 import pytest
 from passwright.core import Fixpoint, Pipeline, RulePass, leaves
 from passwright.core.errors import PluginError, Why
-from passwright.core.plugins.discovery import GROUP, from_file, installed
+from passwright.core.plugins.discovery import GROUP, Broken, Installed, from_file, installed
+from passwright.core.plugins.shelf import Found
 from passwright.passes import adapters, optimize
-from passwright.passes.app.choosing.catalogue import catalogue
+from passwright.passes.app.checking import choose as chosen_rules
+from passwright.passes.app.choosing.catalogue import Given, everything, given, known
 from passwright.passes.app.choosing.choice import pipeline_of
 from passwright.passes.app.choosing.listing import listing
+from passwright.passes.app.choosing.subject import subject_of
 from passwright.passes.app.cli import app
 from passwright.passes.app.screens.catalogue import show_listing
 from passwright.passes.app.screens.terminal import Screen
@@ -60,6 +63,11 @@ class RaisingScales:
 
 PLUGIN = Plugin((RaisingScales(),))
 """
+
+
+def catalogue(plugins: Sequence[Given] = (), broken: Broken | None = None) -> dict[str, Found]:
+    """Every pass by name."""
+    return everything(known(given(plugins)), Installed(), broken).passes
 
 
 def dist_info(folder: Path, name: str, version: str, entries: dict[str, str]) -> None:
@@ -440,6 +448,22 @@ def test_no_more_is_imported_than_has_to_be(install: Install, asked: dict[str, A
     install("second-plugin", plugin_of("inside", pipelines={"theirs": "none,inside"}), second="second_plugin")
     pipeline_of(**{"pipeline": "basic", **asked})
     assert loaded("first_plugin", "second_plugin") == imported
+
+
+@pytest.mark.parametrize(
+    ("name", "imported"),
+    [("cancel_negations", set[str]()), ("merge-negations", set[str]()), ("ort:basic", set[str]()),
+     ("one", {"some_plugin"}), ("some-plugin", {"some_plugin"})],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "ask", [lambda name: subject_of(name, Pipeline("none", ())), lambda name: chosen_rules([name])]
+)
+def test_for_a_name_that_is_known_no_package_is_imported(
+    install: Install, ask: Callable[[str], object], name: str, imported: set[str]
+) -> None:
+    install("some-plugin", code_of("one"), plugin="some_plugin")
+    ask(name)
+    assert loaded("some_plugin") == imported
 
 
 @pytest.mark.parametrize(

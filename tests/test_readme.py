@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 from documents import ROOT, blocks, play, written
+from passwright.core.pipeline import leaves
+from passwright.core.plugins.shelf import rules_of
 from passwright.passes import optimize
+from passwright.passes.pipelines import PIPELINES
 from rewriting import load, op_types
 
 README = ROOT / "README.md"
@@ -20,6 +23,16 @@ def plugins(tmp_path: Path) -> dict[str, Path]:
 def test_what_it_shows_is_what_happens(tmp_path: Path) -> None:
     assert play(README, tmp_path, run={"model.py"}) >= 6
     assert not (tmp_path / "strict.onnx").exists()
+
+
+def test_its_numbers_are_true() -> None:
+    passes = leaves(PIPELINES["basic"])
+    counted = f"{len(passes)} passes with {sum(len(rules_of(p)) for p in passes)} rules"
+    planted = (ROOT / "tests" / "planted" / "README.md").read_text(encoding="utf-8").split()[3]
+    readme, verification = (p.read_text(encoding="utf-8") for p in (README, ROOT / "docs" / "verification.md"))
+    assert counted in readme
+    assert f"{planted} mistakes" in readme
+    assert f"{planted} mistakes" in verification
 
 
 def test_the_rule_runs(plugins: dict[str, Path]) -> None:

@@ -8,9 +8,9 @@ import onnx
 
 from ..io.exporter import built_node
 from ..ir import schemas
+from ..ir.digest import digest
 from ..ir.op import Op
 from ..ir.tensor import Tensor
-from .contents import digest
 
 GRAPHS = frozenset({onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS})
 
@@ -42,7 +42,7 @@ def encoded(op: Op, other_version: int) -> Encoded:
         if code != defaults.get(a.name) or a.name in shifted:
             found[a.name] = code
     if op.hollow:
-        found.update((n, t.dtype.to_bytes(2) + digest(t)) for n, t in op.attrs.items() if isinstance(t, Tensor))
+        found.update((n, digest(t)) for n, t in op.attrs.items() if isinstance(t, Tensor))
     return found
 
 

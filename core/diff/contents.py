@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
 import onnx
 
+from ..ir.digest import digest
 from ..ir.graph import Graph
 from ..ir.tensor import STRING, Tensor
 from ..ir.values import Value
 
 SAMPLE = 64  # bytes at either end that are looked at before a tensor is read whole
-PIECE = 16 << 20  # bytes read at a time
 
 Constant = Tensor | onnx.SparseTensorProto
 Constants = dict[Value, Constant]
@@ -49,7 +49,7 @@ class Contents:
     @staticmethod
     def are_equal(a: Constant, b: Constant) -> bool:
         """Whether two constants are equal that have no number."""
-        return _kind(a) == _kind(b) and ((_place(a) or a) == (_place(b) or b) or digest(a) == digest(b))
+        return _kind(a) == _kind(b) and ((_place(a) or a) == (_place(b) or b) or fingerprint(a) == fingerprint(b))
 
     def _divided(
         self, a: Constants, b: Constants, key: Callable[[Constant], Hashable]
@@ -74,7 +74,7 @@ class Contents:
         for value, constant in constants.items():
             place = places[value] or value
             if place not in self._digests:
-                self._digests[place] = digest(constant)
+                self._digests[place] = fingerprint(constant)
             self._of[value] = self._number((_kind(constant), self._digests[place]))
 
     def _number(self, key: Hashable) -> int:
@@ -91,36 +91,14 @@ def constants_of(graph: Graph) -> Constants:
     return found
 
 
-def digest(constant: Constant) -> bytes:
-    """A hash of all elements, too long for two different constants to share."""
-    found = blake2b()
-    for piece in _pieces(constant):
-        found.update(piece)
+def fingerprint(constant: Constant) -> bytes:
+    """A hash of type, shape and elements, too long for two different constants to share."""
+    if isinstance(constant, Tensor):
+        return digest(constant)
+    found = blake2b(repr(_kind(constant)).encode())
+    for part in (constant.values, constant.indices):
+        found.update(digest(Tensor.from_proto(part)))
     return found.digest()
-
-
-def _pieces(constant: Constant) -> Iterator[bytes | memoryview]:
-    if isinstance(constant, onnx.SparseTensorProto):
-        yield repr(list(constant.dims)).encode()
-        for part in (constant.values, constant.indices):
-            tensor = Tensor.from_proto(part)
-            yield repr(_kind(tensor)).encode()
-            yield from _pieces(tensor)
-        return
-    if constant.dtype == STRING:
-        yield from strings(constant)
-        return
-    content = memoryview(constant.content())
-    for start in range(0, len(content), PIECE):
-        yield content[start : start + PIECE]
-        constant.forget_pages()
-
-
-def strings(tensor: Tensor) -> Iterable[bytes]:
-    """The elements of a tensor of strings, each told from the next."""
-    for s in tensor.to_proto("").string_data:
-        yield len(s).to_bytes(8, "little")
-        yield s
 
 
 def _kind(constant: Constant) -> Hashable:

@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 
 from ..ir.tensor import STRING, Tensor
-from .contents import Constant, digest, strings
+from .contents import Constant, fingerprint
 from .difference import Weight
 
 PIECE = 1 << 20  # elements compared at a time
@@ -33,9 +33,10 @@ def constant_type(constant: Constant) -> str:
 def _difference(a: Constant, b: Constant) -> tuple[int | None, float | None]:
     """The number of elements that differ, and the largest absolute difference; None where that cannot be said."""
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
-        return (0 if digest(a) == digest(b) else None), None
+        return (0 if fingerprint(a) == fingerprint(b) else None), None
     if a.dtype == STRING:
-        return sum(s != t for s, t in zip(_texts(a), _texts(b), strict=True)), None
+        texts = (tensor.to_proto("").string_data for tensor in (a, b))
+        return sum(s != t for s, t in zip(*texts, strict=True)), None
     differing, largest = 0, 0.0
     x, y = a.array.reshape(-1), b.array.reshape(-1)
     for start in range(0, a.size, PIECE):
@@ -45,10 +46,6 @@ def _difference(a: Constant, b: Constant) -> tuple[int | None, float | None]:
             if tensor.place is not None:
                 tensor.place.source.forget_pages()
     return differing, largest if np.isfinite(largest) else None
-
-
-def _texts(tensor: Tensor) -> list[bytes]:
-    return list(strings(tensor))[1::2]
 
 
 def _pieces_apart(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> tuple[int, float]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import onnx
 from onnx import helper
 
+from ..ir.digest import digest
 from ..ir.graph import Graph
 from ..ir.tensor import SMALL, Tensor
 from .exported import Exported, export
 from .exporter import tensors_of
 from .model import Model
-from .sameness import digest
 
 AS_SENT = "passwright:as-sent"  # where the data of a placeholder is said to be
 

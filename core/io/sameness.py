@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
-from hashlib import blake2b
 from typing import Any
 
 import onnx
@@ -11,6 +10,7 @@ from onnx import AttributeProto
 
 from ..errors import ModelError
 from ..ir import schemas
+from ..ir.digest import digest
 from ..ir.tensor import Tensor
 from .importer import SPELLINGS
 
@@ -33,13 +33,6 @@ def node_key(node: onnx.NodeProto, called: Called, opsets: Mapping[str, int], ke
         (_attribute_key(a, called, opsets) for a in node.attribute if _plain(a) not in idle), key=lambda key: key[0]
     )
     return (node.op_type, domain, node.overload, tuple(inputs), tuple(outputs), tuple(attributes))
-
-
-def digest(tensor: Tensor) -> bytes:
-    """A hash of type, shape and elements, too long for two different tensors to share."""
-    found = blake2b(f"{tensor.dtype}{tensor.dims}".encode())
-    found.update(tensor.content())
-    return found.digest()
 
 
 def same_elements(a: Tensor, b: Tensor) -> bool:

@@ -32,9 +32,3 @@ class Slots(Generic[T]):
             self._values[i] = new
         if slots:
             self._slots.setdefault(new, []).extend(slots)
-
-    @property
-    def is_consistent(self) -> bool:
-        """Whether the list and what is known of it agree."""
-        slots = {i: v for v, places in self._slots.items() for i in places}
-        return slots == dict(enumerate(self._values))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from contextlib import redirect_stdout
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -116,10 +118,11 @@ def _named_rules(name: str, part: str) -> object:
 
 
 def _things_of(where: str) -> dict[str, Any]:
-    """What a module, or a Python file, defines."""
-    if where.endswith(".py"):
-        return run_path(str(Path(where)), run_name=Path(where).stem)
-    return vars(import_module(where))
+    """What a module, or a Python file, defines; what it prints is no output."""
+    with redirect_stdout(sys.stderr):
+        if where.endswith(".py"):
+            return run_path(where, run_name=Path(where).stem)
+        return vars(import_module(where))
 
 
 _ADAPTERS = {SCRIPT: _script, OPTIMIZER: _optimizer, ORT: _ort} | dict.fromkeys(WHOLE, _whole)

@@ -11,16 +11,17 @@ from typing import Any
 from ...core.io.places import Places
 from ...core.pipeline import Pass, RulePass, leaves
 from ...core.plugins.discovery import Broken
-from ...core.plugins.shelf import rules_of
+from ...core.plugins.shelf import Shelf, rules_of
 from ...core.report import write_json
 from ...core.rules import Rule
 from ...core.selection import BadUsage, UnknownName
+from ...core.suggestions import meant
 from ...testing.check import BUDGET, Checked, examine
 from ...testing.isolated import Isolated
 from ...testing.repro import write_repro
 from ...testing.told import text
 from ..pipelines import BUILT_IN
-from .choosing.catalogue import catalogue, given
+from .choosing.catalogue import candidates, given, known
 from .versions import versions
 
 
@@ -136,12 +137,12 @@ def choose(targets: Sequence[str], *, built_in: bool = False) -> Chosen:
     files, names = [t for t in targets if is_file(t)], [t for t in targets if not is_file(t)]
     if not targets and not built_in:
         raise BadUsage("nothing to check: name a Python file, a rule or a pass, or say --built-in")
-    mine = [found.item for shelf in given(files) for found in shelf.passes.values()]
+    shelves = given(files)
+    mine = [found.item for shelf in shelves for found in shelf.passes.values()]
     if not names:
         return Chosen.of([*mine, *(BUILT_IN if built_in else ())])
-    broken: Broken = {}
-    every = mine if files and not built_in else [found.item for found in catalogue(files, broken).values()]
-    return Chosen.of([p for name in names for p in _named(name, every, broken)])
+    shelf = None if files and not built_in else known(shelves)
+    return Chosen.of([p for name in names for p in _named(name, mine, shelf)])
 
 
 def is_file(target: str) -> bool:
@@ -149,12 +150,19 @@ def is_file(target: str) -> bool:
     return target.endswith(".py") or "/" in target or "\\" in target
 
 
-def _named(name: str, passes: Sequence[Pass], broken: Broken) -> list[Pass]:
-    """What goes by a name: the pass, or else the rule, alone in a pass. Raises what is `broken` under it."""
-    found = [leaf for p in passes for leaf in (p, *leaves(p)) if leaf.name == name]
-    rules = [r for p in passes for r in rules_of(p) if r.name == name]
-    if not found and not rules:
-        if name in broken:
-            raise broken[name]
-        raise UnknownName(f"no rule or pass is named {name} (see `passes list`)")
-    return found[:1] or [RulePass(name, (rules[0],))]
+def _named(name: str, mine: Sequence[Pass], shelf: Shelf | None) -> list[Pass]:
+    """What goes by a name: the pass, or else the rule, alone in a pass; of `mine`, or with a shelf, of all there is.
+
+    Raises UnknownName, and PluginError for what is broken under that name.
+    """
+    broken: Broken = {}
+    passes = mine
+    for passes in (mine,) if shelf is None else candidates(name, shelf, broken):
+        found = [leaf for p in passes for leaf in (p, *leaves(p)) if leaf.name == name]
+        rules = [r for p in passes for r in rules_of(p) if r.name == name]
+        if found or rules:
+            return found[:1] or [RulePass(name, (rules[0],))]
+    if name in broken:
+        raise broken[name]
+    names = [n for p in passes for leaf in (p, *leaves(p)) for n in (leaf.name, *(r.name for r in rules_of(leaf)))]
+    raise UnknownName(f"no pass or rule is named {name}{meant(name, names) or ' (see `passes list`)'}")

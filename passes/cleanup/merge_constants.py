@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...core import Graph, Ledger, Tensor, Value
+from ...core.ir.digest import digest
 from ...core.ir.effects import writes_inputs
-from ..content import SAMPLE, digest, sample
+from ..content import SAMPLE, sample
 from ..naming import Namer
 
 

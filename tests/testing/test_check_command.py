@@ -92,6 +92,10 @@ def test_a_built_in_rule_by_name() -> None:
     assert "cancel_negations" in invoke("cancel_negations", "--budget", "20").output
 
 
+def test_an_optimizer_of_others_is_no_rule() -> None:
+    assert "onnxoptimizer:fuse_qkv is no rule" in invoke("onnxoptimizer:fuse_qkv").output
+
+
 def test_json_to_the_output(rules: Path) -> None:
     data = json.loads(invoke(rules, "drop_negation", "--budget", "20", "--json", "-").stdout)
     assert data["rules"][0]["result"] == "sound"
@@ -101,7 +105,9 @@ def test_json_to_the_output(rules: Path) -> None:
     ("arguments", "code", "said"),
     [
         ([], USAGE, "nothing to check"),
-        (["no_such_rule"], USAGE, "no rule or pass is named no_such_rule"),
+        (["quite_another"], USAGE, "no pass or rule is named quite_another (see `passes list`)"),
+        (["cancel_negatoins"], USAGE, "did you mean cancel_negations"),
+        (["onnxoptimizer:nothing"], USAGE, "onnxoptimizer has no pass named 'nothing'"),
         (["missing.py"], BAD, "is not a Python file"),
         (["cancel_negations", "--budget", "0"], USAGE, "budget"),
         (["cancel_negations", "--repro", "/dev/null/x"], BAD, "cannot write"),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from ....core.plugins.discovery import Broken, Installed, file_shelf, unpacked
 from ....core.plugins.plugin import Placed, Plugin
 from ....core.plugins.shelf import Found, FoundPipeline, Shelf
 from ....core.rules import Rule
+from ...adapters import adapter
 from ...pipelines import BUILT_IN, OPTIONAL, PIPELINES
 
 Given = str | Path | Pass | Rule | Placed | Plugin
@@ -71,6 +72,12 @@ def everything(shelf: Shelf, installed: Installed, broken: Broken | None = None)
     return both
 
 
-def catalogue(plugins: Sequence[Given] = (), broken: Broken | None = None) -> dict[str, Found]:
-    """Every pass by name, as `everything` has them."""
-    return everything(known(given(plugins)), Installed(), broken).passes
+def candidates(name: str, shelf: Shelf, broken: Broken) -> Iterator[list[Pass]]:
+    """Where a rule or pass of that name may be: on a shelf, in another optimizer, in all that is installed too.
+
+    Nothing is imported before its turn comes. What cannot be loaded goes to `broken`.
+    """
+    yield [found.item for found in shelf.passes.values()]
+    if (other := adapter(name)) is not None:
+        yield [other]
+    yield [found.item for found in everything(shelf, Installed(), broken).passes.values()]

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ....core.pipeline import Pass, RulePass, choosable_rules, leaves, with_rules
+from ....core.pipeline import Pass, Pipeline, RulePass, choosable_rules, leaves, with_rules
 from ....core.plugins.discovery import Broken
 from ....core.rules import Rule
 from ....core.selection import UnknownName, passes_in
 from ....core.suggestions import meant
-from .catalogue import Given, catalogue
+from .catalogue import Given, candidates, given, known
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,21 +31,34 @@ class Subject:
 def subject_of(name: str, pipeline: Pass, plugins: Sequence[Given] = ()) -> Subject:
     """The rule, or the pass or group with all its rules, of that name: of the pipeline, else of all that there are.
 
-    Raises UnknownName with names like it.
+    Raises UnknownName with names like it, and PluginError.
     """
-    mine = leaves(pipeline)
-    if found := _named(name, mine):
-        return _subject(found, in_pipeline=True)
-    if group := next((p for p in (pipeline, *passes_in(pipeline)) if p.name == name), None):
-        return replace(_subject([(p, choosable_rules(p)) for p in leaves(group)], in_pipeline=True), is_group=True)
+    if found := _found(name, (pipeline, *passes_in(pipeline)), in_pipeline=True):
+        return found
     broken: Broken = {}
-    every = [leaf for f in catalogue(plugins, broken).values() for leaf in leaves(f.item)]
-    if found := _named(name, every):
-        return _subject(found, in_pipeline=False)
+    passes: Sequence[Pass] = ()
+    for passes in candidates(name, known(given(plugins)), broken):
+        if found := _found(name, passes, in_pipeline=False):
+            return found
     if name in broken:
         raise broken[name]
-    names = [n for leaf in (*mine, *every) for n in _names(leaf)]
+    names = [n for leaf in _leaves((pipeline, *passes)) for n in (leaf.name, *(r.name for r in choosable_rules(leaf)))]
     raise UnknownName(f"no pass or rule is named {name}{meant(name, names) or ' (see `passes list`)'}")
+
+
+def _leaves(passes: Sequence[Pass]) -> list[Pass]:
+    """Those of all of them, each once."""
+    return leaves(Pipeline("", tuple(passes)))
+
+
+def _found(name: str, passes: Sequence[Pass], *, in_pipeline: bool) -> Subject | None:
+    """What has that name in passes: those that do the work and their rules come before groups."""
+    if found := _named(name, _leaves(passes)):
+        return _subject(found, in_pipeline=in_pipeline)
+    group = next((p for p in passes if p.name == name), None)
+    if group is None:
+        return None
+    return replace(_subject([(p, choosable_rules(p)) for p in leaves(group)], in_pipeline=in_pipeline), is_group=True)
 
 
 def _named(name: str, passes: Sequence[Pass]) -> list[tuple[Pass, tuple[Any, ...]]]:
@@ -57,10 +70,6 @@ def _named(name: str, passes: Sequence[Pass]) -> list[tuple[Pass, tuple[Any, ...
         if chosen or p.name == name:
             found.append((p, chosen))
     return found
-
-
-def _names(p: Pass) -> list[str]:
-    return [p.name, *(r.name for r in choosable_rules(p))]
 
 
 def _subject(found: Sequence[tuple[Pass, tuple[Any, ...]]], *, in_pipeline: bool) -> Subject:

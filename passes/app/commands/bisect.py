@@ -13,7 +13,7 @@ from ..failing import WRONG, echo_json, one_line_errors
 if TYPE_CHECKING:
     from ..screens.terminal import Screen
 
-EXIT_CODES = """Exit codes: 0 nothing is wrong; 1 bad model or input; 2 usage; 3 something is, and was named;
+EXIT_CODES = """Exit codes: 0 nothing is wrong; 1 bad model, input or plugin; 2 usage; 3 something is, and was named;
 4 could not be verified."""
 
 

@@ -10,7 +10,7 @@ import typer
 from .. import options
 from ..failing import echo_json, one_line_errors
 
-EXIT_CODES = """Exit codes: 0 done; 1 bad model or input; 2 usage; 3 verification failed, nothing written;
+EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin; 2 usage; 3 verification failed, nothing written;
 4 could not be verified, nothing written."""
 
 SHOWN = 20  # changes of a dry run

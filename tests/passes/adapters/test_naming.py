@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 
 import pytest
 from passwright.core import Pass, Pipeline
@@ -60,6 +61,14 @@ def test_tool_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.Monke
     assert available()["ort"] == "1.0"
     with pytest.raises(UnknownName, match="it is asked for as onnxslim"):
         adapter("onnxslim:x")
+
+
+def test_what_a_file_prints_is_no_output(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "loud.py"
+    file.write_text("from onnxscript.rewriter import RewriteRule\nprint('here I am')\n"
+                    "RULE = RewriteRule(lambda op, x: op.Neg(op.Neg(x)), lambda op, x: op.Identity(x))")  # fmt: skip
+    adapter(f"onnxscript:{file}:RULE")
+    assert capsys.readouterr() == ("", "here I am\n")
 
 
 def test_nothing_of_another_tool_is_imported_before_it_is_asked_for() -> None:

@@ -14,7 +14,6 @@ from ..core.io.convert import from_onnx
 from ..core.io.model import Model
 from ..core.ir.dims import Shape
 from ..core.ir.effects import leaves_traces, uses_half
-from ..core.ir.values import Value
 from ..core.rules import EXACT, ROUNDING, Rule
 from ..core.runtime import Reference
 from ..core.verify.answers import Answer
@@ -24,13 +23,13 @@ from ..core.verify.performer import ONE_THREAD
 from ..core.verify.randomness import random_outputs
 from ..core.verify.signature import signature
 from ..core.verify.verdict import Mismatch
+from ..core.verify.windows import NOT_RIGHT, WINDOWS, summed
 from .case import Case
 from .fault import Fault, Kind
 from .shaking import is_rounding
 
 TAME = frozenset({"normal", "negative"})
 """Kinds of draw on which a condition on the numbers is taken to hold."""
-WINDOWS = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
 INVALID = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError)
 
 
@@ -164,16 +163,11 @@ def _require_harmless(model: Model) -> None:
     """Raise Unverifiable for sums over nothing: onnxruntime hangs on such Convs, and forgets the beta of such Gemms."""
     for graph in model.graph.with_subgraphs():
         for op in graph.ops(*WINDOWS, "Gemm"):
-            if any(0 in _summed(v) for v in op.inputs):
-                raise Unverifiable(f"{op.label} sums over nothing, which onnxruntime does not do right")
+            if any(0 in summed(v) for v in op.inputs):
+                raise Unverifiable(f"{op.label} {NOT_RIGHT}")
         for op in graph.ops(*WINDOWS):
-            if not all(isinstance(d, int) for v in op.inputs[1:] for d in _summed(v)):
+            if not all(isinstance(d, int) for v in op.inputs[1:] for d in summed(v)):
                 raise Unverifiable(f"{op.label} may have a window of nothing, on which onnxruntime hangs")
-
-
-def _summed(v: Value | None) -> Shape:
-    """The dims of an operand but the first, as far as they are known."""
-    return (v.known_shape or ())[1:] if v is not None else ()
 
 
 def _require_valid(model: bytes) -> None:

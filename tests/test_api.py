@@ -410,12 +410,16 @@ def test_rules_that_chase_each_other() -> None:
     assert re.search(r"abs_to_neg \d+ times, neg_to_abs \d+ times", found.message)
 
 
+NO_CHANNELS = "g (float[2,0,4,4] x, float[2,0,2,2] w) => (float[A,B,C,D] y) { y = Conv(x, w) }"
+
+
 @pytest.mark.parametrize(
     ("given", "error"),
     [
         pytest.param(onnx.ModelProto(), ModelError, id="empty message"),
         pytest.param("nowhere.onnx", ModelError, id="no file"),
         pytest.param(load("g (float[2] x) => (float[2] y) { y = Nothing(x) }"), Unverifiable, id="no such operator"),
+        pytest.param(load(NO_CHANNELS), Unverifiable, id="a sum over nothing, which is never the same twice"),
     ],
 )
 def test_models_that_are_none(given: Any, error: type[PassesError]) -> None:

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from passwright.core import from_onnx
+from passwright.core.errors import ModelError, Unverifiable
 from passwright.core.verify.dims import extent
 from passwright.core.verify.draws import KINDS, Draw, candidates, is_same, kinds
 from passwright.core.verify.oracle import Oracle
@@ -359,6 +360,19 @@ def test_sums_stay_sums_at_unusual_sizes() -> None:
         pytest.param("g (float[N] x) => (y) <int64 i = {0}> { y = Gather(x, i) }", [], id="refused"),
         pytest.param("g (float[2] x) => (y) { y = Relu(x) }", [], id="fixed"),
         pytest.param('g (float[N,M] x) => (y) { y = Einsum<equation="ij->ji">(x) }', [], id="may end the process"),
+        pytest.param(
+            "g (float[N,2,4,4] x, float[2,2,2,2] w) => (y) { y = Conv(x, w) }", [{"N": 0}], id="windows all the same"
+        ),
+        pytest.param("g (float[1,2,4,4] x, float[2,2,K,K] w) => (y) { y = Conv(x, w) }", [], id="may have no window"),
+        pytest.param("g (float[1,2,4,4] x, float[2,2,K,K] w) => (y) { v = Neg(w) y = Conv(x, v) }", [], id="computed"),
+        pytest.param("g (float[1,C,4,4] x, float[2,C,2,2] w) => (y) { y = Conv(x, w) }", [], id="may have no channels"),
+        pytest.param(
+            """g (float[1,2,4,4] x, float[2,2,K,K] w, bool c) => (y) {
+                y = If (c) <then_branch = t () => (a) { a = Conv(x, w) }, else_branch = e () => (b) { b = Neg(x) }>
+            }""",
+            [],
+            id="may have no window, in a branch",
+        ),
     ],
 )
 def test_a_size_of_zero_is_drawn_where_it_runs(text: str, want: list[dict[str, int]]) -> None:
@@ -373,6 +387,35 @@ def test_a_rewrite_that_may_end_the_process_is_not_run_on_nothing() -> None:
     oracle = oracle_of(before)
     whole, fewer = (oracle.check(m.SerializeToString()).draws for m in (before, after))
     assert [d for d in whole if d not in fewer] == ["normal inputs with N=0, M=3", "normal inputs with N=2, M=0"]
+
+
+CONV = "g (float[1,2,4,4] x, float[2,2,K,K] w) => (y) { y = Conv(x, w) }"
+
+
+def test_a_rewrite_to_a_convolution_that_may_sum_over_nothing_is_not_run_on_it() -> None:
+    before = load("g (float[1,2,4,4] x, float[2,2,K,K] w) => (y) { y = Neg(w) }")
+    assert {a.draw.sizes["K"] for a in oracle_of(before).answers} >= {0, 2}
+    verdict = oracle_of(before).judge(load(CONV).SerializeToString())
+    assert verdict.failure is not None
+    assert not any("K=0" in d for d in verdict.draws)
+
+
+def test_a_convolution_is_given_something_to_sum_over_however_small_the_sizes() -> None:
+    text = 'g (float[1,2,4,4] x, float[2,2,"K-1","K-1"] w, float[K] k) => (y) { y = Conv(x, w) }'
+    assert {a.draw.feeds["w"].shape[-1] for a in oracle_of(load(text)).answers} == {1, 2}
+
+
+NOTHING = Draw("given", {}, {"x": np.ones((1, 2, 4, 4), np.float32), "w": np.ones((2, 2, 0, 0), np.float32)})
+
+
+@pytest.mark.parametrize(
+    "asked", [pytest.param({"given": [NOTHING]}, id="given"), pytest.param({"fixed": {"K": 0}}, id="fixed")]
+)
+def test_what_makes_a_convolution_sum_over_nothing_is_refused(asked: dict[str, Any]) -> None:
+    model = load(CONV)
+    told = "with nothing in w a convolution may be one that sums over nothing"
+    with pytest.raises((ModelError, Unverifiable), match=told):
+        Oracle(model.SerializeToString(), signature(from_onnx(model)), ["y"], **asked)
 
 
 def test_sequences_have_several_lengths() -> None:

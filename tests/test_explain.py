@@ -544,6 +544,7 @@ def test_at(at: str, made: list[str], left: list[str]) -> None:
         pytest.param("fuse_gemm", {}, "did you mean fuse-gemm", id="a pass"),
         pytest.param("q", {}, "no pass or rule is named q .see `passes list`.", id="like nothing"),
         pytest.param("fuse-gemm", {"pipeline": "bsic"}, "no pass or pipeline is named bsic", id="pipeline"),
+        pytest.param("ort:most", {}, "onnxruntime has the levels ort:basic", id="a part of another optimizer"),
     ],
 )
 def test_unknown_names(name: str, options: dict[str, Any], message: str) -> None:
@@ -607,6 +608,26 @@ UNKNOWN = "error: no node is named matmul, and none makes a value of that name"
 def path(tmp_path: Path) -> Path:
     onnx.save(load(TEXT, weights=WEIGHTS), tmp_path / "m.onnx")
     return tmp_path / "m.onnx"
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "line"),
+    [
+        pytest.param("onnxoptimizer:eliminate_identity", 1, "(no pattern to compare)", id="one of its passes"),
+        pytest.param("onnxoptimizer", 1, "(no pattern to compare)", id="all of its passes"),
+        pytest.param("onnxoptimizer:eliminate_nop_cast", 0, "would make 0 changes", id="nothing to do"),
+        pytest.param("onnxscript:default", 0, "(no pattern to compare)", id="rules that are not ours"),
+    ],
+)
+def test_other_optimizers_outside_the_pipeline(tmp_path: Path, name: str, made: int, line: str) -> None:
+    pytest.importorskip(name.partition(":")[0])
+    path = tmp_path / "m.onnx"
+    onnx.save(load("g (float[2] x) => (float[2] y) { t = Identity(x) y = Exp(t) }"), path)
+    assert sum(len(p.made) for p in explain(path, name, as_is=True).passes) == made
+    result = CliRunner().invoke(app, ["explain", name, str(path), "--as-is"])
+    assert result.exit_code == 0, result.output
+    assert line in result.output
+    assert f"{name} is not in the pipeline basic" in result.output
 
 
 @pytest.mark.parametrize(

@@ -6,10 +6,12 @@ import json
 import os
 import subprocess
 import sys
+from _thread import start_new_thread
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 from signal import Signals
 from threading import Event, Timer
 from typing import Any
@@ -95,13 +97,23 @@ class Process:
 
 
 def serve(reply: Callable[[dict[str, Any]], Iterator[dict[str, Any]]]) -> None:
-    """Be the other end: answer what comes on standard input, until it ends."""
+    """Be the other end: answer what comes on standard input. When that ends, so does this process, come what may."""
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)  # what anything prints is no answer
-        for line in sys.stdin:
-            for answer in reply(json.loads(line)):
+        questions = SimpleQueue[str]()
+        start_new_thread(_hear, (questions,))
+        while True:
+            for answer in reply(json.loads(questions.get())):
                 answers.write(json.dumps(answer) + "\n")
                 answers.flush()
+
+
+def _hear(questions: SimpleQueue[str]) -> None:
+    """Pass on what is asked; nobody waits for an answer any more when the one who asks is gone."""
+    with os.fdopen(os.dup(0), encoding="utf-8") as asked:
+        for line in asked:
+            questions.put(line)
+    os._exit(0)
 
 
 def _conversation(process: subprocess.Popen[str], question: str) -> Iterator[dict[str, Any]]:

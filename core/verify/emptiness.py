@@ -7,8 +7,11 @@ from pathlib import Path
 
 import onnx
 
+from ..errors import ModelError
+from ..io.convert import from_onnx
 from ..ir.graph import Graph
 from ..runtime import Loadable
+from .windows import WINDOWS, has_fixed_windows
 
 # Operators that were run on empty tensors of all sorts without harm. Attention, ConvTranspose, Einsum, GRU, LSTM,
 # STFT and Unique were not.
@@ -36,10 +39,18 @@ def bears_emptiness(graph: Graph) -> bool:
 
 
 def loadable_bears_emptiness(model: Loadable) -> bool:
-    """The same of a serialized model."""
+    """The same of a serialized model, and that none of its convolutions may sum over nothing."""
     proto = onnx.ModelProto()
     proto.ParseFromString(model.read_bytes() if isinstance(model, Path) else model)
-    return _all_bear((n.domain, n.op_type) for n in _nodes(proto.graph))
+    kinds = {(n.domain, n.op_type) for n in _nodes(proto.graph)}
+    return _all_bear(kinds) and (not any(kind in WINDOWS for _, kind in kinds) or _has_fixed_windows(proto))
+
+
+def _has_fixed_windows(proto: onnx.ModelProto) -> bool:
+    try:
+        return has_fixed_windows(from_onnx(proto).graph)
+    except ModelError:
+        return False
 
 
 def _all_bear(kinds: Iterable[tuple[str, str]]) -> bool:

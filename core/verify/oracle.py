@@ -20,8 +20,9 @@ from .draws import Draw
 from .emptiness import loadable_bears_emptiness
 from .movement import Movement
 from .performer import BACKENDS, Backend, Performer, original_performer, performer
-from .signature import Input
+from .signature import SEQUENCE, Input
 from .verdict import Mismatch, Mismatched, Verdict
+from .windows import NOT_RIGHT
 
 NOT_OURS = "comes from a random operator that the original does not have, so nothing can be said of it"
 
@@ -53,6 +54,7 @@ class Oracle:
         self.names = list(dict.fromkeys(outputs))
         self.random = frozenset(random)
         self._fresh = fresh
+        self._never_empty = [i for i in inputs if i.never_empty and i.form != SEQUENCE]
         self._original = original_performer(original, random=bool(random), fresh=fresh, backends=backends)
         self.backend = self._original.session.name
         self.notes: list[str] = []
@@ -108,6 +110,9 @@ class Oracle:
             raise ModelError(f"the original does not run on the {draw}: {e}") from e
 
     def _run(self, draw: Draw) -> dict[str, Any]:
+        emptied = (i.name for i in self._never_empty if i.is_emptied_by(draw.feeds.get(i.name, 0)))
+        if (name := next(emptied, None)) is not None:
+            raise EvaluationError(f"with nothing in {name} a convolution may be one that {NOT_RIGHT}")
         return dict(zip(self.names, self._original.run(self.names, draw.feeds), strict=True))
 
     def _note_emptiness(self) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
+import numpy as np
 import onnx
 
 from ..io.importer import shape_of
@@ -20,6 +22,7 @@ from .extents import decided_extents
 from .reach import is_only_chosen
 from .roles import Role, role
 from .steering import steering_values
+from .windows import has_fixed_windows
 
 TENSOR, SEQUENCE, OPTIONAL = "tensor", "sequence", "optional"
 DRAWABLE = frozenset({TENSOR, SEQUENCE, OPTIONAL})
@@ -33,7 +36,8 @@ class Input:
     rank the shape is empty. `decided` has the extents that the weights leave no choice about, by axis;
     `around` the numbers at which the model changes its mind. What `steers` decides how long a run takes or how
     much memory, so it is no place for the ends of a type; what is `only_chosen` is not computed with;
-    what `may_be_empty` does no harm without elements.
+    what `may_be_empty` does no harm without elements; what is `never_empty` may leave
+    a convolution nothing to sum over.
     """
 
     name: str
@@ -48,6 +52,12 @@ class Input:
     steers: bool = False
     only_chosen: bool = False
     may_be_empty: bool = False
+    never_empty: bool = False
+
+    def is_emptied_by(self, array: Any) -> bool:
+        """Whether an array has an extent of 0 that the model does not ask for."""
+        stated = (*self.shape, *[None] * np.ndim(array))
+        return any(size == 0 != wanted for size, wanted in zip(np.shape(array), stated, strict=False))
 
     def of_rank(self, rank: int) -> Input:
         """The input with a rank, and a symbol of its own for each dim."""
@@ -63,8 +73,9 @@ def signature(model: Model) -> list[Input]:
     graph = model.graph
     required = [v for v in graph.inputs if v not in graph.defaults]
     steering, bears = steering_values(graph), bears_emptiness(graph)
+    fixed = has_fixed_windows(graph)
     found = [_described(graph, v, v in steering) for v in (*required, *graph.defaults)]
-    return [replace(i, may_be_empty=bears) for i in found]
+    return [replace(i, may_be_empty=bears, never_empty=not fixed) for i in found]
 
 
 def _described(graph: Graph, value: Value, steers: bool) -> Input:

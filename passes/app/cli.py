@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from .commands import bisect, check, diff, explain, list_passes, new, run, verify
+from .ending import unwound_when_terminated
 from .options import LevelMayBeLeftOut
 
 app = typer.Typer(
@@ -46,4 +47,5 @@ def passes(
 
 def main() -> None:
     """Entry point of the command."""
-    app()
+    with unwound_when_terminated():
+        app()

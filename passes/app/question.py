@@ -16,6 +16,7 @@ from ...core.verify.given import checked, ranked_by, read_inputs, sizes_from_sha
 from ...core.verify.oracle import Oracle
 from ...core.verify.randomness import random_outputs
 from ...core.verify.signature import Input, signature
+from ...core.verify.windows import require_windows
 
 Inputs = Mapping[str, Any] | str | Path
 
@@ -38,7 +39,11 @@ class Question:
 
     @classmethod
     def of(cls, model: Model, given: Inputs | None, shapes: Mapping[str, Sequence[int]]) -> Question:
-        """Raises ModelError for given inputs and shapes that are not those of the model."""
+        """Raises ModelError for given inputs and shapes that are not those of the model.
+
+        Raises Unverifiable for a convolution that never has anything to sum over.
+        """
+        require_windows(model.graph)
         inputs = ranked_by(shapes, signature(model))
         return cls(
             inputs,

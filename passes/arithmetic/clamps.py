@@ -60,8 +60,15 @@ def _of_clip(op: Op, x: Value) -> tuple[Value, Clamp] | None:
     if op.version < 11:  # the bounds are attributes; their defaults are those of float for all types
         known = x.known_dtype == TensorProto.FLOAT
         return (x, _bounds(op.attr("min"), op.attr("max"), widest)) if known else None
+    if None in {op.input(1), op.input(2)} and _widens(x, op.version):
+        return None
     low, high = _number(op.input(1), widest.low), _number(op.input(2), widest.high)
     return None if low is None or high is None else (x, Clamp(low, high))
+
+
+def _widens(x: Value, version: int) -> bool:
+    """Whether onnxruntime computes a Clip in float, which leaves infinity where a bound is left out."""
+    return x.known_dtype == TensorProto.FLOAT16 and version < 12
 
 
 def _bounds(low: float, high: float, widest: Clamp) -> Clamp:
@@ -103,7 +110,8 @@ def write_clamp(g: Build, x: Value, clamp: Clamp) -> Value:
     elif clamp.low == -inf or clamp.high == inf:
         return _write_half(g, x, clamp)
     require_kernel(g, "Clip", x)
-    ends = [None if c == w else g.const(c, like=x) for c, w in zip(clamp, widest, strict=True)]
+    stated = _widens(x, g.opset)
+    ends = [None if c == w and not stated else g.const(c, like=x) for c, w in zip(clamp, widest, strict=True)]
     return g.Clip(x, *ends)
 
 

@@ -29,7 +29,7 @@ class Subject:
 
 
 def subject_of(name: str, pipeline: Pass, plugins: Sequence[Given] = ()) -> Subject:
-    """The rule, or the pass or group with all its rules, of that name: of the pipeline, else of all that there are.
+    """The rule, or the pass or group with all its rules, of that name.
 
     Raises UnknownName with names like it, and PluginError.
     """

@@ -46,7 +46,10 @@ def show_explanation(screen: Screen, told: Explanation, most: int) -> None:
             _show_pass(screen, p, most, as_is=told.as_is)
     if told.is_group:
         further = f"{plural(len(busy) - len(shown), 'rule')} further off (--most), " if len(busy) > len(shown) else ""
-        screen.line(f"{further}{plural(len(idle), 'rule')} with nothing to start at")
+        rest = f"{plural(len(idle), 'rule')} with nothing to start at"
+        screen.line(
+            further + rest if told.rules else "they have no patterns to compare; those not shown made no change"
+        )
     else:
         _show_idle(screen, idle)
 

@@ -235,6 +235,28 @@ def test_a_clip_without_bounds(opset: int) -> None:
     becomes(before, after, DROP_UNBOUNDED_CLIP, opset=opset)
 
 
+# The text form takes the bits of 16-bit floats: 64511 stands for -65504, 31743 for 65504.
+HALF = "g (float16[N,3] x) => (float16[N,3] y) <float16 z = {0}, float16 least = {64511}, float16 most = {31743}>"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "opset"),
+    [
+        pytest.param("t = Clip(x, least, most) y = Relu(t)", "y = Clip(x, z, most)", 11, id="both are stated"),
+        pytest.param("t = Clip(x) y = Relu(t)", "y = Clip(x, z)", 12, id="left out, later"),
+    ],
+)
+def test_infinities_of_16_bits(before: str, after: str, opset: int) -> None:
+    becomes(f"{HALF} {{ {before} }}", f"{HALF} {{ {after} }}", *PASSES, opset=opset)
+
+
+@pytest.mark.parametrize(
+    "body", ["t = Clip(x) y = Relu(t)", "t = Relu(x) y = Clip(t, z)", "t = Clip(x, , z) y = Abs(t)"]
+)
+def test_bounds_left_out_of_16_bits_are_those_of_float(body: str) -> None:
+    stays(f"{HALF} {{ {body} }}", *PASSES, opset=11)
+
+
 @pytest.mark.parametrize("body", ["y = Clip(x, m)", "y = Clip(x, , s)", "y = Clip(x, m, s)"])
 def test_a_clip_with_bounds_stays(body: str) -> None:
     stays(model(body), DROP_UNBOUNDED_CLIP)

@@ -1,0 +1,47 @@
+"""How the command ends when it is told to: not before what it has begun is put away."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from _thread import start_new_thread
+from collections.abc import Generator
+from contextlib import contextmanager
+from threading import Event
+from time import sleep
+
+GRACE = 10.0  # seconds to put things away
+EXIT_CODE = 128 + signal.SIGTERM
+
+
+@contextmanager
+def unwound_when_terminated() -> Generator[None]:
+    """Let SIGTERM end this as Ctrl-C does: other processes of it are ended, temporary folders go.
+
+    Python raises nothing while a library's own code runs; where that takes too long, the process ends all the same.
+    """
+    terminated = Event()
+
+    def leave(*_: object) -> None:
+        terminated.set()
+        raise KeyboardInterrupt
+
+    told, tell = os.pipe()
+    os.set_blocking(tell, False)
+    signal.signal(signal.SIGTERM, leave)
+    signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
+    start_new_thread(_end_in_time, (told,))
+    try:
+        yield
+    finally:
+        if terminated.is_set():
+            sys.exit(EXIT_CODE)
+
+
+def _end_in_time(told: int) -> None:
+    """Wait for the signal, and for what Python makes of it."""
+    while os.read(told, 1) != bytes([signal.SIGTERM]):
+        pass
+    sleep(GRACE)
+    os._exit(EXIT_CODE)

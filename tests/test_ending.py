@@ -1,0 +1,70 @@
+"""What a command leaves behind that is told to end, or ended: nothing that runs, and no folder where that can be."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import onnx
+import pytest
+from rewriting import load
+
+# An onnxsim that never ends, and tells who it is.
+STUCK = """
+import os, pathlib, time
+pathlib.Path(os.environ["TOLD"]).write_text(str(os.getpid()))
+def simplify(model):
+    pathlib.Path(os.environ["TOLD"] + ".busy").touch()
+    while True:
+        time.sleep(0.1)
+"""
+RUN = "import sys; from passwright.passes.app.cli import main; sys.argv[0] = 'passes'; main()"
+PATIENCE = 30.0
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> subprocess.Popen[bytes]:
+    """`passes run` while the process of a tool is at work; its temporary files go to `temp`."""
+    tool, temp, told = tmp_path / "tool", tmp_path / "temp", tmp_path / "told"
+    tool.mkdir()
+    temp.mkdir()
+    (tool / "onnxsim.py").write_text(STUCK)
+    onnx.save(load("g (float[2] x) => (float[2] y) { y = Abs(x) }"), tmp_path / "m.onnx")
+    environment = os.environ | {"PYTHONPATH": str(tool), "TOLD": str(told), "TMPDIR": str(temp)}
+    process = subprocess.Popen(
+        [sys.executable, "-c", RUN, "run", "m.onnx", "--pipeline", "onnxsim", "-o", "o.onnx"],
+        cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    wait_until(told.with_suffix(".busy").exists)
+    return process
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def is_gone(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return True
+    stat = Path(f"/proc/{pid}/stat")
+    return stat.is_file() and stat.read_text().rpartition(")")[2].split()[0] == "Z"
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
+def test_no_tool_is_left_behind(running: subprocess.Popen[bytes], tmp_path: Path, how: signal.Signals) -> None:
+    running.send_signal(how)
+    assert running.wait(PATIENCE) in {128 + how, -how}
+    tool = int((tmp_path / "told").read_text())
+    wait_until(lambda: is_gone(tool))
+    assert how == signal.SIGKILL or not list((tmp_path / "temp").iterdir())
+    assert not (tmp_path / "o.onnx").exists()

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import onnx
@@ -28,20 +28,26 @@ PATIENCE = 30.0
 
 
 @pytest.fixture
-def running(tmp_path: Path) -> subprocess.Popen[bytes]:
+def running(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
     """`passes run` while the process of a tool is at work; its temporary files go to `temp`."""
     tool, temp, told = tmp_path / "tool", tmp_path / "temp", tmp_path / "told"
     tool.mkdir()
     temp.mkdir()
     (tool / "onnxsim.py").write_text(STUCK)
+    (tool / "onnxsim-0.dist-info").mkdir()
+    (tool / "onnxsim-0.dist-info" / "METADATA").write_text("Metadata-Version: 2.1\nName: onnxsim\nVersion: 0\n")
     onnx.save(load("g (float[2] x) => (float[2] y) { y = Abs(x) }"), tmp_path / "m.onnx")
     environment = os.environ | {"PYTHONPATH": str(tool), "TOLD": str(told), "TMPDIR": str(temp)}
     process = subprocess.Popen(
         [sys.executable, "-c", RUN, "run", "m.onnx", "--pipeline", "onnxsim", "-o", "o.onnx"],
         cwd=tmp_path, env=environment, stderr=subprocess.DEVNULL,
     )  # fmt: skip
-    wait_until(told.with_suffix(".busy").exists)
-    return process
+    try:
+        wait_until(told.with_suffix(".busy").exists)
+        yield process
+    finally:
+        process.kill()
+        process.wait()
 
 
 def wait_until(holds: Callable[[], bool]) -> None:

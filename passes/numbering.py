@@ -13,9 +13,9 @@ import onnx
 
 from ..core import Graph, Op, Tensor, Value, is_pure
 from ..core.io.exporter import built_node
+from ..core.ir.digest import digest
 from ..core.ir.schemas import default_encodings
 from ..core.pattern import COMMUTATIVE
-from .content import whole
 
 Key = tuple[object, ...]
 T = TypeVar("T")
@@ -35,7 +35,7 @@ class Numbering:
     Values of enclosing graphs are equal if they are the same. `content` tells constants apart.
     """
 
-    content: Callable[[Tensor], object] = whole
+    content: Callable[[Tensor], object] = digest
     _known: dict[Key, int] = field(default_factory=dict[Key, int])
 
     def outputs(self, graph: Graph) -> list[int]:
@@ -119,7 +119,7 @@ def attributes(op: Op) -> frozenset[object]:
         if a.type not in GRAPHS and (axis is None or a.name != "axis"):
             found.add(a.SerializeToString(deterministic=True))
     tensors = [(name, held) for name, held in op.attrs.items() if isinstance(held, Tensor)] if op.hollow else []
-    return frozenset(found - defaults | {(name, whole(t)) for name, t in tensors})
+    return frozenset(found - defaults | {(name, digest(t)) for name, t in tensors})
 
 
 def axis_from_front(op: Op) -> int | None:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import pytest
 from passwright.core import Rule
-from passwright.core.plugins.discovery import LOCAL, from_file, rules_of
+from passwright.core.plugins.discovery import LOCAL, rules_of
 from passwright.testing import examine
 from passwright.testing.fault import Fault, Kind
 from passwright.testing.isolated import Isolated
 from passwright.testing.search import Examiner
+from shelves import from_file
 
 FOLDER = Path(__file__).parent / "planted"
 NAMES = sorted(p.stem for p in FOLDER.glob("*.py"))

@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 from environment import ROOT, files_below, ruff
 from passwright.core import leaves
-from passwright.passes.app.choosing.choice import pipeline_of
 from passwright.passes.app.cli import app
 from passwright.passes.app.scaffold.naming import names_for
 from passwright.passes.app.scaffold.write import TARGETS
+from shelves import pipeline_of
 from typer.testing import CliRunner, Result
 
 FILES = {

@@ -14,12 +14,13 @@ from passwright.core import EXACT, Build, Fixpoint, Pass, Pipeline, Placed, Plug
 from passwright.core.errors import PluginError
 from passwright.core.selection import BadUsage, UnknownName
 from passwright.passes import optimize
-from passwright.passes.app.choosing.choice import choose, pipeline_of
+from passwright.passes.app.choosing.choice import choose
 from passwright.passes.app.choosing.names import Names
 from passwright.passes.app.cli import app
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.pipelines import BUILT_IN, PIPELINES
 from rewriting import load, op_types
+from shelves import pipeline_of
 from typer.testing import CliRunner
 
 BASIC = PIPELINES["basic"]

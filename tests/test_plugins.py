@@ -20,12 +20,11 @@ import onnx
 import pytest
 from passwright.core import Fixpoint, Pipeline, RulePass, leaves
 from passwright.core.errors import PluginError, Why
-from passwright.core.plugins.discovery import GROUP, Broken, Installed, from_file, installed
+from passwright.core.plugins.discovery import GROUP, Broken, Installed
 from passwright.core.plugins.shelf import Found
 from passwright.passes import adapters, optimize
 from passwright.passes.app.checking import choose as chosen_rules
 from passwright.passes.app.choosing.catalogue import Given, everything, given, known
-from passwright.passes.app.choosing.choice import pipeline_of
 from passwright.passes.app.choosing.listing import listing
 from passwright.passes.app.choosing.subject import subject_of
 from passwright.passes.app.cli import app
@@ -34,6 +33,7 @@ from passwright.passes.app.screens.terminal import Screen
 from passwright.passes.pipelines import BUILT_IN
 from rewriting import load, op_types
 from rich.console import Console
+from shelves import from_file, installed, pipeline_of
 from typer.testing import CliRunner
 
 PACKAGE = Path(__file__).parent / "plugin"
@@ -67,7 +67,11 @@ PLUGIN = Plugin((RaisingScales(),))
 
 def catalogue(plugins: Sequence[Given] = (), broken: Broken | None = None) -> dict[str, Found]:
     """Every pass by name."""
-    return everything(known(given(plugins)), Installed(), broken).passes
+    wrong: Broken = {} if broken is None else broken
+    found = everything(known(given(plugins)), Installed(), wrong)
+    if broken is None and wrong:
+        raise next(iter(wrong.values()))
+    return found.passes
 
 
 def dist_info(folder: Path, name: str, version: str, entries: dict[str, str]) -> None:

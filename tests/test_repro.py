@@ -15,13 +15,14 @@ import pytest
 from onnx import parser
 from passwright.core import RulePass, from_onnx
 from passwright.core.errors import ModelError, Why
-from passwright.core.plugins.discovery import GROUP, from_file
+from passwright.core.plugins.discovery import GROUP
 from passwright.core.plugins.spec import Spec
 from passwright.core.trust import repro, repro_folder
 from passwright.core.trust.repro_folder import Asked, encoded
 from passwright.passes import optimize
 from passwright.passes.app.cli import app
 from rewriting import load, op_types
+from shelves import from_file
 from typer.testing import CliRunner, Result
 
 RULES = '''

@@ -8,12 +8,10 @@ from hashlib import blake2b
 
 import onnx
 
-from ..ir.digest import digest
+from ..ir.digest import digest, glance
 from ..ir.graph import Graph
 from ..ir.tensor import STRING, Tensor
 from ..ir.values import Value
-
-SAMPLE = 64  # bytes at either end that are looked at before a tensor is read whole
 
 Constant = Tensor | onnx.SparseTensorProto
 Constants = dict[Value, Constant]
@@ -35,7 +33,7 @@ class Contents:
         """Number the constants of one model and of the other."""
         self.held |= a | b
         alike = [(a, b)]
-        for key in (_kind, _ends):
+        for key in (_kind, _glance):
             alike = [pair for left, right in alike for pair in self._divided(left, right, key)]
         for left, right in alike:
             self._number_alike(left | right)
@@ -107,12 +105,9 @@ def _kind(constant: Constant) -> Hashable:
     return "sparse", constant.values.data_type, tuple(constant.dims), tuple(constant.values.dims)
 
 
-def _ends(constant: Constant) -> Hashable:
-    """The first and last bytes of a dense tensor of numbers."""
-    if not isinstance(constant, Tensor) or constant.dtype == STRING:
-        return _kind(constant)
-    content = memoryview(constant.content())
-    return _kind(constant), bytes(content[:SAMPLE]), bytes(content[-SAMPLE:])
+def _glance(constant: Constant) -> Hashable:
+    """A few bytes of what is stored in one way only: not so strings."""
+    return glance(constant) if isinstance(constant, Tensor) and constant.dtype != STRING else _kind(constant)
 
 
 def _place(constant: Constant) -> Hashable:

@@ -75,20 +75,6 @@ class Installed:
                     self.broken[found.name] = e
 
 
-def installed(broken: Broken | None = None) -> dict[str, Found]:
-    """The passes of all installed packages.
-
-    What is wrong with them goes to `broken`; without that, the first PluginError is raised.
-    """
-    everything = Installed()
-    everything.load_all()
-    if broken is not None:
-        broken |= everything.broken
-    elif everything.broken:
-        raise next(iter(everything.broken.values()))
-    return everything.shelf.passes
-
-
 def _otherwise_called(entry: EntryPoint, names: Sequence[str]) -> str:
     """What to ask for instead of an entry point."""
     first = ", ".join(names[:FIRST]) + (", ..." if len(names) > FIRST else "")
@@ -105,7 +91,7 @@ def _loaded(entry: EntryPoint) -> Shelf:
     written = f"entry point {entry.name} = {entry.value} of {source}"
     if not entry.pattern.match(entry.value):
         raise PluginError(f"{written}: not of the form package.module:attribute")
-    with _blamed_on(source, written):
+    with blamed_on(source, written):
         thing = entry.load()
         if isinstance(thing, ModuleType):
             return brought_by(thing, source)
@@ -119,7 +105,7 @@ def _loaded(entry: EntryPoint) -> Shelf:
 
 
 @contextmanager
-def _blamed_on(source: str, what: str) -> Generator[None]:
+def blamed_on(source: str, what: str) -> Generator[None]:
     """Whatever a plugin's own code raises becomes a PluginError that says where it was; what it prints is no output."""
     try:
         with redirect_stdout(sys.stderr):
@@ -132,13 +118,18 @@ def _blamed_on(source: str, what: str) -> Generator[None]:
         raise PluginError(f"{what}: {told(e)}") from e
 
 
-def from_file(path: Path) -> dict[str, Found]:
-    """The passes of one Python file, as `file_shelf` finds them."""
-    return file_shelf(path).passes
-
-
 def file_shelf(path: Path) -> Shelf:
     """What one Python file brings; loose rules become a pass named after it. Raises PluginError."""
+    module = file_module(path)
+    with blamed_on(str(path), str(path)):
+        shelf = brought_by(module, str(path))
+    if not any(shelf):
+        raise PluginError(f"{path} defines no pass and no rule{_classes(module)}")
+    return shelf
+
+
+def file_module(path: Path) -> ModuleType:
+    """One Python file, run. Raises PluginError."""
     if not path.is_file() or path.suffix != ".py":
         raise PluginError(f"{path} is not a Python file")
     name = LOCAL + path.stem
@@ -147,12 +138,9 @@ def file_shelf(path: Path) -> Shelf:
         raise PluginError(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    with _blamed_on(str(path), str(path)):
+    with blamed_on(str(path), str(path)):
         spec.loader.exec_module(module)
-        shelf = brought_by(module, str(path))
-    if not any(shelf):
-        raise PluginError(f"{path} defines no pass and no rule{_classes(module)}")
-    return shelf
+    return module
 
 
 def _classes(module: ModuleType) -> str:

@@ -8,7 +8,7 @@ from enum import Enum
 from functools import partial
 from math import isnan
 from pathlib import Path
-from typing import Any, Literal, Union, get_args, get_origin
+from typing import Any, Literal, Union, cast, get_args, get_origin
 
 SIZE = re.compile(r"([+-]?\d+)\s*(?:([kKMGT])(i?)B)?")
 POWERS = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
@@ -44,7 +44,7 @@ def written(value: Any) -> str:
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, tuple):
-        return ":".join(map(written, value))  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return ":".join(map(written, cast("tuple[Any, ...]", value)))
     if isinstance(value, bool) or value is None:
         return str(value).lower()
     text = str(value)

@@ -61,7 +61,7 @@ class Plugin:
 
     def __post_init__(self) -> None:
         """Check what no type checker may have seen."""
-        if not isinstance(self.passes, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance]
+        if not isinstance(self.passes, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance] - plugins are not type-checked
             raise PluginError(f"passes is to be a tuple or a list, not {reprlib.repr(self.passes)}")
         for item in self.passes:
             if not isinstance(item, Placed):

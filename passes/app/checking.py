@@ -10,18 +10,16 @@ from typing import Any
 
 from ...core.io.places import Places
 from ...core.pipeline import Pass, RulePass, leaves
-from ...core.plugins.discovery import Broken
 from ...core.plugins.shelf import Shelf, rules_of
 from ...core.report import write_json
 from ...core.rules import Rule
-from ...core.selection import BadUsage, UnknownName
-from ...core.suggestions import meant
+from ...core.selection import BadUsage
 from ...testing.check import BUDGET, Checked, examine
 from ...testing.isolated import Isolated
 from ...testing.repro import write_repro
 from ...testing.told import text
 from ..pipelines import BUILT_IN
-from .choosing.catalogue import candidates, given, known
+from .choosing.catalogue import given, known, search, unknown
 from .versions import versions
 
 
@@ -155,14 +153,15 @@ def _named(name: str, mine: Sequence[Pass], shelf: Shelf | None) -> list[Pass]:
 
     Raises UnknownName, and PluginError for what is broken under that name.
     """
-    broken: Broken = {}
-    passes = mine
-    for passes in (mine,) if shelf is None else candidates(name, shelf, broken):
-        found = [leaf for p in passes for leaf in (p, *leaves(p)) if leaf.name == name]
-        rules = [r for p in passes for r in rules_of(p) if r.name == name]
-        if found or rules:
-            return found[:1] or [RulePass(name, (rules[0],))]
-    if name in broken:
-        raise broken[name]
-    names = [n for p in passes for leaf in (p, *leaves(p)) for n in (leaf.name, *(r.name for r in rules_of(leaf)))]
-    raise UnknownName(f"no pass or rule is named {name}{meant(name, names) or ' (see `passes list`)'}")
+    if shelf is not None:
+        return search(name, shelf, lambda passes: _of_name(name, passes))
+    found = _of_name(name, mine)
+    if found is None:
+        raise unknown(name, mine)
+    return found
+
+
+def _of_name(name: str, passes: Sequence[Pass]) -> list[Pass] | None:
+    found = [leaf for p in passes for leaf in (p, *leaves(p)) if leaf.name == name]
+    rules = [r for p in passes for r in rules_of(p) if r.name == name]
+    return found[:1] or ([RulePass(name, (rules[0],))] if rules else None)

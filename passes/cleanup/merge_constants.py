@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...core import Graph, Ledger, Tensor, Value
-from ...core.ir.digest import digest
+from ...core.ir.digest import SAMPLE, digest, glance
 from ...core.ir.effects import writes_inputs
-from ..content import SAMPLE, sample
 from ..naming import Namer
 
 
@@ -60,7 +59,7 @@ class Known:
 
     def twin(self, held: Held, tensor: Tensor) -> Held:
         """The first constant with the content of this one; itself if there was none."""
-        key = sample(tensor)
+        key = glance(tensor)
         other = self.first(key, held)
         if other.value is held.value or len(tensor.content()) <= 3 * SAMPLE:
             return other

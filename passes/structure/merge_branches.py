@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op, may_drop
-from ..content import sample, whole
+from ...core.ir.digest import digest, glance
 from ..naming import Namer
 from ..numbering import Numbering
 from .bodies import cone, constants_of, drop_unread, move_out, rebuilt, reduced, source, stand_in, stands
@@ -61,7 +61,7 @@ def outputs_alike(op: Op, then: Graph, otherwise: Graph) -> list[int]:
     """The outputs that are read and that both branches compute alike; none if an If without outputs had to stay."""
     live = [i for i, v in enumerate(op.outputs) if not op.graph.is_free(v)]
     alike = live
-    for content in (sample, whole):  # large constants are read only if the rest agrees
+    for content in (glance, digest):  # large constants are read only if the rest agrees
         numbering = Numbering(content)
         numbers = [numbering.outputs(branch) for branch in (then, otherwise)]
         alike = [i for i in alike if numbers[0][i] == numbers[1][i]]

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.metadata import version
 from pathlib import Path
+from typing import TypeVar
 
 from ....core.errors import PluginError
-from ....core.pipeline import Pass
+from ....core.pipeline import Pass, choosable_rules, leaves
 from ....core.plugins.discovery import Broken, Installed, file_shelf, unpacked
 from ....core.plugins.plugin import Placed, Plugin
 from ....core.plugins.shelf import Found, FoundPipeline, Shelf
 from ....core.rules import Rule
+from ....core.selection import UnknownName
+from ....core.suggestions import meant
 from ...adapters import adapter
 from ...pipelines import BUILT_IN, OPTIONAL, PIPELINES
 
 Given = str | Path | Pass | Rule | Placed | Plugin
 """What a caller may add: a Python file, or a thing of one's own."""
 OWN = "passwright"
+T = TypeVar("T")
 
 
 def built_in() -> Shelf:
@@ -51,25 +55,42 @@ def known(plugins: Iterable[Shelf]) -> Shelf:
     return shelf
 
 
-def everything(shelf: Shelf, installed: Installed, broken: Broken | None = None) -> Shelf:
+def everything(shelf: Shelf, installed: Installed, broken: Broken) -> Shelf:
     """Every pass and pipeline there is: those of a shelf, and all that are installed.
 
-    What cannot be loaded, or is named as something on the shelf, goes to `broken`; without that, the first
-    PluginError is raised.
+    What cannot be loaded, or is named as something on the shelf, goes to `broken`.
     """
     installed.load_all()
-    wrong = dict(installed.broken)
+    broken |= installed.broken
     both = Shelf(dict(shelf.passes), dict(shelf.pipelines))
     for other in installed.shelf:
         try:
             both.add(other)
         except PluginError as e:
-            wrong[other.name] = e
-    if broken is not None:
-        broken |= wrong
-    elif wrong:
-        raise next(iter(wrong.values()))
+            broken[other.name] = e
     return both
+
+
+def search(name: str, shelf: Shelf, find: Callable[[Sequence[Pass]], T | None], own: Sequence[Pass] = ()) -> T:
+    """What `find` finds first where a rule or pass of that name may be.
+
+    Raises PluginError for what is broken under that name, UnknownName with names like it, of `own` passes too.
+    """
+    broken: Broken = {}
+    passes: Sequence[Pass] = ()
+    for passes in candidates(name, shelf, broken):
+        if (found := find(passes)) is not None:
+            return found
+    if name in broken:
+        raise broken[name]
+    raise unknown(name, (*own, *passes))
+
+
+def unknown(name: str, passes: Iterable[Pass]) -> UnknownName:
+    """That no pass or rule has that name, with those of `passes` that are like it."""
+    singles = [leaf for p in passes for leaf in (p, *leaves(p))]
+    names = [n for leaf in singles for n in (leaf.name, *(r.name for r in choosable_rules(leaf)))]
+    return UnknownName(f"no pass or rule is named {name}{meant(name, names) or ' (see `passes list`)'}")
 
 
 def candidates(name: str, shelf: Shelf, broken: Broken) -> Iterator[list[Pass]]:

@@ -88,17 +88,6 @@ def _require_several(what: str, given: Any) -> None:
         raise BadUsage(f"{what} is to be a list, as in {what}=[{given!r}]")
 
 
-def pipeline_of(
-    pipeline: str | Pass,
-    plugins: Sequence[Given] = (),
-    only: Collection[str] = (),
-    skip: Collection[str] = (),
-    enable: Collection[str] = (),
-) -> Pass:
-    """The pipeline that `choose` gives, whatever the model."""
-    return choose(pipeline, plugins, only, skip, enable).pipeline
-
-
 def _merged(enable: Collection[str]) -> dict[str, Spec]:
     """What is to be enabled, by name; a pass may be named again to set further options."""
     specs: dict[str, Spec] = {}

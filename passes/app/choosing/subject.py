@@ -7,11 +7,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ....core.pipeline import Pass, Pipeline, RulePass, choosable_rules, leaves, with_rules
-from ....core.plugins.discovery import Broken
 from ....core.rules import Rule
-from ....core.selection import UnknownName, passes_in
-from ....core.suggestions import meant
-from .catalogue import Given, candidates, given, known
+from ....core.selection import passes_in
+from .catalogue import Given, given, known, search
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,15 +33,7 @@ def subject_of(name: str, pipeline: Pass, plugins: Sequence[Given] = ()) -> Subj
     """
     if found := _found(name, (pipeline, *passes_in(pipeline)), in_pipeline=True):
         return found
-    broken: Broken = {}
-    passes: Sequence[Pass] = ()
-    for passes in candidates(name, known(given(plugins)), broken):
-        if found := _found(name, passes, in_pipeline=False):
-            return found
-    if name in broken:
-        raise broken[name]
-    names = [n for leaf in _leaves((pipeline, *passes)) for n in (leaf.name, *(r.name for r in choosable_rules(leaf)))]
-    raise UnknownName(f"no pass or rule is named {name}{meant(name, names) or ' (see `passes list`)'}")
+    return search(name, known(given(plugins)), lambda passes: _found(name, passes, in_pipeline=False), (pipeline,))
 
 
 def _leaves(passes: Sequence[Pass]) -> list[Pass]:

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from passwright.core import Rule
 from passwright.core.errors import RuleError
-from passwright.core.plugins.discovery import from_file
 from passwright.passes import optimize
 from passwright.passes.adapters import rule_from_functions
 from rewriting import becomes, load, op_types, stays
+from shelves import from_file
 
 F = "g (float[N,4] x, float[4,4] w, float[4] b) => (float[N,4] y)"
 

@@ -66,6 +66,9 @@ def expand(asked: Asked) -> Move:
     extents = integers(op, 1)
     require(len(extents) <= operand(op, 0).rank, "it raises the rank")
     full = [1] * (len(layout) - len(extents)) + extents
+    # onnxruntime copies what follows the last axis that is stretched at once: here, number by number.
+    stretched = [old == 1 != new for old, new in zip(operand(op, 0).shape, full, strict=True)]
+    require(not stretched[layout[-1]] or stretched[-1], "it would repeat single numbers")
     return asked.moved({0: layout}, {0: layout}, constants={1: np.asarray([full[a] for a in layout], np.int64)})
 
 

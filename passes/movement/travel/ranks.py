@@ -104,6 +104,9 @@ def gather(asked: Asked) -> Move:
     else:
         outer = asked.layout
         inner = _before_gather(outer, axis, count)
+    # Taking rows from a table copies each at once; one that is turned round would give number by number.
+    is_lookup = operand(op, 0).is_const and count > 0 and axis < len(inner) - 1
+    require(not is_lookup or inner[-1] != axis, "it takes rows from a table")
     return asked.moved({0: inner}, {0: outer}, attrs={"axis": inner.index(axis)})
 
 

@@ -199,11 +199,11 @@ IN, OUT = "t = Transpose<perm=[0,2,3,1]>(x)", "y = Transpose<perm=[0,3,1,2]>(r)"
             id="Unsqueeze and Squeeze by attributes",
         ),
         pytest.param(
-            "<int64[2] a = {2,4}, int64[6] k = {1,1,2,1,2,1}, int64[4] s = {2,8,10,3}>",
+            "<int64[1] a = {2}, int64[5] k = {1,1,2,1,1}, int64[4] s = {2,8,5,3}>",
             "u = Unsqueeze(t, a) e = Expand(u, k) r = Reshape(e, s)",
             "u = Unsqueeze(x, c) v = Expand(u, d) y = Reshape(v, e)",
             17,
-            id="nearest upsampling by Expand and Reshape",
+            id="nearest upsampling of rows by Expand and Reshape",
         ),
         pytest.param(
             "<int64[5] a = {2,4,5,3,1}, int64[4] b = {0,0,0,-1}>",
@@ -307,6 +307,13 @@ def test_becomes(constants: str, before: str, after: str, opset: int) -> None:
             " <int64 i = {1}> { t = Transpose<perm=[2,0,1]>(x) y = Gather<axis=0>(t, i) }",
             "g (float[2,3,4] x) => (float[a,b] y) <int64 c = {1}> { y = Gather<axis=2>(x, c) }",
             id="nor where Gather takes the moved axis away",
+        ),
+        pytest.param(
+            "g (int64[4] i) => (float[a,b,c] y) <float[3,2,2] w = {1,2,3,4,5,6,7,8,9,10,11,12}>"
+            " { r = Gather(w, i) t = Transpose<perm=[0,2,1]>(r) y = Relu(t) }",
+            "g (int64[4] i) => (float[a,b,c] y) <float[3,2,2] c = {1,3,2,4,5,7,6,8,9,11,10,12}>"
+            " { r = Gather<axis=0>(c, i) y = Relu(r) }",
+            id="nor in a table whose rows stay rows",
         ),
         pytest.param(
             "g (float[2,3,4] x) => (float[a,b] y) <float[4,2] w = {1,2,3,4,5,6,7,8}>"

@@ -34,6 +34,12 @@ IN, OUT = "t = Transpose<perm=[0,2,3,1]>(x)", "y = Transpose<perm=[0,3,1,2]>(r)"
         pytest.param(
             "float[4] c = {1,1,2,2}", 'r = Resize<mode="linear">(t, , c)', 17, id="linear, along the channels"
         ),
+        pytest.param(
+            "int64[2] c = {2,4}, int64[6] d = {1,1,2,1,2,1}, int64[4] e = {2,8,10,3}",
+            "s = Unsqueeze(t, c) v = Expand(s, d) r = Reshape(v, e)",
+            17,
+            id="nearest upsampling by Expand, of pixels",
+        ),
         pytest.param("", "r = Trilu(t)", 17, id="Trilu"),
         pytest.param("", "r = Hardmax(t)", 17, id="which NaN is the greatest"),
         pytest.param("", "q, s, z = DynamicQuantizeLinear(t) r = Cast<to=1>(q)", 17, id="and what scale it gives"),
@@ -90,6 +96,11 @@ X = "g (float[2,3,4] x, float[4,3,2] z) => (float[n,m,k] y)"
             id="as many would be needed",
         ),
         pytest.param("g (float[2,3,4] x) => (float[a,b] y) { t = Transpose(x) y = Flatten(t) }", id="into Flatten"),
+        pytest.param(
+            "g (int64[4,5] i) => (float[a,b,c] y) <float[3,2] w = {1,2,3,4,5,6}>"
+            " { r = Gather(w, i) y = Transpose<perm=[2,0,1]>(r) }",
+            id="of rows of a table, which would be turned round",
+        ),
         pytest.param("g (float[] x) => (float[] y) { t = Transpose(x) r = Relu(t) y = Transpose(r) }", id="no rank"),
         pytest.param(
             "g (float[2,2] x) => (float[a,b] y) { t = Transpose<perm=[0,1]>(x) r = Relu(t)"

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -12,19 +11,9 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
+from .elements import ELEMENT, is_foreign
+
 Array = np.ndarray[Any, Any]
-
-# What onnxruntime calls the element types that it exchanges with NumPy.
-NATIVE = frozenset({
-    "float", "double", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
-    "string", "complex64", "complex128",
-})  # fmt: skip
-ELEMENT = re.compile(r"tensor\((\w+)\)")
-
-
-def is_foreign(kind: str) -> bool:
-    """Whether a type, as onnxruntime writes it, has elements that NumPy lacks: `tensor(bfloat16)`."""
-    return not NATIVE.issuperset(ELEMENT.findall(kind))
 
 
 def is_exchangeable(kinds: Iterable[str]) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,36 +12,17 @@ import numpy as np
 import onnx
 from onnx.external_data_helper import load_external_data_for_model
 
+from .elements import is_foreign
 from .errors import CannotLoad, EvaluationError
 from .ir.tensor import one_line
-from .ortvalues import from_ort, is_exchangeable, is_foreign, to_ort
+from .ortvalues import from_ort, is_exchangeable, to_ort
+from .sessions import AS_WRITTEN, Loadable, Setting, session
 from .watchdog import called_after
 
 Arrays = Mapping[str, Any]
 
 POSITION = re.compile(r"\S+\.(?:cc|cpp|hpp|h):\d+(?:: | .*?\)(?: const)? | )|\[ONNXRuntimeError\] : \d+ : \w+ : ")
 """How libraries in C++ say where in their source they complain: file, line, the function's declaration, a number."""
-
-Loadable = bytes | Path
-"""A serialized model, or the file it is in; weights in other files are found beside that."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """How onnxruntime is to treat a model: its `level` of optimization, by its own word, without `disabled` optimizers.
-
-    `repacks` weights for its kernels, as it does unless told otherwise; `logs` all that it does to standard error.
-    `threads` for one op: 0 stands for as many as there are cores.
-    """
-
-    level: str = "DISABLE_ALL"
-    disabled: tuple[str, ...] = ()
-    repacks: bool = False
-    logs: bool = False
-    threads: int = 0
-
-
-AS_WRITTEN = Setting()
 
 
 class OnnxRuntime:
@@ -59,7 +39,7 @@ class OnnxRuntime:
     def __init__(self, model: Loadable, setting: Setting = AS_WRITTEN, *, folder: Path | None = None) -> None:
         self.setting = setting
         try:
-            self._session: Any = _session(model, setting, folder)
+            self._session: Any = session(model, setting, folder)
         except Exception as e:
             raise CannotLoad(f"onnxruntime cannot load it: {short(e)}") from e
         ends = (
@@ -85,25 +65,14 @@ class OnnxRuntime:
                     raise EvaluationError(f"onnxruntime does not end within {limit:g} s") from e
                 raise EvaluationError(f"onnxruntime cannot run it: {short(e)}") from e
 
+    def end_profile(self) -> Path:
+        """End the profile that the setting asked for; the file that it is in."""
+        return Path(self._session.end_profiling())
+
     def _run_foreign(self, outputs: Sequence[str], feeds: Arrays, options: Any) -> list[Any]:
         made = {name: to_ort(np.asarray(a, order="C")) for name, a in feeds.items()}
         values = {name: value for name, (value, _) in made.items()}
         return [from_ort(v) for v in self._session.run_with_ort_values(list(outputs), values, options)]
-
-
-def _session(model: Loadable, setting: Setting, folder: Path | None) -> Any:
-    ort: Any = importlib.import_module("onnxruntime")
-    options = ort.SessionOptions()
-    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{setting.level}")
-    options.log_severity_level = 0 if setting.logs else 4
-    options.intra_op_num_threads = setting.threads
-    if not setting.repacks:
-        options.add_session_config_entry("session.disable_prepacking", "1")
-    if folder is not None:
-        options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-    source = model if isinstance(model, bytes) else str(model)
-    disabled = {"disabled_optimizers": list(setting.disabled)} if setting.disabled else {}
-    return ort.InferenceSession(source, options, providers=["CPUExecutionProvider"], **disabled)
 
 
 class Reference:

@@ -32,12 +32,7 @@ def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[
         for size in shape:
             require_size(f"--shape {name}", size)
     fixed = {v: v.stated[1] for v in graph.outputs}
-    symbols = set(_symbols(graph))
-    for symbol, size in dims.items():
-        if symbol not in symbols:
-            has = f"it has {', '.join(sorted(symbols))}" if symbols else "it has none"
-            raise ModelError(f"--dim {symbol}: the model has no such symbol ({has})")
-        require_size(f"--dim {symbol}", size)
+    require_symbols(graph, dims)
     _declare(graph, shapes, sizes)
     for sub in graph.with_subgraphs():
         if sub is not graph:
@@ -45,6 +40,16 @@ def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[
     graph.shared.facts += 1
     graph.changed()
     _reconcile(graph, fixed)
+
+
+def require_symbols(graph: Graph, dims: Mapping[str, int]) -> None:
+    """Raise ModelError unless inputs have all these symbols, and the sizes can be."""
+    symbols = set(_symbols(graph))
+    for symbol, size in dims.items():
+        if symbol not in symbols:
+            has = f"it has {', '.join(sorted(symbols))}" if symbols else "it has none"
+            raise ModelError(f"--dim {symbol}: the model has no such symbol ({has})")
+        require_size(f"--dim {symbol}", size)
 
 
 def _symbols(graph: Graph) -> list[str]:

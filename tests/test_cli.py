@@ -538,8 +538,11 @@ def test_elsewhere_shapes_are_sizes_of_draws(model: Path, command: list[str]) ->
     assert {d.rpartition(" ")[2] for d in draws} == {"N=7"}
 
 
-def test_sizes_of_symbols_are_for_passes(model: Path) -> None:
-    result = invoke("bisect", model, "--ort", "--dim", "N=7", code=USAGE)
+def test_sizes_of_symbols_are_sizes_of_draws_for_onnxruntime(model: Path) -> None:
+    draws = draws_of("bisect", model, "--ort", "basic", "--dim", "N=7")
+    assert {d.rpartition(" ")[2] for d in draws} == {"N=7"}
+    assert "no such symbol" in invoke("bisect", model, "--ort", "basic", "--dim", "K=7", code=BAD).stderr
+    result = invoke("bisect", model, "--ort", "basic", "--outputs", "y", code=USAGE)
     assert result.stderr == "error: --ort takes the model as it is: cut it with `passes run`\n"
     invoke("verify", model, model, "--dim", "N=7", code=USAGE)
 

@@ -25,8 +25,9 @@ from passwright.core.native.blame import Blame, blame
 from passwright.core.native.child import Child, Failure
 from passwright.core.native.optimizers import HOLDERS, LEVELS, known, logged, merged
 from passwright.core.native.search import needed
-from passwright.core.runtime import CannotLoad, OnnxRuntime, Setting
+from passwright.core.runtime import CannotLoad, OnnxRuntime
 from passwright.core.selection import BadUsage
+from passwright.core.sessions import Setting
 from passwright.core.verify.compare import compare
 from passwright.core.verify.draws import Draw
 from passwright.core.verify.oracle import Oracle

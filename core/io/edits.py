@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from weakref import finalize
 
-from ..runtime import Loadable
+from ..sessions import Loadable
 from .exported import export
 from .files import loadable
 from .model import Model

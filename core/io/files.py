@@ -22,7 +22,7 @@ from onnx.external_data_helper import set_external_data
 from ..errors import ModelError
 from ..ir import wire
 from ..ir.tensor import RAW_DATA, SMALL, STRING, Bulk, MappedFile, Tensor
-from ..runtime import Loadable
+from ..sessions import Loadable
 from .convert import built, finished, importer_for, opsets_of
 from .exported import ONE_MESSAGE, Exported, export
 from .exporter import INITIALIZER, MODEL_GRAPH, NODE, Chunk

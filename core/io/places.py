@@ -13,21 +13,24 @@ from ..errors import ModelError
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """The files that a run writes, if any: the model, large weights beside it, the report, and the map of names.
+    """The files that a run writes, if any: the model, large weights beside it, report, map of names, and page.
 
-    `repros` is a folder, made if need be.
+    `repros` is a folder, made if need be. `page` is the report to be looked at, `trace` a profile's events.
     """
 
     model: Path | None = None
     report: Path | None = None
     names: Path | None = None
     repros: Path | None = None
+    page: Path | None = None
+    trace: Path | None = None
 
     def require(self, read: Collection[Path]) -> None:
         """Raise ModelError unless all can be written, apart from each other and from what is `read`."""
         if self.repros is not None:
             _require_folder(self.repros)
         written = {"model": self.model, "report": self.report, "map of names": self.names}
+        written |= {"page": self.page, "trace": self.trace}
         chosen = {what: path for what, path in written.items() if path is not None}
         for path in chosen.values():
             _require_writable(path)

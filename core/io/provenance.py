@@ -69,6 +69,12 @@ def _names(source: Source) -> Iterable[str]:
     return (node.name or source.output,)
 
 
+def told_by(node: onnx.NodeProto) -> tuple[str, list[str]]:
+    """The rule that is written behind a node, and the names; "" and none where no rewrite of ours made it."""
+    written = {p.key: p.value for p in node.metadata_props}
+    return written.get(RULE, ""), _listed(written.get(FROM, "[]"))
+
+
 def _listed(text: str) -> list[str]:
     """The strings of a JSON list; none where it is something else, which anyone may have written there."""
     try:

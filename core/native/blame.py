@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ..runtime import Loadable, Setting
 from ..selection import BadUsage
+from ..sessions import Loadable, Setting
 from ..verify.oracle import Oracle
 from .case import write_case
 from .child import LIMIT, Child, Failure

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..runtime import Loadable
+from ..sessions import Loadable
 from ..verify.oracle import Oracle
 from . import transport
 

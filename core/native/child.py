@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..errors import EvaluationError
-from ..runtime import Setting
+from ..sessions import Setting
 from .process import Process
 
 LIMIT = 300.0  # seconds for a probe

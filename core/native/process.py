@@ -53,6 +53,11 @@ class Process:
         """Whether the next question is the first that the process is asked."""
         return self._process is None
 
+    @property
+    def pid(self) -> int | None:
+        """The number of the process that is running."""
+        return self._process.pid if self._process is not None else None
+
     def ask(self, question: dict[str, Any], hear: Callable[[dict[str, Any]], bool]) -> End | None:
         """Put a question. `hear` is given each answer, and says whether it was the last; None if that one came."""
         process = self._process = self._process or self._started()

@@ -12,7 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import CannotLoad, EvaluationError
-from ..runtime import OnnxRuntime, Setting
+from ..runtime import OnnxRuntime
+from ..sessions import Setting
 from ..verify.compare import compare
 from .case import Case, read_case
 from .process import serve

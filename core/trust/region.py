@@ -17,7 +17,7 @@ from ..io.model import Model, closing_header
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.values import Value
-from ..runtime import Loadable
+from ..sessions import Loadable
 
 
 def differing(before: Graph, after: Graph) -> tuple[list[Op], list[Op]]:

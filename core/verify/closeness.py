@@ -51,11 +51,11 @@ def close(a: Array, b: Array, noise: Noise) -> Difference:
     distances, alike = _distances(x, y), _agree(x, y) | (finite & np.isfinite(y))
     error = float(distances.max())
     if alike.all() and error <= base * scale and not (error and noise.cheap):
-        return Difference(error, base * scale, "", relative(x, y), ulps(a, b))
+        return Difference(error, base * scale, "", relative(x, y), ulps(a, b), magnitude=scale)
     floor = noise.usual() * scale
     allowed = min(cap * scale, max(MULTIPLE * floor, base * scale))
     if alike.all() and error <= allowed:
-        return Difference(error, allowed, "", relative(x, y), ulps(a, b), floor)
+        return Difference(error, allowed, "", relative(x, y), ulps(a, b), floor, magnitude=scale)
     pair = _Pair(x, y, distances, alike, scale, cap, base)
     moves = [wide(m) for m in noise.like(a)]
     found = pair.held(moves, floor, moves if noise.excuses else [], cap * scale)
@@ -64,7 +64,7 @@ def close(a: Array, b: Array, noise: Noise) -> Difference:
         near = [m for m, far in deeper if far == 1]
         jumps = [*(moves if noise.excuses else []), *(m for m, _ in deeper)]
         found = pair.held([*moves, *near], floor, jumps, None) if deeper else found
-    return replace(found, relative=relative(x, y), ulps=ulps(a, b))
+    return replace(found, relative=relative(x, y), ulps=ulps(a, b), magnitude=scale)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,8 @@ class Difference:
 
     Of integers, bools and strings, `error` counts the wrong elements. `relative` and `ulps` are the largest
     relative error and distance in units in the last place; `floor` is how far the original itself moves, None
-    where nobody asked. `excused` elements differ, and jump in the original too. All numbers are finite.
+    where nobody asked. `excused` elements differ, and jump in the original too. `magnitude` is that of the largest
+    element that is wanted, for floats. All numbers are finite.
     """
 
     error: float = 0.0
@@ -21,6 +22,7 @@ class Difference:
     ulps: float | None = None
     floor: float | None = None
     excused: int = 0
+    magnitude: float | None = None
 
     @property
     def share(self) -> float:

@@ -10,7 +10,7 @@ import onnx
 from ..errors import ModelError
 from ..io.convert import from_onnx
 from ..ir.graph import Graph
-from ..runtime import Loadable
+from ..sessions import Loadable
 from .windows import WINDOWS, has_fixed_windows
 
 # Operators that were run on empty tensors of all sorts without harm. Attention, ConvTranspose, Einsum, GRU, LSTM,

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from ..errors import EvaluationError
-from ..runtime import Arrays, Loadable
+from ..runtime import Arrays
+from ..sessions import Loadable
 from .answers import CHEAP, Answer
 from .compare import usual_floor
 from .draws import Draw

@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from ..errors import EvaluationError, ModelError, Unverifiable
-from ..runtime import Loadable
+from ..sessions import Loadable
 from .answers import Answer, Search
 from .compare import compare
 from .difference import Difference
@@ -75,16 +75,24 @@ class Oracle:
             raise Mismatched(verdict.failure)
         return verdict
 
-    def judge(self, model: Loadable, *, exact: bool = False, on: Collection[Draw] | None = None) -> Verdict:
+    def judge(
+        self,
+        model: Loadable,
+        *,
+        exact: bool = False,
+        on: Collection[Draw] | None = None,
+        backend: Backend | None = None,
+    ) -> Verdict:
         """Compare `model` with the original up to the first draw on which it fails, finite ones first.
 
-        `on` limits to some of the draws; those left out count as known to agree.
+        `on` limits to some of the draws; those left out count as known to agree. `backend` runs `model`, where that is
+        to be another than the one that ran the original; as it lives in a process of its own, which may crash, it is
+        put sizes of 0 whatever the operators.
         """
         try:
             original = self._original
-            derived = performer(
-                model, original.backend, random=bool(self.random), like=original.seeds, fresh=self._fresh
-            )
+            runs = backend or original.backend
+            derived = performer(model, runs, random=bool(self.random), like=original.seeds, fresh=self._fresh)
         except EvaluationError as e:
             return Verdict(self.backend, exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
         derived.limit = original.limit
@@ -95,7 +103,8 @@ class Oracle:
             case.failure = Mismatch(foreign, NOT_OURS, self.answers[0].draw, None)
             return case.verdict(self.backend, self.notes)
         chosen = [a for a in self.answers if on is None or any(a.draw is d for d in on)]
-        if any(map(_has_zero, chosen)) and not self._is_given and not loadable_bears_emptiness(model):
+        spares = backend is None and not self._is_given and any(map(_has_zero, chosen))
+        if spares and not loadable_bears_emptiness(model):
             chosen = [a for a in chosen if not _has_zero(a) or a is self.answers[0]]
         for answer in sorted(chosen, key=lambda a: not a.draw.is_finite):
             case.hear(derived, answer)

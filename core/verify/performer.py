@@ -7,18 +7,30 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from time import perf_counter
-from typing import Any
+from typing import Any, Protocol
 
 import onnx
 
 from ..errors import CannotLoad, Unverifiable
-from ..runtime import Arrays, Loadable, OnnxRuntime, Reference, Setting
+from ..runtime import Arrays, OnnxRuntime, Reference
+from ..sessions import Loadable, Setting
 from .noise import move_weights
 from .seeding import read, seeded
 
-Session = OnnxRuntime | Reference
 FIRST_LIMIT = 600.0  # seconds that the first run may take
 LEAST_LIMIT, SLOWER = 20.0, 50.0  # what all others may take at least, and how much longer than the first
+
+
+class Session(Protocol):
+    """A model that a backend has loaded."""
+
+    name: str
+
+    def run(self, outputs: Sequence[str], feeds: Arrays, limit: float | None = None) -> list[Any]:
+        """Run once, for at most `limit` seconds. Raises EvaluationError."""
+        ...
+
+
 Backend = Callable[..., Session]
 """Makes a session of a model, and of the `folder` where weights of one given as bytes are. Raises CannotLoad."""
 BACKENDS: tuple[Backend, ...] = (OnnxRuntime, Reference)

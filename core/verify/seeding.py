@@ -17,7 +17,7 @@ from onnx import helper
 
 from ..ir import schemas
 from ..ir.shared import MARK
-from ..runtime import Loadable
+from ..sessions import Loadable
 
 SEED = "seed"
 COPY = re.compile(r"__\d+$")

@@ -57,12 +57,12 @@ def _plans(inputs: list[Input], fixed: Sizes) -> Iterator[Sizes]:
     if not free:
         return
     yield from (dict.fromkeys(free, size) | fixed for size in SIZES[:4])
-    yield from (distinct | {a: 2, b: 3, total: 5} for total, a, b in _sums(free))
+    yield from (distinct | {a: 2, b: 3, total: 5} for total, a, b in sums(free))
     yield from (dict.fromkeys(free, size) | fixed for size in SIZES[4:])
     yield dict.fromkeys(free, 1) | fixed
 
 
-def _sums(free: list[str]) -> Iterator[tuple[str, str, str]]:
+def sums(free: list[str]) -> Iterator[tuple[str, str, str]]:
     """Every way in which a symbol may be the sum of two others, as a mask is as long as past and present together."""
     for total, a, b in permutations(free[:MOST_SUMMED], 3):
         if free.index(a) < free.index(b):
@@ -93,7 +93,7 @@ def with_ones(inputs: list[Input], base: Sizes, fixed: Sizes) -> Iterator[Sizes]
         yield base | dict.fromkeys(free, 1)
     for s in free if len(free) > 1 else ():
         yield base | {s: 1}
-        for total, a, b in _sums(free):
+        for total, a, b in sums(free):
             if s in {a, b} and base[total] == base[a] + base[b]:
                 plan = base | {s: 1}
                 yield plan | {total: plan[a] + plan[b]}
@@ -142,6 +142,6 @@ def unusual(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
 
 def _with_sums(base: Sizes, plan: Sizes, free: list[str]) -> Iterator[Sizes]:
     """`plan` with each symbol in turn that is the sum of two others in `base` as their sum."""
-    for total, a, b in _sums(free):
+    for total, a, b in sums(free):
         if base[total] == base[a] + base[b] and plan[total] != plan[a] + plan[b]:
             yield plan | {total: plan[a] + plan[b]}

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from ...core.io.model import Model
 from ...core.io.source import Source
 from ...core.ir.effects import leaves_traces, uses_half
+from ...core.specialize import require_symbols
 from ...core.verify.dims import Sizes
 from ...core.verify.draws import Draw
 from ...core.verify.given import checked, ranked_by, read_inputs, sizes_from_shapes
@@ -19,6 +21,7 @@ from ...core.verify.signature import Input, signature
 from ...core.verify.windows import require_windows
 
 Inputs = Mapping[str, Any] | str | Path
+NONE: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,11 +41,19 @@ class Question:
     fixed: Sizes
 
     @classmethod
-    def of(cls, model: Model, given: Inputs | None, shapes: Mapping[str, Sequence[int]]) -> Question:
-        """Raises ModelError for given inputs and shapes that are not those of the model.
+    def of(
+        cls,
+        model: Model,
+        given: Inputs | None,
+        shapes: Mapping[str, Sequence[int]],
+        dims: Mapping[str, int] = NONE,
+    ) -> Question:
+        """Of sizes that `shapes` of inputs and those of symbols (`dims`) fix.
 
-        Raises Unverifiable for a convolution that never has anything to sum over.
+        Raises ModelError for given inputs, shapes and symbols that are not those of the model, Unverifiable for a
+        convolution that never has anything to sum over.
         """
+        require_symbols(model.graph, dims)
         require_windows(model.graph)
         inputs = ranked_by(shapes, signature(model))
         return cls(
@@ -52,7 +63,7 @@ class Question:
             uses_half(model.graph),
             leaves_traces(model.graph),
             _draws(given, inputs),
-            sizes_from_shapes(shapes, inputs),
+            {**sizes_from_shapes(shapes, inputs), **dims},
         )
 
     def put_to(self, source: Source, seed: int, boundaries: Collection[float] = ()) -> Oracle:

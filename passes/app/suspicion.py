@@ -41,21 +41,23 @@ def suspect(
     inputs: Inputs | None = None,
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
     seed: int = 0,
     report_to: str | Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Suspicion:
     """Hold onnxruntime at a level of optimization (basic, extended, layout, all) to itself with none.
 
-    `inputs`, `shapes` and `seed` as for `optimize`. Raises ModelError for a model or input that is unusable,
-    BadUsage for a level that does not exist, Unverifiable if no inputs can be made up.
+    `inputs` and `seed` as for `optimize`; `shapes` of inputs and sizes of symbols (`dims`) say what to ask with, and
+    change no model. Raises ModelError for a model or input that is unusable, BadUsage for a level that does not exist,
+    Unverifiable if no inputs can be made up.
     """
     watch = Stopwatch(progress)
     source = source_of(model, inline=False)
     places = Places(report=Path(report_to) if report_to is not None else None)
     places.require((*source.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
     with no_collection(), watch.phase("loading"):
-        question = Question.of(source.load(), inputs, shapes or {})
+        question = Question.of(source.load(), inputs, shapes or {}, dims or {})
     with watch.phase("asking the original"):
         oracle = question.put_to(source, seed)
     with watch.phase("asking onnxruntime"):

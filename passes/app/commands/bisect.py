@@ -48,11 +48,9 @@ def bisect(
         screen = Screen(quiet=json == options.STANDARD_OUTPUT)
         if ort is not None:
             of_passes = (plugin, only, skip, enable, exact, keep_functions, repro, pipeline != "basic")
-            options.require(
-                not outputs and not inputs_only and not dim, "--ort takes the model as it is: cut it with `passes run`"
-            )
+            options.require(not outputs and not inputs_only, "--ort takes the model as it is: cut it with `passes run`")
             options.require(not any(of_passes), "--ort looks at onnxruntime's optimizers: leave out what is for passes")
-            _suspect(screen, model, ort, inputs, shape, seed, json)
+            _suspect(screen, model, ort, inputs, shape, dim, seed, json)
             return
         with screen.progress() as progress:
             report = optimize(
@@ -87,6 +85,7 @@ def _suspect(
     level: str,
     inputs: Path | None,
     shape: list[str] | None,
+    dim: list[str] | None,
     seed: int,
     json: Path | None,
 ) -> None:
@@ -99,6 +98,7 @@ def _suspect(
             level,
             inputs,
             shapes=options.parse_shapes(shape or ()),
+            dims=options.parse_dims(dim or ()),
             seed=seed,
             report_to=options.file_of(json),
             progress=progress,

@@ -43,6 +43,13 @@ Exact = Annotated[bool, typer.Option("--exact", help="Only rewrites that keep ev
 KeepFunctions = Annotated[bool, typer.Option("--keep-functions", help="Leave local functions as they are.")]
 Repro = Annotated[Path | None, typer.Option(help="Write a small model and inputs here for each wrong change.")]
 Most = Annotated[int, typer.Option(min=0, help="List at most so many of each kind.")]
+Threads = Annotated[int, typer.Option(min=0, help="Threads that compute an op; 0 for one on each core.")]
+Ep = Annotated[
+    str,
+    typer.Option("--ep", help="Execution provider of onnxruntime, with options: cuda, or openvino{device_type=CPU}."),
+]
+Batch = Annotated[str, typer.Option(help="Batch sizes to measure beside a single sample, such as 8,32.")]
+MinTime = Annotated[float, typer.Option("--min-time", min=0.01, help="Seconds of calls for each model and batch size.")]
 Json = Annotated[Path | None, typer.Option(help="Write the report as JSON to this file; - for the output.")]
 
 STANDARD_OUTPUT = Path("-")
@@ -75,6 +82,16 @@ def spelled_out(args: list[str]) -> list[str]:
     own = args[: args.index("--")] if "--" in args else args
     alone = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in LEVELS}
     return ["--ort=all" if i in alone else a for i, a in enumerate(args)]
+
+
+def parse_batches(text: str) -> tuple[int, ...]:
+    """Batch sizes of a text such as `1,32`, in order; a single sample is always the first. Raises BadUsage."""
+    sizes = [size.strip() for size in text.split(",")]
+    require(
+        all(s.isascii() and s.isdecimal() and 0 < int(s) < 1 << 31 for s in sizes),
+        f"--batch {text}: not of the form 1,32, sizes from 1 on",
+    )
+    return tuple(sorted({1, *map(int, sizes)}))
 
 
 def parse_outputs(texts: Iterable[str]) -> list[str]:

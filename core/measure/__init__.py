@@ -1,0 +1,1 @@
+"""How fast and how large models are in onnxruntime, measured so that the figures can be trusted."""

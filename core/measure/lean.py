@@ -1,0 +1,21 @@
+"""Starts worker.py in a process that holds little else: `python -P lean.py`.
+
+The package's own `__init__` imports onnx and the rest of it; that would count as memory of the models measured.
+"""
+
+from __future__ import annotations
+
+import sys
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+OUTER, INNER = "passwright", "passwright.core"
+
+if __name__ == "__main__":
+    core = Path(__file__).resolve().parents[1]
+    for name, folders in ((OUTER, []), (INNER, [str(core)])):
+        package = ModuleType(name)
+        package.__path__ = folders
+        sys.modules[name] = package
+    import_module(f"{INNER}.measure.worker").main()

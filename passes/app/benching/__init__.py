@@ -1,0 +1,1 @@
+"""Any models, measured side by side."""

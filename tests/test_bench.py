@@ -1,0 +1,321 @@
+"""`passes bench`: figures of several models side by side, and how right they are."""
+
+from __future__ import annotations
+
+import json
+import platform
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from passwright.core.errors import ModelError, PassesError, PluginError
+from passwright.core.io.source import source_of
+from passwright.core.measure.figures import Interval, Latency, Measured
+from passwright.core.measure.race import Effort
+from passwright.core.runtime import OnnxRuntime
+from passwright.core.selection import BadUsage
+from passwright.core.sessions import CPU, Setting
+from passwright.passes import bench
+from passwright.passes.app import options
+from passwright.passes.app.benching.accuracy import metric_of, top_1
+from passwright.passes.app.benching.bench import accuracy_of
+from passwright.passes.app.benching.benched import Benched, BenchedModel
+from passwright.passes.app.benching.labelled import Labelled
+from passwright.passes.app.cli import app
+from passwright.passes.app.screens import bench as screen
+from rewriting import load
+from typer.testing import CliRunner, Result
+
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+LEAST = Effort(min_time=0.01, sets=2)
+SCORES = "g (float[{n},3] x) => (float[{n},3] y) {{ y = Softmax(x) }}"
+NAMES = "g (float[N,3] x) => (int64[N] c, float[N,3] x2) { c = ArgMax<axis=1,keepdims=0>(x) x2 = Identity(x) }"
+ROWS = np.array([[1, 0, 0], [0, 5, 1], [0, 1, 2], [3, 0, 0], [0, 0, 1]], np.float32)
+TRUTH = np.array([0, 1, 2, 0, 1])  # the last is wrong
+
+
+def saved(folder: Path, text: str, name: str = "m.onnx") -> Path:
+    onnx.save(load(text), folder / name)
+    return folder / name
+
+
+def labelled(folder: Path, **arrays: Any) -> Path:
+    np.savez(folder / "set.npz", **arrays)
+    return folder / "set.npz"
+
+
+def invoke(*arguments: str | Path, code: int = 0) -> Result:
+    result = CliRunner().invoke(app, ["bench", *map(str, arguments)])
+    assert result.exit_code == code, result.output
+    return result
+
+
+def test_the_command_prints_all_and_writes_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    path = saved(tmp_path, SCORES.format(n="N"))
+    twin = saved(tmp_path, SCORES.format(n="N"), "twin.onnx")
+    told = invoke(
+        path, twin, "--batch", "4", "--min-time", "0.02", "--threads", "1",
+        "--labelled", labelled(tmp_path, x=ROWS, labels=TRUTH), "--json", tmp_path / "r.json",
+    ).output  # fmt: skip
+    for column in ("on disk", "session made in", "memory", "top-1", "median", "p95", "p99", "samples/s"):
+        assert column in told
+    assert told.count("0.8000") == 2
+    assert "top-1 over 5 labelled samples" in told
+    assert "at level all, 1 thread\n" in told
+    assert "all nodes ran on cpu" in told
+    assert re.search(r"twin\.onnx with a batch of 4: .*\[\d", told)
+    data = json.loads((tmp_path / "r.json").read_text())
+    assert (data["batches"], data["level"], data["provider"], data["metric"]) == ([1, 4], "all", CPU, "top-1")
+    for m in data["models"]:
+        assert m["bytes"] == path.stat().st_size
+        assert m["accuracy"] == 0.8
+        assert m["measured"]["providers"] == {CPU: 1}
+        assert m["measured"]["resident"] > m["measured"]["base"] > 0
+        four = m["measured"]["latencies"]["4"]
+        assert four["throughput"] == pytest.approx(4 / four["median"])
+        assert four["median_low"] <= four["median"] * 1.5
+    assert data["models"][0]["ratios"] == {}
+    assert data["models"][1]["ratios"]["4"].keys() == {"ratio", "low", "high", "is_difference"}
+
+
+def test_json_alone(tmp_path: Path) -> None:
+    told = invoke(saved(tmp_path, NAMES), "--batch", "1", "--min-time", "0.01", "--json", "-").output
+    assert [m["model"] for m in json.loads(told)["models"]] == [str(tmp_path / "m.onnx")]
+
+
+def test_a_model_that_does_not_load_is_a_line(tmp_path: Path) -> None:
+    bad = tmp_path / "bad.onnx"
+    bad.write_bytes(b"nothing")
+    told = invoke(bad, saved(tmp_path, NAMES), "--min-time", "0.01", "--batch", "1", code=1).output
+    assert re.search(r"bad\.onnx: not measured: \S", told)
+    assert re.search(r"m\.onnx +│ +1 ", told)
+
+
+@pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="division traps on x86 only")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has exit codes for signals")
+def test_a_model_that_crashes_onnxruntime_is_a_line_and_others_go_on(tmp_path: Path) -> None:
+    text = """g (float[N,3] x) => (int32 y, float[N,3] z) <int32 least = {-2147483648}, int32 minus = {-1}>
+        { y = Div(least, minus) z = Relu(x) }"""
+    crashes = saved(tmp_path, text, "crashes.onnx")
+    told = invoke(crashes, saved(tmp_path, NAMES), "--min-time", "0.01", "--batch", "1", code=1).output
+    assert "crashes.onnx: not measured: the process died of SIGFPE" in told
+    assert re.search(r"m\.onnx +│ +1 ", told)
+
+
+def test_models_with_other_inputs_get_their_own(tmp_path: Path) -> None:
+    other = saved(tmp_path, "g (float[N,2] u) => (float[N,2] v) { v = Relu(u) }", "other.onnx")
+    found = bench([saved(tmp_path, NAMES), other], batches=(1,), effort=LEAST)
+    assert [m.own_inputs for m in found.models] == [False, True]
+    assert not found.failed
+    assert 1 in found.models[1].ratios
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--batch", "0"], 2, "--batch 0: not of the form 1,32"),
+        (["--batch", "a"], 2, "--batch a"),
+        (["--level", "most"], 2, "--level most: there are disable, basic, extended, all"),
+        (["--ep", "nonesuch"], 2, "no execution provider nonesuch"),
+        (["--metric", "m.py"], 2, "--metric is for a labelled set"),
+        (["--labelled", "none.npz"], 1, "none.npz does not exist"),
+        (["--inputs", "none.npz"], 1, "none.npz does not exist"),
+        (["--dim", "M=1"], 1, "--dim M"),
+        (["--json", "{model}"], 1, "would overwrite"),
+        (["missing.onnx"], 1, "missing.onnx does not exist"),
+    ],
+)
+def test_wrong_usage(arguments: list[str], code: int, said: str, tmp_path: Path) -> None:
+    path = saved(tmp_path, NAMES)
+    before = path.read_bytes()
+    result = invoke(path, *(a.format(model=path) for a in arguments), code=code)
+    assert said in " ".join(result.output.split())
+    assert result.output.count("error:") == 1
+    assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize(("text", "batches"), [("1,32", (1, 32)), ("8", (1, 8)), (" 4 , 2,4", (1, 2, 4))])
+def test_batches(text: str, batches: tuple[int, ...]) -> None:
+    assert options.parse_batches(text) == batches
+
+
+@pytest.mark.parametrize("text", ["", "1,", "-1", "1.5", "0", "x", "99999999999"])
+def test_no_batches(text: str) -> None:
+    with pytest.raises(BadUsage, match="not of the form 1,32"):
+        options.parse_batches(text)
+
+
+def accuracy(path: Path, examples: Path, metric: str = "") -> float:
+    source = source_of(path, inline=False)
+    return accuracy_of(source, Setting("ENABLE_ALL"), Labelled.read(examples), metric_of(metric)[1])
+
+
+@pytest.mark.parametrize("batch", ["N", "1", "2", "3", "7"])
+def test_top_1_at_any_batch(batch: str, tmp_path: Path) -> None:
+    """Of five rows, where the model takes 1, 2, 3 or 7 at once: the missing ones are no samples."""
+    path = saved(tmp_path, SCORES.format(n=batch))
+    assert accuracy(path, labelled(tmp_path, x=ROWS, labels=TRUTH)) == 0.8
+
+
+def test_more_rows_than_are_run_at_once(tmp_path: Path) -> None:
+    rows, labels = np.tile(ROWS, (20, 1)), np.tile(TRUTH, 20)
+    assert accuracy(saved(tmp_path, SCORES.format(n="N")), labelled(tmp_path, x=rows, truth=labels)) == 0.8
+
+
+def test_a_batch_that_is_open_in_name_only(tmp_path: Path) -> None:
+    text = "g (float[N,3] x) => (float[1,3] y) <int64[2] s = {1,3}> { y = Reshape(x, s) }"
+    assert accuracy(saved(tmp_path, text), labelled(tmp_path, x=ROWS, labels=TRUTH)) == 0.8
+
+
+@pytest.mark.parametrize(
+    ("output", "labels", "share"),
+    [
+        (ROWS, TRUTH, 0.8),
+        (ROWS.astype(np.float16), TRUTH.astype(np.uint8).reshape(-1, 1), 0.8),
+        (np.array([0, 1, 1, 0, 1]), TRUTH, 0.8),
+        (np.array([[0], [1], [1], [0], [1]]), TRUTH, 0.8),
+        (np.array(["a", "b"], object), np.array(["a", "c"]), 0.5),
+        (np.array([True, False]), np.array([1, 1]), 0.5),
+        (np.stack([ROWS, ROWS]), np.stack([TRUTH, TRUTH * 0]), 0.6),
+    ],
+)
+def test_top_1(output: Any, labels: Any, share: float) -> None:
+    assert top_1({"y": output, "z": None}, labels) == pytest.approx(share)
+
+
+@pytest.mark.parametrize(
+    ("output", "labels", "said"),
+    [
+        (ROWS[:, :1], TRUTH, "y of shape .* does not score classes"),
+        (ROWS[:, 0], TRUTH, "y of shape .* does not score classes"),
+        (ROWS, np.zeros((5, 4), int), "the labels have"),
+        (np.array(["a"], object), np.array([0]), "names classes by strings, the labels by numbers"),
+        ([{"a": 1.0}], np.array(["a"]), "no output has a row for each label"),
+    ],
+)
+def test_no_top_1(output: Any, labels: Any, said: str) -> None:
+    with pytest.raises(ModelError, match=said):
+        top_1({"y": output}, labels)
+
+
+def test_scores_that_are_not_numbers_hit_nothing() -> None:
+    assert top_1({"y": np.array([[np.nan, 0], [0, np.nan], [0, 1]], np.float32)}, np.array([0, 1, 1])) == 1 / 3
+
+
+def test_strings_of_a_classifier(tmp_path: Path) -> None:
+    """The labels that the model itself gives are all right."""
+    path = GOLDEN / "sklearn_strings.onnx"
+    columns = {
+        "colour": np.array([["red"], ["blue"], ["green"]]),
+        "shape": np.array([["round"], ["square"], ["round"]]),
+        "numbers": np.array([[0, 1], [2, 3], [4, 5]], np.float32),
+    }
+    outputs = [end.name for end in onnx.load(path).graph.output]
+    feeds = {name: a.astype(object) if a.dtype.kind == "U" else a for name, a in columns.items()}
+    own = np.asarray(OnnxRuntime(path).run(outputs[:1], feeds)[0])
+    labels = own.astype(str) if own.dtype.kind == "O" else own
+    assert accuracy(path, labelled(tmp_path, **columns, labels=labels)) == 1.0
+
+
+METRICS = """
+import numpy as np
+def metric(outputs, labels):
+    print("noise")
+    return np.mean(np.argmax(outputs["y"], -1) == labels) / 2
+def breaks(outputs, labels):
+    return 1 / 0
+def nothing(outputs, labels):
+    return float("nan")
+word = 3
+"""
+
+
+@pytest.mark.parametrize("which", ["", ":metric"])
+def test_a_metric_of_ones_own(which: str, tmp_path: Path) -> None:
+    (tmp_path / "f.py").write_text(METRICS)
+    path = saved(tmp_path, SCORES.format(n="N"))
+    examples = labelled(tmp_path, x=ROWS, labels=TRUTH)
+    assert accuracy(path, examples, metric=f"{tmp_path / 'f.py'}{which}") == pytest.approx(0.4)
+
+
+@pytest.mark.parametrize(
+    ("metric", "error", "said"),
+    [
+        ("f.py:missing", BadUsage, "has no function missing"),
+        ("f.py:word", BadUsage, "has no function word"),
+        ("f.txt", BadUsage, "not of the form"),
+        ("none.py", PluginError, "none.py is not a Python file"),
+        ("broken.py", PluginError, "ValueError: at once"),
+        ("f.py:breaks", PluginError, "f.py:breaks: ZeroDivisionError"),
+        ("f.py:nothing", ModelError, "gives nan"),
+    ],
+)
+def test_no_metric(metric: str, error: type[PassesError], said: str, tmp_path: Path) -> None:
+    (tmp_path / "f.py").write_text(METRICS)
+    (tmp_path / "broken.py").write_text("raise ValueError('at once')")
+    with pytest.raises(error, match=said) as caught:
+        metric_of(str(tmp_path / metric))[1]({"y": ROWS}, TRUTH)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "said"),
+    [
+        ({"x": ROWS, "labels": TRUTH[:4]}, "x has 5 rows, the labels have 4"),
+        ({"labels": TRUTH}, "lack x"),
+        ({"x": ROWS}, "no array is called labels; there are only inputs"),
+        ({"x": ROWS, "a": TRUTH, "b": TRUTH}, "any of a, b may be"),
+        ({"x": ROWS.astype(np.float64), "labels": TRUTH}, "x of the labelled .* is float64; the model wants float32"),
+        ({"x": ROWS, "labels": np.array(3)}, "labels has no rows"),
+    ],
+)
+def test_a_labelled_set_that_does_not_fit(arrays: Any, said: str, tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match=said):
+        accuracy(saved(tmp_path, SCORES.format(n="N")), labelled(tmp_path, **arrays))
+
+
+@pytest.mark.parametrize(
+    ("count", "told"), [(12, "12 B"), (1500, "1.5 KB"), (2_340_000, "2.3 MB"), (5_600_000_000, "5.60 GB")]
+)
+def test_amounts(count: int, told: str) -> None:
+    assert screen.amount(count) == told
+
+
+@pytest.mark.parametrize(
+    ("seconds", "told"),
+    [(1.234e-5, "12.3 µs"), (0.0012345, "1.23 ms"), (0.9876, "988 ms"), (12.0, "12 s"), (1234, "1234 s")],
+)
+def test_times(seconds: float, told: str) -> None:
+    assert screen.time(seconds) == told
+
+
+def latency(median: float) -> Latency:
+    return Latency(1, 9, median, median * 0.9, median * 1.1, median * 2, median * 3)
+
+
+def figures(**changes: Any) -> Benched:
+    measured = Measured("", 0.1, 9, 9, 5, {CPU: 4}, {1: latency(0.01)}, 2)
+    models = [
+        BenchedModel("a/m.onnx", 5, measured),
+        BenchedModel("b/m.onnx", 5, measured, {1: Interval(1.01, 0.98, 1.03)}),
+        BenchedModel("c.onnx", 5, measured, {1: Interval(0.5, 0.4, 0.6)}),
+    ]
+    asked = {"level": "all", "provider": CPU, "threads": 0, "batches": [1], "sizes": {"time": 4}, **changes}
+    return Benched(models, **asked, versions={"onnxruntime": "1"})
+
+
+def test_ratios_in_words() -> None:
+    told = list(screen.lines(figures()))
+    assert "b/m.onnx with a single sample: no difference measured to a/m.onnx, 1.010 [0.980, 1.030]" in told
+    assert "c.onnx with a single sample: 0.500 [0.400, 0.600] times as long as a/m.onnx" in told
+    assert "sizes: time=4" in told
+
+
+def test_a_provider_that_did_not_run_is_told() -> None:
+    told = list(screen.lines(figures(provider="CUDAExecutionProvider")))
+    assert "c.onnx: 4 nodes on cpu, none on cuda" in told

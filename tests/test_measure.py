@@ -1,0 +1,492 @@
+"""Measuring: providers, turns, intervals, processes that fail, and what models are fed."""
+
+from __future__ import annotations
+
+import platform
+import sys
+from collections.abc import Callable
+from math import exp, log
+from pathlib import Path
+from random import Random
+from time import sleep
+from typing import Any
+
+import numpy as np
+import onnx
+import psutil
+import pytest
+from passwright.core.errors import ModelError, Unverifiable
+from passwright.core.io.source import source_of
+from passwright.core.measure import entrant as entrants
+from passwright.core.measure import provider, race, turns
+from passwright.core.measure.entrant import Entrant, Withdrawn, write_feeds
+from passwright.core.measure.feeds import feeds_for
+from passwright.core.measure.figures import Interval, Latency
+from passwright.core.measure.intervals import around_median, median_bounds, ratio
+from passwright.core.measure.memory import groups
+from passwright.core.measure.race import Effort, Entry
+from passwright.core.measure.worker import read_feeds
+from passwright.core.selection import BadUsage, UnknownName
+from passwright.core.sessions import CPU, Setting
+from rewriting import load
+
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+USUAL = Setting("ENABLE_ALL", repacks=True)
+LEAST = Effort(min_time=0.01, sets=2)
+
+
+@pytest.fixture
+def has(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = [CPU, "OpenVINOExecutionProvider", "CUDAExecutionProvider"]
+    monkeypatch.setattr(provider, "installed", lambda: names)
+
+
+@pytest.mark.usefixtures("has")
+@pytest.mark.parametrize(
+    ("text", "name", "options"),
+    [
+        ("cpu", CPU, ()),
+        ("CPUExecutionProvider", CPU, ()),
+        (" Cuda ", "CUDAExecutionProvider", ()),
+        ("openvino{device_type=CPU}", "OpenVINOExecutionProvider", (("device_type", "CPU"),)),
+        ('openvino{device="GPU,CPU", n=2}', "OpenVINOExecutionProvider", (("device", "GPU,CPU"), ("n", "2"))),
+        ("CUDAEXECUTIONPROVIDER{device_id=0}", "CUDAExecutionProvider", (("device_id", "0"),)),
+    ],
+)  # fmt: skip
+def test_provider(text: str, name: str, options: tuple[tuple[str, str], ...]) -> None:
+    assert provider.parsed(text) == provider.Provider(name, options)
+
+
+@pytest.mark.usefixtures("has")
+@pytest.mark.parametrize(
+    ("text", "error", "said"),
+    [
+        ("", BadUsage, "a name is missing"),
+        ("cpu,cuda", BadUsage, "one execution provider is wanted, 2 are named"),
+        ("cpu{", BadUsage, "a brace is open"),
+        ("cpu{x}", BadUsage, "options are written"),
+        ("cpu{a=1,a=2}", BadUsage, "a is given twice"),
+        ("openvno", UnknownName, "no execution provider openvno; it has cpu, openvino, cuda; did you mean openvino"),
+        ("npu", UnknownName, "it has cpu, openvino, cuda"),
+        ("ExecutionProvider", UnknownName, "it has cpu"),
+    ],
+)
+def test_no_provider(text: str, error: type[BadUsage], said: str) -> None:
+    with pytest.raises(error, match=said):
+        provider.parsed(text)
+
+
+def test_this_onnxruntime_has_the_cpu() -> None:
+    assert provider.parsed("cpu").name == CPU
+    assert provider.short_name("CUDAExecutionProvider") == "cuda"
+
+
+def of(*sets: list[float]) -> Latency:
+    return Latency(1, 1, 1.0, 1.0, 1.0, 1.0, 1.0, tuple(map(tuple, sets)))
+
+
+def drawn(rng: np.random.Generator, sets: int, rounds: int, true: float) -> tuple[Latency, Latency]:
+    """Two models on a machine that slows down both at times, each process of which has luck of its own."""
+    a: list[list[float]] = []
+    b: list[list[float]] = []
+    for _ in range(sets):
+        machine = np.where(rng.random(rounds) < 0.2, rng.uniform(1, 4, rounds), 1.0)
+        luck = rng.normal(0, 0.03, 2)
+        noise = rng.lognormal(0, 0.05, (2, rounds))
+        a.append(list(true * exp(luck[0]) * machine * noise[0]))
+        b.append(list(exp(luck[1]) * machine * noise[1]))
+    return of(*a), of(*b)
+
+
+@pytest.mark.parametrize("sets", [2, 3, 5])
+def test_equals_are_seldom_told_apart(sets: int) -> None:
+    rng = np.random.default_rng(7)
+    found = [ratio(*drawn(rng, sets, 12, 1.0)).is_difference for _ in range(1000)]
+    assert (
+        np.mean(found) < 0.075
+    )  # 5 % are meant; the interval of five sets would miss 95 % of 50 by more than 25 seldom
+
+
+def test_the_interval_holds_the_true_ratio_and_finds_it() -> None:
+    rng = np.random.default_rng(8)
+    found = [ratio(*drawn(rng, 5, 12, 1.2)) for _ in range(500)]
+    assert np.mean([i.low <= 1.2 <= i.high for i in found]) > 0.925
+    assert np.mean([i.is_difference for i in found]) > 0.95
+
+
+def lagged(rng: np.random.Generator, n: int) -> np.ndarray[Any, Any]:
+    """AR(1): what a round has of the one before it."""
+    found = rng.normal(0, 0.03, n)
+    for i in range(1, n):
+        found[i] = 0.9 * found[i - 1] + found[i] * 0.19**0.5
+    return found
+
+
+def bursts(rng: np.random.Generator, n: int) -> np.ndarray[Any, Any]:
+    """Something else runs beside some rounds in a row."""
+    found = rng.normal(0, 0.02, n)
+    found[rng.integers(0, n) :][: rng.integers(1, max(2, n // 3))] += rng.exponential(0.5)
+    return found
+
+
+@pytest.mark.parametrize("noise", [lagged, bursts])
+@pytest.mark.parametrize("rounds", [(12,) * 5, (3, 12, 48, 12, 2), (5, 5)], ids=str)
+@pytest.mark.parametrize("luck", [0.0, 0.02])
+def test_intervals_hold_the_truth_where_noise_is_no_independent_noise(noise: Any, rounds: Any, luck: float) -> None:
+    rng = np.random.default_rng(10)
+
+    def found() -> Interval:
+        shared = [noise(rng, n) for n in rounds]
+        a, b = ([np.exp(s + noise(rng, len(s)) / 2 + rng.normal(0, luck)).tolist() for s in shared] for _ in range(2))
+        return ratio(of(*([1.1 * t for t in s] for s in a)), of(*b))
+
+    held = np.mean([i.low <= 1.1 <= i.high for i in (found() for _ in range(400))])
+    assert held >= 0.92  # more than 95 % where few rounds make a set wild
+
+
+def test_rounds_are_paired() -> None:
+    slow = [1.0, 5.0, 2.0, 9.0]
+    found = ratio(of([2 * t for t in slow], [2 * t for t in slow]), of(slow, slow))
+    assert (found.low, found.ratio, found.high) == pytest.approx((2.0, 2.0, 2.0))
+    assert found.is_difference
+
+
+@pytest.mark.parametrize(
+    ("interval", "is_difference"),
+    [((1.0, 0.9, 1.1), False), ((1.1, 1.0, 1.2), False), ((1.1, 1.01, 1.2), True), ((0.9, 0.8, 0.99), True)],
+)
+def test_is_difference(interval: tuple[float, float, float], is_difference: bool) -> None:
+    assert Interval(*interval).is_difference is is_difference
+
+
+def test_one_set_counts_by_its_rounds() -> None:
+    a = [1.0 + 0.01 * i for i in range(20)]
+    found = ratio(of(a), of([1.0] * 20))
+    assert (found.low, found.high) == pytest.approx((a[5], a[14]))  # the 6th and 15th of 20: 95.9 %
+    assert around_median([3.0, 1.0, 2.0]) == (1.0, 3.0)
+    assert around_median([3.0]) == (3.0, 3.0)
+
+
+def test_groups_without_a_common_set_are_held_level_against_level() -> None:
+    first = of([1.0, 1.1], [1.0, 1.2], [], [])
+    second = of([], [], [2.0, 2.1], [2.0, 2.2])
+    found = ratio(second, first)
+    assert found.low < found.ratio < found.high
+    assert found.ratio == pytest.approx(exp(log(2.0) + (log(1.05) - log(1.1)) / 2), rel=0.05)
+
+
+def test_single_sets_apart_are_not_told_apart_for_lack_of_a_spread() -> None:
+    found = ratio(of([], [1.0, 1.1, 1.3]), of([1.0, 1.2, 1.2], []))
+    assert (found.low, found.high) == pytest.approx((1.0 / 1.2, 1.3 / 1.0))
+
+
+def test_median_bounds_hold_the_median() -> None:
+    low, high = median_bounds([[1.0, 1.1, 1.2], [1.0, 1.2, 1.3], [0.9, 1.0, 1.1]])
+    assert low < 1.1 < high
+    assert median_bounds([[2.0]]) == pytest.approx((2.0, 2.0))
+
+
+@pytest.mark.parametrize(
+    ("needs", "room", "baseline", "expected"),
+    [
+        ([1, 1, 1], 9, 0, [[0, 1, 2]]),
+        ([1, 1, 1], 2, 0, [[0, 1], [0, 2]]),
+        ([3, 1, 1, 1], 3, 2, [[0, 2], [1, 2, 3]]),
+        ([5, 5], 1, 0, [[0, 1]]),
+        ([5], 1, 0, [[0]]),
+    ],
+)
+def test_groups(needs: list[int], room: int, baseline: int, expected: list[list[int]]) -> None:
+    assert list(groups(needs, room, baseline)) == expected
+
+
+class Clock:
+    """A runner whose calls take so long, by a clock that stands still otherwise."""
+
+    def __init__(self, seconds: float, log: list[tuple[str, int]], name: str) -> None:
+        self.seconds, self.log, self.name = seconds, log, name
+
+    def warm(self, batch: int) -> float:  # noqa: ARG002
+        return self.seconds
+
+    def block(self, batch: int, calls: int, seconds: float) -> list[float]:  # noqa: ARG002
+        self.log.append((self.name, calls))
+        return [self.seconds] * calls
+
+
+def always(_: int, call: Callable[[], object]) -> bool:
+    call()
+    return True
+
+
+def test_turns_alternate_until_all_have_run_long_enough() -> None:
+    log: list[tuple[str, int]] = []
+    found = turns.take_turns({0: Clock(0.001, log, "a"), 1: Clock(0.002, log, "b")}, 1, 1.0, Random(1), always)
+    assert all(sum(t.calls) >= 1.0 for t in found.values())
+    pairs = [{name for name, _ in log[i : i + 2]} for i in range(0, len(log), 2)]
+    assert all(pair == {"a", "b"} for pair in pairs)
+    assert len(found[0].rounds) == len(found[1].rounds) == len(pairs)
+    assert {log[i][0] for i in range(0, len(log), 2)} == {"a", "b"}  # either is first at times
+
+
+def test_slow_models_end() -> None:
+    log: list[tuple[str, int]] = []
+    found = turns.take_turns({0: Clock(3.0, log, "a"), 1: Clock(2.0, log, "b")}, 1, 0.4, Random(1), always)
+    assert len(found[0].rounds) == turns.FEWEST_ROUNDS
+    assert {calls for _, calls in log} == {1}
+
+
+def test_fast_models_have_bounded_blocks() -> None:
+    log: list[tuple[str, int]] = []
+    turns.take_turns({0: Clock(1e-6, log, "a")}, 1, 0.01, Random(1), always)
+    assert max(calls for _, calls in log) == turns.MOST_CALLS
+
+
+def test_who_gives_up_is_left_out() -> None:
+    log: list[tuple[str, int]] = []
+    tries: list[int] = []
+
+    def attempt(place: int, call: Callable[[], object]) -> bool:
+        tries.append(place)
+        if place == 0 and tries.count(0) > 3:
+            return False
+        call()
+        return True
+
+    found = turns.take_turns({0: Clock(0.01, log, "a"), 1: Clock(0.01, log, "b")}, 1, 0.2, Random(1), attempt)
+    assert list(found) == [1]
+
+
+def test_shares_of_calls() -> None:
+    times = turns.Times()
+    times.add([float(i) for i in range(1, 101)])
+    found = race.latency(4, [times, None])
+    assert (found.p95, found.p99, found.calls) == (96.0, 100.0, 100)
+    assert found.rounds == ((50.5,), ())
+    assert found.throughput == pytest.approx(4 / 50.5)
+
+
+SOME = {
+    "x": np.arange(6, dtype=np.float32).reshape(2, 3),
+    "file": np.array([["a", "bc"]], object),
+    "half/s": np.ones(2, np.float16),
+    "scalar": np.array(3, np.int64),
+    "b": np.array([True]),
+}
+
+
+@pytest.mark.parametrize("others", [{}, {"list": [np.ones(2), np.zeros(1)], "none": None}], ids=["plain", "held"])
+def test_feeds_come_as_they_went(others: dict[str, Any], tmp_path: Path) -> None:
+    write_feeds(SOME | others, tmp_path / "f")
+    got = read_feeds(tmp_path / "f")
+    assert list(got) == list(SOME | others)
+    for name, array in SOME.items():
+        assert got[name].dtype == array.dtype
+        np.testing.assert_array_equal(got[name], array)
+
+
+def test_a_model_is_measured() -> None:
+    path = GOLDEN / "mlp_dropout.onnx"
+    feeds = feeds_for(path, batches=(1, 3))
+    entries = [Entry(path, USUAL), Entry(path, Setting(threads=1, repacks=True))]
+    usual, single = race.race(entries, feeds.by_batch, LEAST)
+    assert not usual.failure + single.failure
+    assert usual.providers.keys() == {CPU}
+    assert usual.providers[CPU] < single.providers[CPU]  # onnxruntime fused some at level all
+    assert single.threads == 1
+    for m in (usual, single):
+        assert 0 < m.base < m.resident <= m.peak
+        assert m.creation > 0
+        assert list(m.latencies) == [1, 3]
+        for latency in m.latencies.values():
+            assert len(latency.rounds) == LEAST.sets
+            assert all(len(r) >= turns.FEWEST_ROUNDS for r in latency.rounds)
+            assert latency.median <= latency.p95 <= latency.p99
+    found = race.compared(usual.latencies[1], single.latencies[1])
+    assert found.low <= found.ratio <= found.high
+
+
+def test_what_cannot_be_measured_says_so_and_others_go_on(tmp_path: Path) -> None:
+    good, bad = GOLDEN / "mlp_dropout.onnx", tmp_path / "bad.onnx"
+    bad.write_bytes(b"no model")
+    other = GOLDEN / "sklearn_mlp.onnx"
+    feeds = feeds_for(good)
+    found = race.race([Entry(bad, USUAL), Entry(other, USUAL), Entry(good, USUAL)], feeds.by_batch, LEAST)
+    assert "bad.onnx" in found[0].failure
+    assert "\n" not in found[0].failure
+    assert "Got invalid dimensions" in found[1].failure or "nput" in found[1].failure
+    assert not found[2].failure
+    assert found[2].latencies[1].calls
+
+
+def test_what_does_not_fit_together_runs_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(race, "room", lambda: 0)
+    path = GOLDEN / "mlp_dropout.onnx"
+    first, second, third = race.race([Entry(path, USUAL)] * 3, feeds_for(path).by_batch, LEAST, baseline=1)
+    sets = [[bool(r) for r in m.latencies[1].rounds] for m in (first, second, third)]
+    assert sets[1] == [True] * 4
+    assert sets[0] == [True, True, False, False]
+    assert sets[2] == [False, False, True, True]
+
+
+def stand_in(code: str, folder: Path) -> Entrant:
+    return Entrant(folder, 2.0, (sys.executable, "-c", code))
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        ("import os; input(); os.kill(os.getpid(), 11)", "the process died of SIGSEGV"),
+        ("input(); raise MemoryError('none left')", "the process ended with exit code 1: MemoryError: none left"),
+        ('input(); print(\'{"failure": "/a/b.cc:12 Run no\\\\nkernel"}\', flush=True); input()', "no kernel"),
+        ("import time; time.sleep(60)", "it did not end in time"),
+    ],
+    ids=["crashes", "raises", "refuses", "hangs"],
+)
+def test_a_process_that_fails(code: str, said: str, tmp_path: Path) -> None:
+    entrant = stand_in(code, tmp_path / "e")
+    with pytest.raises(Withdrawn) as caught:
+        entrant.warm(1)
+    assert said in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_one_that_crashes_in_the_race_is_one_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    path, slow = GOLDEN / "mlp_dropout.onnx", tmp_path / "crash.onnx"
+    slow.write_bytes(path.read_bytes())
+    real = Entrant.block
+
+    def block(self: Entrant, batch: int, calls: int, seconds: float) -> list[float]:
+        if self.folder.name.startswith("1-"):
+            psutil.Process(self._process.pid).kill()
+        return real(self, batch, calls, seconds)
+
+    monkeypatch.setattr(entrants.Entrant, "block", block)
+    found = race.race([Entry(path, USUAL), Entry(slow, USUAL)], feeds_for(path).by_batch, LEAST)
+    assert not found[0].failure
+    assert found[1].failure == "the process died of SIGKILL"
+
+
+def stops(process: psutil.Process) -> bool:
+    """Whether it does so in time: a signal takes a moment to arrive."""
+    for _ in range(500):
+        if process.status() == psutil.STATUS_STOPPED:
+            return True
+        sleep(0.01)
+    return False
+
+
+def test_a_process_stands_still_between_turns(tmp_path: Path) -> None:
+    path = GOLDEN / "mlp_dropout.onnx"
+    write_feeds(feeds_for(path).by_batch[1], tmp_path / "f")
+    entrant = Entrant(tmp_path / "e")
+    entrant.load(path, USUAL, {1: tmp_path / "f"})
+    process = psutil.Process(entrant._process.pid)
+    assert stops(process)
+    assert entrant.warm(1) > 0
+    assert stops(process)
+    entrant.end()
+    assert not process.is_running()
+
+
+TINY = "g (float[{d}] x) => (float[{d}] y) {{ y = Relu(x) }}"
+
+
+def fed(text: str, tmp_path: Path, **asked: Any) -> Any:
+    onnx.save(load(text), tmp_path / "m.onnx")
+    return feeds_for(tmp_path / "m.onnx", **asked)
+
+
+@pytest.mark.parametrize(
+    ("dims", "asked", "shapes", "sizes", "note"),
+    [
+        ("N,3", {"batches": (1, 4)}, {1: (1, 3), 4: (4, 3)}, {}, ""),
+        ("N,time", {}, {1: (1, 64)}, {"time": 64}, ""),
+        ("N,time", {"dims": {"time": 5}}, {1: (1, 5)}, {"time": 5}, ""),
+        ("time,batch", {"batches": (1, 2)}, {1: (64, 1), 2: (64, 2)}, {"time": 64}, ""),
+        ("2,3", {"batches": (1, 4)}, {2: (2, 3)}, {}, "the batch is fixed at 2"),
+        ("1,3", {}, {1: (1, 3)}, {}, ""),
+        ("N,3", {"dims": {"N": 7}, "batches": (1, 4)}, {7: (7, 3)}, {}, "the batch is fixed at 7"),
+        ("N,3", {"shapes": {"x": (5, 3)}, "batches": (1, 4)}, {5: (5, 3)}, {}, "the batch is fixed at 5"),
+        ("N,3", {"given": {"x": np.ones((2, 3), np.float32)}, "batches": (1, 5)}, {1: (1, 3), 5: (5, 3)}, {}, ""),
+        ("4,3", {"given": {"x": np.ones((4, 3), np.float32)}}, {4: (4, 3)}, {}, "the batch is fixed at 4"),
+    ],
+)
+def test_feeds(dims: str, asked: Any, shapes: Any, sizes: Any, note: str, tmp_path: Path) -> None:
+    found = fed(TINY.format(d=dims), tmp_path, **asked)
+    assert {batch: arrays["x"].shape for batch, arrays in found.by_batch.items()} == shapes
+    assert (found.sizes, found.note) == (sizes, note)
+
+
+def test_given_rows_are_repeated_in_order(tmp_path: Path) -> None:
+    given = {"x": np.arange(6, dtype=np.float32).reshape(2, 3)}
+    found = fed(TINY.format(d="N,3"), tmp_path, given=given, batches=(2, 3)).by_batch
+    np.testing.assert_array_equal(found[2]["x"], given["x"])
+    np.testing.assert_array_equal(found[3]["x"], given["x"][[0, 1, 0]])
+
+
+def test_a_batch_that_does_not_run_is_told(tmp_path: Path) -> None:
+    text = "g (float[N,4] x) => (float[2,2] y) <int64[2] s = {2,2}> { y = Reshape(x, s) }"
+    found = fed(text, tmp_path, batches=(1, 3))
+    assert list(found.by_batch) == [1]
+    assert "it does not run with a batch of 3" in found.note
+
+
+def test_a_model_without_inputs(tmp_path: Path) -> None:
+    found = fed("g () => (float[2] y) <float[2] w = {1,2}> { y = Relu(w) }", tmp_path, batches=(1, 32))
+    assert (found.by_batch, found.note) == ({1: {}}, "no input has a batch")
+
+
+def test_sizes_that_only_go_together_are_found() -> None:
+    found = feeds_for(GOLDEN / "gpt2.onnx")
+    assert found.sizes == {"sequence": 8, "total": 16, "past": 8} or found.sizes["total"] == (
+        found.sizes["sequence"] + found.sizes["past"]
+    )
+
+
+def test_the_same_seed_gives_the_same_numbers() -> None:
+    first, again, other = (feeds_for(GOLDEN / "mlp_dropout.onnx", seed=s).by_batch[1]["x"] for s in (0, 0, 1))
+    np.testing.assert_array_equal(first, again)
+    assert (first != other).any()
+
+
+@pytest.mark.parametrize(
+    ("asked", "error", "said"),
+    [
+        ({"dims": {"M": 1}}, ModelError, "--dim M: the inputs of the model have no such symbol"),
+        ({"shapes": {"z": (1,)}}, ModelError, "no such input"),
+        ({"given": {"x": np.ones((1, 3))}}, ModelError, "x of the given inputs is float64; the model wants float32"),
+        ({"given": {}}, ModelError, "lack x"),
+        ({"given": {"x": np.ones((1, 3, 3), np.float32)}}, ModelError, "does not run on the given inputs"),
+    ],
+)
+def test_feeds_that_are_wrong(asked: Any, error: type[Exception], said: str, tmp_path: Path) -> None:
+    with pytest.raises(error, match=said):
+        fed(TINY.format(d="N,3"), tmp_path, **asked)
+
+
+TRAPS = """g (float[N,3] x) => (int32 y, float[N,3] z) <int32 least = {-2147483648}, int32 minus = {-1}>
+    { y = Div(least, minus) z = Relu(x) }"""
+FOREVER = """g (float[N,3] x) => (float[N,3] y) <int64 n = {9000000000000000000}, bool go = {1}>
+    { y = Loop(n, go, x) <body = b (int64 i, bool c, float[N,3] v) => (bool d, float[N,3] w)
+    { d = Identity(c) w = Identity(v) }> }"""
+
+
+@pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="division traps on x86 only")
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has exit codes for signals")
+def test_a_model_that_crashes_onnxruntime_is_a_line(tmp_path: Path) -> None:
+    with pytest.raises(Unverifiable, match=r"no inputs were found on which it runs: .*SIGFPE"):
+        fed(TRAPS, tmp_path)
+
+
+def test_a_model_that_does_not_end_is_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("passwright.core.measure.feeds.TRIAL", 0.1)
+    with pytest.raises(Unverifiable, match=r"m\.onnx: no inputs were found on which it runs: .*does not end"):
+        fed(FOREVER, tmp_path)
+
+
+def test_a_model_that_onnxruntime_refuses(tmp_path: Path) -> None:
+    text = "g (float[N,3] x) => (float[N,3] y) { y = com.example.Nothing(x) }"
+    onnx.save(load(text), tmp_path / "m.onnx")
+    with pytest.raises(Unverifiable, match=r"m\.onnx: onnxruntime cannot load it"):
+        feeds_for(source_of(tmp_path / "m.onnx", inline=False))

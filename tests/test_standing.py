@@ -1,0 +1,199 @@
+"""What the nodes that onnxruntime runs stand for, and the outline of a model that this is found out from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import onnx
+import pytest
+from passwright.core.errors import ModelError
+from passwright.core.measure.outline import all_nodes, name_apart, outline, write_with
+from passwright.core.measure.standing import ADDED, MAY_BE_ADDED, idle, reads, standings
+from passwright.core.sessions import Setting, session
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+HEAD = '<ir_version: 10, opset_import: ["": 17, "com.microsoft": 1]>'
+
+
+def graph(text: str) -> onnx.GraphProto:
+    return onnx.parser.parse_model(f"{HEAD} g {text}").graph
+
+
+def told(file: onnx.GraphProto, ran: onnx.GraphProto) -> dict[str, str]:
+    return {s.name: " ".join(s.stands_for) for s in standings(file, ran)}
+
+
+FILE = """(float[N,4] x) => (float[N,4] y) <float[4,4] w, float[4] b> {
+    [m] p = MatMul(x, w) [a] q = Add(p, b) [r] s = Relu(q) [d] t = Dropout(s) [e] y = Exp(t) }"""
+CHAIN = "(float[N,4] x) => (float[N,4] y) { [a] p = Neg(x) [b] q = Relu(p) [c] r = Abs(q) [d] y = Exp(r) }"
+SUM = """(float[N,4] x) => (float[N,4] y) <float[4,4] w> {
+    [m] p = MatMul(x, w) [n] q = MatMul(p, w) [s] t = Add(p, q) [e] y = Exp(t) }"""
+
+
+@pytest.mark.parametrize(
+    ("file", "ran", "expected", "left"),
+    [
+        pytest.param(FILE, FILE, {"m": "m", "a": "a", "r": "r", "d": "d", "e": "e"}, "", id="as it was"),
+        pytest.param(
+            FILE,
+            """(float[N,4] x) => (float[N,4] y) <float[4,4] w, float[4] b> {
+            [f] s = com.microsoft.FusedGemm(x, w, b) [e] y = Exp(s) }""",
+            {"f": "m a r", "e": "d e"},
+            "",
+            id="fused under other names",
+        ),
+        pytest.param(
+            CHAIN,
+            "(float[N,4] x) => (float[N,4] y) { [a] q = My(x) [d] y = Exp(q) }",
+            {"a": "a b", "d": "c d"},
+            "",
+            id="the name of the first, the result of the second",
+        ),
+        pytest.param(
+            CHAIN,
+            """(float[N,4] x) => (float[N,4] y) { [ReorderInput] u = ReorderInput(x) [q_nchwc] v = Neg(u)
+            [ReorderOutput] q = ReorderOutput(v) [r_token_3] w = Abs(q) [d] y = Exp(w) }""",
+            {"ReorderInput": "", "q_nchwc": "a b", "ReorderOutput": "", "r_token_3": "c", "d": "d"},
+            "",
+            id="another layout",
+        ),
+        pytest.param(
+            CHAIN,
+            """(float[N,4] x) => (float[N,4] y) { [InsertedPrecisionFreeCast_x] u = Cast<to=1>(x) [a] v = Neg(u)
+            [b] w = Relu(v) [back] r = Cast<to=10>(w) [d] y = Exp(r) }""",
+            {"InsertedPrecisionFreeCast_x": "", "a": "a", "b": "b c", "back": "", "d": "d"},
+            "",
+            id="casts put in",
+        ),
+        pytest.param(
+            SUM,
+            """(float[N,4] x) => (float[N,4] y) <float[4,4] w> {
+            [p_nchwc] u = MatMul(x, w) [q_nchwc] v = My(u, w, u) [e] y = Exp(v) }""",
+            {"p_nchwc": "m", "q_nchwc": "n s", "e": "e"},
+            "",
+            id="a sum merged into the last operand",
+        ),
+        pytest.param(
+            "(float[N,4] x) => (float[N,4] y) <int64[1] n = {4}> { [c] k = ConstantOfShape(n) [a] y = Add(x, k) }",
+            "(float[N,4] x) => (float[N,4] y) <float[4] shared = {0,0,0,0}> { [a] y = Add(x, shared) }",
+            {"a": "a"},
+            "c",
+            id="computed ahead",
+        ),
+        pytest.param(
+            "(float[N] x) => (float[N] y) { [a] p = Relu(x) [b] q = Relu(x) [c] y = Add(p, q) }",
+            "(float[N] x) => (float[N] y) { [a] p = Relu(x) [c] y = Add(p, p) }",
+            {"a": "a", "c": "b c"},
+            "",
+            id="an equal one merged stands behind its reader",
+        ),
+        pytest.param(
+            "(float[N] x) => (float[N] y) { [call] h = Block(x) [d] y = Exp(h) }",
+            """(float[N] x) => (float[N] y) {
+            [_inlfunc_Block_n] u = Neg(x) [_inlfunc_Block_m] h = Relu(u) [d] y = Exp(h) }""",
+            {"_inlfunc_Block_n": "call", "_inlfunc_Block_m": "call", "d": "d"},
+            "",
+            id="a function inlined",
+        ),
+        pytest.param(
+            """(float[N] x, bool c) => (float[N] y) { [i] y = If(c) <
+            then_branch = t () => (float[N] p) { [n] o = Neg(x) [r] p = Relu(o) },
+            else_branch = e () => (float[N] q) { [s] q = Exp(x) }> }""",
+            """(float[N] x, bool c) => (float[N] y) { [i] y = If(c) <
+            then_branch = t () => (float[N] p) { [fused] p = My(x) },
+            else_branch = e () => (float[N] q) { [s] q = Exp(x) }> }""",
+            {"i": "i", "fused": "n r", "s": "s"},
+            "",
+            id="in bodies",
+        ),
+    ],
+)
+def test_stands_for(file: str, ran: str, expected: dict[str, str], left: str) -> None:
+    whole = graph(file)
+    assert told(whole, graph(ran)) == expected
+    assert " ".join(idle(whole, standings(whole, graph(ran)))) == left
+
+
+def test_what_bodies_take_from_around_is_read() -> None:
+    text = """(float[N] x, float[N] z, bool c) => (float[N] y) { y = If(c) <
+        then_branch = t () => (float[N] p) { o = Neg(x) p = Relu(o) },
+        else_branch = e () => (float[N] z) { unused = Exp(x) }> }"""
+    assert reads(graph(text).node[0]) == {"c", "x", "z"}
+
+
+def optimized(path: Path, file: onnx.ModelProto, folder: Path) -> onnx.GraphProto:
+    """What onnxruntime makes of a model whose nodes have names."""
+    copy, ran = folder / "copy.onnx", folder / "ran.onnx"
+    write_with(file.graph, path, copy)
+    session(copy.read_bytes(), Setting("ENABLE_ALL", repacks=True, saves=str(ran)), path.parent)
+    return outline(ran).graph
+
+
+@pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.onnx")), ids=lambda p: p.stem)
+def test_golden_models(path: Path, tmp_path: Path) -> None:
+    """Every node of the file is stood for or idle, and what stands for nothing was put in by onnxruntime."""
+    file = outline(path)
+    name_apart(file.graph)
+    found = standings(file.graph, optimized(path, file, tmp_path))
+    there = {n.name for n in all_nodes(file.graph)}
+    busy = {name for s in found for name in s.stands_for}
+    assert busy <= there
+    left = idle(file.graph, found)
+    assert len(set(left)) == len(left)
+    assert busy.isdisjoint(left)
+    assert {s.op for s in found if not s.stands_for} <= ADDED | MAY_BE_ADDED
+    kinds = {n.name: n.op_type for n in all_nodes(file.graph)}
+    assert not {kinds[n] for n in left} & {"MatMul", "Gemm", "Conv", "Softmax", "LayerNormalization", "If", "Loop"}
+
+
+def test_a_node_that_kept_its_name_and_type_stands_for_itself(tmp_path: Path) -> None:
+    for stem in ("bert", "mobilenet", "loop_if", "cnn_qdq"):
+        path = GOLDEN / f"{stem}.onnx"
+        file = outline(path)
+        name_apart(file.graph)
+        kinds = {n.name: n.op_type for n in all_nodes(file.graph)}
+        for s in standings(file.graph, optimized(path, file, tmp_path)):
+            if kinds.get(s.name) == s.op:
+                assert s.name in s.stands_for, (stem, s)
+
+
+def names(nodes: Iterable[onnx.NodeProto]) -> list[str]:
+    return [n.name for n in nodes]
+
+
+def test_name_apart() -> None:
+    g = graph(
+        """(float[N] x, bool c) => (float[N] y) { [a] p = Neg(x) [a] q = Neg(p) r = Neg(q) [number] s = Neg(r)
+        y = If(c) <then_branch = t () => (float[N] u) { [a] u = Neg(s) },
+        else_branch = e () => (float[N] r) { r = Exp(s) }> }"""
+    )
+    g.node[3].name = "a #2"
+    name_apart(g)
+    assert names(all_nodes(g)) == ["a", "a #3", "r", "a #2", "y", "a #4", "r #2"]
+
+
+def test_the_outline_has_no_weights_and_the_copy_has_them(tmp_path: Path) -> None:
+    path = GOLDEN / "resnet_dynamo.onnx"
+    whole, outer = onnx.load(path), outline(path)
+    assert [t.name for t in outer.graph.initializer] == [t.name for t in whole.graph.initializer]
+    assert outer.ByteSize() < whole.ByteSize() / 3
+    assert list(outer.graph.node) == list(whole.graph.node)
+    outer.graph.node[0].name = "renamed"
+    write_with(outer.graph, path, tmp_path / "copy.onnx")
+    copy = onnx.load(tmp_path / "copy.onnx")
+    assert copy.graph.node[0].name == "renamed"
+    whole.graph.node[0].name = "renamed"
+    assert copy == whole
+
+
+@pytest.mark.parametrize("data", [b"{}", b"\x3a\x7f", np.arange(9).tobytes()])
+def test_what_is_no_model(tmp_path: Path, data: bytes) -> None:
+    path = tmp_path / "m.onnx"
+    path.write_bytes(data)
+    with pytest.raises(ModelError, match="not an ONNX model"):
+        outline(path)

@@ -1,0 +1,153 @@
+"""What onnxruntime's profiler writes, and how long it is kept writing."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import pytest
+from passwright.core.errors import EvaluationError
+from passwright.core.measure.profiler import EVENTS, LEAST, MOST, WARM, most_runs, repeat
+from passwright.core.measure.trace import Run, read_trace, runs
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+CPU = "CPUExecutionProvider"
+
+
+def run(ts: int, dur: int) -> dict[str, Any]:
+    return {"cat": "Session", "ph": "X", "name": "model_run", "pid": 1, "tid": 1, "ts": ts, "dur": dur, "args": {}}
+
+
+def node(name: str, ts: int, dur: int, op: str = "Add", tid: int = 1, **args: Any) -> dict[str, Any]:
+    told = {"op_name": op, "provider": CPU, "node_index": "0", **args}
+    return {"cat": "Node", "ph": "X", "name": f"{name}_kernel_time", "tid": tid, "ts": ts, "dur": dur, "args": told}
+
+
+def owns(run: Run) -> dict[str, int]:
+    """Microseconds of its own for each kernel, several of one name added up."""
+    found: dict[str, int] = {}
+    for k in run.kernels:
+        found[k.name] = found.get(k.name, 0) + round(k.own * 1e6)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        pytest.param([node("a", 1, 4), node("b", 5, 3), run(0, 10)], [{"a": 4, "b": 3}], id="one after the other"),
+        pytest.param(
+            [node("in", 3, 4), node("in", 8, 1), node("loop", 2, 9, "Loop"), run(0, 12)],
+            [{"loop": 4, "in": 5}],
+            id="a body",
+        ),
+        pytest.param(
+            [node("deep", 4, 2), node("if", 3, 5, "If"), node("loop", 2, 9, "Loop"), run(0, 12)],
+            [{"loop": 4, "if": 3, "deep": 2}],
+            id="a body in a body",
+        ),
+        pytest.param([node("in", 2, 3), node("if", 2, 3, "If"), run(0, 9)], [{"if": 0, "in": 3}], id="all in the body"),
+        pytest.param([node("a", 2, 3), node("b", 3, 5, tid=2), run(0, 9)], [{"a": 3, "b": 5}], id="two threads"),
+        pytest.param([node("a", 1, 4), run(0, 5), node("b", 11, 2), run(10, 5)], [{"a": 4}, {"b": 2}], id="two runs"),
+        pytest.param([run(0, 5), node("a", 1, 4), node("b", 11, 2)], [{"a": 4}], id="a run that was cut off"),
+        pytest.param([node("a", 2, 0), run(2, 3)], [{"a": 0}], id="too short to tell"),
+        pytest.param([run(0, 3)], [{}], id="no nodes"),
+        pytest.param([], [], id="nothing"),
+        pytest.param(
+            [
+                {"cat": "Session", "name": "session_initialization", "ts": 0, "dur": 4, "args": {}},
+                {"cat": "Session", "name": "SequentialExecutor::Execute", "ts": 5, "dur": 3, "args": {}},
+                {"cat": "Node", "name": "a_fence_before", "ts": 5, "dur": 1, "args": {"op_name": "Add"}},
+                {"cat": "Kernel", "name": "volta_sgemm", "ts": 6, "dur": 7, "args": {"stream": "7"}},
+                {"cat": "Api", "name": "cudaLaunchKernel", "ts": 6, "dur": 1},
+                {"name": "process_name", "ph": "M", "args": {"name": "x"}},
+                {"cat": "Node", "name": "b_kernel_time", "ts": None, "dur": 1},
+                "text",
+                None,
+                node("a", 6, 2, provider="CUDAExecutionProvider"),
+                run(4, 9),
+            ],
+            [{"a": 2}],
+            id="events of other kinds",
+        ),
+    ],
+)
+def test_runs(events: list[Any], expected: list[dict[str, int]]) -> None:
+    found = runs(events)
+    assert [owns(r) for r in found] == expected
+    assert [round(r.in_nodes * 1e6) for r in found] == [sum(e.values()) for e in expected]
+
+
+@pytest.mark.parametrize("args", [None, {}, "text", {"op_name": "Add", "node_index": "x"}])
+def test_arguments_may_be_missing(args: Any) -> None:
+    bare = {"cat": "Node", "name": "a_kernel_time", "ts": 1, "dur": 2, "tid": 1, "args": args}
+    (kernel,) = runs([bare, run(0, 4)])[0].kernels
+    assert (kernel.name, kernel.provider, kernel.index) == ("a", "", -1)
+    assert kernel.op in {"", "Add"}
+
+
+def test_a_kernel_is_told_whole() -> None:
+    (found,) = runs([node("a", 120, 30, "Conv", node_index="7"), run(100, 60)])
+    (kernel,) = found.kernels
+    assert (kernel.name, kernel.op, kernel.provider, kernel.index) == ("a", "Conv", CPU, 7)
+    assert (kernel.start, kernel.seconds, found.start, found.seconds) == pytest.approx((20e-6, 30e-6, 100e-6, 60e-6))
+
+
+@pytest.mark.parametrize("text", ["", "{", '{"a": 1}', "3"])
+def test_a_file_that_is_no_profile(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "p.json"
+    path.write_text(text)
+    with pytest.raises(EvaluationError, match="onnxruntime's profile"):
+        read_trace(path)
+
+
+def test_a_file_with_bytes_that_are_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "p.json"
+    path.write_bytes(json.dumps([node("@", 1, 2), run(0, 4)]).encode().replace(b"@", b"\xff\x01"))
+    assert len(read_trace(path)[0].kernels) == 1
+
+
+def test_names_that_are_written_as_they_are(tmp_path: Path) -> None:
+    """As by onnxruntime 1.23.2."""
+    head, path = '{"cat" : "%s","pid" :1,"tid" :1,"dur" :%d,"ts" :%d,"ph" : "X","name" :"', tmp_path / "p.json"
+    names = ['a"b\\c', "two\nlines", "plain"]
+    nodes = [
+        head % ("Node", 2, 10 * i) + name + '_kernel_time","args" : {"op_name" : "Add"}}'
+        for i, name in enumerate(names)
+    ]
+    path.write_text("[\n" + ",\n".join([*nodes, head % ("Session", 90, 0) + 'model_run","args" : {}}']) + "\n]\n")
+    assert [k.name for k in read_trace(path)[0].kernels] == names
+
+
+def test_long_profiles_are_read_in_one_go() -> None:
+    """Each node is looked at once, not once a run."""
+    events = [e for i in range(500) for e in (*(node(f"n{j}", i * 100 + j, 1) for j in range(40)), run(i * 100, 90))]
+    found = runs(events)
+    assert [len(r.kernels) for r in found] == [40] * 500
+
+
+@pytest.mark.parametrize(
+    ("kernels", "most"), [(0, MOST), (1, MOST), (1000, EVENTS // 1000 - WARM), (EVENTS, LEAST), (10**9, LEAST)]
+)
+def test_runs_that_a_profile_has_room_for(kernels: int, most: int) -> None:
+    assert most_runs(kernels) == most
+
+
+@pytest.mark.parametrize(
+    ("each", "seconds", "most", "count"),
+    [
+        pytest.param(1.0, 5.0, 100, 5, id="for a time"),
+        pytest.param(1.0, 0.0, 100, LEAST, id="at least"),
+        pytest.param(60.0, 5.0, 100, LEAST, id="slow"),
+        pytest.param(1.0, 50.0, 10, 10, id="at most"),
+    ],
+)
+def test_repeat(each: float, seconds: float, most: int, count: int) -> None:
+    now = [0.0]
+
+    def tick() -> None:
+        now[0] += each
+
+    repeat(tick, seconds, most, lambda: now[0])
+    assert now[0] == each * count

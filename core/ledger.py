@@ -17,6 +17,7 @@ from .errors import NoFixpoint
 from .ir.op import Op
 from .ir.values import Value
 from .weighing import Scales
+from .witness import Watch
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +79,16 @@ class Ledger:
         """Whether the end of a replay is reached."""
         return self._stopped or self.made == self.stop.after or len(self.ran) == self.stop.runs
 
+    @property
+    def looked_on(self) -> float:
+        """The seconds that a witness took."""
+        return self.watch.seconds if self.watch is not None else 0.0
+
+    @property
+    def watch(self) -> Watch | None:
+        """Someone looks on."""
+        return self.scales.watch if self.scales is not None else None
+
     def allows(self, by: str, place: str, *, exact: bool = True) -> bool:
         """Whether a change may be made; does not count it. What is built from here on is part of it."""
         self.begin(by, place)
@@ -127,16 +138,16 @@ class Ledger:
     def running(self, name: str, most: int | None = None) -> Generator[None]:
         """Count time and changes for the pass `name`; passes inside it count for themselves.
 
-        Raises NoFixpoint when it asks for more than `most` changes.
+        What a witness takes to look on is not counted. Raises NoFixpoint when it asks for more than `most` changes.
         """
         self._running.append(name)
         self._inner.append(0.0)
         self._most = None if most is None else self.made + most
-        start = perf_counter()
+        start = perf_counter() - self.looked_on
         try:
             yield
         finally:
-            took = perf_counter() - start
+            took = perf_counter() - self.looked_on - start
             self._running.pop()
             self._most = None
             self.seconds[name] = self.seconds.get(name, 0.0) + took - self._inner.pop()

@@ -11,6 +11,7 @@ from ..ledger import TO_THE_END, Bans, Ledger, Stop
 from ..pipeline import Pass, run_pass
 from ..watchdog import Stuck, watched
 from ..weighing import Scales
+from ..witness import Watch, Witness
 from .interface import Interface
 from .namemap import Tracker
 
@@ -51,19 +52,20 @@ class Manager:
         careful: bool = False,
         track: bool = False,
         weigh: bool = False,
+        witness: Witness | None = None,
     ) -> Attempt:
         """Run the pipeline, to its end or as far as `stop` says.
 
         `model`, if given, must be as `load` gives it; it is rewritten in place. `careful`: a graph that a pass
         leaves invalid is found out after that pass. `track`: what becomes of each name is noted.
-        `weigh`: so is what each change that is recorded saves.
+        `weigh`: so is what each change that is recorded saves; a `witness` then looks on.
         """
         model = self.load() if model is None else model
         interface = Interface.of(model)
         tracker = Tracker.of(model) if track else None
         ledger = Ledger(self.exact_only, record, self.bans, stop, careful)
         if weigh:
-            ledger.scales = Scales()
+            ledger.scales = Scales(watch=Watch(witness) if witness is not None else None)
             model.graph.shared.moves = ledger.scales.moves
         failed = None
         try:

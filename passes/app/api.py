@@ -8,6 +8,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import onnx
 
@@ -25,12 +26,17 @@ from ...core.specialize import specialize
 from ...core.trust.manager import Manager
 from ...core.trust.quarantine import Keep, Quarantine
 from ...core.trust.trial import Look
+from ...core.verify.verdict import Verdict
 from .choosing.catalogue import Given
 from .choosing.choice import Choice, choose
-from .proof import Candidate, Proof, judge_by
+from .proof import DRAWING, Candidate, Proof, judge_by
 from .question import Inputs, Question
 from .stopwatch import Stopwatch
 from .versions import versions
+
+if TYPE_CHECKING:
+    from .story.album import Album
+    from .story.story import Story
 
 
 @dataclass
@@ -40,6 +46,7 @@ class Result:
     report: Report
     _source: Source = field(repr=False)
     _candidate: Candidate = field(repr=False)
+    story: Story | None = field(default=None, repr=False)
 
     @cached_property
     def model(self) -> onnx.ModelProto:
@@ -79,7 +86,9 @@ def optimize(
     report_to: str | Path | None = None,
     map_to: str | Path | None = None,
     repro_to: str | Path | None = None,
+    page_to: str | Path | None = None,
     plan: bool = False,
+    story: bool = False,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Result:
     """Rewrite a model and prove against onnxruntime that it still computes the same.
@@ -95,8 +104,9 @@ def optimize(
 
     A change that breaks the model is found, left out and told of in `Result.report.quarantined`; with `strict` it
     ends the run. `output`: where to write the verified model; `report_to`: the report, `map_to`: what became of
-    each name, both as JSON; `repro_to`: a folder for small models that show what was left out. With `plan`,
-    `Result.report.plan` lists each change with what it saves.
+    each name, both as JSON; `page_to`: an HTML page to look at. `repro_to`: a folder for small models that show what
+    was left out. With `plan`, `Result.report.plan` lists each change with what it saves; with `story`, `Result.story`
+    has pictures of each change, and of the model before and after.
 
     A pass of a plugin that does not support the model's opset is left out, see `Result.report.unfit`.
 
@@ -107,7 +117,7 @@ def optimize(
     source = edited(
         source_of(model, inline=not keep_functions), edits_for(shapes, dims, outputs, inputs_only=inputs_only)
     )
-    places = Places(*(Path(p) if p is not None else None for p in (output, report_to, map_to, repro_to)))
+    places = Places(*(Path(p) if p is not None else None for p in (output, report_to, map_to, repro_to, page_to)))
     others = [Path(p) for p in (inputs, *plugins) if isinstance(p, str | Path)]
     places.require((*source.files, *others))
     choice = choose(pipeline, plugins, only, skip, enable)
@@ -121,19 +131,11 @@ def optimize(
     chosen, unfit = choice.fitting(original.graph.opsets)
     keep = keeper(places.repros, chosen, choice, plugins, only, skip, exact=exact, functions=keep_functions)
     quarantine = Quarantine(Manager(source.load, chosen, exact), Look(), keep)
-    proof = Proof(source, quarantine, watch, strict, track=places.names is not None, record=plan)
+    album = album_maker() if story or places.page is not None else None
+    proof = Proof(source, quarantine, watch, strict, track=places.names is not None, record=plan, new_album=album)
     proof.start(original)
-    verdict = None
-    if verify and question is not None:
-        with watch.phase("asking the original"):
-            oracle = question.put_to(source, seed, fragile(chosen, proof.trial.attempt.ledger))
-        quarantine.look = Look(judge_by(oracle))
-        candidate, verdict = proof.verdict(oracle, places.model, exact=exact, half=question.half)
-    else:
-        candidate = proof.candidate()
-        if places.model is not None:
-            with watch.phase("writing"), candidate.staged(places.model) as stage:
-                publish(stage, places.model)
+    candidate, verdict = proven(proof, chosen, question if verify else None, places.model, seed, exact=exact)
+    told = told_story(proof, chosen, candidate)
     report = Report(
         source.label,
         chosen.name,
@@ -150,11 +152,56 @@ def optimize(
         else None,
         unfit,
     )
+    write_told(report, proof, told, places)
+    return Result(report, source, candidate, told)
+
+
+def proven(
+    proof: Proof, chosen: Pass, question: Question | None, destination: Path | None, seed: int, *, exact: bool
+) -> tuple[Candidate, Verdict | None]:
+    """The candidate that agrees with the answers to `question`, or without one the first, written to `destination`."""
+    if question is None:
+        candidate = proof.candidate()
+        if destination is not None:
+            with proof.watch.phase("writing"), candidate.staged(destination) as stage:
+                publish(stage, destination)
+        return candidate, None
+    with proof.watch.phase("asking the original"):
+        oracle = question.put_to(proof.source, seed, fragile(chosen, proof.trial.attempt.ledger))
+    proof.quarantine.look = Look(judge_by(oracle))
+    return proof.verdict(oracle, destination, exact=exact, half=question.half)
+
+
+def write_told(report: Report, proof: Proof, story: Story | None, places: Places) -> None:
+    """Write what is to be told of a run. Raises ModelError if that cannot be done."""
     if places.report is not None:
         write_json(report.to_json(), places.report)
     if places.names is not None:
         write_json(json.dumps(proof.name_map(), indent=1), places.names)
-    return Result(report, source, candidate)
+    if story is not None and places.page is not None:
+        from .pages.page import run_page, write_page  # noqa: PLC0415 - seldom needed
+
+        write_page(run_page(report, story), places.page)
+
+
+def album_maker() -> Callable[[], Album]:
+    """What makes an album for a run; drawing is imported only if it is wanted."""
+    from .story.album import Album  # noqa: PLC0415 - seldom needed
+
+    return Album
+
+
+def told_story(proof: Proof, pipeline: Pass, candidate: Candidate) -> Story | None:
+    """The story of the run that stands, if it was drawn. Raises what kept it from being drawn."""
+    if proof.album is None:
+        return None
+    ledger = proof.trial.attempt.ledger
+    if ledger.watch is not None and ledger.watch.failure is not None:
+        raise ledger.watch.failure
+    from .story.telling import story_of  # noqa: PLC0415 - seldom needed
+
+    with no_collection(), proof.watch.phase(DRAWING):
+        return story_of(pipeline, ledger.changes, proof.album, proof.source.load().graph, candidate.model.graph)
 
 
 def edits_for(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from ...core.collector import no_collection
 from ...core.errors import GraphError, VerificationError, Why
@@ -22,7 +23,10 @@ from ...core.verify.oracle import Oracle
 from ...core.verify.verdict import Mismatch, Verdict
 from .stopwatch import Stopwatch
 
-SEARCHING = "finding what broke it"
+if TYPE_CHECKING:
+    from .story.album import Album
+
+SEARCHING, DRAWING = "finding what broke it", "drawing"
 
 
 def judge_by(oracle: Oracle) -> Judge:
@@ -65,7 +69,8 @@ class Proof:
     """Runs a pipeline again and again, each time without what was found to be wrong.
 
     `strict`: the first wrong change ends it with a VerificationError that names it. `track`: for a map of names.
-    `record`: each change is kept in the ledger, and weighed.
+    `record`: each change is kept in the ledger, and weighed. With `new_album`, the changes of the
+    last run, which is the one that stands, are drawn in `album`.
     """
 
     source: Source
@@ -74,7 +79,9 @@ class Proof:
     strict: bool = False
     track: bool = False
     record: bool = False
+    new_album: Callable[[], Album] | None = None
     trial: Trial = field(init=False)
+    album: Album | None = field(init=False, default=None)
 
     def start(self, original: Model) -> Model:
         """The model after the pipeline, less what raised, did not end or broke the graph. `original` is rewritten."""
@@ -114,10 +121,13 @@ class Proof:
 
     def _run(self, model: Model | None = None) -> None:
         with no_collection(), self.watch.phase("rewriting"):
+            self.album = self.new_album() if self.new_album is not None else None
+            weigh = self.record or self.album is not None
             attempt = self.quarantine.manager.run(
-                model, record=self.record or self.track, track=self.track, weigh=self.record
+                model, record=weigh or self.track, track=self.track, weigh=weigh, witness=self.album
             )
             self.trial = Look().at(attempt)
+        self.watch.move("rewriting", DRAWING, attempt.ledger.looked_on)
 
     def _settled(self) -> Model:
         """Leave out what is wrong until nothing shows any more without running the model."""

@@ -23,5 +23,13 @@ class Stopwatch:
         try:
             yield
         finally:
-            took = perf_counter() - start
-            self.seconds[name] = round(self.seconds.get(name, 0.0) + took, 6)
+            self._add(name, perf_counter() - start)
+
+    def move(self, name: str, other: str, seconds: float) -> None:
+        """Book seconds of one phase on another, if there are any."""
+        if seconds:
+            self._add(name, -seconds)
+            self._add(other, seconds)
+
+    def _add(self, name: str, seconds: float) -> None:
+        self.seconds[name] = round(self.seconds.get(name, 0.0) + seconds, 6)

@@ -47,6 +47,9 @@ def run(
         bool, typer.Option("--dry-run", help="List each change with what it saves, and write no model.")
     ] = False,
     most: Annotated[int | None, typer.Option(min=0, help="Of a dry run, list at most so many changes: 20.")] = None,
+    html: Annotated[
+        Path | None, typer.Option("--html", help="Write what was done as a page to look at, to this file.")
+    ] = None,
     json: options.Json = None,
     verbose: Annotated[
         bool, typer.Option("-v", "--verbose", help="Say why rules declined, and show every rule.")
@@ -89,6 +92,7 @@ def run(
                 report_to=options.file_of(json),
                 repro_to=repro,
                 map_to=map_to,
+                page_to=html,
                 plan=dry_run,
                 progress=progress,
             )

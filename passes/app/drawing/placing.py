@@ -28,6 +28,16 @@ class Placed:
     paths: tuple[tuple[tuple[float, float], ...], ...]
 
 
+Frame = tuple[tuple[tuple[bool, int, int], ...], tuple[tuple[int, int], ...]]
+"""All that a layout depends on: of boxes whether they are ops, their lines and the longest of them; and the lines."""
+
+
+def frame_of(picture: Picture) -> Frame:
+    """Pictures of one frame are laid out alike, such as those of one rewrite in each of a model's layers."""
+    boxes = ((box.kind is Kind.OP, len(box.lines), max(map(len, box.lines), default=0)) for box in picture.boxes)
+    return tuple(boxes), tuple((line.source, line.target) for line in picture.lines)
+
+
 def box_size(box: Box) -> tuple[float, float]:
     """Width and height."""
     return max(map(len, box.lines), default=0) * LETTER + 2 * PAD, len(box.lines) * ROW + PAD

@@ -19,9 +19,9 @@ SMALLEST = 0.7
 """As far as a picture may shrink where there is less room, and can still be read."""
 
 
-def svg(picture: Picture, title: str) -> str:
-    """The picture as one inline `<svg>` element of its own size."""
-    layout = placed(picture)
+def svg(picture: Picture, title: str, layout: Placed | None = None) -> str:
+    """The picture as one inline `<svg>` element of its own size; `layout` is that of its frame, if it is known."""
+    layout = layout or placed(picture)
     size = f'width="{layout.width:.0f}" height="{layout.height:.0f}" style="min-width: {SMALLEST * layout.width:.0f}px"'
     label = quoteattr(_printable(title))
     return (

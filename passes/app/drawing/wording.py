@@ -10,6 +10,7 @@ from onnx import TensorProto
 
 from ....core import Graph, Op, Tensor, Value
 from ....core.ir import schemas
+from ....core.ir.dims import Shape
 
 MOST_LETTERS, MOST_LINES, MOST_ELEMENTS = 28, 4, 4
 SAID_AS_THEY_ARE = (str, int, float, complex, np.generic)
@@ -37,11 +38,19 @@ def op_title(domain: str, op_type: str) -> str:
 
 def type_of(value: Value) -> str:
     """`float[N,4]`; empty where nothing is known."""
-    if value.known_dtype == 0:
+    return _type(value.known_dtype, value.known_shape)
+
+
+def stated_type(value: Value) -> str:
+    """As `type_of`, of what is written down: nothing is inferred."""
+    return _type(*value.stated)
+
+
+def _type(dtype: int, shape: Shape | None) -> str:
+    if dtype == 0:
         return ""
-    shape = value.known_shape
     dims = "..." if shape is None else ",".join("?" if d is None else str(d) for d in shape)
-    return f"{element_type(value.known_dtype)}[{dims}]"
+    return f"{element_type(dtype)}[{dims}]"
 
 
 def element_type(dtype: int) -> str:

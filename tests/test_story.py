@@ -1,0 +1,403 @@
+"""What there is to look at after a run: each change before and after, and the whole model."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import onnx
+import pytest
+from hypothesis import given, settings
+from passwright.core import EXACT, Build, Graph, Ledger, Pass, Value, from_onnx, rule
+from passwright.core.io.source import source_of
+from passwright.passes import optimize
+from passwright.passes.app.cli import app
+from passwright.passes.app.drawing.picture import Kind, Picture
+from passwright.passes.app.pages import page
+from passwright.passes.app.story import album, scene, sheets
+from passwright.passes.app.story.sheets import sheets_of
+from random_models import models
+from rewriting import load
+from typer.testing import CliRunner
+
+if TYPE_CHECKING:
+    from passwright.passes.app.story.story import Rewrite, Sheet, Story
+
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+ONES = np.ones(4, np.float32)
+
+
+def story_of(model: onnx.ModelProto | Path, **options: Any) -> Story:
+    story = optimize(model, story=True, **{"verify": False, **options}).story
+    assert story is not None
+    return story
+
+
+def one(story: Story, by: str) -> Rewrite:
+    (found,) = (r for r in story.rewrites if r.by == by)
+    return found
+
+
+def shown(picture: Picture | None) -> tuple[list[str], list[str]]:
+    """The ops of a picture, those marked and the others, by type."""
+    assert picture is not None
+    ops = [box for box in picture.boxes if box.kind is Kind.OP]
+    return sorted(b.lines[0] for b in ops if b.marked), sorted(b.lines[0] for b in ops if not b.marked)
+
+
+def texts(picture: Picture | None) -> str:
+    assert picture is not None
+    return " ".join(" ".join(box.lines) for box in picture.boxes)
+
+
+CONV = {
+    "w": np.ones((3, 2, 1, 1), np.float32), **{n: np.full(3, i, np.float32) for i, n in enumerate("sbmv", 1)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "weights", "by", "before", "after"),
+    [
+        pytest.param(
+            "g (float[N,2,4,4] x) => (float[N,3,4,4] y) { a = Tanh(x) c = Conv(a, w) "
+            "n = BatchNormalization(c, s, b, m, v) y = Relu(n) }",
+            CONV, "fold_batchnorm_into_conv",
+            (["BatchNormalization", "Conv"], ["Relu", "Tanh"]), (["Conv"], ["Relu", "Tanh"]), id="Conv and BatchNorm",
+        ),
+        pytest.param(
+            "g (float[2,3] x) => (float[2,3] y) { a = Relu(x) t = Transpose <perm = [1,0]> (a) "
+            "u = Transpose <perm = [1,0]> (t) y = Exp(u) }",
+            {}, "merge_transposes",
+            (["Transpose", "Transpose"], ["Exp", "Relu"]), ([], ["Exp", "Relu"]), id="Transposes that cancel",
+        ),
+        pytest.param(
+            "g (float[4] x) => (float[4] y) { k = Neg(w) y = Add(x, k) }", {"w": ONES}, "fold-constants",
+            (["Neg"], ["Add"]), ([], ["Add"]), id="folded",
+        ),
+        pytest.param(
+            "g (float[4] x) => (float[4] y) { a = Relu(x) d = Exp(a) y = Tanh(a) }", {}, "remove-unused",
+            (["Exp"], ["Relu"]), ([], ["Relu"]), id="dead",
+        ),
+        pytest.param(
+            "g (float[4] x) => (float[4] y) { a = Relu(x) b = Relu(x) y = Add(a, b) }", {}, "merge-duplicates",
+            (["Relu", "Relu"], ["Add"]), ([], ["Add", "Relu"]), id="merged with a twin that stays",
+        ),
+        pytest.param(
+            "g (float[N,4,5] x) => (float[N,4,5] y) { t = Transpose <perm = [0,2,1]> (x) a = Relu(t) b = Exp(a) "
+            "y = Transpose <perm = [0,2,1]> (b) }",
+            {}, "move-transposes",
+            (["Exp", "Relu", "Transpose", "Transpose"], []), (["Exp", "Relu"], []), id="a region of Transposes",
+        ),
+        pytest.param(
+            "g (bool c, float[4] x) => (float[4] y) { y = If (c) <then_branch = a () => (float[4] t) "
+            "{ p = Relu(x) q = Identity(p) t = Exp(q) }, else_branch = b () => (float[4] e) { e = Neg(x) }> }",
+            {}, "drop_identity", (["Identity"], ["Exp", "Relu"]), ([], ["Exp", "Relu"]), id="inside a body",
+        ),
+        pytest.param(
+            "g (float[4] x) => (float[4] y) <bool c = {1}> { r = Tanh(x) i = If (c) <then_branch = a () => (float[4] t)"
+            " { t = Exp(r) }, else_branch = b () => (float[4] e) { e = Neg(r) }> y = Sin(i) }",
+            {}, "inline-if", (["If"], ["Sin", "Tanh"]), (["Exp"], ["Sin", "Tanh"]), id="out of a body",
+        ),
+    ],
+)  # fmt: skip
+def test_a_change_is_shown_just_before_and_just_after(
+    text: str, weights: dict[str, Any], by: str, before: Any, after: Any
+) -> None:
+    found = one(story_of(load(text, weights=weights)), by)
+    assert (shown(found.before), shown(found.after)) == (before, after)
+    assert found.equation
+    assert found.contract
+
+
+def test_what_was_folded_is_shown_as_a_constant() -> None:
+    model = load("g (float[4] x) => (float[4] y) { k = Neg(w) y = Add(x, k) }", weights={"w": ONES})
+    found = one(story_of(model), "fold-constants")
+    assert found.after is not None
+    assert [box.lines for box in found.after.boxes if box.kind is Kind.CONSTANT and box.marked] == [
+        ("k", "[-1, -1, -1, -1]")
+    ]
+
+
+def test_the_graph_at_that_time_counts() -> None:
+    """The second change sees what the first one made."""
+    text = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) m = MatMul(a, w) s = Add(m, c) y = Relu(s) }"
+    story = story_of(load(text, weights={"w": np.eye(4, dtype=np.float32), "c": ONES}))
+    assert [r.by for r in story.rewrites] == ["drop_identity", "matmul_add_to_gemm"]
+    assert shown(story.rewrites[0].before) == (["Identity"], ["MatMul"])
+    assert shown(story.rewrites[1].before) == (["Add", "MatMul"], ["Relu"])
+    assert shown(story.rewrites[1].after) == (["Gemm"], ["Relu"])
+    assert story.rewrites[1].contract == "rounding"
+    assert "=>" in story.rewrites[1].equation
+
+
+def test_a_large_region_says_how_many_more_there_are() -> None:
+    body = " ".join(f"v{i + 1} = Relu(v{i})" for i in range(60))
+    text = (
+        f"g (float[4,5] x) => (float[4,5] y) {{ v0 = Transpose <perm = [1,0]> (x) {body} "
+        "y = Transpose <perm = [1,0]> (v60) }"
+    )
+    found = one(story_of(load(text), only=["move-transposes"]), "move-transposes")
+    assert found.before is not None
+    assert sum(box.kind is Kind.OP for box in found.before.boxes) == scene.MOST
+    assert f"and {62 - scene.MOST} more ops" in texts(found.before)
+    assert f"and {60 - scene.MOST} more ops" in texts(found.after)
+
+
+def test_too_many_changes_are_listed_and_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(album, "MOST", 5)
+    body = " ".join(f"v{i + 1} = Identity(v{i})" for i in range(20))
+    text = f"g (float[4] v0) => (float[4] y) {{ {body} d = Exp(v0) y = Relu(v20) }}"
+    story = story_of(load(text))
+    drawn = [r.by for r in story.rewrites if r.before is not None and r.after is not None]
+    assert len(story.rewrites) == 21
+    assert 4 <= drawn.count("drop_identity") <= 5
+    assert drawn.count("remove-unused") == 1
+
+
+@rule(lambda g, x: g.Elu(x), contract=EXACT)
+def drop_elu(g: Build, x: Value) -> Value:
+    """Elu(x) => x, which is right behind Exp only"""
+    return x
+
+
+def test_what_was_left_out_is_not_in_it() -> None:
+    text = "g (float[N] x) => (float[N] y, float[N] z) { e = Exp(x) y = Elu(e) n = Neg(x) z = Elu(n) }"
+    result = optimize(load(text), plugins=[drop_elu], story=True)
+    assert [q.place for q in result.report.quarantined] == ["z"]
+    assert result.report.replays
+    story = result.story
+    assert story is not None
+    assert [(r.by, r.place, r.ordinal) for r in story.rewrites] == [("drop_elu", "y", 0)]
+    assert shown(story.rewrites[0].before) == (["Elu"], ["Exp"])
+    assert sorted(n.title for n in story.after[0].nodes if n.kind == "op") == ["Elu", "Exp", "Neg"]
+
+
+class Unasked:
+    """Takes every Elu away and asks nobody."""
+
+    name = "unasked"
+
+    def run(self, graph: Graph, _ledger: Ledger) -> int:
+        found = list(graph.ops("Elu"))
+        for op in found:
+            (x,) = op.inputs
+            assert x is not None
+            graph.substitute(op.outputs[0], x)
+        return graph.prune(found)
+
+
+def test_a_pass_that_does_not_ask_shows_what_it_took_away() -> None:
+    text = "g (float[N] x) => (float[N] y) { e = Exp(x) f = Elu(e) g = Elu(f) y = Neg(g) }"
+    found = one(story_of(load(text), pipeline=Unasked()), "unasked")
+    assert found.place == ""
+    assert shown(found.before)[0] == ["Elu", "Elu"]
+    assert found.equation == "Takes every Elu away and asks nobody."
+
+
+def test_normal_runs_look_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("looked at")
+
+    monkeypatch.setattr(album.Album, "before", fail)
+    model = load("g (float[4] x) => (float[4] y) { a = Identity(x) y = Relu(a) }")
+    result = optimize(model, verify=False)
+    assert result.story is None
+    assert "drawing" not in result.report.seconds
+    with pytest.raises(AssertionError, match="looked at"):
+        story_of(model)
+
+
+# -- sheets --------------------------------------------------------------------------------------------
+
+
+def require_whole(graph: Graph, sheets: list[Sheet]) -> None:
+    """Every op once, every value on its way, nothing over anything else."""
+    for g, sheet in zip(graph.with_subgraphs(), sheets, strict=True):
+        ops = [n.name for n in sheet.nodes if n.kind in {"op", "constant"}]
+        assert sorted(op.label for op in g.ops()) == sorted(n for n in ops if n not in _given_out(g))
+        edges = {(sheet.nodes[e.source].name, sheet.nodes[e.target].name, e.name) for e in sheet.edges}
+        for op in g.ops():
+            for v in (*op.inputs, *op.captures):
+                if v is not None and (v.tensor is None or g.producer(v) is not None):
+                    maker = g.producer(v)
+                    assert (v.name if maker is None else maker.label, op.label, v.name) in edges
+        assert {n.name for n in sheet.nodes if n.kind == "output"} == {v.name for v in g.outputs}
+        require_apart(sheet)
+
+
+def _given_out(g: Graph) -> set[str]:
+    return {v.name for v in g.outputs if v.tensor is not None}
+
+
+def require_apart(sheet: Sheet) -> None:
+    rows: dict[float, list[tuple[float, float]]] = {}
+    for n in sheet.nodes:
+        assert 0 <= n.x - n.width / 2 <= n.x + n.width / 2 <= sheet.width
+        assert 0 <= n.y - n.height / 2 <= n.y + n.height / 2 <= sheet.height
+        rows.setdefault(n.y, []).append((n.x - n.width / 2, n.x + n.width / 2))
+    for boxes in map(sorted, rows.values()):
+        assert all(a[1] < b[0] for a, b in pairwise(boxes))
+
+
+@pytest.mark.parametrize("name", ["bert", "gpt2", "unet", "loop_if", "while_loop", "script_scan", "cnn_qdq", "swin"])
+def test_a_golden_model_is_drawn_as_a_whole(name: str) -> None:
+    graph = source_of(GOLDEN / f"{name}.onnx", inline=True).load().graph
+    sheets = sheets_of(graph)
+    require_whole(graph, sheets)
+    assert max(s.width for s in sheets) < 4000
+
+
+@given(models())
+@settings(max_examples=30, deadline=None)
+def test_any_model_is_drawn_as_a_whole(model: onnx.ModelProto) -> None:
+    graph = from_onnx(model).graph
+    require_whole(graph, sheets_of(graph))
+
+
+def test_boxes_say_what_is_in_them() -> None:
+    model = load(
+        "g (float[N,3,8,8] x) => (float[N,4,8,8] y) { k = Constant <value = float {2.5}> () "
+        "c = Conv <pads = [1,1,1,1]> (x, w) y = Mul(c, k) }",
+        weights={"w": np.zeros((4, 3, 3, 3), np.float32)},
+    )
+    (sheet,) = sheets_of(from_onnx(model).graph)
+    nodes = {n.kind + " " + n.title.partition("\n")[0]: n for n in sheet.nodes}
+    assert list(nodes) == ["input x", "constant 2.5", "op Conv", "op Mul", "output y"]
+    assert nodes["op Conv"].title.split("\n") == ["Conv", "W 4x3x3x3", "pads: [1, 1, 1, 1]"]
+    assert "reads w float[4,3,3,3]" in nodes["op Conv"].told
+    assert "makes c float[N,4,8,8]" in nodes["op Conv"].told
+
+
+def test_bodies_are_sheets_of_their_own() -> None:
+    text = (
+        "g (bool c, float[4] x) => (float[4] y) { r = Tanh(x) y = If (c) <then_branch = a () => (float[4] t) "
+        "{ t = Exp(r) }, else_branch = b () => (float[4] e) { e = Neg(x) }> }"
+    )
+    main, then, other = sheets_of(from_onnx(load(text)).graph)
+    (holder,) = (n for n in main.nodes if n.bodies)
+    assert holder.bodies == (1, 2)
+    assert (then.title, other.title) == ("then_branch of If y", "else_branch of If y")
+    assert [n.name for n in then.nodes if n.kind == "input"] == ["r"]
+
+
+def test_of_a_large_graph_the_first_ops_are_drawn_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sheets, "MOST", 5)
+    body = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(8))
+    story = story_of(
+        load(
+            f"g (bool c, float[4] v0) => (float[4] y) {{ {body} i = Identity(v8) z = If (c) <then_branch = a () => "
+            "(float[4] t) { t = Exp(i) }, else_branch = b () => (float[4] e) { e = Neg(i) }> y = Sin(z) }"
+        )
+    )
+    for drawn, ops in ((story.before, 11), (story.after, 10)):
+        assert [sum(n.kind == "op" for n in s.nodes) for s in drawn] == [5, 0, 0]
+        assert [s.undrawn for s in drawn] == [ops - 5, 1, 1]
+        assert len(drawn[0].edges) == 5
+        assert all(n.mark == "" for n in drawn[0].nodes)
+        for sheet in drawn:
+            require_apart(sheet)
+
+
+def test_an_op_that_stayed_is_not_gone_because_it_is_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Relu is the first op before, and the second one after."""
+    text = "g (float[N,4] x) => (float[N,4] y, float[N,4] z) { [r] y = Relu(x) [m] m = MatMul(x, w) [a] z = Add(m, c) }"
+    model = load(text, weights={"w": np.eye(4, dtype=np.float32), "c": ONES})
+    whole = {n.name: n.mark for n in story_of(model).before[0].nodes if n.kind == "op"}
+    assert whole == {"Relu r": "", "MatMul m": "gone", "Add a": "gone"}
+    for room in (1, 2):
+        monkeypatch.setattr(sheets, "MOST", room)
+        drawn = {n.name: n.mark for n in story_of(model).before[0].nodes if n.kind == "op"}
+        assert drawn
+        assert all(whole[name] == mark for name, mark in drawn.items())
+
+
+def test_nodes_and_changes_know_each_other() -> None:
+    text = (
+        "g (float[N,4] x) => (float[N,4] y) { [one] a = Identity(x) [two] m = MatMul(a, w) [three] s = Add(m, c) "
+        "[four] y = Relu(s) }"
+    )
+    story = story_of(load(text, weights={"w": np.eye(4, dtype=np.float32), "c": ONES}))
+    before = {n.name: (n.mark, n.rewrites) for n in story.before[0].nodes if n.kind == "op"}
+    assert before == {
+        "Identity one": ("gone", (0,)),
+        "MatMul two": ("gone", (1,)),
+        "Add three": ("gone", (1,)),
+        "Relu four": ("", ()),
+    }
+    after = {n.name: (n.mark, n.rule, n.origin, n.rewrites) for n in story.after[0].nodes if n.kind == "op"}
+    assert after == {
+        "Gemm three": ("made", "matmul_add_to_gemm", ("three", "two"), (1,)), "Relu four": ("", "", (), ()),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", ["bert", "loop_if", "shufflenet"])
+def test_the_story_agrees_with_the_report_and_changes_nothing(name: str) -> None:
+    path = GOLDEN / f"{name}.onnx"
+    plain, told = (optimize(path, verify=False, story=story) for story in (False, True))
+    assert plain.model == told.model
+    story = told.story
+    assert story is not None
+    assert len(story.rewrites) == sum(p.changes for p in told.report.passes)
+    assert [r.ordinal for r in story.rewrites] == list(range(len(story.rewrites)))
+    assert all(r.before is not None and r.after is not None for r in story.rewrites)
+    ops = [sum(map(op_count, sheets)) for sheets in (story.before, story.after)]
+    assert ops == [told.report.before.nodes, told.report.after.nodes]
+    assert sum(r.nodes_saved for r in story.rewrites) == ops[0] - ops[1]
+
+
+# -- the page -------------------------------------------------------------------------------------------
+
+
+def op_count(sheet: Sheet) -> int:
+    given_out = {n.name for n in sheet.nodes if n.kind == "output"}  # a constant may be
+    return sum(n.kind in {"op", "constant"} and n.name not in given_out for n in sheet.nodes)
+
+
+def invoke(*args: str | Path) -> Any:
+    return CliRunner().invoke(app, ["run", *map(str, args), "--no-verify"])
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    path = tmp_path / "m.onnx"
+    onnx.save(load("g (float[4] x) => (float[4] y) { a = Identity(x) y = Relu(a) }"), path)
+    return path
+
+
+def test_the_page_gets_report_and_story(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(page, "run_page", lambda report, story: f"{report.source}: {len(story.rewrites)} change")
+    monkeypatch.setattr(page, "write_page", lambda text, path: path.write_text(text))
+    place = model.parent / "page.html"
+    result = invoke(model, "--html", place)
+    assert result.exit_code == 0, result.output
+    assert place.read_text() == f"{model}: 1 change"
+
+
+@pytest.mark.parametrize(
+    ("place", "more", "message"),
+    [
+        pytest.param("m.onnx", (), "the page would overwrite", id="the model"),
+        pytest.param("out.onnx", ("-o", "out.onnx"), "cannot hold both the model and the page", id="what is written"),
+        pytest.param("r.json", ("--json", "r.json"), "cannot hold both the report and the page", id="the report"),
+        pytest.param("none/p.html", (), "No such file or directory", id="no such folder"),
+        pytest.param(".", (), "is a folder", id="a folder"),
+    ],
+)
+def test_a_page_is_never_put_where_something_else_is(
+    model: Path, place: str, more: tuple[str, ...], message: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(model.parent)
+    before = model.read_bytes()
+    result = invoke(model, "--html", place, *more)
+    assert result.exit_code == 1
+    assert message in result.output
+    assert "Traceback" not in result.output
+    assert model.read_bytes() == before
+    assert sorted(p.name for p in model.parent.iterdir()) == ["m.onnx"]
+
+
+def test_a_pass_may_be_anything(model: Path) -> None:
+    anything: Pass = Unasked()
+    assert story_of(model, pipeline=anything).rewrites == []

@@ -1,0 +1,172 @@
+"""Whole graphs laid out: boxes apart from each other, lines from edge to edge and clear of boxes, in linear work."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from passwright.passes.app.drawing.columns import LONGEST
+from passwright.passes.app.drawing.depths import Link, depths
+from passwright.passes.app.drawing.room import Edge, Rows
+from passwright.passes.app.drawing.whole import Whole, laid_out
+
+Point = tuple[float, float]
+NEAR = 0.2  # coordinates of paths are rounded
+
+
+@st.composite
+def graphs(draw: st.DrawFn) -> tuple[list[Point], list[Link]]:
+    """Boxes of any size, each fed by some that come before it, near or far."""
+    count = draw(st.integers(1, 40))
+    sizes = draw(st.lists(st.tuples(st.floats(10, 300), st.floats(10, 100)), min_size=count, max_size=count))
+    links = [
+        Link(source, target, draw(st.sampled_from("ab")), draw(st.booleans()))
+        for target in range(1, count)
+        for source in draw(st.lists(st.integers(0, target - 1), max_size=4, unique=True))
+    ]
+    return sizes, links
+
+
+def chain(count: int, *more: tuple[int, int]) -> tuple[list[Point], list[Link]]:
+    """Boxes below each other, and what reads past some of them."""
+    links = [Link(i, i + 1, "v") for i in range(count - 1)]
+    return [(60.0, 24.0)] * count, links + [Link(a, b, "v") for a, b in more]
+
+
+def require_sound(sizes: list[Point], links: list[Link], layout: Whole) -> None:
+    rows: defaultdict[float, list[tuple[float, float]]] = defaultdict(list)
+    reach: dict[float, list[float]] = {}
+    for (x, y), (w, h) in zip(layout.centres, sizes, strict=True):
+        assert 0 <= x - w / 2 <= x + w / 2 <= layout.width
+        assert 0 <= y - h / 2 <= y + h / 2 <= layout.height
+        rows[y].append((x - w / 2, x + w / 2))
+        low, high = reach.get(y, [y, y])
+        reach[y] = [min(low, y - h / 2), max(high, y + h / 2)]
+    for boxes in rows.values():
+        assert all(a[1] < b[0] for a, b in pairwise(sorted(boxes)))
+    ends = [reach[y] for y in sorted(reach)]
+    assert all(upper[1] < lower[0] for upper, lower in pairwise(ends))
+    for link, path in zip(links, layout.paths, strict=True):
+        require_clear(link, path, sizes, layout)
+
+
+def require_clear(link: Link, path: tuple[Point, ...], sizes: list[Point], layout: Whole) -> None:
+    """From the bottom of the one to the top of the other, always down, straight where there are boxes beside."""
+    for (x, y), place, side in ((path[0], link.source, 1), (path[-1], link.target, -1)):
+        (cx, cy), (w, h) = layout.centres[place], sizes[place]
+        assert abs(x - cx) <= w / 2
+        assert abs(y - (cy + side * h / 2)) < NEAR
+    for (x0, y0), (x1, y1) in pairwise(path):
+        assert y0 < y1
+        for (cx, cy), (w, h) in zip(layout.centres, sizes, strict=True):
+            if y0 + NEAR < cy + h / 2 and cy - h / 2 < y1 - NEAR:  # the line passes the box
+                assert x0 == x1
+                assert abs(x0 - cx) > w / 2
+
+
+@given(graphs())
+@settings(max_examples=60, deadline=None)
+def test_boxes_do_not_overlap_and_lines_keep_clear_of_them(graph: tuple[list[Point], list[Link]]) -> None:
+    require_sound(*graph, laid_out(*graph))
+
+
+@pytest.mark.parametrize(
+    "graph",
+    [
+        pytest.param(chain(1), id="one box"),
+        pytest.param(chain(200, *((0, i) for i in range(2, 200))), id="a value that is read everywhere"),
+        pytest.param(chain(200, *((i, 199 - i) for i in range(90))), id="long ways round each other"),
+        pytest.param(([(60.0, 24.0)] * 50, []), id="no lines"),
+        pytest.param(([(60.0, 24.0)] * 50, [Link(i, 49, "v") for i in range(49)]), id="one reads all"),
+    ],
+)
+def test_special_graphs(graph: tuple[list[Point], list[Link]]) -> None:
+    require_sound(*graph, laid_out(*graph))
+
+
+def test_nothing_at_all() -> None:
+    assert laid_out([], []).centres == []
+
+
+def test_the_longest_way_is_straight_and_what_goes_round_it_beside() -> None:
+    sizes, links = chain(30, (3, 9), (9, 15), (0, 29))
+    layout = laid_out(sizes, links)
+    assert len({x for x, _ in layout.centres}) == 1
+    assert layout.width < 250
+    straight = [path for link, path in zip(links, layout.paths, strict=True) if link.target == link.source + 1]
+    assert all(path[0][0] == path[-1][0] == layout.centres[0][0] for path in straight)
+
+
+def test_what_is_light_does_not_bend_the_way() -> None:
+    """A shape that takes longer to compute than what it is for."""
+    links = [Link(0, 1, "x"), Link(1, 5, "y"), Link(1, 2, "y"), Link(2, 3, "s", True), Link(3, 4, "t", True)]
+    links += [Link(4, 5, "u", True), Link(5, 6, "z")]
+    xs = [x for x, _ in laid_out([(60.0, 24.0)] * 7, links).centres]
+    assert xs[0] == xs[1] == xs[5] == xs[6]
+    assert xs[4] != xs[5]
+
+
+def test_what_feeds_nothing_stands_right_below() -> None:
+    rows = depths(12, [*chain(11)[1], Link(2, 11, "v")]).rows
+    assert rows == [*range(11), 3]
+
+
+def test_a_value_runs_down_once_for_all_that_read_it() -> None:
+    sizes, links = chain(30, *((0, i) for i in range(5, 30)))
+    paths = zip(links, laid_out(sizes, links).paths, strict=True)
+    far = [list(pairwise(path)) for link, path in paths if link.target > link.source + 1]
+    ways = {max(steps, key=lambda step: step[1][1] - step[0][1])[0][0] for steps in far}
+    assert (len(far), len(ways)) == (25, 2)  # one for those that are near, one for all others
+
+
+def test_a_model_gets_longer_and_no_wider() -> None:
+    """Blocks with residuals, each of which reads the input, too."""
+
+    def width(blocks: int) -> float:
+        more = [pair for b in range(1, blocks) for pair in ((6 * b, 6 * b + 5), (0, 6 * b + 3))]
+        return laid_out(*chain(6 * blocks, *more)).width
+
+    assert width(200) < 1.1 * width(20)
+
+
+@pytest.mark.parametrize("reach", [10, 2 * LONGEST, 10**6])
+def test_work_grows_with_the_graph(reach: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counted, not timed: rows looked at and taken."""
+    looked = 0
+    end, add = Rows._end, Rows._add
+
+    def count_end(rows: Rows, row: int, left: float, right: float, side: int) -> float | None:
+        nonlocal looked
+        looked += 1
+        return end(rows, row, left, right, side)
+
+    def count_add(rows: Rows, row: int, left: float, right: float) -> None:
+        nonlocal looked
+        looked += 1
+        add(rows, row, left, right)
+
+    def work(count: int) -> int:
+        nonlocal looked
+        looked = 0
+        laid_out(*chain(count, *((max(0, i - reach), i) for i in range(2, count, 5))))
+        return looked
+
+    monkeypatch.setattr(Rows, "_end", count_end)
+    monkeypatch.setattr(Rows, "_add", count_add)
+    few = work(500)
+    assert 0 < work(2000) < 6 * few
+
+
+@given(st.lists(st.tuples(st.integers(0, 299), st.integers(1, 300)), max_size=30))
+@settings(max_examples=60, deadline=None)
+def test_how_far_many_rows_reach(pushes: list[tuple[int, int]]) -> None:
+    edge, reach = Edge([float(i % 7) for i in range(300)]), [float(i % 7) for i in range(300)]
+    for top, count in pushes:
+        end = min(top + count, 300)
+        farthest = edge.farthest(top, end)
+        assert farthest == max(reach[top:end])
+        edge.push(top, end, farthest + 1)
+        reach[top:end] = [farthest + 1] * (end - top)

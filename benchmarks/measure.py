@@ -13,70 +13,41 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 
 import onnx
-from counting import live_nodes
 
 Optimize = Callable[[str], onnx.ModelProto]
 
-# Each function imports all that its tool needs, also what the tool itself would import late.
-
 
 def passwright() -> Optimize:
+    """With all imported that it needs, also what it would import late."""
     import onnxruntime  # noqa: F401 - for constant folding
     from passwright.passes import optimize
 
     return lambda path: optimize(path, verify=False).model
 
 
-def onnxsim() -> Optimize:
-    import onnxruntime  # noqa: F401 - for constant folding
-    from onnxsim import simplify
+def peer(name: str) -> Callable[[], Optimize]:
+    """As `passes compare` asks it; what it writes itself is read again."""
 
-    return lambda path: simplify(path)[0]
+    def prepared() -> Optimize:
+        from passwright.passes.adapters.whole import PREPARED
 
+        tool = PREPARED[name]()
 
-def onnxslim() -> Optimize:
-    import onnxruntime  # noqa: F401 - for constant folding
-    import sympy  # noqa: F401 - for symbolic shapes
-    from onnxslim import slim
+        def optimize(path: str) -> onnx.ModelProto:
+            with TemporaryDirectory() as folder:
+                destination = Path(folder) / "optimized.onnx"
+                made = tool(Path(path), destination)
+                return onnx.load(destination) if made is None else made
 
-    def optimize(path: str) -> onnx.ModelProto:
-        model = slim(path)
-        assert isinstance(model, onnx.ModelProto)
-        return model
+        return optimize
 
-    return optimize
-
-
-def onnxscript() -> Optimize:
-    from onnxscript import optimizer
-
-    return lambda path: optimizer.optimize(onnx.load(path))
+    return prepared
 
 
-def onnxoptimizer() -> Optimize:
-    from onnxoptimizer import optimize
-
-    return lambda path: optimize(onnx.load(path))
-
-
-def ort_basic() -> Optimize:
-    """onnxruntime's own optimizers at the level of standard operators, saved offline."""
-    import onnxruntime
-
-    def optimize(path: str) -> onnx.ModelProto:
-        options = onnxruntime.SessionOptions()
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
-        options.log_severity_level = 3
-        with TemporaryDirectory() as folder:
-            options.optimized_model_filepath = str(Path(folder) / "optimized.onnx")
-            onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-            return onnx.load(options.optimized_model_filepath)
-
-    return optimize
-
-
-FUNCTIONS = (passwright, onnxsim, onnxslim, onnxoptimizer, onnxscript, ort_basic)
-TOOLS: dict[str, Callable[[], Optimize]] = {f.__name__: f for f in FUNCTIONS}
+PEERS = ("onnxsim", "onnxslim", "onnxoptimizer", "onnxscript")
+TOOLS: dict[str, Callable[[], Optimize]] = {
+    "passwright": passwright, **{name: peer(name) for name in PEERS}, "ort_basic": peer("ort-basic"),
+}  # fmt: skip
 
 
 def peak_bytes() -> int:
@@ -98,10 +69,13 @@ def main() -> None:
     ready = perf_counter()
     model = optimize(str(options.model))
     done = perf_counter()
+    peak = peak_bytes()
+    from counting import live_nodes  # late: it imports passwright
+
     figures = {
         "seconds": done - ready,
         "import_seconds": ready - start,
-        "peak_bytes": peak_bytes(),
+        "peak_bytes": peak,
         "nodes": live_nodes(model),
         "original_nodes": live_nodes(onnx.load(options.model, load_external_data=False)),
     }

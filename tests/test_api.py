@@ -94,8 +94,8 @@ def saved(folder: Path, **options: Any) -> Path:
 
 def test_what_the_package_offers() -> None:
     assert set(passwright.passes.__all__) == {
-        "Comparison", "Difference", "Explanation", "Result", "Suspicion",
-        "diff", "explain", "optimize", "suspect", "verify",
+        "Benched", "Compared", "Comparison", "Conditions", "Difference", "Effort", "Explanation", "Profiled", "Result",
+        "Suspicion", "bench", "compare", "diff", "explain", "optimize", "profile", "suspect", "verify",
     }  # fmt: skip
     assert all(hasattr(passwright.passes, name) for name in passwright.passes.__all__)
     assert passwright.passes.Result is Result

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from .commands import bisect, check, diff, explain, list_passes, new, run, verify
+from .commands import bench, bisect, check, compare, diff, explain, list_passes, new, profile, run, verify, view
 from .ending import unwound_when_terminated
 from .options import LevelMayBeLeftOut
 
@@ -22,6 +22,10 @@ app.command(cls=LevelMayBeLeftOut, epilog=bisect.EXIT_CODES)(bisect.bisect)
 app.command(epilog=verify.EXIT_CODES)(verify.verify)
 app.command(epilog=explain.EXIT_CODES)(explain.explain)
 app.command(epilog=diff.EXIT_CODES)(diff.diff)
+app.command(epilog=compare.EXIT_CODES)(compare.compare)
+app.command(epilog=bench.EXIT_CODES)(bench.bench)
+app.command(epilog=profile.EXIT_CODES)(profile.profile)
+app.command(epilog=view.EXIT_CODES)(view.view)
 app.command(epilog=check.EXIT_CODES)(check.check)
 app.command("list")(list_passes.list_passes)
 app.command(epilog=new.EXIT_CODES)(new.new)

@@ -1,0 +1,1 @@
+"""Where the time of a model goes in onnxruntime, op by op, before and after optimization."""

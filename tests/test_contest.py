@@ -1,0 +1,415 @@
+"""`passes compare`: what is said of each optimizer's model, whatever that is."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from passwright.core.errors import ModelError
+from passwright.core.io.source import source_of
+from passwright.core.measure.anatomy import Anatomy
+from passwright.core.measure.figures import Interval, Latency, Measured
+from passwright.core.measure.race import Effort
+from passwright.core.selection import BadUsage
+from passwright.core.sessions import Setting
+from passwright.passes import Compared, Conditions, compare
+from passwright.passes.app.cli import app
+from passwright.passes.app.comparing import contenders
+from passwright.passes.app.comparing.advice import Advice
+from passwright.passes.app.comparing.compared import Judged, Left, Row
+from passwright.passes.app.comparing.contenders import Tool, tools
+from passwright.passes.app.comparing.examination import Examination
+from passwright.passes.app.comparing.making import Contender, make
+from passwright.passes.app.comparing.timing import left_of
+from passwright.passes.app.question import Question
+from passwright.passes.app.screens.compare import complaints, headline, show_compared, word
+from passwright.passes.app.screens.terminal import Screen
+from passwright.passes.app.suspicion import suspect
+from rewriting import load
+from typer.testing import CliRunner
+
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+QUICK = Conditions(threads=1, effort=Effort(min_time=0.05, sets=1))
+FAKE = Tool("onnxsim", "onnxsim", "0")
+WRITTEN, ONLINE = Setting(), Setting("ENABLE_ALL", repacks=True)
+
+PAD = """g (float[N,1,4,4] x, uint8[N,1,4,4] u) => (float[N,1,5,5] y, uint8[N,1,5,5] z)
+    <int64[8] pads = {0,0,1,1,0,0,1,1}> {
+    p = Pad(x, pads) y = MaxPool <kernel_shape = [2,2]> (p)
+    i = Identity(u) q = Pad(i, pads) z = MaxPool <kernel_shape = [2,2]> (q) }"""
+BAD_AT_0 = """g (float[N,4] x) => (float[M,4] y) <int64[1] one = {1}, int64[3] none = {0, 0, 0}> {
+    e = Einsum<equation="ij->ij">(x) s = Shape<end=1>(e) few = Min(s, one) missing = Sub(one, few)
+    pads = Concat<axis=0>(missing, none) r = Relu(e) y = Pad(r, pads) }"""
+CLIP = """g (double[2,3] x) => (double[2,3] y) <double lo = {-1.0}, double hi = {2.0}> {
+    r = Relu(x) y = Clip(r, lo, hi) }"""
+SMALL = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) y = Relu(a) }"
+OPAQUE = """<ir_version: 9, opset_import: ["": 18, "com.nobody": 1]>
+    g (float[N,4] x) => (float[N,4] y) { a = Identity(x) y = com.nobody.Opaque(a) }"""
+
+
+def written(text: str, folder: Path) -> Path:
+    onnx.save(load(text, 18), folder / "m.onnx")
+    return folder / "m.onnx"
+
+
+def fake(body: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module in the place of onnxsim."""
+    (folder / "onnxsim.py").write_text(f"import onnx, os, sys, time\ndef simplify(path):\n    {body}\n")
+    monkeypatch.syspath_prepend(folder)
+
+
+def rows_of(model: Path, file: Path, folder: Path, level: str = "", kept: Path | None = None) -> list[Row]:
+    """What is said of a file that claims to be the model."""
+    source = source_of(model, inline=False)
+    original = source.load()
+    oracle = Question.of(original, None, {}).put_to(source, 0)
+    advice = Advice(model, [], ONLINE, kept)
+    with Examination(original, oracle, WRITTEN, ONLINE, folder, advice) as examination:
+        return examination.rows(Contender("other", "1", file, level=level))
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> Compared:
+    folder = tmp_path_factory.mktemp("pad")
+    model = written(PAD, folder)
+    before = model.read_bytes()
+    found = compare(model, others=["ort"], conditions=QUICK, keep_to=folder / "kept", report_to=folder / "out.json")
+    assert model.read_bytes() == before
+    assert json.loads((folder / "out.json").read_text())["rows"][1]["online"] is True
+    return found
+
+
+def test_rows_in_order(found: Compared) -> None:
+    assert [(r.made_by, r.online) for r in found.rows] == [
+        ("original", False), ("original", True), ("passwright", False), ("passwright", True),
+        ("ORT basic", False), ("ORT extended", False), ("ORT all", False),
+    ]  # fmt: skip
+    assert found.rows[found.baseline].label == "original + ORT ALL"
+    assert found.left_out == {}
+
+
+def test_every_column_of_every_row_is_filled(found: Compared) -> None:
+    for row in found.rows:
+        assert row.failure == ""
+        assert row.seconds is not None
+        assert row.anatomy is not None
+        assert row.anatomy.nodes > 0 < row.anatomy.bytes
+        assert row.judged is not None
+        assert row.judged.error is not None
+        assert (row.left is not None) is row.online
+        assert row.measured is not None
+        assert row.measured.creation > 0 < row.measured.resident
+        assert row.measured.latencies[1].median > 0
+        assert row is found.rows[found.baseline] or row.ratios[1].ratio > 0
+    assert [left.made_by for left in found.left] == ["original", "passwright"]
+    assert (found.threads, found.batches, found.is_verified) == (1, [1], True)
+    assert found.machine
+    assert found.seconds["verifying"] > 0
+
+
+def test_onnxruntime_is_caught_with_advice_that_leads_to_it(found: Compared) -> None:
+    by_label = {row.label: row for row in found.rows}
+    for label, level in {"original + ORT ALL": "all", "ORT basic": "basic", "ORT extended": "extended"}.items():
+        row = by_label[label]
+        assert row.judged is not None
+        assert row.judged.wrong.startswith("y: off by up to ")
+        assert row.advice == f"passes bisect {found.source} --ort {level}"
+    assert not by_label["original"].is_bad
+    assert not by_label["passwright"].is_bad
+    assert headline(found).endswith("; ORT ALL is wrong about original and passwright, so no time counts")
+    blame = suspect(found.source, "basic").blame
+    assert blame is not None
+    assert blame.optimizers == ("Pad_Fusion",)
+
+
+def test_kept_files_are_the_models(found: Compared) -> None:
+    kept = Path(found.kept)
+    assert {p.name for p in kept.iterdir()} == {
+        "passwright.onnx", "ort-basic.onnx", "ort-extended.onnx", "ort-all.onnx"
+    }  # fmt: skip
+    for row in found.rows[4:]:
+        assert row.anatomy is not None
+        assert len(onnx.load(kept / f"{row.made_by.lower().replace(' ', '-')}.onnx").graph.node) == row.anatomy.nodes
+
+
+def test_json_holds_all_of_it(found: Compared) -> None:
+    told = json.loads(found.to_json())
+    assert len(told["rows"]) == len(found.rows)
+    assert told["rows"][1]["judged"]["wrong"] == found.rows[1].judged.wrong  # type: ignore[union-attr]
+    assert told["rows"][0]["measured"]["latencies"]["1"]["median"] > 0
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        pytest.param("os.abort()", "the process died of SIGABRT", id="aborts"),
+        pytest.param("os._exit(3)", "the process ended with exit code 3", id="exits"),
+        pytest.param("sys.exit('done with')", "SystemExit: done with", id="leaves"),
+        pytest.param("raise ValueError('no\\nsuch op')", "ValueError: no such op", id="raises"),
+        pytest.param("return 'a model', True", "TypeError: it gave back no model, but 'a model'", id="no-model"),
+        pytest.param("return None, True", "FileNotFoundError: it gave no model", id="nothing"),
+        pytest.param("time.sleep(600)", "it did not end in time (2 s)", id="hangs"),
+    ],
+)
+def test_a_tool_that_fails_costs_a_line(body: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(body, tmp_path, monkeypatch)
+    limit = 2 if "sleep" in body else 60
+    assert make(FAKE, written(SMALL, tmp_path), tmp_path, limit).failure == said
+
+
+def test_a_tool_that_works_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake("print('noise'); time.sleep(0.2); return onnx.load(path), True", tmp_path, monkeypatch)
+    made = make(FAKE, written(SMALL, tmp_path), tmp_path)
+    assert made.failure == ""
+    assert made.seconds is not None
+    assert made.seconds >= 0.2
+    assert len(onnx.load(made.file).graph.node) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        pytest.param(SMALL.replace("Relu", "Abs"), "y: off by up to ", id="wrong"),
+        pytest.param(SMALL.replace("y", "z"), "output y is missing", id="output"),
+        pytest.param(SMALL.replace("x", "b"), "input b is new; input x is missing", id="input"),
+        pytest.param(SMALL.replace("float[N,4] x", "double[N,4] x").replace("Identity(x)", "Cast<to=1>(x)"),
+                     "input x is a tensor of double, not a tensor of float", id="type"),
+    ],
+)  # fmt: skip
+def test_a_model_that_is_another_is_said_to_be_wrong(text: str, how: str, tmp_path: Path) -> None:
+    model = written(SMALL, tmp_path)
+    onnx.save(load(text, 18), tmp_path / "other.onnx")
+    for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
+        assert row.judged is not None
+        assert row.judged.wrong.startswith(how)
+        assert (row.failure, row.advice, word(row)) == ("", "", "WRONG")
+
+
+def test_garbage_is_said_to_be_that(tmp_path: Path) -> None:
+    (tmp_path / "other.onnx").write_bytes(b"\xff" * 40)
+    rows = rows_of(written(SMALL, tmp_path), tmp_path / "other.onnx", tmp_path)
+    assert [row.failure.startswith("what it wrote cannot be read: ") for row in rows] == [True, True]
+
+
+def test_a_model_that_does_not_load_fails_with_advice_where_optimization_is_to_blame(tmp_path: Path) -> None:
+    model = written(CLIP, tmp_path)
+    as_written, online = rows_of(model, model, tmp_path, kept=tmp_path / "kept")
+    assert not as_written.is_bad
+    assert online.failure.startswith("onnxruntime cannot load it: ")
+    assert online.advice == f"passes bisect {tmp_path / 'kept' / 'm.onnx'} --ort all"
+    assert suspect(model, "all").blame is not None
+    (offline,) = rows_of(model, tmp_path / "missing.onnx", tmp_path, level="basic")
+    assert offline.advice == f"passes bisect {model} --ort basic"
+
+
+def test_a_saved_model_that_alone_is_wrong_leads_nowhere(tmp_path: Path) -> None:
+    model = written(SMALL, tmp_path)
+    onnx.save(load(SMALL.replace("Relu", "Abs"), 18), tmp_path / "other.onnx")
+    (row,) = rows_of(model, tmp_path / "other.onnx", tmp_path, level="all")
+    assert row.advice.startswith("only what onnxruntime saves is wrong")
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["onnxsimm"], "--with onnxsimm: no optimizer is called so; did you mean onnxsim"),
+        (["tvm"], "no optimizer is called so (there are ort, "),
+        (["onnxslim"], "--with onnxslim: it is not installed (pip install onnxslim)"),
+    ],
+)
+def test_who_is_not_there(names: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contenders, "find_spec", lambda name: None if name == "onnxslim" else object())
+    with pytest.raises(BadUsage) as raised:
+        tools(names)
+    assert said in str(raised.value)
+
+
+def test_all_that_are_installed_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(contenders, "find_spec", lambda name: object() if name == "onnxruntime" else None)
+    chosen, left_out = tools(None)
+    assert [t.shown for t in chosen] == ["ORT basic", "ORT extended", "ORT all"]
+    assert left_out["onnxsim"] == "not installed (pip install onnxsim)"
+    assert set(left_out) == {"onnxsim", "onnxslim", "onnxoptimizer", "onnxscript"}
+
+
+def timed_row(made_by: str, *, online: bool, median: float, creation: float, found: Compared) -> Row:
+    latency = Latency(1, 9, median, median, median, median, median, ((median,) * 9,))
+    measured = Measured(creation=creation, latencies={1: latency})
+    return replace(found.rows[1], made_by=made_by, online=online, measured=measured, failure="")
+
+
+def test_what_is_left_is_the_difference_that_optimization_makes(found: Compared) -> None:
+    rows = [
+        timed_row("a", online=False, median=2e-3, creation=0.1, found=found),
+        timed_row("a", online=True, median=1e-3, creation=0.3, found=found),
+        timed_row("only offline", online=False, median=1e-3, creation=0.1, found=found),
+    ]
+    (left,) = left_of(rows)
+    assert left.creation == pytest.approx(0.2)
+    assert left.latency is not None
+    assert left.latency.ratio == pytest.approx(0.5)
+    assert left.nodes - left.nodes_after == rows[1].anatomy.nodes - rows[1].left.nodes  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [
+        (Interval(0.9, 0.85, 0.95), "with ORT ALL 0.90 (0.85 to 0.95) of the original's time"),
+        (Interval(0.99, 0.95, 1.03), "with ORT ALL no difference in time measured (0.95 to 1.03)"),
+    ],
+)
+def test_headline(ratio: Interval, said: str, found: Compared) -> None:
+    rows = [replace(r, ratios={1: ratio}, judged=Judged(error=0.0)) for r in found.rows]
+    told = headline(replace(found, rows=rows))
+    assert told == f"passwright: 5 -> 3 nodes, exact; {said}"
+
+
+def test_rows_with_the_same_complaint_share_a_line(found: Compared) -> None:
+    told = list(complaints(found.rows))
+    assert sum("WRONG: y: off by" in line for line in told) == 1
+    assert any("original + ORT ALL" in line and "ORT basic" in line for line in told)
+    assert sum("--ort all" in line for line in told) == 1
+
+
+def test_what_nobody_can_run_is_counted_all_the_same_with_exit_code_4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake("return onnx.load(path), True", tmp_path, monkeypatch)
+    onnx.save(onnx.parser.parse_model(OPAQUE), tmp_path / "m.onnx")
+    result = CliRunner().invoke(app, ["compare", str(tmp_path / "m.onnx"), "--with", "onnxsim", "--json", "-"])
+    assert result.exit_code == 4, result.output
+    told = json.loads(result.stdout)
+    assert told["is_verified"] is False
+    assert told["verification"].startswith("nothing was judged: ")
+    assert told["notes"][0].startswith("passwright could not verify its result: ")
+    assert [row["anatomy"]["nodes"] for row in told["rows"]] == [2, 2, 1, 1, 2, 2]
+    assert all("onnxruntime cannot load it" in row["failure"] for row in told["rows"])
+
+
+def test_command_on_a_golden_model(tmp_path: Path) -> None:
+    arguments = ["--with", "ort", "--threads", "1", "--min-time", "0.05", "--json", str(tmp_path / "out.json")]
+    result = CliRunner().invoke(app, ["compare", str(GOLDEN / "cnn_training.onnx"), *arguments])
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[1].startswith("passwright: 12 -> ")
+    tables = [line for line in lines if line.startswith(" ")]
+    assert max(map(len, tables)) <= 80
+    for title in ("Right?", "Size", "Speed,", "Loading", "Left for ORT"):
+        assert any(line.strip().startswith(title) for line in tables), title
+    assert "1 thread;" in result.stdout
+    assert json.loads((tmp_path / "out.json").read_text())["threads"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--with", "nothing"], 2, "no optimizer is called so"),
+        (["--dim", "rows=2"], 1, "the model has no such symbol"),
+        (["--shape", "x:2"], 1, "1 dims given, the input has 2"),
+        (["--json", "m.onnx"], 1, "would overwrite"),
+        (["--html", "m.onnx"], 1, "would overwrite"),
+        (["--json", "a", "--html", "a"], 1, "cannot hold both"),
+        (["--keep", "m.onnx"], 1, "is not a folder"),
+        (["--pipeline", "nonsense"], 2, "nonsense"),
+    ],
+)
+def test_mistakes_are_a_line(
+    arguments: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(SMALL, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["compare", "m.onnx", *arguments])
+    assert result.exit_code == code, result.output
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_a_kept_file_never_takes_the_place_of_the_model(tmp_path: Path) -> None:
+    model = written(SMALL, tmp_path).rename(tmp_path / "passwright.onnx")
+    with pytest.raises(ModelError, match="would overwrite"):
+        compare(model, others=[], keep_to=tmp_path)
+
+
+def test_given_inputs_are_what_is_judged_with(tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=np.ones((2, 4), np.float32))
+    found = compare(written(SMALL, tmp_path), others=[], inputs=tmp_path / "in.npz", conditions=QUICK)
+    assert "on 1 set of inputs" in found.verification
+    assert len(found.rows) == 4
+
+
+LOST = Row("onnxsim", "0", online=False, failure="the process died of SIGSEGV " * 9)
+
+
+def hostile(found: Compared) -> Compared:
+    """A comparison whose every number is long."""
+    big = Anatomy({f"Op{i}": 1235 for i in range(100)}, 12_345_678_901, 10_700_000_000, ("com.nobody::Opaque",), "odd")
+    wide = [Interval(0.5, 1e-5, 1e5), Interval(0.123456, 0.0123456, 0.2), Interval(1234.5, 1000.1, 9999.9)]
+    judged = [
+        Judged(error=24.0, allowed=24.0001, relative=1.9e-05),
+        Judged("y: off by up to 2", 2e30, 1.0, "past_sequence_length_of_the_decoder=0", 1e30),
+        Judged("y: off by up to 2", 2e30, 1.0, "batch=0", 1e30),
+    ]
+    latency = Latency(1, 9, 123.456, 123.0, 124.0, 456.789, 899.9)
+    fast = Latency(32, 9, 1e-7, 1e-7, 1e-7, 12.3, 12.3)
+    measured = Measured("", 45.678, 10_700_000_000, 99_900_000_000, 1, {"CPUExecutionProvider": 1}, {1: latency})
+    tools = ("original", "passwright", "ORT extended", "onnxoptimizer", "onnxscript")
+    rows = [
+        Row(name, "1", online, "", 123.4, big, big, judged[i % 3],
+            replace(measured, latencies={1: latency, 32: fast}), {1: wide[i % 3], 32: wide[(i + 1) % 3]})
+        for i, name in enumerate(tools) for online in (False, True)
+    ]  # fmt: skip
+    left = [Left(name, 123_456, 100_000, (-1) ** i * 123.4, wide[i % 3]) for i, name in enumerate(tools)]
+    return replace(found, rows=[*rows, LOST, replace(LOST, online=True)], left=left, batches=[1, 32, 10240])
+
+
+def test_tables_fit_into_80_columns_whatever_the_numbers(
+    found: Compared, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    told = hostile(found)
+    show_compared(Screen(), told)
+    shown = capsys.readouterr().out
+    assert "\N{HORIZONTAL ELLIPSIS}" not in shown
+    tables = list(takewhile(lambda line: not line.startswith("errors:"), shown.splitlines()[2:]))
+    assert max(map(len, tables)) <= 80
+    for cell in (
+        "123456    23456", "WRONG at batch=0", "WRONG at a size of 0", "equal, 1.9e-05 (100%)", "1e+03 (1e+03-1e+04)",
+        "no difference (1e-05-1e+05)", "0.12 (0.012-0.20)", "12,345,678,901", "10.7 GB", "899900", "456789", "0.0081",
+        "3.20e+08", "-123400", "fails", "where that holds 1, no difference was measured", LOST.failure,
+    ):  # fmt: skip
+        assert cell in shown, cell
+
+
+def test_what_is_excused_is_not_called_exact(found: Compared) -> None:
+    assert word(replace(found.rows[0], judged=Judged(error=0.0))) == "exact"
+    assert word(replace(found.rows[0], judged=Judged(error=0.0, excused=2))) == "equal"
+
+
+def test_errors_are_shares_of_the_magnitude(tmp_path: Path) -> None:
+    model = written("g (float[N,4] x) => (float[N,4] y) <float k = {1e6}> { y = Mul(x, k) }", tmp_path)
+    other = load("g (float[N,4] x) => (float[N,4] y) <float k = {1000000.2}> { y = Mul(x, k) }", 18)
+    onnx.save(other, tmp_path / "other.onnx")
+    for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
+        assert row.judged is not None
+        assert row.judged.error is not None
+        assert row.judged.relative is not None
+        assert not row.judged.wrong
+        assert row.judged.error > 1e-2
+        assert row.judged.relative < 1e-6
+        assert row.judged.share is not None
+        assert 0 < row.judged.share <= 1
+
+
+def test_sizes_of_0_are_asked_of_operators_that_nobody_vouches_for(tmp_path: Path) -> None:
+    """A file that onnxruntime saves with operators of its own is held to as much as the original."""
+    model = written("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }", tmp_path)
+    onnx.save(load(BAD_AT_0, 18), tmp_path / "other.onnx")
+    for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
+        assert row.judged is not None
+        assert (word(row), row.failure) == ("WRONG at N=0", "")

@@ -1,0 +1,329 @@
+"""`passes profile`: where the time goes, joined with what it stands for."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import pytest
+from onnx import numpy_helper
+from passwright.core.errors import EvaluationError, ModelError
+from passwright.core.measure.recording import Recording, record
+from passwright.core.measure.trace import Kernel, Run
+from passwright.core.selection import BadUsage, UnknownName
+from passwright.core.sessions import CPU, Setting
+from passwright.passes import Profiled, profile
+from passwright.passes.app.cli import app
+from passwright.passes.app.profiling.joining import joined
+from passwright.passes.app.profiling.profiled import Profile
+from passwright.passes.app.profiling.timeline import SHOWN, write_timeline
+from typer.testing import CliRunner, Result
+
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+HEAD = '<ir_version: 10, opset_import: ["": 17]>'
+ALL = Setting("ENABLE_ALL", repacks=True, threads=1)
+# A normalization that we fold into the convolution, and an activation that onnxruntime does.
+CNN = """g (float[N,3,6,6] x) => (float[N,4,4,4] y) <float[4] s = {1.5,2,0.5,1}, float[4] m = {0,0.5,1,2}> {
+    [conv] c = Conv(x, w) [norm] b = BatchNormalization(c, s, m, m, s) [relu] r = Relu(b) [last] y = Exp(r) }"""
+
+
+@pytest.fixture
+def cnn(tmp_path: Path) -> Path:
+    model = onnx.parser.parse_model(f"{HEAD} {CNN}")
+    weights = np.random.default_rng(0).normal(size=(4, 3, 3, 3)).astype(np.float32)
+    model.graph.initializer.append(numpy_helper.from_array(weights, "w"))
+    path = tmp_path / "cnn.onnx"
+    onnx.save(model, path)
+    return path
+
+
+def passes(*arguments: Any) -> Result:
+    return CliRunner().invoke(app, ["profile", *map(str, arguments)])
+
+
+def by_name(found: Profile) -> dict[str, Any]:
+    return {n.name: n for n in found.nodes}
+
+
+def adds_up(found: Profile) -> None:
+    """Types and nodes tell the same time, none of it twice, and no more than a run takes."""
+    assert found.runs >= 3
+    assert sum(n.seconds for n in found.nodes) == pytest.approx(found.in_nodes)
+    assert sum(t.seconds for t in found.types) == pytest.approx(found.in_nodes)
+    assert sum(t.nodes for t in found.types) == len(found.nodes)
+    assert 0 < found.in_nodes <= found.seconds
+    assert [n.seconds for n in found.nodes] == sorted((n.seconds for n in found.nodes), reverse=True)
+
+
+def test_what_fused_nodes_stand_for(cnn: Path) -> None:
+    found = profile(cnn, level="extended", min_time=0, threads=1)
+    assert found.after is not None
+    adds_up(found.before)
+    adds_up(found.after)
+    before, after = by_name(found.before), by_name(found.after)
+    fused = next(n for n in before.values() if "Conv" in n.op)
+    assert fused.stands_for == fused.origin == ("conv", "norm", "relu")
+    assert (fused.op, fused.rule, fused.provider) == ("FusedConv", "", CPU)
+    ours = next(n for n in after.values() if "Conv" in n.op)
+    assert len(ours.stands_for) == 2
+    assert set(ours.origin) == {"conv", "norm", "relu"}
+    assert ours.rule != ""
+    assert before["last"].origin == after["last"].origin == ("last",)
+    assert found.before.idle == found.after.idle == ()
+
+
+@pytest.mark.parametrize("level", ["disable", "basic", "all"])
+def test_levels(cnn: Path, level: str) -> None:
+    found = profile(cnn, level=level, min_time=0, threads=1, optimizes=False)
+    assert found.after is None
+    assert found.level == level
+    ops = {n.op for n in found.before.nodes}
+    assert ("BatchNormalization" in ops) == (level == "disable")
+    assert {o for n in found.before.nodes for o in n.origin} == {"conv", "norm", "relu", "last"}
+
+
+@pytest.mark.parametrize("stem", ["loop_if", "while_loop", "script_scan", "mixer_external", "sklearn_strings"])
+def test_golden_models(stem: str) -> None:
+    """Bodies, weights in another file, strings."""
+    found = profile(GOLDEN / f"{stem}.onnx", min_time=0, threads=1, optimizes=False)
+    adds_up(found.before)
+    assert all(n.stands_for for n in found.before.nodes if n.op != "ReorderOutput")
+
+
+def kernel(
+    name: str, start: float, seconds: float, own: float | None = None, index: int = 0, op: str = "Add"
+) -> Kernel:
+    return Kernel(name, op, CPU, index, start, seconds, seconds if own is None else own)
+
+
+def recording(text: str, *runs: Run) -> Recording:
+    graph = onnx.parser.parse_model(f"{HEAD} g {text}").graph
+    return Recording(runs, graph, graph)
+
+
+TEXT = "(float[N] x) => (float[N] y) { [a] p = Add(x, x) [b] y = Add(p, p) }"
+
+
+def test_times_are_medians_whatever_else_the_machine_did() -> None:
+    held_up = [(0.0, 0.0), (5.0, 0.0), (0.0, 7.0), (0.0, 0.0), (9.0, 0.0)]  # in nodes and outside, in most runs
+    runs = [
+        Run(i, 4.0 + a + b, (kernel("a", 0.0, 2.0 + a), kernel("b", 3.0 + a, 1.0, op="Mul")))
+        for i, (a, b) in enumerate(held_up)
+    ]
+    found = joined("before", recording(TEXT, *runs)).profile
+    assert (found.runs, found.seconds, found.in_nodes, found.outside) == (5, 4.0, 3.0, 1.0)
+    assert [n.seconds for n in found.nodes] == [2.0, 1.0]
+    assert [t.seconds for t in found.types] == [2.0, 1.0]
+
+
+def test_a_node_that_runs_now_and_then_and_again_and_again() -> None:
+    one = Run(0, 9.0, (kernel("a", 1.0, 2.0), kernel("b", 3.0, 1.0), kernel("b", 5.0, 1.0)))
+    other = Run(10, 9.0, (kernel("a", 1.0, 4.0),))
+    found = by_name(joined("before", recording(TEXT, one, other)).profile)
+    assert (found["a"].seconds, found["a"].calls, found["a"].start) == (3.0, 1.0, 0.0)
+    assert (found["b"].seconds, found["b"].calls, found["b"].start) == (1.0, 1.0, 2.0)
+
+
+def test_namesakes_and_nameless_nodes_are_told_apart_by_their_order() -> None:
+    made = recording(TEXT, Run(0, 9.0, (kernel("n", 1.0, 1.0, index=4), kernel("Add_7", 3.0, 1.0, index=7))))
+    ran = onnx.parser.parse_model(f"{HEAD} g {TEXT}").graph
+    ran.node[0].name, ran.node[1].name = "n", ""
+    nodes = joined("before", replace(made, ran=ran)).profile.nodes
+    assert {n.name: n.stands_for for n in nodes} == {"n": ("a",), "Add_7": ("b",)}
+
+
+def test_a_provider_that_does_not_tell_what_it_made() -> None:
+    runs = Run(0, 9.0, (kernel("a", 1.0, 1.0), kernel("TRT_1", 3.0, 1.0)))
+    found = joined("before", replace(recording(TEXT, runs), ran=None)).profile
+    assert {n.name: n.stands_for for n in found.nodes} == {"a": ("a",), "TRT_1": ()}
+
+
+def test_origins_that_an_earlier_run_wrote() -> None:
+    made = recording(TEXT, Run(0, 9.0, (kernel("a", 1.0, 1.0),)))
+    for key, value in (("passwright.rule", "our_rule"), ("passwright.from", '["one", "two"]')):
+        made.file.node[0].metadata_props.add(key=key, value=value)
+    (node,) = joined("before", made).profile.nodes
+    assert (node.stands_for, node.origin, node.rule) == (("a",), ("one", "two"), "our_rule")
+
+
+def test_odd_names(tmp_path: Path) -> None:
+    model = onnx.parser.parse_model(f"{HEAD} g {TEXT}")
+    model.graph.node[0].name, model.graph.node[1].name = 'a"b', "two\nlines [red] \u2603"
+    onnx.save(model, tmp_path / "m.onnx")
+    found = profile(tmp_path / "m.onnx", min_time=0, threads=1, level="disable", optimizes=False)
+    assert {n.stands_for for n in found.before.nodes} == {(n.name,) for n in model.graph.node}
+    result = passes(tmp_path / "m.onnx", "--min-time", 0.01, "--no-optimize", "--trace", tmp_path / "t.json")
+    assert "two\\nlines [red]" in result.stdout
+
+
+# -- the timeline -----------------------------------------------------------------------------------
+
+
+def require_trace(path: Path) -> list[dict[str, Any]]:
+    """The events of a file, each as the Trace Event Format wants it."""
+    events = json.loads(path.read_text())["traceEvents"]
+    for e in events:
+        assert e["ph"] in {"X", "M"}
+        assert isinstance(e["name"], str)
+        assert {type(e[k]) for k in ("pid", "tid")} == {int}
+        assert e["ph"] == "M" or (e["ts"] >= 0 and e["dur"] >= 0 and isinstance(e["args"], dict))
+    return events
+
+
+def require_nested(spans: list[dict[str, Any]]) -> None:
+    """Each in the run, or the node, that it is part of: Perfetto drops what overlaps otherwise."""
+    ends: list[float] = []
+    for span in spans:
+        while ends and ends[-1] <= span["ts"] + 1e-6:
+            ends.pop()
+        assert bool(ends) == (span["cat"] == "node")
+        ends.append(span["ts"] + span["dur"])
+        assert ends[-1] <= ends[0] + 1e-2
+        assert len(ends) < 2 or ends[-1] <= ends[-2] + 1e-2
+
+
+def test_bodies_in_the_timeline(tmp_path: Path) -> None:
+    """Times that are cut to microseconds may end after what they are inside of."""
+    nodes = (kernel("a", 1e-6, 6e-6), kernel("b", 3e-6, 5e-6), kernel("b", 8e-6, 9e-6))
+    write_timeline([joined("before", recording(TEXT, Run(5.0, 12e-6, nodes)))], {}, tmp_path / "t.json")
+    spans = [e for e in require_trace(tmp_path / "t.json") if e["ph"] == "X"]
+    assert [(e["ts"], e["dur"]) for e in spans] == [(0, 12), (1, 6), (3, 4), (8, 4)]
+
+
+def test_the_timeline(cnn: Path, tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    found = profile(cnn, min_time=0, threads=1, trace_to=path)
+    assert found.before.trace == path
+    events = require_trace(path)
+    assert [e["args"]["name"] for e in events if e["name"] == "process_name"] == ["before", "after"]
+    for process in (1, 2):
+        own = [e for e in events if e["pid"] == process and e["ph"] == "X"]
+        runs = [e for e in own if e["cat"] == "run"]
+        assert runs[0]["ts"] == 0
+        assert len(runs) >= 3
+        require_nested(own)
+    made = [e["args"] for e in events if e["pid"] == 2 and "Conv" in e["args"].get("op", "")]
+    assert all({"conv", "norm"} <= set(a["origin"]) and a["rule"] and a["stands_for"] for a in made)
+    assert made
+
+
+def test_the_timeline_shows_some_runs(tmp_path: Path) -> None:
+    runs = [Run(float(i), 0.5, (kernel("a", 0.1, 0.2),)) for i in range(5 * SHOWN)]
+    write_timeline([joined("before", recording(TEXT, *runs))], {}, tmp_path / "t.json")
+    spans = [e["ts"] for e in require_trace(tmp_path / "t.json") if e.get("cat") == "run"]
+    assert spans == [i * 1e6 for i in range(SHOWN)]
+
+
+# -- the command ------------------------------------------------------------------------------------
+
+
+def test_the_command(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    report = tmp_path / "r.json"
+    result = passes(cnn, "--min-time", 0.01, "--threads", 1, "--dim", "N=3", "--json", report, "--most", 2)
+    assert result.exit_code == 0, result.output
+    for said in (
+        "a batch of 3",
+        "1 thread",
+        "node before",
+        "node after",
+        "in nodes",
+        f"ran on {CPU}",
+        "cnn.profile.json",
+    ):
+        assert said in result.stdout
+    require_trace(tmp_path / "cnn.profile.json")
+    told = json.loads(report.read_text())
+    assert told["before"]["nodes"][0]["seconds"] > 0
+    assert told["after"]["trace"] == "cnn.profile.json"
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["cnn.onnx", "cnn.profile.json", "r.json"]
+
+
+def test_json_alone_on_the_output(cnn: Path, tmp_path: Path) -> None:
+    trace = tmp_path / "t.json"
+    result = passes(cnn, "--min-time", 0.01, "--no-optimize", "--batch", 2, "--json", "-", "--trace", trace)
+    told = json.loads(result.stdout)
+    assert told["after"] is None
+    assert (told["batch"], told["sizes"]) == (2, {})
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        pytest.param(["--ep", "abacus"], 2, "no execution provider abacus; it has", id="a provider that is not there"),
+        pytest.param(["--ep", "cpu{x"], 2, "name{option=text}: cpu{x", id="no provider at all"),
+        pytest.param(["--level", "most"], 2, "--level most", id="no such level"),
+        pytest.param(["--pipeline", "no-such"], 2, "no-such", id="no such pipeline"),
+        pytest.param(["--no-optimize", "--pipeline", "cleanup"], 2, "--no-optimize", id="a pipeline that is not run"),
+        pytest.param(["--trace", "none/t.json"], 1, "none/t.json", id="a trace that cannot be written"),
+        pytest.param(["--trace", "cnn.onnx"], 1, "would overwrite", id="a trace over the model"),
+        pytest.param(["--json", "t.json", "--trace", "t.json"], 1, "both", id="two things in one file"),
+        pytest.param(["--html", "cnn.onnx"], 1, "would overwrite", id="a page over the model"),
+        pytest.param(["--shape", "z:1"], 1, "no such input", id="no such input"),
+        pytest.param(["--inputs", "none.npz"], 1, "none.npz", id="inputs that are not there"),
+    ],
+)
+def test_refused(cnn: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, said: str) -> None:
+    monkeypatch.chdir(cnn.parent)
+    data = cnn.read_bytes()
+    result = passes("cnn.onnx", "--min-time", 0.01, *arguments)
+    assert result.exit_code == code, result.output
+    assert result.stderr.startswith("error: ")
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert [p.name for p in cnn.parent.iterdir()] == ["cnn.onnx"]
+    assert cnn.read_bytes() == data
+
+
+def test_what_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "m.onnx").write_text("{}")
+    result = passes("m.onnx")
+    assert (result.exit_code, result.stderr.count("\n")) == (1, 1)
+    assert "m.onnx: not an ONNX model" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        pytest.param("import os; os.abort()", "SIGABRT", id="dies"),
+        pytest.param("import time; time.sleep(60)", "did not end in time", id="hangs"),
+        pytest.param(
+            'import sys; sys.stdin.readline(); print(\'{"failure": "no kernel"}\')', "no kernel", id="says why"
+        ),
+    ],
+)
+def test_a_process_that_fails(cnn: Path, code: str, said: str) -> None:
+    feeds = {"x": np.zeros((1, 3, 6, 6), np.float32)}
+    with pytest.raises(EvaluationError, match=said):
+        record(cnn, ALL, feeds, 0.0, (sys.executable, "-c", code), limit=3.0)
+
+
+def test_a_model_that_does_not_run(cnn: Path) -> None:
+    with pytest.raises(EvaluationError, match="x"):
+        record(cnn, ALL, {"x": np.zeros((1, 2, 6, 6), np.float32)}, 0.0)
+
+
+@pytest.mark.parametrize(("options", "error"), [({"level": "x"}, BadUsage), ({"pipeline": "x"}, UnknownName)])
+def test_bad_usage(cnn: Path, options: dict[str, Any], error: type[Exception]) -> None:
+    with pytest.raises(error):
+        profile(cnn, min_time=0, **options)
+
+
+def test_weights_beside_the_model_are_not_written_to(tmp_path: Path) -> None:
+    for name in ("mixer_external.onnx", "mixer_external.onnx.data"):
+        (tmp_path / name).write_bytes((GOLDEN / name).read_bytes())
+    with pytest.raises(ModelError, match="would overwrite"):
+        profile(tmp_path / "mixer_external.onnx", min_time=0, trace_to=tmp_path / "mixer_external.onnx.data")
+
+
+def test_the_profile_as_json(cnn: Path) -> None:
+    found = profile(cnn, min_time=0, threads=1, optimizes=False)
+    assert isinstance(found, Profiled)
+    told = json.loads(found.to_json())
+    assert len(told["before"]["nodes"]) == len(found.before.nodes)

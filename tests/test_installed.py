@@ -39,8 +39,23 @@ def test_it_is_the_installed_one(env: Environment) -> None:
 def test_a_source_distribution_has_the_templates(env: Environment, sources: Path) -> None:
     env.python("-c", "import setuptools.build_meta as b; b.build_sdist('.')", at=sources)
     with tarfile.open(next(sources.glob("*.tar.gz"))) as archive:
-        found = {Path(name).name for name in archive.getnames() if "/scaffold/template/" in name}
-    assert found == set(TARGETS)
+        names = archive.getnames()
+    assert {Path(name).name for name in names if "/scaffold/template/" in name} == set(TARGETS)
+    pages = ROOT / "passes" / "app" / "pages"
+    parts = {p.name for folder in ("assets", "templates") for p in (pages / folder).iterdir()}
+    assert parts <= {Path(name).name for name in names if "/app/pages/" in name}
+
+
+def test_it_measures_and_makes_pages(env: Environment, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "golden_models" / "mlp_dropout.onnx", tmp_path)
+    env.passes("run", "mlp_dropout.onnx", "--html", "page.html", at=tmp_path)
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert page.startswith("<!doctype html>")
+    assert "mlp_dropout" in page
+    env.passes("bench", "mlp_dropout.onnx", "--batch", "1", "--min-time", "0.02", "--json", "bench.json", at=tmp_path)
+    (model,) = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["models"]
+    assert model["measured"]["failure"] == ""
+    assert model["measured"]["resident"] > model["measured"]["base"] > 0
 
 
 def test_a_new_plugin_installs_lists_runs_tests_and_goes(env: Environment, tmp_path: Path) -> None:

@@ -1,0 +1,1 @@
+"""Reports as pages: one file that needs no network, for light and dark."""

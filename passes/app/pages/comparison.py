@@ -1,0 +1,83 @@
+"""A comparison of optimizers as charts and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from ..comparing.compared import Compared, Row
+from . import numbers
+from .charts import Bar, chart
+from .headline import OURS
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """A row of the tables: its name, how it stands out, and the row."""
+
+    name: str
+    tone: str
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """A comparison with its charts, None where nothing was measured."""
+
+    compared: Compared
+    lines: list[Line]
+    latency: list[tuple[int, Markup]]
+    size: Markup | None
+    nodes: Markup | None
+
+
+def shown(compared: Compared) -> Shown:
+    """The comparison as the page has it."""
+    lines = [Line(label(row), _tone(row, compared), row) for row in compared.rows]
+    latency = [(batch, list(_latencies(lines, batch))) for batch in compared.batches]
+    sizes = [
+        Bar(line.name, a.bytes, numbers.size(a.bytes), tone=line.tone)
+        for line in lines
+        if (a := line.row.anatomy) is not None and not line.row.online
+    ]
+    nodes = [
+        Bar(line.name, a.nodes, numbers.thousands(a.nodes), tone=line.tone)
+        for line in lines
+        if (a := line.row.left or line.row.anatomy) is not None
+    ]
+    return Shown(
+        compared,
+        lines,
+        [(b, chart(f"Latency, {_samples(b)}", bars, numbers.duration)) for b, bars in latency if bars],
+        chart("Bytes on disk", sizes, lambda n: numbers.size(round(n))) if sizes else None,
+        chart("Nodes that run", nodes, lambda n: f"{n:,.0f}") if nodes else None,
+    )
+
+
+def label(row: Row) -> str:
+    """Who made it, and whether onnxruntime optimizes it again."""
+    return f"{row.made_by} + ORT ALL" if row.online else row.made_by
+
+
+def _samples(batch: int) -> str:
+    return "one sample" if batch == 1 else f"{batch} samples"
+
+
+def _latencies(lines: list[Line], batch: int) -> Iterator[Bar]:
+    for line in lines:
+        measured = line.row.measured
+        latency = measured.latencies.get(batch) if measured is not None else None
+        if latency is not None:
+            said = numbers.duration(latency.median)
+            yield Bar(line.name, latency.median, said, latency.median_low, latency.median_high, line.tone)
+
+
+def _tone(row: Row, compared: Compared) -> str:
+    """Ours and what is wrong stand out; the baseline is told apart."""
+    if row.failure or (row.judged is not None and row.judged.wrong):
+        return "wrong"
+    if row is compared.rows[compared.baseline]:
+        return "baseline"
+    return "ours" if row.made_by == OURS else "plain"

@@ -1,0 +1,478 @@
+"""Pages in a real browser: what is clicked opens, what is searched is found, and what is drawn is there."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import struct
+import zlib
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import onnx
+import pytest
+from passwright.core.measure.anatomy import anatomy
+from passwright.core.measure.figures import Interval
+from passwright.passes import optimize
+from passwright.passes.app.comparing.compared import Judged
+from passwright.passes.app.pages.page import compare_page, profile_page, run_page, write_page
+from passwright.passes.app.profiling.profiling import profile
+from passwright.passes.app.story.story import Node, Sheet, Story
+from playwright.sync_api import sync_playwright
+from stories import HOSTILE, compared, profiled, report, row, story
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to open pages with")
+
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+
+
+def _run_page(model: Path) -> str:
+    result = optimize(model, story=True)
+    assert result.story is not None
+    return run_page(result.report, result.story)
+
+
+def _compare_page(model: Path) -> str:
+    """What is counted and judged is so of real files; what is measured is made up."""
+    result = optimize(model, story=True)
+    assert result.story is not None
+    verdict = result.report.verification
+    assert verdict is not None
+    with TemporaryDirectory() as folder:
+        ours = Path(folder) / "ours.onnx"
+        onnx.save(result.model, ours)
+        original, optimized = anatomy(model), anatomy(ours)
+    error = verdict.differences["y"]
+    judged = Judged("", error.error, error.allowed)
+    near = Interval(0.996, 0.958, 1.021)
+    rows = [
+        replace(row("original", 2.62e-4, None, 73), anatomy=original, judged=Judged("", 0.0, error.allowed)),
+        replace(row("passwright", 2.73e-4, 0.1, 51), anatomy=optimized, judged=judged),
+        replace(row("original", 1.29e-4, None, 73, online=True), anatomy=original, left=optimized),
+        replace(
+            row("passwright", 1.28e-4, 0.1, 51, online=True, interval=near),
+            anatomy=optimized, left=optimized, judged=judged,
+        ),
+    ]  # fmt: skip
+    beside = replace(compared(str(model)), rows=rows, baseline=2)
+    return compare_page(beside, result.report, result.story)
+
+
+def _profile_page(model: Path) -> str:
+    with TemporaryDirectory() as folder:
+        page = Path(folder) / "page.html"
+        profile(model, min_time=0.05, threads=1, trace_to=Path(folder) / "trace.json", page_to=page)
+        return page.read_text("utf-8")
+
+
+MAKERS: dict[str, Callable[[], str]] = {
+    "run": lambda: run_page(report(quarantined=True), story(60)),
+    "hostile": lambda: run_page(report(HOSTILE[0]), story(60, HOSTILE)),
+    "compare": lambda: compare_page(compared(), report(), story(30)),
+    "profile": lambda: profile_page(profiled(), report(), story(30)),
+    "one node": lambda: run_page(
+        report(), Story([], [], [Sheet("main", 0, 0, [Node("", "op", "Conv", 0, 0, 0, 0)], [])])
+    ),
+    "no node": lambda: run_page(report(), Story([], [Sheet("main", 0, 0, [], [])], [])),
+    "no time": lambda: profile_page(profiled(0), report(), Story([], [], [])),
+    "1000": lambda: run_page(report(), story(1000, changes=300)),
+    "5000": lambda: run_page(report(), story(5000, changes=300)),
+    "bert": lambda: _run_page(GOLDEN / "bert.onnx"),
+    "real compare": lambda: _compare_page(GOLDEN / "resnet_kept_bn.onnx"),
+    "real profile": lambda: _profile_page(GOLDEN / "resnet_kept_bn.onnx"),
+}
+COLOURS = """canvas => {
+    const { width, height } = canvas;
+    const pixels = new Uint32Array(canvas.getContext("2d").getImageData(0, 0, width, height).data.buffer);
+    return new Set(pixels).size;
+}"""
+PIXELS = "canvas => canvas.toDataURL()"
+CHANGED = "([canvas, was]) => canvas.toDataURL() !== was"
+FRAMES = """async canvas => {
+    const box = canvas.getBoundingClientRect();
+    const fire = (type, x, y) => canvas.dispatchEvent(new PointerEvent(type,
+        { pointerId: 1, button: 0, buttons: 1, clientX: box.left + x, clientY: box.top + y, bubbles: true }));
+    canvas.setPointerCapture = () => {};
+    fire("pointerdown", 300, 300);
+    const frames = [];
+    let last = performance.now();
+    for (let n = 1; n <= 20; n++) {
+        fire("pointermove", 300 + 9 * n, 300 + 7 * n);
+        await new Promise(requestAnimationFrame);
+        frames.push(performance.now() - last);
+        last = performance.now();
+    }
+    fire("pointerup", 480, 440);
+    return frames;
+}"""
+SLOWEST_FRAME = 2.0
+"""Seconds that no frame takes in the median, however busy the machine is: frames of 5,000 nodes take 0.02."""
+
+
+PATIENCE = 120
+"""Seconds that anything may take that is waited for: this may not be all that the machine does."""
+OLD_BROWSER = "delete window.DecompressionStream"
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    flags = ["--disable-gpu", *(["--no-sandbox"] if os.geteuid() == 0 else [])]
+    with sync_playwright() as playwright:
+        opened = playwright.chromium.launch(executable_path=CHROMIUM, args=flags, timeout=1000 * PATIENCE)
+        yield opened
+        opened.close()
+
+
+@pytest.fixture(scope="module")
+def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[..., Any]:
+    """Opens a page in a window of its own, and holds it to being quiet: no errors, no messages, no requests."""
+    folder = tmp_path_factory.mktemp("pages")
+
+    @cache
+    def written(name: str) -> Path:
+        path = folder / f"{name}.html"
+        write_page(MAKERS[name](), path)
+        return path
+
+    @contextmanager
+    def window(name: str, script: str = "", **options: Any) -> Iterator[Any]:
+        context = browser.new_context(**{"viewport": {"width": 1280, "height": 900}, **options})
+        context.set_default_timeout(1000 * PATIENCE)
+        page = context.new_page()
+        page.add_init_script(script)
+        said: list[str] = []
+        page.on("console", lambda message: said.append(message.text))
+        page.on("pageerror", lambda error: said.append(str(error)))
+        page.on("dialog", lambda dialog: said.append(dialog.message))
+        page.on("request", lambda request: said.append(request.url))
+        address = written(name).as_uri()
+        try:
+            page.goto(address)
+            page.wait_for_selector("html[data-ready]", state="attached")
+            yield page
+            assert [line for line in said if line != address] == []
+        finally:
+            context.close()
+
+    return window
+
+
+def colours_of(png: bytes) -> Counter[bytes]:
+    """How often each colour is in a screenshot: a PNG of 8-bit RGB or RGBA, not interlaced."""
+    width, height, depth, kind, _, _, interlaced = struct.unpack(">IIBBBBB", png[16:29])
+    assert (depth, interlaced) == (8, 0)
+    size = {2: 3, 6: 4}[kind]
+    rows = zlib.decompress(b"".join(data for name, data in chunks(png) if name == b"IDAT"))
+    found: Counter[bytes] = Counter()
+    above = bytes(width * size)
+    for y in range(0, height * (width * size + 1), width * size + 1):
+        above = unfiltered(rows[y], bytearray(rows[y + 1 : y + 1 + width * size]), above, size)
+        found.update(bytes(above[x : x + size]) for x in range(0, len(above), size))
+    return found
+
+
+def chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at = 8
+    while at < len(png):
+        (length,) = struct.unpack(">I", png[at : at + 4])
+        yield png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
+        at += length + 12
+
+
+def unfiltered(kind: int, row: bytearray, above: bytes, size: int) -> bytes:
+    """A row of a PNG from what it is given as: the differences to what is left of it, above it, or both."""
+    for i in range(len(row)):
+        left, up = row[i - size] if i >= size else 0, above[i]
+        corner = above[i - size] if i >= size else 0
+        row[i] = (row[i] + (0, left, up, (left + up) // 2, nearest(left, up, corner))[kind]) & 255
+    return bytes(row)
+
+
+def nearest(left: int, up: int, corner: int) -> int:
+    """The one of the three that the plane through them comes closest to (Paeth)."""
+    return min((left, up, corner), key=lambda n: abs(left + up - corner - n))
+
+
+@pytest.mark.parametrize("name", ["run", "compare", "profile"])
+def test_a_page_is_not_blank_and_fits_a_phone(opened: Any, name: str) -> None:
+    with opened(name, viewport={"width": 390, "height": 500}) as page:
+        colours = colours_of(page.screenshot(clip={"x": 0, "y": 60, "width": 390, "height": 150}))
+        assert len(colours) > 40
+        assert max(colours.values()) < 0.97 * colours.total()
+        assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+
+
+def test_a_click_opens_a_rewrite_and_its_picture(opened: Any) -> None:
+    with opened("run") as page:
+        page.locator("#rules > .rule > summary").first.click()
+        page.locator("#rewrite-0 > summary").click()
+        pictures = page.locator("#rewrite-0 svg.passes-picture")
+        pictures.nth(1).wait_for()
+        assert ["BatchNormalization" in text for text in pictures.all_text_contents()] == [True, False]
+        assert all(pictures.nth(n).bounding_box()["height"] > 100 for n in range(2))
+        assert "Conv(x, w * s, (b - m) * s + B)" in page.locator("#rewrite-0 .reasons").text_content()
+
+
+def test_rewrites_are_filtered(opened: Any) -> None:
+    with opened("1000") as page:
+        page.locator("#rules > .rule > summary").first.click()
+        page.locator(".rule").first.locator(".rewrite").first.wait_for()
+        assert page.locator(".rule").first.locator(".rewrite").count() == 100
+        page.get_by_role("button", name="Show more").click()
+        assert page.locator(".rule").first.locator(".rewrite").count() == 200
+        page.fill("#filter", "Layer.17/")
+        assert page.locator("#filtered").text_content() == "1 of 300 rewrites"
+        assert page.locator(".rule:visible").count() == 1
+        page.fill("#filter", "nothing is called this")
+        assert page.locator(".rule:visible").count() == 0
+
+
+@pytest.mark.parametrize("name", ["1000", "5000"])
+def test_a_search_finds_a_node_and_selects_it(opened: Any, name: str) -> None:
+    with opened(name) as page:
+        page.fill("#search", "matmul_984")
+        page.locator("#side").wait_for()
+        assert "/encoder/layer.82/MatMul_984" in page.locator("#side").text_content()
+        assert page.locator("#hits").text_content() == "1 of 1"
+        page.fill("#search", "gelu_9")
+        page.press("#search", "Enter")
+        assert page.locator("#hits").text_content().startswith("2 of ")
+        page.press("#search", "Shift+Enter")
+        assert "Gelu_9" in page.locator("#side").text_content()
+        page.fill("#search", "no such thing")
+        assert page.locator("#hits").text_content() == "nothing"
+        assert not page.locator("#side").is_visible()
+
+
+@pytest.mark.parametrize("name", ["1000", "5000"])
+def test_large_graphs_are_drawn_and_move(opened: Any, name: str) -> None:
+    with opened(name) as page:
+        canvas = page.locator("#canvas")
+        assert canvas.evaluate(COLOURS) > 20
+        assert page.locator("#overview").evaluate(COLOURS) > 3
+        before = canvas.evaluate(PIXELS)
+        near = canvas.evaluate(FRAMES)
+        page.click("#fit")
+        far = canvas.evaluate(FRAMES)
+        assert canvas.evaluate(PIXELS) != before
+        assert max(median(near), median(far)) < 1000 * SLOWEST_FRAME
+
+
+def test_a_click_on_a_node_selects_it(opened: Any) -> None:
+    with opened("run") as page:
+        page.fill("#search", "matmul_4")
+        page.locator("#side").wait_for()
+        side, stage = page.locator("#side").bounding_box(), page.locator("#canvas").bounding_box()
+        right = page.locator("#overview").bounding_box()["x"]
+        middle = {"x": (side["x"] + side["width"] + right) / 2 - stage["x"], "y": stage["height"] / 2}
+        page.locator("#side .close").click()
+        assert not page.locator("#side").is_visible()
+        page.locator("#canvas").click(position=middle)
+        assert "/encoder/layer.0/MatMul_4" in page.locator("#side").text_content()
+
+
+def test_a_rewrite_leads_to_its_place_and_back(opened: Any) -> None:
+    with opened("run") as page:
+        page.locator("#rules > .rule > summary").first.click()
+        page.locator("#rewrite-4 > summary").click()
+        page.get_by_role("button", name="Show in the graph").click()
+        assert page.locator("#hits").text_content().startswith("#4: 1 of ")
+        assert "made by a rewrite" in page.locator("#side").text_content()
+        page.locator("#rewrite-4 > summary").click()
+        page.locator("#side").get_by_role("button", name="change #4").click()
+        assert page.locator("#rewrite-4").evaluate("row => row.open")
+
+
+def test_the_graph_before_is_there_too(opened: Any) -> None:
+    with opened("run") as page:
+        legend, after = page.locator("#marks"), page.locator("#canvas").evaluate(PIXELS)
+        assert "made by a rewrite" in legend.text_content()
+        page.get_by_text("before", exact=True).locator("visible=true").last.click()
+        assert "replaced by a rewrite" in legend.text_content()
+        page.wait_for_function(CHANGED, arg=[page.locator("#canvas").element_handle(), after])
+        page.fill("#search", "relu_2")
+        page.get_by_text("after", exact=True).locator("visible=true").last.click()
+        page.locator("#side").wait_for()
+        page.locator("#side").get_by_role("button", name="bn_1").wait_for()
+        page.locator("#side").get_by_role("button", name="/encoder/layer.0/Relu_2").click()
+        assert "replaced" in page.locator("#side").text_content()
+
+
+def test_bodies_are_sheets_that_one_goes_into(opened: Any) -> None:
+    with opened("run") as page:
+        page.fill("#search", "relu_12")
+        page.locator("#side").get_by_role("button", name="then_branch of If_7").click()
+        assert page.locator("#sheet option:checked").text_content() == "then_branch of If_7"
+        assert "6 nodes" in page.locator("#marks").text_content()
+
+
+def test_keys_and_wheel_move_and_zoom(opened: Any) -> None:
+    with opened("run") as page:
+        canvas = page.locator("#canvas")
+        canvas.focus()
+        presses = [lambda key=key: page.keyboard.press(key) for key in ("+", "ArrowDown", "0")]
+        canvas.hover()
+        for act in (*presses, lambda: page.mouse.wheel(0, -200)):
+            before = canvas.evaluate(PIXELS)
+            act()
+            page.wait_for_function(CHANGED, arg=[canvas.element_handle(), before])
+
+
+@pytest.mark.parametrize("name", ["one node", "no node", "no time"])
+def test_pages_with_next_to_nothing_can_be_used(opened: Any, name: str) -> None:
+    with opened(name) as page:
+        canvas = page.locator("#lanes" if name == "no time" else "#canvas")
+        canvas.click()
+        for key in ("+", "ArrowDown", "0", "Escape"):
+            page.keyboard.press(key)
+        assert canvas.bounding_box()["height"] > 100
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_scheme_is_that_of_the_system_until_it_is_changed(opened: Any, scheme: str) -> None:
+    with opened("run", color_scheme=scheme) as page:
+        seen = [page.evaluate("getComputedStyle(document.body).backgroundColor")]
+        canvas = page.locator("#canvas")
+        painted = canvas.evaluate(PIXELS)
+        page.get_by_role("button", name="Light or dark").click()
+        page.wait_for_function(CHANGED, arg=[canvas.element_handle(), painted])
+        seen.append(page.evaluate("getComputedStyle(document.body).backgroundColor"))
+        light, dark = seen if scheme == "light" else seen[::-1]
+        assert min(map(int, light.strip("rgb()").split(","))) > 230
+        assert max(map(int, dark.strip("rgb()").split(","))) < 40
+
+
+def test_hostile_names_are_text(opened: Any) -> None:
+    with opened("hostile") as page:
+        page.locator("#rules > .rule > summary").first.click()
+        for n in range(3):
+            page.locator(f"#rewrite-{n} > summary").click()
+            page.locator(f"#rewrite-{n} svg").first.wait_for()
+        assert "<img src=x onerror=alert(1)>:0" in page.locator("#rewrite-0 > summary").text_content()
+        page.fill("#search", "onerror")
+        page.locator("#side").wait_for()
+        assert HOSTILE[0] in page.locator("#side").text_content()
+        page.fill("#search", "right to left")
+        assert "\\u202eright to left" in page.locator("#side").text_content()
+        assert page.locator("img").count() == 0
+
+
+def test_the_timeline_tells_of_its_nodes(opened: Any) -> None:
+    with opened("profile") as page:
+        lanes = page.locator("#lanes")
+        assert lanes.evaluate(COLOURS) > 8
+        lanes.hover(position={"x": 20, "y": 60})
+        assert "Conv" in page.locator("#tip").text_content()
+        lanes.click(position={"x": 20, "y": 60})
+        told = page.locator("#lane-side").text_content()
+        assert all(said in told for said in ("original", "/layer.0/Conv", "bn_0", "90 µs"))
+        lanes.click(position={"x": 20, "y": 150})
+        assert "fold_batch_norm_into_conv" in page.locator("#lane-side").text_content()
+        before = lanes.evaluate(PIXELS)
+        page.keyboard.press("+")
+        page.wait_for_function(CHANGED, arg=[lanes.element_handle(), before])
+
+
+@pytest.mark.parametrize(("name", "places"), [("run", 2), ("profile", 3)])
+def test_a_browser_that_is_too_old_is_told_so_wherever_something_is_missing(
+    opened: Any, name: str, places: int
+) -> None:
+    with opened(name, OLD_BROWSER) as page:
+        told = page.get_by_text("This browser is too old to unpack what belongs here.")
+        assert told.count() == places
+        assert all(told.nth(n).is_visible() for n in range(places))
+        assert page.locator("h1").is_visible()
+
+
+def test_a_rule_that_was_opened_before_the_data_came_is_filled(opened: Any) -> None:
+    open_at_once = "addEventListener('DOMContentLoaded', () => { document.querySelector('.rule').open = true; })"
+    slow = """{ const json = Response.prototype.json;
+        Response.prototype.json = async function () {
+            await new Promise((go) => setTimeout(go, 300));
+            return json.call(this);
+        }; }"""
+    with opened("run", slow + open_at_once) as page:
+        page.locator(".rule .rewrite").first.wait_for()
+
+
+# -- pages of real runs --------------------------------------------------------------------------------
+
+
+def test_the_page_of_a_real_run(opened: Any) -> None:
+    with opened("bert") as page:
+        rule = page.locator(".rule", has_text="merge-siblings")
+        rule.locator("summary").first.click()
+        rule.locator(".rewrite > summary").first.click()
+        pictures = rule.locator("svg.passes-picture")
+        pictures.nth(1).wait_for()
+        before, after = (pictures.nth(n).locator("text").all_text_contents() for n in range(2))
+        assert before.count("MatMul") > after.count("MatMul") > 0
+        assert "Split" in after
+        assert "Split" not in before
+        page.get_by_role("button", name="Show in the graph").click()
+        side = page.locator("#side")
+        side.locator("dt", has_text="made by").wait_for()
+        assert "merge-siblings" in side.text_content()
+        assert " of " in page.locator("#hits").text_content()
+        ordinal = rule.locator(".rewrite[open]").get_attribute("id").removeprefix("rewrite-")
+        rule.locator(".rewrite[open] > summary").click()
+        side.get_by_role("button", name=f"change #{ordinal}", exact=True).click()
+        assert page.locator(f"#rewrite-{ordinal}").evaluate("row => row.open")
+        page.fill("#search", "softmax")
+        assert page.locator("#hits").text_content().startswith("1 of ")
+        assert side.locator("h3").text_content() == "Softmax"
+        assert page.locator("#canvas").evaluate(COLOURS) > 20
+
+
+CLIPPED = """() => [
+    ...[...document.querySelectorAll(".tile, .tile *, .claim, .legend, .panel, figcaption")]
+        .filter((e) => e.clientWidth && e.scrollWidth > e.clientWidth + 1),
+    ...[...document.querySelectorAll("svg.chart text")].filter((text) => {
+        const [box, around] = [text.getBoundingClientRect(), text.ownerSVGElement.getBoundingClientRect()];
+        return box.left < around.left - 1 || box.right > around.right + 1 || box.bottom > around.bottom + 1;
+    }),
+].map((e) => `${e.tagName} ${e.textContent}`)"""
+
+
+@pytest.mark.parametrize("width", [390, 1280, 1800])
+@pytest.mark.parametrize("name", ["bert", "real compare", "real profile"])
+def test_no_text_of_a_real_page_is_cut_off(opened: Any, name: str, width: int) -> None:
+    with opened(name, viewport={"width": width, "height": 900}) as page:
+        assert page.evaluate(CLIPPED) == []
+        assert page.evaluate("document.scrollingElement.scrollWidth <= innerWidth")
+
+
+def test_the_page_of_a_real_comparison(opened: Any) -> None:
+    with opened("real compare") as page:
+        tile = page.locator(".tile", has_text="latency under ORT ALL")
+        assert "no difference" in tile.text_content()
+        assert page.locator("#comparison svg.chart").count() == 4
+        row = page.locator("#comparison tr", has_text="passwright").first
+        assert row.locator(".badge").text_content() == "right"
+        assert page.locator("#rules .rule").first.is_visible()
+
+
+def test_the_page_of_a_real_profile(opened: Any) -> None:
+    with opened("real profile") as page:
+        lanes = page.locator("#lanes")
+        lanes.scroll_into_view_if_needed()
+        boxes = lanes.evaluate(COLOURS)
+        assert boxes > 8
+        assert page.locator("#profile tbody").first.locator("tr").count() > 3
+        assert page.locator("#lane-legend").text_content().count("Conv") == 1
+
+
+def test_print_leaves_controls_out(opened: Any) -> None:
+    with opened("run") as page:
+        page.emulate_media(media="print")
+        assert not page.locator(".controls").is_visible()
+        assert not page.locator("#theme").is_visible()
+        assert page.locator("h1").is_visible()

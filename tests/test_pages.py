@@ -1,0 +1,435 @@
+"""Pages: whole, of one file, the same for the same data, and with nothing in them that a name put there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from passwright.core.errors import ModelError
+from passwright.core.measure.figures import Interval
+from passwright.core.verify.draws import Draw
+from passwright.core.verify.verdict import Mismatch, Verdict
+from passwright.passes.app.drawing.svg import svg
+from passwright.passes.app.pages import numbers, rendering
+from passwright.passes.app.pages.blobs import packed, unpacked
+from passwright.passes.app.pages.charts import LETTER, Bar, chart, paired_chart
+from passwright.passes.app.pages.comparison import shown
+from passwright.passes.app.pages.headline import claim_of, compare_tile
+from passwright.passes.app.pages.page import compare_page, profile_page, run_page, write_page
+from passwright.passes.app.pages.rewrites import SHEAF, Gallery, rewrite_data, rules_of
+from passwright.passes.app.pages.times import timeline_data
+from passwright.passes.app.story.story import Story
+from stories import HOSTILE, compared, picture, profiled, report, story
+
+VOID = {"meta", "link", "input", "br", "path", "circle", "rect", "hr", "img"}
+VERIFIED = Verdict("onnxruntime", exact=False, draws=("normal",), differences={})
+PLAIN = [f"name {n}" for n in range(len(HOSTILE))]
+ASSETS = Path(rendering.__file__).parent / "assets"
+
+
+class Parsed(HTMLParser):
+    """The tags of a page in order, its ids, its attributes, and the text of its scripts; every tag is closed."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+        self.ids: list[str] = []
+        self.attributes: list[tuple[str, str, str]] = []
+        self.scripts: dict[str, str] = {}
+        self.text = ""
+        self._open: list[str] = []
+        self._id = ""
+        self.feed(page)
+        self.close()
+        assert self._open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+        self.ids += [value or "" for name, value in attrs if name == "id"]
+        self._id = dict(attrs).get("id") or ""
+        if tag not in VOID:
+            self._open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        self.attributes += [(tag, name, value or "") for name, value in attrs]
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag not in VOID:
+            assert self._open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self._open and self._open[-1] == "script":
+            self.scripts[self._id] = data
+        elif self._open and self._open[-1] != "style":
+            self.text += data
+
+
+def named_pages(names: list[str]) -> dict[str, str]:
+    """A page of each kind, with the names in all places that a model or an optimizer names."""
+    first, second, third = names[0], names[1], names[2]
+    told = report(second, quarantined=True)
+    told.quarantined = [replace(q, place=first, message=second, replaced=(third,)) for q in told.quarantined]
+    told.before = replace(
+        told.before, ops={**told.before.ops, **{f"x::{name}": 90 + n for n, name in enumerate(names)}}
+    )
+    told.passes[0].rules[first] = 1
+    drawn = story(60, names)
+    beside = compared(second)
+    beside.rows[1:4] = [
+        replace(r, made_by=n, version=n, advice=n) for r, n in zip(beside.rows[1:4], names, strict=False)
+    ]
+    beside.rows[8] = replace(beside.rows[8], failure=first)
+    beside.left_out, beside.sizes, beside.machine = {first: second}, {third: 3}, first
+    return {
+        "run": run_page(told, drawn),
+        "compare": compare_page(beside, told, drawn),
+        "profile": profile_page(profiled(60, names), told, drawn),
+    }
+
+
+PAGES = named_pages(PLAIN)
+HOSTILE_PAGES = named_pages(HOSTILE)
+SECTIONS = {"comparison", "profile", "ops", "rewrites", "graph", "left-out"}
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_a_page_parses_and_no_id_is_there_twice(kind: str) -> None:
+    parsed = Parsed(PAGES[kind])
+    assert parsed.tags.count("h1") == 1
+    assert len(parsed.ids) == len(set(parsed.ids))
+    assert not [a for a in parsed.attributes if a[1].startswith("on")]
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_a_page_loads_nothing(kind: str) -> None:
+    parsed = Parsed(PAGES[kind])
+    loads = [a for a in parsed.attributes if a[1] in {"src", "srcset", "action", "data", "xlink:href"}]
+    links = [v for _, name, v in parsed.attributes if name == "href" and not v.startswith(("#", "data:"))]
+    assert (loads, links) == ([], [])
+    addresses = set(re.findall(r"https?://[^\s\"'<)]*", PAGES[kind]))
+    assert addresses <= {"http://www.w3.org/2000/svg"}  # a name that SVG goes by
+    assert not re.search(r"url\(|@import|\bfetch\(|\bimport\b|XMLHttpRequest|sendBeacon|WebSocket", PAGES[kind])
+
+
+@pytest.mark.parametrize("kind", PAGES)
+def test_names_are_never_markup(kind: str) -> None:
+    hostile, plain = Parsed(HOSTILE_PAGES[kind]), Parsed(PAGES[kind])
+    assert hostile.tags == plain.tags
+    assert [a[:2] for a in hostile.attributes] == [a[:2] for a in plain.attributes]
+    assert hostile.scripts.keys() == plain.scripts.keys()
+    assert "<img src=x onerror=alert(1)>" in hostile.text
+    assert not re.search("[\x00\u202e\u2028]", hostile.text)
+
+
+@pytest.mark.parametrize(
+    ("page", "there"),
+    [
+        pytest.param(run_page(report(), story(30)), {"ops", "rewrites", "graph", "left-out"}, id="run"),
+        pytest.param(run_page(report(), Story()), {"ops", "left-out"}, id="run-that-changed-nothing"),
+        pytest.param(compare_page(compared(), report(), story(30)), SECTIONS - {"profile"}, id="compare"),
+        pytest.param(profile_page(profiled(), report(), story(30)), SECTIONS - {"comparison"}, id="profile"),
+        pytest.param(profile_page(profiled(), None, None), {"profile"}, id="profile-without-run"),
+        pytest.param(profile_page(replace(profiled(), after=None), None, None), {"profile"}, id="one-profile"),
+    ],
+)
+def test_sections_are_where_data_is(page: str, there: set[str]) -> None:
+    parsed = Parsed(page)
+    assert set(parsed.ids) & SECTIONS == there
+    linked = {v[1:] for tag, name, v in parsed.attributes if tag == "a" and name == "href"} - {"content"}
+    assert linked == there
+
+
+def test_what_was_left_out_is_told() -> None:
+    text = Parsed(run_page(report(quarantined=True), Story())).text
+    for said in ("pad-pool/pad_into_max_pool #4 at y", "off by up to 2.0", "wrong/01-pad_into_max_pool-y", "quantized"):
+        assert said in text
+    assert "Nothing was left out" not in text
+    assert "Nothing was left out" in Parsed(run_page(report(), Story())).text
+
+
+@pytest.mark.parametrize(
+    ("verification", "tone", "said"),
+    [
+        pytest.param(VERIFIED, "good", "verified: within tolerance", id="verified"),
+        pytest.param(None, "open", "NOT VERIFIED", id="not-verified"),
+        pytest.param(
+            replace(VERIFIED, failure=Mismatch("y", "off by 2", Draw("normal"), None)), "bad", "off by 2", id="wrong"
+        ),
+    ],
+)
+def test_the_claim_is_what_verification_came_to(verification: Any, tone: str, said: str) -> None:
+    told = report()
+    told.verification = verification
+    claim = claim_of(told)
+    assert claim.tone == tone
+    assert said in claim.lines[0]
+
+
+def test_blobs_hold_what_went_in() -> None:
+    drawn = story(50, HOSTILE)
+    scripts = Parsed(run_page(report(), drawn)).scripts
+    graph = unpacked(scripts["data-graph"])
+    for side, sheets in (("before", drawn.before), ("after", drawn.after)):
+        for data, sheet in zip(graph[side], sheets, strict=True):
+            assert [n["name"] for n in data["nodes"]] == [n.name for n in sheet.nodes]
+            assert [n.get("rewrites", []) for n in data["nodes"]] == [list(n.rewrites) for n in sheet.nodes]
+            assert [e[:3] for e in data["edges"]] == [[e.source, e.target, e.name] for e in sheet.edges]
+            assert [(e[3], e[4]) for e in data["edges"]] == [e.points[0] for e in sheet.edges]
+    rewrites = unpacked(scripts["data-rewrites"])
+    assert [r["place"] for r in rewrites] == [r.place for r in drawn.rewrites]
+    for told, rewrite in zip(rewrites, drawn.rewrites, strict=True):
+        sheaf, place = told["before"]
+        words = "".join(ET.fromstring(unpacked(scripts[f"data-pictures-{sheaf}"])[place]).itertext())
+        assert all(op in words for op in rewrite.replaced)
+
+
+def test_lanes_hold_all_nodes() -> None:
+    beside = profiled(40, HOSTILE)
+    lanes = unpacked(Parsed(profile_page(beside, None, None)).scripts["data-lanes"])
+    assert [[n["name"] for n in lane["nodes"]] for lane in lanes] == [
+        [n.name for n in side.nodes] for side in (beside.before, beside.after) if side is not None
+    ]
+
+
+def test_the_same_picture_is_stored_once() -> None:
+    drawn = story(10, changes=400)
+    told, sheaves = rewrite_data(drawn)
+    pictures = {(n, place): drawing for n, sheaf in enumerate(sheaves) for place, drawing in enumerate(sheaf)}
+    assert len(pictures) == len(set(pictures.values())) < 120
+    placed = [r for r in told if r["before"] is not None]
+    assert len(placed) == sum(r.before is not None for r in drawn.rewrites) < 400
+    assert {r["before"] for r in placed} | {r["after"] for r in placed} == set(pictures)
+
+
+def test_pictures_that_differ_in_words_share_a_layout_and_are_what_they_would_be_alone() -> None:
+    gallery = Gallery()
+    pictures = [picture(["Conv", op], name) for op in ("Relu", "Tanh", "BatchNormalization") for name in ("abc", "xyz")]
+    places = [gallery.place(each) for each in pictures]
+    assert len(gallery.layouts) == 1
+    assert len(set(places)) == 6
+    for each, place in zip(pictures, places, strict=True):
+        assert place is not None
+        assert gallery.sheaves[place[0]][place[1]] == svg(each, "a piece of the graph")
+
+
+def test_many_pictures_are_in_sheaves() -> None:
+    gallery = Gallery()
+    places = [gallery.place(picture(["Conv"], f"{n}")) for n in range(2 * SHEAF + 1)]
+    assert [len(sheaf) for sheaf in gallery.sheaves] == [SHEAF, SHEAF, 1]
+    assert places[SHEAF - 1 : SHEAF + 1] == [(0, SHEAF - 1), (1, 0)]
+
+
+def test_what_is_not_drawn_is_said() -> None:
+    drawn = story(10, changes=100)
+    undrawn = sum(r.before is None for r in drawn.rewrites)
+    assert undrawn > 1
+    assert f"{undrawn} of them are listed, but not drawn." in Parsed(run_page(report(), drawn)).text
+    drawn.rewrites = [r for r in drawn.rewrites if r.before is not None]
+    assert "not drawn" not in Parsed(run_page(report(), drawn)).text
+
+
+def test_lanes_are_in_order_of_time() -> None:
+    beside = profiled(40)
+    beside = replace(beside, before=replace(beside.before, nodes=beside.before.nodes[::-1]))
+    assert [n["start"] for n in timeline_data(beside)[0]["nodes"]] == sorted(n.start for n in beside.before.nodes)
+
+
+def test_rules_have_every_rewrite_once_and_most_saving_first() -> None:
+    drawn = story(10, changes=41)
+    rules = rules_of(drawn)
+    assert sorted(n for rule in rules for n in rule.rewrites) == list(range(41))
+    assert [r.nodes_saved for r in rules] == sorted((r.nodes_saved for r in rules), reverse=True)
+    assert sum(r.nodes_saved for r in rules) == 41
+
+
+def test_pages_stay_light() -> None:
+    assert len(run_page(report(), Story())) < 120_000
+    assert len(run_page(report(), story(5000, changes=200))) < 1_000_000
+
+
+def test_the_same_data_gives_the_same_page() -> None:
+    assert named_pages(PLAIN) == PAGES
+
+
+def test_numbers_that_json_lacks_are_refused() -> None:
+    with pytest.raises(ValueError, match="Out of range"):
+        packed([float("nan")])
+
+
+def test_every_style_and_script_is_in_the_page() -> None:
+    assert {*rendering.STYLES, *rendering.SCRIPTS} == {p.name for p in ASSETS.iterdir()}
+
+
+def bars_of(drawing: str) -> list[ET.Element]:
+    return [e for e in ET.fromstring(drawing).iter() if "bar" in e.get("class", "").split() and e.tag.endswith("rect")]
+
+
+def test_bars_are_as_long_as_their_numbers() -> None:
+    bars = [Bar("a", 2.0, "2 s", 1.5, 2.5, "ours"), Bar("b", 1.0, "1 s", tone="plain"), Bar("<c>", 4.0, "4 s")]
+    drawn = chart("Times", bars, lambda n: f"{n:g} s")
+    widths = {e.get("class"): float(e.get("width", "")) for e in bars_of(drawn)}
+    assert widths["bar ours"] / widths["bar plain"] == pytest.approx(2)
+    assert widths["bar"] / widths["bar plain"] == pytest.approx(4)
+    whisker = next(e for e in ET.fromstring(drawn).iter() if e.get("class") == "ci")[0].get("d", "")
+    xs = [float(x) for x in re.findall(r"[ML](\S+) ", whisker)]
+    assert (max(xs) - min(xs)) / widths["bar plain"] == pytest.approx(1)
+    texts = [t for e in ET.fromstring(drawn).iter() if (t := e.text or "")]
+    assert [t for t in texts if t in {"2 s", "1 s", "4 s"}][-3:] == ["4 s", "1 s", "2 s"]
+    assert "<c>" in texts
+
+
+def test_intervals_stay_left_of_the_numbers() -> None:
+    bars = [Bar("a", 1.0, "1 s", 0.9, 5.0), Bar("b", 2.0, "2 s", 1.8, 2.1)]
+    parts = list(ET.fromstring(chart("Times", bars, str)).iter())
+    whiskers = [e[0].get("d", "") for e in parts if e.get("class") == "ci"]
+    numbers_at = [float(e.get("x", "")) - 3 * LETTER for e in parts if e.get("class") == "value"]
+    assert len(whiskers) == len(numbers_at) == 2
+    assert max(float(x) for d in whiskers for x in re.findall(r"[ML](\S+) ", d)) < min(numbers_at)
+
+
+def test_charts_leave_no_importer_behind() -> None:
+    code = (
+        "from importlib.metadata import version; from passwright.passes.app.pages.charts import Bar, chart; "
+        "chart('t', [Bar('a', 1.0, '1')], str); import colorsys; version('passwright')"
+    )
+    subprocess.run([sys.executable, "-W", "error::ImportWarning", "-c", code], check=True)
+
+
+@pytest.mark.parametrize("numbers_drawn", [[0.0], [0.0, 0.0], [1.0], [1e-9, 1e9]])
+def test_any_numbers_make_a_chart(numbers_drawn: list[float]) -> None:
+    bars = [Bar(str(n), n, str(n), n, n) for n in numbers_drawn]
+    assert len(bars_of(chart("Times", bars, str))) == len(bars)
+
+
+@pytest.mark.parametrize("unwanted", ["<script", "<style", "<desc", "<!--", "pygal", " id=", "Consolas"])
+def test_charts_are_drawings_alone(unwanted: str) -> None:
+    drawn = paired_chart("Ops", ["Conv", "Relu"], [3, 1], [1, 1], lambda n: f"{n:.0f}")
+    assert len(bars_of(drawn)) == 4
+    assert unwanted not in drawn
+
+
+def test_charts_have_a_bar_for_each_row_that_was_measured() -> None:
+    beside = compared()
+    view = shown(beside)
+    assert [batch for batch, _ in view.latency] == [1, 8]
+    assert all(len(bars_of(drawn)) == 8 for _, drawn in view.latency)
+    assert view.size is not None
+    assert len(bars_of(view.size)) == 5
+    assert [line.tone for line in view.lines] == [
+        "plain", "ours", "plain", "plain", "wrong", "baseline", "ours", "plain", "wrong",
+    ]  # fmt: skip
+
+
+def test_a_comparison_where_nothing_runs_has_no_charts() -> None:
+    beside = compared()
+    beside.rows = [replace(r, measured=None, anatomy=None, left=None, failure="no such file") for r in beside.rows]
+    text = Parsed(compare_page(beside, report(), Story())).text
+    assert text.count("no such file") == len(beside.rows)
+    assert (shown(beside).latency, shown(beside).size, shown(beside).nodes) == ([], None, None)
+
+
+def test_wrong_rows_say_how_and_what_to_do() -> None:
+    text = Parsed(compare_page(compared(), report(), Story())).text
+    for said in (
+        "y: off by up to 2.0",
+        "passes bisect model.onnx --ort all",
+        "list index out of range",
+        "not installed",
+    ):
+        assert said in text
+
+
+@pytest.mark.parametrize(
+    ("interval", "value", "tone"),
+    [
+        pytest.param(Interval(0.8, 0.7, 0.9), "0.80 \N{MULTIPLICATION SIGN}", "good", id="faster"),
+        pytest.param(Interval(1.2, 1.1, 1.3), "1.20 \N{MULTIPLICATION SIGN}", "bad", id="slower"),
+        pytest.param(Interval(0.99, 0.9, 1.1), "no difference", "", id="no-difference"),
+    ],
+)
+def test_the_latency_tile_says_only_what_was_measured(interval: Interval, value: str, tone: str) -> None:
+    beside = compared()
+    beside.rows[6] = replace(beside.rows[6], ratios={1: interval})
+    (tile,) = compare_tile(beside)
+    assert (tile.value, tile.tone) == (value, tone)
+    assert tile.note.partition(":")[0] == {"good": "faster", "bad": "slower"}.get(tone, tile.note)
+    assert f"{interval.low:.2f} to {interval.high:.2f} of the original's" in tile.note
+
+
+@pytest.mark.parametrize(
+    ("say", "number", "said"),
+    [
+        (numbers.duration, 0.0, "0 s"),
+        (numbers.duration, 1.2345, "1.23 s"),
+        (numbers.duration, 0.99999, "1.00 s"),
+        (numbers.duration, 0.0123, "12.3 ms"),
+        (numbers.duration, 4.2e-5, "42.0 µs"),
+        (numbers.duration, 3e-10, "0.30 ns"),
+        (numbers.duration, -0.5, "-500 ms"),
+        (numbers.compact, 999, "999"),
+        (numbers.compact, 25_557_032, "25.6 M"),
+        (numbers.thousands, 1234567, "1,234,567"),
+        (lambda n: numbers.change(200, n), 150, "\N{MINUS SIGN}25 %"),
+        (lambda n: numbers.change(200, n), 199, "\N{MINUS SIGN}0.5 %"),
+        (lambda n: numbers.change(10_000, n), 9_999, "by less than 0.1 %"),
+        (lambda n: numbers.change(200, n), 300, "+50 %"),
+        (lambda n: numbers.change(200, n), 200, ""),
+        (lambda n: numbers.change(0, n), 200, ""),
+    ],
+)
+def test_numbers_in_words(say: Callable[[Any], str], number: float, said: str) -> None:
+    assert say(number) == said
+
+
+TEXT_ON_GROUND = [
+    *((text, ground) for text in ("text", "muted", "accent") for ground in ("ground", "surface", "sunken")),
+    *((tone, f"{tone}-soft") for tone in ("good", "bad", "open", "gone", "made")),
+    *((tone, "surface") for tone in ("good", "bad")),
+    ("bad", "accent-soft"), ("good", "accent-soft"), ("muted", "accent-soft"), ("text", "accent-soft"),
+    ("muted", "good-soft"), ("muted", "open-soft"), ("muted", "bad-soft"),
+    *((kind, f"{mark}-soft") for kind in ("text", "muted") for mark in ("gone", "made")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize(("text", "ground"), TEXT_ON_GROUND)
+def test_text_can_be_read_in_both_schemes(text: str, ground: str, scheme: str) -> None:
+    style = (ASSETS / "page.css").read_text()
+    pairs = {n: (a, b) for n, a, b in re.findall(r"--([\w-]+): light-dark\((#\w{6}), (#\w{6})\)", style)}
+    light, dark = sorted((luminance(pairs[name][scheme == "dark"]) for name in (text, ground)), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
+
+
+def luminance(colour: str) -> float:
+    """As WCAG 2 has it."""
+    parts = (int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5))
+    red, green, blue = (c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in parts)
+    return 0.2126 * red + 0.7152 * green + 0.0722 * blue
+
+
+def test_a_page_is_written(tmp_path: Path) -> None:
+    path = tmp_path / "report.html"
+    path.write_text("old")
+    write_page("<p>größer</p>", path)
+    assert path.read_text(encoding="utf-8") == "<p>größer</p>"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("place", ["missing/report.html", "folder", "file/report.html"])
+def test_a_page_that_cannot_be_written_leaves_nothing(tmp_path: Path, place: str) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "file").write_text("kept")
+    with pytest.raises(ModelError, match="cannot write"):
+        write_page("<p>", tmp_path / place)
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["file", "folder"]
+    assert (tmp_path / "file").read_text() == "kept"

@@ -25,6 +25,7 @@ ROOT = Path(__file__).parent.parent
 MODELS = "golden_models"
 FENCED = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 NAMED = re.compile(r"# ([\w./-]+\.\w+)(?::.*)?\n")
+LIMIT = 300.0  # seconds for a command: those that measure are slow where much else runs
 PROGRAMS = {"passes": str(Path(sys.executable).with_name("passes")), "python": sys.executable}
 
 
@@ -73,7 +74,7 @@ def play(document: Path, folder: Path, run: Collection[str] = ()) -> int:
             if block.file in run:
                 subprocess.run([sys.executable, path.name], cwd=path.parent, check=True)
         elif block.language == "python":
-            subprocess.run([sys.executable, "-c", block.text], cwd=folder, check=True, timeout=120)
+            subprocess.run([sys.executable, "-c", block.text], cwd=folder, check=True, timeout=LIMIT)
         elif block.language == "json":
             json.loads(block.text)
         elif block.language == "console":
@@ -87,7 +88,7 @@ def require_printed(command: str, expected: str, folder: Path) -> None:
     """Run a command; it must print what is expected, on whichever stream."""
     program, *arguments = shlex.split(command)
     done = subprocess.run(
-        [PROGRAMS[program], *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=120
+        [PROGRAMS[program], *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=LIMIT
     )
     # On a terminal the two streams are one: what is told of mistakes stands before the verdict.
     before, mark, after = done.stdout.partition("verified: ")

@@ -71,14 +71,8 @@ class Entrant:
         self._process.end()
 
     def _ask(self, what: str, **question: Any) -> dict[str, Any]:
-        heard: dict[str, Any] = {}
-
-        def hear(answer: dict[str, Any]) -> bool:
-            heard.update(answer)
-            return True
-
         self._signal(psutil.Process.resume)
-        end = self._process.ask({"do": what, **question}, hear)
+        end, heard = self._process.answer({"do": what, **question})
         if end is not None:
             raise Withdrawn(f"{end}{self._last_words(end.code)}")
         self._signal(psutil.Process.suspend)

@@ -8,7 +8,7 @@ from typing import Any
 
 from ..plugins.spec import parse
 from ..selection import BadUsage, UnknownName
-from ..sessions import CPU
+from ..sessions import CPU, Setting
 from ..suggestions import meant
 
 SUFFIX = "ExecutionProvider"
@@ -21,6 +21,10 @@ class Provider:
 
     name: str = CPU
     options: tuple[tuple[str, str], ...] = ()
+
+    def setting(self, level: str, threads: int) -> Setting:
+        """As users have it, apart from the level of optimization, by onnxruntime's own word."""
+        return Setting(level, repacks=True, threads=threads, provider=self.name, provider_options=self.options)
 
 
 def parsed(text: str) -> Provider:

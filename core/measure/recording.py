@@ -80,15 +80,9 @@ def require_model(path: Path) -> bool:
 
 
 def _asked(question: dict[str, Any], command: tuple[str, ...], limit: float) -> dict[str, Any]:
-    heard: dict[str, Any] = {}
-
-    def hear(answer: dict[str, Any]) -> bool:
-        heard.update(answer)
-        return True
-
     process = Process(command, limit)
     try:
-        end = process.ask(question, hear)
+        end, heard = process.answer(question)
     finally:
         process.end()
     if end is not None:

@@ -79,6 +79,16 @@ class Process:
         self.end()
         return End(None if late.is_set() else process.returncode)
 
+    def answer(self, question: dict[str, Any]) -> tuple[End | None, dict[str, Any]]:
+        """Put a question that has one answer: how the process ended if that did not come, and the answer."""
+        said: dict[str, Any] = {}
+
+        def hear(answer: dict[str, Any]) -> bool:
+            said.update(answer)
+            return True
+
+        return self.ask(question, hear), said
+
     def end(self) -> None:
         """End the process, if one is running."""
         self._ending()

@@ -68,14 +68,8 @@ class Remote:
 
     def ask(self, question: dict[str, Any], limit: float) -> str | End | None:
         """Why it fails, in words or because the process ended; None if it does not."""
-        heard: dict[str, Any] = {}
-
-        def hear(answer: dict[str, Any]) -> bool:
-            heard.update(answer)
-            return True
-
         self._process.limit = limit
-        end = self._process.ask(question, hear)
+        end, heard = self._process.answer(question)
         self.deaths += end is not None
         return end if end is not None else heard["failure"]
 

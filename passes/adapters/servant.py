@@ -11,7 +11,7 @@ from typing import Any
 
 from ...core.errors import Why
 from ...core.io.exported import ONE_MESSAGE, Exported
-from ...core.native.process import End, Process
+from ...core.native.process import Process
 
 LIMIT = 240.0  # seconds for an answer; before the manager takes the pass for stuck
 WORKER = f"{__package__}.worker"
@@ -63,9 +63,9 @@ class Servant:
     def _asked(self, question: dict[str, Any]) -> Answer:
         """A process that has served before may have been damaged by that; if it crashes, a new one is asked."""
         is_fresh = self._process.is_fresh
-        end, said = self._ask(question)
+        end, said = self._process.answer(question)
         if end is not None and end.code is not None and not is_fresh:
-            end, said = self._ask(question)
+            end, said = self._process.answer(question)
         if end is not None:
             late = f"it did not end within {self.limit:g} s"
             return Answer(why=Why.ENDLESS, message=late) if end.code is None else Answer(b"", Why.RAISED, str(end))
@@ -73,15 +73,6 @@ class Servant:
             self._process.end()  # an assertion of C++ that became an exception leaves anything behind
             return Answer(why=Why.RAISED, message=said["error"])
         return Answer(Path(question["back"]).read_bytes())
-
-    def _ask(self, question: dict[str, Any]) -> tuple[End | None, dict[str, Any]]:
-        said: dict[str, Any] = {}
-
-        def hear(answer: dict[str, Any]) -> bool:
-            said.update(answer)
-            return True
-
-        return self._process.ask(question, hear), said
 
     def _remember(self, key: bytes, answer: Answer) -> Answer:
         self._answers[key] = answer

@@ -13,7 +13,7 @@ from ....core.io.places import Places
 from ....core.io.source import Source, source_of
 from ....core.measure.feeds import Feeds, feeds_for, trial
 from ....core.measure.figures import Interval, Measured
-from ....core.measure.provider import Provider, parsed
+from ....core.measure.provider import parsed
 from ....core.measure.race import Effort, Entry, compared, race
 from ....core.native.remote import Remote
 from ....core.report import write_json
@@ -65,7 +65,7 @@ def bench(
     if not models:
         raise BadUsage("no model is given")
     watch = Stopwatch(progress)
-    setting = setting_for(parsed(provider), LEVELS[level], threads)
+    setting = parsed(provider).setting(LEVELS[level], threads)
     judge = metric_of(metric) if labelled is not None else None
     subjects = [_Subject.of(Path(m)) for m in models]
     places = Places(report=Path(report_to) if report_to is not None else None)
@@ -92,11 +92,6 @@ def bench(
     if places.report is not None:
         write_json(benched.to_json(), places.report)
     return benched
-
-
-def setting_for(provider: Provider, level: str, threads: int) -> Setting:
-    """As users have it: weights packed for the kernels."""
-    return Setting(level, repacks=True, threads=threads, provider=provider.name, provider_options=provider.options)
 
 
 @dataclass(frozen=True, slots=True)

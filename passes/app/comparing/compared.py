@@ -8,6 +8,9 @@ from dataclasses import asdict, dataclass, field
 from ....core.measure.anatomy import Anatomy
 from ....core.measure.figures import Interval, Measured
 
+OURS = "passwright"
+"""Who made the rows that are ours."""
+
 
 @dataclass(frozen=True, slots=True)
 class Judged:

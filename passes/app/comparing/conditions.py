@@ -26,13 +26,7 @@ class Conditions:
 
     def setting(self, level: str) -> Setting:
         """As users have it, apart from the level."""
-        return Setting(
-            level,
-            repacks=True,
-            threads=self.threads,
-            provider=self.provider.name,
-            provider_options=self.provider.options,
-        )
+        return self.provider.setting(level, self.threads)
 
 
 AS_USERS_HAVE_IT = Conditions()

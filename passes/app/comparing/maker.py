@@ -21,9 +21,9 @@ from ....core.io.exported import ONE_MESSAGE
 from ....core.native.process import serve
 from ....core.runtime import without_positions
 from ...adapters.whole import PREPARED, Optimize
+from .compared import OURS
 
 LONGEST = 300  # characters of a complaint; some tools print the model
-OURS = "passwright"
 
 
 def replied(question: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -40,16 +40,10 @@ def make(tool: Tool, model: Path, folder: Path, limit: float = LIMIT) -> Contend
 
 def timed(tool: str, model: Path, made: Path, log: Path, run: dict[str, Any], limit: float = LIMIT) -> dict[str, Any]:
     """`seconds`, or the `failure`, of a tool in a fresh process; `run` is what our own is to be asked."""
-    heard: dict[str, Any] = {}
-
-    def hear(answer: dict[str, Any]) -> bool:
-        heard.update(answer)
-        return True
-
     process = Process((sys.executable, "-P", "-m", WORKER), limit, log)
     try:
         question = {"tool": tool, "model": str(model.absolute()), "made": str(made), "run": run}
-        end = process.ask(question, hear)
+        end, heard = process.answer(question)
     finally:
         process.end()
     return heard if end is None else {"failure": f"{end}{f' ({limit:g} s)' if end.code is None else ''}"}

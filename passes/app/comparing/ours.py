@@ -14,9 +14,9 @@ from ..question import Inputs
 from ..stopwatch import Stopwatch
 from ..story.story import Story
 from ..versions import versions
+from .compared import OURS
 from .making import Contender, timed
 
-NAME = "passwright"
 PROVING = ("asking the original", "comparing", "comparing and writing", "finding what broke it")
 
 
@@ -63,19 +63,19 @@ class Ours:
         story: bool = False,
     ) -> Self:
         """Run and write it into a new folder in `folder`. Raises what `optimize` raises, but not Unverifiable."""
-        place = folder / NAME
+        place = folder / OURS
         place.mkdir()
-        made = place / f"{NAME}.onnx"
+        made = place / f"{OURS}.onnx"
         with watch.phase("optimizing and verifying"):
             result, notes = _run(model, wanted, inputs, seed, made, story=story)
         watch.seconds["verifying"] = round(sum(result.report.seconds.get(p, 0.0) for p in PROVING), 6)
         with watch.phase("optimizing once more, timed"):
-            heard = timed(NAME, model, made.with_name("timed.onnx"), place / "log", wanted.to_data())
+            heard = timed(OURS, model, made.with_name("timed.onnx"), place / "log", wanted.to_data())
         for left in (place / "timed.onnx", place / "timed.onnx.data"):
             left.unlink(missing_ok=True)
-        notes += [f"{NAME} left out {found.label}: {found.message}" for found in result.report.quarantined]
-        notes += [f"{NAME} could not be timed: {heard['failure']}"] if "failure" in heard else []
-        contender = Contender(NAME, versions()[NAME], made, seconds=heard.get("seconds"))
+        notes += [f"{OURS} left out {found.label}: {found.message}" for found in result.report.quarantined]
+        notes += [f"{OURS} could not be timed: {heard['failure']}"] if "failure" in heard else []
+        contender = Contender(OURS, versions()[OURS], made, seconds=heard.get("seconds"))
         return cls(contender, result.report, result.story, notes)
 
 
@@ -102,4 +102,4 @@ def _run(
     try:
         return run(verify=True), []
     except Unverifiable as e:
-        return run(verify=False), [f"{NAME} could not verify its result: {e}"]
+        return run(verify=False), [f"{OURS} could not verify its result: {e}"]

@@ -7,10 +7,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from ..comparing.compared import Compared, Row
+from ..comparing.compared import OURS, Compared, Row
 from . import numbers
 from .charts import Bar, chart
-from .headline import OURS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +34,7 @@ class Shown:
 
 def shown(compared: Compared) -> Shown:
     """The comparison as the page has it."""
-    lines = [Line(label(row), _tone(row, compared), row) for row in compared.rows]
+    lines = [Line(row.label, _tone(row, compared), row) for row in compared.rows]
     latency = [(batch, list(_latencies(lines, batch))) for batch in compared.batches]
     sizes = [
         Bar(line.name, a.bytes, numbers.size(a.bytes), tone=line.tone)
@@ -56,11 +55,6 @@ def shown(compared: Compared) -> Shown:
     )
 
 
-def label(row: Row) -> str:
-    """Who made it, and whether onnxruntime optimizes it again."""
-    return f"{row.made_by} + ORT ALL" if row.online else row.made_by
-
-
 def _samples(batch: int) -> str:
     return "one sample" if batch == 1 else f"{batch} samples"
 
@@ -76,7 +70,7 @@ def _latencies(lines: list[Line], batch: int) -> Iterator[Bar]:
 
 def _tone(row: Row, compared: Compared) -> str:
     """Ours and what is wrong stand out; the baseline is told apart."""
-    if row.failure or (row.judged is not None and row.judged.wrong):
+    if row.is_bad:
         return "wrong"
     if row is compared.rows[compared.baseline]:
         return "baseline"

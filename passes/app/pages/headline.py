@@ -7,13 +7,10 @@ from dataclasses import dataclass
 
 from ....core.measure.figures import Interval
 from ....core.report import Report
-from ..comparing.compared import Compared
+from ..comparing.compared import OURS, Compared
 from ..profiling.profiled import Profiled
 from ..screens.verdict import verdict_lines
 from . import numbers
-
-OURS = "passwright"
-"""Who made our rows of a comparison."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -46,7 +46,7 @@ class Times:
 
 def times_of(profiled: Profiled) -> Times:
     """The tables of a profile, what takes longest first."""
-    sides = profiles(profiled)
+    sides = profiled.profiles
     by_type = [{t.op: t for t in side.types} for side in sides]
     ops = dict.fromkeys(op for types in by_type for op in types)
     after = by_type[1] if len(by_type) > 1 else {}
@@ -59,17 +59,12 @@ def timeline_data(profiled: Profiled) -> list[dict[str, Any]]:
     """A lane for each profile, its nodes as they began: what is in a body comes behind what holds it."""
     return [
         {"label": side.label, "seconds": side.seconds, "nodes": [asdict(node) for node in _begun(side.nodes)]}
-        for side in profiles(profiled)
+        for side in profiled.profiles
     ]
 
 
 def _begun(nodes: Sequence[NodeTime]) -> list[NodeTime]:
     return sorted(nodes, key=lambda n: (n.start, -n.seconds))
-
-
-def profiles(profiled: Profiled) -> list[Profile]:
-    """Before, and after if there is one."""
-    return [side for side in (profiled.before, profiled.after) if side is not None]
 
 
 def _slowest(profile: Profile) -> Slowest:

@@ -71,8 +71,7 @@ def profile(
     with watch.phase("choosing inputs"):
         feeds = _feeds(path, places, others, inputs, shapes or {}, dims or {}, batch, seed)
         given = next(iter(feeds.by_batch.values()))
-    ep = provider or Provider()
-    setting = Setting(LEVELS[level], repacks=True, threads=threads, provider=ep.name, provider_options=ep.options)
+    setting = (provider or Provider()).setting(LEVELS[level], threads)
     with TemporaryDirectory() as folder:
         result, paths = None, {"before": path}
         if optimizes:

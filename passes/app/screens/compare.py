@@ -9,11 +9,10 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from ....core.measure.figures import Interval
-from ..comparing.compared import Compared, Row
+from ..comparing.compared import OURS, Compared, Row
 from .tables import add_row, plural
 from .terminal import Screen
 
-OURS = "passwright"
 NOTHING = "-"
 LONGEST_NAME = 13  # characters of what stands first in a row
 LONGEST_SYMBOL = 12  # characters of a dim that a cell may name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import onnx
-from passwright.core.measure.anatomy import live_ops
+from passwright.app.measure.model_stats import live_ops
 
 
 def live_nodes(model: onnx.ModelProto) -> int:

@@ -11,7 +11,8 @@ from pathlib import Path
 
 import onnx
 from passwright.core.errors import PassesError
-from passwright.passes import verify
+
+from passwright import verify
 
 
 def main() -> None:

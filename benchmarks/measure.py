@@ -20,7 +20,8 @@ Optimize = Callable[[str], onnx.ModelProto]
 def passwright() -> Optimize:
     """With all imported that it needs, also what it would import late."""
     import onnxruntime  # noqa: F401 - for constant folding
-    from passwright.passes import optimize
+
+    from passwright import optimize
 
     return lambda path: optimize(path, verify=False).model
 
@@ -29,7 +30,7 @@ def peer(name: str) -> Callable[[], Optimize]:
     """As `passes compare` asks it; what it writes itself is read again."""
 
     def prepared() -> Optimize:
-        from passwright.passes.adapters.whole import PREPARED
+        from passwright.app.adapters.whole import PREPARED
 
         tool = PREPARED[name]()
 

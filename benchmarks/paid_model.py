@@ -11,12 +11,13 @@ import json
 from pathlib import Path
 from typing import Any
 
-from passwright.core.measure.feeds import feeds_for
-from passwright.core.measure.figures import Interval, Measured
-from passwright.core.measure.race import Effort, Entry, compared, race
-from passwright.passes import Conditions, compare
-from passwright.passes.app.comparing.compared import Row
-from passwright.passes.app.machine import machine
+from passwright.app.compare.comparison import Row
+from passwright.app.environment import machine
+from passwright.app.measure.feeds import feeds_for
+from passwright.app.measure.metrics import Interval, Measured
+from passwright.app.measure.race import Effort, Entry, compared, race
+
+from passwright import Conditions, compare
 
 ORIGINAL, OURS, ONLINE = "original", "passwright", " + ORT ALL"
 LEVELS = ("ORT basic", "ORT extended", "ORT all")

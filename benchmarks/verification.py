@@ -21,10 +21,11 @@ import onnx
 from onnx import parser as text
 from passwright.core import EXACT, Build, Value, rule
 from passwright.core.io.source import source_of
-from passwright.core.runtime import OnnxRuntime
-from passwright.passes import optimize
-from passwright.passes.app.question import Question
+from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.verify.specification import Question
 from residual import residual
+
+from passwright import optimize
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
 CHANGES = (50, 500, 2000)

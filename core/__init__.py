@@ -1,8 +1,6 @@
 """The IR, the rule language, the pass manager and verification. Never imports passes."""
 
-from .build import Build
 from .errors import Declined, PassesError, require
-from .evaluation import evaluate
 from .inference.broadcasting import same_extent, stretches_to
 from .io.convert import from_onnx, to_onnx
 from .io.model import Model
@@ -12,10 +10,12 @@ from .ir.op import Op
 from .ir.origin import made_from
 from .ir.tensor import Tensor
 from .ir.values import Value
-from .ledger import Ledger
-from .pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
+from .ort.evaluation import evaluate
+from .pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, run_pass
 from .plugins.plugin import Placed, Plugin
-from .rules import EXACT, ROUNDING, Contract, Rule, conditional, rule
+from .rewriting.builder import Build
+from .rewriting.ledger import Ledger
+from .rewriting.rules import EXACT, ROUNDING, Contract, Rule, conditional, rule
 
 __all__ = [
     "EXACT",

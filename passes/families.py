@@ -13,11 +13,10 @@ from .arithmetic.repeated import DROP_REPEATED
 from .arithmetic.signs import MERGE_NEGATIONS, WRITE_NEGATIONS
 from .arithmetic.variadic import MERGE_VARIADIC
 from .cleanup.casts import MERGE_CASTS
-from .cleanup.idle_indices import DROP_IDLE_INDICES
-from .cleanup.idle_movement import DROP_IDLE_MOVEMENT
-from .cleanup.idle_pieces import DROP_IDLE_PIECES
-from .cleanup.idle_reductions import DROP_IDLE_REDUCTIONS
-from .cleanup.idle_windows import DROP_IDLE_WINDOWS
+from .cleanup.no_op_indices import DROP_IDLE_INDICES
+from .cleanup.no_op_movement import DROP_IDLE_MOVEMENT, DROP_IDLE_PIECES
+from .cleanup.no_op_reductions import DROP_IDLE_REDUCTIONS
+from .cleanup.no_op_windows import DROP_IDLE_WINDOWS
 from .cleanup.optionals import DROP_OPTIONALS
 from .cleanup.selections import DROP_IDLE_SELECTIONS
 from .fusion.activations import FUSE_ACTIVATIONS
@@ -36,7 +35,6 @@ from .linear.affine_after import FOLD_AFFINE_INTO_CONV
 from .linear.affine_before import FOLD_AFFINE_BEFORE_CONV
 from .linear.batchnorm import FOLD_BATCHNORM
 from .linear.branches import MERGE_PARALLEL_CONVS
-from .linear.commuting import PASS_AFFINE_BACK
 from .linear.einsum import SIMPLIFY_EINSUM
 from .linear.fold_scale import FOLD_SCALE
 from .linear.gemm import FUSE_GEMM
@@ -45,26 +43,25 @@ from .linear.gemm_batchnorm import FOLD_BATCHNORM_INTO_GEMM
 from .linear.gemm_bias import FOLD_BIAS
 from .linear.gemm_chains import MERGE_PRODUCTS
 from .linear.gemm_transpose import TRANSPOSE_GEMM
-from .linear.padding import FOLD_PAD_INTO_CONV
+from .linear.hoist_affine import PASS_AFFINE_BACK
+from .linear.padding import FOLD_PAD_INTO_CONV, FOLD_PAD_INTO_POOL
 from .linear.pointwise import MERGE_CONSECUTIVE_CONVS
-from .linear.pool_padding import FOLD_PAD_INTO_POOL
 from .linear.siblings import MERGE_SIBLINGS
 from .linear.weight_scale import SCALE_WEIGHTS
-from .movement.batches import KEEP_BATCHES
 from .movement.broadcasts import BROADCAST_INSTEAD
 from .movement.concats import JOIN_PIECES, MergeConcats
 from .movement.expands import MERGE_EXPANDS
 from .movement.gathers import MERGE_GATHERS, RESHAPE_INDICES
+from .movement.layout_propagation.move_transposes import MoveTransposes
 from .movement.pads import MERGE_PADS
-from .movement.pieces import TAKE_PIECES
 from .movement.reductions import MERGE_REDUCTIONS
+from .movement.reshape_sinking import KEEP_BATCHES, ROUND_TRIPS
 from .movement.reshapes import MERGE_RESHAPES, RESHAPE_TRANSPOSES
-from .movement.round_trips import ROUND_TRIPS
 from .movement.row_products import MULTIPLY_WITHOUT_RESHAPES
 from .movement.slices import CANCEL_DEPTH_AND_SPACE, MERGE_SLICES
+from .movement.split_concat import TAKE_PIECES
 from .movement.splits import SlicesToSplit
 from .movement.transpose import MERGE_TRANSPOSES
-from .movement.travel.move_transposes import MoveTransposes
 from .shapes.fold_shapes import FoldShapes, MergeShapes
 from .shapes.indices import READ_IN_ORDER
 from .shapes.sources import TAKE_DIMS

@@ -8,7 +8,7 @@ from typing import Any
 import onnx
 from hypothesis import strategies as st
 
-from ..core.rules import Rule
+from ..core.rewriting.rules import Rule
 from .case import Case
 from .models.choices import Choices
 from .models.dictionary import Dictionary, dictionary_of

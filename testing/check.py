@@ -17,8 +17,8 @@ import numpy as np
 import onnx
 from onnx import parser
 
-from ..core.rules import Rule
-from ..core.selection import BadUsage
+from ..core.pass_manager.selection import BadUsage
+from ..core.rewriting.rules import Rule
 from .fault import Fault
 from .judging import Judge, answered
 from .told import story

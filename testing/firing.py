@@ -15,12 +15,12 @@ from random import Random
 
 import onnx
 
-from ..core.build import Build
 from ..core.errors import Declined, ModelError, PassesError
 from ..core.io.convert import from_onnx
 from ..core.ir.graph import Graph
 from ..core.ir.op import Op
-from ..core.rules import Rule
+from ..core.rewriting.builder import Build
+from ..core.rewriting.rules import Rule
 from .case import Case
 from .models.choices import NOTHING, Choices, Key
 from .models.dictionary import Dictionary, dictionary_of

@@ -14,16 +14,15 @@ from ..core.io.convert import from_onnx
 from ..core.io.model import Model
 from ..core.ir.dims import Shape
 from ..core.ir.effects import leaves_traces, uses_half
-from ..core.rules import EXACT, ROUNDING, Rule
-from ..core.runtime import Reference
+from ..core.ort.backends import Reference
+from ..core.rewriting.rules import EXACT, ROUNDING, Rule
 from ..core.verify.answers import Answer
 from ..core.verify.draws import Draw
+from ..core.verify.empty_tensor_support import NOT_RIGHT, WINDOWS, summed
 from ..core.verify.oracle import Oracle
-from ..core.verify.performer import ONE_THREAD
-from ..core.verify.randomness import random_outputs
+from ..core.verify.seeded_session import ONE_THREAD, random_outputs
 from ..core.verify.signature import signature
 from ..core.verify.verdict import Mismatch
-from ..core.verify.windows import NOT_RIGHT, WINDOWS, summed
 from .case import Case
 from .fault import Fault, Kind
 from .shaking import is_rounding

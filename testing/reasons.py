@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ..core.build import Build
 from ..core.errors import Declined, PassesError
 from ..core.io.convert import from_onnx
 from ..core.ir.graph import Graph
 from ..core.ir.op import Op
-from ..core.rules import Rule
+from ..core.rewriting.builder import Build
+from ..core.rewriting.rules import Rule
 from .case import Case
 
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ModelError
-from ..core.rules import Rule
-from ..core.trust.repro_folder import encoded, write_all
+from ..core.io.folders import encoded, write_all
+from ..core.rewriting.rules import Rule
 from .fault import Fault
 from .told import feeds, story
 

@@ -21,8 +21,8 @@ import onnx
 from onnx import checker, numpy_helper, parser, printer
 
 from ..core import Ledger, Model, Pass, Rule, RulePass, from_onnx, to_onnx
-from ..core.runtime import OnnxRuntime
-from ..core.trust.interface import Interface
+from ..core.ort.backends import OnnxRuntime
+from ..core.pass_manager.interface import Interface
 from ..core.verify.oracle import Oracle, Verdict
 from ..core.verify.signature import signature
 

@@ -13,7 +13,7 @@ from hypothesis import seed as seeded
 from hypothesis.strategies import SearchStrategy
 
 from ..core.errors import EvaluationError, ModelError, Unverifiable
-from ..core.rules import Rule
+from ..core.rewriting.rules import Rule
 from .around import Tape, around
 from .case import Case
 from .fault import Fault

@@ -11,10 +11,10 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..core.errors import CannotLoad, EvaluationError
 from ..core.io.convert import from_onnx
-from ..core.runtime import Arrays
-from ..core.verify.closeness import base_of, wide
+from ..core.ort.backends import Arrays
 from ..core.verify.noise import moved
-from ..core.verify.performer import ONE_THREAD
+from ..core.verify.seeded_session import ONE_THREAD
+from ..core.verify.tolerance import base_of, wide
 
 Array = np.ndarray[Any, Any]
 RUNS = 6

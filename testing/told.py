@@ -11,9 +11,9 @@ import onnx
 from onnx import printer
 
 from ..core.errors import EvaluationError
+from ..core.ort.backends import OnnxRuntime
 from ..core.plugins.discovery import LOCAL
-from ..core.rules import Rule
-from ..core.runtime import OnnxRuntime
+from ..core.rewriting.rules import Rule
 from .fault import Fault
 
 WIDTH = 100

@@ -9,10 +9,10 @@ import onnx
 
 from ..core.errors import Why
 from ..core.io.convert import from_onnx, to_onnx
-from ..core.pipeline import RulePass
-from ..core.rules import Rule
-from ..core.trust.manager import Attempt, Manager
-from ..core.trust.trial import fault as trouble
+from ..core.pass_manager.attempt import fault as trouble
+from ..core.pass_manager.manager import Attempt, Manager
+from ..core.pass_manager.pipeline import RulePass
+from ..core.rewriting.rules import Rule
 from .case import Case
 from .fault import Fault, Kind
 

@@ -14,7 +14,7 @@ from onnx.backend.test.loader import load_model_tests
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import EvaluationError
 from passwright.core.ir.effects import uses_half
-from passwright.core.runtime import OnnxRuntime
+from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.verify.compare import compare
 from passwright.passes.pipelines import PIPELINES
 from rewriting import rewritten

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from passwright.app.registry.choice import choose
 from passwright.core import Pass
 from passwright.core.plugins.discovery import Broken, Installed, file_shelf
-from passwright.core.plugins.shelf import Found
-from passwright.passes.app.choosing.choice import choose
+from passwright.core.plugins.registry import Found
 
 
 def from_file(path: Path) -> dict[str, Found]:

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
+from passwright.app.compare.comparison import Compared, Judged, Left, Row
+from passwright.app.drawing.picture import Box, Kind, Picture
+from passwright.app.measure.metrics import Interval, Latency, Measured
+from passwright.app.measure.model_stats import Anatomy
+from passwright.app.profile.profiles import NodeTime, Profile, Profiled, TypeTime
+from passwright.app.trace.trace import Edge, Node, Rewrite, Sheet, Story
 from passwright.core.errors import Why
-from passwright.core.measure.anatomy import Anatomy
-from passwright.core.measure.figures import Interval, Latency, Measured
-from passwright.core.report import PassRecord, Report, Stats, Unfit
-from passwright.core.trust.quarantine import Quarantined
-from passwright.core.verify.difference import Difference
-from passwright.core.verify.verdict import Verdict
-from passwright.passes.app.comparing.compared import Compared, Judged, Left, Row
-from passwright.passes.app.drawing.picture import Box, Kind, Picture
-from passwright.passes.app.profiling.profiled import NodeTime, Profile, Profiled, TypeTime
-from passwright.passes.app.story.story import Edge, Node, Rewrite, Sheet, Story
+from passwright.core.pass_manager.quarantine import Quarantined
+from passwright.core.pass_manager.report import PassRecord, Report, Stats, Unfit
+from passwright.core.verify.verdict import Difference, Verdict
 
 HOSTILE = [
     "</script><img src=x onerror=alert(1)>",

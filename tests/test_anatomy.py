@@ -8,8 +8,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from passwright.app.measure.model_stats import Anatomy, anatomy
 from passwright.core.errors import ModelError
-from passwright.core.measure.anatomy import Anatomy, anatomy
 from rewriting import load
 
 IF = """g (bool c, float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}> {

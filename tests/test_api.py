@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import passwright.passes
 import pytest
 from passwright.core import (
     EXACT,
@@ -27,9 +26,11 @@ from passwright.core import (
     rule,
 )
 from passwright.core.errors import ModelError, PluginError, Unverifiable, VerificationError
-from passwright.core.selection import UnknownName
-from passwright.passes import Result, optimize
+from passwright.core.pass_manager.selection import UnknownName
 from rewriting import load, op_types, run
+
+import passwright
+from passwright import Result, optimize
 
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) m = MatMul(a, w) s = Add(m, c) y = Relu(s) }"
 WEIGHTS = {"w": np.eye(4, dtype=np.float32), "c": np.full(4, -1, np.float32)}
@@ -93,15 +94,15 @@ def saved(folder: Path, **options: Any) -> Path:
 
 
 def test_what_the_package_offers() -> None:
-    assert set(passwright.passes.__all__) == {
+    assert set(passwright.__all__) == {
         "Benched", "Compared", "Comparison", "Conditions", "Difference", "Effort", "Explanation", "Profiled", "Result",
-        "Suspicion", "bench", "compare", "diff", "explain", "optimize", "profile", "suspect", "verify",
+        "Suspicion", "__version__", "bench", "compare", "diff", "explain", "optimize", "profile", "suspect", "verify",
     }  # fmt: skip
-    assert all(hasattr(passwright.passes, name) for name in passwright.passes.__all__)
-    assert passwright.passes.Result is Result
+    assert all(hasattr(passwright, name) for name in passwright.__all__)
+    assert passwright.Result is Result
     assert optimize.__doc__
     with pytest.raises(AttributeError, match="no attribute 'optimise'"):
-        passwright.passes.optimise  # noqa: B018 - looking it up is the test
+        passwright.optimise  # noqa: B018 - looking it up is the test
 
 
 # -- where the model comes from ----------------------------------------------------------------

@@ -11,11 +11,12 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
+from passwright.app.cli import app
 from passwright.core import PassesError
-from passwright.passes import optimize
-from passwright.passes.app.cli import app
 from rewriting import load
 from typer.testing import CliRunner
+
+from passwright import optimize
 
 TEXT = "g (float[N,3] x) => (float[N,3] y) { a = Identity(x) r = Relu(a) y = Add(r, w) }"
 WEIGHTS = {"w": np.arange(3, dtype=np.float32)}

@@ -12,23 +12,23 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from passwright.app import options
+from passwright.app.bench import render as screen
+from passwright.app.bench.accuracy import Labelled, metric_of, top_1
+from passwright.app.bench.bench import accuracy_of
+from passwright.app.bench.benchmark import Benched, BenchedModel
+from passwright.app.cli import app
+from passwright.app.measure.metrics import Interval, Latency, Measured
+from passwright.app.measure.race import Effort
 from passwright.core.errors import ModelError, PassesError, PluginError
 from passwright.core.io.source import source_of
-from passwright.core.measure.figures import Interval, Latency, Measured
-from passwright.core.measure.race import Effort
-from passwright.core.runtime import OnnxRuntime
-from passwright.core.selection import BadUsage
-from passwright.core.sessions import CPU, Setting
-from passwright.passes import bench
-from passwright.passes.app import options
-from passwright.passes.app.benching.accuracy import metric_of, top_1
-from passwright.passes.app.benching.bench import accuracy_of
-from passwright.passes.app.benching.benched import Benched, BenchedModel
-from passwright.passes.app.benching.labelled import Labelled
-from passwright.passes.app.cli import app
-from passwright.passes.app.screens import bench as screen
+from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.ort.sessions import CPU, Setting
+from passwright.core.pass_manager.selection import BadUsage
 from rewriting import load
 from typer.testing import CliRunner, Result
+
+from passwright import bench
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 LEAST = Effort(min_time=0.01, sets=2)

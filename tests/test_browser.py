@@ -18,15 +18,19 @@ from typing import Any
 
 import onnx
 import pytest
-from passwright.core.measure.anatomy import anatomy
-from passwright.core.measure.figures import Interval
-from passwright.passes import optimize
-from passwright.passes.app.comparing.compared import Judged
-from passwright.passes.app.pages.page import compare_page, profile_page, run_page, write_page
-from passwright.passes.app.profiling.profiling import profile
-from passwright.passes.app.story.story import Node, Sheet, Story
+from passwright.app.compare.comparison import Judged
+from passwright.app.compare.page import compare_page
+from passwright.app.measure.metrics import Interval
+from passwright.app.measure.model_stats import anatomy
+from passwright.app.pages.rendering import write_page
+from passwright.app.profile.page import profile_page
+from passwright.app.profile.profile import profile
+from passwright.app.run.page import run_page
+from passwright.app.trace.trace import Node, Sheet, Story
 from playwright.sync_api import sync_playwright
 from stories import HOSTILE, compared, profiled, report, row, story
+
+from passwright import optimize
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to open pages with")

@@ -14,8 +14,8 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
-from passwright.passes.app.cli import app
-from passwright.passes.app.versions import versions
+from passwright.app.cli import app
+from passwright.app.environment import versions
 from rewriting import load, op_types
 from rewriting import run as answers
 from typer.testing import CliRunner, Result
@@ -632,7 +632,7 @@ def test_the_phases_stand_apart_from_the_passes(model: Path) -> None:
 def test_help_imports_nothing_slow() -> None:
     code = (
         "import sys; sys.argv = ['passes', '--help']\n"
-        "from passwright.passes.app.cli import main\n"
+        "from passwright.app.cli import main\n"
         "try: main()\n"
         "finally: print('LOADED', *(m for m in sys.modules if '.' not in m))"
     )
@@ -646,7 +646,7 @@ def test_help_imports_nothing_slow() -> None:
 def test_running_without_proof_does_not_import_onnxruntime(model: Path) -> None:
     code = (
         f"import sys; sys.argv = ['passes', 'run', {str(model)!r}, '--no-verify']\n"
-        "from passwright.passes.app.cli import main\n"
+        "from passwright.app.cli import main\n"
         "try: main()\n"
         "finally: print('LOADED', *(m for m in sys.modules if '.' not in m))"
     )

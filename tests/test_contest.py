@@ -10,28 +10,29 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from passwright.app.bisect.ort_bisect import suspect
+from passwright.app.cli import app
+from passwright.app.compare import optimizers as contenders
+from passwright.app.compare.advice import Advice
+from passwright.app.compare.comparison import Judged, Left, Row
+from passwright.app.compare.examination import Examination
+from passwright.app.compare.making import Contender, make
+from passwright.app.compare.optimizers import Tool, tools
+from passwright.app.compare.render import complaints, headline, show_compared, word
+from passwright.app.compare.timing import left_of
+from passwright.app.measure.metrics import Interval, Latency, Measured
+from passwright.app.measure.model_stats import Anatomy
+from passwright.app.measure.race import Effort
+from passwright.app.terminal import Screen
 from passwright.core.errors import ModelError
 from passwright.core.io.source import source_of
-from passwright.core.measure.anatomy import Anatomy
-from passwright.core.measure.figures import Interval, Latency, Measured
-from passwright.core.measure.race import Effort
-from passwright.core.selection import BadUsage
-from passwright.core.sessions import Setting
-from passwright.passes import Compared, Conditions, compare
-from passwright.passes.app.cli import app
-from passwright.passes.app.comparing import contenders
-from passwright.passes.app.comparing.advice import Advice
-from passwright.passes.app.comparing.compared import Judged, Left, Row
-from passwright.passes.app.comparing.contenders import Tool, tools
-from passwright.passes.app.comparing.examination import Examination
-from passwright.passes.app.comparing.making import Contender, make
-from passwright.passes.app.comparing.timing import left_of
-from passwright.passes.app.question import Question
-from passwright.passes.app.screens.compare import complaints, headline, show_compared, word
-from passwright.passes.app.screens.terminal import Screen
-from passwright.passes.app.suspicion import suspect
+from passwright.core.ort.sessions import Setting
+from passwright.core.pass_manager.selection import BadUsage
+from passwright.core.verify.specification import Question
 from rewriting import load
 from typer.testing import CliRunner
+
+from passwright import Compared, Conditions, compare
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 QUICK = Conditions(threads=1, effort=Effort(min_time=0.05, sets=1))

@@ -12,16 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
+from passwright.app.cli import app
 from passwright.core import Graph, Ledger, from_onnx, to_onnx
-from passwright.core.cut import drop_unused_inputs, keep_outputs
 from passwright.core.errors import ModelError
-from passwright.core.io.edits import edited
 from passwright.core.io.source import source_of
-from passwright.core.trust.interface import Interface
-from passwright.passes import optimize
-from passwright.passes.app.cli import app
+from passwright.core.pass_manager.interface import Interface
+from passwright.core.transform.edits import edited
+from passwright.core.transform.extract import drop_unused_inputs, keep_outputs
 from rewriting import initializers, load, op_types, run
 from typer.testing import CliRunner
+
+from passwright import optimize
 
 TEXT = """g (float[N,3] x, float[N,3] z, float[3] d = {1,2,3}) => (float[N,3] y, float[N,3] u) <float[3] w = {1,2,3}> {
     a = Relu(x) b = Add(a, w) c = Constant<value_floats=[4.0,5.0,6.0]>() e = Mul(b, c) y = Neg(e) u = Sub(z, d)

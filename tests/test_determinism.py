@@ -10,7 +10,8 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from passwright.passes import optimize
+
+from passwright import optimize
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 MODELS = (
@@ -23,7 +24,7 @@ CODE = """
 import hashlib, sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from passwright.passes import optimize
+from passwright import optimize
 for name in sys.argv[2:]:
     with TemporaryDirectory() as folder:
         out = Path(folder) / "out.onnx"

@@ -13,14 +13,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
-from passwright.core.diff.difference import ChangedOp, ModelDifference, Region
+from passwright.app.cli import app
+from passwright.app.diff.difference import ChangedOp, ModelDifference, Region
+from passwright.app.diff.render import lines
 from passwright.core.errors import ModelError
-from passwright.passes import diff, optimize
-from passwright.passes.app.cli import app
-from passwright.passes.app.screens.diff import lines
 from random_models import models
 from rewriting import load
 from typer.testing import CliRunner, Result
+
+from passwright import diff, optimize
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
 OK, BAD, USAGE, DIFFERENT = range(4)
@@ -759,7 +760,7 @@ def test_weights_in_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert diff(a, b).found.is_empty
     c = tmp_path / "c.onnx"
     c.write_bytes(a.read_bytes())
-    from passwright.core.diff import contents
+    from passwright.app.diff import constants as contents
 
     def refuse(_: object) -> bytes:
         raise AssertionError("read")

@@ -11,13 +11,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
+from passwright.app.drawing.pattern import picture_of_pattern
+from passwright.app.drawing.picture import Box, Kind, Picture
+from passwright.app.drawing.placing import box_size, placed
+from passwright.app.drawing.region import picture_of
+from passwright.app.drawing.svg import svg
 from passwright.core import EXACT, Build, Op, Rule, RulePass, Value, from_onnx, rule
 from passwright.core.io.source import source_of
-from passwright.passes.app.drawing.pattern import picture_of_pattern
-from passwright.passes.app.drawing.picture import Box, Kind, Picture
-from passwright.passes.app.drawing.placing import box_size, placed
-from passwright.passes.app.drawing.region import picture_of
-from passwright.passes.app.drawing.svg import svg
 from passwright.passes.pipelines import BUILT_IN
 from rewriting import load
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError, Unverifiable
-from passwright.core.verify.dims import extent
+from passwright.core.verify.dim_names import extent
 from passwright.core.verify.draws import KINDS, Draw, candidates, is_same, kinds
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.signature import Input, signature, symbols

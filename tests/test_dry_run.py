@@ -10,17 +10,18 @@ import numpy as np
 import onnx
 import pytest
 from hypothesis import given, settings
+from passwright.app.cli import app
 from passwright.core import Graph, Ledger, Pass, Value, from_onnx, rule
 from passwright.core.io.source import source_of
-from passwright.core.ledger import Stop
-from passwright.core.plan import Plan, Saved, content
-from passwright.core.trust.manager import Manager
-from passwright.passes import optimize
-from passwright.passes.app.cli import app
+from passwright.core.pass_manager.manager import Manager
+from passwright.core.pass_manager.plan import Plan, Saved, content
+from passwright.core.rewriting.ledger import Stop
 from passwright.passes.pipelines import PIPELINES
 from random_models import models
 from rewriting import load
 from typer.testing import CliRunner
+
+from passwright import optimize
 
 if TYPE_CHECKING:
     from passwright.core import Build

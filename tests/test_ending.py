@@ -23,7 +23,7 @@ def simplify(model):
     while True:
         time.sleep(0.1)
 """
-RUN = "import sys; from passwright.passes.app.cli import main; sys.argv[0] = 'passes'; main()"
+RUN = "import sys; from passwright.app.cli import main; sys.argv[0] = 'passes'; main()"
 PATIENCE = 30.0
 
 

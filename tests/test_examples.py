@@ -15,11 +15,12 @@ import onnx
 import pytest
 from documents import play
 from passwright.core import Ledger, Pass, Rule, RulePass, from_onnx, to_onnx
-from passwright.core.ledger import Bans
 from passwright.core.plugins.discovery import GROUP
-from passwright.passes import optimize
+from passwright.core.rewriting.ledger import Bans
 from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, run, stays
 from shelves import from_file
+
+from passwright import optimize
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 DRAW = np.random.default_rng(0)

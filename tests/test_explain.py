@@ -12,7 +12,10 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from onnx import TensorProto, helper
-from passwright.core import (
+from passwright.app.cli import app
+from passwright.app.explain.closest_match import closest
+from passwright.app.explain.findings import Finding, account, examined
+from passwright.core import (  # fmt: skip
     EXACT,
     Build,
     Graph,
@@ -26,23 +29,20 @@ from passwright.core import (
     rule,
     run_pass,
     to_onnx,
-)  # fmt: skip
-from passwright.core.explaining.account import account
-from passwright.core.explaining.closest import closest
-from passwright.core.explaining.finding import Finding, examined
-from passwright.core.ledger import Stop
-from passwright.core.pattern import match_op
-from passwright.core.rewrite import rewrite
-from passwright.core.selection import UnknownName
-from passwright.passes import explain
-from passwright.passes.app.cli import app
+)
+from passwright.core.pass_manager.selection import UnknownName
+from passwright.core.rewriting.driver import rewrite
+from passwright.core.rewriting.ledger import Stop
+from passwright.core.rewriting.pattern import match_op
 from passwright.passes.pipelines import BUILT_IN, PIPELINES
 from random_models import models
 from rewriting import load
 from typer.testing import CliRunner
 
+from passwright import explain
+
 if TYPE_CHECKING:
-    from passwright.passes.app.explanation import Explanation
+    from passwright.app.explain.explain import Explanation
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 RULES = {r.name: r for p in BUILT_IN if isinstance(p, RulePass) for r in p.rules}

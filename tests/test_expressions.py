@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core.ir.expressions import (
+from passwright.core.ir.expressions import (  # fmt: skip
+    Expr,
+    Known,
     add,
     at_most,
     atoms,
@@ -19,13 +21,13 @@ from passwright.core.ir.expressions import (
     larger,
     least,
     multiply,
+    size_of,
     smaller,
     substituted,
     subtract,
     total,
-)  # fmt: skip
+)
 from passwright.core.ir.shared import Shared
-from passwright.core.ir.terms import Expr, Known, size_of
 
 SYMBOLS = ("n", "m", "k")
 PLAIN: dict[Callable[[Known, Known], Known], Callable[[int, int], int]] = {

@@ -19,9 +19,10 @@ from passwright.core.io import files
 from passwright.core.io.exported import export
 from passwright.core.io.files import ModelFile, load, publish, staged
 from passwright.core.ir.tensor import MappedFile, Tensor
-from passwright.core.runtime import OnnxRuntime
-from passwright.passes import optimize
+from passwright.core.ort.backends import OnnxRuntime
 from rewriting import load as text_model
+
+from passwright import optimize
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -298,7 +299,7 @@ def test_a_failure_in_the_middle_leaves_no_trace(
     if point == "the move":
         monkeypatch.setattr(Path, "replace", fail)
     elif point == "the staged model":
-        monkeypatch.setattr("passwright.passes.app.proof.publish", fail)
+        monkeypatch.setattr("passwright.core.pass_manager.verified_run.publish", fail)
     else:
         monkeypatch.setattr(os, "fsync", fail)
     with pytest.raises(raised):
@@ -467,7 +468,7 @@ HUGE = f"""
 import resource, sys
 from pathlib import Path
 import onnx
-from passwright.passes import optimize
+from passwright import optimize
 folder = Path(sys.argv[1])
 resource.setrlimit(resource.RLIMIT_DATA, (1 << 30, 1 << 30))  # of its own, mapped files not counted
 result = optimize(folder / "m.onnx", verify=False)

@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from passwright.passes import optimize
+
+from passwright import optimize
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 MODELS = sorted(GOLDEN.glob("*.onnx"))

@@ -12,8 +12,9 @@ from onnx import TensorProto, helper, parser
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import ModelError
 from passwright.core.ir import wire
-from passwright.passes import optimize
 from rewriting import initializers, load, op_types, run
+
+from passwright import optimize
 
 G = "g (float[2] x) => (float[2] y)"
 X = {"x": np.array([1.0, -2.0], np.float32)}

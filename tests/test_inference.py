@@ -13,9 +13,8 @@ import pytest
 from passwright.core import Model, Op, Value, from_onnx, to_onnx
 from passwright.core.inference.elements import UNWIELDY
 from passwright.core.ir.dims import Shape, is_open
-from passwright.core.ir.expressions import atoms, substituted
-from passwright.core.ir.terms import Atom, Expr, Known, Unknown, size_of
-from passwright.core.runtime import OnnxRuntime
+from passwright.core.ir.expressions import Atom, Expr, Known, Unknown, atoms, size_of, substituted
+from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.verify.answers import Search
 from passwright.core.verify.draws import Draw
 from passwright.core.verify.signature import signature

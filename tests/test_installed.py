@@ -16,7 +16,7 @@ from environment import (
     files_below,
     ruff,
 )
-from passwright.passes.app.scaffold.write import TARGETS
+from passwright.app.new.scaffold import TARGETS
 from rewriting import op_types
 
 

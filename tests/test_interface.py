@@ -11,7 +11,7 @@ import pytest
 from onnx import helper
 from passwright.core import Model, Op, PassesError, Tensor, Value, from_onnx, to_onnx
 from passwright.core.errors import InterfaceError
-from passwright.core.trust.interface import Interface
+from passwright.core.pass_manager.interface import Interface
 from passwright.passes.pipelines import PIPELINES
 from rewriting import load, rewritten, run
 

@@ -15,19 +15,19 @@ import numpy as np
 import onnx
 import psutil
 import pytest
+from passwright.app.measure import provider, race
+from passwright.app.measure import race as turns
+from passwright.app.measure import worker_proxy as entrants
+from passwright.app.measure.feeds import feeds_for
+from passwright.app.measure.intervals import around_median, median_bounds, ratio
+from passwright.app.measure.metrics import Interval, Latency
+from passwright.app.measure.race import Effort, Entry, groups
+from passwright.app.measure.worker import read_feeds
+from passwright.app.measure.worker_proxy import Entrant, Withdrawn, write_feeds
 from passwright.core.errors import ModelError, Unverifiable
 from passwright.core.io.source import source_of
-from passwright.core.measure import entrant as entrants
-from passwright.core.measure import provider, race, turns
-from passwright.core.measure.entrant import Entrant, Withdrawn, write_feeds
-from passwright.core.measure.feeds import feeds_for
-from passwright.core.measure.figures import Interval, Latency
-from passwright.core.measure.intervals import around_median, median_bounds, ratio
-from passwright.core.measure.memory import groups
-from passwright.core.measure.race import Effort, Entry
-from passwright.core.measure.worker import read_feeds
-from passwright.core.selection import BadUsage, UnknownName
-from passwright.core.sessions import CPU, Setting
+from passwright.core.ort.sessions import CPU, Setting
+from passwright.core.pass_manager.selection import BadUsage, UnknownName
 from rewriting import load
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
@@ -480,7 +480,7 @@ def test_a_model_that_crashes_onnxruntime_is_a_line(tmp_path: Path) -> None:
 
 
 def test_a_model_that_does_not_end_is_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("passwright.core.measure.feeds.TRIAL", 0.1)
+    monkeypatch.setattr("passwright.app.measure.feeds.TRIAL", 0.1)
     with pytest.raises(Unverifiable, match=r"m\.onnx: no inputs were found on which it runs: .*does not end"):
         fed(FOREVER, tmp_path)
 

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import given, settings
 from onnx import helper
 from passwright.core import Ledger, Op, Pass, Value, from_onnx, made_from, to_onnx
-from passwright.core.runtime import OnnxRuntime
-from passwright.core.trust.namemap import Tracker, name_map
+from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.pass_manager.name_map import Tracker, name_map
 from passwright.core.verify.compare import compare
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.randomness import random_outputs
+from passwright.core.verify.seeded_session import random_outputs
 from passwright.core.verify.signature import signature
 from passwright.passes.cleanup.identity import DROP_IDENTITY
 from passwright.passes.cleanup.lift_constants import LiftConstants

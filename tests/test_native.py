@@ -14,20 +14,19 @@ import onnxruntime as ort
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from passwright.app.bisect import search as blaming
+from passwright.app.bisect.ort_optimizers import HOLDERS, known, logged, merged
+from passwright.app.bisect.probe import Child, Failure
+from passwright.app.bisect.search import Blame, blame, needed
 from passwright.core import from_onnx
-from passwright.core.bisect import first_bad
 from passwright.core.errors import EvaluationError, Unverifiable
 from passwright.core.io.files import ModelFile
 from passwright.core.io.files import load as load_file
-from passwright.core.native import blame as blaming
-from passwright.core.native import transport
-from passwright.core.native.blame import Blame, blame
-from passwright.core.native.child import Child, Failure
-from passwright.core.native.optimizers import HOLDERS, LEVELS, known, logged, merged
-from passwright.core.native.search import needed
-from passwright.core.runtime import CannotLoad, OnnxRuntime
-from passwright.core.selection import BadUsage
-from passwright.core.sessions import Setting
+from passwright.core.ort import transport
+from passwright.core.ort.backends import CannotLoad, OnnxRuntime
+from passwright.core.ort.sessions import LEVELS, Setting
+from passwright.core.pass_manager.selection import BadUsage
+from passwright.core.support.bisection import first_bad
 from passwright.core.verify.compare import compare
 from passwright.core.verify.draws import Draw
 from passwright.core.verify.oracle import Oracle

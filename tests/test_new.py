@@ -12,10 +12,10 @@ from typing import Any
 
 import pytest
 from environment import ROOT, files_below, ruff
+from passwright.app.cli import app
+from passwright.app.new.package_names import names_for
+from passwright.app.new.scaffold import TARGETS
 from passwright.core import leaves
-from passwright.passes.app.cli import app
-from passwright.passes.app.scaffold.naming import names_for
-from passwright.passes.app.scaffold.write import TARGETS
 from shelves import pipeline_of
 from typer.testing import CliRunner, Result
 

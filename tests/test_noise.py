@@ -10,13 +10,14 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import from_onnx
-from passwright.core.verify.closeness import TOLERANCE, ulps
 from passwright.core.verify.compare import compare
 from passwright.core.verify.noise import MULTIPLE, Noise, has_floats, move_weights, moved
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.signature import signature
-from passwright.passes import optimize
+from passwright.core.verify.tolerance import TOLERANCE, ulps
 from rewriting import load, op_types
+
+from passwright import optimize
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

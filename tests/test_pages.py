@@ -13,20 +13,21 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
+from passwright.app.compare.page import compare_page, shown
+from passwright.app.drawing.svg import svg
+from passwright.app.measure.metrics import Interval
+from passwright.app.pages import numbers, rendering
+from passwright.app.pages.blobs import packed, unpacked
+from passwright.app.pages.charts import LETTER, Bar, chart, paired_chart
+from passwright.app.pages.rendering import write_page
+from passwright.app.profile.page import profile_page, timeline_data
+from passwright.app.run.headline import claim_of, compare_tile
+from passwright.app.run.page import run_page
+from passwright.app.run.page_sections import SHEAF, Gallery, rewrite_data, rules_of
+from passwright.app.trace.trace import Story
 from passwright.core.errors import ModelError
-from passwright.core.measure.figures import Interval
 from passwright.core.verify.draws import Draw
 from passwright.core.verify.verdict import Mismatch, Verdict
-from passwright.passes.app.drawing.svg import svg
-from passwright.passes.app.pages import numbers, rendering
-from passwright.passes.app.pages.blobs import packed, unpacked
-from passwright.passes.app.pages.charts import LETTER, Bar, chart, paired_chart
-from passwright.passes.app.pages.comparison import shown
-from passwright.passes.app.pages.headline import claim_of, compare_tile
-from passwright.passes.app.pages.page import compare_page, profile_page, run_page, write_page
-from passwright.passes.app.pages.rewrites import SHEAF, Gallery, rewrite_data, rules_of
-from passwright.passes.app.pages.times import timeline_data
-from passwright.passes.app.story.story import Story
 from stories import HOSTILE, compared, picture, profiled, report, story
 
 VOID = {"meta", "link", "input", "br", "path", "circle", "rect", "hr", "img"}
@@ -299,7 +300,7 @@ def test_intervals_stay_left_of_the_numbers() -> None:
 
 def test_charts_leave_no_importer_behind() -> None:
     code = (
-        "from importlib.metadata import version; from passwright.passes.app.pages.charts import Bar, chart; "
+        "from importlib.metadata import version; from passwright.app.pages.charts import Bar, chart; "
         "chart('t', [Bar('a', 1.0, '1')], str); import colorsys; version('passwright')"
     )
     subprocess.run([sys.executable, "-W", "error::ImportWarning", "-c", code], check=True)

@@ -10,18 +10,19 @@ from typing import Any
 
 import onnx
 import pytest
+from passwright.app.cli import app
+from passwright.app.registry.choice import choose
+from passwright.app.registry.names import Names
 from passwright.core import EXACT, Build, Fixpoint, Pass, Pipeline, Placed, Plugin, RulePass, Value, leaves, rule
 from passwright.core.errors import PluginError
-from passwright.core.selection import BadUsage, UnknownName
-from passwright.passes import optimize
-from passwright.passes.app.choosing.choice import choose
-from passwright.passes.app.choosing.names import Names
-from passwright.passes.app.cli import app
+from passwright.core.pass_manager.selection import BadUsage, UnknownName
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.pipelines import BUILT_IN, PIPELINES
 from rewriting import load, op_types
 from shelves import pipeline_of
 from typer.testing import CliRunner
+
+from passwright import optimize
 
 BASIC = PIPELINES["basic"]
 TEXT = "g (float[N] x) => (float[N] y) { a = Identity(x) b = Identity(a) c = Sin(b) d = Cos(b) y = Div(c, d) }"

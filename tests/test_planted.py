@@ -21,10 +21,11 @@ from families import FEW
 from passwright.core import PassesError, from_onnx
 from passwright.core.verify.draws import KINDS
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.randomness import random_outputs
+from passwright.core.verify.seeded_session import random_outputs
 from passwright.core.verify.signature import signature
-from passwright.passes import optimize
 from rewriting import OPSET, load
+
+from passwright import optimize
 
 FOLDER = Path(__file__).parent / "planted"
 TABLE = FOLDER / "README.md"

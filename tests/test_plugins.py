@@ -18,23 +18,25 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from passwright.app import adapters
+from passwright.app.check.check import choose as chosen_rules
+from passwright.app.cli import app
+from passwright.app.listing.listing import listing
+from passwright.app.listing.render import show_listing
+from passwright.app.registry.catalogue import Given, everything, given, known
+from passwright.app.registry.subject import subject_of
+from passwright.app.terminal import Screen
 from passwright.core import Fixpoint, Pipeline, RulePass, leaves
 from passwright.core.errors import PluginError, Why
 from passwright.core.plugins.discovery import GROUP, Broken, Installed
-from passwright.core.plugins.shelf import Found
-from passwright.passes import adapters, optimize
-from passwright.passes.app.checking import choose as chosen_rules
-from passwright.passes.app.choosing.catalogue import Given, everything, given, known
-from passwright.passes.app.choosing.listing import listing
-from passwright.passes.app.choosing.subject import subject_of
-from passwright.passes.app.cli import app
-from passwright.passes.app.screens.catalogue import show_listing
-from passwright.passes.app.screens.terminal import Screen
+from passwright.core.plugins.registry import Found
 from passwright.passes.pipelines import BUILT_IN
 from rewriting import load, op_types
 from rich.console import Console
 from shelves import from_file, installed, pipeline_of
 from typer.testing import CliRunner
+
+from passwright import optimize
 
 PACKAGE = Path(__file__).parent / "plugin"
 COMMAND = str(Path(sys.executable).with_name("passes"))

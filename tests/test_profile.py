@@ -12,17 +12,18 @@ import numpy as np
 import onnx
 import pytest
 from onnx import numpy_helper
+from passwright.app.cli import app
+from passwright.app.measure.ort_trace import Kernel, Run
+from passwright.app.measure.recording import Recording, record
+from passwright.app.profile.joining import joined
+from passwright.app.profile.profiles import Profile
+from passwright.app.profile.timeline import SHOWN, write_timeline
 from passwright.core.errors import EvaluationError, ModelError
-from passwright.core.measure.recording import Recording, record
-from passwright.core.measure.trace import Kernel, Run
-from passwright.core.selection import BadUsage, UnknownName
-from passwright.core.sessions import CPU, Setting
-from passwright.passes import Profiled, profile
-from passwright.passes.app.cli import app
-from passwright.passes.app.profiling.joining import joined
-from passwright.passes.app.profiling.profiled import Profile
-from passwright.passes.app.profiling.timeline import SHOWN, write_timeline
+from passwright.core.ort.sessions import CPU, Setting
+from passwright.core.pass_manager.selection import BadUsage, UnknownName
 from typer.testing import CliRunner, Result
+
+from passwright import Profiled, profile
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 HEAD = '<ir_version: 10, opset_import: ["": 17]>'

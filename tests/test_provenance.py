@@ -12,17 +12,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 from passwright.core import EXACT, Build, Ledger, Op, Rule, Value, from_onnx, made_from, rule, to_onnx
-from passwright.core.io.provenance import FROM, MORE, RULE
 from passwright.core.ir.origin import MOST
-from passwright.core.rewrite import rewrite
-from passwright.core.runtime import OnnxRuntime
-from passwright.passes import optimize
+from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.rewriting.driver import rewrite
+from passwright.core.serialization.provenance import FROM, MORE, RULE
 from passwright.passes.cleanup.identity import DROP_DROPOUT, DROP_IDENTITY
 from passwright.passes.linear.gemm import FUSE_GEMM
 from passwright.passes.movement.transpose import MERGE_TRANSPOSES
 from passwright.passes.pipelines import PIPELINES
 from passwright.passes.structure.inline_if import InlineIf
 from rewriting import load, means_the_same, rewritten, run
+
+from passwright import optimize
 
 Noted = dict[str, tuple[str, list[str]]]
 

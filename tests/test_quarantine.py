@@ -33,15 +33,16 @@ from passwright.core import (
     require,
     rule,
 )
-from passwright.core.bisect import first_bad
 from passwright.core.errors import ModelError, NoFixpoint, PassFailed, RuleError, VerificationError, Why
-from passwright.core.trust.manager import Manager
-from passwright.core.trust.quarantine import CAP, Quarantine
-from passwright.core.trust.trial import Look
-from passwright.core.verify import performer
+from passwright.core.pass_manager.attempt import Look
+from passwright.core.pass_manager.manager import Manager
+from passwright.core.pass_manager.quarantine import CAP, Quarantine
+from passwright.core.support.bisection import first_bad
+from passwright.core.verify import seeded_session as performer
 from passwright.core.verify.verdict import Mismatch
-from passwright.passes import Result, optimize
 from rewriting import load, means_the_same, op_types
+
+from passwright import Result, optimize
 
 # -- rules and passes that go wrong ----------------------------------------------------------------------
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import onnx
 from hypothesis import given, settings
-from passwright.passes import optimize
 from random_models import models
+
+from passwright import optimize
 
 
 @given(model=models())

@@ -12,14 +12,14 @@ from onnx import numpy_helper, parser
 from passwright.core import from_onnx
 from passwright.core.errors import VerificationError
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.randomness import random_outputs
-from passwright.core.verify.seeding import seeded
+from passwright.core.verify.seeded_session import random_outputs, seeded
 from passwright.core.verify.signature import signature
-from passwright.passes import optimize
 from rewriting import load
 
+from passwright import optimize
+
 if TYPE_CHECKING:
-    from passwright.core.runtime import Loadable
+    from passwright.core.ort.backends import Loadable
     from passwright.core.verify.verdict import Verdict
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 from documents import ROOT, blocks, play, written
-from passwright.core.pipeline import leaves
-from passwright.core.plugins.shelf import rules_of
-from passwright.passes import optimize
+from passwright.core.pass_manager.pipeline import leaves
+from passwright.core.plugins.registry import rules_of
 from passwright.passes.pipelines import PIPELINES
 from rewriting import load, op_types
+
+from passwright import optimize
 
 README = ROOT / "README.md"
 

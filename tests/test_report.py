@@ -10,12 +10,13 @@ import numpy as np
 import onnx
 import pytest
 from passwright.core import PassesError, leaves
-from passwright.passes import optimize
 from passwright.passes.pipelines import PIPELINES
 from rewriting import load
 
+from passwright import optimize
+
 if TYPE_CHECKING:
-    from passwright.core.report import Report
+    from passwright.core.pass_manager.report import Report
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 TEXT = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) m = MatMul(a, w) s = Add(m, c) y = Relu(s) }"

@@ -13,17 +13,20 @@ import numpy as np
 import onnx
 import pytest
 from onnx import parser
+from passwright.app.cli import app
+from passwright.app.repro import folder as repro_folder
+from passwright.app.repro import repro
+from passwright.app.repro.folder import Asked
 from passwright.core import RulePass, from_onnx
 from passwright.core.errors import ModelError, Why
+from passwright.core.io.folders import encoded
 from passwright.core.plugins.discovery import GROUP
-from passwright.core.plugins.spec import Spec
-from passwright.core.trust import repro, repro_folder
-from passwright.core.trust.repro_folder import Asked, encoded
-from passwright.passes import optimize
-from passwright.passes.app.cli import app
+from passwright.core.plugins.pipeline_text import Spec
 from rewriting import load, op_types
 from shelves import from_file
 from typer.testing import CliRunner, Result
+
+from passwright import optimize
 
 RULES = '''
 from dataclasses import dataclass

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import ModelProto, helper
-from passwright.core import (
+from passwright.core import (  # fmt: skip
     EXACT,
     ROUNDING,
     Build,
@@ -24,9 +24,9 @@ from passwright.core import (
     require,
     rule,
     to_onnx,
-)  # fmt: skip
-from passwright.core.candidates import Candidates
+)
 from passwright.core.errors import NoFixpoint, PassesError, RuleError
+from passwright.core.rewriting.rule_index import Candidates
 from rewriting import becomes, initializers, load, op_types, rewritten, stays
 
 G = "g (float[2,3] x, float[2,3] w) => (float[n,m] y)"
@@ -590,7 +590,7 @@ MEANT: dict[str, Any] = {
 @pytest.mark.parametrize("what", BUILT)
 def test_built_for_the_opset_of_the_model(what: str, opset: int) -> None:
     from onnx import checker
-    from passwright.core.runtime import OnnxRuntime
+    from passwright.core.ort.backends import OnnxRuntime
 
     @rule(lambda g, x: g.Selu(x))
     def build(g: Build, x: Value) -> Value:

@@ -13,16 +13,17 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import EXACT, Ledger, Op, Value, rule
-from passwright.core.candidates import Candidates
-from passwright.core.collector import no_collection
 from passwright.core.io.convert import from_onnx
 from passwright.core.ir.op import MANY
+from passwright.core.rewriting.rule_index import Candidates
+from passwright.core.rewriting.worklist import Worklist
+from passwright.core.support.garbage_collection import no_collection
 from passwright.core.verify.signature import signature
-from passwright.core.worklist import Worklist
-from passwright.passes import optimize
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates, Scope
 from passwright.passes.folding.fold_constants import FoldConstants
 from rewriting import load
+
+from passwright import optimize
 
 Nodes = list[onnx.NodeProto]
 SMALL = 3 * MANY

@@ -6,7 +6,7 @@ import onnx
 import pytest
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import ModelError
-from passwright.core.specialize import specialize
+from passwright.core.transform.specialize import specialize
 from rewriting import load
 
 TEXT = """g (float[N,3,H,W] x, float[N,?] z, float[] w) => (float[N,3,H,W] y, float[K] v) <float[N,3] t> {

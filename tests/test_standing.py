@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx
 import pytest
+from passwright.app.measure.skeleton import all_nodes, name_apart, outline, write_with
+from passwright.app.profile.attribution import ADDED, MAY_BE_ADDED, idle, reads, standings
 from passwright.core.errors import ModelError
-from passwright.core.measure.outline import all_nodes, name_apart, outline, write_with
-from passwright.core.measure.standing import ADDED, MAY_BE_ADDED, idle, reads, standings
-from passwright.core.sessions import Setting, session
+from passwright.core.ort.sessions import Setting, session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

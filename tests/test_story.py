@@ -10,20 +10,23 @@ import numpy as np
 import onnx
 import pytest
 from hypothesis import given, settings
+from passwright.app.cli import app
+from passwright.app.drawing.picture import Kind, Picture
+from passwright.app.run import page
+from passwright.app.trace import graph_view as sheets
+from passwright.app.trace import snapshots as album
+from passwright.app.trace import snapshots as scene
+from passwright.app.trace.graph_view import sheets_of
 from passwright.core import EXACT, Build, Graph, Ledger, Pass, Value, from_onnx, rule
 from passwright.core.io.source import source_of
-from passwright.passes import optimize
-from passwright.passes.app.cli import app
-from passwright.passes.app.drawing.picture import Kind, Picture
-from passwright.passes.app.pages import page
-from passwright.passes.app.story import album, scene, sheets
-from passwright.passes.app.story.sheets import sheets_of
 from random_models import models
 from rewriting import load
 from typer.testing import CliRunner
 
+from passwright import optimize
+
 if TYPE_CHECKING:
-    from passwright.passes.app.story.story import Rewrite, Sheet, Story
+    from passwright.app.trace.trace import Rewrite, Sheet, Story
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 ONES = np.ones(4, np.float32)

@@ -7,12 +7,13 @@ from pathlib import Path
 
 import onnx
 import pytest
-from passwright.core.native import optimizers
-from passwright.passes import suspect
-from passwright.passes.app import options
-from passwright.passes.app.cli import app
+from passwright.app import options
+from passwright.app.bisect import ort_optimizers as optimizers
+from passwright.app.cli import app
 from rewriting import load
 from typer.testing import CliRunner, Result
+
+from passwright import suspect
 
 OK, BAD, USAGE, WRONG, UNVERIFIED = range(5)
 PAD = """g (float[1,1,4,4] x) => (float[1,1,5,5] y) <int64[8] pads = {0,0,1,1,0,0,1,1}> {

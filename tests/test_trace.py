@@ -6,9 +6,9 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from passwright.app.measure.ort_trace import Run, read_trace, runs
+from passwright.app.measure.profiler import EVENTS, LEAST, MOST, WARM, most_runs, repeat
 from passwright.core.errors import EvaluationError
-from passwright.core.measure.profiler import EVENTS, LEAST, MOST, WARM, most_runs, repeat
-from passwright.core.measure.trace import Run, read_trace, runs
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -8,10 +8,11 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from passwright.passes import verify
-from passwright.passes.app.cli import app
+from passwright.app.cli import app
 from rewriting import load
 from typer.testing import CliRunner, Result
+
+from passwright import verify
 
 OK, BAD, USAGE, WRONG, UNVERIFIED = range(5)
 MODEL = "g (float[N,4] x) => (float[N,4] y) { a = MatMul(x, w) y = Relu(a) }"

@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import from_onnx
 from passwright.core.errors import EvaluationError, ModelError, Unverifiable, VerificationError
-from passwright.core.runtime import OnnxRuntime
+from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.verify.draws import KINDS, Draw
 from passwright.core.verify.oracle import Oracle, Verdict
 from passwright.core.verify.signature import signature

@@ -7,7 +7,7 @@ import time
 from itertools import count
 
 import pytest
-from passwright.core.watchdog import Stuck, watched
+from passwright.core.support.watchdog import Stuck, watched
 
 
 def spin(seconds: float) -> int:

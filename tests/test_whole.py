@@ -8,10 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from passwright.passes.app.drawing.columns import LONGEST
-from passwright.passes.app.drawing.depths import Link, depths
-from passwright.passes.app.drawing.room import Edge, Rows
-from passwright.passes.app.drawing.whole import Whole, laid_out
+from passwright.app.drawing.whole import LONGEST, Edge, Link, Rows, Whole, depths, laid_out
 
 Point = tuple[float, float]
 NEAR = 0.2  # coordinates of paths are rounded

@@ -1,4 +1,6 @@
-"""Lets values learn their types, shapes and elements, op by op, when someone asks, and never twice for the same facts.
+"""If, Loop and Scan: what they give has the types of what their bodies give back.
+
+Lets values learn their types, shapes and elements, op by op, when someone asks, and never twice for the same facts.
 
 The commonest operators are done here, with symbolic dims; all others by the inference functions of their ONNX schemas.
 """
@@ -11,15 +13,33 @@ import onnx
 
 from ..errors import Declined
 from ..ir.dims import Dim, Elements, Shape, is_open
+from ..ir.expressions import Expr, size_of
 from ..ir.op import Op
-from ..ir.terms import Expr, size_of
 from ..ir.values import Value
-from .bodies import learn_from_bodies
 from .broadcasting import broadcast, product_shape
+from .data_movement import MOVEMENT
 from .elements import UNWIELDY, elements_of, is_followed
-from .movement import MOVEMENT
 from .schemas import learn_from_schema
-from .windows import conv_shape, conv_transpose_shape, pool_shape
+from .sliding_windows import conv_shape, conv_transpose_shape, pool_shape
+
+
+def learn_from_bodies(op: Op) -> None:
+    """Let the outputs of an op with subgraphs learn what those tell of them."""
+    if op.type == "If" and len(op.subgraphs) == 2:
+        for out, a, b in zip(op.outputs, *(sub.outputs for sub in op.subgraphs), strict=False):
+            if a.stated[0] == b.stated[0]:
+                out.conclude(a.stated[0], _agreed(a.stated[1], b.stated[1]))
+    elif op.type in {"Loop", "Scan"}:
+        results = op.subgraphs[0].outputs[1 if op.type == "Loop" else 0 :]
+        for out, v in zip(op.outputs, results, strict=False):
+            out.conclude(v.stated[0], None)
+
+
+def _agreed(a: Shape | None, b: Shape | None) -> Shape | None:
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
+
 
 Facts = tuple[int, Shape | None]
 

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ..errors import Declined, require
 from ..ir.dims import Elements, Shape, in_numbers
+from ..ir.expressions import Known
 from ..ir.op import Op
 from ..ir.schemas import input_names
-from ..ir.terms import Known
 from ..ir.values import Value
 
 LARGEST = (2**31 - 1, 2**63 - 1)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import onnx
 from onnx import checker, helper, shape_inference
 
-from ..io.exporter import node_bytes
-from ..io.importer import shape_of
 from ..ir.dims import Dim
+from ..ir.expressions import Known
 from ..ir.op import Op
 from ..ir.tensor import SMALL
-from ..ir.terms import Known
-from ..ir.values import Value
+from ..ir.values import Value, shape_of
+from ..serialization.exporter import node_bytes
 
 MARK = "\N{SECTION SIGN}"  # before the number of a dim that has no name of its own
 

@@ -14,12 +14,12 @@ from ..errors import ModelError
 from ..inference.driver import infer
 from ..ir import schemas
 from ..ir.graph import Graph
-from ..ir.nesting import constant_bytes
 from ..ir.shared import Shared
+from ..ir.subgraphs import constant_bytes
 from ..ir.tensor import Tensor
+from ..serialization.importer import SPELLINGS, Importer, Tensors, without_contents
 from .exported import export
-from .functions import inline_functions
-from .importer import SPELLINGS, Importer, Tensors, without_contents
+from .function_inlining import inline_functions
 from .model import Model
 
 

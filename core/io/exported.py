@@ -11,7 +11,7 @@ import onnx
 from ..errors import GraphError, ModelError, PassesError, told
 from ..ir import wire
 from ..ir.tensor import Tensor
-from .exporter import INITIALIZER, MODEL_GRAPH, Chunk, TensorChunks, graph_chunks, tensors_of
+from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, Chunk, TensorChunks, graph_chunks, tensors_of
 from .model import Model, closing_header
 
 ONE_MESSAGE = (2 << 30) - (1 << 20)  # protobuf's limit for a message, less some room

@@ -22,11 +22,11 @@ from onnx.external_data_helper import set_external_data
 from ..errors import ModelError
 from ..ir import wire
 from ..ir.tensor import RAW_DATA, SMALL, STRING, Bulk, MappedFile, Tensor
-from ..sessions import Loadable
+from ..ort.sessions import Loadable
+from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE, Chunk
 from .convert import built, finished, importer_for, opsets_of
 from .exported import ONE_MESSAGE, Exported, export
-from .exporter import INITIALIZER, MODEL_GRAPH, NODE, Chunk
-from .functions import inline_functions
+from .function_inlining import inline_functions
 from .model import Model
 
 IN_MEMORY = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk

@@ -10,8 +10,8 @@ from onnx import helper
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ir.values import Value
-from .exporter import declare_new_initializers, tensors_of
-from .importer import SPELLINGS
+from ..serialization.exporter import declare_new_initializers, tensors_of
+from ..serialization.importer import SPELLINGS
 
 
 @dataclass(slots=True)

@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 
 from ..errors import ModelError
-from ..sessions import Loadable
+from ..ort.sessions import Loadable
 from .convert import from_onnx
 from .files import ModelFile, load
 from .model import Model

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from .expressions import is_tentative
-from .terms import Expr, Known
+from .expressions import Expr, Known, is_tentative
 
 Dim = Known | None
 """An extent: a number, a symbol, an expression of them, or nothing known."""

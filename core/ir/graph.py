@@ -1,4 +1,8 @@
-"""The graph: values, the ops between them, and the mutators that keep the two in agreement.
+"""Topological order that keeps to the order of the file.
+
+Taking out what nothing needs any more.
+
+The graph: values, the ops between them, and the mutators that keep the two in agreement.
 
 It is bipartite, as ONNX is. Order, repetition and holes live in `Op.inputs` and `Op.outputs`, which
 only the mutators here may write. `Graph.nx` shows the same graph to every networkx algorithm.
@@ -6,27 +10,165 @@ only the mutators here may write. `Graph.nx` shows the same graph to every netwo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
 import onnx
 
 from ..errors import Declined, GraphError
+from .effects import may_drop
 from .invariants import check_invariants
-from .moves import hold, note_came
-from .nesting import all_names, hold_captured_outputs, outer_values
-from .op import Op, exchanged
-from .order import in_order
-from .removal import discard, drop_initializer, prune, withdraw
+from .mutation_log import (
+    hold,
+    note_came,
+    note_detached,
+    note_dropped,
+    note_moved,
+    note_removed,
+    note_taken_over,
+    note_went,
+)
+from .op import Op, Slots, exchanged
+from .origin import remember
 from .shared import Declarations, Shared
-from .slots import Slots
+from .subgraphs import all_names, hold_captured_outputs, outer_values
 from .tensor import Tensor
-from .trace import note_detached, note_moved, note_taken_over
 from .values import Value
 
 if TYPE_CHECKING:
     import networkx as nx
+
+
+def in_order(ops: Collection[Op]) -> list[Op]:
+    """All `ops` of one graph, each after those it depends on, otherwise by their key. Raises GraphError on a cycle."""
+    order = sorted(ops, key=attrgetter("key"))
+    seen: set[Op] = set()
+    for op in order:  # written out, since every pass over a whole graph goes through here
+        for v in (*op.inputs, *op.captures) if op.subgraphs else op.inputs:
+            if v is not None and (p := v.producer) is not None and p not in seen and p.graph is op.graph:
+                return by_dependency(order)
+        seen.add(op)
+    return order
+
+
+def feeders(op: Op) -> Iterator[Op]:
+    """The ops of the same graph that `op` depends on, through its subgraphs too."""
+    values = (*op.inputs, *op.captures) if op.subgraphs else op.inputs
+    for v in values:
+        if v is not None and (p := v.producer) is not None and p.graph is op.graph:
+            yield p
+
+
+def by_dependency(order: list[Op]) -> list[Op]:
+    """Depth first from each op in turn, so that what was in order stays in order. O(V + E)."""
+    done: dict[Op, None] = {}
+    for start in order:
+        path: dict[Op, Iterator[Op]] = {} if start in done else {start: feeders(start)}
+        while path:
+            op, waiting = next(reversed(path.items()))
+            pending = next((p for p in waiting if p not in done), None)
+            if pending is None:
+                path.popitem()
+                done[op] = None
+            elif pending in path:
+                cycle = [o.label for o in path][list(path).index(pending) :]
+                raise GraphError(f"the graph has a cycle: {' <- '.join(cycle[:8])}")
+            else:
+                path[pending] = feeders(pending)
+    return list(done)
+
+
+def prune(ops: Iterable[Op]) -> int:
+    """Remove those of `ops` that became dead and may go, and what dies with them. O(removed)."""
+    stack, removed = list(ops), 0
+    while stack:
+        op = stack.pop()
+        if may_drop(op) and _is_dead(op):
+            removed += 1
+            stack += _taken_out(op)
+    return removed
+
+
+def discard(ops: Iterable[Op]) -> int:
+    """Remove those of `ops` that became dead, whatever they are, and what dies with them. O(removed)."""
+    removed = 0
+    for op in ops:
+        if _is_dead(op):
+            removed += 1 + prune(_taken_out(op))
+    return removed
+
+
+def _is_dead(op: Op) -> bool:
+    return op in op.graph and all(map(op.graph.is_free, op.outputs))
+
+
+def _taken_out(op: Op) -> list[Op]:
+    """Remove an op and the constants that only it read; returns the ops that fed it."""
+    home = op.graph
+    read = {v: None for v in (*op.inputs, *op.captures) if v is not None}
+    home.remove_op(op)
+    for v in read:
+        if v.producer is None and not v.uses:
+            drop_initializer(home, v)
+    return [v.producer for v in read if v.producer is not None]
+
+
+def drop_initializer(graph: Graph, value: Value) -> bool:
+    """Remove a constant that nothing uses from whichever enclosing graph holds it."""
+    home: Graph | None = graph
+    while home is not None and value not in home.initializers:
+        home = home.owner.graph if home.owner is not None else None
+    if home is None or not home.is_free(value):
+        return False
+    note_dropped(home.shared.moves, home, value)
+    del home.initializers[value]
+    home.changed()
+    return True
+
+
+def withdraw(op: Op) -> None:
+    """Take an op out of its graph, whoever reads what it made: that has no producer then."""
+    home = op.graph
+    note_removed(home.shared.trace, op)
+    note_went(home.shared.moves, op)
+    for v in op.outputs:
+        v.producer = None
+    for v in op.inputs:
+        if v is not None:
+            v.drop_use(op)
+    for sub in op.subgraphs:
+        release(sub, op)
+    home.forget(op)
+    home.changed()
+
+
+def release(graph: Graph, owner: Op) -> None:
+    """Let go of everything outside that a subgraph reads, when its owner goes."""
+    for v in graph.outputs:
+        v.drop_use(owner)
+    for op in graph.ops():
+        for v in op.inputs:
+            if v is not None:
+                v.drop_use(op)
+        for sub in op.subgraphs:
+            release(sub, op)
+
+
+def leave_out(op: Op, index: int) -> None:
+    """Ask no longer for an output of `op` that nothing looks at; the last ones go, others lose their names."""
+    value = op.outputs[index]
+    if not op.graph.is_free(value):
+        raise GraphError(f"cannot leave out {value.name} of {op.label}: it is still used")
+    remember(op)
+    value.producer = None
+    unnamed = Value("")
+    unnamed.producer = op
+    kept = [*op.outputs[:index], unnamed, *op.outputs[index + 1 :]]
+    while len(kept) > 1 and not kept[-1].name:
+        kept.pop().producer = None
+    op.connect("outputs", kept)
+    op.graph.changed()
 
 
 class Graph:
@@ -109,7 +251,7 @@ class Graph:
     @property
     def nx(self) -> nx.DiGraph[Op | Value]:
         """The same graph for networkx algorithms: a live, read-only DiGraph, value -> op -> value."""
-        from .network import Network  # noqa: PLC0415 - networkx takes longer to import than a small model to optimize
+        from .networkx_view import Network  # noqa: PLC0415 - networkx takes longer to import than a small model to optimize
 
         return Network(self)
 

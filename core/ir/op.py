@@ -1,22 +1,74 @@
-"""One operator application: its edges, its attributes, and where it came from."""
+"""Attributes as Python values.
+
+Values in an order that matters, of which some are exchanged for others: outputs of a graph, edges of a wide op.
+
+One operator application: its edges, its attributes, and where it came from.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 
 import onnx
+from onnx import helper
 
 from . import schemas
-from .attributes import decode_attributes
-from .slots import Slots
+from .tensor import Tensor
 
 if TYPE_CHECKING:
     from .graph import Graph
     from .origin import Origin, Source
     from .values import Value
+
+
+def decode_attributes(node: onnx.NodeProto) -> dict[str, Any]:
+    """The attributes of a node that holds no subgraph."""
+    return {a.name: attribute_value(a) for a in node.attribute}
+
+
+def attribute_value(proto: onnx.AttributeProto) -> Any:
+    """An attribute as a Python value; a reference to a function's attribute stays a proto."""
+    if proto.ref_attr_name:
+        return proto
+    value = schemas.plain(helper.get_attribute_value(proto))
+    if proto.type == onnx.AttributeProto.TENSOR:
+        return Tensor.from_proto(value)
+    if proto.type == onnx.AttributeProto.TENSORS:
+        return [Tensor.from_proto(t) for t in value]
+    return value
+
+
+T = TypeVar("T")
+
+
+class Slots(Generic[T]):
+    """Values in order, perhaps with repetitions; finding and exchanging one is O(its repetitions)."""
+
+    __slots__ = ("_slots", "_values")
+
+    def __init__(self, values: Iterable[T] = ()) -> None:
+        self._values = list(values)
+        self._slots: dict[T, list[int]] = {}
+        for i, v in enumerate(self._values):
+            self._slots.setdefault(v, []).append(i)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(self._values)
+
+    def __contains__(self, value: T) -> bool:
+        return value in self._slots
+
+    def swap(self, old: T, new: T) -> None:
+        """Let `new` stand where `old` was."""
+        slots = self._slots.pop(old, [])
+        for i in slots:
+            self._values[i] = new
+        if slots:
+            self._slots.setdefault(new, []).extend(slots)
+
 
 MANY = 64
 Side = Literal["inputs", "outputs"]
@@ -166,9 +218,6 @@ class Op:
         for sub in self.subgraphs:
             found.update(dict.fromkeys(sub.outer_values()))
         return tuple(found)
-
-
-T = TypeVar("T")
 
 
 def exchanged(values: Sequence[T], old: Value, new: Value) -> tuple[T | Value, ...]:

@@ -9,12 +9,10 @@ from typing import TYPE_CHECKING
 import onnx
 
 from ..errors import NoFixpoint
-from .expressions import atom
-from .moves import Moves
+from .expressions import Known, Unknown, atom
+from .mutation_log import Moves, Trace
 from .op import Op
 from .tensor import Tensor
-from .terms import Known, Unknown
-from .trace import Trace
 from .values import Value
 
 if TYPE_CHECKING:

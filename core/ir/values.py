@@ -172,3 +172,16 @@ class Value:
     def hold(self, tensor: Tensor) -> None:
         """Make the value a constant."""
         self.tensor, self._dtype, self._shape = tensor, tensor.dtype, tensor.dims
+
+
+def shape_of(tensor_type: onnx.TypeProto.Tensor) -> Shape | None:
+    """Declared dims: a number, a symbol, or None where nothing is said; None in all if the rank is open.
+
+    Some exporters write -1 for what is not fixed.
+    """
+    if not tensor_type.HasField("shape"):
+        return None
+    return tuple(
+        d.dim_value if d.dim_value >= 0 and d.HasField("dim_value") else d.dim_param or None
+        for d in tensor_type.shape.dim
+    )

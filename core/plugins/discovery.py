@@ -12,10 +12,10 @@ from pathlib import Path
 from types import ModuleType
 
 from ..errors import PluginError, told
-from ..pipeline import Pass, RulePass
-from ..rules import Rule
+from ..pass_manager.pipeline import Pass, RulePass
+from ..rewriting.rules import Rule
 from .plugin import Placed, Plugin, as_pass
-from .shelf import Found, FoundPipeline, Shelf, rules_of
+from .registry import Found, FoundPipeline, Shelf, rules_of
 
 GROUP = "passwright.passes"
 LOCAL = "passwright_local_"

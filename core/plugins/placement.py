@@ -9,7 +9,7 @@ from heapq import heappop, heappush
 from itertools import pairwise
 
 from ..errors import PluginError
-from ..pipeline import Fixpoint, Pass, Pipeline, leaves
+from ..pass_manager.pipeline import Fixpoint, Pass, Pipeline, leaves
 from .plugin import FINAL, STAGES, Placed, Stage, as_pass
 
 Edges = dict[int, set[int]]

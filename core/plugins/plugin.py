@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, cast, get_args
 
 from ..errors import PluginError
-from ..pipeline import Pass, RulePass
-from ..rules import Rule
+from ..pass_manager.pipeline import Pass, RulePass
+from ..rewriting.rules import Rule
 
 Stage = Literal["cleanup", "fold", "fuse", "layout", "final"]
 STAGES: tuple[Stage, ...] = get_args(Stage)

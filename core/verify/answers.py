@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import EvaluationError, Unverifiable
-from .dims import Sizes
+from .dim_names import Sizes
 from .draws import ORDER, UNMIXED, Draw, candidates, is_finite, is_same, kinds, variants
 from .signature import DRAWABLE, Input, symbols
 from .sizes import decided, elements, size_plans, unusual, with_more, with_ones, with_zeros

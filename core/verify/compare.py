@@ -7,9 +7,9 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from .closeness import as_many, close, floor_share, most_excused, same_bits
-from .difference import Difference
 from .noise import SILENT, Noise, is_float
+from .tolerance import as_many, close, floor_share, most_excused, same_bits
+from .verdict import Difference
 
 Array = np.ndarray[Any, Any]
 

@@ -19,11 +19,11 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from .around import around, around_integers, region, region_of_integers
-from .dims import Sizes, extent
+from .boundaries import around, around_integers, region, region_of_integers
+from .dim_names import Sizes, extent
 from .floats import MEDLEY, NON_FINITE, PARTS, can_hold, floats, shares
+from .input_roles import INTEGERS
 from .integers import extreme_integers, index_reach, integers, limits
-from .roles import INTEGERS
 from .signature import SEQUENCE, Input
 
 Array = np.ndarray[Any, Any]

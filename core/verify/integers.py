@@ -8,8 +8,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from .dims import Sizes, extent
-from .roles import Role
+from .dim_names import Sizes, extent
+from .input_roles import Role
 
 Array = np.ndarray[Any, Any]
 Range = tuple[int, int]

@@ -12,17 +12,15 @@ from typing import Any, cast
 import numpy as np
 
 from ..errors import EvaluationError, ModelError, Unverifiable
-from ..sessions import Loadable
+from ..ort.sessions import Loadable
 from .answers import Answer, Search
 from .compare import compare
-from .difference import Difference
 from .draws import Draw
-from .emptiness import loadable_bears_emptiness
-from .movement import Movement
-from .performer import BACKENDS, Backend, Performer, original_performer, performer
+from .empty_tensor_support import NOT_RIGHT, loadable_bears_emptiness
+from .seeded_session import BACKENDS, Backend, Performer, original_performer, performer
+from .sensitivity import Movement
 from .signature import SEQUENCE, Input
-from .verdict import Mismatch, Mismatched, Verdict
-from .windows import NOT_RIGHT
+from .verdict import Difference, Mismatch, Mismatched, Verdict
 
 NOT_OURS = "comes from a random operator that the original does not have, so nothing can be said of it"
 

@@ -9,20 +9,18 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ..io.importer import shape_of
 from ..io.model import Model
 from ..ir.dims import Dim
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor
-from ..ir.values import Value
-from . import dims
+from ..ir.values import Value, shape_of
+from . import dim_names as dims
 from .boundaries import NO_BOUNDARIES, Boundaries, boundaries
-from .emptiness import bears_emptiness
-from .extents import decided_extents
-from .reach import is_only_chosen
-from .roles import Role, role
-from .steering import steering_values
-from .windows import has_fixed_windows
+from .consumers import is_only_chosen
+from .control_values import steering_values
+from .empty_tensor_support import bears_emptiness, has_fixed_windows
+from .input_roles import Role, role
+from .weight_extents import decided_extents
 
 TENSOR, SEQUENCE, OPTIONAL = "tensor", "sequence", "optional"
 DRAWABLE = frozenset({TENSOR, SEQUENCE, OPTIONAL})

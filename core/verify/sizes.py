@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 from itertools import islice, permutations
 from math import prod
 
-from .dims import Sizes, extent
+from .dim_names import Sizes, extent
 from .signature import Input, symbols
 
 SIZES = (2, 4, 8, 16, 32, 64, 128, 224, 256, 512)  # tried in turn until the model accepts one for all its symbols

@@ -11,7 +11,7 @@ from typing import Any
 
 from onnx import defs
 from passwright.core import Pass, Rule, RulePass
-from passwright.core.pattern import OpPattern, Rest, Var
+from passwright.core.rewriting.pattern import OpPattern, Rest, Var
 from passwright.passes.pipelines import BUILT_IN, OPTIONAL
 from record import Example
 from shown import changed

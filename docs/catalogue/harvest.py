@@ -16,8 +16,8 @@ from typing import Any
 import onnx
 import pytest
 from passwright.core import Ledger, Model, Pass, PassesError, Rule, RulePass, from_onnx, to_onnx
-from passwright.core.ledger import Stop
-from passwright.core.pattern import OpPattern
+from passwright.core.rewriting.ledger import Stop
+from passwright.core.rewriting.pattern import OpPattern
 from passwright.passes.pipelines import BUILT_IN, OPTIONAL
 
 ROOT = Path(__file__).parent.parent.parent

@@ -8,9 +8,9 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, require, rule
-from ...core.pattern import OpPattern, Trace, Var
-from ..operands import Array, Inputs, is_integer
-from .constants import binary, narrow, require_affordable, wide
+from ...core.rewriting.pattern import OpPattern, Trace, Var
+from ..support.constants import binary, narrow, require_affordable, wide
+from ..support.operands import Array, Inputs, is_integer
 
 SUMS, PRODUCTS = ("Add", "Sub"), ("Mul", "Div")
 CENTRED = 64  # how far from 0, in scaled units, x may be centred: of what is subtracted again, digits are lost

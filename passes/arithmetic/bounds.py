@@ -5,10 +5,10 @@ from __future__ import annotations
 from math import copysign
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
-from ..dtypes import FLOATS
-from ..operands import Inputs, number_in
+from ..support.constants import require_no_stretch
+from ..support.dtypes import FLOATS
+from ..support.operands import Inputs, number_in
 from .clamps import CLAMPS, Clamp, known_clamp, limits, write_clamp
-from .constants import require_no_stretch
 from .kinds import ZEROS
 from .ranges import range_of
 

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
-from ..dtypes import FLOATS
-from ..operands import Array, Inputs, is_integer
-from .constants import binary, narrow, require_affordable, wide
+from ..support.constants import binary, narrow, require_affordable, wide
+from ..support.dtypes import FLOATS
+from ..support.operands import Array, Inputs, is_integer
 
 CANCELS = 8  # by how much a sum of constants may be smaller than they are: rounding is lost with it
 

@@ -9,7 +9,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Build, Op, Value, require
-from ..operands import is_integer, known_number
+from ..support.operands import is_integer, known_number
 from .kinds import require_kernel
 
 CLAMPS = ("Relu", "Clip", "Max", "Min")

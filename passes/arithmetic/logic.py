@@ -8,9 +8,9 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, stretches_to
-from ..dtypes import FLOATS
-from ..operands import is_integer, uniform
-from .constants import require_no_stretch
+from ..support.constants import require_no_stretch
+from ..support.dtypes import FLOATS
+from ..support.operands import is_integer, uniform
 from .kinds import MOST_FILLED, ZEROS
 
 NEGATED = {

@@ -9,9 +9,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, stretches_to
-from ..dtypes import FLOATS
-from ..operands import Array, is_integer, uniform
-from .constants import require_no_stretch
+from ..support.constants import require_no_stretch
+from ..support.dtypes import FLOATS
+from ..support.operands import Array, is_integer, uniform
 from .kinds import MOST_FILLED, ZEROS
 
 INEXACT_POWERS = frozenset({TensorProto.INT64})  # onnxruntime takes them through a double

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, RulePass, Value, conditional, require, rule
-from ..dtypes import FLOATS
-from ..operands import uniform
-from .constants import narrow, require_affordable, require_no_stretch, wide
+from ..support.constants import narrow, require_affordable, require_no_stretch, wide
+from ..support.dtypes import FLOATS
+from ..support.operands import uniform
 from .ranges import require_not_negative
 
 SQUARES = conditional("no square overflows or underflows")

@@ -9,8 +9,8 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Op, Value, require
-from ..dtypes import FLOATS
-from ..operands import is_integer, known_number
+from ..support.dtypes import FLOATS
+from ..support.operands import is_integer, known_number
 from .clamps import CLAMPS, Clamp, known_clamp
 
 DEEPEST = 6  # ops looked at on the way up

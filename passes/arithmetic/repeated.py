@@ -5,8 +5,8 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..dtypes import FLOATS
-from ..operands import is_integer
+from ..support.dtypes import FLOATS
+from ..support.operands import is_integer
 from .kinds import ZEROS
 from .ranges import MOVED, range_of
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..dtypes import FLOATS
-from ..operands import Inputs
-from .constants import binary, narrow, require_affordable, wide
+from ..support.constants import binary, narrow, require_affordable, wide
+from ..support.dtypes import FLOATS
+from ..support.operands import Inputs
 from .kinds import ZEROS, require_kernel
 from .neutral import require_throughout
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, RulePass, Value, require, rule
-from ..operands import Inputs
-from .constants import require_affordable
+from ..support.constants import require_affordable
+from ..support.operands import Inputs
 from .kinds import ZEROS
 
 BROADCASTS_SINCE = 8

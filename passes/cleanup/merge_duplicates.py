@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...core import Graph, Ledger, Op, is_pure
-from ..numbering import Key, Numbering, attributes, bodies_of, in_any_order, kind
+from ..support.value_numbering import Key, Numbering, attributes, bodies_of, in_any_order, kind
 
 RUNS_IN_PLACE = frozenset({"If", "Loop", "Scan"})  # their bodies may read what is outside
 

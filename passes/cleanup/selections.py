@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core import EXACT, Build, RulePass, Value, conditional, require, rule
-from ..operands import is_float, require_same_shape, uniform
+from ..support.operands import is_float, require_same_shape, uniform
 
 # Where the condition holds, onnxruntime makes 0 of -0.
 UNSIGNED_ZEROS = conditional("no zero is negative")

@@ -10,7 +10,7 @@ import numpy as np
 
 from ...core import Graph, Op, Value
 from ...core.ir.dims import in_numbers
-from ...core.ir.nesting import all_constants
+from ...core.ir.subgraphs import all_constants
 from ...core.ir.tensor import element_bits
 
 

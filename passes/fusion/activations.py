@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core import ROUNDING, Build, RulePass, Value, conditional, require, rule
-from ..dtypes import CPU_FLOATS, HALF_OR_SINGLE
+from ..support.dtypes import CPU_FLOATS, HALF_OR_SINGLE
 from .scalars import multiple, require_kind, require_number
 
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..dtypes import HALF_OR_SINGLE
-from ..operands import operand, refilled
+from ..support.dtypes import HALF_OR_SINGLE
+from ..support.operands import operand, refilled
 from .norm_weights import weight
 from .norms import LAYER_NORM, extents, first_axis, positive
 from .producers import made_by

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...core import Build, RulePass, Value, conditional, require, rule, same_extent
-from ..dtypes import HALF_OR_SINGLE
-from ..operands import is_private, operand
+from ..support.dtypes import HALF_OR_SINGLE
+from ..support.operands import is_private, operand
 from .producers import made_by
 from .scalars import affine, multiple, number, require_kind
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, conditional, require, rule, same_extent
-from ..dtypes import HALF_OR_SINGLE
+from ..support.dtypes import HALF_OR_SINGLE
 from .scalars import number, require_kind
 
 HEADS_FIRST = [0, 2, 1, 3]

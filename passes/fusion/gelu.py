@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..dtypes import HALF_OR_SINGLE
+from ..support.dtypes import HALF_OR_SINGLE
 from .scalars import multiple, require_kind, require_number, require_polynomial
 
 INNER = sqrt(2 / pi)

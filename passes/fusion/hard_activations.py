@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..dtypes import HALF_OR_SINGLE
+from ..support.dtypes import HALF_OR_SINGLE
 from .scalars import affine, is_near, number, require_kind, require_polynomial
 
 SIXTH = 1 / 6

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
-from ..dtypes import HALF_OR_SINGLE
+from ..support.dtypes import HALF_OR_SINGLE
 from .scalars import number, require_kind
 from .softmaxes import reduced_axes
 

@@ -10,8 +10,8 @@ from math import prod
 import numpy as np
 
 from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, require, rule
-from ..dtypes import HALF_OR_SINGLE
-from ..operands import axes_of, is_private, normalized, operand
+from ..support.dtypes import HALF_OR_SINGLE
+from ..support.operands import axes_of, is_private, normalized, operand
 from .producers import made_by
 from .scalars import number, require_kind, require_number, require_polynomial
 

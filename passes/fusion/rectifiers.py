@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, RulePass, Value, conditional, require, rule
-from ..dtypes import HALF_OR_SINGLE
-from ..operands import require_same_shape
+from ..support.dtypes import HALF_OR_SINGLE
+from ..support.operands import require_same_shape
 from .scalars import affine, is_near, number, require_kind
 
 FINITE_SLOPES = conditional("no slope is infinite")

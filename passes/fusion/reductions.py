@@ -8,8 +8,8 @@ from __future__ import annotations
 from math import prod
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
-from ..dtypes import CPU_FLOATS
-from ..operands import axes_of, normalized
+from ..support.dtypes import CPU_FLOATS
+from ..support.operands import axes_of, normalized
 from .scalars import number, require_kind, require_number
 
 

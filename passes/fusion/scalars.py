@@ -10,8 +10,8 @@ from numpy.polynomial import polynomial as poly
 from onnx import helper
 
 from ...core import Declined, Value, require, stretches_to
-from ..dtypes import CPU_FLOATS
-from ..operands import is_private, number_in
+from ..support.dtypes import CPU_FLOATS
+from ..support.operands import is_private, number_in
 
 DEPTH = 5  # of the expressions read: 0.8 * (x + 0.04 * x * (x * x)) has that many operators on its longest way
 TERMS = 4

@@ -5,8 +5,8 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
-from ..dtypes import HALF_OR_SINGLE
-from ..operands import axes_of, is_private, normalized, operand
+from ..support.dtypes import HALF_OR_SINGLE
+from ..support.operands import axes_of, is_private, normalized, operand
 from .producers import made_by
 from .scalars import require_kind
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..operands import Array, narrowed, require_same_shape
+from ..support.operands import Array, narrowed, require_same_shape
 from .affine import Affine, affine_of
 from .batchnorm import scale_and_shift
 from .convolution import INPUTS, grouped, input_channels, scaled
-from .idioms import require_no_gelu
+from .ort_fusion_guards import require_no_gelu
 from .windows import window
 
 

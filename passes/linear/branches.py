@@ -11,7 +11,7 @@ from math import prod
 import numpy as np
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
-from ..operands import Array, narrowed
+from ..support.operands import Array, narrowed
 from .affine import ONE, ZERO, Affine, affine_of
 from .batchnorm import scale_and_shift
 from .convolution import group_of, input_channels, widened

@@ -7,7 +7,7 @@ from math import prod
 import numpy as np
 
 from ...core import Op, Value
-from ..dtypes import FLOATS
+from ..support.dtypes import FLOATS
 
 # Of anything at all they give moderate numbers, or NaN.
 SATURATE = frozenset({"Cos", "Erf", "HardSigmoid", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh"})

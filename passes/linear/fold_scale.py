@@ -12,7 +12,7 @@ import numpy as np
 
 from ...core import Build, Declined, Graph, Ledger, Op, Value, made_from, require
 from ...core.ir.op import exchanged
-from ..operands import Array, is_read_once, refilled
+from ..support.operands import Array, is_read_once, refilled
 from .products import product_of, rewritten, scale_in
 
 # What they do with their first input does not depend on its numbers.

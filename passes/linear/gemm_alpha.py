@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..operands import require_same_shape
-from .idioms import require_no_gelu
+from ..support.operands import require_same_shape
+from .ort_fusion_guards import require_no_gelu
 from .products import (
     GEMM_TYPES,
     factor,

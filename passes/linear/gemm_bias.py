@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule, stretches_to
-from ..operands import along, operand, refilled, require_same_shape
-from .idioms import require_no_norm
+from ..support.operands import along, operand, refilled, require_same_shape
+from .ort_fusion_guards import require_no_norm
 from .products import GEMM_TYPES, Array, factor, gemm_attributes, product_of, require_beta_counts
 
 Bias = Value | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule, same_extent
-from ..operands import along, refilled, require_same_shape
+from ..support.operands import along, refilled, require_same_shape
 from .finite import is_finite
 from .products import Product, product_of, rewritten
 

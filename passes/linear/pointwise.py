@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
-from ..operands import Array, narrowed
+from ..support.operands import Array, narrowed
 from .convolution import group_of, grouped
 from .windows import Window, window
 

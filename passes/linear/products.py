@@ -10,8 +10,8 @@ from onnx import TensorProto
 
 from ...core import Build, Declined, Op, Value, require, same_extent
 from ...core.ir.dims import Shape
-from ..dtypes import CPU_FLOATS
-from ..operands import Array, along, refilled, uniform
+from ..support.dtypes import CPU_FLOATS
+from ..support.operands import Array, along, refilled, uniform
 
 # onnxruntime has Gemm kernels for these alone; an integer Gemm is valid ONNX that nothing runs.
 GEMM_TYPES = CPU_FLOATS

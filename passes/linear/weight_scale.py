@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..operands import along, refilled, require_same_shape
-from .idioms import require_no_gelu, require_no_norm
+from ..support.operands import along, refilled, require_same_shape
+from .ort_fusion_guards import require_no_gelu, require_no_norm
 from .products import Array, product_of, reweighted, rewritten
 
 Bias = Value | None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule, same_extent
-from ..operands import Inputs, is_float
+from ..support.operands import Inputs, is_float
 
 Shape = tuple[Any, ...]
 

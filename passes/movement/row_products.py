@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
-from ..operands import Inputs, is_private, same_shape, shape_given
-from .extents import RESHAPES
+from ..support.operands import Inputs, is_private, same_shape, shape_given
+from .reshaped_extents import RESHAPES
 
 
 @rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import Build, Declined, Graph, Ledger, Op, Value, made_from
-from .cuts import cuts_of
+from .slice_bounds import cuts_of
 
 Part = tuple[range, Op]
 

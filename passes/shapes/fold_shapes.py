@@ -11,7 +11,7 @@ from onnx import helper
 from ...core import Graph, Ledger, Op, Tensor, Value
 from ...core.inference.elements import RULES
 from ...core.ir.dims import Elements, in_numbers
-from ...core.worklist import Worklist
+from ...core.rewriting.worklist import Worklist
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Dim
-from ..operands import Inputs, axes_of, normalized
+from ..support.operands import Inputs, axes_of, normalized
 
 DEEPEST = 8  # ops between a Range and the index it becomes
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Dim, Shape
-from ..operands import same_shape
+from ..support.operands import same_shape
 
 FAR = 1000  # ops that a Shape is moved up at once
 

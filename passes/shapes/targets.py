@@ -10,8 +10,8 @@ from ...core import EXACT, Build, Graph, Ledger, Op, RulePass, Value, conditiona
 from ...core.inference.operands import slice_bounds
 from ...core.ir.dims import Dim, Elements, in_numbers
 from ...core.ir.expressions import divide
-from ...core.rewrite import rewrite
-from ...core.verify.emptiness import bears_emptiness
+from ...core.rewriting.driver import rewrite
+from ...core.verify.empty_tensor_support import bears_emptiness
 
 MOST = np.iinfo(np.int64).max
 

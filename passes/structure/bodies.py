@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 from ...core import Graph, Op, Value, made_from
+from ...core.ir.graph import feeders
+from ...core.ir.mutation_log import note_moved
 from ...core.ir.op import exchanged
-from ...core.ir.order import feeders
 from ...core.ir.origin import inherit
 from ...core.ir.shared import Declarations
-from ...core.ir.trace import note_moved
-from ..naming import Namer
+from ..support.subgraph_names import Namer
 
 
 def stands(op: Op) -> bool:

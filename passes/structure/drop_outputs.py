@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op
-from ...core.ir.removal import leave_out
+from ...core.ir.graph import leave_out
 from .bodies import rebuilt, reduced
 from .carried import iteration_of
 from .merge_branches import branches_of

@@ -9,7 +9,7 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op, Value, may_drop
-from ..naming import Namer
+from ..support.subgraph_names import Namer
 from .bodies import constants_of, drop_unread, move_out, read_instead, source, stand_in, stands
 from .carried import Iteration, Parts, iteration_of
 from .total_ops import is_total

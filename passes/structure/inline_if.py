@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op
-from ..naming import Namer
+from ..support.subgraph_names import Namer
 from .bodies import splice
 
 

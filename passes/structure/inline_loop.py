@@ -8,8 +8,8 @@ import numpy as np
 
 from ...core import Graph, Ledger, Op, Tensor, Value, made_from
 from ...core.ir import schemas
-from ..naming import Namer
-from ..operands import known_number
+from ..support.operands import known_number
+from ..support.subgraph_names import Namer
 from .bodies import cone, drop_unread, source, splice, stand_in, stands
 from .carried import Iteration, iteration_of
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op, may_drop
 from ...core.ir.digest import digest, glance
-from ..naming import Namer
-from ..numbering import Numbering
+from ..support.subgraph_names import Namer
+from ..support.value_numbering import Numbering
 from .bodies import cone, constants_of, drop_unread, move_out, rebuilt, reduced, source, stand_in, stands
 
 

@@ -8,7 +8,7 @@ from ...core import Op, Value, is_pure, same_extent
 from ...core.ir.dims import Dim, Shape
 from ...core.ir.tensor import STRING
 from .. import elementwise
-from ..dtypes import CPU_FLOATS
+from ..support.dtypes import CPU_FLOATS
 
 UNARY = elementwise.UNARY | {"Identity", "Shape", "Size"}
 ELEMENTWISE = frozenset({

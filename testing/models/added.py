@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from .generator import Site
 from .products import gemm
-from .site import Site
 from .windows import conv
 
 

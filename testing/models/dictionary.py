@@ -13,7 +13,7 @@ import numpy as np
 
 from ...core import Rule
 from ...core.ir import schemas
-from ...core.pattern import OpPattern
+from ...core.rewriting.pattern import OpPattern
 from .choices import Choices
 from .sketch import Array
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from ...core.pattern import Var
-from .site import Site
+from ...core.rewriting.pattern import Var
+from .generator import Site
 from .sketch import Shape, Unmade
 
 CASTS = (

@@ -8,19 +8,18 @@ from types import MappingProxyType
 import onnx
 from onnx import TensorProto
 
-from ...core.pattern import OpPattern
-from ...core.rules import Rule
+from ...core.rewriting.pattern import OpPattern
+from ...core.rewriting.rules import Rule
 from ..case import Case
 from . import operators
 from .choices import Choices, Key
 from .dictionary import Dictionary
-from .grower import Grower
+from .generator import DTYPES as BY_NAME
+from .generator import Grower, Hint
 from .makers import MAKERS
 from .mood import LEVELS as MOODS
 from .mood import mood
 from .setting import OPENED, Setting
-from .site import DTYPES as BY_NAME
-from .site import Hint
 from .sketch import Sketch, Unmade
 from .variants import varied
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from ...core.pattern import Var
+from ...core.rewriting.pattern import Var
+from .generator import Site
 from .products import size_of
 from .reductions import axes_of
-from .site import Site
 from .sketch import Shape, Unmade
 
 

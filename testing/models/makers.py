@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from . import added, elementwise, layout, pieces, products, reductions, windows
-from .grower import Maker
+from .generator import Maker
 
 BY_MAKER: tuple[tuple[Maker, str], ...] = (
     (

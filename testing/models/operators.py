@@ -14,7 +14,7 @@ from onnx import defs, helper, numpy_helper
 
 from ...core.errors import EvaluationError
 from ...core.ir import schemas
-from ...core.runtime import OnnxRuntime
+from ...core.ort.backends import OnnxRuntime
 
 ADDED = "com.microsoft"
 Operator = tuple[str, str]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from .generator import Site
 from .reductions import axis_of
-from .site import Site
 from .sketch import Shape, Unmade
 
 FAR = 2**31 - 1

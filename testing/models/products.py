@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .elementwise import fitting
-from .site import Site
+from .generator import Site
 from .sketch import Shape, Unmade
 
 ONE = ("ij->ji", "ij->ij", "ij->i", "ii->i", "ijk->ikj", "ij->", "bij->bji", "...ij->...ji", "ijk->k")

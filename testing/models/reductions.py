@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .site import Site
+from .generator import Site
 from .sketch import Known
 
 

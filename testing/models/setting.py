@@ -9,10 +9,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ...core.rules import Rule
+from ...core.rewriting.rules import Rule
 from ..case import Case
 from .choices import Choices
-from .grower import Grower
+from .generator import Grower
 from .sketch import Known, Sketch, Unmade
 
 IR_VERSION = 10

@@ -11,11 +11,11 @@ from onnx.shape_inference import InferenceError
 
 from ...core.errors import Declined, PassesError
 from ...core.io.convert import from_onnx
-from ...core.pattern import COMMUTATIVE
-from ...core.rules import Rule
+from ...core.rewriting.pattern import COMMUTATIVE
+from ...core.rewriting.rules import Rule
 from .choices import Choices
 from .dictionary import Dictionary
-from .grower import Grower
+from .generator import Grower
 from .sketch import Known, Unmade
 
 OPSETS = 4  # up to so many later than the example's

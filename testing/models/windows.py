@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .site import Site
+from .generator import Site
 from .sketch import Shape, Unmade
 
 AUTO = ("SAME_UPPER", "SAME_LOWER", "VALID")

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, find, given, settings
 from hypothesis import strategies as st
 from passwright.core import EXACT, Build, Op, Rule, RulePass, Value, from_onnx, leaves, require, rule
 from passwright.core.errors import EvaluationError
-from passwright.core.runtime import OnnxRuntime
+from passwright.core.ort.backends import OnnxRuntime
 from passwright.passes.pipelines import BUILT_IN
 from passwright.testing.case import Case
 from passwright.testing.cases import cases

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, parser
 from passwright.core import EXACT, Contract, Op, Value, conditional, require, rule
-from passwright.core.runtime import OnnxRuntime
-from passwright.core.selection import BadUsage
+from passwright.core.ort.backends import OnnxRuntime
+from passwright.core.pass_manager.selection import BadUsage
 from passwright.testing import NeverFired, RuleIsWrong, check_rule, examine
 from passwright.testing.case import Case
 from passwright.testing.fault import Kind

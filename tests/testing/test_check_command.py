@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from passwright.app.cli import app
 from passwright.core.errors import Unverifiable
-from passwright.passes.app.cli import app
 from passwright.testing.isolated import Isolated
 from passwright.testing.judging import Question
 from rewriting import load

@@ -9,17 +9,18 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from passwright.app.adapters import tool_process as serving
+from passwright.app.adapters.foreign import Foreign
+from passwright.app.adapters.tool_process import Servant
 from passwright.core import Fixpoint, Pipeline, from_onnx, to_onnx
 from passwright.core.errors import PassFailed, Why
-from passwright.core.io.arrival import arrival
-from passwright.core.io.foreign import without_weights
+from passwright.core.io.foreign_merge import arrival
+from passwright.core.io.interchange import without_weights
 from passwright.core.io.source import source_of
-from passwright.core.ledger import Ledger
-from passwright.passes import optimize
-from passwright.passes.adapters import servant as serving
-from passwright.passes.adapters.foreign import Foreign
-from passwright.passes.adapters.servant import Servant
+from passwright.core.rewriting.ledger import Ledger
 from rewriting import load, means_the_same, op_types, rewritten
+
+from passwright import optimize
 
 HERE = Path(__file__).parent
 GOLDEN = HERE.parents[2] / "golden_models"

@@ -8,10 +8,10 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
+from passwright.app.adapters import adapter, available, naming
 from passwright.core import Pass, Pipeline
 from passwright.core.errors import PluginError
-from passwright.core.selection import UnknownName
-from passwright.passes.adapters import adapter, available, naming
+from passwright.core.pass_manager.selection import UnknownName
 
 
 @pytest.mark.parametrize("name", ["onnxoptimizer:fuse_bn_into_conv", "ort:basic", "ort:extended", "ort:all"])
@@ -73,7 +73,7 @@ def test_what_a_file_prints_is_no_output(tmp_path: Path, capsys: pytest.CaptureF
 
 def test_nothing_of_another_tool_is_imported_before_it_is_asked_for() -> None:
     text = (
-        "import sys\nfrom passwright.passes.adapters import adapter, available, rule_from_functions\n"
+        "import sys\nfrom passwright.app.adapters import adapter, available, rule_from_functions\n"
         "available(); adapter('basic')\n"
         "print([m for m in ('onnxscript', 'onnxoptimizer', 'onnxsim', 'onnxslim', 'onnxruntime') if m in sys.modules])"
     )

@@ -9,16 +9,17 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from passwright.app.adapters import adapter
+from passwright.app.explain.explain import explain
+from passwright.app.listing.listing import listing
 from passwright.core import Ledger, Pipeline, from_onnx, to_onnx
 from passwright.core.errors import PluginError, Why
 from passwright.core.io.source import source_of
-from passwright.core.pipeline import rule_names
-from passwright.core.selection import UnknownName
-from passwright.passes import optimize
-from passwright.passes.adapters import adapter
-from passwright.passes.app.choosing.listing import listing
-from passwright.passes.app.explanation import explain
+from passwright.core.pass_manager.pipeline import rule_names
+from passwright.core.pass_manager.selection import UnknownName
 from rewriting import load, means_the_same, op_types, rewritten
+
+from passwright import optimize
 
 GOLDEN = Path(__file__).parents[3] / "golden_models"
 RULES = """

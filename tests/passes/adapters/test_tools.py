@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from passwright.app.adapters import adapter
 from passwright.core import Pipeline
 from passwright.core.errors import Why
-from passwright.passes import Result, optimize
-from passwright.passes.adapters import adapter
 from rewriting import load, op_types
+
+from passwright import Result, optimize
 
 GOLDEN = Path(__file__).parents[3] / "golden_models"
 POOL = """g (float[N,1,4,4] x) => (float[N,1,4,4] y) <int64[8] p = {0,0,1,1,0,0,1,1}> {

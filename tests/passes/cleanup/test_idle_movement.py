@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.idle_movement import DROP_IDLE_MOVEMENT
+from passwright.passes.cleanup.no_op_movement import DROP_IDLE_MOVEMENT
 from rewriting import becomes, stays
 
 RULES = DROP_IDLE_MOVEMENT.rules

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.idle_pieces import DROP_IDLE_PIECES
+from passwright.passes.cleanup.no_op_movement import DROP_IDLE_PIECES
 from rewriting import becomes, stays
 
 RULES = DROP_IDLE_PIECES.rules

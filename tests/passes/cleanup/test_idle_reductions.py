@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.idle_reductions import (
+from passwright.passes.cleanup.no_op_reductions import (
     DROP_IDLE_REDUCTIONS,
     drop_reduction_of_ones,
     drop_reduction_over_nothing,

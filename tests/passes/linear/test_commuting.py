@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.linear.commuting import PASS_AFFINE_BACK
+from passwright.passes.linear.hoist_affine import PASS_AFFINE_BACK
 from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
 
 Arrays = dict[str, Any]

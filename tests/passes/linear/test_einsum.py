@@ -8,8 +8,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.core.errors import Declined
-from passwright.passes.linear.einsum import SIMPLIFY_EINSUM
-from passwright.passes.linear.equation import Equation, equation_of
+from passwright.passes.linear.einsum import SIMPLIFY_EINSUM, Equation, equation_of
 from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.pieces import TAKE_PIECES, gather_piece, slice_piece, split_into_pieces
+from passwright.passes.movement.split_concat import TAKE_PIECES, gather_piece, slice_piece, split_into_pieces
 from rewriting import becomes, initializers, stays
 
 END = 2**31 - 1

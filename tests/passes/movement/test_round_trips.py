@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core.errors import EvaluationError
-from passwright.passes.movement.round_trips import ROUND_TRIPS, compute_without_reshapes
+from passwright.passes.movement.reshape_sinking import ROUND_TRIPS, compute_without_reshapes
 from passwright.passes.movement.row_products import (
     MULTIPLY_WITHOUT_RESHAPES,
     add_bias_without_reshapes,

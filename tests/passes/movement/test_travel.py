@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Model
-from passwright.passes.movement.travel.move_transposes import MoveTransposes
+from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
 from rewriting import becomes, load, means_the_same, op_types, rewritten, to_onnx
 
 MOVE = MoveTransposes()

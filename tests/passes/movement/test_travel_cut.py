@@ -10,9 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Declined
-from passwright.passes.movement.travel.cut import ENDLESS, Network
-from passwright.passes.movement.travel.groups import grouped, regrouped
-from passwright.passes.movement.travel.layout import after, inverse, is_plain, ranked
+from passwright.passes.movement.layout_propagation.groups import grouped, regrouped
+from passwright.passes.movement.layout_propagation.layout import after, inverse, is_plain, ranked
+from passwright.passes.movement.layout_propagation.min_cut import ENDLESS, Network
 
 INNER = 5
 Joint = tuple[int, int, int, int]

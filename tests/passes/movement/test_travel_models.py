@@ -11,9 +11,9 @@ import onnxruntime
 import pytest
 from onnx import helper
 from passwright.core import Fixpoint, Graph, from_onnx
-from passwright.core.ledger import Ledger
+from passwright.core.rewriting.ledger import Ledger
+from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
 from passwright.passes.movement.transpose import MERGE_TRANSPOSES
-from passwright.passes.movement.travel.move_transposes import MoveTransposes
 from rewriting import load, means_the_same, rewritten, to_onnx
 
 MOVE = MoveTransposes()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from passwright.passes.movement.travel.move_transposes import MoveTransposes
+from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
 from rewriting import load, op_types, rewritten, stays, to_onnx
 
 MOVE = MoveTransposes()

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from onnx import helper
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import GraphError
-from passwright.core.ir.removal import leave_out
+from passwright.core.ir.graph import leave_out
 from passwright.passes.structure.drop_outputs import DropOutputs
 from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
 

@@ -1,0 +1,1 @@
+"""The application: the commands, and the same as functions."""

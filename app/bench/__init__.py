@@ -1,0 +1,1 @@
+"""`passes bench`: latency, throughput, size, memory and accuracy of models."""

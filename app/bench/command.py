@@ -1,0 +1,66 @@
+"""`passes bench`: how fast and how large models are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import options
+from ..exit_codes import BAD_INPUT, echo_json, one_line_errors
+
+EXIT_CODES = """Exit codes: 0 all were measured; 1 bad model or input, or one that could not be measured; 2 usage;
+4 no inputs could be made up."""
+
+
+def bench(
+    models: Annotated[list[Path], typer.Argument(help="The .onnx files; the first is what others are held to.")],
+    inputs: Annotated[
+        Path | None, typer.Option(help="Inputs to measure with: an .npz, or a folder of ONNX test data.")
+    ] = None,
+    shape: options.Shapes = None,
+    dim: options.Dims = None,
+    batch: options.Batch = "1,32",
+    level: Annotated[
+        str, typer.Option(help="What onnxruntime optimizes as it loads: disable, basic, extended or all.")
+    ] = "all",
+    threads: options.Threads = 0,
+    ep: options.Ep = "cpu",
+    labelled: Annotated[Path | None, typer.Option(help="An .npz with inputs and labels, for an accuracy.")] = None,
+    metric: Annotated[
+        str, typer.Option(help="What accuracy is, as file.py:function, given outputs and labels; without it, top-1.")
+    ] = "",
+    min_time: options.MinTime = 2.0,
+    seed: options.Seed = 0,
+    json: options.Json = None,
+) -> None:
+    """Measure latency, throughput, load time, size and memory of models in onnxruntime, in turns."""
+    with one_line_errors():
+        from ..measure.race import Effort  # noqa: PLC0415 - imports numpy
+        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from .bench import bench as measure  # noqa: PLC0415 - imports onnx and numpy
+        from .render import show_benched  # noqa: PLC0415 - imports rich
+
+        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        with screen.progress() as progress:
+            benched = measure(
+                models,
+                inputs,
+                shapes=options.parse_shapes(shape or ()),
+                dims=options.parse_dims(dim or ()),
+                batches=options.parse_batches(batch),
+                level=level,
+                threads=threads,
+                provider=ep,
+                labelled=labelled,
+                metric=metric,
+                effort=Effort(min_time),
+                seed=seed,
+                report_to=options.file_of(json),
+                progress=progress,
+            )
+        show_benched(screen, benched)
+        echo_json(json, benched)
+        if benched.failed:
+            raise typer.Exit(BAD_INPUT)

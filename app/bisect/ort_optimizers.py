@@ -1,0 +1,76 @@
+"""onnxruntime's own optimizers by the names that `disabled_optimizers` takes.
+
+Graph transformers are in the order of onnxruntime's log (1.23.2, 1.26.0, 1.29.0, 1.31.1), rewrite rules in that in
+which core/optimizer/graph_transformer_utils.cc registers them; some are opt-in or for other hardware. onnxruntime
+ignores names that it does not know, so those of one release do no harm in another; transformers that are missing
+here are read from its log.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from ...core.ort.sessions import LEVELS
+
+# Transformers that hold rewrite rules. Disabling one disables its rules, those missing from this table too.
+HOLDERS = ("Level1_RuleBasedTransformer", "Level2_RuleBasedTransformer")
+
+# Run with every optimization off, too, whatever is disabled.
+ALWAYS = frozenset({"RemoveDuplicateCastTransformer", "CastFloat16Transformer", "MemcpyTransformer"})
+
+BASIC = (
+    HOLDERS[0],
+    "EliminateIdentity", "EliminateSlice", "UnsqueezeElimination", "EliminateDropout", "ExpandElimination",
+    "CastElimination", "CastChainElimination", "PreShapeNodeElimination", "NoopElimination", "DivMulFusion",
+    "FuseReluClip", "GemmSumFusion", "GemmTransposeFusion", "NotWhereFusion", "ConvAddFusion", "ConvMulFusion",
+    "ConvBNFusion", "Pad_Fusion", "MatMul_BatchNormalization_Fusion", "LabelEncoderFusion",
+    "DoubleQDQPairsRemover", "ConstantSharing", "CommonSubexpressionElimination", "ConstantFolding", "MatMulAddFusion",
+    "ReshapeFusion", "FreeDimensionOverrideTransformer", "SliceConcatToSpaceToDepthFusion", "GeluFusionL1",
+    "LayerNormFusionL1", "QDQPropagationTransformer", "WeightBiasQuantization", "EnsureUniqueDQForNodeUnit",
+    "WhereDummyDq", "RocmBlasAltImpl", "TransposeOptimizer",
+)  # fmt: skip
+
+EXTENDED = (
+    HOLDERS[1],
+    "ClipQuantRewrite", "ReluQuantRewrite",
+    "TransposeOptimizer_CPUExecutionProvider", "QDQS8ToU8Transformer", "QDQSelectorActionTransformer",
+    "GemmActivationFusion", "MatMulIntegerToFloatFusion", "DynamicQuantizeMatMulFusion", "ConvActivationFusion",
+    "GeluFusionL2", "LayerNormFusionL2", "SimplifiedLayerNormFusion", "AttentionFusion", "EmbedLayerNormFusion",
+    "GatherSliceToSplitFusion", "GatherToSliceFusion", "MatmulTransposeFusion", "BiasGeluFusion",
+    "GroupQueryAttentionFusion", "SkipLayerNormFusion", "BiasSkipLayerNormFusion", "FastGeluFusion", "QuickGeluFusion",
+    "GeluApproximation", "BiasSoftmaxFusion", "BiasDropoutFusion", "MatMulScaleFusion", "MatMulActivationFusion",
+    "Avx2WeightS8ToU8Transformer", "MatMulNBitsFusion", "DQMatMulNBitsFusion", "MatMulNBitsQkvFusion",
+    "MatMulNBitsMlpFusion", "GroupQueryAttentionPreNormFusion", "GqaValueLayoutTransformer",
+    "QDQFinalCleanupTransformer",
+)  # fmt: skip
+
+LAYOUT = ("NchwcTransformer", "NhwcTransformer", "ConvAddActivationFusion")
+ALL = ("FuseFp16InitializerToFp32NodeTransformer",)
+
+STAGES = (BASIC, EXTENDED, LAYOUT, ALL)
+LOGGED = re.compile(r"(?:Applying graph transformer|GraphTransformer) (\S+) (?:on step|modified)")
+
+
+def known(level: str) -> list[str]:
+    """The optimizers of a level and of those below it, in the order in which they run."""
+    return [name for stage in STAGES[: LEVELS.index(level) + 1] for name in stage]
+
+
+def logged(lines: Iterable[str]) -> list[str]:
+    """The transformers that a log of onnxruntime tells of, in order."""
+    found = (m[1] for line in lines if (m := LOGGED.search(line)))
+    return [name for name in dict.fromkeys(found) if name not in ALWAYS]
+
+
+def merged(names: Sequence[str], seen: Sequence[str]) -> list[str]:
+    """`names`, each of `seen` that is not among them put behind the one that was seen before it."""
+    result = list(names)
+    at = 0
+    for name in seen:
+        if name in result:
+            at = result.index(name) + 1
+        else:
+            result.insert(at, name)
+            at += 1
+    return result

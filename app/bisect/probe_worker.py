@@ -1,0 +1,56 @@
+"""The process that onnxruntime may crash: `python -m <this module> FOLDER` answers probes, a line of JSON each.
+
+A probe is a Setting. While it runs, the answer grows by a line for each draw begun; its last line is what failed,
+or null. child.py beside it is the other end.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from ...core.errors import CannotLoad, EvaluationError
+from ...core.ort.backends import OnnxRuntime
+from ...core.ort.sessions import Setting
+from ...core.ort.worker_process import serve
+from ...core.verify.compare import compare
+from .probe import Case, read_case
+
+
+def judged(case: Case, setting: Setting) -> Iterator[dict[str, str | None]]:
+    """The draws in turn, then the first failure."""
+    try:
+        suspect = OnnxRuntime(case.model, setting)
+        for label, feeds, wanted in case.answers():
+            yield {"draw": label}
+            results = dict(zip(case.names, suspect.run(case.names, feeds), strict=True))
+            if failure := _difference(case, wanted, results):
+                yield {"failure": failure}
+                return
+    except CannotLoad as e:
+        yield {"failure": str(e), "draw": None}
+    except EvaluationError as e:
+        yield {"failure": str(e)}
+    else:
+        yield {"failure": None}
+
+
+def _difference(case: Case, wanted: dict[str, Any], results: dict[str, Any]) -> str:
+    """The first output that is wrong, and how; empty if none is."""
+    for name, got in results.items():
+        found = compare(wanted[name], got, exact=False, values=name not in case.random)
+        if found.reason:
+            return f"{name}: {found.reason}"
+    return ""
+
+
+def serve_case(folder: Path) -> None:
+    """Answer what comes on standard input, until it ends."""
+    case = read_case(folder)
+    serve(lambda probe: judged(case, Setting(**probe)))
+
+
+if __name__ == "__main__":
+    serve_case(Path(sys.argv[1]))

@@ -1,0 +1,1 @@
+"""`passes check`: rules, tested on models generated from their own patterns."""

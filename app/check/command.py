@@ -1,0 +1,52 @@
+"""`passes check`: whether rules keep what they promise."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import options
+from ..exit_codes import UNVERIFIED, WRONG, echo_json, one_line_errors
+
+EXIT_CODES = """Exit codes: 0 all are sound; 1 a file cannot be loaded; 2 usage; 3 a rule is wrong;
+4 a rule was not put to the test."""
+
+
+def check(
+    targets: Annotated[
+        list[str] | None,
+        typer.Argument(
+            help="Python files with rules, and names of rules and passes: of the files, or of all there are."
+        ),
+    ] = None,
+    built_in: Annotated[bool, typer.Option("--built-in", help="Check all rules that come with passwright.")] = False,
+    budget: Annotated[int, typer.Option(min=1, help="Models made for each rule, at most.")] = 600,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the models and inputs that are made up.")] = 0,
+    repro: Annotated[
+        Path | None, typer.Option(help="Write models and inputs here that show what is wrong with each rule.")
+    ] = None,
+    json: options.Json = None,
+) -> None:
+    """Try rules on models made from their own patterns, and show the smallest on which one is wrong."""
+    with one_line_errors():
+        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from .check import check as checked  # noqa: PLC0415 - imports onnx and numpy
+        from .render import show_checking  # noqa: PLC0415 - imports rich
+
+        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        with screen.progress() as progress:
+            found = checked(
+                targets or (),
+                built_in=built_in,
+                budget=budget,
+                seed=seed,
+                report_to=options.file_of(json),
+                repro_to=repro,
+                progress=progress,
+            )
+        show_checking(screen, found)
+        echo_json(json, found)
+        if found.wrong or found.untold:
+            raise typer.Exit(WRONG if found.wrong else UNVERIFIED)

@@ -1,0 +1,1 @@
+"""`passes compare`: a model beside the results of several optimizers."""

@@ -1,0 +1,81 @@
+"""`passes compare`: a model beside what optimizers make of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import options
+from ..exit_codes import UNVERIFIED, echo_json, one_line_errors
+
+EXIT_CODES = """Exit codes: 0 done, whatever others got wrong; 1 bad model, input or plugin; 2 usage;
+4 done, but nothing could be judged."""
+
+With = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--with", help="Of ort, onnxsim, onnxslim, onnxoptimizer, onnxscript, as a,b: all that are installed."
+    ),
+]
+
+
+def compare(
+    model: options.Model,
+    pipeline: options.Pipeline = "basic",
+    plugin: options.Plugins = None,
+    only: options.Only = None,
+    skip: options.Skip = None,
+    enable: options.Enable = None,
+    others: With = None,
+    inputs: options.Inputs = None,
+    shape: options.Shapes = None,
+    dim: options.Dims = None,
+    threads: options.Threads = 0,
+    ep: options.Ep = "cpu",
+    batch: options.Batch = "1,32",
+    min_time: options.MinTime = 1.0,
+    seed: options.Seed = 0,
+    keep: Annotated[Path | None, typer.Option(help="Keep the optimized files in this folder.")] = None,
+    json: options.Json = None,
+    html: Annotated[Path | None, typer.Option(help="Write a page to look at to this file.")] = None,
+) -> None:
+    """Compare a model with what passwright, onnxruntime and other optimizers make of it.
+
+    Right or wrong, how large, how fast: judged and measured side by side.
+    """
+    with one_line_errors():
+        from ..measure.provider import parsed  # noqa: PLC0415 - its package imports onnx
+        from ..measure.race import Effort  # noqa: PLC0415 - as above
+        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from .compare import compare as compare_with  # noqa: PLC0415 - imports onnx and numpy
+        from .comparison import Conditions  # noqa: PLC0415 - imports numpy
+        from .render import show_compared  # noqa: PLC0415 - imports rich
+
+        batches = options.parse_batches(batch)
+        conditions = Conditions(threads, parsed(ep), batches, Effort(min_time, seed=seed))
+        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        with screen.progress() as progress:
+            found = compare_with(
+                model,
+                pipeline,
+                plugin or (),
+                None if others is None else [n.strip() for text in others for n in text.split(",")],
+                inputs,
+                shapes=options.parse_shapes(shape or ()),
+                dims=options.parse_dims(dim or ()),
+                only=only or (),
+                skip=skip or (),
+                enable=enable or (),
+                conditions=conditions,
+                seed=seed,
+                report_to=options.file_of(json),
+                page_to=html,
+                keep_to=keep,
+                progress=progress,
+            )
+        show_compared(screen, found)
+        echo_json(json, found)
+        if not found.is_verified:
+            raise typer.Exit(UNVERIFIED)

@@ -1,0 +1,1 @@
+"""`passes diff`: structural differences between two models."""

@@ -1,0 +1,37 @@
+"""`passes diff`: where the structure of two models differs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import options
+from ..exit_codes import WRONG, echo_json, one_line_errors
+
+EXIT_CODES = """Exit codes: 0 the same; 1 bad model; 2 usage; 3 they differ."""
+
+
+def diff(
+    original: Annotated[Path, typer.Argument(help="The .onnx file as it was.")],
+    other: Annotated[Path, typer.Argument(help="The .onnx file as it is now.")],
+    names: Annotated[
+        bool, typer.Option("--all", help="Names, doc strings, metadata of nodes and places of constants count too.")
+    ] = False,
+    most: Annotated[int, typer.Option(min=1, help="Lines of each region, and names in each list, to show.")] = 12,
+    json: options.Json = None,
+) -> None:
+    """Tell what was removed, added, replaced and changed, by matching what computes the same."""
+    with one_line_errors():
+        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from .diff import diff as compare  # noqa: PLC0415 - imports onnx and numpy
+        from .render import show_difference  # noqa: PLC0415 - imports rich
+
+        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        with screen.progress() as progress:
+            found = compare(original, other, names=names, report_to=options.file_of(json), progress=progress)
+        show_difference(screen, found, most)
+        echo_json(json, found)
+        if not found.equal:
+            raise typer.Exit(WRONG)

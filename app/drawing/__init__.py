@@ -1,0 +1,1 @@
+"""Drawings of patterns, regions and whole graphs."""

@@ -1,0 +1,156 @@
+"""In which layer each box of a picture stands, and which boxes it is connected with.
+
+Layers are the generations of the graph, counted from the bottom, so that each box stands as near as may be above what
+it feeds. A line that skips layers gets a bend in each of them, which takes its room like a box.
+
+Where the boxes of a picture stand: each layer in the order of what its boxes are connected with, by mean place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import fmean
+
+import networkx as nx
+
+from .picture import Box, Kind, Line, Picture
+
+
+@dataclass(frozen=True, slots=True)
+class Layers:
+    """`rows` from the top hold the places of boxes, and of bends from the number of boxes on.
+
+    `routes` has the stations of each line; `above` and `below` what each station is connected with.
+    """
+
+    rows: list[list[int]]
+    routes: list[list[int]]
+    above: dict[int, list[int]]
+    below: dict[int, list[int]]
+
+
+def layered(picture: Picture) -> Layers:
+    """The layers of a picture, whose lines make no circle. O(boxes + lines * layers)."""
+    rows = _generations(picture)
+    depth = {p: i for i, row in enumerate(rows) for p in row}
+    routes: list[list[int]] = []
+    free = len(picture.boxes)
+    for line in picture.lines:
+        bends = list(range(free, free + depth[line.target] - depth[line.source] - 1))
+        free += len(bends)
+        for bend, row in zip(bends, rows[depth[line.source] + 1 :], strict=False):
+            row.append(bend)
+        routes.append([line.source, *bends, line.target])
+    above: dict[int, list[int]] = {p: [] for p in range(free)}
+    below: dict[int, list[int]] = {p: [] for p in range(free)}
+    for upper, lower in (pair for route in routes for pair in pairwise(route)):
+        above[lower].append(upper)
+        below[upper].append(lower)
+    return Layers(rows, routes, above, below)
+
+
+def _generations(picture: Picture) -> list[list[int]]:
+    """The boxes by their longest way to the bottom, the farthest first."""
+    graph: nx.DiGraph[int] = nx.DiGraph()
+    graph.add_nodes_from(range(len(picture.boxes)))
+    graph.add_edges_from(map(_upwards, picture.lines))
+    rows: list[list[int]] = [list(row) for row in nx.topological_generations(graph)]
+    return rows[::-1]
+
+
+def _upwards(line: Line) -> tuple[int, int]:
+    return line.target, line.source
+
+
+LETTER, ROW, PAD = 7.3, 16.0, 8.0
+"""The width of a letter of 12 pixels, the height of a line of text, and the room around both."""
+ACROSS, DOWN, BEND = 18.0, 34.0, 6.0
+"""The room between boxes, and between layers, and the width of a bend."""
+SWEEPS = 8
+LIGHT = 0.1
+"""How much values and constants draw an op, which thus stands in line with the ops around it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Placed:
+    """A picture with coordinates: the centres of its boxes, and the points that each line runs through."""
+
+    width: float
+    height: float
+    centres: tuple[tuple[float, float], ...]
+    paths: tuple[tuple[tuple[float, float], ...], ...]
+
+
+Frame = tuple[tuple[tuple[bool, int, int], ...], tuple[tuple[int, int], ...]]
+"""All that a layout depends on: of boxes whether they are ops, their lines and the longest of them; and the lines."""
+
+
+def frame_of(picture: Picture) -> Frame:
+    """Pictures of one frame are laid out alike, such as those of one rewrite in each of a model's layers."""
+    boxes = ((box.kind is Kind.OP, len(box.lines), max(map(len, box.lines), default=0)) for box in picture.boxes)
+    return tuple(boxes), tuple((line.source, line.target) for line in picture.lines)
+
+
+def box_size(box: Box) -> tuple[float, float]:
+    """Width and height."""
+    return max(map(len, box.lines), default=0) * LETTER + 2 * PAD, len(box.lines) * ROW + PAD
+
+
+def placed(picture: Picture) -> Placed:
+    """The picture laid out from top to bottom."""
+    layers = layered(picture)
+    sizes = dict.fromkeys(layers.above, (BEND, 0.0)) | {p: box_size(box) for p, box in enumerate(picture.boxes)}
+    widths = {p: width for p, (width, _) in sizes.items()}
+    xs = _across(layers, widths, [LIGHT if box.kind is not Kind.OP else 1.0 for box in picture.boxes])
+    ys: dict[int, float] = {}
+    top = PAD
+    for row in layers.rows:
+        height = max(sizes[p][1] for p in row)
+        ys.update(dict.fromkeys(row, top + height / 2))
+        top += height + DOWN
+    left = min((xs[p] - widths[p] / 2 for p in xs), default=0.0) - PAD
+    points = {p: (x - left, ys[p]) for p, x in xs.items()}
+    return Placed(
+        width=max((x + widths[p] / 2 for p, (x, _) in points.items()), default=0.0) + PAD,
+        height=max(top - DOWN, 0.0) + PAD,
+        centres=tuple(points[p] for p in range(len(picture.boxes))),
+        paths=tuple(tuple(points[p] for p in route) for route in layers.routes),
+    )
+
+
+def _across(layers: Layers, widths: dict[int, float], weights: Sequence[float]) -> dict[int, float]:
+    """The centre of each box and bend from left to right. The rows are put in order on the way."""
+    weight = dict.fromkeys(widths, 1.0) | dict(enumerate(weights))
+    xs: dict[int, float] = {}
+    for row in layers.rows:
+        xs.update(_apart(row, [0.0] * len(row), widths))
+    for sweep in range(SWEEPS):
+        down = sweep % 2 == 0
+        beside = layers.above if down else layers.below
+        for row in layers.rows if down else layers.rows[::-1]:
+            wanted = {
+                p: fmean((xs[q] for q in beside[p]), (weight[q] for q in beside[p])) if beside[p] else xs[p]
+                for p in row
+            }
+            if sweep < SWEEPS // 2:
+                row.sort(key=wanted.__getitem__)
+            xs.update(_apart(row, [wanted[p] for p in row], widths))
+    return xs
+
+
+def _apart(row: Sequence[int], wanted: Sequence[float], widths: dict[int, float]) -> dict[int, float]:
+    """Centres near the wanted ones with room between the boxes: the mean of pushing right and of pushing left."""
+    right = _pushed(row, wanted, widths)
+    left = [-x for x in _pushed(row[::-1], [-x for x in wanted[::-1]], widths)[::-1]]
+    return {p: (a + b) / 2 for p, a, b in zip(row, right, left, strict=True)}
+
+
+def _pushed(row: Sequence[int], wanted: Sequence[float], widths: dict[int, float]) -> list[float]:
+    centres: list[float] = []
+    edge = float("-inf")
+    for p, x in zip(row, wanted, strict=True):
+        centres.append(max(x, edge + widths[p] / 2))
+        edge = centres[-1] + widths[p] / 2 + ACROSS
+    return centres

@@ -1,0 +1,1 @@
+"""`passes explain`: the reasons for which a rule fires or declines."""

@@ -1,0 +1,1 @@
+"""`passes list`: passes, rules and pipelines."""

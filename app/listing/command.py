@@ -1,0 +1,34 @@
+"""`passes list`: what there is."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from .. import options
+from ..exit_codes import echo_json, one_line_errors
+
+Names = Annotated[list[str] | None, typer.Argument(help="Passes, rules or pipelines to tell more of.")]
+
+
+def list_passes(
+    name: Names = None,
+    plugin: options.Plugins = None,
+    json: options.Json = None,
+) -> None:
+    """Show all passes in order, a line each with its stage, and all pipelines; of those named, all there is."""
+    with one_line_errors():
+        from ...core.pass_manager.report import write_json  # noqa: PLC0415 - imports onnx and numpy
+        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from .listing import listing  # noqa: PLC0415 - imports onnx and numpy
+        from .render import show_details, show_listing  # noqa: PLC0415 - imports rich
+
+        found = listing(name or (), plugin or ())
+        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        (show_details if name else show_listing)(screen, found)
+        for message in dict.fromkeys(found.broken.values()):
+            typer.echo(f"warning: {' '.join(message.split())}", err=True)
+        if (path := options.file_of(json)) is not None:
+            write_json(found.to_json(), path)
+        echo_json(json, found)

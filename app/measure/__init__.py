@@ -1,0 +1,1 @@
+"""Measurements of models in processes of their own."""

@@ -1,0 +1,184 @@
+"""What a model is made of, whoever made it: what its outputs depend on, counted."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import inliner
+
+from ...core.errors import ModelError
+from ...core.io.interface_check import undefined_operators, used_operators
+from ...core.ir import schemas
+from ...core.ort.backends import short
+from ...core.serialization.importer import SPELLINGS
+
+
+@dataclass(frozen=True, slots=True)
+class Anatomy:
+    """What is in a file.
+
+    `ops` by type (domain::type outside the standard one): those that outputs depend on, bodies and inlined functions
+    included, Constant ops not. `parameters`: elements of weights. `bytes` on disk, files of weights included.
+    `foreign`: operators that ONNX does not define; none in a portable model. `invalid`: what onnx.checker says, in a
+    line, "" where it says nothing.
+    """
+
+    ops: dict[str, int]
+    parameters: int
+    bytes: int
+    foreign: tuple[str, ...] = ()
+    invalid: str = ""
+
+    @property
+    def nodes(self) -> int:
+        """How many ops there are."""
+        return sum(self.ops.values())
+
+    @property
+    def is_portable(self) -> bool:
+        """Whether any runtime that follows the specification can run it."""
+        return not self.foreign
+
+
+def anatomy(path: Path) -> Anatomy:
+    """Count the model in a file, without reading the files of weights. Raises ModelError for one that is unreadable."""
+    library: Any = onnx  # what it takes has no types
+    try:
+        model: onnx.ModelProto = library.load(path, load_external_data=False)
+    except (DecodeError, OSError) as e:
+        raise ModelError(f"{path} is not an ONNX model that can be read") from e
+    if not model.HasField("graph"):
+        raise ModelError(f"{path}: it has no graph")
+    tensors = list(_weights((model.graph, *model.functions)))
+    files = {path, *(path.parent / f for t in tensors if (f := _file_of(t)))}
+    size = sum(f.stat().st_size for f in files if f.is_file())
+    parameters = sum(prod(t.dims) for t in tensors) + sum(_listed(n) for n in _everything(model) if _is_constant(n))
+    flat = _inlined(_without_elements(model, tensors))
+    return Anatomy(dict(sorted(live_ops(flat).items())), parameters, size, _foreign(flat), _invalid(path))
+
+
+def live_ops(model: onnx.ModelProto) -> Counter[str]:
+    """Ops by type that the outputs depend on: local functions inlined, bodies included, Constant ops left out."""
+    if model.functions:
+        bare = onnx.ModelProto()
+        bare.CopyFrom(model)
+        model = _inlined(bare)
+    return _live(model.graph)
+
+
+def _live(graph: onnx.GraphProto) -> Counter[str]:
+    makers = {name: node for node in graph.node for name in node.output if name}
+    wanted, seen, ops = [o.name for o in graph.output], set[int](), Counter[str]()
+    while wanted:
+        node = makers.get(wanted.pop())
+        if node is None or id(node) in seen:
+            continue
+        seen.add(id(node))
+        if not _is_constant(node):
+            ops[_named(SPELLINGS.get(node.domain, node.domain), node.op_type)] += 1
+        wanted += node.input
+        for body in bodies(node):
+            ops += _live(body)
+            wanted += [name for inner in body.node for name in _read_by(inner)] + [o.name for o in body.output]
+    return ops
+
+
+def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs in a node's attributes."""
+    for a in node.attribute:
+        yield from [a.g] if a.HasField("g") else a.graphs
+
+
+def _read_by(node: onnx.NodeProto) -> Iterator[str]:
+    """All names that a node and the graphs in it read."""
+    yield from node.input
+    for body in bodies(node):
+        yield from (o.name for o in body.output)
+        for inner in body.node:
+            yield from _read_by(inner)
+
+
+def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model without local functions; as it is if they cannot be inlined, as those that call themselves."""
+    if not model.functions:
+        return model
+    try:
+        return inliner.inline_local_functions(model)
+    except Exception:  # noqa: BLE001 - what onnx raises from C++ has no common type; calls then count as ops
+        return model
+
+
+def _everything(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+    """The nodes in the file, those in bodies and functions too."""
+    work = [*model.graph.node, *(n for f in model.functions for n in f.node)]
+    for node in work:
+        yield node
+        work += (inner for body in bodies(node) for inner in body.node)
+
+
+def _weights(holders: Iterable[onnx.GraphProto | onnx.FunctionProto]) -> Iterator[onnx.TensorProto]:
+    """Initializers and the tensors of Constant ops, in bodies too; of sparse ones the elements that are there."""
+    for holder in holders:
+        if isinstance(holder, onnx.GraphProto):
+            yield from holder.initializer
+            yield from (t.values for t in holder.sparse_initializer)
+        for node in holder.node:
+            if _is_constant(node):
+                yield from (a.t for a in node.attribute if a.HasField("t"))
+                yield from (a.sparse_tensor.values for a in node.attribute if a.HasField("sparse_tensor"))
+            yield from _weights(bodies(node))
+
+
+def _is_constant(node: onnx.NodeProto) -> bool:
+    return node.op_type == "Constant" and not SPELLINGS.get(node.domain, node.domain)
+
+
+def _listed(constant: onnx.NodeProto) -> int:
+    """How many elements a Constant op holds that are in no tensor."""
+    numbers: Any = (
+        len(a.floats) + len(a.ints) + len(a.strings) + (a.name in {"value_float", "value_int", "value_string"})
+        for a in constant.attribute
+    )
+    return sum(numbers)
+
+
+def _file_of(tensor: onnx.TensorProto) -> str:
+    """The file that its elements are in, "" if they are with it."""
+    if tensor.data_location != onnx.TensorProto.EXTERNAL:
+        return ""
+    return next((e.value for e in tensor.external_data if e.key == "location"), "")
+
+
+def _without_elements(model: onnx.ModelProto, tensors: Iterable[onnx.TensorProto]) -> onnx.ModelProto:
+    """The model, less what only makes it large."""
+    for tensor in tensors:
+        tensor.ClearField("raw_data")
+    return model
+
+
+def _foreign(model: onnx.ModelProto) -> tuple[str, ...]:
+    """Operators that no version of ONNX has, or not the one that the model imports."""
+    called = {(SPELLINGS.get(f.domain, f.domain), f.name) for f in model.functions}
+    elsewhere = (key for key in used_operators(model.graph) if key not in called and not schemas.newest(key[0]))
+    return tuple(sorted(_named(*key) for key in (*elsewhere, *undefined_operators(model))))
+
+
+def _named(domain: str, kind: str) -> str:
+    return f"{domain}::{kind}" if domain else kind
+
+
+def _invalid(path: Path) -> str:
+    """The complaint of onnx.checker about a file."""
+    checker: Any = onnx.checker  # what it takes has no types
+    try:
+        checker.check_model(str(path))
+    except Exception as e:  # noqa: BLE001 - it is onnx's, from C++, of no common type
+        return short(e)
+    return ""

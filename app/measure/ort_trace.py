@@ -1,0 +1,134 @@
+"""What onnxruntime's profiler writes: a list of events as chrome://tracing reads them, of which runs and nodes count.
+
+A run is a Session event `model_run`, what an op took a Node event `NAME_kernel_time`. Bodies run inside the time of the
+op that holds them, on its thread. Other events, such as those of a GPU's own profiler, are left alone: on a GPU, where
+ops are only begun, times of nodes are those of beginning them. Seen with onnxruntime 1.23.2 and 1.31.1.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, cast
+
+from ...core.errors import EvaluationError
+
+KERNEL = "_kernel_time"
+RUN = "model_run"
+NAMED = re.compile(r'"name" :"(.*?)","args" :', re.DOTALL)
+MICRO = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    """One execution of a node: `start` in seconds from the beginning of the run, `own` without what ran inside it.
+
+    `index` is onnxruntime's number of the node in its graph, -1 if it is not told.
+    """
+
+    name: str
+    op: str
+    provider: str
+    index: int
+    start: float
+    seconds: float
+    own: float
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """One run of the model: when it began and how long it took, and its kernels in the order in which they began."""
+
+    start: float
+    seconds: float
+    kernels: tuple[Kernel, ...]
+
+    @property
+    def in_nodes(self) -> float:
+        """Seconds spent in nodes."""
+        return sum(k.own for k in self.kernels)
+
+
+def read_trace(path: Path) -> list[Run]:
+    """The runs in a profiler's file. Raises EvaluationError if it is none."""
+    return runs(read_events(path))
+
+
+def read_events(path: Path) -> list[Any]:
+    """All events in a profiler's file. Raises EvaluationError if it is none."""
+    try:
+        events = _events(path.read_text(encoding="utf-8", errors="replace"))
+    except (OSError, ValueError) as e:
+        raise EvaluationError(f"onnxruntime's profile cannot be read: {e}") from e
+    if not isinstance(events, list):
+        raise EvaluationError("onnxruntime's profile is no list of events")
+    return cast("list[Any]", events)
+
+
+def _events(text: str) -> Any:
+    try:
+        return json.loads(text, strict=False)
+    except ValueError:  # names are written as they are by onnxruntime 1.23, quotes and all
+        return json.loads(NAMED.sub(lambda m: f'"name" :{json.dumps(m[1])},"args" :', text))
+
+
+def runs(events: Iterable[Any]) -> list[Run]:
+    """The runs among events, in order. Nodes of a run that has no end, as the profiler stopped there, are dropped."""
+    whole = sorted((e for e in events if _is_timed(e)), key=lambda e: e["ts"])
+    spans = [e for e in whole if e.get("cat") == "Session" and e.get("name") == RUN]
+    nodes = (e for e in whole if e.get("cat") == "Node" and str(e.get("name", "")).endswith(KERNEL))
+    held: list[list[Mapping[str, Any]]] = [[] for _ in spans]
+    at = 0
+    for node in nodes:
+        while at < len(spans) and node["ts"] > _end(spans[at]):
+            at += 1
+        if at < len(spans) and node["ts"] >= spans[at]["ts"]:
+            held[at].append(node)
+    return [
+        Run(span["ts"] * MICRO, span["dur"] * MICRO, _kernels(span["ts"], own))
+        for span, own in zip(spans, held, strict=True)
+    ]
+
+
+def _is_timed(event: Any) -> bool:
+    if not isinstance(event, dict):
+        return False
+    told = cast("Mapping[str, Any]", event)
+    return all(isinstance(told.get(key), int | float) for key in ("ts", "dur"))
+
+
+def _end(event: Mapping[str, Any]) -> float:
+    return event["ts"] + event["dur"]
+
+
+def _kernels(begin: float, nodes: list[Mapping[str, Any]]) -> tuple[Kernel, ...]:
+    """The nodes of a run as kernels. On a thread, what begins before another ends runs inside it."""
+    order = sorted(range(len(nodes)), key=lambda i: (nodes[i]["ts"], -nodes[i]["dur"], -i))  # an outer one is told last
+    inside = [0.0] * len(nodes)
+    open_on: dict[Any, list[int]] = {}
+    for i in order:
+        stack = open_on.setdefault(nodes[i].get("tid"), [])
+        while stack and _end(nodes[stack[-1]]) <= nodes[i]["ts"]:
+            stack.pop()
+        if stack:
+            inside[stack[-1]] += nodes[i]["dur"]
+        stack.append(i)
+    return tuple(_kernel(nodes[i], begin, inside[i]) for i in order)
+
+
+def _kernel(event: Mapping[str, Any], begin: float, inside: float) -> Kernel:
+    args: Any = event.get("args")
+    told = cast("Mapping[str, Any]", args if isinstance(args, dict) else {})
+    index = str(told.get("node_index", ""))
+    return Kernel(
+        event["name"].removesuffix(KERNEL),
+        str(told.get("op_name", "")),
+        str(told.get("provider", "")),
+        int(index) if index.isdecimal() else -1,
+        (event["ts"] - begin) * MICRO,
+        event["dur"] * MICRO,
+        max(event["dur"] - inside, 0) * MICRO,
+    )

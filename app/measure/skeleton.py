@@ -1,0 +1,99 @@
+"""A model's nodes without its weights, as messages: read from a file, and written back under names that are unique."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import onnx
+from google.protobuf.message import DecodeError
+
+from ...core.errors import ModelError
+from ...core.ir import wire
+from ...core.ir.tensor import MappedFile
+from ...core.serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
+
+NAME = 8  # of a TensorProto, in onnx.proto
+
+
+def outline(path: Path) -> onnx.ModelProto:
+    """The model in a file; of the weights of its main graph only the names. Raises ModelError if it is none."""
+    try:
+        source = MappedFile(path)
+        data = source.view()
+        model = onnx.ModelProto()
+        for f in wire.fields(data, 0, len(data)):
+            if f.number == MODEL_GRAPH and f.kind == wire.BYTES:
+                for part in wire.fields(data, f.begin, f.end):
+                    _add(model.graph, data, part)
+            else:
+                model.MergeFromString(bytes(data[f.start : f.end]))
+    except OSError as e:
+        raise ModelError(f"{path} cannot be read: {e.strerror}") from e
+    except (DecodeError, ModelError) as e:
+        raise ModelError(f"{path}: not an ONNX model") from e
+    source.forget_pages()
+    return model
+
+
+def _add(graph: onnx.GraphProto, data: memoryview, part: wire.Field) -> None:
+    if part.number == INITIALIZER:
+        names = [f for f in wire.fields(data, part.begin, part.end) if f.number == NAME]
+        graph.initializer.add(name="".join(bytes(data[f.begin : f.end]).decode() for f in names[-1:]))
+    else:
+        graph.MergeFromString(bytes(data[part.start : part.end]))
+
+
+def bodies(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
+    """The graphs inside a node, by attribute."""
+    for a in node.attribute:
+        if a.type == onnx.AttributeProto.GRAPH:
+            yield a.name, a.g
+        for i, g in enumerate(a.graphs):
+            yield f"{a.name}[{i}]", g
+
+
+def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes of a graph and of all bodies in it, each before those inside it."""
+    for node in graph.node:
+        yield node
+        for _, body in bodies(node):
+            yield from all_nodes(body)
+
+
+def name_apart(graph: onnx.GraphProto) -> None:
+    """Give each node a name of its own: a nameless one that of its first output, a namesake a number."""
+    taken = {node.name for node in all_nodes(graph)}
+    seen: set[str] = set()
+    for node in all_nodes(graph):
+        wanted = node.name or next(filter(None, node.output), node.op_type)
+        if not node.name or node.name in seen:
+            node.name = _free(wanted, taken)
+        taken.add(node.name)
+        seen.add(node.name)
+
+
+def _free(wanted: str, taken: set[str]) -> str:
+    name, n = wanted, 1
+    while name in taken:
+        n += 1
+        name = f"{wanted} #{n}"
+    return name
+
+
+def write_with(graph: onnx.GraphProto, path: Path, copy: Path) -> None:
+    """Copy the model in `path` with the nodes of `graph` in place of its own, weights as the bytes that they are."""
+    source = MappedFile(path)
+    data = source.view()
+    nodes = b"".join(wire.field(NODE, node.SerializeToString()) for node in graph.node)
+    with copy.open("wb") as file:
+        for f in wire.fields(data, 0, len(data)):
+            if f.number != MODEL_GRAPH or f.kind != wire.BYTES:
+                file.write(data[f.start : f.end])
+                continue
+            others = [p for p in wire.fields(data, f.begin, f.end) if p.number != NODE]
+            length = len(nodes) + sum(p.end - p.start for p in others)
+            file.write(wire.prefix(MODEL_GRAPH, length) + nodes)
+            for p in others:
+                file.write(data[p.start : p.end])
+    source.forget_pages()

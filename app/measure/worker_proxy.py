@@ -1,0 +1,118 @@
+"""One model in a process of its own: asked for one thing at a time, and stopped while others are asked."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any, cast
+
+import numpy as np
+import psutil
+
+from ...core.ort import transport
+from ...core.ort.backends import without_positions
+from ...core.ort.sessions import Setting
+from ...core.ort.worker_process import Process
+
+LIMIT = 900.0  # seconds for one answer
+PLAIN = "biufc"
+LEAN = Path(__file__).with_name("lean.py")
+
+
+class Withdrawn(Exception):
+    """A model that cannot be measured, and why, in a line."""
+
+
+@dataclass(slots=True)
+class Entrant:
+    """A worker process. What it cannot do raises Withdrawn and ends it.
+
+    onnxruntime's threads go on looking for work for up to 0.1 s after a call. With users that is as it should be, here
+    it would slow down whoever is next; so between turns the process is stopped, by signal.
+    """
+
+    folder: Path
+    limit: float = LIMIT
+    command: tuple[str, ...] = (sys.executable, "-P", str(LEAN))
+    _process: Process = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._process = Process(self.command, self.limit, self._log)
+
+    @property
+    def _log(self) -> Path:
+        return self.folder / "log"
+
+    def load(self, model: Path, setting: Setting, feeds: Mapping[int, Path]) -> dict[str, Any]:
+        """Its figures once it has run the first of the batches."""
+        told = {str(batch): str(folder) for batch, folder in feeds.items()}
+        return self._ask("load", model=str(model.resolve()), setting=asdict(setting), feeds=told)
+
+    def warm(self, batch: int) -> float:
+        """The seconds of a call, warm."""
+        return self._ask("warm", batch=batch)["seconds"]
+
+    def block(self, batch: int, calls: int, seconds: float) -> list[float]:
+        """The seconds of each of so many calls, of about `seconds`."""
+        times = self._ask("block", batch=batch, calls=calls, seconds=seconds)["times"]
+        return [max(t, 1) / 1e9 for t in times]
+
+    def assigned(self, feeds: Path) -> dict[str, int]:
+        """Nodes by the provider that ran them. The model is not loaded any more after that."""
+        return self._ask("assigned", feeds=str(feeds))["providers"]
+
+    def end(self) -> None:
+        """End the process."""
+        self._process.end()
+
+    def _ask(self, what: str, **question: Any) -> dict[str, Any]:
+        self._signal(psutil.Process.resume)
+        end, heard = self._process.answer({"do": what, **question})
+        if end is not None:
+            raise Withdrawn(f"{end}{self._last_words(end.code)}")
+        self._signal(psutil.Process.suspend)
+        if "failure" in heard:
+            self.end()
+            raise Withdrawn(_told(str(heard["failure"])))
+        return heard
+
+    def _signal(self, send: Any) -> None:
+        pid = self._process.pid
+        if pid is not None:
+            with suppress(psutil.NoSuchProcess):
+                send(psutil.Process(pid))
+
+    def _last_words(self, code: int | None) -> str:
+        """What it wrote to standard error at last, if it ended by itself."""
+        if code is None or code < 0:
+            return ""
+        lines = self._log.read_text(encoding="utf-8", errors="replace").split("\n")
+        return next((f": {line}" for line in reversed(lines) if line.strip()), "")
+
+
+def write_feeds(feeds: Mapping[str, Any], folder: Path) -> None:
+    """Put inputs where a worker reads them. Raises Unverifiable for values that are neither tensors nor hold some."""
+    folder.mkdir()
+    if not all(_is_plain(value) for value in feeds.values()):
+        transport.write(dict(feeds), folder / "value")
+        return
+    with (folder / "arrays.npz").open("wb") as file:
+        np.savez(file, *(np.asarray(v, str) if v.dtype.kind == "O" else v for v in feeds.values()))
+    (folder / "names.json").write_text(json.dumps(list(feeds)), encoding="utf-8")
+
+
+def _is_plain(value: Any) -> bool:
+    if not isinstance(value, np.ndarray):
+        return False
+    array = cast("np.ndarray[Any, Any]", value)
+    return (array.dtype.kind in PLAIN and array.dtype.isbuiltin == 1) or array.dtype.kind in "OU"
+
+
+def _told(text: str) -> str:
+    """A complaint of onnxruntime's, on one line."""
+    return " ".join(without_positions(text).split())[:300] or "onnxruntime does not say why"

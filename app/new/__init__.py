@@ -1,0 +1,1 @@
+"""`passes new`: a package for a plugin."""

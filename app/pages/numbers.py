@@ -1,0 +1,63 @@
+"""Numbers as the pages say them."""
+
+from __future__ import annotations
+
+from rich.filesize import decimal
+
+from ..measure.metrics import Interval
+
+UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+MINUS, TIMES = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
+NO_DIFFERENCE = "no difference measured"
+
+
+def duration(seconds: float) -> str:
+    """A time in three digits, in the unit that suits it; below zero for what became longer."""
+    size = abs(seconds)
+    factor, unit = next(((f, u) for f, u in UNITS if size >= f * 0.9995), UNITS[-1])
+    return f"{three_digits(seconds / factor)} {unit}" if size else "0 s"
+
+
+def three_digits(number: float) -> str:
+    """`1.23`, `12.3`, `123`, `1,230`."""
+    size = abs(number)
+    return f"{number:,.{2 if size < 9.995 else 1 if size < 99.95 else 0}f}"
+
+
+def size(count: int) -> str:
+    """Bytes, in the unit that suits them."""
+    return decimal(count)
+
+
+def thousands(number: int) -> str:
+    """A number of things."""
+    return f"{number:,}"
+
+
+def compact(number: int) -> str:
+    """A number of things in three digits: `25.6 M`."""
+    for factor, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= factor:
+            return f"{three_digits(number / factor)} {unit}"
+    return str(number)
+
+
+def change(before: float, after: float) -> str:
+    """How much more or less it became, in parts of what it was; empty where it did not."""
+    if not before or before == after:
+        return ""
+    share = (after - before) / before
+    if abs(share) < 0.0005:
+        return "by less than 0.1 %"
+    digits = 0 if abs(share) >= 0.0995 else 1
+    return f"{share:+.{digits}%}".replace("-", MINUS).replace("%", " %")
+
+
+def ratio(interval: Interval) -> str:
+    """A share with its interval, or that there is none to speak of."""
+    return f"{interval.ratio:.2f} {TIMES}" if interval.is_difference else NO_DIFFERENCE
+
+
+def bounds(interval: Interval) -> str:
+    """The 95 % interval."""
+    return f"{interval.low:.2f} to {interval.high:.2f}"

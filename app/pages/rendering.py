@@ -1,0 +1,63 @@
+"""Templates made into HTML, with styles and scripts inside."""
+
+from __future__ import annotations
+
+from importlib.resources import files
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from jinja2 import Environment, FunctionLoader, StrictUndefined
+from markupsafe import Markup
+
+from ...core.errors import ModelError
+from ..terminal import printable
+from . import numbers
+
+STYLES = ("page.css", "sections.css", "viewer.css")
+SCRIPTS = (
+    "elements.js", "blobs.js", "theme.js", "rewrites.js", "colours.js", "viewport.js", "steering.js", "scene.js",
+    "painting.js", "overview.js", "search.js", "panel.js", "graph.js", "timeline.js", "start.js",
+)  # fmt: skip
+"""In this order they are one module: none imports another, as a file that stands alone cannot."""
+
+
+def rendered(template: str, **values: Any) -> str:
+    """A template with values. All text in it is escaped, and its control characters are made visible."""
+    environment = Environment(
+        loader=FunctionLoader(lambda name: _text(f"templates/{name}")),
+        autoescape=True,
+        finalize=_shown,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        duration=numbers.duration, size=numbers.size, thousands=numbers.thousands, compact=numbers.compact,
+        ratio=numbers.ratio, bounds=numbers.bounds,
+    )  # fmt: skip
+    return environment.get_template(template).render(**values, styles=_joined(STYLES), scripts=_joined(SCRIPTS))
+
+
+def _joined(names: tuple[str, ...]) -> Markup:
+    """Styles or scripts of ours, which hold nothing of a model."""
+    return Markup("\n").join(Markup(_text(f"assets/{name}")) for name in names)  # noqa: S704 - files of this package
+
+
+def _shown(value: Any) -> Any:
+    return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _text(place: str) -> str:
+    return (files(__spec__.parent) / place).read_text("utf-8")
+
+
+def write_page(page: str, path: Path) -> None:
+    """Write a page, whole or not at all. Raises ModelError if that cannot be done."""
+    try:
+        with TemporaryDirectory(prefix=f".{path.name}.", dir=path.parent) as stage:
+            made = Path(stage) / path.name
+            made.write_text(page, encoding="utf-8")
+            made.replace(path)
+    except OSError as e:
+        raise ModelError(f"cannot write {path}: {e.strerror}") from e

@@ -1,0 +1,42 @@
+"""Tiles: the numbers at the head of a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..measure.metrics import Interval
+from . import numbers
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A number, what it was, and a word on it. `tone`: good, bad, or nothing."""
+
+    label: str
+    value: str
+    was: str = ""
+    note: str = ""
+    tone: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """What can be said for a result: `tone` is good, open or bad."""
+
+    lines: list[str]
+    tone: str
+
+
+def latency_tile(interval: Interval, label: str) -> Tile:
+    """A ratio of latencies, or that there is no difference."""
+    if not interval.is_difference:
+        return Tile(label, "no difference", note=f"{numbers.bounds(interval)} of the original's")
+    tone, said = ("good", "faster") if interval.ratio < 1 else ("bad", "slower")
+    return Tile(label, numbers.ratio(interval), note=f"{said}: {numbers.bounds(interval)} of the original's", tone=tone)
+
+
+def size_tile(label: str, before: float, after: float, was: str, is_now: str) -> Tile:
+    """What had better become less."""
+    if before == after:
+        return Tile(label, is_now, note="as before")
+    return Tile(label, is_now, was, numbers.change(before, after), "good" if after < before else "bad")

@@ -1,0 +1,1 @@
+"""`passes profile`: time by operator and node, before and after optimization."""

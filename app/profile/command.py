@@ -1,0 +1,74 @@
+"""`passes profile`: where the time goes, before and after."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import options
+from ..exit_codes import echo_json, one_line_errors
+
+EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin, or onnxruntime does not run it; 2 usage;
+4 could not be verified."""
+
+SHOWN = 15  # nodes
+
+
+def profile(
+    model: options.Model,
+    pipeline: options.Pipeline = "basic",
+    no_optimize: Annotated[
+        bool, typer.Option("--no-optimize", help="Profile the model as it is, and no other.")
+    ] = False,
+    plugin: options.Plugins = None,
+    inputs: Annotated[Path | None, typer.Option(help="Inputs to run: an .npz, or a folder of ONNX test data.")] = None,
+    shape: options.Shapes = None,
+    dim: options.Dims = None,
+    batch: Annotated[int, typer.Option(min=1, help="Samples of one run, of inputs that are made up.")] = 1,
+    seed: options.Seed = 0,
+    threads: options.Threads = 0,
+    ep: options.Ep = "cpu",
+    level: Annotated[
+        str, typer.Option(help="onnxruntime's own optimization: disable, basic, extended, layout or all.")
+    ] = "all",
+    min_time: options.MinTime = 2.0,
+    most: Annotated[int, typer.Option(min=0, help="List at most so many nodes of each model.")] = SHOWN,
+    trace: Annotated[
+        Path | None, typer.Option(help="Where to write the timeline for Perfetto: MODEL.profile.json, in this folder.")
+    ] = None,
+    json: options.Json = None,
+    html: Annotated[Path | None, typer.Option(help="Write the report as a page to look at.")] = None,
+) -> None:
+    """Show where the time goes in onnxruntime, op by op, before and after optimization; the result is not kept."""
+    with one_line_errors():
+        from ..measure.provider import parsed  # noqa: PLC0415 - imports numpy
+        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from .profile import profile as profiled  # noqa: PLC0415 - imports onnx and numpy
+        from .render import show_profile  # noqa: PLC0415 - imports rich
+
+        options.require(not (no_optimize and (plugin or pipeline != "basic")), "--no-optimize runs no pipeline")
+        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        with screen.progress() as progress:
+            found = profiled(
+                model,
+                pipeline,
+                plugin or (),
+                inputs,
+                optimizes=not no_optimize,
+                shapes=options.parse_shapes(shape or ()),
+                dims=options.parse_dims(dim or ()),
+                batch=batch,
+                seed=seed,
+                threads=threads,
+                provider=parsed(ep),
+                level=level,
+                min_time=min_time,
+                trace_to=trace or f"{model.stem}.profile.json",
+                report_to=options.file_of(json),
+                page_to=html,
+                progress=progress,
+            )
+        show_profile(screen, found, most)
+        echo_json(json, found)

@@ -1,0 +1,95 @@
+"""A profile as a timeline and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import chain
+from typing import Any
+
+from ...core.pass_manager.report import Report
+from ..pages import numbers
+from ..pages.blobs import packed
+from ..pages.tiles import Tile
+from ..run.page import page, run_tiles
+from ..trace.trace import Story
+from .profiles import NodeTime, Profile, Profiled, TypeTime
+
+MOST_NODES = 25
+"""Nodes in the table, the slowest first; the timeline has all."""
+
+
+@dataclass(frozen=True, slots=True)
+class TypeRow:
+    """A type of op before and after, None where it does not occur."""
+
+    op: str
+    before: TypeTime | None
+    after: TypeTime | None
+
+    @property
+    def seconds(self) -> float:
+        """The longer of the two."""
+        return max(t.seconds if t is not None else 0.0 for t in (self.before, self.after))
+
+
+@dataclass(frozen=True, slots=True)
+class Slowest:
+    """The nodes of a profile that take longest, of how many."""
+
+    profile: Profile
+    nodes: list[NodeTime]
+    of: int
+
+
+@dataclass(frozen=True, slots=True)
+class Times:
+    """What was profiled, and its tables."""
+
+    profiled: Profiled
+    types: list[TypeRow]
+    slowest: list[Slowest]
+
+
+def times_of(profiled: Profiled) -> Times:
+    """The tables of a profile, what takes longest first."""
+    sides = profiled.profiles
+    by_type = [{t.op: t for t in side.types} for side in sides]
+    ops = dict.fromkeys(op for types in by_type for op in types)
+    after = by_type[1] if len(by_type) > 1 else {}
+    types = [TypeRow(op, by_type[0].get(op), after.get(op)) for op in ops]
+    types.sort(key=lambda t: -t.seconds)
+    return Times(profiled, types, [_slowest(side) for side in sides])
+
+
+def timeline_data(profiled: Profiled) -> list[dict[str, Any]]:
+    """A lane for each profile, its nodes as they began: what is in a body comes behind what holds it."""
+    return [
+        {"label": side.label, "seconds": side.seconds, "nodes": [asdict(node) for node in _begun(side.nodes)]}
+        for side in profiled.profiles
+    ]
+
+
+def _begun(nodes: Sequence[NodeTime]) -> list[NodeTime]:
+    return sorted(nodes, key=lambda n: (n.start, -n.seconds))
+
+
+def _slowest(profile: Profile) -> Slowest:
+    ordered = sorted(profile.nodes, key=lambda n: -n.seconds)
+    return Slowest(profile, ordered[:MOST_NODES], len(ordered))
+
+
+def profile_page(profiled: Profiled, report: Report | None, story: Story | None) -> str:
+    """The page of `passes profile`."""
+    tiles = chain(profile_tile(profiled), run_tiles(report) if report is not None else ())
+    done = f"profiled in onnxruntime at level {profiled.level}"
+    more = {"times": times_of(profiled), "lanes": packed(timeline_data(profiled))}
+    return page("profile", profiled.source, done, profiled.versions, tiles, report, story or Story(), **more)
+
+
+def profile_tile(profiled: Profiled) -> Iterator[Tile]:
+    """How long a run took under the profiler, with no interval that says how sure it is: so no praise, no blame."""
+    before, after = profiled.before, profiled.after
+    last = after or before
+    was = numbers.duration(before.seconds) if after is not None else ""
+    yield Tile("one run, profiled", numbers.duration(last.seconds), was, f"medians of {last.runs}")

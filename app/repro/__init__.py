@@ -1,0 +1,1 @@
+"""Minimal reproductions of changes that break a model."""

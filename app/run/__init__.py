@@ -1,0 +1,1 @@
+"""`passes run`: optimize, verify, write."""

@@ -1,0 +1,82 @@
+"""Pages for a run, a comparison and a profile."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from ...core.pass_manager.report import Report
+from ..environment import versions
+from ..pages import numbers
+from ..pages.blobs import packed
+from ..pages.rendering import rendered
+from ..pages.tiles import Claim, Tile, size_tile
+from ..trace.trace import Story
+from ..verify.render import verdict_lines
+from .page_sections import graph_data, histogram_of, rewrite_data, rules_of
+
+
+def run_page(report: Report, story: Story) -> str:
+    """The page of `passes run`, as HTML."""
+    done = f"optimized with the pipeline {report.pipeline}"
+    return page("run", report.source, done, report.versions, run_tiles(report), report, story)
+
+
+def page(
+    command: str,
+    source: str,
+    done: str,
+    named_versions: dict[str, str],
+    tiles: Iterable[Tile],
+    report: Report | None,
+    story: Story,
+    **more: Any,
+) -> str:
+    """A page of any command as HTML: `tiles` at its head, rewrites and graphs of `story`, and `more` sections."""
+    told, pictures = rewrite_data(story)
+    graph = graph_data(story)
+    sections: dict[str, Any] = {"comparison": None, "times": None, "lanes": "", **more}
+    return rendered(
+        "page.html",
+        command=command,
+        source=source,
+        model=Path(source).name or source,
+        done=done,
+        versions=named_versions or versions(),
+        tiles=list(tiles),
+        report=report,
+        claim=claim_of(report) if report is not None else None,
+        histogram=histogram_of(report) if report is not None else None,
+        rules=rules_of(story),
+        rewrites=packed(told) if told else "",
+        pictures=[packed(sheaf) for sheaf in pictures],
+        rewrite_count=len(told),
+        drawn_count=sum(r.before is not None for r in story.rewrites),
+        graph=packed(graph) if graph is not None else "",
+        **sections,
+    )
+
+
+def claim_of(report: Report) -> Claim:
+    """What verification came to."""
+    verdict = report.verification
+    if verdict is not None and verdict.failure is not None:
+        return Claim([f"wrong: {verdict.failure}"], "bad")
+    return Claim(list(verdict_lines(verdict)), "open" if verdict is None else "good")
+
+
+def run_tiles(report: Report) -> Iterator[Tile]:
+    """Sizes before and after, and how much was done."""
+    b, a = report.before, report.after
+    yield size_tile("nodes", b.nodes, a.nodes, numbers.thousands(b.nodes), numbers.thousands(a.nodes))
+    yield size_tile("file", b.bytes, a.bytes, numbers.size(b.bytes), numbers.size(a.bytes))
+    yield size_tile(
+        "parameters", b.parameters, a.parameters, numbers.compact(b.parameters), numbers.compact(a.parameters)
+    )
+    changes = sum(p.changes for p in report.passes)
+    rules = sum(bool(n) for p in report.passes for n in p.rules.values())
+    yield Tile("rewrites", numbers.thousands(changes), note=f"of {rules} rule{'s' * (rules != 1)}")
+    left_out = len(report.quarantined) + len(report.unfit)
+    if left_out:
+        yield Tile("left out", numbers.thousands(left_out), note="see below", tone="bad" if report.quarantined else "")

@@ -1,0 +1,1 @@
+"""`passes verify`: numerical comparison of two models."""

@@ -1,0 +1,46 @@
+"""`passes verify`: hold one model to another."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from .. import options
+from ..exit_codes import WRONG, echo_json, one_line_errors
+
+EXIT_CODES = """Exit codes: 0 they agree; 1 bad model or input; 2 usage; 3 they differ; 4 could not be found out."""
+
+
+def verify(
+    original: Annotated[Path, typer.Argument(help="The .onnx file whose answers count.")],
+    other: Annotated[Path, typer.Argument(help="The .onnx file to hold to them, whatever made it.")],
+    inputs: options.Inputs = None,
+    shape: options.Shapes = None,
+    seed: options.Seed = 0,
+    exact: Annotated[bool, typer.Option("--exact", help="Demand the same bits.")] = False,
+    json: options.Json = None,
+) -> None:
+    """Compare two models on inputs made to find mistakes."""
+    with one_line_errors():
+        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from .render import show_comparison  # noqa: PLC0415 - imports rich
+        from .verify import verify as compare  # noqa: PLC0415 - imports onnx and numpy
+
+        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        with screen.progress() as progress:
+            comparison = compare(
+                original,
+                other,
+                inputs,
+                shapes=options.parse_shapes(shape or ()),
+                seed=seed,
+                exact=exact,
+                report_to=options.file_of(json),
+                progress=progress,
+            )
+        show_comparison(screen, comparison)
+        echo_json(json, comparison)
+        if not comparison.agree:
+            raise typer.Exit(WRONG)

@@ -1,0 +1,1 @@
+"""`passes view`: a model in Netron."""

@@ -1,1 +1,0 @@
-"""How two models differ in structure: what was removed, added, replaced and changed."""

@@ -1,0 +1,137 @@
+"""What a model that came back from another tool must have kept: its inputs, outputs, defaults and opsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import onnx
+from onnx import AttributeProto
+
+from ..errors import InterfaceError
+from ..ir import schemas
+from ..ir.graph import Graph
+from ..ir.tensor import Tensor
+from ..ir.values import Value, shape_of
+from ..serialization.exporter import named, written_inputs
+from ..serialization.importer import SPELLINGS
+from .interchange import is_placeholder
+from .node_equivalence import same_elements
+
+
+def require_same_ends(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None) -> None:
+    """Raise InterfaceError unless `model` has the inputs, outputs, defaults and opsets of `graph`.
+
+    It may use further `domains`, any if None. That a symbol became a number or is gone does not count: what is
+    written has the declarations of `graph`.
+    """
+    held = {t.name: t for t in model.graph.initializer}
+    inputs = [named(info, v.name) for v, info in written_inputs(graph) if v.tensor is None]
+    listed = {onnx.ValueInfoProto.FromString(i).name for i in inputs}
+    old_style = graph.shared.initializers_are_inputs
+    given = [i for i in model.graph.input if not (old_style and i.name in held and i.name not in listed)]
+    _require_same("input", inputs, given)
+    _require_same("output", [named(i, v.name) for v, i in _outputs(graph)], model.graph.output)
+    _require_defaults(graph, held, {t.values.name for t in model.graph.sparse_initializer})
+    _require_opsets(graph, model, domains)
+
+
+def _outputs(graph: Graph) -> Iterator[tuple[Value, bytes]]:
+    return zip(graph.outputs, graph.declared.outputs, strict=True)
+
+
+def _require_same(what: str, before: Sequence[bytes], after: Sequence[onnx.ValueInfoProto]) -> None:
+    infos = [onnx.ValueInfoProto.FromString(info) for info in before]
+    names = [info.name for info in after]
+    for info in infos:
+        if info.name not in names:
+            raise InterfaceError(f"{what} {info.name} is gone")
+    for name in names:
+        if name not in {info.name for info in infos}:
+            raise InterfaceError(f"{what} {name} was not there")
+    if names != [info.name for info in infos]:
+        raise InterfaceError(f"the {what}s have another order")
+    for old, new in zip(infos, after, strict=True):
+        if not _agree(old.type, new.type):
+            raise InterfaceError(f"the type of {what} {old.name} changed")
+
+
+def _agree(a: onnx.TypeProto, b: onnx.TypeProto) -> bool:
+    """Whether two types can be those of one value."""
+    if not a.WhichOneof("value") or not b.WhichOneof("value"):
+        return True
+    if not (a.HasField("tensor_type") and b.HasField("tensor_type")):
+        return a.WhichOneof("value") == b.WhichOneof("value")
+    if a.tensor_type.elem_type != b.tensor_type.elem_type:
+        return False
+    mine, theirs = shape_of(a.tensor_type), shape_of(b.tensor_type)
+    if mine is None or theirs is None:
+        return True
+    pairs = zip(mine, theirs, strict=False)
+    return len(mine) == len(theirs) and all(m == n for m, n in pairs if isinstance(m, int) and isinstance(n, int))
+
+
+def _require_defaults(graph: Graph, held: dict[str, onnx.TensorProto], sparse: set[str]) -> None:
+    for value, tensor in graph.defaults.items():
+        if value.name not in held:
+            raise InterfaceError(f"overridable initializer {value.name} is gone")
+        found = held[value.name]
+        if not is_placeholder(found) and not same_elements(tensor, Tensor.from_proto(found)):
+            raise InterfaceError(f"overridable initializer {value.name} changed")
+    inputs = set(graph.inputs)
+    for value in graph.sparse:
+        if value in inputs and value.name not in sparse:
+            raise InterfaceError(f"overridable initializer {value.name} is gone")
+    known = {v.name for v in graph.inputs if v not in graph.defaults and v not in graph.sparse}
+    for name in (*held, *sparse):
+        if name in known:
+            raise InterfaceError(f"input {name} became an overridable initializer")
+
+
+def _require_opsets(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None) -> None:
+    imports = versions_of(model)
+    for domain, version in graph.opsets.items():
+        if imports.get(domain, version) != version:
+            raise InterfaceError(f"opset {version} of {domain or 'ai.onnx'} became {imports[domain]}")
+    for domain in used_domains(model.graph):
+        if domain not in graph.opsets and domains is not None and domain not in domains:
+            raise InterfaceError(f"it brought in operators of {domain}, which the model does not use")
+    for domain, kind in undefined_operators(model):
+        if not any(op.domain == domain for g in graph.with_subgraphs() for op in g.ops(kind)):
+            version = imports.get(domain, graph.opsets.get(domain))
+            raise InterfaceError(f"it brought in {kind}, which opset {version} of {domain or 'ai.onnx'} does not have")
+
+
+def used_domains(graph: onnx.GraphProto) -> dict[str, None]:
+    """The domains of its nodes and of those in their subgraphs, each once, in order."""
+    return dict.fromkeys(domain for domain, _ in used_operators(graph))
+
+
+def used_operators(graph: onnx.GraphProto) -> dict[tuple[str, str], None]:
+    """Domain and type of its nodes and of those in their subgraphs, each pair once, in order."""
+    found: dict[tuple[str, str], None] = {}
+    work = list(graph.node)
+    for node in work:
+        found[SPELLINGS.get(node.domain, node.domain), node.op_type] = None
+        for a in node.attribute:
+            if a.type in {AttributeProto.GRAPH, AttributeProto.GRAPHS}:
+                work += a.g.node
+                work += (inner for g in a.graphs for inner in g.node)
+    return found
+
+
+def undefined_operators(model: onnx.ModelProto) -> dict[tuple[str, str], None]:
+    """Domain and type of what it uses of a domain of ONNX, and ONNX does not define at the model's opset."""
+    versions = versions_of(model)
+    own = {(SPELLINGS.get(f.domain, f.domain), f.name) for f in model.functions}
+    return dict.fromkeys(
+        (domain, kind)
+        for domain, kind in used_operators(model.graph)
+        if (domain, kind) not in own
+        and schemas.newest(domain)
+        and schemas.schema(kind, domain, versions.get(domain, 0)) is None
+    )
+
+
+def versions_of(model: onnx.ModelProto) -> dict[str, int]:
+    """The opset version of each domain that it imports."""
+    return {SPELLINGS.get(e.domain, e.domain): e.version for e in model.opset_import}

@@ -1,0 +1,94 @@
+"""When two nodes are the same: what tools write in other words, or leave out, does not make them differ."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import Any
+
+import onnx
+from onnx import AttributeProto
+
+from ..errors import ModelError
+from ..ir import schemas
+from ..ir.digest import digest
+from ..ir.tensor import Tensor
+from ..serialization.importer import SPELLINGS
+
+Key = tuple[Any, ...]
+Called = Callable[[str], str]
+
+
+def node_key(node: onnx.NodeProto, called: Called, opsets: Mapping[str, int], kept: Collection[str] = ()) -> Key:
+    """What nodes that do the same share, whatever they and their outputs are called.
+
+    `called` says what those it reads are called on the other side. Outputs among `kept` go by their names. Docs,
+    metadata, attributes at their default, their order and the way in which tensors are written do not count.
+    """
+    domain = SPELLINGS.get(node.domain, node.domain)
+    outputs = (o if o in kept else bool(o) for o in _trimmed(node.output))
+    inputs = (called(i) if i else i for i in _trimmed(node.input))
+    version = opsets.get(domain, 0)
+    idle = schemas.default_encodings(node.op_type, domain, version)
+    attributes = sorted(
+        (_attribute_key(a, called, opsets) for a in node.attribute if _plain(a) not in idle), key=lambda key: key[0]
+    )
+    return (node.op_type, domain, node.overload, tuple(inputs), tuple(outputs), tuple(attributes))
+
+
+def same_elements(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors have the same type, shape and elements."""
+    return (a.dtype, a.dims) == (b.dtype, b.dims) and a.content() == b.content()
+
+
+def _attribute_key(a: AttributeProto, called: Called, opsets: Mapping[str, int]) -> Key:
+    if a.ref_attr_name:
+        return (a.name, a.type, a.ref_attr_name)
+    if a.type == AttributeProto.TENSOR:
+        return (a.name, a.type, _tensor_key(a.t))
+    if a.type == AttributeProto.GRAPH:
+        return (a.name, a.type, _graph_key(a.g, called, opsets))
+    if a.type == AttributeProto.GRAPHS:
+        return (a.name, a.type, *(_graph_key(g, called, opsets) for g in a.graphs))
+    return (a.name, a.type, _plain(a))
+
+
+def _graph_key(graph: onnx.GraphProto, called: Called, opsets: Mapping[str, int]) -> Key:
+    own = [i.name for i in graph.input] + [t.name for t in graph.initializer]
+    own += [t.values.name for t in graph.sparse_initializer] + [o for node in graph.node for o in node.output]
+    inner = {name: f"\0\0{i}" for i, name in enumerate(own)}
+
+    def name_of(name: str) -> str:
+        return inner[name] if name in inner else called(name)  # an inner name hides an outer one
+
+    return (
+        len(graph.input),
+        tuple((inner[t.name], _tensor_key(t)) for t in graph.initializer),
+        tuple((inner[t.values.name], t.SerializeToString(deterministic=True)) for t in graph.sparse_initializer),
+        tuple((node_key(node, name_of, opsets), *map(name_of, node.output)) for node in graph.node),
+        tuple(name_of(o.name) for o in graph.output),
+    )
+
+
+def _tensor_key(tensor: onnx.TensorProto) -> Key:
+    held = Tensor.from_proto(tensor)
+    try:
+        return (digest(held),)
+    except ModelError:  # its elements are in another file, or cannot be read
+        return (tensor.SerializeToString(deterministic=True),)
+
+
+def _plain(a: AttributeProto) -> bytes:
+    if not a.doc_string:
+        return a.SerializeToString(deterministic=True)
+    bare = AttributeProto()
+    bare.CopyFrom(a)
+    bare.ClearField("doc_string")
+    return bare.SerializeToString(deterministic=True)
+
+
+def _trimmed(names: Iterable[str]) -> list[str]:
+    """Without the empty names at the end, which say nothing."""
+    found = list(names)
+    while found and not found[-1]:
+        found.pop()
+    return found

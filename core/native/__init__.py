@@ -1,1 +1,0 @@
-"""Which of onnxruntime's own optimizers breaks a model."""

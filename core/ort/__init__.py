@@ -1,0 +1,1 @@
+"""onnxruntime: sessions, values, backends, and worker processes that isolate it."""

@@ -1,0 +1,58 @@
+"""The element types that onnxruntime exchanges with NumPy.
+
+Element types that NumPy lacks, in and out of onnxruntime: as OrtValues, which hold their bytes.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib
+import re
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import helper, numpy_helper
+
+# In onnxruntime's own words.
+NATIVE = frozenset({
+    "float", "double", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
+    "string", "complex64", "complex128",
+})  # fmt: skip
+ELEMENT = re.compile(r"tensor\((\w+)\)")
+
+
+def is_foreign(kind: str) -> bool:
+    """Whether a type, as onnxruntime writes it, has elements that NumPy lacks: `tensor(bfloat16)`."""
+    return not NATIVE.issuperset(ELEMENT.findall(kind))
+
+
+Array = np.ndarray[Any, Any]
+
+
+def is_exchangeable(kinds: Iterable[str]) -> bool:
+    """Whether OrtValues of these types can be made or read from Python: dense tensors of numbers."""
+    return all(ELEMENT.fullmatch(kind) and kind != "tensor(string)" for kind in kinds)
+
+
+def to_ort(array: Array) -> Any:
+    """An OrtValue over the memory of `array`, or of a packed copy, and what must live as long as it."""
+    ort: Any = importlib.import_module("onnxruntime").OrtValue
+    dtype = helper.np_dtype_to_tensor_dtype(array.dtype)
+    if array.dtype.isbuiltin == 1:
+        return ort.ortvalue_from_numpy(array), array
+    held: Array = np.zeros(array.size, np.dtype(f"u{array.dtype.itemsize}"))
+    packed = numpy_helper.from_array(array).raw_data  # 4-bit elements lie two in a byte
+    held.view(np.uint8)[: len(packed)] = np.frombuffer(packed, np.uint8)
+    held = held.reshape(array.shape)
+    return ort.ortvalue_from_numpy_with_onnx_type(held, dtype), held
+
+
+def from_ort(value: Any) -> Array:
+    """The elements of a tensor; types that NumPy lacks come as ml_dtypes."""
+    if not is_foreign(value.data_type()):
+        return value.numpy()
+    raw = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
+    proto = onnx.TensorProto(data_type=value.element_type(), dims=value.shape(), raw_data=raw)
+    return numpy_helper.to_array(proto)

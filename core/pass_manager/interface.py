@@ -1,0 +1,286 @@
+"""What a graph has to keep, as it would be written, and the words for what it did not keep.
+
+The interface of a model: what no rewrite may change unless it is asked to.
+
+It is taken when the model is loaded, and what would be written is held to it before every export.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import NoReturn
+from weakref import WeakKeyDictionary
+
+import onnx
+
+from ..errors import InterfaceError
+from ..io.model import Model
+from ..ir.graph import Graph
+from ..ir.invariants import defined
+from ..ir.op import Op
+from ..ir.tensor import INTERNED, Tensor
+from ..serialization.exporter import named, tensors_of, written_inputs, written_sparse
+from ..serialization.importer import SPELLINGS
+from ..serialization.provenance import annotated, foreign_metadata
+
+Content = Tensor | onnx.SparseTensorProto
+Messages = onnx.ModelProto | onnx.GraphProto | onnx.ValueInfoProto
+
+
+@dataclass(frozen=True, slots=True)
+class Default:
+    """What an input is if a caller leaves it out; the digest tells if a small one was written to in place."""
+
+    tensor: Content
+    digest: bytes
+
+    @classmethod
+    def of(cls, tensor: Content) -> Default:
+        """Of a tensor that is on disk or large, only the object is remembered."""
+        is_large = isinstance(tensor, Tensor) and (tensor.is_mapped or tensor.nbytes > INTERNED)
+        return cls(tensor, b"" if is_large else _digest(tensor))
+
+    def is_kept_by(self, tensor: Content) -> bool:
+        """Whether `tensor` is the same, but for its name."""
+        if tensor is self.tensor or not isinstance(tensor, Tensor) or not isinstance(self.tensor, Tensor):
+            return not self.digest or _digest(tensor) == self.digest
+        if tensor.detached("") != self.tensor.detached(""):
+            return False
+        return tensor.content() == self.tensor.content()
+
+
+def _digest(tensor: Content) -> bytes:
+    """Of what would be written: the array may be an older copy."""
+    message = tensor.to_proto("") if isinstance(tensor, Tensor) else tensor
+    return blake2b(message.SerializeToString(deterministic=True)).digest()
+
+
+@dataclass(frozen=True, slots=True)
+class GraphFacts:
+    """Inputs, outputs and value infos as they would be written, and what else a graph has to keep.
+
+    `named`: values that annotations or training information name. Of a subgraph, inputs and outputs have no names to
+    keep: they go by their place.
+    """
+
+    inputs: tuple[bytes, ...]
+    outputs: tuple[bytes, ...]
+    values: tuple[bytes, ...]
+    defaults: Mapping[str, Default]
+    header: bytes
+    named: tuple[str, ...]
+
+    @classmethod
+    def of(cls, graph: Graph) -> GraphFacts:
+        """The facts of `graph`, just loaded."""
+        return cls(
+            tuple(_inputs(graph)),
+            tuple(_outputs(graph)),
+            tuple(info for _, info in graph.declared.values),
+            {name: Default.of(tensor) for name, tensor in _defaults(graph)},
+            graph.declared.header.SerializeToString(deterministic=True),
+            tuple(sorted(v.name for v in graph.pinned)),
+        )
+
+    def require(self, graph: Graph) -> None:
+        """Raise InterfaceError unless `graph` keeps all of it."""
+        where = "" if graph.owner is None else f" of a subgraph of {graph.owner}"
+        inputs = tuple(_inputs(graph))
+        _require_same_infos("input", self.inputs, inputs, where)
+        _require_same_names("input", _names(inputs), [v.name for v in graph.inputs], where)
+        _require_same_infos("output", self.outputs, tuple(_outputs(graph)), where)
+        self._require_values(graph, where)
+        self._require_defaults(graph, where)
+        header = graph.declared.header
+        if header.SerializeToString(deterministic=True) != self.header:
+            require_same_fields(onnx.GraphProto.FromString(self.header), header, f"the graph{where}")
+        there = {v.name for v in defined(graph)} if self.named else set[str]()
+        for name in self.named:
+            if name not in there:
+                raise InterfaceError(f"{name}{where}, which an annotation or training information names, is gone")
+
+    def _require_values(self, graph: Graph, where: str) -> None:
+        if self.values == (now := tuple(info for _, info in graph.declared.values)):
+            return
+        kept = set(now)
+        for info in self.values:
+            if info not in kept:
+                name = onnx.ValueInfoProto.FromString(info).name
+                raise InterfaceError(f"what is declared of {name}{where} changed or is gone")
+
+    def _require_defaults(self, graph: Graph, where: str) -> None:
+        now = dict(_defaults(graph))
+        for name, default in self.defaults.items():
+            if name not in now:
+                raise InterfaceError(f"overridable initializer {name}{where} is gone")
+            if not default.is_kept_by(now[name]):
+                raise InterfaceError(f"overridable initializer {name}{where} changed")
+        for name in now:
+            if name not in self.defaults:
+                raise InterfaceError(f"input {name}{where} became an overridable initializer")
+
+
+def _inputs(graph: Graph) -> Iterator[bytes]:
+    """The inputs that a caller may give, as they would be written."""
+    for value, info in written_inputs(graph):
+        if not (graph.shared.initializers_are_inputs and value in graph.initializers):
+            yield named(info, value.name)
+
+
+def _outputs(graph: Graph) -> Iterator[bytes]:
+    if len(graph.outputs) != len(graph.declared.outputs):
+        raise InterfaceError(f"the graph has {len(graph.outputs)} outputs and declares {len(graph.declared.outputs)}")
+    return (named(info, v.name) for v, info in zip(graph.outputs, graph.declared.outputs, strict=True))
+
+
+def _defaults(graph: Graph) -> Iterator[tuple[str, Content]]:
+    """The initializers that a caller may override, the sparse ones last; there are none before IR version 4."""
+    if not graph.shared.initializers_are_inputs:
+        inputs = {v for v, _ in graph.declared.inputs}
+        yield from ((v.name, tensor) for v, tensor in tensors_of(graph) if v in inputs)
+        yield from ((v.name, sparse) for v, sparse in written_sparse(graph) if v in inputs)
+
+
+def _names(infos: Sequence[bytes]) -> list[str]:
+    return [onnx.ValueInfoProto.FromString(info).name for info in infos]
+
+
+def _require_same_infos(what: str, before: Sequence[bytes], after: Sequence[bytes], where: str) -> None:
+    if before == after:
+        return
+    if not where:
+        _require_same_names(what, _names(before), _names(after), where)
+    elif len(before) != len(after):
+        raise InterfaceError(f"the {what}s{where} were {len(before)} and are {len(after)}")
+    for old, new in zip(before, after, strict=True):
+        a, b = onnx.ValueInfoProto.FromString(old), onnx.ValueInfoProto.FromString(new)
+        b.name = a.name
+        if a.type != b.type:
+            raise InterfaceError(f"{what} {a.name}{where} was {type_text(a.type)} and is {type_text(b.type)}")
+        require_same_fields(a, b, f"{what} {a.name}{where}")
+
+
+def _require_same_names(what: str, before: Sequence[str], after: Sequence[str], where: str) -> None:
+    if before == after:
+        return
+    gone, new = ([n for n in these if n not in those] for these, those in ((before, after), (after, before)))
+    if len(before) == len(after) and gone and new:
+        at = before.index(gone[0])
+        raise InterfaceError(f"{what} {gone[0]}{where} is now called {after[at]}")
+    if gone or new:
+        raise InterfaceError(f"{what} {gone[0]}{where} is gone" if gone else f"{what} {new[0]}{where} was not there")
+    raise InterfaceError(f"the {what}s{where} were {', '.join(before)} and are {', '.join(after)}")
+
+
+def require_same_fields(before: Messages, after: Messages, whose: str) -> None:
+    """Raise InterfaceError for the first field that differs."""
+    old, new = ({field.name: content for field, content in m.ListFields()} for m in (before, after))
+    for name in (*old, *new):
+        if old.get(name) == new.get(name):
+            continue
+        if name == "quantization_annotation":
+            _raise_annotation(old.get(name, ()), new.get(name, ()), whose)
+        words = {"doc_string": "doc string", "metadata_props": "metadata"}.get(name, name.replace("_", " "))
+        raise InterfaceError(f"the {words} of {whose} changed")
+
+
+def _raise_annotation(
+    before: Sequence[onnx.TensorAnnotation], after: Sequence[onnx.TensorAnnotation], whose: str
+) -> NoReturn:
+    names = {a.tensor_name for a in after}
+    for a in before:
+        if a.tensor_name not in names:
+            raise InterfaceError(f"the quantization annotation of {a.tensor_name} is gone")
+        if a not in after:
+            raise InterfaceError(f"the quantization annotation of {a.tensor_name} changed")
+    raise InterfaceError(f"the quantization annotations of {whose} changed")
+
+
+def require_same_texts(op: Op) -> None:
+    """Raise InterfaceError unless an op of the file keeps name, doc string and metadata; our own notes aside."""
+    if op.loaded is None or (op.rest == op.loaded and not op.is_renamed):
+        return
+    before = onnx.NodeProto.FromString(op.loaded)
+    rest = op.rest if op.rest is not None else onnx.NodeProto(name=op.name).SerializeToString()
+    after = onnx.NodeProto.FromString(annotated(op, rest))
+    called = f"node {before.name or op.label}"
+    for name in (op.name, after.name):
+        if name != before.name:
+            raise InterfaceError(f"{called} was renamed {name}" if name else f"{called} lost its name")
+    if after.doc_string != before.doc_string:
+        raise InterfaceError(f"the doc string of {called} changed")
+    if foreign_metadata(after) != foreign_metadata(before):
+        raise InterfaceError(f"the metadata of {called} changed")
+
+
+def type_text(proto: onnx.TypeProto) -> str:
+    """A type as ONNX's text form has it: `float[N,4]`; `float[?,4]` where a dim is open, `float` where all are."""
+    kind = proto.WhichOneof("value")
+    if kind not in {"tensor_type", "sparse_tensor_type"}:
+        return " ".join(str(proto).split()) or "of any type"
+    tensor = proto.tensor_type if kind == "tensor_type" else proto.sparse_tensor_type
+    element = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
+    if not tensor.HasField("shape"):
+        return element
+    dims = (str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim)
+    return f"{element}[{','.join(dims)}]"
+
+
+@dataclass(frozen=True, slots=True)
+class Interface:
+    """Inputs, outputs, defaults, texts, metadata and annotations as they were loaded.
+
+    Ops are not in it: each knows the bytes it was loaded from. An op that a rewrite made is free, one that stands is
+    not. Of subgraphs, those count that still stand; their inner names are their own.
+    """
+
+    header: bytes
+    imports: Mapping[str, int]
+    graphs: WeakKeyDictionary[Graph, GraphFacts]
+
+    @classmethod
+    def of(cls, model: Model) -> Interface:
+        """What `model`, just loaded, has to keep. O(its graphs, their inputs, outputs and value infos)."""
+        header = _without_imports(model.header).SerializeToString(deterministic=True)
+        graphs = WeakKeyDictionary((g, GraphFacts.of(g)) for g in model.graph.with_subgraphs())
+        return cls(header, _imports(model.header), graphs)
+
+    def require(self, model: Model) -> None:
+        """Raise InterfaceError, naming what changed, unless `model` keeps all of it. O(ops).
+
+        `model` is the very one that this was taken from: another load of the same file is refused.
+        """
+        self._require_header(model)
+        if model.graph not in self.graphs:
+            raise InterfaceError("the model has another graph than the one whose interface it has to keep")
+        for g in model.graph.with_subgraphs():
+            if g in self.graphs:
+                self.graphs[g].require(g)
+            for op in g.ops():
+                if op.loaded is not None:
+                    require_same_texts(op)
+
+    def _require_header(self, model: Model) -> None:
+        for now in (_imports(model.header), model.graph.opsets):
+            for domain, version in self.imports.items():
+                if now.get(domain) != version:
+                    found = f"opset {now[domain]}" if domain in now else "none"
+                    raise InterfaceError(
+                        f"the model imported opset {version} of {domain or 'ai.onnx'}, and now {found}"
+                    )
+        before, after = onnx.ModelProto.FromString(self.header), _without_imports(model.header)
+        require_same_fields(before, after, "the model")
+
+
+def _imports(header: onnx.ModelProto) -> dict[str, int]:
+    return {SPELLINGS.get(e.domain, e.domain): e.version for e in header.opset_import}
+
+
+def _without_imports(header: onnx.ModelProto) -> onnx.ModelProto:
+    """The header but for the opset imports, which may grow."""
+    rest = onnx.ModelProto()
+    rest.CopyFrom(header)
+    rest.ClearField("opset_import")
+    return rest

@@ -1,0 +1,256 @@
+"""A name of its own for each value and op of a model: what bears the same name in several graphs is told apart.
+
+The name map: what became of each tensor and node of the original, for those who look for a name after the fact.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeVar, cast
+
+from ..io.model import Model
+from ..ir.graph import Graph
+from ..ir.invariants import defined
+from ..ir.mutation_log import Trace
+from ..ir.op import Op
+from ..ir.origin import MOST
+from ..ir.values import Value
+from ..rewriting.changes import Change
+from ..serialization.exporter import written_sparse
+from ..serialization.provenance import MORE
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class Names:
+    """A name in the main graph is as it is; one inside a subgraph that is borne elsewhere, too, has its path before it.
+
+    The path is `holder/attribute/`, once for each level. An op without a name, or with one that another of its graph
+    has, goes by its first output.
+    """
+
+    values: dict[Value, str]
+    ops: dict[Op, str]
+
+    @classmethod
+    def of(cls, root: Graph) -> Names:
+        """The names that everything in `root` bears now. O(V + E)."""
+        graphs = list(scopes(root))
+        values = ((v, path, v.name) for g, path in graphs for v in _written(g) if v.name)
+        ops = ((op, path, name) for g, path in graphs for op, name in _places(g))
+        return cls(_told_apart(values), _told_apart(ops))
+
+
+def scopes(graph: Graph, path: str = "") -> Iterator[tuple[Graph, str]]:
+    """The graph and all inside it, outermost first, each with its path."""
+    yield graph, path
+    for op, name in _places(graph):
+        for attribute, sub in _held(op):
+            yield from scopes(sub, f"{path}{name}/{attribute}/")
+
+
+def _held(op: Op) -> Iterator[tuple[str, Graph]]:
+    """The subgraphs of an op by attribute; those of a list are numbered."""
+    for attribute, content in op.attrs.items() if op.subgraphs else ():
+        if isinstance(content, Graph):
+            yield attribute, content
+        elif isinstance(content, list):
+            entries = cast("list[object]", content)
+            yield from ((f"{attribute}[{i}]", g) for i, g in enumerate(entries) if isinstance(g, Graph))
+
+
+def _places(graph: Graph) -> list[tuple[Op, str]]:
+    """The ops of a graph with their names."""
+    ops = sorted(graph.ops(), key=lambda op: op.key)
+    bearers = Counter(op.name for op in ops)
+    return [(op, _place(op) if bearers[op.name] > 1 else op.name or _place(op)) for op in ops]
+
+
+def _place(op: Op) -> str:
+    return next((v.name for v in op.outputs if v.name), op.name or op.type)
+
+
+def _written(graph: Graph) -> Iterator[Value]:
+    """The values of a graph that are in the file it makes."""
+    sparse = {v for v, _ in written_sparse(graph)}
+    return (v for v in defined(graph) if v not in graph.sparse or v in sparse)
+
+
+def _told_apart(items: Iterable[tuple[T, str, str]]) -> dict[T, str]:
+    """A name for each of `items`: (what, path, name)."""
+    listed = list(items)
+    bearers = Counter(name for _, _, name in listed)
+    found: dict[T, str] = {}
+    taken: set[str] = set()
+    for what, path, name in listed:
+        plain = chosen = path + name if bearers[name] > 1 else name
+        number = 1
+        while chosen in taken:  # two nodes of one name whose outputs are named like other nodes, say
+            number += 1
+            chosen = f"{plain}#{number}"
+        taken.add(chosen)
+        found[what] = chosen
+    return found
+
+
+VERSION = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Tracker:
+    """What a model was made of before any rewrite, and the trace that is kept of it from then on.
+
+    It holds all that is removed, so it is for runs that write a map.
+    """
+
+    names: Names
+    trace: Trace
+    makers: dict[Value, Op]
+    labels: dict[Op, str]  # as the ledger calls them
+    initializers: dict[Value, str]
+    constants: frozenset[Value]  # what Constant ops hold
+
+    @classmethod
+    def of(cls, model: Model) -> Tracker:
+        """Begin to track `model`, just loaded. O(V + E)."""
+        names = Names.of(model.graph)
+        trace = model.graph.shared.trace = Trace()
+        makers = {v: op for op in names.ops for v in op.outputs}
+        initializers = {v: v.name for g in model.graph.with_subgraphs() for v in (*g.initializers, *g.defaults)}
+        constants = frozenset(v for v in makers if v.tensor is not None)
+        return cls(names, trace, makers, {op: op.label for op in names.ops}, initializers, constants)
+
+
+def name_map(tracker: Tracker, model: Model, changes: Sequence[Change]) -> dict[str, object]:
+    """What became of everything, ready for JSON; to be asked after export, which may rename what is in subgraphs.
+
+    `changes` are those of the run, all recorded. "tensors": each name, and the name that the same numbers have now,
+    or None. "nodes": each name, and those of the nodes that were made of it; itself where it stands. "folded":
+    computed tensors that are initializers now. "removed": nodes of which nothing stands, and initializers that are
+    gone. Both say which rule or pass did it; None where a pass did not say so.
+    """
+    fate = _Fate(tracker, Names.of(model.graph), changes)
+    targets = {name: fate.target(v) for v, name in tracker.names.values.items()}
+    nodes = {name: fate.heirs(op) for op, name in tracker.names.ops.items()}
+    values, ops = tracker.names.values, tracker.names.ops
+    return {
+        "version": VERSION,
+        "tensors": {name: fate.now.values[v] if v is not None else None for name, v in targets.items()},
+        "nodes": nodes,
+        "folded": {name: fate.folder(v) for v, name in values.items() if fate.is_folded(v, targets[name])},
+        "removed": {
+            "nodes": {name: fate.who.get(op) for op, name in ops.items() if not nodes[name]},
+            "initializers": {values[v]: fate.remover(v) for v in tracker.initializers if v not in fate.now.values},
+        },
+    }
+
+
+class _Fate:
+    """Answers to what became of a value or op, each found once."""
+
+    def __init__(self, tracker: Tracker, now: Names, changes: Sequence[Change]) -> None:
+        self.tracker, self.now = tracker, now
+        self._targets: dict[Value, Value | None] = {}
+        self._heirs: dict[Op, list[str]] = {}
+        self._change = {label: c for c in changes for label in c.replaced}  # the last that names it
+
+    # -- values ----------------------------------------------------------------------
+
+    def target(self, value: Value) -> Value | None:
+        """The value that is there now and has what `value` had; the value itself if it still is."""
+        path: list[Value] = []
+        at: Value | None = value
+        while at is not None and at not in self.now.values and at not in self._targets:
+            path.append(at)
+            self._targets[at] = None  # also ends a walk in a circle
+            at = self.tracker.trace.values.get(at)
+        found = at if at is None or at in self.now.values else self._targets[at]
+        self._targets.update(dict.fromkeys(path, found))
+        return found
+
+    def is_folded(self, value: Value, target: Value | None) -> bool:
+        """Whether a value that was computed is an initializer now."""
+        if target is None or value not in self.tracker.makers or value in self.tracker.constants:
+            return False
+        return target.tensor is not None and target.producer is None
+
+    def folder(self, value: Value) -> str | None:
+        """Who made a computed value constant."""
+        maker = self.tracker.makers[value]
+        change = self._change.get(self._label(maker))
+        return change.by if change is not None else self.who.get(maker)
+
+    def remover(self, value: Value) -> str | None:
+        """Who removed an initializer: by itself, or with the last op that read it."""
+        change = self._change.get(self.tracker.initializers[value])
+        return change.by if change is not None else self._reader_removed_by.get(value)
+
+    @cached_property
+    def _reader_removed_by(self) -> dict[Value, str | None]:
+        gone = [*(op for op in self.tracker.names.ops if op not in self.now.ops), *self.tracker.trace.removed]
+        return {v: self.who.get(op) for op in gone for v in op.inputs if v is not None}
+
+    # -- ops -------------------------------------------------------------------------
+
+    def heirs(self, op: Op) -> list[str]:
+        """The names of the ops that stand for `op`: itself, its twin, or what was made of it; at most 50."""
+        work, begun = [op], {op}
+        while work:
+            nexts = self._next(work[-1])
+            waiting = [o for o in nexts if o not in self._heirs and o not in begun]
+            if waiting:
+                begun.update(waiting)
+                work += waiting
+                continue
+            at = work.pop()
+            if at not in self._heirs:
+                self._heirs[at] = self._gathered(at, nexts)
+        return self._heirs[op]
+
+    def _gathered(self, op: Op, nexts: Sequence[Op]) -> list[str]:
+        if op in self.now.ops:
+            return [self.now.ops[op]]
+        found = dict.fromkeys(name for o in nexts for name in self._heirs.get(o, ()))
+        names = [name for name in found if name != MORE]
+        return names if len(names) <= MOST and MORE not in found else [*names[:MOST], MORE]
+
+    def _next(self, op: Op) -> list[Op]:
+        """What stands for an op that is gone, or was made of it: each of these may be gone, too."""
+        if op in self.now.ops:
+            return []
+        nexts = list(self.tracker.trace.successors.get(op, ()))
+        twin, change = self.tracker.trace.twins.get(op), self._change.get(self._label(op))
+        # What merely fed an op that fell away is not its twin: that one was part of the very change, and stayed.
+        if twin is not None and change is not None and self._label(twin) in change.replaced:
+            nexts.append(twin)
+        return nexts
+
+    def _label(self, op: Op) -> str:
+        """What the ledger called the op."""
+        return self.tracker.trace.labels.get(op) or self.tracker.labels.get(op) or op.label
+
+    @cached_property
+    def who(self) -> dict[Op, str | None]:
+        """Who removed each op that is gone. What dies along with another goes right after it."""
+        found: dict[Op, str | None] = {}
+        last: str | None = None
+        for op in self.tracker.trace.removed:
+            if op in self.tracker.labels:
+                change = self._change.get(self._label(op))
+                last = found[op] = change.by if change is not None else last
+        for op in self.tracker.names.ops:
+            if op not in found and op not in self.now.ops:
+                found[op] = self._holder_removed_by(op, found)
+        return found
+
+    @staticmethod
+    def _holder_removed_by(op: Op, found: dict[Op, str | None]) -> str | None:
+        """What is in a subgraph goes with the op that holds it."""
+        graph: Graph = op.graph
+        while graph.owner is not None and graph.owner not in found:
+            graph = graph.owner.graph
+        return found.get(graph.owner) if graph.owner is not None else None

@@ -1,0 +1,193 @@
+"""What a pass is, and the ways of putting passes together."""
+
+from __future__ import annotations
+
+import reprlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from operator import index
+from typing import Any, Protocol, SupportsIndex, cast, runtime_checkable
+
+from ..errors import GraphError, ModelError, NoFixpoint, PassFailed, Why, told
+from ..ir.graph import Graph
+from ..rewriting.driver import rewrite
+from ..rewriting.ledger import Ledger
+from ..rewriting.rules import Rule
+from ..support.watchdog import Stuck
+
+MOST, MOST_EACH = 10_000, 50
+"""The mutations that one run of a pass may come to: so many, and so many for each op and initializer."""
+
+
+@runtime_checkable
+class Pass(Protocol):
+    """A named function from a graph to the number of changes made in it (0: untouched).
+
+    It must be deterministic, keep no state, and treat graphs inside the graph as well. A pass that asks
+    `ledger.permits` before each change can be bisected change by change; any other counts as one.
+    """
+
+    @property
+    def name(self) -> str:
+        """What it is called on the command line: kebab-case."""
+        ...
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Rewrite `graph` in place; return the number of changes."""
+        ...
+
+
+def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:
+    """Run one pass; its time and changes are booked under its name.
+
+    Raises PassFailed for whatever goes wrong in it, but ModelError for weights that cannot be read.
+    """
+    if not _is_to_run(p, ledger):
+        return 0
+    is_group = isinstance(p, Pipeline | Fixpoint)
+    try:
+        if is_group:
+            with ledger.running(p.name):
+                return p.run(graph, ledger)
+        return _run_single(p, graph, ledger)
+    except (ModelError, KeyboardInterrupt):
+        raise
+    except Stuck as e:
+        raise PassFailed(p.name, Why.ENDLESS, "it changes nothing and does not return") from e
+    except BaseException as e:
+        if isinstance(e, PassFailed) and (is_group or e.pass_name == p.name):
+            raise
+        raise PassFailed(p.name, Why.ENDLESS if isinstance(e, NoFixpoint) else Why.RAISED, told(e)) from e
+
+
+def _is_to_run(p: Pass, ledger: Ledger) -> bool:
+    if ledger.stopped or p.name in ledger.bans.passes:
+        return False
+    return p.name not in ledger.bans.silent or ledger.allows(p.name, "")
+
+
+def _run_single(p: Pass, graph: Graph, ledger: Ledger) -> int:
+    """Run a pass that holds no others. What it does without asking the ledger is one change."""
+    shared, made = graph.shared, ledger.made
+    version = shared.version
+    budget = MOST + MOST_EACH * sum(len(g) + len(g.initializers) for g in graph.with_subgraphs())
+    shared.ceiling = version + budget
+    with ledger.running(p.name, budget):
+        ledger.begin(p.name, "")
+        changes = _counted(p, p.run(graph, ledger))
+        # Rules that look at a match and decline move the version too, and none changes a graph unasked.
+        touched = changes > 0 or (shared.version != version and not isinstance(p, RulePass))
+        if touched and ledger.made == made:
+            ledger.bans.silent.add(p.name)
+            ledger.permits(p.name, "", exact=ledger.exact_only)
+            changes = changes or 1
+    shared.ceiling = None
+    ledger.ran.append(p.name)
+    if ledger.careful and touched:
+        try:
+            graph.validate()
+        except GraphError as e:
+            raise PassFailed(p.name, Why.INVALID, str(e)) from e
+    return changes
+
+
+def _counted(p: Pass, changes: Any) -> int:
+    """What a pass gave back, if it is a number."""
+    if not isinstance(changes, SupportsIndex):
+        raise PassFailed(p.name, Why.RAISED, f"run() gave back {reprlib.repr(changes)}, not the number of changes")
+    return index(changes)
+
+
+@dataclass(frozen=True, slots=True)
+class RulePass:
+    """Rules that belong together, applied until none fires."""
+
+    name: str
+    rules: tuple[Rule, ...]
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Apply the rules everywhere. Raises NoFixpoint if they chase each other."""
+        return rewrite(graph, self.rules, ledger).total()
+
+
+@dataclass(frozen=True, slots=True)
+class Pipeline:
+    """Passes in order, once."""
+
+    name: str
+    passes: Sequence[Pass]
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Run each pass once."""
+        return sum(run_pass(p, graph, ledger) for p in self.passes)
+
+
+@dataclass(frozen=True, slots=True)
+class Fixpoint:
+    """Passes in order, again and again, until each has seen the graph and found nothing to do."""
+
+    name: str
+    passes: Sequence[Pass]
+    patience: int = 50
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Run to the fixpoint. Raises NoFixpoint after `patience` rounds in which the model got no smaller."""
+        total, settled = 0, [-1] * len(self.passes)
+        least, idle = sum(map(len, graph.with_subgraphs())), 0
+        changed: list[str] = []
+        while idle < self.patience:
+            before = total
+            changed.clear()
+            for i, p in enumerate(self.passes):
+                if settled[i] == graph.shared.version:
+                    continue  # nothing happened since this pass found nothing to do
+                changes = run_pass(p, graph, ledger)
+                if changes:
+                    changed.append(p.name)
+                total += changes
+                settled[i] = -1 if changes else graph.shared.version
+            if total == before:
+                return total
+            size = sum(map(len, graph.with_subgraphs()))
+            least, idle = (size, 0) if size < least else (least, idle + 1)
+        raise NoFixpoint(f"{', '.join(changed)}: still changing after {self.patience} idle rounds", changed[::-1])
+
+
+def named(p: Pass, name: str) -> Pass | None:
+    """The pass of that name, in `p` or `p` itself."""
+    if p.name == name:
+        return p
+    inner = p.passes if isinstance(p, Pipeline | Fixpoint) else ()
+    return next((found for q in inner if (found := named(q, name)) is not None), None)
+
+
+def rules_in(p: Pass) -> tuple[Any, ...]:
+    """The `rules` of a single pass, be they ours or those of another tool; each has a name."""
+    rules: Any = getattr(p, "rules", ())
+    held = cast("tuple[Any, ...]", rules) if isinstance(rules, tuple | list) else ()
+    return tuple(r for r in held if hasattr(r, "name"))
+
+
+def rule_names(p: Pass) -> frozenset[str]:
+    """The names in which a single pass asks the ledger for its changes; none if it asks in its own."""
+    return frozenset(str(r.name) for r in rules_in(p))
+
+
+def choosable_rules(p: Pass) -> tuple[Any, ...]:
+    """Those of its rules that a single pass can do without: a field of it holds them."""
+    is_field = is_dataclass(p) and any(f.name == "rules" and f.init for f in fields(p))
+    return rules_in(p) if is_field else ()
+
+
+def with_rules(p: Pass, rules: Sequence[Any]) -> Pass:
+    """A pass with some of its rules; itself if they are all there is to choose from."""
+    if len(rules) == len(choosable_rules(p)):
+        return p
+    return cast("Pass", replace(cast("Any", p), rules=tuple(rules)))
+
+
+def leaves(p: Pass) -> list[Pass]:
+    """The passes that do the work, in order, each once."""
+    if isinstance(p, Pipeline | Fixpoint):
+        return list({leaf.name: leaf for inner in p.passes for leaf in leaves(inner)}.values())
+    return [p]

@@ -1,0 +1,102 @@
+"""What a run did, as data."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+
+from ..errors import ModelError
+from ..io.model import Model
+from ..ir.graph import Graph
+from ..rewriting.ledger import Ledger
+from ..verify.verdict import Verdict
+from .pipeline import Pass, leaves
+from .plan import Plan
+from .quarantine import Quarantined
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """A model in numbers: ops by type (subgraphs included), nodes, elements in initializers, bytes written."""
+
+    ops: dict[str, int]
+    nodes: int
+    parameters: int
+    bytes: int
+
+    @classmethod
+    def of(cls, model: Model, size: int) -> Stats:
+        """Count `model`, which takes `size` bytes."""
+        ops = histogram(model.graph)
+        parameters = sum(t.size for _, t in model.tensors())
+        return cls(ops, sum(ops.values()), parameters, size)
+
+
+def histogram(graph: Graph) -> dict[str, int]:
+    """Ops by type, in this graph and all inside it; the domain stands before the type unless it is the standard one."""
+    types = (f"{op.domain}::{op.type}" if op.domain else op.type for g in graph.with_subgraphs() for op in g.ops())
+    return dict(sorted(Counter(types).items()))
+
+
+@dataclass(frozen=True, slots=True)
+class PassRecord:
+    """What one pass did over the whole run: changes by rule, and seconds."""
+
+    name: str
+    changes: int
+    rules: dict[str, int]
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Unfit:
+    """A pass that did not run because it is not made for the model, and why."""
+
+    pass_name: str
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.pass_name} left out: {self.reason}"
+
+
+@dataclass(slots=True)
+class Report:
+    """Everything there is to tell about a run. `seconds` has an entry for each phase, `plan` one for each change."""
+
+    source: str
+    pipeline: str
+    before: Stats
+    after: Stats
+    passes: list[PassRecord]
+    verification: Verdict | None
+    quarantined: list[Quarantined] = field(default_factory=list[Quarantined])
+    replays: int = 0
+    seconds: dict[str, float] = field(default_factory=dict[str, float])
+    versions: dict[str, str] = field(default_factory=dict[str, str])
+    plan: Plan | None = None
+    unfit: list[Unfit] = field(default_factory=list[Unfit])
+
+    def to_json(self) -> str:
+        """The report as JSON text."""
+        data = asdict(replace(self, verification=None))
+        data["verification"] = None if self.verification is None else self.verification.to_data()
+        return json.dumps(data, indent=1, allow_nan=False)
+
+
+def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
+    """One record for each pass that could have run, in order."""
+    records: list[PassRecord] = []
+    for name in (p.name for p in leaves(pipeline)):
+        rules: dict[str, int] = dict(ledger.counts.get(name, Counter[str]()))
+        records.append(PassRecord(name, sum(rules.values()), rules, round(ledger.seconds.get(name, 0.0), 6)))
+    return records
+
+
+def write_json(text: str, path: Path) -> None:
+    """Write a report. Raises ModelError if that cannot be done."""
+    try:
+        path.write_text(text + "\n", encoding="utf-8")
+    except OSError as e:
+        raise ModelError(f"cannot write {path}: {e.strerror}") from e

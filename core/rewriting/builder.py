@@ -1,0 +1,112 @@
+"""The builder: writes replacement ops the way patterns are written, for the model's own opset."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from onnx import defs, helper
+
+from ..errors import Declined, require
+from ..ir import schemas
+from ..ir.graph import Graph
+from ..ir.op import Op
+from ..ir.tensor import Tensor
+from ..ir.values import Value
+
+FORMAL_DTYPES = {f"tensor({name})": dtype for name, dtype in [
+    ("int64", np.int64), ("int32", np.int32), ("float", np.float32), ("bool", np.bool_), ("double", np.float64),
+]}  # fmt: skip
+
+
+class Build:
+    """`g.Gemm(a, b, c, alpha=2.0)` adds a Gemm and gives its output.
+
+    What the newest opset takes as an input but the model's takes as an attribute, or the other way round
+    (axes of Squeeze, min of Clip, pads of Pad), is written as the model's opset wants it. An operator or
+    attribute that does not exist there declines. `outputs=n` gives n values; None leaves an input out.
+    """
+
+    def __init__(self, graph: Graph, at: Op, domain: str = schemas.STANDARD, base: Build | None = None) -> None:
+        self.graph = graph
+        self.added: list[Op] = [] if base is None else base.added
+        self.constants: list[Value] = [] if base is None else base.constants
+        self._at, self._domain = at, domain
+
+    @property
+    def opset(self) -> int:
+        """The version of the standard operators that the model uses."""
+        return self.graph.opsets.get(schemas.STANDARD, 0)
+
+    @property
+    def root(self) -> Op:
+        """The op whose outputs are to be replaced."""
+        return self._at
+
+    def domain(self, name: str) -> Build:
+        """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
+        return Build(self.graph, self._at, name, self)
+
+    def const(self, data: Any, like: Value | None = None) -> Value:
+        """A constant; with `like`, of that value's element type."""
+        kind = helper.tensor_dtype_to_np_dtype(like.dtype) if like is not None else None
+        made = self.graph.constant(
+            Tensor.interned(np.asarray(data, kind), self.graph.shared.tensors), self._at.outputs[0].name
+        )
+        self.constants.append(made)
+        return made
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        def add(*inputs: Value | None, outputs: int = 1, **attrs: Any) -> Value | tuple[Value, ...]:
+            written = {k: v for k, v in attrs.items() if v is not None}
+            values = list(inputs)
+            spec = schemas.schema(op_type, self._domain, self.graph.opsets.get(self._domain, 0))
+            if spec is not None:
+                self._fit(spec, values, written)
+            elif schemas.newest(self._domain):
+                raise Declined(f"{op_type} does not exist at opset {self.graph.opsets.get(self._domain, 0)}")
+            while values and values[-1] is None:
+                values.pop()
+            self.graph.opsets.setdefault(self._domain, 1)
+            op = Op(op_type, self._domain, "", written, None)
+            op.key = self._at.key
+            made = [Value(self.graph.fresh_name(self._at.outputs[0].name)) for _ in range(outputs)]
+            self.added.append(self.graph.add_op(op, values, made))
+            return made[0] if outputs == 1 else tuple(made)
+
+        return add
+
+    def _fit(self, spec: defs.OpSchema, values: list[Value | None], attrs: dict[str, Any]) -> None:
+        """Move between inputs and attributes until the schema in force is satisfied."""
+        names = [i.name for i in spec.inputs]
+        if not _is_variadic(spec):
+            newer = schemas.latest_input_names(spec.name, spec.domain)
+            for name, value in zip(newer[len(names) :], values[len(names) :], strict=False):
+                if value is not None:
+                    require(name in spec.attributes, f"{spec.name} takes no {name} at opset {self.opset}")
+                    attrs[name] = value.const.tolist()
+            del values[len(names) :]
+        for name in [n for n in attrs if n not in spec.attributes]:
+            require(name in names, f"{spec.name} takes no {name} at opset {self.opset}")
+            index = names.index(name)
+            values += [None] * (index + 1 - len(values))
+            values[index] = self._formal(spec, index, values, attrs.pop(name))
+        given = max((i for i, v in enumerate(values, 1) if v is not None), default=0)
+        require(given >= spec.min_input, f"{spec.name} needs {spec.min_input} inputs at opset {self.opset}")
+
+    def _formal(self, spec: defs.OpSchema, index: int, values: list[Value | None], data: Any) -> Value:
+        """A constant of the element type that the schema gives its `index`-th input."""
+        formal = spec.inputs[index].type_str
+        if formal in FORMAL_DTYPES:
+            return self.const(np.asarray(data, FORMAL_DTYPES[formal]))
+        for other, value in zip(spec.inputs, values, strict=False):
+            if other.type_str == formal and value is not None:
+                return self.const(data, like=value)
+        allowed = {t for c in spec.type_constraints if c.type_param_str == formal for t in c.allowed_type_strs}
+        require("tensor(int64)" in allowed, f"the type of {spec.inputs[index].name} of {spec.name} is open")
+        return self.const(np.asarray(data, np.int64))
+
+
+def _is_variadic(spec: defs.OpSchema) -> bool:
+    return bool(spec.inputs) and spec.inputs[-1].option == defs.OpSchema.FormalParameterOption.Variadic

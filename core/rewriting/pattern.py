@@ -1,0 +1,196 @@
+"""Patterns: a lambda over the operators to find, traced once into data, and their matching."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from ..errors import RuleError
+from ..ir import schemas
+from ..ir.graph import Graph
+from ..ir.op import Op
+from ..ir.values import Value
+
+COMMUTATIVE = frozenset({
+    "Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Max", "Mean", "Min", "Mul", "Or", "Sum", "Xor",
+})  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A name for a value or an attribute; `constant` ones match constants only. `*var` takes any number of inputs."""
+
+    name: str
+    optional: bool = False
+    constant: bool = False
+
+    def __iter__(self) -> Iterator[Rest]:
+        yield Rest(self.name)
+
+
+@dataclass(frozen=True, slots=True)
+class Rest:
+    """Any number of inputs, bound as a tuple."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpPattern:
+    """An operator of one of `types` with patterns for its inputs and attributes."""
+
+    types: tuple[str, ...]
+    domain: str
+    inputs: tuple[Any, ...]
+    attrs: tuple[tuple[str, Any], ...] = field(hash=False)  # lists among them have no hash
+    bind: str = ""
+    output: int = 0
+
+    def __matmul__(self, var: Var) -> OpPattern:
+        """`g.Conv(x, w) @ conv` binds the matched op itself; its attributes may then be anything."""
+        return replace(self, bind=var.name)
+
+    def __getitem__(self, output: int) -> OpPattern:
+        """`g.Split(x)[1]` stands for the second output."""
+        return replace(self, output=output)
+
+    def orders(self) -> tuple[tuple[Any, ...], ...]:
+        """The input patterns in every order to be tried."""
+        if len(self.inputs) == 2 and not self.domain and COMMUTATIVE.issuperset(self.types):
+            return (self.inputs, self.inputs[::-1])
+        return (self.inputs,)
+
+
+class Trace:
+    """Stands in for the builder while a pattern is traced: `g.Conv(x, w)` becomes an OpPattern."""
+
+    def __init__(self, domain: str = schemas.STANDARD) -> None:
+        self._domain = domain
+
+    def domain(self, name: str) -> Trace:
+        """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
+        return Trace(name)
+
+    def one_of(self, *types: str) -> Callable[..., OpPattern]:
+        """Any of several operators with the same inputs: `g.one_of("Add", "Sub")(x, y)`."""
+        return lambda *inputs, **attrs: OpPattern(types, self._domain, inputs, tuple(attrs.items()))
+
+    def const(self, var: Var) -> Var:
+        """An input that holds a constant: `g.Mul(x, g.const(c))`."""
+        return replace(var, constant=True)
+
+    def __getattr__(self, op_type: str) -> Callable[..., OpPattern]:
+        return self.one_of(op_type)
+
+
+def trace(pattern: Callable[..., OpPattern]) -> tuple[OpPattern, list[str]]:
+    """The pattern that a lambda describes, and its variables. A default of None marks an optional input."""
+    parameters = list(inspect.signature(pattern).parameters.values())[1:]
+    variables = [Var(p.name, optional=p.default is not inspect.Parameter.empty) for p in parameters]
+    root: Any = pattern(Trace(), **{v.name: v for v in variables})
+    if not isinstance(root, OpPattern):
+        raise RuleError("a pattern must be an operator, such as lambda g, x: g.Relu(x)")
+    if root.output:
+        raise RuleError("a pattern's root stands for all its outputs: return one value for each")
+    return root, [v.name for v in variables]
+
+
+Bindings = dict[str, Any]
+Found = tuple[Bindings, tuple[Op, ...]]
+
+
+def match_op(p: OpPattern, op: Op, graph: Graph, bound: Bindings, covered: tuple[Op, ...]) -> Iterator[Found]:
+    """Every way in which `p` matches at `op`: the bindings, and the ops covered so far. Cost: the pattern's size."""
+    if op.type not in p.types or op.domain != p.domain or not _plausible(p, op, graph):
+        return
+    here, values = dict(bound), op.inputs
+    if p.bind:
+        here[p.bind] = op
+    for name, want in p.attrs:
+        known, have, values = attribute_of(op, name, values)
+        if not known or not _agrees(here, want, have):
+            return
+    if not p.bind and any(off_default(p, op)):
+        return
+    while values and values[-1] is None:
+        values = values[:-1]
+    for order in p.orders():
+        yield from _match_inputs(order, values, graph, here, (*covered, op))
+
+
+def _plausible(p: OpPattern, op: Op, graph: Graph) -> bool:
+    """Whether each operator that the pattern wants right above is there at all."""
+    for want in p.inputs:
+        if isinstance(want, OpPattern) and not any(
+            (maker := graph.producer(v)) is not None and maker.type in want.types for v in op.inputs
+        ):
+            return False
+    return True
+
+
+def attribute_of(op: Op, name: str, values: tuple[Value | None, ...]) -> tuple[bool, Any, tuple[Value | None, ...]]:
+    """An attribute, or the constant input that took its place in a later opset; and the inputs that remain."""
+    spec = op.schema
+    names = schemas.input_names(op.type, op.domain, op.version)
+    if spec is None or name in spec.attributes or name not in names:
+        return True, op.attr(name), values
+    index = names.index(name)
+    value = op.input(index)
+    if value is not None and not value.is_const:
+        return False, None, values
+    return True, None if value is None else value.const.tolist(), (*values[:index], None, *values[index + 1 :])
+
+
+def _agrees(bound: Bindings, want: Any, have: Any) -> bool:
+    if not isinstance(want, Var):
+        return bool(have == want)
+    if want.name in bound:
+        return bool(bound[want.name] == have)
+    bound[want.name] = have
+    return True
+
+
+def off_default(p: OpPattern, op: Op) -> Iterator[tuple[str, Any, Any]]:
+    """Attributes that the pattern does not name and that are not at their schema default: name, value, default."""
+    named = {name for name, _ in p.attrs}
+    for name, value in op.attrs.items():
+        if name not in named:
+            default = schemas.attribute_default(op.type, op.domain, op.version, name)
+            if value != default:
+                yield name, value, default
+
+
+def _match_inputs(
+    patterns: tuple[Any, ...], values: tuple[Value | None, ...], graph: Graph, bound: Bindings, covered: tuple[Op, ...]
+) -> Iterator[Found]:
+    if not patterns:
+        if not any(values):
+            yield bound, covered
+        return
+    want, rest = patterns[0], patterns[1:]
+    if isinstance(want, Rest):
+        for size in sizes(rest, len(values)):
+            if bound.get(want.name, values[:size]) == values[:size]:
+                yield from _match_inputs(rest, values[size:], graph, {**bound, want.name: values[:size]}, covered)
+        return
+    value = values[0] if values else None
+    if isinstance(want, Var):
+        fits = want.optional if value is None else (value.is_const or not want.constant)
+        if fits and bound.get(want.name, value) is value:
+            yield from _match_inputs(rest, values[1:], graph, {**bound, want.name: value}, covered)
+    elif (
+        (op := graph.producer(value)) is not None and want.output < len(op.outputs) and op.outputs[want.output] is value
+    ):
+        for inner, ops in match_op(want, op, graph, bound, covered):
+            yield from _match_inputs(rest, values[1:], graph, inner, ops)
+
+
+def sizes(after: tuple[Any, ...], count: int) -> Iterator[int]:
+    """How many inputs a Rest may take, given the patterns after it."""
+    room = count - sum(not isinstance(p, Rest) for p in after)
+    if any(isinstance(p, Rest) for p in after):
+        yield from range(max(room, 0) + 1)
+    elif room >= 0:
+        yield room

@@ -1,0 +1,1 @@
+"""ONNX messages: graphs read from them and written to them."""

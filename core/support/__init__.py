@@ -1,0 +1,1 @@
+"""Support code that knows nothing of ONNX."""

@@ -1,0 +1,1 @@
+"""Transformations that a user asks for before a model is optimized."""

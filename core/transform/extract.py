@@ -1,0 +1,160 @@
+"""Cutting a model down: to the outputs that are wanted, and to the inputs that are needed for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import onnx
+from onnx import shape_inference
+
+from ..errors import ModelError
+from ..inference.schemas import type_of
+from ..io.convert import names_in_training
+from ..io.exported import export
+from ..io.model import Model
+from ..ir.graph import Graph, feeders
+from ..ir.invariants import defined
+from ..ir.op import Op
+from ..ir.subgraphs import constant_bytes
+from ..ir.tensor import SMALL, Tensor
+from ..ir.values import Value
+from ..support.suggestions import meant
+
+
+def keep_outputs(model: Model, names: Sequence[str]) -> None:
+    """Make the named values of the main graph its outputs, in that order, and drop what none of them needs.
+
+    Inputs stay. Raises ModelError for a name that is unknown or comes twice, or a value of unknown type.
+    """
+    graph = model.graph
+    if not names:
+        raise ModelError("no outputs are named")
+    wanted = _named_values(graph, names)
+    infos = _output_infos(model, wanted)
+    _declare_former_outputs(graph)
+    graph.outputs = wanted
+    graph.declared.outputs[:] = infos
+    _drop_all_but(graph, _needed(graph, wanted), names_in_training(model.header))
+    graph.shared.weight_bytes = constant_bytes(graph)
+
+
+def drop_unused_inputs(model: Model) -> None:
+    """Drop the inputs that nothing reads, overridable ones too, after the ops that no output needs."""
+    graph = model.graph
+    graph.prune(reversed(graph.sorted_ops()))
+    unused = {v for v in graph.inputs if graph.is_free(v)}
+    for v in unused:
+        graph.defaults.pop(v, None)
+        graph.sparse.pop(v, None)
+    graph.inputs = [v for v in graph.inputs if v not in unused]
+    _forget(graph, unused)
+    graph.changed()
+
+
+def _named_values(graph: Graph, names: Sequence[str]) -> list[Value]:
+    known = {v.name: v for v in defined(graph) if v.name}
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise ModelError(f"output {name} is asked for twice")
+        if name not in known:
+            inner = any(v.name == name for g in graph.with_subgraphs() if g is not graph for v in defined(g))
+            if inner:
+                raise ModelError(f"{name} is inside a subgraph; only values of the main graph can be outputs")
+            raise ModelError(f"the model has no value named '{name}'{meant(name, known)}")
+    return [known[name] for name in names]
+
+
+def _output_infos(model: Model, wanted: Sequence[Value]) -> list[bytes]:
+    """The declarations of new outputs: those of the file where it has any, with the type if they lack it."""
+    graph = model.graph
+    stated = {v: info for v, info in graph.declared.values if v is not None}
+    stated.update(graph.declared.inputs)
+    stated.update(zip(graph.outputs, graph.declared.outputs, strict=True))
+    infos = [onnx.ValueInfoProto.FromString(stated.get(v, b"")) for v in wanted]
+    for value, info in zip(wanted, infos, strict=True):
+        info.name = value.name
+        if not info.type.WhichOneof("value"):
+            proto = type_of(value)
+            if proto is None:
+                raise ModelError(f"{value.name} cannot be an output: its type is unknown")
+            info.type.CopyFrom(proto)
+    _add_ranks(model, infos)
+    return [info.SerializeToString(deterministic=True) for info in infos]
+
+
+def _add_ranks(model: Model, infos: Iterable[onnx.ValueInfoProto]) -> None:
+    """Outputs have to state their rank (ONNX IR, Static tensor shapes): ask inference over the whole model for it."""
+    unranked = {i.name: i for i in infos if i.type.HasField("tensor_type") and not i.type.tensor_type.HasField("shape")}
+    if not unranked:
+        return
+    for found in shape_inference.infer_shapes(export(model, _small_only).to_proto()).graph.value_info:
+        if found.name in unranked and found.type.tensor_type.HasField("shape"):
+            unranked[found.name].type.tensor_type.shape.CopyFrom(found.type.tensor_type.shape)
+
+
+def _small_only(tensor: Tensor, name: str) -> Iterator[bytes]:
+    """A tensor as inference looks at it: a large one without its elements."""
+    proto = tensor.to_proto(name) if tensor.nbytes <= SMALL else tensor.detached(name)
+    yield proto.SerializeToString(deterministic=True)
+
+
+def _declare_former_outputs(graph: Graph) -> None:
+    """What was said of the outputs stays said of the values."""
+    known = {v for v, _ in graph.declared.values}
+    graph.declared.values += [
+        (v, info)
+        for v, info in zip(graph.outputs, graph.declared.outputs, strict=True)
+        if v not in known and v not in graph.inputs
+    ]
+
+
+def _needed(graph: Graph, wanted: Sequence[Value]) -> set[Op]:
+    """The ops that some values depend on; what an annotation names of those counts as well. O(V + E)."""
+    needed: set[Op] = set()
+    notes = list(graph.declared.header.quantization_annotation)
+    spoken = {v.name: v for v in graph.pinned}
+    stack = [v.producer for v in wanted if v.producer is not None]
+    while stack:
+        while stack:
+            op = stack.pop()
+            if op not in needed:
+                needed.add(op)
+                stack += feeders(op)
+        there = {v.name for op in needed for v in op.outputs} if notes else set[str]()
+        for note in [n for n in notes if n.tensor_name in there]:
+            notes.remove(note)
+            named = (spoken.get(p.value) for p in note.quant_parameter_tensor_names)
+            stack += [v.producer for v in named if v is not None and v.producer is not None]
+    return needed
+
+
+def _drop_all_but(graph: Graph, needed: set[Op], bound: set[str]) -> None:
+    """Remove all other ops, and then the constants and annotations that nothing needs any more."""
+    pinned, graph.pinned = graph.pinned, set()
+    for op in reversed(graph.sorted_ops()):
+        if op not in needed:
+            graph.remove_op(op)
+    there = {v.name: v for v in defined(graph) if v.producer is not None or v.uses or graph.is_output(v)}
+    there.update((v.name, v) for v in graph.inputs)
+    header = graph.declared.header
+    notes = [n for n in header.quantization_annotation if n.tensor_name in there]
+    spoken = {p.value for n in notes for p in n.quant_parameter_tensor_names} | {n.tensor_name for n in notes}
+    del header.quantization_annotation[:]
+    header.quantization_annotation.extend(notes)
+    graph.pinned = {v for v in pinned if v.name in spoken or v.name in bound}
+    unused = {v for v in (*graph.initializers, *graph.sparse) if graph.is_free(v) and v not in graph.inputs}
+    for v in unused:
+        graph.initializers.pop(v, None)
+        graph.sparse.pop(v, None)
+    _forget(graph, unused)
+    graph.changed()
+
+
+def _forget(graph: Graph, gone: set[Value]) -> None:
+    """Declare only what is there, and no output twice."""
+    declared, here = graph.declared, set(defined(graph))
+    declared.inputs[:] = [(v, info) for v, info in declared.inputs if v not in gone]
+    declared.tensors[:] = [v for v in declared.tensors if v not in gone]
+    declared.values[:] = [
+        (v, info) for v, info in declared.values if v is not None and v in here and not graph.is_output(v)
+    ]

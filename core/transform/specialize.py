@@ -1,0 +1,159 @@
+"""Fixing the sizes of a model's inputs: symbols and shapes become numbers wherever they are declared."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import onnx
+
+from ..errors import ModelError
+from ..inference.schemas import type_of
+from ..io.model import Model
+from ..ir.dims import Dim, Shape
+from ..ir.graph import Graph
+from ..ir.values import Value, shape_of
+
+
+def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int]) -> None:
+    """Give inputs the `shapes` (by name), and symbols the sizes `dims`; what else has those symbols follows.
+
+    Raises ModelError for a name that the model does not have, or for sizes that contradict it or each other.
+    """
+    graph = model.graph
+    sizes = dict(dims)
+    known = {v.name: v for v in graph.inputs}
+    for name, shape in shapes.items():
+        require_known(name, known)
+        for tensor in _tensors(type_of(known[name])):
+            if tensor.HasField("shape"):
+                bind(name, shape_of(tensor) or (), shape, sizes)
+        for size in shape:
+            require_size(f"--shape {name}", size)
+    fixed = {v: v.stated[1] for v in graph.outputs}
+    require_symbols(graph, dims)
+    _declare(graph, shapes, sizes)
+    for sub in graph.with_subgraphs():
+        if sub is not graph:
+            _declare(sub, {}, sizes)
+    graph.shared.facts += 1
+    graph.changed()
+    _reconcile(graph, fixed)
+
+
+def require_symbols(graph: Graph, dims: Mapping[str, int]) -> None:
+    """Raise ModelError unless inputs have all these symbols, and the sizes can be."""
+    symbols = set(_symbols(graph))
+    for symbol, size in dims.items():
+        if symbol not in symbols:
+            has = f"it has {', '.join(sorted(symbols))}" if symbols else "it has none"
+            raise ModelError(f"--dim {symbol}: the model has no such symbol ({has})")
+        require_size(f"--dim {symbol}", size)
+
+
+def _symbols(graph: Graph) -> list[str]:
+    """The symbols in the shapes of the inputs, and of what sequences and optionals among them hold."""
+    tensors = [t for v in graph.inputs for t in _tensors(type_of(v))]
+    return [d for t in tensors for d in shape_of(t) or () if isinstance(d, str)]
+
+
+def _tensors(proto: onnx.TypeProto | None) -> list[onnx.TypeProto.Tensor]:
+    """The tensor type that a type is or is made of, to be read or written in place; none of a map or no type."""
+    while proto is not None and (kind := proto.WhichOneof("value")) in {"sequence_type", "optional_type"}:
+        proto = proto.sequence_type.elem_type if kind == "sequence_type" else proto.optional_type.elem_type
+    return [proto.tensor_type] if proto is not None and proto.HasField("tensor_type") else []
+
+
+def _declare(graph: Graph, shapes: Mapping[str, Sequence[int]], sizes: Mapping[str, int]) -> None:
+    """Write the numbers into what the file says of inputs, outputs and values in between."""
+    declared = graph.declared
+    declared.inputs[:] = [(v, _fixed(v, info, shapes.get(v.name), sizes)) for v, info in declared.inputs]
+    outputs = zip(graph.outputs, declared.outputs, strict=True)
+    declared.outputs[:] = [_fixed(v, info, None, sizes) for v, info in outputs]
+    declared.values[:] = [(v, _fixed(v, info, None, sizes)) for v, info in declared.values]
+
+
+def _fixed(value: Value | None, info: bytes, shape: Sequence[int] | None, sizes: Mapping[str, int]) -> bytes:
+    proto = onnx.ValueInfoProto.FromString(info)
+    for tensor in _tensors(proto.type):
+        if shape is not None:
+            _write(tensor, shape)
+        for d in tensor.shape.dim:
+            if d.dim_param in sizes:
+                d.dim_value = sizes[d.dim_param]
+        if value is not None and proto.type.HasField("tensor_type"):
+            value.learn(tensor.elem_type, shape_of(tensor))
+        elif value is not None:
+            value.type = proto.type
+    return proto.SerializeToString(deterministic=True)
+
+
+def _write(tensor: onnx.TypeProto.Tensor, shape: Sequence[int]) -> None:
+    del tensor.shape.dim[:]
+    tensor.shape.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=n) for n in shape)
+
+
+def _reconcile(graph: Graph, fixed: Mapping[Value, Shape | None]) -> None:
+    """Hold what is declared to what follows from the sizes: it gives way, unless it is a number in an output.
+
+    `fixed`: what the file says of outputs. O(ops and declared values). Raises ModelError for an output that cannot be.
+    """
+    declared = graph.declared
+    computed = [v for v in (*graph.outputs, *(v for v, _ in declared.values)) if v is not None and v.producer]
+    stated = {v: v.stated[1] for v in computed}
+    for v in stated:
+        v.forget_shape()
+    found = {v: v.known_shape for v in stated}
+    for v in graph.outputs:
+        if v in stated and _contradict(fixed[v], found[v]):
+            raise ModelError(
+                f"output {v.name} is declared {_text(fixed[v])}, and with these sizes is {_text(found[v])}"
+            )
+    wrong = {v: found[v] or () for v, shape in stated.items() if _contradict(shape, found[v])}
+    for v in stated.keys() - wrong.keys():
+        v.learn(0, stated[v])
+    outputs = zip(graph.outputs, declared.outputs, strict=True)
+    declared.outputs[:] = [_corrected(info, wrong[v]) if v in wrong else info for v, info in outputs]
+    declared.values[:] = [(v, _corrected(info, wrong[v]) if v in wrong else info) for v, info in declared.values]
+
+
+def _contradict(a: Shape | None, b: Shape | None) -> bool:
+    """Whether two shapes of one rank have other numbers in one place."""
+    if a is None or b is None or len(a) != len(b):
+        return False
+    return any(m != n for m, n in zip(a, b, strict=True) if isinstance(m, int) and isinstance(n, int))
+
+
+def _corrected(info: bytes, shape: Shape) -> bytes:
+    proto = onnx.ValueInfoProto.FromString(info)
+    for dim, d in zip(proto.type.tensor_type.shape.dim, shape, strict=True):
+        if isinstance(d, int):
+            dim.dim_value = d
+    return proto.SerializeToString(deterministic=True)
+
+
+def _text(shape: Shape | None) -> str:
+    return f"[{', '.join('?' if d is None else str(d) for d in shape or ())}]"
+
+
+def require_known(name: str, inputs: Iterable[str]) -> None:
+    """Raise ModelError for a shape of an input that there is not."""
+    if name not in inputs:
+        raise ModelError(f"--shape {name}: the model has no such input (it has {', '.join(inputs)})")
+
+
+def require_size(option: str, size: int) -> None:
+    """Raise ModelError for what ONNX cannot state as a dim."""
+    if not 0 <= size < 1 << 63:
+        raise ModelError(f"{option}: {size} is no size")
+
+
+def bind(name: str, declared: Sequence[Dim], shape: Sequence[int], sizes: dict[str, int]) -> None:
+    """Note in `sizes` what the symbols of an input become. Raises ModelError for a shape that cannot be."""
+    if len(shape) != len(declared):
+        raise ModelError(f"--shape {name}: {len(shape)} dims given, the input has {len(declared)}")
+    for d, n in zip(declared, shape, strict=True):
+        require_size(f"--shape {name}", n)
+        if isinstance(d, int) and d != n:
+            raise ModelError(f"--shape {name}: a dim fixed at {d} cannot be {n}")
+        if isinstance(d, str) and sizes.setdefault(d, n) != n:
+            raise ModelError(f"--shape {name}: {d} cannot be both {sizes[d]} and {n}")

@@ -1,0 +1,103 @@
+"""Convolutions that sum over nothing: on some onnxruntime hangs, of others it gives what happens to be in memory.
+
+Whether a model may be run on tensors without elements: some kernels of onnxruntime end the process on those.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+import onnx
+
+from ..errors import ModelError, Unverifiable
+from ..io.convert import from_onnx
+from ..ir.dims import Shape
+from ..ir.graph import Graph
+from ..ir.op import Op
+from ..ir.values import Value
+from ..ort.sessions import Loadable
+
+NOT_RIGHT = "sums over nothing, which onnxruntime does not do right"
+WINDOWS = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
+
+
+def require_windows(graph: Graph) -> None:
+    """Raise Unverifiable for a convolution that sums over nothing whatever the inputs."""
+    for op in _convolutions(graph):
+        if 0 in summed(_filters(op)):
+            raise Unverifiable(f"{op.label} {NOT_RIGHT}")
+
+
+def has_fixed_windows(graph: Graph) -> bool:
+    """Whether no convolution may sum over nothing, whatever the sizes of the inputs. A filter has two dims or more."""
+    return all(_is_fixed(summed(_filters(op))) for op in _convolutions(graph))
+
+
+def summed(v: Value | None) -> Shape:
+    """The dims of an operand but the first, as far as they are known."""
+    return (v.known_shape or ())[1:] if v is not None else ()
+
+
+def _convolutions(graph: Graph) -> Iterator[Op]:
+    return (op for g in graph.with_subgraphs() for op in g.ops(*WINDOWS))
+
+
+def _filters(op: Op) -> Value | None:
+    return op.input(3 if op.type == "QLinearConv" else 1)
+
+
+def _is_fixed(dims: Shape) -> bool:
+    return bool(dims) and all(isinstance(d, int) and d > 0 for d in dims)
+
+
+# Operators that were run on empty tensors of all sorts without harm. Attention, ConvTranspose, Einsum, GRU, LSTM,
+# STFT and Unique were not.
+BEARS_EMPTINESS = frozenset({
+    "Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "AveragePool",
+    "BatchNormalization", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu",
+    "Clip", "Compress", "Concat", "Constant", "ConstantOfShape", "Conv", "ConvInteger", "Cos", "Cosh", "CumSum",
+    "DepthToSpace", "DequantizeLinear", "Div", "Dropout", "DynamicQuantizeLinear", "Elu", "Equal", "Erf", "Exp",
+    "Expand", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm", "GlobalAveragePool",
+    "GlobalMaxPool", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Hardmax", "Identity", "If",
+    "InstanceNormalization", "IsInf", "IsNaN", "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log",
+    "LogSoftmax", "Loop", "LpNormalization", "MatMul", "MatMulInteger", "Max", "MaxPool", "Mean", "Min", "Mish",
+    "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "PRelu", "Pad", "Pow", "QLinearConv", "QLinearMatMul",
+    "QuantizeLinear", "RMSNormalization", "Range", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
+    "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu",
+    "Reshape", "Resize", "Round", "ScatterElements", "ScatterND", "Selu", "Shape", "Shrink", "Sigmoid", "Sign", "Sin",
+    "Sinh", "Size", "Slice", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Split", "Sqrt", "Squeeze", "Sub",
+    "Sum", "Tan", "Tanh", "ThresholdedRelu", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
+})  # fmt: skip
+
+
+def bears_emptiness(graph: Graph) -> bool:
+    """Whether all ops of a graph, and of those inside it, are known to run on empty tensors."""
+    return _all_bear((op.domain, op.type) for g in graph.with_subgraphs() for op in g.ops())
+
+
+def loadable_bears_emptiness(model: Loadable) -> bool:
+    """The same of a serialized model, and that none of its convolutions may sum over nothing."""
+    proto = onnx.ModelProto()
+    proto.ParseFromString(model.read_bytes() if isinstance(model, Path) else model)
+    kinds = {(n.domain, n.op_type) for n in _nodes(proto.graph)}
+    return _all_bear(kinds) and (not any(kind in WINDOWS for _, kind in kinds) or _has_fixed_windows(proto))
+
+
+def _has_fixed_windows(proto: onnx.ModelProto) -> bool:
+    try:
+        return has_fixed_windows(from_onnx(proto).graph)
+    except ModelError:
+        return False
+
+
+def _all_bear(kinds: Iterable[tuple[str, str]]) -> bool:
+    return all(domain in {"", "ai.onnx"} and op_type in BEARS_EMPTINESS for domain, op_type in kinds)
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    for node in graph.node:
+        yield node
+        for a in node.attribute:
+            for sub in (a.g, *a.graphs) if a.type in {a.GRAPH, a.GRAPHS} else ():
+                yield from _nodes(sub)

@@ -1,0 +1,192 @@
+"""What the values of an input are for: free numbers, indices, extents, truth, what cannot be zero."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+import numpy as np
+import onnx
+
+from ..ir.dims import Dim
+from ..ir.expressions import is_named
+from ..ir.op import Op
+from ..ir.values import Value
+from .consumers import GOES_ON, Reading, readings
+
+INTEGERS = frozenset(t for name, t in onnx.TensorProto.DataType.items() if re.fullmatch(r"U?INT\d+", name))
+
+# Inputs of operators whose values are handed on nearly as they are, by operator.
+HANDS_ON: dict[str, tuple[int, ...] | None] = {
+    "Identity": None, "Cast": None, "CastLike": (0,), "Unsqueeze": (0,), "Squeeze": (0,), "Reshape": (0,),
+    "Transpose": None, "Flatten": None, "Slice": (0,), "Expand": (0,), "Gather": (0,), "Concat": None, "Split": (0,),
+    "Tile": (0,), "Where": (1, 2), "Clip": (0,), "Dropout": (0,), "Add": None, "Sub": (0,), "Max": None, "Min": None,
+}  # fmt: skip
+# What inputs of operators are for. See `integers.py` for what is drawn for each.
+PURPOSES: dict[str, dict[int, str]] = {
+    "Gather": {1: "index"}, "GatherElements": {1: "index"}, "GatherND": {1: "index"}, "ScatterElements": {1: "index"},
+    "Scatter": {1: "index"}, "ScatterND": {1: "index"}, "NegativeLogLikelihoodLoss": {1: "index"},
+    "SoftmaxCrossEntropyLoss": {1: "index"}, "RotaryEmbedding": {3: "index"},
+    "OneHot": {0: "index", 1: "extent"}, "TopK": {1: "count"}, "ReverseSequence": {1: "count"},
+    "RNN": {4: "count"}, "GRU": {4: "count"}, "LSTM": {4: "count"},
+    "If": {0: "truth"}, "Loop": {0: "trips", 1: "truth", GOES_ON: "truth"},
+    "Reshape": {1: "factors"}, "Expand": {1: "stretch"}, "ConstantOfShape": {0: "extent"}, "Tile": {1: "extent"},
+    "Range": {0: "start", 1: "limit", 2: "step"}, "Slice": {1: "start", 2: "end", 3: "axes", 4: "step"},
+    "Split": {1: "parts"}, "SplitToSequence": {1: "parts"}, "Pad": {1: "pads", 3: "axes"},
+    "Resize": {2: "scales", 3: "extent"}, "Upsample": {1: "scales"},
+    "Unsqueeze": {1: "new axes"}, "Squeeze": {1: "unit axes"}, "CumSum": {1: "axes"},
+    "STFT": {1: "extent", 3: "extent"}, "DFT": {1: "extent"}, "HannWindow": {0: "extent"},
+    "HammingWindow": {0: "extent"}, "BlackmanWindow": {0: "extent"}, "CenterCropPad": {1: "extent"},
+    "Col2Im": {1: "extent", 2: "extent"}, "AffineGrid": {1: "extent"}, "MaxUnpool": {2: "extent"},
+    "NonMaxSuppression": {2: "extent", 3: "share"}, "Dropout": {1: "share"}, "Bernoulli": {0: "share"},
+    "SequenceAt": {1: "start"}, "SequenceErase": {1: "start"}, "SequenceInsert": {2: "start"},
+    "Div": {1: "divisor"}, "Mod": {1: "divisor"}, "BitShift": {1: "shift"},
+    **{f"Reduce{name}": {1: "axes"} for name in (
+        "L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"
+    )},
+}  # fmt: skip
+# Where one input serves several purposes, the first of these wins.
+NARROWEST = (
+    "factors", "parts", "unit axes", "new axes", "axes", "index", "count", "stretch", "scales", "share", "divisor",
+    "step", "trips", "extent", "pads", "limit", "start", "end", "shift", "truth", "free",
+)  # fmt: skip
+MOST_WORDS = 8  # of a constant that strings are compared with
+SIGNED_SINCE = 11  # the opset in which indices from the end became part of the specification
+
+
+@dataclass(frozen=True, slots=True)
+class Role:
+    """What an input's values are for.
+
+    `bound` limits an index, a count or axes; `dims` is the shape that factors, parts and stretches refer to;
+    `signed` numbers may count from the end; `words` are the strings it is compared with.
+    """
+
+    kind: str = "free"
+    bound: Dim = None
+    dims: tuple[Dim, ...] | None = None
+    signed: bool = False
+    words: tuple[str, ...] = ()
+
+
+def role(value: Value) -> Role:
+    """The narrowest role among the readers of `value` and of what hands it on."""
+    words: list[str] = []
+    found = Role()
+    for reading, _ in readings(value, True, _hands_on):
+        if reading.op.domain == "ai.onnx.ml":
+            words += _vocabulary(reading.op)
+        elif reading.op.type == "Equal":
+            words += _compared_with(reading.op)
+        elif not reading.op.domain and (seen := _purpose(reading)) is not None:
+            found = _narrower(found, seen)
+    return Role(found.kind, found.bound, found.dims, found.signed, tuple(dict.fromkeys(words)))
+
+
+def _hands_on(op: Op, index: int, state: bool) -> bool | None:
+    carries = HANDS_ON.get(op.type, ())
+    return state if not op.domain and (carries is None or index in carries) else None
+
+
+def _purpose(reading: Reading) -> Role | None:
+    """What `reading` is for; None where any number will do."""
+    op, index = reading.op, reading.index
+    if op.type == "Cast" and op.attr("to") == onnx.TensorProto.BOOL:
+        return Role("truth")
+    kind = PURPOSES.get(op.type, {}).get(index)
+    if op.type == "Resize" and op.version < 11:
+        kind = "scales" if index == 1 else None
+    if kind is None or (kind == "divisor" and reading.value.known_dtype not in INTEGERS):
+        return None
+    shape = _shape(op, 0)
+    if kind == "index":
+        return Role(kind, _index_bound(op, shape), signed=_may_be_negative(op))
+    if kind == "count":
+        return Role(kind, _count_bound(op, shape))
+    if kind in {"axes", "unit axes", "new axes"}:
+        return Role(kind, len(shape) if shape is not None else None, shape, signed=op.version >= SIGNED_SINCE)
+    if kind == "parts":
+        axis = int(op.attr("axis", 0))
+        return Role(kind, _at(shape, axis), _at_only(shape, axis))
+    if kind in {"start", "limit", "end", "step"}:
+        return Role(kind, signed=_follows_sign(op))
+    return Role(kind, dims=shape if kind in {"factors", "stretch"} else None)
+
+
+def _shape(op: Op, index: int) -> tuple[Dim, ...] | None:
+    value = op.input(index)
+    shape = value.known_shape if value is not None else None
+    return None if shape is None else tuple(d if d is not None and is_named(d) else None for d in shape)
+
+
+def _at(shape: tuple[Dim, ...] | None, axis: int) -> Dim:
+    return shape[axis] if shape and -len(shape) <= axis < len(shape) else None
+
+
+def _at_only(shape: tuple[Dim, ...] | None, axis: int) -> tuple[Dim, ...] | None:
+    dim = _at(shape, axis)
+    return (dim,) if dim is not None else None
+
+
+def _index_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
+    """The extent that an index input of `op` runs over."""
+    if op.type == "OneHot":
+        return _depth(op)
+    if op.type == "RotaryEmbedding":
+        return _at(_shape(op, 1), 0)
+    if op.type.endswith("Loss"):
+        return _at(shape, 1)
+    if op.type in {"GatherND", "ScatterND"}:
+        known = [d for d in shape or () if isinstance(d, int)]
+        return min(known) if shape and len(known) == len(shape) else None
+    return _at(shape, int(op.attr("axis", 0)))
+
+
+def _may_be_negative(op: Op) -> bool:
+    losses_and_tables = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "RotaryEmbedding"}
+    return op.version >= SIGNED_SINCE and op.type not in losses_and_tables
+
+
+def _count_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
+    """The extent that a k or a sequence length may not exceed."""
+    if op.type == "TopK":
+        return _at(shape, int(op.attr("axis", -1)))
+    if op.type == "ReverseSequence":
+        return _at(shape, int(op.attr("time_axis", 0)))
+    return _at(shape, 1 if op.attr("layout", 0) else 0)
+
+
+def _follows_sign(op: Op) -> bool:
+    """Whether a range may run backwards: where its step is an input as well. A Slice may always count from the end."""
+    step = op.input(2)
+    return op.type == "Slice" or (step is not None and not step.is_const)
+
+
+def _depth(one_hot: Op) -> Dim:
+    """The number of classes of a OneHot, where it is constant."""
+    depth = one_hot.input(1)
+    if depth is None or not depth.is_const or depth.const.size != 1 or not np.isfinite(depth.const).all():
+        return None
+    return int(depth.const.item())
+
+
+def _narrower(a: Role, b: Role) -> Role:
+    if a.kind == b.kind and a.kind in {"index", "count", "axes"}:
+        bounds = [x for x in (a.bound, b.bound) if isinstance(x, int)]
+        least = min(bounds) if len(bounds) == 2 else a.bound if isinstance(b.bound, int) else b.bound
+        return Role(a.kind, least, a.dims, a.signed and b.signed and a.bound == b.bound)
+    return b if NARROWEST.index(b.kind) < NARROWEST.index(a.kind) else a
+
+
+def _compared_with(equal: Op) -> list[str]:
+    """The strings that a constant operand of Equal holds."""
+    constants = [v.tensor for v in equal.inputs if v is not None and v.tensor is not None]
+    return [str(s) for t in constants if t.dtype == onnx.TensorProto.STRING for s in t.array.reshape(-1)[:MOST_WORDS]]
+
+
+def _vocabulary(op: Op) -> list[str]:
+    """The strings that an ai.onnx.ml op compares its input with."""
+    found: list[str] = []
+    for name in ("keys_strings", "cats_strings", "classes_strings", "string_vocabulary"):
+        found += [str(s) for s in op.attr(name) or ()]
+    return found

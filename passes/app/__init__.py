@@ -1,1 +1,0 @@
-"""What users call: the command, and the functions behind it."""

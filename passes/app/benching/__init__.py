@@ -1,1 +1,0 @@
-"""Any models, measured side by side."""

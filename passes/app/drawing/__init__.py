@@ -1,1 +1,0 @@
-"""Pictures of small pieces of graphs, and of patterns, as SVG."""

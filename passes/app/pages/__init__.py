@@ -1,1 +1,0 @@
-"""Reports as pages: one file that needs no network, for light and dark."""

@@ -1,1 +1,0 @@
-"""The package that `passes new` makes for a plugin: its name, and its files."""

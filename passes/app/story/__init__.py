@@ -1,1 +1,0 @@
-"""A run as it can be looked at: each rewrite before and after, and the whole model drawn."""

@@ -1,0 +1,141 @@
+"""Joining with nothing, and splitting into one.
+
+Ops that put each element where it is already: reshaping, cutting and filling up to the same shape.
+"""
+
+from __future__ import annotations
+
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
+from ..support.operands import axes_of, keeps_shape, number_in
+
+
+@rule(lambda g, xs, concat: g.Concat(*xs) @ concat, contract=EXACT)
+def drop_empty_pieces(g: Build, xs: tuple[Value, ...], concat: Op) -> Value:
+    """Concat(x, nothing, y) => Concat(x, y), and Concat(x) => x"""
+    axis = concat.attr("axis")
+    require(axis is not None, "its axis is not given")
+    kept = [x for x in xs if not is_empty_along(x, axis)] or [xs[0]]
+    require(len(kept) < len(xs) or len(xs) == 1, "no piece is known to be empty")
+    return kept[0] if len(kept) == 1 else g.Concat(*kept, axis=axis)
+
+
+@rule(lambda g, x, split, sizes=None: g.Split(x, sizes) @ split, contract=EXACT)
+def drop_split_into_one(g: Build, x: Value, split: Op, sizes: Value | None) -> tuple[Value | None, ...]:
+    """Split(x) => x, where it is one piece, or where the others are empty and not read"""
+    if len(split.outputs) == 1:
+        return (x,)
+    extents = axes_of(split, "split") or []
+    require(len(extents) == len(split.outputs), "its pieces are of unknown extent")
+    require(sum(map(bool, extents)) == 1, "more than one piece may hold something")
+    return tuple(x if extent else None for extent in extents)
+
+
+def is_empty_along(x: Value, axis: int) -> bool:
+    """Whether `x` is known to have extent 0 along an axis."""
+    shape = x.known_shape
+    return shape is not None and -len(shape) <= axis < len(shape) and same_extent(shape[axis], 0)
+
+
+DROP_IDLE_PIECES = RulePass("drop-idle-pieces", (drop_empty_pieces, drop_split_into_one))
+
+
+OPEN_END = 2**31 - 1  # operator Slice: up to the end of a dim of unknown size
+
+
+@rule(
+    lambda g, x, op, rest: (
+        g.one_of("CenterCropPad", "Expand", "Flatten", "Reshape", "Tile", "Unsqueeze")(x, *rest) @ op
+    ),
+    contract=EXACT,
+)
+def drop_reshaping_to_same_shape(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+    """Reshape(x, the shape of x) => x, and so CenterCropPad, Expand, Flatten, Tile, Unsqueeze"""
+    require(keeps_shape(op, x), "its shape may be another")
+    return x
+
+
+# Empty axes mean none to the operator, and all of extent 1 to onnxruntime.
+@rule(lambda g, x, axes: g.Squeeze(x, axes=axes), contract=EXACT)
+def drop_squeeze_of_nothing(g: Build, x: Value, axes: list[int] | None) -> Value:
+    """Squeeze(x) => x, where no dim has extent 1"""
+    require(not axes and all(isinstance(d, int) and d != 1 for d in x.shape), "it may remove a dim")
+    return x
+
+
+@rule(lambda g, x, op, rest: g.Slice(x, *rest) @ op, contract=EXACT)
+def drop_slice_of_everything(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+    """Slice(x, from the first element to the last) => x"""
+    starts, ends = axes_of(op, "starts") or [], axes_of(op, "ends") or []
+    axes, steps = axes_of(op) or list(range(len(starts))), axes_of(op, "steps") or [1] * len(starts)
+    require(len(starts) == len(ends) == len(axes) == len(steps), "its bounds do not fit each other")
+    dims = x.known_shape
+    for axis, *bounds in zip(axes, starts, ends, steps, strict=True):
+        extent = None if dims is None or not -len(dims) <= axis < len(dims) else dims[axis]
+        require(takes_all(extent, *bounds), f"it may cut axis {axis}")
+    return x
+
+
+@rule(lambda g, x, op, rest: g.Slice(x, *rest) @ op, contract=EXACT)
+def drop_slice_to_same_shape(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+    """Slice(x, 0, ends) => x, where the shape stays"""
+    require(not any(axes_of(op, "starts") or []), "it leaves out the first elements")
+    require(all(s == 1 for s in axes_of(op, "steps") or []), "it skips elements")
+    require(keeps_shape(op, x), "its shape may be another")
+    return x
+
+
+@rule(lambda g, x, op, rest: g.Pad(x, *rest) @ op, contract=EXACT)
+def drop_pad_by_nothing(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+    """Pad(x, 0 0 ...) => x, in every mode"""
+    pads = axes_of(op, "pads")
+    require(pads is not None and not any(pads), "it pads")
+    return x
+
+
+@rule(lambda g, x, op: g.one_of("DepthToSpace", "SpaceToDepth")(x) @ op, contract=EXACT)
+def drop_blocks_of_one(g: Build, x: Value, op: Op) -> Value:
+    """DepthToSpace(x, blocksize=1) => x, and so SpaceToDepth"""
+    require(op.attr("blocksize") == 1, "the blocks hold more than one element")
+    return x
+
+
+@rule(lambda g, x, equation: g.Einsum(x, equation=equation), contract=EXACT)
+def drop_einsum_of_itself(g: Build, x: Value, equation: str) -> Value:
+    """Einsum(x, ij -> ij) => x"""
+    given, arrow, wanted = equation.replace(" ", "").partition("->")
+    letters = given.replace("...", "")
+    require(bool(arrow) and given == wanted and len(set(letters)) == len(letters), "it does something")
+    return x
+
+
+@rule(lambda g, x, op, k=None: g.Trilu(x, k) @ op, contract=EXACT)
+def drop_trilu_of_everything(g: Build, x: Value, op: Op, k: Value | None) -> Value:
+    """Trilu(x, k) => x, where no element lies beyond the k-th diagonal"""
+    side = -2 if op.attr("upper", 1) else -1
+    require(x.rank >= 2, "it has no diagonals")
+    extent, diagonal = x.shape[side], 0 if k is None else number_in(k)
+    reach = -diagonal if side == -2 else diagonal
+    require(isinstance(extent, int) and extent - 1 <= reach, "an element may lie beyond")
+    return x
+
+
+def takes_all(extent: object, start: int, end: int, step: int) -> bool:
+    """Whether a slice of a dim is all of it, in order (operator Slice; its bounds are clamped as Python's are)."""
+    if isinstance(extent, int):
+        return step != 0 and range(extent)[start:end:step] == range(extent)
+    return start == 0 and step == 1 and end >= OPEN_END
+
+
+DROP_IDLE_MOVEMENT = RulePass(
+    "drop-idle-movement",
+    (
+        drop_reshaping_to_same_shape,
+        drop_squeeze_of_nothing,
+        drop_slice_of_everything,
+        drop_slice_to_same_shape,
+        drop_pad_by_nothing,
+        drop_blocks_of_one,
+        drop_einsum_of_itself,
+        drop_trilu_of_everything,
+    ),
+)

@@ -1,0 +1,86 @@
+"""Reductions of one element each, or of none."""
+
+from __future__ import annotations
+
+from onnx import TensorProto
+
+from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
+from ..support.operands import Inputs, axes_of, is_float, normalized, number_in
+
+SUMS = frozenset({"ReduceMean", "ReduceSum"})
+COMPUTED = SUMS | {"ReduceProd"}
+WIDE = frozenset({TensorProto.INT64, TensorProto.UINT64})
+"""Whole numbers that onnxruntime adds up and multiplies as doubles."""
+
+
+@rule(
+    lambda g, x, op, rest: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, *rest) @ op,
+    contract=EXACT,
+)
+def drop_reduction_over_nothing(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
+    """ReduceSum(x, no axes, noop_with_empty_axes=1) => x, and so ReduceMax, ReduceMean, ReduceMin, ReduceProd"""
+    require(not axes_of(op) and op.attr("noop_with_empty_axes", 0), "it reduces")
+    return x
+
+
+@rule(
+    lambda g, x, op, rest: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, *rest) @ op,
+    contract=EXACT,
+)
+def drop_reduction_of_ones(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
+    """ReduceMax(x, axes of extent 1) => x, or Squeeze(x, axes); so ReduceMin, ReduceProd, and sums of whole numbers"""
+    require(op.type not in SUMS or not is_float(x), "only of whole numbers: 0 is added, and a zero may lose its sign")
+    require(op.type not in COMPUTED or x.dtype not in WIDE, "onnxruntime makes doubles of its 64-bit integers")
+    return without_ones(g, x, op)
+
+
+@rule(
+    lambda g, x, op, rest: g.one_of("ReduceMean", "ReduceProd", "ReduceSum")(x, *rest) @ op,
+    contract=conditional("no zero is negative, and no integer beyond 2**53"),
+)
+def drop_sum_of_ones(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
+    """ReduceSum(x, axes of extent 1) => x, or Squeeze(x, axes), and so ReduceMean and ReduceProd"""
+    return without_ones(g, x, op)
+
+
+@rule(lambda g, x, axis, op: g.one_of("CumProd", "CumSum")(x, g.const(axis)) @ op, contract=EXACT)
+def drop_running_sum_of_one(g: Build, x: Value, axis: Value, op: Op) -> Value:
+    """CumSum(x, an axis of extent 1) => x, and so CumProd"""
+    require(not op.attr("exclusive", 0), "it leaves out the element itself")
+    (at,) = normalized([number_in(axis)], x.rank)
+    require(same_extent(x.shape[at], 1), "it runs over several elements")
+    return x
+
+
+@rule(lambda g, x, lengths, op: g.ReverseSequence(x, lengths) @ op, contract=EXACT)
+def drop_reversal_of_one(g: Build, x: Value, lengths: Value, op: Op) -> Value:
+    """ReverseSequence(x, lengths) => x, where a sequence has one element at most"""
+    (at,) = normalized([op.attr("time_axis", 0)], x.rank)
+    require(same_extent(x.shape[at], 1), "sequences have several elements")
+    return x
+
+
+def without_ones(g: Build, x: Value, op: Op) -> Value:
+    """`x` without the axes that `op` reduces, if it does not keep them; declines unless all of them have extent 1."""
+    axes = axes_of(op)
+    require(axes or not op.attr("noop_with_empty_axes", 0), "it has no axes")
+    reduced = normalized(axes, x.rank) if axes else list(range(x.rank))
+    require(all(same_extent(x.shape[a], 1) for a in reduced), "it reduces several elements")
+    if not reduced or op.attr("keepdims", 1):
+        return x
+    # Of a tensor without elements, onnxruntime keeps the axes that are counted from the end.
+    fixed = all(isinstance(d, int) and d > 0 for d in x.shape)
+    require(fixed or not axes or min(axes) >= 0, "there may be no elements at all")
+    return g.Squeeze(x, axes=reduced)
+
+
+DROP_IDLE_REDUCTIONS = RulePass(
+    "drop-idle-reductions",
+    (
+        drop_reduction_over_nothing,
+        drop_reduction_of_ones,
+        drop_sum_of_ones,
+        drop_running_sum_of_one,
+        drop_reversal_of_one,
+    ),
+)

@@ -1,0 +1,69 @@
+"""The pass: regions one after the other, from each Transpose that may be spared."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from operator import attrgetter
+
+from ....core import Graph, Ledger, Op, Value
+from ....core.ir.effects import HALF
+from .apply_layout import flip
+from .layout import Layout
+from .min_cut import chosen
+from .region import Region, explore, starts
+
+ROUNDS = 8
+
+
+@dataclass(frozen=True, slots=True)
+class MoveTransposes:
+    """Whole regions of ops change their layout where that takes fewer Transposes."""
+
+    name: str = "move-transposes"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Flip regions until none is worth it, in each graph for itself. O(ops) a round."""
+        changes = 0
+        for g in tuple(graph.with_subgraphs()):
+            begin: list[Op] = list(g.ops("Transpose"))
+            for _ in range(ROUNDS):
+                made, begin = self._round(g, begin, ledger)
+                changes += made
+                if not begin:
+                    break
+        return changes
+
+    def _round(self, g: Graph, begin: list[Op], ledger: Ledger) -> tuple[int, list[Op]]:
+        """Look at each region that a Transpose belongs to; returns what to begin with in the next round."""
+        changes = 0
+        touched: dict[Op, None] = {}
+        visits: Counter[Op] = Counter()
+        seen: dict[Value, set[Layout]] = {}
+        for transpose in sorted(begin, key=attrgetter("key")):
+            for value, layout in starts(transpose) if transpose in g and not transpose.domain else ():
+                if transpose not in g or layout in seen.get(value, ()):
+                    continue
+                region = explore(g, (value, layout), visits, exact_only=ledger.exact_only)
+                for v, own in region.layouts.items():
+                    seen.setdefault(v, set()).add(own)
+                made = self._flip(region, ledger)
+                if made is not None:
+                    changes += 1
+                    touched.update(dict.fromkeys((*made, *region.moves)))
+        return changes, [op for op in touched if op.type == "Transpose" and op in g]
+
+    def _flip(self, region: Region, ledger: Ledger) -> list[Op] | None:
+        """Flip what is worth it; returns the new Transposes, None where nothing is."""
+        ops = chosen(region)
+        if not ops:
+            return None
+        place = next((v.name for op in ops for v in op.outputs if v.name), "")
+        if not ledger.permits(self.name, place, ops, exact=all(_is_exact(region, op) for op in ops)):
+            return None
+        return flip(region, ops, self.name)
+
+
+def _is_exact(region: Region, op: Op) -> bool:
+    """Whether an op gives the same bits; 16-bit floats do not even where onnxruntime computes the same."""
+    return region.moves[op].exact and not any(v.stated[0] in HALF for v in (*op.inputs, *op.outputs) if v is not None)

@@ -1,0 +1,99 @@
+"""A Transpose of the last dims needs no batch dims merged into one first, and split again.
+
+Reshapes there and back around ops that do not look at the shape.
+"""
+
+from __future__ import annotations
+
+from math import prod
+
+from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
+from .. import elementwise
+from ..support.operands import Inputs, is_private, same_shape, shape_given
+from .reshaped_extents import AXES_ONLY, RESHAPES, target_of
+from .reshapes import by_axes
+
+
+@rule(
+    lambda g, x, a, b, inner, transpose, outer: (
+        g.Reshape(g.Transpose(g.Reshape(x, *a) @ inner) @ transpose, *b) @ outer
+    ),
+    shared=True,
+    contract=EXACT,
+)  # fmt: skip
+def transpose_without_merging(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, transpose: Op, outer: Op) -> Value:
+    """Reshape(Transpose(Reshape(x, (-1, ...)))) => Transpose(x), where it merges leading dims, and splits them again"""
+    merged, result = inner.outputs[0].shape, outer.outputs[0].shape
+    lead = x.rank - len(merged) + 1
+    perm = [int(i) for i in transpose.attr("perm") or range(len(merged))[::-1]]
+    require(lead > 1 and perm[:1] == [0] and len(result) == x.rank, "no leading dims are merged and left in front")
+    require(same_shape(merged[1:], x.shape[lead:]), "more than leading dims are merged")
+    moved = [lead - 1 + i for i in perm[1:]]
+    full = [*range(lead), *moved]
+    require(same_shape(result, tuple(x.shape[i] for i in full)), "they are not split again as they were")
+    return g.Transpose(x, perm=full)
+
+
+KEEP_BATCHES = RulePass("keep-batches", (transpose_without_merging,))
+
+
+UNARY = tuple(sorted(elementwise.UNARY | {"BitwiseNot", "Cast", "Clip"}))
+BINARY = (
+    "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mod", "Mul", "Or", "Pow", "Sub",
+    "Xor",
+)  # fmt: skip
+LONGEST = 16  # ops between two reshapes
+
+
+@rule(
+    lambda g, xs, b, last, outer: g.one_of(*RESHAPES)(g.one_of(*UNARY, *BINARY)(*xs) @ last, *b) @ outer,
+    contract=EXACT,
+)
+def compute_without_reshapes(g: Build, xs: Inputs, b: Inputs, last: Op, outer: Op) -> Value:
+    """Reshape(Relu(Reshape(x, s)), t) => Relu(x), or Reshape(Relu(x), t), for any elementwise ops between"""
+    between, inner = chain_below_reshape(last)
+    x = inner.inputs[0]
+    assert x is not None
+    shape = shape_given(outer)
+    cancels = same_shape(shape, x.shape)
+    require(cancels or is_private(inner.outputs[0]), "one Reshape would stay for others, and one be added")
+    made = x
+    for op in between[::-1]:
+        at = operand(op)
+        require(all(c is None or i == at or c.rank <= x.rank for i, c in enumerate(op.inputs)), "a constant adds dims")
+        made = getattr(g, op.type)(*op.inputs[:at], made, *op.inputs[at + 1 :], **op.attrs)
+    if cancels:
+        return made
+    if {inner.type, outer.type} <= AXES_ONLY and (done := by_axes(g, made, inner, outer)) is not None:
+        return done
+    return g.Reshape(made, shape=target_of(x, shape, inner, outer))
+
+
+def chain_below_reshape(last: Op) -> tuple[list[Op], Op]:
+    """The elementwise ops from `last` up to a reshape, and that; declines where there is none near."""
+    between = [last]
+    while len(between) <= LONGEST:
+        op = between[-1]
+        value = op.inputs[operand(op)]
+        maker = op.graph.producer(value)
+        require(value is not None and maker is not None, "no Reshape stands above")
+        assert maker is not None
+        assert value is not None
+        if maker.type in RESHAPES and not maker.domain:
+            return between, maker
+        require(not maker.domain and is_private(value), "something else reads what is computed")
+        between.append(maker)
+    raise Declined("no Reshape is near")
+
+
+def operand(op: Op) -> int:
+    """Which input of an elementwise op has its shape; declines if it has two such, or is another op."""
+    if op.type in UNARY:
+        return 0
+    require(op.version >= 7, "before opset 7 there is no broadcasting by rule")
+    single = [v is not None and v.tensor is not None and prod(v.tensor.dims) == 1 for v in op.inputs]
+    require(len(single) == 2 and any(single) and op.type in BINARY, "it is not elementwise in one operand")
+    return 0 if single[1] else 1
+
+
+ROUND_TRIPS = RulePass("drop-reshape-round-trips", (compute_without_reshapes,))

@@ -1,0 +1,1 @@
+"""Questions about operands and element types that rules of several families share."""

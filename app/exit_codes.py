@@ -51,7 +51,7 @@ def one_line(error: PassesError) -> str:
 def exit_code(error: PassesError) -> int:
     """The exit code that a failure stands for."""
     from ..core.errors import Unverifiable, VerificationError  # noqa: PLC0415 - its package imports onnx
-    from ..core.pass_manager.selection import BadUsage  # noqa: PLC0415 - its package imports onnx
+    from ..core.pass_manager.pass_selection import BadUsage  # noqa: PLC0415 - its package imports onnx
 
     for kind, code in ((BadUsage, USAGE), (VerificationError, WRONG), (Unverifiable, UNVERIFIED)):
         if isinstance(error, kind):

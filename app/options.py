@@ -71,7 +71,7 @@ def file_of(json: Path | None) -> Path | None:
 
 def require(condition: object, reason: str) -> None:
     """Raise BadUsage unless `condition` holds."""
-    from ..core.pass_manager.selection import BadUsage  # noqa: PLC0415 - its package imports onnx
+    from ..core.pass_manager.pass_selection import BadUsage  # noqa: PLC0415 - its package imports onnx
 
     if not condition:
         raise BadUsage(reason)

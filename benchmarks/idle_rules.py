@@ -14,7 +14,7 @@ from tempfile import TemporaryDirectory
 from time import process_time
 
 from passwright.core import Build, Fixpoint, Ledger, Pass, Rule, RulePass, Value, rule
-from passwright.core.io.source import source_of
+from passwright.core.io.model_source import source_of
 from passwright.passes.pipelines import BUILT_IN
 from runs import mixed_models
 

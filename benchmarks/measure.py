@@ -30,7 +30,7 @@ def peer(name: str) -> Callable[[], Optimize]:
     """As `passes compare` asks it; what it writes itself is read again."""
 
     def prepared() -> Optimize:
-        from passwright.app.adapters.whole import PREPARED
+        from passwright.app.adapters.default_optimizers import PREPARED
 
         tool = PREPARED[name]()
 

@@ -11,11 +11,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-from passwright.app.compare.comparison import Row
+from passwright.app.compare.comparison_report import Row
 from passwright.app.environment import machine
+from passwright.app.measure.benchmark import Effort, Entry, compared, race
 from passwright.app.measure.feeds import feeds_for
 from passwright.app.measure.metrics import Interval, Measured
-from passwright.app.measure.race import Effort, Entry, compared, race
 
 from passwright import Conditions, compare
 

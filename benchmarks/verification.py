@@ -20,9 +20,9 @@ from typing import Any
 import onnx
 from onnx import parser as text
 from passwright.core import EXACT, Build, Value, rule
-from passwright.core.io.source import source_of
+from passwright.core.io.model_source import source_of
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.verify.specification import Question
+from passwright.core.verify.verification_spec import Question
 from residual import residual
 
 from passwright import optimize

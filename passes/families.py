@@ -3,69 +3,69 @@
 from __future__ import annotations
 
 from ..core import Pass
-from .arithmetic.affine import MERGE_AFFINE
-from .arithmetic.bounds import DROP_UNBOUNDED_CLIP, MERGE_CLAMPS
-from .arithmetic.chains import MERGE_CONSTANTS_IN_CHAINS
+from .arithmetic.affine_chains import MERGE_AFFINE
+from .arithmetic.clamp_rules import DROP_UNBOUNDED_CLIP, MERGE_CLAMPS
+from .arithmetic.constant_chains import MERGE_CONSTANTS_IN_CHAINS
+from .arithmetic.idempotent import DROP_REPEATED
 from .arithmetic.logic import MERGE_LOGIC
-from .arithmetic.neutral import DROP_NEUTRAL
+from .arithmetic.negations import MERGE_NEGATIONS, WRITE_NEGATIONS
+from .arithmetic.neutral_elements import DROP_NEUTRAL
 from .arithmetic.powers import MERGE_POWERS
-from .arithmetic.repeated import DROP_REPEATED
-from .arithmetic.signs import MERGE_NEGATIONS, WRITE_NEGATIONS
 from .arithmetic.variadic import MERGE_VARIADIC
 from .cleanup.casts import MERGE_CASTS
-from .cleanup.no_op_indices import DROP_IDLE_INDICES
+from .cleanup.no_op_indexing import DROP_IDLE_INDICES
 from .cleanup.no_op_movement import DROP_IDLE_MOVEMENT, DROP_IDLE_PIECES
+from .cleanup.no_op_pool_resize import DROP_IDLE_WINDOWS
 from .cleanup.no_op_reductions import DROP_IDLE_REDUCTIONS
-from .cleanup.no_op_windows import DROP_IDLE_WINDOWS
+from .cleanup.no_op_where import DROP_IDLE_SELECTIONS
 from .cleanup.optionals import DROP_OPTIONALS
-from .cleanup.selections import DROP_IDLE_SELECTIONS
 from .fusion.activations import FUSE_ACTIVATIONS
-from .fusion.affine_norms import FUSE_AFFINE_NORM
 from .fusion.attention import FUSE_ATTENTION
 from .fusion.attention_operands import FUSE_INTO_ATTENTION
 from .fusion.gelu import FUSE_GELU
 from .fusion.hard_activations import FUSE_HARD_ACTIVATIONS
+from .fusion.keras_layer_norm import FUSE_AFFINE_NORM
 from .fusion.lp_norms import FUSE_LP_NORM
 from .fusion.norm_weights import FUSE_NORM_WEIGHTS
 from .fusion.norms import FUSE_NORM
 from .fusion.rectifiers import FUSE_RECTIFIERS
 from .fusion.reductions import FUSE_REDUCE_MEAN, FUSE_REDUCTIONS
 from .fusion.softmaxes import FUSE_SOFTMAX
-from .linear.affine_after import FOLD_AFFINE_INTO_CONV
-from .linear.affine_before import FOLD_AFFINE_BEFORE_CONV
+from .linear.affine_before_conv import FOLD_AFFINE_BEFORE_CONV
+from .linear.affine_into_conv import FOLD_AFFINE_INTO_CONV
 from .linear.batchnorm import FOLD_BATCHNORM
-from .linear.branches import MERGE_PARALLEL_CONVS
+from .linear.consecutive_convs import MERGE_CONSECUTIVE_CONVS
+from .linear.conv_padding import FOLD_PAD_INTO_CONV, FOLD_PAD_INTO_POOL
 from .linear.einsum import SIMPLIFY_EINSUM
 from .linear.fold_scale import FOLD_SCALE
 from .linear.gemm import FUSE_GEMM
 from .linear.gemm_alpha import SCALE_GEMM
 from .linear.gemm_batchnorm import FOLD_BATCHNORM_INTO_GEMM
 from .linear.gemm_bias import FOLD_BIAS
-from .linear.gemm_chains import MERGE_PRODUCTS
 from .linear.gemm_transpose import TRANSPOSE_GEMM
 from .linear.hoist_affine import PASS_AFFINE_BACK
-from .linear.padding import FOLD_PAD_INTO_CONV, FOLD_PAD_INTO_POOL
-from .linear.pointwise import MERGE_CONSECUTIVE_CONVS
-from .linear.siblings import MERGE_SIBLINGS
+from .linear.matmul_chains import MERGE_PRODUCTS
+from .linear.parallel_convs import MERGE_PARALLEL_CONVS
+from .linear.parallel_matmuls import MERGE_SIBLINGS
 from .linear.weight_scale import SCALE_WEIGHTS
-from .movement.broadcasts import BROADCAST_INSTEAD
 from .movement.concats import JOIN_PIECES, MergeConcats
 from .movement.expands import MERGE_EXPANDS
 from .movement.gathers import MERGE_GATHERS, RESHAPE_INDICES
+from .movement.implicit_broadcasts import BROADCAST_INSTEAD
 from .movement.layout_propagation.move_transposes import MoveTransposes
+from .movement.matmul_reshapes import MULTIPLY_WITHOUT_RESHAPES
 from .movement.pads import MERGE_PADS
 from .movement.reductions import MERGE_REDUCTIONS
 from .movement.reshape_sinking import KEEP_BATCHES, ROUND_TRIPS
 from .movement.reshapes import MERGE_RESHAPES, RESHAPE_TRANSPOSES
-from .movement.row_products import MULTIPLY_WITHOUT_RESHAPES
 from .movement.slices import CANCEL_DEPTH_AND_SPACE, MERGE_SLICES
+from .movement.slices_to_split import SlicesToSplit
 from .movement.split_concat import TAKE_PIECES
-from .movement.splits import SlicesToSplit
-from .movement.transpose import MERGE_TRANSPOSES
+from .movement.transposes import MERGE_TRANSPOSES
 from .shapes.fold_shapes import FoldShapes, MergeShapes
-from .shapes.indices import READ_IN_ORDER
-from .shapes.sources import TAKE_DIMS
-from .shapes.targets import WRITE_SHAPES, WriteOpenShapes
+from .shapes.range_indices import READ_IN_ORDER
+from .shapes.shape_operands import WRITE_SHAPES, WriteOpenShapes
+from .shapes.shape_reads import TAKE_DIMS
 from .structure.hoist_invariants import HoistInvariants
 from .structure.inline_if import InlineIf
 from .structure.inline_loop import InlineLoop

@@ -8,33 +8,33 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .app.bench.bench import bench
-    from .app.bench.benchmark import Benched
+    from .app.bench.bench_report import Benched
     from .app.bisect.ort_bisect import Suspicion, suspect
     from .app.compare.compare import compare
-    from .app.compare.comparison import Compared, Conditions, Effort
-    from .app.diff.diff import Difference, diff
+    from .app.compare.comparison_report import Compared, Conditions, Effort
+    from .app.diff.model_diff import Difference, diff
     from .app.explain.explain import Explanation, explain
     from .app.profile.profile import profile
-    from .app.profile.profiles import Profiled
+    from .app.profile.profile_report import Profiled
     from .app.run.optimize import Result, optimize
     from .app.verify.verify import Comparison, verify
 
     __version__: str
 
 _MODULES = {
-    "Benched": "bench.benchmark",
-    "Compared": "compare.comparison",
+    "Benched": "bench.bench_report",
+    "Compared": "compare.comparison_report",
     "Comparison": "verify.verify",
-    "Conditions": "compare.comparison",
-    "Difference": "diff.diff",
-    "Effort": "compare.comparison",
+    "Conditions": "compare.comparison_report",
+    "Difference": "diff.model_diff",
+    "Effort": "compare.comparison_report",
     "Explanation": "explain.explain",
-    "Profiled": "profile.profiles",
+    "Profiled": "profile.profile_report",
     "Result": "run.optimize",
     "Suspicion": "bisect.ort_bisect",
     "bench": "bench.bench",
     "compare": "compare.compare",
-    "diff": "diff.diff",
+    "diff": "diff.model_diff",
     "explain": "explain.explain",
     "optimize": "run.optimize",
     "profile": "profile.profile",

@@ -17,11 +17,11 @@ import numpy as np
 import onnx
 from onnx import parser
 
-from ..core.pass_manager.selection import BadUsage
+from ..core.pass_manager.pass_selection import BadUsage
 from ..core.rewriting.rules import Rule
 from .fault import Fault
-from .judging import Judge, answered
-from .told import story
+from .fault_report import story
+from .model_comparison import Judge, answered
 
 BUDGET = 600
 ENOUGH = 60  # models on which it fired and that ran
@@ -120,7 +120,7 @@ def examine(
     if budget < 1:
         raise BadUsage(f"a budget of {budget} models: at least one is needed")
     try:
-        from .search import Budget, Examiner, search  # noqa: PLC0415 - hypothesis comes with an extra
+        from .fuzzing import Budget, Examiner, search  # noqa: PLC0415 - hypothesis comes with an extra
     except ModuleNotFoundError as e:
         raise BadUsage(f"checking rules needs {e.name}: pip install 'passwright[testing]'") from e
     start = perf_counter()

@@ -12,7 +12,7 @@ from ..core.errors import ModelError
 from ..core.io.folders import encoded, write_all
 from ..core.rewriting.rules import Rule
 from .fault import Fault
-from .told import feeds, story
+from .fault_report import feeds, story
 
 
 def write_repro(rule: Rule, fault: Fault, root: Path) -> Path:

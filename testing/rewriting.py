@@ -23,8 +23,8 @@ from onnx import checker, numpy_helper, parser, printer
 from ..core import Ledger, Model, Pass, Rule, RulePass, from_onnx, to_onnx
 from ..core.ort.backends import OnnxRuntime
 from ..core.pass_manager.interface import Interface
+from ..core.verify.input_specs import signature
 from ..core.verify.oracle import Oracle, Verdict
-from ..core.verify.signature import signature
 
 OPSET = 17
 NONE: frozenset[str] = frozenset()

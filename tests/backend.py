@@ -15,7 +15,7 @@ from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import EvaluationError
 from passwright.core.ir.effects import uses_half
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.verify.compare import compare
+from passwright.core.verify.output_comparison import compare
 from passwright.passes.pipelines import PIPELINES
 from rewriting import rewritten
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from passwright.app.registry.choice import choose
+from passwright.app.registry.resolved_pipeline import choose
 from passwright.core import Pass
 from passwright.core.plugins.discovery import Broken, Installed, file_shelf
-from passwright.core.plugins.registry import Found
+from passwright.core.plugins.pass_registry import Found
 
 
 def from_file(path: Path) -> dict[str, Found]:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from passwright.app.compare.comparison import Compared, Judged, Left, Row
+from passwright.app.compare.comparison_report import Compared, Judged, Left, Row
 from passwright.app.drawing.picture import Box, Kind, Picture
 from passwright.app.measure.metrics import Interval, Latency, Measured
 from passwright.app.measure.model_stats import Anatomy
-from passwright.app.profile.profiles import NodeTime, Profile, Profiled, TypeTime
-from passwright.app.trace.trace import Edge, Node, Rewrite, Sheet, Story
+from passwright.app.profile.profile_report import NodeTime, Profile, Profiled, TypeTime
+from passwright.app.visualization.visualization import Edge, Node, Rewrite, Sheet, Story
 from passwright.core.errors import Why
 from passwright.core.pass_manager.quarantine import Quarantined
 from passwright.core.pass_manager.report import PassRecord, Report, Stats, Unfit

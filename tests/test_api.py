@@ -26,7 +26,7 @@ from passwright.core import (
     rule,
 )
 from passwright.core.errors import ModelError, PluginError, Unverifiable, VerificationError
-from passwright.core.pass_manager.selection import UnknownName
+from passwright.core.pass_manager.pass_selection import UnknownName
 from rewriting import load, op_types, run
 
 import passwright

@@ -16,15 +16,15 @@ from passwright.app import options
 from passwright.app.bench import render as screen
 from passwright.app.bench.accuracy import Labelled, metric_of, top_1
 from passwright.app.bench.bench import accuracy_of
-from passwright.app.bench.benchmark import Benched, BenchedModel
+from passwright.app.bench.bench_report import Benched, BenchedModel
 from passwright.app.cli import app
+from passwright.app.measure.benchmark import Effort
 from passwright.app.measure.metrics import Interval, Latency, Measured
-from passwright.app.measure.race import Effort
 from passwright.core.errors import ModelError, PassesError, PluginError
-from passwright.core.io.source import source_of
+from passwright.core.io.model_source import source_of
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.ort.sessions import CPU, Setting
-from passwright.core.pass_manager.selection import BadUsage
+from passwright.core.pass_manager.pass_selection import BadUsage
 from rewriting import load
 from typer.testing import CliRunner, Result
 

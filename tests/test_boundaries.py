@@ -9,10 +9,10 @@ import pytest
 from onnx import TensorProto, helper
 from passwright.core import from_onnx
 from passwright.core.errors import VerificationError
-from passwright.core.verify.boundaries import MOST, boundaries
-from passwright.core.verify.draws import candidates, kinds, variants
+from passwright.core.verify.decision_boundaries import MOST, boundaries
+from passwright.core.verify.input_generation import candidates, kinds, variants
+from passwright.core.verify.input_specs import signature
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.signature import signature
 from rewriting import load
 
 WEIGHTS = {"two": np.float32(2), "six": np.float32(6), "many": np.linspace(0, 1, 50, dtype=np.float32)}

@@ -18,7 +18,7 @@ from typing import Any
 
 import onnx
 import pytest
-from passwright.app.compare.comparison import Judged
+from passwright.app.compare.comparison_report import Judged
 from passwright.app.compare.page import compare_page
 from passwright.app.measure.metrics import Interval
 from passwright.app.measure.model_stats import anatomy
@@ -26,7 +26,7 @@ from passwright.app.pages.rendering import write_page
 from passwright.app.profile.page import profile_page
 from passwright.app.profile.profile import profile
 from passwright.app.run.page import run_page
-from passwright.app.trace.trace import Node, Sheet, Story
+from passwright.app.visualization.visualization import Node, Sheet, Story
 from playwright.sync_api import sync_playwright
 from stories import HOSTILE, compared, profiled, report, row, story
 

@@ -8,7 +8,7 @@ import pytest
 from passwright.core import Rule, RulePass
 from passwright.passes.pipelines import BUILT_IN
 from passwright.testing import examine
-from passwright.testing.isolated import Isolated
+from passwright.testing.comparison_process import Isolated
 from record import recorded
 
 PASSES = [p for p in BUILT_IN if isinstance(p, RulePass)]

@@ -10,9 +10,9 @@ import pytest
 from passwright.core import Rule
 from passwright.core.plugins.discovery import LOCAL, rules_of
 from passwright.testing import examine
+from passwright.testing.comparison_process import Isolated
 from passwright.testing.fault import Fault, Kind
-from passwright.testing.isolated import Isolated
-from passwright.testing.search import Examiner
+from passwright.testing.fuzzing import Examiner
 from shelves import from_file
 
 FOLDER = Path(__file__).parent / "planted"

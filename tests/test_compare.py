@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from onnx.reference.op_run import SparseTensor
-from passwright.core.verify.compare import compare
+from passwright.core.verify.output_comparison import compare
 
 NAN, INF = float("nan"), float("inf")
 

@@ -12,23 +12,23 @@ import onnx
 import pytest
 from passwright.app.bisect.ort_bisect import suspect
 from passwright.app.cli import app
-from passwright.app.compare import optimizers as contenders
-from passwright.app.compare.advice import Advice
-from passwright.app.compare.comparison import Judged, Left, Row
-from passwright.app.compare.examination import Examination
-from passwright.app.compare.making import Contender, make
-from passwright.app.compare.optimizers import Tool, tools
+from passwright.app.compare import tools as tool_table
+from passwright.app.compare.bisect_advice import Advice
+from passwright.app.compare.comparison_report import Judged, Left, Row
 from passwright.app.compare.render import complaints, headline, show_compared, word
-from passwright.app.compare.timing import left_of
+from passwright.app.compare.row_timing import left_of
+from passwright.app.compare.row_verification import Examination
+from passwright.app.compare.tool_runs import Contender, make
+from passwright.app.compare.tools import Tool, tools
+from passwright.app.measure.benchmark import Effort
 from passwright.app.measure.metrics import Interval, Latency, Measured
 from passwright.app.measure.model_stats import Anatomy
-from passwright.app.measure.race import Effort
 from passwright.app.terminal import Screen
 from passwright.core.errors import ModelError
-from passwright.core.io.source import source_of
+from passwright.core.io.model_source import source_of
 from passwright.core.ort.sessions import Setting
-from passwright.core.pass_manager.selection import BadUsage
-from passwright.core.verify.specification import Question
+from passwright.core.pass_manager.pass_selection import BadUsage
+from passwright.core.verify.verification_spec import Question
 from rewriting import load
 from typer.testing import CliRunner
 
@@ -224,14 +224,14 @@ def test_a_saved_model_that_alone_is_wrong_leads_nowhere(tmp_path: Path) -> None
     ],
 )
 def test_who_is_not_there(names: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contenders, "find_spec", lambda name: None if name == "onnxslim" else object())
+    monkeypatch.setattr(tool_table, "find_spec", lambda name: None if name == "onnxslim" else object())
     with pytest.raises(BadUsage) as raised:
         tools(names)
     assert said in str(raised.value)
 
 
 def test_all_that_are_installed_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(contenders, "find_spec", lambda name: object() if name == "onnxruntime" else None)
+    monkeypatch.setattr(tool_table, "find_spec", lambda name: object() if name == "onnxruntime" else None)
     chosen, left_out = tools(None)
     assert [t.shown for t in chosen] == ["ORT basic", "ORT extended", "ORT all"]
     assert left_out["onnxsim"] == "not installed (pip install onnxsim)"

@@ -15,10 +15,10 @@ from onnx import helper
 from passwright.app.cli import app
 from passwright.core import Graph, Ledger, from_onnx, to_onnx
 from passwright.core.errors import ModelError
-from passwright.core.io.source import source_of
+from passwright.core.io.model_source import source_of
 from passwright.core.pass_manager.interface import Interface
-from passwright.core.transform.edits import edited
 from passwright.core.transform.extract import drop_unused_inputs, keep_outputs
+from passwright.core.transform.model_edits import edited
 from rewriting import initializers, load, op_types, run
 from typer.testing import CliRunner
 

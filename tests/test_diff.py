@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from passwright.app.cli import app
-from passwright.app.diff.difference import ChangedOp, ModelDifference, Region
+from passwright.app.diff.diff_result import ChangedOp, ModelDifference, Region
 from passwright.app.diff.render import lines
 from passwright.core.errors import ModelError
 from random_models import models
@@ -760,12 +760,12 @@ def test_weights_in_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     assert diff(a, b).found.is_empty
     c = tmp_path / "c.onnx"
     c.write_bytes(a.read_bytes())
-    from passwright.app.diff import constants as contents
+    from passwright.app.diff import constant_numbering
 
     def refuse(_: object) -> bytes:
         raise AssertionError("read")
 
-    monkeypatch.setattr(contents, "digest", refuse)
+    monkeypatch.setattr(constant_numbering, "digest", refuse)
     assert diff(a, c).found.is_empty
     monkeypatch.undo()
     saved(tmp_path / "in" / "b.onnx", load(text, weights={"w": big + (big == 7)}))

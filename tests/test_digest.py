@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 from passwright.core.errors import ModelError
-from passwright.core.io.source import source_of
+from passwright.core.io.model_source import source_of
 from passwright.core.ir.digest import digest
 from passwright.core.ir.tensor import Tensor
 

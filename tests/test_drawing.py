@@ -11,13 +11,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from passwright.app.drawing.pattern import picture_of_pattern
+from passwright.app.drawing.pattern_picture import picture_of_pattern
 from passwright.app.drawing.picture import Box, Kind, Picture
-from passwright.app.drawing.placing import box_size, placed
-from passwright.app.drawing.region import picture_of
+from passwright.app.drawing.picture_layout import box_size, placed
+from passwright.app.drawing.region_picture import picture_of
 from passwright.app.drawing.svg import svg
 from passwright.core import EXACT, Build, Op, Rule, RulePass, Value, from_onnx, rule
-from passwright.core.io.source import source_of
+from passwright.core.io.model_source import source_of
 from passwright.passes.pipelines import BUILT_IN
 from rewriting import load
 

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError, Unverifiable
-from passwright.core.verify.dim_names import extent
-from passwright.core.verify.draws import KINDS, Draw, candidates, is_same, kinds
+from passwright.core.verify.dim_expressions import extent
+from passwright.core.verify.input_generation import KINDS, Draw, candidates, is_same, kinds
+from passwright.core.verify.input_specs import Input, signature, symbols
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.signature import Input, signature, symbols
-from passwright.core.verify.sizes import MOST_ELEMENTS, elements, size_plans, with_ones
+from passwright.core.verify.size_assignments import MOST_ELEMENTS, elements, size_plans, with_ones
 from rewriting import load
 
 Feeds = dict[str, Any]

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from passwright.app.cli import app
 from passwright.core import Graph, Ledger, Pass, Value, from_onnx, rule
-from passwright.core.io.source import source_of
-from passwright.core.pass_manager.manager import Manager
+from passwright.core.io.model_source import source_of
+from passwright.core.pass_manager.pass_manager import Manager
 from passwright.core.pass_manager.plan import Plan, Saved, content
 from passwright.core.rewriting.ledger import Stop
 from passwright.passes.pipelines import PIPELINES

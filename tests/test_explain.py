@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from onnx import TensorProto, helper
 from passwright.app.cli import app
 from passwright.app.explain.closest_match import closest
-from passwright.app.explain.findings import Finding, account, examined
-from passwright.core import (  # fmt: skip
+from passwright.app.explain.match_report import Finding, account, examined
+from passwright.core import (
     EXACT,
     Build,
     Graph,
@@ -30,7 +30,7 @@ from passwright.core import (  # fmt: skip
     run_pass,
     to_onnx,
 )
-from passwright.core.pass_manager.selection import UnknownName
+from passwright.core.pass_manager.pass_selection import UnknownName
 from passwright.core.rewriting.driver import rewrite
 from passwright.core.rewriting.ledger import Stop
 from passwright.core.rewriting.pattern import match_op

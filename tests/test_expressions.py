@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core.ir.expressions import (  # fmt: skip
+from passwright.core.ir.context import Shared
+from passwright.core.ir.expressions import (
     Expr,
     Known,
     add,
@@ -27,7 +28,6 @@ from passwright.core.ir.expressions import (  # fmt: skip
     subtract,
     total,
 )
-from passwright.core.ir.shared import Shared
 
 SYMBOLS = ("n", "m", "k")
 PLAIN: dict[Callable[[Known, Known], Known], Callable[[int, int], int]] = {

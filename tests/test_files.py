@@ -16,8 +16,8 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.external_data_helper import set_external_data
 from passwright.core import Model
 from passwright.core.io import files
-from passwright.core.io.exported import export
 from passwright.core.io.files import ModelFile, load, publish, staged
+from passwright.core.io.serialized_model import export
 from passwright.core.ir.tensor import MappedFile, Tensor
 from passwright.core.ort.backends import OnnxRuntime
 from rewriting import load as text_model

@@ -11,9 +11,9 @@ import pytest
 from onnx import numpy_helper
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError
-from passwright.core.verify.draws import Draw
-from passwright.core.verify.signature import Input, signature
-from passwright.core.verify.user_inputs import checked, read_inputs, sizes_from_shapes
+from passwright.core.verify.given_inputs import checked, read_inputs, sizes_from_shapes
+from passwright.core.verify.input_generation import Draw
+from passwright.core.verify.input_specs import Input, signature
 from rewriting import load
 
 if TYPE_CHECKING:

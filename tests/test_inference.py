@@ -11,13 +11,13 @@ import numpy as np
 import onnx
 import pytest
 from passwright.core import Model, Op, Value, from_onnx, to_onnx
-from passwright.core.inference.elements import UNWIELDY
+from passwright.core.inference.element_inference import UNWIELDY
 from passwright.core.ir.dims import Shape, is_open
 from passwright.core.ir.expressions import Atom, Expr, Known, Unknown, atoms, size_of, substituted
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.verify.answers import Search
-from passwright.core.verify.draws import Draw
-from passwright.core.verify.signature import signature
+from passwright.core.verify.input_generation import Draw
+from passwright.core.verify.input_search import Search
+from passwright.core.verify.input_specs import signature
 from rewriting import load
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))

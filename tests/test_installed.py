@@ -16,7 +16,7 @@ from environment import (
     files_below,
     ruff,
 )
-from passwright.app.new.scaffold import TARGETS
+from passwright.app.new.plugin_writer import TARGETS
 from rewriting import op_types
 
 

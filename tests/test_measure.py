@@ -15,19 +15,18 @@ import numpy as np
 import onnx
 import psutil
 import pytest
-from passwright.app.measure import provider, race
-from passwright.app.measure import race as turns
+from passwright.app.measure import benchmark, execution_provider
 from passwright.app.measure import worker_proxy as entrants
+from passwright.app.measure.benchmark import Effort, Entry, groups
+from passwright.app.measure.benchmark_worker import read_feeds
+from passwright.app.measure.confidence_intervals import around_median, median_bounds, ratio
 from passwright.app.measure.feeds import feeds_for
-from passwright.app.measure.intervals import around_median, median_bounds, ratio
 from passwright.app.measure.metrics import Interval, Latency
-from passwright.app.measure.race import Effort, Entry, groups
-from passwright.app.measure.worker import read_feeds
 from passwright.app.measure.worker_proxy import Entrant, Withdrawn, write_feeds
 from passwright.core.errors import ModelError, Unverifiable
-from passwright.core.io.source import source_of
+from passwright.core.io.model_source import source_of
 from passwright.core.ort.sessions import CPU, Setting
-from passwright.core.pass_manager.selection import BadUsage, UnknownName
+from passwright.core.pass_manager.pass_selection import BadUsage, UnknownName
 from rewriting import load
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
@@ -38,7 +37,7 @@ LEAST = Effort(min_time=0.01, sets=2)
 @pytest.fixture
 def has(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [CPU, "OpenVINOExecutionProvider", "CUDAExecutionProvider"]
-    monkeypatch.setattr(provider, "installed", lambda: names)
+    monkeypatch.setattr(execution_provider, "installed", lambda: names)
 
 
 @pytest.mark.usefixtures("has")
@@ -54,7 +53,7 @@ def has(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_provider(text: str, name: str, options: tuple[tuple[str, str], ...]) -> None:
-    assert provider.parsed(text) == provider.Provider(name, options)
+    assert execution_provider.parsed(text) == execution_provider.Provider(name, options)
 
 
 @pytest.mark.usefixtures("has")
@@ -73,12 +72,12 @@ def test_provider(text: str, name: str, options: tuple[tuple[str, str], ...]) ->
 )
 def test_no_provider(text: str, error: type[BadUsage], said: str) -> None:
     with pytest.raises(error, match=said):
-        provider.parsed(text)
+        execution_provider.parsed(text)
 
 
 def test_this_onnxruntime_has_the_cpu() -> None:
-    assert provider.parsed("cpu").name == CPU
-    assert provider.short_name("CUDAExecutionProvider") == "cuda"
+    assert execution_provider.parsed("cpu").name == CPU
+    assert execution_provider.short_name("CUDAExecutionProvider") == "cuda"
 
 
 def of(*sets: list[float]) -> Latency:
@@ -221,7 +220,7 @@ def always(_: int, call: Callable[[], object]) -> bool:
 
 def test_turns_alternate_until_all_have_run_long_enough() -> None:
     log: list[tuple[str, int]] = []
-    found = turns.take_turns({0: Clock(0.001, log, "a"), 1: Clock(0.002, log, "b")}, 1, 1.0, Random(1), always)
+    found = benchmark.take_turns({0: Clock(0.001, log, "a"), 1: Clock(0.002, log, "b")}, 1, 1.0, Random(1), always)
     assert all(sum(t.calls) >= 1.0 for t in found.values())
     pairs = [{name for name, _ in log[i : i + 2]} for i in range(0, len(log), 2)]
     assert all(pair == {"a", "b"} for pair in pairs)
@@ -231,15 +230,15 @@ def test_turns_alternate_until_all_have_run_long_enough() -> None:
 
 def test_slow_models_end() -> None:
     log: list[tuple[str, int]] = []
-    found = turns.take_turns({0: Clock(3.0, log, "a"), 1: Clock(2.0, log, "b")}, 1, 0.4, Random(1), always)
-    assert len(found[0].rounds) == turns.FEWEST_ROUNDS
+    found = benchmark.take_turns({0: Clock(3.0, log, "a"), 1: Clock(2.0, log, "b")}, 1, 0.4, Random(1), always)
+    assert len(found[0].rounds) == benchmark.FEWEST_ROUNDS
     assert {calls for _, calls in log} == {1}
 
 
 def test_fast_models_have_bounded_blocks() -> None:
     log: list[tuple[str, int]] = []
-    turns.take_turns({0: Clock(1e-6, log, "a")}, 1, 0.01, Random(1), always)
-    assert max(calls for _, calls in log) == turns.MOST_CALLS
+    benchmark.take_turns({0: Clock(1e-6, log, "a")}, 1, 0.01, Random(1), always)
+    assert max(calls for _, calls in log) == benchmark.MOST_CALLS
 
 
 def test_who_gives_up_is_left_out() -> None:
@@ -253,14 +252,14 @@ def test_who_gives_up_is_left_out() -> None:
         call()
         return True
 
-    found = turns.take_turns({0: Clock(0.01, log, "a"), 1: Clock(0.01, log, "b")}, 1, 0.2, Random(1), attempt)
+    found = benchmark.take_turns({0: Clock(0.01, log, "a"), 1: Clock(0.01, log, "b")}, 1, 0.2, Random(1), attempt)
     assert list(found) == [1]
 
 
 def test_shares_of_calls() -> None:
-    times = turns.Times()
+    times = benchmark.Times()
     times.add([float(i) for i in range(1, 101)])
-    found = race.latency(4, [times, None])
+    found = benchmark.latency(4, [times, None])
     assert (found.p95, found.p99, found.calls) == (96.0, 100.0, 100)
     assert found.rounds == ((50.5,), ())
     assert found.throughput == pytest.approx(4 / 50.5)
@@ -289,7 +288,7 @@ def test_a_model_is_measured() -> None:
     path = GOLDEN / "mlp_dropout.onnx"
     feeds = feeds_for(path, batches=(1, 3))
     entries = [Entry(path, USUAL), Entry(path, Setting(threads=1, repacks=True))]
-    usual, single = race.race(entries, feeds.by_batch, LEAST)
+    usual, single = benchmark.race(entries, feeds.by_batch, LEAST)
     assert not usual.failure + single.failure
     assert usual.providers.keys() == {CPU}
     assert usual.providers[CPU] < single.providers[CPU]  # onnxruntime fused some at level all
@@ -300,9 +299,9 @@ def test_a_model_is_measured() -> None:
         assert list(m.latencies) == [1, 3]
         for latency in m.latencies.values():
             assert len(latency.rounds) == LEAST.sets
-            assert all(len(r) >= turns.FEWEST_ROUNDS for r in latency.rounds)
+            assert all(len(r) >= benchmark.FEWEST_ROUNDS for r in latency.rounds)
             assert latency.median <= latency.p95 <= latency.p99
-    found = race.compared(usual.latencies[1], single.latencies[1])
+    found = benchmark.compared(usual.latencies[1], single.latencies[1])
     assert found.low <= found.ratio <= found.high
 
 
@@ -311,7 +310,7 @@ def test_what_cannot_be_measured_says_so_and_others_go_on(tmp_path: Path) -> Non
     bad.write_bytes(b"no model")
     other = GOLDEN / "sklearn_mlp.onnx"
     feeds = feeds_for(good)
-    found = race.race([Entry(bad, USUAL), Entry(other, USUAL), Entry(good, USUAL)], feeds.by_batch, LEAST)
+    found = benchmark.race([Entry(bad, USUAL), Entry(other, USUAL), Entry(good, USUAL)], feeds.by_batch, LEAST)
     assert "bad.onnx" in found[0].failure
     assert "\n" not in found[0].failure
     assert "Got invalid dimensions" in found[1].failure or "nput" in found[1].failure
@@ -320,9 +319,9 @@ def test_what_cannot_be_measured_says_so_and_others_go_on(tmp_path: Path) -> Non
 
 
 def test_what_does_not_fit_together_runs_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(race, "room", lambda: 0)
+    monkeypatch.setattr(benchmark, "room", lambda: 0)
     path = GOLDEN / "mlp_dropout.onnx"
-    first, second, third = race.race([Entry(path, USUAL)] * 3, feeds_for(path).by_batch, LEAST, baseline=1)
+    first, second, third = benchmark.race([Entry(path, USUAL)] * 3, feeds_for(path).by_batch, LEAST, baseline=1)
     sets = [[bool(r) for r in m.latencies[1].rounds] for m in (first, second, third)]
     assert sets[1] == [True] * 4
     assert sets[0] == [True, True, False, False]
@@ -362,7 +361,7 @@ def test_one_that_crashes_in_the_race_is_one_failure(monkeypatch: pytest.MonkeyP
         return real(self, batch, calls, seconds)
 
     monkeypatch.setattr(entrants.Entrant, "block", block)
-    found = race.race([Entry(path, USUAL), Entry(slow, USUAL)], feeds_for(path).by_batch, LEAST)
+    found = benchmark.race([Entry(path, USUAL), Entry(slow, USUAL)], feeds_for(path).by_batch, LEAST)
     assert not found[0].failure
     assert found[1].failure == "the process died of SIGKILL"
 

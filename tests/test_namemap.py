@@ -14,10 +14,10 @@ from onnx import helper
 from passwright.core import Ledger, Op, Pass, Value, from_onnx, made_from, to_onnx
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.pass_manager.name_map import Tracker, name_map
-from passwright.core.verify.compare import compare
+from passwright.core.verify.input_specs import signature
 from passwright.core.verify.oracle import Oracle
+from passwright.core.verify.output_comparison import compare
 from passwright.core.verify.seeded_session import random_outputs
-from passwright.core.verify.signature import signature
 from passwright.passes.cleanup.identity import DROP_IDENTITY
 from passwright.passes.cleanup.lift_constants import LiftConstants
 from passwright.passes.cleanup.merge_constants import MergeConstants
@@ -25,7 +25,7 @@ from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
 from passwright.passes.cleanup.remove_unused import RemoveUnused
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.linear.gemm import FUSE_GEMM
-from passwright.passes.movement.transpose import MERGE_TRANSPOSES
+from passwright.passes.movement.transposes import MERGE_TRANSPOSES
 from passwright.passes.pipelines import PIPELINES
 from passwright.passes.structure.inline_if import InlineIf
 from random_models import models

@@ -14,23 +14,23 @@ import onnxruntime as ort
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.app.bisect import search as blaming
+from passwright.app.bisect import optimizer_bisection
+from passwright.app.bisect.optimizer_bisection import Blame, blame, needed
 from passwright.app.bisect.ort_optimizers import HOLDERS, known, logged, merged
-from passwright.app.bisect.probe import Child, Failure
-from passwright.app.bisect.search import Blame, blame, needed
+from passwright.app.bisect.probe_process import Child, Failure
 from passwright.core import from_onnx
 from passwright.core.errors import EvaluationError, Unverifiable
 from passwright.core.io.files import ModelFile
 from passwright.core.io.files import load as load_file
-from passwright.core.ort import transport
+from passwright.core.ort import value_files
 from passwright.core.ort.backends import CannotLoad, OnnxRuntime
 from passwright.core.ort.sessions import LEVELS, Setting
-from passwright.core.pass_manager.selection import BadUsage
-from passwright.core.support.bisection import first_bad
-from passwright.core.verify.compare import compare
-from passwright.core.verify.draws import Draw
+from passwright.core.pass_manager.pass_selection import BadUsage
+from passwright.core.support.binary_search import first_bad
+from passwright.core.verify.input_generation import Draw
+from passwright.core.verify.input_specs import signature
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.signature import signature
+from passwright.core.verify.output_comparison import compare
 from rewriting import load
 
 if TYPE_CHECKING:
@@ -219,15 +219,17 @@ def test_probe_that_does_not_end() -> None:
 
 
 def test_rule_that_the_table_lacks_is_found_by_what_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blaming, "known", lambda level: [n for n in known(level) if n not in {*HOLDERS, "Pad_Fusion"}])
+    monkeypatch.setattr(
+        optimizer_bisection, "known", lambda level: [n for n in known(level) if n not in {*HOLDERS, "Pad_Fusion"}]
+    )
     found = blamed(PAD_MODEL, "basic")
     assert found is not None
     assert found.optimizers == (HOLDERS[0],)
 
 
 def test_optimizer_that_nobody_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blaming, "known", lambda _: ["ConstantFolding"])
-    monkeypatch.setattr(blaming, "logged", lambda _: [])
+    monkeypatch.setattr(optimizer_bisection, "known", lambda _: ["ConstantFolding"])
+    monkeypatch.setattr(optimizer_bisection, "logged", lambda _: [])
     found = blamed(PAD_MODEL, "basic")
     assert found is not None
     assert found.optimizers == ()
@@ -354,15 +356,15 @@ def test_first_bad_is_found_in_log2_probes(good: int, length: int, data: st.Data
     ],
 )
 def test_transport_changes_nothing(value: Any, tmp_path: Path) -> None:
-    transport.write(value, tmp_path / "value")
-    back = transport.read(tmp_path / "value")
+    value_files.write(value, tmp_path / "value")
+    back = value_files.read(tmp_path / "value")
     assert compare(value, back, exact=True).reason == ""
     assert type(back) is type(value)
 
 
 def test_transport_says_what_it_cannot_take(tmp_path: Path) -> None:
     with pytest.raises(Unverifiable, match="a set cannot be given"):
-        transport.write({"x": {1}}, tmp_path / "value")
+        value_files.write({"x": {1}}, tmp_path / "value")
 
 
 def script(tmp_path: Path, text: str) -> Child:

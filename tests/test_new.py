@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 from environment import ROOT, files_below, ruff
 from passwright.app.cli import app
-from passwright.app.new.package_names import names_for
-from passwright.app.new.scaffold import TARGETS
+from passwright.app.new.plugin_names import names_for
+from passwright.app.new.plugin_writer import TARGETS
 from passwright.core import leaves
 from shelves import pipeline_of
 from typer.testing import CliRunner, Result

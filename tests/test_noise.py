@@ -10,10 +10,10 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import from_onnx
-from passwright.core.verify.compare import compare
+from passwright.core.verify.input_specs import signature
 from passwright.core.verify.noise import MULTIPLE, Noise, has_floats, move_weights, moved
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.signature import signature
+from passwright.core.verify.output_comparison import compare
 from passwright.core.verify.tolerance import TOLERANCE, ulps
 from rewriting import load, op_types
 

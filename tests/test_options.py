@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Optional
 
 import pytest
 from passwright.core import Fixpoint, Pipeline, RulePass
-from passwright.core.pass_manager.selection import BadUsage
-from passwright.core.plugins.options import configured, options_of
+from passwright.core.pass_manager.pass_selection import BadUsage
+from passwright.core.plugins.pass_options import configured, options_of
 from passwright.passes.cleanup.debloat import Debloat
 from passwright.passes.folding.fold_constants import FoldConstants
 

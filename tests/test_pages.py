@@ -16,17 +16,17 @@ import pytest
 from passwright.app.compare.page import compare_page, shown
 from passwright.app.drawing.svg import svg
 from passwright.app.measure.metrics import Interval
-from passwright.app.pages import numbers, rendering
-from passwright.app.pages.blobs import packed, unpacked
+from passwright.app.pages import number_text, rendering
 from passwright.app.pages.charts import LETTER, Bar, chart, paired_chart
+from passwright.app.pages.embedded_data import packed, unpacked
 from passwright.app.pages.rendering import write_page
 from passwright.app.profile.page import profile_page, timeline_data
 from passwright.app.run.headline import claim_of, compare_tile
 from passwright.app.run.page import run_page
 from passwright.app.run.page_sections import SHEAF, Gallery, rewrite_data, rules_of
-from passwright.app.trace.trace import Story
+from passwright.app.visualization.visualization import Story
 from passwright.core.errors import ModelError
-from passwright.core.verify.draws import Draw
+from passwright.core.verify.input_generation import Draw
 from passwright.core.verify.verdict import Mismatch, Verdict
 from stories import HOSTILE, compared, picture, profiled, report, story
 
@@ -370,22 +370,22 @@ def test_the_latency_tile_says_only_what_was_measured(interval: Interval, value:
 @pytest.mark.parametrize(
     ("say", "number", "said"),
     [
-        (numbers.duration, 0.0, "0 s"),
-        (numbers.duration, 1.2345, "1.23 s"),
-        (numbers.duration, 0.99999, "1.00 s"),
-        (numbers.duration, 0.0123, "12.3 ms"),
-        (numbers.duration, 4.2e-5, "42.0 µs"),
-        (numbers.duration, 3e-10, "0.30 ns"),
-        (numbers.duration, -0.5, "-500 ms"),
-        (numbers.compact, 999, "999"),
-        (numbers.compact, 25_557_032, "25.6 M"),
-        (numbers.thousands, 1234567, "1,234,567"),
-        (lambda n: numbers.change(200, n), 150, "\N{MINUS SIGN}25 %"),
-        (lambda n: numbers.change(200, n), 199, "\N{MINUS SIGN}0.5 %"),
-        (lambda n: numbers.change(10_000, n), 9_999, "by less than 0.1 %"),
-        (lambda n: numbers.change(200, n), 300, "+50 %"),
-        (lambda n: numbers.change(200, n), 200, ""),
-        (lambda n: numbers.change(0, n), 200, ""),
+        (number_text.duration, 0.0, "0 s"),
+        (number_text.duration, 1.2345, "1.23 s"),
+        (number_text.duration, 0.99999, "1.00 s"),
+        (number_text.duration, 0.0123, "12.3 ms"),
+        (number_text.duration, 4.2e-5, "42.0 µs"),
+        (number_text.duration, 3e-10, "0.30 ns"),
+        (number_text.duration, -0.5, "-500 ms"),
+        (number_text.compact, 999, "999"),
+        (number_text.compact, 25_557_032, "25.6 M"),
+        (number_text.thousands, 1234567, "1,234,567"),
+        (lambda n: number_text.change(200, n), 150, "\N{MINUS SIGN}25 %"),
+        (lambda n: number_text.change(200, n), 199, "\N{MINUS SIGN}0.5 %"),
+        (lambda n: number_text.change(10_000, n), 9_999, "by less than 0.1 %"),
+        (lambda n: number_text.change(200, n), 300, "+50 %"),
+        (lambda n: number_text.change(200, n), 200, ""),
+        (lambda n: number_text.change(0, n), 200, ""),
     ],
 )
 def test_numbers_in_words(say: Callable[[Any], str], number: float, said: str) -> None:

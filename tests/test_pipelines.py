@@ -11,11 +11,11 @@ from typing import Any
 import onnx
 import pytest
 from passwright.app.cli import app
-from passwright.app.registry.choice import choose
-from passwright.app.registry.names import Names
+from passwright.app.registry.name_resolver import Names
+from passwright.app.registry.resolved_pipeline import choose
 from passwright.core import EXACT, Build, Fixpoint, Pass, Pipeline, Placed, Plugin, RulePass, Value, leaves, rule
 from passwright.core.errors import PluginError
-from passwright.core.pass_manager.selection import BadUsage, UnknownName
+from passwright.core.pass_manager.pass_selection import BadUsage, UnknownName
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.pipelines import BUILT_IN, PIPELINES
 from rewriting import load, op_types

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Fixpoint, Pass, Pipeline, Placed, RulePass, leaves
 from passwright.core.errors import PluginError
-from passwright.core.plugins.placement import extended, ordered
+from passwright.core.plugins.pass_placement import extended, ordered
 from passwright.passes.families import FUSION, MOVEMENT
 from passwright.passes.pipelines import BUILT_IN, PIPELINES, STAGES
 

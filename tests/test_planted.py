@@ -19,10 +19,10 @@ import onnx
 import pytest
 from families import FEW
 from passwright.core import PassesError, from_onnx
-from passwright.core.verify.draws import KINDS
+from passwright.core.verify.input_generation import KINDS
+from passwright.core.verify.input_specs import signature
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.seeded_session import random_outputs
-from passwright.core.verify.signature import signature
 from rewriting import OPSET, load
 
 from passwright import optimize

@@ -19,17 +19,17 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app import adapters
-from passwright.app.check.check import choose as chosen_rules
+from passwright.app.check.rule_check import choose as chosen_rules
 from passwright.app.cli import app
 from passwright.app.listing.listing import listing
 from passwright.app.listing.render import show_listing
-from passwright.app.registry.catalogue import Given, everything, given, known
+from passwright.app.registry.pass_sources import Given, everything, given, known
 from passwright.app.registry.subject import subject_of
 from passwright.app.terminal import Screen
 from passwright.core import Fixpoint, Pipeline, RulePass, leaves
 from passwright.core.errors import PluginError, Why
 from passwright.core.plugins.discovery import GROUP, Broken, Installed
-from passwright.core.plugins.registry import Found
+from passwright.core.plugins.pass_registry import Found
 from passwright.passes.pipelines import BUILT_IN
 from rewriting import load, op_types
 from rich.console import Console

@@ -13,14 +13,14 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from passwright.app.cli import app
-from passwright.app.measure.ort_trace import Kernel, Run
-from passwright.app.measure.recording import Recording, record
-from passwright.app.profile.joining import joined
-from passwright.app.profile.profiles import Profile
+from passwright.app.measure.profile_recording import Recording, record
+from passwright.app.measure.profile_trace import Kernel, Run
+from passwright.app.profile.profile_builder import joined
+from passwright.app.profile.profile_report import Profile
 from passwright.app.profile.timeline import SHOWN, write_timeline
 from passwright.core.errors import EvaluationError, ModelError
 from passwright.core.ort.sessions import CPU, Setting
-from passwright.core.pass_manager.selection import BadUsage, UnknownName
+from passwright.core.pass_manager.pass_selection import BadUsage, UnknownName
 from typer.testing import CliRunner, Result
 
 from passwright import Profiled, profile

@@ -18,7 +18,7 @@ from passwright.core.rewriting.driver import rewrite
 from passwright.core.serialization.provenance import FROM, MORE, RULE
 from passwright.passes.cleanup.identity import DROP_DROPOUT, DROP_IDENTITY
 from passwright.passes.linear.gemm import FUSE_GEMM
-from passwright.passes.movement.transpose import MERGE_TRANSPOSES
+from passwright.passes.movement.transposes import MERGE_TRANSPOSES
 from passwright.passes.pipelines import PIPELINES
 from passwright.passes.structure.inline_if import InlineIf
 from rewriting import load, means_the_same, rewritten, run

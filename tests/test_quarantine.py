@@ -34,10 +34,10 @@ from passwright.core import (
     rule,
 )
 from passwright.core.errors import ModelError, NoFixpoint, PassFailed, RuleError, VerificationError, Why
-from passwright.core.pass_manager.attempt import Look
-from passwright.core.pass_manager.manager import Manager
+from passwright.core.pass_manager.attempt_check import Look
+from passwright.core.pass_manager.pass_manager import Manager
 from passwright.core.pass_manager.quarantine import CAP, Quarantine
-from passwright.core.support.bisection import first_bad
+from passwright.core.support.binary_search import first_bad
 from passwright.core.verify import seeded_session as performer
 from passwright.core.verify.verdict import Mismatch
 from rewriting import load, means_the_same, op_types

@@ -11,9 +11,9 @@ import pytest
 from onnx import numpy_helper, parser
 from passwright.core import from_onnx
 from passwright.core.errors import VerificationError
+from passwright.core.verify.input_specs import signature
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.seeded_session import random_outputs, seeded
-from passwright.core.verify.signature import signature
 from rewriting import load
 
 from passwright import optimize

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from documents import ROOT, blocks, play, written
 from passwright.core.pass_manager.pipeline import leaves
-from passwright.core.plugins.registry import rules_of
+from passwright.core.plugins.pass_registry import rules_of
 from passwright.passes.pipelines import PIPELINES
 from rewriting import load, op_types
 

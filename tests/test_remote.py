@@ -9,12 +9,12 @@ import numpy as np
 import onnx
 import pytest
 from passwright.core.errors import CannotLoad, EvaluationError
-from passwright.core.io.source import source_of
+from passwright.core.io.model_source import source_of
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.ort.isolated_backend import Remote
+from passwright.core.ort.remote_backend import Remote
 from passwright.core.ort.sessions import Setting
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.specification import Question
+from passwright.core.verify.verification_spec import Question
 from rewriting import load
 
 ALL = Setting("ENABLE_ALL", repacks=True)
@@ -90,7 +90,7 @@ def test_death_in_loading(script: str, said: str) -> None:
 
 
 def test_death_in_running_is_an_error_of_that_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("passwright.core.ort.isolated_backend.GRACE", 0.5)
+    monkeypatch.setattr("passwright.core.ort.remote_backend.GRACE", 0.5)
     with Remote(command=python(ANSWERS + DIES)) as remote, pytest.raises(EvaluationError, match=r"crashes .*SIGKILL"):
         remote(b"anything").run(["y"], {})
     hangs = python(f"{ANSWERS} import time; time.sleep(600)")

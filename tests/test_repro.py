@@ -21,7 +21,7 @@ from passwright.core import RulePass, from_onnx
 from passwright.core.errors import ModelError, Why
 from passwright.core.io.folders import encoded
 from passwright.core.plugins.discovery import GROUP
-from passwright.core.plugins.pipeline_text import Spec
+from passwright.core.plugins.pass_spec import Spec
 from rewriting import load, op_types
 from shelves import from_file
 from typer.testing import CliRunner, Result

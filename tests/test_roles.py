@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 from passwright.core import from_onnx
-from passwright.core.verify.consumers import is_only_chosen
 from passwright.core.verify.control_values import steering_values
-from passwright.core.verify.draws import candidates, kinds
+from passwright.core.verify.input_generation import candidates, kinds
 from passwright.core.verify.input_roles import role
+from passwright.core.verify.input_specs import signature
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.signature import signature
+from passwright.core.verify.transitive_uses import is_only_chosen
 from rewriting import load
 
 

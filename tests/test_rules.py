@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import ModelProto, helper
-from passwright.core import (  # fmt: skip
+from passwright.core import (
     EXACT,
     ROUNDING,
     Build,

@@ -17,8 +17,8 @@ from passwright.core.io.convert import from_onnx
 from passwright.core.ir.op import MANY
 from passwright.core.rewriting.rule_index import Candidates
 from passwright.core.rewriting.worklist import Worklist
-from passwright.core.support.garbage_collection import no_collection
-from passwright.core.verify.signature import signature
+from passwright.core.support.gc_pause import no_collection
+from passwright.core.verify.input_specs import signature
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates, Scope
 from passwright.passes.folding.fold_constants import FoldConstants
 from rewriting import load

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core.pass_manager.selection import BadUsage
-from passwright.core.plugins.pipeline_text import Spec, parse
+from passwright.core.pass_manager.pass_selection import BadUsage
+from passwright.core.plugins.pass_spec import Spec, parse
 
 NAMES = st.text(st.characters(exclude_characters=",{}", exclude_categories=["Cs", "Z", "Cc"]), min_size=1)
 VALUES = st.one_of(

@@ -9,7 +9,7 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.measure.skeleton import all_nodes, name_apart, outline, write_with
-from passwright.app.profile.attribution import ADDED, MAY_BE_ADDED, idle, reads, standings
+from passwright.app.profile.node_attribution import ADDED, MAY_BE_ADDED, idle, reads, standings
 from passwright.core.errors import ModelError
 from passwright.core.ort.sessions import Setting, session
 

@@ -13,12 +13,10 @@ from hypothesis import given, settings
 from passwright.app.cli import app
 from passwright.app.drawing.picture import Kind, Picture
 from passwright.app.run import page
-from passwright.app.trace import graph_view as sheets
-from passwright.app.trace import snapshots as album
-from passwright.app.trace import snapshots as scene
-from passwright.app.trace.graph_view import sheets_of
+from passwright.app.visualization import graph_views, snapshots
+from passwright.app.visualization.graph_views import sheets_of
 from passwright.core import EXACT, Build, Graph, Ledger, Pass, Value, from_onnx, rule
-from passwright.core.io.source import source_of
+from passwright.core.io.model_source import source_of
 from random_models import models
 from rewriting import load
 from typer.testing import CliRunner
@@ -26,7 +24,7 @@ from typer.testing import CliRunner
 from passwright import optimize
 
 if TYPE_CHECKING:
-    from passwright.app.trace.trace import Rewrite, Sheet, Story
+    from passwright.app.visualization.visualization import Rewrite, Sheet, Story
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 ONES = np.ones(4, np.float32)
@@ -143,13 +141,13 @@ def test_a_large_region_says_how_many_more_there_are() -> None:
     )
     found = one(story_of(load(text), only=["move-transposes"]), "move-transposes")
     assert found.before is not None
-    assert sum(box.kind is Kind.OP for box in found.before.boxes) == scene.MOST
-    assert f"and {62 - scene.MOST} more ops" in texts(found.before)
-    assert f"and {60 - scene.MOST} more ops" in texts(found.after)
+    assert sum(box.kind is Kind.OP for box in found.before.boxes) == snapshots.MOST
+    assert f"and {62 - snapshots.MOST} more ops" in texts(found.before)
+    assert f"and {60 - snapshots.MOST} more ops" in texts(found.after)
 
 
 def test_too_many_changes_are_listed_and_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(album, "MOST", 5)
+    monkeypatch.setattr(snapshots, "MOST", 5)
     body = " ".join(f"v{i + 1} = Identity(v{i})" for i in range(20))
     text = f"g (float[4] v0) => (float[4] y) {{ {body} d = Exp(v0) y = Relu(v20) }}"
     story = story_of(load(text))
@@ -203,7 +201,7 @@ def test_normal_runs_look_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise AssertionError("looked at")
 
-    monkeypatch.setattr(album.Album, "before", fail)
+    monkeypatch.setattr(snapshots.Album, "before", fail)
     model = load("g (float[4] x) => (float[4] y) { a = Identity(x) y = Relu(a) }")
     result = optimize(model, verify=False)
     assert result.story is None
@@ -248,7 +246,7 @@ def require_apart(sheet: Sheet) -> None:
 def test_a_golden_model_is_drawn_as_a_whole(name: str) -> None:
     graph = source_of(GOLDEN / f"{name}.onnx", inline=True).load().graph
     sheets = sheets_of(graph)
-    require_whole(graph, sheets)
+    require_whole(graph, graph_views)
     assert max(s.width for s in sheets) < 4000
 
 
@@ -286,7 +284,7 @@ def test_bodies_are_sheets_of_their_own() -> None:
 
 
 def test_of_a_large_graph_the_first_ops_are_drawn_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sheets, "MOST", 5)
+    monkeypatch.setattr(graph_views, "MOST", 5)
     body = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(8))
     story = story_of(
         load(
@@ -310,7 +308,7 @@ def test_an_op_that_stayed_is_not_gone_because_it_is_not_drawn(monkeypatch: pyte
     whole = {n.name: n.mark for n in story_of(model).before[0].nodes if n.kind == "op"}
     assert whole == {"Relu r": "", "MatMul m": "gone", "Add a": "gone"}
     for room in (1, 2):
-        monkeypatch.setattr(sheets, "MOST", room)
+        monkeypatch.setattr(graph_views, "MOST", room)
         drawn = {n.name: n.mark for n in story_of(model).before[0].nodes if n.kind == "op"}
         assert drawn
         assert all(whole[name] == mark for name, mark in drawn.items())
@@ -345,7 +343,7 @@ def test_the_story_agrees_with_the_report_and_changes_nothing(name: str) -> None
     assert len(story.rewrites) == sum(p.changes for p in told.report.passes)
     assert [r.ordinal for r in story.rewrites] == list(range(len(story.rewrites)))
     assert all(r.before is not None and r.after is not None for r in story.rewrites)
-    ops = [sum(map(op_count, sheets)) for sheets in (story.before, story.after)]
+    ops = [sum(map(op_count, graph_views)) for sheets in (story.before, story.after)]
     assert ops == [told.report.before.nodes, told.report.after.nodes]
     assert sum(r.nodes_saved for r in story.rewrites) == ops[0] - ops[1]
 

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from passwright.app.measure.ort_trace import Run, read_trace, runs
-from passwright.app.measure.profiler import EVENTS, LEAST, MOST, WARM, most_runs, repeat
+from passwright.app.measure.profile_trace import Run, read_trace, runs
+from passwright.app.measure.profiler_worker import EVENTS, LEAST, MOST, WARM, most_runs, repeat
 from passwright.core.errors import EvaluationError
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ from onnx import TensorProto, helper, numpy_helper
 from passwright.core import from_onnx
 from passwright.core.errors import EvaluationError, ModelError, Unverifiable, VerificationError
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.verify.draws import KINDS, Draw
+from passwright.core.verify.input_generation import KINDS, Draw
+from passwright.core.verify.input_specs import signature
 from passwright.core.verify.oracle import Oracle, Verdict
-from passwright.core.verify.signature import signature
 from passwright.core.verify.verdict import Mismatched
 from rewriting import load, means_the_same
 

@@ -8,7 +8,7 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from passwright.app.drawing.whole import LONGEST, Edge, Link, Rows, Whole, depths, laid_out
+from passwright.app.drawing.graph_layout import LONGEST, Edge, Link, Rows, Whole, depths, laid_out
 
 Point = tuple[float, float]
 NEAR = 0.2  # coordinates of paths are rounded

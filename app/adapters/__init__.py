@@ -9,10 +9,10 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .functions import rule_from_functions
-    from .naming import adapter, available
+    from .adapter_names import adapter, available
+    from .function_rules import rule_from_functions
 
-WHERE = {"adapter": "naming", "available": "naming", "rule_from_functions": "functions"}
+WHERE = {"adapter": "adapter_names", "available": "adapter_names", "rule_from_functions": "function_rules"}
 __all__ = ["adapter", "available", "rule_from_functions"]
 
 

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ...core.errors import Why
-from ...core.io.exported import ONE_MESSAGE, Exported
+from ...core.io.serialized_model import ONE_MESSAGE, Exported
 from ...core.ort.worker_process import Process
 
 LIMIT = 240.0  # seconds for an answer; before the manager takes the pass for stuck

@@ -15,12 +15,12 @@ from zipfile import BadZipFile
 import numpy as np
 
 from ...core.errors import EvaluationError, ModelError
-from ...core.pass_manager.selection import BadUsage
+from ...core.pass_manager.pass_selection import BadUsage
 from ...core.plugins.discovery import blamed_on, file_module
-from ...core.verify.draws import Draw
+from ...core.verify.given_inputs import checked
+from ...core.verify.input_generation import Draw
+from ...core.verify.input_specs import Input
 from ...core.verify.seeded_session import Session
-from ...core.verify.signature import Input
-from ...core.verify.user_inputs import checked
 from ..measure.feeds import batch_symbol, fixed_batch
 
 Array = np.ndarray[Any, Any]

@@ -8,23 +8,23 @@ from pathlib import Path
 
 from ...core.errors import EvaluationError, ModelError, Unverifiable, told
 from ...core.io.model import Model
+from ...core.io.model_source import Source, source_of
 from ...core.io.output_paths import Places
-from ...core.io.source import Source, source_of
-from ...core.ort.isolated_backend import Remote
+from ...core.ort.remote_backend import Remote
 from ...core.ort.sessions import Setting
+from ...core.pass_manager.pass_selection import BadUsage
 from ...core.pass_manager.phase_timer import Stopwatch
 from ...core.pass_manager.report import write_json
-from ...core.pass_manager.selection import BadUsage
-from ...core.support.garbage_collection import no_collection
-from ...core.verify.signature import signature
-from ...core.verify.specification import Inputs
+from ...core.support.gc_pause import no_collection
+from ...core.verify.input_specs import signature
+from ...core.verify.verification_spec import Inputs
 from ..environment import versions
+from ..measure.benchmark import Effort, Entry, compared, race
+from ..measure.execution_provider import parsed
 from ..measure.feeds import Feeds, feeds_for, trial
 from ..measure.metrics import Interval, Measured
-from ..measure.provider import parsed
-from ..measure.race import Effort, Entry, compared, race
 from .accuracy import Labelled, Metric, answers, metric_of
-from .benchmark import Benched, BenchedModel
+from .bench_report import Benched, BenchedModel
 
 LEVELS = {"disable": "DISABLE_ALL", "basic": "ENABLE_BASIC", "extended": "ENABLE_EXTENDED", "all": "ENABLE_ALL"}
 EFFORT = Effort()

@@ -37,7 +37,7 @@ def bench(
 ) -> None:
     """Measure latency, throughput, load time, size and memory of models in onnxruntime, in turns."""
     with one_line_errors():
-        from ..measure.race import Effort  # noqa: PLC0415 - imports numpy
+        from ..measure.benchmark import Effort  # noqa: PLC0415 - imports numpy
         from ..terminal import Screen  # noqa: PLC0415 - imports rich
         from .bench import bench as measure  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_benched  # noqa: PLC0415 - imports rich

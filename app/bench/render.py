@@ -7,10 +7,10 @@ from pathlib import Path
 
 from rich.table import Table
 
+from ..measure.execution_provider import short_name
 from ..measure.metrics import Interval, Latency, Measured
-from ..measure.provider import short_name
 from ..terminal import Screen, add_row, plural, table_of
-from .benchmark import Benched, BenchedModel
+from .bench_report import Benched, BenchedModel
 
 
 def show_benched(screen: Screen, benched: Benched) -> None:

@@ -9,14 +9,14 @@ from pathlib import Path
 
 import onnx
 
+from ...core.io.model_source import source_of
 from ...core.io.output_paths import Places
-from ...core.io.source import source_of
 from ...core.pass_manager.phase_timer import Stopwatch
 from ...core.pass_manager.report import write_json
-from ...core.support.garbage_collection import no_collection
-from ...core.verify.specification import Inputs, Question
+from ...core.support.gc_pause import no_collection
+from ...core.verify.verification_spec import Inputs, Question
 from ..environment import versions
-from .search import Blame, blame
+from .optimizer_bisection import Blame, blame
 
 
 @dataclass(slots=True)

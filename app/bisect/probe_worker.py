@@ -15,8 +15,8 @@ from ...core.errors import CannotLoad, EvaluationError
 from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import Setting
 from ...core.ort.worker_process import serve
-from ...core.verify.compare import compare
-from .probe import Case, read_case
+from ...core.verify.output_comparison import compare
+from .probe_process import Case, read_case
 
 
 def judged(case: Case, setting: Setting) -> Iterator[dict[str, str | None]]:

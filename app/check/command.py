@@ -32,8 +32,8 @@ def check(
     """Try rules on models made from their own patterns, and show the smallest on which one is wrong."""
     with one_line_errors():
         from ..terminal import Screen  # noqa: PLC0415 - imports rich
-        from .check import check as checked  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_checking  # noqa: PLC0415 - imports rich
+        from .rule_check import check as checked  # noqa: PLC0415 - imports onnx and numpy
 
         screen = Screen(quiet=json == options.STANDARD_OUTPUT)
         with screen.progress() as progress:

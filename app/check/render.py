@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...testing.check import Checked
 from ..terminal import Screen, add_row, milliseconds, plural, table_of
-from .check import Checking
+from .rule_check import Checking
 
 
 def show_checking(screen: Screen, found: Checking) -> None:

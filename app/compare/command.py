@@ -46,11 +46,11 @@ def compare(
     Right or wrong, how large, how fast: judged and measured side by side.
     """
     with one_line_errors():
-        from ..measure.provider import parsed  # noqa: PLC0415 - its package imports onnx
-        from ..measure.race import Effort  # noqa: PLC0415 - as above
+        from ..measure.benchmark import Effort  # noqa: PLC0415 - as above
+        from ..measure.execution_provider import parsed  # noqa: PLC0415 - its package imports onnx
         from ..terminal import Screen  # noqa: PLC0415 - imports rich
         from .compare import compare as compare_with  # noqa: PLC0415 - imports onnx and numpy
-        from .comparison import Conditions  # noqa: PLC0415 - imports numpy
+        from .comparison_report import Conditions  # noqa: PLC0415 - imports numpy
         from .render import show_compared  # noqa: PLC0415 - imports rich
 
         batches = options.parse_batches(batch)

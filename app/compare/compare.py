@@ -9,22 +9,22 @@ from tempfile import TemporaryDirectory
 
 from ...core.errors import EvaluationError, Unverifiable
 from ...core.io.model import Model
-from ...core.io.source import Source, source_of
+from ...core.io.model_source import Source, source_of
 from ...core.pass_manager.phase_timer import Stopwatch
 from ...core.pass_manager.report import write_json
-from ...core.support.garbage_collection import no_collection
+from ...core.support.gc_pause import no_collection
 from ...core.verify.oracle import Oracle
-from ...core.verify.specification import Inputs, Question
+from ...core.verify.verification_spec import Inputs, Question
 from ..environment import machine, versions
 from ..measure.feeds import Feeds, feeds_for
-from .advice import ORIGINAL, Advice
-from .comparison import AS_USERS_HAVE_IT, Compared, Conditions, Row
-from .examination import Examination
-from .making import Contender, make
-from .optimizers import Tool, tools
-from .ours import Ours, Wanted
-from .output_paths import Destinations
-from .timing import left_of, timed_rows
+from .bisect_advice import ORIGINAL, Advice
+from .comparison_paths import Destinations
+from .comparison_report import AS_USERS_HAVE_IT, Compared, Conditions, Row
+from .own_run import Ours, Wanted
+from .row_timing import left_of, timed_rows
+from .row_verification import Examination
+from .tool_runs import Contender, make
+from .tools import Tool, tools
 
 BASELINE = 1  # the place of the original under ORT ALL
 
@@ -196,7 +196,7 @@ def _publish(found: Compared, ours: Ours, places: Destinations) -> None:
         write_json(found.to_json(), places.report)
     if places.page is not None:
         from ..pages.rendering import write_page  # noqa: PLC0415 - seldom needed
-        from ..trace.trace import Story  # noqa: PLC0415 - as above
+        from ..visualization.visualization import Story  # noqa: PLC0415 - as above
         from .page import compare_page  # noqa: PLC0415 - seldom needed
 
         write_page(compare_page(found, ours.report, ours.story or Story()), places.page)

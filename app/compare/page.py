@@ -9,12 +9,12 @@ from itertools import chain
 from markupsafe import Markup
 
 from ...core.pass_manager.report import Report
-from ..pages import numbers
+from ..pages import number_text
 from ..pages.charts import Bar, chart
 from ..pages.tiles import Tile, latency_tile
 from ..run.page import page, run_tiles
-from ..trace.trace import Story
-from .comparison import OURS, Compared, Row
+from ..visualization.visualization import Story
+from .comparison_report import OURS, Compared, Row
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,20 +42,20 @@ def shown(compared: Compared) -> Shown:
     lines = [Line(row.label, _tone(row, compared), row) for row in compared.rows]
     latency = [(batch, list(_latencies(lines, batch))) for batch in compared.batches]
     sizes = [
-        Bar(line.name, a.bytes, numbers.size(a.bytes), tone=line.tone)
+        Bar(line.name, a.bytes, number_text.size(a.bytes), tone=line.tone)
         for line in lines
         if (a := line.row.anatomy) is not None and not line.row.online
     ]
     nodes = [
-        Bar(line.name, a.nodes, numbers.thousands(a.nodes), tone=line.tone)
+        Bar(line.name, a.nodes, number_text.thousands(a.nodes), tone=line.tone)
         for line in lines
         if (a := line.row.left or line.row.anatomy) is not None
     ]
     return Shown(
         compared,
         lines,
-        [(b, chart(f"Latency, {_samples(b)}", bars, numbers.duration)) for b, bars in latency if bars],
-        chart("Bytes on disk", sizes, lambda n: numbers.size(round(n))) if sizes else None,
+        [(b, chart(f"Latency, {_samples(b)}", bars, number_text.duration)) for b, bars in latency if bars],
+        chart("Bytes on disk", sizes, lambda n: number_text.size(round(n))) if sizes else None,
         chart("Nodes that run", nodes, lambda n: f"{n:,.0f}") if nodes else None,
     )
 
@@ -69,7 +69,7 @@ def _latencies(lines: list[Line], batch: int) -> Iterator[Bar]:
         measured = line.row.measured
         latency = measured.latencies.get(batch) if measured is not None else None
         if latency is not None:
-            said = numbers.duration(latency.median)
+            said = number_text.duration(latency.median)
             yield Bar(line.name, latency.median, said, latency.median_low, latency.median_high, line.tone)
 
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 from ..measure.metrics import Interval
 from ..terminal import Screen, add_row, plural
-from .comparison import OURS, Compared, Row
+from .comparison_report import OURS, Compared, Row
 
 NOTHING = "-"
 LONGEST_NAME = 13  # characters of what stands first in a row

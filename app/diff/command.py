@@ -25,7 +25,7 @@ def diff(
     """Tell what was removed, added, replaced and changed, by matching what computes the same."""
     with one_line_errors():
         from ..terminal import Screen  # noqa: PLC0415 - imports rich
-        from .diff import diff as compare  # noqa: PLC0415 - imports onnx and numpy
+        from .model_diff import diff as compare  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_difference  # noqa: PLC0415 - imports rich
 
         screen = Screen(quiet=json == options.STANDARD_OUTPUT)

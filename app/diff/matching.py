@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from ...core.ir.op import Op
-from .side import Side
+from .indexed_graph import Side
 
 MOST_EDITS = 48  # looked for at once; what is cut short goes on from the furthest point reached
 

@@ -16,9 +16,9 @@ from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.values import Value
 from ...core.rewriting.pattern import COMMUTATIVE
-from .constants import Contents
-from .nodes import encoded
-from .side import CAPTURED, Side, asked_outputs
+from .constant_numbering import Contents
+from .indexed_graph import CAPTURED, Side, asked_outputs
+from .node_data import encoded
 
 Outer = Mapping[Value, int]
 """Numbers of values that come from around a graph or go out of it: equal ones correspond."""

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from ..terminal import Screen, plural
-from .diff import Difference
-from .difference import Change, ChangedOp, GraphDifference, ModelDifference, Node, Region, Weight
+from .diff_result import Change, ChangedOp, GraphDifference, ModelDifference, Node, Region, Weight
+from .model_diff import Difference
 
 STYLES = {"-": "red", "+": "green", "~": "yellow"}
 ALIKE = 3  # changes told as one from this number on

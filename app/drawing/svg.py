@@ -10,7 +10,7 @@ from itertools import pairwise
 from xml.sax.saxutils import escape, quoteattr
 
 from .picture import Box, Kind, Picture
-from .placing import PAD, ROW, Placed, box_size, placed
+from .picture_layout import PAD, ROW, Placed, box_size, placed
 
 MARK, CONSTANT = "var(--passes-mark, #f59e0b)", "var(--passes-constant, #3b82f6)"
 FILLS = {Kind.OP: "fill: currentColor; fill-opacity: 0.06", Kind.CONSTANT: f"fill: {CONSTANT}; fill-opacity: 0.14"}

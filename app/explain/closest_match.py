@@ -15,13 +15,13 @@ from enum import StrEnum
 from math import inf
 from typing import Any
 
-from ...core.ir import schemas
+from ...core.ir import op_schemas
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.values import Value
 from ...core.rewriting.pattern import COMMUTATIVE, OpPattern, Rest, Var, attribute_of, off_default, sizes
 from ...core.support.suggestions import meant
-from ..wording import any_of, maker_of, ordinal, shown, whence
+from ..descriptions import any_of, maker_of, ordinal, shown, whence
 
 
 class Kind(StrEnum):
@@ -129,7 +129,7 @@ class _Search:
         for name, want in p.attrs:
             known, have, values = attribute_of(op, name, values)
             if not known:
-                taken = schemas.input_names(op.type, op.domain, op.version).index(name)
+                taken = op_schemas.input_names(op.type, op.domain, op.version).index(name)
                 why = f"{name} of {op.label} is not constant: it {whence(values[taken], self.graph)}"
                 here = here.missing(Kind.CONSTANT, op, why)
                 values = (*values[:taken], None, *values[taken + 1 :])

@@ -13,10 +13,10 @@ import onnx
 
 from ...core.errors import Why
 from ...core.io.model import Model
+from ...core.io.model_source import Source, source_of
 from ...core.io.output_paths import Places
-from ...core.io.source import Source, source_of
-from ...core.pass_manager.attempt import Look
-from ...core.pass_manager.manager import Manager
+from ...core.pass_manager.attempt_check import Look
+from ...core.pass_manager.pass_manager import Manager
 from ...core.pass_manager.phase_timer import Stopwatch
 from ...core.pass_manager.pipeline import Pass, Pipeline, rule_names
 from ...core.pass_manager.quarantine import Quarantine, Quarantined
@@ -24,15 +24,15 @@ from ...core.pass_manager.report import Unfit, write_json
 from ...core.pass_manager.verified_run import Proof
 from ...core.rewriting.changes import Change
 from ...core.rewriting.rules import Rule
-from ...core.support.garbage_collection import no_collection
-from ...core.transform.edits import edited, edits_for
+from ...core.support.gc_pause import no_collection
+from ...core.transform.model_edits import edited, edits_for
 from ..environment import versions
 from ..listing.listing import doc_of
-from ..registry.catalogue import Given
-from ..registry.choice import choose
+from ..registry.pass_sources import Given
+from ..registry.resolved_pipeline import choose
 from ..registry.subject import Subject, subject_of
-from .findings import Account, account
-from .nearby import all_op_names, named_ops, require_known, roots_around
+from .match_report import Account, account
+from .op_lookup import all_op_names, named_ops, require_known, roots_around
 
 NOWHERE = (2,)
 """The rank of a rule that has nothing to start at."""

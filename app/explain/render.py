@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.rewriting.changes import Change
+from ..descriptions import listed
 from ..terminal import Screen, plural
-from ..wording import listed
 from .closest_match import Kind, Miss
 from .explain import NOWHERE, Explanation, PassExplained, RuleExplained
-from .findings import Account
+from .match_report import Account
 
 IN_THE_WAY = {
     Kind.OPERATOR: "another op",

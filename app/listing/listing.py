@@ -7,18 +7,18 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
+from ...core.pass_manager.pass_selection import UnknownName
 from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rules_in
-from ...core.pass_manager.selection import UnknownName
 from ...core.plugins.discovery import Broken
-from ...core.plugins.options import options_of
-from ...core.plugins.registry import Found, FoundPipeline, Opsets, Shelf
+from ...core.plugins.pass_options import options_of
+from ...core.plugins.pass_registry import Found, FoundPipeline, Opsets, Shelf
 from ...core.rewriting.rules import ROUNDING, Rule
 from ...core.support.suggestions import meant
 from ...passes.pipelines import STAGES
 from .. import adapters
 from ..environment import versions
-from ..registry.catalogue import Given
-from ..registry.names import InFile, Names
+from ..registry.name_resolver import InFile, Names
+from ..registry.pass_sources import Given
 
 
 @dataclass(frozen=True, slots=True)

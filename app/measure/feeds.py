@@ -14,15 +14,15 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import EvaluationError, ModelError, Unverifiable
-from ...core.io.source import Source, source_of
-from ...core.ort.isolated_backend import Remote
+from ...core.io.model_source import Source, source_of
+from ...core.ort.remote_backend import Remote
 from ...core.support.suggestions import meant
-from ...core.verify.answers import ranked, require_drawable, with_shares
-from ...core.verify.dim_names import Sizes, names
-from ...core.verify.draws import Draw, candidates
-from ...core.verify.signature import TENSOR, Input, signature, symbols
-from ...core.verify.sizes import MOST_ELEMENTS, MOST_TRIED, decided, elements, size_plans, sums
-from ...core.verify.user_inputs import checked, ranked_by, read_inputs, sizes_from_shapes
+from ...core.verify.dim_expressions import Sizes, names
+from ...core.verify.given_inputs import checked, ranked_by, read_inputs, sizes_from_shapes
+from ...core.verify.input_generation import Draw, candidates
+from ...core.verify.input_search import ranked, require_drawable, with_shares
+from ...core.verify.input_specs import TENSOR, Input, signature, symbols
+from ...core.verify.size_assignments import MOST_ELEMENTS, MOST_TRIED, decided, elements, size_plans, sums
 
 USUAL = (64, 32, 16, 8)  # sizes of what is no batch: the largest with which the model runs
 TRIAL = 120.0  # seconds that a run may take to count as one

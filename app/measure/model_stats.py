@@ -15,7 +15,7 @@ from onnx import inliner
 
 from ...core.errors import ModelError
 from ...core.io.interface_check import undefined_operators, used_operators
-from ...core.ir import schemas
+from ...core.ir import op_schemas
 from ...core.ort.backends import short
 from ...core.serialization.importer import SPELLINGS
 
@@ -166,7 +166,7 @@ def _without_elements(model: onnx.ModelProto, tensors: Iterable[onnx.TensorProto
 def _foreign(model: onnx.ModelProto) -> tuple[str, ...]:
     """Operators that no version of ONNX has, or not the one that the model imports."""
     called = {(SPELLINGS.get(f.domain, f.domain), f.name) for f in model.functions}
-    elsewhere = (key for key in used_operators(model.graph) if key not in called and not schemas.newest(key[0]))
+    elsewhere = (key for key in used_operators(model.graph) if key not in called and not op_schemas.newest(key[0]))
     return tuple(sorted(_named(*key) for key in (*elsewhere, *undefined_operators(model))))
 
 

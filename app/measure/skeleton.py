@@ -9,7 +9,7 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from ...core.errors import ModelError
-from ...core.ir import wire
+from ...core.ir import wire_format
 from ...core.ir.tensor import MappedFile
 from ...core.serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
 
@@ -22,9 +22,9 @@ def outline(path: Path) -> onnx.ModelProto:
         source = MappedFile(path)
         data = source.view()
         model = onnx.ModelProto()
-        for f in wire.fields(data, 0, len(data)):
-            if f.number == MODEL_GRAPH and f.kind == wire.BYTES:
-                for part in wire.fields(data, f.begin, f.end):
+        for f in wire_format.fields(data, 0, len(data)):
+            if f.number == MODEL_GRAPH and f.kind == wire_format.BYTES:
+                for part in wire_format.fields(data, f.begin, f.end):
                     _add(model.graph, data, part)
             else:
                 model.MergeFromString(bytes(data[f.start : f.end]))
@@ -36,9 +36,9 @@ def outline(path: Path) -> onnx.ModelProto:
     return model
 
 
-def _add(graph: onnx.GraphProto, data: memoryview, part: wire.Field) -> None:
+def _add(graph: onnx.GraphProto, data: memoryview, part: wire_format.Field) -> None:
     if part.number == INITIALIZER:
-        names = [f for f in wire.fields(data, part.begin, part.end) if f.number == NAME]
+        names = [f for f in wire_format.fields(data, part.begin, part.end) if f.number == NAME]
         graph.initializer.add(name="".join(bytes(data[f.begin : f.end]).decode() for f in names[-1:]))
     else:
         graph.MergeFromString(bytes(data[part.start : part.end]))
@@ -85,15 +85,15 @@ def write_with(graph: onnx.GraphProto, path: Path, copy: Path) -> None:
     """Copy the model in `path` with the nodes of `graph` in place of its own, weights as the bytes that they are."""
     source = MappedFile(path)
     data = source.view()
-    nodes = b"".join(wire.field(NODE, node.SerializeToString()) for node in graph.node)
+    nodes = b"".join(wire_format.field(NODE, node.SerializeToString()) for node in graph.node)
     with copy.open("wb") as file:
-        for f in wire.fields(data, 0, len(data)):
-            if f.number != MODEL_GRAPH or f.kind != wire.BYTES:
+        for f in wire_format.fields(data, 0, len(data)):
+            if f.number != MODEL_GRAPH or f.kind != wire_format.BYTES:
                 file.write(data[f.start : f.end])
                 continue
-            others = [p for p in wire.fields(data, f.begin, f.end) if p.number != NODE]
+            others = [p for p in wire_format.fields(data, f.begin, f.end) if p.number != NODE]
             length = len(nodes) + sum(p.end - p.start for p in others)
-            file.write(wire.prefix(MODEL_GRAPH, length) + nodes)
+            file.write(wire_format.prefix(MODEL_GRAPH, length) + nodes)
             for p in others:
                 file.write(data[p.start : p.end])
     source.forget_pages()

@@ -13,14 +13,14 @@ from typing import Any, cast
 import numpy as np
 import psutil
 
-from ...core.ort import transport
+from ...core.ort import value_files
 from ...core.ort.backends import without_positions
 from ...core.ort.sessions import Setting
 from ...core.ort.worker_process import Process
 
 LIMIT = 900.0  # seconds for one answer
 PLAIN = "biufc"
-LEAN = Path(__file__).with_name("lean.py")
+LEAN = Path(__file__).with_name("worker_launcher.py")
 
 
 class Withdrawn(Exception):
@@ -99,7 +99,7 @@ def write_feeds(feeds: Mapping[str, Any], folder: Path) -> None:
     """Put inputs where a worker reads them. Raises Unverifiable for values that are neither tensors nor hold some."""
     folder.mkdir()
     if not all(_is_plain(value) for value in feeds.values()):
-        transport.write(dict(feeds), folder / "value")
+        value_files.write(dict(feeds), folder / "value")
         return
     with (folder / "arrays.npz").open("wb") as file:
         np.savez(file, *(np.asarray(v, str) if v.dtype.kind == "O" else v for v in feeds.values()))

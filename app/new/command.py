@@ -20,9 +20,9 @@ def new(
     """Begin a plugin: a package with a rule, its tests and their workflow, to be installed as it is."""
     with one_line_errors():
         from ..terminal import Screen  # noqa: PLC0415 - imports rich
-        from .package_names import names_for  # noqa: PLC0415 - imports onnx and numpy
+        from .plugin_names import names_for  # noqa: PLC0415 - imports onnx and numpy
+        from .plugin_writer import write  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_plugin  # noqa: PLC0415 - imports rich
-        from .scaffold import write  # noqa: PLC0415 - imports onnx and numpy
 
         names = names_for(name)
         folder, made = write(names, into)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from ..terminal import Screen
-from .package_names import Names
+from .plugin_names import Names
 
 
 def show_plugin(screen: Screen, names: Names, folder: Path, made: Sequence[str]) -> None:

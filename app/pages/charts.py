@@ -10,7 +10,7 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ..drawing.wording import beginning
+from ..drawing.picture_text import beginning
 from ..terminal import printable
 
 WIDTH, ROW, PAIR, LETTER = 560, 34, 40, 13

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from ...core.errors import ModelError
 from ..terminal import printable
-from . import numbers
+from . import number_text
 
 STYLES = ("page.css", "sections.css", "viewer.css")
 SCRIPTS = (
@@ -32,10 +32,8 @@ def rendered(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters.update(
-        duration=numbers.duration, size=numbers.size, thousands=numbers.thousands, compact=numbers.compact,
-        ratio=numbers.ratio, bounds=numbers.bounds,
-    )  # fmt: skip
+    filters = ("bounds", "compact", "duration", "ratio", "size", "thousands")
+    environment.filters.update({name: getattr(number_text, name) for name in filters})
     return environment.get_template(template).render(**values, styles=_joined(STYLES), scripts=_joined(SCRIPTS))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ..measure.metrics import Interval
-from . import numbers
+from . import number_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,13 +30,15 @@ class Claim:
 def latency_tile(interval: Interval, label: str) -> Tile:
     """A ratio of latencies, or that there is no difference."""
     if not interval.is_difference:
-        return Tile(label, "no difference", note=f"{numbers.bounds(interval)} of the original's")
+        return Tile(label, "no difference", note=f"{number_text.bounds(interval)} of the original's")
     tone, said = ("good", "faster") if interval.ratio < 1 else ("bad", "slower")
-    return Tile(label, numbers.ratio(interval), note=f"{said}: {numbers.bounds(interval)} of the original's", tone=tone)
+    return Tile(
+        label, number_text.ratio(interval), note=f"{said}: {number_text.bounds(interval)} of the original's", tone=tone
+    )
 
 
 def size_tile(label: str, before: float, after: float, was: str, is_now: str) -> Tile:
     """What had better become less."""
     if before == after:
         return Tile(label, is_now, note="as before")
-    return Tile(label, is_now, was, numbers.change(before, after), "good" if after < before else "bad")
+    return Tile(label, is_now, was, number_text.change(before, after), "good" if after < before else "bad")

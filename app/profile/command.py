@@ -43,7 +43,7 @@ def profile(
 ) -> None:
     """Show where the time goes in onnxruntime, op by op, before and after optimization; the result is not kept."""
     with one_line_errors():
-        from ..measure.provider import parsed  # noqa: PLC0415 - imports numpy
+        from ..measure.execution_provider import parsed  # noqa: PLC0415 - imports numpy
         from ..terminal import Screen  # noqa: PLC0415 - imports rich
         from .profile import profile as profiled  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_profile  # noqa: PLC0415 - imports rich

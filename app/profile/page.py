@@ -8,12 +8,12 @@ from itertools import chain
 from typing import Any
 
 from ...core.pass_manager.report import Report
-from ..pages import numbers
-from ..pages.blobs import packed
+from ..pages import number_text
+from ..pages.embedded_data import packed
 from ..pages.tiles import Tile
 from ..run.page import page, run_tiles
-from ..trace.trace import Story
-from .profiles import NodeTime, Profile, Profiled, TypeTime
+from ..visualization.visualization import Story
+from .profile_report import NodeTime, Profile, Profiled, TypeTime
 
 MOST_NODES = 25
 """Nodes in the table, the slowest first; the timeline has all."""
@@ -91,5 +91,5 @@ def profile_tile(profiled: Profiled) -> Iterator[Tile]:
     """How long a run took under the profiler, with no interval that says how sure it is: so no praise, no blame."""
     before, after = profiled.before, profiled.after
     last = after or before
-    was = numbers.duration(before.seconds) if after is not None else ""
-    yield Tile("one run, profiled", numbers.duration(last.seconds), was, f"medians of {last.runs}")
+    was = number_text.duration(before.seconds) if after is not None else ""
+    yield Tile("one run, profiled", number_text.duration(last.seconds), was, f"medians of {last.runs}")

@@ -11,20 +11,20 @@ from ...core.errors import EvaluationError
 from ...core.io.files import ModelFile, load
 from ...core.io.output_paths import Places
 from ...core.ort.sessions import Setting
+from ...core.pass_manager.pass_selection import BadUsage
 from ...core.pass_manager.phase_timer import Stopwatch
 from ...core.pass_manager.report import write_json
-from ...core.pass_manager.selection import BadUsage
-from ...core.support.garbage_collection import no_collection
-from ...core.verify.signature import signature
-from ...core.verify.user_inputs import sizes_from_shapes
+from ...core.support.gc_pause import no_collection
+from ...core.verify.given_inputs import sizes_from_shapes
+from ...core.verify.input_specs import signature
 from ..environment import versions
+from ..measure.execution_provider import Provider
 from ..measure.feeds import Feeds, feeds_for
-from ..measure.provider import Provider
-from ..measure.recording import record
-from ..registry.catalogue import Given
+from ..measure.profile_recording import record
+from ..registry.pass_sources import Given
 from ..run.optimize import Result, optimize
-from .joining import Joined, joined
-from .profiles import Profiled
+from .profile_builder import Joined, joined
+from .profile_report import Profiled
 from .timeline import write_timeline
 
 LEVELS = {"disable": "DISABLE_ALL"} | {n: f"ENABLE_{n.upper()}" for n in ("basic", "extended", "layout", "all")}

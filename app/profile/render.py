@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ..terminal import Screen, add_row, plural, printable, table_of
-from .profiles import NodeTime, Profile, Profiled
+from .profile_report import NodeTime, Profile, Profiled
 
 NAMES = 2  # that a cell lists before it only counts
 LONGEST = 30  # characters of a name in a table, where the terminal has no room for more

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import ModelError
-from ..measure.ort_trace import Kernel, Run
-from .joining import Joined, key_of
+from ..measure.profile_trace import Kernel, Run
+from .profile_builder import Joined, key_of
 
 SHOWN = 10  # runs of each model, from the typical one on
 MICRO = 1e6

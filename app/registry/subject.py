@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from ...core.pass_manager.pass_selection import passes_in
 from ...core.pass_manager.pipeline import Pass, Pipeline, RulePass, choosable_rules, leaves, with_rules
-from ...core.pass_manager.selection import passes_in
 from ...core.rewriting.rules import Rule
-from .catalogue import Given, given, known, search
+from .pass_sources import Given, given, known, search
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,10 @@ from tempfile import TemporaryDirectory
 from ...core.errors import Why
 from ...core.io.files import ModelFile, load
 from ...core.io.folders import encoded, write_all
-from ...core.pass_manager.attempt import Trial
+from ...core.pass_manager.attempt_check import Trial
 from ...core.pass_manager.pipeline import Pass, choosable_rules, leaves
 from ...core.pass_manager.quarantine import Quarantined
-from ...core.plugins.pipeline_text import Spec
+from ...core.plugins.pass_spec import Spec
 from .repro import fails_alone, of_difference, of_exception
 
 DIFFERS = frozenset({Why.WRONG, Why.REFUSED})

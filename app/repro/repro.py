@@ -16,15 +16,23 @@ from ...core.ir.effects import leaves_traces
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ort.backends import OnnxRuntime
-from ...core.pass_manager.attempt import Trial, fault
-from ...core.pass_manager.manager import Manager
+from ...core.pass_manager.attempt_check import Trial, fault
+from ...core.pass_manager.pass_manager import Manager
 from ...core.pass_manager.pipeline import Pass
-from ...core.verify.draws import Draw
+from ...core.verify.input_generation import Draw
+from ...core.verify.input_specs import signature
 from ...core.verify.oracle import Oracle
 from ...core.verify.seeded_session import random_outputs
-from ...core.verify.signature import signature
 from ...core.verify.verdict import Mismatch
-from .extraction import around, declared, differing, extracted, giving_out, read_from_outside, seen_from_outside
+from .subgraph_extraction import (
+    around,
+    declared,
+    differing,
+    extracted,
+    giving_out,
+    read_from_outside,
+    seen_from_outside,
+)
 
 RADII = (0, 1, 2, 4, 8)  # around the op where a rule raises, tried in turn
 PATIENCE = 10.0  # seconds for a pass that changes nothing, when it is run once more to see what it does

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 import onnx
 
 from ...core.io.files import publish
+from ...core.io.model_source import Source, source_of
 from ...core.io.output_paths import Places
-from ...core.io.source import Source, source_of
-from ...core.pass_manager.attempt import Look
-from ...core.pass_manager.manager import Manager
+from ...core.pass_manager.attempt_check import Look
+from ...core.pass_manager.pass_manager import Manager
 from ...core.pass_manager.phase_timer import Stopwatch
 from ...core.pass_manager.pipeline import Pass, RulePass, leaves
 from ...core.pass_manager.plan import Plan, content
@@ -24,17 +24,17 @@ from ...core.pass_manager.quarantine import Keep, Quarantine
 from ...core.pass_manager.report import Report, Stats, pass_records, write_json
 from ...core.pass_manager.verified_run import DRAWING, Candidate, Proof, judge_by
 from ...core.rewriting.ledger import Ledger
-from ...core.support.garbage_collection import no_collection
-from ...core.transform.edits import edited, edits_for
-from ...core.verify.specification import Inputs, Question
+from ...core.support.gc_pause import no_collection
+from ...core.transform.model_edits import edited, edits_for
 from ...core.verify.verdict import Verdict
+from ...core.verify.verification_spec import Inputs, Question
 from ..environment import versions
-from ..registry.catalogue import Given
-from ..registry.choice import Choice, choose
+from ..registry.pass_sources import Given
+from ..registry.resolved_pipeline import Choice, choose
 
 if TYPE_CHECKING:
-    from ..trace.snapshots import Album
-    from ..trace.trace import Story
+    from ..visualization.snapshots import Album
+    from ..visualization.visualization import Story
 
 
 @dataclass
@@ -185,7 +185,7 @@ def write_told(report: Report, proof: Proof, story: Story | None, places: Places
 
 def album_maker() -> Callable[[], Album]:
     """What makes an album for a run; drawing is imported only if it is wanted."""
-    from ..trace.snapshots import Album  # noqa: PLC0415 - seldom needed
+    from ..visualization.snapshots import Album  # noqa: PLC0415 - seldom needed
 
     return Album
 
@@ -197,8 +197,8 @@ def told_story(proof: Proof, pipeline: Pass, candidate: Candidate) -> Story | No
     ledger = proof.trial.attempt.ledger
     if ledger.watch is not None and ledger.watch.failure is not None:
         raise ledger.watch.failure
-    from ..trace.assembly import story_of  # noqa: PLC0415 - seldom needed
-    from ..trace.snapshots import Album  # noqa: PLC0415 - as above
+    from ..visualization.snapshots import Album  # noqa: PLC0415 - as above
+    from ..visualization.visualization_builder import story_of  # noqa: PLC0415 - seldom needed
 
     assert isinstance(proof.album, Album)
     with no_collection(), proof.watch.phase(DRAWING):

@@ -8,12 +8,12 @@ from typing import Any
 
 from ...core.pass_manager.report import Report
 from ..environment import versions
-from ..pages import numbers
-from ..pages.blobs import packed
+from ..pages import number_text
+from ..pages.embedded_data import packed
 from ..pages.rendering import rendered
 from ..pages.tiles import Claim, Tile, size_tile
-from ..trace.trace import Story
 from ..verify.render import verdict_lines
+from ..visualization.visualization import Story
 from .page_sections import graph_data, histogram_of, rewrite_data, rules_of
 
 
@@ -69,14 +69,16 @@ def claim_of(report: Report) -> Claim:
 def run_tiles(report: Report) -> Iterator[Tile]:
     """Sizes before and after, and how much was done."""
     b, a = report.before, report.after
-    yield size_tile("nodes", b.nodes, a.nodes, numbers.thousands(b.nodes), numbers.thousands(a.nodes))
-    yield size_tile("file", b.bytes, a.bytes, numbers.size(b.bytes), numbers.size(a.bytes))
+    yield size_tile("nodes", b.nodes, a.nodes, number_text.thousands(b.nodes), number_text.thousands(a.nodes))
+    yield size_tile("file", b.bytes, a.bytes, number_text.size(b.bytes), number_text.size(a.bytes))
     yield size_tile(
-        "parameters", b.parameters, a.parameters, numbers.compact(b.parameters), numbers.compact(a.parameters)
+        "parameters", b.parameters, a.parameters, number_text.compact(b.parameters), number_text.compact(a.parameters)
     )
     changes = sum(p.changes for p in report.passes)
     rules = sum(bool(n) for p in report.passes for n in p.rules.values())
-    yield Tile("rewrites", numbers.thousands(changes), note=f"of {rules} rule{'s' * (rules != 1)}")
+    yield Tile("rewrites", number_text.thousands(changes), note=f"of {rules} rule{'s' * (rules != 1)}")
     left_out = len(report.quarantined) + len(report.unfit)
     if left_out:
-        yield Tile("left out", numbers.thousands(left_out), note="see below", tone="bad" if report.quarantined else "")
+        yield Tile(
+            "left out", number_text.thousands(left_out), note="see below", tone="bad" if report.quarantined else ""
+        )

@@ -15,10 +15,10 @@ from markupsafe import Markup
 
 from ...core.pass_manager.report import Report
 from ..drawing.picture import Box, Line, Picture
-from ..drawing.placing import Frame, Placed, frame_of, placed
+from ..drawing.picture_layout import Frame, Placed, frame_of, placed
 from ..drawing.svg import svg
 from ..pages.charts import paired_chart
-from ..trace.trace import Edge, Node, Rewrite, Sheet, Story
+from ..visualization.visualization import Edge, Node, Rewrite, Sheet, Story
 
 Shape = tuple[tuple[Box, ...], tuple[Line, ...]]
 Place = tuple[int, int]

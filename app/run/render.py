@@ -14,9 +14,9 @@ from rich.text import Text
 from ...core.pass_manager.plan import Plan, Saved
 from ...core.pass_manager.report import Report
 from ...core.rewriting.changes import Change
+from ..descriptions import listed
 from ..terminal import Screen, add_row, milliseconds, plural, table_of
 from ..verify.render import difference_table, verdict_lines
-from ..wording import listed
 
 
 def show_plan(screen: Screen, report: Report, plan: Plan, most: int) -> None:

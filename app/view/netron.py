@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from ...core.errors import ModelError
-from ...core.pass_manager.selection import BadUsage
-from ..measure.recording import require_model
+from ...core.pass_manager.pass_selection import BadUsage
+from ..measure.profile_recording import require_model
 
 
 def view(

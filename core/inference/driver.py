@@ -17,10 +17,10 @@ from ..ir.expressions import Expr, size_of
 from ..ir.op import Op
 from ..ir.values import Value
 from .broadcasting import broadcast, product_shape
-from .data_movement import MOVEMENT
-from .elements import UNWIELDY, elements_of, is_followed
-from .schemas import learn_from_schema
-from .sliding_windows import conv_shape, conv_transpose_shape, pool_shape
+from .data_movement_shapes import MOVEMENT
+from .element_inference import UNWIELDY, elements_of, is_followed
+from .schema_inference import learn_from_schema
+from .window_shapes import conv_shape, conv_transpose_shape, pool_shape
 
 
 def learn_from_bodies(op: Op) -> None:

@@ -12,15 +12,15 @@ import onnx
 
 from ..errors import ModelError
 from ..inference.driver import infer
-from ..ir import schemas
+from ..ir import op_schemas
+from ..ir.context import Shared
 from ..ir.graph import Graph
-from ..ir.shared import Shared
 from ..ir.subgraphs import constant_bytes
 from ..ir.tensor import Tensor
 from ..serialization.importer import SPELLINGS, Importer, Tensors, without_contents
-from .exported import export
 from .function_inlining import inline_functions
 from .model import Model
+from .serialized_model import export
 
 
 def from_onnx(model: onnx.ModelProto, tensors: Tensors = Tensor.from_proto, *, inline: bool = False) -> Model:
@@ -79,7 +79,7 @@ def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
     opsets: dict[str, int] = {}
     for entry in header.opset_import:
         domain = SPELLINGS.get(entry.domain, entry.domain)
-        newest = schemas.newest(domain)
+        newest = op_schemas.newest(domain)
         if newest and not 1 <= entry.version <= newest:
             raise ModelError(f"opset {entry.version} of domain '{domain or 'ai.onnx'}' is unknown (newest: {newest})")
         opsets[domain] = entry.version

@@ -20,14 +20,14 @@ from google.protobuf.message import DecodeError
 from onnx.external_data_helper import set_external_data
 
 from ..errors import ModelError
-from ..ir import wire
+from ..ir import wire_format
 from ..ir.tensor import RAW_DATA, SMALL, STRING, Bulk, MappedFile, Tensor
 from ..ort.sessions import Loadable
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE, Chunk
 from .convert import built, finished, importer_for, opsets_of
-from .exported import ONE_MESSAGE, Exported, export
 from .function_inlining import inline_functions
 from .model import Model
+from .serialized_model import ONE_MESSAGE, Exported, export
 
 IN_MEMORY = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
 PAGE = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
@@ -95,9 +95,9 @@ def load(file: ModelFile, *, inline: bool = True) -> Model:
 def _load(file: ModelFile, inline: bool) -> Model:
     source = MappedFile(file.path)
     data = source.view()
-    header, graphs = onnx.ModelProto(), list[wire.Field]()
-    for f in wire.fields(data, 0, len(data)):
-        if f.number == MODEL_GRAPH and f.kind == wire.BYTES:
+    header, graphs = onnx.ModelProto(), list[wire_format.Field]()
+    for f in wire_format.fields(data, 0, len(data)):
+        if f.number == MODEL_GRAPH and f.kind == wire_format.BYTES:
             graphs.append(f)
         else:
             header.MergeFromString(bytes(data[f.start : f.end]))
@@ -136,9 +136,9 @@ class _GraphParts(NamedTuple):
     rest: bytes
 
 
-def _split_graph(source: MappedFile, graph: wire.Field) -> _GraphParts:
+def _split_graph(source: MappedFile, graph: wire_format.Field) -> _GraphParts:
     data, nodes, tensors, rest = source.view(), _Spans(), _Spans(), bytearray()
-    for f in wire.fields(data, graph.begin, graph.end):
+    for f in wire_format.fields(data, graph.begin, graph.end):
         if f.number == NODE:
             nodes.add(f.begin, f.end)
         elif f.number == INITIALIZER:

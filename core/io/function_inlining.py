@@ -8,7 +8,7 @@ import onnx
 from onnx import inliner
 
 from ..errors import ModelError
-from ..ir import schemas
+from ..ir import op_schemas
 from ..ir.tensor import Tensor, one_line
 
 
@@ -38,7 +38,7 @@ def inline_functions(
 def _is_operator(function: onnx.FunctionProto, model: onnx.ModelProto) -> bool:
     """Whether ONNX defines an operator of that name. onnxruntime then runs its own kernel, not the function."""
     versions = {entry.domain: entry.version for entry in model.opset_import}
-    return schemas.schema(function.name, function.domain, versions.get(function.domain, 0)) is not None
+    return op_schemas.schema(function.name, function.domain, versions.get(function.domain, 0)) is not None
 
 
 def _spell_out_defaults(model: onnx.ModelProto) -> None:

@@ -9,8 +9,8 @@ from ..ir.digest import digest
 from ..ir.graph import Graph
 from ..ir.tensor import SMALL, Tensor
 from ..serialization.exporter import tensors_of
-from .exported import Exported, export
 from .model import Model
+from .serialized_model import Exported, export
 
 AS_SENT = "passwright:as-sent"  # where the data of a placeholder is said to be
 

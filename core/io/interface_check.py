@@ -8,7 +8,7 @@ import onnx
 from onnx import AttributeProto
 
 from ..errors import InterfaceError
-from ..ir import schemas
+from ..ir import op_schemas
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ir.values import Value, shape_of
@@ -127,8 +127,8 @@ def undefined_operators(model: onnx.ModelProto) -> dict[tuple[str, str], None]:
         (domain, kind)
         for domain, kind in used_operators(model.graph)
         if (domain, kind) not in own
-        and schemas.newest(domain)
-        and schemas.schema(kind, domain, versions.get(domain, 0)) is None
+        and op_schemas.newest(domain)
+        and op_schemas.schema(kind, domain, versions.get(domain, 0)) is None
     )
 
 

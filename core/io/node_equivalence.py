@@ -9,7 +9,7 @@ import onnx
 from onnx import AttributeProto
 
 from ..errors import ModelError
-from ..ir import schemas
+from ..ir import op_schemas
 from ..ir.digest import digest
 from ..ir.tensor import Tensor
 from ..serialization.importer import SPELLINGS
@@ -28,7 +28,7 @@ def node_key(node: onnx.NodeProto, called: Called, opsets: Mapping[str, int], ke
     outputs = (o if o in kept else bool(o) for o in _trimmed(node.output))
     inputs = (called(i) if i else i for i in _trimmed(node.input))
     version = opsets.get(domain, 0)
-    idle = schemas.default_encodings(node.op_type, domain, version)
+    idle = op_schemas.default_encodings(node.op_type, domain, version)
     attributes = sorted(
         (_attribute_key(a, called, opsets) for a in node.attribute if _plain(a) not in idle), key=lambda key: key[0]
     )

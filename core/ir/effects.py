@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from . import schemas
+from . import op_schemas
 from .op import Op
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def is_random(op: Op) -> bool:
 
 def _draws(op: Op) -> bool:
     """Whether the op itself, its bodies aside, makes random numbers."""
-    return schemas.is_random(op.type, op.domain, op.version) or drops_at_random(op)
+    return op_schemas.is_random(op.type, op.domain, op.version) or drops_at_random(op)
 
 
 def writes_inputs(op: Op) -> bool:
@@ -73,7 +73,7 @@ def uses_half(graph: Graph) -> bool:
 
 def drops_at_random(op: Op) -> bool:
     """Whether a Dropout may be in training form (operator Dropout, versions 1, 6 and 12)."""
-    if op.type != "Dropout" or op.domain != schemas.STANDARD:
+    if op.type != "Dropout" or op.domain != op_schemas.STANDARD:
         return False
     if op.version < 7:
         return op.attr("is_test", 0) == 0

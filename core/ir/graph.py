@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from ..errors import Declined, GraphError
+from .context import Declarations, Shared
 from .effects import may_drop
 from .invariants import check_invariants
 from .mutation_log import (
@@ -31,7 +32,6 @@ from .mutation_log import (
 )
 from .op import Op, Slots, exchanged
 from .origin import remember
-from .shared import Declarations, Shared
 from .subgraphs import all_names, hold_captured_outputs, outer_values
 from .tensor import Tensor
 from .values import Value

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
 import onnx
 from onnx import helper
 
-from . import schemas
+from . import op_schemas
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ def attribute_value(proto: onnx.AttributeProto) -> Any:
     """An attribute as a Python value; a reference to a function's attribute stays a proto."""
     if proto.ref_attr_name:
         return proto
-    value = schemas.plain(helper.get_attribute_value(proto))
+    value = op_schemas.plain(helper.get_attribute_value(proto))
     if proto.type == onnx.AttributeProto.TENSOR:
         return Tensor.from_proto(value)
     if proto.type == onnx.AttributeProto.TENSORS:
@@ -159,7 +159,7 @@ class Op:
     @property
     def schema(self) -> onnx.defs.OpSchema | None:
         """The schema in force, or None for an operator that ONNX does not define."""
-        return schemas.schema(self.type, self.domain, self.version)
+        return op_schemas.schema(self.type, self.domain, self.version)
 
     @property
     def attrs(self) -> Mapping[str, Any]:
@@ -172,7 +172,7 @@ class Op:
         """An attribute's value; where it is not written, its schema default; without one, `default`."""
         if name in self.attrs:
             return self.attrs[name]
-        known = schemas.attribute_default(self.type, self.domain, self.version, name)
+        known = op_schemas.attribute_default(self.type, self.domain, self.version, name)
         return default if known is None else known
 
     def input(self, index: int) -> Value | None:

@@ -21,7 +21,7 @@ import onnx
 from onnx import helper, numpy_helper
 
 from ..errors import ModelError
-from . import wire
+from . import wire_format
 
 INTERNED = 64 << 10  # bytes
 SMALL = 1024  # bytes; a tensor up to this size is parsed whole and shown to shape inference
@@ -137,8 +137,8 @@ class Tensor:
         data = source.view()
         if end - begin <= SMALL:
             return cls.from_bytes(bytes(data[begin:end]))
-        elements = [f for f in wire.fields(data, begin, end) if f.number in ELEMENT_FIELDS]
-        if len(elements) != 1 or elements[0].kind != wire.BYTES:  # in several pieces, or not packed
+        elements = [f for f in wire_format.fields(data, begin, end) if f.number in ELEMENT_FIELDS]
+        if len(elements) != 1 or elements[0].kind != wire_format.BYTES:  # in several pieces, or not packed
             return cls(onnx.TensorProto.FromString(bytes(data[begin:end])), None, None)
         (f,) = elements
         rest = bytes(data[begin : f.start]) + bytes(data[f.end : end])
@@ -267,7 +267,7 @@ class Tensor:
         if self._bulk is None and (elements := self._laid_out) is not None:
             proto = onnx.TensorProto(data_type=self.dtype, dims=self.dims, name=name)
             yield proto.SerializeToString(deterministic=True)
-            yield wire.prefix(RAW_DATA, len(elements))
+            yield wire_format.prefix(RAW_DATA, len(elements))
             yield elements
             return
         if self._bulk is None:
@@ -278,7 +278,7 @@ class Tensor:
 
     def _field_of_bulk(self) -> Iterator[bytes | memoryview]:
         assert self._bulk is not None
-        yield wire.prefix(self._bulk.number, self._bulk.end - self._bulk.begin)
+        yield wire_format.prefix(self._bulk.number, self._bulk.end - self._bulk.begin)
         yield self._bulk.view
 
 

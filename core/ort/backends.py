@@ -15,8 +15,8 @@ from onnx.external_data_helper import load_external_data_for_model
 from ..errors import CannotLoad, EvaluationError
 from ..ir.tensor import one_line
 from ..support.watchdog import called_after
+from .ort_values import from_ort, is_exchangeable, is_foreign, to_ort
 from .sessions import AS_WRITTEN, Loadable, Setting, session
-from .values import from_ort, is_exchangeable, is_foreign, to_ort
 
 Arrays = Mapping[str, Any]
 

@@ -13,11 +13,11 @@ from dataclasses import dataclass, field, replace
 from ..errors import NoFixpoint, PassFailed, RuleError, VerificationError, Why
 from ..rewriting.changes import Change, Key
 from ..rewriting.ledger import TO_THE_END, Ledger, Stop
-from ..support.bisection import first_bad
+from ..support.binary_search import first_bad
 from ..support.watchdog import Stuck
-from ..verify.draws import Draw
-from .attempt import Failure, Look, Trial
-from .manager import Manager
+from ..verify.input_generation import Draw
+from .attempt_check import Failure, Look, Trial
+from .pass_manager import Manager
 from .pipeline import RulePass, leaves, named, rule_names
 
 CAP = 20  # wrong changes of one rule, or of a pass without rules, after which it is left out as a whole

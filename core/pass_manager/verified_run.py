@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..errors import GraphError, VerificationError, Why
-from ..io.exported import ONE_MESSAGE, Exported, export
 from ..io.files import loadable, publish, staged, weight_bytes
 from ..io.model import Model
-from ..io.source import Source
+from ..io.model_source import Source
+from ..io.serialized_model import ONE_MESSAGE, Exported, export
 from ..rewriting.observer import Witness
-from ..support.garbage_collection import no_collection
-from ..verify.draws import Draw
+from ..support.gc_pause import no_collection
+from ..verify.input_generation import Draw
 from ..verify.oracle import Oracle
 from ..verify.verdict import Mismatch, Verdict
-from .attempt import Failure, Judge, Look, Trial, difference
-from .manager import Attempt
+from .attempt_check import Failure, Judge, Look, Trial, difference
 from .name_map import name_map
+from .pass_manager import Attempt
 from .phase_timer import Stopwatch
 from .quarantine import Quarantine
 

@@ -14,8 +14,8 @@ from types import ModuleType
 from ..errors import PluginError, told
 from ..pass_manager.pipeline import Pass, RulePass
 from ..rewriting.rules import Rule
+from .pass_registry import Found, FoundPipeline, Shelf, rules_of
 from .plugin import Placed, Plugin, as_pass
-from .registry import Found, FoundPipeline, Shelf, rules_of
 
 GROUP = "passwright.passes"
 LOCAL = "passwright_local_"

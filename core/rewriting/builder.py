@@ -9,7 +9,7 @@ import numpy as np
 from onnx import defs, helper
 
 from ..errors import Declined, require
-from ..ir import schemas
+from ..ir import op_schemas
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.tensor import Tensor
@@ -28,7 +28,7 @@ class Build:
     attribute that does not exist there declines. `outputs=n` gives n values; None leaves an input out.
     """
 
-    def __init__(self, graph: Graph, at: Op, domain: str = schemas.STANDARD, base: Build | None = None) -> None:
+    def __init__(self, graph: Graph, at: Op, domain: str = op_schemas.STANDARD, base: Build | None = None) -> None:
         self.graph = graph
         self.added: list[Op] = [] if base is None else base.added
         self.constants: list[Value] = [] if base is None else base.constants
@@ -37,7 +37,7 @@ class Build:
     @property
     def opset(self) -> int:
         """The version of the standard operators that the model uses."""
-        return self.graph.opsets.get(schemas.STANDARD, 0)
+        return self.graph.opsets.get(op_schemas.STANDARD, 0)
 
     @property
     def root(self) -> Op:
@@ -61,10 +61,10 @@ class Build:
         def add(*inputs: Value | None, outputs: int = 1, **attrs: Any) -> Value | tuple[Value, ...]:
             written = {k: v for k, v in attrs.items() if v is not None}
             values = list(inputs)
-            spec = schemas.schema(op_type, self._domain, self.graph.opsets.get(self._domain, 0))
+            spec = op_schemas.schema(op_type, self._domain, self.graph.opsets.get(self._domain, 0))
             if spec is not None:
                 self._fit(spec, values, written)
-            elif schemas.newest(self._domain):
+            elif op_schemas.newest(self._domain):
                 raise Declined(f"{op_type} does not exist at opset {self.graph.opsets.get(self._domain, 0)}")
             while values and values[-1] is None:
                 values.pop()
@@ -81,7 +81,7 @@ class Build:
         """Move between inputs and attributes until the schema in force is satisfied."""
         names = [i.name for i in spec.inputs]
         if not _is_variadic(spec):
-            newer = schemas.latest_input_names(spec.name, spec.domain)
+            newer = op_schemas.latest_input_names(spec.name, spec.domain)
             for name, value in zip(newer[len(names) :], values[len(names) :], strict=False):
                 if value is not None:
                     require(name in spec.attributes, f"{spec.name} takes no {name} at opset {self.opset}")

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ..errors import RuleError
-from ..ir import schemas
+from ..ir import op_schemas
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.values import Value
@@ -66,7 +66,7 @@ class OpPattern:
 class Trace:
     """Stands in for the builder while a pattern is traced: `g.Conv(x, w)` becomes an OpPattern."""
 
-    def __init__(self, domain: str = schemas.STANDARD) -> None:
+    def __init__(self, domain: str = op_schemas.STANDARD) -> None:
         self._domain = domain
 
     def domain(self, name: str) -> Trace:
@@ -133,7 +133,7 @@ def _plausible(p: OpPattern, op: Op, graph: Graph) -> bool:
 def attribute_of(op: Op, name: str, values: tuple[Value | None, ...]) -> tuple[bool, Any, tuple[Value | None, ...]]:
     """An attribute, or the constant input that took its place in a later opset; and the inputs that remain."""
     spec = op.schema
-    names = schemas.input_names(op.type, op.domain, op.version)
+    names = op_schemas.input_names(op.type, op.domain, op.version)
     if spec is None or name in spec.attributes or name not in names:
         return True, op.attr(name), values
     index = names.index(name)
@@ -157,7 +157,7 @@ def off_default(p: OpPattern, op: Op) -> Iterator[tuple[str, Any, Any]]:
     named = {name for name, _ in p.attrs}
     for name, value in op.attrs.items():
         if name not in named:
-            default = schemas.attribute_default(op.type, op.domain, op.version, name)
+            default = op_schemas.attribute_default(op.type, op.domain, op.version, name)
             if value != default:
                 yield name, value, default
 

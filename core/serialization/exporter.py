@@ -9,7 +9,7 @@ import onnx
 from onnx import AttributeProto, helper
 
 from ..errors import GraphError
-from ..ir import schemas, wire
+from ..ir import op_schemas, wire_format
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.tensor import Tensor, one_line
@@ -31,18 +31,18 @@ def graph_chunks(graph: Graph, tensor_chunks: TensorChunks = Tensor.chunks) -> I
     if graph.owner is not None:
         unshadow(graph)
     for op in graph.sorted_ops():
-        yield wire.field(NODE, annotated(op, node_bytes(op, tensor_chunks)))
+        yield wire_format.field(NODE, annotated(op, node_bytes(op, tensor_chunks)))
     yield graph.declared.header.SerializeToString(deterministic=True)
     for value, info in written_inputs(graph):
-        yield wire.field(INPUT, named(info, value.name))
+        yield wire_format.field(INPUT, named(info, value.name))
     for value, info in zip(graph.outputs, graph.declared.outputs, strict=True):
-        yield wire.field(OUTPUT, named(info, value.name))
+        yield wire_format.field(OUTPUT, named(info, value.name))
     for value, info in graph.declared.values:
         if value is None or (_is_there(graph, value) and onnx.ValueInfoProto.FromString(info).name == value.name):
-            yield wire.field(VALUE_INFO, info)
+            yield wire_format.field(VALUE_INFO, info)
     for value, sparse in written_sparse(graph):
         sparse.values.name = value.name
-        yield wire.field(SPARSE, sparse.SerializeToString(deterministic=True))
+        yield wire_format.field(SPARSE, sparse.SerializeToString(deterministic=True))
 
 
 def written_inputs(graph: Graph) -> Iterator[tuple[Value, bytes]]:
@@ -96,8 +96,8 @@ def node_bytes(op: Op, tensor_chunks: TensorChunks = Tensor.chunks) -> bytes:
         rest = _filled(op, tensor_chunks).SerializeToString(deterministic=True)
     else:
         rest = op.rest
-    edges = [wire.field(NODE_INPUT, v.name.encode() if v is not None else b"") for v in op.inputs]
-    edges += [wire.field(NODE_OUTPUT, v.name.encode()) for v in op.outputs]
+    edges = [wire_format.field(NODE_INPUT, v.name.encode() if v is not None else b"") for v in op.inputs]
+    edges += [wire_format.field(NODE_OUTPUT, v.name.encode()) for v in op.outputs]
     return b"".join(edges) + rest
 
 
@@ -113,7 +113,7 @@ def built_node(op: Op, tensor_chunks: TensorChunks = Tensor.chunks) -> onnx.Node
             node.attribute.add().CopyFrom(value)
             continue
         plain = _unwrapped(value, tensor_chunks)
-        node.attribute.add().CopyFrom(schemas.attribute(name, plain, op.schema))
+        node.attribute.add().CopyFrom(op_schemas.attribute(name, plain, op.schema))
     return node
 
 

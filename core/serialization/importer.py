@@ -11,10 +11,10 @@ import onnx
 from onnx import AttributeProto, helper
 
 from ..errors import GraphError, ModelError
-from ..ir import schemas
+from ..ir import op_schemas
+from ..ir.context import Declarations, Shared
 from ..ir.graph import Graph
 from ..ir.op import Op, attribute_value
-from ..ir.shared import Declarations, Shared
 from ..ir.tensor import SMALL, STRING, Tensor
 from ..ir.values import Value, shape_of
 
@@ -23,7 +23,7 @@ HOLLOWED = frozenset({
 })  # fmt: skip
 SUBGRAPHS = frozenset({AttributeProto.GRAPH, AttributeProto.GRAPHS})
 HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap", "ConstantOfShape"})  # of subgraphs or tensors
-SPELLINGS = {"ai.onnx": schemas.STANDARD}  # the standard domain has two names (ONNX IR, Operator Sets)
+SPELLINGS = {"ai.onnx": op_schemas.STANDARD}  # the standard domain has two names (ONNX IR, Operator Sets)
 
 Tensors = Callable[[onnx.TensorProto], Tensor]
 

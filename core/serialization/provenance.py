@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import onnx
 
-from ..ir import wire
+from ..ir import wire_format
 from ..ir.op import Op
 from ..ir.origin import MOST, Origin, Source
 
@@ -49,7 +49,7 @@ def _handed_on(namesake: bytes) -> bytes:
 
 def _entry(key: str, text: str) -> bytes:
     """A StringStringEntryProto among the metadata of a node."""
-    return wire.field(NODE_METADATA, wire.field(1, key.encode()) + wire.field(2, text.encode()))
+    return wire_format.field(NODE_METADATA, wire_format.field(1, key.encode()) + wire_format.field(2, text.encode()))
 
 
 def source_names(origin: Origin) -> list[str]:

@@ -8,10 +8,10 @@ import onnx
 from onnx import shape_inference
 
 from ..errors import ModelError
-from ..inference.schemas import type_of
+from ..inference.schema_inference import type_of
 from ..io.convert import names_in_training
-from ..io.exported import export
 from ..io.model import Model
+from ..io.serialized_model import export
 from ..ir.graph import Graph, feeders
 from ..ir.invariants import defined
 from ..ir.op import Op

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx
 
 from ..errors import ModelError
-from ..inference.schemas import type_of
+from ..inference.schema_inference import type_of
 from ..io.model import Model
 from ..ir.dims import Dim, Shape
 from ..ir.graph import Graph

@@ -12,7 +12,7 @@ from ..ir.dims import Dim
 from ..ir.expressions import is_named
 from ..ir.op import Op
 from ..ir.values import Value
-from .consumers import GOES_ON, Reading, readings
+from .transitive_uses import GOES_ON, Reading, readings
 
 INTEGERS = frozenset(t for name, t in onnx.TensorProto.DataType.items() if re.fullmatch(r"U?INT\d+", name))
 

@@ -13,13 +13,13 @@ import numpy as np
 
 from ..errors import EvaluationError, ModelError, Unverifiable
 from ..ort.sessions import Loadable
-from .answers import Answer, Search
-from .compare import compare
-from .draws import Draw
 from .empty_tensor_support import NOT_RIGHT, loadable_bears_emptiness
+from .input_generation import Draw
+from .input_search import Answer, Search
+from .input_specs import SEQUENCE, Input
+from .output_comparison import compare
 from .seeded_session import BACKENDS, Backend, Performer, original_performer, performer
 from .sensitivity import Movement
-from .signature import SEQUENCE, Input
 from .verdict import Difference, Mismatch, Mismatched, Verdict
 
 NOT_OURS = "comes from a random operator that the original does not have, so nothing can be said of it"

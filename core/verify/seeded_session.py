@@ -23,10 +23,10 @@ import onnx
 from onnx import helper
 
 from ..errors import CannotLoad, Unverifiable
-from ..ir import schemas
+from ..ir import op_schemas
+from ..ir.context import MARK
 from ..ir.effects import is_random
 from ..ir.graph import Graph
-from ..ir.shared import MARK
 from ..ir.subgraphs import holder
 from ..ir.values import Value
 from ..ort.backends import Arrays, OnnxRuntime, Reference
@@ -118,14 +118,14 @@ def _add_aliases(nodes: list[onnx.NodeProto], seeds: dict[str, int | None]) -> N
 def _is_random(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
     version = versions.get(node.domain, 0)
     if node.op_type != "Dropout" or node.domain:
-        return schemas.is_random(node.op_type, node.domain, version)
+        return op_schemas.is_random(node.op_type, node.domain, version)
     if version < 7:
         return not any(a.name == "is_test" and a.i for a in node.attribute)
     return len(node.input) > 2 and bool(node.input[2])
 
 
 def _takes_seed(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
-    found = schemas.schema(node.op_type, node.domain, versions.get(node.domain, 0))
+    found = op_schemas.schema(node.op_type, node.domain, versions.get(node.domain, 0))
     return found is not None and SEED in found.attributes
 
 

@@ -12,10 +12,10 @@ import numpy as np
 from ..errors import EvaluationError
 from ..ort.backends import Arrays
 from ..ort.sessions import Loadable
-from .answers import CHEAP, Answer
-from .compare import usual_floor
-from .draws import Draw
+from .input_generation import Draw
+from .input_search import CHEAP, Answer
 from .noise import FARTHER, MOVES, Noise, has_floats, moved
+from .output_comparison import usual_floor
 from .seeded_session import Performer, repacked, with_moved_weights
 
 Outputs = dict[str, Any]

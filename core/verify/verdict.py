@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..errors import VerificationError
-from .draws import Draw
+from .input_generation import Draw
 
 
 @dataclass(frozen=True, slots=True)

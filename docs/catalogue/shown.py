@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from passwright.app.drawing.pattern import picture_of_pattern
+from passwright.app.drawing.pattern_picture import picture_of_pattern
 from passwright.app.drawing.picture import Picture
-from passwright.app.drawing.region import picture_of
+from passwright.app.drawing.region_picture import picture_of
 from passwright.app.drawing.svg import svg
 from passwright.core import Graph, Ledger, Op, Pass, Rule, RulePass, from_onnx
 from passwright.core.rewriting.ledger import TO_THE_END, Stop

@@ -9,8 +9,8 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Build, Op, Value, require
-from ..support.operands import is_integer, known_number
-from .kinds import require_kernel
+from ..support.operand_queries import is_integer, known_number
+from .ort_kernels import require_kernel
 
 CLAMPS = ("Relu", "Clip", "Max", "Min")
 REALS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16})

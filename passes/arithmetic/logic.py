@@ -8,10 +8,10 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, stretches_to
-from ..support.constants import require_no_stretch
+from ..support.constant_operands import require_no_stretch
 from ..support.dtypes import FLOATS
-from ..support.operands import is_integer, uniform
-from .kinds import MOST_FILLED, ZEROS
+from ..support.operand_queries import is_integer, uniform
+from .ort_kernels import MOST_FILLED, ZEROS
 
 NEGATED = {
     "Less": "GreaterOrEqual",

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, RulePass, Value, conditional, require, rule
-from ..support.constants import narrow, require_affordable, require_no_stretch, wide
+from ..support.constant_operands import narrow, require_affordable, require_no_stretch, wide
 from ..support.dtypes import FLOATS
-from ..support.operands import uniform
-from .ranges import require_not_negative
+from ..support.operand_queries import uniform
+from .value_ranges import require_not_negative
 
 SQUARES = conditional("no square overflows or underflows")
 QUOTIENTS = conditional("no quotient overflows or underflows")

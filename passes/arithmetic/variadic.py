@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, RulePass, Value, require, rule
-from ..support.constants import require_affordable
-from ..support.operands import Inputs
-from .kinds import ZEROS
+from ..support.constant_operands import require_affordable
+from ..support.operand_queries import Inputs
+from .ort_kernels import ZEROS
 
 BROADCASTS_SINCE = 8
 MOST_INPUTS = 64  # of one op

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core import Graph, Ledger, Op, Tensor, Value, made_from
-from ...core.ir.schemas import schema
+from ...core.ir.op_schemas import schema
 from ...core.ir.tensor import STRING, element_bits
-from ...core.pass_manager.selection import BadUsage
+from ...core.pass_manager.pass_selection import BadUsage
 from .merge_constants import mergeable
 
 WIDTHS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}  # bits; elements are compared as these

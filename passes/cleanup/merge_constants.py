@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ...core import Graph, Ledger, Tensor, Value
 from ...core.ir.digest import SAMPLE, digest, glance
 from ...core.ir.effects import writes_inputs
-from ..support.subgraph_names import Namer
+from ..support.unique_names import Namer
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Ops that put each element where it is already: reshaping, cutting and filling up
 from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
-from ..support.operands import axes_of, keeps_shape, number_in
+from ..support.operand_queries import axes_of, keeps_shape, number_in
 
 
 @rule(lambda g, xs, concat: g.Concat(*xs) @ concat, contract=EXACT)

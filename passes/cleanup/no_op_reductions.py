@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
-from ..support.operands import Inputs, axes_of, is_float, normalized, number_in
+from ..support.operand_queries import Inputs, axes_of, is_float, normalized, number_in
 
 SUMS = frozenset({"ReduceMean", "ReduceSum"})
 COMPUTED = SUMS | {"ReduceProd"}

@@ -12,9 +12,9 @@ from ...core import Graph, Ledger, Op, Value, evaluate, is_pure
 from ...core.ir.effects import HALF
 from ...core.ir.subgraphs import holder
 from ...core.ir.tensor import STRING
-from ...core.pass_manager.selection import BadUsage
+from ...core.pass_manager.pass_selection import BadUsage
 from ..support.dtypes import FLOATS
-from .budget import Budget, affordable, known_bytes, result_bytes
+from .growth_budget import Budget, affordable, known_bytes, result_bytes
 
 # A weight between QuantizeLinear and DequantizeLinear is how a quantized model says what is quantized.
 KEPT = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear"})

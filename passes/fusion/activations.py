@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core import ROUNDING, Build, RulePass, Value, conditional, require, rule
 from ..support.dtypes import CPU_FLOATS, HALF_OR_SINGLE
-from .scalars import multiple, require_kind, require_number
+from .polynomials import multiple, require_kind, require_number
 
 
 @rule(lambda g, x, one: g.Reciprocal(g.Add(g.Exp(g.Neg(x)), g.const(one))), contract=ROUNDING)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...core import Build, RulePass, Value, conditional, require, rule, same_extent
 from ..support.dtypes import HALF_OR_SINGLE
-from ..support.operands import is_private, operand
+from ..support.operand_queries import is_private, operand
+from .polynomials import affine, multiple, number, require_kind
 from .producers import made_by
-from .scalars import affine, multiple, number, require_kind
 
 ATTENTION = 23
 # onnxruntime counts the lowest number as -inf, and gives zeros for a row of nothing else.

@@ -6,7 +6,7 @@ from math import sqrt
 
 from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, conditional, require, rule, same_extent
 from ..support.dtypes import HALF_OR_SINGLE
-from .scalars import number, require_kind
+from .polynomials import number, require_kind
 
 HEADS_FIRST = [0, 2, 1, 3]
 NO_OVERFLOW = conditional("no score overflows")

@@ -6,7 +6,7 @@ from math import pi, sqrt
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
-from .scalars import multiple, require_kind, require_number, require_polynomial
+from .polynomials import multiple, require_kind, require_number, require_polynomial
 
 INNER = sqrt(2 / pi)
 CUBIC = 0.044715

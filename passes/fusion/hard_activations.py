@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
-from .scalars import affine, is_near, number, require_kind, require_polynomial
+from .polynomials import affine, is_near, number, require_kind, require_polynomial
 
 SIXTH = 1 / 6
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
-from .scalars import number, require_kind
+from .polynomials import number, require_kind
 from .softmaxes import reduced_axes
 
 TINY = 1e-6  # the most that may stand in for a length of 0

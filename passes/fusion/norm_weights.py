@@ -6,7 +6,7 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule, stretches_to
-from ..support.operands import Array, refilled, uniform
+from ..support.operand_queries import Array, refilled, uniform
 from .norms import extents
 
 

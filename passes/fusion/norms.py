@@ -11,9 +11,9 @@ import numpy as np
 
 from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
-from ..support.operands import axes_of, is_private, normalized, operand
+from ..support.operand_queries import axes_of, is_private, normalized, operand
+from .polynomials import number, require_kind, require_number, require_polynomial
 from .producers import made_by
-from .scalars import number, require_kind, require_number, require_polynomial
 
 LAYER_NORM = 17  # the opset that brought LayerNormalization
 RMS_NORM = 23  # and RMSNormalization

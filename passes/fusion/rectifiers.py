@@ -6,8 +6,8 @@ import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, RulePass, Value, conditional, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
-from ..support.operands import require_same_shape
-from .scalars import affine, is_near, number, require_kind
+from ..support.operand_queries import require_same_shape
+from .polynomials import affine, is_near, number, require_kind
 
 FINITE_SLOPES = conditional("no slope is infinite")
 """0 times infinity is no number."""

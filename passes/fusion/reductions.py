@@ -9,8 +9,8 @@ from math import prod
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
 from ..support.dtypes import CPU_FLOATS
-from ..support.operands import axes_of, normalized
-from .scalars import number, require_kind, require_number
+from ..support.operand_queries import axes_of, normalized
+from .polynomials import number, require_kind, require_number
 
 
 @rule(lambda g, x, total, axes=None: g.ReduceSum(g.Mul(x, x), axes) @ total, contract=ROUNDING)

@@ -6,9 +6,9 @@ from onnx import TensorProto
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
-from ..support.operands import axes_of, is_private, normalized, operand
+from ..support.operand_queries import axes_of, is_private, normalized, operand
+from .polynomials import require_kind
 from .producers import made_by
-from .scalars import require_kind
 
 ALONG_ONE_AXIS = 13  # since this opset; before, an axis and all that follow are taken together
 

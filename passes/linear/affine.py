@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import Op, Value, require
-from ..support.operands import Array
+from ..support.operand_queries import Array
 from .convolution import per_channel
 
 ARITHMETIC = ("Add", "Sub", "Mul", "Div")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..support.operands import Array
+from ..support.operand_queries import Array
 from .convolution import affine_after, output_channels
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import Build, Op, Value, require
-from ..support.operands import Array, along, narrowed
+from ..support.operand_queries import Array, along, narrowed
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 MOST_COPIED = 16 << 20  # bytes by which copies of one weight may make the model larger

@@ -14,7 +14,7 @@ from onnx import TensorProto
 
 from ...core import EXACT, ROUNDING, Build, Declined, RulePass, Value, conditional, require, rule, same_extent
 from ...core.ir.dims import Shape
-from .products import GEMM_TYPES, gemm_of_product, require_runs
+from .weighted_products import GEMM_TYPES, gemm_of_product, require_runs
 
 Term = tuple[str, ...]
 DOTS = "..."

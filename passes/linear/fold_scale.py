@@ -12,8 +12,8 @@ import numpy as np
 
 from ...core import Build, Declined, Graph, Ledger, Op, Value, made_from, require
 from ...core.ir.op import exchanged
-from ..support.operands import Array, is_read_once, refilled
-from .products import product_of, rewritten, scale_in
+from ..support.operand_queries import Array, is_read_once, refilled
+from .weighted_products import product_of, rewritten, scale_in
 
 # What they do with their first input does not depend on its numbers.
 MOVES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core import ROUNDING, Build, RulePass, Value, require, rule, stretches_to
-from .products import GEMM_TYPES
+from .weighted_products import GEMM_TYPES
 
 
 @rule(lambda g, a, b, c: g.Add(g.MatMul(a, b), c), contract=ROUNDING)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..support.operands import require_same_shape
+from ..support.operand_queries import require_same_shape
 from .ort_fusion_guards import require_no_gelu
-from .products import (
+from .weighted_products import (
     GEMM_TYPES,
     factor,
     gemm_attributes,

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
 from .batchnorm import scale_and_shift
-from .products import product_of, rewritten
+from .weighted_products import product_of, rewritten
 
 Bias = Value | None
 

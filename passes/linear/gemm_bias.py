@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule, stretches_to
-from ..support.operands import along, operand, refilled, require_same_shape
+from ..support.operand_queries import along, operand, refilled, require_same_shape
 from .ort_fusion_guards import require_no_norm
-from .products import GEMM_TYPES, Array, factor, gemm_attributes, product_of, require_beta_counts
+from .weighted_products import GEMM_TYPES, Array, factor, gemm_attributes, product_of, require_beta_counts
 
 Bias = Value | None
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from .products import GEMM_TYPES, gemm_attributes, gemm_of_product, require_runs
+from .weighted_products import GEMM_TYPES, gemm_attributes, gemm_of_product, require_runs
 
 Bias = Value | None
 Perm = list[int] | None  # None reverses all axes

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..support.operands import Array, is_read_once, normalized
+from ..support.operand_queries import Array, is_read_once, normalized
 from .affine import ONE, ZERO, Affine, affine_of
 from .batchnorm import scale_and_shift
 from .convolution import CONVOLUTIONS, affine_after

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..support.operands import along, refilled, require_same_shape
+from ..support.operand_queries import along, refilled, require_same_shape
 from .ort_fusion_guards import require_no_gelu, require_no_norm
-from .products import Array, product_of, reweighted, rewritten
+from .weighted_products import Array, product_of, reweighted, rewritten
 
 Bias = Value | None
 

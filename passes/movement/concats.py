@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ...core import EXACT, Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
 from ...core.ir.origin import inherit
-from ..support.operands import Inputs, is_private
-from .slice_bounds import TO_THE_END, Cut, cuts_of
+from ..support.operand_queries import Inputs, is_private
+from .slice_ranges import TO_THE_END, Cut, cuts_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,10 +8,10 @@ import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ...core.ir.dims import in_numbers
-from ..support.operands import Inputs, same_shape, shape_given
+from ..support.operand_queries import Inputs, same_shape, shape_given
 from .concats import axis_of
-from .reshaped_extents import RESHAPES, squeezed_axes
-from .slice_bounds import MOST, TO_THE_END, cuts_of
+from .reshape_targets import RESHAPES, squeezed_axes
+from .slice_ranges import MOST, TO_THE_END, cuts_of
 
 FEW = 1024  # indices that one Gather may have, however few the two had
 

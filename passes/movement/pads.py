@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.operands import Inputs, pads_of
+from ..support.operand_queries import Inputs, pads_of
 
 
 @rule(lambda g, x, a, b, inner, outer: g.Pad(g.Pad(x, *a) @ inner, *b) @ outer, shared=True, contract=EXACT)

@@ -7,8 +7,8 @@ from typing import Any
 from onnx import TensorProto
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
-from ..support.operands import Inputs, axes_of, normalized, same_shape, shape_given
-from .reshaped_extents import RESHAPES
+from ..support.operand_queries import Inputs, axes_of, normalized, same_shape, shape_given
+from .reshape_targets import RESHAPES
 
 INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.INT8})
 

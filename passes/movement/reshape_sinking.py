@@ -9,8 +9,8 @@ from math import prod
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
 from .. import elementwise
-from ..support.operands import Inputs, is_private, same_shape, shape_given
-from .reshaped_extents import AXES_ONLY, RESHAPES, target_of
+from ..support.operand_queries import Inputs, is_private, same_shape, shape_given
+from .reshape_targets import AXES_ONLY, RESHAPES, target_of
 from .reshapes import by_axes
 
 

@@ -7,8 +7,8 @@ from itertools import pairwise
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
 from ...core.ir.dims import Shape
 from ...core.ir.expressions import total
-from ..support.operands import Inputs, same_shape, shape_given
-from .reshaped_extents import AXES_ONLY, RESHAPES, axes_after, target_of
+from ..support.operand_queries import Inputs, same_shape, shape_given
+from .reshape_targets import AXES_ONLY, RESHAPES, axes_after, target_of
 
 
 @rule(

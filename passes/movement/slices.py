@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.operands import Inputs
-from .slice_bounds import composed, cut, cuts_of
+from ..support.operand_queries import Inputs
+from .slice_ranges import composed, cut, cuts_of
 
 
 @rule(

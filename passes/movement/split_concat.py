@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
-from ..support.operands import Inputs, axes_of
+from ..support.operand_queries import Inputs, axes_of
 from .concats import axis_of, same_axis
-from .slice_bounds import TO_THE_END, Cut, cut, cuts_of, written
+from .slice_ranges import TO_THE_END, Cut, cut, cuts_of, written
 
 WIDEST = 256  # pieces among which the one is looked for, anew for each op that reads the Concat
 

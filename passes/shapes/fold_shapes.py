@@ -9,7 +9,7 @@ import numpy as np
 from onnx import helper
 
 from ...core import Graph, Ledger, Op, Tensor, Value
-from ...core.inference.elements import RULES
+from ...core.inference.element_inference import RULES
 from ...core.ir.dims import Elements, in_numbers
 from ...core.rewriting.worklist import Worklist
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op
 from ...core.ir.graph import leave_out
-from .bodies import rebuilt, reduced
-from .carried import iteration_of
+from .body_rewriting import rebuilt, reduced
+from .loop_view import iteration_of
 from .merge_branches import branches_of
 
 OPTIONAL = {

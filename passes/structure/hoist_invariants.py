@@ -9,10 +9,10 @@ from collections import Counter
 from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op, Value, may_drop
-from ..support.subgraph_names import Namer
-from .bodies import constants_of, drop_unread, move_out, read_instead, source, stand_in, stands
-from .carried import Iteration, Parts, iteration_of
-from .total_ops import is_total
+from ..support.unique_names import Namer
+from .body_rewriting import constants_of, drop_unread, move_out, read_instead, source, stand_in, stands
+from .loop_view import Iteration, Parts, iteration_of
+from .speculation import is_total
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op
-from ..support.subgraph_names import Namer
-from .bodies import splice
+from ..support.unique_names import Namer
+from .body_rewriting import splice
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core import Graph, Ledger, Op, Tensor, Value, made_from
-from ...core.ir import schemas
-from ..support.operands import known_number
-from ..support.subgraph_names import Namer
-from .bodies import cone, drop_unread, source, splice, stand_in, stands
-from .carried import Iteration, iteration_of
+from ...core.ir import op_schemas
+from ..support.operand_queries import known_number
+from ..support.unique_names import Namer
+from .body_rewriting import cone, drop_unread, source, splice, stand_in, stands
+from .loop_view import Iteration, iteration_of
 
 AXES_AS_INPUT = 13  # of Unsqueeze
 
@@ -66,7 +66,7 @@ class InlineLoop:
 
     def _unsqueezed(self, op: Op, body: Graph, v: Value) -> Value:
         """What a scan output of one trip is; the op stands in the body still."""
-        as_input = body.opsets[schemas.STANDARD] >= AXES_AS_INPUT
+        as_input = body.opsets[op_schemas.STANDARD] >= AXES_AS_INPUT
         axes = [op.graph.constant(Tensor.from_array(np.zeros(1, np.int64)), "axes")] if as_input else []
         made = Op("Unsqueeze", "", "", {} if as_input else {"axes": [0]}, None)
         made.key = max((inner.key for inner in body.ops()), default=0)

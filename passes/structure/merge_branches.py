@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op, may_drop
 from ...core.ir.digest import digest, glance
-from ..support.subgraph_names import Namer
+from ..support.unique_names import Namer
 from ..support.value_numbering import Numbering
-from .bodies import cone, constants_of, drop_unread, move_out, rebuilt, reduced, source, stand_in, stands
+from .body_rewriting import cone, constants_of, drop_unread, move_out, rebuilt, reduced, source, stand_in, stands
 
 
 @dataclass(frozen=True, slots=True)

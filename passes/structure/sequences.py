@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.operands import number_in
+from ..support.operand_queries import number_in
 
 Values = tuple[Value, ...]
 MANY = 1000  # pieces that are not listed one by one

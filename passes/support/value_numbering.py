@@ -13,7 +13,7 @@ import onnx
 
 from ...core import Graph, Op, Tensor, Value, is_pure
 from ...core.ir.digest import digest
-from ...core.ir.schemas import default_encodings
+from ...core.ir.op_schemas import default_encodings
 from ...core.rewriting.pattern import COMMUTATIVE
 from ...core.serialization.exporter import built_node
 

@@ -12,10 +12,10 @@ from typing import Any, cast
 import numpy as np
 
 from ...core import Rule
-from ...core.ir import schemas
+from ...core.ir import op_schemas
 from ...core.rewriting.pattern import OpPattern
 from .choices import Choices
-from .sketch import Array
+from .model_builder import Array
 
 DEPTH = 6
 USUAL = (1.0, 0.0, 2.0, -1.0, 0.5, 3.0, 6.0, -3.0, 0.25, 4.0, 300.0)
@@ -56,7 +56,7 @@ def dictionary_of(rule: Rule) -> Dictionary:
             texts[word] = None
         elif not isnan(word) and (isinf(word) or abs(word) < LARGE):
             numbers[word] = None
-    operators = tuple(t for t in texts if schemas.schema(t, "", schemas.newest("")) is not None)
+    operators = tuple(t for t in texts if op_schemas.schema(t, "", op_schemas.newest("")) is not None)
     derived = [f for n in numbers if not isinf(n) for f in (-n, 1 / n if n else n, abs(n) ** 0.5)]
     others = tuple(t for t in texts if t.isidentifier() and t not in operators)
     return Dictionary(

@@ -7,7 +7,7 @@ from onnx import TensorProto
 
 from ...core.rewriting.pattern import Var
 from .generator import Site
-from .sketch import Shape, Unmade
+from .model_builder import Shape, Unmade
 
 CASTS = (
     TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BOOL,

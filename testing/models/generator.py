@@ -14,14 +14,14 @@ from typing import Any, cast
 import numpy as np
 from onnx import TensorProto, defs, helper
 
-from ...core.ir import schemas
+from ...core.ir import op_schemas
 from ...core.rewriting.pattern import OpPattern, Rest, Var
-from . import operators
+from . import signatures
 from .choices import Choices
+from .constant_values import filled
 from .dictionary import Dictionary
-from .mood import Mood
-from .numbers import filled
-from .sketch import Array, Known, Shape, Sketch, Unmade
+from .distribution import Mood
+from .model_builder import Array, Known, Shape, Sketch, Unmade
 
 MOST_OPERANDS = 4
 OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
@@ -323,7 +323,7 @@ class Grower:
 
     def _site(self, pattern: OpPattern, hint: Hint) -> Site:
         version = self.sketch.opset
-        specs = {t: spec for t in pattern.types if (spec := operators.schema(t, pattern.domain, version)) is not None}
+        specs = {t: spec for t in pattern.types if (spec := signatures.schema(t, pattern.domain, version)) is not None}
         if not specs:
             raise Unmade(f"{pattern.types[0]} does not exist at opset {version}")
         op_type = self.choices.pick(list(specs))
@@ -404,7 +404,7 @@ class Grower:
     def _fed(self, dtype: int, shape: Shape) -> Known:
         """The output of an operator that the rule's code names."""
         op_type = self.choices.pick(self.words.operators)
-        spec = schemas.schema(op_type, "", self.sketch.opset)
+        spec = op_schemas.schema(op_type, "", self.sketch.opset)
         if spec is None:
             return self.sketch.input(dtype, shape)
         self.fed = True
@@ -460,7 +460,7 @@ class Grower:
 
     def strayed(self, site: Site, name: str, value: Any) -> None:
         """An attribute was set that the pattern does not name; off its default, the rule may not match."""
-        if value != schemas.attribute_default(site.type, site.pattern.domain, self.sketch.opset, name):
+        if value != op_schemas.attribute_default(site.type, site.pattern.domain, self.sketch.opset, name):
             self.note("an attribute is off its default")
             self.reasons.append(f"{name} of {site.type}, which the pattern does not name, is off its default")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .generator import Site
-from .sketch import Known
+from .model_builder import Known
 
 
 def axis_of(site: Site, x: Known) -> int:

@@ -16,7 +16,7 @@ from ...core.rewriting.rules import Rule
 from .choices import Choices
 from .dictionary import Dictionary
 from .generator import Grower
-from .sketch import Known, Unmade
+from .model_builder import Known, Unmade
 
 OPSETS = 4  # up to so many later than the example's
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE})

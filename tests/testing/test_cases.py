@@ -13,13 +13,13 @@ from passwright.core.errors import EvaluationError
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.passes.pipelines import BUILT_IN
 from passwright.testing.case import Case
-from passwright.testing.cases import cases
-from passwright.testing.firing import ALIKE, declined_at, hunt
+from passwright.testing.guided_search import ALIKE, declined_at, hunt
 from passwright.testing.models.choices import Choices, replayed
 from passwright.testing.models.dictionary import dictionary_of
-from passwright.testing.models.growth import grown
-from passwright.testing.models.look import look
-from passwright.testing.models.sketch import Unmade
+from passwright.testing.models.fingerprint import look
+from passwright.testing.models.model_builder import Unmade
+from passwright.testing.models.model_generator import grown
+from passwright.testing.strategies import cases
 from record import recorded
 from rewriting import load
 

@@ -11,14 +11,14 @@ import pytest
 from onnx import TensorProto, parser
 from passwright.core import EXACT, Contract, Op, Value, conditional, require, rule
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.pass_manager.selection import BadUsage
+from passwright.core.pass_manager.pass_selection import BadUsage
 from passwright.testing import NeverFired, RuleIsWrong, check_rule, examine
+from passwright.testing.application import tried
 from passwright.testing.case import Case
 from passwright.testing.fault import Kind
-from passwright.testing.judging import answered, judged
+from passwright.testing.fault_report import story
+from passwright.testing.model_comparison import answered, judged
 from passwright.testing.repro import write_repro
-from passwright.testing.told import story
-from passwright.testing.trial import tried
 from rewriting import load
 
 BUDGET = 60

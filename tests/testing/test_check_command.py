@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from passwright.app.cli import app
 from passwright.core.errors import Unverifiable
-from passwright.testing.isolated import Isolated
-from passwright.testing.judging import Question
+from passwright.testing.comparison_process import Isolated
+from passwright.testing.model_comparison import Question
 from rewriting import load
 from typer.testing import CliRunner, Result
 
@@ -119,8 +119,8 @@ def test_one_line_for_a_mistake(arguments: list[str], code: int, said: str) -> N
 
 
 def test_without_hypothesis_it_says_what_to_install(rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "passwright.testing.search", raising=False)
-    monkeypatch.delitem(sys.modules, "passwright.testing.around", raising=False)
+    monkeypatch.delitem(sys.modules, "passwright.testing.fuzzing", raising=False)
+    monkeypatch.delitem(sys.modules, "passwright.testing.mutation", raising=False)
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     assert "pip install 'passwright[testing]'" in invoke(rules, code=USAGE).output
 

@@ -10,10 +10,10 @@ import numpy as np
 
 from ....core import Build, Graph, Op, Tensor, Value, made_from
 from ....core.ir.origin import inherit
-from .extents import picks
+from .extent_layout_rules import picks
 from .layout import Layout, after, inverse
-from .region import Region
-from .transfer import Move
+from .layout_region import Region
+from .layout_rewrite import Move
 
 Held = dict[Value, tuple[Value, Layout]]
 

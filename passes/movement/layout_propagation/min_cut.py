@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from ....core import Op, Value
 from .layout import Layout
-from .region import Region
+from .layout_region import Region
 
 ENDLESS = 1 << 60
 PATIENCE = 40  # steps for each edge; networks of layouts take two or three

@@ -10,8 +10,8 @@ from ....core import Graph, Ledger, Op, Value
 from ....core.ir.effects import HALF
 from .apply_layout import flip
 from .layout import Layout
+from .layout_region import Region, explore, starts
 from .min_cut import chosen
-from .region import Region, explore, starts
 
 ROUNDS = 8
 

@@ -10,13 +10,13 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.adapters import tool_process as serving
-from passwright.app.adapters.foreign import Foreign
+from passwright.app.adapters.tool_pass import Foreign
 from passwright.app.adapters.tool_process import Servant
 from passwright.core import Fixpoint, Pipeline, from_onnx, to_onnx
 from passwright.core.errors import PassFailed, Why
 from passwright.core.io.foreign_merge import arrival
 from passwright.core.io.interchange import without_weights
-from passwright.core.io.source import source_of
+from passwright.core.io.model_source import source_of
 from passwright.core.rewriting.ledger import Ledger
 from rewriting import load, means_the_same, op_types, rewritten
 

@@ -8,10 +8,10 @@ from importlib.metadata import PackageNotFoundError
 from pathlib import Path
 
 import pytest
-from passwright.app.adapters import adapter, available, naming
+from passwright.app.adapters import adapter, adapter_names, available
 from passwright.core import Pass, Pipeline
 from passwright.core.errors import PluginError
-from passwright.core.pass_manager.selection import UnknownName
+from passwright.core.pass_manager.pass_selection import UnknownName
 
 
 @pytest.mark.parametrize("name", ["onnxoptimizer:fuse_bn_into_conv", "ort:basic", "ort:extended", "ort:all"])
@@ -54,7 +54,7 @@ def test_tool_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.Monke
             raise PackageNotFoundError(package)
         return "1.0"
 
-    monkeypatch.setattr(naming, "version", version)
+    monkeypatch.setattr(adapter_names, "version", version)
     with pytest.raises(PluginError, match=r"onnxsim needs onnxsim, which is not installed \(pip install onnxsim\)"):
         adapter("onnxsim")
     assert available()["onnxsim"] == "not installed (pip install onnxsim)"

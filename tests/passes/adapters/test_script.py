@@ -14,9 +14,9 @@ from passwright.app.explain.explain import explain
 from passwright.app.listing.listing import listing
 from passwright.core import Ledger, Pipeline, from_onnx, to_onnx
 from passwright.core.errors import PluginError, Why
-from passwright.core.io.source import source_of
+from passwright.core.io.model_source import source_of
+from passwright.core.pass_manager.pass_selection import UnknownName
 from passwright.core.pass_manager.pipeline import rule_names
-from passwright.core.pass_manager.selection import UnknownName
 from rewriting import load, means_the_same, op_types, rewritten
 
 from passwright import optimize

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.arithmetic.affine import MERGE_AFFINE
-from passwright.passes.arithmetic.chains import MERGE_CONSTANTS_IN_CHAINS
+from passwright.passes.arithmetic.affine_chains import MERGE_AFFINE
+from passwright.passes.arithmetic.constant_chains import MERGE_CONSTANTS_IN_CHAINS
 from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
 
 NUMBERS = (

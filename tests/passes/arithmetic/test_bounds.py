@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.arithmetic.bounds import DROP_UNBOUNDED_CLIP, MERGE_CLAMPS
+from passwright.passes.arithmetic.clamp_rules import DROP_UNBOUNDED_CLIP, MERGE_CLAMPS
 from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
 
 PASSES = (MERGE_CLAMPS,)

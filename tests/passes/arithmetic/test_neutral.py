@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.arithmetic.neutral import DROP_NEUTRAL
+from passwright.passes.arithmetic.neutral_elements import DROP_NEUTRAL
 from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
 
 PASSES = (DROP_NEUTRAL,)

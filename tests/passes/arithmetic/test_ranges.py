@@ -7,7 +7,7 @@ from math import inf
 import numpy as np
 import pytest
 from passwright.core import from_onnx
-from passwright.passes.arithmetic.ranges import Range, range_of
+from passwright.passes.arithmetic.value_ranges import Range, range_of
 from rewriting import load, run
 
 CONSTANTS = "<{0} one = {{1}}, {0} two = {{2}}, {0} three = {{3}}, {0}[2] pair = {{2, 5}}>"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.arithmetic.repeated import DROP_REPEATED
+from passwright.passes.arithmetic.idempotent import DROP_REPEATED
 from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.arithmetic.signs import MERGE_NEGATIONS, WRITE_NEGATIONS
+from passwright.passes.arithmetic.negations import MERGE_NEGATIONS, WRITE_NEGATIONS
 from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
 
 PASSES = (WRITE_NEGATIONS, MERGE_NEGATIONS)

@@ -268,7 +268,11 @@ def representable(kind: int) -> st.SearchStrategy[float | int]:
     return st.floats(width=64 if kind == F64 else 32 if kind == F32 else 16)
 
 
-@given(data=st.data(), a=st.sampled_from(sorted(NAMES.values())), b=st.sampled_from(sorted(NAMES.values())))
+@given(
+    data=st.data(),
+    a=st.sampled_from(sorted(NAMES.values())),
+    b=st.sampled_from(sorted(NAMES.values())),
+)
 def test_what_a_type_holds_comes_back(data: st.DataObject, a: int, b: int) -> None:
     types = {
         BOOL: np.bool_, I8: np.int8, U8: np.uint8, I16: np.int16, I32: np.int32, I64: np.int64, F16: np.float16,
@@ -281,7 +285,9 @@ def test_what_a_type_holds_comes_back(data: st.DataObject, a: int, b: int) -> No
 
 
 @given(
-    a=st.sampled_from(sorted(NAMES)), b=st.sampled_from(sorted(NAMES)), c=st.sampled_from(["bool", "int8", "double"])
+    a=st.sampled_from(sorted(NAMES)),
+    b=st.sampled_from(sorted(NAMES)),
+    c=st.sampled_from(["bool", "int8", "double"]),
 )
 def test_any_chain_means_the_same(a: str, b: str, c: str) -> None:
     kinds = [KINDS[NAMES[t]] for t in (a, b, c)]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_op_indices import DROP_IDLE_INDICES
+from passwright.passes.cleanup.no_op_indexing import DROP_IDLE_INDICES
 from rewriting import becomes, stays
 
 RULES = DROP_IDLE_INDICES.rules

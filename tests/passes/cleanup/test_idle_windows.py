@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_op_windows import (
+from passwright.passes.cleanup.no_op_pool_resize import (
     DROP_IDLE_WINDOWS,
     drop_average_of_one,
     drop_maximum_of_one,

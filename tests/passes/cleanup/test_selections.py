@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.selections import (
+from passwright.passes.cleanup.no_op_where import (
     DROP_IDLE_SELECTIONS,
     drop_choice_of_equals,
     take_only_branch,

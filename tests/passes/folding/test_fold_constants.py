@@ -486,7 +486,11 @@ def test_known_domains_fold() -> None:
 
 @given(
     ops=st.lists(
-        st.tuples(st.sampled_from(["Add", "Sub", "Mul", "Max", "Div"]), st.integers(0, 9), st.integers(0, 9)),
+        st.tuples(
+            st.sampled_from(["Add", "Sub", "Mul", "Max", "Div"]),
+            st.integers(0, 9),
+            st.integers(0, 9),
+        ),
         min_size=1,
         max_size=10,
     )

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.fusion.affine_norms import FUSE_AFFINE_NORM
+from passwright.passes.fusion.keras_layer_norm import FUSE_AFFINE_NORM
 from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
 
 G = "g (float[n,2,3] x) => (float[a,b,c] y)"

@@ -307,7 +307,11 @@ def test_an_overflow_stays() -> None:
     stays(text, *WHAT, weights=weights)
 
 
-@given(rank=st.integers(1, 4), count=st.integers(1, 4), epsilon=st.sampled_from([1e-12, 1e-6, 1e-5, 1e-3]))
+@given(
+    rank=st.integers(1, 4),
+    count=st.integers(1, 4),
+    epsilon=st.sampled_from([1e-12, 1e-6, 1e-5, 1e-3]),
+)
 def test_any_suffix(rank: int, count: int, epsilon: float) -> None:
     axes = list(range(max(rank - count, 0), rank))
     dims = ",".join(["2", "3", "4", "5"][:rank])

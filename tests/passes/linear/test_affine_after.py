@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.linear import convolution
-from passwright.passes.linear.affine_after import FOLD_AFFINE_INTO_CONV
+from passwright.passes.linear.affine_into_conv import FOLD_AFFINE_INTO_CONV
 from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
 
 Arrays = dict[str, Any]

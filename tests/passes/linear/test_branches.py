@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.linear.batchnorm import FOLD_BATCHNORM
-from passwright.passes.linear.branches import MERGE_PARALLEL_CONVS
+from passwright.passes.linear.parallel_convs import MERGE_PARALLEL_CONVS
 from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
 
 Arrays = dict[str, Any]

@@ -227,7 +227,11 @@ NUMBERS = st.sampled_from([-2.0, 0.25, 0.5, 3.0])
 STEPS = ["Transpose(v)", "Transpose<perm=[1,0]>(v)", "Identity(v)", "Flatten<axis=1>(v)", "Add(v, s)", "MatMul(v, u)"]
 
 
-@given(steps=st.lists(st.sampled_from(STEPS), max_size=4), s=NUMBERS, op=st.sampled_from(["Mul", "Div"]))
+@given(
+    steps=st.lists(st.sampled_from(STEPS), max_size=4),
+    s=NUMBERS,
+    op=st.sampled_from(["Mul", "Div"]),
+)
 def test_any_way(steps: list[str], s: float, op: str) -> None:
     weights = {"w": matrix(3, 3), "s": np.array(s, np.float32)}
     way = [f"v{i + 1} = {step.replace('v', f'v{i}')}" for i, step in enumerate(steps)]

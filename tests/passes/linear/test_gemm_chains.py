@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.gemm_chains import MERGE_PRODUCTS
+from passwright.passes.linear.matmul_chains import MERGE_PRODUCTS
 from rewriting import becomes, stays
 from weights import matrix, mentioned
 

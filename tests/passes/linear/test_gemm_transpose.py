@@ -293,7 +293,13 @@ def test_stays_elsewhere(text: str, opset: int, weights: dict[str, np.ndarray]) 
     stays(text, TRANSPOSE_GEMM, opset=opset, weights=weights, runs=opset >= 7 and "[]" not in text)
 
 
-@given(a=st.booleans(), b=st.booleans(), left=st.booleans(), right=st.booleans(), behind=st.booleans())
+@given(
+    a=st.booleans(),
+    b=st.booleans(),
+    left=st.booleans(),
+    right=st.booleans(),
+    behind=st.booleans(),
+)
 def test_any_sides(a: bool, b: bool, left: bool, right: bool, behind: bool) -> None:
     """The Gemm has transA = a and transB = b; its factors and its result may be transposed."""
     types = f"{[2, 3] if a == left else [3, 2]} a, {[3, 4] if b == right else [4, 3]} b"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Pass
-from passwright.passes.linear.affine_before import FOLD_AFFINE_BEFORE_CONV
+from passwright.passes.linear.affine_before_conv import FOLD_AFFINE_BEFORE_CONV
 from passwright.passes.linear.gemm_alpha import SCALE_GEMM
 from passwright.passes.linear.gemm_bias import FOLD_BIAS
 from passwright.passes.linear.weight_scale import SCALE_WEIGHTS

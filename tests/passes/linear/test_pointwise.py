@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.linear.pointwise import MERGE_CONSECUTIVE_CONVS
+from passwright.passes.linear.consecutive_convs import MERGE_CONSECUTIVE_CONVS
 from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
 
 Arrays = dict[str, Any]

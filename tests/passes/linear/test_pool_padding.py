@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.linear.padding import FOLD_PAD_INTO_POOL
+from passwright.passes.linear.conv_padding import FOLD_PAD_INTO_POOL
 from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
 
 G = "g (float[2,3,6,5] x) => (float[a,b,c,d] y)"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.siblings import MERGE_SIBLINGS
+from passwright.passes.linear.parallel_matmuls import MERGE_SIBLINGS
 from rewriting import becomes, initializers, stays
 from weights import matrix, mentioned
 

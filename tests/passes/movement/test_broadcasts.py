@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.broadcasts import (
+from passwright.passes.movement.implicit_broadcasts import (
     BROADCAST_INSTEAD,
     broadcast_extremum_instead,
     broadcast_instead,

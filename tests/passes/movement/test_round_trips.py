@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core.errors import EvaluationError
-from passwright.passes.movement.reshape_sinking import ROUND_TRIPS, compute_without_reshapes
-from passwright.passes.movement.row_products import (
+from passwright.passes.movement.matmul_reshapes import (
     MULTIPLY_WITHOUT_RESHAPES,
     add_bias_without_reshapes,
     gemm_without_reshapes,
     multiply_without_reshapes,
 )
+from passwright.passes.movement.reshape_sinking import ROUND_TRIPS, compute_without_reshapes
 from rewriting import becomes, load, rewritten, run, stays, to_onnx
 
 ROWS = (multiply_without_reshapes, add_bias_without_reshapes, gemm_without_reshapes)

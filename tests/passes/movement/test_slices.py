@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.slice_bounds import Cut, composed
+from passwright.passes.movement.slice_ranges import Cut, composed
 from passwright.passes.movement.slices import CANCEL_DEPTH_AND_SPACE, MERGE_SLICES, cancel_depth_and_space, merge_slices
 from rewriting import becomes, initializers, load, rewritten, stays, to_onnx
 

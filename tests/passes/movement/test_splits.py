@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.splits import SlicesToSplit
+from passwright.passes.movement.slices_to_split import SlicesToSplit
 from rewriting import becomes, initializers, load, rewritten, run, stays, to_onnx
 
 PASS = SlicesToSplit()

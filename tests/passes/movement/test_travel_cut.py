@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Declined
-from passwright.passes.movement.layout_propagation.groups import grouped, regrouped
+from passwright.passes.movement.layout_propagation.axis_groups import grouped, regrouped
 from passwright.passes.movement.layout_propagation.layout import after, inverse, is_plain, ranked
 from passwright.passes.movement.layout_propagation.min_cut import ENDLESS, Network
 

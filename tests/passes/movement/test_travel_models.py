@@ -13,7 +13,7 @@ from onnx import helper
 from passwright.core import Fixpoint, Graph, from_onnx
 from passwright.core.rewriting.ledger import Ledger
 from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
-from passwright.passes.movement.transpose import MERGE_TRANSPOSES
+from passwright.passes.movement.transposes import MERGE_TRANSPOSES
 from rewriting import load, means_the_same, rewritten, to_onnx
 
 MOVE = MoveTransposes()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.shapes.indices import READ_IN_ORDER
+from passwright.passes.shapes.range_indices import READ_IN_ORDER
 from rewriting import becomes, stays
 
 CONST = "int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64[1] a0 = {0}, int64[1] a1 = {1}, int64[2] a12 = {1,2}"

@@ -182,7 +182,12 @@ def test_what_a_body_says_of_its_inputs_is_not_believed_of_others() -> None:
     assert op_types(to_onnx(result)) == ["Neg", "Add"]
 
 
-@given(trips=st.integers(-1, 3), start=st.booleans(), on=st.booleans(), order=st.permutations(range(3)))
+@given(
+    trips=st.integers(-1, 3),
+    start=st.booleans(),
+    on=st.booleans(),
+    order=st.permutations(range(3)),
+)
 def test_any_count(trips: int, start: bool, on: bool, order: list[int]) -> None:
     ins, outs = ["a0", "a1", "a2"], [f"b{i}" for i in order]
     ops = "b0 = Neg(a0) b1 = Add(a1, a0) b2 = Exp(a2)"

@@ -1,0 +1,69 @@
+"""The optimizers that there are to compare with, and those that were asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+
+from ...core.pass_manager.pass_selection import BadUsage
+from ...core.support.suggestions import meant
+from ..adapters.default_optimizers import LEVELS
+
+ORT = "ort"
+PACKAGES = {
+    ORT: "onnxruntime", "onnxsim": "onnxsim", "onnxslim": "onnxslim", "onnxoptimizer": "onnxoptimizer",
+    "onnxscript": "onnxscript",
+}  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Tool:
+    """An optimizer by the name it is `shown` by, and by that which its process knows; `level` is onnxruntime's."""
+
+    shown: str
+    known: str
+    version: str
+    level: str = ""
+
+
+def tools(names: Sequence[str] | None) -> tuple[list[Tool], dict[str, str]]:
+    """The tools of these names, and why others are left out; None stands for all that are installed.
+
+    Raises BadUsage for a name that is none, or a tool that is not installed.
+    """
+    if names is None:
+        found = [n for n in PACKAGES if is_installed(n)]
+        left_out = {n: f"not installed (pip install {PACKAGES[n]})" for n in PACKAGES if n not in found}
+    else:
+        found, left_out = list(dict.fromkeys(names)), {}
+        for name in found:
+            _require(name)
+    return [tool for name in found for tool in _tools(name)], left_out
+
+
+def is_installed(name: str) -> bool:
+    """Whether the tool can be imported."""
+    return find_spec(PACKAGES[name]) is not None
+
+
+def _require(name: str) -> None:
+    if name not in PACKAGES:
+        near = meant(name, PACKAGES) or f" (there are {', '.join(PACKAGES)})"
+        raise BadUsage(f"--with {name}: no optimizer is called so{near}")
+    if not is_installed(name):
+        raise BadUsage(f"--with {name}: it is not installed (pip install {PACKAGES[name]})")
+
+
+def _tools(name: str) -> list[Tool]:
+    if name == ORT:
+        return [Tool(f"ORT {level}", f"{ORT}-{level}", _version(name), level) for level in LEVELS]
+    return [Tool(name, name, _version(name))]
+
+
+def _version(name: str) -> str:
+    try:
+        return version(PACKAGES[name])
+    except PackageNotFoundError:  # a module that no package brought
+        return ""

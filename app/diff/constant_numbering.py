@@ -1,0 +1,171 @@
+"""How far two constants are apart.
+
+Which constants of two models are equal, with as little of them read as that takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterator
+from dataclasses import dataclass, field
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+import onnx
+
+from ...core.ir.digest import digest, glance
+from ...core.ir.graph import Graph
+from ...core.ir.tensor import STRING, Tensor
+from ...core.ir.values import Value
+from .diff_result import Weight
+
+PIECE = 1 << 20  # elements compared at a time
+
+
+def weight_change(place: str, names: tuple[str, str], a: Constant, b: Constant) -> Weight:
+    """What differs between two constants."""
+    types = constant_type(a), constant_type(b)
+    size = a.size if isinstance(a, Tensor) else 0
+    differing, largest = (None, None) if types[0] != types[1] else _difference(a, b)
+    return Weight(place, *names, types, size, differing, largest)
+
+
+def constant_type(constant: Constant) -> str:
+    """Element type and dims, as ONNX's text form has them."""
+    sparse = not isinstance(constant, Tensor)
+    dtype = constant.values.data_type if isinstance(constant, onnx.SparseTensorProto) else constant.dtype
+    name = onnx.TensorProto.DataType.Name(dtype).lower()
+    return f"{'sparse ' * sparse}{name}[{','.join(map(str, constant.dims))}]"
+
+
+def _difference(a: Constant, b: Constant) -> tuple[int | None, float | None]:
+    """The number of elements that differ, and the largest absolute difference; None where that cannot be said."""
+    if not isinstance(a, Tensor) or not isinstance(b, Tensor):
+        return (0 if fingerprint(a) == fingerprint(b) else None), None
+    if a.dtype == STRING:
+        texts = (tensor.to_proto("").string_data for tensor in (a, b))
+        return sum(s != t for s, t in zip(*texts, strict=True)), None
+    differing, largest = 0, 0.0
+    x, y = a.array.reshape(-1), b.array.reshape(-1)
+    for start in range(0, a.size, PIECE):
+        n, far = _pieces_apart(x[start : start + PIECE], y[start : start + PIECE])
+        differing, largest = differing + n, max(largest, far)
+        for tensor in (a, b):
+            if tensor.place is not None:
+                tensor.place.source.forget_pages()
+    return differing, largest if np.isfinite(largest) else None
+
+
+def _pieces_apart(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> tuple[int, float]:
+    """The number of elements whose bits differ; the largest difference, infinite where one is no number."""
+    bits = [np.ascontiguousarray(p).view(np.uint8).reshape(p.size, -1) for p in (x, y)]
+    where = (bits[0] != bits[1]).any(axis=1)
+    if not where.any():
+        return 0, 0.0
+    wide = np.complex128 if x.dtype.kind == "c" else np.float64
+    with np.errstate(all="ignore"):
+        far = np.abs(x[where].astype(wide) - y[where].astype(wide))
+    return int(where.sum()), float(np.where(np.isnan(far), np.inf, far).max())
+
+
+Constant = Tensor | onnx.SparseTensorProto
+Constants = dict[Value, Constant]
+
+
+@dataclass(slots=True)
+class Contents:
+    """Numbers constants of two models: equal numbers mean equal elements, element types and dims.
+
+    A tensor is read whole only if the other model has one that looks like it and lies elsewhere.
+    """
+
+    held: Constants = field(default_factory=Constants)
+    _of: dict[Value, int] = field(default_factory=dict[Value, int])
+    _numbers: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
+    _digests: dict[Hashable, bytes] = field(default_factory=dict[Hashable, bytes])
+
+    def add(self, a: Constants, b: Constants) -> None:
+        """Number the constants of one model and of the other."""
+        self.held |= a | b
+        alike = [(a, b)]
+        for key in (_kind, _glance):
+            alike = [pair for left, right in alike for pair in self._divided(left, right, key)]
+        for left, right in alike:
+            self._number_alike(left | right)
+
+    def __contains__(self, value: Value | None) -> bool:
+        return value in self._of
+
+    def __getitem__(self, value: Value) -> int:
+        return self._of[value]
+
+    @staticmethod
+    def are_equal(a: Constant, b: Constant) -> bool:
+        """Whether two constants are equal that have no number."""
+        return _kind(a) == _kind(b) and ((_place(a) or a) == (_place(b) or b) or fingerprint(a) == fingerprint(b))
+
+    def _divided(
+        self, a: Constants, b: Constants, key: Callable[[Constant], Hashable]
+    ) -> Iterator[tuple[Constants, Constants]]:
+        """Groups of equal `key` that both models have; what only one of them has is unlike all else."""
+        groups: dict[Hashable, tuple[Constants, Constants]] = {}
+        for side, constants in enumerate((a, b)):
+            for value, constant in constants.items():
+                groups.setdefault(key(constant), ({}, {}))[side][value] = constant
+        for left, right in groups.values():
+            if left and right:
+                yield left, right
+                continue
+            for value in (*left, *right):
+                self._of[value] = self._number(value)
+
+    def _number_alike(self, constants: Constants) -> None:
+        places = {value: _place(constant) for value, constant in constants.items()}
+        if len(set(places.values())) == 1 and None not in places.values():
+            self._of.update(dict.fromkeys(constants, self._number(next(iter(places.values())))))
+            return
+        for value, constant in constants.items():
+            place = places[value] or value
+            if place not in self._digests:
+                self._digests[place] = fingerprint(constant)
+            self._of[value] = self._number((_kind(constant), self._digests[place]))
+
+    def _number(self, key: Hashable) -> int:
+        return self._numbers.setdefault(key, len(self._numbers))
+
+
+def constants_of(graph: Graph) -> Constants:
+    """What a graph and those inside it hold: initializers, sparse ones, and the tensors of Constant ops."""
+    found: Constants = {}
+    for g in graph.with_subgraphs():
+        found.update(g.sparse)
+        made = (v for op in g.ops("Constant") for v in op.outputs)
+        found.update((v, v.tensor) for v in (*g.initializers, *made) if v.tensor is not None)
+    return found
+
+
+def fingerprint(constant: Constant) -> bytes:
+    """A hash of type, shape and elements, too long for two different constants to share."""
+    if isinstance(constant, Tensor):
+        return digest(constant)
+    found = blake2b(repr(_kind(constant)).encode())
+    for part in (constant.values, constant.indices):
+        found.update(digest(Tensor.from_proto(part)))
+    return found.digest()
+
+
+def _kind(constant: Constant) -> Hashable:
+    if isinstance(constant, Tensor):
+        return constant.dtype, constant.dims
+    return "sparse", constant.values.data_type, tuple(constant.dims), tuple(constant.values.dims)
+
+
+def _glance(constant: Constant) -> Hashable:
+    """A few bytes of what is stored in one way only: not so strings."""
+    return glance(constant) if isinstance(constant, Tensor) and constant.dtype != STRING else _kind(constant)
+
+
+def _place(constant: Constant) -> Hashable:
+    """Where the elements lie in a file; None of what is in memory."""
+    place = constant.place if isinstance(constant, Tensor) else None
+    return None if place is None else (place.source.path, place.number, place.begin, place.end)

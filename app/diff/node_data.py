@@ -1,0 +1,203 @@
+"""The attributes of an op as they compare between two versions of an opset.
+
+What differs between ops that are matched and means nothing to what they compute: names, texts, places.
+
+Ops and their attributes as data, and what of them changed.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from math import isfinite
+from typing import Any, cast
+
+import numpy as np
+import onnx
+
+from ...core.ir import op_schemas
+from ...core.ir.digest import digest
+from ...core.ir.graph import Graph
+from ...core.ir.op import Op
+from ...core.ir.tensor import Tensor
+from ...core.ir.values import Value
+from ...core.serialization.exporter import built_node
+from ...core.serialization.provenance import RULE
+from .constant_numbering import Contents, constant_type
+from .diff_result import Change, GraphDifference, Node, Plain
+from .indexed_graph import asked_outputs, holds_constant, ops_in, trimmed
+
+GRAPHS = frozenset({onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS})
+
+Encoded = dict[str, bytes]
+
+
+def node_of(op: Op) -> onnx.NodeProto:
+    """The node without its edges and without what the op holds apart from it."""
+    if op.rest is not None:
+        return onnx.NodeProto.FromString(op.rest)
+    plain = Op(op.type, op.domain, op.name, {k: v for k, v in op.attrs.items() if v not in op.subgraphs}, None)
+    plain.version = op.version
+    return built_node(plain)
+
+
+def encoded(op: Op, other_version: int) -> Encoded:
+    """The attributes that say something, serialized, bodies aside.
+
+    One at its default says nothing, unless that default is another in `other_version` of the opset.
+    """
+    shifted = shifted_defaults(op.type, op.domain, op.version, other_version)
+    defaults = encoded_defaults(op.type, op.domain, op.version)
+    found = {name: defaults[name] for name in shifted}
+    for a in node_of(op).attribute if op.rest is not None or op.attrs else ():
+        if a.type in GRAPHS:
+            continue
+        a.ClearField("doc_string")
+        code = a.SerializeToString(deterministic=True)
+        if code != defaults.get(a.name) or a.name in shifted:
+            found[a.name] = code
+    if op.hollow:
+        found.update((n, digest(t)) for n, t in op.attrs.items() if isinstance(t, Tensor))
+    return found
+
+
+@cache
+def encoded_defaults(op_type: str, domain: str, version: int) -> Encoded:
+    """The schema's defaults, serialized."""
+    spec = op_schemas.schema(op_type, domain, version)
+    declared = [a.default_value for a in spec.attributes.values() if a.default_value.name] if spec else []
+    return {a.name: a.SerializeToString(deterministic=True) for a in declared}
+
+
+@cache
+def shifted_defaults(op_type: str, domain: str, version: int, other: int) -> frozenset[str]:
+    """The attributes whose defaults differ between two versions of an opset, such as `axis` of Softmax at 13."""
+    if version == other:
+        return frozenset()
+    ours, theirs = (encoded_defaults(op_type, domain, v) for v in (version, other))
+    return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name])
+
+
+class Notes:
+    """Takes down names and notes of a graph, each once."""
+
+    def __init__(self, found: GraphDifference, contents: Contents) -> None:
+        self.found, self.contents = found, contents
+        self._seen: set[tuple[Value, Value]] = set()
+
+    def op(self, p: Op, q: Op) -> None:
+        """Names of two ops and of their outputs, doc strings, metadata."""
+        if p.name != q.name:
+            self.found.names.append(Change("node", p.name, q.name))
+        for v, w in zip(p.outputs, q.outputs, strict=False):
+            self.values(v, w)
+        if p.loaded is not None and q.loaded is not None and p.loaded != q.loaded:
+            ours, theirs = onnx.NodeProto.FromString(p.loaded), onnx.NodeProto.FromString(q.loaded)
+            self._compare(f"doc string of {p.label}", ours.doc_string, theirs.doc_string)
+            self._compare(f"metadata of {p.label}", *(metadata(m) for m in (ours, theirs)))
+
+    def values(self, v: Value, w: Value) -> None:
+        """The names of two values."""
+        if v.name and w.name:
+            self._compare_names("value", v.name, w.name)
+
+    def constant(self, v: Value, w: Value) -> None:
+        """The names of two constants in one place, and what holds them."""
+        if (v, w) in self._seen:
+            return
+        self._seen.add((v, w))
+        self._compare_names("constant", v.name, w.name)
+        self._compare(f"constant {v.name}", self._holder(v), self._holder(w))
+
+    def _holder(self, v: Value) -> str:
+        return "Constant op" if v.producer is not None and holds_constant(v.producer) else "initializer"
+
+    def _compare_names(self, what: str, before: str, after: str) -> None:
+        if before != after:
+            self.found.names.append(Change(what, before, after))
+
+    def _compare(self, what: str, before: object, after: object) -> None:
+        if before != after:
+            self.found.notes.append(Change(what, before or None, after or None))
+
+
+def metadata(message: onnx.NodeProto | onnx.ModelProto | onnx.GraphProto | onnx.FunctionProto) -> dict[str, str]:
+    """The metadata of a message by key."""
+    return {p.key: p.value for p in message.metadata_props}
+
+
+FEW = 16  # elements of a tensor that are told
+DEFAULT = " (default)"
+
+
+def node(op: Op) -> Node:
+    """An op as data."""
+    inputs = ["" if v is None else v.name for v in trimmed(op.inputs)]
+    outputs = [v.name for v in op.outputs[: len(asked_outputs(op))]]
+    attributes = {name: plain(op.attrs[name]) for name in sorted(op.attrs)}
+    return Node(op.type, op.domain, op.name, inputs, outputs, attributes, ops_in(op))
+
+
+def rule_of(op: Op) -> str | None:
+    """The rule of passwright that made an op, if it says so."""
+    return next((p.value for p in node_of(op).metadata_props if p.key == RULE), op.by or None)
+
+
+def attribute_changes(a: Op, b: Op) -> list[Change]:
+    """The attributes that differ, and the outputs asked for if those do."""
+    ours, theirs = encoded(a, b.version), encoded(b, a.version)
+    names = [name for name in sorted(ours.keys() | theirs.keys()) if ours.get(name) != theirs.get(name)]
+    changes = [Change(name, _written(a, name), _written(b, name)) for name in names]
+    bodies = [set(bodies_of(op)) for op in (a, b)]
+    changes += [Change(name, "a graph", None) for name in sorted(bodies[0] - bodies[1])]
+    changes += [Change(name, None, "a graph") for name in sorted(bodies[1] - bodies[0])]
+    asked = [asked_outputs(op) for op in (a, b)]
+    if asked[0] != asked[1]:
+        changes.append(Change("outputs", *([v.name for v in op.outputs] for op in (a, b))))
+    return changes
+
+
+def bodies_of(op: Op) -> dict[str, Graph]:
+    """The subgraphs of an op by attribute, numbered where one attribute holds several."""
+    found: dict[str, Graph] = {}
+    for name, held in sorted(op.attrs.items()) if op.subgraphs else ():
+        if isinstance(held, Graph):
+            found[name] = held
+        elif isinstance(held, list):
+            entries = cast("list[object]", held)
+            found.update((f"{name}[{i}]", g) for i, g in enumerate(entries) if isinstance(g, Graph))
+    return found
+
+
+def _written(op: Op, name: str) -> Plain:
+    """An attribute as data; where it is not written, its default, as a text that says so."""
+    if name in op.attrs:
+        return plain(op.attrs[name])
+    default = op_schemas.attribute_default(op.type, op.domain, op.version, name)
+    return None if default is None else f"{plain(default)}{DEFAULT}"
+
+
+def plain(value: Any) -> Plain:
+    """An attribute's value as JSON has it."""
+    if isinstance(value, list):
+        return [plain(v) for v in cast("list[Any]", value)]
+    if isinstance(value, float):
+        return float(f"{value:.7g}") if isfinite(value) else str(value)  # the shortest text of a 32-bit float
+    if isinstance(value, int):
+        return value
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, Tensor):
+        return _tensor_text(value)
+    if isinstance(value, Graph):
+        return "a graph"
+    if isinstance(value, onnx.AttributeProto):
+        return f"@{value.ref_attr_name}"
+    return " ".join(str(value).split())
+
+
+def _tensor_text(tensor: Tensor) -> str:
+    kind = constant_type(tensor)
+    if tensor.size > FEW:
+        return kind
+    elements = ", ".join(str(x) for x in np.asarray(tensor.array).reshape(-1).tolist())
+    return f"{kind} {{{elements}}}"

@@ -1,0 +1,163 @@
+"""The process that runs one model again and again: see entrant.py, the other end.
+
+It is asked to load the model (`load`), to warm up for a batch (`warm`), for the times of a block of calls (`block`),
+and for who ran the nodes (`assigned`). What onnxruntime refuses is answered with `failure`, a line.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import json
+import signal
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import perf_counter, perf_counter_ns
+from typing import Any
+
+import numpy as np
+import psutil
+
+from ...core.ort.ort_values import is_foreign
+from ...core.ort.sessions import Setting, session
+from ...core.ort.worker_process import serve
+from .profile_trace import read_events
+
+Answer = dict[str, Any]
+Call = Callable[[], object]
+WARM_CALLS, WARM_SECONDS = 10, 0.1
+COLD_CALLS, COLD_NS = 5, 20_000_000  # at the beginning of a block, not counted
+STEADY = 0.25  # seconds of a call on which it does not show that others had the caches before
+PARENT_DIES = 1  # PR_SET_PDEATHSIG of prctl(2)
+
+
+class Worker:
+    """A model in a session, and what it is fed, by batch size."""
+
+    def __init__(self) -> None:
+        self.process = psutil.Process()
+        self.model = Path()
+        self.setting = Setting()
+        self.session: Any = None
+        self.calls: dict[int, Call] = {}
+
+    def reply(self, question: Answer) -> Iterator[Answer]:
+        """The answer to a question, or what went wrong."""
+        try:
+            yield getattr(self, question.pop("do"))(**question)
+        except Exception as e:  # noqa: BLE001 - whatever onnxruntime raises is an answer
+            yield {"failure": str(e)}
+
+    def load(self, model: str, setting: dict[str, Any], feeds: dict[str, str]) -> Answer:
+        """Make a session and run its first batch once, with the memory that takes; then read all other batches."""
+        self.model = Path(model)
+        self.setting = setting_of(setting)
+        folders = {int(batch): Path(folder) for batch, folder in feeds.items()}
+        first = read_feeds(next(iter(folders.values())))
+        __import__("onnxruntime")
+        gc.collect()
+        base, threads = self.process.memory_info().rss, self.process.num_threads()
+        start = perf_counter()
+        self.session = session(self.model, self.setting)
+        creation = perf_counter() - start
+        threads = self.process.num_threads() - threads + 1
+        call(self.session, first)()
+        told = {"resident": self.process.memory_info().rss, "peak": peak_bytes(self.process)}
+        told["peak"] = max(told.values())  # the kernel rounds them in different ways
+        self.calls = {batch: call(self.session, read_feeds(folder)) for batch, folder in folders.items()}
+        return {"creation": creation, "base": base, "threads": threads, **told}
+
+    def warm(self, batch: int) -> Answer:
+        """Run until it runs as it will; the seconds of a call."""
+        times: list[float] = []
+        while len(times) < WARM_CALLS and sum(times) < WARM_SECONDS:
+            start = perf_counter()
+            self.calls[batch]()
+            times.append(perf_counter() - start)
+        return {"seconds": min(times)}
+
+    def block(self, batch: int, calls: int, seconds: float) -> Answer:
+        """The nanoseconds of each of so many calls, which take about so many seconds."""
+        run = self.calls[batch]
+        if seconds < STEADY:
+            begin = perf_counter_ns()
+            for _ in range(COLD_CALLS):
+                run()
+                if perf_counter_ns() - begin > COLD_NS:
+                    break
+        marks = [perf_counter_ns()]
+        for _ in range(calls):
+            run()
+            marks.append(perf_counter_ns())
+        return {"times": [b - a for a, b in pairwise(marks)]}
+
+    def assigned(self, feeds: str) -> Answer:
+        """How many nodes each provider runs: of a session made for that, as it takes time and memory to note it."""
+        self.calls.clear()
+        self.session = None
+        with TemporaryDirectory() as folder:
+            setting = replace(self.setting, profiles=str(Path(folder) / "run"), saves="")
+            noted = session(self.model, setting)
+            call(noted, read_feeds(Path(feeds)))()
+            events: list[Answer] = read_events(Path(noted.end_profiling()))
+        notes = [(e["name"], e.get("args", {})) for e in events]
+        ran = {(name, n.get("node_index")): n["provider"] for name, n in notes if n.get("provider")}
+        return {"providers": dict(Counter(ran.values()))}
+
+
+def setting_of(told: dict[str, Any]) -> Setting:
+    """A Setting that came as JSON, which has no tuples."""
+    options = tuple((name, text) for name, text in told["provider_options"])
+    given: dict[str, Any] = {**told, "disabled": tuple(told["disabled"]), "provider_options": options}
+    return Setting(**given)
+
+
+def read_feeds(folder: Path) -> dict[str, Any]:
+    """What `entrant.write_feeds` put there."""
+    if not (folder / "arrays.npz").exists():
+        from ...core.ort import value_files as transport  # noqa: PLC0415 - imports onnx, which takes memory
+
+        return transport.read(folder / "value")
+    with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
+        names = json.loads((folder / "names.json").read_text(encoding="utf-8"))
+        found = [arrays[f"arr_{i}"] for i in range(len(names))]
+    return {n: a.astype(object) if a.dtype.kind == "U" else a for n, a in zip(names, found, strict=True)}
+
+
+def call(runs: Any, feeds: dict[str, Any]) -> Call:
+    """Running a session once, as its users do."""
+    ends = (*runs.get_inputs(), *runs.get_overridable_initializers(), *runs.get_outputs())
+    if not any(is_foreign(end.type) for end in ends):
+        return lambda: runs.run(None, feeds)
+    from ...core.ort.ort_values import to_ort  # noqa: PLC0415 - imports onnx, which takes memory
+
+    made = {name: to_ort(array) for name, array in feeds.items()}
+    outputs = [end.name for end in runs.get_outputs()]
+    # `made` also holds the memory that the values point to.
+    return lambda: runs.run_with_ort_values(outputs, {name: value for name, (value, _) in made.items()})
+
+
+def peak_bytes(process: psutil.Process) -> int:
+    """The most memory that this process had. getrusage(2) would begin with that of the parent on Linux."""
+    with suppress(OSError, StopIteration):
+        lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) << 10
+    if hasattr(process.memory_info(), "peak_wset"):
+        return int(process.memory_info().peak_wset)
+    import resource  # noqa: PLC0415 - Windows has none
+
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+
+
+def main() -> None:
+    """Answer what comes on standard input, until it ends. A stopped process would not notice that; its kernel does."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PARENT_DIES, signal.SIGKILL)
+    gc.disable()
+    serve(Worker().reply)

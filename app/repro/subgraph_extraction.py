@@ -1,0 +1,98 @@
+"""A piece of a model that stands on its own: some ops, the constants they read, and inputs for all else."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Generator, Iterable, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import onnx
+from onnx import helper
+
+from ...core.inference.schema_inference import type_of
+from ...core.io.files import loadable
+from ...core.io.model import Model, closing_header
+from ...core.ir.graph import Graph
+from ...core.ir.op import Op
+from ...core.ir.values import Value
+from ...core.ort.sessions import Loadable
+from ...core.serialization.exporter import node_bytes
+
+
+def differing(before: Graph, after: Graph) -> tuple[list[Op], list[Op]]:
+    """The ops that only one of two graphs has, with their edges by name; in order. O(V + E)."""
+    mine, others = ({node_bytes(op): op for op in g.sorted_ops()} for g in (before, after))
+    return [op for k, op in mine.items() if k not in others], [op for k, op in others.items() if k not in mine]
+
+
+def read_from_outside(ops: Collection[Op]) -> list[Value]:
+    """The values that the ops read and do not make, constants included, in order."""
+    made = {v for op in ops for v in op.outputs}
+    read = dict.fromkeys(v for op in ops for v in (*op.inputs, *op.captures) if v is not None)
+    return [v for v in read if v not in made]
+
+
+def seen_from_outside(graph: Graph, ops: Collection[Op]) -> list[Value]:
+    """The values that the ops make and others read, or the graph gives out, in order."""
+    inside = set(ops)
+    inside.update(inner for op in ops for sub in op.subgraphs for g in sub.with_subgraphs() for inner in g.ops())
+    return [v for op in ops for v in op.outputs if graph.is_output(v) or any(user not in inside for user in v.uses)]
+
+
+def around(op: Op, radius: int) -> list[Op]:
+    """The ops at most `radius` edges away, in order."""
+    graph, found, rim = op.graph, {op: None}, [op]
+    for _ in range(radius):
+        near = [graph.producer(v) for o in rim for v in o.inputs] + [u for o in rim for v in o.outputs for u in v.uses]
+        rim = [o for o in dict.fromkeys(near) if o is not None and o.graph is graph and o not in found]
+        found.update(dict.fromkeys(rim))
+    return [o for o in graph.sorted_ops() if o in found]
+
+
+def declared(value: Value) -> onnx.TypeProto:
+    """The type of a value as far as it is known."""
+    return type_of(value) or onnx.TypeProto()
+
+
+@contextmanager
+def giving_out(model: Model, names: Iterable[str]) -> Generator[Loadable]:
+    """The whole model, with further values among its outputs, for a backend to load."""
+    with loadable(model) as plain:
+        library: Any = onnx
+        is_file = isinstance(plain, Path)
+        proto: onnx.ModelProto = (
+            library.load(plain, load_external_data=False) if is_file else library.load_from_string(plain)
+        )
+        known = {o.name for o in proto.graph.output}
+        proto.graph.output.extend(onnx.ValueInfoProto(name=n) for n in dict.fromkeys(names) if n not in known)
+        if is_file:
+            plain.write_bytes(proto.SerializeToString())
+        yield plain if is_file else proto.SerializeToString()
+
+
+def extracted(
+    model: Model, ops: Collection[Op], inputs: Mapping[str, onnx.TypeProto], outputs: Collection[str]
+) -> onnx.ModelProto:
+    """A model of those ops, with inputs of the given types.
+
+    An output that none of the ops makes is a constant, handed on by an Identity.
+    """
+    proto = closing_header(model)
+    del proto.metadata_props[:], proto.training_info[:]
+    proto.ir_version = max(proto.ir_version, 4)  # before, each initializer had to be an input too
+    graph = proto.graph
+    graph.name = model.graph.declared.header.name or "repro"
+    graph.input.extend(onnx.ValueInfoProto(name=name, type=kind) for name, kind in inputs.items())
+    made = {v.name for op in ops for v in op.outputs}
+    handed_on = {name: f"{name}_constant" for name in outputs if name not in made}
+    # What is read may be held by a Constant, or by an enclosing graph, so values are asked, not the model.
+    held = [(v.name, v.tensor) for v in read_from_outside(ops) if v.name not in inputs]
+    held += [(handed_on[v.name], tensor) for v, tensor in model.tensors() if v.name in handed_on]
+    for name, tensor in held:
+        if tensor is not None:
+            graph.initializer.append(onnx.TensorProto.FromString(b"".join(tensor.chunks(name))))
+    graph.node.extend(onnx.NodeProto.FromString(node_bytes(op)) for op in ops)
+    graph.node.extend(helper.make_node("Identity", [constant], [name]) for name, constant in handed_on.items())
+    graph.output.extend(onnx.ValueInfoProto(name=name) for name in outputs)
+    return proto

@@ -1,0 +1,77 @@
+"""Edits that make an original: what comes of them is what gets rewritten, and what the result is held to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from weakref import finalize
+
+from ..io.files import loadable
+from ..io.model import Model
+from ..io.model_source import Source
+from ..io.serialized_model import export
+from ..ort.sessions import Loadable
+from .extract import drop_unused_inputs, keep_outputs
+from .specialize import specialize
+
+Edit = Callable[[Model], None]
+"""Changes a model that was just loaded, in place, and in the same way each time. Raises ModelError if it cannot."""
+
+
+def edited(source: Source, edits: Sequence[Edit]) -> Source:
+    """A source of the edited model: each load is edited, and so is what backends are given."""
+    if not edits:
+        return source
+    original = _Edited(source, tuple(edits))
+    return replace(source, load=original.load, loadable=original.loadable, measure=original.size)
+
+
+@dataclass
+class _Edited:
+    """The models that a source gives after some edits; a large one is kept in a file as long as this lives."""
+
+    source: Source
+    edits: tuple[Edit, ...]
+    _files: ExitStack = field(default_factory=ExitStack)
+
+    def __post_init__(self) -> None:
+        finalize(self, self._files.close)
+
+    def load(self) -> Model:
+        """The model anew, edited."""
+        model = self.source.load()
+        for edit in self.edits:
+            edit(model)
+        return model
+
+    def loadable(self) -> Loadable:
+        """The edited model as a backend takes it."""
+        return self._loadable
+
+    @cached_property
+    def _loadable(self) -> Loadable:
+        return self._files.enter_context(loadable(self.load()))
+
+    def size(self) -> int:
+        """Bytes of the edited model as one message."""
+        return export(self.load()).size
+
+
+def edits_for(
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    dims: Mapping[str, int] | None = None,
+    outputs: Sequence[str] = (),
+    *,
+    inputs_only: bool = False,
+) -> list[Edit]:
+    """What is done to a model as it is loaded, in order."""
+    edits: list[Edit] = []
+    if shapes or dims:
+        edits.append(partial(specialize, shapes=dict(shapes or {}), dims=dict(dims or {})))
+    if outputs:
+        edits.append(partial(keep_outputs, names=list(outputs)))
+    if inputs_only:
+        edits.append(drop_unused_inputs)
+    return edits

@@ -1,0 +1,170 @@
+"""Constants that are added, subtracted, multiplied or divided by one after the other become one."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
+from ..support.constant_operands import binary, narrow, require_affordable, wide
+from ..support.dtypes import FLOATS
+from ..support.operand_queries import Array, Inputs, is_integer
+
+CANCELS = 8  # by how much a sum of constants may be smaller than they are: rounding is lost with it
+
+
+class Shift(NamedTuple):
+    """sign * x + c"""
+
+    x: Value
+    sign: int
+    c: Value
+
+
+class Scaling(NamedTuple):
+    """x * c, x / c where it `divides`, or c / x where it `inverts`."""
+
+    x: Value
+    c: Value
+    divides: bool
+    inverts: bool
+
+
+@rule(
+    lambda g, before, ins, after, inner, outer: (
+        g.one_of("Add", "Sub")(*before, g.one_of("Add", "Sub")(*ins) @ inner, *after) @ outer
+    ),
+    contract=EXACT,
+)
+def merge_added_integers(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
+    """Integers' (x + c) + d => x + (c + d), and all the like with Sub"""
+    return shifted(g, inner, outer, floats=False)
+
+
+@rule(
+    lambda g, before, ins, after, inner, outer: (
+        g.one_of("Add", "Sub")(*before, g.one_of("Add", "Sub")(*ins) @ inner, *after) @ outer
+    ),
+    contract=ROUNDING,
+)
+def merge_added_constants(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
+    """(x + c) + d => x + (c + d), c - (d - x) => x + (c - d), and all the like"""
+    return shifted(g, inner, outer, floats=True)
+
+
+@rule(
+    lambda g, x, c, d: g.Mul(g.Mul(x, g.const(c)), g.const(d)),
+    contract=EXACT,
+)
+def merge_integer_factors(g: Build, x: Value, c: Value, d: Value) -> Value:
+    """Integers' (x * c) * d => x * (c * d)"""
+    require(g.opset >= 7 and not x.is_const, "no chain of two constants")
+    require(c.dtype not in FLOATS, "of floats it rounds")
+    require_affordable(c, d)
+    with np.errstate(all="ignore"):  # integers wrap around, here as there
+        return g.Mul(x, g.const(c.const * d.const, like=c))
+
+
+@rule(lambda g, x, c, d: g.Div(g.Div(x, g.const(c)), g.const(d)), contract=EXACT)
+def merge_integer_divisors(g: Build, x: Value, c: Value, d: Value) -> Value:
+    """Integers' (x / c) / d => x / (c * d), for divisors above 0"""
+    require(g.opset >= 7 and not x.is_const, "no chain of two constants")
+    require(is_integer(c.dtype), "of floats it rounds")
+    require_affordable(c, d)
+    most = int(np.iinfo(c.const.dtype).max)
+    require(int(c.const.min()) > 0 and int(d.const.min()) > 0, "rounding goes the other way")
+    require(int(c.const.max()) * int(d.const.max()) <= most, "the product overflows")
+    return g.Div(x, g.const(c.const * d.const, like=c))
+
+
+@rule(
+    lambda g, a, b, c, op: g.one_of("Add", "Sub")(g.Mul(a, g.const(c)), g.Mul(b, g.const(c))) @ op,
+    contract=conditional("no sum overflows, and no zero is negative"),
+)
+def factor_out_constant(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value:
+    """(a * c) + (b * c) => (a + b) * c, and so for Sub"""
+    require(g.opset >= 7, "before opset 7 there are other rules of broadcasting")
+    require(a is not b, "it is one product")
+    return g.Mul(g.Add(a, b) if op.type == "Add" else g.Sub(a, b), c)
+
+
+@rule(
+    lambda g, before, ins, after, inner, outer: (
+        g.one_of("Mul", "Div")(*before, g.one_of("Mul", "Div")(*ins) @ inner, *after) @ outer
+    ),
+    contract=ROUNDING,
+)
+def merge_constant_factors(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
+    """(x * c) * d => x * (c * d), (x * c) / d => x * (c / d), c / (d / x) => x * (c / d), and all the like"""
+    second = scaling(outer)
+    require(second.x is inner.outputs[0], "the chain ends there")
+    first = scaling(inner)
+    require(first.c.dtype in FLOATS, "integers are rounded between the two")
+    require_affordable(first.c, second.c)
+    return scaled(g, first, second)
+
+
+def shifted(g: Build, inner: Op, outer: Op, *, floats: bool) -> Value:
+    """The Add or Sub that `inner` and then `outer` come to."""
+    second = shift(outer)
+    require(second.x is inner.outputs[0], "the chain ends there")
+    first = shift(inner)
+    require((first.c.dtype in FLOATS) == floats, "another rule's business")
+    require_affordable(first.c, second.c)
+    d = signed(outer, second.c)
+    with np.errstate(all="ignore"):
+        moved = signed(inner, first.c)
+        c = (moved if second.sign > 0 else np.negative(moved)) + d
+        most = np.maximum(np.abs(moved), np.abs(d)) if floats else None
+    # Adding and subtracting a large number is a way to round.
+    require(most is None or bool((np.abs(c) * CANCELS >= most).all()), "the constants cancel each other")
+    made = narrow(g, np.asarray(c), first.c)
+    return g.Add(first.x, made) if first.sign == second.sign else g.Sub(made, first.x)
+
+
+def shift(op: Op) -> Shift:
+    """What an Add or Sub with one constant does; `signed` gives the constant as it is added."""
+    x, c, turned = binary(op)
+    return Shift(x, -1 if op.type == "Sub" and turned else 1, c)
+
+
+def signed(op: Op, c: Value) -> Array:
+    """The constant operand of an Add or Sub as it is added."""
+    subtracts = op.type == "Sub" and op.inputs[1] is c
+    return np.asarray(np.negative(wide(c))) if subtracts else wide(c)
+
+
+def scaling(op: Op) -> Scaling:
+    """What a Mul or Div with one constant does."""
+    x, c, turned = binary(op)
+    return Scaling(x, c, op.type == "Div" and not turned, op.type == "Div" and turned)
+
+
+def scaled(g: Build, first: Scaling, second: Scaling) -> Value:
+    """The Mul or Div that `first` and then `second` come to."""
+    c, d = wide(first.c), wide(second.c)
+    plain = not (first.divides or first.inverts or second.divides or second.inverts)
+    require(plain or bool(c.all() and d.all()), "0 divides, or is divided")
+    with np.errstate(all="ignore"):  # what overflows is declined
+        if first.divides and second.divides:
+            return g.Div(first.x, narrow(g, np.asarray(c * d), first.c))
+        k = 1 / c if first.divides else c
+        k = d / k if second.inverts else k / d if second.divides else k * d
+    grows = second.inverts or bool((np.abs(k) >= np.abs(c)).all())
+    require(not first.inverts or grows, "c / x may overflow where what comes after would make it small again")
+    made = narrow(g, np.asarray(k), first.c)
+    return g.Mul(first.x, made) if first.inverts == second.inverts else g.Div(made, first.x)
+
+
+MERGE_CONSTANTS_IN_CHAINS = RulePass(
+    "merge-constant-operands",
+    (
+        merge_added_integers,
+        merge_integer_factors,
+        merge_integer_divisors,
+        merge_added_constants,
+        merge_constant_factors,
+        factor_out_constant,
+    ),
+)

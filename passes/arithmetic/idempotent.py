@@ -1,0 +1,82 @@
+"""Ops that do nothing the second time: rounding what is whole, Abs and Sign of themselves."""
+
+from __future__ import annotations
+
+from onnx import TensorProto
+
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ..support.dtypes import FLOATS
+from ..support.operand_queries import is_integer
+from .ort_kernels import ZEROS
+from .value_ranges import MOVED, range_of
+
+WHOLE = frozenset({"Ceil", "Floor", "Round", "Sign"})
+DEEPEST = 6  # ops looked at on the way up
+
+
+@rule(lambda g, x: g.one_of("Ceil", "Floor", "Round")(x), contract=EXACT)
+def drop_rounding_of_whole(g: Build, x: Value) -> Value:
+    """Ceil(x), Floor(x), Round(x) => x, where x is known to be whole"""
+    require(is_whole(x), f"{x.name} may have a fraction")
+    return x
+
+
+@rule(lambda g, x, inner: g.Sign(g.Sign(x) @ inner), shared=True, contract=EXACT)
+def drop_sign_of_sign(g: Build, x: Value, inner: Op) -> Value:
+    """Sign(Sign(x)) => Sign(x)"""
+    return inner.outputs[0]
+
+
+@rule(lambda g, x, inner: g.Abs(g.Abs(x) @ inner), shared=True, contract=EXACT)
+def drop_abs_of_abs(g: Build, x: Value, inner: Op) -> Value:
+    """Abs(Abs(x)) => Abs(x)"""
+    return inner.outputs[0]
+
+
+@rule(lambda g, x: g.Abs(g.Neg(x)), contract=EXACT)
+def drop_neg_before_abs(g: Build, x: Value) -> Value:
+    """Abs(Neg(x)) => Abs(x)"""
+    return g.Abs(x)
+
+
+@rule(lambda g, x: g.Abs(x), contract=EXACT)
+def drop_abs_of_positive(g: Build, x: Value) -> Value:
+    """Abs(x) => x, where x is known to be above 0, or an integer that is not negative"""
+    low = range_of(x).low
+    require(low > 0 or (low == 0 and x.dtype not in FLOATS), "it may be negative, or a zero that is")
+    return x
+
+
+@rule(lambda g, x: g.Abs(x), contract=ZEROS, fragile=(0.0,))
+def drop_abs_of_non_negative(g: Build, x: Value) -> Value:
+    """Abs(x) => x, where x is known to be 0 or above"""
+    require(range_of(x).low >= 0, "it may be negative")
+    return x
+
+
+def is_whole(value: Value, depth: int = DEEPEST) -> bool:
+    """Whether all elements are known to be integers, infinite or NaN. O(1)."""
+    op = value.producer
+    if op is None or op.domain or not depth:
+        return False
+    if op.type in WHOLE:
+        return True
+    first = op.input(0)
+    if first is None:
+        return False
+    if op.type == "Cast":
+        return is_integer(first.known_dtype) or first.known_dtype == TensorProto.BOOL
+    return (op.type in MOVED or op.type in {"Abs", "Neg", "Relu"}) and is_whole(first, depth - 1)
+
+
+DROP_REPEATED = RulePass(
+    "drop-repeated",
+    (
+        drop_rounding_of_whole,
+        drop_sign_of_sign,
+        drop_abs_of_abs,
+        drop_neg_before_abs,
+        drop_abs_of_positive,
+        drop_abs_of_non_negative,
+    ),
+)

@@ -1,0 +1,112 @@
+"""Numbers in front of a value: which constants they are, and which polynomial an expression is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+
+import numpy as np
+from numpy.polynomial import polynomial as poly
+from onnx import helper
+
+from ...core import Declined, Value, require, stretches_to
+from ..support.dtypes import CPU_FLOATS
+from ..support.operand_queries import is_private, number_in
+
+DEPTH = 5  # of the expressions read: 0.8 * (x + 0.04 * x * (x * x)) has that many operators on its longest way
+TERMS = 4
+BROADCASTS_SINCE = 7
+LINEAR = frozenset({"Add", "Sum", "Sub", "Mul", "Div", "Neg"})
+CUBIC = LINEAR | {"Pow"}
+
+
+def require_kind(x: Value, kinds: frozenset[int]) -> None:
+    """`x` has one of the element types that onnxruntime runs an operator for."""
+    require(x.dtype in kinds, f"onnxruntime runs no such operator on {x.name}")
+
+
+def number(c: Value, x: Value) -> float:
+    """The number that a constant of one element is, where broadcasting it against `x` gives the shape of `x`."""
+    require(c.is_const and all(d == 1 for d in c.shape), f"{c.name} is not one constant number")
+    require(c.shape == () or stretches_to(c.shape, x.shape), f"{c.name} has more dims than {x.name}")
+    return float(number_in(c))
+
+
+def is_near(got: float, want: float, x: Value, ulps: int = 1) -> bool:
+    """Whether two numbers are the same to the precision of `x`."""
+    require_kind(x, CPU_FLOATS)
+    eps = float(np.finfo(helper.tensor_dtype_to_np_dtype(x.dtype)).eps)
+    return abs(got - want) <= ulps * eps * abs(want)
+
+
+def require_number(c: Value, want: float, x: Value) -> None:
+    """`c` is the constant `want`, to the precision of `x`, and does not stretch it."""
+    require(is_near(number(c, x), want, x), f"{c.name} is not {want}")
+
+
+def require_polynomial(v: Value, x: Value, want: Sequence[float]) -> None:
+    """`v` is the polynomial of `x` with these coefficients, the constant one first, to the precision of `x`."""
+    got = polynomial(v, x)
+    same = len(got) == len(want) and all(is_near(a, b, x, ulps=4) for a, b in zip(got, want, strict=True))
+    require(same, f"{v.name} is another function of {x.name}")
+
+
+def multiple(v: Value, x: Value) -> float:
+    """The k with which `v` is `k * x`."""
+    got = polynomial(v, x)
+    require(len(got) == 2 and got[0] == 0, f"{v.name} is no multiple of {x.name}")
+    return got[1]
+
+
+def polynomial(v: Value, x: Value, depth: int = DEPTH) -> list[float]:
+    """The coefficients, lowest first, with which `v` is computed from `x` and constants alone; else declines."""
+    if v is x:
+        return [0.0, 1.0]
+    if v.is_const:
+        return [number(v, x)]
+    op = v.producer
+    if op is None or op.domain or not depth or op.type not in CUBIC:
+        raise Declined(f"{v.name} is no polynomial of {x.name}")
+    terms = [polynomial(i, x, depth - 1) for i in op.inputs if i is not None]
+    got = _combined(op.type, terms)
+    require(0 < len(got) <= TERMS and bool(np.isfinite(got).all()), f"{v.name} is no cubic polynomial of {x.name}")
+    return got
+
+
+def affine(v: Value) -> tuple[Value, float, float]:
+    """The x, k and b with which `v` is `k * x + b`, by ops that nothing else reads the results of."""
+    k, b = 1.0, 0.0
+    for _ in range(DEPTH):
+        step = _step(v)
+        if step is None:
+            break
+        v, (lower, upper) = step
+        k, b = k * upper, b + k * lower
+    require(k != 0 and bool(np.isfinite([k, b]).all()), "the line is flat or too steep")
+    return v, k, b
+
+
+def _step(v: Value) -> tuple[Value, list[float]] | None:
+    """One op of a line: the value it starts from, and its two coefficients."""
+    op = v.producer
+    if op is None or op.domain or op.type not in LINEAR or not is_private(v):
+        return None
+    moving = [i for i in op.inputs if i is not None and not i.is_const]
+    if len(moving) != 1 or op.version < BROADCASTS_SINCE:
+        return None
+    terms = polynomial(v, moving[0], 1)
+    return (moving[0], terms) if len(terms) == 2 else None
+
+
+def _combined(op_type: str, terms: list[list[float]]) -> list[float]:
+    first, last = terms[0], terms[-1]
+    if op_type == "Neg":
+        return [-a for a in first]
+    if op_type == "Pow":
+        require(last in ([2.0], [3.0]), "the exponent is not 2 or 3")
+        return poly.polypow(first, int(last[0])).tolist()
+    if op_type == "Div":
+        require(len(last) == 1 and last[0] != 0, "it divides by what is no number")
+        return [a / last[0] for a in first]
+    combine = {"Add": poly.polyadd, "Sum": poly.polyadd, "Sub": poly.polysub, "Mul": poly.polymul}[op_type]
+    return reduce(combine, terms[1:], np.array(first)).tolist()

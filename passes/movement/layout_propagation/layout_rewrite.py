@@ -1,0 +1,85 @@
+"""How one op computes what it computes from and to other layouts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from ....core import Op, Value, require
+from ....core.inference.input_queries import counted
+from ...support.operand_queries import Array, operand
+from .layout import Layout, inverse, is_plain
+
+NOTHING: Mapping[Any, Any] = MappingProxyType({})
+Layouts = tuple[Layout | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """The op in other layouts. None stands for a value as it is.
+
+    `spread`: axes by which an operand of lower rank is unsqueezed first. `attrs` and `constants` (by input) are
+    written in place of what stands there. `swaps`: the first two inputs change places. `gathers`: the result, a
+    shape, is put in order with a Gather. `extra`: how many more nodes than the op itself all this takes.
+    """
+
+    inputs: Layouts
+    outputs: Layouts
+    exact: bool = True
+    attrs: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
+    constants: Mapping[int, Array] = field(default_factory=lambda: NOTHING)
+    spread: Mapping[int, tuple[int, ...]] = field(default_factory=lambda: NOTHING)
+    swaps: bool = False
+    gathers: Layout | None = None
+    extra: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """An op and one place at it, an input or (counted as ~0, ~1, ...) an output, whose layout is given."""
+
+    op: Op
+    at: int
+    layout: Layout
+
+    def data(self) -> Value:
+        """The first input."""
+        return operand(self.op, 0)
+
+    def same_rank(self, inputs: Sequence[int] = (0,), outputs: Sequence[int] = (0,)) -> Layout:
+        """The layout, where it is asked of one of these inputs and outputs, which all have one rank."""
+        require(self.at in inputs or ~self.at in outputs, "its layout does not depend on that of this operand")
+        return self.layout
+
+    def moved(self, inputs: Mapping[int, Layout], outputs: Mapping[int, Layout], **rest: Any) -> Move:
+        """A Move of the values in these layouts, all others as they are."""
+        return Move(_row(inputs, self.op.inputs), _row(outputs, self.op.outputs), **rest)
+
+
+def _row(layouts: Mapping[int, Layout], values: Sequence[Value | None]) -> Layouts:
+    """The layouts of values, None for what stays as it is or is left out."""
+    wanted = (layouts.get(i) if v is not None and v.name else None for i, v in enumerate(values))
+    return tuple(None if own is None or is_plain(own) else own for own in wanted)
+
+
+def relocated(axes: Sequence[int], layout: Layout) -> list[int]:
+    """Where the axes of a value are found in what is held, in the order given."""
+    places = inverse(layout)
+    return [places[a] for a in counted(list(axes), len(layout))]
+
+
+def integers(op: Op, index: int) -> list[int]:
+    """A constant input as a list of integers."""
+    return [int(i) for i in operand(op, index).const.reshape(-1)]
+
+
+def rewritten(op: Op, name: str, index: int, numbers: Sequence[int]) -> dict[str, Any]:
+    """`numbers` written where `axes_of` finds them, or would: for `Move`."""
+    spec = op.schema
+    if spec is not None and name in spec.attributes:
+        return {"attrs": {name: list(numbers)}}
+    return {"constants": {index: np.asarray(numbers, np.int64)}}

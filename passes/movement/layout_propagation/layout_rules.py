@@ -1,0 +1,78 @@
+"""Which ops can be computed in another layout, and how."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+
+from onnx import TensorProto
+
+from ....core import Declined, Op
+from ....core.ir.effects import HALF
+from . import axis_layout_rules, elementwise_layout_rules, extent_layout_rules, rank_layout_rules
+from .layout import Layout
+from .layout_rewrite import Asked, Move
+
+# What onnxruntime can transpose.
+MOVABLE = HALF | {
+    TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL, TensorProto.STRING,
+    TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64,
+    TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64,
+}  # fmt: skip
+
+# Not here for what onnxruntime makes of a NaN, which depends on where in memory it lies: Hardmax and
+# DynamicQuantizeLinear.
+MOVES: Mapping[str, Callable[[Asked], Move]] = MappingProxyType(
+    {
+        **dict.fromkeys(
+            (*elementwise_layout_rules.EXACT_UNARY, *elementwise_layout_rules.UNARY), elementwise_layout_rules.unary
+        ),
+        **dict.fromkeys(
+            (*elementwise_layout_rules.EXACT_BROADCAST, *elementwise_layout_rules.BROADCAST),
+            elementwise_layout_rules.broadcasting,
+        ),
+        **dict.fromkeys(rank_layout_rules.REDUCTIONS, rank_layout_rules.reduction),
+        **dict.fromkeys(("ArgMax", "ArgMin"), rank_layout_rules.arg_reduction),
+        **dict.fromkeys(("Softmax", "LogSoftmax"), axis_layout_rules.softmax),
+        **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), axis_layout_rules.quantize),
+        **dict.fromkeys(("LayerNormalization", "RMSNormalization"), axis_layout_rules.layer_norm),
+        **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), axis_layout_rules.batch_norm),
+        "Concat": axis_layout_rules.concat,
+        "CumSum": axis_layout_rules.cumulative,
+        "Dropout": elementwise_layout_rules.dropout,
+        "Expand": extent_layout_rules.expand,
+        "Flatten": rank_layout_rules.flatten,
+        "Gather": rank_layout_rules.gather,
+        "GatherElements": axis_layout_rules.gather_elements,
+        "LpNormalization": axis_layout_rules.lp_norm,
+        "MatMul": axis_layout_rules.product,
+        "Pad": extent_layout_rules.pad,
+        "Reshape": rank_layout_rules.reshape,
+        "Resize": extent_layout_rules.resize,
+        "Shape": extent_layout_rules.shape,
+        "Size": extent_layout_rules.size,
+        "Slice": extent_layout_rules.slice_,
+        "Split": axis_layout_rules.split,
+        "Squeeze": rank_layout_rules.squeeze,
+        "Tile": extent_layout_rules.tile,
+        "TopK": axis_layout_rules.top_k,
+        "Unsqueeze": rank_layout_rules.unsqueeze,
+    }
+)
+
+
+def move(op: Op, at: int, layout: Layout, *, exact_only: bool) -> Move | None:
+    """How `op` does its work if the value at `at` (an input; ~0, ~1 ... for outputs) comes in `layout`, or None."""
+    ask = None if op.domain else MOVES.get(op.type)
+    if ask is None:
+        return None
+    try:
+        found = ask(Asked(op, at, layout))
+        if exact_only and not found.exact:
+            return None
+        for v, own in zip((*op.inputs, *op.outputs), (*found.inputs, *found.outputs), strict=True):
+            if v is not None and own is not None and v.dtype not in MOVABLE:
+                return None
+    except Declined:
+        return None
+    return found

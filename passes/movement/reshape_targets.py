@@ -1,0 +1,57 @@
+"""What Reshape, Flatten, Squeeze and Unsqueeze make of a shape, and how one Reshape says it."""
+
+from __future__ import annotations
+
+from ...core import Op, Value, require, same_extent
+from ...core.ir.dims import Dim, Shape
+from ..support.operand_queries import axes_of, known_axes, normalized, operand
+
+RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+AXES_ONLY = frozenset({"Squeeze", "Unsqueeze"})
+REST = -1  # what is left of the elements, as in the shape of a Reshape
+
+
+def target_of(x: Value, made: Shape, *instead_of: Op) -> list[int]:
+    """The constant with which one Reshape makes the shape `made` of `x`; declines where it cannot be written."""
+    own = x.known_shape or ()
+    target = [_entry(d, own[i] if i < len(own) else None) for i, d in enumerate(made)]
+    require(target.count(REST) <= 1, "more than one extent is open")
+    refused = {d for op in instead_of for d in _copied_beside_rest(op)}
+    copied = [d for d, n in zip(made, target, strict=True) if n == 0]
+    # A REST beside an extent of 0 fails in onnxruntime.
+    require(REST not in target or refused.issuperset(copied), "an extent beside the open one may be 0")
+    return target
+
+
+def _entry(wanted: Dim, own: Dim) -> int:
+    if isinstance(wanted, int) and wanted > 0:
+        return wanted
+    return 0 if same_extent(wanted, own) else REST
+
+
+def _copied_beside_rest(op: Op) -> list[Dim]:
+    """The extents that a Reshape copies while another one is open, so that it fails where they are 0."""
+    target = known_axes(op, "shape") if op.type == "Reshape" and not op.attr("allowzero", 0) else None
+    if target is None or REST not in target:
+        return []
+    return [d for d, n in zip(operand(op).known_shape or (), target, strict=False) if n == 0]
+
+
+def squeezed_axes(op: Op, x: Value) -> list[int]:
+    """The axes of `x` that a Squeeze takes away."""
+    axes = axes_of(op)
+    if axes:  # onnxruntime takes an empty list as none given
+        return normalized(axes, x.rank)
+    return [i for i, n in enumerate(x.static_shape) if n == 1]
+
+
+def axes_after(op: Op, axes: list[int | None]) -> list[int | None]:
+    """What a Squeeze or Unsqueeze makes of the axes of something else: None for a new one."""
+    if op.type == "Squeeze":
+        gone = squeezed_axes(op, operand(op))
+        return [a for i, a in enumerate(axes) if i not in gone]
+    added = axes_of(op)
+    require(added is not None, "it names no axes")
+    rank = len(axes) + len(added or ())
+    new, old = set(normalized(added or [], rank)), iter(axes)
+    return [None if i in new else next(old) for i in range(rank)]

@@ -1,0 +1,86 @@
+"""Indices that are counted out of ranges, as exporters write masks: what they take is what stands there."""
+
+from __future__ import annotations
+
+from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
+from ...core.ir.dims import Dim
+from ..support.operand_queries import Inputs, axes_of, normalized
+
+DEEPEST = 8  # ops between a Range and the index it becomes
+
+
+@rule(
+    lambda g, x, rest, columns, rows, place, n, flat, gather: (
+        g.Gather(
+            g.one_of("Flatten", "Reshape")(x, *rest) @ flat,
+            g.Add(g.Range(*columns), g.Mul(g.Unsqueeze(g.Range(*rows), axes=place), n)),
+        ) @ gather
+    ),
+    shared=True,
+    contract=EXACT,
+)  # fmt: skip
+def read_rows_in_order(
+    g: Build, x: Value, rest: Inputs, columns: Inputs, rows: Inputs, place: list[int], n: Value, flat: Op, gather: Op
+) -> Value:
+    """Gather(Flatten(x), range(n) + range(m)[:, None] * n) => Unsqueeze(x), of x with m rows of n columns"""
+    require(x.rank == 2 and gather.attr("axis", 0) == 0, "it is no matrix whose elements are taken one by one")
+    column = flat.outputs[0].shape
+    require(len(column) == 1 or (len(column) == 2 and column[1] == 1), "it is not laid out as one column")
+    m, width = x.shape
+    require(same_extent(_count(columns), width) and same_extent(_count(rows), m), "it does not count them all")
+    require(same_extent(_number(n), width), "rows are counted in other steps")
+    rank = 1 + len(place)
+    ones = sorted(a % rank for a in place)
+    require(len(set(ones)) == len(ones) and rank - 1 in ones, "the rows are not counted across the columns")
+    free = [a for a in ones if a != rank - 1]
+    return g.Unsqueeze(x, axes=free + ([rank] if len(column) == 2 else []))
+
+
+def _count(ends: Inputs) -> Dim:
+    """How far a Range counts from 0 in steps of 1."""
+    first, last, step = (_number(v) for v in ends)
+    require((first, step) == (0, 1), "it does not count from 0 by 1")
+    return last
+
+
+def _number(v: Value | None) -> Dim:
+    """The one element of a value; None where it is not followed."""
+    found = v.known_elements if v is not None else None
+    return found[0] if found is not None and len(found) == 1 else None
+
+
+@rule(lambda g, x, pieces, gather: g.GatherND(x, g.Concat(*pieces, axis=-1)) @ gather, shared=True, contract=EXACT)
+def read_matrix_in_order(g: Build, x: Value, pieces: Inputs, gather: Op) -> Value:
+    """GatherND(x, (range(m)[:, None], range(n))) => Unsqueeze(x), of x with m rows of n columns"""
+    require(len(pieces) == x.rank == 2 and not gather.attr("batch_dims", 0), "it is no matrix read by row and column")
+    out = gather.outputs[0].shape
+    require(all(v is not None and v.shape[-1:] == (1,) and v.rank == len(out) + 1 for v in pieces), "no single indices")
+    axes = [_counted_axis(v, extent) for v, extent in zip(pieces, x.shape, strict=True)]
+    require(axes[0] < axes[1] < len(out), "rows are not counted before columns")
+    require(all(same_extent(out[a], d) for a, d in zip(axes, x.shape, strict=True)), "it does not read them all")
+    ones = [a for a in range(len(out)) if a not in axes]
+    require(all(out[a] == 1 for a in ones), "elements are read more than once")
+    return g.Unsqueeze(x, axes=ones) if ones else x
+
+
+def _counted_axis(v: Value | None, extent: Dim, far: int = DEEPEST) -> int:
+    """The axis along which `v` counts from 0 to `extent`; along all others it is the same."""
+    maker = v.producer if v is not None else None
+    if v is None or maker is None or maker.domain or not far:
+        raise Declined("it is no Range")
+    if maker.type == "Range":
+        require(same_extent(_count(maker.inputs), extent), "it does not count them all")
+        return 0
+    require(maker.type in {"Unsqueeze", "Expand"}, "it is no Range")
+    inner = maker.inputs[0]
+    axis = _counted_axis(inner, extent, far - 1)
+    assert inner is not None
+    if maker.type == "Expand":
+        axis += v.rank - inner.rank
+        require(same_extent(v.shape[axis], extent), "it is stretched where it counts")
+        return axis
+    new = normalized(axes_of(maker) or [], v.rank)
+    return [a for a in range(v.rank) if a not in new][axis]
+
+
+READ_IN_ORDER = RulePass("read-in-order", (read_rows_in_order, read_matrix_in_order))

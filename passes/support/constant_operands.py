@@ -1,0 +1,76 @@
+"""Constants made of others: how large they may get, and what their type can hold."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...core import Build, Op, Value, require
+from .dtypes import FLOATS
+from .operand_queries import Array, require_same_shape
+
+SMALL = 1024  # elements that may be added to the model
+
+
+class Binary(NamedTuple):
+    """An op of a computed value and a constant; `turned` if the constant comes first."""
+
+    x: Value
+    c: Value
+    turned: bool
+
+
+def binary(op: Op) -> Binary:
+    """The operands of an op of two inputs of which one is constant; declines for any other."""
+    require(op.version >= 7, "before opset 7 there are other rules of broadcasting")
+    require(len(op.inputs) == 2, f"{op.label} has not two inputs")
+    a, b = op.inputs
+    require(a is not None and b is not None, f"{op.label} has not two inputs")
+    assert a is not None
+    assert b is not None
+    require(
+        a.is_const != b.is_const, f"{op.label} has {'two constant operands' if a.is_const else 'no constant operand'}"
+    )
+    return Binary(b, a, turned=True) if a.is_const else Binary(a, b, turned=False)
+
+
+def require_no_stretch(c: Value, x: Value) -> None:
+    """As `require_same_shape`, but for a scalar the shape of `x` need not be known."""
+    if c.rank > 0:
+        require_same_shape(c, x)
+
+
+def require_affordable(*constants: Value) -> None:
+    """Decline a combination that is large and not paid for by a constant that goes."""
+    shape = np.broadcast_shapes(*(c.static_shape for c in constants))
+    size = int(np.prod(shape))
+    require(size > 0, "the constants are empty")
+    going = max((c.tensor.size for c in constants if c.tensor is not None and len(c.uses) == 1), default=0)
+    require(size <= max(going, SMALL), f"{size} elements would be added")
+
+
+def wide(c: Value) -> Array:
+    """A constant in float64 if it holds floats, else as it is."""
+    return c.const.astype(np.float64) if c.dtype in FLOATS else c.const
+
+
+def narrow(g: Build, data: Array, like: Value) -> Value:
+    """A constant of the type of `like`; declines floats which that type cannot hold to full precision."""
+    if like.dtype not in FLOATS:
+        return g.const(data, like=like)
+    kind = like.const.dtype
+    with np.errstate(all="ignore"):
+        held = data.astype(kind)
+        size = np.abs(held.astype(np.float64))
+    require(bool(np.isfinite(size).all()), "the constant overflows or is not finite")
+    tiny = smallest_normal(kind)
+    require(bool(((size >= tiny) | (data == 0)).all()), "the constant underflows")
+    return g.const(held)
+
+
+def smallest_normal(kind: np.dtype[Any]) -> float:
+    """The smallest number that a float type holds to full precision."""
+    if kind.name == "bfloat16":
+        return float(np.finfo(np.float32).smallest_normal)
+    return float(np.finfo(kind).smallest_normal)

@@ -1,0 +1,99 @@
+"""What operators take and make: by the schemas of ONNX, and of those that onnxruntime adds, by its own."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Mapping, Sequence
+from functools import cache
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import onnx
+from onnx import defs, helper, numpy_helper
+
+from ...core.errors import EvaluationError
+from ...core.ir import op_schemas
+from ...core.ort.backends import OnnxRuntime
+
+ADDED = "com.microsoft"
+Operator = tuple[str, str]
+"""The domain and the type."""
+
+
+@cache
+def schema(op_type: str, domain: str, version: int) -> defs.OpSchema | None:
+    """The schema of an operator at an opset of ONNX, or None where there is no such operator."""
+    if domain == op_schemas.STANDARD:
+        return op_schemas.schema(op_type, domain, version)
+    found = op_schemas.schema(op_type, domain, op_schemas.newest(domain))
+    return found or _added().get((domain, op_type))
+
+
+def is_added(spec: defs.OpSchema) -> bool:
+    """Whether onnxruntime alone knows the operator, so that ONNX infers no types for it."""
+    return (spec.domain, spec.name) in _added()
+
+
+def types_made(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto], data: Mapping[str, onnx.TensorProto],
+               imports: Sequence[onnx.OperatorSetIdProto]) -> dict[str, onnx.TypeProto]:  # fmt: skip
+    """The types of what `node` makes, seen by running it on ones. Raises EvaluationError where that does not run."""
+    inputs = [helper.make_value_info(name, t) for name, t in types.items() if name not in data]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output]
+    held = [onnx.TensorProto.FromString(t.SerializeToString()) for t in data.values()]
+    for name, tensor in zip(data, held, strict=True):
+        tensor.name = name
+    graph = helper.make_graph([node], "g", inputs, outputs, held)
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+    results = OnnxRuntime(model.SerializeToString()).run(list(node.output), {i.name: _ones(i.type) for i in inputs})
+    if not all(isinstance(r, np.ndarray) for r in results):
+        raise EvaluationError(f"{node.op_type} makes something else than tensors")
+    made = (numpy_helper.from_array(r) for r in results)
+    return {
+        name: helper.make_tensor_type_proto(t.data_type, tuple(t.dims))
+        for name, t in zip(node.output, made, strict=True)
+    }
+
+
+def _ones(type_: onnx.TypeProto) -> np.ndarray[Any, Any]:
+    tensor = type_.tensor_type
+    return np.ones([d.dim_value for d in tensor.shape.dim], helper.tensor_dtype_to_np_dtype(tensor.elem_type))
+
+
+@cache
+def _added() -> Mapping[Operator, defs.OpSchema]:
+    """The schemas that onnxruntime has of its own, made into those of ONNX; of each operator the newest."""
+    bindings: Any = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    found: dict[Operator, defs.OpSchema] = {}
+    for spec in sorted(bindings.get_all_operator_schema(), key=lambda s: s.since_version):
+        if spec.domain == ADDED:
+            found[spec.domain, spec.name] = _taken_over(spec)
+    return MappingProxyType(found)
+
+
+def _taken_over(spec: Any) -> defs.OpSchema:
+    return defs.OpSchema(
+        spec.name,
+        spec.domain,
+        spec.since_version,
+        inputs=[_formal(p) for p in spec.inputs],
+        outputs=[_formal(p) for p in spec.outputs],
+        type_constraints=[(c.type_param_str, list(c.allowed_type_strs), "") for c in spec.type_constraints],
+        attributes=[_attribute(name, a) for name, a in spec.attributes.items()],
+    )
+
+
+def _formal(parameter: Any) -> defs.OpSchema.FormalParameter:
+    option = getattr(defs.OpSchema.FormalParameterOption, parameter.option.name)
+    kind: Any = defs.OpSchema.FormalParameter
+    return kind(
+        parameter.name, parameter.typeStr, param_option=option, is_homogeneous=parameter.isHomogeneous, min_arity=0
+    )
+
+
+def _attribute(name: str, attribute: Any) -> defs.OpSchema.Attribute:
+    kind: Any = defs.OpSchema.Attribute
+    default = onnx.AttributeProto.FromString(attribute._default_value)  # noqa: SLF001 - it is called so
+    if default.name:
+        return kind(name, default)
+    return kind(name, getattr(defs.OpSchema.AttrType, attribute.type.name), required=attribute.required)

@@ -1,0 +1,37 @@
+"""Cases for a rule: models made from its own pattern, in which it must fire, may, or must not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import onnx
+from hypothesis import strategies as st
+
+from ..core.rewriting.rules import Rule
+from .case import Case
+from .models.choices import Choices
+from .models.dictionary import Dictionary, dictionary_of
+from .models.model_builder import Unmade
+from .models.model_generator import grown
+
+
+def cases(
+    rule: Rule, dictionary: Dictionary | None = None, examples: Sequence[onnx.ModelProto] = ()
+) -> st.SearchStrategy[Case]:
+    """Models that hold the pattern of `rule`, or are variants of `examples`, as hypothesis draws them.
+
+    What is drawn is one number after another: the `tape` of a case.
+    """
+    words = dictionary_of(rule) if dictionary is None else dictionary
+
+    @st.composite
+    def drawn(draw: Callable[[st.SearchStrategy[int]], int]) -> Case | None:
+        choices = Choices(lambda count: draw(st.integers(0, count - 1)))
+        try:
+            return grown(rule, choices, words, examples)
+        except Unmade:
+            return None
+
+    found: st.SearchStrategy[Any] = drawn().filter(lambda case: case is not None)
+    return found

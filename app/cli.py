@@ -14,10 +14,10 @@ from .diff import command as diff
 from .explain import command as explain
 from .listing import command as list_passes
 from .new import command as new
-from .options import LevelMayBeLeftOut
+from .options import OptionalLevelCommand
 from .profile import command as profile
 from .run import command as run
-from .signals import unwound_when_terminated
+from .signals import unwind_on_sigterm
 from .verify import command as verify
 from .view import command as view
 
@@ -29,7 +29,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command(epilog=run.EXIT_CODES)(run.run)
-app.command(cls=LevelMayBeLeftOut, epilog=bisect.EXIT_CODES)(bisect.bisect)
+app.command(cls=OptionalLevelCommand, epilog=bisect.EXIT_CODES)(bisect.bisect)
 app.command(epilog=verify.EXIT_CODES)(verify.verify)
 app.command(epilog=explain.EXIT_CODES)(explain.explain)
 app.command(epilog=diff.EXIT_CODES)(diff.diff)
@@ -62,5 +62,5 @@ def passes(
 
 def main() -> None:
     """Entry point of the command."""
-    with unwound_when_terminated():
+    with unwind_on_sigterm():
         app()

@@ -10,13 +10,13 @@ import onnx
 from ..core.ir import op_schemas
 from ..core.ir.graph import Graph
 from ..core.ir.op import Op
-from ..core.ir.subgraphs import holder
+from ..core.ir.subgraphs import enclosing_op
 from ..core.ir.tensor import Tensor
 from ..core.ir.values import Value
-from ..core.support.suggestions import meant
+from ..core.support.suggestions import did_you_mean
 
-FEW = 4
-LONGEST = 60  # characters of an attribute
+MAX_LISTED = 4
+MAX_VALUE_LENGTH = 60  # characters of an attribute
 
 
 def ordinal(index: int) -> str:
@@ -24,33 +24,33 @@ def ordinal(index: int) -> str:
     return ("first", "second", "third")[index] if index < 3 else f"{index + 1}th"
 
 
-def any_of(names: Sequence[str]) -> str:
+def join_alternatives(names: Sequence[str]) -> str:
     """One of several."""
     return " or ".join(names)
 
 
-def listed(texts: Sequence[str]) -> str:
+def join_truncated(texts: Sequence[str]) -> str:
     """Some of many."""
-    return ", ".join([*texts[:FEW], *(["..."] if len(texts) > FEW else [])])
+    return ", ".join([*texts[:MAX_LISTED], *(["..."] if len(texts) > MAX_LISTED else [])])
 
 
-def whence(value: Value | None, graph: Graph) -> str:
+def describe_origin(value: Value | None, graph: Graph) -> str:
     """Where a value that is read in `graph` comes from: completes `x ...`."""
-    what = maker_of(value, graph)
+    what = describe_producer(value, graph)
     return f"comes from {what}" if value is not None and value.producer is not None else f"is {what}"
 
 
-def absent(types: Sequence[str], domain: str, version: int) -> str:
+def missing_operator_reason(types: Sequence[str], domain: str, version: int) -> str:
     """That none of some operators is there at an opset version, and why."""
-    came = op_schemas.first_versions(domain)
+    came = op_schemas.since_versions(domain)
     if len(types) == 1 and types[0] not in came:
-        return f"no operator is named {types[0]}{meant(types[0], came)}"
+        return f"no operator is named {types[0]}{did_you_mean(types[0], came)}"
     since = min((came[t] for t in types if t in came), default=0)
     later = f"; it came with opset {since}" if since > version else ""
-    return f"{any_of(types)} does not exist at opset {version}{later}"
+    return f"{join_alternatives(types)} does not exist at opset {version}{later}"
 
 
-def maker_of(value: Value | None, graph: Graph) -> str:
+def describe_producer(value: Value | None, graph: Graph) -> str:
     """The op that makes a value, or what it is else."""
     if value is None:
         return "left out"
@@ -59,28 +59,28 @@ def maker_of(value: Value | None, graph: Graph) -> str:
         return maker.label if maker.graph is graph else f"{maker.label}, outside this body"
     if value.tensor is not None:
         return "a constant"
-    if value in graph.defaults:
+    if value in graph.input_defaults:
         return "an input with a default, which users may override"
     if value in graph.inputs:
         return f"an input of the {'graph' if graph.owner is None else 'body'}"
-    if value in graph.sparse:
+    if value in graph.sparse_initializers:
         return "a sparse constant"
     outer = graph.owner.graph if graph.owner is not None else None
-    return f"{maker_of(value, outer)}, outside this body" if outer is not None else "made by nothing"
+    return f"{describe_producer(value, outer)}, outside this body" if outer is not None else "made by nothing"
 
 
-def inside(graph: Graph) -> str:
+def describe_enclosing_body(graph: Graph) -> str:
     """In whose body a graph is, with a comma before it; nothing for the main graph."""
     return f", inside {graph.owner.label}" if graph.owner is not None else ""
 
 
-def readers_elsewhere(value: Value, graph: Graph, ops: Sequence[Op]) -> list[str]:
+def external_uses(value: Value, graph: Graph, ops: Sequence[Op]) -> list[str]:
     """What reads `value` of `graph` but `ops`."""
     found: list[str] = []
-    for user in value.uses:
+    for user in value.consumers:
         if user in ops:
             continue
-        outer = holder(graph, user)
+        outer = enclosing_op(graph, user)
         if outer is not None and (outer is not user or value not in user.inputs):
             found.append(f"{value.name} is read inside the body of {outer.label}")
         else:
@@ -88,19 +88,19 @@ def readers_elsewhere(value: Value, graph: Graph, ops: Sequence[Op]) -> list[str
     return found
 
 
-def described(bound: Any) -> str:
+def describe_binding(bound: Any) -> str:
     """What a pattern's variable stands for: the type of a value, an attribute, an op."""
     if isinstance(bound, Value):
-        return typed(bound)
+        return describe_type(bound)
     if isinstance(bound, Op):
         return bound.label
     if isinstance(bound, tuple):
         values = cast("tuple[Any, ...]", bound)
-        return f"({listed([described(v) for v in values])})" if values else "nothing"
-    return "left out" if bound is None else shown(bound)
+        return f"({join_truncated([describe_binding(v) for v in values])})" if values else "nothing"
+    return "left out" if bound is None else format_attribute_value(bound)
 
 
-def typed(value: Value) -> str:
+def describe_type(value: Value) -> str:
     """Such as `float[N,4]`, `constant int64[1] [2]`, `float of unknown shape`."""
     if value.type is not None:
         return str(value.type.WhichOneof("value")).removesuffix("_type").replace("_", " ")
@@ -111,16 +111,16 @@ def typed(value: Value) -> str:
     text = f"{name}[{','.join('?' if d is None else str(d).replace(' ', '') for d in shape)}]"
     if value.tensor is None:
         return text
-    return f"constant {text}{_elements(value.tensor)}"
+    return f"constant {text}{_format_elements(value.tensor)}"
 
 
-def _elements(tensor: Tensor) -> str:
-    if tensor.size > FEW or tensor.is_mapped or tensor.is_external:
+def _format_elements(tensor: Tensor) -> str:
+    if tensor.size > MAX_LISTED or tensor.is_mapped or tensor.is_external:
         return ""
-    return f" {shown(tensor.array.tolist())}"
+    return f" {format_attribute_value(tensor.array.tolist())}"
 
 
-def shown(value: Any) -> str:
+def format_attribute_value(value: Any) -> str:
     """An attribute's value, cut short."""
     if isinstance(value, Tensor):
         return f"a tensor of {list(value.dims)}"
@@ -131,6 +131,6 @@ def shown(value: Any) -> str:
         return text if any(c in text for c in ".eni") else f"{text}.0"
     if isinstance(value, list):
         entries = cast("list[Any]", value)
-        return f"[{listed([shown(v) for v in entries])}]"
+        return f"[{join_truncated([format_attribute_value(v) for v in entries])}]"
     text = " ".join(repr(value).split())
-    return text if len(text) <= LONGEST else f"{text[: LONGEST - 3]}..."
+    return text if len(text) <= MAX_VALUE_LENGTH else f"{text[: MAX_VALUE_LENGTH - 3]}..."

@@ -12,23 +12,24 @@ from pathlib import Path
 import onnx
 import psutil
 
-PROCESSORS = Path("/proc/cpuinfo")
+CPUINFO = Path("/proc/cpuinfo")
 
 
-def machine() -> str:
+def machine_summary() -> str:
     """Its processor, cores, memory and system."""
     memory = psutil.virtual_memory().total / (1 << 30)
-    return f"{_processor()}, {cores()} core{'s' * (cores() != 1)}, {memory:.0f} GB, {platform.system()}"
+    cores = physical_cores()
+    return f"{_processor_name()}, {cores} core{'s' * (cores != 1)}, {memory:.0f} GB, {platform.system()}"
 
 
-def cores() -> int:
+def physical_cores() -> int:
     """How many there are, not counting those that share one."""
     return psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
 
 
-def _processor() -> str:
+def _processor_name() -> str:
     try:
-        lines = PROCESSORS.read_text(encoding="utf-8", errors="replace").splitlines()
+        lines = CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
         lines = []
     named = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 BAD_INPUT, USAGE, WRONG, UNVERIFIED = 1, 2, 3, 4
 
 
-class Told(Protocol):
+class JsonReport(Protocol):
     """What a command found out, as data."""
 
     def to_json(self) -> str:
@@ -37,10 +37,10 @@ def one_line_errors() -> Generator[None]:
         raise typer.Exit(exit_code(e)) from e
 
 
-def echo_json(json: Path | None, told: Told) -> None:
+def echo_json(json: Path | None, report: JsonReport) -> None:
     """Print a report as JSON, if that is where it is to go."""
     if json == options.STANDARD_OUTPUT:
-        typer.echo(told.to_json())
+        typer.echo(report.to_json())
 
 
 def one_line(error: PassesError) -> str:
@@ -50,10 +50,10 @@ def one_line(error: PassesError) -> str:
 
 def exit_code(error: PassesError) -> int:
     """The exit code that a failure stands for."""
-    from ..core.errors import Unverifiable, VerificationError  # noqa: PLC0415 - its package imports onnx
-    from ..core.pass_manager.pass_selection import BadUsage  # noqa: PLC0415 - its package imports onnx
+    from ..core.errors import UnverifiableError, VerificationError  # noqa: PLC0415 - its package imports onnx
+    from ..core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - its package imports onnx
 
-    for kind, code in ((BadUsage, USAGE), (VerificationError, WRONG), (Unverifiable, UNVERIFIED)):
+    for kind, code in ((UsageError, USAGE), (VerificationError, WRONG), (UnverifiableError, UNVERIFIED)):
         if isinstance(error, kind):
             return code
     return BAD_INPUT

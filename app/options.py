@@ -37,14 +37,14 @@ Outputs = Annotated[
     list[str] | None,
     typer.Option(help="Values that are to be the outputs, as a,b; what they do not need is cut off. May be repeated."),
 ]
-InputsOnly = Annotated[bool, typer.Option("--inputs-only", help="Drop the inputs that nothing reads.")]
+DropUnusedInputs = Annotated[bool, typer.Option("--inputs-only", help="Drop the inputs that nothing reads.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the inputs that are made up.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Only rewrites that keep every bit.")]
 KeepFunctions = Annotated[bool, typer.Option("--keep-functions", help="Leave local functions as they are.")]
 Repro = Annotated[Path | None, typer.Option(help="Write a small model and inputs here for each wrong change.")]
-Most = Annotated[int, typer.Option(min=0, help="List at most so many of each kind.")]
+Limit = Annotated[int, typer.Option(min=0, help="List at most so many of each kind.")]
 Threads = Annotated[int, typer.Option(min=0, help="Threads that compute an op; 0 for one on each core.")]
-Ep = Annotated[
+ExecutionProvider = Annotated[
     str,
     typer.Option("--ep", help="Execution provider of onnxruntime, with options: cuda, or openvino{device_type=CPU}."),
 ]
@@ -53,39 +53,39 @@ MinTime = Annotated[float, typer.Option("--min-time", min=0.01, help="Seconds of
 Json = Annotated[Path | None, typer.Option(help="Write the report as JSON to this file; - for the output.")]
 
 STANDARD_OUTPUT = Path("-")
-LEVELS = ("basic", "extended", "layout", "all")
+ORT_LEVELS = ("basic", "extended", "layout", "all")
 
 
-class LevelMayBeLeftOut(TyperCommand):
+class OptionalLevelCommand(TyperCommand):
     """A command whose option --ort may stand without a value, which typer has no word for."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Read the arguments with the level spelled out."""
-        return super().parse_args(ctx, spelled_out(args))
+        return super().parse_args(ctx, with_default_level(args))
 
 
-def file_of(json: Path | None) -> Path | None:
+def report_file(json: Path | None) -> Path | None:
     """The file that a report is to be written to, if it is one."""
     return json if json != STANDARD_OUTPUT else None
 
 
 def require(condition: object, reason: str) -> None:
-    """Raise BadUsage unless `condition` holds."""
-    from ..core.pass_manager.pass_selection import BadUsage  # noqa: PLC0415 - its package imports onnx
+    """Raise UsageError unless `condition` holds."""
+    from ..core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - its package imports onnx
 
     if not condition:
-        raise BadUsage(reason)
+        raise UsageError(reason)
 
 
-def spelled_out(args: list[str]) -> list[str]:
+def with_default_level(args: list[str]) -> list[str]:
     """The arguments with `all` for a level that is left out."""
     own = args[: args.index("--")] if "--" in args else args
-    alone = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in LEVELS}
+    alone = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in ORT_LEVELS}
     return ["--ort=all" if i in alone else a for i, a in enumerate(args)]
 
 
 def parse_batches(text: str) -> tuple[int, ...]:
-    """Batch sizes of a text such as `1,32`, in order; a single sample is always the first. Raises BadUsage."""
+    """Batch sizes of a text such as `1,32`, in order; a single sample is always the first. Raises UsageError."""
     sizes = [size.strip() for size in text.split(",")]
     require(
         all(s.isascii() and s.isdecimal() and 0 < int(s) < 1 << 31 for s in sizes),
@@ -95,14 +95,14 @@ def parse_batches(text: str) -> tuple[int, ...]:
 
 
 def parse_outputs(texts: Iterable[str]) -> list[str]:
-    """The names in texts such as `a,b`. Raises BadUsage for an empty one."""
+    """The names in texts such as `a,b`. Raises UsageError for an empty one."""
     names = [name.strip() for text in texts for name in text.split(",")]
     require(all(names), "--outputs: a name is empty")
     return names
 
 
 def parse_dims(texts: Iterable[str]) -> dict[str, int]:
-    """Sizes by symbol, of texts such as `batch=1`. Raises BadUsage for another form, or two of one symbol."""
+    """Sizes by symbol, of texts such as `batch=1`. Raises UsageError for another form, or two of one symbol."""
     dims: dict[str, int] = {}
     for text in texts:
         symbol, _, size = text.rpartition("=")
@@ -112,7 +112,7 @@ def parse_dims(texts: Iterable[str]) -> dict[str, int]:
 
 
 def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Shapes by input name. Raises BadUsage for two of one name."""
+    """Shapes by input name. Raises UsageError for two of one name."""
     shapes: dict[str, tuple[int, ...]] = {}
     for name, shape in map(parse_shape, texts):
         require(shapes.setdefault(name, shape) == shape, f"--shape {name}: given twice")
@@ -120,7 +120,7 @@ def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
 
 
 def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """`x:1,3,224,224` as a name and dims; a name may hold colons. Raises BadUsage."""
+    """`x:1,3,224,224` as a name and dims; a name may hold colons. Raises UsageError."""
     name, _, dims = text.rpartition(":")
     try:
         shape = tuple(int(d) for d in dims.split(",") if d.strip())

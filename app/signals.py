@@ -11,12 +11,12 @@ from contextlib import contextmanager
 from threading import Event
 from time import sleep
 
-GRACE = 10.0  # seconds to put things away
+GRACE_PERIOD = 10.0  # seconds to put things away
 EXIT_CODE = 128 + signal.SIGTERM
 
 
 @contextmanager
-def unwound_when_terminated() -> Generator[None]:
+def unwind_on_sigterm() -> Generator[None]:
     """Let SIGTERM end this as Ctrl-C does: other processes of it are ended, temporary folders go.
 
     Python raises nothing while a library's own code runs; where that takes too long, the process ends all the same.
@@ -31,7 +31,7 @@ def unwound_when_terminated() -> Generator[None]:
     os.set_blocking(tell, False)
     signal.signal(signal.SIGTERM, leave)
     signal.set_wakeup_fd(tell, warn_on_full_buffer=False)
-    start_new_thread(_end_in_time, (told,))
+    start_new_thread(_exit_after_grace_period, (told,))
     try:
         yield
     finally:
@@ -39,9 +39,9 @@ def unwound_when_terminated() -> Generator[None]:
             sys.exit(EXIT_CODE)
 
 
-def _end_in_time(told: int) -> None:
+def _exit_after_grace_period(wakeup_fd: int) -> None:
     """Wait for the signal, and for what Python makes of it."""
-    while os.read(told, 1) != bytes([signal.SIGTERM]):
+    while os.read(wakeup_fd, 1) != bytes([signal.SIGTERM]):
         pass
-    sleep(GRACE)
+    sleep(GRACE_PERIOD)
     os._exit(EXIT_CODE)

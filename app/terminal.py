@@ -16,7 +16,7 @@ from rich.table import Table
 from rich.text import Text
 
 
-def table_of(first: str, *others: str) -> Table:
+def new_table(first: str, *others: str) -> Table:
     """A table as narrow as its contents: text, then numbers."""
     table = Table(first)
     for column in others:
@@ -34,12 +34,12 @@ def plural(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
-def milliseconds(seconds: float) -> str:
+def milliseconds_text(seconds: float) -> str:
     """A time as the tables show it."""
     return f"{seconds * 1e3:.1f} ms"
 
 
-class Screen:
+class Terminal:
     """The terminal, or a pipe: colours and a spinner only where someone looks."""
 
     def __init__(self, *, quiet: bool = False) -> None:

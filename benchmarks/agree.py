@@ -27,14 +27,14 @@ def session(path: Path) -> ort.InferenceSession:
     return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def drawn_inputs(model: ort.InferenceSession) -> Arrays:
+def random_inputs(model: ort.InferenceSession) -> Arrays:
     """Normal float32 inputs; no model here has others."""
     draw = np.random.default_rng(0)
     shapes = {i.name: [d if isinstance(d, int) else DYNAMIC_DIM for d in i.shape] for i in model.get_inputs()}
     return {name: draw.normal(size=shape).astype(np.float32) for name, shape in shapes.items()}
 
 
-def outputs(model: ort.InferenceSession, inputs: Arrays) -> Arrays:
+def run_model(model: ort.InferenceSession, inputs: Arrays) -> Arrays:
     names = [o.name for o in model.get_outputs()]
     return dict(zip(names, model.run(names, inputs), strict=True))
 
@@ -59,10 +59,10 @@ def main() -> None:
     parser.add_argument("optimized", type=Path)
     options = parser.parse_args()
     original = session(options.original)
-    inputs = drawn_inputs(original)
-    expected = outputs(original, inputs)
+    inputs = random_inputs(original)
+    expected = run_model(original, inputs)
     del original  # its weights
-    sys.exit(difference(expected, outputs(session(options.optimized), inputs)))
+    sys.exit(difference(expected, run_model(session(options.optimized), inputs)))
 
 
 if __name__ == "__main__":

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import onnx
-from passwright.app.measure.model_stats import live_ops
+from passwright.app.measure.model_stats import live_op_counts
 
 
-def live_nodes(model: onnx.ModelProto) -> int:
+def count_live_nodes(model: onnx.ModelProto) -> int:
     """How many nodes are left of a model."""
-    return live_ops(model).total()
+    return live_op_counts(model).total()

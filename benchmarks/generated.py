@@ -21,7 +21,7 @@ WIDTH, HEADS, CHANNELS = 64, 4, 16
 TO_NHWC, TO_NCHW = [0, 2, 3, 1], [0, 3, 1, 2]
 
 
-class Writer:
+class ModelWriter:
     """A model as far as it is written."""
 
     def __init__(self) -> None:
@@ -54,62 +54,62 @@ class Writer:
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 
-def dense(w: Writer, x: str, inputs: int, outputs: int) -> str:
+def dense(w: ModelWriter, x: str, inputs: int, outputs: int) -> str:
     return w.op("Add", w.weight(outputs), w.op("MatMul", x, w.weight(inputs, outputs)))
 
 
-def normalized(w: Writer, x: str) -> str:
+def layer_norm(w: ModelWriter, x: str) -> str:
     d = w.op("Sub", x, w.op("ReduceMean", x, axes=[-1]))
     v = w.op("ReduceMean", w.op("Pow", d, w.number(2)), axes=[-1])
     n = w.op("Div", d, w.op("Sqrt", w.op("Add", v, w.number(1e-5))))
     return w.op("Add", w.op("Mul", n, w.weight(WIDTH, mean=1)), w.weight(WIDTH))
 
 
-def dim(w: Writer, x: str, axis: int) -> str:
+def dim(w: ModelWriter, x: str, axis: int) -> str:
     return w.op("Unsqueeze", w.op("Gather", w.op("Shape", x), w.constant(axis, scalar=True), axis=0), w.constant(0))
 
 
-def heads(w: Writer, x: str, perm: list[int]) -> str:
+def split_heads(w: ModelWriter, x: str, perm: list[int]) -> str:
     split = w.op("Concat", dim(w, x, 0), dim(w, x, 1), w.constant(HEADS), w.constant(WIDTH // HEADS), axis=0)
     return w.op("Transpose", w.op("Reshape", x, split), perm=perm)
 
 
-def attention(w: Writer, x: str) -> str:
+def attention(w: ModelWriter, x: str) -> str:
     q, k, v = (dense(w, x, WIDTH, WIDTH) for _ in range(3))
-    scores = w.op("MatMul", heads(w, q, [0, 2, 1, 3]), heads(w, k, [0, 2, 3, 1]))
+    scores = w.op("MatMul", split_heads(w, q, [0, 2, 1, 3]), split_heads(w, k, [0, 2, 3, 1]))
     scale = w.op("Sqrt", w.op("Cast", w.constant(WIDTH // HEADS, scalar=True), to=TensorProto.FLOAT))
-    mixed = w.op("MatMul", w.op("Softmax", w.op("Div", scores, scale), axis=-1), heads(w, v, [0, 2, 1, 3]))
+    mixed = w.op("MatMul", w.op("Softmax", w.op("Div", scores, scale), axis=-1), split_heads(w, v, [0, 2, 1, 3]))
     back = w.op("Concat", dim(w, x, 0), dim(w, x, 1), w.constant(WIDTH), axis=0)
     return dense(w, w.op("Reshape", w.op("Transpose", mixed, perm=[0, 2, 1, 3]), back), WIDTH, WIDTH)
 
 
-def gelu(w: Writer, x: str) -> str:
+def gelu(w: ModelWriter, x: str) -> str:
     erf = w.op("Erf", w.op("Div", x, w.number(2**0.5)))
     return w.op("Mul", w.op("Mul", x, w.op("Add", erf, w.number(1))), w.number(0.5))
 
 
 def transformer(blocks: int) -> onnx.ModelProto:
-    w = Writer()
+    w = ModelWriter()
     x = "x"
     for _ in range(blocks):
-        x = w.op("Add", x, w.op("Dropout", attention(w, normalized(w, x))))
-        x = w.op("Add", x, dense(w, gelu(w, dense(w, normalized(w, x), WIDTH, 4 * WIDTH)), 4 * WIDTH, WIDTH))
+        x = w.op("Add", x, w.op("Dropout", attention(w, layer_norm(w, x))))
+        x = w.op("Add", x, dense(w, gelu(w, dense(w, layer_norm(w, x), WIDTH, 4 * WIDTH)), 4 * WIDTH, WIDTH))
     return w.model(["batch", "sequence", WIDTH], x, ["batch", "sequence", WIDTH])
 
 
-def conv(w: Writer, x: str, kernel: int = 3) -> str:
+def conv(w: ModelWriter, x: str, kernel: int = 3) -> str:
     pads = [kernel // 2] * 4
     return w.op("Conv", x, w.weight(CHANNELS, CHANNELS, kernel, kernel), pads=pads, kernel_shape=[kernel] * 2)
 
 
-def batch_norm(w: Writer, x: str) -> str:
+def batch_norm(w: ModelWriter, x: str) -> str:
     ones, shifts = (w.weight(CHANNELS, spread=0.01, mean=1) for _ in range(2)), (w.weight(CHANNELS) for _ in range(2))
     scale, var = ones
     return w.op("BatchNormalization", x, scale, *shifts, var)
 
 
 def nhwc(blocks: int) -> onnx.ModelProto:
-    w = Writer()
+    w = ModelWriter()
     x = "x"
     for _ in range(blocks):
         y = x
@@ -122,7 +122,7 @@ def nhwc(blocks: int) -> onnx.ModelProto:
 
 
 def repvgg(blocks: int) -> onnx.ModelProto:
-    w = Writer()
+    w = ModelWriter()
     x = "x"
     for _ in range(blocks):
         branches = [batch_norm(w, conv(w, x)), batch_norm(w, conv(w, x, 1)), batch_norm(w, x)]

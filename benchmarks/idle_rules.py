@@ -1,4 +1,4 @@
-"""What a hundred rules cost that never match: `python benchmarks/idle_rules.py [MODEL.onnx]`.
+"""What a hundred rules cost that never match: `python benchmarks/unmatched_rules.py [MODEL.onnx]`.
 
 Half of them are refused by what feeds an op, half only by what feeds that; each is rooted at an operator of the model.
 The runs with and without them take turns; the figures are processor seconds of rewriting alone.
@@ -14,15 +14,15 @@ from tempfile import TemporaryDirectory
 from time import process_time
 
 from passwright.core import Build, Fixpoint, Ledger, Pass, Rule, RulePass, Value, rule
-from passwright.core.io.model_source import source_of
+from passwright.core.io.model_source import model_source
 from passwright.passes.pipelines import BUILT_IN
-from runs import mixed_models
+from runs import make_mixed_models
 
 RULES, ROUNDS, NODES = 100, 7, 20_000
 ABSENT = ("Erf", "Acos", "Atan", "Ceil", "Floor", "Round", "Sign", "Softplus", "Cosh", "Sinh")
 
 
-def idle_rule(root: str, feeder: str, absent: str) -> Rule:
+def unmatched_rule(root: str, feeder: str, absent: str) -> Rule:
     @rule(
         lambda g, x, rest: g.one_of(root)(g.one_of(feeder)(g.one_of(absent)(x), *rest)) if feeder else
         g.one_of(root)(g.one_of(absent)(x), *rest)
@@ -33,23 +33,23 @@ def idle_rule(root: str, feeder: str, absent: str) -> Rule:
     return idle
 
 
-def idle_rules(kinds: list[tuple[str, str]]) -> RulePass:
+def unmatched_rules(kinds: list[tuple[str, str]]) -> RulePass:
     """Rules for ops of those types, with feeders of those types."""
-    made = [idle_rule(*kinds[i % len(kinds)], ABSENT[i % len(ABSENT)]) for i in range(RULES // 2)]
-    made += [idle_rule(kinds[i % len(kinds)][0], "", ABSENT[i % len(ABSENT)]) for i in range(RULES // 2)]
+    made = [unmatched_rule(*kinds[i % len(kinds)], ABSENT[i % len(ABSENT)]) for i in range(RULES // 2)]
+    made += [unmatched_rule(kinds[i % len(kinds)][0], "", ABSENT[i % len(ABSENT)]) for i in range(RULES // 2)]
     return RulePass("idle-rules", tuple(made))
 
 
-def kinds_in(path: Path) -> list[tuple[str, str]]:
-    graph = source_of(path, inline=True).load().graph
+def producer_pairs(path: Path) -> list[tuple[str, str]]:
+    graph = model_source(path, inline=True).load().graph
     pairs = {
         (op.type, v.producer.type) for op in graph.ops() for v in op.inputs if v is not None and v.producer is not None
     }
     return sorted(p for p in pairs if "Constant" not in p)
 
 
-def seconds(path: Path, pipeline: Pass) -> float:
-    model = source_of(path, inline=True).load()
+def rewrite_seconds(path: Path, pipeline: Pass) -> float:
+    model = model_source(path, inline=True).load()
     start = process_time()
     pipeline.run(model.graph, Ledger())
     return process_time() - start
@@ -60,9 +60,9 @@ def main() -> None:
     parser.add_argument("model", nargs="?", type=Path)
     options = parser.parse_args()
     with TemporaryDirectory() as folder:
-        path = options.model or next(mixed_models([NODES], Path(folder)))
-        both = [Fixpoint("basic", BUILT_IN), Fixpoint("basic", (*BUILT_IN, idle_rules(kinds_in(path))))]
-        times = [[seconds(path, p) for p in both] for _ in range(ROUNDS)]
+        path = options.model or next(make_mixed_models([NODES], Path(folder)))
+        both = [Fixpoint("basic", BUILT_IN), Fixpoint("basic", (*BUILT_IN, unmatched_rules(producer_pairs(path))))]
+        times = [[rewrite_seconds(path, p) for p in both] for _ in range(ROUNDS)]
     ratios = [more / plain for plain, more in times]
     sys.stdout.write(f"{median(t[0] for t in times):.2f} s without, {median(t[1] for t in times):.2f} s with, ")
     sys.stdout.write(f"{100 * (median(ratios) - 1):.1f} % more\n")

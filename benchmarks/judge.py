@@ -25,9 +25,9 @@ def main() -> None:
         found = verify(options.original, options.optimized)
     except (PassesError, onnx.checker.ValidationError) as e:
         sys.exit(" ".join(str(e).split())[:200])
-    if not found.agree:
+    if not found.agrees:
         failure = found.verdict.failure if found.verdict is not None else None
-        sys.exit("; ".join(found.interface) or " ".join(str(failure).split())[:200])
+        sys.exit("; ".join(found.interface_differences) or " ".join(str(failure).split())[:200])
 
 
 if __name__ == "__main__":

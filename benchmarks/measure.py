@@ -17,7 +17,7 @@ import onnx
 Optimize = Callable[[str], onnx.ModelProto]
 
 
-def passwright() -> Optimize:
+def passwright_optimizer() -> Optimize:
     """With all imported that it needs, also what it would import late."""
     import onnxruntime  # noqa: F401 - for constant folding
 
@@ -26,13 +26,13 @@ def passwright() -> Optimize:
     return lambda path: optimize(path, verify=False).model
 
 
-def peer(name: str) -> Callable[[], Optimize]:
+def peer_optimizer(name: str) -> Callable[[], Optimize]:
     """As `passes compare` asks it; what it writes itself is read again."""
 
     def prepared() -> Optimize:
-        from passwright.app.adapters.default_optimizers import PREPARED
+        from passwright.app.adapters.default_optimizers import LOADERS
 
-        tool = PREPARED[name]()
+        tool = LOADERS[name]()
 
         def optimize(path: str) -> onnx.ModelProto:
             with TemporaryDirectory() as folder:
@@ -47,7 +47,9 @@ def peer(name: str) -> Callable[[], Optimize]:
 
 PEERS = ("onnxsim", "onnxslim", "onnxoptimizer", "onnxscript")
 TOOLS: dict[str, Callable[[], Optimize]] = {
-    "passwright": passwright, **{name: peer(name) for name in PEERS}, "ort_basic": peer("ort-basic"),
+    "passwright": passwright_optimizer,
+    **{name: peer_optimizer(name) for name in PEERS},
+    "ort_basic": peer_optimizer("ort-basic"),
 }  # fmt: skip
 
 
@@ -71,14 +73,14 @@ def main() -> None:
     model = optimize(str(options.model))
     done = perf_counter()
     peak = peak_bytes()
-    from counting import live_nodes  # late: it imports passwright
+    from counting import count_live_nodes  # late: it imports passwright
 
     figures = {
         "seconds": done - ready,
         "import_seconds": ready - start,
         "peak_bytes": peak,
-        "nodes": live_nodes(model),
-        "original_nodes": live_nodes(onnx.load(options.model, load_external_data=False)),
+        "nodes": count_live_nodes(model),
+        "original_nodes": count_live_nodes(onnx.load(options.model, load_external_data=False)),
     }
     if options.save:
         onnx.save(model, options.save)

@@ -16,27 +16,27 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
-from paid_table import table
+from paid_table import format_results
 from peers import light_models
 from reach import GOLDEN, generated_models
 from runs import run_script
 
-JUDGE, RACE = "judge", "race"
-Done = dict[str, dict[str, Any]]
+VERIFY_STEP, TIMING_STEP = "judge", "race"
+Results = dict[str, dict[str, Any]]
 """By model: `judged`, and `races`, of which the last one counts."""
 
 
-def chosen(options: argparse.Namespace, folder: Path) -> list[Path]:
+def selected_models(options: argparse.Namespace, folder: Path) -> list[Path]:
     """The models, those that are made of them in a folder that stays."""
     if options.paths:
         return [path.resolve() for path in options.paths]
-    models = [*sorted(GOLDEN.glob("*.onnx")), *light_models(), *generated(folder)]
+    models = [*sorted(GOLDEN.glob("*.onnx")), *light_models(), *cached_generated_models(folder)]
     if unknown := set(options.models or ()) - {m.stem for m in models}:
         sys.exit(f"no such model: {', '.join(sorted(unknown))}")
     return [m.resolve() for m in models if not options.models or m.stem in options.models]
 
 
-def generated(folder: Path) -> list[Path]:
+def cached_generated_models(folder: Path) -> list[Path]:
     """The larger ones, made once."""
     place = folder / "models"
     if not place.is_dir():
@@ -47,9 +47,9 @@ def generated(folder: Path) -> list[Path]:
     return sorted(place.glob("*.onnx"))
 
 
-def step(name: str, model: Path, done: Done, folder: Path, options: argparse.Namespace) -> None:
+def run_step(name: str, model: Path, results: Results, folder: Path, options: argparse.Namespace) -> None:
     """Do one step of a model, unless it is done; a failure is noted, and tried again by the next call."""
-    facts = done.setdefault(model.stem, {"races": []})
+    facts = results.setdefault(model.stem, {"races": []})
     if _is_done(name, facts, again=options.again):
         return
     start = perf_counter()
@@ -62,7 +62,7 @@ def step(name: str, model: Path, done: Done, folder: Path, options: argparse.Nam
         facts.pop("failure", None)
         if failure is not None:
             facts["failure"] = f"{name} {failure}"
-        elif name == JUDGE:
+        elif name == VERIFY_STEP:
             facts["judged"] = json.loads(result.read_text())
         else:
             facts["races"].append(json.loads(result.read_text()))
@@ -70,15 +70,15 @@ def step(name: str, model: Path, done: Done, folder: Path, options: argparse.Nam
 
 
 def _is_done(name: str, facts: dict[str, Any], *, again: bool) -> bool:
-    if name == JUDGE:
+    if name == VERIFY_STEP:
         return "judged" in facts
     return "judged" not in facts or (bool(facts["races"]) and not again)
 
 
-def write(done: Done, path: Path) -> None:
+def write_results(results: Results, path: Path) -> None:
     """Replace the file: an interrupted call leaves the one that was there."""
     unfinished = path.with_suffix(".part")
-    unfinished.write_text(json.dumps(done, indent=1, allow_nan=False))
+    unfinished.write_text(json.dumps(results, indent=1, allow_nan=False))
     unfinished.replace(path)
 
 
@@ -87,7 +87,9 @@ def main() -> None:
     parser.add_argument("paths", nargs="*", type=Path, help="models (default: golden, light and generated ones)")
     parser.add_argument("--models", nargs="+", metavar="NAME", help="of the default ones only these")
     parser.add_argument("--json", type=Path, required=True, metavar="FILE", help="what is done, and where it is noted")
-    parser.add_argument("--steps", nargs="+", choices=(JUDGE, RACE), default=[JUDGE, RACE], help="only this")
+    parser.add_argument(
+        "--steps", nargs="+", choices=(VERIFY_STEP, TIMING_STEP), default=[VERIFY_STEP, TIMING_STEP], help="only this"
+    )
     parser.add_argument("--again", action="store_true", help="race again what was raced; the last race counts")
     parser.add_argument("--batch", type=int, default=1, metavar="N", help="samples in a call")
     parser.add_argument("--threads", type=int, default=1, metavar="N", help="of onnxruntime; 0: all cores")
@@ -96,15 +98,15 @@ def main() -> None:
     parser.add_argument("--timeout", type=float, default=900, metavar="SECONDS", help="of a step of a model")
     parser.add_argument("--table", action="store_true", help="only write the table of what is done")
     options = parser.parse_args()
-    done: Done = json.loads(options.json.read_text()) if options.json.exists() else {}
+    done: Results = json.loads(options.json.read_text()) if options.json.exists() else {}
     if not options.table:
         folder = options.json.resolve().with_suffix("")
-        models = chosen(options, folder)
-        for name in (s for s in (JUDGE, RACE) if s in options.steps):
+        models = selected_models(options, folder)
+        for name in (s for s in (VERIFY_STEP, TIMING_STEP) if s in options.steps):
             for model in models:
-                step(name, model, done, folder, options)
-                write(done, options.json)
-    print(*table(done), sep="\n")
+                run_step(name, model, done, folder, options)
+                write_results(done, options.json)
+    print(*format_results(done), sep="\n")
 
 
 if __name__ == "__main__":

@@ -12,31 +12,31 @@ from pathlib import Path
 from typing import Any
 
 from passwright.app.compare.comparison_report import Row
-from passwright.app.environment import machine
-from passwright.app.measure.benchmark import Effort, Entry, compared, race
-from passwright.app.measure.feeds import feeds_for
-from passwright.app.measure.metrics import Interval, Measured
+from passwright.app.environment import machine_summary
+from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, compare_latencies, run_benchmark
+from passwright.app.measure.feeds import make_feeds
+from passwright.app.measure.metrics import ModelMetrics, RatioInterval
 
 from passwright import Conditions, compare
 
-ORIGINAL, OURS, ONLINE = "original", "passwright", " + ORT ALL"
+ORIGINAL, OURS, ORT_SUFFIX = "original", "passwright", " + ORT ALL"
 LEVELS = ("ORT basic", "ORT extended", "ORT all")
 PEERS = ("onnxsim", "onnxslim", "onnxoptimizer", "onnxscript")
-BASELINE, PAID = ORIGINAL + ONLINE, OURS + ONLINE
-RACED = (BASELINE, PAID, *LEVELS, *(peer + ONLINE for peer in PEERS))
+BASELINE, OURS_ONLINE = ORIGINAL + ORT_SUFFIX, OURS + ORT_SUFFIX
+TIMED_LABELS = (BASELINE, OURS_ONLINE, *LEVELS, *(peer + ORT_SUFFIX for peer in PEERS))
 
 
-def judged(model: Path, kept: Path) -> dict[str, Any]:
+def verify_candidates(model: Path, kept: Path) -> dict[str, Any]:
     """What everybody made of the model, and what is wrong with that, by label."""
     found = compare(model, conditions=Conditions(is_timed=lambda _: False), keep_to=kept)
-    rows = {row.label: told(row) for row in found.rows}
+    rows = {row.label: row_facts(row) for row in found.rows}
     return {"verification": found.verification, "notes": found.notes, "versions": found.versions, "rows": rows}
 
 
-def told(row: Row) -> dict[str, Any]:
-    shape, left = row.anatomy, row.left
+def row_facts(row: Row) -> dict[str, Any]:
+    shape, left = row.stats, row.online_stats
     return {
-        "wrong": complaint(row),
+        "wrong": failure_reason(row),
         "nodes": shape.nodes if shape else None,
         "bytes": shape.bytes if shape else None,
         "nodes_run": left.nodes if left else None,
@@ -44,62 +44,68 @@ def told(row: Row) -> dict[str, Any]:
     }
 
 
-def complaint(row: Row) -> str:
+def failure_reason(row: Row) -> str:
     """What onnx.checker says of operators that only onnxruntime has does not count."""
     if row.failure:
         return f"fails: {row.failure}"
-    if row.judged is not None and row.judged.wrong:
-        return row.judged.wrong
-    return row.anatomy.invalid if row.anatomy is not None and row.anatomy.is_portable else ""
+    if row.verdict is not None and row.verdict.wrong:
+        return row.verdict.wrong
+    return row.stats.checker_error if row.stats is not None and row.stats.is_portable else ""
 
 
-def raced(model: Path, kept: Path, rows: dict[str, Any], batch: int, threads: int, effort: Effort) -> dict[str, Any]:
+def time_candidates(
+    model: Path, kept: Path, rows: dict[str, Any], batch: int, threads: int, effort: BenchmarkConfig
+) -> dict[str, Any]:
     """Figures of all that is right as it is written and loads, each with its share of the time of the original.
 
     `ours`: passwright's time as a share of its, both with ORT ALL.
     """
-    labels = [label for label in RACED if is_right(label, rows)]
+    labels = [label for label in TIMED_LABELS if is_correct(label, rows)]
     conditions = Conditions(threads)
     entries = [
-        Entry(file_of(label, model, kept), conditions.setting("ENABLE_ALL" if ONLINE in label else "DISABLE_ALL"))
+        BenchmarkTarget(
+            model_path(label, model, kept),
+            conditions.session_setting("ENABLE_ALL" if ORT_SUFFIX in label else "DISABLE_ALL"),
+        )
         for label in labels
     ]
-    feeds = feeds_for(model, batches=(batch,))
-    figures = dict(zip(labels, race(entries, feeds.by_batch, effort), strict=True))
+    feeds = make_feeds(model, batches=(batch,))
+    figures = dict(zip(labels, run_benchmark(entries, feeds.by_batch, effort), strict=True))
     own = next(iter(feeds.by_batch))
-    measured = {label: figures_of(m, figures, own) for label, m in figures.items()}
+    measured = {label: row_metrics(m, figures, own) for label, m in figures.items()}
     return {
-        "batch": own, "sizes": feeds.sizes, "min_time": effort.min_time, "sets": effort.sets, "machine": machine(),
+        "batch": own, "sizes": feeds.sizes, "min_time": effort.min_time, "sets": effort.process_sets,
+        "machine": machine_summary(),
         "threads": max((m.threads for m in figures.values()), default=threads), "rows": measured,
     }  # fmt: skip
 
 
-def is_right(label: str, rows: dict[str, Any]) -> bool:
-    written = rows.get(label.removesuffix(ONLINE))
+def is_correct(label: str, rows: dict[str, Any]) -> bool:
+    written = rows.get(label.removesuffix(ORT_SUFFIX))
     return written is not None and not written["wrong"] and not rows[label]["wrong"].startswith("fails")
 
 
-def file_of(label: str, model: Path, kept: Path) -> Path:
+def model_path(label: str, model: Path, kept: Path) -> Path:
     if label == BASELINE:
         return model
-    return kept / f"{label.removesuffix(ONLINE).lower().replace(' ', '-')}.onnx"
+    return kept / f"{label.removesuffix(ORT_SUFFIX).lower().replace(' ', '-')}.onnx"
 
 
-def figures_of(row: Measured, all_rows: dict[str, Measured], batch: int) -> dict[str, Any]:
+def row_metrics(row: ModelMetrics, all_rows: dict[str, ModelMetrics], batch: int) -> dict[str, Any]:
     if row.failure:
         return {"failure": row.failure}
     latency = row.latencies[batch]
     found = {
         "median": latency.median, "low": latency.median_low, "high": latency.median_high, "calls": latency.calls,
-        "creation": row.creation, "resident": row.resident, "peak": row.peak,
+        "creation": row.creation_seconds, "resident": row.resident_bytes, "peak": row.peak_bytes,
     }  # fmt: skip
-    for name, a, b in (("ratio", row, all_rows[BASELINE]), ("ours", all_rows.get(PAID), row)):
+    for name, a, b in (("ratio", row, all_rows[BASELINE]), ("ours", all_rows.get(OURS_ONLINE), row)):
         if a is not None and not a.failure and not b.failure:
-            found[name] = ends(compared(a.latencies[batch], b.latencies[batch]))
+            found[name] = interval_bounds(compare_latencies(a.latencies[batch], b.latencies[batch]))
     return found
 
 
-def ends(interval: Interval) -> list[float]:
+def interval_bounds(interval: RatioInterval) -> list[float]:
     return [interval.ratio, interval.low, interval.high]
 
 
@@ -116,11 +122,11 @@ def main() -> None:
     parser.add_argument("--sets", type=int, default=5)
     options = parser.parse_args()
     if options.step == "judge":
-        found = judged(options.model, options.kept)
+        found = verify_candidates(options.model, options.kept)
     else:
         rows = json.loads(options.judged.read_text())["rows"]
-        effort = Effort(options.min_time, options.sets)
-        found = raced(options.model, options.kept, rows, options.batch, options.threads, effort)
+        effort = BenchmarkConfig(options.min_time, options.sets)
+        found = time_candidates(options.model, options.kept, rows, options.batch, options.threads, effort)
     options.result.write_text(json.dumps(found, allow_nan=False))
 
 

@@ -9,11 +9,18 @@ from typing import Any
 
 from table import markdown
 
-ORIGINAL, OURS, ONLINE = "original", "passwright", " + ORT ALL"
-BASELINE, PAID = ORIGINAL + ONLINE, OURS + ONLINE
-PEERS = tuple(peer + ONLINE for peer in ("onnxsim", "onnxslim", "onnxoptimizer", "onnxscript"))
-OTHERS = ("ORT basic", "ORT extended", "ORT all", *PEERS)
-HEADER = ("model", "original, ms", "passwright", *(label.removesuffix(ONLINE) for label in OTHERS), "to load", "memory")
+ORIGINAL, OURS, ORT_SUFFIX = "original", "passwright", " + ORT ALL"
+BASELINE, OURS_ONLINE = ORIGINAL + ORT_SUFFIX, OURS + ORT_SUFFIX
+PEERS = tuple(peer + ORT_SUFFIX for peer in ("onnxsim", "onnxslim", "onnxoptimizer", "onnxscript"))
+COMPARED_LABELS = ("ORT basic", "ORT extended", "ORT all", *PEERS)
+HEADER = (
+    "model",
+    "original, ms",
+    "passwright",
+    *(label.removesuffix(ORT_SUFFIX) for label in COMPARED_LABELS),
+    "to load",
+    "memory",
+)
 
 
 @dataclass(frozen=True)
@@ -25,37 +32,37 @@ class Ratio:
     high: float
 
     @property
-    def sign(self) -> int:
+    def direction(self) -> int:
         """-1 faster, 1 slower, 0 where no difference was measured."""
         return (self.low > 1) - (self.high < 1)
 
     def __str__(self) -> str:
         told = f"{self.value:.2f} ± {(self.high - self.low) / 2:.2f}"
-        return f"**{told}**" if self.sign else told
+        return f"**{told}**" if self.direction else told
 
 
 @dataclass(frozen=True)
-class Model:
+class ModelResult:
     """What is known of a model: rows that were judged, and those that were raced."""
 
     name: str
-    judged: dict[str, Any]
-    raced: dict[str, Any]
+    verified_rows: dict[str, Any]
+    timed_rows: dict[str, Any]
 
     def is_wrong(self, label: str) -> bool:
         """Whether what was made cannot be had or used, however it is run."""
-        row = self.judged.get(label.removesuffix(ONLINE))
+        row = self.verified_rows.get(label.removesuffix(ORT_SUFFIX))
         return row is not None and bool(row["wrong"])
 
-    def ratio(self, label: str, of: str = "ratio") -> Ratio | None:
+    def ratio(self, label: str, key: str = "ratio") -> Ratio | None:
         """Of the original under ORT ALL; with `ours`, passwright's share of this row."""
-        ends = self.raced.get(label, {}).get(of)
+        ends = self.timed_rows.get(label, {}).get(key)
         return Ratio(*ends) if ends else None
 
-    def share(self, figure: str) -> float | None:
+    def metric_ratio(self, metric: str) -> float | None:
         """A figure of passwright as a share of that of the original, both under ORT ALL."""
-        ours, original = self.raced.get(PAID, {}), self.raced.get(BASELINE, {})
-        return ours[figure] / original[figure] if figure in ours and figure in original else None
+        ours, original = self.timed_rows.get(OURS_ONLINE, {}), self.timed_rows.get(BASELINE, {})
+        return ours[metric] / original[metric] if metric in ours and metric in original else None
 
     @property
     def best_peer(self) -> str | None:
@@ -65,56 +72,61 @@ class Model:
 
     def cell(self, label: str) -> str:
         if self.is_wrong(label):
-            fails = self.judged[label.removesuffix(ONLINE)]["wrong"].startswith("fails")
+            fails = self.verified_rows[label.removesuffix(ORT_SUFFIX)]["wrong"].startswith("fails")
             return "fails" if fails else "~~wrong~~"
-        ratio, wrong = self.ratio(label), self.judged.get(label, {}).get("wrong")
-        told = str(ratio) if ratio else "fails" if label in self.raced or wrong else ""
+        ratio, wrong = self.ratio(label), self.verified_rows.get(label, {}).get("wrong")
+        told = str(ratio) if ratio else "fails" if label in self.timed_rows or wrong else ""
         # Where onnxruntime gets the original wrong too, it is not what was made of it.
-        return f"~~{told}~~" if ratio and wrong and not self.judged[BASELINE]["wrong"] else told
+        return f"~~{told}~~" if ratio and wrong and not self.verified_rows[BASELINE]["wrong"] else told
 
-    def line(self) -> list[str]:
-        shares = [f"{s:.2f}" if (s := self.share(figure)) else "" for figure in ("creation", "resident")]
-        median = self.raced.get(BASELINE, {}).get("median")
-        return [self.name, f"{median * 1e3:.3g}" if median else "", *map(self.cell, (PAID, *OTHERS)), *shares]
+    def row(self) -> list[str]:
+        shares = [f"{s:.2f}" if (s := self.metric_ratio(figure)) else "" for figure in ("creation", "resident")]
+        median = self.timed_rows.get(BASELINE, {}).get("median")
+        return [
+            self.name,
+            f"{median * 1e3:.3g}" if median else "",
+            *map(self.cell, (OURS_ONLINE, *COMPARED_LABELS)),
+            *shares,
+        ]
 
 
-def table(done: dict[str, dict[str, Any]]) -> Iterator[str]:
+def format_results(results: dict[str, dict[str, Any]]) -> Iterator[str]:
     """All lines."""
-    races = {name: facts["races"][-1] for name, facts in done.items() if facts["races"]}
-    models = [Model(name, done[name]["judged"]["rows"], race["rows"]) for name, race in races.items()]
+    races = {name: facts["races"][-1] for name, facts in results.items() if facts["races"]}
+    models = [ModelResult(name, results[name]["judged"]["rows"], race["rows"]) for name, race in races.items()]
     if models:
-        yield from markdown(HEADER, [m.line() for m in models])
+        yield from markdown(HEADER, [m.row() for m in models])
         yield ""
-        yield from _told(models)
-        yield from sorted({_conditions(race) for race in races.values()})
-    yield from (f"- {name}: {facts['failure']}" for name, facts in done.items() if "failure" in facts)
+        yield from _summary_lines(models)
+        yield from sorted({_conditions_line(race) for race in races.values()})
+    yield from (f"- {name}: {facts['failure']}" for name, facts in results.items() if "failure" in facts)
 
 
-def _told(models: list[Model]) -> Iterator[str]:
-    yield _standing(f"{OURS}, against the original (both with ORT ALL)", models, lambda m: m.ratio(PAID))
-    yield _standing(f"{OURS}, against the best right peer", models, lambda m: m.ratio(m.best_peer or "", "ours"))
-    for label in OTHERS:
+def _summary_lines(models: list[ModelResult]) -> Iterator[str]:
+    yield _ratio_summary(f"{OURS}, against the original (both with ORT ALL)", models, lambda m: m.ratio(OURS_ONLINE))
+    yield _ratio_summary(f"{OURS}, against the best right peer", models, lambda m: m.ratio(m.best_peer or "", "ours"))
+    for label in COMPARED_LABELS:
         wrong = [m.name for m in models if m.is_wrong(label)]
-        told = _standing(f"{label}, against the original", models, lambda m, label=label: m.ratio(label))
+        told = _ratio_summary(f"{label}, against the original", models, lambda m, label=label: m.ratio(label))
         yield f"{told}; wrong or none on {len(wrong)}{': ' * bool(wrong)}{', '.join(wrong)}"
     for what, figure in (("seconds to create a session", "creation"), ("memory", "resident")):
-        shares = [s for m in models if (s := m.share(figure))]
+        shares = [s for m in models if (s := m.metric_ratio(figure))]
         if shares:
             mean = f"{geometric_mean(shares):.2f} in the geometric mean"
             yield f"- {what}, {OURS} against the original: {mean}, {min(shares):.2f} to {max(shares):.2f}"
 
 
-def _standing(what: str, models: list[Model], ratio: Callable[[Model], Ratio | None]) -> str:
+def _ratio_summary(title: str, models: list[ModelResult], ratio: Callable[[ModelResult], Ratio | None]) -> str:
     found = [(m.name, r) for m in models if (r := ratio(m))]
     if not found:
-        return f"- {what}: nothing measured"
-    counts = [sum(r.sign == sign for _, r in found) for sign in (-1, 0, 1)]
-    slower = ", ".join(f"{name} {r}" for name, r in found if r.sign > 0).replace("*", "")
+        return f"- {title}: nothing measured"
+    counts = [sum(r.direction == sign for _, r in found) for sign in (-1, 0, 1)]
+    slower = ", ".join(f"{name} {r}" for name, r in found if r.direction > 0).replace("*", "")
     mean = geometric_mean(r.value for _, r in found)
     told = f"faster on {counts[0]}, no difference measured on {counts[1]}, slower on {counts[2]}"
-    return f"- {what}: {told}{f' ({slower})' if slower else ''} of {len(found)}; {mean:.2f} in the geometric mean"
+    return f"- {title}: {told}{f' ({slower})' if slower else ''} of {len(found)}; {mean:.2f} in the geometric mean"
 
 
-def _conditions(race: dict[str, Any]) -> str:
+def _conditions_line(race: dict[str, Any]) -> str:
     effort = f"{race['min_time']:g} s of calls a row in {race['sets']} sets of processes"
     return f"- {race['machine']}; threads: {race['threads']}; batch {race['batch']}; {effort}"

@@ -16,14 +16,14 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from runs import Row, measure, mixed_models
+from runs import ModelRow, make_mixed_models, measure_tools
 from table import report
 
 TOOLS = ("passwright", "onnxsim", "onnxslim", "onnxscript")
 SIZES = [2_000, 20_000, 100_000]
 
 
-def arguments() -> argparse.Namespace:
+def parse_arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", type=Path, help="models (default: the light ones of onnx, and mixed ones)")
     parser.add_argument("--nodes", type=int, nargs="*", default=SIZES, metavar="N", help="sizes of the mixed models")
@@ -55,7 +55,7 @@ def light_models() -> list[Path]:
     return sorted(path for f in folders for path in f.glob("backend/test/data/light/*.onnx"))
 
 
-def models(options: argparse.Namespace, folder: Path) -> Iterator[Path]:
+def selected_models(options: argparse.Namespace, folder: Path) -> Iterator[Path]:
     if options.models:
         yield from options.models
         return
@@ -63,19 +63,19 @@ def models(options: argparse.Namespace, folder: Path) -> Iterator[Path]:
         yield from light_models()
     if options.keep:
         options.keep.mkdir(parents=True, exist_ok=True)
-    yield from mixed_models(options.nodes, options.keep or folder)
+    yield from make_mixed_models(options.nodes, options.keep or folder)
 
 
 def main() -> None:
-    options = arguments()
+    options = parse_arguments()
     versions = {tool: installed_version(tool) for tool in options.tools}
     tools = [tool for tool, v in versions.items() if v]
-    rows: list[Row] = []
+    rows: list[ModelRow] = []
     with TemporaryDirectory() as name:
         folder = Path(name)
-        for model in models(options, folder):
+        for model in selected_models(options, folder):
             print(f"{model.name} ...", file=sys.stderr, flush=True)
-            rows.append(measure(model, tools, options.repeats, options.timeout, folder))
+            rows.append(measure_tools(model, tools, options.repeats, options.timeout, folder))
     if not rows:
         sys.exit("nothing to measure")
     print(*report(rows), sep="\n")

@@ -18,7 +18,7 @@ from statistics import geometric_mean
 from tempfile import TemporaryDirectory
 
 from peers import light_models
-from runs import mixed_models, run_script
+from runs import make_mixed_models, run_script
 from table import markdown
 
 OURS = "passwright"
@@ -31,19 +31,19 @@ GOLDEN = Path(__file__).parent.parent / "golden_models"
 
 
 @dataclass(frozen=True)
-class Result:
-    """What one tool made of a model: `wrong` says how it fails; a tool that gave no model has no nodes."""
+class ToolResult:
+    """What one tool made of a model: `failure` says how it fails; a tool that gave no model has no nodes."""
 
     nodes: int | None
     original_nodes: int
     seconds: float
     peak_bytes: int
-    wrong: str
+    failure: str
 
 
 def generated_models(folder: Path) -> Iterator[Path]:
     """Larger ones, written as exporters write them."""
-    yield from mixed_models([2000], folder)
+    yield from make_mixed_models([2000], folder)
     for kind in GENERATED:
         path = folder / f"{kind}_{BLOCKS}.onnx"
         if failure := run_script("generated.py", kind, str(BLOCKS), path):
@@ -51,52 +51,52 @@ def generated_models(folder: Path) -> Iterator[Path]:
         yield path
 
 
-def tried(tool: str, model: Path, timeout: float, folder: Path) -> Result:
+def run_and_verify(tool: str, model: Path, timeout: float, folder: Path) -> ToolResult:
     """One run of one tool, judged."""
     figures, optimized = folder / "result.json", folder / "optimized.onnx"
     failure = run_script("measure.py", tool, model, figures, "--save", optimized, timeout=timeout)
     if failure is not None:
-        return Result(None, 0, 0.0, 0, failure)
+        return ToolResult(None, 0, 0.0, 0, failure)
     told = json.loads(figures.read_text())
     wrong = run_script("judge.py", model, optimized, timeout=timeout) or ""
-    return Result(told["nodes"], told["original_nodes"], told["seconds"], told["peak_bytes"], wrong)
+    return ToolResult(told["nodes"], told["original_nodes"], told["seconds"], told["peak_bytes"], wrong)
 
 
-def best_peer(row: dict[str, Result]) -> int | None:
+def best_peer_nodes(row: dict[str, ToolResult]) -> int | None:
     """The fewest nodes that a peer with a right result left."""
-    return min((r.nodes for t, r in row.items() if t != OURS and r.nodes is not None and not r.wrong), default=None)
+    return min((r.nodes for t, r in row.items() if t != OURS and r.nodes is not None and not r.failure), default=None)
 
 
-def record(model: Path, row: dict[str, Result]) -> None:
+def record_best_peer(model: Path, row: dict[str, ToolResult]) -> None:
     """Note beside a golden model what the best right peer leaves of it: the tests hold passwright to that."""
-    best = best_peer(row)
+    best = best_peer_nodes(row)
     if best is not None:
         path = model.with_suffix(".json")
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"best_peer": best}, indent=1) + "\n")
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"best_peer_nodes": best}, indent=1) + "\n")
 
 
-def cell(r: Result) -> str:
+def cell(r: ToolResult) -> str:
     if r.nodes is None:
         return "fails"
-    return f"{r.nodes}{' (wrong)' if r.wrong else ''}"
+    return f"{r.nodes}{' (wrong)' if r.failure else ''}"
 
 
-def told(rows: dict[str, dict[str, Result]], tools: list[str]) -> list[str]:
+def summary(rows: dict[str, dict[str, ToolResult]], tools: list[str]) -> list[str]:
     """The table, then what follows from it."""
     sizes = {name: max(r.original_nodes for r in row.values()) for name, row in rows.items()}
     lines = [[name, str(sizes[name]), *map(cell, row.values())] for name, row in rows.items()]
     out = [*markdown(["model", "nodes", *tools], lines), ""]
-    standing = [(name, row[OURS].nodes, best_peer(row)) for name, row in rows.items()]
+    standing = [(name, row[OURS].nodes, best_peer_nodes(row)) for name, row in rows.items()]
     judged = [(name, a, b) for name, a, b in standing if a is not None and b is not None]
     fewer, more = sum(a < b for _, a, b in judged), [f"{name} {a} ({b})" for name, a, b in judged if a > b]
     alike = len(judged) - fewer - len(more)
     out.append(f"- against the best right peer on {len(judged)} models: fewer nodes on {fewer}, as many on {alike}")
     out.append(f"- more on {len(more)}: {', '.join(more)}")
-    out += [f"- {t} is wrong or fails on {sum(bool(row[t].wrong) for row in rows.values())} models" for t in tools]
-    return out + [compared(rows, t) for t in tools if t != OURS]
+    out += [f"- {t} is wrong or fails on {sum(bool(row[t].failure) for row in rows.values())} models" for t in tools]
+    return out + [time_comparison(rows, t) for t in tools if t != OURS]
 
 
-def compared(rows: dict[str, dict[str, Result]], tool: str) -> str:
+def time_comparison(rows: dict[str, dict[str, ToolResult]], tool: str) -> str:
     """Time against one peer."""
     pairs = [(row[OURS], row[tool]) for row in rows.values()]
     ratios = [a.seconds / b.seconds for a, b in pairs if a.nodes is not None and b.nodes is not None]
@@ -114,16 +114,16 @@ def main() -> None:
     parser.add_argument("--json", type=Path, metavar="FILE", help="where to write every figure")
     options = parser.parse_args()
     tools = [t for t in dict.fromkeys([OURS, *options.tools]) if find_spec(TOOLS[t].partition(".")[0])]
-    rows: dict[str, dict[str, Result]] = {}
+    rows: dict[str, dict[str, ToolResult]] = {}
     with TemporaryDirectory() as name:
         folder = Path(name)
         models = options.models or [*sorted(GOLDEN.glob("*.onnx")), *light_models(), *generated_models(folder)]
         for model in models:
             print(f"{model.stem} ...", file=sys.stderr, flush=True)
-            rows[model.stem] = {t: tried(t, model.resolve(), options.timeout, folder) for t in tools}
+            rows[model.stem] = {t: run_and_verify(t, model.resolve(), options.timeout, folder) for t in tools}
             if options.record and model.with_suffix(".json").is_file():
-                record(model, rows[model.stem])
-    print(*told(rows, tools), sep="\n")
+                record_best_peer(model, rows[model.stem])
+    print(*summary(rows, tools), sep="\n")
     if options.json:
         found = {name: {t: asdict(r) for t, r in row.items()} for name, row in rows.items()}
         options.json.write_text(json.dumps(found, indent=1))

@@ -17,7 +17,7 @@ CLASSES = 1000
 
 
 @dataclass
-class Network:
+class ModelWriter:
     """The network as far as it is written."""
 
     rng: np.random.Generator = field(default_factory=lambda: np.random.default_rng(0))
@@ -51,9 +51,9 @@ class Network:
         return self.op("Relu", self.op("Add", y, shortcut))
 
 
-def residual(batch: int | str = "N") -> onnx.ModelProto:
+def residual_network(batch: int | str = "N") -> onnx.ModelProto:
     """The model, for images of 224 x 224."""
-    net, channels = Network(), 64
+    net, channels = ModelWriter(), 64
     x = net.op("Relu", net.conv("x", 3, channels, 7, 2))
     x = net.op("MaxPool", x, kernel_shape=[3, 3], strides=[2, 2], pads=[1] * 4)
     for stage, (width, blocks) in enumerate(STAGES):
@@ -73,7 +73,7 @@ def residual(batch: int | str = "N") -> onnx.ModelProto:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
-    onnx.save(residual(), parser.parse_args().out)
+    onnx.save(residual_network(), parser.parse_args().out)
 
 
 if __name__ == "__main__":

@@ -14,7 +14,7 @@ from pathlib import Path
 from statistics import median
 
 HERE = Path(__file__).parent
-CHECKED_NODES = 5000  # models up to this size are run before and after
+MAX_COMPARED_NODES = 5000  # models up to this size are run before and after
 
 
 @dataclass(frozen=True)
@@ -29,42 +29,42 @@ class Run:
 
 
 @dataclass
-class Runs:
+class ToolRuns:
     """All runs of one tool on one model; `failure` says why there are no more."""
 
-    done: list[Run] = field(default_factory=list[Run])
+    completed: list[Run] = field(default_factory=list[Run])
     failure: str | None = None
 
     @property
     def seconds(self) -> float | None:
         """The median; None if any run failed."""
-        return None if self.failure or not self.done else median(r.seconds for r in self.done)
+        return None if self.failure or not self.completed else median(r.seconds for r in self.completed)
 
     @property
     def import_seconds(self) -> float | None:
-        return median(r.import_seconds for r in self.done) if self.done else None
+        return median(r.import_seconds for r in self.completed) if self.completed else None
 
     @property
     def peak_bytes(self) -> float:
-        return median(r.peak_bytes for r in self.done)
+        return median(r.peak_bytes for r in self.completed)
 
     @property
     def nodes(self) -> int:
-        return self.done[-1].nodes
+        return self.completed[-1].nodes
 
 
 @dataclass
-class Row:
-    """A model, and how each tool did on it. `agrees`: None if not tried, "" or what is wrong with passwright's."""
+class ModelRow:
+    """A model, and how each tool did on it. `difference`: None if not tried, "" or what is wrong with passwright's."""
 
     model: str
     bytes: int
-    tools: dict[str, Runs]
-    agrees: str | None = None
+    tools: dict[str, ToolRuns]
+    difference: str | None = None
 
     @property
     def nodes(self) -> int:
-        return next((r.original_nodes for runs in self.tools.values() for r in runs.done), 0)
+        return next((r.original_nodes for runs in self.tools.values() for r in runs.completed), 0)
 
 
 def run_script(name: str, *arguments: str | Path, timeout: float | None = None) -> str | None:
@@ -80,24 +80,24 @@ def run_script(name: str, *arguments: str | Path, timeout: float | None = None) 
     return f"fails: {lines[-1] if lines else done.returncode}" if done.returncode else None
 
 
-def measure(model: Path, tools: Iterable[str], repeats: int, timeout: float, folder: Path) -> Row:
+def measure_tools(model: Path, tools: Iterable[str], repeats: int, timeout: float, folder: Path) -> ModelRow:
     """Run the tools in turn, `repeats` times round; one that fails on this model is not tried again."""
-    row = Row(model.stem, model.stat().st_size, {tool: Runs() for tool in tools})
+    row = ModelRow(model.stem, model.stat().st_size, {tool: ToolRuns() for tool in tools})
     result, optimized = folder / "result.json", folder / "optimized.onnx"
     for _ in range(repeats):
         for tool, runs in row.tools.items():
             if runs.failure:
                 continue
-            save = ["--save", optimized] if tool == "passwright" and row.agrees is None else []
+            save = ["--save", optimized] if tool == "passwright" and row.difference is None else []
             runs.failure = run_script("measure.py", tool, model, result, *save, timeout=timeout)
             if runs.failure is None:
-                runs.done.append(Run(**json.loads(result.read_text())))
-                if save and runs.done[-1].original_nodes <= CHECKED_NODES:
-                    row.agrees = run_script("agree.py", model, optimized) or ""
+                runs.completed.append(Run(**json.loads(result.read_text())))
+                if save and runs.completed[-1].original_nodes <= MAX_COMPARED_NODES:
+                    row.difference = run_script("agree.py", model, optimized) or ""
     return row
 
 
-def mixed_models(sizes: Iterable[int], folder: Path) -> Iterator[Path]:
+def make_mixed_models(sizes: Iterable[int], folder: Path) -> Iterator[Path]:
     """Generate them, unless they are there."""
     for nodes in sizes:
         path = folder / f"mixed_{nodes}.onnx"

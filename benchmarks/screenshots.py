@@ -36,19 +36,19 @@ def main() -> None:
         browser = playwright.chromium.launch(executable_path=chromium, args=flags)
         compared, ran = Path(folder) / "compare.html", Path(folder) / "run.html"
         if given.page is None:
-            passes("compare", str(CNN), "--threads", "1", "--min-time", given.min_time, "--html", str(compared))
-        passes("run", str(TRANSFORMER), "--html", str(ran))
-        opened(browser, given.page or compared).screenshot(path=IMAGES / "report.png")
-        photograph_graph(opened(browser, ran))
+            run_passes("compare", str(CNN), "--threads", "1", "--min-time", given.min_time, "--html", str(compared))
+        run_passes("run", str(TRANSFORMER), "--html", str(ran))
+        open_page(browser, given.page or compared).screenshot(path=IMAGES / "report.png")
+        save_graph_screenshot(open_page(browser, ran))
         browser.close()
 
 
-def passes(*arguments: str) -> None:
+def run_passes(*arguments: str) -> None:
     """Run a command. Raises SystemExit if it fails."""
     app(list(arguments), standalone_mode=False)
 
 
-def opened(browser: Browser, path: Path) -> Page:
+def open_page(browser: Browser, path: Path) -> Page:
     """The page in a light window."""
     page = browser.new_page(viewport={"width": WIDTH, "height": HEIGHT}, color_scheme="light")
     page.goto(path.resolve().as_uri())
@@ -56,9 +56,9 @@ def opened(browser: Browser, path: Path) -> Page:
     return page
 
 
-def photograph_graph(page: Page) -> None:
+def save_graph_screenshot(page: Page) -> None:
     """The graph where the projections of an attention became one MatMul and a Split."""
-    page.fill("#search", "merge-siblings")
+    page.fill("#search", "merge-parallel-matmuls")
     page.locator("#side").wait_for()
     page.wait_for_timeout(400)  # until the view that moved is painted in full
     page.locator("#viewer").screenshot(path=IMAGES / "report-graph.png")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from runs import Row, Runs
+from runs import ModelRow, ToolRuns
 
 OURS = "passwright"
 MEGABYTE = 1e6
-MEMORY_SHARE, MEMORY_BASE = 1.5, 150e6  # what may be used: so often the file, and so much more
-GROWTH = (20_000, 100_000)
+MEMORY_FACTOR, MEMORY_BASE = 1.5, 150e6  # what may be used: so often the file, and so much more
+GROWTH_SIZES = (20_000, 100_000)
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
@@ -19,60 +19,61 @@ def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[s
     yield from (f"| {' | '.join(row)} |" for row in rows)
 
 
-def report(rows: Sequence[Row]) -> Iterator[str]:
+def report(rows: Sequence[ModelRow]) -> Iterator[str]:
     """All lines: the figures, then what follows from them."""
     tools = list(rows[0].tools)
     header = ["model", "nodes", "MB", *(f"{tool} {unit}" for tool in tools for unit in ("s", "MB", "nodes"))]
-    yield from markdown(header, map(_figures, rows))
+    yield from markdown(header, map(_metric_cells, rows))
     yield ""
     if OURS in tools:
         header = ["model", "best peer", f"{OURS} / best peer", f"{OURS} peak MB", "limit MB", "same results"]
-        yield from markdown(header, map(_standing, rows))
+        yield from markdown(header, map(_comparison_cells, rows))
         yield ""
-    yield f"- imports, not counted above: {', '.join(_imports(rows, tool) for tool in tools)}"
+    yield f"- imports, not counted above: {', '.join(_import_seconds(rows, tool) for tool in tools)}"
     for tool in tools:
         if (growth := growth_factor(rows, tool)) is not None:
-            yield f"- growth of time over growth of nodes, {GROWTH[0]} to {GROWTH[1]} nodes, {tool}: {growth:.2f}"
+            sizes = f"{GROWTH_SIZES[0]} to {GROWTH_SIZES[1]} nodes"
+            yield f"- growth of time over growth of nodes, {sizes}, {tool}: {growth:.2f}"
 
 
-def best_peer(row: Row) -> tuple[str, float] | None:
+def best_peer(row: ModelRow) -> tuple[str, float] | None:
     """The fastest of the others and its seconds; None if none got through."""
     times = {tool: runs.seconds for tool, runs in row.tools.items() if tool != OURS}
     return min(((t, s) for t, s in times.items() if s is not None), key=lambda p: p[1], default=None)
 
 
-def growth_factor(rows: Sequence[Row], tool: str) -> float | None:
+def growth_factor(rows: Sequence[ModelRow], tool: str) -> float | None:
     """How much faster time grows than nodes do; 1 is linear."""
-    small, large = (next((r.tools[tool].seconds for r in rows if r.nodes == n), None) for n in GROWTH)
-    return large / small / (GROWTH[1] / GROWTH[0]) if small and large else None
+    small, large = (next((r.tools[tool].seconds for r in rows if r.nodes == n), None) for n in GROWTH_SIZES)
+    return large / small / (GROWTH_SIZES[1] / GROWTH_SIZES[0]) if small and large else None
 
 
-def memory_limit(row: Row) -> float:
+def memory_limit(row: ModelRow) -> float:
     """Bytes that passwright may use."""
-    return MEMORY_SHARE * row.bytes + MEMORY_BASE
+    return MEMORY_FACTOR * row.bytes + MEMORY_BASE
 
 
-def _figures(row: Row) -> list[str]:
+def _metric_cells(row: ModelRow) -> list[str]:
     cells = [row.model, str(row.nodes), f"{row.bytes / MEGABYTE:.2f}"]
     for runs in row.tools.values():
-        cells += _measured(runs)
+        cells += _run_cells(runs)
     return cells
 
 
-def _measured(runs: Runs) -> list[str]:
+def _run_cells(runs: ToolRuns) -> list[str]:
     if runs.seconds is None:
         return [(runs.failure or "").replace("|", "\\|")[:100], "", ""]
     return [f"{runs.seconds:.3f}", f"{runs.peak_bytes / MEGABYTE:.0f}", str(runs.nodes)]
 
 
-def _standing(row: Row) -> list[str]:
+def _comparison_cells(row: ModelRow) -> list[str]:
     runs, best = row.tools[OURS], best_peer(row)
-    agreement = "not tried" if row.agrees is None else row.agrees or "yes"
+    agreement = "not tried" if row.difference is None else row.difference or "yes"
     ratio = f"{runs.seconds / best[1]:.2f}" if runs.seconds is not None and best else ""
-    peak = f"{runs.peak_bytes / MEGABYTE:.0f}" if runs.done else ""
+    peak = f"{runs.peak_bytes / MEGABYTE:.0f}" if runs.completed else ""
     return [row.model, best[0] if best else "", ratio, peak, f"{memory_limit(row) / MEGABYTE:.0f}", agreement]
 
 
-def _imports(rows: Sequence[Row], tool: str) -> str:
+def _import_seconds(rows: Sequence[ModelRow], tool: str) -> str:
     times = [s for row in rows if (s := row.tools[tool].import_seconds) is not None]
     return f"{tool} {min(times):.2f} s" if times else f"{tool} fails"

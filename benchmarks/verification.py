@@ -20,40 +20,40 @@ from typing import Any
 import onnx
 from onnx import parser as text
 from passwright.core import EXACT, Build, Value, rule
-from passwright.core.io.model_source import source_of
+from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.verify.verification_spec import Question
-from residual import residual
+from passwright.core.verify.verification_spec import VerificationSpec
+from residual import residual_network
 
 from passwright import optimize
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
-CHANGES = (50, 500, 2000)
+CHANGE_COUNTS = (50, 500, 2000)
 
 
 @dataclass(frozen=True)
 class Cost:
     """Seconds, medians: without and with verification, and of two sessions, made and with their runs."""
 
-    plain: float
+    unverified: float
     verified: float
-    created: float
-    used: float
+    session_creation: float
+    session_runs: float
 
     @property
-    def share(self) -> float:
+    def ratio(self) -> float:
         """Of twice the unverified run and two sessions with their runs."""
-        return self.verified / (2 * self.plain + self.used)
+        return self.verified / (2 * self.unverified + self.session_runs)
 
     @property
-    def strict_share(self) -> float:
+    def strict_ratio(self) -> float:
         """Of twice the unverified run and two sessions that are only made."""
-        return self.verified / (2 * self.plain + self.created)
+        return self.verified / (2 * self.unverified + self.session_creation)
 
 
-def timed(act: Callable[[], object]) -> float:
+def time_call(call: Callable[[], object]) -> float:
     start = perf_counter()
-    act()
+    call()
     return perf_counter() - start
 
 
@@ -63,16 +63,16 @@ def run_all(session: OnnxRuntime, drawn: tuple[list[dict[str, Any]], list[str]])
         session.run(names, f)
 
 
-def cost(path: Path, out: Path, repeats: int) -> Cost:
+def measure_cost(path: Path, out: Path, repeats: int) -> Cost:
     rows: list[tuple[float, float, float, float]] = []
-    source = source_of(path, inline=True)
-    oracle = Question.of(source.load(), None, {}).put_to(source, 0)
-    drawn = [answer.draw.feeds for answer in oracle.answers], oracle.names
+    source = model_source(path, inline=True)
+    oracle = VerificationSpec.of(source.load(), None, {}).build_oracle(source, 0)
+    drawn = [answer.input_set.feeds for answer in oracle.answers], oracle.output_names
     for _ in range(repeats):
-        plain = timed(lambda: optimize(path, verify=False, output=out))
-        verified = timed(lambda: optimize(path, output=out))
-        created = timed(lambda: [OnnxRuntime(path), OnnxRuntime(out)])
-        used = timed(lambda: [run_all(OnnxRuntime(p), drawn) for p in (path, out)])
+        plain = time_call(lambda: optimize(path, verify=False, output=out))
+        verified = time_call(lambda: optimize(path, output=out))
+        created = time_call(lambda: [OnnxRuntime(path), OnnxRuntime(out)])
+        used = time_call(lambda: [run_all(OnnxRuntime(p), drawn) for p in (path, out)])
         rows.append((plain, verified, created, used))
     return Cost(*(median(column) for column in zip(*rows, strict=True)))
 
@@ -103,19 +103,19 @@ def main() -> None:
     with TemporaryDirectory() as folder:
         out = Path(folder) / "out.onnx"
         large = Path(folder) / "residual.onnx"
-        onnx.save(residual(), large)
+        onnx.save(residual_network(), large)
         optimize(GOLDEN[0])  # imports
-        costs = {path.stem: cost(path, out, repeats) for path in (*GOLDEN, large)}
+        costs = {path.stem: measure_cost(path, out, repeats) for path in (*GOLDEN, large)}
     print(
         f"{'model':28} {'plain':>9} {'verified':>9} {'sessions':>9} {'with runs':>9}  verified / (2 plain + with runs)"
     )
-    for name, c in sorted(costs.items(), key=lambda item: item[1].share):
-        seconds = " ".join(f"{s * 1e3:6.1f} ms" for s in (c.plain, c.verified, c.created, c.used))
-        print(f"{name:28} {seconds}  {c.share:.2f}  ({c.strict_share:.2f} of 2 plain + sessions)")
-    shares = [(c.share, c.strict_share) for c in costs.values()]
+    for name, c in sorted(costs.items(), key=lambda item: item[1].ratio):
+        seconds = " ".join(f"{s * 1e3:6.1f} ms" for s in (c.unverified, c.verified, c.session_creation, c.session_runs))
+        print(f"{name:28} {seconds}  {c.ratio:.2f}  ({c.strict_ratio:.2f} of 2 plain + sessions)")
+    shares = [(c.ratio, c.strict_ratio) for c in costs.values()]
     for what, column in zip(("with their runs", "only made"), zip(*shares, strict=True), strict=True):
         print(f"sessions {what}: median {median(column):.2f}, {sum(s <= 1 for s in column)} of {len(column)} within 1")
-    for steps in CHANGES:
+    for steps in CHANGE_COUNTS:
         places = (0, steps // 3, steps - 1)
         replays = [optimize(chain(steps, at), plugins=[drop_relu]).report.replays for at in places]
         print(f"one wrong among {steps} changes: {max(replays)} replays at most")

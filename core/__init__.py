@@ -1,7 +1,7 @@
 """The IR, the rule language, the pass manager and verification. Never imports passes."""
 
 from .errors import Declined, PassesError, require
-from .inference.broadcasting import same_extent, stretches_to
+from .inference.broadcasting import broadcasts_to, same_extent
 from .io.convert import from_onnx, to_onnx
 from .io.model import Model
 from .ir.effects import is_known, is_pure, may_drop
@@ -37,6 +37,7 @@ __all__ = [
     "RulePass",
     "Tensor",
     "Value",
+    "broadcasts_to",
     "conditional",
     "evaluate",
     "from_onnx",
@@ -49,6 +50,5 @@ __all__ = [
     "rule",
     "run_pass",
     "same_extent",
-    "stretches_to",
     "to_onnx",
 ]

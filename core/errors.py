@@ -40,7 +40,7 @@ class NoFixpoint(PassesError):
         self.suspects = tuple(suspects)
 
 
-class Why(StrEnum):
+class FailureKind(StrEnum):
     """What is wrong: other values, a model no backend takes, an exception, a broken graph, no end, or the interface."""
 
     WRONG = "wrong"
@@ -54,9 +54,9 @@ class Why(StrEnum):
 class PassFailed(PassesError):
     """A pass raised, left an invalid graph or did not end; an exception behind it is its cause."""
 
-    def __init__(self, pass_name: str, why: Why, message: str) -> None:
+    def __init__(self, pass_name: str, kind: FailureKind, message: str) -> None:
         super().__init__(message)
-        self.pass_name, self.why = pass_name, why
+        self.pass_name, self.kind = pass_name, kind
 
 
 class InterfaceError(PassesError):
@@ -67,7 +67,7 @@ class EvaluationError(PassesError):
     """No backend could run a model, or a piece of one."""
 
 
-class CannotLoad(EvaluationError):
+class ModelLoadError(EvaluationError):
     """A backend refuses a model as such, whatever its inputs."""
 
 
@@ -75,7 +75,7 @@ class VerificationError(PassesError):
     """The rewritten model no longer computes what the original did."""
 
 
-class Unverifiable(PassesError):
+class UnverifiableError(PassesError):
     """No input could be found on which the original runs, so nothing can be claimed."""
 
 
@@ -91,7 +91,7 @@ class Declined(Exception):
     """A rule looked at a match and said no. The message says why."""
 
 
-def told(error: BaseException) -> str:
+def format_error(error: BaseException) -> str:
     """What an exception says: its text if it is one of ours, else with its type; whatever its own methods do."""
     try:
         text = " ".join(str(error).split())

@@ -74,13 +74,13 @@ def shorten_paths(message: Message) -> None:
                 item.value = item.value.replace(folder + "/", "")
 
 
-def describe(recipe: Recipe, exporter: str, model: ModelProto) -> None:
-    """Write the JSON beside the model, keeping what later steps put under `after` and `best_peer`."""
+def write_metadata(recipe: Recipe, exporter: str, model: ModelProto) -> None:
+    """Write the JSON beside the model, keeping what later steps put under `after` and `best_peer_nodes`."""
     path = HERE / f"{recipe.name}.json"
     kept = json.loads(path.read_text()) if path.exists() else {}
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
-    facts = {"source": recipe.source, "exporter": exporter, "opset": opset, "before": histogram(model)}
-    facts |= {key: kept[key] for key in kept if key in {"after", "best_peer"}}
+    facts = {"source": recipe.description, "exporter": exporter, "opset": opset, "before": histogram(model)}
+    facts |= {key: kept[key] for key in kept if key in {"after", "best_peer_nodes"}}
     path.write_text(json.dumps(facts, indent=1) + "\n")
 
 
@@ -101,7 +101,7 @@ def build(recipe: Recipe) -> str:
             raise BadModelError(f"{size} bytes, more than {MAX_BYTES}")
         for file in files:
             shutil.move(file, HERE / file.name)
-    describe(recipe, exporter, model)
+    write_metadata(recipe, exporter, model)
     return f"{size:>7} bytes {sum(histogram(model).values()):>5} nodes  {exporter}"
 
 

@@ -9,7 +9,7 @@ import onnxruntime
 
 from .recipe import Recipe
 
-ROUNDS = (1, 2, 3)
+BATCH_SIZES = (1, 2, 3)
 
 
 class BadModelError(Exception):
@@ -21,9 +21,9 @@ def check(path: Path, recipe: Recipe) -> None:
     try:
         onnx.checker.check_model(path, full_check=True)
         session = _session(path)
-        for size in ROUNDS:
+        for size in BATCH_SIZES:
             draw = np.random.default_rng(size)
-            feeds = {value.name: _draw(value, recipe, size, draw) for value in session.get_inputs()}
+            feeds = {value.name: _random_input(value, recipe, size, draw) for value in session.get_inputs()}
             _check_finite(session, feeds)
     except BadModelError:
         raise
@@ -38,16 +38,16 @@ def _session(path: Path) -> onnxruntime.InferenceSession:
     return onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"])
 
 
-def _draw(value: onnxruntime.NodeArg, recipe: Recipe, size: int, draw: np.random.Generator) -> np.ndarray:
+def _random_input(value: onnxruntime.NodeArg, recipe: Recipe, size: int, rng: np.random.Generator) -> np.ndarray:
     shape = [dim if isinstance(dim, int) else recipe.sizes.get(dim, size) for dim in value.shape]
     if value.type == "tensor(string)":
-        return draw.choice(np.array(recipe.values[value.name], dtype=object), shape)
+        return rng.choice(np.array(recipe.values[value.name], dtype=object), shape)
     if value.type == "tensor(int64)":
-        return draw.choice(np.array(recipe.values.get(value.name, range(2)), dtype=np.int64), shape)
+        return rng.choice(np.array(recipe.values.get(value.name, range(2)), dtype=np.int64), shape)
     if value.type == "tensor(bool)":
-        return np.asarray(draw.integers(2, size=shape), dtype=bool)
+        return np.asarray(rng.integers(2, size=shape), dtype=bool)
     dtype = {"tensor(float)": np.float32, "tensor(double)": np.float64, "tensor(float16)": np.float16}[value.type]
-    return draw.normal(size=shape).astype(dtype)
+    return rng.normal(size=shape).astype(dtype)
 
 
 def _check_finite(session: onnxruntime.InferenceSession, feeds: dict[str, np.ndarray]) -> None:

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .recipe import Recipe
-from .torch_export import UNFOLDED, export_dynamo, export_script, rough
+from .torch_export import UNFOLDED, export_dynamo, export_script, randomize_norms
 
 
 class Bottleneck(nn.Module):
@@ -32,7 +32,7 @@ def resnet() -> nn.Module:
     blocks = [Bottleneck(16, 8, 32, 1), Bottleneck(32, 8, 32, 1), Bottleneck(32, 16, 64, 2), Bottleneck(64, 16, 64, 1),
               Bottleneck(64, 24, 96, 2), Bottleneck(96, 24, 96, 1)]  # fmt: skip
     stem = [nn.Conv2d(3, 16, 7, 2, 3, bias=False), nn.BatchNorm2d(16), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
-    return rough(nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(96, 10)))
+    return randomize_norms(nn.Sequential(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(96, 10)))
 
 
 class SqueezeExcite(nn.Module):
@@ -68,7 +68,7 @@ class InvertedResidual(nn.Module):
 
 def mobilenet() -> nn.Module:
     """MobileNetV3: inverted residuals with ReLU, then with Hardswish; a classifier with Dropout."""
-    return rough(nn.Sequential(
+    return randomize_norms(nn.Sequential(
         nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.Hardswish(),
         InvertedResidual(8, 16, 8, 3, 1, nn.ReLU), InvertedResidual(8, 32, 16, 3, 2, nn.ReLU),
         InvertedResidual(16, 48, 16, 5, 1, nn.Hardswish), InvertedResidual(16, 64, 24, 5, 2, nn.Hardswish),
@@ -95,7 +95,7 @@ class DenseLayer(nn.Module):
 
 def densenet() -> nn.Module:
     """Two dense blocks with a transition; the first transition has BN straight before its Conv."""
-    return rough(nn.Sequential(
+    return randomize_norms(nn.Sequential(
         nn.Conv2d(3, 16, 3, 2, 1, bias=False), nn.BatchNorm2d(16), nn.ReLU(),
         DenseLayer(16, 8), DenseLayer(24, 8), DenseLayer(32, 8),
         nn.BatchNorm2d(40), nn.Conv2d(40, 20, 1, bias=False), nn.AvgPool2d(2),
@@ -126,7 +126,7 @@ class ShuffleUnit(nn.Module):
 
 def shufflenet() -> nn.Module:
     """ShuffleNetV2: stem, four units, pool, classifier."""
-    return rough(nn.Sequential(
+    return randomize_norms(nn.Sequential(
         nn.Conv2d(3, 32, 3, 2, 1, bias=False), nn.BatchNorm2d(32), nn.ReLU(), nn.MaxPool2d(3, 2, 1),
         ShuffleUnit(32), ShuffleUnit(32), ShuffleUnit(32), ShuffleUnit(32),
         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10),

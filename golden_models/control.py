@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .recipe import Recipe
-from .torch_export import export_dynamo, export_script, rough
+from .torch_export import export_dynamo, export_script, randomize_norms
 
 
 class Refine(nn.Module):
@@ -88,11 +88,11 @@ def build_while(path: Path) -> str:
 
 
 def build_cond(path: Path) -> str:
-    return export_dynamo(rough(Gate().eval()), (torch.randn(2, 8),), path, 18, shapes=({0: "batch"},))
+    return export_dynamo(randomize_norms(Gate().eval()), (torch.randn(2, 8),), path, 18, shapes=({0: "batch"},))
 
 
 def build_functions(path: Path) -> str:
-    model = rough(nn.Sequential(Block(12), Block(12), Block(12), nn.Linear(12, 5))).eval()
+    model = randomize_norms(nn.Sequential(Block(12), Block(12), Block(12), nn.Linear(12, 5))).eval()
     axes = {"x": {0: "batch", 1: "sequence"}, "y": {0: "batch", 1: "sequence"}}
     options = {"export_modules_as_functions": {Block, nn.LayerNorm}}
     return export_script(model, (torch.randn(2, 4, 12),), path, 15, axes=axes, **options)

@@ -16,7 +16,7 @@ from transformers import (
 )
 
 from .recipe import Recipe
-from .torch_export import export_dynamo, export_script, rough
+from .torch_export import export_dynamo, export_script, randomize_norms
 
 VOCABULARY = range(150)
 LAYERS = 2
@@ -68,7 +68,7 @@ def _gpt2() -> nn.Module:
     config = GPT2Config(
         vocab_size=len(VOCABULARY), n_positions=64, n_embd=32, n_layer=LAYERS, n_head=4, attn_implementation="eager",
     )  # fmt: skip
-    return CausalLM(rough(GPT2LMHeadModel(config))).eval()
+    return CausalLM(randomize_norms(GPT2LMHeadModel(config))).eval()
 
 
 def _llama(attention: str) -> nn.Module:
@@ -76,7 +76,7 @@ def _llama(attention: str) -> nn.Module:
         vocab_size=len(VOCABULARY), hidden_size=32, intermediate_size=64, num_hidden_layers=LAYERS,
         num_attention_heads=4, num_key_value_heads=2, max_position_embeddings=64, attn_implementation=attention,
     )  # fmt: skip
-    return rough(LlamaForCausalLM(config)).eval()
+    return randomize_norms(LlamaForCausalLM(config)).eval()
 
 
 def _step(heads: int) -> tuple[Tensor, ...]:
@@ -113,7 +113,7 @@ def build_t5_decoder(path: Path) -> str:
         vocab_size=len(VOCABULARY), d_model=32, d_kv=8, d_ff=64, num_layers=LAYERS, num_heads=4,
         relative_attention_num_buckets=8, relative_attention_max_distance=16, attn_implementation="eager",
     )  # fmt: skip
-    model = Seq2SeqStep(rough(T5ForConditionalGeneration(config)).eval())
+    model = Seq2SeqStep(randomize_norms(T5ForConditionalGeneration(config)).eval())
     args = (torch.ones(2, 4, dtype=torch.long), torch.randn(2, 6, 32), torch.ones(2, 6, dtype=torch.long))
     target, source = {0: "batch", 1: "target"}, {0: "batch", 1: "source"}
     axes = {"decoder_ids": target, "encoder_states": source, "encoder_mask": source, "logits": target}

@@ -19,7 +19,7 @@ from transformers import (
 from transformers.models.whisper.modeling_whisper import WhisperEncoder
 
 from .recipe import Recipe
-from .torch_export import TrainingMode, export_dynamo, export_script, rough
+from .torch_export import TrainingMode, export_dynamo, export_script, randomize_norms
 
 TEXT = MappingProxyType({0: "batch", 1: "sequence"})
 VOCABULARY = range(200)
@@ -42,17 +42,17 @@ def _bert(**config: object) -> nn.Module:
         max_position_embeddings=64, num_labels=3, **config,
     )  # fmt: skip
     inputs = ("input_ids", "attention_mask", "token_type_ids")
-    return Output(rough(BertForSequenceClassification(tiny)), inputs, "logits")
+    return Output(randomize_norms(BertForSequenceClassification(tiny)), inputs, "logits")
 
 
-def _text(inputs: int) -> tuple[Tensor, ...]:
+def _token_inputs(inputs: int) -> tuple[Tensor, ...]:
     return tuple(torch.ones(2, 7, dtype=torch.long) for _ in range(inputs))
 
 
 def build_bert(path: Path) -> str:
     model = _bert(attn_implementation="eager").eval()
     axes = {**{name: TEXT for name in model.inputs}, "logits": {0: "batch"}}
-    return export_script(model, _text(3), path, 14, model.inputs, ["logits"], axes, do_constant_folding=False)
+    return export_script(model, _token_inputs(3), path, 14, model.inputs, ["logits"], axes, do_constant_folding=False)
 
 
 def build_bert_training(path: Path) -> str:
@@ -60,13 +60,13 @@ def build_bert_training(path: Path) -> str:
     model = _bert(attn_implementation="eager").train()
     axes = {**{name: TEXT for name in model.inputs}, "logits": {0: "batch"}}
     options = {"do_constant_folding": False, "training": TrainingMode.TRAINING}
-    return export_script(model, _text(3), path, 11, model.inputs, ["logits"], axes, **options)
+    return export_script(model, _token_inputs(3), path, 11, model.inputs, ["logits"], axes, **options)
 
 
 def build_bert_dynamo(path: Path) -> str:
     model = _bert(attn_implementation="sdpa").eval()
     shapes = ((dict(TEXT),) * 3,)
-    return export_dynamo(model, _text(3), path, 18, model.inputs, ["logits"], shapes)
+    return export_dynamo(model, _token_inputs(3), path, 18, model.inputs, ["logits"], shapes)
 
 
 def _vit() -> nn.Module:
@@ -74,7 +74,7 @@ def _vit() -> nn.Module:
         hidden_size=32, num_hidden_layers=2, num_attention_heads=4, intermediate_size=64, image_size=32, patch_size=8,
         num_labels=5, attn_implementation="eager",
     )  # fmt: skip
-    return Output(rough(ViTForImageClassification(config)).eval(), ("pixel_values",), "logits")
+    return Output(randomize_norms(ViTForImageClassification(config)).eval(), ("pixel_values",), "logits")
 
 
 def build_vit(path: Path) -> str:
@@ -92,7 +92,7 @@ def build_swin(path: Path) -> str:
         image_size=32, patch_size=2, embed_dim=16, depths=[2, 2], num_heads=[2, 4], window_size=4, mlp_ratio=2.0,
         num_labels=5, attn_implementation="eager",
     )  # fmt: skip
-    model = Output(rough(SwinForImageClassification(config)).eval(), ("pixel_values",), "logits")
+    model = Output(randomize_norms(SwinForImageClassification(config)).eval(), ("pixel_values",), "logits")
     return export_script(model, (torch.randn(2, 3, 32, 32),), path, 13, ["pixel_values"], ["logits"])
 
 
@@ -102,7 +102,7 @@ def build_whisper(path: Path) -> str:
         max_source_positions=50, decoder_layers=1, vocab_size=100,
         pad_token_id=0, bos_token_id=1, eos_token_id=2, decoder_start_token_id=1,
     )  # fmt: skip
-    model = Output(rough(WhisperEncoder(config)).eval(), ("input_features",), "last_hidden_state")
+    model = Output(randomize_norms(WhisperEncoder(config)).eval(), ("input_features",), "last_hidden_state")
     features = torch.randn(2, 20, 100)
     shapes = (({0: "batch"},),)
     return export_dynamo(model, (features,), path, 22, ["input_features"], ["last_hidden_state"], shapes)
@@ -114,9 +114,11 @@ def build_t5_encoder(path: Path) -> str:
         relative_attention_num_buckets=8, relative_attention_max_distance=16, feed_forward_proj="gated-gelu",
     )  # fmt: skip
     inputs = ("input_ids", "attention_mask")
-    model = Output(rough(T5EncoderModel(config)).eval(), inputs, "last_hidden_state")
+    model = Output(randomize_norms(T5EncoderModel(config)).eval(), inputs, "last_hidden_state")
     axes = {name: TEXT for name in (*inputs, "last_hidden_state")}
-    return export_script(model, _text(2), path, 16, inputs, ["last_hidden_state"], axes, do_constant_folding=False)
+    return export_script(
+        model, _token_inputs(2), path, 16, inputs, ["last_hidden_state"], axes, do_constant_folding=False
+    )
 
 
 TOKENS = MappingProxyType({"input_ids": VOCABULARY})

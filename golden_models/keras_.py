@@ -10,7 +10,7 @@ from keras import layers
 from .recipe import Recipe
 
 
-def _rough(model: keras.Model) -> keras.Model:
+def _randomize_norms(model: keras.Model) -> keras.Model:
     """Statistics and scales of a trained net for every BatchNormalization."""
     draw = np.random.default_rng(0)
     for layer in model.layers:
@@ -45,7 +45,7 @@ def _cnn() -> keras.Model:
         x = layers.MaxPooling2D(3, strides=2, padding="same")(x)
         x = layers.Add()([x, shortcut])
     x = layers.Dropout(0.3)(layers.GlobalAveragePooling2D()(x))
-    return _rough(keras.Model(image, layers.Dense(6, activation="softmax", name="label")(x)))
+    return _randomize_norms(keras.Model(image, layers.Dense(6, activation="softmax", name="label")(x)))
 
 
 def _autoencoder() -> keras.Model:
@@ -58,7 +58,7 @@ def _autoencoder() -> keras.Model:
     x = layers.Conv2DTranspose(8, 3, strides=2, padding="same")(x)
     x = layers.LeakyReLU(0.1)(layers.BatchNormalization()(x))
     x = layers.Conv2D(8, 3, padding="same", activation="relu")(layers.UpSampling2D(2)(x))
-    return _rough(keras.Model(image, layers.Conv2D(1, 3, padding="same", activation="sigmoid")(x)))
+    return _randomize_norms(keras.Model(image, layers.Conv2D(1, 3, padding="same", activation="sigmoid")(x)))
 
 
 def build_keras_cnn(path: Path) -> str:

@@ -20,7 +20,7 @@ def parse(argv: list[str] | None = None) -> argparse.Namespace:
     return parser.parse_args(argv)
 
 
-def prepare(folder: Path) -> Path:
+def prepare_venv(folder: Path) -> Path:
     """Return the python of a venv in `folder` that holds the pinned requirements."""
     python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
     if not python.exists():
@@ -46,7 +46,7 @@ def main() -> int:
     asked = parse()
     folder = asked.venv.absolute()
     try:
-        python = prepare(folder)
+        python = prepare_venv(folder)
     except subprocess.CalledProcessError as error:
         print(f"{folder}: pip failed with exit code {error.returncode}", file=sys.stderr)
         return 1

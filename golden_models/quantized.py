@@ -12,10 +12,10 @@ from onnxruntime.quantization.shape_inference import quant_pre_process
 from torch import Tensor, nn
 
 from .recipe import Recipe
-from .torch_export import UNFOLDED, export_script, rough
+from .torch_export import UNFOLDED, export_script, randomize_norms
 
 
-class Draws(quantization.CalibrationDataReader):
+class RandomCalibrationData(quantization.CalibrationDataReader):
     """A few normal batches for the input `x`."""
 
     def __init__(self, *shape: int) -> None:
@@ -48,14 +48,14 @@ class Attention(nn.Module):
 
 def small_cnn() -> nn.Module:
     """Two convolutions with BN, a residual, pooling, a classifier."""
-    return rough(nn.Sequential(
+    return randomize_norms(nn.Sequential(
         nn.Conv2d(3, 8, 3, 2, 1), nn.BatchNorm2d(8), nn.ReLU(),
         nn.Conv2d(8, 8, 3, 1, 1, groups=8), nn.BatchNorm2d(8), nn.Hardswish(),
         nn.Conv2d(8, 16, 1), nn.MaxPool2d(2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 5),
     )).eval()  # fmt: skip
 
 
-def _then(path: Path, export: Callable[[Path], str], quantize: Callable[[Path, Path], str]) -> str:
+def _export_and_quantize(path: Path, export: Callable[[Path], str], quantize: Callable[[Path, Path], str]) -> str:
     """Export to a temporary file, quantize from there to `path`."""
     with TemporaryDirectory() as folder:
         plain = Path(folder) / "plain.onnx"
@@ -70,10 +70,10 @@ def build_static(path: Path) -> str:
     def quantize(plain: Path, path: Path) -> str:
         prepared = plain.with_name("prepared.onnx")
         quant_pre_process(plain, prepared)
-        quantization.quantize_static(prepared, path, Draws(2, 3, 32, 32), per_channel=True)
+        quantization.quantize_static(prepared, path, RandomCalibrationData(2, 3, 32, 32), per_channel=True)
         return "quant_pre_process, quantize_static, QDQ, QInt8, per_channel=True"
 
-    return _then(path, export, quantize)
+    return _export_and_quantize(path, export, quantize)
 
 
 def build_static_unsigned(path: Path) -> str:
@@ -82,15 +82,17 @@ def build_static_unsigned(path: Path) -> str:
 
     def quantize(plain: Path, path: Path) -> str:
         kind = quantization.QuantType.QUInt8
-        quantization.quantize_static(plain, path, Draws(2, 3, 32, 32), activation_type=kind, weight_type=kind)
+        quantization.quantize_static(
+            plain, path, RandomCalibrationData(2, 3, 32, 32), activation_type=kind, weight_type=kind
+        )
         return "quantize_static, QDQ, QUInt8"
 
-    return _then(path, export, quantize)
+    return _export_and_quantize(path, export, quantize)
 
 
 def build_dynamic(path: Path) -> str:
     def export(plain: Path) -> str:
-        model = rough(nn.Sequential(Attention(16, 4), Attention(16, 4), nn.Linear(16, 6))).eval()
+        model = randomize_norms(nn.Sequential(Attention(16, 4), Attention(16, 4), nn.Linear(16, 6))).eval()
         axes = {"x": {0: "batch", 1: "sequence"}, "y": {0: "batch", 1: "sequence"}}
         return export_script(model, (torch.randn(2, 5, 16),), plain, 17, axes=axes)
 
@@ -98,7 +100,7 @@ def build_dynamic(path: Path) -> str:
         quantization.quantize_dynamic(plain, path)
         return "quantize_dynamic, QInt8"
 
-    return _then(path, export, quantize)
+    return _export_and_quantize(path, export, quantize)
 
 
 RECIPES = (

@@ -14,7 +14,7 @@ class Recipe:
     """
 
     name: str
-    source: str
+    description: str
     build: Callable[[Path], str]
     values: Mapping[str, Sequence[int] | Sequence[str]] = field(default_factory=dict)
     sizes: Mapping[str, int] = field(default_factory=dict)

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .recipe import Recipe
-from .torch_export import export_dynamo, export_script, rough
+from .torch_export import export_dynamo, export_script, randomize_norms
 
 
 class Recommender(nn.Module):
@@ -46,7 +46,7 @@ class TwoTower(nn.Module):
 
 
 def build_recommender(path: Path) -> str:
-    model = rough(Recommender((100, 60, 40))).eval()
+    model = randomize_norms(Recommender((100, 60, 40))).eval()
     args = (torch.randn(4, 5), torch.zeros(4, 3, dtype=torch.long), torch.zeros(4, 6, dtype=torch.long))
     return export_script(model, args, path, 16, ["dense", "ids", "seen"], ["score"], do_constant_folding=False)
 
@@ -55,7 +55,7 @@ def build_two_tower(path: Path) -> str:
     args = (torch.zeros(4, dtype=torch.long), torch.zeros(4, 6, dtype=torch.long), torch.randn(4, 6))
     shapes = ({0: "batch"}, {0: "batch", 1: "history"}, {0: "batch", 1: "history"})
     inputs = ["user", "items", "weight"]
-    return export_dynamo(rough(TwoTower()).eval(), args, path, 20, inputs, ["cosine"], shapes, optimize=False)
+    return export_dynamo(randomize_norms(TwoTower()).eval(), args, path, 20, inputs, ["cosine"], shapes, optimize=False)
 
 
 RECIPES = (

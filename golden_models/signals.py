@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .recipe import Recipe
-from .torch_export import UNFOLDED, TrainingMode, export_dynamo, export_script, rough
+from .torch_export import UNFOLDED, TrainingMode, export_dynamo, export_script, randomize_norms
 
 
 class CRNN(nn.Module):
@@ -58,7 +58,7 @@ class Residual1d(nn.Module):
 
 def audio_net() -> nn.Module:
     """Strided 1-D stem over the waveform, three dilated residual blocks, pool, classifier."""
-    return rough(nn.Sequential(
+    return randomize_norms(nn.Sequential(
         nn.Conv1d(1, 16, 16, 4, 6, bias=False), nn.BatchNorm1d(16), nn.ReLU(), nn.MaxPool1d(2),
         Residual1d(16, 1), Residual1d(16, 2), Residual1d(16, 4),
         nn.ConvTranspose1d(16, 8, 4, 2, 1), nn.BatchNorm1d(8), nn.LeakyReLU(0.1),
@@ -68,7 +68,7 @@ def audio_net() -> nn.Module:
 
 def video_net() -> nn.Module:
     """3-D convolutions, one split into space and time, one depthwise."""
-    return rough(nn.Sequential(
+    return randomize_norms(nn.Sequential(
         nn.Conv3d(1, 8, 3, padding=1, bias=False), nn.BatchNorm3d(8), nn.ReLU(), nn.MaxPool3d((1, 2, 2)),
         nn.Conv3d(8, 12, (1, 3, 3), padding=(0, 1, 1)), nn.BatchNorm3d(12), nn.ReLU(),
         nn.Conv3d(12, 12, (3, 1, 1), padding=(1, 0, 0)), nn.BatchNorm3d(12), nn.ReLU(),
@@ -81,7 +81,7 @@ def video_net() -> nn.Module:
 def build_crnn(path: Path) -> str:
     axes = {"line": {0: "batch", 3: "width"}, "scores": {0: "steps", 1: "batch"}}
     line = torch.randn(2, 1, 32, 40)
-    return export_script(rough(CRNN()).eval(), (line,), path, 14, ["line"], ["scores"], axes, **UNFOLDED)
+    return export_script(randomize_norms(CRNN()).eval(), (line,), path, 14, ["line"], ["scores"], axes, **UNFOLDED)
 
 
 def build_gru(path: Path) -> str:

@@ -19,7 +19,7 @@ COLOURS = ("red", "green", "blue")
 SHAPES = ("round", "square")
 
 
-def _table(columns: int) -> tuple[np.ndarray, np.ndarray]:
+def _training_data(columns: int) -> tuple[np.ndarray, np.ndarray]:
     """Rows of normal numbers and one of three labels for each."""
     draw = np.random.default_rng(0)
     x = draw.normal(1.0, 2.0, (200, columns)).astype(np.float32)
@@ -36,24 +36,24 @@ def _export(model: object, inputs: list[tuple[str, object]], path: Path, opset: 
 
 def build_logistic(path: Path) -> str:
     model = make_pipeline(StandardScaler(), PCA(4, random_state=0), LogisticRegression(max_iter=200))
-    model.fit(*_table(6))
+    model.fit(*_training_data(6))
     return _export(model, [("x", FloatTensorType([None, 6]))], path, 15, zipmap=False)
 
 
 def build_forest(path: Path) -> str:
-    model = RandomForestClassifier(12, max_depth=5, random_state=0).fit(*_table(5))
+    model = RandomForestClassifier(12, max_depth=5, random_state=0).fit(*_training_data(5))
     return _export(model, [("x", FloatTensorType([None, 5]))], path, 17)
 
 
 def build_mlp_regressor(path: Path) -> str:
-    x, y = _table(6)
+    x, y = _training_data(6)
     layers = MLPRegressor(hidden_layer_sizes=(16, 8), max_iter=50, tol=0.1, random_state=0)
     model = make_pipeline(StandardScaler(), layers).fit(x, y.astype(np.float32))
     return _export(model, [("x", FloatTensorType([None, 6]))], path, 18)
 
 
 def build_strings(path: Path) -> str:
-    x, y = _table(2)
+    x, y = _training_data(2)
     draw = np.random.default_rng(1)
     words = [draw.choice(values, len(x)) for values in (COLOURS, SHAPES)]
     table = np.concatenate([np.array(words, dtype=object).T, x.astype(object)], 1)

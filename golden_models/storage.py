@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .recipe import Recipe
-from .torch_export import UNFOLDED, TrainingMode, export_dynamo, export_script, rough
+from .torch_export import UNFOLDED, TrainingMode, export_dynamo, export_script, randomize_norms
 
 
 class Mixer(nn.Module):
@@ -39,7 +39,7 @@ class MixerNet(nn.Module):
 
 def _half_cnn() -> nn.Module:
     """Conv, BN and a classifier, all in half precision."""
-    return rough(nn.Sequential(
+    return randomize_norms(nn.Sequential(
         nn.Conv2d(3, 12, 3, 2, 1, bias=False), nn.BatchNorm2d(12), nn.ReLU(),
         nn.Conv2d(12, 12, 3, 1, 1, groups=4), nn.BatchNorm2d(12), nn.ReLU6(),
         nn.ConvTranspose2d(12, 8, 2, 2), nn.BatchNorm2d(8), nn.ReLU(),
@@ -54,12 +54,12 @@ def build_half(path: Path) -> str:
 
 def build_half_dynamo(path: Path) -> str:
     image = torch.randn(2, 3, 32, 32).half()
-    model = rough(MixerNet()).eval().half()
+    model = randomize_norms(MixerNet()).eval().half()
     return export_dynamo(model, (image,), path, 18, shapes=({0: "batch"},), optimize=False) + ", float16"
 
 
 def build_double(path: Path) -> str:
-    model = rough(nn.Sequential(
+    model = randomize_norms(nn.Sequential(
         nn.Linear(7, 12), nn.BatchNorm1d(12), nn.Tanh(), nn.Linear(12, 8, bias=False), nn.Sigmoid(), nn.Linear(8, 2),
     )).eval().double()  # fmt: skip
     rows = torch.randn(2, 7).double()
@@ -68,7 +68,9 @@ def build_double(path: Path) -> str:
 
 def build_external(path: Path) -> str:
     image = torch.randn(2, 3, 32, 32)
-    return export_dynamo(rough(MixerNet()).eval(), (image,), path, 20, shapes=({0: "batch"},), external_data=True)
+    return export_dynamo(
+        randomize_norms(MixerNet()).eval(), (image,), path, 20, shapes=({0: "batch"},), external_data=True
+    )
 
 
 RECIPES = (

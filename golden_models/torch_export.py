@@ -14,7 +14,7 @@ Shapes = Mapping[str, Mapping[int, str]]
 UNFOLDED = MappingProxyType({"training": TrainingMode.PRESERVE, "do_constant_folding": False})
 
 
-def rough(model: nn.Module) -> nn.Module:
+def randomize_norms(model: nn.Module) -> nn.Module:
     """Give every normalisation layer the statistics and scales of a trained one: fresh ones hide folding mistakes."""
     for module in model.modules():
         if getattr(module, "running_mean", None) is not None:
@@ -41,7 +41,7 @@ def export_script(
     names = {"input_names": list(inputs), "output_names": list(outputs)}
     axes = axes or {name: {0: "batch"} for name in (*inputs, *outputs)}
     torch.onnx.export(model, args, str(path), dynamo=False, opset_version=opset, dynamic_axes=axes, **names, **options)
-    return _described(False, options)
+    return _exporter_description(False, options)
 
 
 def export_dynamo(
@@ -60,15 +60,17 @@ def export_dynamo(
     options = {"external_data": external_data, "optimize": optimize}
     names = {"input_names": list(inputs), "output_names": list(outputs), "dynamic_shapes": shapes}
     torch.onnx.export(model, args, str(path), dynamo=True, opset_version=opset, verbose=False, **names, **options)
-    return _described(True, options)
+    return _exporter_description(True, options)
 
 
-def _described(dynamo: bool, options: Mapping[str, object]) -> str:
+def _exporter_description(dynamo: bool, options: Mapping[str, object]) -> str:
     version = torch.__version__.partition("+")[0]
-    return ", ".join([f"torch {version}", f"dynamo={dynamo}", *(f"{key}={_text(options[key])}" for key in options)])
+    return ", ".join(
+        [f"torch {version}", f"dynamo={dynamo}", *(f"{key}={_option_text(options[key])}" for key in options)]
+    )
 
 
-def _text(value: object) -> str:
+def _option_text(value: object) -> str:
     """An option as one writes it: an enum by its name, a set of classes by theirs."""
     if isinstance(value, TrainingMode):
         return value.name

@@ -7,12 +7,12 @@ from torch import nn
 from torch.onnx import TrainingMode
 
 from .recipe import Recipe
-from .torch_export import UNFOLDED, export_script, rough
+from .torch_export import UNFOLDED, export_script, randomize_norms
 
 
 def mlp(drop: float) -> nn.Module:
     """Linear, BN, ReLU and Dropout, three times; then a chain of Identity."""
-    return rough(nn.Sequential(
+    return randomize_norms(nn.Sequential(
         nn.Linear(10, 32), nn.BatchNorm1d(32), nn.ReLU(), nn.Dropout(drop),
         nn.Linear(32, 32, bias=False), nn.BatchNorm1d(32), nn.ELU(), nn.Dropout(drop),
         nn.Linear(32, 16), nn.Dropout(drop), nn.Identity(), nn.PReLU(), nn.Linear(16, 4),
@@ -30,7 +30,7 @@ def _dropout_only(model: nn.Module) -> nn.Module:
 
 def cnn() -> nn.Module:
     """Conv, BN, ReLU twice over, a classifier with BN."""
-    return rough(nn.Sequential(
+    return randomize_norms(nn.Sequential(
         nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.ReLU(),
         nn.Conv2d(8, 12, 3, 2, 1), nn.BatchNorm2d(12, momentum=0.3), nn.ReLU(),
         nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(12, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Linear(8, 4),

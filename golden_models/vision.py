@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from .recipe import Recipe
-from .torch_export import UNFOLDED, export_dynamo, export_script, rough
+from .torch_export import UNFOLDED, export_dynamo, export_script, randomize_norms
 
 
 def _double_conv(inner: int, outer: int) -> nn.Sequential:
@@ -58,7 +58,7 @@ class RepVGGBlock(nn.Module):
 
 def repvgg() -> nn.Module:
     """Five blocks, pool, classifier."""
-    return rough(nn.Sequential(
+    return randomize_norms(nn.Sequential(
         RepVGGBlock(3, 16, 2), RepVGGBlock(16, 16, 1), RepVGGBlock(16, 24, 2), RepVGGBlock(24, 24, 1),
         RepVGGBlock(24, 24, 1), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(24, 10),
     ))  # fmt: skip
@@ -111,12 +111,14 @@ class Yolo(nn.Module):
 def build_unet(path: Path) -> str:
     axes = {name: {0: "batch", 2: "height", 3: "width"} for name in ("image", "mask")}
     image = torch.randn(1, 3, 32, 32)
-    return export_script(rough(UNet()).eval(), (image,), path, 11, ["image"], ["mask"], axes, **UNFOLDED)
+    return export_script(randomize_norms(UNet()).eval(), (image,), path, 11, ["image"], ["mask"], axes, **UNFOLDED)
 
 
 def build_unet_dynamo(path: Path) -> str:
     shapes = ({0: "batch"},)
-    return export_dynamo(rough(UNet()).eval(), (torch.randn(2, 3, 32, 32),), path, 21, ["image"], ["mask"], shapes)
+    return export_dynamo(
+        randomize_norms(UNet()).eval(), (torch.randn(2, 3, 32, 32),), path, 21, ["image"], ["mask"], shapes
+    )
 
 
 def build_repvgg(path: Path) -> str:
@@ -125,12 +127,12 @@ def build_repvgg(path: Path) -> str:
 
 def build_yolo(path: Path) -> str:
     axes = {"image": {0: "batch", 2: "height", 3: "width"}, "boxes": {0: "batch", 1: "candidates"}}
-    model, image = rough(Yolo()).eval(), torch.randn(1, 3, 64, 64)
+    model, image = randomize_norms(Yolo()).eval(), torch.randn(1, 3, 64, 64)
     return export_script(model, (image,), path, 16, ["image"], ["boxes"], axes, do_constant_folding=False)
 
 
 def build_yolo_dynamo(path: Path) -> str:
-    return export_dynamo(rough(Yolo()).eval(), (torch.randn(1, 3, 64, 64),), path, 19, ["image"], ["boxes"])
+    return export_dynamo(randomize_norms(Yolo()).eval(), (torch.randn(1, 3, 64, 64),), path, 19, ["image"], ["boxes"])
 
 
 RECIPES = (

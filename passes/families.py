@@ -3,28 +3,28 @@
 from __future__ import annotations
 
 from ..core import Pass
-from .arithmetic.affine_chains import MERGE_AFFINE
+from .arithmetic.affine_chains import MERGE_AFFINE_CHAINS
 from .arithmetic.clamp_rules import DROP_UNBOUNDED_CLIP, MERGE_CLAMPS
-from .arithmetic.constant_chains import MERGE_CONSTANTS_IN_CHAINS
-from .arithmetic.idempotent import DROP_REPEATED
+from .arithmetic.constant_chains import MERGE_CONSTANT_OPERANDS
+from .arithmetic.idempotent import DROP_IDEMPOTENT
 from .arithmetic.logic import MERGE_LOGIC
-from .arithmetic.negations import MERGE_NEGATIONS, WRITE_NEGATIONS
-from .arithmetic.neutral_elements import DROP_NEUTRAL
+from .arithmetic.negations import CANONICALIZE_NEGATIONS, MERGE_NEGATIONS
+from .arithmetic.neutral_elements import DROP_NEUTRAL_OPERANDS
 from .arithmetic.powers import MERGE_POWERS
 from .arithmetic.variadic import MERGE_VARIADIC
 from .cleanup.casts import MERGE_CASTS
-from .cleanup.no_op_indexing import DROP_IDLE_INDICES
-from .cleanup.no_op_movement import DROP_IDLE_MOVEMENT, DROP_IDLE_PIECES
-from .cleanup.no_op_pool_resize import DROP_IDLE_WINDOWS
-from .cleanup.no_op_reductions import DROP_IDLE_REDUCTIONS
-from .cleanup.no_op_where import DROP_IDLE_SELECTIONS
+from .cleanup.no_op_indexing import DROP_NO_OP_INDEXING
+from .cleanup.no_op_movement import DROP_NO_OP_MOVEMENT, DROP_NO_OP_SPLIT_CONCAT
+from .cleanup.no_op_pool_resize import DROP_NO_OP_POOL_RESIZE
+from .cleanup.no_op_reductions import DROP_NO_OP_REDUCTIONS
+from .cleanup.no_op_where import DROP_NO_OP_WHERE
 from .cleanup.optionals import DROP_OPTIONALS
 from .fusion.activations import FUSE_ACTIVATIONS
 from .fusion.attention import FUSE_ATTENTION
 from .fusion.attention_operands import FUSE_INTO_ATTENTION
 from .fusion.gelu import FUSE_GELU
 from .fusion.hard_activations import FUSE_HARD_ACTIVATIONS
-from .fusion.keras_layer_norm import FUSE_AFFINE_NORM
+from .fusion.keras_layer_norm import FUSE_KERAS_LAYER_NORM
 from .fusion.lp_norms import FUSE_LP_NORM
 from .fusion.norm_weights import FUSE_NORM_WEIGHTS
 from .fusion.norms import FUSE_NORM
@@ -39,33 +39,33 @@ from .linear.conv_padding import FOLD_PAD_INTO_CONV, FOLD_PAD_INTO_POOL
 from .linear.einsum import SIMPLIFY_EINSUM
 from .linear.fold_scale import FOLD_SCALE
 from .linear.gemm import FUSE_GEMM
-from .linear.gemm_alpha import SCALE_GEMM
+from .linear.gemm_alpha import FOLD_SCALE_INTO_GEMM
 from .linear.gemm_batchnorm import FOLD_BATCHNORM_INTO_GEMM
 from .linear.gemm_bias import FOLD_BIAS
-from .linear.gemm_transpose import TRANSPOSE_GEMM
-from .linear.hoist_affine import PASS_AFFINE_BACK
-from .linear.matmul_chains import MERGE_PRODUCTS
+from .linear.gemm_transpose import FOLD_TRANSPOSE_INTO_GEMM
+from .linear.hoist_affine import HOIST_AFFINE
+from .linear.matmul_chains import MERGE_MATMULS
 from .linear.parallel_convs import MERGE_PARALLEL_CONVS
-from .linear.parallel_matmuls import MERGE_SIBLINGS
-from .linear.weight_scale import SCALE_WEIGHTS
-from .movement.concats import JOIN_PIECES, MergeConcats
+from .linear.parallel_matmuls import MERGE_PARALLEL_MATMULS
+from .linear.weight_scale import FOLD_SCALE_INTO_WEIGHTS
+from .movement.concats import CANCEL_CONCATS, MergeConcats
 from .movement.expands import MERGE_EXPANDS
 from .movement.gathers import MERGE_GATHERS, RESHAPE_INDICES
-from .movement.implicit_broadcasts import BROADCAST_INSTEAD
+from .movement.implicit_broadcasts import DROP_EXPAND_BEFORE_BROADCAST
 from .movement.layout_propagation.move_transposes import MoveTransposes
 from .movement.matmul_reshapes import MULTIPLY_WITHOUT_RESHAPES
 from .movement.pads import MERGE_PADS
 from .movement.reductions import MERGE_REDUCTIONS
-from .movement.reshape_sinking import KEEP_BATCHES, ROUND_TRIPS
-from .movement.reshapes import MERGE_RESHAPES, RESHAPE_TRANSPOSES
+from .movement.reshape_sinking import SINK_RESHAPES, TRANSPOSE_WITHOUT_RESHAPES
+from .movement.reshapes import MERGE_RESHAPES, TRANSPOSE_TO_RESHAPE
 from .movement.slices import CANCEL_DEPTH_AND_SPACE, MERGE_SLICES
 from .movement.slices_to_split import SlicesToSplit
-from .movement.split_concat import TAKE_PIECES
+from .movement.split_concat import BYPASS_CONCATS
 from .movement.transposes import MERGE_TRANSPOSES
 from .shapes.fold_shapes import FoldShapes, MergeShapes
-from .shapes.range_indices import READ_IN_ORDER
-from .shapes.shape_operands import WRITE_SHAPES, WriteOpenShapes
-from .shapes.shape_reads import TAKE_DIMS
+from .shapes.range_indices import DROP_RANGE_GATHERS
+from .shapes.shape_operands import FOLD_SHAPE_OPERANDS, FoldDynamicShapeOperands
+from .shapes.shape_reads import SIMPLIFY_SHAPE_READS
 from .structure.hoist_invariants import HoistInvariants
 from .structure.inline_if import InlineIf
 from .structure.inline_loop import InlineLoop
@@ -75,7 +75,7 @@ from .structure.sequences import RESOLVE_SEQUENCES
 CONVOLUTION: tuple[Pass, ...] = (
     FOLD_BATCHNORM,
     FOLD_AFFINE_INTO_CONV,
-    PASS_AFFINE_BACK,
+    HOIST_AFFINE,
     FOLD_AFFINE_BEFORE_CONV,
     FOLD_PAD_INTO_CONV,
     FOLD_PAD_INTO_POOL,
@@ -87,10 +87,10 @@ CONVOLUTION: tuple[Pass, ...] = (
 SHAPES: tuple[Pass, ...] = (
     FoldShapes(),
     MergeShapes(),
-    WRITE_SHAPES,
-    WriteOpenShapes(),
-    TAKE_DIMS,
-    READ_IN_ORDER,
+    FOLD_SHAPE_OPERANDS,
+    FoldDynamicShapeOperands(),
+    SIMPLIFY_SHAPE_READS,
+    DROP_RANGE_GATHERS,
 )
 """What is computed from shapes is written down."""
 
@@ -103,15 +103,15 @@ STRUCTURE: tuple[Pass, ...] = (
 )
 """Bodies that need not be bodies, and sequences that need not be made."""
 
-IDLE: tuple[Pass, ...] = (
+NO_OPS: tuple[Pass, ...] = (
     MERGE_CASTS,
     DROP_OPTIONALS,
-    DROP_IDLE_SELECTIONS,
-    DROP_IDLE_PIECES,
-    DROP_IDLE_INDICES,
-    DROP_IDLE_WINDOWS,
-    DROP_IDLE_REDUCTIONS,
-    DROP_IDLE_MOVEMENT,
+    DROP_NO_OP_WHERE,
+    DROP_NO_OP_SPLIT_CONCAT,
+    DROP_NO_OP_INDEXING,
+    DROP_NO_OP_POOL_RESIZE,
+    DROP_NO_OP_REDUCTIONS,
+    DROP_NO_OP_MOVEMENT,
 )
 """Ops that hand on what they are given."""
 
@@ -122,7 +122,7 @@ FUSION: tuple[Pass, ...] = (
     FUSE_RECTIFIERS,
     FUSE_REDUCE_MEAN,
     FUSE_NORM,
-    FUSE_AFFINE_NORM,
+    FUSE_KERAS_LAYER_NORM,
     FUSE_NORM_WEIGHTS,
     FUSE_SOFTMAX,
     FUSE_REDUCTIONS,
@@ -133,15 +133,15 @@ FUSION: tuple[Pass, ...] = (
 """Several ops that ONNX has one name for."""
 
 ARITHMETIC: tuple[Pass, ...] = (
-    DROP_NEUTRAL,
+    DROP_NEUTRAL_OPERANDS,
     MERGE_LOGIC,
-    DROP_REPEATED,
+    DROP_IDEMPOTENT,
     MERGE_VARIADIC,
     MERGE_CLAMPS,
     DROP_UNBOUNDED_CLIP,
-    MERGE_CONSTANTS_IN_CHAINS,
-    MERGE_AFFINE,
-    WRITE_NEGATIONS,
+    MERGE_CONSTANT_OPERANDS,
+    MERGE_AFFINE_CHAINS,
+    CANONICALIZE_NEGATIONS,
     MERGE_NEGATIONS,
     MERGE_POWERS,
 )
@@ -150,36 +150,36 @@ ARITHMETIC: tuple[Pass, ...] = (
 MOVEMENT: tuple[Pass, ...] = (
     MERGE_TRANSPOSES,
     MoveTransposes(),
-    KEEP_BATCHES,
-    RESHAPE_TRANSPOSES,
+    TRANSPOSE_WITHOUT_RESHAPES,
+    TRANSPOSE_TO_RESHAPE,
     MERGE_RESHAPES,
-    ROUND_TRIPS,
+    SINK_RESHAPES,
     MULTIPLY_WITHOUT_RESHAPES,
     MERGE_REDUCTIONS,
-    BROADCAST_INSTEAD,
+    DROP_EXPAND_BEFORE_BROADCAST,
     MERGE_EXPANDS,
     MERGE_SLICES,
     MERGE_GATHERS,
     RESHAPE_INDICES,
     MERGE_PADS,
     MergeConcats(),
-    JOIN_PIECES,
-    TAKE_PIECES,
+    CANCEL_CONCATS,
+    BYPASS_CONCATS,
     CANCEL_DEPTH_AND_SPACE,
     SlicesToSplit(),
 )
 """Ops that only move elements."""
 
-PRODUCTS: tuple[Pass, ...] = (
+MATRIX_PRODUCTS: tuple[Pass, ...] = (
     SIMPLIFY_EINSUM,
     FOLD_BATCHNORM_INTO_GEMM,
-    SCALE_WEIGHTS,
-    MERGE_PRODUCTS,
+    FOLD_SCALE_INTO_WEIGHTS,
+    MERGE_MATMULS,
     FUSE_GEMM,
     FOLD_BIAS,
-    TRANSPOSE_GEMM,
-    SCALE_GEMM,
+    FOLD_TRANSPOSE_INTO_GEMM,
+    FOLD_SCALE_INTO_GEMM,
     FOLD_SCALE,
-    MERGE_SIBLINGS,
+    MERGE_PARALLEL_MATMULS,
 )
 """MatMul, Gemm and Einsum take in what is linear around them."""

@@ -11,7 +11,7 @@ from .cleanup.lift_constants import LiftConstants
 from .cleanup.merge_constants import MergeConstants
 from .cleanup.merge_duplicates import MergeDuplicates
 from .cleanup.remove_unused import RemoveUnused
-from .families import ARITHMETIC, CONVOLUTION, FUSION, IDLE, MOVEMENT, PRODUCTS, SHAPES, STRUCTURE
+from .families import ARITHMETIC, CONVOLUTION, FUSION, MATRIX_PRODUCTS, MOVEMENT, NO_OPS, SHAPES, STRUCTURE
 from .folding.fold_constants import FoldConstants
 from .structure.drop_outputs import DropOutputs
 
@@ -28,13 +28,13 @@ BUILT_IN: tuple[Pass, ...] = (
     DropZeroStates(),
     *SHAPES,
     *STRUCTURE,
-    *IDLE,
+    *NO_OPS,
     *FUSION,  # before chains of constants are merged, which are parts of what has a name
     *ARITHMETIC,
     *MOVEMENT,
-    *PRODUCTS,
+    *MATRIX_PRODUCTS,
 )
-OPTIONAL: tuple[Pass, ...] = (Debloat(),)
+OPTIONAL_PASSES: tuple[Pass, ...] = (Debloat(),)
 """In no pipeline: they run where they are enabled by name."""
 
 PIPELINES: dict[str, Pass] = {
@@ -44,7 +44,7 @@ PIPELINES: dict[str, Pass] = {
 
 STAGES: dict[str, Stage] = {
     **{p.name: "cleanup" for p in BUILT_IN},
-    **{p.name: "fold" for p in (*CONVOLUTION, FoldConstants(), *SHAPES, *ARITHMETIC, *PRODUCTS)},
+    **{p.name: "fold" for p in (*CONVOLUTION, FoldConstants(), *SHAPES, *ARITHMETIC, *MATRIX_PRODUCTS)},
     **{p.name: "fuse" for p in FUSION},
     **{p.name: "layout" for p in MOVEMENT},
 }

@@ -8,58 +8,58 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from .app.bench.bench import bench
-    from .app.bench.bench_report import Benched
-    from .app.bisect.ort_bisect import Suspicion, suspect
+    from .app.bench.bench_report import BenchReport
+    from .app.bisect.ort_bisect import OrtBisectReport, bisect_ort
     from .app.compare.compare import compare
-    from .app.compare.comparison_report import Compared, Conditions, Effort
-    from .app.diff.model_diff import Difference, diff
+    from .app.compare.comparison_report import BenchmarkConfig, ComparisonReport, Conditions
+    from .app.diff.model_diff import DiffReport, diff
     from .app.explain.explain import Explanation, explain
     from .app.profile.profile import profile
-    from .app.profile.profile_report import Profiled
+    from .app.profile.profile_report import ProfileReport
     from .app.run.optimize import Result, optimize
-    from .app.verify.verify import Comparison, verify
+    from .app.verify.verify import VerificationReport, verify
 
     __version__: str
 
 _MODULES = {
-    "Benched": "bench.bench_report",
-    "Compared": "compare.comparison_report",
-    "Comparison": "verify.verify",
+    "BenchReport": "bench.bench_report",
+    "BenchmarkConfig": "measure.benchmark",
+    "ComparisonReport": "compare.comparison_report",
     "Conditions": "compare.comparison_report",
-    "Difference": "diff.model_diff",
-    "Effort": "compare.comparison_report",
+    "DiffReport": "diff.model_diff",
     "Explanation": "explain.explain",
-    "Profiled": "profile.profile_report",
+    "OrtBisectReport": "bisect.ort_bisect",
+    "ProfileReport": "profile.profile_report",
     "Result": "run.optimize",
-    "Suspicion": "bisect.ort_bisect",
+    "VerificationReport": "verify.verify",
     "bench": "bench.bench",
+    "bisect_ort": "bisect.ort_bisect",
     "compare": "compare.compare",
     "diff": "diff.model_diff",
     "explain": "explain.explain",
     "optimize": "run.optimize",
     "profile": "profile.profile",
-    "suspect": "bisect.ort_bisect",
     "verify": "verify.verify",
 }
 __all__ = [
-    "Benched",
-    "Compared",
-    "Comparison",
+    "BenchReport",
+    "BenchmarkConfig",
+    "ComparisonReport",
     "Conditions",
-    "Difference",
-    "Effort",
+    "DiffReport",
     "Explanation",
-    "Profiled",
+    "OrtBisectReport",
+    "ProfileReport",
     "Result",
-    "Suspicion",
+    "VerificationReport",
     "__version__",
     "bench",
+    "bisect_ort",
     "compare",
     "diff",
     "explain",
     "optimize",
     "profile",
-    "suspect",
     "verify",
 ]
 

@@ -7,26 +7,26 @@ from dataclasses import dataclass
 
 import onnx
 
-from ..core.errors import Why
+from ..core.errors import FailureKind
 from ..core.io.convert import from_onnx, to_onnx
-from ..core.pass_manager.attempt_check import fault as trouble
-from ..core.pass_manager.pass_manager import Attempt, Manager
+from ..core.pass_manager.attempt_check import static_failure as trouble
+from ..core.pass_manager.pass_manager import Attempt, PassManager
 from ..core.pass_manager.pipeline import RulePass
 from ..core.rewriting.rules import Rule
 from .case import Case
-from .fault import Fault, Kind
+from .fault import Fault, FaultKind
 
-PATIENCE = 10.0  # seconds for a rule that neither changes anything nor returns
-KINDS = {
-    Why.RAISED: Kind.RAISED,
-    Why.ENDLESS: Kind.ENDLESS,
-    Why.INVALID: Kind.INVALID,
-    Why.INTERFACE: Kind.INTERFACE,
+TIMEOUT = 10.0  # seconds for a rule that neither changes anything nor returns
+FAULT_KINDS = {
+    FailureKind.RAISED: FaultKind.RAISED,
+    FailureKind.ENDLESS: FaultKind.ENDLESS,
+    FailureKind.INVALID: FaultKind.INVALID,
+    FailureKind.INTERFACE: FaultKind.INTERFACE,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Trial:
+class Application:
     """What a rule did to a case: how often it `fired`, what that left, and what is wrong already."""
 
     fired: int
@@ -34,22 +34,31 @@ class Trial:
     fault: Fault | None = None
 
 
-def tried(rule: Rule, case: Case, beside: Sequence[Rule] = ()) -> Trial:
-    """Apply `rule` wherever it fires, and with those `beside` it. Raises ModelError for a case that is no model."""
+def apply_rule(rule: Rule, case: Case, other_rules: Sequence[Rule] = ()) -> Application:
+    """Apply `rule` wherever it fires, and with those `other_rules` it.
+
+    Raises ModelError for a case that is no model.
+    """
     attempt = _attempt(case.model, rule)
-    made = attempt.ledger.made
-    found = trouble(attempt, exports=True)
+    made = attempt.ledger.change_count
+    found = trouble(attempt, try_export=True)
     if found is not None:
-        return Trial(made, None, Fault(KINDS[found.why], found.message, case))
+        return Application(made, None, Fault(FAULT_KINDS[found.kind], found.message, case))
     if not made:
-        return Trial(0, None, _silent_change(attempt, case))
+        return Application(0, None, _silent_change(attempt, case))
     after = to_onnx(attempt.model)
-    fault = _misplaced(attempt, case, after) or _fickle(rule, case, after) or _restless(rule, case, after)
-    return Trial(made, after, fault or _quarrel(rule, case, beside))
+    fault = (
+        _unexpected_firing(attempt, case, after)
+        or _nondeterminism(rule, case, after)
+        or _non_idempotence(rule, case, after)
+    )
+    return Application(made, after, fault or _endless_with_others(rule, case, other_rules))
 
 
 def _attempt(model: onnx.ModelProto, *rules: Rule) -> Attempt:
-    return Manager(lambda: from_onnx(model), RulePass(rules[0].name, rules), patience=PATIENCE).run(record=True)
+    return PassManager(lambda: from_onnx(model), RulePass(rules[0].name, rules), no_progress_timeout=TIMEOUT).run(
+        record=True
+    )
 
 
 def _silent_change(attempt: Attempt, case: Case) -> Fault | None:
@@ -57,37 +66,46 @@ def _silent_change(attempt: Attempt, case: Case) -> Fault | None:
     after = to_onnx(attempt.model)
     if after == case.model:
         return None
-    return Fault(Kind.SILENT, "the rule declined, or gave back what was there, and the graph is another", case, after)
+    return Fault(
+        FaultKind.SILENT_CHANGE, "the rule declined, or gave back what was there, and the graph is another", case, after
+    )
 
 
-def _misplaced(attempt: Attempt, case: Case, after: onnx.ModelProto) -> Fault | None:
-    if case.must_stay and any(change.place == case.place for change in attempt.ledger.changes):
-        return Fault(Kind.MISPLACED, f"{case.place} was rewritten, but {case.must_stay}", case, after)
+def _unexpected_firing(attempt: Attempt, case: Case, after: onnx.ModelProto) -> Fault | None:
+    if case.no_fire_reason and any(change.place == case.place for change in attempt.ledger.changes):
+        return Fault(
+            FaultKind.FIRED_UNEXPECTEDLY, f"{case.place} was rewritten, but {case.no_fire_reason}", case, after
+        )
     return None
 
 
-def _fickle(rule: Rule, case: Case, after: onnx.ModelProto) -> Fault | None:
+def _nondeterminism(rule: Rule, case: Case, after: onnx.ModelProto) -> Fault | None:
     """Whether a second run from the same start ends elsewhere: it keeps state."""
     again = _attempt(case.model, rule)
     if trouble(again) is None and to_onnx(again.model) == after:
         return None
-    return Fault(Kind.FICKLE, "a second run on the same model did something else: the rule keeps state", case, after)
+    return Fault(
+        FaultKind.NONDETERMINISTIC,
+        "a second run on the same model did something else: the rule keeps state",
+        case,
+        after,
+    )
 
 
-def _restless(rule: Rule, case: Case, after: onnx.ModelProto) -> Fault | None:
+def _non_idempotence(rule: Rule, case: Case, after: onnx.ModelProto) -> Fault | None:
     """Whether it finds more to do in its own result, written and loaded."""
     again = _attempt(after, rule)
-    if trouble(again) is None and not again.ledger.made:
+    if trouble(again) is None and not again.ledger.change_count:
         return None
     places = ", ".join(dict.fromkeys(change.place for change in again.ledger.changes))
     told = f"run again on its own result, it fires at {places}" if places else "it cannot be run on its own result"
-    return Fault(Kind.RESTLESS, told, case, after)
+    return Fault(FaultKind.NOT_IDEMPOTENT, told, case, after)
 
 
-def _quarrel(rule: Rule, case: Case, beside: Sequence[Rule]) -> Fault | None:
-    """Whether it and the rules `beside` it, each of which may be right, undo what the others do without end."""
-    rules = tuple(dict.fromkeys((rule, *beside)))
+def _endless_with_others(rule: Rule, case: Case, other_rules: Sequence[Rule]) -> Fault | None:
+    """Whether it and the rules `other_rules` it, each of which may be right, undo what the others do without end."""
+    rules = tuple(dict.fromkeys((rule, *other_rules)))
     found = trouble(_attempt(case.model, *rules)) if len(rules) > 1 else None
-    if found is None or found.why is not Why.ENDLESS:
+    if found is None or found.kind is not FailureKind.ENDLESS:
         return None
-    return Fault(Kind.QUARREL, found.message, case, beside=tuple(r.name for r in rules[1:]))
+    return Fault(FaultKind.ENDLESS_WITH_OTHERS, found.message, case, other_rules=tuple(r.name for r in rules[1:]))

@@ -12,11 +12,11 @@ class Case:
     """A model that holds what a rule looks for.
 
     `place` is the name of the value that the pattern's root makes; `traits` say in words what is special about the
-    model ("inside an If", "the middle value is an output", "a dim of 0"). Where `must_stay` gives a reason, the rule
-    is not to fire at `place`.
+    model ("inside an If", "the middle value is an output", "a dim of 0"). Where `no_fire_reason` gives a reason, the
+    rule is not to fire at `place`.
     """
 
     model: onnx.ModelProto
     place: str
     traits: tuple[str, ...] = ()
-    must_stay: str = ""
+    no_fire_reason: str = ""

@@ -17,16 +17,16 @@ import numpy as np
 import onnx
 from onnx import parser
 
-from ..core.pass_manager.pass_selection import BadUsage
+from ..core.pass_manager.pass_selection import UsageError
 from ..core.rewriting.rules import Rule
 from .fault import Fault
-from .fault_report import story
-from .model_comparison import Judge, answered
+from .fault_report import format_fault
+from .model_comparison import Comparer, compare_models
 
-BUDGET = 600
-ENOUGH = 60  # models on which it fired and that ran
-MOST_REASONS = 3
-HEADER = '<ir_version: 10, opset_import: ["" : 17]>'
+DEFAULT_BUDGET = 600
+MAX_RUNS = 60  # models on which it fired and that ran
+MAX_REASONS = 3
+MODEL_HEADER = '<ir_version: 10, opset_import: ["" : 17]>'
 Example = str | onnx.ModelProto
 """A model on which a rule fires, as a message or as ONNX text; text without a header is of opset 17."""
 
@@ -34,25 +34,25 @@ Example = str | onnx.ModelProto
 class RuleIsWrong(AssertionError):
     """A rule does not keep what it promises; the message tells the whole story."""
 
-    def __init__(self, checked: Checked) -> None:
-        super().__init__(checked.story)
-        self.checked = checked
+    def __init__(self, result: CheckResult) -> None:
+        super().__init__(result.report)
+        self.result = result
 
 
-class NeverFired(AssertionError):
+class CheckInconclusive(AssertionError):
     """A rule fired on none of the models made for it, so nothing can be said of it."""
 
-    def __init__(self, checked: Checked) -> None:
-        super().__init__(checked.story)
-        self.checked = checked
+    def __init__(self, result: CheckResult) -> None:
+        super().__init__(result.report)
+        self.result = result
 
 
 @dataclass(frozen=True)
-class Checked:
+class CheckResult:
     """What checking a rule came to.
 
-    Of so many `models` it fired on `fired`, of which `ran` ran in onnxruntime. `declined` counts what it said where
-    it never fired at all.
+    Of so many `models` it fired on `fired`, of which `ran` ran in onnxruntime. `decline_counts` counts what it said
+    where it never fired at all.
     """
 
     rule: Rule
@@ -61,7 +61,7 @@ class Checked:
     ran: int
     seconds: float
     fault: Fault | None = None
-    declined: dict[str, int] = field(default_factory=dict[str, int])
+    decline_counts: dict[str, int] = field(default_factory=dict[str, int])
 
     @property
     def is_sound(self) -> bool:
@@ -69,85 +69,85 @@ class Checked:
         return self.fault is None and self.ran > 0
 
     @property
-    def story(self) -> str:
+    def report(self) -> str:
         """What is wrong, from the model that shows it to a test of it; or why nothing could be told."""
         if self.fault is not None:
-            return story(self.rule, self.fault)
+            return format_fault(self.rule, self.fault)
         if self.is_sound:
             return f"{self.rule.name} keeps its promise on {self.ran} models"
         if self.fired:
             return (
                 f"{self.rule.name} fired on {self.fired} models, none of which onnxruntime runs: give examples that do"
             )
-        said = "; ".join(list(self.declined)[:MOST_REASONS]) or "its pattern matched nowhere"
+        said = "; ".join(list(self.decline_counts)[:MAX_REASONS]) or "its pattern matched nowhere"
         return f"{self.rule.name} never fired in {self.models} models ({said}): give examples in which it does"
 
 
 def check_rule(
     rule: Rule,
     *,
-    budget: int = BUDGET,
+    budget: int = DEFAULT_BUDGET,
     seed: int = 0,
     examples: Sequence[Example] = (),
-    beside: Sequence[Rule] = (),
-) -> Checked:
+    other_rules: Sequence[Rule] = (),
+) -> CheckResult:
     """Try `rule` on up to `budget` models made from its pattern, and from `examples` of models in which it fires.
 
-    It also has to come to an end where the rules `beside` it run with it. Raises RuleIsWrong with the smallest
-    model that shows a fault, and NeverFired where it was not put to the test.
+    It also has to come to an end where the rules `other_rules` it run with it. Raises RuleIsWrong with the smallest
+    model that shows a fault, and CheckInconclusive where it was not put to the test.
     """
-    checked = examine(rule, budget=budget, seed=seed, examples=examples, beside=beside)
+    checked = examine(rule, budget=budget, seed=seed, examples=examples, other_rules=other_rules)
     if checked.fault is not None:
         raise RuleIsWrong(checked)
     if not checked.is_sound:
-        raise NeverFired(checked)
+        raise CheckInconclusive(checked)
     return checked
 
 
 def examine(
     rule: Rule,
     *,
-    budget: int = BUDGET,
+    budget: int = DEFAULT_BUDGET,
     seed: int = 0,
     examples: Sequence[Example] = (),
-    beside: Sequence[Rule] = (),
-    judge: Judge = answered,
-) -> Checked:
-    """As `check_rule`, but what is wrong is told and not raised; `judge` runs the models.
+    other_rules: Sequence[Rule] = (),
+    compare: Comparer = compare_models,
+) -> CheckResult:
+    """As `check_rule`, but what is wrong is told and not raised; `compare` runs the models.
 
-    Raises BadUsage for what cannot be asked.
+    Raises UsageError for what cannot be asked.
     """
     if budget < 1:
-        raise BadUsage(f"a budget of {budget} models: at least one is needed")
+        raise UsageError(f"a budget of {budget} models: at least one is needed")
     try:
-        from .fuzzing import Budget, Examiner, search  # noqa: PLC0415 - hypothesis comes with an extra
+        from .fuzzing import Budget, RuleTester, fuzz_rule  # noqa: PLC0415 - hypothesis comes with an extra
     except ModuleNotFoundError as e:
-        raise BadUsage(f"checking rules needs {e.name}: pip install 'passwright[testing]'") from e
+        raise UsageError(f"checking rules needs {e.name}: pip install 'passwright[testing]'") from e
     start = perf_counter()
-    given = tuple(map(model_of, (*examples_of(rule), *examples)))
-    limits = Budget(budget, ENOUGH)
+    given = tuple(map(parse_example, (*declared_examples(rule), *examples)))
+    limits = Budget(budget, MAX_RUNS)
     with np.errstate(all="ignore"):  # what a rule computes of its constants is not to be told twice
-        tally, fault = search(Examiner(rule, judge, given, beside), limits, seed)
-    declined = dict(tally.declined.most_common()) if not tally.fired else {}
-    return Checked(rule, tally.models, tally.fired, tally.ran, perf_counter() - start, fault, declined)
+        tally, fault = fuzz_rule(RuleTester(rule, compare, given, other_rules), limits, seed)
+    declined = dict(tally.decline_counts.most_common()) if not tally.fired else {}
+    return CheckResult(rule, tally.models, tally.fired, tally.ran, perf_counter() - start, fault, declined)
 
 
-def model_of(example: Example) -> onnx.ModelProto:
-    """The model that an example stands for. Raises BadUsage for text that is none."""
+def parse_example(example: Example) -> onnx.ModelProto:
+    """The model that an example stands for. Raises UsageError for text that is none."""
     if isinstance(example, onnx.ModelProto):
         return example
-    source = example if example.lstrip().startswith("<") else f"{HEADER} {example}"
+    source = example if example.lstrip().startswith("<") else f"{MODEL_HEADER} {example}"
     try:
         return parser.parse_model(source)
     except parser.ParseError as e:
-        raise BadUsage(f"an example is no ONNX text: {' '.join(str(e).split())}") from e
+        raise UsageError(f"an example is no ONNX text: {' '.join(str(e).split())}") from e
 
 
-def examples_of(rule: Rule) -> Sequence[Example]:
-    """What the rule's module lists for it: EXAMPLES = {"name_of_rule": [model, ...]}. Raises BadUsage."""
+def declared_examples(rule: Rule) -> Sequence[Example]:
+    """What the rule's module lists for it: EXAMPLES = {"name_of_rule": [model, ...]}. Raises UsageError."""
     listed: Any = getattr(rule.build, "__globals__", {}).get("EXAMPLES", {})
     found: Any = cast("dict[Any, Any]", listed).get(rule.name, ()) if isinstance(listed, dict) else None
     models = cast("Sequence[Any]", found if isinstance(found, list | tuple) else (None,))
     if not all(isinstance(e, str | onnx.ModelProto) for e in models):
-        raise BadUsage(f"{rule.build.__module__}.EXAMPLES: a dict of lists of ONNX texts or models, by name of rule")
+        raise UsageError(f"{rule.build.__module__}.EXAMPLES: a dict of lists of ONNX texts or models, by name of rule")
     return models

@@ -9,83 +9,83 @@ from multiprocessing.context import SpawnProcess
 from types import TracebackType
 from typing import Any, Self
 
-from ..core.errors import PassesError, Unverifiable
-from .fault import Kind
-from .model_comparison import Finding, Question, answered
+from ..core.errors import PassesError, UnverifiableError
+from .fault import FaultKind
+from .model_comparison import ComparisonRequest, Discrepancy, compare_models
 
-LIMIT = 60.0  # seconds for a question
+TIMEOUT = 60.0  # seconds for a question
 CRASHES, HANGS = "crashes", "does not end"
 
 
-class _Lost(Exception):
+class _ProcessLost(Exception):
     """The process crashed, or had to be ended."""
 
 
 @dataclass(slots=True)
-class Isolated:
-    """Answers questions one after another; a process that dies, or takes longer than `limit`, is replaced."""
+class ComparisonProcess:
+    """Answers questions one after another; a process that dies, or takes longer than `timeout`, is replaced."""
 
-    limit: float = LIMIT
+    timeout: float = TIMEOUT
     _process: SpawnProcess | None = field(default=None, init=False)
-    _line: Any = field(default=None, init=False)
+    _connection: Any = field(default=None, init=False)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._end()
+        self._stop()
 
-    def __call__(self, question: Question) -> Finding | None:
+    def __call__(self, request: ComparisonRequest) -> Discrepancy | None:
         """Answer a question. That a rule's model takes onnxruntime down, which the one before did not, is a finding."""
         try:
-            return self._asked(question)
-        except _Lost as lost:
+            return self._request(request)
+        except _ProcessLost as lost:
             how = str(lost)
         try:
-            self._asked(replace(question, after=question.before))
-        except _Lost as lost:
-            raise Unverifiable(f"onnxruntime {lost} on the model as it was made") from lost
-        return Finding(Kind.REFUSED, f"onnxruntime {how} on what the rule made")
+            self._request(replace(request, after=request.before))
+        except _ProcessLost as lost:
+            raise UnverifiableError(f"onnxruntime {lost} on the model as it was made") from lost
+        return Discrepancy(FaultKind.REFUSED, f"onnxruntime {how} on what the rule made")
 
-    def _asked(self, question: Question) -> Finding | None:
+    def _request(self, request: ComparisonRequest) -> Discrepancy | None:
         if self._process is None:
             self._start()
         try:
-            self._line.send(question)
-            in_time = self._line.poll(self.limit)
-            answer = self._line.recv() if in_time else None
+            self._connection.send(request)
+            in_time = self._connection.poll(self.timeout)
+            answer = self._connection.recv() if in_time else None
         except (EOFError, OSError) as e:
-            self._end()
-            raise _Lost(CRASHES) from e
+            self._stop()
+            raise _ProcessLost(CRASHES) from e
         if not in_time:
-            self._end()
-            raise _Lost(HANGS)
+            self._stop()
+            raise _ProcessLost(HANGS)
         if isinstance(answer, PassesError):
             raise answer
         return answer
 
     def _start(self) -> None:
-        self._line, other = Pipe()
+        self._connection, other = Pipe()
         self._process = get_context("spawn").Process(target=_serve, args=(other,), daemon=True)
         self._process.start()
         other.close()
 
-    def _end(self) -> None:
+    def _stop(self) -> None:
         process, self._process = self._process, None
         if process is not None:
-            self._line.close()
+            self._connection.close()
             process.kill()
             process.join()
 
 
-def _serve(line: Connection[Any, Any]) -> None:
+def _serve(connection: Connection[Any, Any]) -> None:
     """Answer what comes, until nothing does."""
     while True:
         try:
-            question: Question = line.recv()
+            question: ComparisonRequest = connection.recv()
         except EOFError:
             return
         try:
-            line.send(answered(question))
+            connection.send(compare_models(question))
         except PassesError as e:
-            line.send(e)
+            connection.send(e)

@@ -13,7 +13,7 @@ from ..core.rewriting.rules import Rule
 from .case import Case
 
 
-def reasons(rule: Rule, case: Case) -> Iterator[str]:
+def decline_reasons(rule: Rule, case: Case) -> Iterator[str]:
     """Why `rule` declines, at each place that its pattern matches."""
     for graph in from_onnx(case.model).graph.with_subgraphs():
         for op in list(graph.ops(*rule.pattern.types)):
@@ -24,7 +24,7 @@ def _reasons_at(rule: Rule, graph: Graph, root: Op) -> Iterator[str]:
     try:
         for match in rule.matches(graph, root):
             try:
-                rule.build(Build(graph, root), **match.bound)
+                rule.build(Build(graph, root), **match.bindings)
             except Declined as why:
                 yield str(why)
     except (Declined, PassesError) as why:

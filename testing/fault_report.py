@@ -12,47 +12,47 @@ from onnx import printer
 
 from ..core.errors import EvaluationError
 from ..core.ort.backends import OnnxRuntime
-from ..core.plugins.discovery import LOCAL
+from ..core.plugins.discovery import FILE_MODULE_PREFIX
 from ..core.rewriting.rules import Rule
 from .fault import Fault
 
-WIDTH = 100
-SHOWN = 24  # elements of an array that are shown; of larger ones, the ends
+LINE_WIDTH = 100
+MAX_SHOWN_ELEMENTS = 24  # elements of an array that are shown; of larger ones, the ends
 
 
-def story(rule: Rule, fault: Fault) -> str:
+def format_fault(rule: Rule, fault: Fault) -> str:
     """All there is to say of a fault, in lines."""
     return "\n".join([
         f"{rule.name} {fault.kind}: {fault.message}",
-        f"    {rule.equation}    promised: {promise(rule, fault)}",
-        *_part(f"the model{_traits(fault)}:", text(fault.case.model)),
-        *(_part("what the rule made of it:", text(fault.after)) if fault.after is not None else ()),
-        *_numbers(fault),
-        *_part("a test of it:", snippet(rule, fault)),
+        f"    {rule.equation}    promised: {format_contract(rule, fault)}",
+        *_section(f"the model{_format_traits(fault)}:", model_text(fault.case.model)),
+        *(_section("what the rule made of it:", model_text(fault.after)) if fault.after is not None else ()),
+        *_inputs_and_outputs(fault),
+        *_section("a test of it:", pytest_snippet(rule, fault)),
     ])  # fmt: skip
 
 
-def promise(rule: Rule, fault: Fault) -> str:
+def format_contract(rule: Rule, fault: Fault) -> str:
     """The contract, and what it comes to in 16-bit floats."""
     if rule.is_exact and fault.mismatch is not None and not fault.exact:
         return f"{rule.contract} (within rounding in 16-bit floats)"
     return str(rule.contract)
 
 
-def text(model: onnx.ModelProto) -> str:
+def model_text(model: onnx.ModelProto) -> str:
     """A model in ONNX's own text form."""
     return printer.to_text(model).strip()
 
 
-def snippet(rule: Rule, fault: Fault) -> str:
+def pytest_snippet(rule: Rule, fault: Fault) -> str:
     """A test for pytest that tries the rule on this model first."""
-    beside = f", beside=[{', '.join(fault.beside)}]" if fault.beside else ""
+    beside = f", beside=[{', '.join(fault.other_rules)}]" if fault.other_rules else ""
     return "\n".join([
-        f"from {rule.build.__module__.removeprefix(LOCAL)} import {rule.name}",
+        f"from {rule.build.__module__.removeprefix(FILE_MODULE_PREFIX)} import {rule.name}",
         "from passwright.testing import check_rule",
         "",
         'MODEL = """',
-        text(fault.case.model).replace("\\", "\\\\"),
+        model_text(fault.case.model).replace("\\", "\\\\"),
         '"""',
         "",
         f"def test_{rule.name}():",
@@ -60,48 +60,50 @@ def snippet(rule: Rule, fault: Fault) -> str:
     ])  # fmt: skip
 
 
-def feeds(fault: Fault) -> Mapping[str, Any]:
+def failing_inputs(fault: Fault) -> Mapping[str, Any]:
     """The inputs that show it, if it takes some."""
-    draw = fault.mismatch.draw if fault.mismatch is not None else None
+    draw = fault.mismatch.input_set if fault.mismatch is not None else None
     return draw.feeds if draw is not None else {}
 
 
-def _traits(fault: Fault) -> str:
+def _format_traits(fault: Fault) -> str:
     return f" ({', '.join(fault.case.traits)})" if fault.case.traits else ""
 
 
-def _part(title: str, body: str) -> list[str]:
+def _section(title: str, body: str) -> list[str]:
     return [title, indent(body, "    ")]
 
 
-def _numbers(fault: Fault) -> Iterator[str]:
+def _inputs_and_outputs(fault: Fault) -> Iterator[str]:
     """Inputs, and what both models give for them."""
-    given = feeds(fault)
-    if fault.mismatch is None or fault.mismatch.draw is None:
+    given = failing_inputs(fault)
+    if fault.mismatch is None or fault.mismatch.input_set is None:
         return
-    yield from _part(f"inputs ({fault.mismatch.draw}):", _arrays(given.items()))
+    yield from _section(f"inputs ({fault.mismatch.input_set}):", _format_arrays(given.items()))
     outputs = [v.name for v in fault.case.model.graph.output]
     shown = [fault.mismatch.output] if fault.mismatch.output else outputs
     for title, model in (("before:", fault.case.model), ("after:", fault.after)):
         if model is not None:
-            yield from _part(title, _results(model, shown, given))
+            yield from _section(title, _model_outputs(model, shown, given))
 
 
-def _results(model: onnx.ModelProto, names: list[str], given: Mapping[str, Any]) -> str:
+def _model_outputs(model: onnx.ModelProto, names: list[str], given: Mapping[str, Any]) -> str:
     try:
         results = OnnxRuntime(model.SerializeToString()).run(names, given)
     except EvaluationError as e:
         return str(e)
-    return _arrays(zip(names, results, strict=True))
+    return _format_arrays(zip(names, results, strict=True))
 
 
-def _arrays(named: Iterable[tuple[str, Any]]) -> str:
-    return "\n".join(f"{name} = {_array(value)}" for name, value in named)
+def _format_arrays(named: Iterable[tuple[str, Any]]) -> str:
+    return "\n".join(f"{name} = {_format_array(value)}" for name, value in named)
 
 
-def _array(value: Any) -> str:
+def _format_array(value: Any) -> str:
     if not isinstance(value, np.ndarray):
         return repr(value)
     array = cast("np.ndarray[Any, Any]", value)
-    numbers = np.array2string(array, max_line_width=WIDTH, threshold=SHOWN, separator=", ", floatmode="unique")
+    numbers = np.array2string(
+        array, max_line_width=LINE_WIDTH, threshold=MAX_SHOWN_ELEMENTS, separator=", ", floatmode="unique"
+    )
     return f"{array.dtype}{list(array.shape)} {' '.join(numbers.split())}"

@@ -12,47 +12,47 @@ from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as seeded
 from hypothesis.strategies import SearchStrategy
 
-from ..core.errors import EvaluationError, ModelError, Unverifiable
+from ..core.errors import EvaluationError, ModelError, UnverifiableError
 from ..core.rewriting.rules import Rule
-from .application import tried
+from .application import apply_rule
 from .case import Case
-from .decline_reasons import reasons
+from .decline_reasons import decline_reasons
 from .fault import Fault
-from .guided_search import hunt
-from .model_comparison import Judge, judged
-from .mutation import Tape, around
+from .guided_search import guided_search
+from .model_comparison import Comparer, compare_case
+from .mutation import ChoiceSequence, mutated_cases
 
-STEPS = 400  # cases tried to make the one that shows a fault smaller
-UNCHECKED = (
+MAX_SHRINK_STEPS = 400  # cases tried to make the one that shows a fault smaller
+SUPPRESSED_HEALTH_CHECKS = (
     HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example,
 )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many `models` are made at most, and after how many that fired and ran it is `enough`."""
+    """How many `models` are made at most, and after how many that fired and ran it is `max_runs`."""
 
     models: int
-    enough: int
+    max_runs: int
 
 
 @dataclass(slots=True)
 class Tally:
     """How many `models` were made; on how many the rule `fired`, and of these how many `ran` before and after.
 
-    `mute` says why the others did not run; `odd` counts what was made and is no model, `declined` what the
-    rule said where it declined.
+    `run_failures` says why the others did not run; `invalid` counts what was made and is no model, `decline_counts`
+    what the rule said where it declined.
     """
 
     models: int = 0
     fired: int = 0
     ran: int = 0
-    odd: int = 0
-    mute: Counter[str] = field(default_factory=Counter[str])
-    declined: Counter[str] = field(default_factory=Counter[str])
+    invalid: int = 0
+    run_failures: Counter[str] = field(default_factory=Counter[str])
+    decline_counts: Counter[str] = field(default_factory=Counter[str])
 
 
-class _Shown(Exception):
+class _FaultFound(Exception):
     """A fault, on its way through hypothesis."""
 
     def __init__(self, fault: Fault) -> None:
@@ -61,97 +61,99 @@ class _Shown(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Examiner:
-    """Tries a rule on cases, with the rules `beside` it too, and runs those on which it fires; `judge` compares."""
+class RuleTester:
+    """Tries a rule on cases, with `other_rules` as well, and runs those on which it fires; `compare` compares."""
 
     rule: Rule
-    judge: Judge
+    compare: Comparer
     examples: Sequence[onnx.ModelProto]
-    beside: Sequence[Rule] = ()
+    other_rules: Sequence[Rule] = ()
     by_reference: bool = False
 
-    def fault(self, case: Case, tally: Tally) -> Fault | None:
+    def find_fault(self, case: Case, tally: Tally) -> Fault | None:
         """What is wrong on a case, if anything is; counted in `tally`."""
         try:
-            trial = tried(self.rule, case, self.beside)
+            trial = apply_rule(self.rule, case, self.other_rules)
         except ModelError:
-            tally.odd += 1
+            tally.invalid += 1
             return None
         if trial.after is None or trial.fault is not None:
-            tally.declined.update(set(reasons(self.rule, case)) if trial.fault is None and not tally.fired else ())
+            tally.decline_counts.update(
+                set(decline_reasons(self.rule, case)) if trial.fault is None and not tally.fired else ()
+            )
             return trial.fault
         tally.fired += 1
         try:
-            fault = judged(self.rule, case, trial.after, self.judge, by_reference=self.by_reference)
-        except (Unverifiable, EvaluationError) as e:
-            tally.mute[str(e)] += 1
+            fault = compare_case(self.rule, case, trial.after, self.compare, by_reference=self.by_reference)
+        except (UnverifiableError, EvaluationError) as e:
+            tally.run_failures[str(e)] += 1
             return None
         tally.ran += 1
         return fault
 
-    def smallest(self, fault: Fault, tape: Tape, seed: int) -> Fault:
-        """A smaller case than that of `tape` with a fault of the same kind, if hypothesis finds one."""
+    def minimize(self, fault: Fault, choice_sequence: ChoiceSequence, seed: int) -> Fault:
+        """A smaller case than that of `choice_sequence` with a fault of the same kind, if hypothesis finds one."""
         known: dict[bytes, Fault | None] = {}
 
         def look(case: Case) -> None:
-            key = case.model.SerializeToString(deterministic=True) + repr((case.place, case.must_stay)).encode()
+            key = case.model.SerializeToString(deterministic=True) + repr((case.place, case.no_fire_reason)).encode()
             if key not in known:
-                known[key] = self.fault(case, Tally()) if len(known) < STEPS else None
+                known[key] = self.find_fault(case, Tally()) if len(known) < MAX_SHRINK_STEPS else None
             found = known[key]
             if found is not None and found.kind == fault.kind:
-                raise _Shown(found)
+                raise _FaultFound(found)
 
         try:
-            _draw(look, around(self.rule, tape, self.examples), seed)
-        except _Shown as shown:
+            _run_hypothesis(look, mutated_cases(self.rule, choice_sequence, self.examples), seed)
+        except _FaultFound as shown:
             return shown.fault
         return fault
 
 
-def search(examiner: Examiner, budget: Budget, seed: int) -> tuple[Tally, Fault | None]:
+def fuzz_rule(tester: RuleTester, budget: Budget, seed: int) -> tuple[Tally, Fault | None]:
     """Try a rule on examples, then on models made from its pattern and from them; the first fault, on a smaller one.
 
     Where onnxruntime runs none of them, the reference evaluator of ONNX does. The same for the same `seed`.
     """
-    tally, fault = _searched(examiner, budget, seed)
+    tally, fault = _fuzz_once(tester, budget, seed)
     if fault is not None or tally.ran or not tally.fired:
         return tally, fault
-    return _searched(replace(examiner, by_reference=True), budget, seed)
+    return _fuzz_once(replace(tester, by_reference=True), budget, seed)
 
 
-def _searched(examiner: Examiner, budget: Budget, seed: int) -> tuple[Tally, Fault | None]:
+def _fuzz_once(tester: RuleTester, budget: Budget, seed: int) -> tuple[Tally, Fault | None]:
     tally = Tally()
-    for model in examiner.examples:
+    for model in tester.examples:
         tally.models += 1
-        if (fault := examiner.fault(Case(model, "", ("an example",)), tally)) is not None:
+        if (fault := tester.find_fault(Case(model, "", ("an example",)), tally)) is not None:
             return tally, fault
-    hunted = hunt(examiner.rule, seed=seed, examples=examiner.examples)
-    for found in hunted.found(budget.models):
-        fault = examiner.fault(found.case, tally)
+    hunted = guided_search(tester.rule, seed=seed, examples=tester.examples)
+    for found in hunted.generate(budget.models):
+        fault = tester.find_fault(found.case, tally)
         if fault is not None:
-            tally.models += hunted.made
-            return tally, examiner.smallest(fault, found.tape, seed)
-        if tally.ran >= budget.enough:
+            tally.models += hunted.generated
+            return tally, tester.minimize(fault, found.choice_sequence, seed)
+        if tally.ran >= budget.max_runs:
             break
-    tally.models += hunted.made
+    tally.models += hunted.generated
     return tally, None
 
 
-def _draw(look: Callable[[Case], None], cases: SearchStrategy[Case], seed: int) -> None:
-    """Have `look` called with cases; where it raises an Exception, once more with the smallest on which it does."""
+def _run_hypothesis(check: Callable[[Case], None], strategy: SearchStrategy[Case], seed: int) -> None:
+    """Have `check` called with cases; where it raises an Exception, once more with the smallest on which it does."""
     chosen = settings(
-        max_examples=STEPS,
+        max_examples=MAX_SHRINK_STEPS,
         database=None,
         deadline=None,
         phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=UNCHECKED,
+        suppress_health_check=SUPPRESSED_HEALTH_CHECKS,
         verbosity=Verbosity.quiet,
         report_multiple_bugs=False,
         print_blob=False,
     )
 
     def test(case: Case) -> None:
-        look(case)
+        check(case)
 
-    run: Callable[[], Any] = seeded(seed)(chosen(given(case=cases)(test)))
+    run: Callable[[], Any] = seeded(seed)(chosen(given(case=strategy)(test)))
     run()

@@ -9,29 +9,29 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from ..core.errors import CannotLoad, EvaluationError
+from ..core.errors import EvaluationError, ModelLoadError
 from ..core.io.convert import from_onnx
 from ..core.ort.backends import Arrays
-from ..core.verify.noise import moved
-from ..core.verify.seeded_session import ONE_THREAD
-from ..core.verify.tolerance import base_of, wide
+from ..core.verify.noise import perturb
+from ..core.verify.seeded_session import SINGLE_THREADED
+from ..core.verify.tolerance import min_tolerance, to_64_bit
 
 Array = np.ndarray[Any, Any]
-RUNS = 6
-BARELY, NEAR, FAR = 1, 8, 64  # ulps that every number moves, up or down
-DROPOUT = 12  # since this opset it takes what it does from inputs
-HALF, YES = "half of them", "training"
-WEIGHED = frozenset({
+RUNS_PER_SCALE = 6
+SMALL_ULPS, MEDIUM_ULPS, LARGE_ULPS = 1, 8, 64  # ulps that every number moves, up or down
+DROPOUT_INPUTS_OPSET = 12  # since this opset it takes what it does from inputs
+DROPOUT_RATIO, DROPOUT_TRAINING = "half of them", "training"
+PERTURBED_WEIGHT_OPS = frozenset({
     "Add", "BatchNormalization", "Conv", "ConvTranspose", "Div", "Einsum", "Gemm", "GroupNormalization",
     "InstanceNormalization", "LayerNormalization", "MatMul", "Mul", "RMSNormalization", "Sub", "Sum",
 })  # fmt: skip
 """Operators whose weights are added and multiplied, and are no bounds, exponents or extents."""
-GROWS = 2  # times as far as with fewer ulps, at least: a jump goes as far each time, and explains nothing
-TYPES = {TensorProto.FLOAT16: np.float16, TensorProto.FLOAT: np.float32, TensorProto.DOUBLE: np.float64}
-SHAKEN: dict[int, Any] = {int(kind): dtype for kind, dtype in TYPES.items()}
+MIN_GROWTH = 2  # times as far as with fewer ulps, at least: a jump goes as far each time, and explains nothing
+FLOAT_DTYPES = {TensorProto.FLOAT16: np.float16, TensorProto.FLOAT: np.float32, TensorProto.DOUBLE: np.float64}
+PERTURBED_DTYPES: dict[int, Any] = {int(kind): dtype for kind, dtype in FLOAT_DTYPES.items()}
 
 
-def is_rounding(before: bytes, after: bytes, feeds: Arrays) -> bool:
+def is_explained_by_rounding(before: bytes, after: bytes, feeds: Arrays) -> bool:
     """Whether the second model is as close to the first as the first is to itself, shaken.
 
     What is added and taken away again is rounded by its own size, not by that of what is left. Element by element; one
@@ -42,116 +42,121 @@ def is_rounding(before: bytes, after: bytes, feeds: Arrays) -> bool:
     try:
         want, got = (_run(m, names, feeds) for m in (before, after))
         runs = [
-            [_run(shaken(model, far, seed), names, moved(feeds, seed, far)) for seed in range(RUNS)]
-            for far in (BARELY, NEAR, FAR)
+            [
+                _run(perturbed_model(model, far, seed), names, perturb(feeds, seed, far))
+                for seed in range(RUNS_PER_SCALE)
+            ]
+            for far in (SMALL_ULPS, MEDIUM_ULPS, LARGE_ULPS)
         ]
-    except (CannotLoad, EvaluationError):
+    except (ModelLoadError, EvaluationError):
         return False
-    return all(_is_near(want[n], got[n], *([r[n] for r in some] for some in runs)) for n in names)
+    return all(_is_within_noise(want[n], got[n], *([r[n] for r in some] for some in runs)) for n in names)
 
 
-def shaken(model: onnx.ModelProto, far: int, seed: int) -> bytes:
+def perturbed_model(model: onnx.ModelProto, ulps: int, seed: int) -> bytes:
     """The model with every element of its weights, and of the floats that its nodes make, `far` ulps or so off."""
     out = onnx.ModelProto()
     out.CopyFrom(model)
-    for kind, dtype in SHAKEN.items():
-        numbers = {_share(kind): far * float(np.finfo(dtype).eps), _one(kind): 1}
+    for kind, dtype in PERTURBED_DTYPES.items():
+        numbers = {_scale_name(kind): ulps * float(np.finfo(dtype).eps), _one_name(kind): 1}
         out.graph.initializer.extend(numpy_helper.from_array(np.array(n, dtype), name) for name, n in numbers.items())
     graphs = from_onnx(model).graph.with_subgraphs()
     types = {v.name: v.known_dtype for g in graphs for op in g.ops() for v in op.outputs}
-    switches = {HALF: np.float32(0.5), YES: np.bool_(True)}
+    switches = {DROPOUT_RATIO: np.float32(0.5), DROPOUT_TRAINING: np.bool_(True)}
     out.graph.initializer.extend(numpy_helper.from_array(np.array(n), name) for name, n in switches.items())
     opset = max(o.version for o in model.opset_import if not o.domain)
-    _shake(out.graph, types, opset, far, seed)
+    _perturb_graph(out.graph, types, opset, ulps, seed)
     return out.SerializeToString()
 
 
-def _shake(graph: onnx.GraphProto, types: Mapping[str, int], opset: int, far: int, seed: int) -> None:
+def _perturb_graph(graph: onnx.GraphProto, types: Mapping[str, int], opset: int, ulps: int, seed: int) -> None:
     nodes = list(graph.node)
-    weights = {name for node in nodes if node.op_type in WEIGHED for name in node.input}
+    weights = {name for node in nodes if node.op_type in PERTURBED_WEIGHT_OPS for name in node.input}
     for t in graph.initializer:
-        if t.name in weights and t.data_type in SHAKEN:
-            t.CopyFrom(numpy_helper.from_array(moved({t.name: numpy_helper.to_array(t)}, seed, far)[t.name], t.name))
+        if t.name in weights and t.data_type in PERTURBED_DTYPES:
+            t.CopyFrom(numpy_helper.from_array(perturb({t.name: numpy_helper.to_array(t)}, seed, ulps)[t.name], t.name))
     del graph.node[:]
     for node in nodes:
         for body in (b for a in node.attribute for b in (a.g, *a.graphs) if b.node):
-            _shake(body, types, opset, far, seed)
-        outputs = [name for name in node.output if types.get(name, 0) in SHAKEN and node.op_type != "Constant"]
+            _perturb_graph(body, types, opset, ulps, seed)
+        outputs = [
+            name for name in node.output if types.get(name, 0) in PERTURBED_DTYPES and node.op_type != "Constant"
+        ]
         node.output[:] = [f"{name} unshaken" if name in outputs else name for name in node.output]
         graph.node.append(node)
         for name in outputs:
             seed += 1
-            graph.node.extend(_mover(name, types[name], opset, seed))
+            graph.node.extend(_perturbing_nodes(name, types[name], opset, seed))
 
 
-def _mover(name: str, kind: int, opset: int, seed: int) -> Iterator[onnx.NodeProto]:
+def _perturbing_nodes(name: str, kind: int, opset: int, seed: int) -> Iterator[onnx.NodeProto]:
     """Nodes that make `name`, which is v * (1 + share * r) with r -1 or 1 for each element."""
     v, sides, r, part, factor = (f"{name} {suffix}" for suffix in ("unshaken", "sides", "r", "part", "factor"))
-    yield from (_sides if opset >= DROPOUT else _early_sides)(v, sides, seed)
+    yield from (_dropout_signs if opset >= DROPOUT_INPUTS_OPSET else _uniform_signs)(v, sides, seed)
     yield helper.make_node("Cast", [sides], [r], to=kind)
-    yield helper.make_node("Mul", [r, _share(kind)], [part])
-    yield helper.make_node("Add", [part, _one(kind)], [factor])
+    yield helper.make_node("Mul", [r, _scale_name(kind)], [part])
+    yield helper.make_node("Add", [part, _one_name(kind)], [factor])
     yield helper.make_node("Mul", [v, factor], [name])
 
 
-def _sides(v: str, sides: str, seed: int) -> Iterator[onnx.NodeProto]:
+def _dropout_signs(value: str, signs: str, seed: int) -> Iterator[onnx.NodeProto]:
     """-1 or 1 for each element, by a Dropout: of opset 22, onnxruntime has no other random kernel."""
-    extents, ones, kept = (f"{sides} {suffix}" for suffix in ("extents", "ones", "kept"))
+    extents, ones, kept = (f"{signs} {suffix}" for suffix in ("extents", "ones", "kept"))
     one = numpy_helper.from_array(np.ones(1, np.float32))
-    yield helper.make_node("Shape", [v], [extents])
+    yield helper.make_node("Shape", [value], [extents])
     yield helper.make_node("ConstantOfShape", [extents], [ones], value=one)
-    yield helper.make_node("Dropout", [ones, HALF, YES], [kept], seed=seed)
-    yield helper.make_node("Sub", [kept, _one(TensorProto.FLOAT)], [sides])
+    yield helper.make_node("Dropout", [ones, DROPOUT_RATIO, DROPOUT_TRAINING], [kept], seed=seed)
+    yield helper.make_node("Sub", [kept, _one_name(TensorProto.FLOAT)], [signs])
 
 
-def _early_sides(v: str, sides: str, seed: int) -> Iterator[onnx.NodeProto]:
-    drawn = f"{sides} drawn"
+def _uniform_signs(value: str, signs: str, seed: int) -> Iterator[onnx.NodeProto]:
+    drawn = f"{signs} drawn"
     yield helper.make_node(
-        "RandomUniformLike", [v], [drawn], dtype=TensorProto.FLOAT, low=-1.0, high=1.0, seed=float(seed)
+        "RandomUniformLike", [value], [drawn], dtype=TensorProto.FLOAT, low=-1.0, high=1.0, seed=float(seed)
     )
-    yield helper.make_node("Sign", [drawn], [sides])
+    yield helper.make_node("Sign", [drawn], [signs])
 
 
-def _share(kind: int) -> str:
+def _scale_name(kind: int) -> str:
     return f"share of {kind}"
 
 
-def _one(kind: int) -> str:
+def _one_name(kind: int) -> str:
     return f"one of {kind}"
 
 
 def _run(model: bytes, names: Sequence[str], feeds: Arrays) -> dict[str, Any]:
-    return dict(zip(names, ONE_THREAD[0](model).run(names, feeds), strict=True))
+    return dict(zip(names, SINGLE_THREADED[0](model).run(names, feeds), strict=True))
 
 
-def _is_near(want: Any, got: Any, barely: list[Any], near: list[Any], far: list[Any]) -> bool:
+def _is_within_noise(want: Any, got: Any, small_runs: list[Any], medium_runs: list[Any], large_runs: list[Any]) -> bool:
     if not isinstance(want, np.ndarray):
         return False
     array = cast("Array", want)
-    if array.dtype not in SHAKEN.values() or array.size == 0:
+    if array.dtype not in PERTURBED_DTYPES.values() or array.size == 0:
         return np.array_equal(array, got)
-    x, y = wide(array), wide(got)
+    x, y = to_64_bit(array), to_64_bit(got)
     if x.shape != y.shape:
         return False
     numbers = np.isfinite(x) & np.isfinite(y)
-    turned = [_is_alike(wide(r), y) for r in near if np.shape(r) == x.shape]
-    if not np.logical_or.reduce([numbers, _is_alike(x, y), *turned]).all():
+    turned = [_has_same_finiteness(to_64_bit(r), y) for r in medium_runs if np.shape(r) == x.shape]
+    if not np.logical_or.reduce([numbers, _has_same_finiteness(x, y), *turned]).all():
         return False
-    least, some, most = (_farthest(x, runs) for runs in (barely, near, far))
-    explained = np.where((some >= GROWS * least) | (most >= GROWS * some), some, 0.0)
+    least, some, most = (_max_distances(x, runs) for runs in (small_runs, medium_runs, large_runs))
+    explained = np.where((some >= MIN_GROWTH * least) | (most >= MIN_GROWTH * some), some, 0.0)
     scale = float(np.abs(x[numbers]).max(initial=0.0))
-    allowed = np.maximum(explained, base_of(array.dtype) * scale)
+    allowed = np.maximum(explained, min_tolerance(array.dtype) * scale)
     return bool((_distances(x, y) <= allowed)[numbers].all())
 
 
-def _is_alike(x: Array, y: Array) -> Array:
+def _has_same_finiteness(x: Array, y: Array) -> Array:
     """Where both are numbers, or both NaN, or the same infinity."""
     return (np.isfinite(x) & np.isfinite(y)) | (np.isnan(x) & np.isnan(y)) | (x == y)
 
 
-def _farthest(x: Array, runs: list[Any]) -> Array:
+def _max_distances(x: Array, runs: list[Any]) -> Array:
     """How far each element goes in any of the runs; not at all where it is no number."""
-    ways = [_distances(x, wide(r)) for r in runs if np.shape(r) == x.shape]
+    ways = [_distances(x, to_64_bit(r)) for r in runs if np.shape(r) == x.shape]
     return np.max(ways, axis=0, initial=0.0) if ways else np.zeros(x.shape)
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ..core.errors import ModelError
-from ..core.io.folders import encoded, write_all
+from ..core.io.folders import encode_text, write_files
 from ..core.rewriting.rules import Rule
 from .fault import Fault
-from .fault_report import feeds, story
+from .fault_report import failing_inputs, format_fault
 
 
 def write_repro(rule: Rule, fault: Fault, root: Path) -> Path:
@@ -21,14 +21,14 @@ def write_repro(rule: Rule, fault: Fault, root: Path) -> Path:
     What stands in such a folder already is overwritten. Raises ModelError if that cannot be done.
     """
     folder = root / re.sub(r"[^\w.-]+", "_", rule.name)[:60]
-    arrays: dict[str, Any] = {name: a for name, a in feeds(fault).items() if isinstance(a, np.ndarray)}
+    arrays: dict[str, Any] = {name: a for name, a in failing_inputs(fault).items() if isinstance(a, np.ndarray)}
     files: dict[str, Any] = {"before.onnx": fault.case.model, "after.onnx": fault.after, "inputs.npz": arrays}
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for old in files:
             (folder / old).unlink(missing_ok=True)
-        write_all(folder, {name: content for name, content in files.items() if content is not None})
-        (folder / "README.md").write_bytes(encoded(story(rule, fault) + "\n"))
+        write_files(folder, {name: content for name, content in files.items() if content is not None})
+        (folder / "README.md").write_bytes(encode_text(format_fault(rule, fault) + "\n"))
     except OSError as e:
         raise ModelError(f"cannot write a repro to {folder}: {e.strerror}") from e
     return folder

@@ -23,11 +23,11 @@ from onnx import checker, numpy_helper, parser, printer
 from ..core import Ledger, Model, Pass, Rule, RulePass, from_onnx, to_onnx
 from ..core.ort.backends import OnnxRuntime
 from ..core.pass_manager.interface import Interface
-from ..core.verify.input_specs import signature
+from ..core.verify.input_specs import input_specs
 from ..core.verify.oracle import Oracle, Verdict
 
 OPSET = 17
-NONE: frozenset[str] = frozenset()
+NO_NAMES: frozenset[str] = frozenset()
 
 
 def load(text: str, opset: int = OPSET, weights: Mapping[str, Any] | None = None) -> onnx.ModelProto:
@@ -37,11 +37,11 @@ def load(text: str, opset: int = OPSET, weights: Mapping[str, Any] | None = None
     return model
 
 
-def rewritten(model: onnx.ModelProto, *what: Rule | Pass, exact_only: bool = False) -> tuple[Model, Ledger]:
+def apply_passes(model: onnx.ModelProto, *passes: Rule | Pass, exact_only: bool = False) -> tuple[Model, Ledger]:
     """The model after the rules and passes, and the ledger; invariants and interface are checked."""
     result, ledger = from_onnx(model), Ledger(exact_only=exact_only, record=True)
     interface = Interface.of(result)
-    for item in what:
+    for item in passes:
         p = RulePass(item.name, (item,)) if isinstance(item, Rule) else item
         p.run(result.graph, ledger)
         result.graph.validate()
@@ -49,71 +49,76 @@ def rewritten(model: onnx.ModelProto, *what: Rule | Pass, exact_only: bool = Fal
     return result, ledger
 
 
-def means_the_same(before: onnx.ModelProto, after: onnx.ModelProto, *, exact: bool = False, **fixed: int) -> Verdict:
+def require_equivalent(
+    before: onnx.ModelProto, after: onnx.ModelProto, *, exact: bool = False, **fixed: int
+) -> Verdict:
     """Compare two models in onnxruntime on many inputs; raises VerificationError if they differ.
 
     `fixed` gives sizes of symbolic dims. `exact`: they have to agree bit for bit.
     """
     model = from_onnx(before)
-    oracle = Oracle(before.SerializeToString(), signature(model), [o.name for o in before.graph.output], fixed=fixed)
+    oracle = Oracle(before.SerializeToString(), input_specs(model), [o.name for o in before.graph.output], fixed=fixed)
     return oracle.check(after.SerializeToString(), exact=exact)
 
 
 def becomes(
     before: str,
     after: str,
-    *what: Rule | Pass,
+    *passes: Rule | Pass,
     opset: int = OPSET,
     weights: Mapping[str, Any] | None = None,
     runs: bool = True,
 ) -> onnx.ModelProto:
     """`before` is rewritten to the ops of `after` and computes the same. `runs=False`: no backend can run it."""
     model = load(before, opset, weights)
-    result, ledger = rewritten(model, *what)
+    result, ledger = apply_passes(model, *passes)
     out = to_onnx(result)
     checker.check_model(out)  # pyright: ignore[reportUnknownMemberType] - a parameter of it has no full type
     if runs:
-        means_the_same(model, out, exact=ledger.is_exact)
-    got, wanted = body(out.graph), body(to_onnx(from_onnx(load(after, opset))).graph)
+        require_equivalent(model, out, exact=ledger.is_exact)
+    got, wanted = canonical_nodes(out.graph), canonical_nodes(to_onnx(from_onnx(load(after, opset))).graph)
     assert got == wanted, "\n".join(("wanted (-) and got (+):", *ndiff(wanted, got)))
     return out
 
 
 def stays(
-    before: str, *what: Rule | Pass, opset: int = OPSET, weights: Mapping[str, Any] | None = None, runs: bool = True
+    before: str, *passes: Rule | Pass, opset: int = OPSET, weights: Mapping[str, Any] | None = None, runs: bool = True
 ) -> None:
     """Nothing happens to `before`."""
     model = load(before, opset, weights)
-    result, ledger = rewritten(model, *what)
+    result, ledger = apply_passes(model, *passes)
     assert not ledger.changes, f"it was changed by {', '.join(f'{c.by} at {c.place}' for c in ledger.changes)}"
     assert to_onnx(result) == model, "it was changed, and no change was told of"
     if runs:
-        means_the_same(model, to_onnx(result), exact=True)
+        require_equivalent(model, to_onnx(result), exact=True)
 
 
-def body(graph: onnx.GraphProto, outer: Mapping[str, str] | None = None, read: frozenset[str] = NONE) -> list[str]:
+def canonical_nodes(
+    graph: onnx.GraphProto, outer_names: Mapping[str, str] | None = None, outer_constants: frozenset[str] = NO_NAMES
+) -> list[str]:
     """The nodes as text, values renumbered in order of appearance, so that only structure is compared.
 
-    `outer` and `read` are for bodies: what the values of enclosing graphs are called, and which are constants there.
+    `outer_names` and `outer_constants` are for bodies: what the values of enclosing graphs are called, and which are
+    constants there.
     """
-    names = {**(outer or {}), **{n.name: n.name for n in (*graph.input, *graph.output)}}
-    constants = read | {t.name for t in graph.initializer}
+    names = {**(outer_names or {}), **{n.name: n.name for n in (*graph.input, *graph.output)}}
+    constants = outer_constants | {t.name for t in graph.initializer}
     lines: list[str] = []
     for node in graph.node:
         n = onnx.NodeProto(op_type=node.op_type, domain=node.domain)
-        n.input.extend(_renamed(i, names, constants) for i in node.input)
-        n.output.extend(_renamed(o, names, NONE) for o in node.output)
+        n.input.extend(_canonical_name(i, names, constants) for i in node.input)
+        n.output.extend(_canonical_name(o, names, NO_NAMES) for o in node.output)
         subgraphs: list[str] = []
         for a in sorted(node.attribute, key=lambda a: a.name):
             if a.type == onnx.AttributeProto.GRAPH:
-                subgraphs += [f"  {a.name}: {line}" for line in body(a.g, names, constants)]
+                subgraphs += [f"  {a.name}: {line}" for line in canonical_nodes(a.g, names, constants)]
             else:
                 n.attribute.add().CopyFrom(a)
         lines += [re.sub(r"\s+", " ", printer.to_text(n)).strip(), *subgraphs]
     return lines
 
 
-def _renamed(name: str, names: dict[str, str], constants: frozenset[str]) -> str:
+def _canonical_name(name: str, names: dict[str, str], constants: frozenset[str]) -> str:
     if not name:
         return ""
     if name in constants and name not in names:

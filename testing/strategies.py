@@ -12,8 +12,8 @@ from ..core.rewriting.rules import Rule
 from .case import Case
 from .models.choices import Choices
 from .models.dictionary import Dictionary, dictionary_of
-from .models.model_builder import Unmade
-from .models.model_generator import grown
+from .models.model_builder import GenerationError
+from .models.model_generator import generate_case
 
 
 def cases(
@@ -29,8 +29,8 @@ def cases(
     def drawn(draw: Callable[[st.SearchStrategy[int]], int]) -> Case | None:
         choices = Choices(lambda count: draw(st.integers(0, count - 1)))
         try:
-            return grown(rule, choices, words, examples)
-        except Unmade:
+            return generate_case(rule, choices, words, examples)
+        except GenerationError:
             return None
 
     found: st.SearchStrategy[Any] = drawn().filter(lambda case: case is not None)

@@ -13,19 +13,19 @@ from onnx import numpy_helper
 from onnx.backend.test.loader import load_model_tests
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import EvaluationError
-from passwright.core.ir.effects import uses_half
+from passwright.core.ir.effects import uses_16_bit_floats
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.verify.output_comparison import compare
+from passwright.core.verify.output_comparison import compare_outputs
 from passwright.passes.pipelines import PIPELINES
-from rewriting import rewritten
+from rewriting import apply_passes
 
-FORMS = ("as they are", "all but the first frozen", "all frozen")
+FREEZE_MODES = ("as they are", "all but the first frozen", "all frozen")
 # Their outputs come from a generator that every run seeds anew.
 RANDOM = ("test_bernoulli", "test_training_dropout", "test_multinomial", "test_random")
 
 
 @dataclass(frozen=True)
-class Case:
+class BackendCase:
     """A model, what it is fed, and whether every change must keep all bits."""
 
     name: str
@@ -34,33 +34,33 @@ class Case:
 
 
 @cache
-def cases() -> dict[str, Case]:
+def cases() -> dict[str, BackendCase]:
     """All node cases by name."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         loaded = load_model_tests(kind="node")
-    found: dict[str, Case] = {}
+    found: dict[str, BackendCase] = {}
     for c in loaded:
         if c.model is not None and c.data_sets:
             feeds = dict(zip((i.name for i in c.model.graph.input), c.data_sets[0][0], strict=False))
-            found[c.name] = Case(c.name, c.model, feeds)
+            found[c.name] = BackendCase(c.name, c.model, feeds)
     return found
 
 
-def frozen(case: Case, form: str) -> Case:
-    """The case with as many of its dense inputs made constant as `form` says."""
+def freeze_inputs(case: BackendCase, mode: str) -> BackendCase:
+    """The case with as many of its dense inputs made constant as `mode` says."""
     names = [i.name for i in case.model.graph.input if isinstance(case.feeds.get(i.name), np.ndarray | np.generic)]
-    chosen = {FORMS[0]: [], FORMS[1]: names[1:], FORMS[2]: names}[form]
+    chosen = {FREEZE_MODES[0]: [], FREEZE_MODES[1]: names[1:], FREEZE_MODES[2]: names}[mode]
     model = onnx.ModelProto()
     model.CopyFrom(case.model)
     kept = [i for i in model.graph.input if i.name not in chosen]
     del model.graph.input[:]
     model.graph.input.extend(kept)
     model.graph.initializer.extend(numpy_helper.from_array(np.asarray(case.feeds[n]), n) for n in chosen)
-    return Case(case.name, model, {n: v for n, v in case.feeds.items() if n not in chosen})
+    return BackendCase(case.name, model, {n: v for n, v in case.feeds.items() if n not in chosen})
 
 
-def answers(model: onnx.ModelProto, feeds: dict[str, Any]) -> dict[str, Any] | None:
+def model_outputs(model: onnx.ModelProto, feeds: dict[str, Any]) -> dict[str, Any] | None:
     """The outputs by name, or None where onnxruntime cannot run the model."""
     names = [o.name for o in model.graph.output if o.name]
     try:
@@ -69,26 +69,26 @@ def answers(model: onnx.ModelProto, feeds: dict[str, Any]) -> dict[str, Any] | N
         return None
 
 
-def runs(name: str) -> bool:
+def is_runnable(name: str) -> bool:
     """Whether onnxruntime runs a case as it is."""
-    return answers(cases()[name].model, cases()[name].feeds) is not None
+    return model_outputs(cases()[name].model, cases()[name].feeds) is not None
 
 
-def run(case: Case) -> list[str] | None:
+def optimization_errors(case: BackendCase) -> list[str] | None:
     """What went wrong when the case was optimized; None where onnxruntime does not run the original."""
-    want = answers(case.model, case.feeds)
+    want = model_outputs(case.model, case.feeds)
     if want is None:
         return None
-    result, ledger = rewritten(case.model, PIPELINES["basic"])
-    got = answers(to_onnx(result), case.feeds)
+    result, ledger = apply_passes(case.model, PIPELINES["basic"])
+    got = model_outputs(to_onnx(result), case.feeds)
     if got is None:
         return ["the optimized model does not run"]
-    exact = ledger.is_exact and not uses_half(from_onnx(case.model).graph)
+    exact = ledger.is_exact and not uses_16_bit_floats(from_onnx(case.model).graph)
     values = not case.name.startswith(RANDOM)
-    found = {name: compare(want[name], got[name], exact=exact, values=values).reason for name in want}
+    found = {name: compare_outputs(want[name], got[name], exact=exact, compare_values=values).reason for name in want}
     return [f"{name}: {reason}" for name, reason in found.items() if reason]
 
 
-def round_trips(model: onnx.ModelProto) -> bool:
+def is_round_trip_equal(model: onnx.ModelProto) -> bool:
     """Whether the model comes back equal with no pass in between."""
     return bool(to_onnx(from_onnx(model)) == model)

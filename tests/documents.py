@@ -24,8 +24,8 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent
 MODELS = "golden_models"
 FENCED = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
-NAMED = re.compile(r"# ([\w./-]+\.\w+)(?::.*)?\n")
-LIMIT = 300.0  # seconds for a command: those that measure are slow where much else runs
+FILE_COMMENT = re.compile(r"# ([\w./-]+\.\w+)(?::.*)?\n")
+TIMEOUT = 300.0  # seconds for a command: those that measure are slow where much else runs
 PROGRAMS = {"passes": str(Path(sys.executable).with_name("passes")), "python": sys.executable}
 
 
@@ -41,11 +41,11 @@ class Block:
 def blocks(document: Path) -> Iterator[Block]:
     """The fenced blocks of a Markdown file."""
     for m in FENCED.finditer(document.read_text(encoding="utf-8")):
-        named = NAMED.match(m[2]) if m[1] in {"python", "toml", "text"} else None
+        named = FILE_COMMENT.match(m[2]) if m[1] in {"python", "toml", "text"} else None
         yield Block(m[1], m[2], named[1] if named else "")
 
 
-def written(block: Block, folder: Path) -> Path:
+def write_file(block: Block, folder: Path) -> Path:
     """The file that a block is, in `folder`."""
     path = folder / block.file
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -53,7 +53,7 @@ def written(block: Block, folder: Path) -> Path:
     return path
 
 
-def steps(block: str) -> list[tuple[str, str]]:
+def console_commands(block: str) -> list[tuple[str, str]]:
     """The commands of a console block, each with what it prints."""
     before, *commands = re.split(r"^\$ ", block, flags=re.MULTILINE)
     assert commands, f"no command behind $ in {block!r}"
@@ -61,34 +61,35 @@ def steps(block: str) -> list[tuple[str, str]]:
     return [(c.partition("\n")[0], c.partition("\n")[2]) for c in commands]
 
 
-def play(document: Path, folder: Path, run: Collection[str] = ()) -> int:
-    """Do in `folder` what the document shows; the files in `run` are run when they are written. Counts commands.
+def run_document(document: Path, folder: Path, executed_files: Collection[str] = ()) -> int:
+    """Do in `folder` what the document shows; the files in `executed_files` are run when they are written.
 
-    Raises AssertionError with the command and what it printed where that is not what the document says.
+    Counts commands. Raises AssertionError with the command and what it printed where that is not what the document
+    says.
     """
     (folder / MODELS).symlink_to(ROOT / MODELS, target_is_directory=True)
     commands = 0
     for block in blocks(document):
         if block.file:
-            path = written(block, folder)
-            if block.file in run:
+            path = write_file(block, folder)
+            if block.file in executed_files:
                 subprocess.run([sys.executable, path.name], cwd=path.parent, check=True)
         elif block.language == "python":
-            subprocess.run([sys.executable, "-c", block.text], cwd=folder, check=True, timeout=LIMIT)
+            subprocess.run([sys.executable, "-c", block.text], cwd=folder, check=True, timeout=TIMEOUT)
         elif block.language == "json":
             json.loads(block.text)
         elif block.language == "console":
-            for command, expected in steps(block.text):
-                require_printed(command, expected, folder)
+            for command, expected in console_commands(block.text):
+                require_output(command, expected, folder)
                 commands += 1
     return commands
 
 
-def require_printed(command: str, expected: str, folder: Path) -> None:
+def require_output(command: str, expected: str, folder: Path) -> None:
     """Run a command; it must print what is expected, on whichever stream."""
     program, *arguments = shlex.split(command)
     done = subprocess.run(
-        [PROGRAMS[program], *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=LIMIT
+        [PROGRAMS[program], *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=TIMEOUT
     )
     # On a terminal the two streams are one: what is told of mistakes stands before the verdict.
     before, mark, after = done.stdout.partition("verified: ")

@@ -20,13 +20,13 @@ class Environment:
     folder: Path
 
     @classmethod
-    def made(cls, folder: Path) -> Environment:
+    def create(cls, folder: Path) -> Environment:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=60)
         env = cls(folder)
         outer = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
         (env.site / "outer.pth").write_text("".join(f"{path}\n" for path in outer))
         # What builds passwright, unless this environment has it.
-        env.python("-m", "pip", "install", "--no-deps", "setuptools>=77")
+        env.run_python("-m", "pip", "install", "--no-deps", "setuptools>=77")
         return env
 
     @property
@@ -37,12 +37,12 @@ class Environment:
     def bin(self) -> Path:
         return Path(sysconfig.get_path("scripts", vars={"base": str(self.folder)}))
 
-    def run(self, *command: str | Path, at: Path | None = None) -> str:
+    def run(self, *command: str | Path, cwd: Path | None = None) -> str:
         kept = {k: v for k, v in os.environ.items() if not k.startswith("PYTHON")}
         env = {**kept, "PIP_DISABLE_PIP_VERSION_CHECK": "1", "COLUMNS": "200"}
         done = subprocess.run(
             list(map(str, command)),
-            cwd=at or self.folder,
+            cwd=cwd or self.folder,
             env=env,
             capture_output=True,
             text=True,
@@ -52,26 +52,26 @@ class Environment:
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
         return done.stdout
 
-    def python(self, *arguments: str | Path, at: Path | None = None) -> str:
-        return self.run(self.bin / "python", "-Wignore", *arguments, at=at)
+    def run_python(self, *arguments: str | Path, cwd: Path | None = None) -> str:
+        return self.run(self.bin / "python", "-Wignore", *arguments, cwd=cwd)
 
-    def passes(self, *arguments: str | Path, at: Path | None = None) -> str:
-        return self.run(self.bin / "passes", *arguments, at=at)
+    def run_passes(self, *arguments: str | Path, cwd: Path | None = None) -> str:
+        return self.run(self.bin / "passes", *arguments, cwd=cwd)
 
     def install(self, folder: Path) -> None:
-        self.python("-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", folder)
+        self.run_python("-m", "pip", "install", "--no-deps", "--no-index", "--no-build-isolation", folder)
 
 
-def copy_of_sources(folder: Path) -> Path:
+def copy_sources(folder: Path) -> Path:
     """What a package is built from, so that building leaves nothing in the checkout."""
-    for name in ("core", "passes", "testing"):
+    for name in ("app", "core", "passes", "passwright", "testing"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):
         shutil.copy(ROOT / name, folder)
     return folder
 
 
-def ruff() -> str:
+def ruff_path() -> str:
     found = shutil.which("ruff", path=os.pathsep.join((sysconfig.get_path("scripts"), os.environ["PATH"])))
     assert found is not None
     return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 from passwright.core import Fixpoint
 from passwright.passes.pipelines import BUILT_IN
 
-FAMILIES = (
+PASS_NAMES = (
     "remove-unused", "drop-dropout", "drop-identity", "lift-constants", "merge-constants", "fold-batchnorm",
     "merge-duplicates", "fold-constants", "inline-if", "merge-transposes", "fuse-gemm",
 )  # fmt: skip
-FEW = Fixpoint("families", tuple(p for p in BUILT_IN if p.name in FAMILIES))
+SMALL_PIPELINE = Fixpoint("families", tuple(p for p in BUILT_IN if p.name in PASS_NAMES))

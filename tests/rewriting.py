@@ -5,26 +5,26 @@ from __future__ import annotations
 from passwright.core import to_onnx
 from passwright.testing.rewriting import (
     OPSET,
+    apply_passes,
     becomes,
-    body,
+    canonical_nodes,
     initializers,
     load,
-    means_the_same,
     op_types,
-    rewritten,
+    require_equivalent,
     run,
     stays,
 )
 
 __all__ = [
     "OPSET",
+    "apply_passes",
     "becomes",
-    "body",
+    "canonical_nodes",
     "initializers",
     "load",
-    "means_the_same",
     "op_types",
-    "rewritten",
+    "require_equivalent",
     "run",
     "stays",
     "to_onnx",

@@ -5,28 +5,28 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from passwright.app.registry.resolved_pipeline import choose
+from passwright.app.registry.resolved_pipeline import resolve_pipeline
 from passwright.core import Pass
-from passwright.core.plugins.discovery import Broken, Installed, file_shelf
-from passwright.core.plugins.pass_registry import Found
+from passwright.core.plugins.discovery import InstalledPlugins, LoadErrors, registry_from_file
+from passwright.core.plugins.pass_registry import PassEntry
 
 
-def from_file(path: Path) -> dict[str, Found]:
+def passes_from_file(path: Path) -> dict[str, PassEntry]:
     """The passes of one Python file."""
-    return file_shelf(path).passes
+    return registry_from_file(path).passes
 
 
-def installed(broken: Broken | None = None) -> dict[str, Found]:
-    """The passes of all installed packages; what is wrong with them goes to `broken`, or the first of it is raised."""
-    found = Installed()
+def installed_passes(errors: LoadErrors | None = None) -> dict[str, PassEntry]:
+    """The passes of all installed packages; what is wrong with them goes to `errors`, or the first of it is raised."""
+    found = InstalledPlugins()
     found.load_all()
-    if broken is not None:
-        broken |= found.broken
-    elif found.broken:
-        raise next(iter(found.broken.values()))
-    return found.shelf.passes
+    if errors is not None:
+        errors |= found.load_errors
+    elif found.load_errors:
+        raise next(iter(found.load_errors.values()))
+    return found.registry.passes
 
 
-def pipeline_of(*given: Any, **options: Any) -> Pass:
+def make_pipeline(*given: Any, **options: Any) -> Pass:
     """The pipeline that is asked for, whatever the model."""
-    return choose(*given, **options).pipeline
+    return resolve_pipeline(*given, **options).pipeline

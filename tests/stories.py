@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections import Counter
 from pathlib import Path
 
-from passwright.app.compare.comparison_report import Compared, Judged, Left, Row
-from passwright.app.drawing.picture import Box, Kind, Picture
-from passwright.app.measure.metrics import Interval, Latency, Measured
-from passwright.app.measure.model_stats import Anatomy
-from passwright.app.profile.profile_report import NodeTime, Profile, Profiled, TypeTime
-from passwright.app.visualization.visualization import Edge, Node, Rewrite, Sheet, Story
-from passwright.core.errors import Why
+from passwright.app.compare.comparison_report import ComparisonReport, OnlineOptimization, Row, RowVerdict
+from passwright.app.drawing.picture import Box, BoxKind, Picture
+from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
+from passwright.app.measure.model_stats import ModelStats
+from passwright.app.profile.profile_report import NodeTime, Profile, ProfileReport, TypeTime
+from passwright.app.visualization.visualization import EdgeView, GraphView, NodeView, Rewrite, Visualization
+from passwright.core.errors import FailureKind
 from passwright.core.pass_manager.quarantine import Quarantined
-from passwright.core.pass_manager.report import PassRecord, Report, Stats, Unfit
-from passwright.core.verify.verdict import Difference, Verdict
+from passwright.core.pass_manager.report import PassRecord, Report, SkippedPass, Stats
+from passwright.core.verify.verdict import OutputDifference, Verdict
 
 HOSTILE = [
     "</script><img src=x onerror=alert(1)>",
@@ -26,7 +26,7 @@ HOSTILE = [
     "{{ 7 * 7 }} {% raw %}",
     "]]>&lt;nul\x00",
 ]
-ACROSS, DOWN = 210.0, 84.0
+COLUMN_STEP, ROW_STEP = 210.0, 84.0
 TYPES = ["Conv", "BatchNormalization", "Relu", "Add", "MatMul", "Transpose", "Reshape", "Softmax", "Mul", "Gelu"]
 VERSIONS = {"passwright": "0.1.0", "onnx": "1.20.0", "onnxruntime": "1.23.0"}
 
@@ -45,46 +45,51 @@ def report(source: str = "model.onnx", *, quarantined: bool = False) -> Report:
             PassRecord("merge-transposes", 7, {"merge_transposes": 7}, 0.002),
         ],
         verification=Verdict(
-            "onnxruntime 1.23.0", exact=False, draws=("normal",) * 11, nonfinite_draws=("nan", "inf"),
-            differences={"logits": Difference(error=1.9e-6, allowed=8.1e-5)},
+            "onnxruntime 1.23.0", exact=False, input_sets=("normal",) * 11, nonfinite_input_sets=("nan", "inf"),
+            differences={"logits": OutputDifference(error=1.9e-6, allowed=8.1e-5)},
         ),
         quarantined=[
             Quarantined(
-                "pad-pool", "pad_into_max_pool", "y", Why.WRONG, "y: off by up to 2.0 (allowed 3.1e-05)",
-                ordinal=4, replaced=("pool", "pad"), draw="normal inputs", repro="wrong/01-pad_into_max_pool-y",
+                "pad-pool", "pad_into_max_pool", "y", FailureKind.WRONG, "y: off by up to 2.0 (allowed 3.1e-05)",
+                ordinal=4, replaced=("pool", "pad"), input_set="normal inputs", repro="wrong/01-pad_into_max_pool-y",
             )
         ] if quarantined else [],
-        unfit=[Unfit("quantized", "the model has no quantized ops")] if quarantined else [],
+        unfit=[SkippedPass("quantized", "the model has no quantized ops")] if quarantined else [],
         seconds={"optimize": 0.2, "verify": 0.5},
         versions=VERSIONS,
     )  # fmt: skip
 
 
-def story(size: int, names: list[str] | None = None, changes: int | None = None) -> Story:
+def trace(size: int, names: list[str] | None = None, changes: int | None = None) -> Visualization:
     """A model of `size` nodes in blocks, of which every third was rewritten, and a body on the second sheet."""
     names = names or []
     count = changes if changes is not None else max(size // 6, 1)
-    after = sheet("main", size, "made", names, body=True)
-    return Story(
+    after = graph_view("main", size, "made", names, body=True)
+    return Visualization(
         [rewrite(n, names) for n in range(count)],
-        [sheet("main", size + size // 4, "gone", names, body=True), sheet("then_branch of If_7", 8, "gone", names)],
-        [after, sheet("then_branch of If_7", 6, "made", names)],
+        [
+            graph_view("main", size + size // 4, "gone", names, body=True),
+            graph_view("then_branch of If_7", 8, "gone", names),
+        ],
+        [after, graph_view("then_branch of If_7", 6, "made", names)],
     )
 
 
-def sheet(title: str, size: int, mark: str, names: list[str], *, body: bool = False) -> Sheet:
+def graph_view(title: str, size: int, mark: str, names: list[str], *, body: bool = False) -> GraphView:
     """Rows of one to four nodes, each fed by the row above, with a residual every so often."""
-    nodes: list[Node] = []
-    edges: list[Edge] = []
+    nodes: list[NodeView] = []
+    edges: list[EdgeView] = []
     above: list[int] = []
     row = 0
     while len(nodes) < size:
         width = min([1, 1, 2, 1, 4, 3, 1][row % 7], size - len(nodes))
         here = list(range(len(nodes), len(nodes) + width))
         for i, place in enumerate(here):
-            x = 480 + (i - (width - 1) / 2) * ACROSS
+            x = 480 + (i - (width - 1) / 2) * COLUMN_STEP
             nodes.append(
-                _node(place, x, 30 + row * DOWN, mark if row % 7 in (2, 3) else "", names, (1,) * (body and row == 6))
+                _node(
+                    place, x, 30 + row * ROW_STEP, mark if row % 7 in (2, 3) else "", names, (1,) * (body and row == 6)
+                )
             )
         pairs = (
             [(a, b) for a in above for b in here]
@@ -96,18 +101,18 @@ def sheet(title: str, size: int, mark: str, names: list[str], *, body: bool = Fa
         for a, b in pairs:
             edges.append(_edge(nodes, a, b, names))
         above, row = here, row + 1
-    return Sheet(title, 960, 30 + row * DOWN, nodes, edges)
+    return GraphView(title, 960, 30 + row * ROW_STEP, nodes, edges)
 
 
-def _node(place: int, x: float, y: float, mark: str, names: list[str], bodies: tuple[int, ...]) -> Node:
+def _node(place: int, x: float, y: float, mark: str, names: list[str], bodies: tuple[int, ...]) -> NodeView:
     kind = "input" if place == 0 else "constant" if place % 29 == 5 else "op"
     name = names[place % len(names)] if names else f"/encoder/layer.{place // 12}/{TYPES[place % 10]}_{place}"
     title = name[:24] if kind != "op" else TYPES[place % len(TYPES)]
     lines = ("kernel_shape: [3, 3]", "W 64x64x3x3") if title == "Conv" else ()
     made = mark == "made"
-    return Node(
+    return NodeView(
         name, kind, "\n".join((title, *lines)), x, y, 184.0, 56.0 if lines else 40.0,
-        told=("kernel_shape: [3, 3]", "strides: [1, 1]", "reads x float[N,64]", f"gives {name} float[N,64,56,56]"),
+        details=("kernel_shape: [3, 3]", "strides: [1, 1]", "reads x float[N,64]", f"gives {name} float[N,64,56,56]"),
         mark=mark if kind == "op" else "",
         rule="fold_batch_norm_into_conv" if made else "",
         origin=(f"/encoder/layer.{place // 12}/{TYPES[place % 10]}_{place}", "bn_1") if made else (),
@@ -116,13 +121,13 @@ def _node(place: int, x: float, y: float, mark: str, names: list[str], bodies: t
     )  # fmt: skip
 
 
-def _edge(nodes: list[Node], a: int, b: int, names: list[str]) -> Edge:
+def _edge(nodes: list[NodeView], a: int, b: int, names: list[str]) -> EdgeView:
     source, target = nodes[a], nodes[b]
     start, end = (source.x, source.y + source.height / 2), (target.x, target.y - target.height / 2)
-    if target.y - source.y > 1.5 * DOWN:
-        aside = (source.x - 1.6 * ACROSS, (start[1] + end[1]) / 2)
-        return Edge(a, b, names[0] if names else f"v{a}", (start, aside, end))
-    return Edge(a, b, names[0] if names else f"v{a}", (start, end))
+    if target.y - source.y > 1.5 * ROW_STEP:
+        aside = (source.x - 1.6 * COLUMN_STEP, (start[1] + end[1]) / 2)
+        return EdgeView(a, b, names[0] if names else f"v{a}", (start, aside, end))
+    return EdgeView(a, b, names[0] if names else f"v{a}", (start, end))
 
 
 def rewrite(n: int, names: list[str]) -> Rewrite:
@@ -151,17 +156,17 @@ def rewrite(n: int, names: list[str]) -> Rewrite:
 def picture(ops: list[str], value: str) -> Picture:
     """Ops one below the other, with weights, between two values."""
     drawn = Picture()
-    last = drawn.add(Box(Kind.VALUE, (value[:20], "float[N,64,56,56]"), value))
+    last = drawn.add(Box(BoxKind.VALUE, (value[:20], "float[N,64,56,56]"), value))
     for op in ops:
-        place = drawn.add(Box(Kind.OP, (op, "kernel_shape: [3, 3]"), op, marked=True))
+        place = drawn.add(Box(BoxKind.OP, (op, "kernel_shape: [3, 3]"), op, marked=True))
         drawn.link(last, place)
-        drawn.link(drawn.add(Box(Kind.CONSTANT, ("weight", "float[64,64,3,3]"), "weight")), place)
+        drawn.link(drawn.add(Box(BoxKind.CONSTANT, ("weight", "float[64,64,3,3]"), "weight")), place)
         last = place
-    drawn.link(last, drawn.add(Box(Kind.VALUE, ("y", "float[N,64,56,56]"))))
+    drawn.link(last, drawn.add(Box(BoxKind.VALUE, ("y", "float[N,64,56,56]"))))
     return drawn
 
 
-def compared(source: str = "model.onnx") -> Compared:
+def comparison(source: str = "model.onnx") -> ComparisonReport:
     """Rows that are right, wrong, without a result, and not measured."""
     advice = "passes bisect model.onnx --ort all finds the optimizer that does it"
     rows = [
@@ -171,25 +176,25 @@ def compared(source: str = "model.onnx") -> Compared:
         row("ORT EXTENDED", 6.3e-3, 0.22, 107),
         row("ORT ALL", 6.1e-3, 0.3, 107, wrong="y: off by up to 2.0 (allowed 3e-05), on normal inputs", advice=advice),
         row("original", 6.2e-3, None, 175, online=True),
-        row("passwright", 5.4e-3, 0.41, 122, online=True, interval=Interval(0.871, 0.852, 0.889)),
-        row("onnxsim", 6.15e-3, 1.9, 122, online=True, interval=Interval(0.99, 0.97, 1.02)),
+        row("passwright", 5.4e-3, 0.41, 122, online=True, interval=RatioInterval(0.871, 0.852, 0.889)),
+        row("onnxsim", 6.15e-3, 1.9, 122, online=True, interval=RatioInterval(0.99, 0.97, 1.02)),
         Row("onnxslim", "0.1.98", online=False, failure="onnxslim raised: list index out of range"),
     ]
-    return Compared(
+    return ComparisonReport(
         source, "basic", rows, baseline=5,
-        left=[
-            Left("original", 175, 107, 0.062, Interval(0.74, 0.71, 0.77)),
-            Left("passwright", 122, 105, 0.021, Interval(0.98, 0.95, 1.01)),
+        online_optimizations=[
+            OnlineOptimization("original", 175, 107, 0.062, RatioInterval(0.74, 0.71, 0.77)),
+            OnlineOptimization("passwright", 122, 105, 0.021, RatioInterval(0.98, 0.95, 1.01)),
         ],
         threads=1, provider="CPUExecutionProvider", batches=[1, 8], sizes={"height": 224},
         verification="held to 11 sets of inputs, against onnxruntime 1.23.0 without optimizations",
-        left_out={"onnxoptimizer": "not installed"}, versions=VERSIONS, machine="2 cores, 8 GB",
+        skipped_tools={"onnxoptimizer": "not installed"}, versions=VERSIONS, machine="2 cores, 8 GB",
     )  # fmt: skip
 
 
 def row(
     made_by: str, median: float, seconds: float | None, nodes: int, *, online: bool = False, wrong: str = "",
-    advice: str = "", interval: Interval | None = None,
+    advice: str = "", interval: RatioInterval | None = None,
 ) -> Row:  # fmt: skip
     """A row that was measured."""
     foreign = ("com.microsoft::FusedConv",) if "EXTENDED" in made_by or "ALL" in made_by else ()
@@ -199,17 +204,19 @@ def row(
     }
     return Row(
         made_by, "" if made_by != "onnxsim" else "0.8.1", online, seconds=seconds,
-        anatomy=Anatomy({"Conv": 53, "Relu": nodes - 53}, 25_557_032, 102_442_450 - (175 - nodes) * 4000, foreign),
-        left=Anatomy({"Conv": 53, "Relu": nodes - 70}, 25_557_032, 0) if online else None,
-        judged=Judged(wrong, 2.0 if wrong else 1.9e-6, 8.1e-5),
-        measured=Measured("", 0.11, 214_000_000, 260_000_000, 48_000_000, {"CPUExecutionProvider": nodes}, latencies),
+        stats=ModelStats({"Conv": 53, "Relu": nodes - 53}, 25_557_032, 102_442_450 - (175 - nodes) * 4000, foreign),
+        online_stats=ModelStats({"Conv": 53, "Relu": nodes - 70}, 25_557_032, 0) if online else None,
+        verdict=RowVerdict(wrong, 2.0 if wrong else 1.9e-6, 8.1e-5),
+        measured=ModelMetrics(
+            "", 0.11, 214_000_000, 260_000_000, 48_000_000, {"CPUExecutionProvider": nodes}, latencies
+        ),
         ratios={1: interval, 8: interval} if interval is not None else {}, advice=advice,
     )  # fmt: skip
 
 
-def profiled(size: int = 120, names: list[str] | None = None) -> Profiled:
+def profile_pair(size: int = 120, names: list[str] | None = None) -> ProfileReport:
     """Two profiles, the second the shorter."""
-    return Profiled(
+    return ProfileReport(
         "model.onnx", profile("original", size, 1.0, names), profile("optimized", size * 2 // 3, 0.8, names),
         "ALL", "CPUExecutionProvider", 1, {"N": 1}, {}, VERSIONS,
     )  # fmt: skip

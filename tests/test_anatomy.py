@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper, numpy_helper
-from passwright.app.measure.model_stats import Anatomy, anatomy
+from passwright.app.measure.model_stats import ModelStats, compute_model_stats
 from passwright.core.errors import ModelError
 from rewriting import load
 
@@ -20,9 +20,9 @@ g (float[2] x) => (float[2] y) { a = own.twice(x) y = own.twice(a) }
 <domain: "own", opset_import: ["": 18]> twice (x) => (y) { k = Constant<value_float = 2.0>() y = Mul(x, k) }"""
 
 
-def saved(model: onnx.ModelProto, folder: Path) -> Anatomy:
+def saved(model: onnx.ModelProto, folder: Path) -> ModelStats:
     onnx.save(model, folder / "m.onnx")
-    return anatomy(folder / "m.onnx")
+    return compute_model_stats(folder / "m.onnx")
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def saved(model: onnx.ModelProto, folder: Path) -> Anatomy:
 def test_counts_what_outputs_depend_on(text: str, ops: dict[str, int], parameters: int, tmp_path: Path) -> None:
     found = saved(load(text, 18), tmp_path)
     assert (found.ops, found.nodes, found.parameters) == (ops, sum(ops.values()), parameters)
-    assert (found.foreign, found.invalid, found.is_portable) == ((), "", True)
+    assert (found.nonstandard_operators, found.checker_error, found.is_portable) == ((), "", True)
     assert found.bytes == (tmp_path / "m.onnx").stat().st_size
 
 
 def test_functions_are_inlined(tmp_path: Path) -> None:
     found = saved(onnx.parser.parse_model(CALLS), tmp_path)
-    assert (found.ops, found.parameters, found.foreign) == ({"Mul": 2}, 1, ())
+    assert (found.ops, found.parameters, found.nonstandard_operators) == ({"Mul": 2}, 1, ())
 
 
 @pytest.mark.parametrize(
@@ -67,7 +67,7 @@ def test_foreign_operators(op: str, domain: str, foreign: tuple[str, ...], tmp_p
     graph = helper.make_graph([helper.make_node(op, ["x"], ["y"], domain=domain)], "g", [x], [y])
     opsets = [helper.make_opsetid("", 14), helper.make_opsetid("com.microsoft", 1)]
     found = saved(helper.make_model(graph, opset_imports=opsets, ir_version=8), tmp_path)
-    assert (found.foreign, found.is_portable, found.nodes) == (foreign, not foreign, 1)
+    assert (found.nonstandard_operators, found.is_portable, found.nodes) == (foreign, not foreign, 1)
     assert list(found.ops) == [foreign[0] if foreign else op]
 
 
@@ -75,8 +75,8 @@ def test_what_the_checker_says_is_one_line(tmp_path: Path) -> None:
     model = load("g (float[2] x) => (float[2] y) { y = Relu(x) }", 18)
     model.graph.node[0].input.append("x")
     found = saved(model, tmp_path)
-    assert "input size 2" in found.invalid
-    assert "\n" not in found.invalid
+    assert "input size 2" in found.checker_error
+    assert "\n" not in found.checker_error
 
 
 def test_files_of_weights_count_and_are_not_read(tmp_path: Path) -> None:
@@ -84,10 +84,10 @@ def test_files_of_weights_count_and_are_not_read(tmp_path: Path) -> None:
         "g (float[N,512] x) => (float[N,4] y) { y = MatMul(x, w) }", 18, weights={"w": np.ones((512, 4), "f4")}
     )
     onnx.save(model, tmp_path / "m.onnx", save_as_external_data=True, location="w.bin", size_threshold=1)
-    found = anatomy(tmp_path / "m.onnx")
+    found = compute_model_stats(tmp_path / "m.onnx")
     assert (found.parameters, found.bytes) == (2048, sum(p.stat().st_size for p in tmp_path.iterdir()))
     (tmp_path / "w.bin").unlink()
-    assert anatomy(tmp_path / "m.onnx").invalid
+    assert compute_model_stats(tmp_path / "m.onnx").checker_error
 
 
 def test_sparse_weights_count_what_is_there(tmp_path: Path) -> None:
@@ -103,6 +103,6 @@ def test_what_is_no_model_is_said_in_a_line(content: bytes | None, tmp_path: Pat
     if content is not None:
         (tmp_path / "m.onnx").write_bytes(content)
     with pytest.raises(ModelError) as raised:
-        anatomy(tmp_path / "m.onnx")
+        compute_model_stats(tmp_path / "m.onnx")
     assert "m.onnx" in str(raised.value)
     assert "\n" not in str(raised.value)

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import backend
 import pytest
-from backend import FORMS, cases
+from backend import FREEZE_MODES, cases
 from passwright.core import from_onnx, is_known
 from passwright.core.ir.effects import is_random
 from passwright.passes.pipelines import PIPELINES
-from rewriting import rewritten
+from rewriting import apply_passes
 
 
-@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("form", FREEZE_MODES)
 @pytest.mark.parametrize("block", range(20))
 def test_outputs_are_kept(block: int, form: str) -> None:
     wrong: dict[str, list[str]] = {}
     ran = 0
     for name in list(cases())[block::20]:
-        problems = backend.run(backend.frozen(cases()[name], form))
+        problems = backend.optimization_errors(backend.freeze_inputs(cases()[name], form))
         ran += problems is not None
         if problems:
             wrong[name] = problems
@@ -38,11 +38,13 @@ PROTECTED = {"BatchNormalization", "Dropout", "QuantizeLinear", "StringSplit"}
 def test_nothing_is_left_of_constants(block: int) -> None:
     left: dict[str, list[str]] = {}
     for name in list(cases())[block::4]:
-        case = backend.frozen(cases()[name], FORMS[2])
+        case = backend.freeze_inputs(cases()[name], FREEZE_MODES[2])
         graph = from_onnx(case.model).graph
         if case.feeds or any(v.type is not None for v in graph.outputs):
             continue
-        kinds = {op.type for g in rewritten(case.model, PIPELINES["basic"])[0].graph.with_subgraphs() for op in g.ops()}
+        kinds = {
+            op.type for g in apply_passes(case.model, PIPELINES["basic"])[0].graph.with_subgraphs() for op in g.ops()
+        }
         if kinds - PROTECTED and not any(map(is_random, graph.ops())) and all(map(is_known, graph.ops())):
             left[name] = sorted(kinds)
-    assert {name: kinds for name, kinds in left.items() if backend.runs(name)} == {}
+    assert {name: kinds for name, kinds in left.items() if backend.is_runnable(name)} == {}

@@ -14,24 +14,24 @@ import onnx
 import pytest
 from passwright.app import options
 from passwright.app.bench import render as screen
-from passwright.app.bench.accuracy import Labelled, metric_of, top_1
+from passwright.app.bench.accuracy import LabelledSet, load_metric, top_1
 from passwright.app.bench.bench import accuracy_of
-from passwright.app.bench.bench_report import Benched, BenchedModel
+from passwright.app.bench.bench_report import BenchReport, ModelBenchmark
 from passwright.app.cli import app
-from passwright.app.measure.benchmark import Effort
-from passwright.app.measure.metrics import Interval, Latency, Measured
+from passwright.app.measure.benchmark import BenchmarkConfig
+from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.core.errors import ModelError, PassesError, PluginError
-from passwright.core.io.model_source import source_of
+from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.ort.sessions import CPU, Setting
-from passwright.core.pass_manager.pass_selection import BadUsage
+from passwright.core.ort.sessions import CPU, SessionConfig
+from passwright.core.pass_manager.pass_selection import UsageError
 from rewriting import load
 from typer.testing import CliRunner, Result
 
 from passwright import bench
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
-LEAST = Effort(min_time=0.01, sets=2)
+LEAST = BenchmarkConfig(min_time=0.01, process_sets=2)
 SCORES = "g (float[{n},3] x) => (float[{n},3] y) {{ y = Softmax(x) }}"
 NAMES = "g (float[N,3] x) => (int64[N] c, float[N,3] x2) { c = ArgMax<axis=1,keepdims=0>(x) x2 = Identity(x) }"
 ROWS = np.array([[1, 0, 0], [0, 5, 1], [0, 1, 2], [3, 0, 0], [0, 0, 1]], np.float32)
@@ -80,7 +80,7 @@ def test_the_command_prints_all_and_writes_json(tmp_path: Path, monkeypatch: pyt
         assert four["throughput"] == pytest.approx(4 / four["median"])
         assert four["median_low"] <= four["median"] * 1.5
     assert data["models"][0]["ratios"] == {}
-    assert data["models"][1]["ratios"]["4"].keys() == {"ratio", "low", "high", "is_difference"}
+    assert data["models"][1]["ratios"]["4"].keys() == {"ratio", "low", "high", "is_significant"}
 
 
 def test_json_alone(tmp_path: Path) -> None:
@@ -146,13 +146,13 @@ def test_batches(text: str, batches: tuple[int, ...]) -> None:
 
 @pytest.mark.parametrize("text", ["", "1,", "-1", "1.5", "0", "x", "99999999999"])
 def test_no_batches(text: str) -> None:
-    with pytest.raises(BadUsage, match="not of the form 1,32"):
+    with pytest.raises(UsageError, match="not of the form 1,32"):
         options.parse_batches(text)
 
 
 def accuracy(path: Path, examples: Path, metric: str = "") -> float:
-    source = source_of(path, inline=False)
-    return accuracy_of(source, Setting("ENABLE_ALL"), Labelled.read(examples), metric_of(metric)[1])
+    source = model_source(path, inline=False)
+    return accuracy_of(source, SessionConfig("ENABLE_ALL"), LabelledSet.read(examples), load_metric(metric)[1])
 
 
 @pytest.mark.parametrize("batch", ["N", "1", "2", "3", "7"])
@@ -246,9 +246,9 @@ def test_a_metric_of_ones_own(which: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("metric", "error", "said"),
     [
-        ("f.py:missing", BadUsage, "has no function missing"),
-        ("f.py:word", BadUsage, "has no function word"),
-        ("f.txt", BadUsage, "not of the form"),
+        ("f.py:missing", UsageError, "has no function missing"),
+        ("f.py:word", UsageError, "has no function word"),
+        ("f.txt", UsageError, "not of the form"),
         ("none.py", PluginError, "none.py is not a Python file"),
         ("broken.py", PluginError, "ValueError: at once"),
         ("f.py:breaks", PluginError, "f.py:breaks: ZeroDivisionError"),
@@ -259,7 +259,7 @@ def test_no_metric(metric: str, error: type[PassesError], said: str, tmp_path: P
     (tmp_path / "f.py").write_text(METRICS)
     (tmp_path / "broken.py").write_text("raise ValueError('at once')")
     with pytest.raises(error, match=said) as caught:
-        metric_of(str(tmp_path / metric))[1]({"y": ROWS}, TRUTH)
+        load_metric(str(tmp_path / metric))[1]({"y": ROWS}, TRUTH)
     assert "\n" not in str(caught.value)
 
 
@@ -283,7 +283,7 @@ def test_a_labelled_set_that_does_not_fit(arrays: Any, said: str, tmp_path: Path
     ("count", "told"), [(12, "12 B"), (1500, "1.5 KB"), (2_340_000, "2.3 MB"), (5_600_000_000, "5.60 GB")]
 )
 def test_amounts(count: int, told: str) -> None:
-    assert screen.amount(count) == told
+    assert screen.bytes_text(count) == told
 
 
 @pytest.mark.parametrize(
@@ -291,31 +291,31 @@ def test_amounts(count: int, told: str) -> None:
     [(1.234e-5, "12.3 µs"), (0.0012345, "1.23 ms"), (0.9876, "988 ms"), (12.0, "12 s"), (1234, "1234 s")],
 )
 def test_times(seconds: float, told: str) -> None:
-    assert screen.time(seconds) == told
+    assert screen.seconds_text(seconds) == told
 
 
 def latency(median: float) -> Latency:
     return Latency(1, 9, median, median * 0.9, median * 1.1, median * 2, median * 3)
 
 
-def figures(**changes: Any) -> Benched:
-    measured = Measured("", 0.1, 9, 9, 5, {CPU: 4}, {1: latency(0.01)}, 2)
+def figures(**changes: Any) -> BenchReport:
+    measured = ModelMetrics("", 0.1, 9, 9, 5, {CPU: 4}, {1: latency(0.01)}, 2)
     models = [
-        BenchedModel("a/m.onnx", 5, measured),
-        BenchedModel("b/m.onnx", 5, measured, {1: Interval(1.01, 0.98, 1.03)}),
-        BenchedModel("c.onnx", 5, measured, {1: Interval(0.5, 0.4, 0.6)}),
+        ModelBenchmark("a/m.onnx", 5, measured),
+        ModelBenchmark("b/m.onnx", 5, measured, {1: RatioInterval(1.01, 0.98, 1.03)}),
+        ModelBenchmark("c.onnx", 5, measured, {1: RatioInterval(0.5, 0.4, 0.6)}),
     ]
     asked = {"level": "all", "provider": CPU, "threads": 0, "batches": [1], "sizes": {"time": 4}, **changes}
-    return Benched(models, **asked, versions={"onnxruntime": "1"})
+    return BenchReport(models, **asked, versions={"onnxruntime": "1"})
 
 
 def test_ratios_in_words() -> None:
-    told = list(screen.lines(figures()))
+    told = list(screen.summary_lines(figures()))
     assert "b/m.onnx with a single sample: no difference measured to a/m.onnx, 1.010 [0.980, 1.030]" in told
     assert "c.onnx with a single sample: 0.500 [0.400, 0.600] times as long as a/m.onnx" in told
     assert "sizes: time=4" in told
 
 
 def test_a_provider_that_did_not_run_is_told() -> None:
-    told = list(screen.lines(figures(provider="CUDAExecutionProvider")))
+    told = list(screen.summary_lines(figures(provider="CUDAExecutionProvider")))
     assert "c.onnx: 4 nodes on cpu, none on cuda" in told

@@ -9,9 +9,9 @@ import pytest
 from onnx import TensorProto, helper
 from passwright.core import from_onnx
 from passwright.core.errors import VerificationError
-from passwright.core.verify.decision_boundaries import MOST, boundaries
-from passwright.core.verify.input_generation import candidates, kinds, variants
-from passwright.core.verify.input_specs import signature
+from passwright.core.verify.decision_boundaries import MAX_BOUNDARIES, decision_boundaries
+from passwright.core.verify.input_generation import distinct_kinds, generate_input_sets, variant_count
+from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
 from rewriting import load
 
@@ -20,7 +20,7 @@ WEIGHTS = {"two": np.float32(2), "six": np.float32(6), "many": np.linspace(0, 1,
 
 def points_of(body: str, head: str = "g (float[N,4] x) => (y)", opset: int = 17) -> tuple[float, ...]:
     model = from_onnx(load(f"{head} {{ {body} }}", opset, WEIGHTS))
-    return boundaries(model.graph.inputs[0]).points
+    return decision_boundaries(model.graph.inputs[0]).points
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_clipped_by_attributes() -> None:
 
 def test_of_many_some_are_taken() -> None:
     found = points_of("a = Unsqueeze(x, k) y = Less(a, many)", "g (float[N,4] x) => (y) <int64[1] k = {2}>")
-    assert len(found) == MOST
+    assert len(found) == MAX_BOUNDARIES
     assert (found[0], found[-1]) == (0, 1)
 
 
@@ -72,7 +72,7 @@ def test_thresholds_of_trees() -> None:
     x, y = (helper.make_tensor_value_info(n, TensorProto.FLOAT, ["N", 1]) for n in "xy")
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
     model = helper.make_model(helper.make_graph([node], "g", [x], [y]), opset_imports=opsets, ir_version=10)
-    assert 0.25 in boundaries(from_onnx(model).graph.inputs[0]).points
+    assert 0.25 in decision_boundaries(from_onnx(model).graph.inputs[0]).points
 
 
 @pytest.mark.parametrize("dtype", ["float", "double", "float16", "bfloat16", "int32", "int64", "uint8"])
@@ -81,7 +81,7 @@ def test_both_sides_and_the_point_itself(dtype: str) -> None:
     text = f"g ({dtype}[40] x, {dtype} six) => (bool[40] y) {{ y = Less(x, six) }}"
     kind = helper.tensor_dtype_to_np_dtype(code)
     model = load(text.replace(f", {dtype} six", ""), weights={"six": np.array(6).astype(kind)})
-    x = next(candidates(signature(from_onnx(model)), "boundaries", {}, (0,))).feeds["x"]
+    x = next(generate_input_sets(input_specs(from_onnx(model)), "boundaries", {}, (0,))).feeds["x"]
     assert x.dtype == kind
     below, above = (6 - 1, 6 + 1) if dtype.startswith(("int", "uint")) else _neighbours(kind)
     assert {below, 6, above} <= set(x.astype(np.float64).tolist())
@@ -93,13 +93,13 @@ def _neighbours(kind: Any) -> tuple[float, float]:
 
 
 def test_models_without_boundaries_have_no_such_draw() -> None:
-    inputs = signature(from_onnx(load("g (float[4] x) => (y) { y = Relu(x) }")))
-    assert "boundaries" not in kinds(inputs, few=False)
+    inputs = input_specs(from_onnx(load("g (float[4] x) => (y) { y = Relu(x) }")))
+    assert "boundaries" not in distinct_kinds(inputs, are_large=False)
 
 
 def answers(text: str) -> tuple[Oracle, list[Any]]:
     model = load(text, weights={k: v for k, v in WEIGHTS.items() if f" {k})" in text})
-    oracle = Oracle(model.SerializeToString(), signature(from_onnx(model)), ["y"])
+    oracle = Oracle(model.SerializeToString(), input_specs(from_onnx(model)), ["y"])
     return oracle, [a.outputs["y"] for a in oracle.answers]
 
 
@@ -116,8 +116,8 @@ def test_scalars_take_both_branches(condition: str) -> None:
     branches = "<then_branch = t () => (float a) { a = Exp(two) }, else_branch = e () => (float b) { b = Neg(two) }>"
     text = f"g (float x) => (float y) {{ {condition} y = If(c) {branches} }}"
     model = load(text, weights={"two": WEIGHTS["two"], "six": WEIGHTS["six"]})
-    oracle = Oracle(model.SerializeToString(), signature(from_onnx(model)), ["y"])
-    assert {bool(a.outputs["y"] > 0) for a in oracle.answers if a.draw.kind == "boundaries"} == {True, False}
+    oracle = Oracle(model.SerializeToString(), input_specs(from_onnx(model)), ["y"])
+    assert {bool(a.outputs["y"] > 0) for a in oracle.answers if a.input_set.kind == "boundaries"} == {True, False}
     assert oracle.notes == []
 
 
@@ -125,8 +125,8 @@ def test_scalars_take_both_branches(condition: str) -> None:
 def test_what_all_elements_decide(reduce: str) -> None:
     oracle, found = answers(f"g (float[2,5] x) => (y) {{ m = {reduce}<keepdims=0>(x) y = Greater(m, six) }}")
     assert {bool(y) for y in found} == {True, False}
-    assert variants(signature(from_onnx(load("g (float[2] x) => (y) { y = Neg(x) }"))), "boundaries", {}) == 1
-    assert len({a.draw.kind for a in oracle.answers}) > 5
+    assert variant_count(input_specs(from_onnx(load("g (float[2] x) => (y) { y = Neg(x) }"))), "boundaries", {}) == 1
+    assert len({a.input_set.kind for a in oracle.answers}) > 5
 
 
 def test_what_a_rule_calls_fragile_is_drawn_around() -> None:
@@ -136,8 +136,8 @@ def test_what_a_rule_calls_fragile_is_drawn_around() -> None:
         for body in ("y = Identity(x)", "c = Equal(x, k) n = Neg(x) y = Where(c, n, x)")
     )
     for points in ((), (11.0,)):
-        oracle = Oracle(before.SerializeToString(), signature(from_onnx(before)), ["y"], boundaries=points)
-        assert any(a.draw.kind == "boundaries" for a in oracle.answers) == bool(points)
+        oracle = Oracle(before.SerializeToString(), input_specs(from_onnx(before)), ["y"], boundaries=points)
+        assert any(a.input_set.kind == "boundaries" for a in oracle.answers) == bool(points)
         if points:
             with pytest.raises(VerificationError, match="on boundaries inputs"):
                 oracle.check(after.SerializeToString())
@@ -150,9 +150,9 @@ def test_indices_are_drawn_around_boundaries_within_their_table() -> None:
         "g (int64[N,8] i) => (y) <float[600] w, int64 pad = {500}, int64 far = {700}>"
         " { p = Equal(i, pad) q = Equal(i, far) c = Or(p, q) g = Gather(w, i) n = Neg(g) y = Where(c, n, g) }"
     )
-    inputs = signature(from_onnx(load(text, weights={"w": np.zeros(600, np.float32)})))
-    assert "boundaries" in kinds(inputs, few=False)
-    i, tame, *_ = (d.feeds["i"] for d in candidates(inputs, "boundaries", {"N": 4}, (0,)))
+    inputs = input_specs(from_onnx(load(text, weights={"w": np.zeros(600, np.float32)})))
+    assert "boundaries" in distinct_kinds(inputs, are_large=False)
+    i, tame, *_ = (d.feeds["i"] for d in generate_input_sets(inputs, "boundaries", {"N": 4}, (0,)))
     assert {499, 500, 501, 599} <= set(i.flat)
     assert i.max() < 600
     assert set(tame.flat) <= {0, 1}
@@ -161,7 +161,7 @@ def test_indices_are_drawn_around_boundaries_within_their_table() -> None:
 def test_a_medley_has_a_run_at_the_boundaries() -> None:
     text = "g (float[1,3,200,200] x) => (y) { y = GreaterOrEqual(x, six) }"
     model, other = (load(t, weights={"six": WEIGHTS["six"]}) for t in (text, text.replace("OrEqual", "")))
-    oracle = Oracle(model.SerializeToString(), signature(from_onnx(model)), ["y"])
-    assert [a.draw.kind for a in oracle.answers] == ["normal", "medley", "large", "nan"]
+    oracle = Oracle(model.SerializeToString(), input_specs(from_onnx(model)), ["y"])
+    assert [a.input_set.kind for a in oracle.answers] == ["normal", "medley", "large", "nan"]
     with pytest.raises(VerificationError, match="on medley inputs"):
         oracle.check(other.SerializeToString())

@@ -18,17 +18,17 @@ from typing import Any
 
 import onnx
 import pytest
-from passwright.app.compare.comparison_report import Judged
+from passwright.app.compare.comparison_report import RowVerdict
 from passwright.app.compare.page import compare_page
-from passwright.app.measure.metrics import Interval
-from passwright.app.measure.model_stats import anatomy
+from passwright.app.measure.metrics import RatioInterval
+from passwright.app.measure.model_stats import compute_model_stats
 from passwright.app.pages.rendering import write_page
 from passwright.app.profile.page import profile_page
 from passwright.app.profile.profile import profile
 from passwright.app.run.page import run_page
-from passwright.app.visualization.visualization import Node, Sheet, Story
+from passwright.app.visualization.visualization import GraphView, NodeView, Visualization
 from playwright.sync_api import sync_playwright
-from stories import HOSTILE, compared, profiled, report, row, story
+from stories import HOSTILE, comparison, profile_pair, report, row, trace
 
 from passwright import optimize
 
@@ -39,35 +39,35 @@ GOLDEN = Path(__file__).parent.parent / "golden_models"
 
 
 def _run_page(model: Path) -> str:
-    result = optimize(model, story=True)
-    assert result.story is not None
-    return run_page(result.report, result.story)
+    result = optimize(model, visualize=True)
+    assert result.visualization is not None
+    return run_page(result.report, result.visualization)
 
 
 def _compare_page(model: Path) -> str:
     """What is counted and judged is so of real files; what is measured is made up."""
-    result = optimize(model, story=True)
-    assert result.story is not None
+    result = optimize(model, visualize=True)
+    assert result.visualization is not None
     verdict = result.report.verification
     assert verdict is not None
     with TemporaryDirectory() as folder:
         ours = Path(folder) / "ours.onnx"
         onnx.save(result.model, ours)
-        original, optimized = anatomy(model), anatomy(ours)
+        original, optimized = compute_model_stats(model), compute_model_stats(ours)
     error = verdict.differences["y"]
-    judged = Judged("", error.error, error.allowed)
-    near = Interval(0.996, 0.958, 1.021)
+    judged = RowVerdict("", error.error, error.allowed)
+    near = RatioInterval(0.996, 0.958, 1.021)
     rows = [
-        replace(row("original", 2.62e-4, None, 73), anatomy=original, judged=Judged("", 0.0, error.allowed)),
-        replace(row("passwright", 2.73e-4, 0.1, 51), anatomy=optimized, judged=judged),
-        replace(row("original", 1.29e-4, None, 73, online=True), anatomy=original, left=optimized),
+        replace(row("original", 2.62e-4, None, 73), stats=original, verdict=RowVerdict("", 0.0, error.allowed)),
+        replace(row("passwright", 2.73e-4, 0.1, 51), stats=optimized, verdict=judged),
+        replace(row("original", 1.29e-4, None, 73, online=True), stats=original, online_stats=optimized),
         replace(
             row("passwright", 1.28e-4, 0.1, 51, online=True, interval=near),
-            anatomy=optimized, left=optimized, judged=judged,
+            stats=optimized, online_stats=optimized, verdict=judged,
         ),
     ]  # fmt: skip
-    beside = replace(compared(str(model)), rows=rows, baseline=2)
-    return compare_page(beside, result.report, result.story)
+    beside = replace(comparison(str(model)), rows=rows, baseline=2)
+    return compare_page(beside, result.report, result.visualization)
 
 
 def _profile_page(model: Path) -> str:
@@ -78,17 +78,17 @@ def _profile_page(model: Path) -> str:
 
 
 MAKERS: dict[str, Callable[[], str]] = {
-    "run": lambda: run_page(report(quarantined=True), story(60)),
-    "hostile": lambda: run_page(report(HOSTILE[0]), story(60, HOSTILE)),
-    "compare": lambda: compare_page(compared(), report(), story(30)),
-    "profile": lambda: profile_page(profiled(), report(), story(30)),
+    "run": lambda: run_page(report(quarantined=True), trace(60)),
+    "hostile": lambda: run_page(report(HOSTILE[0]), trace(60, HOSTILE)),
+    "compare": lambda: compare_page(comparison(), report(), trace(30)),
+    "profile": lambda: profile_page(profile_pair(), report(), trace(30)),
     "one node": lambda: run_page(
-        report(), Story([], [], [Sheet("main", 0, 0, [Node("", "op", "Conv", 0, 0, 0, 0)], [])])
+        report(), Visualization([], [], [GraphView("main", 0, 0, [NodeView("", "op", "Conv", 0, 0, 0, 0)], [])])
     ),
-    "no node": lambda: run_page(report(), Story([], [Sheet("main", 0, 0, [], [])], [])),
-    "no time": lambda: profile_page(profiled(0), report(), Story([], [], [])),
-    "1000": lambda: run_page(report(), story(1000, changes=300)),
-    "5000": lambda: run_page(report(), story(5000, changes=300)),
+    "no node": lambda: run_page(report(), Visualization([], [GraphView("main", 0, 0, [], [])], [])),
+    "no time": lambda: profile_page(profile_pair(0), report(), Visualization([], [], [])),
+    "1000": lambda: run_page(report(), trace(1000, changes=300)),
+    "5000": lambda: run_page(report(), trace(5000, changes=300)),
     "bert": lambda: _run_page(GOLDEN / "bert.onnx"),
     "real compare": lambda: _compare_page(GOLDEN / "resnet_kept_bn.onnx"),
     "real profile": lambda: _profile_page(GOLDEN / "resnet_kept_bn.onnx"),
@@ -412,7 +412,7 @@ def test_a_rule_that_was_opened_before_the_data_came_is_filled(opened: Any) -> N
 
 def test_the_page_of_a_real_run(opened: Any) -> None:
     with opened("bert") as page:
-        rule = page.locator(".rule", has_text="merge-siblings")
+        rule = page.locator(".rule", has_text="merge-parallel-matmuls")
         rule.locator("summary").first.click()
         rule.locator(".rewrite > summary").first.click()
         pictures = rule.locator("svg.passes-picture")
@@ -424,7 +424,7 @@ def test_the_page_of_a_real_run(opened: Any) -> None:
         page.get_by_role("button", name="Show in the graph").click()
         side = page.locator("#side")
         side.locator("dt", has_text="made by").wait_for()
-        assert "merge-siblings" in side.text_content()
+        assert "merge-parallel-matmuls" in side.text_content()
         assert " of " in page.locator("#hits").text_content()
         ordinal = rule.locator(".rewrite[open]").get_attribute("id").removeprefix("rewrite-")
         rule.locator(".rewrite[open] > summary").click()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from facts import FAMILIES, families, opsets
+from facts import FAMILIES, opsets, passes_by_family
 from pages import pages
 from passwright.core import Pass, Rule, RulePass, from_onnx
-from passwright.passes.pipelines import BUILT_IN, OPTIONAL
-from record import recorded
-from rewriting import means_the_same, rewritten, to_onnx
+from passwright.passes.pipelines import BUILT_IN, OPTIONAL_PASSES
+from record import load_examples
+from rewriting import apply_passes, require_equivalent, to_onnx
 from shown import before_and_after, pictures
 
-EXAMPLES = recorded()
+EXAMPLES = load_examples()
 EVERYTHING: dict[str, Rule | Pass] = {
-    r.name: r for p in (*BUILT_IN, *OPTIONAL) for r in (p.rules if isinstance(p, RulePass) else (p,))
+    r.name: r for p in (*BUILT_IN, *OPTIONAL_PASSES) for r in (p.rules if isinstance(p, RulePass) else (p,))
 }
 WITHOUT = {"debloat"}  # it is for constants of many kilobytes
 
@@ -26,23 +26,23 @@ def test_every_rule_and_pass_has_an_example() -> None:
 def test_an_example_shows_its_rule(name: str) -> None:
     model = EXAMPLES[name].model()
     what = EVERYTHING[name]
-    result, ledger = rewritten(model, what)
+    result, ledger = apply_passes(model, what)
     assert ledger.changes
     assert not isinstance(what, Rule) or {change.by for change in ledger.changes} == {name}
-    means_the_same(model, to_onnx(result), exact=ledger.is_exact)
+    require_equivalent(model, to_onnx(result), exact=ledger.is_exact)
 
 
 def test_every_pass_stands_in_one_family() -> None:
-    found = [p.name for passes in families().values() for p in passes]
-    assert sorted(found) == sorted(p.name for p in (*BUILT_IN, *OPTIONAL))
-    assert all(families().values())
+    found = [p.name for passes in passes_by_family().values() for p in passes]
+    assert sorted(found) == sorted(p.name for p in (*BUILT_IN, *OPTIONAL_PASSES))
+    assert all(passes_by_family().values())
 
 
 def test_pages_tell_of_every_rule() -> None:
     found = pages()
     assert found.keys() == {"catalogue/index.md", *(f"catalogue/{name}.md" for name in FAMILIES)}
     text = "\n".join(found.values())
-    for p in (*BUILT_IN, *OPTIONAL):
+    for p in (*BUILT_IN, *OPTIONAL_PASSES):
         assert f"\n## {p.name}\n" in text
     for name, what in EVERYTHING.items():
         assert f'data-pictures="{name}"' in text or name in WITHOUT

@@ -8,23 +8,25 @@ import pytest
 from passwright.core import Rule, RulePass
 from passwright.passes.pipelines import BUILT_IN
 from passwright.testing import examine
-from passwright.testing.comparison_process import Isolated
-from record import recorded
+from passwright.testing.comparison_process import ComparisonProcess
+from record import load_examples
 
 PASSES = [p for p in BUILT_IN if isinstance(p, RulePass)]
-EXAMPLES = recorded()
+EXAMPLES = load_examples()
 BUDGET = 100  # models a rule: half a second each
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[Isolated]:
-    with Isolated() as judge:
+def judge() -> Iterator[ComparisonProcess]:
+    with ComparisonProcess() as judge:
         yield judge
 
 
 @pytest.mark.parametrize(
     ("wanted", "beside"), [pytest.param(r, p.rules, id=f"{p.name}-{r.name}") for p in PASSES for r in p.rules]
 )
-def test_it_keeps_its_promise(wanted: Rule, beside: tuple[Rule, ...], judge: Isolated) -> None:
-    checked = examine(wanted, budget=BUDGET, examples=[EXAMPLES[wanted.name].model()], beside=beside, judge=judge)
-    assert checked.is_sound, checked.story
+def test_it_keeps_its_promise(wanted: Rule, beside: tuple[Rule, ...], judge: ComparisonProcess) -> None:
+    checked = examine(
+        wanted, budget=BUDGET, examples=[EXAMPLES[wanted.name].model()], other_rules=beside, compare=judge
+    )
+    assert checked.is_sound, checked.report

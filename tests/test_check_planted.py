@@ -8,12 +8,12 @@ from pathlib import Path
 
 import pytest
 from passwright.core import Rule
-from passwright.core.plugins.discovery import LOCAL, rules_of
+from passwright.core.plugins.discovery import FILE_MODULE_PREFIX, all_rules
 from passwright.testing import examine
-from passwright.testing.comparison_process import Isolated
-from passwright.testing.fault import Fault, Kind
-from passwright.testing.fuzzing import Examiner
-from shelves import from_file
+from passwright.testing.comparison_process import ComparisonProcess
+from passwright.testing.fault import Fault, FaultKind
+from passwright.testing.fuzzing import RuleTester
+from shelves import passes_from_file
 
 FOLDER = Path(__file__).parent / "planted"
 NAMES = sorted(p.stem for p in FOLDER.glob("*.py"))
@@ -33,12 +33,12 @@ TOGETHER = {
 
 def rules(name: str) -> dict[str, Rule]:
     """The rules of a file, by name."""
-    return {r.name: r for found in from_file(FOLDER / f"{name}.py").values() for r in rules_of(found.item)}
+    return {r.name: r for found in passes_from_file(FOLDER / f"{name}.py").values() for r in all_rules(found.item)}
 
 
 def is_wrong(name: str, rule: str) -> bool:
     """Whether the mistake is in this very rule; in other files it is in a pass."""
-    return (name, rule) in UNNAMED or any(by == rule for by, _ in sys.modules[f"{LOCAL}{name}"].WRONG)
+    return (name, rule) in UNNAMED or any(by == rule for by, _ in sys.modules[f"{FILE_MODULE_PREFIX}{name}"].WRONG)
 
 
 EVERY = [(name, r) for name in NAMES for r in rules(name).values()]
@@ -47,8 +47,8 @@ RIGHT = [pytest.param(r, id=f"{name}-{r.name}") for name, r in EVERY if not is_w
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[Isolated]:
-    with Isolated(LIMIT) as judge:
+def judge() -> Iterator[ComparisonProcess]:
+    with ComparisonProcess(LIMIT) as judge:
         yield judge
 
 
@@ -56,35 +56,35 @@ def judge() -> Iterator[Isolated]:
 def _as_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """No smaller model is looked for."""
 
-    def same(self: Examiner, fault: Fault, tape: object, seed: int) -> Fault:
+    def same(self: RuleTester, fault: Fault, tape: object, seed: int) -> Fault:
         return fault
 
-    monkeypatch.setattr(Examiner, "smallest", same)
+    monkeypatch.setattr(RuleTester, "smallest", same)
 
 
 @pytest.mark.usefixtures("_as_found")
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("wrong", WRONG)
-def test_it_is_caught(wrong: Rule, seed: int, judge: Isolated) -> None:
-    checked = examine(wrong, seed=seed, judge=judge)
-    assert checked.fault is not None, checked.story
+def test_it_is_caught(wrong: Rule, seed: int, judge: ComparisonProcess) -> None:
+    checked = examine(wrong, seed=seed, compare=judge)
+    assert checked.fault is not None, checked.report
 
 
 @pytest.mark.usefixtures("_as_found")
 @pytest.mark.parametrize("right", RIGHT)
-def test_what_is_right_is_not(right: Rule, judge: Isolated) -> None:
-    checked = examine(right, judge=judge)
-    assert checked.is_sound, checked.story
+def test_what_is_right_is_not(right: Rule, judge: ComparisonProcess) -> None:
+    checked = examine(right, compare=judge)
+    assert checked.is_sound, checked.report
 
 
 @pytest.mark.usefixtures("_as_found")
 @pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", TOGETHER)
-def test_rules_that_undo_each_other_are_caught_together(name: str, seed: int, judge: Isolated) -> None:
+def test_rules_that_undo_each_other_are_caught_together(name: str, seed: int, judge: ComparisonProcess) -> None:
     one, *others = (rules(name)[r] for r in reversed(TOGETHER[name]))
-    checked = examine(one, seed=seed, beside=[one, *others], judge=judge)
+    checked = examine(one, seed=seed, other_rules=[one, *others], compare=judge)
     assert checked.fault is not None
-    assert checked.fault.kind is Kind.QUARREL
+    assert checked.fault.kind is FaultKind.ENDLESS_WITH_OTHERS
 
 
 def test_the_tables_name_rules() -> None:

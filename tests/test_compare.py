@@ -8,7 +8,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from onnx.reference.op_run import SparseTensor
-from passwright.core.verify.output_comparison import compare
+from passwright.core.verify.output_comparison import compare_outputs
 
 NAN, INF = float("nan"), float("inf")
 
@@ -128,14 +128,14 @@ DIFFER_IN_BITS = [
 @pytest.mark.parametrize(("want", "got"), AGREE_IN_BITS)
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "close"])
 def test_equal(want: Any, got: Any, exact: bool) -> None:
-    found = compare(want, got, exact=exact)
+    found = compare_outputs(want, got, exact=exact)
     assert found.reason == ""
     assert found.error == 0
 
 
 @pytest.mark.parametrize(("want", "got"), AGREE_CLOSELY)
 def test_within_tolerance(want: Any, got: Any) -> None:
-    found = compare(want, got, exact=False)
+    found = compare_outputs(want, got, exact=False)
     assert found.reason == ""
     assert found.error <= found.allowed or found.error == 0
 
@@ -143,7 +143,7 @@ def test_within_tolerance(want: Any, got: Any) -> None:
 @pytest.mark.parametrize(("want", "got", "reason"), DIFFER)
 @pytest.mark.parametrize("exact", [True, False], ids=["exact", "close"])
 def test_different(want: Any, got: Any, reason: str, exact: bool) -> None:
-    found = compare(want, got, exact=exact).reason
+    found = compare_outputs(want, got, exact=exact).reason
     assert found
     if not exact:
         assert reason in found
@@ -151,7 +151,7 @@ def test_different(want: Any, got: Any, reason: str, exact: bool) -> None:
 
 @pytest.mark.parametrize(("want", "got"), DIFFER_IN_BITS)
 def test_different_in_bits(want: Any, got: Any) -> None:
-    assert compare(want, got, exact=True).reason
+    assert compare_outputs(want, got, exact=True).reason
 
 
 @pytest.mark.parametrize(
@@ -168,10 +168,10 @@ def test_different_in_bits(want: Any, got: Any) -> None:
     ],
 )
 def test_by_type_and_rank_only(want: Any, got: Any, same: bool) -> None:
-    assert (not compare(want, got, exact=True, values=False).reason) is same
+    assert (not compare_outputs(want, got, exact=True, compare_values=False).reason) is same
 
 
 def test_share_says_how_much_of_the_tolerance_is_used() -> None:
-    half = compare(f32(100), f32(100.005), exact=False)
-    assert half.share == pytest.approx(0.5, rel=0.02)
-    assert compare(f32(1), f32(1), exact=False).share == 0
+    half = compare_outputs(f32(100), f32(100.005), exact=False)
+    assert half.share_of_allowed == pytest.approx(0.5, rel=0.02)
+    assert compare_outputs(f32(1), f32(1), exact=False).share_of_allowed == 0

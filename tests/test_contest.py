@@ -10,34 +10,34 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from passwright.app.bisect.ort_bisect import suspect
+from passwright.app.bisect.ort_bisect import bisect_ort
 from passwright.app.cli import app
 from passwright.app.compare import tools as tool_table
-from passwright.app.compare.bisect_advice import Advice
-from passwright.app.compare.comparison_report import Judged, Left, Row
-from passwright.app.compare.render import complaints, headline, show_compared, word
-from passwright.app.compare.row_timing import left_of
-from passwright.app.compare.row_verification import Examination
-from passwright.app.compare.tool_runs import Contender, make
-from passwright.app.compare.tools import Tool, tools
-from passwright.app.measure.benchmark import Effort
-from passwright.app.measure.metrics import Interval, Latency, Measured
-from passwright.app.measure.model_stats import Anatomy
-from passwright.app.terminal import Screen
+from passwright.app.compare.bisect_advice import BisectAdvisor
+from passwright.app.compare.comparison_report import OnlineOptimization, Row, RowVerdict
+from passwright.app.compare.render import failure_lines, headline, show_comparison_report, verdict_word
+from passwright.app.compare.row_timing import online_optimizations
+from passwright.app.compare.row_verification import RowVerifier
+from passwright.app.compare.tool_runs import OptimizerOutput, run_tool
+from passwright.app.compare.tools import Tool, select_tools
+from passwright.app.measure.benchmark import BenchmarkConfig
+from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
+from passwright.app.measure.model_stats import ModelStats
+from passwright.app.terminal import Terminal
 from passwright.core.errors import ModelError
-from passwright.core.io.model_source import source_of
-from passwright.core.ort.sessions import Setting
-from passwright.core.pass_manager.pass_selection import BadUsage
-from passwright.core.verify.verification_spec import Question
+from passwright.core.io.model_source import model_source
+from passwright.core.ort.sessions import SessionConfig
+from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.verify.verification_spec import VerificationSpec
 from rewriting import load
 from typer.testing import CliRunner
 
-from passwright import Compared, Conditions, compare
+from passwright import ComparisonReport, Conditions, compare
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
-QUICK = Conditions(threads=1, effort=Effort(min_time=0.05, sets=1))
+QUICK = Conditions(threads=1, effort=BenchmarkConfig(min_time=0.05, process_sets=1))
 FAKE = Tool("onnxsim", "onnxsim", "0")
-WRITTEN, ONLINE = Setting(), Setting("ENABLE_ALL", repacks=True)
+WRITTEN, ONLINE = SessionConfig(), SessionConfig("ENABLE_ALL", prepack_weights=True)
 
 PAD = """g (float[N,1,4,4] x, uint8[N,1,4,4] u) => (float[N,1,5,5] y, uint8[N,1,5,5] z)
     <int64[8] pads = {0,0,1,1,0,0,1,1}> {
@@ -66,82 +66,82 @@ def fake(body: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def rows_of(model: Path, file: Path, folder: Path, level: str = "", kept: Path | None = None) -> list[Row]:
     """What is said of a file that claims to be the model."""
-    source = source_of(model, inline=False)
+    source = model_source(model, inline=False)
     original = source.load()
-    oracle = Question.of(original, None, {}).put_to(source, 0)
-    advice = Advice(model, [], ONLINE, kept)
-    with Examination(original, oracle, WRITTEN, ONLINE, folder, advice) as examination:
-        return examination.rows(Contender("other", "1", file, level=level))
+    oracle = VerificationSpec.of(original, None, {}).build_oracle(source, 0)
+    advice = BisectAdvisor(model, [], ONLINE, kept)
+    with RowVerifier(original, oracle, WRITTEN, ONLINE, folder, advice) as examination:
+        return examination.rows(OptimizerOutput("other", "1", file, level=level))
 
 
 @pytest.fixture(scope="module")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Compared:
+def found(tmp_path_factory: pytest.TempPathFactory) -> ComparisonReport:
     folder = tmp_path_factory.mktemp("pad")
     model = written(PAD, folder)
     before = model.read_bytes()
-    found = compare(model, others=["ort"], conditions=QUICK, keep_to=folder / "kept", report_to=folder / "out.json")
+    found = compare(model, tool_names=["ort"], conditions=QUICK, keep_to=folder / "kept", report_to=folder / "out.json")
     assert model.read_bytes() == before
     assert json.loads((folder / "out.json").read_text())["rows"][1]["online"] is True
     return found
 
 
-def test_rows_in_order(found: Compared) -> None:
+def test_rows_in_order(found: ComparisonReport) -> None:
     assert [(r.made_by, r.online) for r in found.rows] == [
         ("original", False), ("original", True), ("passwright", False), ("passwright", True),
         ("ORT basic", False), ("ORT extended", False), ("ORT all", False),
     ]  # fmt: skip
     assert found.rows[found.baseline].label == "original + ORT ALL"
-    assert found.left_out == {}
+    assert found.skipped_tools == {}
 
 
-def test_every_column_of_every_row_is_filled(found: Compared) -> None:
+def test_every_column_of_every_row_is_filled(found: ComparisonReport) -> None:
     for row in found.rows:
         assert row.failure == ""
         assert row.seconds is not None
-        assert row.anatomy is not None
-        assert row.anatomy.nodes > 0 < row.anatomy.bytes
-        assert row.judged is not None
-        assert row.judged.error is not None
-        assert (row.left is not None) is row.online
+        assert row.stats is not None
+        assert row.stats.nodes > 0 < row.stats.bytes
+        assert row.verdict is not None
+        assert row.verdict.error is not None
+        assert (row.online_stats is not None) is row.online
         assert row.measured is not None
-        assert row.measured.creation > 0 < row.measured.resident
+        assert row.measured.creation_seconds > 0 < row.measured.resident_bytes
         assert row.measured.latencies[1].median > 0
         assert row is found.rows[found.baseline] or row.ratios[1].ratio > 0
-    assert [left.made_by for left in found.left] == ["original", "passwright"]
+    assert [left.made_by for left in found.online_optimizations] == ["original", "passwright"]
     assert (found.threads, found.batches, found.is_verified) == (1, [1], True)
     assert found.machine
     assert found.seconds["verifying"] > 0
 
 
-def test_onnxruntime_is_caught_with_advice_that_leads_to_it(found: Compared) -> None:
+def test_onnxruntime_is_caught_with_advice_that_leads_to_it(found: ComparisonReport) -> None:
     by_label = {row.label: row for row in found.rows}
     for label, level in {"original + ORT ALL": "all", "ORT basic": "basic", "ORT extended": "extended"}.items():
         row = by_label[label]
-        assert row.judged is not None
-        assert row.judged.wrong.startswith("y: off by up to ")
+        assert row.verdict is not None
+        assert row.verdict.wrong.startswith("y: off by up to ")
         assert row.advice == f"passes bisect {found.source} --ort {level}"
-    assert not by_label["original"].is_bad
-    assert not by_label["passwright"].is_bad
+    assert not by_label["original"].is_unusable
+    assert not by_label["passwright"].is_unusable
     assert headline(found).endswith("; ORT ALL is wrong about original and passwright, so no time counts")
-    blame = suspect(found.source, "basic").blame
+    blame = bisect_ort(found.source, "basic").blame
     assert blame is not None
     assert blame.optimizers == ("Pad_Fusion",)
 
 
-def test_kept_files_are_the_models(found: Compared) -> None:
-    kept = Path(found.kept)
+def test_kept_files_are_the_models(found: ComparisonReport) -> None:
+    kept = Path(found.models_folder)
     assert {p.name for p in kept.iterdir()} == {
         "passwright.onnx", "ort-basic.onnx", "ort-extended.onnx", "ort-all.onnx"
     }  # fmt: skip
     for row in found.rows[4:]:
-        assert row.anatomy is not None
-        assert len(onnx.load(kept / f"{row.made_by.lower().replace(' ', '-')}.onnx").graph.node) == row.anatomy.nodes
+        assert row.stats is not None
+        assert len(onnx.load(kept / f"{row.made_by.lower().replace(' ', '-')}.onnx").graph.node) == row.stats.nodes
 
 
-def test_json_holds_all_of_it(found: Compared) -> None:
+def test_json_holds_all_of_it(found: ComparisonReport) -> None:
     told = json.loads(found.to_json())
     assert len(told["rows"]) == len(found.rows)
-    assert told["rows"][1]["judged"]["wrong"] == found.rows[1].judged.wrong  # type: ignore[union-attr]
+    assert told["rows"][1]["judged"]["wrong"] == found.rows[1].verdict.wrong  # type: ignore[union-attr]
     assert told["rows"][0]["measured"]["latencies"]["1"]["median"] > 0
 
 
@@ -160,12 +160,12 @@ def test_json_holds_all_of_it(found: Compared) -> None:
 def test_a_tool_that_fails_costs_a_line(body: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(body, tmp_path, monkeypatch)
     limit = 2 if "sleep" in body else 60
-    assert make(FAKE, written(SMALL, tmp_path), tmp_path, limit).failure == said
+    assert run_tool(FAKE, written(SMALL, tmp_path), tmp_path, limit).failure == said
 
 
 def test_a_tool_that_works_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake("print('noise'); time.sleep(0.2); return onnx.load(path), True", tmp_path, monkeypatch)
-    made = make(FAKE, written(SMALL, tmp_path), tmp_path)
+    made = run_tool(FAKE, written(SMALL, tmp_path), tmp_path)
     assert made.failure == ""
     assert made.seconds is not None
     assert made.seconds >= 0.2
@@ -186,9 +186,9 @@ def test_a_model_that_is_another_is_said_to_be_wrong(text: str, how: str, tmp_pa
     model = written(SMALL, tmp_path)
     onnx.save(load(text, 18), tmp_path / "other.onnx")
     for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
-        assert row.judged is not None
-        assert row.judged.wrong.startswith(how)
-        assert (row.failure, row.advice, word(row)) == ("", "", "WRONG")
+        assert row.verdict is not None
+        assert row.verdict.wrong.startswith(how)
+        assert (row.failure, row.advice, verdict_word(row)) == ("", "", "WRONG")
 
 
 def test_garbage_is_said_to_be_that(tmp_path: Path) -> None:
@@ -200,10 +200,10 @@ def test_garbage_is_said_to_be_that(tmp_path: Path) -> None:
 def test_a_model_that_does_not_load_fails_with_advice_where_optimization_is_to_blame(tmp_path: Path) -> None:
     model = written(CLIP, tmp_path)
     as_written, online = rows_of(model, model, tmp_path, kept=tmp_path / "kept")
-    assert not as_written.is_bad
+    assert not as_written.is_unusable
     assert online.failure.startswith("onnxruntime cannot load it: ")
     assert online.advice == f"passes bisect {tmp_path / 'kept' / 'm.onnx'} --ort all"
-    assert suspect(model, "all").blame is not None
+    assert bisect_ort(model, "all").blame is not None
     (offline,) = rows_of(model, tmp_path / "missing.onnx", tmp_path, level="basic")
     assert offline.advice == f"passes bisect {model} --ort basic"
 
@@ -225,53 +225,53 @@ def test_a_saved_model_that_alone_is_wrong_leads_nowhere(tmp_path: Path) -> None
 )
 def test_who_is_not_there(names: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool_table, "find_spec", lambda name: None if name == "onnxslim" else object())
-    with pytest.raises(BadUsage) as raised:
-        tools(names)
+    with pytest.raises(UsageError) as raised:
+        select_tools(names)
     assert said in str(raised.value)
 
 
 def test_all_that_are_installed_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tool_table, "find_spec", lambda name: object() if name == "onnxruntime" else None)
-    chosen, left_out = tools(None)
-    assert [t.shown for t in chosen] == ["ORT basic", "ORT extended", "ORT all"]
+    chosen, left_out = select_tools(None)
+    assert [t.label for t in chosen] == ["ORT basic", "ORT extended", "ORT all"]
     assert left_out["onnxsim"] == "not installed (pip install onnxsim)"
     assert set(left_out) == {"onnxsim", "onnxslim", "onnxoptimizer", "onnxscript"}
 
 
-def timed_row(made_by: str, *, online: bool, median: float, creation: float, found: Compared) -> Row:
+def timed_row(made_by: str, *, online: bool, median: float, creation: float, found: ComparisonReport) -> Row:
     latency = Latency(1, 9, median, median, median, median, median, ((median,) * 9,))
-    measured = Measured(creation=creation, latencies={1: latency})
+    measured = ModelMetrics(creation_seconds=creation, latencies={1: latency})
     return replace(found.rows[1], made_by=made_by, online=online, measured=measured, failure="")
 
 
-def test_what_is_left_is_the_difference_that_optimization_makes(found: Compared) -> None:
+def test_what_is_left_is_the_difference_that_optimization_makes(found: ComparisonReport) -> None:
     rows = [
         timed_row("a", online=False, median=2e-3, creation=0.1, found=found),
         timed_row("a", online=True, median=1e-3, creation=0.3, found=found),
         timed_row("only offline", online=False, median=1e-3, creation=0.1, found=found),
     ]
-    (left,) = left_of(rows)
-    assert left.creation == pytest.approx(0.2)
-    assert left.latency is not None
-    assert left.latency.ratio == pytest.approx(0.5)
-    assert left.nodes - left.nodes_after == rows[1].anatomy.nodes - rows[1].left.nodes  # type: ignore[union-attr]
+    (left,) = online_optimizations(rows)
+    assert left.extra_creation_seconds == pytest.approx(0.2)
+    assert left.latency_ratio is not None
+    assert left.latency_ratio.ratio == pytest.approx(0.5)
+    assert left.nodes - left.nodes_after == rows[1].stats.nodes - rows[1].online_stats.nodes  # type: ignore[union-attr]
 
 
 @pytest.mark.parametrize(
     ("ratio", "said"),
     [
-        (Interval(0.9, 0.85, 0.95), "with ORT ALL 0.90 (0.85 to 0.95) of the original's time"),
-        (Interval(0.99, 0.95, 1.03), "with ORT ALL no difference in time measured (0.95 to 1.03)"),
+        (RatioInterval(0.9, 0.85, 0.95), "with ORT ALL 0.90 (0.85 to 0.95) of the original's time"),
+        (RatioInterval(0.99, 0.95, 1.03), "with ORT ALL no difference in time measured (0.95 to 1.03)"),
     ],
 )
-def test_headline(ratio: Interval, said: str, found: Compared) -> None:
-    rows = [replace(r, ratios={1: ratio}, judged=Judged(error=0.0)) for r in found.rows]
+def test_headline(ratio: RatioInterval, said: str, found: ComparisonReport) -> None:
+    rows = [replace(r, ratios={1: ratio}, verdict=RowVerdict(error=0.0)) for r in found.rows]
     told = headline(replace(found, rows=rows))
     assert told == f"passwright: 5 -> 3 nodes, exact; {said}"
 
 
-def test_rows_with_the_same_complaint_share_a_line(found: Compared) -> None:
-    told = list(complaints(found.rows))
+def test_rows_with_the_same_complaint_share_a_line(found: ComparisonReport) -> None:
+    told = list(failure_lines(found.rows))
     assert sum("WRONG: y: off by" in line for line in told) == 1
     assert any("original + ORT ALL" in line and "ORT basic" in line for line in told)
     assert sum("--ort all" in line for line in told) == 1
@@ -334,12 +334,12 @@ def test_mistakes_are_a_line(
 def test_a_kept_file_never_takes_the_place_of_the_model(tmp_path: Path) -> None:
     model = written(SMALL, tmp_path).rename(tmp_path / "passwright.onnx")
     with pytest.raises(ModelError, match="would overwrite"):
-        compare(model, others=[], keep_to=tmp_path)
+        compare(model, tool_names=[], keep_to=tmp_path)
 
 
 def test_given_inputs_are_what_is_judged_with(tmp_path: Path) -> None:
     np.savez(tmp_path / "in.npz", x=np.ones((2, 4), np.float32))
-    found = compare(written(SMALL, tmp_path), others=[], inputs=tmp_path / "in.npz", conditions=QUICK)
+    found = compare(written(SMALL, tmp_path), tool_names=[], inputs=tmp_path / "in.npz", conditions=QUICK)
     assert "on 1 set of inputs" in found.verification
     assert len(found.rows) == 4
 
@@ -347,34 +347,42 @@ def test_given_inputs_are_what_is_judged_with(tmp_path: Path) -> None:
 LOST = Row("onnxsim", "0", online=False, failure="the process died of SIGSEGV " * 9)
 
 
-def hostile(found: Compared) -> Compared:
+def hostile(found: ComparisonReport) -> ComparisonReport:
     """A comparison whose every number is long."""
-    big = Anatomy({f"Op{i}": 1235 for i in range(100)}, 12_345_678_901, 10_700_000_000, ("com.nobody::Opaque",), "odd")
-    wide = [Interval(0.5, 1e-5, 1e5), Interval(0.123456, 0.0123456, 0.2), Interval(1234.5, 1000.1, 9999.9)]
+    big = ModelStats(
+        {f"Op{i}": 1235 for i in range(100)}, 12_345_678_901, 10_700_000_000, ("com.nobody::Opaque",), "odd"
+    )
+    wide = [
+        RatioInterval(0.5, 1e-5, 1e5),
+        RatioInterval(0.123456, 0.0123456, 0.2),
+        RatioInterval(1234.5, 1000.1, 9999.9),
+    ]
     judged = [
-        Judged(error=24.0, allowed=24.0001, relative=1.9e-05),
-        Judged("y: off by up to 2", 2e30, 1.0, "past_sequence_length_of_the_decoder=0", 1e30),
-        Judged("y: off by up to 2", 2e30, 1.0, "batch=0", 1e30),
+        RowVerdict(error=24.0, allowed=24.0001, relative=1.9e-05),
+        RowVerdict("y: off by up to 2", 2e30, 1.0, "past_sequence_length_of_the_decoder=0", 1e30),
+        RowVerdict("y: off by up to 2", 2e30, 1.0, "batch=0", 1e30),
     ]
     latency = Latency(1, 9, 123.456, 123.0, 124.0, 456.789, 899.9)
     fast = Latency(32, 9, 1e-7, 1e-7, 1e-7, 12.3, 12.3)
-    measured = Measured("", 45.678, 10_700_000_000, 99_900_000_000, 1, {"CPUExecutionProvider": 1}, {1: latency})
+    measured = ModelMetrics("", 45.678, 10_700_000_000, 99_900_000_000, 1, {"CPUExecutionProvider": 1}, {1: latency})
     tools = ("original", "passwright", "ORT extended", "onnxoptimizer", "onnxscript")
     rows = [
         Row(name, "1", online, "", 123.4, big, big, judged[i % 3],
             replace(measured, latencies={1: latency, 32: fast}), {1: wide[i % 3], 32: wide[(i + 1) % 3]})
         for i, name in enumerate(tools) for online in (False, True)
     ]  # fmt: skip
-    left = [Left(name, 123_456, 100_000, (-1) ** i * 123.4, wide[i % 3]) for i, name in enumerate(tools)]
-    return replace(found, rows=[*rows, LOST, replace(LOST, online=True)], left=left, batches=[1, 32, 10240])
+    left = [OnlineOptimization(name, 123_456, 100_000, (-1) ** i * 123.4, wide[i % 3]) for i, name in enumerate(tools)]
+    return replace(
+        found, rows=[*rows, LOST, replace(LOST, online=True)], online_optimizations=left, batches=[1, 32, 10240]
+    )
 
 
 def test_tables_fit_into_80_columns_whatever_the_numbers(
-    found: Compared, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    found: ComparisonReport, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     told = hostile(found)
-    show_compared(Screen(), told)
+    show_comparison_report(Terminal(), told)
     shown = capsys.readouterr().out
     assert "\N{HORIZONTAL ELLIPSIS}" not in shown
     tables = list(takewhile(lambda line: not line.startswith("errors:"), shown.splitlines()[2:]))
@@ -387,9 +395,9 @@ def test_tables_fit_into_80_columns_whatever_the_numbers(
         assert cell in shown, cell
 
 
-def test_what_is_excused_is_not_called_exact(found: Compared) -> None:
-    assert word(replace(found.rows[0], judged=Judged(error=0.0))) == "exact"
-    assert word(replace(found.rows[0], judged=Judged(error=0.0, excused=2))) == "equal"
+def test_what_is_excused_is_not_called_exact(found: ComparisonReport) -> None:
+    assert verdict_word(replace(found.rows[0], verdict=RowVerdict(error=0.0))) == "exact"
+    assert verdict_word(replace(found.rows[0], verdict=RowVerdict(error=0.0, excused=2))) == "equal"
 
 
 def test_errors_are_shares_of_the_magnitude(tmp_path: Path) -> None:
@@ -397,14 +405,14 @@ def test_errors_are_shares_of_the_magnitude(tmp_path: Path) -> None:
     other = load("g (float[N,4] x) => (float[N,4] y) <float k = {1000000.2}> { y = Mul(x, k) }", 18)
     onnx.save(other, tmp_path / "other.onnx")
     for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
-        assert row.judged is not None
-        assert row.judged.error is not None
-        assert row.judged.relative is not None
-        assert not row.judged.wrong
-        assert row.judged.error > 1e-2
-        assert row.judged.relative < 1e-6
-        assert row.judged.share is not None
-        assert 0 < row.judged.share <= 1
+        assert row.verdict is not None
+        assert row.verdict.error is not None
+        assert row.verdict.relative is not None
+        assert not row.verdict.wrong
+        assert row.verdict.error > 1e-2
+        assert row.verdict.relative < 1e-6
+        assert row.verdict.share is not None
+        assert 0 < row.verdict.share <= 1
 
 
 def test_sizes_of_0_are_asked_of_operators_that_nobody_vouches_for(tmp_path: Path) -> None:
@@ -412,5 +420,5 @@ def test_sizes_of_0_are_asked_of_operators_that_nobody_vouches_for(tmp_path: Pat
     model = written("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }", tmp_path)
     onnx.save(load(BAD_AT_0, 18), tmp_path / "other.onnx")
     for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
-        assert row.judged is not None
-        assert (word(row), row.failure) == ("WRONG at N=0", "")
+        assert row.verdict is not None
+        assert (verdict_word(row), row.failure) == ("WRONG at N=0", "")

@@ -15,10 +15,10 @@ from onnx import helper
 from passwright.app.cli import app
 from passwright.core import Graph, Ledger, from_onnx, to_onnx
 from passwright.core.errors import ModelError
-from passwright.core.io.model_source import source_of
+from passwright.core.io.model_source import model_source
 from passwright.core.pass_manager.interface import Interface
 from passwright.core.transform.extract import drop_unused_inputs, keep_outputs
-from passwright.core.transform.model_edits import edited
+from passwright.core.transform.model_edits import edited_source
 from rewriting import initializers, load, op_types, run
 from typer.testing import CliRunner
 
@@ -277,8 +277,8 @@ class DropsNeg:
         count = 0
         for op in graph.ops("Neg"):
             value = op.inputs[0]
-            if value is not None and ledger.permits(self.name, op.outputs[0].name, (op,)):
-                graph.substitute(op.outputs[0], value)
+            if value is not None and ledger.request_change(self.name, op.outputs[0].name, (op,)):
+                graph.replace_value(op.outputs[0], value)
                 graph.prune([op])
                 count += 1
         return count
@@ -293,9 +293,9 @@ def test_the_cut_model_is_what_counts(tmp_path: Path) -> None:
 
 
 def test_edits_are_made_at_every_load() -> None:
-    source = source_of(load(TEXT), inline=True)
-    assert edited(source, []) is source
-    twice = edited(source, [lambda m: keep_outputs(m, ["e"]), lambda m: keep_outputs(m, ["a"])])
+    source = model_source(load(TEXT), inline=True)
+    assert edited_source(source, []) is source
+    twice = edited_source(source, [lambda m: keep_outputs(m, ["e"]), lambda m: keep_outputs(m, ["a"])])
     assert to_onnx(twice.load()) == to_onnx(twice.load())
     assert onnx.load_from_string(twice.loadable()) == to_onnx(twice.load())
     assert twice.size == to_onnx(twice.load()).ByteSize()

@@ -14,8 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from passwright.app.cli import app
-from passwright.app.diff.diff_result import ChangedOp, ModelDifference, Region
-from passwright.app.diff.render import lines
+from passwright.app.diff.diff_result import ChangedOp, ModelDifference, SubgraphChange
+from passwright.app.diff.render import diff_lines
 from passwright.core.errors import ModelError
 from random_models import models
 from rewriting import load
@@ -32,11 +32,11 @@ W = {"w": EYE}
 
 
 def told(a: onnx.ModelProto, b: onnx.ModelProto, *, names: bool = False) -> list[str]:
-    return list(lines(diff(a, b, names=names), 12))
+    return list(diff_lines(diff(a, b, include_names=names), 12))
 
 
 def found(a: onnx.ModelProto, b: onnx.ModelProto) -> ModelDifference:
-    return diff(a, b).found
+    return diff(a, b).difference
 
 
 def add_up(d: ModelDifference) -> None:
@@ -45,15 +45,15 @@ def add_up(d: ModelDifference) -> None:
         c = g.counts
         assert c.before == c.unchanged + c.changed + c.removed + c.replaced
         assert c.after == c.unchanged + c.changed + c.added + c.replacing
-        assert all(r.removed or r.added for r in g.changes if isinstance(r, Region))
-        ops = [n for r in g.changes if isinstance(r, Region) for n in (*r.removed, *r.added)]
+        assert all(r.removed or r.added for r in g.changes if isinstance(r, SubgraphChange))
+        ops = [n for r in g.changes if isinstance(r, SubgraphChange) for n in (*r.removed, *r.added)]
         inner = sum(b.counts.before + b.counts.after for b in bodies(g.changes))
         assert (
             sum(n.ops for n in ops) <= c.removed + c.replaced + c.added + c.replacing <= sum(n.ops for n in ops) + inner
         )
 
 
-def bodies(changes: list[Region | ChangedOp]) -> list[Any]:
+def bodies(changes: list[SubgraphChange | ChangedOp]) -> list[Any]:
     return [body for c in changes if isinstance(c, ChangedOp) for body in c.bodies.values()]
 
 
@@ -65,7 +65,7 @@ def mirrored(d: ModelDifference, e: ModelDifference) -> None:
         assert (c.unchanged, c.changed, c.before, c.after) == (r.unchanged, r.changed, r.after, r.before)
         pieces = [sorted(
             ([n.outputs for n in x.removed], [n.outputs for n in x.added])[:: 1 if k is g else -1]
-            for x in k.changes if isinstance(x, Region)
+            for x in k.changes if isinstance(x, SubgraphChange)
         ) for k in (g, h)]  # fmt: skip
         assert pieces[0] == pieces[1]
 
@@ -303,7 +303,7 @@ def test_each_of_many_equal_layers(rename: bool) -> None:
     d = found(a, b)
     assert (d.counts.removed, d.counts.unchanged, len(d.graph.changes)) == (2, 149, 2)
     if not rename:
-        assert [r.removed[0].outputs for r in d.graph.changes if isinstance(r, Region)] == [["v9c"], ["v30c"]]
+        assert [r.removed[0].outputs for r in d.graph.changes if isinstance(r, SubgraphChange)] == [["v9c"], ["v30c"]]
     mirrored(d, found(b, a))
 
 
@@ -316,7 +316,7 @@ def test_replacements_that_are_alike_are_told_once() -> None:
         "\N{MULTIPLICATION SIGN}4 removed: 2 Transpose",
         "    at t0, t1, t2, t3",
     ]
-    assert list(lines(diff(a, b), 2))[-1] == "    at t0, t1, ... and 2 more"
+    assert list(diff_lines(diff(a, b), 2))[-1] == "    at t0, t1, ... and 2 more"
 
 
 def test_a_long_region_is_folded() -> None:
@@ -352,7 +352,7 @@ def fanned(n: int, *, kept: bool) -> onnx.ModelProto:
 def test_pieces_around_a_shared_value(n: int, expected: list[list[str]]) -> None:
     a, b = fanned(n, kept=True), fanned(n, kept=False)
     d = found(a, b)
-    regions = [r for r in d.graph.changes if isinstance(r, Region)]
+    regions = [r for r in d.graph.changes if isinstance(r, SubgraphChange)]
     assert sorted(sorted(node.type for node in r.removed) for r in regions) == sorted(map(sorted, expected))
     shared = next(r for r in regions if r.removed[0].type == "Sin")
     if n == 40:
@@ -369,7 +369,7 @@ def test_what_only_one_piece_reads_is_part_of_it_however_large() -> None:
     )
     a, b = load(f"{X} {{ v0 = Abs(x) {steps} y = Relu(v12) }}"), load(f"{X} {{ v0 = Abs(x) y = Relu(v0) }}")
     (region,) = found(a, b).graph.changes
-    assert isinstance(region, Region)
+    assert isinstance(region, SubgraphChange)
     assert len(region.removed) == 48
 
 
@@ -394,9 +394,9 @@ def test_what_only_one_piece_reads_is_part_of_it_however_large() -> None:
 def test_what_counts_only_if_asked_for(touch: Callable[[onnx.ModelProto], None], expected: list[str]) -> None:
     a, b = (load(f"{X} {{ a = Relu(x) y = Neg(a) }}") for _ in range(2))
     touch(b)
-    assert diff(a, b).equal
+    assert diff(a, b).is_equal
     assert told(a, b) == [f"the same but for {expected[0].rstrip(':')}: 2 ops"]
-    assert not diff(a, b, names=True).equal
+    assert not diff(a, b, include_names=True).is_equal
     assert told(a, b, names=True)[1:] == expected
 
 
@@ -478,7 +478,7 @@ def test_value_info_means_nothing() -> None:
 def test_interface(before: str, after: str, expected: list[str]) -> None:
     a, b = load(before), load(after)
     assert told(a, b)[1:] == expected
-    assert diff(a, b).equal == (not expected)
+    assert diff(a, b).is_equal == (not expected)
     assert_sound(a, b)
 
 
@@ -592,9 +592,9 @@ def test_functions() -> None:
 
 def test_where_a_replacement_came_from_is_told() -> None:
     path = next(p for p in GOLDEN if p.stem == "resnet_kept_bn")
-    d = diff(path, optimize(path, verify=False).model).found
+    d = diff(path, optimize(path, verify=False).model).difference
     assert d.graph.changes
-    assert {r.rules[0] for r in d.graph.changes if isinstance(r, Region)} == {"fold_batchnorm_into_conv"}
+    assert {r.rules[0] for r in d.graph.changes if isinstance(r, SubgraphChange)} == {"fold_batchnorm_into_conv"}
 
 
 # -- properties --------------------------------------------------------------------------------------------
@@ -653,12 +653,12 @@ def test_an_edit_is_found_and_nothing_else(model: onnx.ModelProto, data: st.Data
 def test_golden_models_and_what_becomes_of_them(path: Path, tmp_path: Path) -> None:
     optimize(path, verify=False, output=tmp_path / path.name)
     there, back = diff(path, tmp_path / path.name), diff(tmp_path / path.name, path)
-    add_up(there.found)
-    mirrored(there.found, back.found)
-    assert diff(path, path).found.is_identical
-    assert json.loads(there.to_json())["equal"] is there.equal
+    add_up(there.difference)
+    mirrored(there.difference, back.difference)
+    assert diff(path, path).difference.is_identical
+    assert json.loads(there.to_json())["equal"] is there.is_equal
     for most in (1, 100):
-        assert list(lines(there, most))
+        assert list(diff_lines(there, most))
 
 
 # -- files and the command ---------------------------------------------------------------------------------
@@ -757,7 +757,7 @@ def test_weights_in_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     outside = {"save_as_external_data": True, "location": "w.data", "size_threshold": 0}
     a = saved(tmp_path / "a.onnx", load(text, weights={"w": big}), **outside)
     b = saved(tmp_path / "in" / "b.onnx", load(text, weights={"w": big}))
-    assert diff(a, b).found.is_empty
+    assert diff(a, b).difference.is_empty
     c = tmp_path / "c.onnx"
     c.write_bytes(a.read_bytes())
     from passwright.app.diff import constant_numbering
@@ -766,7 +766,7 @@ def test_weights_in_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
         raise AssertionError("read")
 
     monkeypatch.setattr(constant_numbering, "digest", refuse)
-    assert diff(a, c).found.is_empty
+    assert diff(a, c).difference.is_empty
     monkeypatch.undo()
     saved(tmp_path / "in" / "b.onnx", load(text, weights={"w": big + (big == 7)}))
     assert told_of_files(a, b)[1:] == ["~ MatMul a: weight w: 1 of 4096 elements differ, by at most 1"]
@@ -775,7 +775,7 @@ def test_weights_in_other_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
 
 
 def told_of_files(a: Path, b: Path) -> list[str]:
-    return list(lines(diff(a, b), 12))
+    return list(diff_lines(diff(a, b), 12))
 
 
 def test_external_weights_of_a_message_in_memory() -> None:

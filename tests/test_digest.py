@@ -9,7 +9,7 @@ import onnx
 import pytest
 from onnx import helper, numpy_helper
 from passwright.core.errors import ModelError
-from passwright.core.io.model_source import source_of
+from passwright.core.io.model_source import model_source
 from passwright.core.ir.digest import digest
 from passwright.core.ir.tensor import Tensor
 
@@ -65,7 +65,7 @@ def test_not_the_same(a: Tensor, b: Tensor) -> None:
 def test_on_disk(tmp_path: Path) -> None:
     graph = helper.make_graph([], "g", [], [], [numpy_helper.from_array(LONG, "w")])
     onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
-    (value,) = source_of(tmp_path / "m.onnx", inline=False).load().graph.initializers
+    (value,) = model_source(tmp_path / "m.onnx", inline=False).load().graph.initializers
     assert value.tensor is not None
     assert value.tensor.is_mapped
     assert digest(value.tensor) == digest(Tensor.from_array(LONG))

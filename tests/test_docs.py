@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from documents import ROOT, play
-from facts import families
+from documents import ROOT, run_document
+from facts import passes_by_family
 from passwright.core import RulePass
 
 DOCS = ROOT / "docs"
@@ -24,7 +24,7 @@ LOADED = re.compile(
 
 @pytest.mark.parametrize("page", PAGES, ids=[p.stem for p in PAGES])
 def test_what_a_page_shows_is_what_happens(page: Path, tmp_path: Path) -> None:
-    play(page, tmp_path)
+    run_document(page, tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +74,7 @@ def test_the_search_works_from_disk(site: Path) -> None:
 
 
 def test_an_equation_is_not_cut_off(site: Path) -> None:
-    rules = [r for p in families()["linear"] if isinstance(p, RulePass) for r in p.rules]
+    rules = [r for p in passes_by_family()["linear"] if isinstance(p, RulePass) for r in p.rules]
     page = (site / "catalogue" / "linear.html").read_text(encoding="utf-8")
     assert len(re.findall(r'class="[^"]*\bequation\b', page)) == len(rules)
     assert ".equation pre > code" in (site / "style.css").read_text(encoding="utf-8")

@@ -11,13 +11,13 @@ import numpy as np
 import onnx
 import pytest
 from onnx import helper
-from passwright.app.drawing.pattern_picture import picture_of_pattern
-from passwright.app.drawing.picture import Box, Kind, Picture
-from passwright.app.drawing.picture_layout import box_size, placed
-from passwright.app.drawing.region_picture import picture_of
+from passwright.app.drawing.pattern_picture import pattern_picture
+from passwright.app.drawing.picture import Box, BoxKind, Picture
+from passwright.app.drawing.picture_layout import box_size, picture_layout
+from passwright.app.drawing.region_picture import region_picture
 from passwright.app.drawing.svg import svg
 from passwright.core import EXACT, Build, Op, Rule, RulePass, Value, from_onnx, rule
-from passwright.core.io.model_source import source_of
+from passwright.core.io.model_source import model_source
 from passwright.passes.pipelines import BUILT_IN
 from rewriting import load
 
@@ -83,33 +83,33 @@ def read(text: str) -> ET.Element:
     ],
 )
 def test_a_region_says(text: str, want: list[str]) -> None:
-    assert words(picture_of(ops_of(text))) == want
+    assert words(region_picture(ops_of(text))) == want
 
 
 def test_a_value_that_is_read_outside_is_an_output() -> None:
     ops = ops_of(RESIDUAL)
-    assert "r float[N,4]" in words(picture_of(ops[:2]))
-    assert words(picture_of(ops[2:3])) == ["Transpose perm: [1, 0]", "r float[N,4]", "t float[4,N]"]
+    assert "r float[N,4]" in words(region_picture(ops[:2]))
+    assert words(region_picture(ops[2:3])) == ["Transpose perm: [1, 0]", "r float[N,4]", "t float[4,N]"]
 
 
 def test_marked_ops_stand_out() -> None:
     ops = ops_of(RESIDUAL)
-    picture = picture_of(ops, marked=ops[2:4])
+    picture = region_picture(ops, marked=ops[2:4])
     assert [box.lines[0] for box in picture.boxes if box.marked] == ["Transpose", "Transpose"]
     assert svg(picture, "t").count("--passes-mark") == 4
 
 
 def test_it_shrinks_where_there_is_less_room_but_stays_readable() -> None:
-    drawn = svg(picture_of(ops_of(RESIDUAL)), "t")
+    drawn = svg(region_picture(ops_of(RESIDUAL)), "t")
     width, least = (float(re.search(p, drawn)[1]) for p in (r' width="(\d+)"', r"min-width: (\d+)px"))
     assert 0.65 < least / width < 0.75
 
 
 def test_a_graph_without_ops_shows_its_outputs() -> None:
     graph = from_onnx(load("g () => (float[2] y) <float[2] y = {1, 2}> { }")).graph
-    assert words(picture_of([], seen=graph.outputs)) == ["y [1, 2]"]
-    assert words(picture_of([])) == []
-    read(svg(picture_of([]), "nothing"))
+    assert words(region_picture([], shown_values=graph.outputs)) == ["y [1, 2]"]
+    assert words(region_picture([])) == []
+    read(svg(region_picture([]), "nothing"))
 
 
 def test_many_inputs_are_counted() -> None:
@@ -121,13 +121,13 @@ def test_many_inputs_are_counted() -> None:
         [helper.make_tensor_value_info("y", 1, [1000])],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
-    assert "992 more" in words(picture_of(from_onnx(model).graph.sorted_ops()))
+    assert "992 more" in words(region_picture(from_onnx(model).graph.sorted_ops()))
 
 
 def test_inputs_made_in_the_picture_are_all_drawn() -> None:
     body = " ".join(f"v{i} = Neg(x)" for i in range(20))
     names = ", ".join(f"v{i}" for i in range(20))
-    picture = picture_of(ops_of(f"g (float[N] x) => (float[M] y) {{ {body} y = Concat <axis = 0> ({names}) }}"))
+    picture = region_picture(ops_of(f"g (float[N] x) => (float[M] y) {{ {body} y = Concat <axis = 0> ({names}) }}"))
     assert len(picture.lines) == 20 + 20 + 1
     assert not [word for word in words(picture) if "more" in word]
 
@@ -138,7 +138,7 @@ def test_any_name_can_be_drawn(name: str) -> None:
     ends = [helper.make_tensor_value_info(n, 1, [name, 2]) for n in (name, name + "'")]
     graph = helper.make_graph([op], "g", ends[:1], ends[1:])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=10)
-    drawn = svg(picture_of(from_onnx(model).graph.sorted_ops()), name)
+    drawn = svg(region_picture(from_onnx(model).graph.sorted_ops()), name)
     read(drawn)
     assert "<b>" not in drawn
     assert drawn.encode()
@@ -153,7 +153,7 @@ def test_attributes_of_any_kind() -> None:
     ends = [helper.make_tensor_value_info(n, 1, [2]) for n in "xy"]
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid(op.domain, 1)]
     model = helper.make_model(helper.make_graph([op], "g", ends[:1], ends[1:]), opset_imports=opsets, ir_version=10)
-    picture = picture_of(from_onnx(model).graph.sorted_ops())
+    picture = region_picture(from_onnx(model).graph.sorted_ops())
     assert max(len(line) for box in picture.boxes for line in box.lines) <= 28
     assert "and 3 more" in " ".join(words(picture))
     read(svg(picture, "strange"))
@@ -166,14 +166,14 @@ def test_weights_are_not_read(tmp_path: Path) -> None:
     )
     path = tmp_path / "m.onnx"
     onnx.save(model, path, save_as_external_data=True, location="m.data", size_threshold=0)
-    graph = source_of(path, inline=False).load().graph
+    graph = model_source(path, inline=False).load().graph
     (tmp_path / "m.data").write_bytes(b"")
-    assert {"w float[4,4]", "b float[4]"} <= set(words(picture_of(graph.sorted_ops())))
+    assert {"w float[4,4]", "b float[4]"} <= set(words(region_picture(graph.sorted_ops())))
 
 
 def test_nothing_overlaps() -> None:
-    picture = picture_of(ops_of(RESIDUAL))
-    layout = placed(picture)
+    picture = region_picture(ops_of(RESIDUAL))
+    layout = picture_layout(picture)
     boxes = [(x, y, *box_size(box)) for box, (x, y) in zip(picture.boxes, layout.centres, strict=True)]
     for (x0, y0, w0, h0), (x1, y1, w1, h1) in combinations(boxes, 2):
         assert abs(x0 - x1) >= (w0 + w1) / 2 or abs(y0 - y1) >= (h0 + h1) / 2
@@ -183,20 +183,20 @@ def test_nothing_overlaps() -> None:
 
 
 def test_lines_lead_down_from_box_to_box() -> None:
-    picture = picture_of(ops_of(RESIDUAL))
-    layout = placed(picture)
+    picture = region_picture(ops_of(RESIDUAL))
+    layout = picture_layout(picture)
     for line, path in zip(picture.lines, layout.paths, strict=True):
         assert (path[0], path[-1]) == (layout.centres[line.source], layout.centres[line.target])
         assert all(upper[1] < lower[1] for upper, lower in pairwise(path))
 
 
 def test_a_picture_of_boxes_alone() -> None:
-    picture = Picture([Box(Kind.OP, ("A",)), Box(Kind.VALUE, ())])
+    picture = Picture([Box(BoxKind.OP, ("A",)), Box(BoxKind.VALUE, ())])
     read(svg(picture, "no lines"))
 
 
 def test_the_same_each_time() -> None:
-    assert len({svg(picture_of(ops_of(RESIDUAL)), "g") for _ in range(3)}) == 1
+    assert len({svg(region_picture(ops_of(RESIDUAL)), "g") for _ in range(3)}) == 1
 
 
 @rule(
@@ -211,13 +211,13 @@ def everything(g: Build, x: Value, c: Value, p: list[int], conv: Op, rest: tuple
 
 
 def test_a_pattern_says() -> None:
-    picture = picture_of_pattern(everything.pattern)
+    picture = pattern_picture(everything.pattern)
     want = ["Add or Sub", "Conv", "Sum", "Transpose perm: p", "b or none", "c constant", "rest ...", "x"]
     assert words(picture) == want
 
 
 @pytest.mark.parametrize("built_in", RULES, ids=lambda r: r.name)
 def test_every_pattern_can_be_drawn(built_in: Rule) -> None:
-    picture = picture_of_pattern(built_in.pattern)
+    picture = pattern_picture(built_in.pattern)
     assert all(box.lines for box in picture.boxes)
     read(svg(picture, built_in.name))

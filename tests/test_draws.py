@@ -11,33 +11,39 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 from passwright.core import from_onnx
-from passwright.core.errors import ModelError, Unverifiable
+from passwright.core.errors import ModelError, UnverifiableError
 from passwright.core.verify.dim_expressions import extent
-from passwright.core.verify.input_generation import KINDS, Draw, candidates, is_same, kinds
-from passwright.core.verify.input_specs import Input, signature, symbols
+from passwright.core.verify.input_generation import (
+    KINDS,
+    InputSet,
+    distinct_kinds,
+    generate_input_sets,
+    is_same_input_set,
+)
+from passwright.core.verify.input_specs import InputSpec, free_symbols, input_specs
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.size_assignments import MOST_ELEMENTS, elements, size_plans, with_ones
+from passwright.core.verify.size_assignments import MAX_ELEMENTS, element_count, size_assignments, with_ones
 from rewriting import load
 
 Feeds = dict[str, Any]
 
 
-def inputs_of(text: str, opset: int = 17) -> list[Input]:
-    return signature(from_onnx(load(text, opset)))
+def inputs_of(text: str, opset: int = 17) -> list[InputSpec]:
+    return input_specs(from_onnx(load(text, opset)))
 
 
 def oracle_of(model: onnx.ModelProto) -> Oracle:
-    return Oracle(model.SerializeToString(), signature(from_onnx(model)), [o.name for o in model.graph.output])
+    return Oracle(model.SerializeToString(), input_specs(from_onnx(model)), [o.name for o in model.graph.output])
 
 
-def first_plan(inputs: list[Input], **fixed: int) -> dict[str, int]:
-    return next(size_plans(inputs, fixed))
+def first_plan(inputs: list[InputSpec], **fixed: int) -> dict[str, int]:
+    return next(size_assignments(inputs, fixed))
 
 
-def draw(text: str, kind: str = "normal", seed: int = 0, **fixed: int) -> Draw:
+def draw(text: str, kind: str = "normal", seed: int = 0, **fixed: int) -> InputSet:
     """The first draw of a kind, at the first sizes tried."""
     inputs = inputs_of(text)
-    return next(candidates(inputs, kind, first_plan(inputs, **fixed), (seed, 0)))
+    return next(generate_input_sets(inputs, kind, first_plan(inputs, **fixed), (seed, 0)))
 
 
 MAX = np.finfo(np.float32).max
@@ -135,7 +141,7 @@ def test_types_that_numpy_lacks(kind: str, code: int) -> None:
     out = helper.make_tensor_value_info("y", code, [20])
     graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "g", [info], [out])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
-    x = next(candidates(signature(from_onnx(model)), kind, {}, (0,))).feeds["x"]
+    x = next(generate_input_sets(input_specs(from_onnx(model)), kind, {}, (0,))).feeds["x"]
     assert x.dtype == helper.tensor_dtype_to_np_dtype(code)
     with np.errstate(invalid="ignore"):
         wide = x.astype(np.complex128)
@@ -164,7 +170,7 @@ def test_inputs_of_one_draw_differ() -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_only_two_kinds_are_not_finite(kind: str) -> None:
-    assert Draw(kind).is_finite == (kind not in {"nan", "inf"})
+    assert InputSet(kind).is_finite == (kind not in {"nan", "inf"})
 
 
 @pytest.mark.parametrize(
@@ -179,15 +185,15 @@ def test_only_two_kinds_are_not_finite(kind: str) -> None:
 )
 def test_kinds_that_mean_nothing_are_left_out(head: str, want: set[str]) -> None:
     inputs = inputs_of(f"g ({head}) => (y) {{ y = Identity(x) }}")
-    assert set(kinds(inputs, few=False)) == want
+    assert set(distinct_kinds(inputs, are_large=False)) == want
 
 
 @pytest.mark.parametrize("count", [1, 2])
 def test_bools_that_stand_alone_meet_in_every_combination(count: int) -> None:
     head = ", ".join(f"bool[1] x{n}" for n in range(count))
     inputs = inputs_of(f"g ({head}) => (y) {{ y = Not(x0) }}")
-    chosen = kinds(inputs, few=False)
-    met = {tuple(bool(v) for v in next(candidates(inputs, k, {}, (0,))).feeds.values()) for k in chosen}
+    chosen = distinct_kinds(inputs, are_large=False)
+    met = {tuple(bool(v) for v in next(generate_input_sets(inputs, k, {}, (0,))).feeds.values()) for k in chosen}
     assert len(met) == 2**count
 
 
@@ -215,21 +221,21 @@ def test_one_element_is_poisoned_too() -> None:
 
 def test_equal_draws_are_recognized() -> None:
     a, b = (draw("g (int64[3] x) => (y) { y = Neg(x) }", k) for k in ("zeros", "normal"))
-    again = Draw("other", a.sizes, {"x": a.feeds["x"].copy()})
-    assert is_same(a, again)
-    assert not is_same(a, b)
+    again = InputSet("other", a.sizes, {"x": a.feeds["x"].copy()})
+    assert is_same_input_set(a, again)
+    assert not is_same_input_set(a, b)
     negative = draw("g (float[3] x) => (y) { y = Neg(x) }", "signed zeros")
-    assert not is_same(negative, Draw("zeros", negative.sizes, {"x": abs(negative.feeds["x"])}))
+    assert not is_same_input_set(negative, InputSet("zeros", negative.sizes, {"x": abs(negative.feeds["x"])}))
 
 
 # -- sizes ---------------------------------------------------------------------------
 
 
-def shapes_at(inputs: list[Input], sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
+def shapes_at(inputs: list[InputSpec], sizes: dict[str, int]) -> dict[str, tuple[int, ...]]:
     return {i.name: tuple(extent(d, sizes) for d in i.shape) for i in inputs}
 
 
-def declared(*shapes: tuple[int | str | None, ...]) -> list[Input]:
+def declared(*shapes: tuple[int | str | None, ...]) -> list[InputSpec]:
     """Float inputs `x0`, `x1`, ... of the given shapes; the text form has no unnamed dims and no sums."""
     infos = [helper.make_tensor_value_info(f"x{n}", TensorProto.FLOAT, shape) for n, shape in enumerate(shapes)]
     out = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
@@ -237,7 +243,7 @@ def declared(*shapes: tuple[int | str | None, ...]) -> list[Input]:
     model = helper.make_model(
         helper.make_graph([node], "g", infos, [out]), opset_imports=[helper.make_opsetid("", 17)], ir_version=10
     )
-    return signature(from_onnx(model))
+    return input_specs(from_onnx(model))
 
 
 @pytest.mark.parametrize(
@@ -264,13 +270,13 @@ def test_first_sizes(shapes: list[tuple[int | str | None, ...]], want: list[tupl
 @pytest.mark.parametrize("name", ["batch-size", "seq_len-1", "a-b-c", "batch/size"])
 def test_some_sizes_leave_elements_to_compare(name: str) -> None:
     inputs = declared((name, 4))
-    assert max(elements(inputs, plan) for plan in size_plans(inputs, {})) > 0
-    assert elements(inputs, first_plan(inputs)) > 0
+    assert max(element_count(inputs, plan) for plan in size_assignments(inputs, {})) > 0
+    assert element_count(inputs, first_plan(inputs)) > 0
 
 
 def test_sizes_differ_first_and_agree_later() -> None:
     inputs = declared(("a", "b", "c"))
-    plans = [tuple(p.values()) for p in size_plans(inputs, {})]
+    plans = [tuple(p.values()) for p in size_assignments(inputs, {})]
     assert plans[0] == (2, 3, 4)
     assert {(2, 2, 2), (4, 4, 4), (64, 64, 64)} <= set(plans)
     assert any(p[0] == p[1] + p[2] or p[2] == p[0] + p[1] for p in plans)
@@ -292,7 +298,7 @@ def test_a_total_follows_its_part() -> None:
 def test_fixed_sizes_stay_in_every_plan(fixed: dict[str, int]) -> None:
     inputs = declared(("N", "C", 3), ("N", "T"))
     base = first_plan(inputs, **fixed)
-    for plan in (*size_plans(inputs, fixed), *with_ones(inputs, base, fixed)):
+    for plan in (*size_assignments(inputs, fixed), *with_ones(inputs, base, fixed)):
         assert plan.items() >= fixed.items()
 
 
@@ -303,9 +309,9 @@ def test_a_sum_may_be_fixed() -> None:
 
 def test_huge_inputs_are_not_tried() -> None:
     inputs = declared(("a", "b", "c", "d"))
-    plans = list(size_plans(inputs, {}))
+    plans = list(size_assignments(inputs, {}))
     assert len(plans) > 4
-    assert max(elements(inputs, p) for p in plans) <= MOST_ELEMENTS
+    assert max(element_count(inputs, p) for p in plans) <= MAX_ELEMENTS
 
 
 @given(st.text(max_size=12))
@@ -314,7 +320,7 @@ def test_any_dim_name_has_an_extent(name: str) -> None:
     (shape,) = shapes_at(inputs, first_plan(inputs)).values()
     assert shape[0] >= 0
     assert isinstance(shape[0], int)
-    assert symbols(inputs) is not None
+    assert free_symbols(inputs) is not None
 
 
 BOTH = "g (float[N,M] x) => (y) { y = Relu(x) }"
@@ -329,20 +335,20 @@ BOTH = "g (float[N,M] x) => (y) { y = Relu(x) }"
     ],
 )
 def test_some_kinds_have_sizes_of_their_own(kind: str, want: dict[str, int]) -> None:
-    assert [a.draw.sizes for a in oracle_of(load(BOTH)).answers if a.draw.kind == kind] == [want]
+    assert [a.input_set.sizes for a in oracle_of(load(BOTH)).answers if a.input_set.kind == kind] == [want]
 
 
 def test_sizes_that_are_refused_give_way() -> None:
     text = "g (float[N,M] x) => (y) <int64[3] s = {-1,2,4}> { y = Reshape(x, s) }"
     oracle = oracle_of(load(text, 17))
-    assert all(a.draw.sizes["N"] * a.draw.sizes["M"] % 8 == 0 for a in oracle.answers)
-    assert {"large", "wide", "ties"} <= {a.draw.kind for a in oracle.answers}
+    assert all(a.input_set.sizes["N"] * a.input_set.sizes["M"] % 8 == 0 for a in oracle.answers)
+    assert {"large", "wide", "ties"} <= {a.input_set.kind for a in oracle.answers}
     assert not any("inputs" in note for note in oracle.notes)
 
 
 def test_sums_stay_sums_at_unusual_sizes() -> None:
     text = "g (float[P,2] p, float[T,2] x, float[S,2] m) => (y) { c = Concat<axis=0>(p, x) y = Add(c, m) }"
-    seen = {a.draw.kind: a.draw.sizes for a in oracle_of(load(text)).answers}
+    seen = {a.input_set.kind: a.input_set.sizes for a in oracle_of(load(text)).answers}
     assert seen["large"] == {"P": 17, "T": 17, "S": 34}
     assert seen["ties"] == {"P": 3, "T": 3, "S": 6}
 
@@ -377,7 +383,7 @@ def test_sums_stay_sums_at_unusual_sizes() -> None:
 )
 def test_a_size_of_zero_is_drawn_where_it_runs(text: str, want: list[dict[str, int]]) -> None:
     oracle = oracle_of(load(text))
-    assert [a.draw.sizes for a in oracle.answers if 0 in a.draw.sizes.values()] == want
+    assert [a.input_set.sizes for a in oracle.answers if 0 in a.input_set.sizes.values()] == want
     assert oracle.notes == []
 
 
@@ -385,7 +391,7 @@ def test_a_rewrite_that_may_end_the_process_is_not_run_on_nothing() -> None:
     before = load("g (float[N,M] x) => (y) { y = Transpose(x) }")
     after = load('g (float[N,M] x) => (y) { y = Einsum<equation="ij->ji">(x) }')
     oracle = oracle_of(before)
-    whole, fewer = (oracle.check(m.SerializeToString()).draws for m in (before, after))
+    whole, fewer = (oracle.check(m.SerializeToString()).input_sets for m in (before, after))
     assert [d for d in whole if d not in fewer] == ["normal inputs with N=0, M=3", "normal inputs with N=2, M=0"]
 
 
@@ -394,18 +400,18 @@ CONV = "g (float[1,2,4,4] x, float[2,2,K,K] w) => (y) { y = Conv(x, w) }"
 
 def test_a_rewrite_to_a_convolution_that_may_sum_over_nothing_is_not_run_on_it() -> None:
     before = load("g (float[1,2,4,4] x, float[2,2,K,K] w) => (y) { y = Neg(w) }")
-    assert {a.draw.sizes["K"] for a in oracle_of(before).answers} >= {0, 2}
-    verdict = oracle_of(before).judge(load(CONV).SerializeToString())
+    assert {a.input_set.sizes["K"] for a in oracle_of(before).answers} >= {0, 2}
+    verdict = oracle_of(before).compare(load(CONV).SerializeToString())
     assert verdict.failure is not None
-    assert not any("K=0" in d for d in verdict.draws)
+    assert not any("K=0" in d for d in verdict.input_sets)
 
 
 def test_a_convolution_is_given_something_to_sum_over_however_small_the_sizes() -> None:
     text = 'g (float[1,2,4,4] x, float[2,2,"K-1","K-1"] w, float[K] k) => (y) { y = Conv(x, w) }'
-    assert {a.draw.feeds["w"].shape[-1] for a in oracle_of(load(text)).answers} == {1, 2}
+    assert {a.input_set.feeds["w"].shape[-1] for a in oracle_of(load(text)).answers} == {1, 2}
 
 
-NOTHING = Draw("given", {}, {"x": np.ones((1, 2, 4, 4), np.float32), "w": np.ones((2, 2, 0, 0), np.float32)})
+NOTHING = InputSet("given", {}, {"x": np.ones((1, 2, 4, 4), np.float32), "w": np.ones((2, 2, 0, 0), np.float32)})
 
 
 @pytest.mark.parametrize(
@@ -414,15 +420,18 @@ NOTHING = Draw("given", {}, {"x": np.ones((1, 2, 4, 4), np.float32), "w": np.one
 def test_what_makes_a_convolution_sum_over_nothing_is_refused(asked: dict[str, Any]) -> None:
     model = load(CONV)
     told = "with nothing in w a convolution may be one that sums over nothing"
-    with pytest.raises((ModelError, Unverifiable), match=told):
-        Oracle(model.SerializeToString(), signature(from_onnx(model)), ["y"], **asked)
+    with pytest.raises((ModelError, UnverifiableError), match=told):
+        Oracle(model.SerializeToString(), input_specs(from_onnx(model)), ["y"], **asked)
 
 
 def test_sequences_have_several_lengths() -> None:
     inputs = inputs_of("g (seq(float[K,3]) s) => (int64 y) { y = SequenceLength(s) }")
-    lengths = {len(next(candidates(inputs, k, {"K": 2}, (0,))).feeds["s"]) for k in kinds(inputs, few=False)}
+    lengths = {
+        len(next(generate_input_sets(inputs, k, {"K": 2}, (0,))).feeds["s"])
+        for k in distinct_kinds(inputs, are_large=False)
+    }
     assert lengths == {0, 1, 2, 3}
-    assert [len(d.feeds["s"]) for d in candidates(inputs, "large", {"K": 2}, (0,))] == [3, 2, 2, 2]
+    assert [len(d.feeds["s"]) for d in generate_input_sets(inputs, "large", {"K": 2}, (0,))] == [3, 2, 2, 2]
 
 
 def test_tensors_of_a_sequence_differ_in_unnamed_dims() -> None:
@@ -430,14 +439,14 @@ def test_tensors_of_a_sequence_differ_in_unnamed_dims() -> None:
     out = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
     graph = helper.make_graph([helper.make_node("ConcatFromSequence", ["s"], ["y"], axis=0)], "g", [info], [out])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
-    s = next(candidates(signature(from_onnx(model)), "large", {"[0]": 2}, (0,))).feeds["s"]
+    s = next(generate_input_sets(input_specs(from_onnx(model)), "large", {"[0]": 2}, (0,))).feeds["s"]
     assert [a.shape for a in s] == [(2, 3), (3, 3), (4, 3)]
     assert not any("inputs" in note for note in oracle_of(model).notes)
 
 
 def test_indices_sweep_all_there_are() -> None:
     inputs = inputs_of("g (int64[N,T] i) => (y) <float[100] w = {" + ",".join("0" * 100) + "}> { y = Gather(w, i) }")
-    i = next(candidates(inputs, "large", {"N": 10, "T": 10}, (0,))).feeds["i"]
+    i = next(generate_input_sets(inputs, "large", {"N": 10, "T": 10}, (0,))).feeds["i"]
     assert sorted(i.flat) == list(range(100))
 
 
@@ -457,7 +466,7 @@ def test_shares_are_tried_where_nothing_else_runs() -> None:
         " { u = Sqrt(t) v = Mul(u, c) y = NonMaxSuppression(b, s, k, v) }"
     )
     oracle = oracle_of(load(text))
-    assert all(0 <= float(a.draw.feeds["t"]) < 1 for a in oracle.answers)
+    assert all(0 <= float(a.input_set.feeds["t"]) < 1 for a in oracle.answers)
     assert len(oracle.answers) > 3
 
 
@@ -465,7 +474,7 @@ def test_shares_are_tried_where_nothing_else_runs() -> None:
 def test_no_two_bools_are_always_equal(head: str, count: int) -> None:
     text = ", ".join(f"bool x{n}" for n in range(count))
     inputs = inputs_of(f"g ({text}, {head}) => (y) {{ y = Not(x0) }}")
-    seen = [next(candidates(inputs, k, {}, (0,))).feeds for k in kinds(inputs, few=False)]
+    seen = [next(generate_input_sets(inputs, k, {}, (0,))).feeds for k in distinct_kinds(inputs, are_large=False)]
     names = [i.name for i in inputs if i.dtype == TensorProto.BOOL]
     assert len({tuple(bool(feeds[n]) for feeds in seen) for n in names}) == len(names)
 
@@ -477,7 +486,7 @@ def reached(text: str, name: str, opset: int = 17) -> set[int]:
     """All values of an integer input in the first draw of each kind."""
     inputs = inputs_of(text, opset)
     plan = first_plan(inputs)
-    return {int(v) for k in KINDS for v in next(candidates(inputs, k, plan, (0, 1))).feeds[name].flat}
+    return {int(v) for k in KINDS for v in next(generate_input_sets(inputs, k, plan, (0, 1))).feeds[name].flat}
 
 
 GATHER = "g (int64[200] i) => (float[n] y) <float[5] w = {1,2,3,4,5}>"
@@ -556,7 +565,7 @@ def test_an_index_into_a_symbolic_dim_follows_it() -> None:
     text = "g (float[N,3] x, int64[300] i) => (float[m,3] y) { y = Gather(x, i) }"
     inputs = inputs_of(text)
     for n in (1, 2, 6):
-        i = next(candidates(inputs, "normal", {"N": n}, (0,))).feeds["i"]
+        i = next(generate_input_sets(inputs, "normal", {"N": n}, (0,))).feeds["i"]
         assert set(i.tolist()) == set(range(n))
 
 
@@ -568,13 +577,13 @@ def test_free_integers_are_of_all_kinds() -> None:
 
 def test_tamer_candidates_follow() -> None:
     inputs = inputs_of("g (int64[100] i) => (int64[100] y) { y = Neg(i) }")
-    seen = [set(d.feeds["i"].tolist()) for d in candidates(inputs, "large", {}, (0,))]
+    seen = [set(d.feeds["i"].tolist()) for d in generate_input_sets(inputs, "large", {}, (0,))]
     assert seen[1:] == [{0, 1}, {0}, {1}]
     assert not seen[0] & {0, 1}
 
 
 def test_a_model_without_integers_has_one_candidate() -> None:
-    assert len(list(candidates(inputs_of(BIG), "normal", {}, (0,)))) == 1
+    assert len(list(generate_input_sets(inputs_of(BIG), "normal", {}, (0,)))) == 1
 
 
 # -- other types -----------------------------------------------------------------------
@@ -588,8 +597,8 @@ def test_strings_are_those_the_model_knows_and_others() -> None:
     out = helper.make_tensor_value_info("y", TensorProto.INT64, [100])
     opsets = [helper.make_opsetid("", 17), helper.make_opsetid("ai.onnx.ml", 3)]
     model = helper.make_model(helper.make_graph([node], "g", [info], [out]), opset_imports=opsets, ir_version=10)
-    inputs = signature(from_onnx(model))
-    first, second, *_ = (next(candidates(inputs, k, {}, (0,))).feeds["s"] for k in KINDS)
+    inputs = input_specs(from_onnx(model))
+    first, second, *_ = (next(generate_input_sets(inputs, k, {}, (0,))).feeds["s"] for k in KINDS)
     assert first.dtype == object
     assert {"cat", "dog"} < set(first) | set(second)
     assert all(isinstance(s, str) for s in first)
@@ -607,7 +616,7 @@ def test_optional_tensors_are_tensors() -> None:
     out = helper.make_tensor_value_info("y", TensorProto.BOOL, [])
     graph = helper.make_graph([helper.make_node("OptionalHasElement", ["o"], ["y"])], "g", [info], [out])
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    o = next(candidates(signature(from_onnx(model)), "normal", {}, (0,))).feeds["o"]
+    o = next(generate_input_sets(input_specs(from_onnx(model)), "normal", {}, (0,))).feeds["o"]
     assert (o.dtype, o.shape) == (np.float32, (3,))
 
 
@@ -628,8 +637,8 @@ def test_a_default_is_overridden_in_two_kinds(kind: str, default: np.ndarray[Any
     dtype = {"f": "float", "i": "int8", "b": "bool"}[default.dtype.kind]
     shape = f"[{default.size}]" if default.ndim else ""
     text = f"g (float[2] x, {dtype}{shape} w) => (float[2] y, {dtype}{shape} z) {{ y = Neg(x) z = Identity(w) }}"
-    inputs = signature(from_onnx(load(text, weights={"w": default})))
-    feeds = next(candidates(inputs, kind, {}, (0, 0))).feeds
+    inputs = input_specs(from_onnx(load(text, weights={"w": default})))
+    feeds = next(generate_input_sets(inputs, kind, {}, (0, 0))).feeds
     if kind in {"negative", "large"}:
         assert isinstance(feeds["w"], np.ndarray)
         assert (feeds["w"] != default).all()
@@ -640,13 +649,13 @@ def test_a_default_is_overridden_in_two_kinds(kind: str, default: np.ndarray[Any
 
 def test_a_default_is_left_alone_by_tamer_candidates() -> None:
     inputs = inputs_of(OVERRIDABLE)
-    names = [sorted(d.feeds) for d in candidates(inputs, "negative", {}, (0,))]
+    names = [sorted(d.feeds) for d in generate_input_sets(inputs, "negative", {}, (0,))]
     assert names == [["w", "x"], ["x"], ["x"], ["x"]]
 
 
 def test_a_draw_says_what_it_is() -> None:
-    assert str(Draw("ties", {"N": 2, "T": 1})) == "ties inputs with N=2, T=1"
-    assert str(Draw("zeros")) == "zeros inputs"
+    assert str(InputSet("ties", {"N": 2, "T": 1})) == "ties inputs with N=2, T=1"
+    assert str(InputSet("zeros")) == "zeros inputs"
 
 
 LARGE = "g (float[N,3,200,200] x, float[N,8] s) => (float[N,3,200,200] y, float[N,8] z) { y = Relu(x) z = Neg(s) }"
@@ -654,13 +663,13 @@ LARGE = "g (float[N,3,200,200] x, float[N,8] s) => (float[N,3,200,200] y, float[
 
 def test_large_inputs_get_few_draws_at_their_smallest() -> None:
     oracle = oracle_of(load(LARGE))
-    assert [(a.draw.kind, a.draw.sizes["N"]) for a in oracle.answers] == [
+    assert [(a.input_set.kind, a.input_set.sizes["N"]) for a in oracle.answers] == [
         ("normal", 2), ("normal", 1), ("medley", 1), ("large", 1), ("nan", 1)
     ]  # fmt: skip
 
 
 def test_a_medley_has_some_of_each() -> None:
-    (x,) = (a.draw.feeds["x"] for a in oracle_of(load(LARGE)).answers if a.draw.kind == "medley")
+    (x,) = (a.input_set.feeds["x"] for a in oracle_of(load(LARGE)).answers if a.input_set.kind == "medley")
     runs = np.array_split(x.reshape(-1), 6)
     assert runs[0].mean() < -2.9
     assert 0 < np.abs(runs[1]).max() < 1e-5
@@ -676,7 +685,7 @@ def test_a_medley_has_some_of_each() -> None:
 def weighted(text: str, **weights: Any) -> dict[str, int]:
     """The first sizes for a model with weights."""
     return first_plan(
-        signature(from_onnx(load(text, weights={n: np.zeros(s, np.float32) for n, s in weights.items()})))
+        input_specs(from_onnx(load(text, weights={n: np.zeros(s, np.float32) for n, s in weights.items()})))
     )
 
 
@@ -717,7 +726,7 @@ def test_weights_decide(text: str, weights: dict[str, tuple[int, ...]], want: di
 
 
 def test_ones_are_tried_in_the_end() -> None:
-    plans = list(size_plans(declared(("a", "b")), {}))
+    plans = list(size_assignments(declared(("a", "b")), {}))
     assert plans[-1] == {"a": 1, "b": 1}
 
 
@@ -730,12 +739,12 @@ def test_ones_are_tried_in_the_end() -> None:
     ],
 )
 def test_what_does_not_fit_is_not_made(shapes: list[tuple[int | str | None, ...]]) -> None:
-    assert list(size_plans(declared(*shapes), {})) == []
+    assert list(size_assignments(declared(*shapes), {})) == []
 
 
 def test_large_fixed_inputs_are_made() -> None:
     inputs = declared((1, 3, 2048, 2048))
-    assert list(size_plans(inputs, {})) == [{}]
+    assert list(size_assignments(inputs, {})) == [{}]
 
 
 @pytest.mark.parametrize("name", ["+".join("n" * 3000), "(" * 5000, "n*" * 999 + "n", "9" * 5000, "1is", "0x"])
@@ -744,5 +753,5 @@ def test_endless_names_are_symbols(name: str) -> None:
 
 
 def test_many_symbols_do_not_take_for_ever() -> None:
-    plans = list(size_plans(declared(*((f"a{i}", f"b{i}") for i in range(50))), {}))
+    plans = list(size_assignments(declared(*((f"a{i}", f"b{i}") for i in range(50))), {}))
     assert len(plans) < 1000

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import given, settings
 from passwright.app.cli import app
 from passwright.core import Graph, Ledger, Pass, Value, from_onnx, rule
-from passwright.core.io.model_source import source_of
-from passwright.core.pass_manager.pass_manager import Manager
-from passwright.core.pass_manager.plan import Plan, Saved, content
-from passwright.core.rewriting.ledger import Stop
+from passwright.core.io.model_source import model_source
+from passwright.core.pass_manager.pass_manager import PassManager
+from passwright.core.pass_manager.plan import Plan, Savings, graph_size
+from passwright.core.rewriting.ledger import ReplayLimit
 from passwright.passes.pipelines import PIPELINES
 from random_models import models
 from rewriting import load
@@ -86,41 +86,41 @@ def test_bodies_count() -> None:
     }"""
     plan = plan_of(load(text))
     assert next((c.by, c.nodes_saved) for c in plan.changes) == ("inline-if", 3)
-    assert (plan.saved, plan.unattributed) == (Saved(3, 9), Saved())
+    assert (plan.saved, plan.unattributed) == (Savings(3, 9), Savings())
 
 
 @pytest.mark.parametrize("name", [p.stem for p in sorted(GOLDEN.glob("*.onnx"))])
 def test_golden_models_come_out_exactly(name: str) -> None:
     report = optimize(GOLDEN / f"{name}.onnx", plan=True, verify=False).report
     assert report.plan is not None
-    assert report.plan.unattributed == Saved()
+    assert report.plan.unattributed == Savings()
     assert report.plan.saved.nodes == report.before.nodes - report.after.nodes
     assert sum(s.changes for s in report.plan.shares) == len(report.plan.changes)
-    assert sum((s.saved for s in report.plan.shares), Saved()) == report.plan.saved
+    assert sum((s.saved for s in report.plan.shares), Savings()) == report.plan.saved
     assert [c.ordinal for c in report.plan.changes] == list(range(sum(p.changes for p in report.passes)))
 
 
 @settings(max_examples=25, deadline=None)
 @given(models())
 def test_random_models_come_out_exactly(model: onnx.ModelProto) -> None:
-    assert plan_of(model).unattributed == Saved()
+    assert plan_of(model).unattributed == Savings()
 
 
 @pytest.mark.parametrize("name", ["mlp_dropout", "loop_if", "script_layers", "cnn_half", "while_loop"])
 def test_each_change_saves_what_is_said(name: str) -> None:
     """What a replay that ends after a change has left is what the changes up to it say."""
-    source = source_of(GOLDEN / f"{name}.onnx", inline=True)
-    manager = Manager(source.load, PIPELINES["basic"])
-    left = content(source.load().graph)
-    for change in manager.run(record=True, weigh=True).ledger.changes:
-        left = left - Saved.by(change)
-        assert content(manager.run(stop=Stop(after=change.ordinal + 1)).model.graph) == left, change
+    source = model_source(GOLDEN / f"{name}.onnx", inline=True)
+    manager = PassManager(source.load, PIPELINES["basic"])
+    left = graph_size(source.load().graph)
+    for change in manager.run(record=True, account_sizes=True).ledger.changes:
+        left = left - Savings.of_change(change)
+        assert graph_size(manager.run(limit=ReplayLimit(after_changes=change.ordinal + 1)).model.graph) == left, change
 
 
 def test_other_runs_are_not_weighed() -> None:
-    source = source_of(load(TEXT, weights=WEIGHTS), inline=True)
-    attempt = Manager(source.load, PIPELINES["basic"]).run(record=True)
-    assert (attempt.ledger.scales, attempt.model.graph.shared.moves) == (None, None)
+    source = model_source(load(TEXT, weights=WEIGHTS), inline=True)
+    attempt = PassManager(source.load, PIPELINES["basic"]).run(record=True)
+    assert (attempt.ledger.accounting, attempt.model.graph.context.mutation_log) == (None, None)
     assert {c.nodes_saved for c in attempt.ledger.changes} == {0}
     assert optimize(load(TEXT, weights=WEIGHTS)).report.plan is None
 
@@ -149,7 +149,7 @@ def test_a_pass_that_does_not_ask(others: tuple[str, ...]) -> None:
     plan = plan_of(load(TEXT, weights=WEIGHTS), plugins=[extra], only=["drop-identities", *others])
     found = {c.by: c.nodes_saved for c in plan.changes}
     assert found == {"drop-identities": 1, **dict.fromkeys(["matmul_add_to_gemm"] * len(others), 1)}
-    assert plan.unattributed == Saved()
+    assert plan.unattributed == Savings()
 
 
 @rule(lambda g, x: g.Relu(x))
@@ -163,7 +163,7 @@ def test_what_is_wrong_is_not_in_it() -> None:
     assert report.plan is not None
     assert [c.by for c in report.plan.changes] == ["drop_identity", "matmul_add_to_gemm"]
     assert [q.by for q in report.quarantined] == ["relu_to_abs"]
-    assert report.plan.unattributed == Saved()
+    assert report.plan.unattributed == Savings()
 
 
 def test_debloat_adds_nodes() -> None:
@@ -245,4 +245,4 @@ def test_command_gives_json(path: Path, tmp_path: Path) -> None:
 
 
 def test_a_graph_holds_what_could_be_saved() -> None:
-    assert content(from_onnx(load(TEXT, weights=WEIGHTS)).graph) == Saved(4, 80)
+    assert graph_size(from_onnx(load(TEXT, weights=WEIGHTS)).graph) == Savings(4, 80)

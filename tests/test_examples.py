@@ -13,12 +13,12 @@ from types import ModuleType
 import numpy as np
 import onnx
 import pytest
-from documents import play
+from documents import run_document
 from passwright.core import Ledger, Pass, Rule, RulePass, from_onnx, to_onnx
-from passwright.core.plugins.discovery import GROUP
-from passwright.core.rewriting.ledger import Bans
-from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, run, stays
-from shelves import from_file
+from passwright.core.plugins.discovery import ENTRY_POINT_GROUP
+from passwright.core.rewriting.ledger import Exclusions
+from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, run, stays
+from shelves import passes_from_file
 
 from passwright import optimize
 
@@ -34,7 +34,7 @@ def test_what_it_shows_is_what_happens(name: str, tmp_path: Path, monkeypatch: p
     folder = tmp_path / "example"
     shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
     monkeypatch.setenv("PYTHONPATH", str(installed(tmp_path / "site")) if name == "package" else "")
-    assert play(folder / "README.md", folder) >= 2
+    assert run_document(folder / "README.md", folder) >= 2
 
 
 def installed(site: Path) -> Path:
@@ -43,8 +43,10 @@ def installed(site: Path) -> Path:
     info = site / f"passwright_edge-{project['version']}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n")
-    entries = project["entry-points"][GROUP]
-    (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *(f"{k} = {v}" for k, v in entries.items()), ""]))
+    entries = project["entry-points"][ENTRY_POINT_GROUP]
+    (info / "entry_points.txt").write_text(
+        "\n".join([f"[{ENTRY_POINT_GROUP}]", *(f"{k} = {v}" for k, v in entries.items()), ""])
+    )
     (site / "passwright_edge").symlink_to(EXAMPLES / "package" / "src" / "passwright_edge")
     return site
 
@@ -53,7 +55,7 @@ def installed(site: Path) -> Path:
 
 
 def rule_of_file(name: str) -> Rule:
-    (found,) = from_file(EXAMPLES / "rule_file" / "decide_on_logits.py").values()
+    (found,) = passes_from_file(EXAMPLES / "rule_file" / "decide_on_logits.py").values()
     assert isinstance(found.item, RulePass)
     return next(r for r in found.item.rules if r.name == name)
 
@@ -174,7 +176,7 @@ def test_what_is_right_only_for_the_inputs_one_has(tmp_path: Path) -> None:
 
 
 def split_matmul(columns: int) -> Pass:
-    from_file(EXAMPLES / "split_matmul" / "split_matmul.py")
+    passes_from_file(EXAMPLES / "split_matmul" / "split_matmul.py")
     return sys.modules["passwright_local_split_matmul"].SplitMatMul(columns=columns)
 
 
@@ -258,7 +260,7 @@ W, TURNED, ROW = (DRAW.standard_normal(shape, np.float32) for shape in ((4, 10),
 def test_products_are_cut(before: str, after: str, weights: dict[str, np.ndarray]) -> None:
     p = split_matmul(4)
     out = becomes(before, after, p, weights=weights)
-    again, ledger = rewritten(out, p)
+    again, ledger = apply_passes(out, p)
     assert not ledger.changes
     assert to_onnx(again) == out
     assert becomes(before, after, p, weights=weights) == out
@@ -296,7 +298,7 @@ def test_products_that_stay(text: str, weights: dict[str, np.ndarray]) -> None:
 
 def test_what_two_products_share_is_cut_once() -> None:
     text = "g (float[N,4] x, float[N,4] u) => (float[N,8] y, float[N,8] z) { y = MatMul(x, w) z = MatMul(u, w) }"
-    result, ledger = rewritten(load(text, weights={"w": W[:, :8]}), split_matmul(4))
+    result, ledger = apply_passes(load(text, weights={"w": W[:, :8]}), split_matmul(4))
     assert [c.place for c in ledger.changes] == ["y", "z"]
     assert [a.shape for a in initializers(to_onnx(result)).values()] == [(4, 4), (4, 4)]
 
@@ -306,12 +308,12 @@ def test_each_change_can_be_left_out_and_says_where_it_came_from() -> None:
         "g (float[N,4] x) => (float[N,8] y, float[N,8] z) { y = MatMul(x, w) [wide] z = MatMul(x, w) }",
         weights={"w": W[:, :8]},
     )
-    result, ledger = from_onnx(model), Ledger(bans=Bans(changes={("split-matmul", "y"): 0}))
+    result, ledger = from_onnx(model), Ledger(exclusions=Exclusions(changes={("split-matmul", "y"): 0}))
     assert split_matmul(4).run(result.graph, ledger) == 1
     out = to_onnx(result)
     assert op_types(out) == ["MatMul", "MatMul", "MatMul", "Concat"]
     assert {p.value for n in out.graph.node for p in n.metadata_props} == {"split-matmul", '["wide"]'}
-    means_the_same(model, out)
+    require_equivalent(model, out)
 
 
 def test_the_loop_does_not_put_the_blocks_together_again() -> None:
@@ -416,15 +418,15 @@ def test_indices_become_narrow(text: str, edge: Callable[[str], ModuleType]) -> 
     outputs = "float[N,2] y, int64[2] z" if "z =" in text else "float[N,2] y"
     model = load(f"g (float[N,3] x) => ({outputs}) <int64[2] i = {{0,1}}> {{ {text} }}")
     p = edge("indices").NARROW_INDICES
-    result, ledger = rewritten(model, p)
+    result, ledger = apply_passes(model, p)
     out = to_onnx(result)
     assert ledger.changes
     assert ledger.is_exact
-    means_the_same(model, out, exact=True)
+    require_equivalent(model, out, exact=True)
     kinds = {t.name: t.data_type for t in out.graph.initializer}
     assert all(kinds[n.input[1]] == onnx.TensorProto.INT32 for n in out.graph.node if n.op_type == "Gather")
     assert "Constant" not in op_types(out)
-    assert not rewritten(out, p)[1].changes
+    assert not apply_passes(out, p)[1].changes
 
 
 @pytest.mark.parametrize(
@@ -454,7 +456,7 @@ def test_indices_in_a_body_and_beyond_32_bits(edge: Callable[[str], ModuleType])
         y = If(c) <
         then_branch = t () => (float[N,2] p) { p = Gather <axis = 1> (x, i) },
         else_branch = e () => (float[N,2] q) { q = Gather <axis = 1> (x, far) }> }"""
-    result, ledger = rewritten(load(text), edge("indices").NARROW_INDICES)
+    result, ledger = apply_passes(load(text), edge("indices").NARROW_INDICES)
     assert [c.place for c in ledger.changes] == ["p"]
     assert "far" in initializers(to_onnx(result))
     assert "i" not in initializers(to_onnx(result))

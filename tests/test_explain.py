@@ -13,8 +13,8 @@ import pytest
 from hypothesis import given, settings
 from onnx import TensorProto, helper
 from passwright.app.cli import app
-from passwright.app.explain.closest_match import closest
-from passwright.app.explain.match_report import Finding, account, examined
+from passwright.app.explain.closest_match import closest_match
+from passwright.app.explain.match_report import MatchDiagnosis, diagnose_match, report_matches
 from passwright.core import (
     EXACT,
     Build,
@@ -30,9 +30,9 @@ from passwright.core import (
     run_pass,
     to_onnx,
 )
-from passwright.core.pass_manager.pass_selection import UnknownName
+from passwright.core.pass_manager.pass_selection import UnknownNameError
 from passwright.core.rewriting.driver import rewrite
-from passwright.core.rewriting.ledger import Stop
+from passwright.core.rewriting.ledger import ReplayLimit
 from passwright.core.rewriting.pattern import match_op
 from passwright.passes.pipelines import BUILT_IN, PIPELINES
 from random_models import models
@@ -175,10 +175,10 @@ def root_of(graph: Graph, name: str = "y") -> Any:
     return next(op for g in graph.with_subgraphs() for op in g.ops() if any(v.name == name for v in op.outputs))
 
 
-def finding(r: Rule, text: str, opset: int = 17, at: str = "y", **weights: Any) -> Finding:
+def finding(r: Rule, text: str, opset: int = 17, at: str = "y", **weights: Any) -> MatchDiagnosis:
     model = load(text, opset, weights)
     graph = from_onnx(model).graph
-    return examined(r, root_of(graph, at))
+    return diagnose_match(r, root_of(graph, at))
 
 
 @pytest.mark.parametrize(
@@ -271,17 +271,17 @@ def test_reasons(r: Rule, body: str, matched: tuple[int, int], why: str | None) 
     }  # fmt: skip
     found = finding(r, f"{G} {{ {body} }}", **{n: w for n, w in weights.items() if f"{n} =" not in body})
     assert (found.matched, found.size) == matched
-    assert [m.why for m in found.misses] == ([why] if why else [])
+    assert [m.reason for m in found.failures] == ([why] if why else [])
 
 
 def test_a_declined_match_says_what_its_variables_are() -> None:
     found = finding(scale, f"{G} {{ y = Mul(x, v) }}", v=np.ones(3, np.float32))
-    assert found.misses[0].values == {"c": "constant float[3] [1.0, 1.0, 1.0]"}
+    assert found.failures[0].bindings == {"c": "constant float[3] [1.0, 1.0, 1.0]"}
 
 
 def test_what_the_model_calls_it_is_told_by_the_name_in_the_pattern() -> None:
     found = finding(divide_by_number, f"{G} {{ y = Div(x, w) }}")
-    assert [(m.why, m.values) for m in found.misses] == [("w is not a constant", {"y": "w, float[2,3]"})]
+    assert [(m.reason, m.bindings) for m in found.failures] == [("w is not a constant", {"y": "w, float[2,3]"})]
 
 
 def test_an_operator_that_is_not_there_comes_before_what_it_would_bind() -> None:
@@ -290,7 +290,7 @@ def test_an_operator_that_is_not_there_comes_before_what_it_would_bind() -> None
         """no matter"""
         return x
 
-    kinds = [m.kind.value for m in finding(quotient, f"{G} {{ a = Neg(x) y = Div(a, w) }}").misses]
+    kinds = [m.kind.value for m in finding(quotient, f"{G} {{ a = Neg(x) y = Div(a, w) }}").failures]
     assert kinds == ["operator", "constant"]
 
 
@@ -314,11 +314,11 @@ def agrees(proto: onnx.ModelProto) -> None:
         roots = [op for g in model.graph.with_subgraphs() for op in g.ops(*r.pattern.types)]
         for op in roots:
             is_match = next(match_op(r.pattern, op, op.graph, {}, ()), None) is not None
-            assert is_match == (not closest(r.pattern, op).misses), (r.name, op)
+            assert is_match == (not closest_match(r.pattern, op).failures), (r.name, op)
         if roots:
-            ledger = Ledger(record=True, stop=Stop(after=1))
+            ledger = Ledger(record=True, limit=ReplayLimit(after_changes=1))
             rewrite(ran.graph, [r], ledger)
-            fires = account(r, model.graph, 0).fires
+            fires = report_matches(r, model.graph, 0).matches
             assert bool(fires) == bool(ledger.changes), r.name
             if ledger.changes:
                 assert ledger.changes[0].replaced[0] == fires[0].root, r.name
@@ -330,7 +330,7 @@ def agrees(proto: onnx.ModelProto) -> None:
 def test_nothing_fires_that_a_run_has_left(name: str) -> None:
     model = from_onnx(onnx.load(GOLDEN / f"{name}.onnx"))
     run_pass(PIPELINES["basic"], model.graph, Ledger())
-    assert [r.name for r in RULES.values() if account(r, model.graph, 0).fires] == []
+    assert [r.name for r in RULES.values() if report_matches(r, model.graph, 0).matches] == []
 
 
 IF = """agraph (bool c, float[2] x) => (float[2] y) {
@@ -363,7 +363,7 @@ IF = """agraph (bool c, float[2] x) => (float[2] y) {
     ],
 )  # fmt: skip
 def test_bodies(r: Rule, at: str, misses: list[str]) -> None:
-    assert {m.why for m in finding(r, IF, at=at).misses} == set(misses)
+    assert {m.reason for m in finding(r, IF, at=at).failures} == set(misses)
 
 
 def test_a_body_is_named() -> None:
@@ -372,41 +372,41 @@ def test_a_body_is_named() -> None:
 
 def test_an_output_inside_the_match() -> None:
     text = "g (float[2] x, float[2] w) => (float[2] y, float[2] a) { a = Neg(x) y = Add(a, w) }"
-    assert [m.why for m in finding(add_negated_to_sub, text).misses] == ["a is an output of the graph"]
+    assert [m.reason for m in finding(add_negated_to_sub, text).failures] == ["a is an output of the graph"]
 
 
 def test_a_default_is_no_constant() -> None:
     text = "g (float[2] x, float[2] c) => (float[2] y) <float[2] c = {1.0, 2.0}> { y = Mul(x, c) }"
     why = ["c is not constant: it is an input with a default, which users may override"]
-    assert [m.why for m in finding(scale, text).misses] == why
+    assert [m.reason for m in finding(scale, text).failures] == why
 
 
 def test_another_domain() -> None:
     model = load("g (float[2] x) => (float[2] y) { a = my.Neg(x) y = Neg(a) }")
     model.opset_import.append(helper.make_opsetid("my", 1))
     root = root_of(from_onnx(model).graph)
-    found = examined(RULES["cancel_negations"], root)
-    assert (found.matched, [m.why for m in found.misses]) == (
+    found = diagnose_match(RULES["cancel_negations"], root)
+    assert (found.matched, [m.reason for m in found.failures]) == (
         1, ['Neg a is of domain my, the pattern wants ai.onnx (g.domain("my").Neg fits)'],
     )  # fmt: skip
 
 
 def test_axes_that_are_computed() -> None:
     text = "g (float[2] x, int64[1] a) => (float[n,m] y) { u = Unsqueeze(x, a) y = Neg(u) }"
-    assert [m.why for m in finding(squeeze_first, text).misses] == [
+    assert [m.reason for m in finding(squeeze_first, text).failures] == [
         "axes of Unsqueeze u is not constant: it is an input of the graph"
     ]
 
 
 def test_nothing_reads_it() -> None:
     found = finding(add_negated_to_sub, f"{G} {{ n = Neg(x) d = Add(n, w) y = Relu(x) }}", at="d")
-    assert [m.kind.value for m in found.misses] == ["dead"]
+    assert [m.kind.value for m in found.failures] == ["dead"]
 
 
 def test_not_exact() -> None:
     model = from_onnx(load("g (float[2] x) => (float[2] y) <float c = {2.0}> { y = Mul(x, c) }"))
-    found = examined(scale, root_of(model.graph), exact_only=True)
-    assert [m.why for m in found.misses] == ["--exact does not allow it: its contract is rounding"]
+    found = diagnose_match(scale, root_of(model.graph), exact_only=True)
+    assert [m.reason for m in found.failures] == ["--exact does not allow it: its contract is rounding"]
 
 
 @pytest.mark.parametrize(
@@ -422,18 +422,18 @@ def test_not_exact() -> None:
     ],
 )  # fmt: skip
 def test_no_root(r: Rule, remark: str) -> None:
-    found = account(r, from_onnx(load("g (float[2] x) => (float[2] y) { y = Neg(x) }")).graph, 5)
+    found = report_matches(r, from_onnx(load("g (float[2] x) => (float[2] y) { y = Neg(x) }")).graph, 5)
     assert (found.roots, found.remark) == (0, remark)
 
 
 def test_the_nearest_come_first() -> None:
     body = "a = Abs(x) b = Add(a, w) c = Neg(b) d = Add(c, w) e = Abs(c) f = Mul(d, e) y = Neg(f)"
     graph = from_onnx(load(f"{G} {{ {body} }}")).graph
-    found = account(add_negated_to_sub, graph, 5)
-    assert [f.value for f in found.misses] == ["d", "b"]
-    assert found.kinds == {"operator": 1, "shared": 1}
-    assert [f.value for f in account(add_negated_to_sub, graph, 1).misses] == ["d"]
-    assert account(add_negated_to_sub, graph, 0).kinds == found.kinds
+    found = report_matches(add_negated_to_sub, graph, 5)
+    assert [f.value for f in found.near_misses] == ["d", "b"]
+    assert found.miss_counts == {"operator": 1, "shared": 1}
+    assert [f.value for f in report_matches(add_negated_to_sub, graph, 1).near_misses] == ["d"]
+    assert report_matches(add_negated_to_sub, graph, 0).miss_counts == found.miss_counts
 
 
 def test_a_rule_that_hangs_is_ended() -> None:
@@ -445,7 +445,7 @@ def test_a_rule_that_hangs_is_ended() -> None:
 
     graph = from_onnx(load("g (float[2] x) => (float[2] y) { y = Neg(x) }")).graph
     with pytest.raises(PassesError, match="hang does not return at Neg y"):
-        account(hang, graph, 5, patience=0.2)
+        report_matches(hang, graph, 5, no_progress_timeout=0.2)
 
 
 def test_time_is_linear() -> None:
@@ -456,7 +456,7 @@ def test_time_is_linear() -> None:
     graph = from_onnx(model).graph
     start = time.perf_counter()
     for name in ("matmul_add_to_gemm", "cancel_negations", "fuse_halved_gelu", "fuse_prelu_of_negated_part"):
-        account(RULES[name], graph, 10)
+        report_matches(RULES[name], graph, 10)
     assert time.perf_counter() - start < 20
 
 
@@ -470,15 +470,15 @@ def explained(name: str = "matmul_add_to_gemm", **options: Any) -> Explanation:
 
 def test_in_a_run() -> None:
     (r,) = explained().rules
-    assert [(c.by, c.place) for c in r.made] == [("matmul_add_to_gemm", "s")]
-    assert r.left is not None
-    assert [(f.value, f.matched) for f in r.left.misses] == [("t", 1)]
+    assert [(c.by, c.place) for c in r.changes] == [("matmul_add_to_gemm", "s")]
+    assert r.match_report is not None
+    assert [(f.value, f.matched) for f in r.match_report.near_misses] == [("t", 1)]
 
 
 def test_as_it_is() -> None:
     (r,) = explained(as_is=True).rules
-    assert r.left is not None
-    assert (r.made, [f.value for f in r.left.fires], r.left.roots) == ([], ["s"], 2)
+    assert r.match_report is not None
+    assert (r.changes, [f.value for f in r.match_report.matches], r.match_report.roots) == ([], ["s"], 2)
 
 
 def test_a_pass_is_all_its_rules() -> None:
@@ -492,9 +492,9 @@ def test_a_pipeline_is_all_its_rules_the_nearest_first() -> None:
     assert found.is_group
     assert [r.rank for r in found.rules] == sorted(r.rank for r in found.rules)
     assert len(found.rules) == len(RULES)
-    nearest = found.rules[0].left
+    nearest = found.rules[0].match_report
     assert nearest is not None
-    assert nearest.misses[0].value in {"t", "y"}
+    assert nearest.near_misses[0].value in {"t", "y"}
 
 
 def test_of_a_pass_the_nearest_rule_comes_first() -> None:
@@ -507,15 +507,18 @@ def test_of_a_pass_the_nearest_rule_comes_first() -> None:
 def test_what_came_too_late_is_told() -> None:
     model = load("g (float[2] x) => (float[2] y) { e = Exp(x) y = Relu(e) }")
     (r,) = explain(model, "relu_to_mish", plugins=[relu_to_mish]).rules
-    assert r.left is not None
-    assert r.left.remark == "no op at all is Relu; the file had 1, and the last went with drop_idle_clamp at y (#0)"
+    assert r.match_report is not None
+    assert (
+        r.match_report.remark
+        == "no op at all is Relu; the file had 1, and the last went with drop_no_op_clamp at y (#0)"
+    )
 
 
 def test_a_pass_without_rules() -> None:
     model = load("g (float[4] x) => (float[4] y) <float a = {1.0}> { b = Neg(a) y = Add(x, b) }")
     for as_is in (False, True):
         found = explain(model, "fold-constants", as_is=as_is)
-        assert [[c.place for c in p.made] for p in found.passes] == [["b"]]
+        assert [[c.place for c in p.changes] for p in found.passes] == [["b"]]
         assert found.rules == []
 
 
@@ -531,8 +534,8 @@ def test_a_pass_without_rules() -> None:
 def test_at(at: str, made: list[str], left: list[str]) -> None:
     found = explained(at=at)
     (r,) = found.rules
-    assert r.left is not None
-    assert ([c.place for c in r.made], [f.value for f in r.left.misses]) == (made, left)
+    assert r.match_report is not None
+    assert ([c.place for c in r.changes], [f.value for f in r.match_report.near_misses]) == (made, left)
     gone = ["m is not there any more: matmul_add_to_gemm at s was the last to change it (#0)"]
     assert found.notes == (gone if at == "m" else [])
 
@@ -548,7 +551,7 @@ def test_at(at: str, made: list[str], left: list[str]) -> None:
     ],
 )
 def test_unknown_names(name: str, options: dict[str, Any], message: str) -> None:
-    with pytest.raises(UnknownName, match=message):
+    with pytest.raises(UnknownNameError, match=message):
         explained(name, **options)
 
 
@@ -560,9 +563,9 @@ def test_an_unknown_place() -> None:
 def test_an_optimizer_of_others() -> None:
     model = load("g (float[2] x) => (float[2] y) { a = Identity(x) y = Relu(a) }")
     found = explain(model, "onnxoptimizer:eliminate_identity", "none", as_is=True)
-    assert [(p.name, len(p.made)) for p in found.passes] == [("onnxoptimizer:eliminate_identity", 1)]
+    assert [(p.name, len(p.changes)) for p in found.passes] == [("onnxoptimizer:eliminate_identity", 1)]
     assert explain(model, "onnxoptimizer", "none").is_group
-    with pytest.raises(UnknownName, match="onnxoptimizer has no pass named 'nothing'"):
+    with pytest.raises(UnknownNameError, match="onnxoptimizer has no pass named 'nothing'"):
         explain(model, "onnxoptimizer:nothing", "none")
 
 
@@ -574,16 +577,16 @@ def test_outside_the_pipeline() -> None:
 def test_a_plugin_that_fails_is_told_of() -> None:
     model = load("g (float[2] x) => (float[2] y) { y = Neg(x) }")
     found = explain(model, "stumble", plugins=[stumble])
-    assert [(q.by, q.place) for q in found.left_out] == [("stumble", "y")]
-    assert found.rules[0].left is not None
-    assert [m.kind.value for f in found.rules[0].left.misses for m in f.misses] == ["raised"]
+    assert [(q.by, q.place) for q in found.quarantined] == [("stumble", "y")]
+    assert found.rules[0].match_report is not None
+    assert [m.kind.value for f in found.rules[0].match_report.near_misses for m in f.failures] == ["raised"]
 
 
 def test_sizes_are_fixed_first() -> None:
     found = explained(as_is=True, at="s", dims={"N": 3})
     (r,) = found.rules
-    assert r.left is not None
-    assert [f.value for f in r.left.fires] == ["s"]
+    assert r.match_report is not None
+    assert [f.value for f in r.match_report.matches] == ["s"]
 
 
 def test_json_is_complete(tmp_path: Path) -> None:
@@ -623,7 +626,7 @@ def test_other_optimizers_outside_the_pipeline(tmp_path: Path, name: str, made: 
     pytest.importorskip(name.partition(":")[0])
     path = tmp_path / "m.onnx"
     onnx.save(load("g (float[2] x) => (float[2] y) { t = Identity(x) y = Exp(t) }"), path)
-    assert sum(len(p.made) for p in explain(path, name, as_is=True).passes) == made
+    assert sum(len(p.changes) for p in explain(path, name, as_is=True).passes) == made
     result = CliRunner().invoke(app, ["explain", name, str(path), "--as-is"])
     assert result.exit_code == 0, result.output
     assert line in result.output
@@ -671,8 +674,10 @@ def test_constants_in_words(tmp_path: Path, body: str, says: str) -> None:
     model = load(f"{G} {{ {body} }}", weights=weights)
     onnx.save(model, tmp_path / "m.onnx")
     (r,) = explain(tmp_path / "m.onnx", "scale", "none", plugins=[scale]).rules
-    assert r.left is not None
-    assert [", ".join(f"{n} is {v}" for n, v in (m.values or {}).items()) for m in r.left.misses[0].misses] == [says]
+    assert r.match_report is not None
+    assert [
+        ", ".join(f"{n} is {v}" for n, v in (m.bindings or {}).items()) for m in r.match_report.near_misses[0].failures
+    ] == [says]
 
 
 def test_a_pass_in_the_command(path: Path) -> None:

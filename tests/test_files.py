@@ -17,7 +17,7 @@ from onnx.external_data_helper import set_external_data
 from passwright.core import Model
 from passwright.core.io import files
 from passwright.core.io.files import ModelFile, load, publish, staged
-from passwright.core.io.serialized_model import export
+from passwright.core.io.serialized_model import serialize
 from passwright.core.ir.tensor import MappedFile, Tensor
 from passwright.core.ort.backends import OnnxRuntime
 from rewriting import load as text_model
@@ -87,7 +87,7 @@ def large(folder: Path, *, external: bool) -> Path:
 @pytest.mark.parametrize("external", [False, True], ids=["embedded", "external"])
 def test_weights_are_not_read(tmp_path: Path, decoded: list[str], external: bool) -> None:
     model = read(large(tmp_path, external=external))
-    found = {v.name: t for v, t in model.tensors()}
+    found = {v.name: t for v, t in model.written_initializers()}
     assert found["w"].is_mapped
     assert found["w"].dims == (64, 64)
     assert found["w"].nbytes == 64 * 64 * 4
@@ -114,7 +114,7 @@ def test_external_files_are_not_opened_before_they_are_needed(tmp_path: Path, mo
     monkeypatch.setattr(MappedFile, "view", noted)
     model = read(large(tmp_path, external=True))
     assert "w.bin" not in opened
-    _, tensor = model.tensors()[0]
+    _, tensor = model.written_initializers()[0]
     np.testing.assert_array_equal(tensor.array, square())
     assert "w.bin" in opened
 
@@ -122,7 +122,7 @@ def test_external_files_are_not_opened_before_they_are_needed(tmp_path: Path, mo
 def test_elements_are_read_only(tmp_path: Path) -> None:
     for external in (False, True):
         (tmp_path / str(external)).mkdir()
-        for _, tensor in read(large(tmp_path / str(external), external=external)).tensors():
+        for _, tensor in read(large(tmp_path / str(external), external=external)).written_initializers():
             with pytest.raises(ValueError, match="read-only"):
                 tensor.array[...] = 0
 
@@ -429,14 +429,14 @@ def test_tensors_round_trip(tmp_path: Path, tensor: TensorProto) -> None:
     model = constant_model(tensor)
     (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
     loaded = read(tmp_path / "m.onnx")
-    assert export(loaded).to_proto() == model
+    assert serialize(loaded).to_proto() == model
     assert onnx.load(save(loaded, tmp_path / "out.onnx")) == model
 
 
 @pytest.mark.parametrize("tensor", KINDS_OF_TENSORS)
 def test_tensors_decode_to_what_onnx_says(tmp_path: Path, tensor: TensorProto) -> None:
     (tmp_path / "m.onnx").write_bytes(constant_model(tensor).SerializeToString())
-    ((_, found),) = read(tmp_path / "m.onnx").tensors()
+    ((_, found),) = read(tmp_path / "m.onnx").written_initializers()
     want = numpy_helper.to_array(tensor)
     assert found.array.dtype == want.dtype
     np.testing.assert_array_equal(found.array, want)
@@ -456,7 +456,7 @@ def test_tensors_become_external_and_come_back(tmp_path: Path, tensor: TensorPro
 @pytest.mark.parametrize("tensor", KINDS_OF_TENSORS)
 def test_written_bytes_are_counted_right(tmp_path: Path, tensor: TensorProto) -> None:
     (tmp_path / "m.onnx").write_bytes(constant_model(tensor).SerializeToString())
-    exported = export(read(tmp_path / "m.onnx"))
+    exported = serialize(read(tmp_path / "m.onnx"))
     assert exported.size == len(b"".join(exported.chunks())) == (tmp_path / "m.onnx").stat().st_size
 
 
@@ -518,7 +518,7 @@ def test_a_model_over_2_gb_costs_no_memory(huge: Path) -> None:
 
 def test_a_model_over_2_gb_is_written_with_external_data(huge: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     # Holes of the source stay holes of the copy, so that the disk sees a few pages only.
-    monkeypatch.setattr(files._External, "chunks", sparsely(files._External.chunks))
+    monkeypatch.setattr(files._ExternalDataWriter, "chunks", sparsely(files._ExternalDataWriter.chunks))
     out = huge / "out.onnx"
     model = load(ModelFile(huge / "m.onnx"))
     try:
@@ -553,6 +553,6 @@ def sparsely(chunks: Any) -> Any:
             return len(data)
 
     def written(self: Any, tensor: Tensor, name: str) -> Any:
-        return chunks(files._External(Holes(self.file), self.location), tensor, name)
+        return chunks(files._ExternalDataWriter(Holes(self.file), self.location), tensor, name)
 
     return written

@@ -11,9 +11,9 @@ import pytest
 from onnx import numpy_helper
 from passwright.core import from_onnx
 from passwright.core.errors import ModelError
-from passwright.core.verify.given_inputs import checked, read_inputs, sizes_from_shapes
-from passwright.core.verify.input_generation import Draw
-from passwright.core.verify.input_specs import Input, signature
+from passwright.core.verify.given_inputs import checked_inputs, read_inputs, sizes_from_shapes
+from passwright.core.verify.input_generation import InputSet
+from passwright.core.verify.input_specs import InputSpec, input_specs
 from rewriting import load
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ X = np.ones((2, 3), np.float32)
 I = np.array([0, 2])  # noqa: E741 - the input's name
 
 
-def inputs_of(text: str) -> list[Input]:
-    return signature(from_onnx(load(text)))
+def inputs_of(text: str) -> list[InputSpec]:
+    return input_specs(from_onnx(load(text)))
 
 
 def folder(path: Path, *arrays: Any) -> None:
@@ -87,13 +87,13 @@ def test_sequences_come_from_their_own_message(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("strings", [np.array(["a", "bc"]), np.array(["a", "bc"], object)], ids=["unicode", "objects"])
 def test_strings(strings: np.ndarray[Any, Any]) -> None:
-    assert checked(Draw("given", {}, {"s": strings}), inputs_of(STRINGS)).feeds["s"].tolist() == ["a", "bc"]
+    assert checked_inputs(InputSet("given", {}, {"s": strings}), inputs_of(STRINGS)).feeds["s"].tolist() == ["a", "bc"]
 
 
 def test_an_input_with_a_default_may_be_left_out_or_given() -> None:
     x = np.ones(2, np.float32)
     for feeds in ({"x": x}, {"x": x, "w": x}):
-        assert checked(Draw("given", {}, dict(feeds)), inputs_of(DEFAULTED)).feeds.keys() == feeds.keys()
+        assert checked_inputs(InputSet("given", {}, dict(feeds)), inputs_of(DEFAULTED)).feeds.keys() == feeds.keys()
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_an_input_with_a_default_may_be_left_out_or_given() -> None:
 )
 def test_refuses(feeds: dict[str, Any], message: str) -> None:
     with pytest.raises(ModelError, match=message):
-        checked(Draw("given", {}, feeds), inputs_of(TWO))
+        checked_inputs(InputSet("given", {}, feeds), inputs_of(TWO))
 
 
 HALF = ml_dtypes.bfloat16
@@ -129,7 +129,7 @@ def test_what_becomes_an_array(value: Any, dtype: str, want: Any) -> None:
     text = f"g ({dtype}[{','.join('abc'[: np.ndim(want)])}] x) => ({dtype}[n] y) {{ y = Identity(x) }}"
     if not np.ndim(want):
         text = f"g ({dtype} x) => ({dtype} y) {{ y = Identity(x) }}"
-    found = checked(Draw("given", {}, {"x": value}), inputs_of(text)).feeds["x"]
+    found = checked_inputs(InputSet("given", {}, {"x": value}), inputs_of(text)).feeds["x"]
     assert found.dtype == np.asarray(want).dtype
     np.testing.assert_array_equal(found, want)
 
@@ -147,15 +147,15 @@ def test_what_becomes_an_array(value: Any, dtype: str, want: Any) -> None:
 )
 def test_what_is_no_array(value: Any, kind: str) -> None:
     with pytest.raises(ModelError, match=f"x of the given inputs is {kind}"):
-        checked(Draw("given", {}, {"x": value}), inputs_of("g (int64[N] x) => (int64[N] y) { y = Neg(x) }"))
+        checked_inputs(InputSet("given", {}, {"x": value}), inputs_of("g (int64[N] x) => (int64[N] y) { y = Neg(x) }"))
 
 
 def test_a_sequence_is_a_list() -> None:
     x = np.ones(2, np.float32)
-    feeds = checked(Draw("given", {}, {"s": (x, x), "n": [1]}), inputs_of(SEQUENCE)).feeds
+    feeds = checked_inputs(InputSet("given", {}, {"s": (x, x), "n": [1]}), inputs_of(SEQUENCE)).feeds
     assert len(feeds["s"]) == 2
     with pytest.raises(ModelError, match="s of the given inputs is no list"):
-        checked(Draw("given", {}, {"s": x, "n": [1]}), inputs_of(SEQUENCE))
+        checked_inputs(InputSet("given", {}, {"s": x, "n": [1]}), inputs_of(SEQUENCE))
 
 
 def bad(name: str, content: bytes) -> Callable[[Path], Path]:

@@ -45,13 +45,13 @@ def test_elements_in_several_pieces(field: str, tmp_path: Path) -> None:
     head = onnx.TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[600]).SerializeToString()
     pieces = (data[:300], data[300:]) if field == "float_data" else (np.zeros(600, "<f4"), data)
     number = 4 if field == "float_data" else 9
-    tensor = head + b"".join(wire_format.field(number, p.tobytes()) for p in pieces)
+    tensor = head + b"".join(wire_format.encode_field(number, p.tobytes()) for p in pieces)
     model = load("g (float[600] x) => (float[600] y) { i = Identity(x) y = Add(i, w) }", weights={"w": data})
     del model.graph.initializer[:]
-    graph = model.graph.SerializeToString() + wire_format.field(5, tensor)
+    graph = model.graph.SerializeToString() + wire_format.encode_field(5, tensor)
     model.ClearField("graph")
     path = tmp_path / "m.onnx"
-    path.write_bytes(model.SerializeToString() + wire_format.field(7, graph))
+    path.write_bytes(model.SerializeToString() + wire_format.encode_field(7, graph))
     out = optimize(path).model
     assert initializers(out)["w"].tolist() == data.tolist()
     assert op_types(out) == ["Add"]

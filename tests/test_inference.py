@@ -11,13 +11,13 @@ import numpy as np
 import onnx
 import pytest
 from passwright.core import Model, Op, Value, from_onnx, to_onnx
-from passwright.core.inference.element_inference import UNWIELDY
-from passwright.core.ir.dims import Shape, is_open
-from passwright.core.ir.expressions import Atom, Expr, Known, Unknown, atoms, size_of, substituted
+from passwright.core.inference.element_inference import MAX_EXPR_SIZE
+from passwright.core.ir.dims import Shape, is_unresolved
+from passwright.core.ir.expressions import Atom, Expr, SymInt, Unknown, atoms, expr_size, substitute
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.verify.input_generation import Draw
-from passwright.core.verify.input_search import Search
-from passwright.core.verify.input_specs import signature
+from passwright.core.verify.input_generation import InputSet
+from passwright.core.verify.input_search import InputSearch
+from passwright.core.verify.input_specs import input_specs
 from rewriting import load
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
@@ -32,7 +32,7 @@ class Truth:
     def __init__(self, sizes: dict[str, int]) -> None:
         self.numbers: dict[Atom, int] = dict(sizes)
 
-    def holds(self, said: Known, found: int) -> bool:
+    def holds(self, said: SymInt, found: int) -> bool:
         """Whether an expression agrees with a number; what is made of unbound names is not judged."""
         if isinstance(said, Expr) and len(said.terms) == 1:
             ((product, factor),) = said.terms
@@ -40,7 +40,7 @@ class Truth:
                 return self.numbers.setdefault(product[0], found) == found
         if not all(a in self.numbers for a in atoms(said)):
             return True
-        return substituted(said, self.numbers.get) == found
+        return substitute(said, self.numbers.get) == found
 
 
 def contradictions(model: Model, proto: onnx.ModelProto, fixed: dict[str, int]) -> list[str]:
@@ -53,14 +53,14 @@ def contradictions(model: Model, proto: onnx.ModelProto, fixed: dict[str, int]) 
     session = OnnxRuntime(told.SerializeToString())
     names = [v.name for v in values]
 
-    def run(draw: Draw) -> dict[str, Any]:
+    def run(draw: InputSet) -> dict[str, Any]:
         return dict(zip(names, session.run(names, draw.feeds), strict=True))
 
     wrong: list[str] = []
-    for answer in islice(Search(run, signature(model), fixed).answers(), RUNS):
-        if 0 in answer.draw.sizes.values():
+    for answer in islice(InputSearch(run, input_specs(model), fixed).answers(), RUNS):
+        if 0 in answer.input_set.sizes.values():
             continue  # onnxruntime reduces an empty tensor to its own shape
-        truth = Truth(answer.draw.sizes)
+        truth = Truth(answer.input_set.sizes)
         for v in values:
             found = answer.outputs[v.name]
             if isinstance(found, np.ndarray):
@@ -239,7 +239,7 @@ def test_long_chains_stay_small(step: str, length: int) -> None:
     shape = chain(step, length, head).known_shape
     assert shape is not None
     assert len(shape) == 4
-    assert all(d is not None and size_of(d) <= UNWIELDY for d in shape)
+    assert all(d is not None and expr_size(d) <= MAX_EXPR_SIZE for d in shape)
 
 
 def test_readers_learn_what_a_new_op_tells() -> None:
@@ -248,7 +248,7 @@ def test_readers_learn_what_a_new_op_tells() -> None:
         load("g (float[N,4] x, int64[1] k) => (float[] y) <int64[1] c = {-1}> { r = Reshape(x, k) y = Relu(r) }")
     ).graph
     old, y = next(graph.ops("Reshape")), graph.outputs[0]
-    assert [is_open(d) for d in y.shape] == [True]
+    assert [is_unresolved(d) for d in y.shape] == [True]
     new = graph.add_op(Op("Reshape", "", "", {}, None), [old.inputs[0], *graph.initializers], [Value("new")])
     graph.take_over(new.outputs[0], old.outputs[0])
     assert str(y.shape[0]) == "4*N"

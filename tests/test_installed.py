@@ -12,86 +12,90 @@ import pytest
 from environment import (
     ROOT,
     Environment,
-    copy_of_sources,
+    copy_sources,
     files_below,
-    ruff,
+    ruff_path,
 )
-from passwright.app.new.plugin_writer import TARGETS
+from passwright.app.new.plugin_writer import TEMPLATE_TARGETS
 from rewriting import op_types
 
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return copy_of_sources(tmp_path_factory.mktemp("sources"))
+    return copy_sources(tmp_path_factory.mktemp("sources"))
 
 
 @pytest.fixture(scope="module")
 def env(sources: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    env = Environment.made(tmp_path_factory.mktemp("env"))
+    env = Environment.create(tmp_path_factory.mktemp("env"))
     env.install(sources)
     return env
 
 
 def test_it_is_the_installed_one(env: Environment) -> None:
-    assert env.python("-c", "import passwright.passes as p; print(p.__file__)").startswith(str(env.site))
+    assert env.run_python("-c", "import passwright as p; print(p.__file__)").startswith(str(env.site))
 
 
 def test_a_source_distribution_has_the_templates(env: Environment, sources: Path) -> None:
-    env.python("-c", "import setuptools.build_meta as b; b.build_sdist('.')", at=sources)
+    env.run_python("-c", "import setuptools.build_meta as b; b.build_sdist('.')", cwd=sources)
     with tarfile.open(next(sources.glob("*.tar.gz"))) as archive:
         names = archive.getnames()
-    assert {Path(name).name for name in names if "/scaffold/template/" in name} == set(TARGETS)
-    pages = ROOT / "passes" / "app" / "pages"
+    assert {Path(name).name for name in names if "/new/template/" in name} == set(TEMPLATE_TARGETS)
+    pages = ROOT / "app" / "pages"
     parts = {p.name for folder in ("assets", "templates") for p in (pages / folder).iterdir()}
     assert parts <= {Path(name).name for name in names if "/app/pages/" in name}
 
 
 def test_it_measures_and_makes_pages(env: Environment, tmp_path: Path) -> None:
     shutil.copy(ROOT / "golden_models" / "mlp_dropout.onnx", tmp_path)
-    env.passes("run", "mlp_dropout.onnx", "--html", "page.html", at=tmp_path)
+    env.run_passes("run", "mlp_dropout.onnx", "--html", "page.html", cwd=tmp_path)
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert page.startswith("<!doctype html>")
     assert "mlp_dropout" in page
-    env.passes("bench", "mlp_dropout.onnx", "--batch", "1", "--min-time", "0.02", "--json", "bench.json", at=tmp_path)
+    env.run_passes(
+        "bench", "mlp_dropout.onnx", "--batch", "1", "--min-time", "0.02", "--json", "bench.json", cwd=tmp_path
+    )
     (model,) = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["models"]
     assert model["measured"]["failure"] == ""
     assert model["measured"]["resident"] > model["measured"]["base"] > 0
 
 
 def test_a_new_plugin_installs_lists_runs_tests_and_goes(env: Environment, tmp_path: Path) -> None:
-    env.passes("new", "my-plugin", at=tmp_path)
+    env.run_passes("new", "my-plugin", cwd=tmp_path)
     plugin = tmp_path / "my-plugin"
     before = files_below(env.folder)
     env.install(plugin)
     assert (env.site / "my_plugin" / "rules.py").is_file()
 
-    listed = env.passes("list").splitlines()
+    listed = env.run_passes("list").splitlines()
     assert any("my-plugin" in line and "0.1.0" in line for line in listed)
 
-    env.python("example/model.py", at=plugin)
-    told = env.passes("run", "example/model.onnx", "--enable", "my-plugin", "-o", "out.onnx", "--json", "-", at=plugin)
+    env.run_python("example/model.py", cwd=plugin)
+    told = env.run_passes(
+        "run", "example/model.onnx", "--enable", "my-plugin", "-o", "out.onnx", "--json", "-", cwd=plugin
+    )
     report = json.loads(told)
     assert report["verification"] is not None
     assert report["quarantined"] == []
     assert {p["name"]: p["changes"] for p in report["passes"]}["my-plugin"] == 1
     assert op_types(onnx.load(plugin / "out.onnx")) == ["Conv", "Relu", "GlobalAveragePool", "Flatten", "MatMul"]
 
-    assert " passed" in env.python("-m", "pytest", "-q", "-p", "no:cacheprovider", at=plugin)
-    env.run(ruff(), "check", "--no-cache", at=plugin)
-    env.run(ruff(), "format", "--check", "--no-cache", at=plugin)
+    assert " passed" in env.run_python("-m", "pytest", "-q", "-p", "no:cacheprovider", cwd=plugin)
+    env.run(ruff_path(), "check", "--no-cache", cwd=plugin)
+    env.run(ruff_path(), "format", "--check", "--no-cache", cwd=plugin)
 
-    env.python("-m", "pip", "uninstall", "-y", "my-plugin")
+    env.run_python("-m", "pip", "uninstall", "-y", "my-plugin")
     assert files_below(env.folder) == before
     assert not (env.site / "my_plugin").exists()
-    assert not any("my-plugin" in line for line in env.passes("list").splitlines())
+    assert not any("my-plugin" in line for line in env.run_passes("list").splitlines())
 
 
 def test_the_example_package_installs_and_runs(env: Environment, tmp_path: Path) -> None:
     package = tmp_path / "package"
     shutil.copytree(ROOT / "examples" / "package", package, ignore=shutil.ignore_patterns("__pycache__"))
     env.install(package)
-    env.python("model.py", at=package)
-    env.passes("run", "upscaler.onnx", "--pipeline", "edge", "-o", "edge.onnx", at=package)
+    env.run_python("model.py", cwd=package)
+    env.run_passes("run", "upscaler.onnx", "--pipeline", "edge", "-o", "edge.onnx", cwd=package)
     assert {"HardSwish", "Gelu", "DepthToSpace"}.isdisjoint(op_types(onnx.load(package / "edge.onnx")))
-    env.python("-m", "pip", "uninstall", "-y", "passwright-edge")
+    env.run_python("-m", "pip", "uninstall", "-y", "passwright-edge")
     assert not (env.site / "passwright_edge").exists()

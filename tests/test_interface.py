@@ -13,7 +13,7 @@ from passwright.core import Model, Op, PassesError, Tensor, Value, from_onnx, to
 from passwright.core.errors import InterfaceError
 from passwright.core.pass_manager.interface import Interface
 from passwright.passes.pipelines import PIPELINES
-from rewriting import load, rewritten, run
+from rewriting import apply_passes, load, run
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
 EVERYTHING = (
@@ -72,7 +72,7 @@ def hold(name: str, *, listed: bool = False) -> Callable[[Model], None]:
 
     def tamper(m: Model) -> None:
         v = value(m, name)
-        v.hold(default(1, 2, 3, 4))
+        v.set_constant(default(1, 2, 3, 4))
         if listed:
             m.graph.initializers[v] = None
 
@@ -90,9 +90,9 @@ def redeclare(part: str, at: int, info: onnx.ValueInfoProto) -> Callable[[Model]
 def edit_rest(op_type: str, edit: Callable[[onnx.NodeProto], object]) -> Callable[[Model], None]:
     def tamper(m: Model) -> None:
         o = op(m, op_type)
-        node = onnx.NodeProto.FromString(o.rest or b"")
+        node = onnx.NodeProto.FromString(o.proto_bytes or b"")
         edit(node)
-        o.rest = node.SerializeToString()
+        o.proto_bytes = node.SerializeToString()
 
     return tamper
 
@@ -127,11 +127,11 @@ def add_an_input(m: Model) -> None:
 
 
 def forget_default_in_the_file(m: Model) -> None:
-    m.graph.declared.tensors.remove(value(m, "d"))
+    m.graph.declared.initializers.remove(value(m, "d"))
 
 
 def write_into_default(m: Model) -> None:
-    array = m.graph.defaults[value(m, "d")]._header
+    array = m.graph.input_defaults[value(m, "d")]._header
     assert isinstance(array, onnx.TensorProto)
     array.float_data[0] = 7
 
@@ -151,7 +151,7 @@ def edit_annotation(m: Model) -> None:
 def write_op_anew(m: Model) -> None:
     o = op(m, "Relu")
     assert (o.attrs, o.name) == ({}, "the_Relu_z")
-    o.rest = None
+    o.proto_bytes = None
 
 
 def change_import(m: Model) -> None:
@@ -338,7 +338,7 @@ def test_another_load_is_refused() -> None:
 def test_basic_keeps_everything(ir_version: int) -> None:
     model = everything()
     model.ir_version = ir_version
-    result, ledger = rewritten(model, PIPELINES["basic"])
+    result, ledger = apply_passes(model, PIPELINES["basic"])
     assert len(ledger.changes) >= 2
     out = to_onnx(result)
     assert list(out.graph.input)[:4] == list(model.graph.input)
@@ -350,7 +350,7 @@ def test_basic_keeps_everything(ir_version: int) -> None:
 
 @pytest.mark.parametrize("path", GOLDEN, ids=lambda p: p.stem)
 def test_basic_keeps_the_interface_of(path: Path) -> None:
-    rewritten(onnx.load(path), PIPELINES["basic"])
+    apply_passes(onnx.load(path), PIPELINES["basic"])
 
 
 def test_inputs_of_old_models_are_not_their_initializers() -> None:
@@ -358,7 +358,7 @@ def test_inputs_of_old_models_are_not_their_initializers() -> None:
     model = load("g (float[2] x, float[2] w, float[2] v) => (float[2] y) <float[2] w = {1,2}, float[2] v = {0,0}> "
                  "{ y = Add(x, w) }")  # fmt: skip
     model.ir_version = 3
-    result, _ = rewritten(model, PIPELINES["basic"])
+    result, _ = apply_passes(model, PIPELINES["basic"])
     assert [i.name for i in to_onnx(result).graph.input] == ["x", "w"]
 
 
@@ -374,7 +374,7 @@ def with_sparse_default() -> onnx.ModelProto:
 def test_an_unread_sparse_default_stays() -> None:
     """Without it, the input would have to be given."""
     model = with_sparse_default()
-    result, _ = rewritten(model, PIPELINES["basic"])
+    result, _ = apply_passes(model, PIPELINES["basic"])
     assert to_onnx(result) == model
     (y,) = run(to_onnx(result), {"x": np.ones(3, np.float32)})
     assert y.tolist() == [-1, -1, -1]

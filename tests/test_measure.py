@@ -17,21 +17,21 @@ import psutil
 import pytest
 from passwright.app.measure import benchmark, execution_provider
 from passwright.app.measure import worker_proxy as entrants
-from passwright.app.measure.benchmark import Effort, Entry, groups
+from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, memory_groups
 from passwright.app.measure.benchmark_worker import read_feeds
-from passwright.app.measure.confidence_intervals import around_median, median_bounds, ratio
-from passwright.app.measure.feeds import feeds_for
-from passwright.app.measure.metrics import Interval, Latency
-from passwright.app.measure.worker_proxy import Entrant, Withdrawn, write_feeds
-from passwright.core.errors import ModelError, Unverifiable
-from passwright.core.io.model_source import source_of
-from passwright.core.ort.sessions import CPU, Setting
-from passwright.core.pass_manager.pass_selection import BadUsage, UnknownName
+from passwright.app.measure.confidence_intervals import latency_ratio, median_interval, median_latency_interval
+from passwright.app.measure.feeds import make_feeds
+from passwright.app.measure.metrics import Latency, RatioInterval
+from passwright.app.measure.worker_proxy import MeasurementFailed, WorkerProxy, write_feeds
+from passwright.core.errors import ModelError, UnverifiableError
+from passwright.core.io.model_source import model_source
+from passwright.core.ort.sessions import CPU, SessionConfig
+from passwright.core.pass_manager.pass_selection import UnknownNameError, UsageError
 from rewriting import load
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
-USUAL = Setting("ENABLE_ALL", repacks=True)
-LEAST = Effort(min_time=0.01, sets=2)
+USUAL = SessionConfig("ENABLE_ALL", prepack_weights=True)
+LEAST = BenchmarkConfig(min_time=0.01, process_sets=2)
 
 
 @pytest.fixture
@@ -53,30 +53,34 @@ def has(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )  # fmt: skip
 def test_provider(text: str, name: str, options: tuple[tuple[str, str], ...]) -> None:
-    assert execution_provider.parsed(text) == execution_provider.Provider(name, options)
+    assert execution_provider.parse_provider(text) == execution_provider.ExecutionProvider(name, options)
 
 
 @pytest.mark.usefixtures("has")
 @pytest.mark.parametrize(
     ("text", "error", "said"),
     [
-        ("", BadUsage, "a name is missing"),
-        ("cpu,cuda", BadUsage, "one execution provider is wanted, 2 are named"),
-        ("cpu{", BadUsage, "a brace is open"),
-        ("cpu{x}", BadUsage, "options are written"),
-        ("cpu{a=1,a=2}", BadUsage, "a is given twice"),
-        ("openvno", UnknownName, "no execution provider openvno; it has cpu, openvino, cuda; did you mean openvino"),
-        ("npu", UnknownName, "it has cpu, openvino, cuda"),
-        ("ExecutionProvider", UnknownName, "it has cpu"),
+        ("", UsageError, "a name is missing"),
+        ("cpu,cuda", UsageError, "one execution provider is wanted, 2 are named"),
+        ("cpu{", UsageError, "a brace is open"),
+        ("cpu{x}", UsageError, "options are written"),
+        ("cpu{a=1,a=2}", UsageError, "a is given twice"),
+        (
+            "openvno",
+            UnknownNameError,
+            "no execution provider openvno; it has cpu, openvino, cuda; did you mean openvino",
+        ),
+        ("npu", UnknownNameError, "it has cpu, openvino, cuda"),
+        ("ExecutionProvider", UnknownNameError, "it has cpu"),
     ],
 )
-def test_no_provider(text: str, error: type[BadUsage], said: str) -> None:
+def test_no_provider(text: str, error: type[UsageError], said: str) -> None:
     with pytest.raises(error, match=said):
-        execution_provider.parsed(text)
+        execution_provider.parse_provider(text)
 
 
 def test_this_onnxruntime_has_the_cpu() -> None:
-    assert execution_provider.parsed("cpu").name == CPU
+    assert execution_provider.parse_provider("cpu").name == CPU
     assert execution_provider.short_name("CUDAExecutionProvider") == "cuda"
 
 
@@ -100,7 +104,7 @@ def drawn(rng: np.random.Generator, sets: int, rounds: int, true: float) -> tupl
 @pytest.mark.parametrize("sets", [2, 3, 5])
 def test_equals_are_seldom_told_apart(sets: int) -> None:
     rng = np.random.default_rng(7)
-    found = [ratio(*drawn(rng, sets, 12, 1.0)).is_difference for _ in range(1000)]
+    found = [latency_ratio(*drawn(rng, sets, 12, 1.0)).is_significant for _ in range(1000)]
     assert (
         np.mean(found) < 0.075
     )  # 5 % are meant; the interval of five sets would miss 95 % of 50 by more than 25 seldom
@@ -108,9 +112,9 @@ def test_equals_are_seldom_told_apart(sets: int) -> None:
 
 def test_the_interval_holds_the_true_ratio_and_finds_it() -> None:
     rng = np.random.default_rng(8)
-    found = [ratio(*drawn(rng, 5, 12, 1.2)) for _ in range(500)]
+    found = [latency_ratio(*drawn(rng, 5, 12, 1.2)) for _ in range(500)]
     assert np.mean([i.low <= 1.2 <= i.high for i in found]) > 0.925
-    assert np.mean([i.is_difference for i in found]) > 0.95
+    assert np.mean([i.is_significant for i in found]) > 0.95
 
 
 def lagged(rng: np.random.Generator, n: int) -> np.ndarray[Any, Any]:
@@ -134,10 +138,10 @@ def bursts(rng: np.random.Generator, n: int) -> np.ndarray[Any, Any]:
 def test_intervals_hold_the_truth_where_noise_is_no_independent_noise(noise: Any, rounds: Any, luck: float) -> None:
     rng = np.random.default_rng(10)
 
-    def found() -> Interval:
+    def found() -> RatioInterval:
         shared = [noise(rng, n) for n in rounds]
         a, b = ([np.exp(s + noise(rng, len(s)) / 2 + rng.normal(0, luck)).tolist() for s in shared] for _ in range(2))
-        return ratio(of(*([1.1 * t for t in s] for s in a)), of(*b))
+        return latency_ratio(of(*([1.1 * t for t in s] for s in a)), of(*b))
 
     held = np.mean([i.low <= 1.1 <= i.high for i in (found() for _ in range(400))])
     assert held >= 0.92  # more than 95 % where few rounds make a set wild
@@ -145,44 +149,44 @@ def test_intervals_hold_the_truth_where_noise_is_no_independent_noise(noise: Any
 
 def test_rounds_are_paired() -> None:
     slow = [1.0, 5.0, 2.0, 9.0]
-    found = ratio(of([2 * t for t in slow], [2 * t for t in slow]), of(slow, slow))
+    found = latency_ratio(of([2 * t for t in slow], [2 * t for t in slow]), of(slow, slow))
     assert (found.low, found.ratio, found.high) == pytest.approx((2.0, 2.0, 2.0))
-    assert found.is_difference
+    assert found.is_significant
 
 
 @pytest.mark.parametrize(
-    ("interval", "is_difference"),
+    ("interval", "is_significant"),
     [((1.0, 0.9, 1.1), False), ((1.1, 1.0, 1.2), False), ((1.1, 1.01, 1.2), True), ((0.9, 0.8, 0.99), True)],
 )
-def test_is_difference(interval: tuple[float, float, float], is_difference: bool) -> None:
-    assert Interval(*interval).is_difference is is_difference
+def test_is_significant(interval: tuple[float, float, float], is_significant: bool) -> None:
+    assert RatioInterval(*interval).is_significant is is_significant
 
 
 def test_one_set_counts_by_its_rounds() -> None:
     a = [1.0 + 0.01 * i for i in range(20)]
-    found = ratio(of(a), of([1.0] * 20))
+    found = latency_ratio(of(a), of([1.0] * 20))
     assert (found.low, found.high) == pytest.approx((a[5], a[14]))  # the 6th and 15th of 20: 95.9 %
-    assert around_median([3.0, 1.0, 2.0]) == (1.0, 3.0)
-    assert around_median([3.0]) == (3.0, 3.0)
+    assert median_interval([3.0, 1.0, 2.0]) == (1.0, 3.0)
+    assert median_interval([3.0]) == (3.0, 3.0)
 
 
 def test_groups_without_a_common_set_are_held_level_against_level() -> None:
     first = of([1.0, 1.1], [1.0, 1.2], [], [])
     second = of([], [], [2.0, 2.1], [2.0, 2.2])
-    found = ratio(second, first)
+    found = latency_ratio(second, first)
     assert found.low < found.ratio < found.high
     assert found.ratio == pytest.approx(exp(log(2.0) + (log(1.05) - log(1.1)) / 2), rel=0.05)
 
 
 def test_single_sets_apart_are_not_told_apart_for_lack_of_a_spread() -> None:
-    found = ratio(of([], [1.0, 1.1, 1.3]), of([1.0, 1.2, 1.2], []))
+    found = latency_ratio(of([], [1.0, 1.1, 1.3]), of([1.0, 1.2, 1.2], []))
     assert (found.low, found.high) == pytest.approx((1.0 / 1.2, 1.3 / 1.0))
 
 
 def test_median_bounds_hold_the_median() -> None:
-    low, high = median_bounds([[1.0, 1.1, 1.2], [1.0, 1.2, 1.3], [0.9, 1.0, 1.1]])
+    low, high = median_latency_interval([[1.0, 1.1, 1.2], [1.0, 1.2, 1.3], [0.9, 1.0, 1.1]])
     assert low < 1.1 < high
-    assert median_bounds([[2.0]]) == pytest.approx((2.0, 2.0))
+    assert median_latency_interval([[2.0]]) == pytest.approx((2.0, 2.0))
 
 
 @pytest.mark.parametrize(
@@ -196,7 +200,7 @@ def test_median_bounds_hold_the_median() -> None:
     ],
 )
 def test_groups(needs: list[int], room: int, baseline: int, expected: list[list[int]]) -> None:
-    assert list(groups(needs, room, baseline)) == expected
+    assert list(memory_groups(needs, room, baseline)) == expected
 
 
 class Clock:
@@ -220,7 +224,9 @@ def always(_: int, call: Callable[[], object]) -> bool:
 
 def test_turns_alternate_until_all_have_run_long_enough() -> None:
     log: list[tuple[str, int]] = []
-    found = benchmark.take_turns({0: Clock(0.001, log, "a"), 1: Clock(0.002, log, "b")}, 1, 1.0, Random(1), always)
+    found = benchmark.interleave_calls(
+        {0: Clock(0.001, log, "a"), 1: Clock(0.002, log, "b")}, 1, 1.0, Random(1), always
+    )
     assert all(sum(t.calls) >= 1.0 for t in found.values())
     pairs = [{name for name, _ in log[i : i + 2]} for i in range(0, len(log), 2)]
     assert all(pair == {"a", "b"} for pair in pairs)
@@ -230,15 +236,15 @@ def test_turns_alternate_until_all_have_run_long_enough() -> None:
 
 def test_slow_models_end() -> None:
     log: list[tuple[str, int]] = []
-    found = benchmark.take_turns({0: Clock(3.0, log, "a"), 1: Clock(2.0, log, "b")}, 1, 0.4, Random(1), always)
-    assert len(found[0].rounds) == benchmark.FEWEST_ROUNDS
+    found = benchmark.interleave_calls({0: Clock(3.0, log, "a"), 1: Clock(2.0, log, "b")}, 1, 0.4, Random(1), always)
+    assert len(found[0].rounds) == benchmark.MIN_SLOW_ROUNDS
     assert {calls for _, calls in log} == {1}
 
 
 def test_fast_models_have_bounded_blocks() -> None:
     log: list[tuple[str, int]] = []
-    benchmark.take_turns({0: Clock(1e-6, log, "a")}, 1, 0.01, Random(1), always)
-    assert max(calls for _, calls in log) == benchmark.MOST_CALLS
+    benchmark.interleave_calls({0: Clock(1e-6, log, "a")}, 1, 0.01, Random(1), always)
+    assert max(calls for _, calls in log) == benchmark.MAX_BLOCK_CALLS
 
 
 def test_who_gives_up_is_left_out() -> None:
@@ -252,14 +258,14 @@ def test_who_gives_up_is_left_out() -> None:
         call()
         return True
 
-    found = benchmark.take_turns({0: Clock(0.01, log, "a"), 1: Clock(0.01, log, "b")}, 1, 0.2, Random(1), attempt)
+    found = benchmark.interleave_calls({0: Clock(0.01, log, "a"), 1: Clock(0.01, log, "b")}, 1, 0.2, Random(1), attempt)
     assert list(found) == [1]
 
 
 def test_shares_of_calls() -> None:
-    times = benchmark.Times()
+    times = benchmark.CallTimes()
     times.add([float(i) for i in range(1, 101)])
-    found = benchmark.latency(4, [times, None])
+    found = benchmark.summarize_latency(4, [times, None])
     assert (found.p95, found.p99, found.calls) == (96.0, 100.0, 100)
     assert found.rounds == ((50.5,), ())
     assert found.throughput == pytest.approx(4 / 50.5)
@@ -286,22 +292,25 @@ def test_feeds_come_as_they_went(others: dict[str, Any], tmp_path: Path) -> None
 
 def test_a_model_is_measured() -> None:
     path = GOLDEN / "mlp_dropout.onnx"
-    feeds = feeds_for(path, batches=(1, 3))
-    entries = [Entry(path, USUAL), Entry(path, Setting(threads=1, repacks=True))]
-    usual, single = benchmark.race(entries, feeds.by_batch, LEAST)
+    feeds = make_feeds(path, batches=(1, 3))
+    entries = [
+        BenchmarkTarget(path, USUAL),
+        BenchmarkTarget(path, SessionConfig(intra_op_threads=1, prepack_weights=True)),
+    ]
+    usual, single = benchmark.run_benchmark(entries, feeds.by_batch, LEAST)
     assert not usual.failure + single.failure
     assert usual.providers.keys() == {CPU}
     assert usual.providers[CPU] < single.providers[CPU]  # onnxruntime fused some at level all
     assert single.threads == 1
     for m in (usual, single):
-        assert 0 < m.base < m.resident <= m.peak
-        assert m.creation > 0
+        assert 0 < m.baseline_bytes < m.resident_bytes <= m.peak_bytes
+        assert m.creation_seconds > 0
         assert list(m.latencies) == [1, 3]
         for latency in m.latencies.values():
-            assert len(latency.rounds) == LEAST.sets
-            assert all(len(r) >= benchmark.FEWEST_ROUNDS for r in latency.rounds)
+            assert len(latency.rounds) == LEAST.process_sets
+            assert all(len(r) >= benchmark.MIN_SLOW_ROUNDS for r in latency.rounds)
             assert latency.median <= latency.p95 <= latency.p99
-    found = benchmark.compared(usual.latencies[1], single.latencies[1])
+    found = benchmark.compare_latencies(usual.latencies[1], single.latencies[1])
     assert found.low <= found.ratio <= found.high
 
 
@@ -309,8 +318,12 @@ def test_what_cannot_be_measured_says_so_and_others_go_on(tmp_path: Path) -> Non
     good, bad = GOLDEN / "mlp_dropout.onnx", tmp_path / "bad.onnx"
     bad.write_bytes(b"no model")
     other = GOLDEN / "sklearn_mlp.onnx"
-    feeds = feeds_for(good)
-    found = benchmark.race([Entry(bad, USUAL), Entry(other, USUAL), Entry(good, USUAL)], feeds.by_batch, LEAST)
+    feeds = make_feeds(good)
+    found = benchmark.run_benchmark(
+        [BenchmarkTarget(bad, USUAL), BenchmarkTarget(other, USUAL), BenchmarkTarget(good, USUAL)],
+        feeds.by_batch,
+        LEAST,
+    )
     assert "bad.onnx" in found[0].failure
     assert "\n" not in found[0].failure
     assert "Got invalid dimensions" in found[1].failure or "nput" in found[1].failure
@@ -321,15 +334,17 @@ def test_what_cannot_be_measured_says_so_and_others_go_on(tmp_path: Path) -> Non
 def test_what_does_not_fit_together_runs_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(benchmark, "room", lambda: 0)
     path = GOLDEN / "mlp_dropout.onnx"
-    first, second, third = benchmark.race([Entry(path, USUAL)] * 3, feeds_for(path).by_batch, LEAST, baseline=1)
+    first, second, third = benchmark.run_benchmark(
+        [BenchmarkTarget(path, USUAL)] * 3, make_feeds(path).by_batch, LEAST, baseline=1
+    )
     sets = [[bool(r) for r in m.latencies[1].rounds] for m in (first, second, third)]
     assert sets[1] == [True] * 4
     assert sets[0] == [True, True, False, False]
     assert sets[2] == [False, False, True, True]
 
 
-def stand_in(code: str, folder: Path) -> Entrant:
-    return Entrant(folder, 2.0, (sys.executable, "-c", code))
+def stand_in(code: str, folder: Path) -> WorkerProxy:
+    return WorkerProxy(folder, 2.0, (sys.executable, "-c", code))
 
 
 @pytest.mark.parametrize(
@@ -344,8 +359,8 @@ def stand_in(code: str, folder: Path) -> Entrant:
 )
 def test_a_process_that_fails(code: str, said: str, tmp_path: Path) -> None:
     entrant = stand_in(code, tmp_path / "e")
-    with pytest.raises(Withdrawn) as caught:
-        entrant.warm(1)
+    with pytest.raises(MeasurementFailed) as caught:
+        entrant.warm_up(1)
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -353,15 +368,17 @@ def test_a_process_that_fails(code: str, said: str, tmp_path: Path) -> None:
 def test_one_that_crashes_in_the_race_is_one_failure(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     path, slow = GOLDEN / "mlp_dropout.onnx", tmp_path / "crash.onnx"
     slow.write_bytes(path.read_bytes())
-    real = Entrant.block
+    real = WorkerProxy.time_calls
 
-    def block(self: Entrant, batch: int, calls: int, seconds: float) -> list[float]:
+    def block(self: WorkerProxy, batch: int, calls: int, seconds: float) -> list[float]:
         if self.folder.name.startswith("1-"):
             psutil.Process(self._process.pid).kill()
         return real(self, batch, calls, seconds)
 
-    monkeypatch.setattr(entrants.Entrant, "block", block)
-    found = benchmark.race([Entry(path, USUAL), Entry(slow, USUAL)], feeds_for(path).by_batch, LEAST)
+    monkeypatch.setattr(entrants.WorkerProxy, "block", block)
+    found = benchmark.run_benchmark(
+        [BenchmarkTarget(path, USUAL), BenchmarkTarget(slow, USUAL)], make_feeds(path).by_batch, LEAST
+    )
     assert not found[0].failure
     assert found[1].failure == "the process died of SIGKILL"
 
@@ -377,14 +394,14 @@ def stops(process: psutil.Process) -> bool:
 
 def test_a_process_stands_still_between_turns(tmp_path: Path) -> None:
     path = GOLDEN / "mlp_dropout.onnx"
-    write_feeds(feeds_for(path).by_batch[1], tmp_path / "f")
-    entrant = Entrant(tmp_path / "e")
+    write_feeds(make_feeds(path).by_batch[1], tmp_path / "f")
+    entrant = WorkerProxy(tmp_path / "e")
     entrant.load(path, USUAL, {1: tmp_path / "f"})
     process = psutil.Process(entrant._process.pid)
     assert stops(process)
-    assert entrant.warm(1) > 0
+    assert entrant.warm_up(1) > 0
     assert stops(process)
-    entrant.end()
+    entrant.terminate()
     assert not process.is_running()
 
 
@@ -393,7 +410,7 @@ TINY = "g (float[{d}] x) => (float[{d}] y) {{ y = Relu(x) }}"
 
 def fed(text: str, tmp_path: Path, **asked: Any) -> Any:
     onnx.save(load(text), tmp_path / "m.onnx")
-    return feeds_for(tmp_path / "m.onnx", **asked)
+    return make_feeds(tmp_path / "m.onnx", **asked)
 
 
 @pytest.mark.parametrize(
@@ -437,14 +454,14 @@ def test_a_model_without_inputs(tmp_path: Path) -> None:
 
 
 def test_sizes_that_only_go_together_are_found() -> None:
-    found = feeds_for(GOLDEN / "gpt2.onnx")
+    found = make_feeds(GOLDEN / "gpt2.onnx")
     assert found.sizes == {"sequence": 8, "total": 16, "past": 8} or found.sizes["total"] == (
         found.sizes["sequence"] + found.sizes["past"]
     )
 
 
 def test_the_same_seed_gives_the_same_numbers() -> None:
-    first, again, other = (feeds_for(GOLDEN / "mlp_dropout.onnx", seed=s).by_batch[1]["x"] for s in (0, 0, 1))
+    first, again, other = (make_feeds(GOLDEN / "mlp_dropout.onnx", seed=s).by_batch[1]["x"] for s in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
 
@@ -474,18 +491,18 @@ FOREVER = """g (float[N,3] x) => (float[N,3] y) <int64 n = {9000000000000000000}
 @pytest.mark.skipif(platform.machine() not in {"x86_64", "AMD64"}, reason="division traps on x86 only")
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has exit codes for signals")
 def test_a_model_that_crashes_onnxruntime_is_a_line(tmp_path: Path) -> None:
-    with pytest.raises(Unverifiable, match=r"no inputs were found on which it runs: .*SIGFPE"):
+    with pytest.raises(UnverifiableError, match=r"no inputs were found on which it runs: .*SIGFPE"):
         fed(TRAPS, tmp_path)
 
 
 def test_a_model_that_does_not_end_is_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("passwright.app.measure.feeds.TRIAL", 0.1)
-    with pytest.raises(Unverifiable, match=r"m\.onnx: no inputs were found on which it runs: .*does not end"):
+    with pytest.raises(UnverifiableError, match=r"m\.onnx: no inputs were found on which it runs: .*does not end"):
         fed(FOREVER, tmp_path)
 
 
 def test_a_model_that_onnxruntime_refuses(tmp_path: Path) -> None:
     text = "g (float[N,3] x) => (float[N,3] y) { y = com.example.Nothing(x) }"
     onnx.save(load(text), tmp_path / "m.onnx")
-    with pytest.raises(Unverifiable, match=r"m\.onnx: onnxruntime cannot load it"):
-        feeds_for(source_of(tmp_path / "m.onnx", inline=False))
+    with pytest.raises(UnverifiableError, match=r"m\.onnx: onnxruntime cannot load it"):
+        make_feeds(model_source(tmp_path / "m.onnx", inline=False))

@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from onnx import helper
 from passwright.core import Ledger, Op, Pass, Value, from_onnx, made_from, to_onnx
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.pass_manager.name_map import Tracker, name_map
-from passwright.core.verify.input_specs import signature
+from passwright.core.pass_manager.name_map import NameTracker, name_map
+from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.output_comparison import compare
+from passwright.core.verify.output_comparison import compare_outputs
 from passwright.core.verify.seeded_session import random_outputs
 from passwright.passes.cleanup.identity import DROP_IDENTITY
 from passwright.passes.cleanup.lift_constants import LiftConstants
@@ -40,7 +40,7 @@ M = "g (float[2,3] x, float[3,4] w, float[4] c) => "
 def mapped(model: onnx.ModelProto, *passes: Pass) -> tuple[onnx.ModelProto, dict[str, Any]]:
     """The model after the passes, and its map as it comes back from JSON."""
     result, ledger = from_onnx(model), Ledger(record=True)
-    tracker = Tracker.of(result)
+    tracker = NameTracker.of(result)
     for p in passes:
         p.run(result.graph, ledger)
     out = to_onnx(result)
@@ -253,7 +253,7 @@ def test_bodies_inside_bodies() -> None:
 def test_a_pass_that_says_nothing() -> None:
     """A pass that neither asks the ledger nor marks what it makes: what became of a node is unknown, not wrong."""
     result = from_onnx(load(G + "{ a = Neg(x) b = Neg(a) y = Abs(b) }"))
-    tracker, g = Tracker.of(result), result.graph
+    tracker, g = NameTracker.of(result), result.graph
     last = next(g.ops("Abs"))
     b = last.inputs[0]
     assert b is not None
@@ -266,7 +266,7 @@ def test_a_pass_that_says_nothing() -> None:
 
 def test_what_a_pass_makes_by_hand() -> None:
     result = from_onnx(load(G + "{ a = Neg(x) b = Exp(a) y = Abs(b) }"))
-    tracker, g = Tracker.of(result), result.graph
+    tracker, g = NameTracker.of(result), result.graph
     (neg,), (exp,) = g.ops("Neg"), g.ops("Exp")
     new = g.add_op(Op("Foo", "c", "made", {}, None), [g.inputs[0]], [Value("new")])
     g.take_over(new.outputs[0], exp.outputs[0])
@@ -302,16 +302,16 @@ def differing(model: onnx.ModelProto) -> tuple[list[str], int]:
     paired = [(a, b) for a, b in found["tensors"].items() if b is not None and a in old and b in new]
     wide = exposing(before, [a for a, _ in paired])
     random = random_outputs(from_onnx(wide).graph)
-    asked = Oracle(before.SerializeToString(), signature(from_onnx(before)), [o.name for o in before.graph.output])
+    asked = Oracle(before.SerializeToString(), input_specs(from_onnx(before)), [o.name for o in before.graph.output])
     names = list(dict.fromkeys(b for _, b in paired))
     sessions = [OnnxRuntime(m.SerializeToString()) for m in (wide, exposing(after, names))]
     wrong: list[str] = []
-    finite = [a for a in asked.answers if a.draw.is_finite]  # sums of infinities depend on their order
+    finite = [a for a in asked.answers if a.input_set.is_finite]  # sums of infinities depend on their order
     for answer in (finite[0], finite[-1]):
-        want = sessions[0].run([a for a, _ in paired], answer.draw.feeds)
-        got = dict(zip(names, sessions[1].run(names, answer.draw.feeds), strict=True))
+        want = sessions[0].run([a for a, _ in paired], answer.input_set.feeds)
+        got = dict(zip(names, sessions[1].run(names, answer.input_set.feeds), strict=True))
         for (a, b), x in zip(paired, want, strict=True):
-            reason = compare(x, got[b], exact=False, values=a not in random).reason
+            reason = compare_outputs(x, got[b], exact=False, compare_values=a not in random).reason
             wrong += [f"{a} -> {b}: {reason}"] if reason else []
     return wrong, len(paired)
 

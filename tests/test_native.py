@@ -15,22 +15,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.app.bisect import optimizer_bisection
-from passwright.app.bisect.optimizer_bisection import Blame, blame, needed
-from passwright.app.bisect.ort_optimizers import HOLDERS, known, logged, merged
-from passwright.app.bisect.probe_process import Child, Failure
+from passwright.app.bisect.optimizer_bisection import OptimizerBisection, bisect_optimizers, minimal_subset
+from passwright.app.bisect.ort_optimizers import (
+    RULE_BASED_TRANSFORMERS,
+    known_optimizers,
+    logged_optimizers,
+    merge_in_order,
+)
+from passwright.app.bisect.probe_process import ProbeFailure, ProbeProcess
 from passwright.core import from_onnx
-from passwright.core.errors import EvaluationError, Unverifiable
+from passwright.core.errors import EvaluationError, UnverifiableError
 from passwright.core.io.files import ModelFile
 from passwright.core.io.files import load as load_file
 from passwright.core.ort import value_files
-from passwright.core.ort.backends import CannotLoad, OnnxRuntime
-from passwright.core.ort.sessions import LEVELS, Setting
-from passwright.core.pass_manager.pass_selection import BadUsage
+from passwright.core.ort.backends import ModelLoadError, OnnxRuntime
+from passwright.core.ort.sessions import LEVELS, SessionConfig
+from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.core.support.binary_search import first_bad
-from passwright.core.verify.input_generation import Draw
-from passwright.core.verify.input_specs import signature
+from passwright.core.verify.input_generation import InputSet
+from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.output_comparison import compare
+from passwright.core.verify.output_comparison import compare_outputs
 from rewriting import load
 
 if TYPE_CHECKING:
@@ -56,12 +61,12 @@ TRAP_MODEL = """g (float[3] x, int32[1] n) => (int32[1] y)
 
 def oracle_of(model: onnx.ModelProto, **options: Any) -> Oracle:
     outputs = [o.name for o in model.graph.output]
-    return Oracle(model.SerializeToString(), signature(from_onnx(model)), outputs, **options)
+    return Oracle(model.SerializeToString(), input_specs(from_onnx(model)), outputs, **options)
 
 
-def blamed(text: str, level: str, opset: int = 18) -> Blame | None:
+def blamed(text: str, level: str, opset: int = 18) -> OptimizerBisection | None:
     model = load(text, opset)
-    return blame(oracle_of(model), model.SerializeToString(), level)
+    return bisect_optimizers(oracle_of(model), model.SerializeToString(), level)
 
 
 def fails(text: str, level: str, disabled: Collection[str], opset: int = 18, **options: Any) -> bool:
@@ -70,13 +75,13 @@ def fails(text: str, level: str, disabled: Collection[str], opset: int = 18, **o
     oracle = oracle_of(model, **options)
     try:
         suspect = OnnxRuntime(
-            model.SerializeToString(), Setting(f"ENABLE_{level.upper()}", tuple(disabled), repacks=True)
+            model.SerializeToString(), SessionConfig(f"ENABLE_{level.upper()}", tuple(disabled), prepack_weights=True)
         )
-    except CannotLoad:
+    except ModelLoadError:
         return True
     for answer in oracle.answers:
-        results = dict(zip(oracle.names, suspect.run(oracle.names, answer.draw.feeds), strict=True))
-        if any(compare(answer.outputs[n], results[n], exact=False).reason for n in oracle.names):
+        results = dict(zip(oracle.output_names, suspect.run(oracle.output_names, answer.input_set.feeds), strict=True))
+        if any(compare_outputs(answer.outputs[n], results[n], exact=False).reason for n in oracle.output_names):
             return True
     return False
 
@@ -91,7 +96,7 @@ def guarded(producer: str) -> str:
 def test_padding_merged_into_max_pool(level: str) -> None:
     found = blamed(PAD_MODEL, level)
     assert found is not None
-    assert (found.optimizers, found.level, found.draw) == (("Pad_Fusion",), level, "normal inputs")
+    assert (found.optimizers, found.level, found.input_set) == (("Pad_Fusion",), level, "normal inputs")
     assert found.failure.startswith("y: off by up to ")
     assert found.failure.endswith(", on normal inputs")
     assert (found.culprits[0].partners, found.remark) == ((), "")
@@ -103,7 +108,7 @@ def test_padding_merged_into_max_pool(level: str) -> None:
 def test_model_that_cannot_be_loaded() -> None:
     found = blamed(CLIP_MODEL, "basic")
     assert found is not None
-    assert (found.optimizers, found.draw) == (("FuseReluClip",), None)
+    assert (found.optimizers, found.input_set) == (("FuseReluClip",), None)
     assert found.failure.startswith("onnxruntime cannot load it: ")
     assert "Unexpected data type" in found.failure
     assert ".cc" not in found.failure
@@ -120,8 +125,10 @@ def test_model_that_cannot_be_loaded() -> None:
 )
 def test_harm_done_by_two_together_names_the_later_and_its_partner(producer: str, partner: str) -> None:
     model = load(guarded(producer), 18)
-    given = [Draw("given", {}, {n: np.full((2, 3), 2, np.float32) for n in "xb"})]  # of tiny ones it is wrong by itself
-    found = blame(oracle_of(model, given=given), model.SerializeToString(), "basic")
+    given = [
+        InputSet("given", {}, {n: np.full((2, 3), 2, np.float32) for n in "xb"})
+    ]  # of tiny ones it is wrong by itself
+    found = bisect_optimizers(oracle_of(model, given=given), model.SerializeToString(), "basic")
     assert found is not None
     assert found.optimizers == ("DivMulFusion",)
     assert found.culprits[0].partners == (partner,)
@@ -135,7 +142,7 @@ def test_two_culprits_are_both_named_in_order_each_with_its_failure() -> None:
     assert found is not None
     assert found.optimizers == ("FuseReluClip", "Pad_Fusion")
     clip, pad = found.culprits
-    assert (clip.draw, pad.draw) == (None, "normal inputs")
+    assert (clip.input_set, pad.input_set) == (None, "normal inputs")
     assert clip.failure.startswith("onnxruntime cannot load it")
     assert pad.failure.startswith("y: off by up to")
     assert (clip.partners, pad.partners) == ((), ())
@@ -156,7 +163,7 @@ def test_crash_is_a_failure_and_survived() -> None:
 def test_nothing_wrong(level: str) -> None:
     said: list[str] = []
     model = load(RIGHT_MODEL)
-    assert blame(oracle_of(model), model.SerializeToString(), level, said.append) is None
+    assert bisect_optimizers(oracle_of(model), model.SerializeToString(), level, said.append) is None
     assert said == [f"onnxruntime at {level}"]
 
 
@@ -174,12 +181,12 @@ def test_nothing_wrong(level: str) -> None:
 def test_values_of_all_kinds_reach_the_other_process(text: str) -> None:
     model = load(text)
     oracle = oracle_of(model, random=["y"] if "Random" in text else [])
-    assert blame(oracle, model.SerializeToString(), "all") is None
+    assert bisect_optimizers(oracle, model.SerializeToString(), "all") is None
 
 
 def test_random_outputs_are_compared_where_they_are_not_declared_random() -> None:
     model = load("g (float[8] x) => (float[8] y) { r = RandomNormalLike(x) y = Add(x, r) }")
-    found = blame(oracle_of(model), model.SerializeToString(), "basic")
+    found = bisect_optimizers(oracle_of(model), model.SerializeToString(), "basic")
     assert found is not None
     assert found.optimizers == ()
     assert found.remark.endswith("it fails with optimization off, too, so no optimizer is to blame")
@@ -192,39 +199,41 @@ def test_model_in_a_file_with_external_weights(tmp_path: Path) -> None:
     path = tmp_path / "model.onnx"
     onnx.save_model(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
     assert (tmp_path / "w.bin").stat().st_size
-    oracle = Oracle(path, signature(load_file(ModelFile(path))), ["y"])
-    found = blame(oracle, path, "basic")
+    oracle = Oracle(path, input_specs(load_file(ModelFile(path))), ["y"])
+    found = bisect_optimizers(oracle, path, "basic")
     assert found is not None
     assert found.optimizers == ("Pad_Fusion",)
 
 
 def test_given_inputs_decide(tmp_path: Path) -> None:
     model = load(PAD_MODEL)
-    positive = Draw("given", {}, {"x": np.ones((1, 1, 4, 4), np.float32)})
-    assert blame(oracle_of(model, given=[positive]), model.SerializeToString(), "basic") is None
+    positive = InputSet("given", {}, {"x": np.ones((1, 1, 4, 4), np.float32)})
+    assert bisect_optimizers(oracle_of(model, given=[positive]), model.SerializeToString(), "basic") is None
 
 
 @pytest.mark.parametrize("level", ["none", "BASIC", ""])
 def test_level_must_exist(level: str) -> None:
     model = load(RIGHT_MODEL)
-    with pytest.raises(BadUsage, match="there are basic, extended, layout, all"):
-        blame(oracle_of(model), model.SerializeToString(), level)
+    with pytest.raises(UsageError, match="there are basic, extended, layout, all"):
+        bisect_optimizers(oracle_of(model), model.SerializeToString(), level)
 
 
 def test_probe_that_does_not_end() -> None:
     model = load(RIGHT_MODEL)
-    found = blame(oracle_of(model), model.SerializeToString(), "basic", limit=0.02)
+    found = bisect_optimizers(oracle_of(model), model.SerializeToString(), "basic", timeout=0.02)
     assert found is not None
     assert (found.optimizers, found.failure) == ((), "onnxruntime did not end within 0.02 s")
 
 
 def test_rule_that_the_table_lacks_is_found_by_what_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        optimizer_bisection, "known", lambda level: [n for n in known(level) if n not in {*HOLDERS, "Pad_Fusion"}]
+        optimizer_bisection,
+        "known",
+        lambda level: [n for n in known_optimizers(level) if n not in {*RULE_BASED_TRANSFORMERS, "Pad_Fusion"}],
     )
     found = blamed(PAD_MODEL, "basic")
     assert found is not None
-    assert found.optimizers == (HOLDERS[0],)
+    assert found.optimizers == (RULE_BASED_TRANSFORMERS[0],)
 
 
 def test_optimizer_that_nobody_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -275,7 +284,7 @@ IMAGE = "(float[1,3,2,2] x) => (float[1,4,2,2] y)"
 )
 def test_name_is_one_that_onnxruntime_knows(name: str, level: str, text: str, tmp_path: Path) -> None:
     model = load(text, weights=WEIGHTS)
-    assert name in known(level)
+    assert name in known_optimizers(level)
 
     def nodes(*disabled: str) -> list[str]:
         options = ort.SessionOptions()
@@ -289,9 +298,9 @@ def test_name_is_one_that_onnxruntime_knows(name: str, level: str, text: str, tm
 
 
 def test_levels_contain_those_below() -> None:
-    sizes = [set(known(level)) for level in LEVELS]
+    sizes = [set(known_optimizers(level)) for level in LEVELS]
     assert all(a < b for a, b in pairwise(sizes))
-    assert all(len(known(level)) == len(set(known(level))) for level in LEVELS)
+    assert all(len(known_optimizers(level)) == len(set(known_optimizers(level))) for level in LEVELS)
 
 
 def test_transformers_are_read_from_the_log() -> None:
@@ -301,8 +310,8 @@ def test_transformers_are_read_from_the_log() -> None:
         [I:onnxruntime:, x.cc:15 Apply] GraphTransformer NewFusion modified: 1 with status: OK
         [I:onnxruntime:, x.cc:15 Apply] GraphTransformer MemcpyTransformer modified: 0 with status: OK
         [V:onnxruntime:, x.cc:35 ApplyTransformers] Applying 3 graph transformer(s) for level 3 for up to 10 step(s)."""
-    assert logged(log.splitlines()) == ["MatMulAddFusion", "NewFusion"]
-    assert merged(["A", "B", "C"], ["N", "B", "M", "O", "A"]) == ["N", "A", "B", "M", "O", "C"]
+    assert logged_optimizers(log.splitlines()) == ["MatMulAddFusion", "NewFusion"]
+    assert merge_in_order(["A", "B", "C"], ["N", "B", "M", "O", "A"]) == ["N", "A", "B", "M", "O", "C"]
 
 
 NAMES = tuple("abcdefghijklmnopqrst")
@@ -316,13 +325,13 @@ def test_needed_finds_exactly_what_is_needed(wanted: set[str]) -> None:
         probes.append(chosen)
         return wanted <= set(chosen)
 
-    assert set(needed(NAMES, happens)) == wanted
+    assert set(minimal_subset(NAMES, happens)) == wanted
     assert len(probes) <= 1 + 7 * len(wanted)
 
 
 @given(st.lists(st.sets(st.sampled_from(NAMES), min_size=1, max_size=3), min_size=1, max_size=4))
 def test_needed_finds_one_of_several_ways_and_nothing_superfluous(ways: list[set[str]]) -> None:
-    found = needed(NAMES, lambda chosen: any(way <= set(chosen) for way in ways))
+    found = minimal_subset(NAMES, lambda chosen: any(way <= set(chosen) for way in ways))
     assert set(found) in ways
 
 
@@ -356,20 +365,20 @@ def test_first_bad_is_found_in_log2_probes(good: int, length: int, data: st.Data
     ],
 )
 def test_transport_changes_nothing(value: Any, tmp_path: Path) -> None:
-    value_files.write(value, tmp_path / "value")
-    back = value_files.read(tmp_path / "value")
-    assert compare(value, back, exact=True).reason == ""
+    value_files.write_value(value, tmp_path / "value")
+    back = value_files.read_value(tmp_path / "value")
+    assert compare_outputs(value, back, exact=True).reason == ""
     assert type(back) is type(value)
 
 
 def test_transport_says_what_it_cannot_take(tmp_path: Path) -> None:
-    with pytest.raises(Unverifiable, match="a set cannot be given"):
-        value_files.write({"x": {1}}, tmp_path / "value")
+    with pytest.raises(UnverifiableError, match="a set cannot be given"):
+        value_files.write_value({"x": {1}}, tmp_path / "value")
 
 
-def script(tmp_path: Path, text: str) -> Child:
+def script(tmp_path: Path, text: str) -> ProbeProcess:
     """A child that runs `text` instead of the worker."""
-    return Child(tmp_path, 30.0, (sys.executable, "-c", text))
+    return ProbeProcess(tmp_path, 30.0, (sys.executable, "-c", text))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has exit codes for signals")
@@ -381,12 +390,12 @@ def test_crash_of_a_process_that_has_served_is_asked_again(tmp_path: Path) -> No
             if n or "bad" in line: os.kill(os.getpid(), 11)
             print('{"failure": null}', flush=True)"""
     with script(tmp_path, text) as child:
-        assert [child.ask(Setting()) for _ in range(3)] == [None, None, None]
-        assert child.ask(Setting("bad")) == Failure("onnxruntime crashed (signal 11)", "such inputs")
-        assert child.ask(Setting()) is None
+        assert [child.probe(SessionConfig()) for _ in range(3)] == [None, None, None]
+        assert child.probe(SessionConfig("bad")) == ProbeFailure("onnxruntime crashed (signal 11)", "such inputs")
+        assert child.probe(SessionConfig()) is None
 
 
 def test_process_that_fails_by_itself_is_no_failure_of_onnxruntime(tmp_path: Path) -> None:
     with script(tmp_path, "raise ValueError('no such folder')") as child, pytest.raises(EvaluationError) as error:
-        child.ask(Setting())
+        child.probe(SessionConfig())
     assert str(error.value) == "the process for onnxruntime ended: ValueError: no such folder"

@@ -11,12 +11,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from environment import ROOT, files_below, ruff
+from environment import ROOT, files_below, ruff_path
 from passwright.app.cli import app
 from passwright.app.new.plugin_names import names_for
-from passwright.app.new.plugin_writer import TARGETS
+from passwright.app.new.plugin_writer import TEMPLATE_TARGETS
 from passwright.core import leaves
-from shelves import pipeline_of
+from shelves import make_pipeline
 from typer.testing import CliRunner, Result
 
 FILES = {
@@ -50,7 +50,7 @@ def test_the_files(tmp_path: Path) -> None:
 
 
 def test_every_template_has_its_place() -> None:
-    assert {p.name for p in (ROOT / "passes" / "app" / "scaffold" / "template").iterdir()} == set(TARGETS)
+    assert {p.name for p in (ROOT / "app" / "new" / "template").iterdir()} == set(TEMPLATE_TARGETS)
 
 
 def test_the_longest_name_keeps_lines_short(tmp_path: Path) -> None:
@@ -58,7 +58,7 @@ def test_the_longest_name_keeps_lines_short(tmp_path: Path) -> None:
     assert new(name, "--into", tmp_path).exit_code == 0
     plugin = tmp_path / name
     for command in (["check"], ["format", "--check"]):
-        subprocess.run([ruff(), *command, "--no-cache"], cwd=plugin, check=True, timeout=60, capture_output=True)
+        subprocess.run([ruff_path(), *command, "--no-cache"], cwd=plugin, check=True, timeout=60, capture_output=True)
 
 
 def test_a_folder_with_spaces_is_quoted(tmp_path: Path) -> None:
@@ -73,7 +73,7 @@ def test_two_of_them_run_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         assert new(name, "--into", tmp_path).exit_code == 0
         monkeypatch.syspath_prepend(tmp_path / name / "src")
         made.append(import_module(name.replace("-", "_")).PASS)
-    assert [p.name for p in leaves(pipeline_of("basic", made))][-2:] == ["pooling-one", "pooling-two"]
+    assert [p.name for p in leaves(make_pipeline("basic", made))][-2:] == ["pooling-one", "pooling-two"]
 
 
 @pytest.mark.parametrize("name", ["example", "model"])

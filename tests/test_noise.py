@@ -10,11 +10,11 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import from_onnx
-from passwright.core.verify.input_specs import signature
-from passwright.core.verify.noise import MULTIPLE, Noise, has_floats, move_weights, moved
+from passwright.core.verify.input_specs import input_specs
+from passwright.core.verify.noise import NOISE_MULTIPLE, Noise, has_floats, perturb, perturb_weights
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.output_comparison import compare
-from passwright.core.verify.tolerance import TOLERANCE, ulps
+from passwright.core.verify.output_comparison import compare_outputs
+from passwright.core.verify.tolerance import MAX_TOLERANCE, max_ulps
 from rewriting import load, op_types
 
 from passwright import optimize
@@ -42,13 +42,13 @@ def f32(*values: float) -> Array:
 def test_every_float_moves_by_one_place(dtype: Any) -> None:
     most = float(ml_dtypes.finfo(dtype).max)
     a = np.array([0, -0.0, 1, -1, 1.5, most, -most] * 9, dtype)
-    b = moved({"x": a}, 0)["x"]
+    b = perturb({"x": a}, 0)["x"]
     assert b.dtype == a.dtype
-    assert all(ulps(a[i : i + 1], b[i : i + 1]) == 1 for i in range(a.size))
+    assert all(max_ulps(a[i : i + 1], b[i : i + 1]) == 1 for i in range(a.size))
     assert np.isfinite(b).all()
     assert len({float(v) for v in b[2::7]}) == 2  # up and down
-    assert np.array_equal(b, moved({"x": a}, 0)["x"])
-    assert not np.array_equal(b, moved({"x": a}, 1)["x"])
+    assert np.array_equal(b, perturb({"x": a}, 0)["x"])
+    assert not np.array_equal(b, perturb({"x": a}, 1)["x"])
 
 
 @pytest.mark.parametrize(
@@ -64,13 +64,13 @@ def test_every_float_moves_by_one_place(dtype: Any) -> None:
     ],
 )
 def test_the_rest_stays(value: Any) -> None:
-    assert compare(value, moved({"x": value}, 0)["x"], exact=True).reason == ""
+    assert compare_outputs(value, perturb({"x": value}, 0)["x"], exact=True).reason == ""
 
 
 def test_parts_move_too() -> None:
-    assert ulps(f32(1), moved({"x": [f32(1), f32(2)]}, 0)["x"][0]) == 1
+    assert max_ulps(f32(1), perturb({"x": [f32(1), f32(2)]}, 0)["x"][0]) == 1
     z = np.array([[1 + 2j], [3 - 4j]], np.complex64)
-    other = moved({"x": z}, 0)["x"]
+    other = perturb({"x": z}, 0)["x"]
     assert other.shape == z.shape
     assert (other.real != z.real).all()
     assert (other.imag != z.imag).all()
@@ -92,9 +92,9 @@ def test_whether_there_are_floats(feeds: dict[str, Any], want: bool) -> None:
 def test_weights_move_but_single_numbers() -> None:
     weights = {"w": np.ones((2, 2), np.float32), "e": np.float32(2), "i": np.array([1, 2])}
     model = load("g (int64[2] x) => (int64[2] y) { y = Add(x, i) }", weights=weights)
-    assert move_weights(model, None, 0)
+    assert perturb_weights(model, None, 0)
     found = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
-    assert ulps(weights["w"], found["w"]) == 1
+    assert max_ulps(weights["w"], found["w"]) == 1
     assert (found["e"], list(found["i"])) == (2, [1, 2])
 
 
@@ -102,7 +102,7 @@ def test_weights_move_but_single_numbers() -> None:
 
 
 def noise(*moves: Any, usual: float = 0.0, excuses: bool = True, more: Sequence[tuple[Any, int]] = ()) -> Noise:
-    return Noise(lambda: list(moves), lambda: usual, lambda: more, excuses=excuses)
+    return Noise(lambda: list(moves), lambda: usual, lambda: more, excuses_jumps=excuses)
 
 
 HUNDRED = np.linspace(0.5, 1, 100, dtype=np.float32)
@@ -112,18 +112,20 @@ HUNDRED = np.linspace(0.5, 1, 100, dtype=np.float32)
     ("off", "found", "allowed"),
     [
         pytest.param(1e-5, noise(HUNDRED), 16 * 2**-23, id="nothing moves: the base"),
-        pytest.param(1e-5, noise(HUNDRED + f32(1e-6)), MULTIPLE * 1e-6, id="a multiple of the floor"),
-        pytest.param(1e-5, noise(HUNDRED, HUNDRED - f32(1e-6)), MULTIPLE * 1e-6, id="of the largest movement"),
-        pytest.param(1e-5, noise(HUNDRED, usual=1e-6), MULTIPLE * 1e-6, id="of what is usual elsewhere"),
-        pytest.param(1e-5, noise(HUNDRED, more=[(HUNDRED + f32(1.5e-6), 1)]), MULTIPLE * 1.5e-6, id="of other kernels"),
+        pytest.param(1e-5, noise(HUNDRED + f32(1e-6)), NOISE_MULTIPLE * 1e-6, id="a multiple of the floor"),
+        pytest.param(1e-5, noise(HUNDRED, HUNDRED - f32(1e-6)), NOISE_MULTIPLE * 1e-6, id="of the largest movement"),
+        pytest.param(1e-5, noise(HUNDRED, usual=1e-6), NOISE_MULTIPLE * 1e-6, id="of what is usual elsewhere"),
+        pytest.param(
+            1e-5, noise(HUNDRED, more=[(HUNDRED + f32(1.5e-6), 1)]), NOISE_MULTIPLE * 1.5e-6, id="of other kernels"
+        ),
         pytest.param(1e-5, noise(HUNDRED, more=[(HUNDRED + f32(1.5e-6), 2)]), 16 * 2**-23, id="not of larger moves"),
-        pytest.param(1e-3, noise(HUNDRED + f32(1e-2)), TOLERANCE["float32"], id="never more than the cap"),
-        pytest.param(1e-3, noise(), TOLERANCE["float32"], id="the cap where nobody knows"),
-        pytest.param(1e-3, noise(HUNDRED[:9]), TOLERANCE["float32"], id="a moved output of another shape"),
+        pytest.param(1e-3, noise(HUNDRED + f32(1e-2)), MAX_TOLERANCE["float32"], id="never more than the cap"),
+        pytest.param(1e-3, noise(), MAX_TOLERANCE["float32"], id="the cap where nobody knows"),
+        pytest.param(1e-3, noise(HUNDRED[:9]), MAX_TOLERANCE["float32"], id="a moved output of another shape"),
     ],
 )
 def test_what_is_allowed(off: float, found: Noise, allowed: float) -> None:
-    difference = compare(HUNDRED, HUNDRED + f32(off), exact=False, noise=found)
+    difference = compare_outputs(HUNDRED, HUNDRED + f32(off), exact=False, noise=found)
     assert difference.allowed == pytest.approx(allowed, rel=0.1)
     assert (difference.reason != "") is (off > allowed)
 
@@ -133,27 +135,30 @@ def test_the_noise_is_asked_for_only_where_it_matters() -> None:
         raise AssertionError("asked")
 
     silent = Noise(asked, lambda: 0.0)
-    assert compare(HUNDRED, HUNDRED + f32(1e-6), exact=False, noise=silent).error > 0
-    assert compare(np.arange(3), np.arange(3), exact=False, noise=silent).error == 0
-    assert compare(HUNDRED, HUNDRED + f32(1e-6), exact=True, noise=silent).reason
+    assert compare_outputs(HUNDRED, HUNDRED + f32(1e-6), exact=False, noise=silent).error > 0
+    assert compare_outputs(np.arange(3), np.arange(3), exact=False, noise=silent).error == 0
+    assert compare_outputs(HUNDRED, HUNDRED + f32(1e-6), exact=True, noise=silent).reason
     with pytest.raises(AssertionError, match="asked"):
-        compare(HUNDRED, HUNDRED + f32(1e-5), exact=False, noise=silent)
+        compare_outputs(HUNDRED, HUNDRED + f32(1e-5), exact=False, noise=silent)
     moving = Noise(lambda: [HUNDRED + f32(2e-6)], lambda: 0.0, asked)
-    assert compare(HUNDRED, HUNDRED + f32(1e-5), exact=False, noise=moving).reason == ""
+    assert compare_outputs(HUNDRED, HUNDRED + f32(1e-5), exact=False, noise=moving).reason == ""
     with pytest.raises(AssertionError, match="asked"):
-        compare(HUNDRED, HUNDRED + f32(1e-4), exact=False, noise=moving)
+        compare_outputs(HUNDRED, HUNDRED + f32(1e-4), exact=False, noise=moving)
 
 
 def test_the_numbers_of_a_difference() -> None:
-    found = compare(f32(1, 100, 0), f32(1 + 2**-22, 100, 0), exact=False, noise=noise(f32(1, 100 + 2**-17, 0)))
+    found = compare_outputs(f32(1, 100, 0), f32(1 + 2**-22, 100, 0), exact=False, noise=noise(f32(1, 100 + 2**-17, 0)))
     assert (found.error, found.relative, found.ulps) == (2**-22, 2**-22, 2)
-    assert found.floor is None  # within what is always allowed
-    found = compare(f32(1, 1), f32(1, 1 + 5e-5), exact=False, noise=noise(f32(1, 1 + 2**-14)))
-    assert (found.reason, found.floor) == ("", 2**-14)
-    assert compare(np.array([1e-300, 0.0]), np.array([1e300, 0.0]), exact=False).relative == np.finfo(np.float64).max
-    assert compare(f32(-0.0), f32(0.0), exact=True).ulps == 0
-    assert compare(f32(-1e-45), f32(1e-45), exact=False).ulps == 2
-    wild = compare(f32(1, INF), f32(2, 3), exact=False)
+    assert found.noise_floor is None  # within what is always allowed
+    found = compare_outputs(f32(1, 1), f32(1, 1 + 5e-5), exact=False, noise=noise(f32(1, 1 + 2**-14)))
+    assert (found.reason, found.noise_floor) == ("", 2**-14)
+    assert (
+        compare_outputs(np.array([1e-300, 0.0]), np.array([1e300, 0.0]), exact=False).relative
+        == np.finfo(np.float64).max
+    )
+    assert compare_outputs(f32(-0.0), f32(0.0), exact=True).ulps == 0
+    assert compare_outputs(f32(-1e-45), f32(1e-45), exact=False).ulps == 2
+    wild = compare_outputs(f32(1, INF), f32(2, 3), exact=False)
     assert wild.error == 1
     assert "not finite in the same way" in wild.reason
 
@@ -169,7 +174,7 @@ def plus(*numbers: int) -> Array:
 
 def further(*more: Any) -> Noise:
     """Nothing moves by an ulp of the inputs, and this by four ulps of the weights."""
-    return Noise(list[Any], lambda: 1e-9, lambda: [(m, 4) for m in more], excuses=False)
+    return Noise(list[Any], lambda: 1e-9, lambda: [(m, 4) for m in more], excuses_jumps=False)
 
 
 @pytest.mark.parametrize(
@@ -202,10 +207,10 @@ def further(*more: Any) -> Noise:
     ],
 )
 def test_jumps(want: Any, got: Any, found: Noise, excused: int | None) -> None:
-    difference = compare(want, got, exact=False, noise=found)
+    difference = compare_outputs(want, got, exact=False, noise=found)
     assert (difference.reason == "") is (excused is not None)
     assert difference.excused == (excused or 0)
-    assert compare(want, got, exact=True, noise=found).reason
+    assert compare_outputs(want, got, exact=True, noise=found).reason
 
 
 # -- models ---------------------------------------------------------------------------------
@@ -213,7 +218,9 @@ def test_jumps(want: Any, got: Any, found: Noise, excused: int | None) -> None:
 
 def judge(before: onnx.ModelProto, after: onnx.ModelProto) -> Verdict:
     outputs = [o.name for o in before.graph.output]
-    return Oracle(before.SerializeToString(), signature(from_onnx(before)), outputs).judge(after.SerializeToString())
+    return Oracle(before.SerializeToString(), input_specs(from_onnx(before)), outputs).compare(
+        after.SerializeToString()
+    )
 
 
 def convolutions(layers: int) -> onnx.ModelProto:
@@ -260,8 +267,8 @@ def test_an_epsilon_that_is_forgotten_is_missed(layers: int) -> None:
     verdict = judge(model, optimize(without_epsilon(model), verify=False).model)
     assert verdict.failure is not None
     assert verdict.failure.difference is not None
-    assert verdict.failure.difference.floor is not None
-    assert verdict.failure.difference.error < TOLERANCE["float32"]  # a fixed tolerance does not see it
+    assert verdict.failure.difference.noise_floor is not None
+    assert verdict.failure.difference.error < MAX_TOLERANCE["float32"]  # a fixed tolerance does not see it
 
 
 def perceptron(bias: float, half: bool = False, ids: bool = False) -> onnx.ModelProto:
@@ -344,13 +351,13 @@ def test_what_cancels_is_judged_by_what_the_original_makes_of_it() -> None:
     sums = ("a = ReduceSum<keepdims=0>(x, k)", "m = MatMul(x, u) a = Squeeze(m)")
     weights = {"o": np.float32(1e3), "k": np.array([1]), "u": np.ones((64, 1), np.float32)}
     before, after = (load(text % s, weights=weights) for s in sums)
-    oracle = Oracle(before.SerializeToString(), signature(from_onnx(before)), ["y"])
-    verdict = oracle.judge(after.SerializeToString(), on=[oracle.answers[0].draw])
+    oracle = Oracle(before.SerializeToString(), input_specs(from_onnx(before)), ["y"])
+    verdict = oracle.compare(after.SerializeToString(), input_sets=[oracle.answers[0].input_set])
     assert verdict.failure is None
     found = verdict.differences["y"]
-    assert found.floor is not None
+    assert found.noise_floor is not None
     assert found.error > 1e-5
-    assert found.allowed == pytest.approx(MULTIPLE * found.floor)
+    assert found.allowed == pytest.approx(NOISE_MULTIPLE * found.noise_floor)
 
 
 def test_judging_is_deterministic() -> None:

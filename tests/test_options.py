@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal, Optional
 
 import pytest
 from passwright.core import Fixpoint, Pipeline, RulePass
-from passwright.core.pass_manager.pass_selection import BadUsage
-from passwright.core.plugins.pass_options import configured, options_of
+from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.plugins.pass_options import options_of, with_options
 from passwright.passes.cleanup.debloat import Debloat
 from passwright.passes.folding.fold_constants import FoldConstants
 
@@ -88,7 +88,7 @@ class Bare:
     ],
 )  # fmt: skip
 def test_is_set(option: str, text: str, value: Any) -> None:
-    p: Any = configured(Everything(), {option: text})
+    p: Any = with_options(Everything(), {option: text})
     assert getattr(p, option) == value
     assert type(getattr(p, option)) is type(value)
 
@@ -104,9 +104,9 @@ def test_is_set(option: str, text: str, value: Any) -> None:
 )  # fmt: skip
 def test_is_not_of_the_type(option: str, text: str) -> None:
     with pytest.raises(
-        BadUsage, match=rf"^everything: {option}=.* is not of the type .*; there are count \(int, 1\), "
+        UsageError, match=rf"^everything: {option}=.* is not of the type .*; there are count \(int, 1\), "
     ):
-        configured(Everything(), {option: text})
+        with_options(Everything(), {option: text})
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ def test_is_not_of_the_type(option: str, text: str) -> None:
     ],
 )
 def test_cannot_be_set(given: dict[str, str], message: str) -> None:
-    with pytest.raises(BadUsage, match=message):
-        configured(Everything(), given)
+    with pytest.raises(UsageError, match=message):
+        with_options(Everything(), given)
 
 
 @pytest.mark.parametrize(
@@ -131,15 +131,15 @@ def test_cannot_be_set(given: dict[str, str], message: str) -> None:
 )
 def test_some_have_none(p: Any) -> None:
     assert options_of(p) == []
-    assert configured(p, {}) is p
-    with pytest.raises(BadUsage, match=f"^{p.name} has no option patience; it has none$"):
-        configured(p, {"patience": "3"})
+    assert with_options(p, {}) is p
+    with pytest.raises(UsageError, match=f"^{p.name} has no option patience; it has none$"):
+        with_options(p, {"patience": "3"})
 
 
 def test_a_type_that_only_type_checkers_know() -> None:
     assert [(o.name, o.type, o.value) for o in options_of(Unresolved())] == [("number", "", "none")]
-    with pytest.raises(BadUsage, match="cannot be set by text"):
-        configured(Unresolved(), {"number": "3"})
+    with pytest.raises(UsageError, match="cannot be set by text"):
+        with_options(Unresolved(), {"number": "3"})
 
 
 def test_what_is_told_of_them() -> None:
@@ -157,7 +157,7 @@ def test_what_is_told_of_them() -> None:
 def test_values_as_written_are_read_the_same() -> None:
     p = Everything(text="a,b", words=("x", "y"), perhaps="none", mode=Mode.SAFE, share=1e-7)
     given = {o.name: o.value for o in options_of(p) if o.type}
-    assert configured(Everything(), given) == p
+    assert with_options(Everything(), given) == p
 
 
 @pytest.mark.parametrize(
@@ -171,10 +171,10 @@ def test_values_as_written_are_read_the_same() -> None:
     ],
 )
 def test_built_in_passes_check_theirs(p: Any, given: dict[str, str]) -> None:
-    with pytest.raises(BadUsage, match=f"^{p.name}"):
-        configured(p, given)
+    with pytest.raises(UsageError, match=f"^{p.name}"):
+        with_options(p, given)
 
 
 def test_the_rest_stays() -> None:
-    p = configured(FoldConstants(max_share=0.5), {"max_growth": "1MB"})
+    p = with_options(FoldConstants(max_share=0.5), {"max_growth": "1MB"})
     assert p == FoldConstants(max_growth=10**6, max_share=0.5)

@@ -13,25 +13,24 @@ from typing import Any
 from xml.etree import ElementTree as ET
 
 import pytest
-from passwright.app.compare.page import compare_page, shown
+from passwright.app.compare.page import compare_page, compare_tiles, comparison_section
 from passwright.app.drawing.svg import svg
-from passwright.app.measure.metrics import Interval
+from passwright.app.measure.metrics import RatioInterval
 from passwright.app.pages import number_text, rendering
-from passwright.app.pages.charts import LETTER, Bar, chart, paired_chart
-from passwright.app.pages.embedded_data import packed, unpacked
+from passwright.app.pages.charts import FONT_SIZE, Bar, bar_chart, paired_bar_chart
+from passwright.app.pages.embedded_data import compress_json, decompress_json
 from passwright.app.pages.rendering import write_page
 from passwright.app.profile.page import profile_page, timeline_data
-from passwright.app.run.headline import claim_of, compare_tile
-from passwright.app.run.page import run_page
-from passwright.app.run.page_sections import SHEAF, Gallery, rewrite_data, rules_of
-from passwright.app.visualization.visualization import Story
+from passwright.app.run.page import run_page, verdict_banner
+from passwright.app.run.page_sections import CHUNK_SIZE, PicturePool, rewrite_data, rule_summaries
+from passwright.app.visualization.visualization import Visualization
 from passwright.core.errors import ModelError
-from passwright.core.verify.input_generation import Draw
+from passwright.core.verify.input_generation import InputSet
 from passwright.core.verify.verdict import Mismatch, Verdict
-from stories import HOSTILE, compared, picture, profiled, report, story
+from stories import HOSTILE, comparison, picture, profile_pair, report, trace
 
 VOID = {"meta", "link", "input", "br", "path", "circle", "rect", "hr", "img"}
-VERIFIED = Verdict("onnxruntime", exact=False, draws=("normal",), differences={})
+VERIFIED = Verdict("onnxruntime", exact=False, input_sets=("normal",), differences={})
 PLAIN = [f"name {n}" for n in range(len(HOSTILE))]
 ASSETS = Path(rendering.__file__).parent / "assets"
 
@@ -84,17 +83,17 @@ def named_pages(names: list[str]) -> dict[str, str]:
         told.before, ops={**told.before.ops, **{f"x::{name}": 90 + n for n, name in enumerate(names)}}
     )
     told.passes[0].rules[first] = 1
-    drawn = story(60, names)
-    beside = compared(second)
+    drawn = trace(60, names)
+    beside = comparison(second)
     beside.rows[1:4] = [
         replace(r, made_by=n, version=n, advice=n) for r, n in zip(beside.rows[1:4], names, strict=False)
     ]
     beside.rows[8] = replace(beside.rows[8], failure=first)
-    beside.left_out, beside.sizes, beside.machine = {first: second}, {third: 3}, first
+    beside.skipped_tools, beside.sizes, beside.machine = {first: second}, {third: 3}, first
     return {
         "run": run_page(told, drawn),
         "compare": compare_page(beside, told, drawn),
-        "profile": profile_page(profiled(60, names), told, drawn),
+        "profile": profile_page(profile_pair(60, names), told, drawn),
     }
 
 
@@ -135,12 +134,12 @@ def test_names_are_never_markup(kind: str) -> None:
 @pytest.mark.parametrize(
     ("page", "there"),
     [
-        pytest.param(run_page(report(), story(30)), {"ops", "rewrites", "graph", "left-out"}, id="run"),
-        pytest.param(run_page(report(), Story()), {"ops", "left-out"}, id="run-that-changed-nothing"),
-        pytest.param(compare_page(compared(), report(), story(30)), SECTIONS - {"profile"}, id="compare"),
-        pytest.param(profile_page(profiled(), report(), story(30)), SECTIONS - {"comparison"}, id="profile"),
-        pytest.param(profile_page(profiled(), None, None), {"profile"}, id="profile-without-run"),
-        pytest.param(profile_page(replace(profiled(), after=None), None, None), {"profile"}, id="one-profile"),
+        pytest.param(run_page(report(), trace(30)), {"ops", "rewrites", "graph", "left-out"}, id="run"),
+        pytest.param(run_page(report(), Visualization()), {"ops", "left-out"}, id="run-that-changed-nothing"),
+        pytest.param(compare_page(comparison(), report(), trace(30)), SECTIONS - {"profile"}, id="compare"),
+        pytest.param(profile_page(profile_pair(), report(), trace(30)), SECTIONS - {"comparison"}, id="profile"),
+        pytest.param(profile_page(profile_pair(), None, None), {"profile"}, id="profile-without-run"),
+        pytest.param(profile_page(replace(profile_pair(), after=None), None, None), {"profile"}, id="one-profile"),
     ],
 )
 def test_sections_are_where_data_is(page: str, there: set[str]) -> None:
@@ -151,11 +150,11 @@ def test_sections_are_where_data_is(page: str, there: set[str]) -> None:
 
 
 def test_what_was_left_out_is_told() -> None:
-    text = Parsed(run_page(report(quarantined=True), Story())).text
+    text = Parsed(run_page(report(quarantined=True), Visualization())).text
     for said in ("pad-pool/pad_into_max_pool #4 at y", "off by up to 2.0", "wrong/01-pad_into_max_pool-y", "quantized"):
         assert said in text
     assert "Nothing was left out" not in text
-    assert "Nothing was left out" in Parsed(run_page(report(), Story())).text
+    assert "Nothing was left out" in Parsed(run_page(report(), Visualization())).text
 
 
 @pytest.mark.parametrize(
@@ -164,46 +163,49 @@ def test_what_was_left_out_is_told() -> None:
         pytest.param(VERIFIED, "good", "verified: within tolerance", id="verified"),
         pytest.param(None, "open", "NOT VERIFIED", id="not-verified"),
         pytest.param(
-            replace(VERIFIED, failure=Mismatch("y", "off by 2", Draw("normal"), None)), "bad", "off by 2", id="wrong"
+            replace(VERIFIED, failure=Mismatch("y", "off by 2", InputSet("normal"), None)),
+            "bad",
+            "off by 2",
+            id="wrong",
         ),
     ],
 )
 def test_the_claim_is_what_verification_came_to(verification: Any, tone: str, said: str) -> None:
     told = report()
     told.verification = verification
-    claim = claim_of(told)
+    claim = verdict_banner(told)
     assert claim.tone == tone
     assert said in claim.lines[0]
 
 
 def test_blobs_hold_what_went_in() -> None:
-    drawn = story(50, HOSTILE)
+    drawn = trace(50, HOSTILE)
     scripts = Parsed(run_page(report(), drawn)).scripts
-    graph = unpacked(scripts["data-graph"])
+    graph = decompress_json(scripts["data-graph"])
     for side, sheets in (("before", drawn.before), ("after", drawn.after)):
         for data, sheet in zip(graph[side], sheets, strict=True):
             assert [n["name"] for n in data["nodes"]] == [n.name for n in sheet.nodes]
             assert [n.get("rewrites", []) for n in data["nodes"]] == [list(n.rewrites) for n in sheet.nodes]
             assert [e[:3] for e in data["edges"]] == [[e.source, e.target, e.name] for e in sheet.edges]
             assert [(e[3], e[4]) for e in data["edges"]] == [e.points[0] for e in sheet.edges]
-    rewrites = unpacked(scripts["data-rewrites"])
+    rewrites = decompress_json(scripts["data-rewrites"])
     assert [r["place"] for r in rewrites] == [r.place for r in drawn.rewrites]
     for told, rewrite in zip(rewrites, drawn.rewrites, strict=True):
         sheaf, place = told["before"]
-        words = "".join(ET.fromstring(unpacked(scripts[f"data-pictures-{sheaf}"])[place]).itertext())
+        words = "".join(ET.fromstring(decompress_json(scripts[f"data-pictures-{sheaf}"])[place]).itertext())
         assert all(op in words for op in rewrite.replaced)
 
 
 def test_lanes_hold_all_nodes() -> None:
-    beside = profiled(40, HOSTILE)
-    lanes = unpacked(Parsed(profile_page(beside, None, None)).scripts["data-lanes"])
+    beside = profile_pair(40, HOSTILE)
+    lanes = decompress_json(Parsed(profile_page(beside, None, None)).scripts["data-lanes"])
     assert [[n["name"] for n in lane["nodes"]] for lane in lanes] == [
         [n.name for n in side.nodes] for side in (beside.before, beside.after) if side is not None
     ]
 
 
 def test_the_same_picture_is_stored_once() -> None:
-    drawn = story(10, changes=400)
+    drawn = trace(10, changes=400)
     told, sheaves = rewrite_data(drawn)
     pictures = {(n, place): drawing for n, sheaf in enumerate(sheaves) for place, drawing in enumerate(sheaf)}
     assert len(pictures) == len(set(pictures.values())) < 120
@@ -213,25 +215,25 @@ def test_the_same_picture_is_stored_once() -> None:
 
 
 def test_pictures_that_differ_in_words_share_a_layout_and_are_what_they_would_be_alone() -> None:
-    gallery = Gallery()
+    gallery = PicturePool()
     pictures = [picture(["Conv", op], name) for op in ("Relu", "Tanh", "BatchNormalization") for name in ("abc", "xyz")]
-    places = [gallery.place(each) for each in pictures]
+    places = [gallery.index(each) for each in pictures]
     assert len(gallery.layouts) == 1
     assert len(set(places)) == 6
     for each, place in zip(pictures, places, strict=True):
         assert place is not None
-        assert gallery.sheaves[place[0]][place[1]] == svg(each, "a piece of the graph")
+        assert gallery.chunks[place[0]][place[1]] == svg(each, "a piece of the graph")
 
 
 def test_many_pictures_are_in_sheaves() -> None:
-    gallery = Gallery()
-    places = [gallery.place(picture(["Conv"], f"{n}")) for n in range(2 * SHEAF + 1)]
-    assert [len(sheaf) for sheaf in gallery.sheaves] == [SHEAF, SHEAF, 1]
-    assert places[SHEAF - 1 : SHEAF + 1] == [(0, SHEAF - 1), (1, 0)]
+    gallery = PicturePool()
+    places = [gallery.index(picture(["Conv"], f"{n}")) for n in range(2 * CHUNK_SIZE + 1)]
+    assert [len(sheaf) for sheaf in gallery.chunks] == [CHUNK_SIZE, CHUNK_SIZE, 1]
+    assert places[CHUNK_SIZE - 1 : CHUNK_SIZE + 1] == [(0, CHUNK_SIZE - 1), (1, 0)]
 
 
 def test_what_is_not_drawn_is_said() -> None:
-    drawn = story(10, changes=100)
+    drawn = trace(10, changes=100)
     undrawn = sum(r.before is None for r in drawn.rewrites)
     assert undrawn > 1
     assert f"{undrawn} of them are listed, but not drawn." in Parsed(run_page(report(), drawn)).text
@@ -240,22 +242,22 @@ def test_what_is_not_drawn_is_said() -> None:
 
 
 def test_lanes_are_in_order_of_time() -> None:
-    beside = profiled(40)
+    beside = profile_pair(40)
     beside = replace(beside, before=replace(beside.before, nodes=beside.before.nodes[::-1]))
     assert [n["start"] for n in timeline_data(beside)[0]["nodes"]] == sorted(n.start for n in beside.before.nodes)
 
 
 def test_rules_have_every_rewrite_once_and_most_saving_first() -> None:
-    drawn = story(10, changes=41)
-    rules = rules_of(drawn)
+    drawn = trace(10, changes=41)
+    rules = rule_summaries(drawn)
     assert sorted(n for rule in rules for n in rule.rewrites) == list(range(41))
     assert [r.nodes_saved for r in rules] == sorted((r.nodes_saved for r in rules), reverse=True)
     assert sum(r.nodes_saved for r in rules) == 41
 
 
 def test_pages_stay_light() -> None:
-    assert len(run_page(report(), Story())) < 120_000
-    assert len(run_page(report(), story(5000, changes=200))) < 1_000_000
+    assert len(run_page(report(), Visualization())) < 120_000
+    assert len(run_page(report(), trace(5000, changes=200))) < 1_000_000
 
 
 def test_the_same_data_gives_the_same_page() -> None:
@@ -264,7 +266,7 @@ def test_the_same_data_gives_the_same_page() -> None:
 
 def test_numbers_that_json_lacks_are_refused() -> None:
     with pytest.raises(ValueError, match="Out of range"):
-        packed([float("nan")])
+        compress_json([float("nan")])
 
 
 def test_every_style_and_script_is_in_the_page() -> None:
@@ -277,7 +279,7 @@ def bars_of(drawing: str) -> list[ET.Element]:
 
 def test_bars_are_as_long_as_their_numbers() -> None:
     bars = [Bar("a", 2.0, "2 s", 1.5, 2.5, "ours"), Bar("b", 1.0, "1 s", tone="plain"), Bar("<c>", 4.0, "4 s")]
-    drawn = chart("Times", bars, lambda n: f"{n:g} s")
+    drawn = bar_chart("Times", bars, lambda n: f"{n:g} s")
     widths = {e.get("class"): float(e.get("width", "")) for e in bars_of(drawn)}
     assert widths["bar ours"] / widths["bar plain"] == pytest.approx(2)
     assert widths["bar"] / widths["bar plain"] == pytest.approx(4)
@@ -291,9 +293,9 @@ def test_bars_are_as_long_as_their_numbers() -> None:
 
 def test_intervals_stay_left_of_the_numbers() -> None:
     bars = [Bar("a", 1.0, "1 s", 0.9, 5.0), Bar("b", 2.0, "2 s", 1.8, 2.1)]
-    parts = list(ET.fromstring(chart("Times", bars, str)).iter())
+    parts = list(ET.fromstring(bar_chart("Times", bars, str)).iter())
     whiskers = [e[0].get("d", "") for e in parts if e.get("class") == "ci"]
-    numbers_at = [float(e.get("x", "")) - 3 * LETTER for e in parts if e.get("class") == "value"]
+    numbers_at = [float(e.get("x", "")) - 3 * FONT_SIZE for e in parts if e.get("class") == "value"]
     assert len(whiskers) == len(numbers_at) == 2
     assert max(float(x) for d in whiskers for x in re.findall(r"[ML](\S+) ", d)) < min(numbers_at)
 
@@ -309,38 +311,44 @@ def test_charts_leave_no_importer_behind() -> None:
 @pytest.mark.parametrize("numbers_drawn", [[0.0], [0.0, 0.0], [1.0], [1e-9, 1e9]])
 def test_any_numbers_make_a_chart(numbers_drawn: list[float]) -> None:
     bars = [Bar(str(n), n, str(n), n, n) for n in numbers_drawn]
-    assert len(bars_of(chart("Times", bars, str))) == len(bars)
+    assert len(bars_of(bar_chart("Times", bars, str))) == len(bars)
 
 
 @pytest.mark.parametrize("unwanted", ["<script", "<style", "<desc", "<!--", "pygal", " id=", "Consolas"])
 def test_charts_are_drawings_alone(unwanted: str) -> None:
-    drawn = paired_chart("Ops", ["Conv", "Relu"], [3, 1], [1, 1], lambda n: f"{n:.0f}")
+    drawn = paired_bar_chart("Ops", ["Conv", "Relu"], [3, 1], [1, 1], lambda n: f"{n:.0f}")
     assert len(bars_of(drawn)) == 4
     assert unwanted not in drawn
 
 
 def test_charts_have_a_bar_for_each_row_that_was_measured() -> None:
-    beside = compared()
-    view = shown(beside)
+    beside = comparison()
+    view = comparison_section(beside)
     assert [batch for batch, _ in view.latency] == [1, 8]
     assert all(len(bars_of(drawn)) == 8 for _, drawn in view.latency)
     assert view.size is not None
     assert len(bars_of(view.size)) == 5
-    assert [line.tone for line in view.lines] == [
+    assert [line.tone for line in view.rows] == [
         "plain", "ours", "plain", "plain", "wrong", "baseline", "ours", "plain", "wrong",
     ]  # fmt: skip
 
 
 def test_a_comparison_where_nothing_runs_has_no_charts() -> None:
-    beside = compared()
-    beside.rows = [replace(r, measured=None, anatomy=None, left=None, failure="no such file") for r in beside.rows]
-    text = Parsed(compare_page(beside, report(), Story())).text
+    beside = comparison()
+    beside.rows = [
+        replace(r, measured=None, stats=None, online_stats=None, failure="no such file") for r in beside.rows
+    ]
+    text = Parsed(compare_page(beside, report(), Visualization())).text
     assert text.count("no such file") == len(beside.rows)
-    assert (shown(beside).latency, shown(beside).size, shown(beside).nodes) == ([], None, None)
+    assert (comparison_section(beside).latency, comparison_section(beside).size, comparison_section(beside).nodes) == (
+        [],
+        None,
+        None,
+    )
 
 
 def test_wrong_rows_say_how_and_what_to_do() -> None:
-    text = Parsed(compare_page(compared(), report(), Story())).text
+    text = Parsed(compare_page(comparison(), report(), Visualization())).text
     for said in (
         "y: off by up to 2.0",
         "passes bisect model.onnx --ort all",
@@ -353,15 +361,15 @@ def test_wrong_rows_say_how_and_what_to_do() -> None:
 @pytest.mark.parametrize(
     ("interval", "value", "tone"),
     [
-        pytest.param(Interval(0.8, 0.7, 0.9), "0.80 \N{MULTIPLICATION SIGN}", "good", id="faster"),
-        pytest.param(Interval(1.2, 1.1, 1.3), "1.20 \N{MULTIPLICATION SIGN}", "bad", id="slower"),
-        pytest.param(Interval(0.99, 0.9, 1.1), "no difference", "", id="no-difference"),
+        pytest.param(RatioInterval(0.8, 0.7, 0.9), "0.80 \N{MULTIPLICATION SIGN}", "good", id="faster"),
+        pytest.param(RatioInterval(1.2, 1.1, 1.3), "1.20 \N{MULTIPLICATION SIGN}", "bad", id="slower"),
+        pytest.param(RatioInterval(0.99, 0.9, 1.1), "no difference", "", id="no-difference"),
     ],
 )
-def test_the_latency_tile_says_only_what_was_measured(interval: Interval, value: str, tone: str) -> None:
-    beside = compared()
+def test_the_latency_tile_says_only_what_was_measured(interval: RatioInterval, value: str, tone: str) -> None:
+    beside = comparison()
     beside.rows[6] = replace(beside.rows[6], ratios={1: interval})
-    (tile,) = compare_tile(beside)
+    (tile,) = compare_tiles(beside)
     assert (tile.value, tile.tone) == (value, tone)
     assert tile.note.partition(":")[0] == {"good": "faster", "bad": "slower"}.get(tone, tile.note)
     assert f"{interval.low:.2f} to {interval.high:.2f} of the original's" in tile.note

@@ -11,15 +11,15 @@ from typing import Any
 import onnx
 import pytest
 from passwright.app.cli import app
-from passwright.app.registry.name_resolver import Names
-from passwright.app.registry.resolved_pipeline import choose
+from passwright.app.registry.name_resolver import NameResolver
+from passwright.app.registry.resolved_pipeline import resolve_pipeline
 from passwright.core import EXACT, Build, Fixpoint, Pass, Pipeline, Placed, Plugin, RulePass, Value, leaves, rule
 from passwright.core.errors import PluginError
-from passwright.core.pass_manager.pass_selection import BadUsage, UnknownName
+from passwright.core.pass_manager.pass_selection import UnknownNameError, UsageError
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.pipelines import BUILT_IN, PIPELINES
 from rewriting import load, op_types
-from shelves import pipeline_of
+from shelves import make_pipeline
 from typer.testing import CliRunner
 
 from passwright import optimize
@@ -79,28 +79,32 @@ def shape_of(p: Pass) -> Any:
     ],
 )
 def test_names_compose(text: str, shape: Any) -> None:
-    assert shape_of(Names([MINE]).pipeline(text)) == shape
+    assert shape_of(NameResolver([MINE]).pipeline_from_text(text)) == shape
 
 
 @pytest.mark.parametrize(
     ("text", "error", "message"),
     [
-        pytest.param("bsic", UnknownName, "no pass or pipeline is named bsic; did you mean basic", id="unknown"),
-        pytest.param("basic,nothing-like-it", UnknownName, "named nothing-like-it .see `passes list`", id="second"),
-        pytest.param("basic{n=3}", BadUsage, "a pipeline has no options", id="an option of a pipeline"),
-        pytest.param("fuse-gemm{n=3}", BadUsage, "fuse-gemm has no option n; it has none", id="of a RulePass"),
-        pytest.param("option{m=3}", BadUsage, r"there are n \(int, 1\), share \(float, 0.5\)", id="unknown option"),
-        pytest.param("option{n=x}", BadUsage, "n=x is not of the type int", id="type"),
-        pytest.param("option,option", BadUsage, "named twice", id="twice"),
-        pytest.param("mine,option", BadUsage, "option stands in the pipeline twice, not the same", id="two options"),
-        pytest.param("mine.py", UnknownName, "named mine.py; a file with passes is given with --plugin", id="a file"),
-        pytest.param("drop_identity", UnknownName, "no pass or pipeline", id="a rule"),
-        pytest.param("", BadUsage, "a name is missing", id="empty"),
+        pytest.param("bsic", UnknownNameError, "no pass or pipeline is named bsic; did you mean basic", id="unknown"),
+        pytest.param(
+            "basic,nothing-like-it", UnknownNameError, "named nothing-like-it .see `passes list`", id="second"
+        ),
+        pytest.param("basic{n=3}", UsageError, "a pipeline has no options", id="an option of a pipeline"),
+        pytest.param("fuse-gemm{n=3}", UsageError, "fuse-gemm has no option n; it has none", id="of a RulePass"),
+        pytest.param("option{m=3}", UsageError, r"there are n \(int, 1\), share \(float, 0.5\)", id="unknown option"),
+        pytest.param("option{n=x}", UsageError, "n=x is not of the type int", id="type"),
+        pytest.param("option,option", UsageError, "named twice", id="twice"),
+        pytest.param("mine,option", UsageError, "option stands in the pipeline twice, not the same", id="two options"),
+        pytest.param(
+            "mine.py", UnknownNameError, "named mine.py; a file with passes is given with --plugin", id="a file"
+        ),
+        pytest.param("drop_identity", UnknownNameError, "no pass or pipeline", id="a rule"),
+        pytest.param("", UsageError, "a name is missing", id="empty"),
     ],
 )
 def test_what_cannot_be_composed(text: str, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        pipeline_of(text, [MINE])
+        make_pipeline(text, [MINE])
 
 
 @pytest.mark.parametrize(
@@ -112,14 +116,14 @@ def test_what_cannot_be_composed(text: str, error: type[Exception], message: str
 )
 def test_what_cannot_be_chosen(name: str, message: str) -> None:
     for asked in ({"only": [name]}, {"skip": [name]}):
-        with pytest.raises(UnknownName, match=message):
-            pipeline_of("basic", **asked)
+        with pytest.raises(UnknownNameError, match=message):
+            make_pipeline("basic", **asked)
 
 
 @pytest.mark.parametrize("what", ["plugins", "only", "skip", "enable"])
 def test_a_name_alone_is_no_list_of_names(what: str) -> None:
-    with pytest.raises(BadUsage, match=rf"{what} is to be a list, as in {what}=\['fuse-gemm'\]"):
-        pipeline_of("basic", **{what: "fuse-gemm"})
+    with pytest.raises(UsageError, match=rf"{what} is to be a list, as in {what}=\['fuse-gemm'\]"):
+        make_pipeline("basic", **{what: "fuse-gemm"})
 
 
 @pytest.mark.parametrize(
@@ -127,11 +131,11 @@ def test_a_name_alone_is_no_list_of_names(what: str) -> None:
 )
 def test_what_is_no_pipeline(pipeline: Any) -> None:
     with pytest.raises(PluginError, match="is no pass and no rule"):
-        pipeline_of(pipeline)
+        make_pipeline(pipeline)
 
 
 def test_a_rule_for_a_pipeline() -> None:
-    assert pipeline_of(ceil_once).name == "ceil-once"
+    assert make_pipeline(ceil_once).name == "ceil-once"
 
 
 # -- enable ---------------------------------------------------------------------------------------
@@ -147,7 +151,7 @@ def folding(p: Pass) -> FoldConstants:
 
 
 def test_enabling_what_is_there_sets_its_options_in_place() -> None:
-    p = pipeline_of("basic", enable=["fold-constants{max_growth=1MB}"])
+    p = make_pipeline("basic", enable=["fold-constants{max_growth=1MB}"])
     assert isinstance(p, Fixpoint)
     assert [q.name for q in p.passes] == [q.name for q in BUILT_IN]
     assert folding(p) == FoldConstants(max_growth=10**6)
@@ -162,17 +166,17 @@ def test_enabling_what_is_there_sets_its_options_in_place() -> None:
     ],
 )
 def test_enabling_several_times(enable: list[str], share: float) -> None:
-    assert folding(pipeline_of("basic", enable=enable)) == FoldConstants(5, share)
+    assert folding(make_pipeline("basic", enable=enable)) == FoldConstants(5, share)
 
 
 def test_options_count_wherever_the_pass_stands() -> None:
-    p = pipeline_of("basic,fold-constants", enable=["fold-constants{max_growth=5}"])
+    p = make_pipeline("basic,fold-constants", enable=["fold-constants{max_growth=5}"])
     assert isinstance(p, Pipeline)
     assert [folding(q).max_growth for q in p.passes] == [5, 5]
 
 
 def test_what_is_given_and_enabled_gets_its_options_and_its_place() -> None:
-    names = passes_of(pipeline_of("basic", [MINE], enable=["option{n=5}"]))
+    names = passes_of(make_pipeline("basic", [MINE], enable=["option{n=5}"]))
     assert names[names.index("option{5}") - 1] == "fuse-into-attention"
     assert names[-1] == "ceil-once"
     assert len(names) == len(BUILT_IN) + 2
@@ -190,32 +194,32 @@ def test_what_is_given_and_enabled_gets_its_options_and_its_place() -> None:
     ],
 )
 def test_what_cannot_be_enabled(enable: list[str], message: str) -> None:
-    with pytest.raises(BadUsage, match=message):
-        pipeline_of("basic", [MINE, Fixpoint("own", (Option(name="inner"),))], enable=enable)
+    with pytest.raises(UsageError, match=message):
+        make_pipeline("basic", [MINE, Fixpoint("own", (Option(name="inner"),))], enable=enable)
 
 
 def test_a_pass_for_the_end() -> None:
-    p = pipeline_of("basic", [Placed(Option(), stage="final")])
+    p = make_pipeline("basic", [Placed(Option(), stage="final")])
     assert shape_of(p) == ("P", "basic", "basic", "option{1}")
     assert optimize(load(TEXT), plugins=[Placed(Option(), stage="final")]).report.pipeline == "basic"
 
 
 def test_places_that_contradict_each_other() -> None:
     with pytest.raises(PluginError, match="option before fuse-gelu; in the pipeline fuse-gelu comes before fuse-gemm"):
-        pipeline_of("basic", [Placed(Option(), before=("fuse-gelu",), after=("fuse-gemm",))])
+        make_pipeline("basic", [Placed(Option(), before=("fuse-gelu",), after=("fuse-gemm",))])
     # Another pipeline holds neither.
-    pipeline_of("none", [Placed(Option(), before=("fuse-gelu",), after=("fuse-gemm",))])
+    make_pipeline("none", [Placed(Option(), before=("fuse-gelu",), after=("fuse-gemm",))])
 
 
 # -- what the caller gives ----------------------------------------------------------------------------
 
 
 def test_what_is_given_runs_unless_the_pipeline_names_some_of_it() -> None:
-    assert passes_of(pipeline_of("none", [MINE])) == ["option{1}", "ceil-once"]
-    assert passes_of(pipeline_of("ceil-once", [MINE])) == ["ceil-once"]
-    assert passes_of(pipeline_of("ceil-once", [MINE], enable=["option{n=2}"])) == ["option{2}", "ceil-once"]
+    assert passes_of(make_pipeline("none", [MINE])) == ["option{1}", "ceil-once"]
+    assert passes_of(make_pipeline("ceil-once", [MINE])) == ["ceil-once"]
+    assert passes_of(make_pipeline("ceil-once", [MINE], enable=["option{n=2}"])) == ["option{2}", "ceil-once"]
     other = RulePass("other", ())
-    assert passes_of(pipeline_of("ceil-once", [MINE, other])) == ["ceil-once", "other"]
+    assert passes_of(make_pipeline("ceil-once", [MINE, other])) == ["ceil-once", "other"]
 
 
 def test_a_pass_of_ones_own_is_a_pipeline(tmp_path: Path) -> None:
@@ -253,34 +257,34 @@ def test_a_pass_of_ones_own_is_a_pipeline(tmp_path: Path) -> None:
 )
 def test_names_that_are_taken(plugin: Plugin, message: str) -> None:
     with pytest.raises(PluginError, match=message):
-        pipeline_of("basic", [plugin])
+        make_pipeline("basic", [plugin])
 
 
 def test_a_pipeline_may_leave_rules_out_and_set_options() -> None:
     part = Pipeline("p", (RulePass("merge-transposes", ()), FoldConstants(5)))
-    assert passes_of(pipeline_of("p", [Plugin(pipelines={"p": part})])) == ["merge-transposes", "fold-constants"]
+    assert passes_of(make_pipeline("p", [Plugin(pipelines={"p": part})])) == ["merge-transposes", "fold-constants"]
 
 
 def test_pipelines_in_circles() -> None:
     with pytest.raises(PluginError, match=r"^pipeline b of the caller: pipelines that hold each other: a -> b -> a"):
-        pipeline_of("a", [Plugin(pipelines={"a": "basic,b", "b": "a"})])
+        make_pipeline("a", [Plugin(pipelines={"a": "basic,b", "b": "a"})])
 
 
 @pytest.mark.parametrize("text", ["", "basic,,", "nothing-like-it", "fuse-gemm{n=3}", "basic{"])
 def test_pipelines_that_a_plugin_wrote_wrongly(text: str) -> None:
     broken = Plugin(pipelines={"theirs": text})
-    assert len(leaves(pipeline_of("basic", [broken]))) == len(BUILT_IN)
+    assert len(leaves(make_pipeline("basic", [broken]))) == len(BUILT_IN)
     with pytest.raises(PluginError, match=r"^pipeline theirs of the caller: "):
-        pipeline_of("theirs", [broken])
+        make_pipeline("theirs", [broken])
 
 
 def test_only_and_skip_know_groups() -> None:
-    assert passes_of(pipeline_of("mine,fuse-gelu", [MINE], only=["mine"])) == passes_of(pipeline_of("mine", [MINE]))
-    assert passes_of(pipeline_of("mine,fuse-gelu", [MINE], skip=["mine"])) == ["fuse-gelu"]
-    assert passes_of(pipeline_of("mine,fuse-gelu", [MINE], skip=["basic", "option"])) == ["fuse-gelu"]
+    assert passes_of(make_pipeline("mine,fuse-gelu", [MINE], only=["mine"])) == passes_of(make_pipeline("mine", [MINE]))
+    assert passes_of(make_pipeline("mine,fuse-gelu", [MINE], skip=["mine"])) == ["fuse-gelu"]
+    assert passes_of(make_pipeline("mine,fuse-gelu", [MINE], skip=["basic", "option"])) == ["fuse-gelu"]
     for name in ("basic", "nothing"):
-        with pytest.raises(UnknownName, match=name):
-            pipeline_of("basic", skip=[name])
+        with pytest.raises(UnknownNameError, match=name):
+            make_pipeline("basic", skip=[name])
 
 
 # -- opsets -------------------------------------------------------------------------------------------
@@ -312,23 +316,23 @@ def test_passes_run_at_their_opsets_only(opset: int, opsets: tuple[int, int], un
 
 
 def test_a_model_of_no_standard_opset() -> None:
-    choice = choose("basic", [limited(13, 25)])
-    fitted, unfit = choice.fitting({"com.microsoft": 1})
+    choice = resolve_pipeline("basic", [limited(13, 25)])
+    fitted, unfit = choice.for_opsets({"com.microsoft": 1})
     assert {u.reason for u in unfit} == {"the caller supports opsets 13 to 25, the model imports no standard one"}
     assert fitted == BASIC
 
 
 def test_passes_inside_a_pipeline_of_a_plugin_are_limited_too() -> None:
-    fitted, unfit = choose("p,fuse-gemm", [limited(18, 25)]).fitting({"": 17})
+    fitted, unfit = resolve_pipeline("p,fuse-gemm", [limited(18, 25)]).for_opsets({"": 17})
     assert [u.pass_name for u in unfit] == ["inner"]
     assert passes_of(fitted) == ["fuse-gemm"]
-    assert choose("inner", [Option(name="inner")]).fitting({"": 1})[1] == []
-    (alone,) = choose("option", [limited(18, 25)]).fitting({"": 17})[1]
+    assert resolve_pipeline("inner", [Option(name="inner")]).for_opsets({"": 1})[1] == []
+    (alone,) = resolve_pipeline("option", [limited(18, 25)]).for_opsets({"": 17})[1]
     assert alone.pass_name == "option"
 
 
 def test_what_is_not_in_the_pipeline_is_not_left_out() -> None:
-    assert choose("basic", [limited(18, 25)], skip=["option", "ceil-once"]).fitting({"": 17})[1] == []
+    assert resolve_pipeline("basic", [limited(18, 25)], skip=["option", "ceil-once"]).for_opsets({"": 17})[1] == []
 
 
 # -- pipelines.toml -------------------------------------------------------------------------------------
@@ -363,7 +367,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ],
 )
 def test_written_pipelines(folder: Path, text: str, shape: Any) -> None:
-    p = Names([MINE]).pipeline(text)
+    p = NameResolver([MINE]).pipeline_from_text(text)
     assert shape_of(p) == shape
     assert folding(p).max_growth == 1000
 
@@ -371,29 +375,29 @@ def test_written_pipelines(folder: Path, text: str, shape: Any) -> None:
 @pytest.mark.parametrize("change", [lambda t: "\ufeff" + t, lambda t: t.replace("\n", "\r\n")], ids=["BOM", "CRLF"])
 def test_files_of_any_editor(folder: Path, change: Callable[[str], str]) -> None:
     (folder / "pipelines.toml").write_bytes(change(TOML).encode())
-    assert shape_of(pipeline_of("small")) == ("F", "small", "drop-identity", "fold-constants")
+    assert shape_of(make_pipeline("small")) == ("F", "small", "drop-identity", "fold-constants")
 
 
 def test_rules_that_a_written_pipeline_skips(folder: Path) -> None:
-    drop = next(p for p in leaves(pipeline_of("both", [MINE])) if p.name == "drop-identity")
+    drop = next(p for p in leaves(make_pipeline("both", [MINE])) if p.name == "drop-identity")
     assert isinstance(drop, RulePass)
     assert drop.rules == ()
 
 
 def test_a_file_elsewhere(tmp_path: Path) -> None:
     (tmp_path / "mine.toml").write_text(TOML)
-    assert pipeline_of(f"{tmp_path}/mine.toml:small").name == "small"
-    with pytest.raises(UnknownName, match=r"no pipeline in .*mine\.toml is named none \(there are small, both\)"):
-        pipeline_of(f"{tmp_path}/mine.toml:none")
-    with pytest.raises(UnknownName, match="no pass or pipeline is named small"):
-        pipeline_of("small")
+    assert make_pipeline(f"{tmp_path}/mine.toml:small").name == "small"
+    with pytest.raises(UnknownNameError, match=r"no pipeline in .*mine\.toml is named none \(there are small, both\)"):
+        make_pipeline(f"{tmp_path}/mine.toml:none")
+    with pytest.raises(UnknownNameError, match="no pass or pipeline is named small"):
+        make_pipeline("small")
 
 
 def test_the_file_is_read_only_for_what_is_not_known_otherwise(folder: Path) -> None:
     (folder / "pipelines.toml").write_text("not [ toml")
-    pipeline_of("basic,option", [MINE], enable=["fuse-gemm"])
-    with pytest.raises(BadUsage, match=r"^pipelines\.toml:1: "):
-        pipeline_of("small")
+    make_pipeline("basic,option", [MINE], enable=["fuse-gemm"])
+    with pytest.raises(UsageError, match=r"^pipelines\.toml:1: "):
+        make_pipeline("small")
 
 
 @pytest.mark.parametrize(
@@ -433,36 +437,36 @@ def test_the_file_is_read_only_for_what_is_not_known_otherwise(folder: Path) -> 
 )  # fmt: skip
 def test_files_that_are_wrong(folder: Path, toml: str, message: str) -> None:
     (folder / "pipelines.toml").write_text(toml)
-    with pytest.raises(BadUsage, match=f"^{message}") as caught:
-        pipeline_of("a")
+    with pytest.raises(UsageError, match=f"^{message}") as caught:
+        make_pipeline("a")
     assert "\n" not in str(caught.value)
 
 
 def test_files_that_cannot_be_read(folder: Path) -> None:
     (folder / "folder.toml").mkdir()
-    with pytest.raises(UnknownName, match=r"one that is in a file is named as in pipelines\.toml:NAME"):
-        pipeline_of("pipelines.toml")
+    with pytest.raises(UnknownNameError, match=r"one that is in a file is named as in pipelines\.toml:NAME"):
+        make_pipeline("pipelines.toml")
     for name, message in (
         ("x\0", "embedded null byte"),
         ("x" * 5000, "File name too long"),
         ("folder", "Is a directory"),
     ):
-        with pytest.raises(BadUsage, match=f"cannot read {name}.toml: {message}"):
-            pipeline_of(f"{name}.toml:a")
+        with pytest.raises(UsageError, match=f"cannot read {name}.toml: {message}"):
+            make_pipeline(f"{name}.toml:a")
     (folder / "latin.toml").write_bytes(b'[a]\npasses = ["\xe9"]')
     for name, message in (
         ("latin", "latin.toml:1: not a text in UTF-8"),
         ("gone", "cannot read gone.toml: No such file"),
     ):
-        with pytest.raises(BadUsage, match=message):
-            pipeline_of(f"{name}.toml:a")
+        with pytest.raises(UsageError, match=message):
+            make_pipeline(f"{name}.toml:a")
 
 
 def test_files_named_in_a_pipeline_are_relative_to_its_file(folder: Path) -> None:
     (folder / "sub").mkdir()
     (folder / "sub" / "pipelines.toml").write_text('[a]\npasses = ["b.toml:b"]')
     (folder / "sub" / "b.toml").write_text('[b]\npasses = ["drop-identity"]')
-    assert passes_of(pipeline_of("sub/pipelines.toml:a")) == ["drop-identity"]
+    assert passes_of(make_pipeline("sub/pipelines.toml:a")) == ["drop-identity"]
 
 
 # -- the command --------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Fixpoint, Pass, Pipeline, Placed, RulePass, leaves
 from passwright.core.errors import PluginError
-from passwright.core.plugins.pass_placement import extended, ordered
+from passwright.core.plugins.pass_placement import insert_passes, order_passes
 from passwright.passes.families import FUSION, MOVEMENT
 from passwright.passes.pipelines import BUILT_IN, PIPELINES, STAGES
 
@@ -27,7 +27,7 @@ def placed(name: str, **wishes: Any) -> Placed:
 
 
 def after(more: Sequence[Placed], standing: str = "abcdef") -> str:
-    return "".join(p.name for p in ordered([named(n) for n in standing], more, LETTERS))
+    return "".join(p.name for p in order_passes([named(n) for n in standing], more, LETTERS))
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ LOOP = Fixpoint("loop", (named("a"), named("f")))
     ],
 )
 def test_where_in_a_pipeline(start: Pass, more: list[Placed], shape: Any) -> None:
-    assert shape_of(extended(start, more, LETTERS)) == shape
+    assert shape_of(insert_passes(start, more, LETTERS)) == shape
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_where_in_a_pipeline(start: Pass, more: list[Placed], shape: Any) -> Non
 )
 def test_nothing_comes_after_the_end(more: list[Placed]) -> None:
     with pytest.raises(PluginError, match=r"cannot stand before a2?: it is for stage final"):
-        extended(LOOP, more, LETTERS)
+        insert_passes(LOOP, more, LETTERS)
 
 
 # -- the built-in pipeline ------------------------------------------------------------------------------
@@ -187,10 +187,10 @@ def test_every_built_in_pass_has_a_stage() -> None:
 
 
 def test_a_fusion_stands_behind_the_built_in_ones() -> None:
-    names = [p.name for p in leaves(extended(PIPELINES["basic"], [placed("mine", stage="fuse")], STAGES))]
+    names = [p.name for p in leaves(insert_passes(PIPELINES["basic"], [placed("mine", stage="fuse")], STAGES))]
     assert names[names.index("mine") - 1] == FUSION[-1].name
     wish = placed("mine", stage="fuse", after=("fuse-gelu",), before=("fuse-gemm",))
-    assert [p.name for p in leaves(extended(PIPELINES["basic"], [wish], STAGES))] == names
+    assert [p.name for p in leaves(insert_passes(PIPELINES["basic"], [wish], STAGES))] == names
 
 
 # -- what is no placement -----------------------------------------------------------------------------

@@ -17,10 +17,10 @@ from typing import Any
 
 import onnx
 import pytest
-from families import FEW
+from families import SMALL_PIPELINE
 from passwright.core import PassesError, from_onnx
 from passwright.core.verify.input_generation import KINDS
-from passwright.core.verify.input_specs import signature
+from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.seeded_session import random_outputs
 from rewriting import OPSET, load
@@ -67,23 +67,23 @@ def oracle_of(name: str, seed: int) -> Oracle:
     graph = from_onnx(model)
     outputs = [o.name for o in model.graph.output]
     random = random_outputs(graph.graph)
-    return Oracle(model.SerializeToString(), signature(graph), outputs, seed=seed, random=random)
+    return Oracle(model.SerializeToString(), input_specs(graph), outputs, seed=seed, random_outputs=random)
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_it_alone_is_left_out(name: str) -> None:
     bug = planted(name)
-    result = optimize(bug.model, FEW, plugins=[bug.path], seed=0)
+    result = optimize(bug.model, SMALL_PIPELINE, plugins=[bug.path], seed=0)
     found = result.report.quarantined
-    assert {(q.by, q.place): str(q.why) for q in found} == bug.wrong
+    assert {(q.by, q.place): str(q.failure_kind) for q in found} == bug.wrong
     assert len(found) == len(bug.wrong)
     assert result.report.after.ops == bug.after
     onnx.checker.check_model(result.model, full_check=True)
     assert list(result.model.graph.input) == list(bug.model.graph.input)
     assert list(result.model.graph.output) == list(bug.model.graph.output)
     oracle_of(name, seed=7).check(result.model.SerializeToString())
-    for q in (q for q in found if q.why == "wrong" and q.ordinal is not None):
-        assert q.kind in KINDS
+    for q in (q for q in found if q.failure_kind == "wrong" and q.ordinal is not None):
+        assert q.input_kind in KINDS
         assert q.output in {o.name for o in bug.model.graph.output} or " fails" in q.message
         assert q.message
 
@@ -92,22 +92,22 @@ def test_it_alone_is_left_out(name: str) -> None:
 def test_it_ends_a_strict_run(name: str, tmp_path: Path) -> None:
     bug = planted(name)
     with pytest.raises(PassesError):
-        optimize(bug.model, FEW, plugins=[bug.path], strict=True, output=tmp_path / "out.onnx")
+        optimize(bug.model, SMALL_PIPELINE, plugins=[bug.path], strict=True, output=tmp_path / "out.onnx")
     assert not list(tmp_path.iterdir())
 
 
 def shown_by(name: str) -> list[str]:
     """The kinds of draw on which the plugin's model differs from the original: beyond rounding, or else in bits."""
     bug = planted(name)
-    made = optimize(bug.model, FEW, plugins=[bug.path], verify=False).model.SerializeToString()
+    made = optimize(bug.model, SMALL_PIPELINE, plugins=[bug.path], verify=False).model.SerializeToString()
     return differing(name, made, exact=False) or differing(name, made, exact=True)
 
 
 def differing(name: str, made: bytes, *, exact: bool) -> list[str]:
     """The kinds of draw on which a model differs from the original."""
     oracle, found = oracle_of(name, seed=0), set[str]()
-    for draw in (a.draw for a in oracle.answers):
-        if draw.kind not in found and oracle.judge(made, exact=exact, on=[draw]).failure is not None:
+    for draw in (a.input_set for a in oracle.answers):
+        if draw.kind not in found and oracle.compare(made, exact=exact, input_sets=[draw]).failure is not None:
             found.add(draw.kind)
     return [kind for kind in KINDS if kind in found]
 

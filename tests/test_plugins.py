@@ -19,21 +19,21 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app import adapters
-from passwright.app.check.rule_check import choose as chosen_rules
+from passwright.app.check.rule_check import select_rules as chosen_rules
 from passwright.app.cli import app
 from passwright.app.listing.listing import listing
 from passwright.app.listing.render import show_listing
-from passwright.app.registry.pass_sources import Given, everything, given, known
-from passwright.app.registry.subject import subject_of
-from passwright.app.terminal import Screen
+from passwright.app.registry.pass_sources import PluginLike, caller_registry, full_registry, plugin_registries
+from passwright.app.registry.subject import find_subject
+from passwright.app.terminal import Terminal
 from passwright.core import Fixpoint, Pipeline, RulePass, leaves
-from passwright.core.errors import PluginError, Why
-from passwright.core.plugins.discovery import GROUP, Broken, Installed
-from passwright.core.plugins.pass_registry import Found
+from passwright.core.errors import FailureKind, PluginError
+from passwright.core.plugins.discovery import ENTRY_POINT_GROUP, InstalledPlugins, LoadErrors
+from passwright.core.plugins.pass_registry import PassEntry
 from passwright.passes.pipelines import BUILT_IN
 from rewriting import load, op_types
 from rich.console import Console
-from shelves import from_file, installed, pipeline_of
+from shelves import installed_passes, make_pipeline, passes_from_file
 from typer.testing import CliRunner
 
 from passwright import optimize
@@ -67,10 +67,10 @@ PLUGIN = Plugin((RaisingScales(),))
 """
 
 
-def catalogue(plugins: Sequence[Given] = (), broken: Broken | None = None) -> dict[str, Found]:
+def catalogue(plugins: Sequence[PluginLike] = (), broken: LoadErrors | None = None) -> dict[str, PassEntry]:
     """Every pass by name."""
-    wrong: Broken = {} if broken is None else broken
-    found = everything(known(given(plugins)), Installed(), wrong)
+    wrong: LoadErrors = {} if broken is None else broken
+    found = full_registry(caller_registry(plugin_registries(plugins)), InstalledPlugins(), wrong)
     if broken is None and wrong:
         raise next(iter(wrong.values()))
     return found.passes
@@ -81,14 +81,16 @@ def dist_info(folder: Path, name: str, version: str, entries: dict[str, str]) ->
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
-    (info / "entry_points.txt").write_text("\n".join([f"[{GROUP}]", *(f"{k} = {v}" for k, v in entries.items()), ""]))
+    (info / "entry_points.txt").write_text(
+        "\n".join([f"[{ENTRY_POINT_GROUP}]", *(f"{k} = {v}" for k, v in entries.items()), ""])
+    )
 
 
 @pytest.fixture
 def example(tmp_path: Path) -> Path:
     """A folder for the path with the example package in it, as its pyproject describes it."""
     project = tomllib.loads((PACKAGE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    dist_info(tmp_path / "site", project["name"], project["version"], project["entry-points"][GROUP])
+    dist_info(tmp_path / "site", project["name"], project["version"], project["entry-points"][ENTRY_POINT_GROUP])
     (tmp_path / "site" / "passwright_example").symlink_to(PACKAGE / "src" / "passwright_example")
     return tmp_path / "site"
 
@@ -132,7 +134,7 @@ def code_of(rule: str, op: str = "Abs", *, name: str | None = None) -> str:
 
 
 def test_its_entry_points_are_found(on_path: Path) -> None:
-    found = installed()
+    found = installed_passes()
     assert {name: f.source for name, f in found.items()} == {
         "tangent": "passwright-example 1.2.3",
         "hyperbolic": "passwright-example 1.2.3",
@@ -150,7 +152,7 @@ def test_its_entry_points_are_found(on_path: Path) -> None:
 
 
 def test_without_it_there_is_nothing() -> None:
-    assert set(installed()).isdisjoint({"tangent", "hyperbolic", "example-rule"})
+    assert set(installed_passes()).isdisjoint({"tangent", "hyperbolic", "example-rule"})
 
 
 @pytest.mark.parametrize(
@@ -224,8 +226,8 @@ def test_its_wrong_changes_are_left_out(
 ) -> None:
     result = optimize(load(SCALES, weights=FACTORS), **options)
     assert op_types(result.model) == ops
-    assert [(q.pass_name, q.place, q.why) for q in result.report.quarantined] == [
-        ("drop-scales", place, Why.WRONG) for place in wrong
+    assert [(q.pass_name, q.place, q.failure_kind) for q in result.report.quarantined] == [
+        ("drop-scales", place, FailureKind.WRONG) for place in wrong
     ]
 
 
@@ -293,20 +295,20 @@ def test_two_rules_with_one_name(tmp_path: Path) -> None:
     for name in ("a", "b"):
         (tmp_path / f"{name}.py").write_text(code_of("same_rule", "Abs" if name == "a" else "Ceil"))
     with pytest.raises(PluginError, match="same_rule"):
-        pipeline_of("basic", [tmp_path / "a.py", tmp_path / "b.py"])
+        make_pipeline("basic", [tmp_path / "a.py", tmp_path / "b.py"])
 
 
 def test_a_rule_with_a_built_in_name(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(code_of("drop_identity"))
     with pytest.raises(PluginError, match="drop_identity"):
-        pipeline_of("basic", [tmp_path / "a.py"])
+        make_pipeline("basic", [tmp_path / "a.py"])
 
 
 @pytest.mark.parametrize("group", [Pipeline, Fixpoint])
 def test_a_pass_with_a_built_in_name_inside_a_group(group: type[Pipeline | Fixpoint]) -> None:
     inner = Pipeline("inner", (RulePass("merge-transposes", ()),))
     with pytest.raises(PluginError, match="two passes are named merge-transposes: one from passwright 0"):
-        pipeline_of("basic", [group("mine", (RulePass("own", ()), inner))])
+        make_pipeline("basic", [group("mine", (RulePass("own", ()), inner))])
 
 
 @pytest.mark.parametrize(
@@ -325,7 +327,7 @@ def test_a_pass_with_a_built_in_name_inside_a_group(group: type[Pipeline | Fixpo
 def test_a_package_that_cannot_be_imported(install: Install, content: str, what: str) -> None:
     install("broken-plugin", content, version="3.1", mine="broken_plugin")
     with pytest.raises(PluginError) as caught:
-        installed()
+        installed_passes()
     message = str(caught.value)
     assert "broken-plugin 3.1" in message
     assert "mine = broken_plugin" in message
@@ -335,14 +337,14 @@ def test_a_package_that_cannot_be_imported(install: Install, content: str, what:
 def test_an_attribute_that_is_not_there(install: Install) -> None:
     install("bare-plugin", "", mine="bare_plugin:RULES")
     with pytest.raises(PluginError, match=r"mine = bare_plugin:RULES of bare-plugin 0\.9: AttributeError"):
-        installed()
+        installed_passes()
 
 
 @pytest.mark.parametrize("value", ["", ":", "a b", "odd.plugin:"])
 def test_an_entry_point_of_another_form(install: Install, value: str) -> None:
     install("odd-plugin", "", mine=value)
     with pytest.raises(PluginError, match=r"entry point mine = .* of odd-plugin 0\.9: not of the form package\.module"):
-        installed()
+        installed_passes()
 
 
 @pytest.mark.parametrize(
@@ -365,14 +367,14 @@ def test_an_entry_point_of_another_form(install: Install, value: str) -> None:
 def test_what_is_named_as_its_entry_point_only(install: Install, content: str, message: str) -> None:
     install("odd-plugin", content, mine="odd_plugin")
     with pytest.raises(PluginError, match=message):
-        pipeline_of("basic", enable=["mine"])
+        make_pipeline("basic", enable=["mine"])
 
 
 def test_a_class_is_not_a_pass_yet(tmp_path: Path) -> None:
     path = tmp_path / "mine.py"
     path.write_text("class Mine:\n    name = 'mine'\n    def run(self, graph, ledger):\n        return 0\n")
     with pytest.raises(PluginError, match=r"no rule; Mine is a class, and .* as in MINE = Mine\(\)"):
-        from_file(path)
+        passes_from_file(path)
 
 
 def test_what_a_plugin_prints_is_not_in_the_report(tmp_path: Path) -> None:
@@ -389,7 +391,7 @@ def test_what_a_plugin_prints_is_not_in_the_report(tmp_path: Path) -> None:
 def test_what_is_no_pass(install: Install, thing: str) -> None:
     install("odd-plugin", f"from passwright.core import RulePass\nTHING = {thing}", mine="odd_plugin:THING")
     with pytest.raises(PluginError, match=r"mine of odd-plugin 0\.9 is no pass, rule, plugin or module"):
-        installed()
+        installed_passes()
 
 
 @pytest.mark.parametrize(
@@ -421,9 +423,9 @@ def test_a_broken_package_stops_only_who_asks_for_it(
 def test_packages_that_clash_stop_only_who_asks_for_them(install: Install) -> None:
     install("first-plugin", code_of("one", name="same"), first="first_plugin")
     install("second-plugin", code_of("two", name="same"), version="2.0", second="second_plugin")
-    pipeline_of("basic", enable=["fuse-gemm"])
+    make_pipeline("basic", enable=["fuse-gemm"])
     with pytest.raises(PluginError, match="two passes are named same"):
-        pipeline_of("basic", enable=["same"])
+        make_pipeline("basic", enable=["same"])
 
 
 def plugin_of(names: str, **said: Any) -> str:
@@ -452,7 +454,7 @@ def loaded(*modules: str) -> set[str]:
 def test_no_more_is_imported_than_has_to_be(install: Install, asked: dict[str, Any], imported: set[str]) -> None:
     install("first-plugin", plugin_of("by-name"), **{"by-name": "first_plugin:PLUGIN"})
     install("second-plugin", plugin_of("inside", pipelines={"theirs": "none,inside"}), second="second_plugin")
-    pipeline_of(**{"pipeline": "basic", **asked})
+    make_pipeline(**{"pipeline": "basic", **asked})
     assert loaded("first_plugin", "second_plugin") == imported
 
 
@@ -462,7 +464,7 @@ def test_no_more_is_imported_than_has_to_be(install: Install, asked: dict[str, A
      ("one", {"some_plugin"}), ("some-plugin", {"some_plugin"})],
 )  # fmt: skip
 @pytest.mark.parametrize(
-    "ask", [lambda name: subject_of(name, Pipeline("none", ())), lambda name: chosen_rules([name])]
+    "ask", [lambda name: find_subject(name, Pipeline("none", ())), lambda name: chosen_rules([name])]
 )
 def test_for_a_name_that_is_known_no_package_is_imported(
     install: Install, ask: Callable[[str], object], name: str, imported: set[str]
@@ -481,12 +483,12 @@ def test_versions_that_a_package_is_for(install: Install, wanted: str, fits: boo
     install("good-plugin", plugin_of("fine"))
     for asked in ({"pipeline": "mine"}, {"pipeline": "theirs"}, {"pipeline": "basic", "enable": ["mine"]}):
         if fits:
-            pipeline_of(**asked)
+            make_pipeline(**asked)
             continue
         with pytest.raises(PluginError) as caught:
-            pipeline_of(**asked)
+            make_pipeline(**asked)
         assert str(caught.value) == f"some-plugin 0.9 is for passwright {wanted}, and this is 0.1.0"
-    pipeline_of("fine")
+    make_pipeline("fine")
 
 
 @pytest.mark.parametrize(
@@ -520,28 +522,28 @@ def test_plugins_that_are_wrong(install: Install, content: str, message: str) ->
     mine = "from passwright.core import Placed, Plugin\nclass Mine:\n    name, run = 'mine', print\n"
     install("odd-plugin", f"{code_of('ABS')}{mine}PLUGIN = {content}")
     with pytest.raises(PluginError, match=rf"odd-plugin.*{message}"):
-        installed()
+        installed_passes()
 
 
 def test_what_a_module_places_without_a_plugin(install: Install) -> None:
     code = code_of("one") + code_of("two", "Ceil") + "from passwright.core import Placed\n"
     install("some-plugin", code + "FIRST = Placed(one, stage='fuse')\n")
-    assert set(installed()) == {"one", "some-plugin"}
-    names = [p.name for p in leaves(pipeline_of("basic", enable=["some-plugin", "one"]))]
+    assert set(installed_passes()) == {"one", "some-plugin"}
+    names = [p.name for p in leaves(make_pipeline("basic", enable=["some-plugin", "one"]))]
     assert names[names.index("one") - 1] == "fuse-into-attention"
     assert names[-1] == "some-plugin"
 
 
 def test_a_placed_entry_point(install: Install) -> None:
     install("some-plugin", code_of("one") + "from passwright.core import Placed\nP = Placed(one)", x="some_plugin:P")
-    assert set(installed()) == {"one"}
+    assert set(installed_passes()) == {"one"}
 
 
 def test_the_order_of_enabling_does_not_matter_where_places_are_wanted(install: Install) -> None:
     placed = "PLUGIN = Plugin([Placed(p, stage='fuse') for p in PLUGIN.passes])\n"
     install("first-plugin", plugin_of("b a") + placed, first="first_plugin:PLUGIN")
     install("second-plugin", plugin_of("d c") + placed, second="second_plugin:PLUGIN")
-    orders = [[p.name for p in leaves(pipeline_of("none", enable=e))] for e in permutations("abcd")]
+    orders = [[p.name for p in leaves(make_pipeline("none", enable=e))] for e in permutations("abcd")]
     assert all(order == ["b", "a", "d", "c"] for order in orders)
 
 
@@ -550,23 +552,23 @@ def test_pipelines_that_clash(install: Install, asked: dict[str, Any]) -> None:
     install("first-plugin", plugin_of("a", pipelines={"same": "a"}))
     install("second-plugin", plugin_of("b", pipelines={"same": "b"}))
     with pytest.raises(PluginError, match=r"two pipelines are named same: one from first-plugin .*, one from second-"):
-        pipeline_of(**asked)
-    assert [p.name for p in leaves(pipeline_of("a,b"))] == ["a", "b"]
+        make_pipeline(**asked)
+    assert [p.name for p in leaves(make_pipeline("a,b"))] == ["a", "b"]
 
 
 def test_a_pass_and_a_pipeline_that_clash(install: Install) -> None:
     install("first-plugin", plugin_of("same"))
     install("second-plugin", plugin_of("b", pipelines={"same": "b"}))
     with pytest.raises(PluginError, match=r"same is a pass from first-plugin 0\.9, and a pipeline from second-plugin"):
-        pipeline_of("same")
+        make_pipeline("same")
     broken: dict[str, PluginError] = {}
-    assert {"same", "b"} <= set(installed(broken))
+    assert {"same", "b"} <= set(installed_passes(broken))
     assert set(broken) == {"same"}
 
 
 def test_what_is_broken_does_not_take_the_rest_of_its_package_along(install: Install) -> None:
     install("greedy-plugin", plugin_of("fuse-gemm mine"), greedy="greedy_plugin")
-    assert pipeline_of("mine").name == "mine"
+    assert make_pipeline("mine").name == "mine"
     assert "mine" in catalogue(broken={})
 
 
@@ -628,7 +630,7 @@ def test_the_list_tells_of_what_is_broken(install: Install, tmp_path: Path) -> N
 
 def test_the_list_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     out = io.StringIO()
-    screen = Screen()
+    screen = Terminal()
     screen.out = Console(file=out, force_terminal=True, width=80, color_system=None)
     show_listing(screen, listing())
     lines = out.getvalue().splitlines()
@@ -643,9 +645,9 @@ def test_the_list_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_names_of_other_optimizers(monkeypatch: pytest.MonkeyPatch) -> None:
     others = {"other": RulePass("other", ()), "other:part": RulePass("other:part", ())}
     monkeypatch.setattr(adapters, "adapter", others.get)
-    assert [p.name for p in leaves(pipeline_of("none,other:part", enable=["other"]))] == ["other:part", "other"]
-    assert pipeline_of("other").name == "other"
-    assert pipeline_of("other:part,fuse-gelu", skip=["other:part"]) == Pipeline(
+    assert [p.name for p in leaves(make_pipeline("none,other:part", enable=["other"]))] == ["other:part", "other"]
+    assert make_pipeline("other").name == "other"
+    assert make_pipeline("other:part,fuse-gelu", skip=["other:part"]) == Pipeline(
         "other:part,fuse-gelu", (next(p for p in BUILT_IN if p.name == "fuse-gelu"),)
     )
     assert listed("other:part")["passes"][0]["source"] == "other"
@@ -671,7 +673,7 @@ def test_names_of_other_optimizers(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_what_a_file_defines(tmp_path: Path, content: str, passes: dict[str, list[str]]) -> None:
     (tmp_path / "my_file.py").write_text(content)
-    found = from_file(tmp_path / "my_file.py")
+    found = passes_from_file(tmp_path / "my_file.py")
     assert {n: [r.name for r in f.item.rules] for n, f in found.items() if isinstance(f.item, RulePass)} == passes
     assert {f.source for f in found.values()} == {str(tmp_path / "my_file.py")}
 
@@ -692,13 +694,13 @@ def test_a_file_that_imports_a_pass_may_run_beside_it(tmp_path: Path) -> None:
 def test_a_file_that_does_not_come_to_its_end(tmp_path: Path, content: str, what: str) -> None:
     (tmp_path / "my_file.py").write_text(content)
     with pytest.raises(PluginError, match=rf"my_file\.py: {what}$"):
-        from_file(tmp_path / "my_file.py")
+        passes_from_file(tmp_path / "my_file.py")
 
 
 def test_an_interrupted_import_is_no_fault_of_the_file(tmp_path: Path) -> None:
     (tmp_path / "my_file.py").write_text("raise KeyboardInterrupt")
     with pytest.raises(KeyboardInterrupt):
-        from_file(tmp_path / "my_file.py")
+        passes_from_file(tmp_path / "my_file.py")
 
 
 def test_two_files_of_one_name_in_different_folders(tmp_path: Path) -> None:
@@ -722,7 +724,7 @@ def test_the_same_file_twice_is_one(tmp_path: Path) -> None:
 def test_a_pass_with_the_name_of_its_file_beside_loose_rules(tmp_path: Path) -> None:
     (tmp_path / "squares.py").write_text(code_of("one", name="squares") + code_of("two", "Ceil"))
     with pytest.raises(PluginError, match=r"squares\.py: two would form a pass named squares .*; rename the pass"):
-        from_file(tmp_path / "squares.py")
+        passes_from_file(tmp_path / "squares.py")
 
 
 def test_a_dataclass_works_in_a_file(tmp_path: Path) -> None:
@@ -738,7 +740,7 @@ def test_a_dataclass_works_in_a_file(tmp_path: Path) -> None:
         "        return 0\n"
         "COUNTING = Counting()\n"
     )
-    assert set(from_file(tmp_path / "counting.py")) == {"counting"}
+    assert set(passes_from_file(tmp_path / "counting.py")) == {"counting"}
     report = optimize(load(TEXT), plugins=[tmp_path / "counting.py"]).report
     assert report.passes[-1].name == "counting"
     listed = CliRunner().invoke(app, ["list", "--plugin", str(tmp_path / "counting.py")]).stdout

@@ -13,21 +13,21 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from passwright.app.cli import app
-from passwright.app.measure.profile_recording import Recording, record
-from passwright.app.measure.profile_trace import Kernel, Run
-from passwright.app.profile.profile_builder import joined
+from passwright.app.measure.profile_recording import Recording, record_profile
+from passwright.app.measure.profile_trace import KernelExecution, ProfiledRun
+from passwright.app.profile.profile_builder import build_profile
 from passwright.app.profile.profile_report import Profile
-from passwright.app.profile.timeline import SHOWN, write_timeline
+from passwright.app.profile.timeline import MAX_RUNS, write_timeline
 from passwright.core.errors import EvaluationError, ModelError
-from passwright.core.ort.sessions import CPU, Setting
-from passwright.core.pass_manager.pass_selection import BadUsage, UnknownName
+from passwright.core.ort.sessions import CPU, SessionConfig
+from passwright.core.pass_manager.pass_selection import UnknownNameError, UsageError
 from typer.testing import CliRunner, Result
 
-from passwright import Profiled, profile
+from passwright import ProfileReport, profile
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 HEAD = '<ir_version: 10, opset_import: ["": 17]>'
-ALL = Setting("ENABLE_ALL", repacks=True, threads=1)
+ALL = SessionConfig("ENABLE_ALL", prepack_weights=True, intra_op_threads=1)
 # A normalization that we fold into the convolution, and an activation that onnxruntime does.
 CNN = """g (float[N,3,6,6] x) => (float[N,4,4,4] y) <float[4] s = {1.5,2,0.5,1}, float[4] m = {0,0.5,1,2}> {
     [conv] c = Conv(x, w) [norm] b = BatchNormalization(c, s, m, m, s) [relu] r = Relu(b) [last] y = Exp(r) }"""
@@ -54,10 +54,10 @@ def by_name(found: Profile) -> dict[str, Any]:
 def adds_up(found: Profile) -> None:
     """Types and nodes tell the same time, none of it twice, and no more than a run takes."""
     assert found.runs >= 3
-    assert sum(n.seconds for n in found.nodes) == pytest.approx(found.in_nodes)
-    assert sum(t.seconds for t in found.types) == pytest.approx(found.in_nodes)
+    assert sum(n.seconds for n in found.nodes) == pytest.approx(found.node_seconds)
+    assert sum(t.seconds for t in found.types) == pytest.approx(found.node_seconds)
     assert sum(t.nodes for t in found.types) == len(found.nodes)
-    assert 0 < found.in_nodes <= found.seconds
+    assert 0 < found.node_seconds <= found.seconds
     assert [n.seconds for n in found.nodes] == sorted((n.seconds for n in found.nodes), reverse=True)
 
 
@@ -75,12 +75,12 @@ def test_what_fused_nodes_stand_for(cnn: Path) -> None:
     assert set(ours.origin) == {"conv", "norm", "relu"}
     assert ours.rule != ""
     assert before["last"].origin == after["last"].origin == ("last",)
-    assert found.before.idle == found.after.idle == ()
+    assert found.before.eliminated_nodes == found.after.eliminated_nodes == ()
 
 
 @pytest.mark.parametrize("level", ["disable", "basic", "all"])
 def test_levels(cnn: Path, level: str) -> None:
-    found = profile(cnn, level=level, min_time=0, threads=1, optimizes=False)
+    found = profile(cnn, level=level, min_time=0, threads=1, include_optimized=False)
     assert found.after is None
     assert found.level == level
     ops = {n.op for n in found.before.nodes}
@@ -91,18 +91,18 @@ def test_levels(cnn: Path, level: str) -> None:
 @pytest.mark.parametrize("stem", ["loop_if", "while_loop", "script_scan", "mixer_external", "sklearn_strings"])
 def test_golden_models(stem: str) -> None:
     """Bodies, weights in another file, strings."""
-    found = profile(GOLDEN / f"{stem}.onnx", min_time=0, threads=1, optimizes=False)
+    found = profile(GOLDEN / f"{stem}.onnx", min_time=0, threads=1, include_optimized=False)
     adds_up(found.before)
-    assert all(n.stands_for for n in found.before.nodes if n.op != "ReorderOutput")
+    assert all(n.file_nodes for n in found.before.nodes if n.op != "ReorderOutput")
 
 
 def kernel(
     name: str, start: float, seconds: float, own: float | None = None, index: int = 0, op: str = "Add"
-) -> Kernel:
-    return Kernel(name, op, CPU, index, start, seconds, seconds if own is None else own)
+) -> KernelExecution:
+    return KernelExecution(name, op, CPU, index, start, seconds, seconds if own is None else own)
 
 
-def recording(text: str, *runs: Run) -> Recording:
+def recording(text: str, *runs: ProfiledRun) -> Recording:
     graph = onnx.parser.parse_model(f"{HEAD} g {text}").graph
     return Recording(runs, graph, graph)
 
@@ -113,51 +113,51 @@ TEXT = "(float[N] x) => (float[N] y) { [a] p = Add(x, x) [b] y = Add(p, p) }"
 def test_times_are_medians_whatever_else_the_machine_did() -> None:
     held_up = [(0.0, 0.0), (5.0, 0.0), (0.0, 7.0), (0.0, 0.0), (9.0, 0.0)]  # in nodes and outside, in most runs
     runs = [
-        Run(i, 4.0 + a + b, (kernel("a", 0.0, 2.0 + a), kernel("b", 3.0 + a, 1.0, op="Mul")))
+        ProfiledRun(i, 4.0 + a + b, (kernel("a", 0.0, 2.0 + a), kernel("b", 3.0 + a, 1.0, op="Mul")))
         for i, (a, b) in enumerate(held_up)
     ]
-    found = joined("before", recording(TEXT, *runs)).profile
-    assert (found.runs, found.seconds, found.in_nodes, found.outside) == (5, 4.0, 3.0, 1.0)
+    found = build_profile("before", recording(TEXT, *runs)).profile
+    assert (found.runs, found.seconds, found.node_seconds, found.outside) == (5, 4.0, 3.0, 1.0)
     assert [n.seconds for n in found.nodes] == [2.0, 1.0]
     assert [t.seconds for t in found.types] == [2.0, 1.0]
 
 
 def test_a_node_that_runs_now_and_then_and_again_and_again() -> None:
-    one = Run(0, 9.0, (kernel("a", 1.0, 2.0), kernel("b", 3.0, 1.0), kernel("b", 5.0, 1.0)))
-    other = Run(10, 9.0, (kernel("a", 1.0, 4.0),))
-    found = by_name(joined("before", recording(TEXT, one, other)).profile)
+    one = ProfiledRun(0, 9.0, (kernel("a", 1.0, 2.0), kernel("b", 3.0, 1.0), kernel("b", 5.0, 1.0)))
+    other = ProfiledRun(10, 9.0, (kernel("a", 1.0, 4.0),))
+    found = by_name(build_profile("before", recording(TEXT, one, other)).profile)
     assert (found["a"].seconds, found["a"].calls, found["a"].start) == (3.0, 1.0, 0.0)
     assert (found["b"].seconds, found["b"].calls, found["b"].start) == (1.0, 1.0, 2.0)
 
 
 def test_namesakes_and_nameless_nodes_are_told_apart_by_their_order() -> None:
-    made = recording(TEXT, Run(0, 9.0, (kernel("n", 1.0, 1.0, index=4), kernel("Add_7", 3.0, 1.0, index=7))))
+    made = recording(TEXT, ProfiledRun(0, 9.0, (kernel("n", 1.0, 1.0, index=4), kernel("Add_7", 3.0, 1.0, index=7))))
     ran = onnx.parser.parse_model(f"{HEAD} g {TEXT}").graph
     ran.node[0].name, ran.node[1].name = "n", ""
-    nodes = joined("before", replace(made, ran=ran)).profile.nodes
-    assert {n.name: n.stands_for for n in nodes} == {"n": ("a",), "Add_7": ("b",)}
+    nodes = build_profile("before", replace(made, ran=ran)).profile.nodes
+    assert {n.name: n.file_nodes for n in nodes} == {"n": ("a",), "Add_7": ("b",)}
 
 
 def test_a_provider_that_does_not_tell_what_it_made() -> None:
-    runs = Run(0, 9.0, (kernel("a", 1.0, 1.0), kernel("TRT_1", 3.0, 1.0)))
-    found = joined("before", replace(recording(TEXT, runs), ran=None)).profile
-    assert {n.name: n.stands_for for n in found.nodes} == {"a": ("a",), "TRT_1": ()}
+    runs = ProfiledRun(0, 9.0, (kernel("a", 1.0, 1.0), kernel("TRT_1", 3.0, 1.0)))
+    found = build_profile("before", replace(recording(TEXT, runs), ran=None)).profile
+    assert {n.name: n.file_nodes for n in found.nodes} == {"a": ("a",), "TRT_1": ()}
 
 
 def test_origins_that_an_earlier_run_wrote() -> None:
-    made = recording(TEXT, Run(0, 9.0, (kernel("a", 1.0, 1.0),)))
+    made = recording(TEXT, ProfiledRun(0, 9.0, (kernel("a", 1.0, 1.0),)))
     for key, value in (("passwright.rule", "our_rule"), ("passwright.from", '["one", "two"]')):
-        made.file.node[0].metadata_props.add(key=key, value=value)
-    (node,) = joined("before", made).profile.nodes
-    assert (node.stands_for, node.origin, node.rule) == (("a",), ("one", "two"), "our_rule")
+        made.file_graph.node[0].metadata_props.add(key=key, value=value)
+    (node,) = build_profile("before", made).profile.nodes
+    assert (node.file_nodes, node.origin, node.rule) == (("a",), ("one", "two"), "our_rule")
 
 
 def test_odd_names(tmp_path: Path) -> None:
     model = onnx.parser.parse_model(f"{HEAD} g {TEXT}")
     model.graph.node[0].name, model.graph.node[1].name = 'a"b', "two\nlines [red] \u2603"
     onnx.save(model, tmp_path / "m.onnx")
-    found = profile(tmp_path / "m.onnx", min_time=0, threads=1, level="disable", optimizes=False)
-    assert {n.stands_for for n in found.before.nodes} == {(n.name,) for n in model.graph.node}
+    found = profile(tmp_path / "m.onnx", min_time=0, threads=1, level="disable", include_optimized=False)
+    assert {n.file_nodes for n in found.before.nodes} == {(n.name,) for n in model.graph.node}
     result = passes(tmp_path / "m.onnx", "--min-time", 0.01, "--no-optimize", "--trace", tmp_path / "t.json")
     assert "two\\nlines [red]" in result.stdout
 
@@ -191,7 +191,7 @@ def require_nested(spans: list[dict[str, Any]]) -> None:
 def test_bodies_in_the_timeline(tmp_path: Path) -> None:
     """Times that are cut to microseconds may end after what they are inside of."""
     nodes = (kernel("a", 1e-6, 6e-6), kernel("b", 3e-6, 5e-6), kernel("b", 8e-6, 9e-6))
-    write_timeline([joined("before", recording(TEXT, Run(5.0, 12e-6, nodes)))], {}, tmp_path / "t.json")
+    write_timeline([build_profile("before", recording(TEXT, ProfiledRun(5.0, 12e-6, nodes)))], {}, tmp_path / "t.json")
     spans = [e for e in require_trace(tmp_path / "t.json") if e["ph"] == "X"]
     assert [(e["ts"], e["dur"]) for e in spans] == [(0, 12), (1, 6), (3, 4), (8, 4)]
 
@@ -209,15 +209,15 @@ def test_the_timeline(cnn: Path, tmp_path: Path) -> None:
         assert len(runs) >= 3
         require_nested(own)
     made = [e["args"] for e in events if e["pid"] == 2 and "Conv" in e["args"].get("op", "")]
-    assert all({"conv", "norm"} <= set(a["origin"]) and a["rule"] and a["stands_for"] for a in made)
+    assert all({"conv", "norm"} <= set(a["origin"]) and a["rule"] and a["file_nodes"] for a in made)
     assert made
 
 
 def test_the_timeline_shows_some_runs(tmp_path: Path) -> None:
-    runs = [Run(float(i), 0.5, (kernel("a", 0.1, 0.2),)) for i in range(5 * SHOWN)]
-    write_timeline([joined("before", recording(TEXT, *runs))], {}, tmp_path / "t.json")
+    runs = [ProfiledRun(float(i), 0.5, (kernel("a", 0.1, 0.2),)) for i in range(5 * MAX_RUNS)]
+    write_timeline([build_profile("before", recording(TEXT, *runs))], {}, tmp_path / "t.json")
     spans = [e["ts"] for e in require_trace(tmp_path / "t.json") if e.get("cat") == "run"]
-    assert spans == [i * 1e6 for i in range(SHOWN)]
+    assert spans == [i * 1e6 for i in range(MAX_RUNS)]
 
 
 # -- the command ------------------------------------------------------------------------------------
@@ -302,15 +302,15 @@ def test_what_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_a_process_that_fails(cnn: Path, code: str, said: str) -> None:
     feeds = {"x": np.zeros((1, 3, 6, 6), np.float32)}
     with pytest.raises(EvaluationError, match=said):
-        record(cnn, ALL, feeds, 0.0, (sys.executable, "-c", code), limit=3.0)
+        record_profile(cnn, ALL, feeds, 0.0, (sys.executable, "-c", code), timeout=3.0)
 
 
 def test_a_model_that_does_not_run(cnn: Path) -> None:
     with pytest.raises(EvaluationError, match="x"):
-        record(cnn, ALL, {"x": np.zeros((1, 2, 6, 6), np.float32)}, 0.0)
+        record_profile(cnn, ALL, {"x": np.zeros((1, 2, 6, 6), np.float32)}, 0.0)
 
 
-@pytest.mark.parametrize(("options", "error"), [({"level": "x"}, BadUsage), ({"pipeline": "x"}, UnknownName)])
+@pytest.mark.parametrize(("options", "error"), [({"level": "x"}, UsageError), ({"pipeline": "x"}, UnknownNameError)])
 def test_bad_usage(cnn: Path, options: dict[str, Any], error: type[Exception]) -> None:
     with pytest.raises(error):
         profile(cnn, min_time=0, **options)
@@ -324,7 +324,7 @@ def test_weights_beside_the_model_are_not_written_to(tmp_path: Path) -> None:
 
 
 def test_the_profile_as_json(cnn: Path) -> None:
-    found = profile(cnn, min_time=0, threads=1, optimizes=False)
-    assert isinstance(found, Profiled)
+    found = profile(cnn, min_time=0, threads=1, include_optimized=False)
+    assert isinstance(found, ProfileReport)
     told = json.loads(found.to_json())
     assert len(told["before"]["nodes"]) == len(found.before.nodes)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from families import FEW
+from families import SMALL_PIPELINE
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import (
@@ -33,14 +33,14 @@ from passwright.core import (
     require,
     rule,
 )
-from passwright.core.errors import ModelError, NoFixpoint, PassFailed, RuleError, VerificationError, Why
-from passwright.core.pass_manager.attempt_check import Look
-from passwright.core.pass_manager.pass_manager import Manager
-from passwright.core.pass_manager.quarantine import CAP, Quarantine
+from passwright.core.errors import FailureKind, ModelError, NoFixpoint, PassFailed, RuleError, VerificationError
+from passwright.core.pass_manager.attempt_check import CheckOptions
+from passwright.core.pass_manager.pass_manager import PassManager
+from passwright.core.pass_manager.quarantine import MAX_FAILURES_PER_RULE, Quarantine
 from passwright.core.support.binary_search import first_bad
 from passwright.core.verify import seeded_session as performer
 from passwright.core.verify.verdict import Mismatch
-from rewriting import load, means_the_same, op_types
+from rewriting import load, op_types, require_equivalent
 
 from passwright import Result, optimize
 
@@ -116,7 +116,7 @@ def drops_all_and_denies_it(graph: Graph, ledger: Ledger) -> int:
 def drops_all_asking(graph: Graph, ledger: Ledger) -> int:
     done = 0
     for op in elus(graph):
-        if ledger.permits("custom", op.outputs[0].name, (op,)):
+        if ledger.request_change("custom", op.outputs[0].name, (op,)):
             drop(op)
             done += 1
     return done
@@ -130,7 +130,7 @@ def swaps_inputs_in_secret(graph: Graph, ledger: Ledger) -> int:
 
 def breaks_edges(graph: Graph, ledger: Ledger) -> int:
     op = elus(graph)[0]
-    if not ledger.permits("custom", op.outputs[0].name, (op,)):
+    if not ledger.request_change("custom", op.outputs[0].name, (op,)):
         return 0
     op.inputs = (Value("nowhere"),)
     return 1
@@ -146,12 +146,12 @@ def raises_late(graph: Graph, ledger: Ledger) -> int:
 
 
 def never_settles(graph: Graph, ledger: Ledger) -> int:
-    ledger.permits("custom", "nothing")
+    ledger.request_change("custom", "nothing")
     return 1
 
 
 def asks_for_ever(graph: Graph, ledger: Ledger) -> int:
-    while ledger.permits("custom", "nothing"):
+    while ledger.request_change("custom", "nothing"):
         pass
     return 1
 
@@ -175,13 +175,13 @@ RIGHT = ["Exp", "Sub", "Elu", "Softmax", "Neg"]  # with all Elus gone that may g
 
 
 def found(result: Result) -> list[tuple[str, str, str]]:
-    return [(q.by, q.place, str(q.why)) for q in result.report.quarantined]
+    return [(q.by, q.place, str(q.failure_kind)) for q in result.report.quarantined]
 
 
 def check(result: Result, model: onnx.ModelProto) -> None:
     """The result is right, and shown to be."""
     assert result.report.verification is not None
-    means_the_same(model, result.model)
+    require_equivalent(model, result.model)
     onnx.checker.check_model(result.model)
 
 
@@ -242,12 +242,12 @@ def test_what_shows_without_running_is_left_out_unverified_too(plugin: Pass) -> 
 
 
 def test_a_pass_that_hangs_is_ended() -> None:
-    manager = Manager(lambda: from_onnx(load(TEXT)), Custom(spins_for_ever), patience=0.2)
+    manager = PassManager(lambda: from_onnx(load(TEXT)), Custom(spins_for_ever), no_progress_timeout=0.2)
     attempt = manager.run()
-    assert attempt.failed is not None
-    culprit = Quarantine(manager, Look()).leave_out_next(Look().at(attempt))
-    assert (culprit.by, culprit.why) == ("custom", "endless")
-    assert Look().at(manager.run()).failure is None
+    assert attempt.error is not None
+    culprit = Quarantine(manager, CheckOptions()).quarantine_next(CheckOptions().check(attempt))
+    assert (culprit.by, culprit.failure_kind) == ("custom", "endless")
+    assert CheckOptions().check(manager.run()).failure is None
 
 
 def test_the_one_who_broke_the_graph_is_named_not_the_one_who_stumbled() -> None:
@@ -268,10 +268,10 @@ def test_weights_that_cannot_be_read_are_nobody_s_fault() -> None:
 
 
 def test_what_is_wrong_before_any_pass_is_nobody_s_fault() -> None:
-    manager = Manager(lambda: from_onnx(load(TEXT)), RulePass("right", (drop_elu,)))
-    look = Look(judge=lambda *_: Mismatch("", "it is another", None, None))
+    manager = PassManager(lambda: from_onnx(load(TEXT)), RulePass("right", (drop_elu,)))
+    look = CheckOptions(compare=lambda *_: Mismatch("", "it is another", None, None))
     with pytest.raises(VerificationError, match="even with no pass run: the rewritten model is refused: it is another"):
-        Quarantine(manager, look).leave_out_next(look.at(manager.run()))
+        Quarantine(manager, look).quarantine_next(look.check(manager.run()))
 
 
 # -- many --------------------------------------------------------------------------------------------------
@@ -305,13 +305,13 @@ def test_several_are_found_in_one_run() -> None:
 
 
 def test_beyond_the_cap_the_rule_goes() -> None:
-    model = chain(*["right", "wrong"] * (CAP + 5))
+    model = chain(*["right", "wrong"] * (MAX_FAILURES_PER_RULE + 5))
     result = optimize(model, plugins=[RulePass("eager", (drop_elu,))])
     *each, whole = result.report.quarantined
-    assert len(each) == CAP
+    assert len(each) == MAX_FAILURES_PER_RULE
     assert all(q.by == "drop_elu" and q.place for q in each)
     assert (whole.by, whole.place, whole.message) == ("drop_elu", "", "20 of its changes were wrong")
-    assert op_types(result.model).count("Elu") == 2 * (CAP + 5)
+    assert op_types(result.model).count("Elu") == 2 * (MAX_FAILURES_PER_RULE + 5)
     check(result, model)
 
 
@@ -365,7 +365,7 @@ ODD = [
 def test_a_pass_that_does_not_say_how_many_changes_it_made(back: Any) -> None:
     result = optimize(load(TEXT), Custom(lambda *_: back, "vague"))
     (found,) = result.report.quarantined
-    assert (found.by, found.why) == ("vague", Why.RAISED)
+    assert (found.by, found.failure_kind) == ("vague", FailureKind.RAISED)
     assert found.message == f"run() gave back {back!r}, not the number of changes"
 
 
@@ -373,7 +373,7 @@ def test_a_pass_that_does_not_say_how_many_changes_it_made(back: Any) -> None:
     ("error", "message"),
     [
         *ODD,
-        pytest.param(PassFailed("drop-identity", Why.RAISED, "not me"), "not me", id="PassFailed of another"),
+        pytest.param(PassFailed("drop-identity", FailureKind.RAISED, "not me"), "not me", id="PassFailed of another"),
         pytest.param(NoFixpoint("not me", ["drop-identity"]), "not me", id="NoFixpoint of another"),
     ],
 )
@@ -429,11 +429,16 @@ def test_a_pass_named_like_a_rule() -> None:
 
 
 def test_the_right_rule_of_a_pass_stays_beyond_the_cap() -> None:
-    model = chain(*["right", "wrong"] * (CAP + 1))
+    model = chain(*["right", "wrong"] * (MAX_FAILURES_PER_RULE + 1))
     result = optimize(model, plugins=[RulePass("eager", (drop_elu, drop_elu_of_positive))])
     whole = result.report.quarantined[-1]
-    assert (len(found(result)), whole.pass_name, whole.by, whole.place) == (CAP + 1, "eager", "drop_elu", "")
-    assert op_types(result.model).count("Elu") == CAP + 1
+    assert (len(found(result)), whole.pass_name, whole.by, whole.place) == (
+        MAX_FAILURES_PER_RULE + 1,
+        "eager",
+        "drop_elu",
+        "",
+    )
+    assert op_types(result.model).count("Elu") == MAX_FAILURES_PER_RULE + 1
     check(result, model)
 
 
@@ -486,7 +491,7 @@ def test_an_exception_left_out_moves_the_numbers_of_what_comes_after() -> None:
     model = load(f"""g (float[N,4] x) => (float[N,4] y, float[N,4] c, float[N,4] f, float[N,4] s) {{
         {scaled} M = Sin(x) m = Max(M, M) y = Neg(m) {elus} u = Cos(x) U = Ceil(u) c = Neg(U)
         v = Sin(x) V = Floor(v) f = Neg(V) {relus} s = Sum({terms}) }}""")
-    result = optimize(model, FEW, [RulePass("turn", (turns,)), RulePass("many", (drops_many,))])
+    result = optimize(model, SMALL_PIPELINE, [RulePass("turn", (turns,)), RulePass("many", (drops_many,))])
     assert found(result) == [
         ("drops_many", "U", "wrong"),
         ("drops_many", "V", "wrong"),
@@ -505,14 +510,14 @@ def the(graph: Graph, op_type: str) -> Any:
 
 
 def unset_attribute(graph: Graph) -> None:
-    graph.substitute(
+    graph.replace_value(
         the(graph, "Neg").outputs[0],
         graph.add_op(Op("Softmax", "", "", {"axis": None}, None), [graph.inputs[0]], [Value("odd")]).outputs[0],
     )
 
 
 def array_as_tensor(graph: Graph) -> None:
-    weight: Any = graph.constant(Tensor.from_array(np.zeros(3, np.float32)))
+    weight: Any = graph.add_constant(Tensor.from_array(np.zeros(3, np.float32)))
     graph.set_inputs(the(graph, "Neg"), [weight])
     weight.tensor = np.zeros(3, np.float32)
 
@@ -544,7 +549,7 @@ def writes_attributes(graph: Graph) -> None:
 )
 def test_a_graph_that_is_none_is_left_out(spoil: Callable[[Graph], None]) -> None:
     def act(graph: Graph, ledger: Ledger) -> int:
-        if "custom" in ledger.counts or not ledger.permits("custom", "z"):
+        if "custom" in ledger.counts or not ledger.request_change("custom", "z"):
             return 0
         spoil(graph)
         return 1
@@ -585,15 +590,15 @@ def test_a_pass_that_swallows_what_ends_it_is_ended() -> None:
         while monotonic() < end:
             pass
 
-    attempt = Manager(lambda: from_onnx(load(TEXT)), Custom(stubborn), patience=0.2).run()
-    assert attempt.failed is not None
-    assert (attempt.failed.pass_name, attempt.failed.why) == ("custom", "endless")
+    attempt = PassManager(lambda: from_onnx(load(TEXT)), Custom(stubborn), no_progress_timeout=0.2).run()
+    assert attempt.error is not None
+    assert (attempt.error.pass_name, attempt.error.kind) == ("custom", "endless")
 
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
     """What runs a hundred times longer than the first run does not end."""
-    monkeypatch.setattr(performer, "LEAST_LIMIT", 0.2)
+    monkeypatch.setattr(performer, "MIN_RUN_TIMEOUT", 0.2)
 
 
 LOOP = """g (float[N] x) => (float[] y) <int64 n = {1000000000000}, bool t = {1}, float two = {2}, float most = {100}> {
@@ -609,7 +614,7 @@ def test_inputs_on_which_a_loop_does_not_end_are_refused() -> None:
     verification = result.report.verification
     assert verification is not None
     assert any("accepts no zeros inputs" in note for note in verification.notes)
-    assert any(draw.startswith("negative") for draw in verification.draws)
+    assert any(draw.startswith("negative") for draw in verification.input_sets)
     assert found(result) == []
     assert op_types(result.model) == ["ReduceSum", "Loop"]
 
@@ -636,7 +641,7 @@ def test_the_record_of_a_wrong_change() -> None:
     assert record.label.endswith(" at y")
     assert record.replaced == ("Elu y",)
     assert record.output == "y"
-    assert record.kind in record.draw
+    assert record.input_kind in record.input_set
     assert record.error is not None
     assert record.error > 0
     assert np.isfinite(record.error)
@@ -677,7 +682,7 @@ def test_a_place_may_be_an_op() -> None:
     def asks_with_ops(graph: Graph, ledger: Ledger) -> int:
         done = 0
         for op in elus(graph):
-            if ledger.permits("custom", op, (op,)):  # type: ignore[arg-type]
+            if ledger.request_change("custom", op, (op,)):  # type: ignore[arg-type]
                 drop(op)
                 done += 1
         return done

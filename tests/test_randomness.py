@@ -11,9 +11,9 @@ import pytest
 from onnx import numpy_helper, parser
 from passwright.core import from_onnx
 from passwright.core.errors import VerificationError
-from passwright.core.verify.input_specs import signature
+from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.seeded_session import random_outputs, seeded
+from passwright.core.verify.seeded_session import add_seeds, random_outputs
 from rewriting import load
 
 from passwright import optimize
@@ -38,7 +38,9 @@ def random_of(model: onnx.ModelProto) -> list[str]:
 def check(before: onnx.ModelProto, after: onnx.ModelProto, original: Loadable | None = None) -> Verdict:
     model = from_onnx(before, inline=True)
     outputs = [o.name for o in before.graph.output]
-    oracle = Oracle(original or before.SerializeToString(), signature(model), outputs, random=random_of(before))
+    oracle = Oracle(
+        original or before.SerializeToString(), input_specs(model), outputs, random_outputs=random_of(before)
+    )
     return oracle.check(after.SerializeToString(), exact=True)
 
 
@@ -186,8 +188,8 @@ def test_a_copy_that_a_rewrite_numbers_keeps_its_seed() -> None:
 
 def test_each_run_starts_anew() -> None:
     model = load("g (float[N] x) => (y) { y = RandomNormalLike(x) }")
-    oracle = Oracle(model.SerializeToString(), signature(from_onnx(model)), ["y"], random=["y"])
-    same = [a.outputs["y"] for a in oracle.answers if a.draw.sizes["N"] == 2]
+    oracle = Oracle(model.SerializeToString(), input_specs(from_onnx(model)), ["y"], random_outputs=["y"])
+    same = [a.outputs["y"] for a in oracle.answers if a.input_set.sizes["N"] == 2]
     assert len(same) > 1
     assert all(np.array_equal(same[0], other) for other in same)
 
@@ -216,7 +218,7 @@ def test_external_weights_stay_where_they_are(tmp_path: Path) -> None:
     onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=0)
     model = onnx.load(path)
     assert check(model, model, path).random == ()
-    assert not seeded(path).model.graph.initializer[0].raw_data
+    assert not add_seeds(path).model.graph.initializer[0].raw_data
     other = onnx.ModelProto.FromString(model.SerializeToString())
     other.graph.initializer[0].CopyFrom(numpy_helper.from_array(np.ones(4, np.float32), "w"))
     with pytest.raises(VerificationError, match="y: "):

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from passwright.core import to_onnx
 from passwright.passes.pipelines import PIPELINES
-from rewriting import load, means_the_same, op_types, rewritten
+from rewriting import apply_passes, load, op_types, require_equivalent
 
 BASIC = PIPELINES["basic"]
 RNG = np.random.default_rng(0)
@@ -211,9 +211,9 @@ def test_no_more_is_left(head: str, body: str, left: int) -> None:
     text = f"{head} {{ x = Tanh(raw) {body} y = Softsign({last}) }}"
     names = set(re.findall(r"\w+", body))
     model = load(text, weights={n: a for n, a in MORE.items() if n in names})
-    result, ledger = rewritten(model, BASIC)
+    result, ledger = apply_passes(model, BASIC)
     out = to_onnx(result)
-    means_the_same(model, out, exact=ledger.is_exact)
+    require_equivalent(model, out, exact=ledger.is_exact)
     assert len(op_types(out)) <= left + 2, op_types(out)
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from documents import ROOT, blocks, play, written
+from documents import ROOT, blocks, run_document, write_file
 from passwright.core.pass_manager.pipeline import leaves
-from passwright.core.plugins.pass_registry import rules_of
+from passwright.core.plugins.pass_registry import all_rules
 from passwright.passes.pipelines import PIPELINES
 from rewriting import load, op_types
 
@@ -18,17 +18,17 @@ README = ROOT / "README.md"
 
 @pytest.fixture
 def plugins(tmp_path: Path) -> dict[str, Path]:
-    return {block.file: written(block, tmp_path) for block in blocks(README) if block.file}
+    return {block.file: write_file(block, tmp_path) for block in blocks(README) if block.file}
 
 
 def test_what_it_shows_is_what_happens(tmp_path: Path) -> None:
-    assert play(README, tmp_path, run={"model.py"}) >= 6
+    assert run_document(README, tmp_path, executed_files={"model.py"}) >= 6
     assert not (tmp_path / "strict.onnx").exists()
 
 
 def test_its_numbers_are_true() -> None:
     passes = leaves(PIPELINES["basic"])
-    counted = f"{len(passes)} passes with {sum(len(rules_of(p)) for p in passes)} rules"
+    counted = f"{len(passes)} passes with {sum(len(all_rules(p)) for p in passes)} rules"
     planted = (ROOT / "tests" / "planted" / "README.md").read_text(encoding="utf-8").split()[3]
     readme, verification = (p.read_text(encoding="utf-8") for p in (README, ROOT / "docs" / "verification.md"))
     assert counted in readme

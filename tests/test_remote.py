@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
-from passwright.core.errors import CannotLoad, EvaluationError
-from passwright.core.io.model_source import source_of
+from passwright.core.errors import EvaluationError, ModelLoadError
+from passwright.core.io.model_source import model_source
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.ort.remote_backend import Remote
-from passwright.core.ort.sessions import Setting
+from passwright.core.ort.remote_backend import RemoteBackend
+from passwright.core.ort.sessions import SessionConfig
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.verification_spec import Question
+from passwright.core.verify.verification_spec import VerificationSpec
 from rewriting import load
 
-ALL = Setting("ENABLE_ALL", repacks=True)
+ALL = SessionConfig("ENABLE_ALL", prepack_weights=True)
 SUM = "g (float[N,3] x) => (float[N,3] y, float[N,3] z) { y = Add(x, x) z = Neg(y) }"
 PAD = """g (float[N,1,4,4] x) => (float[N,1,5,5] y) <int64[8] p = {0,0,1,1,0,0,1,1}> {
     t = Pad(x, p) y = MaxPool<kernel_shape=[2,2]>(t) }"""
@@ -27,8 +27,8 @@ ANSWERS = """input(); print('{"failure": null}', flush=True);"""
 
 
 def oracle_of(model: onnx.ModelProto) -> Oracle:
-    source = source_of(model, inline=False)
-    return Question.of(source.load(), None, {}).put_to(source, 0)
+    source = model_source(model, inline=False)
+    return VerificationSpec.of(source.load(), None, {}).build_oracle(source, 0)
 
 
 def python(script: str) -> tuple[str, ...]:
@@ -41,7 +41,7 @@ def test_gives_what_a_session_here_gives_for_each_kind_of_value() -> None:
         q = SequenceConstruct(x, x) t = Identity(s) c = Not(b) }"""
     model = load(text, 18).SerializeToString()
     feeds = {"x": np.float32([1, np.nan]), "s": np.array(["a", "ü"], object), "b": np.array([True, False])}
-    with Remote() as remote:
+    with RemoteBackend() as remote:
         found = remote(model).run(["q", "t", "c"], feeds)
     for got, want in zip(found, OnnxRuntime(model).run(["q", "t", "c"], feeds), strict=True):
         np.testing.assert_equal(got, want)
@@ -50,7 +50,7 @@ def test_gives_what_a_session_here_gives_for_each_kind_of_value() -> None:
 def test_two_sessions_take_turns_in_one_process() -> None:
     one, other = load(SUM, 18).SerializeToString(), load(PAD, 18).SerializeToString()
     x = {"x": np.ones((1, 3), np.float32)}
-    with Remote() as remote:
+    with RemoteBackend() as remote:
         first = remote(one)
         assert remote(other).run(["y"], {"x": np.zeros((1, 1, 4, 4), np.float32)})[0].shape == (1, 1, 5, 5)
         np.testing.assert_array_equal(first.run(["z"], x)[0], -2 * x["x"])
@@ -61,14 +61,14 @@ def test_weights_beside_a_file_and_beside_bytes_are_found(tmp_path: Path) -> Non
     path = tmp_path / "m.onnx"
     onnx.save(model, path, save_as_external_data=True, location="w.bin", size_threshold=1)
     x = {"x": np.ones((2, 64), np.float32)}
-    with Remote() as remote:
+    with RemoteBackend() as remote:
         for session in (remote(path), remote(path.read_bytes(), folder=tmp_path)):
             np.testing.assert_array_equal(session.run(["y"], x)[0], np.full((2, 4), 64, np.float32))
 
 
 def test_refusals_and_failing_runs_are_told_as_they_are_here() -> None:
-    with Remote() as remote:
-        with pytest.raises(CannotLoad, match=r"onnxruntime cannot load it"):
+    with RemoteBackend() as remote:
+        with pytest.raises(ModelLoadError, match=r"onnxruntime cannot load it"):
             remote(b"no model")
         session = remote(load(SUM, 18).SerializeToString())
         with pytest.raises(EvaluationError, match=r"onnxruntime cannot run it"):
@@ -85,34 +85,41 @@ def test_refusals_and_failing_runs_are_told_as_they_are_here() -> None:
 )
 def test_death_in_loading(script: str, said: str) -> None:
     limit = 0.5 if "sleep" in script else 60.0
-    with Remote(limit=limit, command=python(script)) as remote, pytest.raises(CannotLoad, match=said):
+    with RemoteBackend(timeout=limit, command=python(script)) as remote, pytest.raises(ModelLoadError, match=said):
         remote(b"anything")
 
 
 def test_death_in_running_is_an_error_of_that_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("passwright.core.ort.remote_backend.GRACE", 0.5)
-    with Remote(command=python(ANSWERS + DIES)) as remote, pytest.raises(EvaluationError, match=r"crashes .*SIGKILL"):
+    with (
+        RemoteBackend(command=python(ANSWERS + DIES)) as remote,
+        pytest.raises(EvaluationError, match=r"crashes .*SIGKILL"),
+    ):
         remote(b"anything").run(["y"], {})
     hangs = python(f"{ANSWERS} import time; time.sleep(600)")
-    with Remote(command=hangs) as remote, pytest.raises(EvaluationError, match=r"does not end within 0\.6 s"):
+    with RemoteBackend(command=hangs) as remote, pytest.raises(EvaluationError, match=r"does not end within 0\.6 s"):
         remote(b"anything").run(["y"], {}, 0.1)
 
 
 def test_oracle_holds_a_model_under_another_setting_to_the_original() -> None:
     model = load(PAD, 18)
     oracle, data = oracle_of(model), model.SerializeToString()
-    with Remote() as off, Remote(ALL) as on, Remote(Setting("ENABLE_ALL", ("Pad_Fusion",), repacks=True)) as without:
-        assert oracle.judge(data, backend=off).failure is None
-        assert oracle.judge(data, backend=without).failure is None
-        failure = oracle.judge(data, backend=on).failure
+    with (
+        RemoteBackend() as off,
+        RemoteBackend(ALL) as on,
+        RemoteBackend(SessionConfig("ENABLE_ALL", ("Pad_Fusion",), prepack_weights=True)) as without,
+    ):
+        assert oracle.compare(data, backend=off).failure is None
+        assert oracle.compare(data, backend=without).failure is None
+        failure = oracle.compare(data, backend=on).failure
     assert failure is not None
-    assert (failure.output, str(failure.draw)[:13]) == ("y", "normal inputs")
+    assert (failure.output, str(failure.input_set)[:13]) == ("y", "normal inputs")
 
 
 def test_oracle_tells_of_a_crash() -> None:
     oracle = oracle_of(load(SUM, 18))
-    with Remote(command=python(ANSWERS + DIES)) as remote:
-        failure = oracle.judge(load(SUM, 18).SerializeToString(), backend=remote).failure
+    with RemoteBackend(command=python(ANSWERS + DIES)) as remote:
+        failure = oracle.compare(load(SUM, 18).SerializeToString(), backend=remote).failure
     assert failure is not None
     assert failure.reason.startswith("onnxruntime crashes")
 
@@ -121,16 +128,16 @@ def test_random_operators_give_the_same_numbers() -> None:
     model = load(RANDOM, 18)
     other = load(RANDOM.replace("Add(x, r)", "Sub(x, r)"), 18)
     oracle = oracle_of(model)
-    with Remote(ALL) as remote:
-        assert oracle.judge(model.SerializeToString(), backend=remote).failure is None
-        assert oracle.judge(other.SerializeToString(), backend=remote).failure is not None
+    with RemoteBackend(ALL) as remote:
+        assert oracle.compare(model.SerializeToString(), backend=remote).failure is None
+        assert oracle.compare(other.SerializeToString(), backend=remote).failure is not None
 
 
 def test_what_onnxruntime_runs_in_the_end_is_saved(tmp_path: Path) -> None:
     text = "g (float[N,3] x) => (float[N,3] y) { a = Identity(x) b = Relu(a) y = Identity(b) }"
     saved = tmp_path / "left.onnx"
-    with Remote(ALL) as remote:
-        remote(load(text, 18).SerializeToString(), setting=Setting("ENABLE_ALL", saves=str(saved)))
+    with RemoteBackend(ALL) as remote:
+        remote(load(text, 18).SerializeToString(), config=SessionConfig("ENABLE_ALL", optimized_model_path=str(saved)))
     assert [n.op_type for n in onnx.load(saved).graph.node] == ["Relu"]
 
 
@@ -138,7 +145,10 @@ def test_weights_of_what_is_saved_can_be_apart(tmp_path: Path) -> None:
     weights = {"w": np.ones((64, 64), np.float32)}
     model = load("g (float[N,64] x) => (float[N,64] y) { y = MatMul(x, w) }", 18, weights=weights)
     saved = tmp_path / "left.onnx"
-    OnnxRuntime(model.SerializeToString(), Setting("ENABLE_BASIC", saves=str(saved), saves_apart=True))
+    OnnxRuntime(
+        model.SerializeToString(),
+        SessionConfig("ENABLE_BASIC", optimized_model_path=str(saved), save_external_data=True),
+    )
     assert (tmp_path / "left.onnx.data").stat().st_size >= 64 * 64 * 4
     x = {"x": np.ones((1, 64), np.float32)}
     np.testing.assert_array_equal(OnnxRuntime(saved).run(["y"], x)[0], np.full((1, 64), 64, np.float32))

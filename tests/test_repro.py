@@ -16,14 +16,14 @@ from onnx import parser
 from passwright.app.cli import app
 from passwright.app.repro import folder as repro_folder
 from passwright.app.repro import repro
-from passwright.app.repro.folder import Asked
+from passwright.app.repro.folder import CommandOptions
 from passwright.core import RulePass, from_onnx
-from passwright.core.errors import ModelError, Why
-from passwright.core.io.folders import encoded
-from passwright.core.plugins.discovery import GROUP
-from passwright.core.plugins.pass_spec import Spec
+from passwright.core.errors import FailureKind, ModelError
+from passwright.core.io.folders import encode_text
+from passwright.core.plugins.discovery import ENTRY_POINT_GROUP
+from passwright.core.plugins.pass_spec import PassSpec
 from rewriting import load, op_types
-from shelves import from_file
+from shelves import passes_from_file
 from typer.testing import CliRunner, Result
 
 from passwright import optimize
@@ -440,7 +440,7 @@ def test_a_pass_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.Monk
     written(tmp_path / "raising_package.py", RAISES.replace("CONDITION", "True"))
     info = tmp_path / "raising_package-1.0.dist-info"
     written(info / "METADATA", "Metadata-Version: 2.1\nName: raising-package\nVersion: 1.0\n")
-    written(info / "entry_points.txt", f"[{GROUP}]\nraises = raising_package:raises_there\n")
+    written(info / "entry_points.txt", f"[{ENTRY_POINT_GROUP}]\nraises = raising_package:raises_there\n")
     monkeypatch.syspath_prepend(tmp_path)
     optimize(load(SMALL), enable=["raises-there"], repro_to=tmp_path / "r")
     (folder,) = (tmp_path / "r").iterdir()
@@ -451,18 +451,18 @@ def test_a_pass_of_an_installed_package(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize(
     ("asked", "expected"),
     [
-        pytest.param(Asked(), ["--only my-rules"], id="nothing"),
-        pytest.param(Asked(only=["my-rules", "other"]), ["--only my-rules"], id="the pass"),
-        pytest.param(Asked(only=["drop_relu"]), ["--only drop_relu", "--only ring"], id="its rules"),
-        pytest.param(Asked(skip=["raises"]), ["--only drop_relu", "--only ring"], id="others left out"),
+        pytest.param(CommandOptions(), ["--only my-rules"], id="nothing"),
+        pytest.param(CommandOptions(only=["my-rules", "other"]), ["--only my-rules"], id="the pass"),
+        pytest.param(CommandOptions(only=["drop_relu"]), ["--only drop_relu", "--only ring"], id="its rules"),
+        pytest.param(CommandOptions(skip=["raises"]), ["--only drop_relu", "--only ring"], id="others left out"),
         pytest.param(
-            Asked(["--exact"], enable=[Spec("my-rules", {"n": "3"}), Spec("x")]),
+            CommandOptions(["--exact"], enable=[PassSpec("my-rules", {"n": "3"}), PassSpec("x")]),
             ["--exact", "--enable 'my-rules{n=3}'", "--only my-rules"],
         ),
     ],
 )
-def test_arguments_for_one_pass(rules: Path, asked: Asked, expected: Sequence[str]) -> None:
-    found = from_file(rules)["my-rules"].item
+def test_arguments_for_one_pass(rules: Path, asked: CommandOptions, expected: Sequence[str]) -> None:
+    found = passes_from_file(rules)["my-rules"].item
     assert isinstance(found, RulePass)
     left = tuple(r for r in found.rules if r.name in {"drop_relu", "ring"})
     assert asked.arguments(RulePass(found.name, left)) == expected
@@ -481,7 +481,7 @@ def test_a_path_that_is_no_text(tmp_path: Path) -> None:
     [("é", b"\xc3\xa9"), ("\udcff", b"\xff"), ("\ud800 é", b"\\ud800 \xc3\xa9")],
 )
 def test_encoded(text: str, expected: bytes) -> None:
-    assert encoded(text) == expected
+    assert encode_text(text) == expected
 
 
 def test_a_full_disk_ends_no_run(
@@ -501,5 +501,5 @@ def test_a_full_disk_ends_no_run(
 def test_a_pass_that_does_not_return_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repro, "PATIENCE", 0.1)
     while_true = RAISES.replace("if CONDITION", "while not graph.outputs[0].uses").replace("raise KeyError", "str")
-    found = from_file(written(tmp_path / "p.py", while_true))["raises-there"].item
-    assert repro.fails_alone(lambda: from_onnx(load(SMALL)), found) == Why.ENDLESS
+    found = passes_from_file(written(tmp_path / "p.py", while_true))["raises-there"].item
+    assert repro.failure_alone(lambda: from_onnx(load(SMALL)), found) == FailureKind.ENDLESS

@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 from passwright.core import from_onnx
-from passwright.core.verify.control_values import steering_values
-from passwright.core.verify.input_generation import candidates, kinds
-from passwright.core.verify.input_roles import role
-from passwright.core.verify.input_specs import signature
+from passwright.core.verify.control_values import control_values
+from passwright.core.verify.input_generation import distinct_kinds, generate_input_sets
+from passwright.core.verify.input_roles import input_role
+from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.transitive_uses import is_only_chosen
+from passwright.core.verify.transitive_uses import is_selection_only
 from rewriting import load
 
 
 def oracle_of(text: str, opset: int = 17, **weights: Any) -> Oracle:
     model = load(text, opset, weights)
-    return Oracle(model.SerializeToString(), signature(from_onnx(model)), [o.name for o in model.graph.output])
+    return Oracle(model.SerializeToString(), input_specs(from_onnx(model)), [o.name for o in model.graph.output])
 
 
 BRANCHES = "<then_branch = t () => (float[2] a) { a = Exp(x) }, else_branch = e () => (float[2] b) { b = Sub(x, x) }>"
@@ -60,7 +60,7 @@ ONE = {"o": np.ones(2, np.float32)}
 )
 def test_both_branches_are_taken(text: str) -> None:
     oracle = oracle_of(text)
-    kept = [a.outputs["y"].any() for a in oracle.answers if a.draw.is_finite]
+    kept = [a.outputs["y"].any() for a in oracle.answers if a.input_set.is_finite]
     assert {bool(k) for k in kept} == {True, False}
     assert oracle.notes == []
 
@@ -80,7 +80,9 @@ def test_both_branches_are_taken(text: str) -> None:
 )
 def test_loops_run_more_and_less_often(text: str) -> None:
     oracle = oracle_of(text, **ONE)
-    trips = {round(float((a.outputs["y"] - a.draw.feeds["x"])[0])) for a in oracle.answers if a.draw.kind in MODEST}
+    trips = {
+        round(float((a.outputs["y"] - a.input_set.feeds["x"])[0])) for a in oracle.answers if a.input_set.kind in MODEST
+    }
     assert len(trips) >= 2
     assert max(trips) <= 6
 
@@ -172,7 +174,9 @@ def held(text: str) -> dict[str, Any]:
 def test_every_first_draw_runs_and_reaches(text: str, name: str, want: set[int]) -> None:
     oracle = oracle_of(text, **held(text))
     assert oracle.notes == [n for n in oracle.notes if "=" in n]  # about sizes at most
-    reached = {int(v) for a in oracle.answers if a.draw.is_finite for v in np.asarray(a.draw.feeds[name]).flat}
+    reached = {
+        int(v) for a in oracle.answers if a.input_set.is_finite for v in np.asarray(a.input_set.feeds[name]).flat
+    }
     assert want <= reached
 
 
@@ -186,9 +190,9 @@ def test_a_model_with_roles_agrees_with_itself(text: str, name: str, _: set[int]
 @pytest.mark.parametrize("op", ["Div", "Mod"])
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64", "uint8"])
 def test_nothing_that_ends_the_process_is_drawn(op: str, dtype: str) -> None:
-    inputs = signature(from_onnx(load(f"g ({dtype}[99] x, {dtype}[99] d) => (y) {{ n = Neg(x) y = {op}(n, d) }}")))
-    for kind in kinds(inputs, few=False):
-        for draw in candidates(inputs, kind, {}, (0,)):
+    inputs = input_specs(from_onnx(load(f"g ({dtype}[99] x, {dtype}[99] d) => (y) {{ n = Neg(x) y = {op}(n, d) }}")))
+    for kind in distinct_kinds(inputs, are_large=False):
+        for draw in generate_input_sets(inputs, kind, {}, (0,)):
             assert draw.feeds["d"].all()
             assert kind != "extremes"
             assert (draw.feeds["x"] != np.iinfo(draw.feeds["x"].dtype).min).all() or dtype == "uint8"
@@ -214,7 +218,7 @@ LOOP = (
 )
 def test_what_steers(text: str, want: bool) -> None:
     graph = from_onnx(load(text)).graph
-    assert (graph.inputs[0] in steering_values(graph)) == want
+    assert (graph.inputs[0] in control_values(graph)) == want
 
 
 @pytest.mark.parametrize(
@@ -229,7 +233,7 @@ def test_what_steers(text: str, want: bool) -> None:
     ],
 )
 def test_what_is_only_chosen(body: str, want: bool) -> None:
-    assert is_only_chosen(from_onnx(load(f"g (float[2,2] x) => (y) {{ {body} }}")).graph.inputs[0]) == want
+    assert is_selection_only(from_onnx(load(f"g (float[2,2] x) => (y) {{ {body} }}")).graph.inputs[0]) == want
 
 
 @pytest.mark.parametrize(
@@ -238,10 +242,10 @@ def test_what_is_only_chosen(body: str, want: bool) -> None:
 )
 def test_indices_from_the_end_since_opset_11(body: str, opset: int, signed: bool) -> None:
     graph = from_onnx(load(f"g (float[3,2] x, int64[2] i) => (y) {{ {body} }}", opset)).graph
-    found = role(graph.inputs[1])
+    found = input_role(graph.inputs[1])
     assert (found.kind, found.bound, found.signed) == ("index", 3, signed)
 
 
 def test_the_narrower_of_two_roles() -> None:
     text = "g (float[3,2] x, int64[2] i) => (y, z) { y = Gather(x, i) z = ConstantOfShape(i) }"
-    assert role(from_onnx(load(text)).graph.inputs[1]).kind == "index"
+    assert input_role(from_onnx(load(text)).graph.inputs[1]).kind == "index"

@@ -14,11 +14,11 @@ import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import EXACT, Ledger, Op, Value, rule
 from passwright.core.io.convert import from_onnx
-from passwright.core.ir.op import MANY
-from passwright.core.rewriting.rule_index import Candidates
+from passwright.core.ir.op import SLOTS_THRESHOLD
+from passwright.core.rewriting.rule_index import RuleIndex
 from passwright.core.rewriting.worklist import Worklist
-from passwright.core.support.gc_pause import no_collection
-from passwright.core.verify.input_specs import signature
+from passwright.core.support.gc_pause import gc_paused
+from passwright.core.verify.input_specs import input_specs
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates, Scope
 from passwright.passes.folding.fold_constants import FoldConstants
 from rewriting import load
@@ -26,7 +26,7 @@ from rewriting import load
 from passwright import optimize
 
 Nodes = list[onnx.NodeProto]
-SMALL = 3 * MANY
+SMALL = 3 * SLOTS_THRESHOLD
 
 
 def model(nodes: Nodes, x: tuple[int | str, ...] = ("N", 8), **constants: Any) -> onnx.ModelProto:
@@ -104,7 +104,7 @@ def copied(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
     """How many places `work` looks through to exchange one value for another."""
     from passwright.core.ir import op
 
-    looked_at, real = 0, op.exchanged
+    looked_at, real = 0, op.replaced
 
     def counting(among: Any, old: Value, new: Value) -> Any:
         nonlocal looked_at
@@ -135,7 +135,7 @@ def test_questions_on_inputs_grow_with_a_body() -> None:
         ops = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(n))
         body = f"b (int64 i, bool c, float[2] v0) => (bool again, float[2] v{n}) {{ again = Identity(c) {ops} }}"
         m = from_onnx(load(f'g (float[2] x, int64 n) => (float[2] y) {{ y = Loop<body = {body}>(n, "", x) }}'))
-        return lambda: signature(m)
+        return lambda: input_specs(m)
 
     assert calls(described(3 * SMALL)) < 3.6 * calls(described(SMALL))
 
@@ -163,7 +163,7 @@ def test_edges_of_wide_ops_are_not_copied_for_each_exchange(
 
 def test_edges_of_wide_ops_are_what_they_should_be() -> None:
     """Exchanged one after the other, asked for in between, and set anew."""
-    n = MANY + 2
+    n = SLOTS_THRESHOLD + 2
     graph = from_onnx(star(n)).graph
     (wide,) = graph.ops("Sum")
     values = list(wide.inputs)
@@ -218,21 +218,21 @@ def test_rules_that_want_two_feeders_are_not_tried_where_one_is() -> None:
         helper.make_node("Sum", ["c", "d"], ["y"]),
     ]
     one, two = from_onnx(model(nodes, (1, 1, 1))).graph.ops("Add")
-    candidates = Candidates([two_of_a_kind])
-    assert candidates.at(one) == []
-    assert candidates.at(two) == [two_of_a_kind]
+    candidates = RuleIndex([two_of_a_kind])
+    assert candidates.candidates_at(one) == []
+    assert candidates.candidates_at(two) == [two_of_a_kind]
 
 
 def test_what_merge_duplicates_remembers_goes_with_it() -> None:
     graph = from_onnx(star(8)).graph
-    with no_collection():  # nothing but counts of references frees anything here
+    with gc_paused():  # nothing but counts of references frees anything here
         before = {id(o) for o in gc.get_objects() if isinstance(o, Scope)}
         MergeDuplicates().run(graph, Ledger())
         assert not [o for o in gc.get_objects() if isinstance(o, Scope) and id(o) not in before]
 
 
 def test_the_collector_starts_where_it_was() -> None:
-    with no_collection():
+    with gc_paused():
         assert not gc.isenabled()
     assert gc.isenabled()
     assert gc.get_freeze_count() == 0

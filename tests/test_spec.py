@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.core.pass_manager.pass_selection import BadUsage
-from passwright.core.plugins.pass_spec import Spec, parse
+from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.plugins.pass_spec import PassSpec, parse_specs
 
 NAMES = st.text(st.characters(exclude_characters=",{}", exclude_categories=["Cs", "Z", "Cc"]), min_size=1)
 VALUES = st.one_of(
@@ -50,7 +50,7 @@ OPTION_NAMES = st.from_regex(r"[a-z_]+", fullmatch=True)
     ],
 )
 def test_reads(text: str, specs: list[tuple[str, dict[str, str]]]) -> None:
-    assert [(s.name, dict(s.options)) for s in parse(text)] == specs
+    assert [(s.name, dict(s.options)) for s in parse_specs(text)] == specs
 
 
 @pytest.mark.parametrize(
@@ -76,30 +76,30 @@ def test_reads(text: str, specs: list[tuple[str, dict[str, str]]]) -> None:
     ],
 )
 def test_refuses(text: str, message: str) -> None:
-    with pytest.raises(BadUsage, match=message) as caught:
-        parse(text)
+    with pytest.raises(UsageError, match=message) as caught:
+        parse_specs(text)
     assert text in str(caught.value)
 
 
 @given(st.dictionaries(NAMES, st.dictionaries(OPTION_NAMES, VALUES), min_size=1))
 def test_what_is_written_reads_the_same(specs: dict[str, dict[str, str]]) -> None:
-    written = ",".join(str(Spec(name, options)) for name, options in specs.items())
-    assert {s.name: dict(s.options) for s in parse(written)} == specs
+    written = ",".join(str(PassSpec(name, options)) for name, options in specs.items())
+    assert {s.name: dict(s.options) for s in parse_specs(written)} == specs
 
 
 @given(st.text("ab,{}='\"\n "))
 def test_any_text_is_read_or_refused(text: str) -> None:
     try:
-        specs = parse(text)
-    except BadUsage:
+        specs = parse_specs(text)
+    except UsageError:
         return
-    assert parse(",".join(map(str, specs))) == specs
+    assert parse_specs(",".join(map(str, specs))) == specs
 
 
 def test_long_texts_take_no_longer() -> None:
-    with pytest.raises(BadUsage):
-        parse("a{" + "n='," * 20_000)
-    assert len(parse(",".join(f"p{i}{{n={i}}}" for i in range(5_000)))) == 5_000
+    with pytest.raises(UsageError):
+        parse_specs("a{" + "n='," * 20_000)
+    assert len(parse_specs(",".join(f"p{i}{{n={i}}}" for i in range(5_000)))) == 5_000
 
 
 def test_files_in_a_name_are_written_in_full(tmp_path: Path) -> None:
@@ -112,4 +112,4 @@ def test_files_in_a_name_are_written_in_full(tmp_path: Path) -> None:
         "onnxscript:pkg.mod:R": "onnxscript:pkg.mod:R",
         "other.py": "other.py",
     }.items():
-        assert str(parse(text)[0].from_anywhere(tmp_path)) == written
+        assert str(parse_specs(text)[0].with_absolute_paths(tmp_path)) == written

@@ -8,10 +8,16 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx
 import pytest
-from passwright.app.measure.skeleton import all_nodes, name_apart, outline, write_with
-from passwright.app.profile.node_attribution import ADDED, MAY_BE_ADDED, idle, reads, standings
+from passwright.app.measure.skeleton import all_nodes, make_node_names_unique, read_skeleton, write_with_nodes
+from passwright.app.profile.node_attribution import (
+    INSERTED_OPS,
+    MAYBE_INSERTED_OPS,
+    attribute_nodes,
+    eliminated_nodes,
+    names_read,
+)
 from passwright.core.errors import ModelError
-from passwright.core.ort.sessions import Setting, session
+from passwright.core.ort.sessions import SessionConfig, create_session
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -25,7 +31,7 @@ def graph(text: str) -> onnx.GraphProto:
 
 
 def told(file: onnx.GraphProto, ran: onnx.GraphProto) -> dict[str, str]:
-    return {s.name: " ".join(s.stands_for) for s in standings(file, ran)}
+    return {s.name: " ".join(s.file_nodes) for s in attribute_nodes(file, ran)}
 
 
 FILE = """(float[N,4] x) => (float[N,4] y) <float[4,4] w, float[4] b> {
@@ -116,37 +122,39 @@ SUM = """(float[N,4] x) => (float[N,4] y) <float[4,4] w> {
 def test_stands_for(file: str, ran: str, expected: dict[str, str], left: str) -> None:
     whole = graph(file)
     assert told(whole, graph(ran)) == expected
-    assert " ".join(idle(whole, standings(whole, graph(ran)))) == left
+    assert " ".join(eliminated_nodes(whole, attribute_nodes(whole, graph(ran)))) == left
 
 
 def test_what_bodies_take_from_around_is_read() -> None:
     text = """(float[N] x, float[N] z, bool c) => (float[N] y) { y = If(c) <
         then_branch = t () => (float[N] p) { o = Neg(x) p = Relu(o) },
         else_branch = e () => (float[N] z) { unused = Exp(x) }> }"""
-    assert reads(graph(text).node[0]) == {"c", "x", "z"}
+    assert names_read(graph(text).node[0]) == {"c", "x", "z"}
 
 
 def optimized(path: Path, file: onnx.ModelProto, folder: Path) -> onnx.GraphProto:
     """What onnxruntime makes of a model whose nodes have names."""
     copy, ran = folder / "copy.onnx", folder / "ran.onnx"
-    write_with(file.graph, path, copy)
-    session(copy.read_bytes(), Setting("ENABLE_ALL", repacks=True, saves=str(ran)), path.parent)
-    return outline(ran).graph
+    write_with_nodes(file.graph, path, copy)
+    create_session(
+        copy.read_bytes(), SessionConfig("ENABLE_ALL", prepack_weights=True, optimized_model_path=str(ran)), path.parent
+    )
+    return read_skeleton(ran).graph
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.onnx")), ids=lambda p: p.stem)
 def test_golden_models(path: Path, tmp_path: Path) -> None:
     """Every node of the file is stood for or idle, and what stands for nothing was put in by onnxruntime."""
-    file = outline(path)
-    name_apart(file.graph)
-    found = standings(file.graph, optimized(path, file, tmp_path))
+    file = read_skeleton(path)
+    make_node_names_unique(file.graph)
+    found = attribute_nodes(file.graph, optimized(path, file, tmp_path))
     there = {n.name for n in all_nodes(file.graph)}
-    busy = {name for s in found for name in s.stands_for}
+    busy = {name for s in found for name in s.file_nodes}
     assert busy <= there
-    left = idle(file.graph, found)
+    left = eliminated_nodes(file.graph, found)
     assert len(set(left)) == len(left)
     assert busy.isdisjoint(left)
-    assert {s.op for s in found if not s.stands_for} <= ADDED | MAY_BE_ADDED
+    assert {s.op for s in found if not s.file_nodes} <= INSERTED_OPS | MAYBE_INSERTED_OPS
     kinds = {n.name: n.op_type for n in all_nodes(file.graph)}
     assert not {kinds[n] for n in left} & {"MatMul", "Gemm", "Conv", "Softmax", "LayerNormalization", "If", "Loop"}
 
@@ -154,12 +162,12 @@ def test_golden_models(path: Path, tmp_path: Path) -> None:
 def test_a_node_that_kept_its_name_and_type_stands_for_itself(tmp_path: Path) -> None:
     for stem in ("bert", "mobilenet", "loop_if", "cnn_qdq"):
         path = GOLDEN / f"{stem}.onnx"
-        file = outline(path)
-        name_apart(file.graph)
+        file = read_skeleton(path)
+        make_node_names_unique(file.graph)
         kinds = {n.name: n.op_type for n in all_nodes(file.graph)}
-        for s in standings(file.graph, optimized(path, file, tmp_path)):
+        for s in attribute_nodes(file.graph, optimized(path, file, tmp_path)):
             if kinds.get(s.name) == s.op:
-                assert s.name in s.stands_for, (stem, s)
+                assert s.name in s.file_nodes, (stem, s)
 
 
 def names(nodes: Iterable[onnx.NodeProto]) -> list[str]:
@@ -173,18 +181,18 @@ def test_name_apart() -> None:
         else_branch = e () => (float[N] r) { r = Exp(s) }> }"""
     )
     g.node[3].name = "a #2"
-    name_apart(g)
+    make_node_names_unique(g)
     assert names(all_nodes(g)) == ["a", "a #3", "r", "a #2", "y", "a #4", "r #2"]
 
 
 def test_the_outline_has_no_weights_and_the_copy_has_them(tmp_path: Path) -> None:
     path = GOLDEN / "resnet_dynamo.onnx"
-    whole, outer = onnx.load(path), outline(path)
+    whole, outer = onnx.load(path), read_skeleton(path)
     assert [t.name for t in outer.graph.initializer] == [t.name for t in whole.graph.initializer]
     assert outer.ByteSize() < whole.ByteSize() / 3
     assert list(outer.graph.node) == list(whole.graph.node)
     outer.graph.node[0].name = "renamed"
-    write_with(outer.graph, path, tmp_path / "copy.onnx")
+    write_with_nodes(outer.graph, path, tmp_path / "copy.onnx")
     copy = onnx.load(tmp_path / "copy.onnx")
     assert copy.graph.node[0].name == "renamed"
     whole.graph.node[0].name = "renamed"
@@ -196,4 +204,4 @@ def test_what_is_no_model(tmp_path: Path, data: bytes) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(data)
     with pytest.raises(ModelError, match="not an ONNX model"):
-        outline(path)
+        read_skeleton(path)

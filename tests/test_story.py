@@ -11,12 +11,14 @@ import onnx
 import pytest
 from hypothesis import given, settings
 from passwright.app.cli import app
-from passwright.app.drawing.picture import Kind, Picture
+from passwright.app.drawing.picture import BoxKind, Picture
+from passwright.app.pages import rendering
 from passwright.app.run import page
-from passwright.app.visualization import graph_views, snapshots
-from passwright.app.visualization.graph_views import sheets_of
+from passwright.app.visualization import graph_views as views
+from passwright.app.visualization import snapshots
+from passwright.app.visualization.graph_views import graph_views
 from passwright.core import EXACT, Build, Graph, Ledger, Pass, Value, from_onnx, rule
-from passwright.core.io.model_source import source_of
+from passwright.core.io.model_source import model_source
 from random_models import models
 from rewriting import load
 from typer.testing import CliRunner
@@ -24,19 +26,19 @@ from typer.testing import CliRunner
 from passwright import optimize
 
 if TYPE_CHECKING:
-    from passwright.app.visualization.visualization import Rewrite, Sheet, Story
+    from passwright.app.visualization.visualization import GraphView, Rewrite, Visualization
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 ONES = np.ones(4, np.float32)
 
 
-def story_of(model: onnx.ModelProto | Path, **options: Any) -> Story:
-    story = optimize(model, story=True, **{"verify": False, **options}).story
+def story_of(model: onnx.ModelProto | Path, **options: Any) -> Visualization:
+    story = optimize(model, visualize=True, **{"verify": False, **options}).visualization
     assert story is not None
     return story
 
 
-def one(story: Story, by: str) -> Rewrite:
+def one(story: Visualization, by: str) -> Rewrite:
     (found,) = (r for r in story.rewrites if r.by == by)
     return found
 
@@ -44,7 +46,7 @@ def one(story: Story, by: str) -> Rewrite:
 def shown(picture: Picture | None) -> tuple[list[str], list[str]]:
     """The ops of a picture, those marked and the others, by type."""
     assert picture is not None
-    ops = [box for box in picture.boxes if box.kind is Kind.OP]
+    ops = [box for box in picture.boxes if box.kind is BoxKind.OP]
     return sorted(b.lines[0] for b in ops if b.marked), sorted(b.lines[0] for b in ops if not b.marked)
 
 
@@ -116,7 +118,7 @@ def test_what_was_folded_is_shown_as_a_constant() -> None:
     model = load("g (float[4] x) => (float[4] y) { k = Neg(w) y = Add(x, k) }", weights={"w": ONES})
     found = one(story_of(model), "fold-constants")
     assert found.after is not None
-    assert [box.lines for box in found.after.boxes if box.kind is Kind.CONSTANT and box.marked] == [
+    assert [box.lines for box in found.after.boxes if box.kind is BoxKind.CONSTANT and box.marked] == [
         ("k", "[-1, -1, -1, -1]")
     ]
 
@@ -141,9 +143,9 @@ def test_a_large_region_says_how_many_more_there_are() -> None:
     )
     found = one(story_of(load(text), only=["move-transposes"]), "move-transposes")
     assert found.before is not None
-    assert sum(box.kind is Kind.OP for box in found.before.boxes) == snapshots.MOST
-    assert f"and {62 - snapshots.MOST} more ops" in texts(found.before)
-    assert f"and {60 - snapshots.MOST} more ops" in texts(found.after)
+    assert sum(box.kind is BoxKind.OP for box in found.before.boxes) == snapshots.MAX_PICTURES
+    assert f"and {62 - snapshots.MAX_PICTURES} more ops" in texts(found.before)
+    assert f"and {60 - snapshots.MAX_PICTURES} more ops" in texts(found.after)
 
 
 def test_too_many_changes_are_listed_and_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -165,10 +167,10 @@ def drop_elu(g: Build, x: Value) -> Value:
 
 def test_what_was_left_out_is_not_in_it() -> None:
     text = "g (float[N] x) => (float[N] y, float[N] z) { e = Exp(x) y = Elu(e) n = Neg(x) z = Elu(n) }"
-    result = optimize(load(text), plugins=[drop_elu], story=True)
+    result = optimize(load(text), plugins=[drop_elu], visualize=True)
     assert [q.place for q in result.report.quarantined] == ["z"]
     assert result.report.replays
-    story = result.story
+    story = result.visualization
     assert story is not None
     assert [(r.by, r.place, r.ordinal) for r in story.rewrites] == [("drop_elu", "y", 0)]
     assert shown(story.rewrites[0].before) == (["Elu"], ["Exp"])
@@ -185,7 +187,7 @@ class Unasked:
         for op in found:
             (x,) = op.inputs
             assert x is not None
-            graph.substitute(op.outputs[0], x)
+            graph.replace_value(op.outputs[0], x)
         return graph.prune(found)
 
 
@@ -201,10 +203,10 @@ def test_normal_runs_look_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise AssertionError("looked at")
 
-    monkeypatch.setattr(snapshots.Album, "before", fail)
+    monkeypatch.setattr(snapshots.SnapshotObserver, "before", fail)
     model = load("g (float[4] x) => (float[4] y) { a = Identity(x) y = Relu(a) }")
     result = optimize(model, verify=False)
-    assert result.story is None
+    assert result.visualization is None
     assert "drawing" not in result.report.seconds
     with pytest.raises(AssertionError, match="looked at"):
         story_of(model)
@@ -213,7 +215,7 @@ def test_normal_runs_look_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
 # -- sheets --------------------------------------------------------------------------------------------
 
 
-def require_whole(graph: Graph, sheets: list[Sheet]) -> None:
+def require_whole(graph: Graph, sheets: list[GraphView]) -> None:
     """Every op once, every value on its way, nothing over anything else."""
     for g, sheet in zip(graph.with_subgraphs(), sheets, strict=True):
         ops = [n.name for n in sheet.nodes if n.kind in {"op", "constant"}]
@@ -232,7 +234,7 @@ def _given_out(g: Graph) -> set[str]:
     return {v.name for v in g.outputs if v.tensor is not None}
 
 
-def require_apart(sheet: Sheet) -> None:
+def require_apart(sheet: GraphView) -> None:
     rows: dict[float, list[tuple[float, float]]] = {}
     for n in sheet.nodes:
         assert 0 <= n.x - n.width / 2 <= n.x + n.width / 2 <= sheet.width
@@ -244,9 +246,9 @@ def require_apart(sheet: Sheet) -> None:
 
 @pytest.mark.parametrize("name", ["bert", "gpt2", "unet", "loop_if", "while_loop", "script_scan", "cnn_qdq", "swin"])
 def test_a_golden_model_is_drawn_as_a_whole(name: str) -> None:
-    graph = source_of(GOLDEN / f"{name}.onnx", inline=True).load().graph
-    sheets = sheets_of(graph)
-    require_whole(graph, graph_views)
+    graph = model_source(GOLDEN / f"{name}.onnx", inline=True).load().graph
+    sheets = graph_views(graph)
+    require_whole(graph, sheets)
     assert max(s.width for s in sheets) < 4000
 
 
@@ -254,7 +256,7 @@ def test_a_golden_model_is_drawn_as_a_whole(name: str) -> None:
 @settings(max_examples=30, deadline=None)
 def test_any_model_is_drawn_as_a_whole(model: onnx.ModelProto) -> None:
     graph = from_onnx(model).graph
-    require_whole(graph, sheets_of(graph))
+    require_whole(graph, graph_views(graph))
 
 
 def test_boxes_say_what_is_in_them() -> None:
@@ -263,12 +265,12 @@ def test_boxes_say_what_is_in_them() -> None:
         "c = Conv <pads = [1,1,1,1]> (x, w) y = Mul(c, k) }",
         weights={"w": np.zeros((4, 3, 3, 3), np.float32)},
     )
-    (sheet,) = sheets_of(from_onnx(model).graph)
+    (sheet,) = graph_views(from_onnx(model).graph)
     nodes = {n.kind + " " + n.title.partition("\n")[0]: n for n in sheet.nodes}
     assert list(nodes) == ["input x", "constant 2.5", "op Conv", "op Mul", "output y"]
     assert nodes["op Conv"].title.split("\n") == ["Conv", "W 4x3x3x3", "pads: [1, 1, 1, 1]"]
-    assert "reads w float[4,3,3,3]" in nodes["op Conv"].told
-    assert "makes c float[N,4,8,8]" in nodes["op Conv"].told
+    assert "reads w float[4,3,3,3]" in nodes["op Conv"].details
+    assert "makes c float[N,4,8,8]" in nodes["op Conv"].details
 
 
 def test_bodies_are_sheets_of_their_own() -> None:
@@ -276,7 +278,7 @@ def test_bodies_are_sheets_of_their_own() -> None:
         "g (bool c, float[4] x) => (float[4] y) { r = Tanh(x) y = If (c) <then_branch = a () => (float[4] t) "
         "{ t = Exp(r) }, else_branch = b () => (float[4] e) { e = Neg(x) }> }"
     )
-    main, then, other = sheets_of(from_onnx(load(text)).graph)
+    main, then, other = graph_views(from_onnx(load(text)).graph)
     (holder,) = (n for n in main.nodes if n.bodies)
     assert holder.bodies == (1, 2)
     assert (then.title, other.title) == ("then_branch of If y", "else_branch of If y")
@@ -284,7 +286,7 @@ def test_bodies_are_sheets_of_their_own() -> None:
 
 
 def test_of_a_large_graph_the_first_ops_are_drawn_and_the_rest_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(graph_views, "MOST", 5)
+    monkeypatch.setattr(views, "MAX_OPS", 5)
     body = " ".join(f"v{i + 1} = Sin(v{i})" for i in range(8))
     story = story_of(
         load(
@@ -308,7 +310,7 @@ def test_an_op_that_stayed_is_not_gone_because_it_is_not_drawn(monkeypatch: pyte
     whole = {n.name: n.mark for n in story_of(model).before[0].nodes if n.kind == "op"}
     assert whole == {"Relu r": "", "MatMul m": "gone", "Add a": "gone"}
     for room in (1, 2):
-        monkeypatch.setattr(graph_views, "MOST", room)
+        monkeypatch.setattr(views, "MAX_OPS", room)
         drawn = {n.name: n.mark for n in story_of(model).before[0].nodes if n.kind == "op"}
         assert drawn
         assert all(whole[name] == mark for name, mark in drawn.items())
@@ -336,14 +338,14 @@ def test_nodes_and_changes_know_each_other() -> None:
 @pytest.mark.parametrize("name", ["bert", "loop_if", "shufflenet"])
 def test_the_story_agrees_with_the_report_and_changes_nothing(name: str) -> None:
     path = GOLDEN / f"{name}.onnx"
-    plain, told = (optimize(path, verify=False, story=story) for story in (False, True))
+    plain, told = (optimize(path, verify=False, visualize=story) for story in (False, True))
     assert plain.model == told.model
-    story = told.story
+    story = told.visualization
     assert story is not None
     assert len(story.rewrites) == sum(p.changes for p in told.report.passes)
     assert [r.ordinal for r in story.rewrites] == list(range(len(story.rewrites)))
     assert all(r.before is not None and r.after is not None for r in story.rewrites)
-    ops = [sum(map(op_count, graph_views)) for sheets in (story.before, story.after)]
+    ops = [sum(map(op_count, sheets)) for sheets in (story.before, story.after)]
     assert ops == [told.report.before.nodes, told.report.after.nodes]
     assert sum(r.nodes_saved for r in story.rewrites) == ops[0] - ops[1]
 
@@ -351,7 +353,7 @@ def test_the_story_agrees_with_the_report_and_changes_nothing(name: str) -> None
 # -- the page -------------------------------------------------------------------------------------------
 
 
-def op_count(sheet: Sheet) -> int:
+def op_count(sheet: GraphView) -> int:
     given_out = {n.name for n in sheet.nodes if n.kind == "output"}  # a constant may be
     return sum(n.kind in {"op", "constant"} and n.name not in given_out for n in sheet.nodes)
 
@@ -369,7 +371,7 @@ def model(tmp_path: Path) -> Path:
 
 def test_the_page_gets_report_and_story(model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(page, "run_page", lambda report, story: f"{report.source}: {len(story.rewrites)} change")
-    monkeypatch.setattr(page, "write_page", lambda text, path: path.write_text(text))
+    monkeypatch.setattr(rendering, "write_page", lambda text, path: path.write_text(text))
     place = model.parent / "page.html"
     result = invoke(model, "--html", place)
     assert result.exit_code == 0, result.output

@@ -13,7 +13,7 @@ from passwright.app.cli import app
 from rewriting import load
 from typer.testing import CliRunner, Result
 
-from passwright import suspect
+from passwright import bisect_ort
 
 OK, BAD, USAGE, WRONG, UNVERIFIED = range(5)
 PAD = """g (float[1,1,4,4] x) => (float[1,1,5,5] y) <int64[8] pads = {0,0,1,1,0,0,1,1}> {
@@ -38,7 +38,7 @@ def bisect(*arguments: str | Path, code: int = OK) -> Result:
 )
 def test_a_zero_pad_before_a_max_pool(model: Path, level: list[str], name: str) -> None:
     lines = bisect(model, *level, code=WRONG).stdout.splitlines()
-    version = suspect(model, "basic").versions["onnxruntime"]
+    version = bisect_ort(model, "basic").versions["onnxruntime"]
     assert lines[0].startswith(f"onnxruntime {version} at {name} is wrong: y: ")
     assert lines[1].startswith("    Pad_Fusion: y: ")
     assert lines[2].startswith('right with disabled_optimizers=["Pad_Fusion"] (')
@@ -58,7 +58,7 @@ def test_json(model: Path, tmp_path: Path) -> None:
 
 def test_no_such_level(model: Path) -> None:
     result = bisect(model, "--ort=most", code=USAGE)
-    assert options.LEVELS == optimizers.LEVELS
+    assert options.ORT_LEVELS == optimizers.LEVELS
     assert "there is no such level (there are basic, extended, layout, all)" in result.stderr
 
 
@@ -79,4 +79,4 @@ def test_what_is_for_passes_has_no_place_here(model: Path, tmp_path: Path) -> No
     ],
 )
 def test_a_level_may_be_left_out(given: list[str], read: list[str]) -> None:
-    assert options.spelled_out(given) == read
+    assert options.with_default_level(given) == read

@@ -6,8 +6,8 @@ import json
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from passwright.app.measure.profile_trace import Run, read_trace, runs
-from passwright.app.measure.profiler_worker import EVENTS, LEAST, MOST, WARM, most_runs, repeat
+from passwright.app.measure.profile_trace import ProfiledRun, parse_runs, read_trace
+from passwright.app.measure.profiler_worker import MAX_EVENTS, MAX_RUNS, MIN_RUNS, WARMUP_RUNS, max_runs, repeat
 from passwright.core.errors import EvaluationError
 
 if TYPE_CHECKING:
@@ -25,11 +25,11 @@ def node(name: str, ts: int, dur: int, op: str = "Add", tid: int = 1, **args: An
     return {"cat": "Node", "ph": "X", "name": f"{name}_kernel_time", "tid": tid, "ts": ts, "dur": dur, "args": told}
 
 
-def owns(run: Run) -> dict[str, int]:
+def owns(run: ProfiledRun) -> dict[str, int]:
     """Microseconds of its own for each kernel, several of one name added up."""
     found: dict[str, int] = {}
     for k in run.kernels:
-        found[k.name] = found.get(k.name, 0) + round(k.own * 1e6)
+        found[k.name] = found.get(k.name, 0) + round(k.self_seconds * 1e6)
     return found
 
 
@@ -74,21 +74,21 @@ def owns(run: Run) -> dict[str, int]:
     ],
 )
 def test_runs(events: list[Any], expected: list[dict[str, int]]) -> None:
-    found = runs(events)
+    found = parse_runs(events)
     assert [owns(r) for r in found] == expected
-    assert [round(r.in_nodes * 1e6) for r in found] == [sum(e.values()) for e in expected]
+    assert [round(r.node_seconds * 1e6) for r in found] == [sum(e.values()) for e in expected]
 
 
 @pytest.mark.parametrize("args", [None, {}, "text", {"op_name": "Add", "node_index": "x"}])
 def test_arguments_may_be_missing(args: Any) -> None:
     bare = {"cat": "Node", "name": "a_kernel_time", "ts": 1, "dur": 2, "tid": 1, "args": args}
-    (kernel,) = runs([bare, run(0, 4)])[0].kernels
+    (kernel,) = parse_runs([bare, run(0, 4)])[0].kernels
     assert (kernel.name, kernel.provider, kernel.index) == ("a", "", -1)
     assert kernel.op in {"", "Add"}
 
 
 def test_a_kernel_is_told_whole() -> None:
-    (found,) = runs([node("a", 120, 30, "Conv", node_index="7"), run(100, 60)])
+    (found,) = parse_runs([node("a", 120, 30, "Conv", node_index="7"), run(100, 60)])
     (kernel,) = found.kernels
     assert (kernel.name, kernel.op, kernel.provider, kernel.index) == ("a", "Conv", CPU, 7)
     assert (kernel.start, kernel.seconds, found.start, found.seconds) == pytest.approx((20e-6, 30e-6, 100e-6, 60e-6))
@@ -123,23 +123,24 @@ def test_names_that_are_written_as_they_are(tmp_path: Path) -> None:
 def test_long_profiles_are_read_in_one_go() -> None:
     """Each node is looked at once, not once a run."""
     events = [e for i in range(500) for e in (*(node(f"n{j}", i * 100 + j, 1) for j in range(40)), run(i * 100, 90))]
-    found = runs(events)
+    found = parse_runs(events)
     assert [len(r.kernels) for r in found] == [40] * 500
 
 
 @pytest.mark.parametrize(
-    ("kernels", "most"), [(0, MOST), (1, MOST), (1000, EVENTS // 1000 - WARM), (EVENTS, LEAST), (10**9, LEAST)]
+    ("kernels", "most"),
+    [(0, MAX_RUNS), (1, MAX_RUNS), (1000, MAX_EVENTS // 1000 - WARMUP_RUNS), (MAX_EVENTS, MIN_RUNS), (10**9, MIN_RUNS)],
 )
 def test_runs_that_a_profile_has_room_for(kernels: int, most: int) -> None:
-    assert most_runs(kernels) == most
+    assert max_runs(kernels) == most
 
 
 @pytest.mark.parametrize(
     ("each", "seconds", "most", "count"),
     [
         pytest.param(1.0, 5.0, 100, 5, id="for a time"),
-        pytest.param(1.0, 0.0, 100, LEAST, id="at least"),
-        pytest.param(60.0, 5.0, 100, LEAST, id="slow"),
+        pytest.param(1.0, 0.0, 100, MIN_RUNS, id="at least"),
+        pytest.param(60.0, 5.0, 100, MIN_RUNS, id="slow"),
         pytest.param(1.0, 50.0, 10, 10, id="at most"),
     ],
 )

@@ -154,10 +154,10 @@ def test_bad_models(tmp_path: Path, which: int) -> None:
 
 def test_from_python(tmp_path: Path) -> None:
     a = load(MODEL, weights=W)
-    assert verify(a, a).agree
+    assert verify(a, a).agrees
     b = load("g (float[N,4] x) => (float[N,4] y) { y = MatMul(x, w) }", weights=W)
     comparison = verify(a, b)
-    assert not comparison.agree
+    assert not comparison.agrees
     assert comparison.verdict is not None
     assert comparison.verdict.failure is not None
     assert comparison.verdict.failure.output == "y"

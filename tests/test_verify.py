@@ -10,13 +10,13 @@ import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import from_onnx
-from passwright.core.errors import EvaluationError, ModelError, Unverifiable, VerificationError
+from passwright.core.errors import EvaluationError, ModelError, UnverifiableError, VerificationError
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.verify.input_generation import KINDS, Draw
-from passwright.core.verify.input_specs import signature
+from passwright.core.verify.input_generation import KINDS, InputSet
+from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle, Verdict
-from passwright.core.verify.verdict import Mismatched
-from rewriting import load, means_the_same
+from passwright.core.verify.verdict import MismatchError
+from rewriting import load, require_equivalent
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -43,7 +43,7 @@ def info(name: str, dtype: int = TensorProto.FLOAT, shape: Sequence[int | str | 
 
 def oracle_of(model: onnx.ModelProto, **options: Any) -> Oracle:
     outputs = [o.name for o in model.graph.output]
-    return Oracle(model.SerializeToString(), signature(from_onnx(model)), outputs, **options)
+    return Oracle(model.SerializeToString(), input_specs(from_onnx(model)), outputs, **options)
 
 
 def check(before: onnx.ModelProto, after: onnx.ModelProto, *, exact: bool = False, **options: Any) -> Verdict:
@@ -108,22 +108,22 @@ CONSTANTS = {"o": np.float32(1), "f": np.float32(0.5), "n": np.float32(-9), "s":
 @pytest.mark.parametrize(("before", "after"), WRONG)
 def test_wrong_models_are_found(before: str, after: str) -> None:
     with pytest.raises(VerificationError, match=r"^(y: .* on \w+ inputs|the rewritten model)"):
-        means_the_same(load(before, weights=CONSTANTS), load(after, weights=CONSTANTS))
+        require_equivalent(load(before, weights=CONSTANTS), load(after, weights=CONSTANTS))
 
 
 @pytest.mark.parametrize(("model", "_"), WRONG)
 def test_a_model_agrees_with_itself(model: str, _: str) -> None:
     proto = load(model, weights=CONSTANTS)
-    verdict = means_the_same(proto, proto, exact=True)
+    verdict = require_equivalent(proto, proto, exact=True)
     assert verdict.exact
-    assert len(verdict.draws) >= 3
+    assert len(verdict.input_sets) >= 3
     assert all(d.error == 0 for d in verdict.differences.values())
 
 
 def test_the_message_names_output_error_allowance_and_draw() -> None:
     two = "g (float[N] x) => (float[N] a, float[N] b) { a = Abs(x) b = %s(x) }"
     with pytest.raises(VerificationError) as caught:
-        means_the_same(load(two % "Relu"), load(two % "Identity"))
+        require_equivalent(load(two % "Relu"), load(two % "Identity"))
     assert str(caught.value).startswith("b: off by up to ")
     assert "(allowed " in str(caught.value)
     assert str(caught.value).endswith("on normal inputs with N=2")
@@ -143,7 +143,7 @@ def test_other_failures(body: str, what: str) -> None:
     before = load("g (float[N,3] x) => (y) { y = Identity(x) }")
     after = load(f"g (float[N,3] x) => (y) <int64[1] k = {{5}}> {{ {body} }}")
     with pytest.raises(VerificationError) as caught:
-        means_the_same(before, after)
+        require_equivalent(before, after)
     assert what in str(caught.value)
     assert "\n" not in str(caught.value)
 
@@ -153,21 +153,21 @@ def test_exact_is_bit_for_bit() -> None:
         load(f"g (float[64] x) => (float[64] y) {{ {b} }}", weights={"k": np.float32(3)})
         for b in ("y = Div(x, k)", "i = Reciprocal(k) y = Mul(x, i)")
     )
-    verdict = means_the_same(before, after)
+    verdict = require_equivalent(before, after)
     assert 0 < verdict.differences["y"].error < verdict.differences["y"].allowed
     with pytest.raises(VerificationError, match="differ in their bits"):
-        means_the_same(before, after, exact=True)
+        require_equivalent(before, after, exact=True)
 
 
 def test_the_sign_of_zero_counts_when_exact() -> None:
     before, after = (load(f"g (float[9] x) => (float[9] y) {{ {b} }}") for b in ("y = Identity(x)", "y = Add(x, x)"))
     with pytest.raises(VerificationError):
-        means_the_same(before, after, exact=True)
+        require_equivalent(before, after, exact=True)
     zero = load("g (float[9] x) => (float[9] y) { y = Sub(x, x) }")
     negative = load("g (float[9] x) => (float[9] y) { z = Sub(x, x) y = Neg(z) }")
-    means_the_same(zero, negative)
+    require_equivalent(zero, negative)
     with pytest.raises(VerificationError, match="sign of zero"):
-        means_the_same(zero, negative, exact=True)
+        require_equivalent(zero, negative, exact=True)
 
 
 # -- verdicts that are data ----------------------------------------------------------------
@@ -176,24 +176,24 @@ RELU = "g (float[N] x) => (float[N] a, float[N] y) { a = Abs(x) y = Relu(x) }"
 WRONG_RELU = RELU.replace("Relu", "Identity")
 
 
-def draw(kind: str, *numbers: float) -> Draw:
-    return Draw(kind, {"N": len(numbers)}, {"x": np.array(numbers, np.float32)})
+def draw(kind: str, *numbers: float) -> InputSet:
+    return InputSet(kind, {"N": len(numbers)}, {"x": np.array(numbers, np.float32)})
 
 
 def test_a_wrong_model_is_judged_without_an_exception() -> None:
     oracle = oracle_of(load(RELU))
-    verdict = oracle.judge(load(WRONG_RELU).SerializeToString())
+    verdict = oracle.compare(load(WRONG_RELU).SerializeToString())
     found = verdict.failure
     assert found is not None
-    assert found.draw is oracle.answers[0].draw
+    assert found.input_set is oracle.answers[0].input_set
     assert found.difference is verdict.differences["y"]
-    assert (found.output, found.only_nonfinite) == ("y", False)
+    assert (found.output, found.is_nonfinite_only) == ("y", False)
     assert str(found) == f"y: {found.reason}, on normal inputs with N=2"
-    assert verdict.draws == ("normal inputs with N=2",)  # the first failure ends it
+    assert verdict.input_sets == ("normal inputs with N=2",)  # the first failure ends it
     with pytest.raises(VerificationError) as caught:
         oracle.check(load(WRONG_RELU).SerializeToString())
     assert str(caught.value) == str(found)
-    assert isinstance(caught.value, Mismatched)
+    assert isinstance(caught.value, MismatchError)
     assert caught.value.mismatch.output == "y"
     data = json.loads(json.dumps(verdict.to_data(), allow_nan=False))
     assert data["failure"]["draw"] == "normal inputs with N=2"
@@ -216,7 +216,7 @@ def test_a_wrong_model_is_judged_without_an_exception() -> None:
     ],
 )
 def test_a_model_that_does_not_run_is_judged_too(text: str, start: str) -> None:
-    found = oracle_of(load(RELU)).judge(load(text).SerializeToString()).failure
+    found = oracle_of(load(RELU)).compare(load(text).SerializeToString()).failure
     assert found is not None
     assert (found.output, found.difference) == ("", None)
     assert str(found) == start + found.reason
@@ -224,13 +224,13 @@ def test_a_model_that_does_not_run_is_judged_too(text: str, start: str) -> None:
 
 def test_some_of_the_draws() -> None:
     oracle = oracle_of(load(RELU))
-    zeros = [a.draw for a in oracle.answers if a.draw.kind == "zeros"]
-    verdict = oracle.judge(load(WRONG_RELU).SerializeToString(), on=zeros)
+    zeros = [a.input_set for a in oracle.answers if a.input_set.kind == "zeros"]
+    verdict = oracle.compare(load(WRONG_RELU).SerializeToString(), input_sets=zeros)
     assert verdict.failure is None
-    assert verdict.draws == tuple(map(str, zeros))
-    last = oracle.judge(load(WRONG_RELU).SerializeToString(), on=[oracle.answers[-1].draw]).failure
+    assert verdict.input_sets == tuple(map(str, zeros))
+    last = oracle.compare(load(WRONG_RELU).SerializeToString(), input_sets=[oracle.answers[-1].input_set]).failure
     assert last is not None
-    assert last.draw is oracle.answers[-1].draw
+    assert last.input_set is oracle.answers[-1].input_set
 
 
 def test_one_draw_takes_one_session_and_one_run(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -250,7 +250,7 @@ def test_one_draw_takes_one_session_and_one_run(monkeypatch: pytest.MonkeyPatch)
         with monkeypatch.context() as patch:
             patch.setattr(OnnxRuntime, "__init__", counting_load)
             patch.setattr(OnnxRuntime, "run", counting_run)
-            oracle.judge(load(text).SerializeToString(), exact=True, on=[oracle.answers[0].draw])
+            oracle.compare(load(text).SerializeToString(), exact=True, input_sets=[oracle.answers[0].input_set])
         assert counted == ["load", "run"]
         counted.clear()
 
@@ -265,19 +265,19 @@ def test_finite_inputs_come_first_and_others_are_reported_apart() -> None:
     weights = {"z": np.float32(0)}
     given = [draw("inf", INF, -INF), draw("nan", NAN, 1), draw("normal", 1, -1)]
     oracle = oracle_of(load(CLIP), given=given)
-    same = oracle.judge(load(CLIP).SerializeToString())
-    assert same.draws == ("normal inputs with N=2",)
-    assert same.nonfinite_draws == ("inf inputs with N=2", "nan inputs with N=2")
-    assert same.differences.keys() == same.nonfinite.keys() == {"y"}
-    found = oracle.judge(load(MIN, weights=weights).SerializeToString()).failure
+    same = oracle.compare(load(CLIP).SerializeToString())
+    assert same.input_sets == ("normal inputs with N=2",)
+    assert same.nonfinite_input_sets == ("inf inputs with N=2", "nan inputs with N=2")
+    assert same.differences.keys() == same.nonfinite_differences.keys() == {"y"}
+    found = oracle.compare(load(MIN, weights=weights).SerializeToString()).failure
     assert found is not None
-    assert found.only_nonfinite
+    assert found.is_nonfinite_only
     assert (
         str(found) == "y: 1 of 2 elements are not finite in the same way, on nan inputs with N=2 (finite inputs agree)"
     )
-    worse = oracle.judge(load(CLIP.replace("Relu", "Neg")).SerializeToString()).failure
+    worse = oracle.compare(load(CLIP.replace("Relu", "Neg")).SerializeToString()).failure
     assert worse is not None
-    assert not worse.only_nonfinite
+    assert not worse.is_nonfinite_only
     assert str(worse).endswith("on normal inputs with N=2")
 
 
@@ -286,19 +286,19 @@ def test_jumps_are_noted() -> None:
     k = np.float32(41)  # 41 * (1 / 41) is less than 1 in float32
     x = np.array([41, 9, 9, 9, 9, 9, 9, 9], np.float32)
     before, after = load(text % "Div", weights={"t": k}), load(text % "Mul", weights={"t": 1 / k})
-    oracle = oracle_of(before, given=[Draw("given", {}, {"x": x})])
-    verdict = oracle.judge(after.SerializeToString())
+    oracle = oracle_of(before, given=[InputSet("given", {}, {"x": x})])
+    verdict = oracle.compare(after.SerializeToString())
     assert verdict.failure is None
     assert verdict.differences["y"].excused == 1
     assert verdict.notes == ("1 elements of y differ on given inputs where the original's own jump at one ulp",)
-    assert oracle.judge(after.SerializeToString(), exact=True).failure is not None
+    assert oracle.compare(after.SerializeToString(), exact=True).failure is not None
 
 
 # -- which inputs were used ------------------------------------------------------------
 
 
 def test_every_kind_and_two_sizes_of_each_symbol() -> None:
-    draws = [a.draw for a in oracle_of(load("g (float[N,T] x) => (float[N,T] y) { y = Relu(x) }")).answers]
+    draws = [a.input_set for a in oracle_of(load("g (float[N,T] x) => (float[N,T] y) { y = Relu(x) }")).answers]
     assert {d.kind for d in draws} == {*KINDS} - {"boundaries"}
     for symbol in "NT":
         sizes = {d.sizes[symbol] for d in draws}
@@ -324,25 +324,25 @@ def test_every_kind_and_two_sizes_of_each_symbol() -> None:
 def test_sizes_are_searched_for(text: str, accepted: dict[str, int] | None) -> None:
     answers = oracle_of(load(text, weights={"w": np.ones(8, np.float32)} if accepted else {})).answers
     for answer in answers:
-        sizes = answer.draw.sizes
+        sizes = answer.input_set.sizes
         if accepted is None:
             assert sizes["T"] in {sizes["P"] + sizes["S"], 1} or sizes["P"] + sizes["S"] == 1
         else:
             assert sizes["N"] + sizes["M"] in {1, 8}
-    assert any(min(a.draw.sizes.values()) > 1 for a in answers)
+    assert any(min(a.input_set.sizes.values()) > 1 for a in answers)
 
 
 def test_a_size_that_the_original_rejects_is_noted() -> None:
     text = "g (float[N,2] x) => (float[k,4] y) <int64[2] s = {-1, 4}> { y = Reshape(x, s) }"
     oracle = oracle_of(load(text))
     assert oracle.notes == ["the original accepts no N=1"]
-    assert {a.draw.sizes["N"] for a in oracle.answers} == {0, 2, 64}
+    assert {a.input_set.sizes["N"] for a in oracle.answers} == {0, 2, 64}
 
 
 def test_fixed_sizes_are_kept() -> None:
     oracle = oracle_of(load("g (float[N,T] x) => (float[N,T] y) { y = Relu(x) }"), fixed={"N": 5})
-    assert {a.draw.sizes["N"] for a in oracle.answers} == {5}
-    assert {a.draw.feeds["x"].shape[0] for a in oracle.answers} == {5}
+    assert {a.input_set.sizes["N"] for a in oracle.answers} == {5}
+    assert {a.input_set.feeds["x"].shape[0] for a in oracle.answers} == {5}
     assert oracle.notes == []
 
 
@@ -353,7 +353,7 @@ def test_ranks_that_are_not_stated_are_searched_for(rank: int) -> None:
     untyped = info("x")
     untyped.type.tensor_type.ClearField("shape")
     model = model_of([node], [untyped], [info("y")])
-    ranks = {a.draw.feeds["x"].ndim for a in oracle_of(model).answers}
+    ranks = {a.input_set.feeds["x"].ndim for a in oracle_of(model).answers}
     assert ranks == {rank}
 
 
@@ -361,57 +361,59 @@ def test_a_model_for_one_at_a_time_only() -> None:
     text = "g (float[T,B,2] x) => (y) { y = GRU<hidden_size=3>(x, w, r, , , h) }"
     weights = {"w": (1, 9, 2), "r": (1, 9, 3), "h": (1, 1, 3)}
     oracle = oracle_of(load(text, weights={n: np.ones(s, np.float32) for n, s in weights.items()}))
-    assert {a.draw.sizes["B"] for a in oracle.answers} == {1}
-    assert {a.draw.sizes["T"] for a in oracle.answers} > {1}
+    assert {a.input_set.sizes["B"] for a in oracle.answers} == {1}
+    assert {a.input_set.sizes["T"] for a in oracle.answers} > {1}
     assert oracle.notes == []
 
 
 def test_where_only_1_fits() -> None:
     text = "g (float[N] x) => (float[N] y) <int64[1] k = {1}> { y = Reshape(x, k) }"
     oracle = oracle_of(load(text))
-    assert {a.draw.sizes["N"] for a in oracle.answers} == {1}
+    assert {a.input_set.sizes["N"] for a in oracle.answers} == {1}
     assert oracle.notes == ["the original accepts no N but 1"]
 
 
 def test_nothing_is_claimed_of_empty_outputs() -> None:
     text = "g (float[N,3] x) => (float[N,3] y%s) { y = Relu(x) z = Sum(o, o) }"
-    with pytest.raises(Unverifiable, match="with N of 0 every output of the original is empty"):
+    with pytest.raises(UnverifiableError, match="with N of 0 every output of the original is empty"):
         oracle_of(load(text % "", weights=CONSTANTS), fixed={"N": 0})
     verdict = check(*[load(text % ", float z", weights=CONSTANTS)] * 2, fixed={"N": 0})
     assert verdict.notes == ("y is empty on all inputs, so only its type and shape were compared",)
 
 
 def test_inputs_that_do_not_fit_into_memory() -> None:
-    with pytest.raises(Unverifiable, match=r"no inputs are made up for the original: .* 1,099,511,627,776 elements"):
+    with pytest.raises(
+        UnverifiableError, match=r"no inputs are made up for the original: .* 1,099,511,627,776 elements"
+    ):
         oracle_of(load("g (float[1048576,1048576] x) => (float[1048576,1048576] y) { y = Relu(x) }"))
 
 
 def test_given_inputs_are_the_only_ones() -> None:
     text = "g (float[N] x) => (float[N] y) { y = Relu(x) }"
-    given = [Draw("given", {}, {"x": np.array([1, 2], np.float32)})]
+    given = [InputSet("given", {}, {"x": np.array([1, 2], np.float32)})]
     oracle = oracle_of(load(text), given=given)
-    assert [a.draw for a in oracle.answers] == given
+    assert [a.input_set for a in oracle.answers] == given
     oracle.check(load("g (float[N] x) => (float[N] y) { y = Identity(x) }").SerializeToString())
 
 
 def test_given_inputs_that_do_not_run_are_the_callers_mistake() -> None:
     text = "g (float[2] x) => (float[2] y) { y = Relu(x) }"
     with pytest.raises(ModelError, match="the original does not run on the given inputs"):
-        oracle_of(load(text), given=[Draw("given", {}, {"x": np.ones(3, np.float32)})])
+        oracle_of(load(text), given=[InputSet("given", {}, {"x": np.ones(3, np.float32)})])
 
 
 def test_a_rejected_draw_is_replaced() -> None:
     # Wide integers are rejected by Gather; nothing in its signature says so, since Mul stands in between.
     text = "g (int64[4] i) => (float[4] y) <float[2] w = {1, 2}> { k = Mul(i, i) y = Gather(w, k) }"
     oracle = oracle_of(load(text))
-    assert {a.draw.kind for a in oracle.answers} == {"normal", "negative", "large", "zeros", "ties", "extremes"}
+    assert {a.input_set.kind for a in oracle.answers} == {"normal", "negative", "large", "zeros", "ties", "extremes"}
     assert oracle.notes == []
-    assert {int(v) for a in oracle.answers for v in a.draw.feeds["i"]} <= {-1, 0, 1}
+    assert {int(v) for a in oracle.answers for v in a.input_set.feeds["i"]} <= {-1, 0, 1}
 
 
 def test_the_seed_changes_the_numbers() -> None:
     text = "g (float[8] x) => (float[8] y) { y = Relu(x) }"
-    first, again, other = (oracle_of(load(text), seed=s).answers[0].draw.feeds["x"] for s in (0, 0, 1))
+    first, again, other = (oracle_of(load(text), seed=s).answers[0].input_set.feeds["x"] for s in (0, 0, 1))
     np.testing.assert_array_equal(first, again)
     assert not np.array_equal(first, other)
 
@@ -495,7 +497,7 @@ def test_the_reference_finds_mistakes_too() -> None:
     ],
 )
 def test_nothing_is_claimed_of_what_cannot_be_run(model: onnx.ModelProto) -> None:
-    with pytest.raises(Unverifiable, match="the original") as caught:
+    with pytest.raises(UnverifiableError, match="the original") as caught:
         oracle_of(model)
     assert "\n" not in str(caught.value)
 
@@ -506,9 +508,9 @@ def test_nothing_is_claimed_of_what_cannot_be_run(model: onnx.ModelProto) -> Non
 def test_sequences() -> None:
     text = "g (seq(float[2]) s) => (seq(float[2]) y) { y = %s }"
     joined = load("g (seq(float[2]) s) => (float[k] y) { y = ConcatFromSequence<axis=0>(s) }")
-    assert check(joined, joined).draws
+    assert check(joined, joined).input_sets
     kept, erased = load(text % "Identity(s)"), load(text % "SequenceErase(s)")
-    assert check(kept, kept, exact=True).draws
+    assert check(kept, kept, exact=True).input_sets
     with pytest.raises(VerificationError, match="2 entries became 1"):
         check(kept, erased)
 
@@ -517,7 +519,7 @@ def test_an_optional_input() -> None:
     kind = helper.make_optional_type_proto(helper.make_tensor_type_proto(TensorProto.FLOAT, [2]))
     node = helper.make_node("OptionalHasElement", ["o"], ["y"])
     model = model_of([node], [helper.make_value_info("o", kind)], [info("y", TensorProto.BOOL, [])], 18)
-    assert check(model, model).draws
+    assert check(model, model).input_sets
 
 
 MAP = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, []))
@@ -539,7 +541,7 @@ MAP = helper.make_map_type_proto(TensorProto.INT64, helper.make_tensor_type_prot
 def test_inputs_that_nobody_can_make_up_are_refused(kind: onnx.TypeProto) -> None:
     node = helper.make_node("Identity", ["m"], ["y"])
     model = model_of([node], [helper.make_value_info("m", kind)], [helper.make_value_info("y", kind)])
-    with pytest.raises(Unverifiable, match=r"input m is a .*; give inputs of your own|cannot be run"):
+    with pytest.raises(UnverifiableError, match=r"input m is a .*; give inputs of your own|cannot be run"):
         check(model, model)
 
 

@@ -7,7 +7,7 @@ import time
 from itertools import count
 
 import pytest
-from passwright.core.support.watchdog import Stuck, watched
+from passwright.core.support.watchdog import NoProgress, progress_watchdog
 
 
 def spin(seconds: float) -> int:
@@ -19,7 +19,7 @@ def spin(seconds: float) -> int:
 
 def test_what_gets_nowhere_is_ended() -> None:
     start = time.monotonic()
-    with pytest.raises(Stuck), watched(lambda: 0, 0.1):
+    with pytest.raises(NoProgress), progress_watchdog(lambda: 0, 0.1):
         spin(30)
     assert time.monotonic() - start < 10
 
@@ -32,33 +32,33 @@ def test_catching_exceptions_is_no_way_out() -> None:
             except Exception:  # noqa: BLE001 - what a careless pass might do
                 continue
 
-    with pytest.raises(Stuck), watched(lambda: 0, 0.1):
+    with pytest.raises(NoProgress), progress_watchdog(lambda: 0, 0.1):
         stubborn()
 
 
 def test_what_gets_on_may_take_its_time() -> None:
     steps = count()
-    with watched(lambda: next(steps), 0.1):
+    with progress_watchdog(lambda: next(steps), 0.1):
         assert spin(0.5)
 
 
 def test_nothing_comes_afterwards() -> None:
     for pause in range(40):
         try:
-            with watched(lambda: 0, 1e-9):
+            with progress_watchdog(lambda: 0, 1e-9):
                 spin(0.045 + pause / 4000)  # around the moment at which it is sent
-        except Stuck:
+        except NoProgress:
             continue
     assert spin(0.3)
 
 
 def test_a_profiler_may_run_beside_it() -> None:
     profile = cProfile.Profile()
-    with watched(lambda: 0, 60):
+    with progress_watchdog(lambda: 0, 60):
         pass
     profile.enable()
     try:
-        with watched(lambda: 0, 60):
+        with progress_watchdog(lambda: 0, 60):
             assert sum(map(len, [[1]] * 1000)) == 1000
         assert spin(0.1)
     finally:

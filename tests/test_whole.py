@@ -8,7 +8,15 @@ from itertools import pairwise
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from passwright.app.drawing.graph_layout import LONGEST, Edge, Link, Rows, Whole, depths, laid_out
+from passwright.app.drawing.graph_layout import (
+    MAX_INNER_ROWS,
+    GraphLayout,
+    Link,
+    RowOccupancy,
+    Skyline,
+    assign_rows,
+    graph_layout,
+)
 
 Point = tuple[float, float]
 NEAR = 0.2  # coordinates of paths are rounded
@@ -33,7 +41,7 @@ def chain(count: int, *more: tuple[int, int]) -> tuple[list[Point], list[Link]]:
     return [(60.0, 24.0)] * count, links + [Link(a, b, "v") for a, b in more]
 
 
-def require_sound(sizes: list[Point], links: list[Link], layout: Whole) -> None:
+def require_sound(sizes: list[Point], links: list[Link], layout: GraphLayout) -> None:
     rows: defaultdict[float, list[tuple[float, float]]] = defaultdict(list)
     reach: dict[float, list[float]] = {}
     for (x, y), (w, h) in zip(layout.centres, sizes, strict=True):
@@ -50,7 +58,7 @@ def require_sound(sizes: list[Point], links: list[Link], layout: Whole) -> None:
         require_clear(link, path, sizes, layout)
 
 
-def require_clear(link: Link, path: tuple[Point, ...], sizes: list[Point], layout: Whole) -> None:
+def require_clear(link: Link, path: tuple[Point, ...], sizes: list[Point], layout: GraphLayout) -> None:
     """From the bottom of the one to the top of the other, always down, straight where there are boxes beside."""
     for (x, y), place, side in ((path[0], link.source, 1), (path[-1], link.target, -1)):
         (cx, cy), (w, h) = layout.centres[place], sizes[place]
@@ -67,7 +75,7 @@ def require_clear(link: Link, path: tuple[Point, ...], sizes: list[Point], layou
 @given(graphs())
 @settings(max_examples=60, deadline=None)
 def test_boxes_do_not_overlap_and_lines_keep_clear_of_them(graph: tuple[list[Point], list[Link]]) -> None:
-    require_sound(*graph, laid_out(*graph))
+    require_sound(*graph, graph_layout(*graph))
 
 
 @pytest.mark.parametrize(
@@ -81,16 +89,16 @@ def test_boxes_do_not_overlap_and_lines_keep_clear_of_them(graph: tuple[list[Poi
     ],
 )
 def test_special_graphs(graph: tuple[list[Point], list[Link]]) -> None:
-    require_sound(*graph, laid_out(*graph))
+    require_sound(*graph, graph_layout(*graph))
 
 
 def test_nothing_at_all() -> None:
-    assert laid_out([], []).centres == []
+    assert graph_layout([], []).centres == []
 
 
 def test_the_longest_way_is_straight_and_what_goes_round_it_beside() -> None:
     sizes, links = chain(30, (3, 9), (9, 15), (0, 29))
-    layout = laid_out(sizes, links)
+    layout = graph_layout(sizes, links)
     assert len({x for x, _ in layout.centres}) == 1
     assert layout.width < 250
     straight = [path for link, path in zip(links, layout.paths, strict=True) if link.target == link.source + 1]
@@ -101,19 +109,19 @@ def test_what_is_light_does_not_bend_the_way() -> None:
     """A shape that takes longer to compute than what it is for."""
     links = [Link(0, 1, "x"), Link(1, 5, "y"), Link(1, 2, "y"), Link(2, 3, "s", True), Link(3, 4, "t", True)]
     links += [Link(4, 5, "u", True), Link(5, 6, "z")]
-    xs = [x for x, _ in laid_out([(60.0, 24.0)] * 7, links).centres]
+    xs = [x for x, _ in graph_layout([(60.0, 24.0)] * 7, links).centres]
     assert xs[0] == xs[1] == xs[5] == xs[6]
     assert xs[4] != xs[5]
 
 
 def test_what_feeds_nothing_stands_right_below() -> None:
-    rows = depths(12, [*chain(11)[1], Link(2, 11, "v")]).rows
+    rows = assign_rows(12, [*chain(11)[1], Link(2, 11, "v")]).rows
     assert rows == [*range(11), 3]
 
 
 def test_a_value_runs_down_once_for_all_that_read_it() -> None:
     sizes, links = chain(30, *((0, i) for i in range(5, 30)))
-    paths = zip(links, laid_out(sizes, links).paths, strict=True)
+    paths = zip(links, graph_layout(sizes, links).paths, strict=True)
     far = [list(pairwise(path)) for link, path in paths if link.target > link.source + 1]
     ways = {max(steps, key=lambda step: step[1][1] - step[0][1])[0][0] for steps in far}
     assert (len(far), len(ways)) == (25, 2)  # one for those that are near, one for all others
@@ -124,23 +132,23 @@ def test_a_model_gets_longer_and_no_wider() -> None:
 
     def width(blocks: int) -> float:
         more = [pair for b in range(1, blocks) for pair in ((6 * b, 6 * b + 5), (0, 6 * b + 3))]
-        return laid_out(*chain(6 * blocks, *more)).width
+        return graph_layout(*chain(6 * blocks, *more)).width
 
     assert width(200) < 1.1 * width(20)
 
 
-@pytest.mark.parametrize("reach", [10, 2 * LONGEST, 10**6])
+@pytest.mark.parametrize("reach", [10, 2 * MAX_INNER_ROWS, 10**6])
 def test_work_grows_with_the_graph(reach: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Counted, not timed: rows looked at and taken."""
     looked = 0
-    end, add = Rows._end, Rows._add
+    end, add = RowOccupancy._obstacle_end, RowOccupancy._add
 
-    def count_end(rows: Rows, row: int, left: float, right: float, side: int) -> float | None:
+    def count_end(rows: RowOccupancy, row: int, left: float, right: float, side: int) -> float | None:
         nonlocal looked
         looked += 1
         return end(rows, row, left, right, side)
 
-    def count_add(rows: Rows, row: int, left: float, right: float) -> None:
+    def count_add(rows: RowOccupancy, row: int, left: float, right: float) -> None:
         nonlocal looked
         looked += 1
         add(rows, row, left, right)
@@ -148,11 +156,11 @@ def test_work_grows_with_the_graph(reach: int, monkeypatch: pytest.MonkeyPatch) 
     def work(count: int) -> int:
         nonlocal looked
         looked = 0
-        laid_out(*chain(count, *((max(0, i - reach), i) for i in range(2, count, 5))))
+        graph_layout(*chain(count, *((max(0, i - reach), i) for i in range(2, count, 5))))
         return looked
 
-    monkeypatch.setattr(Rows, "_end", count_end)
-    monkeypatch.setattr(Rows, "_add", count_add)
+    monkeypatch.setattr(RowOccupancy, "_end", count_end)
+    monkeypatch.setattr(RowOccupancy, "_add", count_add)
     few = work(500)
     assert 0 < work(2000) < 6 * few
 
@@ -160,10 +168,10 @@ def test_work_grows_with_the_graph(reach: int, monkeypatch: pytest.MonkeyPatch) 
 @given(st.lists(st.tuples(st.integers(0, 299), st.integers(1, 300)), max_size=30))
 @settings(max_examples=60, deadline=None)
 def test_how_far_many_rows_reach(pushes: list[tuple[int, int]]) -> None:
-    edge, reach = Edge([float(i % 7) for i in range(300)]), [float(i % 7) for i in range(300)]
+    edge, reach = Skyline([float(i % 7) for i in range(300)]), [float(i % 7) for i in range(300)]
     for top, count in pushes:
         end = min(top + count, 300)
-        farthest = edge.farthest(top, end)
+        farthest = edge.max_extent(top, end)
         assert farthest == max(reach[top:end])
-        edge.push(top, end, farthest + 1)
+        edge.raise_extent(top, end, farthest + 1)
         reach[top:end] = [farthest + 1] * (end - top)

@@ -9,7 +9,7 @@ import numpy as np
 Weights = dict[str, np.ndarray]
 
 
-def mentioned(text: str, weights: Mapping[str, np.ndarray]) -> Weights:
+def weights_used_in(text: str, weights: Mapping[str, np.ndarray]) -> Weights:
     """Those of `weights` that occur in `text` as operands."""
     words = set(text.replace(",", " ").replace("(", " ").replace(")", " ").split())
     return {name: array for name, array in weights.items() if name in words}

@@ -12,12 +12,12 @@ if TYPE_CHECKING:
     from .adapter_names import adapter, available
     from .function_rules import rule_from_functions
 
-WHERE = {"adapter": "adapter_names", "available": "adapter_names", "rule_from_functions": "function_rules"}
+MODULES = {"adapter": "adapter_names", "available": "adapter_names", "rule_from_functions": "function_rules"}
 __all__ = ["adapter", "available", "rule_from_functions"]
 
 
 def __getattr__(name: str) -> Any:
     # Late, as in the package above: the worker needs neither.
-    if name in WHERE:
-        return getattr(import_module(f".{WHERE[name]}", __name__), name)
+    if name in MODULES:
+        return getattr(import_module(f".{MODULES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

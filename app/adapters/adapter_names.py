@@ -11,32 +11,32 @@ from runpy import run_path
 from typing import Any
 
 from ...core import Pass, Pipeline
-from ...core.errors import PluginError, told
+from ...core.errors import PluginError, format_error
 from ...core.ort.sessions import LEVELS
-from ...core.pass_manager.pass_selection import UnknownName
-from ...core.support.suggestions import meant
-from .onnxscript_pass import ScriptRules, default_rules, script_rules
-from .tool_pass import Foreign
-from .tool_process import LIMIT, Servant
+from ...core.pass_manager.pass_selection import UnknownNameError
+from ...core.support.suggestions import did_you_mean
+from .onnxscript_pass import OnnxscriptPass, collect_rules, default_rules
+from .tool_pass import ToolPass
+from .tool_process import TIMEOUT, ToolProcess
 
-SCRIPT, OPTIMIZER, ORT = "onnxscript", "onnxoptimizer", "ort"
-WHOLE = ("onnxsim", "onnxslim")  # tools that do all they do at once
-PACKAGES = {name: name for name in (SCRIPT, OPTIMIZER, *WHOLE)} | {ORT: "onnxruntime"}
-CONTRIB = ("com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc")  # what onnxruntime alone has
-SPELLINGS = f"{SCRIPT}:default, {SCRIPT}:package.module:ATTRIBUTE or {SCRIPT}:file.py:ATTRIBUTE"
+ONNXSCRIPT, ONNXOPTIMIZER, ORT = "onnxscript", "onnxoptimizer", "ort"
+SINGLE_PASS_TOOLS = ("onnxsim", "onnxslim")  # tools that do all they do at once
+PACKAGES = {name: name for name in (ONNXSCRIPT, ONNXOPTIMIZER, *SINGLE_PASS_TOOLS)} | {ORT: "onnxruntime"}
+CONTRIB_DOMAINS = ("com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc")  # what onnxruntime alone has
+SPELLINGS = f"{ONNXSCRIPT}:default, {ONNXSCRIPT}:package.module:ATTRIBUTE or {ONNXSCRIPT}:file.py:ATTRIBUTE"
 
 
-def adapter(name: str, *, limit: float = LIMIT) -> Pass | None:
+def adapter(name: str, *, timeout: float = TIMEOUT) -> Pass | None:
     """The pass of another tool that is called so; None for a name that speaks of no other tool.
 
-    A tool has `limit` seconds for each answer. Raises PluginError for a tool that is not installed or rules that
-    cannot be had, UnknownName for a part that a tool does not have.
+    A tool has `timeout` seconds for each answer. Raises PluginError for a tool that is not installed or rules that
+    cannot be had, UnknownNameError for a part that a tool does not have.
     """
     tool, colon, part = name.partition(":")
     if tool not in PACKAGES:
         return None
     _require_installed(tool)
-    return _ADAPTERS[tool](name, part if colon else None, limit)
+    return _ADAPTERS[tool](name, part if colon else None, timeout)
 
 
 def available() -> dict[str, str]:
@@ -58,66 +58,66 @@ def _require_installed(tool: str) -> None:
         raise PluginError(f"{tool} needs {package}, which is not installed (pip install {package})") from None
 
 
-def _servant(function: str, limit: float) -> Servant:
-    return Servant(f"{__package__}.tool_functions:{function}", limit)
+def _tool_process(function: str, timeout: float) -> ToolProcess:
+    return ToolProcess(f"{__package__}.tool_functions:{function}", timeout)
 
 
-def _whole(name: str, part: str | None, limit: float) -> Pass:
+def _single_tool_pass(name: str, option: str | None, timeout: float) -> Pass:
     tool = name.partition(":")[0]
-    if part is not None:
-        raise UnknownName(f"{name}: {tool} has no passes by name; it is asked for as {tool}")
-    return Foreign(name, _servant(tool, limit))
+    if option is not None:
+        raise UnknownNameError(f"{name}: {tool} has no passes by name; it is asked for as {tool}")
+    return ToolPass(name, _tool_process(tool, timeout))
 
 
-def _optimizer(name: str, part: str | None, limit: float) -> Pass:
+def _onnxoptimizer_pass(name: str, option: str | None, timeout: float) -> Pass:
     try:
-        tool: Any = import_module(OPTIMIZER)
+        tool: Any = import_module(ONNXOPTIMIZER)
     except ImportError as e:
-        raise PluginError(f"{OPTIMIZER} cannot be imported: {told(e)}") from e
-    servant = _servant(OPTIMIZER, limit)
-    if part is None:
+        raise PluginError(f"{ONNXOPTIMIZER} cannot be imported: {format_error(e)}") from e
+    servant = _tool_process(ONNXOPTIMIZER, timeout)
+    if option is None:
         chosen: list[str] = tool.get_fuse_and_elimination_passes()
-        return Pipeline(name, tuple(Foreign(f"{OPTIMIZER}:{p}", servant, p) for p in chosen))
+        return Pipeline(name, tuple(ToolPass(f"{ONNXOPTIMIZER}:{p}", servant, p) for p in chosen))
     known: list[str] = tool.get_available_passes()
-    if part not in known:
-        raise UnknownName(f"{OPTIMIZER} has no pass named '{part}'{meant(part, known)}")
-    return Foreign(name, servant, part)
+    if option not in known:
+        raise UnknownNameError(f"{ONNXOPTIMIZER} has no pass named '{option}'{did_you_mean(option, known)}")
+    return ToolPass(name, servant, option)
 
 
-def _ort(name: str, part: str | None, limit: float) -> Pass:
-    if part not in LEVELS:
-        raise UnknownName(f"{name}: onnxruntime has the levels {', '.join(f'{ORT}:{level}' for level in LEVELS)}")
-    return Foreign(name, _servant(ORT, limit), part, () if part == LEVELS[0] else CONTRIB)
+def _ort_pass(name: str, option: str | None, timeout: float) -> Pass:
+    if option not in LEVELS:
+        raise UnknownNameError(f"{name}: onnxruntime has the levels {', '.join(f'{ORT}:{level}' for level in LEVELS)}")
+    return ToolPass(name, _tool_process(ORT, timeout), option, () if option == LEVELS[0] else CONTRIB_DOMAINS)
 
 
-def _script(name: str, part: str | None, _: float) -> Pass:
-    if not part:
-        raise UnknownName(f"{name}: which rules? {SPELLINGS}")
+def _onnxscript_pass(name: str, option: str | None, _: float) -> Pass:
+    if not option:
+        raise UnknownNameError(f"{name}: which rules? {SPELLINGS}")
     try:
-        return ScriptRules(name, script_rules(_named_rules(name, part)))
+        return OnnxscriptPass(name, collect_rules(_named_rules(name, option)))
     except TypeError as e:
         raise PluginError(f"{name}: {e}") from e
 
 
-def _named_rules(name: str, part: str) -> object:
-    where, colon, attribute = part.rpartition(":")
-    if part == "default":
+def _named_rules(name: str, reference: str) -> object:
+    where, colon, attribute = reference.rpartition(":")
+    if reference == "default":
         return default_rules()
     if not colon or not where or not attribute:
-        raise UnknownName(f"{name}: which rules? {SPELLINGS}")
+        raise UnknownNameError(f"{name}: which rules? {SPELLINGS}")
     try:
-        things = _things_of(where)
+        things = _namespace_of(where)
     except KeyboardInterrupt:
         raise
     except BaseException as e:
-        raise PluginError(f"{name}: {where} cannot be imported: {told(e)}") from e
+        raise PluginError(f"{name}: {where} cannot be imported: {format_error(e)}") from e
     if attribute not in things:
-        near = meant(attribute, (n for n in things if not n.startswith("_")))
-        raise UnknownName(f"{name}: {where} has no {attribute}{near}")
+        near = did_you_mean(attribute, (n for n in things if not n.startswith("_")))
+        raise UnknownNameError(f"{name}: {where} has no {attribute}{near}")
     return things[attribute]
 
 
-def _things_of(where: str) -> dict[str, Any]:
+def _namespace_of(where: str) -> dict[str, Any]:
     """What a module, or a Python file, defines; what it prints is no output."""
     with redirect_stdout(sys.stderr):
         if where.endswith(".py"):
@@ -125,4 +125,6 @@ def _things_of(where: str) -> dict[str, Any]:
         return vars(import_module(where))
 
 
-_ADAPTERS = {SCRIPT: _script, OPTIMIZER: _optimizer, ORT: _ort} | dict.fromkeys(WHOLE, _whole)
+_ADAPTERS = {ONNXSCRIPT: _onnxscript_pass, ONNXOPTIMIZER: _onnxoptimizer_pass, ORT: _ort_pass} | dict.fromkeys(
+    SINGLE_PASS_TOOLS, _single_tool_pass
+)

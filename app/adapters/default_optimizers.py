@@ -14,21 +14,23 @@ from typing import Any
 
 import onnx
 
-Optimize = Callable[[Path, Path], onnx.ModelProto | None]
+OptimizeFile = Callable[[Path, Path], onnx.ModelProto | None]
 """What becomes of the model in the first file; None where the tool itself has written that to the second."""
 
-LARGE = 1 << 30  # bytes; what is saved may be larger than what was loaded, but one message holds less than 2 GB
-LEVELS = ("basic", "extended", "all")
+LARGE_FILE_BYTES = (
+    1 << 30
+)  # bytes; what is saved may be larger than what was loaded, but one message holds less than 2 GB
+ORT_LEVELS = ("basic", "extended", "all")
 
 
-def onnxsim() -> Optimize:
+def onnxsim() -> OptimizeFile:
     """With its own check of the result off, as it is by default."""
     import_module("onnxruntime")  # for constant folding
     tool: Any = import_module("onnxsim")
     return lambda path, _: tool.simplify(str(path))[0]
 
 
-def onnxslim() -> Optimize:
+def onnxslim() -> OptimizeFile:
     """Its function `slim`."""
     import_module("onnxruntime")  # for constant folding
     import_module("sympy")  # for symbolic shapes
@@ -36,32 +38,37 @@ def onnxslim() -> Optimize:
     return lambda path, _: tool.slim(str(path))
 
 
-def onnxscript() -> Optimize:
+def onnxscript() -> OptimizeFile:
     """Its optimizer, with folding, inlining and its default rewrites."""
     tool: Any = import_module("onnxscript.optimizer")
     return lambda path, _: tool.optimize(onnx.load(str(path)))
 
 
-def onnxoptimizer() -> Optimize:
+def onnxoptimizer() -> OptimizeFile:
     """Its default passes, once."""
     tool: Any = import_module("onnxoptimizer")
     return lambda path, _: tool.optimize(onnx.load(str(path)))
 
 
-def ort(level: str) -> Optimize:
+def ort(level: str) -> OptimizeFile:
     """The optimizers of onnxruntime itself at a level, as it saves their result."""
     import_module("onnxruntime")
-    from ...core.ort.sessions import Setting, session  # noqa: PLC0415 - not for the other tools
+    from ...core.ort.sessions import SessionConfig, create_session  # noqa: PLC0415 - not for the other tools
 
     def optimize(path: Path, destination: Path) -> None:
-        saved = Setting(f"ENABLE_{level.upper()}", repacks=True, saves=str(destination), saves_apart=is_apart(path))
-        session(path, saved)
+        saved = SessionConfig(
+            f"ENABLE_{level.upper()}",
+            prepack_weights=True,
+            optimized_model_path=str(destination),
+            save_external_data=needs_external_data(path),
+        )
+        create_session(path, saved)
 
     return optimize
 
 
-PREPARED: dict[str, Callable[[], Optimize]] = {
-    **{f"ort-{level}": partial(ort, level) for level in LEVELS},
+LOADERS: dict[str, Callable[[], OptimizeFile]] = {
+    **{f"ort-{level}": partial(ort, level) for level in ORT_LEVELS},
     "onnxsim": onnxsim,
     "onnxslim": onnxslim,
     "onnxoptimizer": onnxoptimizer,
@@ -69,11 +76,11 @@ PREPARED: dict[str, Callable[[], Optimize]] = {
 }
 
 
-def is_apart(path: Path) -> bool:
+def needs_external_data(path: Path) -> bool:
     """Whether a model keeps weights in other files, or would have to if it were much larger.
 
     What onnxruntime saves of one refers to weights by names that mean nothing elsewhere, unless told to write them too.
     """
     library: Any = onnx  # what it takes has no types
     model: onnx.ModelProto = library.load(path, load_external_data=False)
-    return path.stat().st_size > LARGE or any(t.external_data for t in model.graph.initializer)
+    return path.stat().st_size > LARGE_FILE_BYTES or any(t.external_data for t in model.graph.initializer)

@@ -14,11 +14,11 @@ import numpy as np
 from ...core import ROUNDING, Build, Contract, Declined, Graph, Op, Rule, Value, require
 from ...core.errors import RuleError
 from ...core.ir import op_schemas
-from .function_patterns import NUMBER, constant_array, traced
+from .function_patterns import Number, constant_array, trace_pattern
 
 
 @dataclass(frozen=True, slots=True)
-class Context:
+class MatchContext:
     """Where a pattern was found, for conditions that look further."""
 
     graph: Graph
@@ -30,7 +30,7 @@ class Context:
         return self.root.outputs
 
 
-class Writer:
+class ReplacementBuilder:
     """`op` of a replacement: `op.Add(x, 1.0)` adds an operator; numbers become constants of the fitting type."""
 
     def __init__(self, build: Build) -> None:
@@ -50,7 +50,7 @@ class Writer:
         **attrs: Any,
     ) -> Any:
         """An operator by its name; as many values as it is to have outputs."""
-        domain = _domain or op_schemas.STANDARD
+        domain = _domain or op_schemas.ONNX_DOMAIN
         if op_type == "Constant" and not inputs and len(attrs) == 1 and not domain:
             return self.initializer(constant_array(*attrs.popitem()))
         there = self._build.graph.opsets.get(domain)
@@ -72,7 +72,7 @@ class Writer:
         for i, given in enumerate(inputs):
             if given is None or isinstance(given, Value):
                 values.append(given)
-            elif isinstance(given, NUMBER | list | tuple) and i < len(names) > 1:
+            elif isinstance(given, Number | list | tuple) and i < len(names) > 1:
                 attrs[names[i]] = given
                 values.append(None)
             else:
@@ -100,30 +100,30 @@ def rule_from_functions(
     named = name or pattern.__name__
     if not named.isidentifier():
         raise RuleError(f"{named} cannot be the name of a rule; give it one: name=...")
-    found = traced(pattern)
-    _require_known(named, replacement, found.variables, leading=1)
+    found = trace_pattern(pattern)
+    _require_bound(named, replacement, found.variables, leading=1)
     takes_context = condition is not None and _takes_context(condition, found.variables)
     if condition is not None:
-        _require_known(named, condition, found.variables, leading=int(takes_context))
+        _require_bound(named, condition, found.variables, leading=int(takes_context))
 
     def build(g: Build, **bound: Any) -> Value | tuple[Value | None, ...]:
         found.tracer.require(bound)
         given = dict.fromkeys(found.variables) | bound | dict(found.tracer.named_outputs(bound))
         variables = {v: given[v] for v in found.variables}
         if condition is not None:
-            leading = (Context(g.graph, g.root),) if takes_context else ()
-            _require_true(_called(condition, *leading, **variables), "the condition does not hold")
-        made = _called(replacement, Writer(g), **variables)
+            leading = (MatchContext(g.graph, g.root),) if takes_context else ()
+            _require_true(_call_with(condition, *leading, **variables), "the condition does not hold")
+        made = _call_with(replacement, ReplacementBuilder(g), **variables)
         if not isinstance(made, Value | tuple | list):
             _require_true(made, "the replacement gives nothing")
-        return _placed(named, made, found.indices)
+        return _by_output_index(named, made, found.indices)
 
     build.__module__ = replacement.__module__  # it is that module's rule
     text = inspect.getdoc(replacement) or inspect.getdoc(pattern) or ""
     return Rule(named, text.partition("\n")[0], found.root, build, shared, contract)
 
 
-def _placed(name: str, made: Any, indices: Sequence[int]) -> Value | tuple[Value | None, ...]:
+def _by_output_index(name: str, made: Any, indices: Sequence[int]) -> Value | tuple[Value | None, ...]:
     """What was made, each value in the place of the output that it stands for."""
     given = tuple(cast("Sequence[Any]", made)) if isinstance(made, tuple | list) else (made,)
     if len(given) != len(indices):
@@ -139,7 +139,7 @@ def _takes_context(condition: Callable[..., Any], variables: Collection[str]) ->
     return first.name not in variables
 
 
-def _require_known(rule: str, function: Callable[..., Any], variables: Collection[str], leading: int) -> None:
+def _require_bound(rule: str, function: Callable[..., Any], variables: Collection[str], leading: int) -> None:
     """Raise RuleError for a parameter without default that is no variable of the pattern."""
     for p in list(inspect.signature(function).parameters.values())[leading:]:
         if p.kind in {p.VAR_KEYWORD, p.VAR_POSITIONAL} or p.name in variables or p.default is not p.empty:
@@ -147,12 +147,12 @@ def _require_known(rule: str, function: Callable[..., Any], variables: Collectio
         raise RuleError(f"{rule}: {function.__name__} takes {p.name}, which the pattern does not bind")
 
 
-def _called(function: Callable[..., Any], *leading: Any, **variables: Any) -> Any:
+def _call_with(function: Callable[..., Any], *leading: Any, **variables: Any) -> Any:
     """Call it with those of the variables that it takes."""
     parameters = inspect.signature(function).parameters.values()
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
     taken = {p.name for p in parameters}
-    with _declining():
+    with _failures_as_declined():
         return function(*leading, **{n: v for n, v in variables.items() if takes_all or n in taken})
 
 
@@ -161,7 +161,7 @@ def _require_true(answer: Any, otherwise: str) -> None:
 
 
 @contextmanager
-def _declining() -> Generator[None]:
+def _failures_as_declined() -> Generator[None]:
     """What onnxscript's functions raise to say no declines here; there is none where onnxscript was not imported."""
     refusal: type[BaseException] = getattr(
         sys.modules.get("onnxscript.rewriter._basics"), "MatchFailureError", Declined

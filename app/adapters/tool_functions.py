@@ -11,7 +11,7 @@ import onnx
 
 from ...core.io.interface_check import undefined_operators
 
-NORMALIZATIONS = ("LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion")
+NONSTANDARD_FUSIONS = ("LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion")
 
 
 def onnxoptimizer(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
@@ -38,12 +38,12 @@ def ort(model: onnx.ModelProto, level: str) -> onnx.ModelProto:
     Some write operators of its own into the standard domain: where they do, it is asked again without those.
     """
     serialized = model.SerializeToString()
-    made = _saved(serialized, level, ())
+    made = _optimized_by_ort(serialized, level, ())
     is_standard = undefined_operators(made).keys() <= undefined_operators(model).keys()
-    return made if is_standard else _saved(serialized, level, NORMALIZATIONS)
+    return made if is_standard else _optimized_by_ort(serialized, level, NONSTANDARD_FUSIONS)
 
 
-def _saved(model: bytes, level: str, disabled: tuple[str, ...]) -> onnx.ModelProto:
+def _optimized_by_ort(model: bytes, level: str, disabled: tuple[str, ...]) -> onnx.ModelProto:
     tool: Any = import_module("onnxruntime")
     options = tool.SessionOptions()
     options.graph_optimization_level = getattr(tool.GraphOptimizationLevel, f"ORT_ENABLE_{level.upper()}")

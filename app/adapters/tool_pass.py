@@ -8,41 +8,43 @@ import onnx
 from google.protobuf.message import DecodeError
 
 from ...core import Graph, Ledger
-from ...core.errors import GraphError, InterfaceError, ModelError, PassFailed, Why
-from ...core.io.foreign_merge import Arrival, arrival
-from ...core.io.interchange import outgoing
-from .tool_process import Servant
+from ...core.errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed
+from ...core.io.foreign_merge import ForeignMerge, plan_foreign_merge
+from ...core.io.interchange import serialize_main_graph
+from .tool_process import ToolProcess
 
 
 @dataclass(frozen=True, slots=True)
-class Foreign:
+class ToolPass:
     """The model goes to the tool, and what comes back takes its place, as one change, which counts as a rounding."""
 
     name: str
-    _servant: Servant = field(compare=False)
-    _part: str = ""  # of what the tool can do
-    _domains: tuple[str, ...] = ()  # that it may bring in
+    _process: ToolProcess = field(compare=False)
+    _option: str = ""  # of what the tool can do
+    _allowed_domains: tuple[str, ...] = ()  # that it may bring in
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Ask the tool. Raises PassFailed if it fails, or gives back what cannot be taken."""
-        if not ledger.allows(self.name, "", exact=False):
+        if not ledger.may_change(self.name, "", exact=False):
             return 0
-        answer = self._servant.answer(outgoing(graph), self._part)
+        answer = self._process.run(serialize_main_graph(graph), self._option)
         if answer.why is not None:
             raise PassFailed(self.name, answer.why, f"{self.name}: {answer.message}")
-        found = arrived(self.name, graph, answer.model, self._domains)
-        if found.is_same or not ledger.permits(self.name, "", found.removed, exact=False):
+        found = plan_merge(self.name, graph, answer.model, self._allowed_domains)
+        if found.is_no_op or not ledger.request_change(self.name, "", found.removed_ops, exact=False):
             return 0
-        found.take(self.name)
+        found.apply(self.name)
         return 1
 
 
-def arrived(name: str, graph: Graph, answer: bytes | onnx.ModelProto, domains: tuple[str, ...] | None) -> Arrival:
+def plan_merge(
+    name: str, graph: Graph, returned: bytes | onnx.ModelProto, domains: tuple[str, ...] | None
+) -> ForeignMerge:
     """What the answer would change in `graph`. Raises PassFailed if it cannot be taken."""
     try:
-        model = onnx.ModelProto.FromString(answer) if isinstance(answer, bytes) else answer
-        return arrival(graph, model, domains)
+        model = onnx.ModelProto.FromString(returned) if isinstance(returned, bytes) else returned
+        return plan_foreign_merge(graph, model, domains)
     except InterfaceError as e:
-        raise PassFailed(name, Why.INTERFACE, f"{name}: {e}") from e
+        raise PassFailed(name, FailureKind.INTERFACE, f"{name}: {e}") from e
     except (ModelError, GraphError, DecodeError) as e:
-        raise PassFailed(name, Why.RAISED, f"{name}: what it gave back is no model: {e}") from e
+        raise PassFailed(name, FailureKind.RAISED, f"{name}: what it gave back is no model: {e}") from e

@@ -13,36 +13,36 @@ from typing import Any
 
 import onnx
 
-from ...core.errors import told
-from ...core.io.interchange import large_contents, shortened
-from ...core.ort.backends import without_positions
+from ...core.errors import format_error
+from ...core.io.interchange import large_tensor_digests, replace_unchanged_weights
+from ...core.ort.backends import strip_source_locations
 from ...core.ort.worker_process import serve
 
-LONGEST = 300  # characters of a complaint; some tools print the model
+MAX_MESSAGE = 300  # characters of a complaint; some tools print the model
 
 
-def replied(question: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def reply(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """What was said against it; nothing if it went well."""
     try:
-        Path(question["back"]).write_bytes(_made(question["call"], question["option"], Path(question["sent"])))
+        Path(request["back"]).write_bytes(_run_tool(request["call"], request["option"], Path(request["sent"])))
     except KeyboardInterrupt:
         raise
     except BaseException as e:  # noqa: BLE001 - the tool's, whatever it is
-        yield {"error": without_positions(told(e))[:LONGEST]}
+        yield {"error": strip_source_locations(format_error(e))[:MAX_MESSAGE]}
     else:
         yield {"error": ""}
 
 
-def _made(call: str, option: str, sent: Path) -> bytes:
+def _run_tool(function_name: str, option: str, sent: Path) -> bytes:
     """What the tool makes of the model, without the large weights that it left alone."""
-    module, _, function = call.partition(":")
+    module, _, function = function_name.partition(":")
     model = onnx.ModelProto.FromString(sent.read_bytes())
-    contents = large_contents(model)
+    contents = large_tensor_digests(model)
     made = getattr(import_module(module), function)(model, option)
     if not isinstance(made, onnx.ModelProto):
         raise TypeError(f"it gave back no model, but {made!r}")
-    return shortened(made, contents).SerializeToString(deterministic=True)
+    return replace_unchanged_weights(made, contents).SerializeToString(deterministic=True)
 
 
 if __name__ == "__main__":
-    serve(replied)
+    serve(reply)

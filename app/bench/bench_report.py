@@ -6,35 +6,35 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ..measure.metrics import Interval, Latency, Measured
+from ..measure.metrics import Latency, ModelMetrics, RatioInterval
 
 
 @dataclass(frozen=True, slots=True)
-class BenchedModel:
+class ModelBenchmark:
     """One model: its `bytes` on disk, what was measured, and its latency as a share of the first's, by batch size.
 
-    `accuracy`: what the metric gives, None where there is none; `unscored` says why, if it was asked for.
+    `accuracy`: what the metric gives, None where there is none; `accuracy_failure` says why, if it was asked for.
     `own_inputs`: whether it does not take those of the first, and was measured with others.
     """
 
     model: str
     bytes: int
-    measured: Measured
-    ratios: dict[int, Interval] = field(default_factory=dict[int, Interval])
+    measured: ModelMetrics
+    ratios: dict[int, RatioInterval] = field(default_factory=dict[int, RatioInterval])
     accuracy: float | None = None
-    unscored: str = ""
+    accuracy_failure: str = ""
     own_inputs: bool = False
 
 
 @dataclass(slots=True)
-class Benched:
+class BenchReport:
     """All models, in the order given, and what they were measured with.
 
     `threads` as asked for: 0 stands for all cores. `sizes` of symbolic dims, batch aside. `metric`: what accuracy is,
     "" for none. `note` says why a batch size that was asked for is not there.
     """
 
-    models: list[BenchedModel]
+    models: list[ModelBenchmark]
     level: str
     provider: str
     threads: int
@@ -47,7 +47,7 @@ class Benched:
     versions: dict[str, str] = field(default_factory=dict[str, str])
 
     @property
-    def failed(self) -> list[BenchedModel]:
+    def failed(self) -> list[ModelBenchmark]:
         """Those that could not be measured."""
         return [m for m in self.models if m.measured.failure]
 
@@ -61,12 +61,12 @@ class Benched:
         return json.dumps(self.to_data(), indent=1, allow_nan=False)
 
 
-def _model_data(model: BenchedModel) -> dict[str, Any]:
+def _model_data(model: ModelBenchmark) -> dict[str, Any]:
     latencies = {batch: _latency_data(found) for batch, found in model.measured.latencies.items()}
     told = asdict(replace(model, measured=replace(model.measured, latencies={})))
     told["measured"]["latencies"] = latencies
     for batch, interval in model.ratios.items():
-        told["ratios"][batch]["is_difference"] = interval.is_difference
+        told["ratios"][batch]["is_significant"] = interval.is_significant
     return told
 
 

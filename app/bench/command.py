@@ -26,7 +26,7 @@ def bench(
         str, typer.Option(help="What onnxruntime optimizes as it loads: disable, basic, extended or all.")
     ] = "all",
     threads: options.Threads = 0,
-    ep: options.Ep = "cpu",
+    ep: options.ExecutionProvider = "cpu",
     labelled: Annotated[Path | None, typer.Option(help="An .npz with inputs and labels, for an accuracy.")] = None,
     metric: Annotated[
         str, typer.Option(help="What accuracy is, as file.py:function, given outputs and labels; without it, top-1.")
@@ -37,12 +37,12 @@ def bench(
 ) -> None:
     """Measure latency, throughput, load time, size and memory of models in onnxruntime, in turns."""
     with one_line_errors():
-        from ..measure.benchmark import Effort  # noqa: PLC0415 - imports numpy
-        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from ..measure.benchmark import BenchmarkConfig  # noqa: PLC0415 - imports numpy
+        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .bench import bench as measure  # noqa: PLC0415 - imports onnx and numpy
-        from .render import show_benched  # noqa: PLC0415 - imports rich
+        from .render import show_bench_report  # noqa: PLC0415 - imports rich
 
-        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         with screen.progress() as progress:
             benched = measure(
                 models,
@@ -53,14 +53,14 @@ def bench(
                 level=level,
                 threads=threads,
                 provider=ep,
-                labelled=labelled,
+                labelled_set=labelled,
                 metric=metric,
-                effort=Effort(min_time),
+                effort=BenchmarkConfig(min_time),
                 seed=seed,
-                report_to=options.file_of(json),
+                report_to=options.report_file(json),
                 progress=progress,
             )
-        show_benched(screen, benched)
+        show_bench_report(screen, benched)
         echo_json(json, benched)
         if benched.failed:
             raise typer.Exit(BAD_INPUT)

@@ -11,7 +11,7 @@ from .. import options
 from ..exit_codes import WRONG, echo_json, one_line_errors
 
 if TYPE_CHECKING:
-    from ..terminal import Screen
+    from ..terminal import Terminal
 
 EXIT_CODES = """Exit codes: 0 nothing is wrong; 1 bad model, input or plugin; 2 usage; 3 something is, and was named;
 4 could not be verified."""
@@ -32,7 +32,7 @@ def bisect(
     shape: options.FixedShapes = None,
     dim: options.Dims = None,
     outputs: options.Outputs = None,
-    inputs_only: options.InputsOnly = False,
+    drop_unused_inputs: options.DropUnusedInputs = False,
     seed: options.Seed = 0,
     exact: options.Exact = False,
     keep_functions: options.KeepFunctions = False,
@@ -42,15 +42,17 @@ def bisect(
     """Find the changes of a pipeline that break a model, or onnxruntime's own; nothing but --repro is written."""
     with one_line_errors():
         from ..run.optimize import optimize  # noqa: PLC0415 - imports onnx and numpy
-        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .render import show_bisection  # noqa: PLC0415 - imports rich
 
-        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         if ort is not None:
             of_passes = (plugin, only, skip, enable, exact, keep_functions, repro, pipeline != "basic")
-            options.require(not outputs and not inputs_only, "--ort takes the model as it is: cut it with `passes run`")
+            options.require(
+                not outputs and not drop_unused_inputs, "--ort takes the model as it is: cut it with `passes run`"
+            )
             options.require(not any(of_passes), "--ort looks at onnxruntime's optimizers: leave out what is for passes")
-            _suspect(screen, model, ort, inputs, shape, dim, seed, json)
+            _bisect_ort(screen, model, ort, inputs, shape, dim, seed, json)
             return
         with screen.progress() as progress:
             report = optimize(
@@ -62,14 +64,14 @@ def bisect(
                 shapes=options.parse_shapes(shape or ()),
                 dims=options.parse_dims(dim or ()),
                 outputs=options.parse_outputs(outputs or ()),
-                inputs_only=inputs_only,
+                drop_unused_inputs=drop_unused_inputs,
                 only=only or (),
                 skip=skip or (),
                 enable=enable or (),
                 exact=exact,
                 keep_functions=keep_functions,
                 seed=seed,
-                report_to=options.file_of(json),
+                report_to=options.report_file(json),
                 repro_to=repro,
                 progress=progress,
             ).report
@@ -79,8 +81,8 @@ def bisect(
             raise typer.Exit(WRONG)
 
 
-def _suspect(
-    screen: Screen,
+def _bisect_ort(
+    terminal: Terminal,
     model: Path,
     level: str,
     inputs: Path | None,
@@ -89,21 +91,21 @@ def _suspect(
     seed: int,
     json: Path | None,
 ) -> None:
-    from .ort_bisect import suspect  # noqa: PLC0415 - imports onnx and numpy
-    from .render import show_suspicion  # noqa: PLC0415 - imports rich
+    from .ort_bisect import bisect_ort  # noqa: PLC0415 - imports onnx and numpy
+    from .render import show_ort_bisect  # noqa: PLC0415 - imports rich
 
-    with screen.progress() as progress:
-        suspicion = suspect(
+    with terminal.progress() as progress:
+        suspicion = bisect_ort(
             model,
             level,
             inputs,
             shapes=options.parse_shapes(shape or ()),
             dims=options.parse_dims(dim or ()),
             seed=seed,
-            report_to=options.file_of(json),
+            report_to=options.report_file(json),
             progress=progress,
         )
-    show_suspicion(screen, suspicion)
+    show_ort_bisect(terminal, suspicion)
     echo_json(json, suspicion)
     if suspicion.blame is not None:
         raise typer.Exit(WRONG)

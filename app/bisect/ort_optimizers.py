@@ -14,13 +14,13 @@ from collections.abc import Iterable, Sequence
 from ...core.ort.sessions import LEVELS
 
 # Transformers that hold rewrite rules. Disabling one disables its rules, those missing from this table too.
-HOLDERS = ("Level1_RuleBasedTransformer", "Level2_RuleBasedTransformer")
+RULE_BASED_TRANSFORMERS = ("Level1_RuleBasedTransformer", "Level2_RuleBasedTransformer")
 
 # Run with every optimization off, too, whatever is disabled.
-ALWAYS = frozenset({"RemoveDuplicateCastTransformer", "CastFloat16Transformer", "MemcpyTransformer"})
+NOT_DISABLEABLE = frozenset({"RemoveDuplicateCastTransformer", "CastFloat16Transformer", "MemcpyTransformer"})
 
 BASIC = (
-    HOLDERS[0],
+    RULE_BASED_TRANSFORMERS[0],
     "EliminateIdentity", "EliminateSlice", "UnsqueezeElimination", "EliminateDropout", "ExpandElimination",
     "CastElimination", "CastChainElimination", "PreShapeNodeElimination", "NoopElimination", "DivMulFusion",
     "FuseReluClip", "GemmSumFusion", "GemmTransposeFusion", "NotWhereFusion", "ConvAddFusion", "ConvMulFusion",
@@ -32,7 +32,7 @@ BASIC = (
 )  # fmt: skip
 
 EXTENDED = (
-    HOLDERS[1],
+    RULE_BASED_TRANSFORMERS[1],
     "ClipQuantRewrite", "ReluQuantRewrite",
     "TransposeOptimizer_CPUExecutionProvider", "QDQS8ToU8Transformer", "QDQSelectorActionTransformer",
     "GemmActivationFusion", "MatMulIntegerToFloatFusion", "DynamicQuantizeMatMulFusion", "ConvActivationFusion",
@@ -48,22 +48,22 @@ EXTENDED = (
 LAYOUT = ("NchwcTransformer", "NhwcTransformer", "ConvAddActivationFusion")
 ALL = ("FuseFp16InitializerToFp32NodeTransformer",)
 
-STAGES = (BASIC, EXTENDED, LAYOUT, ALL)
-LOGGED = re.compile(r"(?:Applying graph transformer|GraphTransformer) (\S+) (?:on step|modified)")
+LEVEL_OPTIMIZERS = (BASIC, EXTENDED, LAYOUT, ALL)
+LOG_LINE = re.compile(r"(?:Applying graph transformer|GraphTransformer) (\S+) (?:on step|modified)")
 
 
-def known(level: str) -> list[str]:
+def known_optimizers(level: str) -> list[str]:
     """The optimizers of a level and of those below it, in the order in which they run."""
-    return [name for stage in STAGES[: LEVELS.index(level) + 1] for name in stage]
+    return [name for stage in LEVEL_OPTIMIZERS[: LEVELS.index(level) + 1] for name in stage]
 
 
-def logged(lines: Iterable[str]) -> list[str]:
+def logged_optimizers(lines: Iterable[str]) -> list[str]:
     """The transformers that a log of onnxruntime tells of, in order."""
-    found = (m[1] for line in lines if (m := LOGGED.search(line)))
-    return [name for name in dict.fromkeys(found) if name not in ALWAYS]
+    found = (m[1] for line in lines if (m := LOG_LINE.search(line)))
+    return [name for name in dict.fromkeys(found) if name not in NOT_DISABLEABLE]
 
 
-def merged(names: Sequence[str], seen: Sequence[str]) -> list[str]:
+def merge_in_order(names: Sequence[str], seen: Sequence[str]) -> list[str]:
     """`names`, each of `seen` that is not among them put behind the one that was seen before it."""
     result = list(names)
     at = 0

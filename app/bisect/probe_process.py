@@ -15,79 +15,86 @@ from typing import Any, Self
 
 from ...core.errors import EvaluationError
 from ...core.ort import value_files
-from ...core.ort.sessions import Loadable, Setting
-from ...core.ort.worker_process import Process
+from ...core.ort.sessions import Loadable, SessionConfig
+from ...core.ort.worker_process import WorkerProcess
 from ...core.verify.oracle import Oracle
 
-INDEX = "case.json"
+CASE_INDEX = "case.json"
 
 
 @dataclass(frozen=True, slots=True)
-class Case:
-    """A model, the names of its outputs, those that are `random`, and the draws by the words for them."""
+class ComparisonCase:
+    """A model, the names of its outputs, those that are `random_outputs`, and the draws by the words for them."""
 
     folder: Path
     model: Loadable
-    names: list[str]
-    random: list[str]
-    draws: list[str]
+    output_names: list[str]
+    random_outputs: list[str]
+    input_labels: list[str]
 
     def answers(self) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
         """Each draw: the words for it, what is fed, what the original gives."""
-        for i, label in enumerate(self.draws):
-            yield label, value_files.read(self.folder / f"feeds-{i}"), value_files.read(self.folder / f"outputs-{i}")
+        for i, label in enumerate(self.input_labels):
+            yield (
+                label,
+                value_files.read_value(self.folder / f"feeds-{i}"),
+                value_files.read_value(self.folder / f"outputs-{i}"),
+            )
 
 
 def write_case(oracle: Oracle, model: Loadable, folder: Path) -> None:
-    """Put all of it into an empty `folder`, but not a model that has a file. Raises Unverifiable for odd values."""
+    """Put all of it into an empty `folder`, but not a model that has a file.
+
+    Raises UnverifiableError for odd values.
+    """
     path = folder / "model.onnx"
     if isinstance(model, bytes):
         path.write_bytes(model)
     else:
         path = model.absolute()
     for i, answer in enumerate(oracle.answers):
-        value_files.write(answer.draw.feeds, folder / f"feeds-{i}")
-        value_files.write(answer.outputs, folder / f"outputs-{i}")
-    draws = [str(answer.draw) for answer in oracle.answers]
-    index = {"model": str(path), "names": oracle.names, "random": sorted(oracle.random), "draws": draws}
-    (folder / INDEX).write_text(json.dumps(index), encoding="utf-8")
+        value_files.write_value(answer.input_set.feeds, folder / f"feeds-{i}")
+        value_files.write_value(answer.outputs, folder / f"outputs-{i}")
+    draws = [str(answer.input_set) for answer in oracle.answers]
+    index = {"model": str(path), "names": oracle.output_names, "random": sorted(oracle.random_outputs), "draws": draws}
+    (folder / CASE_INDEX).write_text(json.dumps(index), encoding="utf-8")
 
 
-def read_case(folder: Path) -> Case:
+def read_case(folder: Path) -> ComparisonCase:
     """What `write_case` put there."""
-    index: dict[str, Any] = json.loads((folder / INDEX).read_text(encoding="utf-8"))
+    index: dict[str, Any] = json.loads((folder / CASE_INDEX).read_text(encoding="utf-8"))
     path = Path(index["model"])
     model = path.read_bytes() if path.parent == folder else path  # as it came: errors name the file
-    return Case(folder, model, index["names"], index["random"], index["draws"])
+    return ComparisonCase(folder, model, index["names"], index["random"], index["draws"])
 
 
-LIMIT = 300.0  # seconds for a probe
+PROBE_TIMEOUT = 300.0  # seconds for a probe
 WORKER = f"{__package__}.probe_worker"
-TROUBLE = 1  # the exit code of a Python process that ends with a traceback
+TRACEBACK_EXIT_CODE = 1  # the exit code of a Python process that ends with a traceback
 
 
 @dataclass(frozen=True, slots=True)
-class Failure:
+class ProbeFailure:
     """What went wrong, on one line, and on which draw if it was on one."""
 
     reason: str
-    draw: str | None = None
+    input_set: str | None = None
 
     def __str__(self) -> str:
-        return f"{self.reason}, on {self.draw}" if self.draw is not None else self.reason
+        return f"{self.reason}, on {self.input_set}" if self.input_set is not None else self.reason
 
 
 @dataclass(slots=True)
-class Child:
+class ProbeProcess:
     """A process that serves many probes; another is started when it dies. `log` is what it wrote to standard error."""
 
     folder: Path
-    limit: float = LIMIT
+    timeout: float = PROBE_TIMEOUT
     command: tuple[str, ...] = (sys.executable, "-P", "-m", WORKER)
-    _process: Process = field(init=False)
+    _process: WorkerProcess = field(init=False)
 
     def __post_init__(self) -> None:
-        self._process = Process((*self.command, str(self.folder)), self.limit, self.log)
+        self._process = WorkerProcess((*self.command, str(self.folder)), self.timeout, self.log)
 
     @property
     def log(self) -> Path:
@@ -98,18 +105,18 @@ class Child:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._process.end()
+        self._process.terminate()
 
-    def ask(self, setting: Setting) -> Failure | None:
+    def probe(self, config: SessionConfig) -> ProbeFailure | None:
         """How the model fails under a setting. Raises EvaluationError if the process itself fails.
 
         A process that has served before may have been damaged by that; if it crashes, a new one is asked.
         """
         is_fresh = self._process.is_fresh
-        failure, crashed = self._ask(setting)
-        return self._ask(setting)[0] if crashed and not is_fresh else failure
+        failure, crashed = self._probe(config)
+        return self._probe(config)[0] if crashed and not is_fresh else failure
 
-    def _ask(self, setting: Setting) -> tuple[Failure | None, bool]:
+    def _probe(self, config: SessionConfig) -> tuple[ProbeFailure | None, bool]:
         """The failure, and whether it was a crash."""
         heard: dict[str, Any] = {}
 
@@ -117,18 +124,18 @@ class Child:
             heard.update(answer)
             return "failure" in answer
 
-        end = self._process.ask(asdict(setting), hear)
+        end = self._process.stream(asdict(config), hear)
         draw = heard.get("draw")
         if end is None:
-            return (Failure(heard["failure"], draw) if heard["failure"] is not None else None), False
+            return (ProbeFailure(heard["failure"], draw) if heard["failure"] is not None else None), False
         if end.code is None:
-            return Failure(f"onnxruntime did not end within {self.limit:g} s", draw), False
-        return Failure(self._death(end.code), draw), True
+            return ProbeFailure(f"onnxruntime did not end within {self.timeout:g} s", draw), False
+        return ProbeFailure(self._crash_message(end.code), draw), True
 
-    def _death(self, code: int) -> str:
+    def _crash_message(self, code: int) -> str:
         if code < 0:
             return f"onnxruntime crashed (signal {-code})"
-        if code in {0, TROUBLE}:
+        if code in {0, TRACEBACK_EXIT_CODE}:
             lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
             raise EvaluationError(f"the process for onnxruntime ended: {lines[-1] if lines else f'exit code {code}'}")
         return f"onnxruntime crashed (exit code {code})"

@@ -4,40 +4,40 @@ from __future__ import annotations
 
 from ...core.pass_manager.report import Report
 from ..run.render import show_unfit
-from ..terminal import Screen, plural
+from ..terminal import Terminal, plural
 from ..verify.render import verdict_lines
-from .ort_bisect import Suspicion
+from .ort_bisect import OrtBisectReport
 
 
-def show_bisection(screen: Screen, report: Report) -> None:
+def show_bisection(terminal: Terminal, report: Report) -> None:
     """What broke the model, and the verdict on the rest."""
-    show_unfit(screen, report)
+    show_unfit(terminal, report)
     for found in report.quarantined:
-        screen.line(f"{found.label}: {found.message}")
+        terminal.line(f"{found.label}: {found.message}")
         for name in found.replaced:
-            screen.line(f"    replaced {name}")
+            terminal.line(f"    replaced {name}")
         if found.repro:
-            screen.line(f"    shown by {found.repro}")
+            terminal.line(f"    shown by {found.repro}")
     if not report.quarantined:
-        screen.line("nothing is wrong")
+        terminal.line("nothing is wrong")
     changes = sum(p.changes for p in report.passes)
-    screen.line(f"{plural(changes, 'change')} kept, {plural(report.replays, 'replay')}")
+    terminal.line(f"{plural(changes, 'change')} kept, {plural(report.replays, 'replay')}")
     for line in verdict_lines(report.verification):
-        screen.line(line)
+        terminal.line(line)
 
 
-def show_suspicion(screen: Screen, suspicion: Suspicion) -> None:
+def show_ort_bisect(terminal: Terminal, report: OrtBisectReport) -> None:
     """Which of onnxruntime's optimizers are to blame."""
-    who = f"onnxruntime {suspicion.versions['onnxruntime']} at {suspicion.level}"
-    blame = suspicion.blame
+    who = f"onnxruntime {report.versions['onnxruntime']} at {report.level}"
+    blame = report.blame
     if blame is None:
-        screen.line(f"{who} agrees with itself unoptimized on {plural(len(suspicion.draws), 'set')} of inputs")
+        terminal.line(f"{who} agrees with itself unoptimized on {plural(len(report.draws), 'set')} of inputs")
         return
-    screen.line(f"{who} is wrong: {blame.failure}")
+    terminal.line(f"{who} is wrong: {blame.failure}")
     for culprit in blame.culprits:
-        screen.line(f"    {culprit.optimizer}: {culprit.failure}")
+        terminal.line(f"    {culprit.optimizer}: {culprit.failure}")
         if culprit.partners:
-            screen.line(f"        only together with {', '.join(culprit.partners)}")
+            terminal.line(f"        only together with {', '.join(culprit.partners)}")
     names = ", ".join(f'"{name}"' for name in blame.optimizers)
     said = f"right with disabled_optimizers=[{names}]" if blame.culprits else blame.remark
-    screen.line(f"{said} ({plural(blame.runs, 'probe')})")
+    terminal.line(f"{said} ({plural(blame.runs, 'probe')})")

@@ -31,22 +31,22 @@ def check(
 ) -> None:
     """Try rules on models made from their own patterns, and show the smallest on which one is wrong."""
     with one_line_errors():
-        from ..terminal import Screen  # noqa: PLC0415 - imports rich
-        from .render import show_checking  # noqa: PLC0415 - imports rich
+        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
+        from .render import show_check_report  # noqa: PLC0415 - imports rich
         from .rule_check import check as checked  # noqa: PLC0415 - imports onnx and numpy
 
-        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         with screen.progress() as progress:
             found = checked(
                 targets or (),
                 built_in=built_in,
                 budget=budget,
                 seed=seed,
-                report_to=options.file_of(json),
+                report_to=options.report_file(json),
                 repro_to=repro,
                 progress=progress,
             )
-        show_checking(screen, found)
+        show_check_report(screen, found)
         echo_json(json, found)
-        if found.wrong or found.untold:
+        if found.wrong or found.inconclusive:
             raise typer.Exit(WRONG if found.wrong else UNVERIFIED)

@@ -7,52 +7,55 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ...core.ort.sessions import CPU, Setting
-from .comparison_report import Judged, Row
-from .tool_runs import Contender
+from ...core.ort.sessions import CPU, SessionConfig
+from .comparison_report import Row, RowVerdict
+from .tool_runs import OptimizerOutput
 
 ORIGINAL = "original"
-Judge = Callable[[Path, Setting], tuple[str, Judged | None]]
+FileJudge = Callable[[Path, SessionConfig], tuple[str, RowVerdict | None]]
 
 
 @dataclass(slots=True)
-class Advice:
+class BisectAdvisor:
     """Gives rows their advice. `options` of `passes bisect` that make it ask what was asked here.
 
-    `kept` is the folder that the contenders' files go to, if they are kept. `online` is the setting of ORT ALL.
+    `models_folder` is the folder that the contenders' files go to, if they are kept. `online` is the setting of ORT
+    ALL.
     """
 
     model: Path
     options: list[str]
-    online: Setting
-    kept: Path | None = None
+    online: SessionConfig
+    models_folder: Path | None = None
     _is_original_bad: bool = field(default=False, init=False)
 
-    def given(self, contender: Contender, rows: list[Row], judge: Judge) -> list[Row]:
+    def add_advice(self, output: OptimizerOutput, rows: list[Row], judge: FileJudge) -> list[Row]:
         """The rows of a contender; those of the original come first."""
         if self.online.provider != CPU:
             return rows  # bisect asks the CPU
-        if contender.level:
-            return [replace(r, advice=self._of_saved(contender.level, judge) if r.is_bad else "") for r in rows]
+        if output.level:
+            return [
+                replace(r, advice=self._advice_for_saved(output.level, judge) if r.is_unusable else "") for r in rows
+            ]
         written, online = rows
-        if written.is_bad or not online.is_bad:  # it is not onnxruntime's optimization
+        if written.is_unusable or not online.is_unusable:  # it is not onnxruntime's optimization
             return rows
-        return [written, replace(online, advice=self._of_online(contender))]
+        return [written, replace(online, advice=self._advice_for_online(output))]
 
-    def _of_saved(self, level: str, judge: Judge) -> str:
-        failure, judged = judge(self.model, replace(self.online, level=f"ENABLE_{level.upper()}"))
+    def _advice_for_saved(self, level: str, judge: FileJudge) -> str:
+        failure, judged = judge(self.model, replace(self.online, optimization_level=f"ENABLE_{level.upper()}"))
         if failure or (judged is not None and judged.wrong):
-            return self._command(self.model, level)
+            return self._bisect_command(self.model, level)
         return "only what onnxruntime saves is wrong: it is right when it optimizes as it loads the original"
 
-    def _of_online(self, contender: Contender) -> str:
-        if contender.made_by == ORIGINAL:
+    def _advice_for_online(self, output: OptimizerOutput) -> str:
+        if output.made_by == ORIGINAL:
             self._is_original_bad = True
         if self._is_original_bad:
-            return self._command(self.model, "all")
-        if self.kept is not None:
-            return self._command(self.kept / contender.file.name, "all")
-        return f"{self._command(Path('DIR') / contender.file.name, 'all')}, after --keep DIR"
+            return self._bisect_command(self.model, "all")
+        if self.models_folder is not None:
+            return self._bisect_command(self.models_folder / output.file.name, "all")
+        return f"{self._bisect_command(Path('DIR') / output.file.name, 'all')}, after --keep DIR"
 
-    def _command(self, model: Path, level: str) -> str:
+    def _bisect_command(self, model: Path, level: str) -> str:
         return shlex.join(["passes", "bisect", str(model), "--ort", level, *self.options])

@@ -13,7 +13,7 @@ from ..exit_codes import UNVERIFIED, echo_json, one_line_errors
 EXIT_CODES = """Exit codes: 0 done, whatever others got wrong; 1 bad model, input or plugin; 2 usage;
 4 done, but nothing could be judged."""
 
-With = Annotated[
+Tools = Annotated[
     list[str] | None,
     typer.Option(
         "--with", help="Of ort, onnxsim, onnxslim, onnxoptimizer, onnxscript, as a,b: all that are installed."
@@ -28,12 +28,12 @@ def compare(
     only: options.Only = None,
     skip: options.Skip = None,
     enable: options.Enable = None,
-    others: With = None,
+    tool_names: Tools = None,
     inputs: options.Inputs = None,
     shape: options.Shapes = None,
     dim: options.Dims = None,
     threads: options.Threads = 0,
-    ep: options.Ep = "cpu",
+    ep: options.ExecutionProvider = "cpu",
     batch: options.Batch = "1,32",
     min_time: options.MinTime = 1.0,
     seed: options.Seed = 0,
@@ -46,22 +46,22 @@ def compare(
     Right or wrong, how large, how fast: judged and measured side by side.
     """
     with one_line_errors():
-        from ..measure.benchmark import Effort  # noqa: PLC0415 - as above
-        from ..measure.execution_provider import parsed  # noqa: PLC0415 - its package imports onnx
-        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from ..measure.benchmark import BenchmarkConfig  # noqa: PLC0415 - as above
+        from ..measure.execution_provider import parse_provider  # noqa: PLC0415 - its package imports onnx
+        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .compare import compare as compare_with  # noqa: PLC0415 - imports onnx and numpy
         from .comparison_report import Conditions  # noqa: PLC0415 - imports numpy
-        from .render import show_compared  # noqa: PLC0415 - imports rich
+        from .render import show_comparison_report  # noqa: PLC0415 - imports rich
 
         batches = options.parse_batches(batch)
-        conditions = Conditions(threads, parsed(ep), batches, Effort(min_time, seed=seed))
-        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        conditions = Conditions(threads, parse_provider(ep), batches, BenchmarkConfig(min_time, seed=seed))
+        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         with screen.progress() as progress:
             found = compare_with(
                 model,
                 pipeline,
                 plugin or (),
-                None if others is None else [n.strip() for text in others for n in text.split(",")],
+                None if tool_names is None else [n.strip() for text in tool_names for n in text.split(",")],
                 inputs,
                 shapes=options.parse_shapes(shape or ()),
                 dims=options.parse_dims(dim or ()),
@@ -70,12 +70,12 @@ def compare(
                 enable=enable or (),
                 conditions=conditions,
                 seed=seed,
-                report_to=options.file_of(json),
+                report_to=options.report_file(json),
                 page_to=html,
                 keep_to=keep,
                 progress=progress,
             )
-        show_compared(screen, found)
+        show_comparison_report(screen, found)
         echo_json(json, found)
         if not found.is_verified:
             raise typer.Exit(UNVERIFIED)

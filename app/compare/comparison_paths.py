@@ -9,16 +9,16 @@ from pathlib import Path
 from typing import Self
 
 from ...core.errors import ModelError
-from ...core.io.output_paths import Places
+from ...core.io.output_paths import OutputPaths
 
 
 @dataclass(frozen=True, slots=True)
-class Destinations:
+class ComparisonPaths:
     """Files for a report and a page, and a folder for models, if any."""
 
     report: Path | None = None
     page: Path | None = None
-    folder: Path | None = None
+    models_folder: Path | None = None
 
     @classmethod
     def of(cls, report: str | Path | None, page: str | Path | None, folder: str | Path | None) -> Self:
@@ -27,22 +27,22 @@ class Destinations:
 
     def require(self, read: Collection[Path], names: Iterable[str]) -> None:
         """Raise ModelError unless all can be written, models by these `names` too, and nothing that is `read` goes."""
-        Places(report=self.report, repros=self.folder).require(read)
-        Places(report=self.page).require(read)
+        OutputPaths(report=self.report, repro_folder=self.models_folder).require_writable(read)
+        OutputPaths(report=self.page).require_writable(read)
         if self.report is not None and self.page is not None and self.report.absolute() == self.page.absolute():
             raise ModelError(f"{self.report} cannot hold both the report and the page")
-        if self.folder is not None and self.folder.is_dir():
+        if self.models_folder is not None and self.models_folder.is_dir():
             for name in names:
-                Places(self.folder / f"{name}.onnx").require(read)
+                OutputPaths(self.models_folder / f"{name}.onnx").require_writable(read)
 
-    def keep(self, files: Sequence[Path]) -> None:
+    def copy_models(self, files: Sequence[Path]) -> None:
         """Copy models, and the weights beside them, into the folder."""
-        assert self.folder is not None
+        assert self.models_folder is not None
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.models_folder.mkdir(parents=True, exist_ok=True)
             for file in files:
                 for part in (Path(f"{file}.data"), file):
                     if part.is_file():
-                        shutil.copyfile(part, self.folder / part.name)
+                        shutil.copyfile(part, self.models_folder / part.name)
         except OSError as e:
-            raise ModelError(f"cannot write to {self.folder}: {e.strerror}") from e
+            raise ModelError(f"cannot write to {self.models_folder}: {e.strerror}") from e

@@ -7,21 +7,21 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Self
 
-from ...core.errors import Unverifiable
-from ...core.pass_manager.phase_timer import Stopwatch
+from ...core.errors import UnverifiableError
+from ...core.pass_manager.phase_timer import PhaseTimer
 from ...core.pass_manager.report import Report
 from ...core.verify.verification_spec import Inputs
 from ..environment import versions
 from ..run.optimize import Result, optimize
-from ..visualization.visualization import Story
+from ..visualization.visualization import Visualization
 from .comparison_report import OURS
-from .tool_runs import Contender, timed
+from .tool_runs import OptimizerOutput, run_timed
 
-PROVING = ("asking the original", "comparing", "comparing and writing", "finding what broke it")
+VERIFICATION_PHASES = ("asking the original", "comparing", "comparing and writing", "finding what broke it")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RunOptions:
     """What the run is asked for, in the words of `optimize`."""
 
     pipeline: str = "basic"
@@ -42,64 +42,64 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Ours:
+class OwnRun:
     """The contender, and what there is to tell about its run."""
 
-    contender: Contender
+    output: OptimizerOutput
     report: Report
-    story: Story | None = None
+    visualization: Visualization | None = None
     notes: list[str] = field(default_factory=list[str])
 
     @classmethod
-    def of(
+    def run(
         cls,
         model: Path,
-        wanted: Wanted,
+        options: RunOptions,
         inputs: Inputs | None,
         seed: int,
         folder: Path,
-        watch: Stopwatch,
+        timer: PhaseTimer,
         *,
-        story: bool = False,
+        visualize: bool = False,
     ) -> Self:
-        """Run and write it into a new folder in `folder`. Raises what `optimize` raises, but not Unverifiable."""
+        """Run and write it into a new folder in `folder`. Raises what `optimize` raises, but not UnverifiableError."""
         place = folder / OURS
         place.mkdir()
         made = place / f"{OURS}.onnx"
-        with watch.phase("optimizing and verifying"):
-            result, notes = _run(model, wanted, inputs, seed, made, story=story)
-        watch.seconds["verifying"] = round(sum(result.report.seconds.get(p, 0.0) for p in PROVING), 6)
-        with watch.phase("optimizing once more, timed"):
-            heard = timed(OURS, model, made.with_name("timed.onnx"), place / "log", wanted.to_data())
+        with timer.phase("optimizing and verifying"):
+            result, notes = _optimize(model, options, inputs, seed, made, visualize=visualize)
+        timer.seconds["verifying"] = round(sum(result.report.seconds.get(p, 0.0) for p in VERIFICATION_PHASES), 6)
+        with timer.phase("optimizing once more, timed"):
+            heard = run_timed(OURS, model, made.with_name("timed.onnx"), place / "log", options.to_data())
         for left in (place / "timed.onnx", place / "timed.onnx.data"):
             left.unlink(missing_ok=True)
         notes += [f"{OURS} left out {found.label}: {found.message}" for found in result.report.quarantined]
         notes += [f"{OURS} could not be timed: {heard['failure']}"] if "failure" in heard else []
-        contender = Contender(OURS, versions()[OURS], made, seconds=heard.get("seconds"))
-        return cls(contender, result.report, result.story, notes)
+        contender = OptimizerOutput(OURS, versions()[OURS], made, seconds=heard.get("seconds"))
+        return cls(contender, result.report, result.visualization, notes)
 
 
-def _run(
-    model: Path, wanted: Wanted, inputs: Inputs | None, seed: int, made: Path, *, story: bool
+def _optimize(
+    model: Path, options: RunOptions, inputs: Inputs | None, seed: int, destination: Path, *, visualize: bool
 ) -> tuple[Result, list[str]]:
     """The result and what to note: a model that cannot be verified is optimized all the same."""
 
     def run(*, verify: bool) -> Result:
         return optimize(
             model,
-            wanted.pipeline,
-            wanted.plugins,
+            options.pipeline,
+            options.plugins,
             verify,
             inputs if verify else None,
-            only=wanted.only,
-            skip=wanted.skip,
-            enable=wanted.enable,
+            only=options.only,
+            skip=options.skip,
+            enable=options.enable,
             seed=seed,
-            output=made,
-            story=story,
+            output=destination,
+            visualize=visualize,
         )
 
     try:
         return run(verify=True), []
-    except Unverifiable as e:
+    except UnverifiableError as e:
         return run(verify=False), [f"{OURS} could not verify its result: {e}"]

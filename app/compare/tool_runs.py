@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...core.ort.worker_process import Process
+from ...core.ort.worker_process import WorkerProcess
 from .tools import Tool
 
 WORKER = f"{__package__}.tool_worker"
-LIMIT = 600.0  # seconds that an optimizer may take for a model
+TIMEOUT = 600.0  # seconds that an optimizer may take for a model
 
 
 @dataclass(frozen=True, slots=True)
-class Contender:
+class OptimizerOutput:
     """What one optimizer made: the `file`, or the `failure` in a line. `seconds` from file to model, None if unknown.
 
     `level` is that of onnxruntime's own optimizers.
@@ -29,21 +29,23 @@ class Contender:
     level: str = ""
 
 
-def make(tool: Tool, model: Path, folder: Path, limit: float = LIMIT) -> Contender:
+def run_tool(tool: Tool, model: Path, folder: Path, timeout: float = TIMEOUT) -> OptimizerOutput:
     """What a tool makes of the model, in a new folder of its own in `folder`."""
-    place = folder / tool.known
+    place = folder / tool.key
     place.mkdir()
-    made = place / f"{tool.known}.onnx"
-    heard = timed(tool.known, model, made, place / "log", {}, limit)
-    return Contender(tool.shown, tool.version, made, heard.get("failure", ""), heard.get("seconds"), tool.level)
+    made = place / f"{tool.key}.onnx"
+    heard = run_timed(tool.key, model, made, place / "log", {}, timeout)
+    return OptimizerOutput(tool.label, tool.version, made, heard.get("failure", ""), heard.get("seconds"), tool.level)
 
 
-def timed(tool: str, model: Path, made: Path, log: Path, run: dict[str, Any], limit: float = LIMIT) -> dict[str, Any]:
-    """`seconds`, or the `failure`, of a tool in a fresh process; `run` is what our own is to be asked."""
-    process = Process((sys.executable, "-P", "-m", WORKER), limit, log)
+def run_timed(
+    tool: str, model: Path, destination: Path, log: Path, run_options: dict[str, Any], timeout: float = TIMEOUT
+) -> dict[str, Any]:
+    """`seconds`, or the `failure`, of a tool in a fresh process; `run_options` is what our own is to be asked."""
+    process = WorkerProcess((sys.executable, "-P", "-m", WORKER), timeout, log)
     try:
-        question = {"tool": tool, "model": str(model.absolute()), "made": str(made), "run": run}
-        end, heard = process.answer(question)
+        question = {"tool": tool, "model": str(model.absolute()), "made": str(destination), "run": run_options}
+        end, heard = process.request(question)
     finally:
-        process.end()
-    return heard if end is None else {"failure": f"{end}{f' ({limit:g} s)' if end.code is None else ''}"}
+        process.terminate()
+    return heard if end is None else {"failure": f"{end}{f' ({timeout:g} s)' if end.code is None else ''}"}

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 
-from ...core.pass_manager.pass_selection import BadUsage
-from ...core.support.suggestions import meant
-from ..adapters.default_optimizers import LEVELS
+from ...core.pass_manager.pass_selection import UsageError
+from ...core.support.suggestions import did_you_mean
+from ..adapters.default_optimizers import ORT_LEVELS
 
 ORT = "ort"
 PACKAGES = {
@@ -20,18 +20,18 @@ PACKAGES = {
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """An optimizer by the name it is `shown` by, and by that which its process knows; `level` is onnxruntime's."""
+    """An optimizer by the name it is `label` by, and by that which its process knows; `level` is onnxruntime's."""
 
-    shown: str
-    known: str
+    label: str
+    key: str
     version: str
     level: str = ""
 
 
-def tools(names: Sequence[str] | None) -> tuple[list[Tool], dict[str, str]]:
+def select_tools(names: Sequence[str] | None) -> tuple[list[Tool], dict[str, str]]:
     """The tools of these names, and why others are left out; None stands for all that are installed.
 
-    Raises BadUsage for a name that is none, or a tool that is not installed.
+    Raises UsageError for a name that is none, or a tool that is not installed.
     """
     if names is None:
         found = [n for n in PACKAGES if is_installed(n)]
@@ -39,8 +39,8 @@ def tools(names: Sequence[str] | None) -> tuple[list[Tool], dict[str, str]]:
     else:
         found, left_out = list(dict.fromkeys(names)), {}
         for name in found:
-            _require(name)
-    return [tool for name in found for tool in _tools(name)], left_out
+            _require_installed(name)
+    return [tool for name in found for tool in _tools_named(name)], left_out
 
 
 def is_installed(name: str) -> bool:
@@ -48,17 +48,17 @@ def is_installed(name: str) -> bool:
     return find_spec(PACKAGES[name]) is not None
 
 
-def _require(name: str) -> None:
+def _require_installed(name: str) -> None:
     if name not in PACKAGES:
-        near = meant(name, PACKAGES) or f" (there are {', '.join(PACKAGES)})"
-        raise BadUsage(f"--with {name}: no optimizer is called so{near}")
+        near = did_you_mean(name, PACKAGES) or f" (there are {', '.join(PACKAGES)})"
+        raise UsageError(f"--with {name}: no optimizer is called so{near}")
     if not is_installed(name):
-        raise BadUsage(f"--with {name}: it is not installed (pip install {PACKAGES[name]})")
+        raise UsageError(f"--with {name}: it is not installed (pip install {PACKAGES[name]})")
 
 
-def _tools(name: str) -> list[Tool]:
+def _tools_named(name: str) -> list[Tool]:
     if name == ORT:
-        return [Tool(f"ORT {level}", f"{ORT}-{level}", _version(name), level) for level in LEVELS]
+        return [Tool(f"ORT {level}", f"{ORT}-{level}", _version(name), level) for level in ORT_LEVELS]
     return [Tool(name, name, _version(name))]
 
 

@@ -16,22 +16,24 @@ EXIT_CODES = """Exit codes: 0 the same; 1 bad model; 2 usage; 3 they differ."""
 def diff(
     original: Annotated[Path, typer.Argument(help="The .onnx file as it was.")],
     other: Annotated[Path, typer.Argument(help="The .onnx file as it is now.")],
-    names: Annotated[
+    include_names: Annotated[
         bool, typer.Option("--all", help="Names, doc strings, metadata of nodes and places of constants count too.")
     ] = False,
-    most: Annotated[int, typer.Option(min=1, help="Lines of each region, and names in each list, to show.")] = 12,
+    limit: Annotated[int, typer.Option(min=1, help="Lines of each region, and names in each list, to show.")] = 12,
     json: options.Json = None,
 ) -> None:
     """Tell what was removed, added, replaced and changed, by matching what computes the same."""
     with one_line_errors():
-        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .model_diff import diff as compare  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_difference  # noqa: PLC0415 - imports rich
 
-        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         with screen.progress() as progress:
-            found = compare(original, other, names=names, report_to=options.file_of(json), progress=progress)
-        show_difference(screen, found, most)
+            found = compare(
+                original, other, include_names=include_names, report_to=options.report_file(json), progress=progress
+            )
+        show_difference(screen, found, limit)
         echo_json(json, found)
-        if not found.equal:
+        if not found.is_equal:
             raise typer.Exit(WRONG)

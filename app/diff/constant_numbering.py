@@ -13,21 +13,21 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ...core.ir.digest import digest, glance
+from ...core.ir.digest import digest, sample_key
 from ...core.ir.graph import Graph
 from ...core.ir.tensor import STRING, Tensor
 from ...core.ir.values import Value
-from .diff_result import Weight
+from .diff_result import ConstantDifference
 
-PIECE = 1 << 20  # elements compared at a time
+CHUNK_ELEMENTS = 1 << 20  # elements compared at a time
 
 
-def weight_change(place: str, names: tuple[str, str], a: Constant, b: Constant) -> Weight:
+def constant_difference(place: str, names: tuple[str, str], a: Constant, b: Constant) -> ConstantDifference:
     """What differs between two constants."""
     types = constant_type(a), constant_type(b)
     size = a.size if isinstance(a, Tensor) else 0
-    differing, largest = (None, None) if types[0] != types[1] else _difference(a, b)
-    return Weight(place, *names, types, size, differing, largest)
+    differing, largest = (None, None) if types[0] != types[1] else _element_difference(a, b)
+    return ConstantDifference(place, *names, types, size, differing, largest)
 
 
 def constant_type(constant: Constant) -> str:
@@ -38,25 +38,25 @@ def constant_type(constant: Constant) -> str:
     return f"{'sparse ' * sparse}{name}[{','.join(map(str, constant.dims))}]"
 
 
-def _difference(a: Constant, b: Constant) -> tuple[int | None, float | None]:
+def _element_difference(a: Constant, b: Constant) -> tuple[int | None, float | None]:
     """The number of elements that differ, and the largest absolute difference; None where that cannot be said."""
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
-        return (0 if fingerprint(a) == fingerprint(b) else None), None
+        return (0 if constant_digest(a) == constant_digest(b) else None), None
     if a.dtype == STRING:
         texts = (tensor.to_proto("").string_data for tensor in (a, b))
         return sum(s != t for s, t in zip(*texts, strict=True)), None
     differing, largest = 0, 0.0
     x, y = a.array.reshape(-1), b.array.reshape(-1)
-    for start in range(0, a.size, PIECE):
-        n, far = _pieces_apart(x[start : start + PIECE], y[start : start + PIECE])
+    for start in range(0, a.size, CHUNK_ELEMENTS):
+        n, far = _chunk_difference(x[start : start + CHUNK_ELEMENTS], y[start : start + CHUNK_ELEMENTS])
         differing, largest = differing + n, max(largest, far)
         for tensor in (a, b):
-            if tensor.place is not None:
-                tensor.place.source.forget_pages()
+            if tensor.mapped_field is not None:
+                tensor.mapped_field.file.release_pages()
     return differing, largest if np.isfinite(largest) else None
 
 
-def _pieces_apart(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> tuple[int, float]:
+def _chunk_difference(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> tuple[int, float]:
     """The number of elements whose bits differ; the largest difference, infinite where one is no number."""
     bits = [np.ascontiguousarray(p).view(np.uint8).reshape(p.size, -1) for p in (x, y)]
     where = (bits[0] != bits[1]).any(axis=1)
@@ -73,38 +73,40 @@ Constants = dict[Value, Constant]
 
 
 @dataclass(slots=True)
-class Contents:
+class ConstantNumbering:
     """Numbers constants of two models: equal numbers mean equal elements, element types and dims.
 
     A tensor is read whole only if the other model has one that looks like it and lies elsewhere.
     """
 
-    held: Constants = field(default_factory=Constants)
-    _of: dict[Value, int] = field(default_factory=dict[Value, int])
+    constants: Constants = field(default_factory=Constants)
+    _number_by_value: dict[Value, int] = field(default_factory=dict[Value, int])
     _numbers: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
     _digests: dict[Hashable, bytes] = field(default_factory=dict[Hashable, bytes])
 
     def add(self, a: Constants, b: Constants) -> None:
         """Number the constants of one model and of the other."""
-        self.held |= a | b
+        self.constants |= a | b
         alike = [(a, b)]
-        for key in (_kind, _glance):
-            alike = [pair for left, right in alike for pair in self._divided(left, right, key)]
+        for key in (_type_key, _sample_key):
+            alike = [pair for left, right in alike for pair in self._partition(left, right, key)]
         for left, right in alike:
             self._number_alike(left | right)
 
     def __contains__(self, value: Value | None) -> bool:
-        return value in self._of
+        return value in self._number_by_value
 
     def __getitem__(self, value: Value) -> int:
-        return self._of[value]
+        return self._number_by_value[value]
 
     @staticmethod
     def are_equal(a: Constant, b: Constant) -> bool:
         """Whether two constants are equal that have no number."""
-        return _kind(a) == _kind(b) and ((_place(a) or a) == (_place(b) or b) or fingerprint(a) == fingerprint(b))
+        return _type_key(a) == _type_key(b) and (
+            (_file_location(a) or a) == (_file_location(b) or b) or constant_digest(a) == constant_digest(b)
+        )
 
-    def _divided(
+    def _partition(
         self, a: Constants, b: Constants, key: Callable[[Constant], Hashable]
     ) -> Iterator[tuple[Constants, Constants]]:
         """Groups of equal `key` that both models have; what only one of them has is unlike all else."""
@@ -117,18 +119,18 @@ class Contents:
                 yield left, right
                 continue
             for value in (*left, *right):
-                self._of[value] = self._number(value)
+                self._number_by_value[value] = self._number(value)
 
     def _number_alike(self, constants: Constants) -> None:
-        places = {value: _place(constant) for value, constant in constants.items()}
+        places = {value: _file_location(constant) for value, constant in constants.items()}
         if len(set(places.values())) == 1 and None not in places.values():
-            self._of.update(dict.fromkeys(constants, self._number(next(iter(places.values())))))
+            self._number_by_value.update(dict.fromkeys(constants, self._number(next(iter(places.values())))))
             return
         for value, constant in constants.items():
             place = places[value] or value
             if place not in self._digests:
-                self._digests[place] = fingerprint(constant)
-            self._of[value] = self._number((_kind(constant), self._digests[place]))
+                self._digests[place] = constant_digest(constant)
+            self._number_by_value[value] = self._number((_type_key(constant), self._digests[place]))
 
     def _number(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
@@ -138,34 +140,34 @@ def constants_of(graph: Graph) -> Constants:
     """What a graph and those inside it hold: initializers, sparse ones, and the tensors of Constant ops."""
     found: Constants = {}
     for g in graph.with_subgraphs():
-        found.update(g.sparse)
+        found.update(g.sparse_initializers)
         made = (v for op in g.ops("Constant") for v in op.outputs)
         found.update((v, v.tensor) for v in (*g.initializers, *made) if v.tensor is not None)
     return found
 
 
-def fingerprint(constant: Constant) -> bytes:
+def constant_digest(constant: Constant) -> bytes:
     """A hash of type, shape and elements, too long for two different constants to share."""
     if isinstance(constant, Tensor):
         return digest(constant)
-    found = blake2b(repr(_kind(constant)).encode())
+    found = blake2b(repr(_type_key(constant)).encode())
     for part in (constant.values, constant.indices):
         found.update(digest(Tensor.from_proto(part)))
     return found.digest()
 
 
-def _kind(constant: Constant) -> Hashable:
+def _type_key(constant: Constant) -> Hashable:
     if isinstance(constant, Tensor):
         return constant.dtype, constant.dims
     return "sparse", constant.values.data_type, tuple(constant.dims), tuple(constant.values.dims)
 
 
-def _glance(constant: Constant) -> Hashable:
+def _sample_key(constant: Constant) -> Hashable:
     """A few bytes of what is stored in one way only: not so strings."""
-    return glance(constant) if isinstance(constant, Tensor) and constant.dtype != STRING else _kind(constant)
+    return sample_key(constant) if isinstance(constant, Tensor) and constant.dtype != STRING else _type_key(constant)
 
 
-def _place(constant: Constant) -> Hashable:
+def _file_location(constant: Constant) -> Hashable:
     """Where the elements lie in a file; None of what is in memory."""
-    place = constant.place if isinstance(constant, Tensor) else None
-    return None if place is None else (place.source.path, place.number, place.begin, place.end)
+    place = constant.mapped_field if isinstance(constant, Tensor) else None
+    return None if place is None else (place.file.path, place.field_number, place.begin, place.end)

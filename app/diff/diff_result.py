@@ -11,7 +11,7 @@ Plain = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class Delta:
     """Something that was `before` and is `after`; None where there was or is nothing."""
 
     what: str
@@ -20,14 +20,14 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Weight:
+class ConstantDifference:
     """Two constants in one place: what they are called, their types, and how far their elements are apart.
 
     `differing` and `largest` (the greatest absolute difference) are None where types or dims differ, or it cannot be
-    said; `place` is the input's number or what the constant stands for.
+    said; `location` is the input's number or what the constant stands for.
     """
 
-    place: str
+    location: str
     before: str
     after: str
     types: tuple[str, str]
@@ -51,7 +51,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Region:
+class SubgraphChange:
     """Connected ops that went, came, or took the place of others, with what they read and what others read of them.
 
     `rules` names the rules of passwright that made them, where they say so.
@@ -60,8 +60,8 @@ class Region:
     kind: Literal["removed", "added", "replaced"]
     removed: list[Node]
     added: list[Node]
-    reads: list[Change]
-    writes: list[Change]
+    reads: list[Delta]
+    writes: list[Delta]
     rules: list[str]
 
 
@@ -71,9 +71,9 @@ class ChangedOp:
 
     before: Node
     after: Node
-    attributes: list[Change]
-    inputs: list[Change]
-    weights: list[Weight]
+    attributes: list[Delta]
+    inputs: list[Delta]
+    weights: list[ConstantDifference]
     commuted: bool
     bodies: dict[str, GraphDifference]
     kind: Literal["changed"] = "changed"
@@ -106,39 +106,39 @@ class GraphDifference:
     """Two graphs. `changes` are in the order of the first; `names` and `notes` mean nothing to what is computed."""
 
     counts: Counts = field(default_factory=Counts)
-    interface: list[Change] = field(default_factory=list[Change])
-    weights: list[Weight] = field(default_factory=list[Weight])
-    changes: list[Region | ChangedOp] = field(default_factory=list["Region | ChangedOp"])
-    names: list[Change] = field(default_factory=list[Change])
-    notes: list[Change] = field(default_factory=list[Change])
+    interface: list[Delta] = field(default_factory=list[Delta])
+    weights: list[ConstantDifference] = field(default_factory=list[ConstantDifference])
+    changes: list[SubgraphChange | ChangedOp] = field(default_factory=list["SubgraphChange | ChangedOp"])
+    names: list[Delta] = field(default_factory=list[Delta])
+    notes: list[Delta] = field(default_factory=list[Delta])
 
     @property
     def is_empty(self) -> bool:
         """Whether the graphs are the same but for names and notes."""
         return not (self.interface or self.weights or self.changes)
 
-    def inside(self) -> Iterator[GraphDifference]:
+    def with_bodies(self) -> Iterator[GraphDifference]:
         """The graph, then those in its bodies."""
         yield self
         for change in self.changes:
             for body in change.bodies.values() if isinstance(change, ChangedOp) else ():
-                yield from body.inside()
+                yield from body.with_bodies()
 
 
 @dataclass(slots=True)
 class ModelDifference:
     """Two models: `header` has versions, metadata and functions that came or went; `notes` who made them and texts."""
 
-    header: list[Change]
+    header: list[Delta]
     graph: GraphDifference
     functions: dict[str, GraphDifference]
-    notes: list[Change]
+    notes: list[Delta]
 
     @property
     def graphs(self) -> Iterator[GraphDifference]:
         """The main graph, the functions, and all inside them."""
         for g in (self.graph, *self.functions.values()):
-            yield from g.inside()
+            yield from g.with_bodies()
 
     @property
     def is_empty(self) -> bool:

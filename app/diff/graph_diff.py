@@ -15,226 +15,248 @@ from ...core.io.model import Model
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op, attribute_value
 from ...core.ir.values import Value
-from ...core.serialization.importer import SPELLINGS
-from .constant_numbering import Contents, constants_of, weight_change
-from .diff_result import Change, ChangedOp, GraphDifference, ModelDifference, Region, Weight
-from .edge_matching import Agreement, Rim, Tie
-from .indexed_graph import ops_in
-from .interface_changes import Ends, interface_changes, paired_by_name, unread_changes
-from .node_data import DEFAULT, Notes, attribute_changes, bodies_of, metadata, node, plain, rule_of
+from ...core.serialization.importer import DOMAIN_ALIASES
+from .constant_numbering import ConstantNumbering, constant_difference, constants_of
+from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, ModelDifference, SubgraphChange
+from .edge_matching import Correspondence, EdgeMatching, OptionalValuePair
+from .indexed_graph import op_count
+from .interface_changes import InterfacePairing, interface_changes, pair_by_name, unread_changes
+from .node_data import (
+    DEFAULT_SUFFIX,
+    AnnotationRecorder,
+    attribute_changes,
+    metadata_of,
+    node_data,
+    plain_value,
+    rule_of,
+    subgraphs_by_attribute,
+)
 from .numbering import Numbering
-from .op_matching import matched
-from .unmatched_subgraphs import Piece, Pieces
+from .op_matching import match_ops
+from .unmatched_subgraphs import UnmatchedSubgraph, UnmatchedSubgraphs
 
-Outside = Callable[[int, Value], Value | None]
+OuterPartner = Callable[[int, Value], Value | None]
 """What corresponds in the other model to a value from around a graph of the first (0) or second (1)."""
 
 
-def graph_difference(a: Graph, b: Graph, numbering: Numbering, outside: Outside | None = None) -> GraphDifference:
-    """Compare two graphs. The ends of a body or function, which has an `outside`, are known by place, not by name."""
-    if outside is None:
-        ends = Ends(paired_by_name(a.inputs, b.inputs), paired_by_name(a.outputs, b.outputs))
+def diff_graphs(a: Graph, b: Graph, numbering: Numbering, outer_partner: OuterPartner | None = None) -> GraphDifference:
+    """Compare two graphs.
+
+    The ends of a body or function, which has an `outer_partner`, are known by place, not by name.
+    """
+    if outer_partner is None:
+        ends = InterfacePairing(pair_by_name(a.inputs, b.inputs), pair_by_name(a.outputs, b.outputs))
     else:
-        around = [(v, outside(0, v)) for v in a.outer_values()] + [(outside(1, w), w) for w in b.outer_values()]
+        around = [(v, outer_partner(0, v)) for v in a.captured_values()] + [
+            (outer_partner(1, w), w) for w in b.captured_values()
+        ]
         read = dict.fromkeys((v, w) for v, w in around if v is not None and w is not None)
-        ends = Ends([*zip(a.inputs, b.inputs, strict=False), *read], list(zip(a.outputs, b.outputs, strict=False)))
-    told = _Telling(matched(numbering.side(a), numbering.side(b), numbering, ends), numbering)
-    told.ends(a, b, named=outside is None)
-    told.ops()
-    return told.found
+        ends = InterfacePairing(
+            [*zip(a.inputs, b.inputs, strict=False), *read], list(zip(a.outputs, b.outputs, strict=False))
+        )
+    told = _GraphDiffBuilder(match_ops(numbering.indexed(a), numbering.indexed(b), numbering, ends), numbering)
+    told.add_interface(a, b, named=outer_partner is None)
+    told.add_ops()
+    return told.result
 
 
-class _Telling:
+class _GraphDiffBuilder:
     """Puts into words what an agreement leaves apart."""
 
-    def __init__(self, agreement: Agreement, numbering: Numbering) -> None:
-        self.agreement, self.numbering = agreement, numbering
-        inputs = ((s, v) for s, side in enumerate(agreement.found.sides) for v in side.graph.inputs)
-        self.lone_inputs = {v for s, v in inputs if agreement.partner(s, v) is None}
-        self.found = GraphDifference()
-        self.notes = Notes(self.found, numbering.contents)
+    def __init__(self, edges: EdgeMatching, numbering: Numbering) -> None:
+        self.edges, self.numbering = edges, numbering
+        inputs = ((s, v) for s, side in enumerate(edges.matching.sides) for v in side.graph.inputs)
+        self.unpaired_inputs = {v for s, v in inputs if edges.partner(s, v) is None}
+        self.result = GraphDifference()
+        self.annotations = AnnotationRecorder(self.result, numbering.constants)
 
-    def ends(self, a: Graph, b: Graph, *, named: bool) -> None:
+    def add_interface(self, a: Graph, b: Graph, *, named: bool) -> None:
         """Inputs, outputs, and constants that nothing reads or that are outputs."""
-        ends, contents = self.agreement.ends, self.numbering.contents
-        self.found.interface += interface_changes(a, b, ends, named=named)
-        self.found.interface += unread_changes(a, b, contents)
+        ends, contents = self.edges.interface, self.numbering.constants
+        self.result.interface += interface_changes(a, b, ends, named=named)
+        self.result.interface += unread_changes(a, b, contents)
         for v, w in ends.inputs:
-            ours, theirs = a.defaults.get(v), b.defaults.get(w)
+            ours, theirs = a.input_defaults.get(v), b.input_defaults.get(w)
             if ours is not None and theirs is not None and not contents.are_equal(ours, theirs):
-                self.found.weights.append(weight_change(f"default of {v.name}", (v.name, w.name), ours, theirs))
+                self.result.weights.append(constant_difference(f"default of {v.name}", (v.name, w.name), ours, theirs))
             if not named:
-                self.notes.values(v, w)
+                self.annotations.add_values(v, w)
         for v, w in ends.outputs:
             if v in contents and w in contents:
-                self._constant(f"output {v.name}", v, w, self.found.weights)
-            elif self.agreement.tie(v, w) is Tie.OTHER:
-                twin = self.agreement.partner(1, w)
-                self.found.interface.append(Change(f"output {v.name} carries", v.name, (twin or w).name))
+                self._add_constant(f"output {v.name}", v, w, self.result.weights)
+            elif self.edges.correspondence(v, w) is Correspondence.DIFFERENT:
+                twin = self.edges.partner(1, w)
+                self.result.interface.append(Delta(f"output {v.name} carries", v.name, (twin or w).name))
 
-    def ops(self) -> None:
+    def add_ops(self) -> None:
         """All ops: those that changed and the regions of those without a partner, in order."""
-        a, b = self.agreement.found.sides
-        told: list[tuple[float, Region | ChangedOp]] = []
-        for i, j in self.agreement.found.pairs:
-            changed = self._changed(i, j)
-            self.found.counts.before += 1
-            self.found.counts.after += 1
+        a, b = self.edges.matching.sides
+        told: list[tuple[float, SubgraphChange | ChangedOp]] = []
+        for i, j in self.edges.matching.pairs:
+            changed = self._changed_op(i, j)
+            self.result.counts.before += 1
+            self.result.counts.after += 1
             if changed is None:
-                self.found.counts.unchanged += 1
+                self.result.counts.unchanged += 1
             else:
-                self.found.counts.changed += 1
+                self.result.counts.changed += 1
                 told.append((i, changed))
-        for at, piece in Pieces(self.agreement).found():
-            region = self._region(piece, [a.ops[i] for i in piece.ops[0]], [b.ops[j] for j in piece.ops[1]])
+        for at, piece in UnmatchedSubgraphs(self.edges).subgraphs():
+            region = self._subgraph_change(piece, [a.ops[i] for i in piece.ops[0]], [b.ops[j] for j in piece.ops[1]])
             told.append((at, region))
-        self.found.changes = [change for _, change in sorted(told, key=lambda entry: entry[0])]
+        self.result.changes = [change for _, change in sorted(told, key=lambda entry: entry[0])]
 
-    def _changed(self, i: int, j: int) -> ChangedOp | None:
+    def _changed_op(self, i: int, j: int) -> ChangedOp | None:
         """What changed of a matched op; None if nothing did."""
-        p, q = self.agreement.found.sides[0].ops[i], self.agreement.found.sides[1].ops[j]
-        self.notes.op(p, q)
-        ours, theirs = self.agreement.labels
+        p, q = self.edges.matching.sides[0].ops[i], self.edges.matching.sides[1].ops[j]
+        self.annotations.add_op(p, q)
+        ours, theirs = self.edges.labels
         attributes = [] if ours.attributes[i] == theirs.attributes[j] else attribute_changes(p, q)
-        commuted = self.agreement.is_swapped(i, j)
-        inputs, weights = list[Change](), list[Weight]()
-        for place, (v, w) in enumerate(self.agreement.slots(i, j)):
-            if v is not None and w is not None and v in self.numbering.contents and w in self.numbering.contents:
-                self._constant(str(place), v, w, weights)
+        commuted = self.edges.is_swapped(i, j)
+        inputs, weights = list[Delta](), list[ConstantDifference]()
+        for place, (v, w) in enumerate(self.edges.operand_pairs(i, j)):
+            if v is not None and w is not None and v in self.numbering.constants and w in self.numbering.constants:
+                self._add_constant(str(place), v, w, weights)
             elif self._is_rewired(v, w):
-                inputs.append(Change(str(place), *(x if x is None else x.name for x in (v, w))))
-        bodies = {name: body for name, body in self._bodies(p, q) if not body.is_empty}
+                inputs.append(Delta(str(place), *(x if x is None else x.name for x in (v, w))))
+        bodies = {name: body for name, body in self._diff_bodies(p, q) if not body.is_empty}
         if not (attributes or inputs or weights or bodies or commuted):
             return None
-        return ChangedOp(node(p), node(q), attributes, inputs, weights, commuted, bodies)
+        return ChangedOp(node_data(p), node_data(q), attributes, inputs, weights, commuted, bodies)
 
     def _is_rewired(self, v: Value | None, w: Value | None) -> bool:
         """Whether one place has other values for which no op without a partner accounts."""
         if v is None or w is None:
             return v is not w
-        tie = self.agreement.tie(v, w)
-        return tie is Tie.OTHER or (tie is Tie.ONE_OPEN and (v in self.lone_inputs or w in self.lone_inputs))
+        tie = self.edges.correspondence(v, w)
+        return tie is Correspondence.DIFFERENT or (
+            tie is Correspondence.ONE_UNMATCHED and (v in self.unpaired_inputs or w in self.unpaired_inputs)
+        )
 
-    def _constant(self, place: str, v: Value, w: Value, into: list[Weight]) -> None:
-        contents = self.numbering.contents
-        self.notes.constant(v, w)
+    def _add_constant(self, place: str, v: Value, w: Value, into: list[ConstantDifference]) -> None:
+        contents = self.numbering.constants
+        self.annotations.add_constant(v, w)
         if contents[v] != contents[w]:
-            into.append(weight_change(place, (v.name, w.name), contents.held[v], contents.held[w]))
+            into.append(constant_difference(place, (v.name, w.name), contents.constants[v], contents.constants[w]))
 
-    def _bodies(self, p: Op, q: Op) -> Iterator[tuple[str, GraphDifference]]:
+    def _diff_bodies(self, p: Op, q: Op) -> Iterator[tuple[str, GraphDifference]]:
         """The bodies that two ops both have, compared."""
-        ours, theirs = bodies_of(p), bodies_of(q)
+        ours, theirs = subgraphs_by_attribute(p), subgraphs_by_attribute(q)
         for name in ours:
             if name not in theirs:
                 continue
-            body = graph_difference(ours[name], theirs[name], self.numbering, self.agreement.partner)
-            self.found.counts.add(body.counts)
+            body = diff_graphs(ours[name], theirs[name], self.numbering, self.edges.partner)
+            self.result.counts.add(body.counts)
             if body.is_empty:
-                self.found.names += body.names
-                self.found.notes += body.notes
+                self.result.names += body.names
+                self.result.notes += body.notes
             yield name, body
 
-    def _region(self, piece: Piece, removed: list[Op], added: list[Op]) -> Region:
-        sizes = sum(map(ops_in, removed)), sum(map(ops_in, added))
-        counts = self.found.counts
+    def _subgraph_change(self, subgraph: UnmatchedSubgraph, removed: list[Op], added: list[Op]) -> SubgraphChange:
+        sizes = sum(map(op_count, removed)), sum(map(op_count, added))
+        counts = self.result.counts
         counts.before, counts.after = counts.before + sizes[0], counts.after + sizes[1]
         if removed and added:
             counts.replaced, counts.replacing = counts.replaced + sizes[0], counts.replacing + sizes[1]
         else:
             counts.removed, counts.added = counts.removed + sizes[0], counts.added + sizes[1]
-        return Region(
+        return SubgraphChange(
             "replaced" if removed and added else "removed" if removed else "added",
-            [node(op) for op in removed],
-            [node(op) for op in added],
-            [self._rim(r) for r in piece.reads],
-            [self._rim(r) for r in piece.writes],
+            [node_data(op) for op in removed],
+            [node_data(op) for op in added],
+            [self._boundary_delta(r) for r in subgraph.inputs],
+            [self._boundary_delta(r) for r in subgraph.outputs],
             sorted({rule for op in added if (rule := rule_of(op)) is not None}),
         )
 
-    def _rim(self, rim: Rim) -> Change:
+    def _boundary_delta(self, pair: OptionalValuePair) -> Delta:
         """A value at the rim of a region, and the value or constant that stands in its place."""
-        v, w = rim
-        is_constant = v in self.numbering.contents or w in self.numbering.contents
+        v, w = pair
+        is_constant = v in self.numbering.constants or w in self.numbering.constants
         what = "constant" if is_constant else "value"
-        return Change(what, None if v is None else v.name, None if w is None else w.name)
+        return Delta(what, None if v is None else v.name, None if w is None else w.name)
 
 
-MAKERS = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
+PRODUCER_FIELDS = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
 
 
-def model_difference(a: Model, b: Model) -> ModelDifference:
+def diff_models(a: Model, b: Model) -> ModelDifference:
     """Compare two models. Linear in their ops; of weights only what looks alike is read, and what changed.
 
     Raises ModelError for functions that are no graphs, and for weights that are not to be had.
     """
-    ours, theirs = _functions(a.header), _functions(b.header)
+    ours, theirs = _functions_by_name(a.header), _functions_by_name(b.header)
     there = [{f"function {name}": "defined" for name in functions} for functions in (ours, theirs)]
-    header = [*_header_changes(a.header, b.header), *_compared(*there)]
+    header = [*_header_changes(a.header, b.header), *_table_deltas(*there)]
     functions = {
-        name: _function_difference(ours[name], theirs[name], a, b)
+        name: _diff_functions(ours[name], theirs[name], a, b)
         for name in sorted(ours.keys() & theirs.keys())
         if ours[name] != theirs[name]
     }
-    return ModelDifference(header, _graphs(a, b), functions, list(_notes(a, b)))
+    return ModelDifference(header, _diff_graphs(a, b), functions, list(_annotation_deltas(a, b)))
 
 
-def _graphs(a: Model, b: Model, outside: Outside | None = None) -> GraphDifference:
-    contents = Contents()
+def _diff_graphs(a: Model, b: Model, outside: OuterPartner | None = None) -> GraphDifference:
+    contents = ConstantNumbering()
     contents.add(constants_of(a.graph), constants_of(b.graph))
-    return graph_difference(a.graph, b.graph, Numbering(contents, (a.graph.opsets, b.graph.opsets)), outside)
+    return diff_graphs(a.graph, b.graph, Numbering(contents, (a.graph.opsets, b.graph.opsets)), outside)
 
 
-def _header_changes(a: onnx.ModelProto, b: onnx.ModelProto) -> Iterator[Change]:
-    yield from _compared({"IR version": a.ir_version}, {"IR version": b.ir_version})
-    yield from _compared(_opsets(a.opset_import), _opsets(b.opset_import))
-    yield from _compared(*({f"metadata {k}": v for k, v in metadata(m).items()} for m in (a, b)))
+def _header_changes(a: onnx.ModelProto, b: onnx.ModelProto) -> Iterator[Delta]:
+    yield from _table_deltas({"IR version": a.ir_version}, {"IR version": b.ir_version})
+    yield from _table_deltas(_opset_table(a.opset_import), _opset_table(b.opset_import))
+    yield from _table_deltas(*({f"metadata {k}": v for k, v in metadata_of(m).items()} for m in (a, b)))
     trained = [[t.SerializeToString(deterministic=True) for t in m.training_info] for m in (a, b)]
     if trained[0] != trained[1]:
-        yield Change("training information", *(f"{len(t)} of them" if t else None for t in trained))
+        yield Delta("training information", *(f"{len(t)} of them" if t else None for t in trained))
 
 
-def _notes(a: Model, b: Model) -> Iterator[Change]:
+def _annotation_deltas(a: Model, b: Model) -> Iterator[Delta]:
     """Who made the models, and what they say of themselves."""
-    yield from _compared(*({name.replace("_", " "): getattr(m.header, name) for name in MAKERS} for m in (a, b)))
+    yield from _table_deltas(
+        *({name.replace("_", " "): getattr(m.header, name) for name in PRODUCER_FIELDS} for m in (a, b))
+    )
     graphs = [m.graph.declared.header for m in (a, b)]
-    yield from _compared(*({"name of the graph": g.name, "doc string of the graph": g.doc_string} for g in graphs))
-    yield from _compared(*({f"metadata {k} of the graph": v for k, v in metadata(g).items()} for g in graphs))
+    yield from _table_deltas(*({"name of the graph": g.name, "doc string of the graph": g.doc_string} for g in graphs))
+    yield from _table_deltas(*({f"metadata {k} of the graph": v for k, v in metadata_of(g).items()} for g in graphs))
 
 
-def _opsets(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
-    return {f"opset {SPELLINGS.get(e.domain, e.domain) or 'ai.onnx'}": e.version for e in imports}
+def _opset_table(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
+    return {f"opset {DOMAIN_ALIASES.get(e.domain, e.domain) or 'ai.onnx'}": e.version for e in imports}
 
 
-def _compared(a: Mapping[str, object], b: Mapping[str, object]) -> Iterator[Change]:
+def _table_deltas(a: Mapping[str, object], b: Mapping[str, object]) -> Iterator[Delta]:
     """What two tables say differently. An empty text says nothing."""
     for what in dict.fromkeys((*a, *b)):
         before, after = (None if table.get(what) == "" else table.get(what) for table in (a, b))
         if before != after:
-            yield Change(what, before, after)
+            yield Delta(what, before, after)
 
 
 # -- functions ---------------------------------------------------------------------------
 
 
-def _functions(header: onnx.ModelProto) -> dict[str, onnx.FunctionProto]:
+def _functions_by_name(header: onnx.ModelProto) -> dict[str, onnx.FunctionProto]:
     """The local functions by domain, name and overload."""
     named = ((f"{f.domain}::{f.name}{':' * bool(f.overload)}{f.overload}", f) for f in header.functions)
     return dict(named)
 
 
-def _function_difference(f: onnx.FunctionProto, g: onnx.FunctionProto, a: Model, b: Model) -> GraphDifference:
+def _diff_functions(f: onnx.FunctionProto, g: onnx.FunctionProto, a: Model, b: Model) -> GraphDifference:
     """Compare two functions of one name, and the opsets and attributes that they state."""
-    found = _graphs(_as_model(f, a), _as_model(g, b), _nothing_outside)
-    found.interface += _compared(_opsets(f.opset_import), _opsets(g.opset_import))
-    found.interface += _compared(*(_attributes(function) for function in (f, g)))
-    found.notes += _compared({"doc string": f.doc_string}, {"doc string": g.doc_string})
+    found = _diff_graphs(_as_model(f, a), _as_model(g, b), _no_outer_partner)
+    found.interface += _table_deltas(_opset_table(f.opset_import), _opset_table(g.opset_import))
+    found.interface += _table_deltas(*(_attribute_table(function) for function in (f, g)))
+    found.notes += _table_deltas({"doc string": f.doc_string}, {"doc string": g.doc_string})
     return found
 
 
-def _attributes(function: onnx.FunctionProto) -> dict[str, str]:
+def _attribute_table(function: onnx.FunctionProto) -> dict[str, str]:
     """The attributes of a function, with their defaults where they have some."""
     stated = {f"attribute {name}": "required" for name in function.attribute}
-    return stated | {f"attribute {a.name}": f"{plain(attribute_value(a))}{DEFAULT}" for a in function.attribute_proto}
+    return stated | {
+        f"attribute {a.name}": f"{plain_value(attribute_value(a))}{DEFAULT_SUFFIX}" for a in function.attribute_proto
+    }
 
 
 def _as_model(function: onnx.FunctionProto, model: Model) -> Model:
@@ -249,5 +271,5 @@ def _as_model(function: onnx.FunctionProto, model: Model) -> Model:
         raise ModelError(f"function {function.domain}::{function.name}: {e}") from e
 
 
-def _nothing_outside(_: int, __: Value) -> None:
+def _no_outer_partner(_: int, __: Value) -> None:
     """A function sees nothing of what is around it."""

@@ -13,33 +13,35 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 from ...core.ir.op import Op
-from .indexed_graph import Side
+from .indexed_graph import IndexedGraph
 
-MOST_EDITS = 48  # looked for at once; what is cut short goes on from the furthest point reached
+MAX_EDITS = 48  # looked for at once; what is cut short goes on from the furthest point reached
 
 Pair = tuple[int, int]
 
 
-def common(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
-    """Positions of equal entries, rising in both. Not always the most there can be. O(entries * MOST_EDITS)."""
+def common_entries(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
+    """Positions of equal entries, rising in both. Not always the most there can be. O(entries * MAX_EDITS)."""
     shared = set(a) & set(b)
     left = [i for i, token in enumerate(a) if token in shared]
     right = [j for j, token in enumerate(b) if token in shared]
     x, y = [a[i] for i in left], [b[j] for j in right]
     pairs: list[Pair] = []
-    for (i, j), (k, m) in gaps(unique(x, y), len(x), len(y)):
-        pairs += ((i + p, j + q) for p, q in fewest_edits(x[i:k], y[j:m]))
-    return [(left[i], right[j]) for i, j in sorted([*pairs, *unique(x, y)])]
+    for (i, j), (k, m) in gaps(unique_common_entries(x, y), len(x), len(y)):
+        pairs += ((i + p, j + q) for p, q in shortest_edit_matches(x[i:k], y[j:m]))
+    return [(left[i], right[j]) for i, j in sorted([*pairs, *unique_common_entries(x, y)])]
 
 
-def unique(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
+def unique_common_entries(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
     """Entries that both have once, as far as their order agrees."""
     once = Counter(a), Counter(b)
     places = {token: j for j, token in enumerate(b) if once[1][token] == 1}
-    return rising((i, places[token]) for i, token in enumerate(a) if once[0][token] == 1 and token in places)
+    return longest_increasing(
+        (i, places[token]) for i, token in enumerate(a) if once[0][token] == 1 and token in places
+    )
 
 
-def rising(pairs: Iterable[Pair]) -> list[Pair]:
+def longest_increasing(pairs: Iterable[Pair]) -> list[Pair]:
     """The longest part of `pairs`, which rise on the left, that rises on the right too. O(n log n)."""
     ends: list[int] = []  # the least right end of a part, by length
     found: list[tuple[Pair, int]] = []  # each pair with what comes before it in its part
@@ -66,49 +68,49 @@ def gaps(anchors: Iterable[Pair], m: int, n: int) -> Iterable[tuple[Pair, Pair]]
         i, j = p + 1, q + 1
 
 
-def fewest_edits(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
-    """Positions of equal entries along a shortest way from `a` to `b`, or along pieces of MOST_EDITS of one."""
+def shortest_edit_matches(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
+    """Positions of equal entries along a shortest way from `a` to `b`, or along pieces of MAX_EDITS of one."""
     pairs: list[Pair] = []
     i = j = 0
     while i < len(a) and j < len(b):
-        steps, (i, j) = _way(a, b, i, j)
+        steps, (i, j) = _edit_path(a, b, i, j)
         pairs += steps
     return pairs
 
 
-def _way(a: Sequence[int], b: Sequence[int], i: int, j: int) -> tuple[list[Pair], Pair]:
+def _edit_path(a: Sequence[int], b: Sequence[int], i: int, j: int) -> tuple[list[Pair], Pair]:
     """The equal entries from (i, j) on to the end or as far as the edits reach, and that point."""
     m, n = len(a) - i, len(b) - j
     reached = {1: 0}  # the furthest on each diagonal
     rounds: list[dict[int, int]] = []
-    for edits in range(MOST_EDITS + 1):
+    for edits in range(MAX_EDITS + 1):
         rounds.append(dict(reached))
         for diagonal in range(-edits, edits + 1, 2):
-            x = _entry(reached, diagonal, edits)
+            x = _diagonal_entry(reached, diagonal, edits)
             y = x - diagonal
             while x < m and y < n and a[i + x] == b[j + y]:
                 x, y = x + 1, y + 1
             reached[diagonal] = x
             if x >= m and y >= n:
-                return _steps(rounds, diagonal, x, (i, j)), (i + x, j + y)
-    inside = [d for d, x in reached.items() if x <= m and x - d <= n and (d + MOST_EDITS) % 2 == 0]
+                return _backtrack(rounds, diagonal, x, (i, j)), (i + x, j + y)
+    inside = [d for d, x in reached.items() if x <= m and x - d <= n and (d + MAX_EDITS) % 2 == 0]
     best = max(inside, key=lambda d: (2 * reached[d] - d, -abs(d)))
     x = reached[best]
-    return _steps(rounds, best, x, (i, j)), (i + x, j + x - best)
+    return _backtrack(rounds, best, x, (i, j)), (i + x, j + x - best)
 
 
-def _entry(reached: dict[int, int], diagonal: int, edits: int) -> int:
+def _diagonal_entry(reached: dict[int, int], diagonal: int, edits: int) -> int:
     """Where a diagonal is entered: by an insertion from above, or a deletion from the left."""
     down = diagonal == -edits or (diagonal != edits and reached[diagonal - 1] < reached[diagonal + 1])
     return reached[diagonal + 1] if down else reached[diagonal - 1] + 1
 
 
-def _steps(rounds: list[dict[int, int]], diagonal: int, x: int, start: Pair) -> list[Pair]:
+def _backtrack(rounds: list[dict[int, int]], diagonal: int, x: int, start: Pair) -> list[Pair]:
     """The equal entries on the way to (x, x - diagonal), back through the rounds."""
     steps: list[Pair] = []
     for edits in reversed(range(len(rounds))):
         reached = rounds[edits]
-        entry = _entry(reached, diagonal, edits)
+        entry = _diagonal_entry(reached, diagonal, edits)
         steps += ((start[0] + p, start[1] + p - diagonal) for p in reversed(range(entry, x)))
         down = diagonal == -edits or (diagonal != edits and reached[diagonal - 1] < reached[diagonal + 1])
         diagonal += 1 if down else -1
@@ -123,7 +125,7 @@ AnyKeys = tuple[Sequence[Hashable], Sequence[Hashable]]
 class Matching:
     """Pairs of ops, by number. An op has one partner at most."""
 
-    def __init__(self, a: Side, b: Side) -> None:
+    def __init__(self, a: IndexedGraph, b: IndexedGraph) -> None:
         self.sides = (a, b)
         self.partners: tuple[list[int | None], list[int | None]] = ([None] * len(a), [None] * len(b))
 
@@ -132,53 +134,53 @@ class Matching:
         """The pairs, in the order of the first graph."""
         return ((i, j) for i, j in enumerate(self.partners[0]) if j is not None)
 
-    def join(self, i: int, j: int) -> None:
+    def match(self, i: int, j: int) -> None:
         """Match two ops."""
         self.partners[0][i], self.partners[1][j] = j, i
 
-    def part(self, i: int, j: int) -> None:
+    def unmatch(self, i: int, j: int) -> None:
         """Match two ops no more."""
         self.partners[0][i] = self.partners[1][j] = None
 
     @property
-    def is_open(self) -> bool:
+    def has_unmatched(self) -> bool:
         """Whether both sides have ops without a partner."""
         return all(None in partners for partners in self.partners)
 
-    def open(self, side: int) -> list[int]:
+    def unmatched(self, side: int) -> list[int]:
         """The ops of a side that have no partner."""
         return [i for i, partner in enumerate(self.partners[side]) if partner is None]
 
-    def join_equal(self, keys: AnyKeys) -> None:
+    def match_equal(self, keys: AnyKeys) -> None:
         """Match open ops of equal keys in order; if one side has more of them, those of one name first."""
         groups: dict[Hashable, tuple[list[int], list[int]]] = {}
         for side in (0, 1):
-            for i in self.open(side):
+            for i in self.unmatched(side):
                 groups.setdefault(keys[side][i], ([], []))[side].append(i)
         for left, right in groups.values():
             if left and right and len(left) != len(right):
-                self._join_namesakes(left, right)
+                self._match_same_name(left, right)
             still = [i for i in left if self.partners[0][i] is None], [j for j in right if self.partners[1][j] is None]
             for i, j in zip(*still, strict=False):
-                self.join(i, j)
+                self.match(i, j)
 
-    def _join_namesakes(self, left: Sequence[int], right: Sequence[int]) -> None:
+    def _match_same_name(self, left: Sequence[int], right: Sequence[int]) -> None:
         a, b = self.sides
         namesakes = {result_name(b.ops[j]): j for j in reversed(right)}
         for i in left:
             j = namesakes.pop(result_name(a.ops[i]), None)
             if j is not None:
-                self.join(i, j)
+                self.match(i, j)
 
     def align(self, keys: Keys, *, only_unique: bool = False) -> None:
         """Match open ops of equal keys where their order agrees with that of the pairs there are."""
-        found = unique if only_unique else common
+        found = unique_common_entries if only_unique else common_entries
         a, b = self.sides
-        for (i, j), (k, m) in list(gaps(rising(self.pairs), len(a), len(b))):
+        for (i, j), (k, m) in list(gaps(longest_increasing(self.pairs), len(a), len(b))):
             left = [x for x in range(i, k) if self.partners[0][x] is None]
             right = [y for y in range(j, m) if self.partners[1][y] is None]
             for p, q in found([keys[0][x] for x in left], [keys[1][y] for y in right]):
-                self.join(left[p], right[q])
+                self.match(left[p], right[q])
 
 
 def result_name(op: Op) -> str:

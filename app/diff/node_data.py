@@ -20,48 +20,48 @@ from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.tensor import Tensor
 from ...core.ir.values import Value
-from ...core.serialization.exporter import built_node
-from ...core.serialization.provenance import RULE
-from .constant_numbering import Contents, constant_type
-from .diff_result import Change, GraphDifference, Node, Plain
-from .indexed_graph import asked_outputs, holds_constant, ops_in, trimmed
+from ...core.serialization.exporter import build_node_proto
+from ...core.serialization.provenance import RULE_KEY
+from .constant_numbering import ConstantNumbering, constant_type
+from .diff_result import Delta, GraphDifference, Node, Plain
+from .indexed_graph import is_constant_op, op_count, output_mask, without_trailing_omitted
 
 GRAPHS = frozenset({onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS})
 
-Encoded = dict[str, bytes]
+EncodedAttributes = dict[str, bytes]
 
 
-def node_of(op: Op) -> onnx.NodeProto:
+def bare_node(op: Op) -> onnx.NodeProto:
     """The node without its edges and without what the op holds apart from it."""
-    if op.rest is not None:
-        return onnx.NodeProto.FromString(op.rest)
+    if op.proto_bytes is not None:
+        return onnx.NodeProto.FromString(op.proto_bytes)
     plain = Op(op.type, op.domain, op.name, {k: v for k, v in op.attrs.items() if v not in op.subgraphs}, None)
     plain.version = op.version
-    return built_node(plain)
+    return build_node_proto(plain)
 
 
-def encoded(op: Op, other_version: int) -> Encoded:
+def significant_attributes(op: Op, other_version: int) -> EncodedAttributes:
     """The attributes that say something, serialized, bodies aside.
 
     One at its default says nothing, unless that default is another in `other_version` of the opset.
     """
-    shifted = shifted_defaults(op.type, op.domain, op.version, other_version)
+    shifted = changed_defaults(op.type, op.domain, op.version, other_version)
     defaults = encoded_defaults(op.type, op.domain, op.version)
     found = {name: defaults[name] for name in shifted}
-    for a in node_of(op).attribute if op.rest is not None or op.attrs else ():
+    for a in bare_node(op).attribute if op.proto_bytes is not None or op.attrs else ():
         if a.type in GRAPHS:
             continue
         a.ClearField("doc_string")
         code = a.SerializeToString(deterministic=True)
         if code != defaults.get(a.name) or a.name in shifted:
             found[a.name] = code
-    if op.hollow:
+    if op.is_stripped:
         found.update((n, digest(t)) for n, t in op.attrs.items() if isinstance(t, Tensor))
     return found
 
 
 @cache
-def encoded_defaults(op_type: str, domain: str, version: int) -> Encoded:
+def encoded_defaults(op_type: str, domain: str, version: int) -> EncodedAttributes:
     """The schema's defaults, serialized."""
     spec = op_schemas.schema(op_type, domain, version)
     declared = [a.default_value for a in spec.attributes.values() if a.default_value.name] if spec else []
@@ -69,7 +69,7 @@ def encoded_defaults(op_type: str, domain: str, version: int) -> Encoded:
 
 
 @cache
-def shifted_defaults(op_type: str, domain: str, version: int, other: int) -> frozenset[str]:
+def changed_defaults(op_type: str, domain: str, version: int, other: int) -> frozenset[str]:
     """The attributes whose defaults differ between two versions of an opset, such as `axis` of Softmax at 13."""
     if version == other:
         return frozenset()
@@ -77,30 +77,37 @@ def shifted_defaults(op_type: str, domain: str, version: int, other: int) -> fro
     return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name])
 
 
-class Notes:
+class AnnotationRecorder:
     """Takes down names and notes of a graph, each once."""
 
-    def __init__(self, found: GraphDifference, contents: Contents) -> None:
-        self.found, self.contents = found, contents
+    def __init__(self, difference: GraphDifference, constants: ConstantNumbering) -> None:
+        self.difference, self.constants = difference, constants
         self._seen: set[tuple[Value, Value]] = set()
 
-    def op(self, p: Op, q: Op) -> None:
+    def add_op(self, p: Op, q: Op) -> None:
         """Names of two ops and of their outputs, doc strings, metadata."""
         if p.name != q.name:
-            self.found.names.append(Change("node", p.name, q.name))
+            self.difference.names.append(Delta("node", p.name, q.name))
         for v, w in zip(p.outputs, q.outputs, strict=False):
-            self.values(v, w)
-        if p.loaded is not None and q.loaded is not None and p.loaded != q.loaded:
-            ours, theirs = onnx.NodeProto.FromString(p.loaded), onnx.NodeProto.FromString(q.loaded)
+            self.add_values(v, w)
+        if (
+            p.loaded_proto_bytes is not None
+            and q.loaded_proto_bytes is not None
+            and p.loaded_proto_bytes != q.loaded_proto_bytes
+        ):
+            ours, theirs = (
+                onnx.NodeProto.FromString(p.loaded_proto_bytes),
+                onnx.NodeProto.FromString(q.loaded_proto_bytes),
+            )
             self._compare(f"doc string of {p.label}", ours.doc_string, theirs.doc_string)
-            self._compare(f"metadata of {p.label}", *(metadata(m) for m in (ours, theirs)))
+            self._compare(f"metadata of {p.label}", *(metadata_of(m) for m in (ours, theirs)))
 
-    def values(self, v: Value, w: Value) -> None:
+    def add_values(self, v: Value, w: Value) -> None:
         """The names of two values."""
         if v.name and w.name:
             self._compare_names("value", v.name, w.name)
 
-    def constant(self, v: Value, w: Value) -> None:
+    def add_constant(self, v: Value, w: Value) -> None:
         """The names of two constants in one place, and what holds them."""
         if (v, w) in self._seen:
             return
@@ -109,54 +116,54 @@ class Notes:
         self._compare(f"constant {v.name}", self._holder(v), self._holder(w))
 
     def _holder(self, v: Value) -> str:
-        return "Constant op" if v.producer is not None and holds_constant(v.producer) else "initializer"
+        return "Constant op" if v.producer is not None and is_constant_op(v.producer) else "initializer"
 
     def _compare_names(self, what: str, before: str, after: str) -> None:
         if before != after:
-            self.found.names.append(Change(what, before, after))
+            self.difference.names.append(Delta(what, before, after))
 
     def _compare(self, what: str, before: object, after: object) -> None:
         if before != after:
-            self.found.notes.append(Change(what, before or None, after or None))
+            self.difference.notes.append(Delta(what, before or None, after or None))
 
 
-def metadata(message: onnx.NodeProto | onnx.ModelProto | onnx.GraphProto | onnx.FunctionProto) -> dict[str, str]:
+def metadata_of(message: onnx.NodeProto | onnx.ModelProto | onnx.GraphProto | onnx.FunctionProto) -> dict[str, str]:
     """The metadata of a message by key."""
     return {p.key: p.value for p in message.metadata_props}
 
 
-FEW = 16  # elements of a tensor that are told
-DEFAULT = " (default)"
+MAX_SHOWN_ELEMENTS = 16  # elements of a tensor that are told
+DEFAULT_SUFFIX = " (default)"
 
 
-def node(op: Op) -> Node:
+def node_data(op: Op) -> Node:
     """An op as data."""
-    inputs = ["" if v is None else v.name for v in trimmed(op.inputs)]
-    outputs = [v.name for v in op.outputs[: len(asked_outputs(op))]]
-    attributes = {name: plain(op.attrs[name]) for name in sorted(op.attrs)}
-    return Node(op.type, op.domain, op.name, inputs, outputs, attributes, ops_in(op))
+    inputs = ["" if v is None else v.name for v in without_trailing_omitted(op.inputs)]
+    outputs = [v.name for v in op.outputs[: len(output_mask(op))]]
+    attributes = {name: plain_value(op.attrs[name]) for name in sorted(op.attrs)}
+    return Node(op.type, op.domain, op.name, inputs, outputs, attributes, op_count(op))
 
 
 def rule_of(op: Op) -> str | None:
     """The rule of passwright that made an op, if it says so."""
-    return next((p.value for p in node_of(op).metadata_props if p.key == RULE), op.by or None)
+    return next((p.value for p in bare_node(op).metadata_props if p.key == RULE_KEY), op.by or None)
 
 
-def attribute_changes(a: Op, b: Op) -> list[Change]:
+def attribute_changes(a: Op, b: Op) -> list[Delta]:
     """The attributes that differ, and the outputs asked for if those do."""
-    ours, theirs = encoded(a, b.version), encoded(b, a.version)
+    ours, theirs = significant_attributes(a, b.version), significant_attributes(b, a.version)
     names = [name for name in sorted(ours.keys() | theirs.keys()) if ours.get(name) != theirs.get(name)]
-    changes = [Change(name, _written(a, name), _written(b, name)) for name in names]
-    bodies = [set(bodies_of(op)) for op in (a, b)]
-    changes += [Change(name, "a graph", None) for name in sorted(bodies[0] - bodies[1])]
-    changes += [Change(name, None, "a graph") for name in sorted(bodies[1] - bodies[0])]
-    asked = [asked_outputs(op) for op in (a, b)]
+    changes = [Delta(name, _attribute_data(a, name), _attribute_data(b, name)) for name in names]
+    bodies = [set(subgraphs_by_attribute(op)) for op in (a, b)]
+    changes += [Delta(name, "a graph", None) for name in sorted(bodies[0] - bodies[1])]
+    changes += [Delta(name, None, "a graph") for name in sorted(bodies[1] - bodies[0])]
+    asked = [output_mask(op) for op in (a, b)]
     if asked[0] != asked[1]:
-        changes.append(Change("outputs", *([v.name for v in op.outputs] for op in (a, b))))
+        changes.append(Delta("outputs", *([v.name for v in op.outputs] for op in (a, b))))
     return changes
 
 
-def bodies_of(op: Op) -> dict[str, Graph]:
+def subgraphs_by_attribute(op: Op) -> dict[str, Graph]:
     """The subgraphs of an op by attribute, numbered where one attribute holds several."""
     found: dict[str, Graph] = {}
     for name, held in sorted(op.attrs.items()) if op.subgraphs else ():
@@ -168,18 +175,18 @@ def bodies_of(op: Op) -> dict[str, Graph]:
     return found
 
 
-def _written(op: Op, name: str) -> Plain:
+def _attribute_data(op: Op, name: str) -> Plain:
     """An attribute as data; where it is not written, its default, as a text that says so."""
     if name in op.attrs:
-        return plain(op.attrs[name])
+        return plain_value(op.attrs[name])
     default = op_schemas.attribute_default(op.type, op.domain, op.version, name)
-    return None if default is None else f"{plain(default)}{DEFAULT}"
+    return None if default is None else f"{plain_value(default)}{DEFAULT_SUFFIX}"
 
 
-def plain(value: Any) -> Plain:
+def plain_value(value: Any) -> Plain:
     """An attribute's value as JSON has it."""
     if isinstance(value, list):
-        return [plain(v) for v in cast("list[Any]", value)]
+        return [plain_value(v) for v in cast("list[Any]", value)]
     if isinstance(value, float):
         return float(f"{value:.7g}") if isfinite(value) else str(value)  # the shortest text of a 32-bit float
     if isinstance(value, int):
@@ -197,7 +204,7 @@ def plain(value: Any) -> Plain:
 
 def _tensor_text(tensor: Tensor) -> str:
     kind = constant_type(tensor)
-    if tensor.size > FEW:
+    if tensor.size > MAX_SHOWN_ELEMENTS:
         return kind
     elements = ", ".join(str(x) for x in np.asarray(tensor.array).reshape(-1).tolist())
     return f"{kind} {{{elements}}}"

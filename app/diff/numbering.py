@@ -16,18 +16,18 @@ from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.values import Value
 from ...core.rewriting.pattern import COMMUTATIVE
-from .constant_numbering import Contents
-from .indexed_graph import CAPTURED, Side, asked_outputs
-from .node_data import encoded
+from .constant_numbering import ConstantNumbering
+from .indexed_graph import CAPTURED, IndexedGraph, output_mask
+from .node_data import significant_attributes
 
-Outer = Mapping[Value, int]
+ExternalNumbers = Mapping[Value, int]
 """Numbers of values that come from around a graph or go out of it: equal ones correspond."""
-Fixed = Mapping[int, int]
+FixedNumbers = Mapping[int, int]
 """Numbers of ops that are known already."""
-NOTHING: Fixed = MappingProxyType({})
+NO_FIXED_NUMBERS: FixedNumbers = MappingProxyType({})
 
 
-class Level(Enum):
+class Granularity(Enum):
     """What an op is told apart by: by all that it computes with, by its attributes, or by its type alone."""
 
     CONTENT = 0
@@ -37,80 +37,97 @@ class Level(Enum):
 
 @dataclass(slots=True)
 class Numbering:
-    """Numbers things in two models. `contents` tells constants apart; `sides` keeps graphs that were laid out."""
+    """Numbers things in two models. `constants` tells constants apart; `sides` keeps graphs that were laid out."""
 
-    contents: Contents
+    constants: ConstantNumbering
     versions: tuple[Mapping[str, int], Mapping[str, int]]
     _numbers: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
-    _sides: dict[Graph, Side] = field(default_factory=dict[Graph, Side])
+    _indexed_graphs: dict[Graph, IndexedGraph] = field(default_factory=dict[Graph, IndexedGraph])
 
     def number(self, key: Hashable) -> int:
         """The number of a key, the same each time."""
         return self._numbers.setdefault(key, len(self._numbers))
 
-    def side(self, graph: Graph) -> Side:
+    def indexed(self, graph: Graph) -> IndexedGraph:
         """The graph laid out for comparison."""
-        if graph not in self._sides:
-            self._sides[graph] = Side(graph)
-        return self._sides[graph]
+        if graph not in self._indexed_graphs:
+            self._indexed_graphs[graph] = IndexedGraph(graph)
+        return self._indexed_graphs[graph]
 
-    def labels(self, side: Side) -> Labels:
+    def labels(self, side: IndexedGraph) -> Labels:
         """A number at each level for each op of a graph."""
         kinds, attributes, shapes, contents = list[int](), list[int](), list[int](), list[int]()
         for i, op in enumerate(side.ops):
-            asked = asked_outputs(op)
+            asked = output_mask(op)
             kind = self.number((op.type, op.domain))
-            written = self.number((kind, frozenset(encoded(op, self._other_version(op)).items()), asked))
-            held = tuple(self._held(v) for v in side.inputs[i])
-            bodies = tuple(self.body(sub) for sub in op.subgraphs)
+            written = self.number((kind, frozenset(significant_attributes(op, self._other_version(op)).items()), asked))
+            held = tuple(self._constant_number(v) for v in side.inputs[i])
+            bodies = tuple(self.body_number(sub) for sub in op.subgraphs)
             kinds.append(kind)
             attributes.append(written)
             shapes.append(self.number((written, tuple(-1 if h is None else min(h, 1) for h in held))))
             contents.append(self.number((written, held, bodies)))
-        return Labels(attributes, {Level.TYPE: kinds, Level.ATTRIBUTES: shapes, Level.CONTENT: contents})
+        return Labels(
+            attributes, {Granularity.TYPE: kinds, Granularity.ATTRIBUTES: shapes, Granularity.CONTENT: contents}
+        )
 
-    def _held(self, v: Value | None) -> int | None:
+    def _constant_number(self, v: Value | None) -> int | None:
         """The constant that stands in a place, as a positive number; 0 of what is computed, None where nothing is."""
         if v is None:
             return None
-        return 1 + self.contents[v] if v in self.contents else 0
+        return 1 + self.constants[v] if v in self.constants else 0
 
     def _other_version(self, op: Op) -> int:
         a, b = (v.get(op.domain, 0) for v in self.versions)
         return b if op.version == a else a
 
-    def body(self, graph: Graph) -> int:
+    def body_number(self, graph: Graph) -> int:
         """A number for all that a body computes; what it reads from outside is taken to be alike."""
-        side = self.side(graph)
+        side = self.indexed(graph)
         inputs = {v: self.number(("input", i)) for i, v in enumerate(graph.inputs)}
-        labels = self.labels(side).at[Level.CONTENT]
-        pasts = self.pasts(side, labels, inputs, Level.CONTENT)
-        outputs = tuple(self._past(side, pasts, inputs, v, Level.CONTENT) for v in graph.outputs)
+        labels = self.labels(side).by_granularity[Granularity.CONTENT]
+        pasts = self.upstream_numbers(side, labels, inputs, Granularity.CONTENT)
+        outputs = tuple(self._upstream_number(side, pasts, inputs, v, Granularity.CONTENT) for v in graph.outputs)
         return self.number(("body", len(graph.inputs), tuple(sorted(pasts)), outputs))
 
-    def pasts(self, side: Side, labels: Sequence[int], known: Outer, level: Level, fixed: Fixed = NOTHING) -> list[int]:
+    def upstream_numbers(
+        self,
+        side: IndexedGraph,
+        labels: Sequence[int],
+        known: ExternalNumbers,
+        level: Granularity,
+        fixed: FixedNumbers = NO_FIXED_NUMBERS,
+    ) -> list[int]:
         """A number for each op by what computes it. `known` has numbers of values, `fixed` of ops, that are given."""
         found: list[int] = []
         for i, op in enumerate(side.ops):
             if i in fixed:
                 found.append(fixed[i])
                 continue
-            reads = [0 if v is None else self._past(side, found, known, v, level) for v in side.inputs[i]]
+            reads = [0 if v is None else self._upstream_number(side, found, known, v, level) for v in side.inputs[i]]
             if commutes(op):
                 reads.sort()
-            reads += (self._past(side, found, known, v, level) for v in side.captures[i])
+            reads += (self._upstream_number(side, found, known, v, level) for v in side.captures[i])
             found.append(self.number(("past", labels[i], *reads)))
         return found
 
-    def _past(self, side: Side, pasts: list[int], known: Outer, v: Value, level: Level) -> int:
+    def _upstream_number(
+        self, side: IndexedGraph, upstream: list[int], known: ExternalNumbers, v: Value, level: Granularity
+    ) -> int:
         if v in known:
             return known[v]
-        if v in self.contents:
-            return self.number(("constant", self.contents[v] if level is Level.CONTENT else 0))
-        made = side.made.get(v)
-        return self.number("outside") if made is None else self.number(("output", pasts[made[0]], made[1]))
+        if v in self.constants:
+            return self.number(("constant", self.constants[v] if level is Granularity.CONTENT else 0))
+        made = side.producers.get(v)
+        return self.number("outside") if made is None else self.number(("output", upstream[made[0]], made[1]))
 
-    def futures(self, side: Side, labels: Sequence[int], outputs: Outer, fixed: Fixed = NOTHING) -> list[int]:
+    def downstream_numbers(
+        self,
+        side: IndexedGraph,
+        labels: Sequence[int],
+        outputs: ExternalNumbers,
+        fixed: FixedNumbers = NO_FIXED_NUMBERS,
+    ) -> list[int]:
         """A number for each op by all that is done with it. `outputs` has numbers of the graph's outputs."""
         found = [0] * len(side)
         for i in reversed(range(len(side))):
@@ -119,21 +136,23 @@ class Numbering:
                 continue
             ends: list[object] = []
             for v in side.ops[i].outputs:
-                after = ((found[u], CAPTURED - 1 if commutes(side.ops[u]) else j) for u, j in side.read.get(v, ()))
+                after = ((found[u], CAPTURED - 1 if commutes(side.ops[u]) else j) for u, j in side.uses.get(v, ()))
                 ends += (outputs.get(v, 0), *sorted(after), None)
             found[i] = self.number(("future", labels[i], *ends))
         return found
 
-    def surroundings(self, side: Side, labels: Sequence[int], ops: Iterable[int], reach: int) -> list[int]:
-        """A number for each of some ops by the labels of what is at most `reach` ops away; for others, any."""
+    def neighbourhood_numbers(
+        self, side: IndexedGraph, labels: Sequence[int], ops: Iterable[int], radius: int
+    ) -> list[int]:
+        """A number for each of some ops by the labels of what is at most `radius` ops away; for others, any."""
         rings = [set(ops)]
-        for _ in range(reach - 1):
-            rings.append({n for i in rings[-1] for n in (i, *side.before(i), *side.after(i))})
+        for _ in range(radius - 1):
+            rings.append({n for i in rings[-1] for n in (i, *side.producer_ops(i), *side.consumer_ops(i))})
         found = list(labels)
         for ring in reversed(rings):
             wider = {
-                i: self.number(("around", found[i], *sorted(found[m] for m in side.before(i)), None,
-                                *sorted(found[u] for u in side.after(i))))
+                i: self.number(("around", found[i], *sorted(found[m] for m in side.producer_ops(i)), None,
+                                *sorted(found[u] for u in side.consumer_ops(i))))
                 for i in ring
             }  # fmt: skip
             for i, n in wider.items():
@@ -145,7 +164,7 @@ class Labels(NamedTuple):
     """Numbers of ops: by type and attributes whatever they read, and at each level."""
 
     attributes: list[int]
-    at: dict[Level, list[int]]
+    by_granularity: dict[Granularity, list[int]]
 
 
 def commutes(op: Op) -> bool:

@@ -9,109 +9,125 @@ from __future__ import annotations
 
 from hashlib import blake2b
 
-from .edge_matching import Agreement
-from .indexed_graph import Side
-from .interface_changes import Ends
+from .edge_matching import EdgeMatching
+from .indexed_graph import IndexedGraph
+from .interface_changes import InterfacePairing
 from .matching import Keys, Matching, result_name
-from .numbering import Labels, Level, Numbering
+from .numbering import Granularity, Labels, Numbering
 
-REACH = 3  # how many ops around one its surroundings take in
+NEIGHBOURHOOD_RADIUS = 3  # how many ops around one its surroundings take in
 
 
-def matched(a: Side, b: Side, numbering: Numbering, ends: Ends) -> Agreement:
+def match_ops(a: IndexedGraph, b: IndexedGraph, numbering: Numbering, ends: InterfacePairing) -> EdgeMatching:
     """Match the ops of two graphs. Which of them comes first makes no difference but for ties."""
-    if _order(b) < _order(a):
-        return _searched(b, a, numbering, ends.swapped()).swapped()
-    return _searched(a, b, numbering, ends)
+    if _order_key(b) < _order_key(a):
+        return _match_in_order(b, a, numbering, ends.swapped()).swapped()
+    return _match_in_order(a, b, numbering, ends)
 
 
-def _searched(a: Side, b: Side, numbering: Numbering, ends: Ends) -> Agreement:
-    search = _Search(a, b, numbering, ends)
-    search.follow()
-    search.agreement.settle()
-    if search.found.is_open:
-        search.line_up()
-        search.agreement.settle()
-    return search.agreement
+def _match_in_order(a: IndexedGraph, b: IndexedGraph, numbering: Numbering, ends: InterfacePairing) -> EdgeMatching:
+    search = _OpMatcher(a, b, numbering, ends)
+    search.propagate_matches()
+    search.edges.remove_inconsistent_pairs()
+    if search.matching.has_unmatched:
+        search.align_unmatched()
+        search.edges.remove_inconsistent_pairs()
+    return search.edges
 
 
-class _Search:
-    def __init__(self, a: Side, b: Side, numbering: Numbering, ends: Ends) -> None:
+class _OpMatcher:
+    def __init__(self, a: IndexedGraph, b: IndexedGraph, numbering: Numbering, ends: InterfacePairing) -> None:
         self.numbering = numbering
-        self.known, self.asked = (
+        self.input_numbers, self.output_numbers = (
             [{v: numbering.number((what, n)) for v, n in held.items()} for held in given]
-            for what, given in (("input", ends.numbers), ("output", ends.places))
+            for what, given in (("input", ends.input_indices), ("output", ends.output_indices))
         )
         self.labels: tuple[Labels, Labels] = (numbering.labels(a), numbering.labels(b))
-        self.found = Matching(a, b)
-        self.agreement = Agreement(self.found, numbering.contents, self.labels, ends)
+        self.matching = Matching(a, b)
+        self.edges = EdgeMatching(self.matching, numbering.constants, self.labels, ends)
 
-    def follow(self) -> None:
+    def propagate_matches(self) -> None:
         """Match along edges, from the ends and from ops that are like no other."""
-        self.by_past_and_future(Level.CONTENT)
-        self.found.align(self.at(Level.CONTENT), only_unique=True)
-        for level in Level:
-            self.by_past_and_future(level)
+        self.match_by_context(Granularity.CONTENT)
+        self.matching.align(self.labels_at(Granularity.CONTENT), only_unique=True)
+        for level in Granularity:
+            self.match_by_context(level)
 
-    def line_up(self) -> None:
+    def align_unmatched(self) -> None:
         """Match what stands in the same order between what is matched, then along edges again."""
-        self.found.align(self.surroundings(), only_unique=True)
-        for level in Level:
-            self.found.align(self.named(level), only_unique=True)
-            self.found.align(self.at(level))
-            self.by_past_and_future(level)
+        self.matching.align(self.neighbourhood_labels(), only_unique=True)
+        for level in Granularity:
+            self.matching.align(self.named_labels_at(level), only_unique=True)
+            self.matching.align(self.labels_at(level))
+            self.match_by_context(level)
 
-    def at(self, level: Level) -> Keys:
+    def labels_at(self, level: Granularity) -> Keys:
         """What ops are at a level."""
-        return self.labels[0].at[level], self.labels[1].at[level]
+        return self.labels[0].by_granularity[level], self.labels[1].by_granularity[level]
 
-    def named(self, level: Level) -> Keys:
+    def named_labels_at(self, level: Granularity) -> Keys:
         """What ops are at a level, and what they are called."""
         a, b = (
-            [self.numbering.number((n, result_name(op))) for n, op in zip(labels.at[level], side.ops, strict=True)]
-            for labels, side in zip(self.labels, self.found.sides, strict=True)
+            [
+                self.numbering.number((n, result_name(op)))
+                for n, op in zip(labels.by_granularity[level], side.ops, strict=True)
+            ]
+            for labels, side in zip(self.labels, self.matching.sides, strict=True)
         )
         return a, b
 
-    def surroundings(self) -> Keys:
+    def neighbourhood_labels(self) -> Keys:
         """What open ops are, and what is around them."""
         a, b = (
-            self.numbering.surroundings(self.found.sides[s], self.at(Level.CONTENT)[s], self.found.open(s), REACH)
+            self.numbering.neighbourhood_numbers(
+                self.matching.sides[s],
+                self.labels_at(Granularity.CONTENT)[s],
+                self.matching.unmatched(s),
+                NEIGHBOURHOOD_RADIUS,
+            )
             for s in (0, 1)
         )
         return a, b
 
-    def by_past_and_future(self, level: Level) -> None:
+    def match_by_context(self, level: Granularity) -> None:
         """Match what has both in common, then what has one; up to what is matched already."""
-        if not self.found.is_open:
+        if not self.matching.has_unmatched:
             return
-        pasts, futures = self._pasts(level), self._futures(level)
+        pasts, futures = self._upstream_numbers(level), self._downstream_numbers(level)
         both = [list(zip(*keys, strict=True)) for keys in zip(pasts, futures, strict=True)]
-        self.found.join_equal((both[0], both[1]))
-        self.found.join_equal(pasts)
-        self.found.join_equal(futures)
+        self.matching.match_equal((both[0], both[1]))
+        self.matching.match_equal(pasts)
+        self.matching.match_equal(futures)
 
-    def _pasts(self, level: Level) -> Keys:
-        fixed = self._fixed()
+    def _upstream_numbers(self, level: Granularity) -> Keys:
+        fixed = self._matched_numbers()
         a, b = (
-            self.numbering.pasts(self.found.sides[s], self.at(level)[s], self.known[s], level, fixed[s]) for s in (0, 1)
+            self.numbering.upstream_numbers(
+                self.matching.sides[s], self.labels_at(level)[s], self.input_numbers[s], level, fixed[s]
+            )
+            for s in (0, 1)
         )
         return a, b
 
-    def _futures(self, level: Level) -> Keys:
-        fixed = self._fixed()
-        a, b = (self.numbering.futures(self.found.sides[s], self.at(level)[s], self.asked[s], fixed[s]) for s in (0, 1))
+    def _downstream_numbers(self, level: Granularity) -> Keys:
+        fixed = self._matched_numbers()
+        a, b = (
+            self.numbering.downstream_numbers(
+                self.matching.sides[s], self.labels_at(level)[s], self.output_numbers[s], fixed[s]
+            )
+            for s in (0, 1)
+        )
         return a, b
 
-    def _fixed(self) -> tuple[dict[int, int], dict[int, int]]:
+    def _matched_numbers(self) -> tuple[dict[int, int], dict[int, int]]:
         """A number for each pair, below zero, as no others are."""
-        return {i: -1 - i for i, _ in self.found.pairs}, {j: -1 - i for i, j in self.found.pairs}
+        return {i: -1 - i for i, _ in self.matching.pairs}, {j: -1 - i for i, j in self.matching.pairs}
 
 
-def _order(side: Side) -> tuple[int, bytes]:
+def _order_key(side: IndexedGraph) -> tuple[int, bytes]:
     """Which of two graphs comes first, whatever is asked for."""
     digest = blake2b()
     for op in side.ops:
         digest.update(repr((op.type, op.name, [v.name for v in op.outputs])).encode("utf-8", "surrogateescape"))
-        digest.update(op.rest or b"")
+        digest.update(op.proto_bytes or b"")
     return len(side), digest.digest()

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core.rewriting.pattern import OpPattern, Rest, Var
-from .picture import Box, Kind, Picture
-from .picture_text import beginning, few, op_title, plain
+from ...core.rewriting.pattern import OpPattern, Var, VariadicVar
+from .picture import Box, BoxKind, Picture
+from .picture_text import attribute_text, cut_end, limit_lines, qualified_op_type
 
 
-def picture_of_pattern(pattern: OpPattern) -> Picture:
+def pattern_picture(pattern: OpPattern) -> Picture:
     """The pattern with its root at the bottom. A variable that occurs twice is one box."""
     picture = Picture()
     _add(picture, pattern, {})
@@ -17,10 +17,10 @@ def picture_of_pattern(pattern: OpPattern) -> Picture:
 
 
 def _add(picture: Picture, pattern: OpPattern, variables: dict[str, int]) -> int:
-    place = picture.add(Box(Kind.OP, tuple(map(beginning, _lines(pattern))), marked=True))
+    place = picture.add(Box(BoxKind.OP, tuple(map(cut_end, _lines(pattern))), marked=True))
     for wanted in pattern.inputs:
         if isinstance(wanted, OpPattern):
-            picture.link(_add(picture, wanted, variables), place, _told(wanted))
+            picture.link(_add(picture, wanted, variables), place, _tooltip(wanted))
         elif wanted is not None:
             if wanted.name not in variables:
                 variables[wanted.name] = picture.add(_variable(wanted))
@@ -29,18 +29,18 @@ def _add(picture: Picture, pattern: OpPattern, variables: dict[str, int]) -> int
 
 
 def _lines(pattern: OpPattern) -> list[str]:
-    titles = few([op_title(pattern.domain, t) for t in pattern.types])
-    wanted = [f"{name}: {want.name if isinstance(want, Var) else plain(want)}" for name, want in pattern.attrs]
-    return [f"{title} or" for title in titles[:-1]] + [titles[-1], *few(wanted)]
+    titles = limit_lines([qualified_op_type(pattern.domain, t) for t in pattern.types])
+    wanted = [f"{name}: {want.name if isinstance(want, Var) else attribute_text(want)}" for name, want in pattern.attrs]
+    return [f"{title} or" for title in titles[:-1]] + [titles[-1], *limit_lines(wanted)]
 
 
-def _variable(variable: Var | Rest) -> Box:
-    if isinstance(variable, Rest):
-        return Box(Kind.VALUE, (f"{variable.name} ...",), "any number of values")
+def _variable(variable: Var | VariadicVar) -> Box:
+    if isinstance(variable, VariadicVar):
+        return Box(BoxKind.VALUE, (f"{variable.name} ...",), "any number of values")
     if variable.constant:
-        return Box(Kind.CONSTANT, (variable.name, "constant"))
-    return Box(Kind.VALUE, (variable.name, "or none") if variable.optional else (variable.name,))
+        return Box(BoxKind.CONSTANT, (variable.name, "constant"))
+    return Box(BoxKind.VALUE, (variable.name, "or none") if variable.optional else (variable.name,))
 
 
-def _told(pattern: Any) -> str:
+def _tooltip(pattern: Any) -> str:
     return f"output {pattern.output}" if pattern.output else ""

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import Enum
 
 
-class Kind(Enum):
+class BoxKind(Enum):
     """What a box stands for."""
 
     OP = "op"
@@ -16,11 +16,11 @@ class Kind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box with a few lines of text; `told` is shown in full where one points at it."""
+    """A box with a few lines of text; `tooltip` is shown in full where one points at it."""
 
-    kind: Kind
+    kind: BoxKind
     lines: tuple[str, ...]
-    told: str = ""
+    tooltip: str = ""
     marked: bool = False
 
 
@@ -30,7 +30,7 @@ class Line:
 
     source: int
     target: int
-    told: str = ""
+    tooltip: str = ""
 
 
 @dataclass(slots=True)
@@ -45,6 +45,6 @@ class Picture:
         self.boxes.append(box)
         return len(self.boxes) - 1
 
-    def link(self, source: int, target: int, told: str = "") -> None:
+    def link(self, source: int, target: int, tooltip: str = "") -> None:
         """Draw a line, once for each time the one feeds the other."""
-        self.lines.append(Line(source, target, told))
+        self.lines.append(Line(source, target, tooltip))

@@ -15,7 +15,7 @@ from statistics import fmean
 
 import networkx as nx
 
-from .picture import Box, Kind, Line, Picture
+from .picture import Box, BoxKind, Line, Picture
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,9 +31,9 @@ class Layers:
     below: dict[int, list[int]]
 
 
-def layered(picture: Picture) -> Layers:
+def assign_layers(picture: Picture) -> Layers:
     """The layers of a picture, whose lines make no circle. O(boxes + lines * layers)."""
-    rows = _generations(picture)
+    rows = _layer_rows(picture)
     depth = {p: i for i, row in enumerate(rows) for p in row}
     routes: list[list[int]] = []
     free = len(picture.boxes)
@@ -51,30 +51,30 @@ def layered(picture: Picture) -> Layers:
     return Layers(rows, routes, above, below)
 
 
-def _generations(picture: Picture) -> list[list[int]]:
+def _layer_rows(picture: Picture) -> list[list[int]]:
     """The boxes by their longest way to the bottom, the farthest first."""
     graph: nx.DiGraph[int] = nx.DiGraph()
     graph.add_nodes_from(range(len(picture.boxes)))
-    graph.add_edges_from(map(_upwards, picture.lines))
+    graph.add_edges_from(map(_reversed_edge, picture.lines))
     rows: list[list[int]] = [list(row) for row in nx.topological_generations(graph)]
     return rows[::-1]
 
 
-def _upwards(line: Line) -> tuple[int, int]:
+def _reversed_edge(line: Line) -> tuple[int, int]:
     return line.target, line.source
 
 
-LETTER, ROW, PAD = 7.3, 16.0, 8.0
+CHAR_WIDTH, LINE_HEIGHT, PADDING = 7.3, 16.0, 8.0
 """The width of a letter of 12 pixels, the height of a line of text, and the room around both."""
-ACROSS, DOWN, BEND = 18.0, 34.0, 6.0
+BOX_GAP, LAYER_GAP, BEND_WIDTH = 18.0, 34.0, 6.0
 """The room between boxes, and between layers, and the width of a bend."""
 SWEEPS = 8
-LIGHT = 0.1
+VALUE_WEIGHT = 0.1
 """How much values and constants draw an op, which thus stands in line with the ops around it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Placed:
+class PictureLayout:
     """A picture with coordinates: the centres of its boxes, and the points that each line runs through."""
 
     width: float
@@ -83,49 +83,49 @@ class Placed:
     paths: tuple[tuple[tuple[float, float], ...], ...]
 
 
-Frame = tuple[tuple[tuple[bool, int, int], ...], tuple[tuple[int, int], ...]]
+LayoutKey = tuple[tuple[tuple[bool, int, int], ...], tuple[tuple[int, int], ...]]
 """All that a layout depends on: of boxes whether they are ops, their lines and the longest of them; and the lines."""
 
 
-def frame_of(picture: Picture) -> Frame:
+def layout_key(picture: Picture) -> LayoutKey:
     """Pictures of one frame are laid out alike, such as those of one rewrite in each of a model's layers."""
-    boxes = ((box.kind is Kind.OP, len(box.lines), max(map(len, box.lines), default=0)) for box in picture.boxes)
+    boxes = ((box.kind is BoxKind.OP, len(box.lines), max(map(len, box.lines), default=0)) for box in picture.boxes)
     return tuple(boxes), tuple((line.source, line.target) for line in picture.lines)
 
 
 def box_size(box: Box) -> tuple[float, float]:
     """Width and height."""
-    return max(map(len, box.lines), default=0) * LETTER + 2 * PAD, len(box.lines) * ROW + PAD
+    return max(map(len, box.lines), default=0) * CHAR_WIDTH + 2 * PADDING, len(box.lines) * LINE_HEIGHT + PADDING
 
 
-def placed(picture: Picture) -> Placed:
+def picture_layout(picture: Picture) -> PictureLayout:
     """The picture laid out from top to bottom."""
-    layers = layered(picture)
-    sizes = dict.fromkeys(layers.above, (BEND, 0.0)) | {p: box_size(box) for p, box in enumerate(picture.boxes)}
+    layers = assign_layers(picture)
+    sizes = dict.fromkeys(layers.above, (BEND_WIDTH, 0.0)) | {p: box_size(box) for p, box in enumerate(picture.boxes)}
     widths = {p: width for p, (width, _) in sizes.items()}
-    xs = _across(layers, widths, [LIGHT if box.kind is not Kind.OP else 1.0 for box in picture.boxes])
+    xs = _x_coordinates(layers, widths, [VALUE_WEIGHT if box.kind is not BoxKind.OP else 1.0 for box in picture.boxes])
     ys: dict[int, float] = {}
-    top = PAD
+    top = PADDING
     for row in layers.rows:
         height = max(sizes[p][1] for p in row)
         ys.update(dict.fromkeys(row, top + height / 2))
-        top += height + DOWN
-    left = min((xs[p] - widths[p] / 2 for p in xs), default=0.0) - PAD
+        top += height + LAYER_GAP
+    left = min((xs[p] - widths[p] / 2 for p in xs), default=0.0) - PADDING
     points = {p: (x - left, ys[p]) for p, x in xs.items()}
-    return Placed(
-        width=max((x + widths[p] / 2 for p, (x, _) in points.items()), default=0.0) + PAD,
-        height=max(top - DOWN, 0.0) + PAD,
+    return PictureLayout(
+        width=max((x + widths[p] / 2 for p, (x, _) in points.items()), default=0.0) + PADDING,
+        height=max(top - LAYER_GAP, 0.0) + PADDING,
         centres=tuple(points[p] for p in range(len(picture.boxes))),
         paths=tuple(tuple(points[p] for p in route) for route in layers.routes),
     )
 
 
-def _across(layers: Layers, widths: dict[int, float], weights: Sequence[float]) -> dict[int, float]:
+def _x_coordinates(layers: Layers, widths: dict[int, float], weights: Sequence[float]) -> dict[int, float]:
     """The centre of each box and bend from left to right. The rows are put in order on the way."""
     weight = dict.fromkeys(widths, 1.0) | dict(enumerate(weights))
     xs: dict[int, float] = {}
     for row in layers.rows:
-        xs.update(_apart(row, [0.0] * len(row), widths))
+        xs.update(_without_overlap(row, [0.0] * len(row), widths))
     for sweep in range(SWEEPS):
         down = sweep % 2 == 0
         beside = layers.above if down else layers.below
@@ -136,21 +136,21 @@ def _across(layers: Layers, widths: dict[int, float], weights: Sequence[float]) 
             }
             if sweep < SWEEPS // 2:
                 row.sort(key=wanted.__getitem__)
-            xs.update(_apart(row, [wanted[p] for p in row], widths))
+            xs.update(_without_overlap(row, [wanted[p] for p in row], widths))
     return xs
 
 
-def _apart(row: Sequence[int], wanted: Sequence[float], widths: dict[int, float]) -> dict[int, float]:
+def _without_overlap(row: Sequence[int], wanted: Sequence[float], widths: dict[int, float]) -> dict[int, float]:
     """Centres near the wanted ones with room between the boxes: the mean of pushing right and of pushing left."""
-    right = _pushed(row, wanted, widths)
-    left = [-x for x in _pushed(row[::-1], [-x for x in wanted[::-1]], widths)[::-1]]
+    right = _pushed_right(row, wanted, widths)
+    left = [-x for x in _pushed_right(row[::-1], [-x for x in wanted[::-1]], widths)[::-1]]
     return {p: (a + b) / 2 for p, a, b in zip(row, right, left, strict=True)}
 
 
-def _pushed(row: Sequence[int], wanted: Sequence[float], widths: dict[int, float]) -> list[float]:
+def _pushed_right(row: Sequence[int], wanted: Sequence[float], widths: dict[int, float]) -> list[float]:
     centres: list[float] = []
     edge = float("-inf")
     for p, x in zip(row, wanted, strict=True):
         centres.append(max(x, edge + widths[p] / 2))
-        edge = centres[-1] + widths[p] / 2 + ACROSS
+        edge = centres[-1] + widths[p] / 2 + BOX_GAP
     return centres

@@ -12,38 +12,38 @@ from ...core import Graph, Op, Tensor, Value
 from ...core.ir import op_schemas
 from ...core.ir.dims import Shape
 
-MOST_LETTERS, MOST_LINES, MOST_ELEMENTS = 28, 4, 4
-SAID_AS_THEY_ARE = (str, int, float, complex, np.generic)
+MAX_CHARS, MAX_LINES, MAX_ELEMENTS = 28, 4, 4
+STR_TYPES = (str, int, float, complex, np.generic)
 
 
-def beginning(text: str) -> str:
+def cut_end(text: str) -> str:
     """A text, cut short where it is long."""
-    return text if len(text) <= MOST_LETTERS else f"{text[: MOST_LETTERS - 1]}…"
+    return text if len(text) <= MAX_CHARS else f"{text[: MAX_CHARS - 1]}…"
 
 
-def ending(text: str) -> str:
+def cut_start(text: str) -> str:
     """The end of a long text: in names, it is there that exporters differ."""
-    return text if len(text) <= MOST_LETTERS else f"…{text[1 - MOST_LETTERS :]}"
+    return text if len(text) <= MAX_CHARS else f"…{text[1 - MAX_CHARS :]}"
 
 
-def few(lines: list[str]) -> list[str]:
+def limit_lines(lines: list[str]) -> list[str]:
     """The first of many lines, and how many more there are."""
-    return lines if len(lines) <= MOST_LINES else [*lines[: MOST_LINES - 1], f"and {len(lines) - MOST_LINES + 1} more"]
+    return lines if len(lines) <= MAX_LINES else [*lines[: MAX_LINES - 1], f"and {len(lines) - MAX_LINES + 1} more"]
 
 
-def op_title(domain: str, op_type: str) -> str:
+def qualified_op_type(domain: str, op_type: str) -> str:
     """The operator, with its domain unless that is the standard one."""
     return f"{domain}::{op_type}" if domain else op_type
 
 
-def type_of(value: Value) -> str:
+def type_text(value: Value) -> str:
     """`float[N,4]`; empty where nothing is known."""
     return _type(value.known_dtype, value.known_shape)
 
 
-def stated_type(value: Value) -> str:
-    """As `type_of`, of what is written down: nothing is inferred."""
-    return _type(*value.stated)
+def declared_type_text(value: Value) -> str:
+    """As `type_text`, of what is written down: nothing is inferred."""
+    return _type(*value.recorded_type)
 
 
 def _type(dtype: int, shape: Shape | None) -> str:
@@ -58,35 +58,41 @@ def element_type(dtype: int) -> str:
     return TensorProto.DataType.Name(dtype).lower()
 
 
-def contents(tensor: Tensor) -> str:
+def tensor_text(tensor: Tensor) -> str:
     """The elements of a very small constant; of any other one, type and shape."""
-    small = prod(tensor.dims) <= MOST_ELEMENTS and tensor.dtype != TensorProto.STRING
+    small = prod(tensor.dims) <= MAX_ELEMENTS and tensor.dtype != TensorProto.STRING
     if not small or tensor.is_external:
         return f"{element_type(tensor.dtype)}[{','.join(map(str, tensor.dims))}]"
-    elements = ", ".join(plain(x) for x in tensor.array.reshape(-1).tolist())
+    elements = ", ".join(attribute_text(x) for x in tensor.array.reshape(-1).tolist())
     return f"[{elements}]" if tensor.dims else elements
 
 
-def attributes(op: Op) -> list[str]:
+def attribute_lines(op: Op) -> list[str]:
     """The attributes that are not at their default, one a line."""
     defaults = {name: op_schemas.attribute_default(op.type, op.domain, op.version, name) for name in op.attrs}
-    return few([f"{name}: {plain(value)}" for name, value in op.attrs.items() if not is_same(value, defaults[name])])
+    return limit_lines(
+        [
+            f"{name}: {attribute_text(value)}"
+            for name, value in op.attrs.items()
+            if not is_default(value, defaults[name])
+        ]
+    )
 
 
-def is_same(value: Any, default: Any) -> bool:
+def is_default(value: Any, default: Any) -> bool:
     """Whether an attribute is at its default; tensors and bodies have none."""
     return default is not None and bool(value == default)
 
 
-def plain(value: Any) -> str:
+def attribute_text(value: Any) -> str:
     """An attribute's value: numbers in few digits, a body as its operators, a tensor as its contents."""
     if isinstance(value, Graph):
         return ", ".join(op.type for op in value.sorted_ops()) or "no ops"
     if isinstance(value, Tensor):
-        return contents(value)
+        return tensor_text(value)
     if isinstance(value, list):
-        entries: list[Any] = value[:MOST_LETTERS]  # pyright: ignore[reportUnknownVariableType]
-        return f"[{', '.join(map(plain, entries))}]"
+        entries: list[Any] = value[:MAX_CHARS]  # pyright: ignore[reportUnknownVariableType]
+        return f"[{', '.join(map(attribute_text, entries))}]"
     if isinstance(value, float):
         return f"{value:.6g}"
-    return str(value) if isinstance(value, SAID_AS_THEY_ARE) else type(value).__name__
+    return str(value) if isinstance(value, STR_TYPES) else type(value).__name__

@@ -9,20 +9,25 @@ from __future__ import annotations
 from itertools import pairwise
 from xml.sax.saxutils import escape, quoteattr
 
-from .picture import Box, Kind, Picture
-from .picture_layout import PAD, ROW, Placed, box_size, placed
+from .picture import Box, BoxKind, Picture
+from .picture_layout import LINE_HEIGHT, PADDING, PictureLayout, box_size, picture_layout
 
-MARK, CONSTANT = "var(--passes-mark, #f59e0b)", "var(--passes-constant, #3b82f6)"
-FILLS = {Kind.OP: "fill: currentColor; fill-opacity: 0.06", Kind.CONSTANT: f"fill: {CONSTANT}; fill-opacity: 0.14"}
-HEAD = 4.0
-SMALLEST = 0.7
+MARK_COLOUR, CONSTANT_COLOUR = "var(--passes-mark, #f59e0b)", "var(--passes-constant, #3b82f6)"
+FILLS = {
+    BoxKind.OP: "fill: currentColor; fill-opacity: 0.06",
+    BoxKind.CONSTANT: f"fill: {CONSTANT_COLOUR}; fill-opacity: 0.14",
+}
+ARROW_SIZE = 4.0
+MIN_SCALE = 0.7
 """As far as a picture may shrink where there is less room, and can still be read."""
 
 
-def svg(picture: Picture, title: str, layout: Placed | None = None) -> str:
+def svg(picture: Picture, title: str, layout: PictureLayout | None = None) -> str:
     """The picture as one inline `<svg>` element of its own size; `layout` is that of its frame, if it is known."""
-    layout = layout or placed(picture)
-    size = f'width="{layout.width:.0f}" height="{layout.height:.0f}" style="min-width: {SMALLEST * layout.width:.0f}px"'
+    layout = layout or picture_layout(picture)
+    size = (
+        f'width="{layout.width:.0f}" height="{layout.height:.0f}" style="min-width: {MIN_SCALE * layout.width:.0f}px"'
+    )
     label = quoteattr(_printable(title))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="passes-picture" role="img" aria-label={label} '
@@ -32,17 +37,18 @@ def svg(picture: Picture, title: str, layout: Placed | None = None) -> str:
     )
 
 
-def _lines(picture: Picture, layout: Placed) -> list[str]:
+def _lines(picture: Picture, layout: PictureLayout) -> list[str]:
     drawn: list[str] = []
     for line, path in zip(picture.lines, layout.paths, strict=True):
         (x0, y0), *bends, (x1, y1) = path
         start = y0 + box_size(picture.boxes[line.source])[1] / 2
         end = y1 - box_size(picture.boxes[line.target])[1] / 2
-        points = [(x0, start), *bends, (x1, end - HEAD)]
+        points = [(x0, start), *bends, (x1, end - ARROW_SIZE)]
         drawn.append(
             f'<path d="{_curve(points)}" fill="none" stroke="currentColor" stroke-opacity="0.6">'
-            f"{_told(line.told)}</path>"
-            f'<path d="M{x1 - HEAD:.1f} {end - 2 * HEAD:.1f}h{2 * HEAD:.1f}L{x1:.1f} {end:.1f}z" fill-opacity="0.6"/>'
+            f"{_title_element(line.tooltip)}</path>"
+            f'<path d="M{x1 - ARROW_SIZE:.1f} {end - 2 * ARROW_SIZE:.1f}h{2 * ARROW_SIZE:.1f}'
+            f'L{x1:.1f} {end:.1f}z" fill-opacity="0.6"/>'
         )
     return drawn
 
@@ -56,35 +62,35 @@ def _curve(points: list[tuple[float, float]]) -> str:
     return curve
 
 
-def _boxes(picture: Picture, layout: Placed) -> list[str]:
+def _boxes(picture: Picture, layout: PictureLayout) -> list[str]:
     return [_box(box, x, y) for box, (x, y) in zip(picture.boxes, layout.centres, strict=True)]
 
 
 def _box(box: Box, x: float, y: float) -> str:
     width, height = box_size(box)
     frame = ""
-    if box.kind is not Kind.VALUE:
-        fill = f"fill: {MARK}; fill-opacity: 0.22; stroke: {MARK}" if box.marked else FILLS[box.kind]
-        dashes = ' stroke-dasharray="4 3"' if box.kind is Kind.CONSTANT else ""
+    if box.kind is not BoxKind.VALUE:
+        fill = f"fill: {MARK_COLOUR}; fill-opacity: 0.22; stroke: {MARK_COLOUR}" if box.marked else FILLS[box.kind]
+        dashes = ' stroke-dasharray="4 3"' if box.kind is BoxKind.CONSTANT else ""
         frame = (
             f'<rect x="{x - width / 2:.1f}" y="{y - height / 2:.1f}" width="{width:.1f}" height="{height:.1f}" rx="4" '
             f'stroke="currentColor"{dashes} style="{fill}"/>'
         )
-    first = y - height / 2 + PAD / 2 + 0.75 * ROW
-    texts = "".join(_text(line, x, first + i * ROW, i > 0) for i, line in enumerate(box.lines))
-    return f"<g>{_told(box.told)}{frame}{texts}</g>"
+    first = y - height / 2 + PADDING / 2 + 0.75 * LINE_HEIGHT
+    texts = "".join(_text(line, x, first + i * LINE_HEIGHT, i > 0) for i, line in enumerate(box.lines))
+    return f"<g>{_title_element(box.tooltip)}{frame}{texts}</g>"
 
 
 def _text(line: str, x: float, y: float, detail: bool) -> str:
     style = ' fill-opacity="0.7"' if detail else ' font-weight="600"'
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle"{style}>{_safe(line)}</text>'
+    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle"{style}>{_escaped(line)}</text>'
 
 
-def _told(text: str) -> str:
-    return f"<title>{_safe(text)}</title>" if text else ""
+def _title_element(text: str) -> str:
+    return f"<title>{_escaped(text)}</title>" if text else ""
 
 
-def _safe(text: str) -> str:
+def _escaped(text: str) -> str:
     return escape(_printable(text))
 
 

@@ -19,7 +19,7 @@ def explain(
         bool, typer.Option("--as-is", help="Hold it to the file as it is, not to what the pipeline leaves of it.")
     ] = False,
     at: Annotated[str, typer.Option(help="Only at this node, or at what makes this value.")] = "",
-    most: options.Most = 10,
+    limit: options.Limit = 10,
     pipeline: options.Pipeline = "basic",
     plugin: options.Plugins = None,
     enable: options.Enable = None,
@@ -31,11 +31,11 @@ def explain(
 ) -> None:
     """Say where a rule fires in a run, and why not elsewhere; no model is written, and nothing verified."""
     with one_line_errors():
-        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .explain import explain as explained  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_explanation  # noqa: PLC0415 - imports rich
 
-        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         with screen.progress() as progress:
             explanation = explained(
                 model,
@@ -44,14 +44,14 @@ def explain(
                 plugin or (),
                 as_is=as_is,
                 at=at,
-                most=most,
+                limit=limit,
                 shapes=options.parse_shapes(shape or ()),
                 dims=options.parse_dims(dim or ()),
                 enable=enable or (),
                 exact=exact,
                 keep_functions=keep_functions,
-                report_to=options.file_of(json),
+                report_to=options.report_file(json),
                 progress=progress,
             )
-        show_explanation(screen, explanation, most)
+        show_explanation(screen, explanation, limit)
         echo_json(json, explanation)

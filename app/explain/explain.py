@@ -11,62 +11,62 @@ from pathlib import Path
 
 import onnx
 
-from ...core.errors import Why
+from ...core.errors import FailureKind
 from ...core.io.model import Model
-from ...core.io.model_source import Source, source_of
-from ...core.io.output_paths import Places
-from ...core.pass_manager.attempt_check import Look
-from ...core.pass_manager.pass_manager import Manager
-from ...core.pass_manager.phase_timer import Stopwatch
+from ...core.io.model_source import ModelSource, model_source
+from ...core.io.output_paths import OutputPaths
+from ...core.pass_manager.attempt_check import CheckOptions
+from ...core.pass_manager.pass_manager import PassManager
+from ...core.pass_manager.phase_timer import PhaseTimer
 from ...core.pass_manager.pipeline import Pass, Pipeline, rule_names
 from ...core.pass_manager.quarantine import Quarantine, Quarantined
-from ...core.pass_manager.report import Unfit, write_json
-from ...core.pass_manager.verified_run import Proof
+from ...core.pass_manager.report import SkippedPass, write_json
+from ...core.pass_manager.verified_run import VerifiedRun
 from ...core.rewriting.changes import Change
 from ...core.rewriting.rules import Rule
-from ...core.support.gc_pause import no_collection
-from ...core.transform.model_edits import edited, edits_for
+from ...core.support.gc_pause import gc_paused
+from ...core.transform.model_edits import edited_source, requested_edits
 from ..environment import versions
-from ..listing.listing import doc_of
-from ..registry.pass_sources import Given
-from ..registry.resolved_pipeline import choose
-from ..registry.subject import Subject, subject_of
-from .match_report import Account, account
-from .op_lookup import all_op_names, named_ops, require_known, roots_around
+from ..listing.listing import pass_doc
+from ..registry.pass_sources import PluginLike
+from ..registry.resolved_pipeline import resolve_pipeline
+from ..registry.subject import Subject, find_subject
+from .match_report import MatchReport, report_matches
+from .op_lookup import all_op_names, ops_named, pattern_roots_near, require_op_name
 
-NOWHERE = (2,)
+NO_ROOTS = (2,)
 """The rank of a rule that has nothing to start at."""
 
 
 @dataclass(frozen=True, slots=True)
-class RuleExplained:
-    """One rule: the changes it `made` in the run, and where it stands in what is left (or in the file, as it is)."""
+class RuleExplanation:
+    """One rule: the changes it `changes` in the run, and where it stands in what is left (or in the file, as it is)."""
 
     name: str
     pass_name: str
     equation: str
     contract: str
-    made: list[Change]
-    left: Account | None
+    changes: list[Change]
+    match_report: MatchReport | None
 
     @property
     def rank(self) -> tuple[int, ...]:
         """The lower, the more it has to say: what fires, then what nearly does, then what has nowhere to start."""
-        if self.made or self.left is None or self.left.fires:
+        if self.changes or self.match_report is None or self.match_report.matches:
             return (0,)
-        if not self.left.misses:
-            return NOWHERE
-        nearest = self.left.misses[0]
+        if not self.match_report.near_misses:
+            return NO_ROOTS
+        nearest = self.match_report.near_misses[0]
         return (1, *nearest.rank[:2], -nearest.matched, *nearest.rank[2:])  # of large patterns it says more to fit
 
 
 @dataclass(frozen=True, slots=True)
-class PassExplained:
+class PassExplanation:
     """One pass that is not made of rules, and so has no pattern to compare: what it is, and the changes it made."""
 
     name: str
     summary: str
-    made: list[Change]
+    changes: list[Change]
 
 
 @dataclass(slots=True)
@@ -75,7 +75,7 @@ class Explanation:
 
     Nothing of it is verified: it is about matching. `is_group`: whether it is a pipeline or group of passes. `as_is`:
     no pipeline was run; the rules were held to the file as it is loaded. `at`: only what is around that node or value.
-    `left_out`: what the run had to leave out, since it failed.
+    `quarantined`: what the run had to leave out, since it failed.
     """
 
     source: str
@@ -84,9 +84,9 @@ class Explanation:
     pipeline: str
     as_is: bool
     at: str
-    rules: list[RuleExplained]
-    passes: list[PassExplained]
-    left_out: list[Quarantined]
+    rules: list[RuleExplanation]
+    passes: list[PassExplanation]
+    quarantined: list[Quarantined]
     notes: list[str]
     seconds: dict[str, float]
     versions: dict[str, str]
@@ -100,11 +100,11 @@ def explain(
     model: onnx.ModelProto | str | Path,
     name: str,
     pipeline: str | Pass = "basic",
-    plugins: Sequence[Given] = (),
+    plugins: Sequence[PluginLike] = (),
     *,
     as_is: bool = False,
     at: str = "",
-    most: int = 10,
+    limit: int = 10,
     shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
     enable: Collection[str] = (),
@@ -116,32 +116,36 @@ def explain(
     """Say where the rule, pass or group `name` fires in a run of `pipeline`, and why not elsewhere in what is left.
 
     `as_is` holds it to the model as it is loaded instead. `at`: a node or a value that one makes, to hear of that
-    alone. `most` near misses are kept for each rule, the nearest. The rest is as for `optimize`, but nothing is
+    alone. `limit` near misses are kept for each rule, the nearest. The rest is as for `optimize`, but nothing is
     verified and no model is written. Raises ModelError for a model or a place in it that is not to be had,
-    UnknownName, PluginError.
+    UnknownNameError, PluginError.
     """
-    watch = Stopwatch(progress)
-    source = edited(source_of(model, inline=not keep_functions), edits_for(shapes, dims))
-    places = Places(report=Path(report_to) if report_to is not None else None)
+    watch = PhaseTimer(progress)
+    source = edited_source(model_source(model, inline=not keep_functions), requested_edits(shapes, dims))
+    places = OutputPaths(report=Path(report_to) if report_to is not None else None)
     others = [Path(p) for p in plugins if isinstance(p, str | Path)]
-    places.require((*source.files, *others))
-    choice = choose(pipeline, plugins, (), (), enable)
-    subject = subject_of(name, choice.pipeline, plugins)
-    with no_collection(), watch.phase("loading"):
+    places.require_writable((*source.files, *others))
+    choice = resolve_pipeline(pipeline, plugins, (), (), enable)
+    subject = find_subject(name, choice.pipeline, plugins)
+    with gc_paused(), watch.phase("loading"):
         original = source.load()
-    places.require((*source.files, *others))
-    chosen, unfit = choice.fitting(original.graph.opsets)
+    places.require_writable((*source.files, *others))
+    chosen, unfit = choice.for_opsets(original.graph.opsets)
     if at:
-        require_known(at, all_op_names(original.graph))
+        require_op_name(at, all_op_names(original.graph))
     types = Counter(op.type for g in original.graph.with_subgraphs() for op in g.ops() if not at)
-    run = _as_loaded(source, original, subject, watch, exact) if as_is else _run(source, original, chosen, watch, exact)
-    with no_collection(), watch.phase("explaining"):
-        rules, passes = _explained(subject, run, at, most, exact)
-        rules = [_with_what_was_there(e, r, types, run.changes) for e, (r, _) in zip(rules, subject.rules, strict=True)]
+    run = (
+        _run_as_loaded(source, original, subject, watch, exact)
+        if as_is
+        else _run_pipeline(source, original, chosen, watch, exact)
+    )
+    with gc_paused(), watch.phase("explaining"):
+        rules, passes = _explain_subject(subject, run, at, limit, exact)
+        rules = [_note_removed_roots(e, r, types, run.changes) for e, (r, _) in zip(rules, subject.rules, strict=True)]
     found = Explanation(
         source.label, name, subject.is_group, chosen.name, as_is, at, sorted(rules, key=attrgetter("rank")), passes,
-        _of_subject(subject, run.left_out),
-        [*_unfit(subject, unfit), *_notes(subject, run, name, chosen.name, at)], watch.seconds, versions(),
+        _concerning_subject(subject, run.quarantined),
+        [*_unfit_notes(subject, unfit), *_notes(subject, run, name, chosen.name, at)], watch.seconds, versions(),
     )  # fmt: skip
     if places.report is not None:
         write_json(found.to_json(), places.report)
@@ -149,46 +153,49 @@ def explain(
 
 
 @dataclass(frozen=True, slots=True)
-class _Run:
+class _RunOutcome:
     """A model to look at, the changes that led to it (none, if it is as it was loaded), and what was left out."""
 
     model: Model
     changes: list[Change]
-    left_out: list[Quarantined]
+    quarantined: list[Quarantined]
 
 
-def _run(source: Source, original: Model, chosen: Pass, watch: Stopwatch, exact: bool) -> _Run:
+def _run_pipeline(source: ModelSource, original: Model, chosen: Pass, timer: PhaseTimer, exact: bool) -> _RunOutcome:
     """The model after the pipeline, less what raised, did not end or broke the graph."""
-    quarantine = Quarantine(Manager(source.load, chosen, exact), Look())
-    proof = Proof(source, quarantine, watch, record=True)
+    quarantine = Quarantine(PassManager(source.load, chosen, exact), CheckOptions())
+    proof = VerifiedRun(source, quarantine, timer, record_changes=True)
     model = proof.start(original)
-    return _Run(model, proof.trial.attempt.ledger.changes, quarantine.found)
+    return _RunOutcome(model, proof.checked.attempt.ledger.changes, quarantine.quarantined)
 
 
-def _as_loaded(source: Source, original: Model, subject: Subject, watch: Stopwatch, exact: bool) -> _Run:
+def _run_as_loaded(
+    source: ModelSource, original: Model, subject: Subject, timer: PhaseTimer, exact: bool
+) -> _RunOutcome:
     """The model as it is loaded; what passes without rules would do to it is found out on another load."""
     if not subject.passes:
-        return _Run(original, [], [])
-    run = _run(source, source.load(), Pipeline("as it is", subject.passes), watch, exact)
-    return _Run(original, run.changes, run.left_out)
+        return _RunOutcome(original, [], [])
+    run = _run_pipeline(source, source.load(), Pipeline("as it is", subject.passes), timer, exact)
+    return _RunOutcome(original, run.changes, run.quarantined)
 
 
-def _explained(
-    subject: Subject, run: _Run, at: str, most: int, exact: bool
-) -> tuple[list[RuleExplained], list[PassExplained]]:
+def _explain_subject(
+    subject: Subject, run: _RunOutcome, at: str, limit: int, exact: bool
+) -> tuple[list[RuleExplanation], list[PassExplanation]]:
     graph = run.model.graph
     made = [c for c in run.changes if not at or _touches(c, at)]
-    focus = named_ops(graph, at) if at else None
-    hung = {q.by for q in run.left_out if q.why == Why.ENDLESS}
-    rules: list[RuleExplained] = []
+    focus = ops_named(graph, at) if at else None
+    hung = {q.by for q in run.quarantined if q.failure_kind == FailureKind.ENDLESS}
+    rules: list[RuleExplanation] = []
     for r, p in subject.rules:
-        here = roots_around(focus, r.pattern).__contains__ if focus is not None else None
-        left = None if r.name in hung else account(r, graph, most, here, exact_only=exact)
+        here = pattern_roots_near(focus, r.pattern).__contains__ if focus is not None else None
+        left = None if r.name in hung else report_matches(r, graph, limit, here, exact_only=exact)
         rules.append(
-            RuleExplained(r.name, p.name, r.equation, str(r.contract), [c for c in made if c.by == r.name], left)
+            RuleExplanation(r.name, p.name, r.equation, str(r.contract), [c for c in made if c.by == r.name], left)
         )
     passes = [
-        PassExplained(p.name, doc_of(p).partition("\n")[0], [c for c in made if _is_by(c, p)]) for p in subject.passes
+        PassExplanation(p.name, pass_doc(p).partition("\n")[0], [c for c in made if _is_by(c, p)])
+        for p in subject.passes
     ]
     return rules, passes
 
@@ -199,19 +206,21 @@ def _is_by(change: Change, p: Pass) -> bool:
     return change.pass_name == p.name and (not rules or change.by in {p.name, *rules})
 
 
-def _with_what_was_there(
-    told: RuleExplained, r: Rule, types: Mapping[str, int], changes: Sequence[Change]
-) -> RuleExplained:
+def _note_removed_roots(
+    explanation: RuleExplanation, r: Rule, types: Mapping[str, int], changes: Sequence[Change]
+) -> RuleExplanation:
     """Add where the ops went at which a rule could have started, if it came too late for all of them."""
     count = sum(types.get(t, 0) for t in r.pattern.types)
-    if told.left is None or told.left.roots or told.made or not count:
-        return told
+    if explanation.match_report is None or explanation.match_report.roots or explanation.changes or not count:
+        return explanation
     heads = tuple(f"{t} " for t in r.pattern.types)
     last = next((c for c in changes[::-1] if any(label.startswith(heads) for label in c.replaced)), None)
     if last is None:
-        return told
+        return explanation
     gone = f"; the file had {count}, and the last went with {last.by} {last.where} (#{last.ordinal})"
-    return replace(told, left=replace(told.left, remark=told.left.remark + gone))
+    return replace(
+        explanation, match_report=replace(explanation.match_report, remark=explanation.match_report.remark + gone)
+    )
 
 
 def _touches(change: Change, name: str) -> bool:
@@ -219,23 +228,23 @@ def _touches(change: Change, name: str) -> bool:
     return change.place == name or any(label == name or label.endswith(f" {name}") for label in change.replaced)
 
 
-def _of_subject(subject: Subject, left_out: Sequence[Quarantined]) -> list[Quarantined]:
+def _concerning_subject(subject: Subject, quarantined: Sequence[Quarantined]) -> list[Quarantined]:
     names = {r.name for r, _ in subject.rules} | {p.name for _, p in subject.rules} | {p.name for p in subject.passes}
-    return [q for q in left_out if q.by in names]
+    return [q for q in quarantined if q.by in names]
 
 
-def _unfit(subject: Subject, unfit: Sequence[Unfit]) -> list[str]:
+def _unfit_notes(subject: Subject, unfit: Sequence[SkippedPass]) -> list[str]:
     """What is asked about and did not run, as it is not for this model."""
     asked = {p.name for p in (*subject.passes, *(p for _, p in subject.rules))}
     return [str(u) for u in unfit if u.pass_name in asked]
 
 
-def _notes(subject: Subject, run: _Run, name: str, pipeline: str, at: str) -> list[str]:
+def _notes(subject: Subject, run: _RunOutcome, name: str, pipeline: str, at: str) -> list[str]:
     """What else there is to know."""
     notes: list[str] = []
     if not subject.in_pipeline:
         notes.append(f"{name} is not in the pipeline {pipeline}; `passes run` takes its pass with --enable")
-    if at and not named_ops(run.model.graph, at):
+    if at and not ops_named(run.model.graph, at):
         last = next((c for c in run.changes[::-1] if _touches(c, at)), None)
         who = f": {last.by} {last.where} was the last to change it (#{last.ordinal})" if last is not None else ""
         notes.append(f"{at} is not there any more{who}")

@@ -12,24 +12,30 @@ from dataclasses import dataclass, field
 from heapq import nsmallest
 from operator import attrgetter
 
-from ...core.errors import Declined, PassFailed, RuleError, Why
+from ...core.errors import Declined, FailureKind, PassFailed, RuleError
 from ...core.ir import op_schemas
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.values import Value
-from ...core.pass_manager.pass_manager import PATIENCE
-from ...core.rewriting.driver import attempt, is_seen
-from ...core.rewriting.pattern import Found, OpPattern, match_op
-from ...core.rewriting.rules import Match, Rule, given_by
-from ...core.support.watchdog import Stuck, watched
-from ..descriptions import absent, any_of, described, inside, readers_elsewhere
-from .closest_match import Kind, Miss, closest, size_of
+from ...core.pass_manager.pass_manager import NO_PROGRESS_TIMEOUT
+from ...core.rewriting.driver import is_live, try_build
+from ...core.rewriting.pattern import OpPattern, PartialMatch, match_op
+from ...core.rewriting.rules import Match, Rule, bound_values
+from ...core.support.watchdog import NoProgress, progress_watchdog
+from ..descriptions import (
+    describe_binding,
+    describe_enclosing_body,
+    external_uses,
+    join_alternatives,
+    missing_operator_reason,
+)
+from .closest_match import MatchFailure, MatchFailureKind, closest_match, pattern_size
 
-MOST = 4  # reasons of one kind at one op
+MAX_REASONS = 4  # reasons of one kind at one op
 
 
 @dataclass(frozen=True, slots=True)
-class Finding:
+class MatchDiagnosis:
     """How far a rule gets at an op, its root: `matched` of the `size` operators of its pattern fit.
 
     It fires there if there are no `misses`.
@@ -41,178 +47,196 @@ class Finding:
     inside: str
     matched: int
     size: int
-    misses: tuple[Miss, ...]
+    failures: tuple[MatchFailure, ...]
 
     @property
     def fires(self) -> bool:
         """Whether the rule would rewrite the op."""
-        return not self.misses
+        return not self.failures
 
     @property
     def rank(self) -> tuple[int, int, int]:
         """The lower, the nearer: what fits as a whole, what lacks the least of the pattern, what has fewer misses."""
-        whole = all(m.kind in LATE for m in self.misses)
-        return (0 if whole else 1, self.size - self.matched, len(self.misses))
+        whole = all(m.kind in POST_MATCH_KINDS for m in self.failures)
+        return (0 if whole else 1, self.size - self.matched, len(self.failures))
 
 
-LATE = frozenset({Kind.SHARED, Kind.DECLINED, Kind.RAISED, Kind.FORBIDDEN, Kind.DEAD})
+POST_MATCH_KINDS = frozenset(
+    {
+        MatchFailureKind.SHARED,
+        MatchFailureKind.DECLINED,
+        MatchFailureKind.RAISED,
+        MatchFailureKind.FORBIDDEN,
+        MatchFailureKind.DEAD,
+    }
+)
 """What keeps a rule off although its pattern fits."""
 
 
-def examined(r: Rule, op: Op, *, exact_only: bool = False) -> Finding:
-    """Match and try `r` at `op` as a run would, and say what keeps it off. The graph stays as it is.
+def diagnose_match(r: Rule, op: Op, *, exact_only: bool = False) -> MatchDiagnosis:
+    """Match and try `rule` at `op` as a run would, and say what keeps it off. The graph stays as it is.
 
     Raises ModelError for weights that cannot be read.
     """
     try:
-        fitting, misses = _looked_at(r, op)
+        fitting, misses = _match_outcome(r, op)
     except Declined as why:  # while it was matched
-        fitting, misses = 1, (Miss(Kind.DECLINED, op.label, str(why)),)
+        fitting, misses = 1, (MatchFailure(MatchFailureKind.DECLINED, op.label, str(why)),)
     if not misses and exact_only and not r.is_exact:
-        misses = (Miss(Kind.FORBIDDEN, op.label, f"--exact does not allow it: its contract is {r.contract.kind}"),)
+        misses = (
+            MatchFailure(
+                MatchFailureKind.FORBIDDEN, op.label, f"--exact does not allow it: its contract is {r.contract.kind}"
+            ),
+        )
     value = op.outputs[0].name if op.outputs else ""
-    return Finding(r.name, op.label, value, inside(op.graph), fitting, size_of(r.pattern), misses)
+    return MatchDiagnosis(
+        r.name, op.label, value, describe_enclosing_body(op.graph), fitting, pattern_size(r.pattern), misses
+    )
 
 
-def _looked_at(r: Rule, op: Op) -> tuple[int, tuple[Miss, ...]]:
+def _match_outcome(r: Rule, op: Op) -> tuple[int, tuple[MatchFailure, ...]]:
     """How many operators of the pattern fit, and what keeps the rule off."""
     whole = next(match_op(r.pattern, op, op.graph, {}, ()), None)
     if whole is None:
-        way = closest(r.pattern, op)
-        return len(way.fitting), way.misses
-    fitting, said = len(whole[1]), dict[str, Miss]()
+        way = closest_match(r.pattern, op)
+        return len(way.matched_ops), way.failures
+    fitting, said = len(whole[1]), dict[str, MatchFailure]()
     for match in r.matches(op.graph, op):
-        if not is_seen(op):
-            return fitting, (Miss(Kind.DEAD, op.label, f"nothing reads what {op.label} makes"),)
-        miss = _tried(r, match)
+        if not is_live(op):
+            return fitting, (MatchFailure(MatchFailureKind.DEAD, op.label, f"nothing reads what {op.label} makes"),)
+        miss = _rewrite_failure(r, match)
         if miss is None:
             return fitting, ()
-        said.setdefault(miss.why, miss)
-        if miss.kind == Kind.RAISED:  # that ends a run of the pass
+        said.setdefault(miss.reason, miss)
+        if miss.kind == MatchFailureKind.RAISED:  # that ends a run of the pass
             break
-    return fitting, tuple(said.values())[:MOST] or tuple(_seen_from_outside(op.graph, whole))
+    return fitting, tuple(said.values())[:MAX_REASONS] or tuple(_external_uses(op.graph, whole))
 
 
-def _tried(r: Rule, match: Match) -> Miss | None:
+def _rewrite_failure(r: Rule, match: Match) -> MatchFailure | None:
     """Why the rule does not take a match; None if it does."""
     try:
-        attempt(r, match)
+        try_build(r, match)
     except Declined as why:
-        kind, text = Kind.DECLINED, str(why)
+        kind, text = MatchFailureKind.DECLINED, str(why)
     except RuleError as e:
-        kind, text = Kind.RAISED, str(e)
+        kind, text = MatchFailureKind.RAISED, str(e)
     else:
         return None
-    return Miss(kind, match.ops[0].label, text, _values(match, text))
+    return MatchFailure(kind, match.ops[0].label, text, _named_bindings(match, text))
 
 
-def _values(match: Match, reason: str) -> dict[str, str]:
+def _named_bindings(match: Match, reason: str) -> dict[str, str]:
     """What the variables of a match stand for: those that the reason names by their names or the model's, or all.
 
     Of what it names by the model's, that is told, too.
     """
-    theirs = {name: b.name for name, b in match.bound.items() if isinstance(b, Value) and _names(b.name, reason)}
-    named = {name for name in match.bound if name in theirs or _names(name, reason)}
-    said = {name: f"{theirs[name]}, " if theirs.get(name, name) != name else "" for name in match.bound}
-    return {name: said[name] + described(b) for name, b in match.bound.items() if not named or name in named}
+    theirs = {name: b.name for name, b in match.bindings.items() if isinstance(b, Value) and _mentions(b.name, reason)}
+    named = {name for name in match.bindings if name in theirs or _mentions(name, reason)}
+    said = {name: f"{theirs[name]}, " if theirs.get(name, name) != name else "" for name in match.bindings}
+    return {name: said[name] + describe_binding(b) for name, b in match.bindings.items() if not named or name in named}
 
 
-def _names(name: str, reason: str) -> bool:
+def _mentions(name: str, reason: str) -> bool:
     """Whether a reason names something, and not only something whose name is longer."""
     return bool(name) and re.search(rf"(?<![\w/.:]){re.escape(name)}(?![\w/:])", reason) is not None
 
 
-def _seen_from_outside(graph: Graph, whole: Found) -> Iterator[Miss]:
+def _external_uses(graph: Graph, whole: PartialMatch) -> Iterator[MatchFailure]:
     """What a match has inside that something else sees, see `Rule.matches`."""
     bound, ops = whole
-    given = given_by(bound)
+    given = bound_values(bound)
     for op in ops[1:]:
         for v in op.outputs:
-            said = readers_elsewhere(v, graph, ops)
+            said = external_uses(v, graph, ops)
             if graph.is_output(v):
                 said.append(f"{v.name} is an output of the {'graph' if graph.owner is None else 'body'}")
             if v in graph.pinned:
                 said.append(f"{v.name} is referred to by name, by a quantization annotation")
             if any(v is x for x in given):
                 names = [name for name, b in bound.items() if b is v] or ["an input"]
-                said.append(f"{v.name} is inside the match, and {any_of(names)} too")
-            yield from (Miss(Kind.SHARED, op.label, why) for why in said[:MOST])
+                said.append(f"{v.name} is inside the match, and {join_alternatives(names)} too")
+            yield from (MatchFailure(MatchFailureKind.SHARED, op.label, why) for why in said[:MAX_REASONS])
 
 
-Here = Callable[[Op], bool]
+RootFilter = Callable[[Op], bool]
 
 
 @dataclass(frozen=True, slots=True)
-class Account:
-    """`roots` ops were looked at; the rule `fires` at some, and of the others the nearest `misses` are listed.
+class MatchReport:
+    """`roots` ops were looked at; the rule `matches` at some, and of the others the nearest `misses` are listed.
 
-    `kinds` counts the others by what comes first in their way. `remark` says why there are no roots.
+    `miss_counts` counts the others by what comes first in their way. `remark` says why there are no roots.
     """
 
     roots: int
-    fires: list[Finding]
-    misses: list[Finding]
-    kinds: dict[str, int] = field(default_factory=dict[str, int])
+    matches: list[MatchDiagnosis]
+    near_misses: list[MatchDiagnosis]
+    miss_counts: dict[str, int] = field(default_factory=dict[str, int])
     remark: str = ""
 
 
-def account(
+def report_matches(
     r: Rule,
     graph: Graph,
-    most: int,
-    here: Here | None = None,
+    limit: int,
+    is_selected: RootFilter | None = None,
     *,
     exact_only: bool = False,
-    patience: float = PATIENCE,
-) -> Account:
-    """Hold a rule to each op it could start at, bodies included, where `here` says so. O(ops of the root's types).
+    no_progress_timeout: float = NO_PROGRESS_TIMEOUT,
+) -> MatchReport:
+    """Hold a rule to each op it could start at, bodies included, where `is_selected` says so.
 
-    Raises PassFailed if it does not return at one for `patience` seconds.
+    O(ops of the root's types). Raises PassFailed if it does not return at one for `no_progress_timeout` seconds.
     """
-    fires: list[Finding] = []
+    fires: list[MatchDiagnosis] = []
     kinds: Counter[str] = Counter()
     looked = 0
-    roots = [op for op in _roots(r, graph) if here is None or here(op)]
+    roots = [op for op in _roots(r, graph) if is_selected is None or is_selected(op)]
 
-    def misses() -> Iterator[Finding]:
+    def misses() -> Iterator[MatchDiagnosis]:
         nonlocal looked
         for looked, op in enumerate(roots):  # noqa: B007 - the watch looks at it
-            found = examined(r, op, exact_only=exact_only)
+            found = diagnose_match(r, op, exact_only=exact_only)
             if found.fires:
                 fires.append(found)
             else:
-                kinds[found.misses[0].kind.value] += 1
+                kinds[found.failures[0].kind.value] += 1
                 yield found
 
     try:
-        with watched(lambda: looked, patience):
-            nearest = nsmallest(max(most, 1), misses(), key=attrgetter("rank"))[:most]  # of none, it would look at none
-    except Stuck as e:
-        raise PassFailed(r.name, Why.ENDLESS, f"{r.name} does not return at {roots[looked].label}") from e
-    return Account(len(roots), fires, nearest, dict(kinds.most_common()), "" if roots else _remark(r, graph, here))
+        with progress_watchdog(lambda: looked, no_progress_timeout):
+            nearest = nsmallest(max(limit, 1), misses(), key=attrgetter("rank"))[
+                :limit
+            ]  # of none, it would look at none
+    except NoProgress as e:
+        raise PassFailed(r.name, FailureKind.ENDLESS, f"{r.name} does not return at {roots[looked].label}") from e
+    return MatchReport(
+        len(roots), fires, nearest, dict(kinds.most_common()), "" if roots else _no_roots_reason(r, graph, is_selected)
+    )
 
 
-def _roots(r: Rule, graph: Graph) -> Iterator[Op]:
+def _roots(rule: Rule, graph: Graph) -> Iterator[Op]:
     """The ops at which the pattern could start, as a run takes them."""
     for g in graph.with_subgraphs():
-        yield from sorted(g.ops(*r.pattern.types), key=attrgetter("key"))
+        yield from sorted(g.ops(*rule.pattern.types), key=attrgetter("order_key"))
 
 
-def _remark(r: Rule, graph: Graph, here: Here | None) -> str:
+def _no_roots_reason(r: Rule, graph: Graph, is_selected: RootFilter | None) -> str:
     """Why there is nothing to look at."""
-    for p in _operators(r.pattern):
+    for p in _op_patterns(r.pattern):
         version = graph.opsets.get(p.domain, 0)
-        if not any(_exists(t, p.domain, version) for t in p.types):
-            return absent(p.types, p.domain, version)
-    return f"no op {'there' if here is not None else 'at all'} is {any_of(r.pattern.types)}"
+        if not any(_is_defined(t, p.domain, version) for t in p.types):
+            return missing_operator_reason(p.types, p.domain, version)
+    return f"no op {'there' if is_selected is not None else 'at all'} is {join_alternatives(r.pattern.types)}"
 
 
-def _exists(op_type: str, domain: str, version: int) -> bool:
+def _is_defined(op_type: str, domain: str, version: int) -> bool:
     return bool(domain) or op_schemas.schema(op_type, domain, version) is not None
 
 
-def _operators(pattern: OpPattern) -> Iterator[OpPattern]:
+def _op_patterns(pattern: OpPattern) -> Iterator[OpPattern]:
     yield pattern
     for p in pattern.inputs:
         if isinstance(p, OpPattern):
-            yield from _operators(p)
+            yield from _op_patterns(p)

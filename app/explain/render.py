@@ -5,114 +5,118 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...core.rewriting.changes import Change
-from ..descriptions import listed
-from ..terminal import Screen, plural
-from .closest_match import Kind, Miss
-from .explain import NOWHERE, Explanation, PassExplained, RuleExplained
-from .match_report import Account
+from ..descriptions import join_truncated
+from ..terminal import Terminal, plural
+from .closest_match import MatchFailure, MatchFailureKind
+from .explain import NO_ROOTS, Explanation, PassExplanation, RuleExplanation
+from .match_report import MatchReport
 
-IN_THE_WAY = {
-    Kind.OPERATOR: "another op",
-    Kind.DOMAIN: "another domain",
-    Kind.ATTRIBUTE: "an attribute",
-    Kind.INPUTS: "the number of inputs",
-    Kind.ORDER: "the order of inputs",
-    Kind.CONSTANT: "no constant",
-    Kind.VARIABLE: "two values for one name",
-    Kind.SHARED: "used elsewhere",
-    Kind.DECLINED: "declined by the rule",
-    Kind.RAISED: "the rule fails",
-    Kind.FORBIDDEN: "not allowed",
-    Kind.DEAD: "dead",
+MISS_TEXTS = {
+    MatchFailureKind.OPERATOR: "another op",
+    MatchFailureKind.DOMAIN: "another domain",
+    MatchFailureKind.ATTRIBUTE: "an attribute",
+    MatchFailureKind.INPUTS: "the number of inputs",
+    MatchFailureKind.ORDER: "the order of inputs",
+    MatchFailureKind.CONSTANT: "no constant",
+    MatchFailureKind.VARIABLE: "two values for one name",
+    MatchFailureKind.SHARED: "used elsewhere",
+    MatchFailureKind.DECLINED: "declined by the rule",
+    MatchFailureKind.RAISED: "the rule fails",
+    MatchFailureKind.FORBIDDEN: "not allowed",
+    MatchFailureKind.DEAD: "dead",
 }
 
 
-def show_explanation(screen: Screen, told: Explanation, most: int) -> None:
+def show_explanation(terminal: Terminal, explanation: Explanation, limit: int) -> None:
     """Each rule with where it fired, and its near misses."""
-    state = "as it is" if told.as_is else f"in a run of {told.pipeline}"
-    screen.line(f"{told.source}, {state}{f', around {told.at}' if told.at else ''}; not verified")
-    for note in told.notes:
-        screen.line(f"note: {note}")
-    for found in told.left_out:
-        screen.line(f"left out of the run: {found.label}: {found.message}")
-    idle = [r for r in told.rules if len(told.rules) > 1 and r.rank == NOWHERE]
-    busy = [r for r in told.rules if r not in idle]
-    shown = busy[:most] if told.is_group else busy
+    state = "as it is" if explanation.as_is else f"in a run of {explanation.pipeline}"
+    terminal.line(
+        f"{explanation.source}, {state}{f', around {explanation.at}' if explanation.at else ''}; not verified"
+    )
+    for note in explanation.notes:
+        terminal.line(f"note: {note}")
+    for found in explanation.quarantined:
+        terminal.line(f"left out of the run: {found.label}: {found.message}")
+    idle = [r for r in explanation.rules if len(explanation.rules) > 1 and r.rank == NO_ROOTS]
+    busy = [r for r in explanation.rules if r not in idle]
+    shown = busy[:limit] if explanation.is_group else busy
     for r in shown:
-        _show_rule(screen, r, most, as_is=told.as_is)
-    for p in told.passes:
-        if p.made or not told.is_group:
-            _show_pass(screen, p, most, as_is=told.as_is)
-    if told.is_group:
+        _show_rule(terminal, r, limit, as_is=explanation.as_is)
+    for p in explanation.passes:
+        if p.changes or not explanation.is_group:
+            _show_pass(terminal, p, limit, as_is=explanation.as_is)
+    if explanation.is_group:
         further = f"{plural(len(busy) - len(shown), 'rule')} further off (--most), " if len(busy) > len(shown) else ""
         rest = f"{plural(len(idle), 'rule')} with nothing to start at"
-        screen.line(
-            further + rest if told.rules else "they have no patterns to compare; those not shown made no change"
+        terminal.line(
+            further + rest if explanation.rules else "they have no patterns to compare; those not shown made no change"
         )
     else:
-        _show_idle(screen, idle)
+        _show_rootless(terminal, idle)
 
 
-def _show_idle(screen: Screen, rules: Sequence[RuleExplained]) -> None:
+def _show_rootless(terminal: Terminal, rules: Sequence[RuleExplanation]) -> None:
     """The rules that have nothing to start at, those for one reason together."""
     remarks: dict[str, list[str]] = {}
     for r in rules:
-        if r.left is not None:
-            remarks.setdefault(r.left.remark, []).append(r.name)
+        if r.match_report is not None:
+            remarks.setdefault(r.match_report.remark, []).append(r.name)
     for remark, names in remarks.items():
-        screen.line(f"{remark}: {', '.join(names)}")
+        terminal.line(f"{remark}: {', '.join(names)}")
 
 
-def _show_rule(screen: Screen, r: RuleExplained, most: int, *, as_is: bool) -> None:
-    screen.line(f"{r.name}  [{r.contract}]  of {r.pass_name}")
+def _show_rule(terminal: Terminal, r: RuleExplanation, limit: int, *, as_is: bool) -> None:
+    terminal.line(f"{r.name}  [{r.contract}]  of {r.pass_name}")
     if r.equation:
-        screen.line(f"    {r.equation}")
+        terminal.line(f"    {r.equation}")
     if not as_is:
-        times = {0: "did not fire", 1: "fired once"}.get(len(r.made), f"fired {len(r.made)} times")
-        _show_changes(screen, times, r.made, most)
-    if r.left is not None:
-        _show_account(screen, r.left, most, as_is=as_is)
+        times = {0: "did not fire", 1: "fired once"}.get(len(r.changes), f"fired {len(r.changes)} times")
+        _show_changes(terminal, times, r.changes, limit)
+    if r.match_report is not None:
+        _show_match_report(terminal, r.match_report, limit, as_is=as_is)
 
 
-def _show_pass(screen: Screen, p: PassExplained, most: int, *, as_is: bool) -> None:
-    screen.line(f"{p.name}  (no pattern to compare)")
+def _show_pass(terminal: Terminal, p: PassExplanation, limit: int, *, as_is: bool) -> None:
+    terminal.line(f"{p.name}  (no pattern to compare)")
     if p.summary:
-        screen.line(f"    {p.summary}")
-    changes = plural(len(p.made), "change")
-    _show_changes(screen, f"would make {changes}" if as_is else f"made {changes}", p.made, most)
+        terminal.line(f"    {p.summary}")
+    changes = plural(len(p.changes), "change")
+    _show_changes(terminal, f"would make {changes}" if as_is else f"made {changes}", p.changes, limit)
 
 
-def _show_changes(screen: Screen, heading: str, changes: Sequence[Change], most: int) -> None:
-    screen.line(f"    {heading}")
-    for c in changes[:most]:
-        screen.line(f"        #{c.ordinal} {c.where}, replacing {listed(c.replaced)}")
-    _show_rest(screen, len(changes) - most)
+def _show_changes(terminal: Terminal, heading: str, changes: Sequence[Change], limit: int) -> None:
+    terminal.line(f"    {heading}")
+    for c in changes[:limit]:
+        terminal.line(f"        #{c.ordinal} {c.where}, replacing {join_truncated(c.replaced)}")
+    _show_remaining_count(terminal, len(changes) - limit)
 
 
-def _show_account(screen: Screen, left: Account, most: int, *, as_is: bool) -> None:
-    if left.fires:
-        screen.line(f"    {'would fire' if as_is else 'would still fire'} at {plural(len(left.fires), 'op')}")
-        for f in left.fires[:most]:
-            screen.line(f"        {f.root}{f.inside}")
-        _show_rest(screen, len(left.fires) - most)
-    if left.remark:
-        screen.line(f"    nothing to start at{'' if as_is else ' is left'}: {left.remark}")
-    missed = left.roots - len(left.fires)
+def _show_match_report(terminal: Terminal, match_report: MatchReport, limit: int, *, as_is: bool) -> None:
+    if match_report.matches:
+        terminal.line(
+            f"    {'would fire' if as_is else 'would still fire'} at {plural(len(match_report.matches), 'op')}"
+        )
+        for f in match_report.matches[:limit]:
+            terminal.line(f"        {f.root}{f.inside}")
+        _show_remaining_count(terminal, len(match_report.matches) - limit)
+    if match_report.remark:
+        terminal.line(f"    nothing to start at{'' if as_is else ' is left'}: {match_report.remark}")
+    missed = match_report.roots - len(match_report.matches)
     if missed:
-        kinds = ", ".join(f"{IN_THE_WAY[Kind(kind)]} ({n})" for kind, n in left.kinds.items())
-        screen.line(f"    not at {plural(missed, 'op')}{'' if as_is else ' left'}: {kinds}")
-    for f in left.misses:
-        screen.line(f"        {f.root}{f.inside}: {f.matched} of {plural(f.size, 'op')} fit")
-        for m in f.misses:
-            screen.line(f"            {_reason(m)}")
-    _show_rest(screen, missed - len(left.misses))
+        kinds = ", ".join(f"{MISS_TEXTS[MatchFailureKind(kind)]} ({n})" for kind, n in match_report.miss_counts.items())
+        terminal.line(f"    not at {plural(missed, 'op')}{'' if as_is else ' left'}: {kinds}")
+    for f in match_report.near_misses:
+        terminal.line(f"        {f.root}{f.inside}: {f.matched} of {plural(f.size, 'op')} fit")
+        for m in f.failures:
+            terminal.line(f"            {_miss_text(m)}")
+    _show_remaining_count(terminal, missed - len(match_report.near_misses))
 
 
-def _reason(miss: Miss) -> str:
-    values = ", ".join(f"{name} is {what}" for name, what in (miss.values or {}).items())
-    return f"{miss.why}: {values}" if values else miss.why
+def _miss_text(miss: MatchFailure) -> str:
+    values = ", ".join(f"{name} is {what}" for name, what in (miss.bindings or {}).items())
+    return f"{miss.reason}: {values}" if values else miss.reason
 
 
-def _show_rest(screen: Screen, more: int) -> None:
+def _show_remaining_count(terminal: Terminal, more: int) -> None:
     if more > 0:
-        screen.line(f"        ... and {more} more (--most)")
+        terminal.line(f"        ... and {more} more (--most)")

@@ -20,15 +20,15 @@ def list_passes(
     """Show all passes in order, a line each with its stage, and all pipelines; of those named, all there is."""
     with one_line_errors():
         from ...core.pass_manager.report import write_json  # noqa: PLC0415 - imports onnx and numpy
-        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .listing import listing  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_details, show_listing  # noqa: PLC0415 - imports rich
 
         found = listing(name or (), plugin or ())
-        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         (show_details if name else show_listing)(screen, found)
         for message in dict.fromkeys(found.broken.values()):
             typer.echo(f"warning: {' '.join(message.split())}", err=True)
-        if (path := options.file_of(json)) is not None:
+        if (path := options.report_file(json)) is not None:
             write_json(found.to_json(), path)
         echo_json(json, found)

@@ -7,22 +7,22 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 
-from ...core.pass_manager.pass_selection import UnknownName
+from ...core.pass_manager.pass_selection import UnknownNameError
 from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rules_in
-from ...core.plugins.discovery import Broken
+from ...core.plugins.discovery import LoadErrors
 from ...core.plugins.pass_options import options_of
-from ...core.plugins.pass_registry import Found, FoundPipeline, Opsets, Shelf
+from ...core.plugins.pass_registry import Opsets, PassEntry, PassRegistry, PipelineEntry
 from ...core.rewriting.rules import ROUNDING, Rule
-from ...core.support.suggestions import meant
+from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import STAGES
 from .. import adapters
 from ..environment import versions
-from ..registry.name_resolver import InFile, Names
-from ..registry.pass_sources import Given
+from ..registry.name_resolver import FilePipeline, NameResolver
+from ..registry.pass_sources import PluginLike
 
 
 @dataclass(frozen=True, slots=True)
-class RuleFacts:
+class RuleInfo:
     """A rule: the pass it is in, what it makes of what, and what it promises."""
 
     name: str
@@ -34,7 +34,7 @@ class RuleFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class OptionFacts:
+class OptionInfo:
     """An option of a pass, its value as it is written if nobody sets it."""
 
     name: str
@@ -44,7 +44,7 @@ class OptionFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class PassFacts:
+class PassInfo:
     """A pass. `pipelines` are the built-in ones that it runs in; `opsets` the first and last it is for (None: any)."""
 
     name: str
@@ -55,8 +55,8 @@ class PassFacts:
     opsets: Opsets | None
     pipelines: tuple[str, ...]
     doc: str
-    options: tuple[OptionFacts, ...]
-    rules: tuple[RuleFacts, ...]
+    options: tuple[OptionInfo, ...]
+    rules: tuple[RuleInfo, ...]
 
     @property
     def summary(self) -> str:
@@ -67,7 +67,7 @@ class PassFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class PipelineFacts:
+class PipelineInfo:
     """A pipeline: what runs in it, in order, once or again and again."""
 
     name: str
@@ -81,9 +81,9 @@ class PipelineFacts:
 class Listing:
     """What there is, or what was asked for by name; `rules` are those that were. `adapters` and `broken`: by name."""
 
-    passes: tuple[PassFacts, ...]
-    pipelines: tuple[PipelineFacts, ...]
-    rules: tuple[RuleFacts, ...]
+    passes: tuple[PassInfo, ...]
+    pipelines: tuple[PipelineInfo, ...]
+    rules: tuple[RuleInfo, ...]
     adapters: Mapping[str, str]
     broken: Mapping[str, str]
 
@@ -92,63 +92,63 @@ class Listing:
         return json.dumps({"versions": versions(), **asdict(self)}, indent=1, allow_nan=False)
 
 
-def listing(wanted: Sequence[str] = (), plugins: Sequence[Given] = ()) -> Listing:
-    """What there is, or what has the names that are wanted. Raises UnknownName and PluginError."""
-    names = Names(plugins)
-    broken: Broken = {}
-    shelf = names.everything(broken)
+def listing(wanted: Sequence[str] = (), plugins: Sequence[PluginLike] = ()) -> Listing:
+    """What there is, or what has the names that are wanted. Raises UnknownNameError and PluginError."""
+    names = NameResolver(plugins)
+    broken: LoadErrors = {}
+    shelf = names.full_registry(broken)
     if wanted:
-        return _wanted(wanted, shelf, names)
+        return _listing_by_name(wanted, shelf, names)
     return Listing(
-        tuple(_pass(f, shelf) for f in shelf.passes.values()),
-        tuple(_pipeline(f) for f in shelf.pipelines.values()),
+        tuple(_pass_info(f, shelf) for f in shelf.passes.values()),
+        tuple(_pipeline_info(f) for f in shelf.pipelines.values()),
         (),
         adapters.available(),
         {name: str(e) for name, e in broken.items()},
     )
 
 
-def _wanted(wanted: Sequence[str], shelf: Shelf, names: Names) -> Listing:
-    rules = {r.name: r for f in shelf.passes.values() for p in f.passes for r in _rules(p)}
-    facts: list[PassFacts | PipelineFacts | RuleFacts] = []
+def _listing_by_name(wanted: Sequence[str], registry: PassRegistry, names: NameResolver) -> Listing:
+    rules = {r.name: r for f in registry.passes.values() for p in f.passes for r in _rule_infos(p)}
+    facts: list[PassInfo | PipelineInfo | RuleInfo] = []
     for name in dict.fromkeys(wanted):
-        if name in rules and name not in shelf:
+        if name in rules and name not in registry:
             facts.append(rules[name])
             continue
         try:
-            found = names.find(name)
-        except UnknownName as e:
-            if near := meant(name, rules):
-                raise UnknownName(f"no rule is named {name}{near}") from e
+            found = names.lookup(name)
+        except UnknownNameError as e:
+            if near := did_you_mean(name, rules):
+                raise UnknownNameError(f"no rule is named {name}{near}") from e
             raise
-        facts.append(_pass(found, shelf) if isinstance(found, Found) else _pipeline(found))
+        facts.append(_pass_info(found, registry) if isinstance(found, PassEntry) else _pipeline_info(found))
     return Listing(
-        tuple(f for f in facts if isinstance(f, PassFacts)),
-        tuple(f for f in facts if isinstance(f, PipelineFacts)),
-        tuple(f for f in facts if isinstance(f, RuleFacts)),
+        tuple(f for f in facts if isinstance(f, PassInfo)),
+        tuple(f for f in facts if isinstance(f, PipelineInfo)),
+        tuple(f for f in facts if isinstance(f, RuleInfo)),
         {},
         {},
     )
 
 
-def _pass(found: Found, shelf: Shelf) -> PassFacts:
+def _pass_info(found: PassEntry, registry: PassRegistry) -> PassInfo:
     p, placed = found.item, found.placed
     stage = placed.stage if placed is not None else STAGES.get(p.name)
-    return PassFacts(
+    return PassInfo(
         p.name,
         found.source,
         stage or "",
         tuple(placed.before) if placed is not None else (),
         tuple(placed.after) if placed is not None else (),
         found.opsets,
-        tuple(f.name for f in shelf.pipelines.values() if any(q.name == p.name for q in f.passes)),
-        doc_of(p),
-        tuple(OptionFacts(o.name, o.type, o.value, o.doc) for o in options_of(p)),
-        tuple(r for q in leaves(p) for r in _rules(q)),
+        tuple(f.name for f in registry.pipelines.values() if any(q.name == p.name for q in f.passes)),
+        pass_doc(p),
+        tuple(OptionInfo(o.name, o.type, o.value, o.doc) for o in options_of(p)),
+        tuple(r for q in leaves(p) for r in _rule_infos(q)),
     )
 
 
-def doc_of(p: Pass) -> str:
+def pass_doc(p: Pass) -> str:
     """What a pass says of itself; rules speak for theirs."""
     if isinstance(p, Pipeline | Fixpoint | RulePass):
         return "" if isinstance(p, RulePass) else ", ".join(q.name for q in p.passes)
@@ -156,24 +156,24 @@ def doc_of(p: Pass) -> str:
     return "" if doc.startswith(f"{type(p).__name__}(") else doc  # what a dataclass makes up is its signature
 
 
-def _rules(p: Pass) -> list[RuleFacts]:
+def _rule_infos(p: Pass) -> list[RuleInfo]:
     """The rules of a single pass; those of other tools count as rounding, and say no more."""
     return [
-        RuleFacts(r.name, p.name, r.equation, str(r.contract), inspect.getdoc(r.build) or "", r.fragile)
+        RuleInfo(r.name, p.name, r.equation, str(r.contract), inspect.getdoc(r.build) or "", r.fragile)
         if isinstance(r, Rule)
-        else RuleFacts(r.name, p.name, "", str(ROUNDING), "", ())
+        else RuleInfo(r.name, p.name, "", str(ROUNDING), "", ())
         for r in rules_in(p)
     ]
 
 
-def _pipeline(found: FoundPipeline | InFile) -> PipelineFacts:
+def _pipeline_info(found: PipelineEntry | FilePipeline) -> PipelineInfo:
     if isinstance(found, tuple):
         file, name = found
         written = file.pipelines[name]
-        return PipelineFacts(name, str(file.path), tuple(map(str, written.specs)), written.repeat)
+        return PipelineInfo(name, str(file.path), tuple(map(str, written.specs)), written.repeat)
     content = found.content
     if isinstance(content, str):
-        return PipelineFacts(found.name, found.source, (content,), repeats=False, opsets=found.opsets)
+        return PipelineInfo(found.name, found.source, (content,), repeats=False, opsets=found.opsets)
     inner = content.passes if isinstance(content, Pipeline | Fixpoint) else (content,)
     repeats = isinstance(content, Fixpoint)
-    return PipelineFacts(found.name, found.source, tuple(q.name for q in inner), repeats, found.opsets)
+    return PipelineInfo(found.name, found.source, tuple(q.name for q in inner), repeats, found.opsets)

@@ -18,21 +18,21 @@ from typing import Any, Protocol
 
 import psutil
 
-from ...core.ort.sessions import Setting
-from .confidence_intervals import median_bounds, ratio
-from .metrics import Interval, Latency, Measured
-from .worker_proxy import LIMIT, Entrant, Withdrawn, write_feeds
+from ...core.ort.sessions import SessionConfig
+from .confidence_intervals import latency_ratio, median_latency_interval
+from .metrics import Latency, ModelMetrics, RatioInterval
+from .worker_proxy import REPLY_TIMEOUT, MeasurementFailed, WorkerProxy, write_feeds
 
-SHARE = 0.5  # of the memory that is available: what larger batches take is not known before they run
+AVAILABLE_SHARE = 0.5  # of the memory that is available: what larger batches take is not known before they run
 
 
-def groups(needs: Sequence[int], room: int, baseline: int) -> Iterator[list[int]]:
+def memory_groups(needs: Sequence[int], budget: int, baseline: int) -> Iterator[list[int]]:
     """Places of models in groups whose needs have room together, each with that of the `baseline`."""
     group, taken = [baseline], needs[baseline]
     for place, need in enumerate(needs):
         if place == baseline:
             continue
-        if len(group) > 1 and taken + need > room:
+        if len(group) > 1 and taken + need > budget:
             yield sorted(group)
             group, taken = [baseline], needs[baseline]
         group.append(place)
@@ -40,32 +40,34 @@ def groups(needs: Sequence[int], room: int, baseline: int) -> Iterator[list[int]
     yield sorted(group)
 
 
-def room() -> int:
+def memory_budget() -> int:
     """Bytes that models may take together."""
-    return int(psutil.virtual_memory().available * SHARE)
+    return int(psutil.virtual_memory().available * AVAILABLE_SHARE)
 
 
-BLOCK = 0.025  # seconds of the calls in a block: many rounds, and switching from process to process does not weigh
-MOST_CALLS = 1000  # in a block
-LEAST_ROUNDS = 5  # of a set, for calls that do not take long
-FEWEST_ROUNDS = 2  # of a set, however long they take
-PATIENCE = 4.0  # times the seconds asked for, after which the fewest rounds are enough
+BLOCK_SECONDS = (
+    0.025  # seconds of the calls in a block: many rounds, and switching from process to process does not weigh
+)
+MAX_BLOCK_CALLS = 1000  # in a block
+MIN_ROUNDS = 5  # of a set, for calls that do not take long
+MIN_SLOW_ROUNDS = 2  # of a set, however long they take
+OVERTIME_FACTOR = 4.0  # times the seconds asked for, after which the fewest rounds are enough
 
 
 class Runner(Protocol):
     """What turns are given to."""
 
-    def warm(self, batch: int) -> float:
+    def warm_up(self, batch: int) -> float:
         """The seconds of a call, warm."""
         ...
 
-    def block(self, batch: int, calls: int, seconds: float) -> list[float]:
+    def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:
         """The seconds of each of so many calls, of about `seconds`."""
         ...
 
 
 @dataclass(slots=True)
-class Times:
+class CallTimes:
     """Seconds of all calls of one entrant, and the median of each round."""
 
     calls: list[float] = field(default_factory=list[float])
@@ -77,98 +79,98 @@ class Times:
         self.rounds.append(median(block))
 
 
-def take_turns(
+def interleave_calls(
     runners: Mapping[int, Runner],
     batch: int,
     seconds: float,
     random: Random,
-    attempt: Callable[[int, Callable[[], object]], bool],
-) -> dict[int, Times]:
+    try_call: Callable[[int, Callable[[], object]], bool],
+) -> dict[int, CallTimes]:
     """Times by place of a runner, until each has run for `seconds`, in two rounds or more.
 
-    `attempt` makes a call for a place, and says whether that one is still in the race.
+    `try_call` makes a call for a place, and says whether that one is still in the race.
     """
     pace: dict[int, float] = {}
-    times = {place: Times() for place in runners}
+    times = {place: CallTimes() for place in runners}
 
     def warm(place: int) -> None:
-        pace[place] = max(runners[place].warm(batch), 1e-7)
+        pace[place] = max(runners[place].warm_up(batch), 1e-7)
 
-    left = [place for place in runners if attempt(place, lambda place=place: warm(place))]
-    block = min(BLOCK, seconds / LEAST_ROUNDS)
+    left = [place for place in runners if try_call(place, lambda place=place: warm(place))]
+    block = min(BLOCK_SECONDS, seconds / MIN_ROUNDS)
 
     def turn(place: int) -> None:
-        calls = max(1, min(MOST_CALLS, round(block / pace[place])))
-        times[place].add(runners[place].block(batch, calls, pace[place]))
+        calls = max(1, min(MAX_BLOCK_CALLS, round(block / pace[place])))
+        times[place].add(runners[place].time_calls(batch, calls, pace[place]))
 
     rounds = 0
     while left and not _is_enough([sum(times[p].calls) for p in left], rounds, seconds):
         random.shuffle(left)
-        left = [place for place in left if attempt(place, lambda place=place: turn(place))]
+        left = [place for place in left if try_call(place, lambda place=place: turn(place))]
         rounds += 1
     return {place: times[place] for place in left}
 
 
 def _is_enough(spent: list[float], rounds: int, seconds: float) -> bool:
-    if rounds >= LEAST_ROUNDS and min(spent) >= seconds:
+    if rounds >= MIN_ROUNDS and min(spent) >= seconds:
         return True
-    return rounds >= FEWEST_ROUNDS and max(spent) >= PATIENCE * seconds and min(spent) >= seconds
+    return rounds >= MIN_SLOW_ROUNDS and max(spent) >= OVERTIME_FACTOR * seconds and min(spent) >= seconds
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class BenchmarkTarget:
     """A model's file, how onnxruntime is to treat it, and `feeds` of its own, by batch size, instead of everybody's."""
 
     model: Path
-    setting: Setting
+    config: SessionConfig
     feeds: Mapping[int, Mapping[str, Any]] | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Effort:
-    """How long to measure: `min_time` seconds of calls an entry, in `sets` of fresh processes, in turns at random.
+class BenchmarkConfig:
+    """How long to measure: `min_time` seconds of calls for each target, in `process_sets` sets of fresh processes.
 
-    No answer of a process is waited for longer than `limit` seconds.
+    No answer of a process is waited for longer than `timeout` seconds.
     """
 
     min_time: float = 2.0
-    sets: int = 5
+    process_sets: int = 5
     seed: int = 0
-    limit: float = LIMIT
+    timeout: float = REPLY_TIMEOUT
 
 
-def race(
-    entries: Sequence[Entry],
+def run_benchmark(
+    targets: Sequence[BenchmarkTarget],
     feeds: Mapping[int, Mapping[str, Any]],
-    effort: Effort,
+    config: BenchmarkConfig,
     progress: Callable[[str], None] = lambda _: None,
     baseline: int = 0,
-) -> list[Measured]:
+) -> list[ModelMetrics]:
     """Measure all entries with the same `feeds` (arrays by name, by batch size), in turns; a figure for each entry.
 
     A process for each entry alone comes first: it tells of memory and of providers, and whether there is anything to
     measure. Where all do not fit into memory together, they run in groups, each with the `baseline`. Raises
-    Unverifiable for feeds that cannot be handed to a process.
+    UnverifiableError for feeds that cannot be handed to a process.
     """
     with TemporaryDirectory() as folder:
-        shared = _written(feeds, Path(folder) / "feeds")
+        shared = _write_batches(feeds, Path(folder) / "feeds")
         places = [
-            shared if entry.feeds is None else _written(entry.feeds, Path(folder) / f"feeds-{i}")
-            for i, entry in enumerate(entries)
+            shared if entry.feeds is None else _write_batches(entry.feeds, Path(folder) / f"feeds-{i}")
+            for i, entry in enumerate(targets)
         ]
-        course = _Course(list(entries), places, effort, Path(folder), progress)
-        for place in range(len(entries)):
-            course.scout(place)
-        fit = [place for place in range(len(entries)) if not course.failures.get(place)]
+        course = _BenchmarkRun(list(targets), places, config, Path(folder), progress)
+        for place in range(len(targets)):
+            course.load_once(place)
+        fit = [place for place in range(len(targets)) if not course.failures.get(place)]
         if fit:
-            needs = [course.scouted[place]["peak"] for place in fit]
+            needs = [course.load_results[place]["peak"] for place in fit]
             first = fit.index(baseline) if baseline in fit else 0
-            for group in groups(needs, room(), first):
+            for group in memory_groups(needs, memory_budget(), first):
                 course.run([fit[i] for i in group])
-        return [course.measured(place) for place in range(len(entries))]
+        return [course.metrics(place) for place in range(len(targets))]
 
 
-def _written(feeds: Mapping[int, Mapping[str, Any]], folder: Path) -> dict[int, Path]:
+def _write_batches(feeds: Mapping[int, Mapping[str, Any]], folder: Path) -> dict[int, Path]:
     folder.mkdir()
     places = {batch: folder / str(batch) for batch in feeds}
     for batch, place in places.items():
@@ -176,107 +178,112 @@ def _written(feeds: Mapping[int, Mapping[str, Any]], folder: Path) -> dict[int, 
     return places
 
 
-def compared(a: Latency, b: Latency) -> Interval:
+def compare_latencies(a: Latency, b: Latency) -> RatioInterval:
     """The time of `a` as a share of that of `b`, which ran beside it in the same rounds."""
-    return ratio(a, b)
+    return latency_ratio(a, b)
 
 
 @dataclass(slots=True)
-class _Course:
+class _BenchmarkRun:
     """What is known of each entry so far, by its place."""
 
-    entries: list[Entry]
+    targets: list[BenchmarkTarget]
     feeds: list[dict[int, Path]]
-    effort: Effort
+    config: BenchmarkConfig
     folder: Path
     progress: Callable[[str], None]
     failures: dict[int, str] = field(default_factory=dict[int, str])
-    scouted: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
+    load_results: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
     providers: dict[int, dict[str, int]] = field(default_factory=dict[int, dict[str, int]])
     creations: dict[int, list[float]] = field(default_factory=dict[int, list[float]])
-    times: dict[int, list[dict[int, Times]]] = field(default_factory=dict[int, list[dict[int, Times]]])
-    started: int = 0
+    times: dict[int, list[dict[int, CallTimes]]] = field(default_factory=dict[int, list[dict[int, CallTimes]]])
+    process_count: int = 0
 
-    def scout(self, place: int) -> None:
+    def load_once(self, index: int) -> None:
         """One process of an entry alone."""
-        self.progress(f"loading {self.entries[place].model.name}")
-        entrant = self._entrant(place)
+        self.progress(f"loading {self.targets[index].model.name}")
+        entrant = self._new_worker(index)
         with ExitStack() as ending:
-            ending.callback(entrant.end)
-            self._attempt(place, lambda: self.scouted.update({place: self._load(place, entrant)}))
-            if place not in self.failures:
-                first = next(iter(self.feeds[place].values()))
-                self._attempt(place, lambda: self.providers.update({place: entrant.assigned(first)}))
+            ending.callback(entrant.terminate)
+            self._try(index, lambda: self.load_results.update({index: self._load(index, entrant)}))
+            if index not in self.failures:
+                first = next(iter(self.feeds[index].values()))
+                self._try(index, lambda: self.providers.update({index: entrant.provider_node_counts(first)}))
 
-    def run(self, places: Sequence[int]) -> None:
+    def run(self, indices: Sequence[int]) -> None:
         """All sets of processes of some entries, which take turns."""
-        for number in range(self.effort.sets):
-            self.progress(f"measuring, set {number + 1} of {self.effort.sets}")
+        for number in range(self.config.process_sets):
+            self.progress(f"measuring, set {number + 1} of {self.config.process_sets}")
             for batches in self.times.values():
                 batches.append({})  # empty for those that this set is without
-            for place in places:
-                self.times.setdefault(place, [{} for _ in range(self._sets())])
-            self._run_set([p for p in places if p not in self.failures], number)
+            for place in indices:
+                self.times.setdefault(place, [{} for _ in range(self._set_count())])
+            self._run_set([p for p in indices if p not in self.failures], number)
 
-    def _sets(self) -> int:
+    def _set_count(self) -> int:
         return max((len(sets) for sets in self.times.values()), default=1)
 
-    def _run_set(self, places: Sequence[int], number: int) -> None:
-        random = Random(f"{self.effort.seed}:{number}")  # noqa: S311 - an order, no secret
+    def _run_set(self, indices: Sequence[int], number: int) -> None:
+        random = Random(f"{self.config.seed}:{number}")  # noqa: S311 - an order, no secret
         with ExitStack() as ending:
-            entrants = {place: self._entrant(place) for place in places}
+            entrants = {place: self._new_worker(place) for place in indices}
             for entrant in entrants.values():
-                ending.callback(entrant.end)
+                ending.callback(entrant.terminate)
             for place, entrant in entrants.items():
-                self._attempt(place, lambda p=place, e=entrant: self._load(p, e))
-            for batch in sorted({batch for place in places for batch in self.feeds[place]}):
+                self._try(place, lambda p=place, e=entrant: self._load(p, e))
+            for batch in sorted({batch for place in indices for batch in self.feeds[place]}):
                 runners = {p: e for p, e in entrants.items() if p not in self.failures and batch in self.feeds[p]}
-                found = take_turns(runners, batch, self.effort.min_time / self.effort.sets, random, self._attempt)
+                found = interleave_calls(
+                    runners, batch, self.config.min_time / self.config.process_sets, random, self._try
+                )
                 for place, times in found.items():
                     self.times[place][-1][batch] = times
 
-    def measured(self, place: int) -> Measured:
+    def metrics(self, index: int) -> ModelMetrics:
         """The figures of an entry."""
-        if place in self.failures:
-            return Measured(failure=self.failures[place])
-        told = self.scouted[place]
-        return Measured(
-            creation=median(self.creations[place]),
-            resident=told["resident"],
-            peak=told["peak"],
-            base=told["base"],
-            providers=self.providers[place],
-            latencies={batch: latency(batch, [s.get(batch) for s in self.times[place]]) for batch in self.feeds[place]},
+        if index in self.failures:
+            return ModelMetrics(failure=self.failures[index])
+        told = self.load_results[index]
+        return ModelMetrics(
+            creation_seconds=median(self.creations[index]),
+            resident_bytes=told["resident"],
+            peak_bytes=told["peak"],
+            baseline_bytes=told["base"],
+            providers=self.providers[index],
+            latencies={
+                batch: summarize_latency(batch, [s.get(batch) for s in self.times[index]])
+                for batch in self.feeds[index]
+            },
             threads=told["threads"],
         )
 
-    def _entrant(self, place: int) -> Entrant:
-        self.started += 1
-        return Entrant(self.folder / f"{place}-{self.started}", self.effort.limit)
+    def _new_worker(self, index: int) -> WorkerProxy:
+        self.process_count += 1
+        return WorkerProxy(self.folder / f"{index}-{self.process_count}", self.config.timeout)
 
-    def _load(self, place: int, entrant: Entrant) -> dict[str, Any]:
-        entry = self.entries[place]
-        told = entrant.load(entry.model, entry.setting, self.feeds[place])
-        self.creations.setdefault(place, []).append(told["creation"])
+    def _load(self, index: int, worker: WorkerProxy) -> dict[str, Any]:
+        entry = self.targets[index]
+        told = worker.load(entry.model, entry.config, self.feeds[index])
+        self.creations.setdefault(index, []).append(told["creation"])
         return told
 
-    def _attempt(self, place: int, call: Callable[[], object]) -> bool:
+    def _try(self, index: int, call: Callable[[], object]) -> bool:
         try:
             call()
-        except Withdrawn as e:
-            self.failures[place] = str(e)
+        except MeasurementFailed as e:
+            self.failures[index] = str(e)
             return False
         return True
 
 
-def latency(batch: int, sets: Sequence[Times | None]) -> Latency:
+def summarize_latency(batch: int, sets: Sequence[CallTimes | None]) -> Latency:
     """The figures of all calls with a batch, of sets of which an entry may be missing in some."""
     calls = sorted(t for s in sets if s is not None for t in s.calls)
     rounds = tuple(tuple(s.rounds) if s is not None else () for s in sets)
-    low, high = median_bounds(rounds)
-    return Latency(batch, len(calls), median(calls), low, high, _share(calls, 0.95), _share(calls, 0.99), rounds)
+    low, high = median_latency_interval(rounds)
+    return Latency(batch, len(calls), median(calls), low, high, _quantile(calls, 0.95), _quantile(calls, 0.99), rounds)
 
 
-def _share(ordered: Sequence[float], share: float) -> float:
+def _quantile(ordered: Sequence[float], fraction: float) -> float:
     """The least of the numbers that so large a share of them does not exceed."""
-    return ordered[min(int(share * len(ordered)), len(ordered) - 1)]
+    return ordered[min(int(fraction * len(ordered)), len(ordered) - 1)]

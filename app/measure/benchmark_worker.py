@@ -1,7 +1,8 @@
 """The process that runs one model again and again: see entrant.py, the other end.
 
-It is asked to load the model (`load`), to warm up for a batch (`warm`), for the times of a block of calls (`block`),
-and for who ran the nodes (`assigned`). What onnxruntime refuses is answered with `failure`, a line.
+It is asked to load the model (`load`), to warm up for a batch (`warm_up`), for the times of a block of calls
+(`time_calls`), and for who ran the nodes (`provider_node_counts`). What onnxruntime refuses is answered with `failure`,
+a line.
 """
 
 from __future__ import annotations
@@ -24,68 +25,68 @@ from typing import Any
 import numpy as np
 import psutil
 
-from ...core.ort.ort_values import is_foreign
-from ...core.ort.sessions import Setting, session
+from ...core.ort.ort_values import lacks_numpy_dtype
+from ...core.ort.sessions import SessionConfig, create_session
 from ...core.ort.worker_process import serve
 from .profile_trace import read_events
 
-Answer = dict[str, Any]
+Reply = dict[str, Any]
 Call = Callable[[], object]
-WARM_CALLS, WARM_SECONDS = 10, 0.1
+WARMUP_CALLS, WARMUP_SECONDS = 10, 0.1
 COLD_CALLS, COLD_NS = 5, 20_000_000  # at the beginning of a block, not counted
-STEADY = 0.25  # seconds of a call on which it does not show that others had the caches before
-PARENT_DIES = 1  # PR_SET_PDEATHSIG of prctl(2)
+COLD_CALL_LIMIT = 0.25  # seconds of a call on which it does not show that others had the caches before
+PR_SET_PDEATHSIG = 1  # PR_SET_PDEATHSIG of prctl(2)
 
 
-class Worker:
+class BenchmarkWorker:
     """A model in a session, and what it is fed, by batch size."""
 
     def __init__(self) -> None:
         self.process = psutil.Process()
         self.model = Path()
-        self.setting = Setting()
+        self.config = SessionConfig()
         self.session: Any = None
         self.calls: dict[int, Call] = {}
 
-    def reply(self, question: Answer) -> Iterator[Answer]:
+    def reply(self, request: Reply) -> Iterator[Reply]:
         """The answer to a question, or what went wrong."""
         try:
-            yield getattr(self, question.pop("do"))(**question)
+            yield getattr(self, request.pop("do"))(**request)
         except Exception as e:  # noqa: BLE001 - whatever onnxruntime raises is an answer
             yield {"failure": str(e)}
 
-    def load(self, model: str, setting: dict[str, Any], feeds: dict[str, str]) -> Answer:
+    def load(self, model: str, setting: dict[str, Any], feeds: dict[str, str]) -> Reply:
         """Make a session and run its first batch once, with the memory that takes; then read all other batches."""
         self.model = Path(model)
-        self.setting = setting_of(setting)
+        self.config = session_config_from_json(setting)
         folders = {int(batch): Path(folder) for batch, folder in feeds.items()}
         first = read_feeds(next(iter(folders.values())))
         __import__("onnxruntime")
         gc.collect()
         base, threads = self.process.memory_info().rss, self.process.num_threads()
         start = perf_counter()
-        self.session = session(self.model, self.setting)
+        self.session = create_session(self.model, self.config)
         creation = perf_counter() - start
         threads = self.process.num_threads() - threads + 1
-        call(self.session, first)()
+        bind_call(self.session, first)()
         told = {"resident": self.process.memory_info().rss, "peak": peak_bytes(self.process)}
         told["peak"] = max(told.values())  # the kernel rounds them in different ways
-        self.calls = {batch: call(self.session, read_feeds(folder)) for batch, folder in folders.items()}
+        self.calls = {batch: bind_call(self.session, read_feeds(folder)) for batch, folder in folders.items()}
         return {"creation": creation, "base": base, "threads": threads, **told}
 
-    def warm(self, batch: int) -> Answer:
+    def warm_up(self, batch: int) -> Reply:
         """Run until it runs as it will; the seconds of a call."""
         times: list[float] = []
-        while len(times) < WARM_CALLS and sum(times) < WARM_SECONDS:
+        while len(times) < WARMUP_CALLS and sum(times) < WARMUP_SECONDS:
             start = perf_counter()
             self.calls[batch]()
             times.append(perf_counter() - start)
         return {"seconds": min(times)}
 
-    def block(self, batch: int, calls: int, seconds: float) -> Answer:
+    def time_calls(self, batch: int, calls: int, seconds: float) -> Reply:
         """The nanoseconds of each of so many calls, which take about so many seconds."""
         run = self.calls[batch]
-        if seconds < STEADY:
+        if seconds < COLD_CALL_LIMIT:
             begin = perf_counter_ns()
             for _ in range(COLD_CALLS):
                 run()
@@ -97,25 +98,29 @@ class Worker:
             marks.append(perf_counter_ns())
         return {"times": [b - a for a, b in pairwise(marks)]}
 
-    def assigned(self, feeds: str) -> Answer:
+    def provider_node_counts(self, feeds: str) -> Reply:
         """How many nodes each provider runs: of a session made for that, as it takes time and memory to note it."""
         self.calls.clear()
         self.session = None
         with TemporaryDirectory() as folder:
-            setting = replace(self.setting, profiles=str(Path(folder) / "run"), saves="")
-            noted = session(self.model, setting)
-            call(noted, read_feeds(Path(feeds)))()
-            events: list[Answer] = read_events(Path(noted.end_profiling()))
+            setting = replace(self.config, profile_prefix=str(Path(folder) / "run"), optimized_model_path="")
+            noted = create_session(self.model, setting)
+            bind_call(noted, read_feeds(Path(feeds)))()
+            events: list[Reply] = read_events(Path(noted.end_profiling()))
         notes = [(e["name"], e.get("args", {})) for e in events]
         ran = {(name, n.get("node_index")): n["provider"] for name, n in notes if n.get("provider")}
         return {"providers": dict(Counter(ran.values()))}
 
 
-def setting_of(told: dict[str, Any]) -> Setting:
+def session_config_from_json(data: dict[str, Any]) -> SessionConfig:
     """A Setting that came as JSON, which has no tuples."""
-    options = tuple((name, text) for name, text in told["provider_options"])
-    given: dict[str, Any] = {**told, "disabled": tuple(told["disabled"]), "provider_options": options}
-    return Setting(**given)
+    options = tuple((name, text) for name, text in data["provider_options"])
+    given: dict[str, Any] = {
+        **data,
+        "disabled_optimizers": tuple(data["disabled_optimizers"]),
+        "provider_options": options,
+    }
+    return SessionConfig(**given)
 
 
 def read_feeds(folder: Path) -> dict[str, Any]:
@@ -123,24 +128,24 @@ def read_feeds(folder: Path) -> dict[str, Any]:
     if not (folder / "arrays.npz").exists():
         from ...core.ort import value_files as transport  # noqa: PLC0415 - imports onnx, which takes memory
 
-        return transport.read(folder / "value")
+        return transport.read_value(folder / "value")
     with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
         names = json.loads((folder / "names.json").read_text(encoding="utf-8"))
         found = [arrays[f"arr_{i}"] for i in range(len(names))]
     return {n: a.astype(object) if a.dtype.kind == "U" else a for n, a in zip(names, found, strict=True)}
 
 
-def call(runs: Any, feeds: dict[str, Any]) -> Call:
+def bind_call(session: Any, feeds: dict[str, Any]) -> Call:
     """Running a session once, as its users do."""
-    ends = (*runs.get_inputs(), *runs.get_overridable_initializers(), *runs.get_outputs())
-    if not any(is_foreign(end.type) for end in ends):
-        return lambda: runs.run(None, feeds)
-    from ...core.ort.ort_values import to_ort  # noqa: PLC0415 - imports onnx, which takes memory
+    ends = (*session.get_inputs(), *session.get_overridable_initializers(), *session.get_outputs())
+    if not any(lacks_numpy_dtype(end.type) for end in ends):
+        return lambda: session.run(None, feeds)
+    from ...core.ort.ort_values import to_ortvalue  # noqa: PLC0415 - imports onnx, which takes memory
 
-    made = {name: to_ort(array) for name, array in feeds.items()}
-    outputs = [end.name for end in runs.get_outputs()]
+    made = {name: to_ortvalue(array) for name, array in feeds.items()}
+    outputs = [end.name for end in session.get_outputs()]
     # `made` also holds the memory that the values point to.
-    return lambda: runs.run_with_ort_values(outputs, {name: value for name, (value, _) in made.items()})
+    return lambda: session.run_with_ort_values(outputs, {name: value for name, (value, _) in made.items()})
 
 
 def peak_bytes(process: psutil.Process) -> int:
@@ -158,6 +163,6 @@ def peak_bytes(process: psutil.Process) -> int:
 def main() -> None:
     """Answer what comes on standard input, until it ends. A stopped process would not notice that; its kernel does."""
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(PARENT_DIES, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     gc.disable()
-    serve(Worker().reply)
+    serve(BenchmarkWorker().reply)

@@ -18,14 +18,30 @@ from itertools import count
 from math import comb, exp, log
 from statistics import fmean, median, stdev
 
-from .metrics import Interval, Latency
+from .metrics import Latency, RatioInterval
 
 # The 97.5 % quantiles of Student's t for 1, 2, ... degrees of freedom; the last one holds beyond.
-T = (12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228, 2.201, 2.179, 2.160, 2.145, 2.131)
-ERROR = 0.05
+STUDENT_T_QUANTILES = (
+    12.706,
+    4.303,
+    3.182,
+    2.776,
+    2.571,
+    2.447,
+    2.365,
+    2.306,
+    2.262,
+    2.228,
+    2.201,
+    2.179,
+    2.160,
+    2.145,
+    2.131,
+)
+SIGNIFICANCE = 0.05
 
 
-def ratio(a: Latency, b: Latency) -> Interval:
+def latency_ratio(a: Latency, b: Latency) -> RatioInterval:
     """The time of `a` as a share of that of `b`, by the sets that both were in; without any, set against set."""
     shared = [
         [log(x / y) for x, y in zip(first, second, strict=False)]
@@ -33,59 +49,59 @@ def ratio(a: Latency, b: Latency) -> Interval:
         if first and second
     ]
     if len(shared) > 1:
-        return _exp(*around_mean([median(s) for s in shared]))
+        return _exp_interval(*mean_interval([median(s) for s in shared]))
     if shared:
-        return _exp(median(shared[0]), *around_median(shared[0]))
-    return _apart(a, b)
+        return _exp_interval(median(shared[0]), *median_interval(shared[0]))
+    return _unpaired_ratio(a, b)
 
 
-def median_bounds(rounds: Sequence[Sequence[float]]) -> tuple[float, float]:
+def median_latency_interval(rounds: Sequence[Sequence[float]]) -> tuple[float, float]:
     """The 95 % interval of a median time, in seconds."""
     levels = [median(map(log, r)) for r in rounds if r]
     if len(levels) > 1:
-        _, low, high = around_mean(levels)
+        _, low, high = mean_interval(levels)
     else:
-        low, high = around_median([log(t) for r in rounds for t in r])
+        low, high = median_interval([log(t) for r in rounds for t in r])
     return exp(low), exp(high)
 
 
-def around_mean(values: Sequence[float]) -> tuple[float, float, float]:
+def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
     """The mean of two numbers or more, and the ends of its interval."""
     middle = fmean(values)
-    reach = _t(len(values) - 1) * stdev(values) / len(values) ** 0.5
+    reach = _student_t(len(values) - 1) * stdev(values) / len(values) ** 0.5
     return middle, middle - reach, middle + reach
 
 
-def around_median(values: Sequence[float]) -> tuple[float, float]:
+def median_interval(values: Sequence[float]) -> tuple[float, float]:
     """An interval of the median whatever the distribution: order statistics. Fewer than six give their extremes."""
     ordered, n = sorted(values), len(values)
     tail = 0.0
     for k in count():
         tail += comb(n, k) / 2**n
-        if 2 * tail > ERROR or k >= n // 2:
+        if 2 * tail > SIGNIFICANCE or k >= n // 2:
             at = max(k - 1, 0)
             return ordered[at], ordered[n - 1 - at]
     raise AssertionError
 
 
-def _apart(a: Latency, b: Latency) -> Interval:
+def _unpaired_ratio(a: Latency, b: Latency) -> RatioInterval:
     """Of levels that were not measured side by side: independent means, as few degrees of freedom as the fewer have."""
-    first, second = _levels(a), _levels(b)
+    first, second = _set_medians(a), _set_medians(b)
     middle = fmean(first) - fmean(second)
     if min(len(first), len(second)) < 2:  # one level has no spread: all that is known is that of its rounds
-        (low, high), (least, most) = median_bounds(a.rounds), median_bounds(b.rounds)
-        return Interval(exp(middle), low / most, high / least)
-    reach = _t(min(len(first), len(second)) - 1) * sum(stdev(x) ** 2 / len(x) for x in (first, second)) ** 0.5
-    return _exp(middle, middle - reach, middle + reach)
+        (low, high), (least, most) = median_latency_interval(a.rounds), median_latency_interval(b.rounds)
+        return RatioInterval(exp(middle), low / most, high / least)
+    reach = _student_t(min(len(first), len(second)) - 1) * sum(stdev(x) ** 2 / len(x) for x in (first, second)) ** 0.5
+    return _exp_interval(middle, middle - reach, middle + reach)
 
 
-def _levels(latency: Latency) -> list[float]:
+def _set_medians(latency: Latency) -> list[float]:
     return [median(map(log, r)) for r in latency.rounds if r]
 
 
-def _t(freedom: int) -> float:
-    return T[min(freedom, len(T)) - 1]
+def _student_t(freedom: int) -> float:
+    return STUDENT_T_QUANTILES[min(freedom, len(STUDENT_T_QUANTILES)) - 1]
 
 
-def _exp(middle: float, low: float, high: float) -> Interval:
-    return Interval(exp(middle), exp(low), exp(high))
+def _exp_interval(middle: float, low: float, high: float) -> RatioInterval:
+    return RatioInterval(exp(middle), exp(low), exp(high))

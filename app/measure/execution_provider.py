@@ -6,43 +6,45 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.ort.sessions import CPU, Setting
-from ...core.pass_manager.pass_selection import BadUsage, UnknownName
-from ...core.plugins.pass_spec import parse
-from ...core.support.suggestions import meant
+from ...core.ort.sessions import CPU, SessionConfig
+from ...core.pass_manager.pass_selection import UnknownNameError, UsageError
+from ...core.plugins.pass_spec import parse_specs
+from ...core.support.suggestions import did_you_mean
 
 SUFFIX = "ExecutionProvider"
-FORM = "name{option=text}"
+SYNTAX = "name{option=text}"
 
 
 @dataclass(frozen=True, slots=True)
-class Provider:
+class ExecutionProvider:
     """By its full name, with its options as texts, which are its own."""
 
     name: str = CPU
     options: tuple[tuple[str, str], ...] = ()
 
-    def setting(self, level: str, threads: int) -> Setting:
+    def session_config(self, level: str, threads: int) -> SessionConfig:
         """As users have it, apart from the level of optimization, by onnxruntime's own word."""
-        return Setting(level, repacks=True, threads=threads, provider=self.name, provider_options=self.options)
+        return SessionConfig(
+            level, prepack_weights=True, intra_op_threads=threads, provider=self.name, provider_options=self.options
+        )
 
 
-def parsed(text: str) -> Provider:
+def parse_provider(text: str) -> ExecutionProvider:
     """The provider that a text names: `cpu`, `CUDAExecutionProvider`, `openvino{device_type=CPU}`; case does not count.
 
-    Raises BadUsage for another form, UnknownName for one that this onnxruntime does not have, with those it has.
+    Raises UsageError for another form, UnknownNameError for one that this onnxruntime does not have, with those it has.
     """
     try:
-        specs = parse(text)
-    except BadUsage as e:
-        raise BadUsage(f"not of the form {FORM}: {e}") from e
+        specs = parse_specs(text)
+    except UsageError as e:
+        raise UsageError(f"not of the form {SYNTAX}: {e}") from e
     if len(specs) != 1:
-        raise BadUsage(f"{text}: one execution provider is wanted, {len(specs)} are named")
+        raise UsageError(f"{text}: one execution provider is wanted, {len(specs)} are named")
     options = tuple((name, _unquoted(value)) for name, value in specs[0].options.items())
-    return Provider(_full_name(specs[0].name), options)
+    return ExecutionProvider(_full_name(specs[0].name), options)
 
 
-def installed() -> list[str]:
+def available_providers() -> list[str]:
     """The full names of what this onnxruntime was built with; whether their libraries load is seen in a session."""
     ort: Any = importlib.import_module("onnxruntime")
     return list(ort.get_available_providers())
@@ -54,13 +56,13 @@ def short_name(name: str) -> str:
 
 
 def _full_name(name: str) -> str:
-    names = installed()
+    names = available_providers()
     wanted = name.casefold().removesuffix(SUFFIX.casefold())
     found = next((n for n in names if short_name(n) == wanted), None)
     if found is None:
         known = [short_name(n) for n in names]
         has = f"it has {', '.join(known)}"
-        raise UnknownName(f"this onnxruntime has no execution provider {name}; {has}{meant(wanted, known)}")
+        raise UnknownNameError(f"this onnxruntime has no execution provider {name}; {has}{did_you_mean(wanted, known)}")
     return found
 
 

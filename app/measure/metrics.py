@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 
 @dataclass(frozen=True, slots=True)
-class Interval:
+class RatioInterval:
     """A ratio, and the 95 % confidence interval around it."""
 
     ratio: float
@@ -14,7 +14,7 @@ class Interval:
     high: float
 
     @property
-    def is_difference(self) -> bool:
+    def is_significant(self) -> bool:
         """Whether a difference was measured at all: the interval does not hold 1."""
         return not self.low <= 1.0 <= self.high
 
@@ -43,20 +43,20 @@ class Latency:
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class ModelMetrics:
     """One model under one setting, in fresh processes. `failure` says why there is nothing else, in a line.
 
-    `creation`: seconds to make the session, the median over the processes. `resident` and `peak`: bytes of memory of a
-    process that loaded and ran the model with one sample, `base` those of one that has only imported onnxruntime.
-    `providers`: how many nodes each execution provider ran in the end. `latencies` by batch size. `threads`: how many
-    threads compute an op, as far as the process shows it.
+    `creation_seconds`: seconds to make the session, the median over the processes. `resident_bytes` and `peak_bytes`:
+    bytes of memory of a process that loaded and ran the model with one sample, `baseline_bytes` those of one that has
+    only imported onnxruntime. `providers`: how many nodes each execution provider ran in the end. `latencies` by batch
+    size. `threads`: how many threads compute an op, as far as the process shows it.
     """
 
     failure: str = ""
-    creation: float = 0.0
-    resident: int = 0
-    peak: int = 0
-    base: int = 0
+    creation_seconds: float = 0.0
+    resident_bytes: int = 0
+    peak_bytes: int = 0
+    baseline_bytes: int = 0
     providers: dict[str, int] = field(default_factory=dict[str, int])
     latencies: dict[int, Latency] = field(default_factory=dict[int, Latency])
     threads: int = 0

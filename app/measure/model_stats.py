@@ -16,25 +16,25 @@ from onnx import inliner
 from ...core.errors import ModelError
 from ...core.io.interface_check import undefined_operators, used_operators
 from ...core.ir import op_schemas
-from ...core.ort.backends import short
-from ...core.serialization.importer import SPELLINGS
+from ...core.ort.backends import backend_message
+from ...core.serialization.importer import DOMAIN_ALIASES
 
 
 @dataclass(frozen=True, slots=True)
-class Anatomy:
+class ModelStats:
     """What is in a file.
 
     `ops` by type (domain::type outside the standard one): those that outputs depend on, bodies and inlined functions
     included, Constant ops not. `parameters`: elements of weights. `bytes` on disk, files of weights included.
-    `foreign`: operators that ONNX does not define; none in a portable model. `invalid`: what onnx.checker says, in a
-    line, "" where it says nothing.
+    `nonstandard_operators`: operators that ONNX does not define; none in a portable model. `checker_error`: what
+    onnx.checker says, in a line, "" where it says nothing.
     """
 
     ops: dict[str, int]
     parameters: int
     bytes: int
-    foreign: tuple[str, ...] = ()
-    invalid: str = ""
+    nonstandard_operators: tuple[str, ...] = ()
+    checker_error: str = ""
 
     @property
     def nodes(self) -> int:
@@ -44,10 +44,10 @@ class Anatomy:
     @property
     def is_portable(self) -> bool:
         """Whether any runtime that follows the specification can run it."""
-        return not self.foreign
+        return not self.nonstandard_operators
 
 
-def anatomy(path: Path) -> Anatomy:
+def compute_model_stats(path: Path) -> ModelStats:
     """Count the model in a file, without reading the files of weights. Raises ModelError for one that is unreadable."""
     library: Any = onnx  # what it takes has no types
     try:
@@ -56,24 +56,28 @@ def anatomy(path: Path) -> Anatomy:
         raise ModelError(f"{path} is not an ONNX model that can be read") from e
     if not model.HasField("graph"):
         raise ModelError(f"{path}: it has no graph")
-    tensors = list(_weights((model.graph, *model.functions)))
-    files = {path, *(path.parent / f for t in tensors if (f := _file_of(t)))}
+    tensors = list(_weight_tensors((model.graph, *model.functions)))
+    files = {path, *(path.parent / f for t in tensors if (f := _external_file(t)))}
     size = sum(f.stat().st_size for f in files if f.is_file())
-    parameters = sum(prod(t.dims) for t in tensors) + sum(_listed(n) for n in _everything(model) if _is_constant(n))
-    flat = _inlined(_without_elements(model, tensors))
-    return Anatomy(dict(sorted(live_ops(flat).items())), parameters, size, _foreign(flat), _invalid(path))
+    parameters = sum(prod(t.dims) for t in tensors) + sum(
+        _attribute_element_count(n) for n in _all_nodes(model) if _is_constant(n)
+    )
+    flat = _inlined(_strip_raw_data(model, tensors))
+    return ModelStats(
+        dict(sorted(live_op_counts(flat).items())), parameters, size, _nonstandard_operators(flat), _checker_error(path)
+    )
 
 
-def live_ops(model: onnx.ModelProto) -> Counter[str]:
+def live_op_counts(model: onnx.ModelProto) -> Counter[str]:
     """Ops by type that the outputs depend on: local functions inlined, bodies included, Constant ops left out."""
     if model.functions:
         bare = onnx.ModelProto()
         bare.CopyFrom(model)
         model = _inlined(bare)
-    return _live(model.graph)
+    return _count_live(model.graph)
 
 
-def _live(graph: onnx.GraphProto) -> Counter[str]:
+def _count_live(graph: onnx.GraphProto) -> Counter[str]:
     makers = {name: node for node in graph.node for name in node.output if name}
     wanted, seen, ops = [o.name for o in graph.output], set[int](), Counter[str]()
     while wanted:
@@ -82,27 +86,27 @@ def _live(graph: onnx.GraphProto) -> Counter[str]:
             continue
         seen.add(id(node))
         if not _is_constant(node):
-            ops[_named(SPELLINGS.get(node.domain, node.domain), node.op_type)] += 1
+            ops[_qualified_type(DOMAIN_ALIASES.get(node.domain, node.domain), node.op_type)] += 1
         wanted += node.input
-        for body in bodies(node):
-            ops += _live(body)
-            wanted += [name for inner in body.node for name in _read_by(inner)] + [o.name for o in body.output]
+        for body in subgraphs(node):
+            ops += _count_live(body)
+            wanted += [name for inner in body.node for name in _names_read(inner)] + [o.name for o in body.output]
     return ops
 
 
-def bodies(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
     """The graphs in a node's attributes."""
     for a in node.attribute:
         yield from [a.g] if a.HasField("g") else a.graphs
 
 
-def _read_by(node: onnx.NodeProto) -> Iterator[str]:
+def _names_read(node: onnx.NodeProto) -> Iterator[str]:
     """All names that a node and the graphs in it read."""
     yield from node.input
-    for body in bodies(node):
+    for body in subgraphs(node):
         yield from (o.name for o in body.output)
         for inner in body.node:
-            yield from _read_by(inner)
+            yield from _names_read(inner)
 
 
 def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -115,15 +119,15 @@ def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
 
 
-def _everything(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
+def _all_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
     """The nodes in the file, those in bodies and functions too."""
     work = [*model.graph.node, *(n for f in model.functions for n in f.node)]
     for node in work:
         yield node
-        work += (inner for body in bodies(node) for inner in body.node)
+        work += (inner for body in subgraphs(node) for inner in body.node)
 
 
-def _weights(holders: Iterable[onnx.GraphProto | onnx.FunctionProto]) -> Iterator[onnx.TensorProto]:
+def _weight_tensors(holders: Iterable[onnx.GraphProto | onnx.FunctionProto]) -> Iterator[onnx.TensorProto]:
     """Initializers and the tensors of Constant ops, in bodies too; of sparse ones the elements that are there."""
     for holder in holders:
         if isinstance(holder, onnx.GraphProto):
@@ -133,14 +137,14 @@ def _weights(holders: Iterable[onnx.GraphProto | onnx.FunctionProto]) -> Iterato
             if _is_constant(node):
                 yield from (a.t for a in node.attribute if a.HasField("t"))
                 yield from (a.sparse_tensor.values for a in node.attribute if a.HasField("sparse_tensor"))
-            yield from _weights(bodies(node))
+            yield from _weight_tensors(subgraphs(node))
 
 
 def _is_constant(node: onnx.NodeProto) -> bool:
-    return node.op_type == "Constant" and not SPELLINGS.get(node.domain, node.domain)
+    return node.op_type == "Constant" and not DOMAIN_ALIASES.get(node.domain, node.domain)
 
 
-def _listed(constant: onnx.NodeProto) -> int:
+def _attribute_element_count(constant: onnx.NodeProto) -> int:
     """How many elements a Constant op holds that are in no tensor."""
     numbers: Any = (
         len(a.floats) + len(a.ints) + len(a.strings) + (a.name in {"value_float", "value_int", "value_string"})
@@ -149,36 +153,38 @@ def _listed(constant: onnx.NodeProto) -> int:
     return sum(numbers)
 
 
-def _file_of(tensor: onnx.TensorProto) -> str:
+def _external_file(tensor: onnx.TensorProto) -> str:
     """The file that its elements are in, "" if they are with it."""
     if tensor.data_location != onnx.TensorProto.EXTERNAL:
         return ""
     return next((e.value for e in tensor.external_data if e.key == "location"), "")
 
 
-def _without_elements(model: onnx.ModelProto, tensors: Iterable[onnx.TensorProto]) -> onnx.ModelProto:
+def _strip_raw_data(model: onnx.ModelProto, tensors: Iterable[onnx.TensorProto]) -> onnx.ModelProto:
     """The model, less what only makes it large."""
     for tensor in tensors:
         tensor.ClearField("raw_data")
     return model
 
 
-def _foreign(model: onnx.ModelProto) -> tuple[str, ...]:
+def _nonstandard_operators(model: onnx.ModelProto) -> tuple[str, ...]:
     """Operators that no version of ONNX has, or not the one that the model imports."""
-    called = {(SPELLINGS.get(f.domain, f.domain), f.name) for f in model.functions}
-    elsewhere = (key for key in used_operators(model.graph) if key not in called and not op_schemas.newest(key[0]))
-    return tuple(sorted(_named(*key) for key in (*elsewhere, *undefined_operators(model))))
+    called = {(DOMAIN_ALIASES.get(f.domain, f.domain), f.name) for f in model.functions}
+    elsewhere = (
+        key for key in used_operators(model.graph) if key not in called and not op_schemas.latest_opset_version(key[0])
+    )
+    return tuple(sorted(_qualified_type(*key) for key in (*elsewhere, *undefined_operators(model))))
 
 
-def _named(domain: str, kind: str) -> str:
+def _qualified_type(domain: str, kind: str) -> str:
     return f"{domain}::{kind}" if domain else kind
 
 
-def _invalid(path: Path) -> str:
+def _checker_error(path: Path) -> str:
     """The complaint of onnx.checker about a file."""
     checker: Any = onnx.checker  # what it takes has no types
     try:
         checker.check_model(str(path))
     except Exception as e:  # noqa: BLE001 - it is onnx's, from C++, of no common type
-        return short(e)
+        return backend_message(e)
     return ""

@@ -14,13 +14,13 @@ import onnx
 from ...core.errors import EvaluationError
 from ...core.io.files import ModelFile, load
 from ...core.ort import value_files
-from ...core.ort.sessions import Setting
-from ...core.ort.worker_process import Process
-from .profile_trace import Run, read_trace
-from .profiler_worker import TOO_MANY
-from .skeleton import name_apart, outline, write_with
+from ...core.ort.sessions import SessionConfig
+from ...core.ort.worker_process import WorkerProcess
+from .profile_trace import ProfiledRun, read_trace
+from .profiler_worker import TOO_MANY_EVENTS
+from .skeleton import make_node_names_unique, read_skeleton, write_with_nodes
 
-LIMIT = 600.0  # seconds for a model, beside those it is to run
+PROFILE_TIMEOUT = 600.0  # seconds for a model, beside those it is to run
 WORKER = (sys.executable, "-P", "-m", f"{__package__}.profiler_worker")
 
 
@@ -28,63 +28,63 @@ WORKER = (sys.executable, "-P", "-m", f"{__package__}.profiler_worker")
 class Recording:
     """The runs that count, the graph of the file with a name for each node, and what onnxruntime made of it.
 
-    `ran` is None where the provider cannot tell. Weights are names only in both.
+    `optimized_graph` is None where the provider cannot tell. Weights are names only in both.
     """
 
-    runs: tuple[Run, ...]
-    file: onnx.GraphProto
-    ran: onnx.GraphProto | None
+    runs: tuple[ProfiledRun, ...]
+    file_graph: onnx.GraphProto
+    optimized_graph: onnx.GraphProto | None
 
 
-def record(
+def record_profile(
     path: Path,
-    setting: Setting,
+    config: SessionConfig,
     feeds: Mapping[str, Any],
     min_time: float,
     command: tuple[str, ...] = WORKER,
-    limit: float = LIMIT,
+    timeout: float = PROFILE_TIMEOUT,
 ) -> Recording:
     """Run the model in `path` for `min_time` seconds after warming up, three times at least.
 
     Raises ModelError for what is no model, EvaluationError if onnxruntime does not load or run it, or crashes.
     """
-    is_external = require_model(path)
-    file = outline(path).graph
-    name_apart(file)
+    is_external = has_external_weights(path)
+    file = read_skeleton(path).graph
+    make_node_names_unique(file)
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         copy, saves = folder / "model.onnx", folder / "ran.onnx"
-        write_with(file, path, copy)
-        value_files.write(dict(feeds), folder / "feeds")
+        write_with_nodes(file, path, copy)
+        value_files.write_value(dict(feeds), folder / "feeds")
         question = {
-            "setting": asdict(replace(setting, saves=str(saves), profiles=str(folder / "profile"))),
+            "setting": asdict(replace(config, optimized_model_path=str(saves), profile_prefix=str(folder / "profile"))),
             "model": str(copy),
             "folder": str(path.resolve().parent) if is_external else "",
             "feeds": str(folder / "feeds"),
             "outputs": [v.name for v in file.output],
             "min_time": min_time,
         }
-        heard = _asked(question, command, limit + min_time)
+        heard = _request_profile(question, command, timeout + min_time)
         runs = tuple(read_trace(Path(heard["trace"]))[heard["warm"] :])
         if not runs:
-            raise EvaluationError(TOO_MANY)
-        ran = outline(saves).graph if heard["saved"] and saves.exists() else None
+            raise EvaluationError(TOO_MANY_EVENTS)
+        ran = read_skeleton(saves).graph if heard["saved"] and saves.exists() else None
     return Recording(runs, file, ran)
 
 
-def require_model(path: Path) -> bool:
+def has_external_weights(path: Path) -> bool:
     """Whether a model's weights are in other files, too. Raises ModelError, with the reason, if it is no model."""
     file = ModelFile(path)
     load(file, inline=False)
-    return bool(file.externals)
+    return bool(file.external_files)
 
 
-def _asked(question: dict[str, Any], command: tuple[str, ...], limit: float) -> dict[str, Any]:
-    process = Process(command, limit)
+def _request_profile(question: dict[str, Any], command: tuple[str, ...], timeout: float) -> dict[str, Any]:
+    process = WorkerProcess(command, timeout)
     try:
-        end, heard = process.answer(question)
+        end, heard = process.request(question)
     finally:
-        process.end()
+        process.terminate()
     if end is not None:
         raise EvaluationError(f"onnxruntime's profiler gave nothing: {end}")
     if "failure" in heard:

@@ -16,15 +16,15 @@ from typing import Any, cast
 
 from ...core.errors import EvaluationError
 
-KERNEL = "_kernel_time"
-RUN = "model_run"
-NAMED = re.compile(r'"name" :"(.*?)","args" :', re.DOTALL)
+KERNEL_SUFFIX = "_kernel_time"
+RUN_EVENT = "model_run"
+UNESCAPED_NAME = re.compile(r'"name" :"(.*?)","args" :', re.DOTALL)
 MICRO = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Kernel:
-    """One execution of a node: `start` in seconds from the beginning of the run, `own` without what ran inside it.
+class KernelExecution:
+    """One execution of a node: `start` in seconds from the beginning of the run, `self_seconds` without its subgraphs.
 
     `index` is onnxruntime's number of the node in its graph, -1 if it is not told.
     """
@@ -35,32 +35,32 @@ class Kernel:
     index: int
     start: float
     seconds: float
-    own: float
+    self_seconds: float
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ProfiledRun:
     """One run of the model: when it began and how long it took, and its kernels in the order in which they began."""
 
     start: float
     seconds: float
-    kernels: tuple[Kernel, ...]
+    kernels: tuple[KernelExecution, ...]
 
     @property
-    def in_nodes(self) -> float:
+    def node_seconds(self) -> float:
         """Seconds spent in nodes."""
-        return sum(k.own for k in self.kernels)
+        return sum(k.self_seconds for k in self.kernels)
 
 
-def read_trace(path: Path) -> list[Run]:
+def read_trace(path: Path) -> list[ProfiledRun]:
     """The runs in a profiler's file. Raises EvaluationError if it is none."""
-    return runs(read_events(path))
+    return parse_runs(read_events(path))
 
 
 def read_events(path: Path) -> list[Any]:
     """All events in a profiler's file. Raises EvaluationError if it is none."""
     try:
-        events = _events(path.read_text(encoding="utf-8", errors="replace"))
+        events = _parse_events(path.read_text(encoding="utf-8", errors="replace"))
     except (OSError, ValueError) as e:
         raise EvaluationError(f"onnxruntime's profile cannot be read: {e}") from e
     if not isinstance(events, list):
@@ -68,18 +68,18 @@ def read_events(path: Path) -> list[Any]:
     return cast("list[Any]", events)
 
 
-def _events(text: str) -> Any:
+def _parse_events(text: str) -> Any:
     try:
         return json.loads(text, strict=False)
     except ValueError:  # names are written as they are by onnxruntime 1.23, quotes and all
-        return json.loads(NAMED.sub(lambda m: f'"name" :{json.dumps(m[1])},"args" :', text))
+        return json.loads(UNESCAPED_NAME.sub(lambda m: f'"name" :{json.dumps(m[1])},"args" :', text))
 
 
-def runs(events: Iterable[Any]) -> list[Run]:
+def parse_runs(events: Iterable[Any]) -> list[ProfiledRun]:
     """The runs among events, in order. Nodes of a run that has no end, as the profiler stopped there, are dropped."""
     whole = sorted((e for e in events if _is_timed(e)), key=lambda e: e["ts"])
-    spans = [e for e in whole if e.get("cat") == "Session" and e.get("name") == RUN]
-    nodes = (e for e in whole if e.get("cat") == "Node" and str(e.get("name", "")).endswith(KERNEL))
+    spans = [e for e in whole if e.get("cat") == "Session" and e.get("name") == RUN_EVENT]
+    nodes = (e for e in whole if e.get("cat") == "Node" and str(e.get("name", "")).endswith(KERNEL_SUFFIX))
     held: list[list[Mapping[str, Any]]] = [[] for _ in spans]
     at = 0
     for node in nodes:
@@ -88,7 +88,7 @@ def runs(events: Iterable[Any]) -> list[Run]:
         if at < len(spans) and node["ts"] >= spans[at]["ts"]:
             held[at].append(node)
     return [
-        Run(span["ts"] * MICRO, span["dur"] * MICRO, _kernels(span["ts"], own))
+        ProfiledRun(span["ts"] * MICRO, span["dur"] * MICRO, _parse_kernels(span["ts"], own))
         for span, own in zip(spans, held, strict=True)
     ]
 
@@ -104,7 +104,7 @@ def _end(event: Mapping[str, Any]) -> float:
     return event["ts"] + event["dur"]
 
 
-def _kernels(begin: float, nodes: list[Mapping[str, Any]]) -> tuple[Kernel, ...]:
+def _parse_kernels(begin: float, nodes: list[Mapping[str, Any]]) -> tuple[KernelExecution, ...]:
     """The nodes of a run as kernels. On a thread, what begins before another ends runs inside it."""
     order = sorted(range(len(nodes)), key=lambda i: (nodes[i]["ts"], -nodes[i]["dur"], -i))  # an outer one is told last
     inside = [0.0] * len(nodes)
@@ -116,15 +116,15 @@ def _kernels(begin: float, nodes: list[Mapping[str, Any]]) -> tuple[Kernel, ...]
         if stack:
             inside[stack[-1]] += nodes[i]["dur"]
         stack.append(i)
-    return tuple(_kernel(nodes[i], begin, inside[i]) for i in order)
+    return tuple(_parse_kernel(nodes[i], begin, inside[i]) for i in order)
 
 
-def _kernel(event: Mapping[str, Any], begin: float, inside: float) -> Kernel:
+def _parse_kernel(event: Mapping[str, Any], begin: float, inside: float) -> KernelExecution:
     args: Any = event.get("args")
     told = cast("Mapping[str, Any]", args if isinstance(args, dict) else {})
     index = str(told.get("node_index", ""))
-    return Kernel(
-        event["name"].removesuffix(KERNEL),
+    return KernelExecution(
+        event["name"].removesuffix(KERNEL_SUFFIX),
         str(told.get("op_name", "")),
         str(told.get("provider", "")),
         int(index) if index.isdecimal() else -1,

@@ -12,65 +12,67 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
-from ...core.errors import CannotLoad, EvaluationError
+from ...core.errors import EvaluationError, ModelLoadError
 from ...core.ort import value_files
 from ...core.ort.backends import OnnxRuntime
-from ...core.ort.sessions import Setting
+from ...core.ort.sessions import SessionConfig
 from ...core.ort.worker_process import serve
 from .profile_trace import read_trace
 
-WARM = 3  # runs of a new session that do not count
-LEAST, MOST = 3, 2000  # runs that do
-TOO_MANY = "one run has more events than onnxruntime's profiler takes"
-EVENTS = 50_000  # of a profile; onnxruntime drops those beyond a million, and writes up to 2 kB for each
+WARMUP_RUNS = 3  # runs of a new session that do not count
+MIN_RUNS, MAX_RUNS = 3, 2000  # runs that do
+TOO_MANY_EVENTS = "one run has more events than onnxruntime's profiler takes"
+MAX_EVENTS = 50_000  # of a profile; onnxruntime drops those beyond a million, and writes up to 2 kB for each
 
 
-def profiled(question: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def profile_replies(question: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The answer; `question` is what `record` puts together."""
-    setting = Setting(**question["setting"])
+    setting = SessionConfig(**question["setting"])
     folder = Path(question["folder"]) if question["folder"] else None
     model = Path(question["model"])
     loadable = model.read_bytes() if folder is not None else model
-    feeds = value_files.read(Path(question["feeds"]))
+    feeds = value_files.read_value(Path(question["feeds"]))
     outputs: list[str] = question["outputs"]
     try:
-        pilot, saved = _pilot(loadable, setting, folder)
+        pilot, saved = _saving_session(loadable, setting, folder)
         pilot.run(outputs, feeds)
         first = read_trace(pilot.end_profile())
         del pilot
         if not first:
-            yield {"failure": TOO_MANY}
+            yield {"failure": TOO_MANY_EVENTS}
             return
-        session = OnnxRuntime(loadable, replace(setting, saves=""), folder=folder)
-        for _ in range(WARM):
+        session = OnnxRuntime(loadable, replace(setting, optimized_model_path=""), folder=folder)
+        for _ in range(WARMUP_RUNS):
             session.run(outputs, feeds)
-        repeat(lambda: session.run(outputs, feeds), question["min_time"], most_runs(len(first[0].kernels)))
-        yield {"trace": str(session.end_profile()), "warm": WARM, "saved": saved}
+        repeat(lambda: session.run(outputs, feeds), question["min_time"], max_runs(len(first[0].kernels)))
+        yield {"trace": str(session.end_profile()), "warm": WARMUP_RUNS, "saved": saved}
     except EvaluationError as e:
         yield {"failure": str(e)}
 
 
-def _pilot(model: Any, setting: Setting, folder: Path | None) -> tuple[OnnxRuntime, bool]:
+def _saving_session(model: Any, config: SessionConfig, folder: Path | None) -> tuple[OnnxRuntime, bool]:
     """A first session, and whether it wrote what it made of the model: providers that compile nodes cannot."""
     try:
-        return OnnxRuntime(model, setting, folder=folder), True
-    except CannotLoad:
-        return OnnxRuntime(model, replace(setting, saves=""), folder=folder), False
+        return OnnxRuntime(model, config, folder=folder), True
+    except ModelLoadError:
+        return OnnxRuntime(model, replace(config, optimized_model_path=""), folder=folder), False
 
 
-def most_runs(kernels: int) -> int:
+def max_runs(kernels: int) -> int:
     """How many runs of so many kernels a profile has room for, those that warm up aside."""
-    return max(LEAST, min(MOST, EVENTS // max(kernels, 1) - WARM))
+    return max(MIN_RUNS, min(MAX_RUNS, MAX_EVENTS // max(kernels, 1) - WARMUP_RUNS))
 
 
-def repeat(run: Callable[[], object], seconds: float, most: int, clock: Callable[[], float] = perf_counter) -> None:
-    """Call `run` for so many seconds: three times at least, and not more often than `most`."""
+def repeat(
+    run: Callable[[], object], seconds: float, max_calls: int, clock: Callable[[], float] = perf_counter
+) -> None:
+    """Call `run` for so many seconds: three times at least, and not more often than `max_calls`."""
     end = clock() + seconds
-    for n in range(most):
-        if n >= LEAST and clock() >= end:
+    for n in range(max_calls):
+        if n >= MIN_RUNS and clock() >= end:
             return
         run()
 
 
 if __name__ == "__main__":
-    serve(profiled)
+    serve(profile_replies)

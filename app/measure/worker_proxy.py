@@ -14,21 +14,21 @@ import numpy as np
 import psutil
 
 from ...core.ort import value_files
-from ...core.ort.backends import without_positions
-from ...core.ort.sessions import Setting
-from ...core.ort.worker_process import Process
+from ...core.ort.backends import strip_source_locations
+from ...core.ort.sessions import SessionConfig
+from ...core.ort.worker_process import WorkerProcess
 
-LIMIT = 900.0  # seconds for one answer
-PLAIN = "biufc"
-LEAN = Path(__file__).with_name("worker_launcher.py")
+REPLY_TIMEOUT = 900.0  # seconds for one answer
+NPZ_KINDS = "biufc"
+LAUNCHER = Path(__file__).with_name("worker_launcher.py")
 
 
-class Withdrawn(Exception):
+class MeasurementFailed(Exception):
     """A model that cannot be measured, and why, in a line."""
 
 
 @dataclass(slots=True)
-class Entrant:
+class WorkerProxy:
     """A worker process. What it cannot do raises Withdrawn and ends it.
 
     onnxruntime's threads go on looking for work for up to 0.1 s after a call. With users that is as it should be, here
@@ -36,49 +36,49 @@ class Entrant:
     """
 
     folder: Path
-    limit: float = LIMIT
-    command: tuple[str, ...] = (sys.executable, "-P", str(LEAN))
-    _process: Process = field(init=False)
+    timeout: float = REPLY_TIMEOUT
+    command: tuple[str, ...] = (sys.executable, "-P", str(LAUNCHER))
+    _process: WorkerProcess = field(init=False)
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._process = Process(self.command, self.limit, self._log)
+        self._process = WorkerProcess(self.command, self.timeout, self._log)
 
     @property
     def _log(self) -> Path:
         return self.folder / "log"
 
-    def load(self, model: Path, setting: Setting, feeds: Mapping[int, Path]) -> dict[str, Any]:
+    def load(self, model: Path, config: SessionConfig, feeds: Mapping[int, Path]) -> dict[str, Any]:
         """Its figures once it has run the first of the batches."""
         told = {str(batch): str(folder) for batch, folder in feeds.items()}
-        return self._ask("load", model=str(model.resolve()), setting=asdict(setting), feeds=told)
+        return self._request("load", model=str(model.resolve()), setting=asdict(config), feeds=told)
 
-    def warm(self, batch: int) -> float:
+    def warm_up(self, batch: int) -> float:
         """The seconds of a call, warm."""
-        return self._ask("warm", batch=batch)["seconds"]
+        return self._request("warm_up", batch=batch)["seconds"]
 
-    def block(self, batch: int, calls: int, seconds: float) -> list[float]:
+    def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:
         """The seconds of each of so many calls, of about `seconds`."""
-        times = self._ask("block", batch=batch, calls=calls, seconds=seconds)["times"]
+        times = self._request("time_calls", batch=batch, calls=calls, seconds=seconds)["times"]
         return [max(t, 1) / 1e9 for t in times]
 
-    def assigned(self, feeds: Path) -> dict[str, int]:
+    def provider_node_counts(self, feeds: Path) -> dict[str, int]:
         """Nodes by the provider that ran them. The model is not loaded any more after that."""
-        return self._ask("assigned", feeds=str(feeds))["providers"]
+        return self._request("provider_node_counts", feeds=str(feeds))["providers"]
 
-    def end(self) -> None:
+    def terminate(self) -> None:
         """End the process."""
-        self._process.end()
+        self._process.terminate()
 
-    def _ask(self, what: str, **question: Any) -> dict[str, Any]:
+    def _request(self, what: str, **question: Any) -> dict[str, Any]:
         self._signal(psutil.Process.resume)
-        end, heard = self._process.answer({"do": what, **question})
+        end, heard = self._process.request({"do": what, **question})
         if end is not None:
-            raise Withdrawn(f"{end}{self._last_words(end.code)}")
+            raise MeasurementFailed(f"{end}{self._last_stderr_line(end.code)}")
         self._signal(psutil.Process.suspend)
         if "failure" in heard:
-            self.end()
-            raise Withdrawn(_told(str(heard["failure"])))
+            self.terminate()
+            raise MeasurementFailed(_one_line_error(str(heard["failure"])))
         return heard
 
     def _signal(self, send: Any) -> None:
@@ -87,7 +87,7 @@ class Entrant:
             with suppress(psutil.NoSuchProcess):
                 send(psutil.Process(pid))
 
-    def _last_words(self, code: int | None) -> str:
+    def _last_stderr_line(self, code: int | None) -> str:
         """What it wrote to standard error at last, if it ended by itself."""
         if code is None or code < 0:
             return ""
@@ -96,23 +96,26 @@ class Entrant:
 
 
 def write_feeds(feeds: Mapping[str, Any], folder: Path) -> None:
-    """Put inputs where a worker reads them. Raises Unverifiable for values that are neither tensors nor hold some."""
+    """Put inputs where a worker reads them.
+
+    Raises UnverifiableError for values that are neither tensors nor hold some.
+    """
     folder.mkdir()
-    if not all(_is_plain(value) for value in feeds.values()):
-        value_files.write(dict(feeds), folder / "value")
+    if not all(_fits_npz(value) for value in feeds.values()):
+        value_files.write_value(dict(feeds), folder / "value")
         return
     with (folder / "arrays.npz").open("wb") as file:
         np.savez(file, *(np.asarray(v, str) if v.dtype.kind == "O" else v for v in feeds.values()))
     (folder / "names.json").write_text(json.dumps(list(feeds)), encoding="utf-8")
 
 
-def _is_plain(value: Any) -> bool:
+def _fits_npz(value: Any) -> bool:
     if not isinstance(value, np.ndarray):
         return False
     array = cast("np.ndarray[Any, Any]", value)
-    return (array.dtype.kind in PLAIN and array.dtype.isbuiltin == 1) or array.dtype.kind in "OU"
+    return (array.dtype.kind in NPZ_KINDS and array.dtype.isbuiltin == 1) or array.dtype.kind in "OU"
 
 
-def _told(text: str) -> str:
+def _one_line_error(text: str) -> str:
     """A complaint of onnxruntime's, on one line."""
-    return " ".join(without_positions(text).split())[:300] or "onnxruntime does not say why"
+    return " ".join(strip_source_locations(text).split())[:300] or "onnxruntime does not say why"

@@ -10,20 +10,20 @@ import typer
 from ..exit_codes import one_line_errors
 
 EXIT_CODES = """Exit codes: 0 made; 1 could not be written; 2 usage: a name that is taken, a folder that exists."""
-HERE = Path()
+CURRENT_FOLDER = Path()
 
 
 def new(
     name: Annotated[str, typer.Argument(help="What to call the package, such as my-plugin.", show_default=False)],
-    into: Annotated[Path, typer.Option(help="The folder to make it in.")] = HERE,
+    into: Annotated[Path, typer.Option(help="The folder to make it in.")] = CURRENT_FOLDER,
 ) -> None:
     """Begin a plugin: a package with a rule, its tests and their workflow, to be installed as it is."""
     with one_line_errors():
-        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .plugin_names import names_for  # noqa: PLC0415 - imports onnx and numpy
-        from .plugin_writer import write  # noqa: PLC0415 - imports onnx and numpy
+        from .plugin_writer import write_plugin  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_plugin  # noqa: PLC0415 - imports rich
 
         names = names_for(name)
-        folder, made = write(names, into)
-        show_plugin(Screen(), names, folder, made)
+        folder, made = write_plugin(names, into)
+        show_plugin(Terminal(), names, folder, made)

@@ -10,39 +10,43 @@ from importlib.util import find_spec
 
 from packaging.utils import InvalidName, canonicalize_name
 
-from ...core.pass_manager.pass_selection import BadUsage, names_in
-from ...passes.pipelines import BUILT_IN, OPTIONAL, PIPELINES
+from ...core.pass_manager.pass_selection import UsageError, selectable_names
+from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PIPELINES
 
-LONGEST = 60
+MAX_NAME_LENGTH = 60
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class PluginNames:
     """`name` is that of the package and of its pass, in kebab-case; `module` is what Python imports."""
 
     name: str
     module: str
 
 
-def names_for(text: str) -> Names:
-    """The names for a plugin `text`. Raises BadUsage unless nothing else is called so, here or in Python."""
+def names_for(text: str) -> PluginNames:
+    """The names for a plugin `text`. Raises UsageError unless nothing else is called so, here or in Python."""
     try:
         name = canonicalize_name(text, validate=True)
     except InvalidName:
-        raise BadUsage(f"{text!r} is no name for a package: letters, digits and single dashes, as my-plugin") from None
+        raise UsageError(
+            f"{text!r} is no name for a package: letters, digits and single dashes, as my-plugin"
+        ) from None
     module = name.replace("-", "_")
-    if len(name) > LONGEST:
-        raise BadUsage(f"{name} is too long for a name: at most {LONGEST} characters")
+    if len(name) > MAX_NAME_LENGTH:
+        raise UsageError(f"{name} is too long for a name: at most {MAX_NAME_LENGTH} characters")
     if not module.isidentifier() or keyword.iskeyword(module):
-        raise BadUsage(f"{module} cannot be imported: it begins with a digit or is a word of Python; take another name")
-    if (taken := _taken(name, module)) is not None:
-        raise BadUsage(f"{name} is taken: {taken}; take another name")
-    return Names(name, module)
+        raise UsageError(
+            f"{module} cannot be imported: it begins with a digit or is a word of Python; take another name"
+        )
+    if (taken := _name_conflict(name, module)) is not None:
+        raise UsageError(f"{name} is taken: {taken}; take another name")
+    return PluginNames(name, module)
 
 
-def _taken(name: str, module: str) -> str | None:
+def _name_conflict(name: str, module: str) -> str | None:
     """What bears one of the names already."""
-    if name in _names_of_passes():
+    if name in _known_names():
         return "a pass, rule or pipeline of passwright is called so"
     if module in sys.stdlib_module_names:
         return f"Python has a module {module}"
@@ -52,7 +56,7 @@ def _taken(name: str, module: str) -> str | None:
         return f"a module {module} is installed" if find_spec(module) is not None else None
 
 
-def _names_of_passes() -> set[str]:
+def _known_names() -> set[str]:
     """What --enable, --only and --pipeline know."""
-    rules_and_passes = set[str]().union(*(names_in(p) for p in (*BUILT_IN, *OPTIONAL)))
+    rules_and_passes = set[str]().union(*(selectable_names(p) for p in (*BUILT_IN, *OPTIONAL_PASSES)))
     return {n.replace("_", "-") for n in rules_and_passes} | PIPELINES.keys()

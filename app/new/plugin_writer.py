@@ -11,11 +11,11 @@ from string import Template
 from tempfile import TemporaryDirectory
 
 from ...core.errors import PassesError
-from ...core.pass_manager.pass_selection import BadUsage
-from .plugin_names import Names
+from ...core.pass_manager.pass_selection import UsageError
+from .plugin_names import PluginNames
 
 TEMPLATES = "template"
-TARGETS = {
+TEMPLATE_TARGETS = {
     "pyproject.toml.in": "pyproject.toml",
     "init.py.in": "src/$module/__init__.py",
     "rules.py.in": "src/$module/rules.py",
@@ -32,35 +32,35 @@ class CannotWrite(PassesError):
     """The package could not be written."""
 
 
-def write(names: Names, into: Path) -> tuple[Path, tuple[str, ...]]:
+def write_plugin(names: PluginNames, into: Path) -> tuple[Path, tuple[str, ...]]:
     """Make the package in a new folder of `into`; returns the folder, and its files relative to it.
 
-    Raises BadUsage where `into` is no folder or holds something of that name, CannotWrite where the disk says no.
+    Raises UsageError where `into` is no folder or holds something of that name, CannotWrite where the disk says no.
     """
-    folder, texts = into / names.name, rendered(names)
+    folder, texts = into / names.name, render_templates(names)
     try:
-        _require_room(folder)
+        _require_unused(folder)
         _publish(texts, folder)
     except OSError as e:
         raise CannotWrite(f"cannot write {folder}: {e.strerror}") from e
     return folder, tuple(texts)
 
 
-def rendered(names: Names) -> dict[str, str]:
+def render_templates(names: PluginNames) -> dict[str, str]:
     """The text of each file, by its place in the package."""
     words = asdict(names)
     templates = files(__spec__.parent) / TEMPLATES
     return {
         Template(target).substitute(words): Template((templates / source).read_text("utf-8")).substitute(words)
-        for source, target in TARGETS.items()
+        for source, target in TEMPLATE_TARGETS.items()
     }
 
 
-def _require_room(folder: Path) -> None:
+def _require_unused(folder: Path) -> None:
     if not folder.parent.is_dir():
-        raise BadUsage(f"{folder.parent} is not a folder; make it first")
+        raise UsageError(f"{folder.parent} is not a folder; make it first")
     if os.path.lexists(folder):
-        raise BadUsage(f"{folder} exists already, and stays as it is; take another name or another folder (--into)")
+        raise UsageError(f"{folder} exists already, and stays as it is; take another name or another folder (--into)")
 
 
 def _publish(texts: Mapping[str, str], folder: Path) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 
 from markupsafe import Markup
 
-from ..drawing.picture_text import beginning
+from ..drawing.picture_text import cut_end
 from ..terminal import printable
 
-WIDTH, ROW, PAIR, LETTER = 560, 34, 40, 13
-AXIS, EDGE = 34, 12
+WIDTH, ROW_HEIGHT, PAIR_HEIGHT, FONT_SIZE = 560, 34, 40, 13
+AXIS_HEIGHT, MARGIN = 34, 12
 """The room for the axis below, and that beside labels and numbers, which come out wider than pygal thinks."""
-UNWANTED = {"defs", "desc", "title"}
+REMOVED_TAGS = {"defs", "desc", "title"}
 """Parts that pygal adds for its own scripts and styles, which are not there."""
 
 
@@ -26,32 +26,32 @@ class Bar:
 
     label: str
     value: float
-    said: str
+    text: str
     low: float | None = None
     high: float | None = None
     tone: str = ""
 
 
-def chart(title: str, bars: Sequence[Bar], axis: Callable[[float], str]) -> Markup:
-    """One bar a row; `axis` says the numbers below."""
-    return _drawn(title, [b.label for b in bars], [("", [_point(b) for b in bars])], axis, ROW)
+def bar_chart(title: str, bars: Sequence[Bar], axis_text: Callable[[float], str]) -> Markup:
+    """One bar a row; `axis_text` says the numbers below."""
+    return _render_chart(title, [b.label for b in bars], [("", [_point(b) for b in bars])], axis_text, ROW_HEIGHT)
 
 
-def paired_chart(
-    title: str, labels: Sequence[str], before: Sequence[int], after: Sequence[int], axis: Callable[[float], str]
+def paired_bar_chart(
+    title: str, labels: Sequence[str], before: Sequence[int], after: Sequence[int], axis_text: Callable[[float], str]
 ) -> Markup:
     """Two bars a row, before and after."""
     series = [
-        (tone, [_point(Bar("", n, axis(n), tone=tone)) for n in numbers])
+        (tone, [_point(Bar("", n, axis_text(n), tone=tone)) for n in numbers])
         for tone, numbers in (("before", before), ("after", after))
     ]
-    return _drawn(title, labels, series, axis, PAIR)
+    return _render_chart(title, labels, series, axis_text, PAIR_HEIGHT)
 
 
 def _point(bar: Bar) -> dict[str, Any]:
     point: dict[str, Any] = {
         "value": bar.value,
-        "formatter": lambda _, said=bar.said: said,
+        "formatter": lambda _, said=bar.text: said,
         "node": {"class": f"bar {bar.tone}".strip()},
     }
     if bar.low is not None and bar.high is not None:
@@ -59,7 +59,7 @@ def _point(bar: Bar) -> dict[str, Any]:
     return point
 
 
-def _drawn(
+def _render_chart(
     title: str,
     labels: Sequence[str],
     series: Sequence[tuple[str, list[dict[str, Any]]]],
@@ -70,16 +70,16 @@ def _drawn(
     longest = max(len(point["formatter"](None)) for _, points in series for point in points)
     farthest = max(point.get("ci", {}).get("high", point["value"]) for _, points in series for point in points)
     graph = pygal.HorizontalBar(
-        width=WIDTH, height=row * len(labels) + AXIS, margin=0, margin_left=EDGE, spacing=6,
-        margin_right=longest * LETTER * 0.62 + 2 * EDGE,
-        style=style.Style(label_font_size=LETTER, value_font_size=LETTER, major_label_font_size=LETTER),
+        width=WIDTH, height=row * len(labels) + AXIS_HEIGHT, margin=0, margin_left=MARGIN, spacing=6,
+        margin_right=longest * FONT_SIZE * 0.62 + 2 * MARGIN,
+        style=style.Style(label_font_size=FONT_SIZE, value_font_size=FONT_SIZE, major_label_font_size=FONT_SIZE),
         js=(), css=(), disable_xml_declaration=True, show_legend=False, print_values=True, zero=0, min_scale=2,
         max_scale=4, range=(0, farthest) if farthest > 0 else None, rounded_bars=2, value_formatter=axis,
     )  # fmt: skip
-    graph.x_labels = [beginning(printable(label)) for label in labels][::-1]  # it begins at the bottom
+    graph.x_labels = [cut_end(printable(label)) for label in labels][::-1]  # it begins at the bottom
     for name, points in series:
         graph.add(name, points[::-1])
-    graph.add_xml_filter(lambda root: _plain(root, title))
+    graph.add_xml_filter(lambda root: _strip_svg(root, title))
     return Markup(graph.render(is_unicode=True))  # noqa: S704 - serialized from a tree, which escapes
 
 
@@ -93,22 +93,22 @@ def _pygal() -> tuple[Any, Any]:
     return pygal, style
 
 
-def _plain(root: Any, title: str) -> Any:
+def _strip_svg(root: Any, title: str) -> Any:
     """The drawing alone: no scripts, styles, tooltips, dates and addresses; numbers in a column of their own."""
     for parent in list(root.iter()):
         for child in list(parent):
-            if not isinstance(child.tag, str) or child.tag in UNWANTED or "tooltip" in child.get("class", ""):
+            if not isinstance(child.tag, str) or child.tag in REMOVED_TAGS or "tooltip" in child.get("class", ""):
                 parent.remove(child)
     for text in root.iter("text"):
         if text.get("class") == "value":
-            text.set("x", str(WIDTH - _left(root) - 2))
+            text.set("x", str(WIDTH - _plot_left(root) - 2))
             text.set("text-anchor", "end")
     root.attrib.pop("id", None)
     root.attrib.update({"role": "img", "aria-label": title, "class": "chart"})
     return root
 
 
-def _left(root: Any) -> float:
+def _plot_left(root: Any) -> float:
     """Where the plot begins: its texts are placed from there."""
     plot = next(g for g in root.iter("g") if g.get("class") == "plot")
     return float(plot.get("transform").removeprefix("translate(").split(",")[0])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rich.filesize import decimal
 
-from ..measure.metrics import Interval
+from ..measure.metrics import RatioInterval
 
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 MINUS, TIMES = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
@@ -53,11 +53,11 @@ def change(before: float, after: float) -> str:
     return f"{share:+.{digits}%}".replace("-", MINUS).replace("%", " %")
 
 
-def ratio(interval: Interval) -> str:
+def ratio(interval: RatioInterval) -> str:
     """A share with its interval, or that there is none to speak of."""
-    return f"{interval.ratio:.2f} {TIMES}" if interval.is_difference else NO_DIFFERENCE
+    return f"{interval.ratio:.2f} {TIMES}" if interval.is_significant else NO_DIFFERENCE
 
 
-def bounds(interval: Interval) -> str:
+def bounds(interval: RatioInterval) -> str:
     """The 95 % interval."""
     return f"{interval.low:.2f} to {interval.high:.2f}"

@@ -22,31 +22,33 @@ SCRIPTS = (
 """In this order they are one module: none imports another, as a file that stands alone cannot."""
 
 
-def rendered(template: str, **values: Any) -> str:
+def render_template(template: str, **values: Any) -> str:
     """A template with values. All text in it is escaped, and its control characters are made visible."""
     environment = Environment(
-        loader=FunctionLoader(lambda name: _text(f"templates/{name}")),
+        loader=FunctionLoader(lambda name: _read_resource(f"templates/{name}")),
         autoescape=True,
-        finalize=_shown,
+        finalize=_printable_text,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
     filters = ("bounds", "compact", "duration", "ratio", "size", "thousands")
     environment.filters.update({name: getattr(number_text, name) for name in filters})
-    return environment.get_template(template).render(**values, styles=_joined(STYLES), scripts=_joined(SCRIPTS))
+    return environment.get_template(template).render(
+        **values, styles=_concatenated(STYLES), scripts=_concatenated(SCRIPTS)
+    )
 
 
-def _joined(names: tuple[str, ...]) -> Markup:
+def _concatenated(names: tuple[str, ...]) -> Markup:
     """Styles or scripts of ours, which hold nothing of a model."""
-    return Markup("\n").join(Markup(_text(f"assets/{name}")) for name in names)  # noqa: S704 - files of this package
+    return Markup("\n").join(Markup(_read_resource(f"assets/{name}")) for name in names)  # noqa: S704 - files of this package
 
 
-def _shown(value: Any) -> Any:
+def _printable_text(value: Any) -> Any:
     return printable(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 
-def _text(place: str) -> str:
+def _read_resource(place: str) -> str:
     return (files(__spec__.parent) / place).read_text("utf-8")
 
 

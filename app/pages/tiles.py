@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ..measure.metrics import Interval
+from ..measure.metrics import RatioInterval
 from . import number_text
 
 
@@ -20,16 +20,16 @@ class Tile:
 
 
 @dataclass(frozen=True, slots=True)
-class Claim:
+class VerdictBanner:
     """What can be said for a result: `tone` is good, open or bad."""
 
     lines: list[str]
     tone: str
 
 
-def latency_tile(interval: Interval, label: str) -> Tile:
+def latency_tile(interval: RatioInterval, label: str) -> Tile:
     """A ratio of latencies, or that there is no difference."""
-    if not interval.is_difference:
+    if not interval.is_significant:
         return Tile(label, "no difference", note=f"{number_text.bounds(interval)} of the original's")
     tone, said = ("good", "faster") if interval.ratio < 1 else ("bad", "slower")
     return Tile(

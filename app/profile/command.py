@@ -13,7 +13,7 @@ from ..exit_codes import echo_json, one_line_errors
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin, or onnxruntime does not run it; 2 usage;
 4 could not be verified."""
 
-SHOWN = 15  # nodes
+DEFAULT_LIMIT = 15  # nodes
 
 
 def profile(
@@ -29,12 +29,12 @@ def profile(
     batch: Annotated[int, typer.Option(min=1, help="Samples of one run, of inputs that are made up.")] = 1,
     seed: options.Seed = 0,
     threads: options.Threads = 0,
-    ep: options.Ep = "cpu",
+    ep: options.ExecutionProvider = "cpu",
     level: Annotated[
         str, typer.Option(help="onnxruntime's own optimization: disable, basic, extended, layout or all.")
     ] = "all",
     min_time: options.MinTime = 2.0,
-    most: Annotated[int, typer.Option(min=0, help="List at most so many nodes of each model.")] = SHOWN,
+    limit: Annotated[int, typer.Option(min=0, help="List at most so many nodes of each model.")] = DEFAULT_LIMIT,
     trace: Annotated[
         Path | None, typer.Option(help="Where to write the timeline for Perfetto: MODEL.profile.json, in this folder.")
     ] = None,
@@ -43,32 +43,32 @@ def profile(
 ) -> None:
     """Show where the time goes in onnxruntime, op by op, before and after optimization; the result is not kept."""
     with one_line_errors():
-        from ..measure.execution_provider import parsed  # noqa: PLC0415 - imports numpy
-        from ..terminal import Screen  # noqa: PLC0415 - imports rich
+        from ..measure.execution_provider import parse_provider  # noqa: PLC0415 - imports numpy
+        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .profile import profile as profiled  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_profile  # noqa: PLC0415 - imports rich
 
         options.require(not (no_optimize and (plugin or pipeline != "basic")), "--no-optimize runs no pipeline")
-        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         with screen.progress() as progress:
             found = profiled(
                 model,
                 pipeline,
                 plugin or (),
                 inputs,
-                optimizes=not no_optimize,
+                include_optimized=not no_optimize,
                 shapes=options.parse_shapes(shape or ()),
                 dims=options.parse_dims(dim or ()),
                 batch=batch,
                 seed=seed,
                 threads=threads,
-                provider=parsed(ep),
+                provider=parse_provider(ep),
                 level=level,
                 min_time=min_time,
                 trace_to=trace or f"{model.stem}.profile.json",
-                report_to=options.file_of(json),
+                report_to=options.report_file(json),
                 page_to=html,
                 progress=progress,
             )
-        show_profile(screen, found, most)
+        show_profile(screen, found, limit)
         echo_json(json, found)

@@ -9,48 +9,48 @@ from tempfile import TemporaryDirectory
 
 from ...core.errors import EvaluationError
 from ...core.io.files import ModelFile, load
-from ...core.io.output_paths import Places
-from ...core.ort.sessions import Setting
-from ...core.pass_manager.pass_selection import BadUsage
-from ...core.pass_manager.phase_timer import Stopwatch
+from ...core.io.output_paths import OutputPaths
+from ...core.ort.sessions import SessionConfig
+from ...core.pass_manager.pass_selection import UsageError
+from ...core.pass_manager.phase_timer import PhaseTimer
 from ...core.pass_manager.report import write_json
-from ...core.support.gc_pause import no_collection
+from ...core.support.gc_pause import gc_paused
 from ...core.verify.given_inputs import sizes_from_shapes
-from ...core.verify.input_specs import signature
+from ...core.verify.input_specs import input_specs
 from ..environment import versions
-from ..measure.execution_provider import Provider
-from ..measure.feeds import Feeds, feeds_for
-from ..measure.profile_recording import record
-from ..registry.pass_sources import Given
+from ..measure.execution_provider import ExecutionProvider
+from ..measure.feeds import Feeds, make_feeds
+from ..measure.profile_recording import record_profile
+from ..registry.pass_sources import PluginLike
 from ..run.optimize import Result, optimize
-from .profile_builder import Joined, joined
-from .profile_report import Profiled
+from .profile_builder import RecordedProfile, build_profile
+from .profile_report import ProfileReport
 from .timeline import write_timeline
 
-LEVELS = {"disable": "DISABLE_ALL"} | {n: f"ENABLE_{n.upper()}" for n in ("basic", "extended", "layout", "all")}
+ORT_LEVELS = {"disable": "DISABLE_ALL"} | {n: f"ENABLE_{n.upper()}" for n in ("basic", "extended", "layout", "all")}
 
 
 def profile(
     model: str | Path,
     pipeline: str = "basic",
-    plugins: Sequence[Given] = (),
+    plugins: Sequence[PluginLike] = (),
     inputs: str | Path | None = None,
     *,
-    optimizes: bool = True,
+    include_optimized: bool = True,
     shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
     batch: int = 1,
     seed: int = 0,
     threads: int = 0,
-    provider: Provider | None = None,
+    provider: ExecutionProvider | None = None,
     level: str = "all",
     min_time: float = 2.0,
     trace_to: str | Path | None = None,
     report_to: str | Path | None = None,
     page_to: str | Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
-) -> Profiled:
-    """Run a model's file under onnxruntime's profiler as it is and, if it `optimizes`, as `optimize` makes it.
+) -> ProfileReport:
+    """Run a model's file under onnxruntime's profiler as it is and, if it `include_optimized`, as `optimize` makes it.
 
     Both get the same inputs: those in `inputs` (an .npz or a folder of ONNX test data), or some that are made up with
     `shapes` and `dims` for sizes, which the models themselves do not take on, and `batch` samples. They run with
@@ -58,40 +58,43 @@ def profile(
     basic, extended, layout, all), for `min_time` seconds each beside warming up. `trace_to` is for the timelines in
     the format of chrome://tracing, `report_to` for the profiles as JSON, `page_to` for a page of HTML.
 
-    Raises ModelError for a model or input that is unusable, BadUsage for a pipeline or level that is, EvaluationError
-    where onnxruntime does not run a model, Unverifiable if no inputs or nothing to hold the result to can be found.
+    Raises ModelError for a model or input that is unusable, UsageError for a pipeline or level that is, EvaluationError
+    where onnxruntime does not run a model, UnverifiableError if no inputs or nothing to hold the result to can be
+    found.
     """
-    if level not in LEVELS:
-        raise BadUsage(f"--level {level}: there is no such level (there are {', '.join(LEVELS)})")
+    if level not in ORT_LEVELS:
+        raise UsageError(f"--level {level}: there is no such level (there are {', '.join(ORT_LEVELS)})")
     path = Path(model)
-    places = Places(*(None, _path(report_to), None, None, _path(page_to), _path(trace_to)))
+    places = OutputPaths(
+        *(None, _optional_path(report_to), None, None, _optional_path(page_to), _optional_path(trace_to))
+    )
     others = [Path(p) for p in (inputs, *plugins) if isinstance(p, str | Path)]
-    places.require((path, *others))
-    watch = Stopwatch(progress)
+    places.require_writable((path, *others))
+    watch = PhaseTimer(progress)
     with watch.phase("choosing inputs"):
         feeds = _feeds(path, places, others, inputs, shapes or {}, dims or {}, batch, seed)
         given = next(iter(feeds.by_batch.values()))
-    setting = (provider or Provider()).setting(LEVELS[level], threads)
+    setting = (provider or ExecutionProvider()).session_config(ORT_LEVELS[level], threads)
     with TemporaryDirectory() as folder:
         result, paths = None, {"before": path}
-        if optimizes:
+        if include_optimized:
             with watch.phase("optimizing"):
-                result = optimize(path, pipeline, plugins, inputs=inputs, seed=seed, story=places.page is not None)
+                result = optimize(path, pipeline, plugins, inputs=inputs, seed=seed, visualize=places.page is not None)
             paths["after"] = Path(folder) / "after.onnx"
             result.save(paths["after"])
-        found = [_profiled(label, p, setting, given, min_time, watch) for label, p in paths.items()]
-    profiled = _told(path, found, result, level, setting, feeds, watch, places.trace)
-    _write(profiled, found, result, places)
+        found = [_profile_file(label, p, setting, given, min_time, watch) for label, p in paths.items()]
+    profiled = _report(path, found, result, level, setting, feeds, watch, places.trace)
+    _write_reports(profiled, found, result, places)
     return profiled
 
 
-def _path(given: str | Path | None) -> Path | None:
+def _optional_path(given: str | Path | None) -> Path | None:
     return Path(given) if given is not None else None
 
 
 def _feeds(
     path: Path,
-    places: Places,
+    places: OutputPaths,
     others: Sequence[Path],
     inputs: str | Path | None,
     shapes: Mapping[str, Sequence[int]],
@@ -101,42 +104,42 @@ def _feeds(
 ) -> Feeds:
     """The inputs for both models; what the model's weights are in is not to be written to, either."""
     file = ModelFile(path)
-    with no_collection():
-        sizes = dict(dims) | sizes_from_shapes(shapes, signature(load(file)))
-    places.require((path, *file.externals, *others))
-    return feeds_for(path, _path(inputs), [batch], sizes, seed)
+    with gc_paused():
+        sizes = dict(dims) | sizes_from_shapes(shapes, input_specs(load(file)))
+    places.require_writable((path, *file.external_files, *others))
+    return make_feeds(path, _optional_path(inputs), [batch], sizes, seed)
 
 
-def _profiled(
-    label: str, path: Path, setting: Setting, feeds: Mapping[str, object], min_time: float, watch: Stopwatch
-) -> Joined:
-    with watch.phase(f"profiling {label}"):
+def _profile_file(
+    label: str, path: Path, setting: SessionConfig, feeds: Mapping[str, object], min_time: float, timer: PhaseTimer
+) -> RecordedProfile:
+    with timer.phase(f"profiling {label}"):
         try:
-            return joined(label, record(path, setting, feeds, min_time))
+            return build_profile(label, record_profile(path, setting, feeds, min_time))
         except EvaluationError as e:
             raise EvaluationError(f"{label} cannot be profiled: {e}") from e
 
 
-def _told(
+def _report(
     path: Path,
-    found: Sequence[Joined],
+    found: Sequence[RecordedProfile],
     result: Result | None,
     level: str,
-    setting: Setting,
+    setting: SessionConfig,
     feeds: Feeds,
-    watch: Stopwatch,
+    timer: PhaseTimer,
     trace: Path | None,
-) -> Profiled:
+) -> ProfileReport:
     before, *after = (replace(j.profile, trace=trace) for j in found)
-    return Profiled(
+    return ProfileReport(
         str(path),
         before,
         after[0] if after else None,
         level,
         setting.provider,
-        setting.threads,
+        setting.intra_op_threads,
         feeds.sizes,
-        watch.seconds,
+        timer.seconds,
         versions(),
         [f"{q.label}: {q.message}" for q in result.report.quarantined] if result is not None else [],
         feeds.note,
@@ -144,14 +147,20 @@ def _told(
     )
 
 
-def _write(profiled: Profiled, found: Sequence[Joined], result: Result | None, places: Places) -> None:
+def _write_reports(
+    profile_report: ProfileReport, found: Sequence[RecordedProfile], result: Result | None, places: OutputPaths
+) -> None:
     if places.trace is not None:
-        write_timeline(found, {"source": profiled.source, "level": profiled.level, **profiled.versions}, places.trace)
+        write_timeline(
+            found,
+            {"source": profile_report.source, "level": profile_report.level, **profile_report.versions},
+            places.trace,
+        )
     if places.report is not None:
-        write_json(profiled.to_json(), places.report)
+        write_json(profile_report.to_json(), places.report)
     if places.page is not None:
         from ..pages.rendering import write_page  # noqa: PLC0415 - seldom needed
         from .page import profile_page  # noqa: PLC0415 - seldom needed
 
-        story, report = (result.story, result.report) if result is not None else (None, None)
-        write_page(profile_page(profiled, report, story), places.page)
+        story, report = (result.visualization, result.report) if result is not None else (None, None)
+        write_page(profile_page(profile_report, report, story), places.page)

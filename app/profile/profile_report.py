@@ -11,7 +11,7 @@ from pathlib import Path
 class NodeTime:
     """A node as onnxruntime ran it: seconds of one run, without what ran in its bodies.
 
-    `stands_for`: the nodes of the file that was profiled which it does the work of, `origin`: the nodes of the original
+    `file_nodes`: the nodes of the file that was profiled which it does the work of, `origin`: the nodes of the original
     model behind those, `rule`: the rewrite of ours that made it, "" if none did. `start`: seconds after the first node
     of the run that the timeline shows. `calls`: how often it ran in one run, which takes all of `seconds`.
     """
@@ -21,7 +21,7 @@ class NodeTime:
     provider: str
     seconds: float
     start: float
-    stands_for: tuple[str, ...] = ()
+    file_nodes: tuple[str, ...] = ()
     origin: tuple[str, ...] = ()
     rule: str = ""
     calls: float = 1.0
@@ -39,35 +39,35 @@ class TypeTime:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One model: a run takes `seconds`, of which `in_nodes` are spent in nodes. `trace` is the file.
+    """One model: a run takes `seconds`, of which `node_seconds` are spent in nodes. `trace` is the file.
 
     Times are medians over all `runs`, of each node and of what is outside nodes, and sums of those: a run that nothing
     else holds up, however often other programs did.
 
-    `nodes` and `types` come with what took longest first. `idle` are the nodes of the file that nothing which ran
-    stands for: onnxruntime computed them ahead, merged them into equal ones or left them out.
+    `nodes` and `types` come with what took longest first. `eliminated_nodes` are the nodes of the file that nothing
+    which ran stands for: onnxruntime computed them ahead, merged them into equal ones or left them out.
     """
 
     label: str
     runs: int
     seconds: float
-    in_nodes: float
+    node_seconds: float
     nodes: list[NodeTime]
     types: list[TypeTime]
     trace: Path | None = None
-    idle: tuple[str, ...] = ()
+    eliminated_nodes: tuple[str, ...] = ()
 
     @property
     def outside(self) -> float:
         """Seconds of a run that were not spent in nodes."""
-        return max(self.seconds - self.in_nodes, 0.0)
+        return max(self.seconds - self.node_seconds, 0.0)
 
 
 @dataclass(slots=True)
-class Profiled:
+class ProfileReport:
     """The profiles of the original and, where it was optimized, of the result.
 
-    `level` is that of onnxruntime's own optimization, `sizes` are those of symbolic dims, `batch` aside; `left_out`
+    `level` is that of onnxruntime's own optimization, `sizes` are those of symbolic dims, `batch` aside; `quarantined`
     tells of changes of ours that were wrong, in a line each.
     """
 
@@ -80,7 +80,7 @@ class Profiled:
     sizes: dict[str, int]
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
-    left_out: list[str] = field(default_factory=list[str])
+    quarantined: list[str] = field(default_factory=list[str])
     note: str = ""
     batch: int = 1
 

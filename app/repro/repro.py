@@ -9,71 +9,74 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from ...core.errors import Why
+from ...core.errors import FailureKind
 from ...core.io.convert import from_onnx
 from ...core.io.model import Model
-from ...core.ir.effects import leaves_traces
+from ...core.ir.effects import is_stateful
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ort.backends import OnnxRuntime
-from ...core.pass_manager.attempt_check import Trial, fault
-from ...core.pass_manager.pass_manager import Manager
+from ...core.pass_manager.attempt_check import CheckedAttempt, static_failure
+from ...core.pass_manager.pass_manager import PassManager
 from ...core.pass_manager.pipeline import Pass
-from ...core.verify.input_generation import Draw
-from ...core.verify.input_specs import signature
+from ...core.verify.input_generation import InputSet
+from ...core.verify.input_specs import input_specs
 from ...core.verify.oracle import Oracle
 from ...core.verify.seeded_session import random_outputs
 from ...core.verify.verdict import Mismatch
 from .subgraph_extraction import (
-    around,
-    declared,
-    differing,
-    extracted,
-    giving_out,
-    read_from_outside,
-    seen_from_outside,
+    changed_ops,
+    declared_type,
+    external_inputs,
+    external_outputs,
+    extract_model,
+    neighbourhood,
+    with_extra_outputs,
 )
 
-RADII = (0, 1, 2, 4, 8)  # around the op where a rule raises, tried in turn
-PATIENCE = 10.0  # seconds for a pass that changes nothing, when it is run once more to see what it does
-Files = dict[str, Any]
+NEIGHBOURHOOD_RADII = (0, 1, 2, 4, 8)  # around the op where a rule raises, tried in turn
+NO_PROGRESS_TIMEOUT = 10.0  # seconds for a pass that changes nothing, when it is run once more to see what it does
+ReproFiles = dict[str, Any]
 """By file name: a Model or ModelProto, or arrays by name."""
 
 
-def of_difference(before: Trial, after: Trial) -> Files:
+def mismatch_files(before: CheckedAttempt, after: CheckedAttempt) -> ReproFiles:
     """Two models and inputs on which they differ: of the piece that changed if it shows there, else whole."""
     first, second = before.attempt.model, after.attempt.model
     mismatch = after.failure.mismatch if after.failure is not None else None
-    if mismatch is not None and (piece := _differing_piece(first, second, mismatch, bits=after.bits)) is not None:
+    if (
+        mismatch is not None
+        and (piece := _minimal_mismatch_files(first, second, mismatch, exact=after.exact)) is not None
+    ):
         return piece
-    feeds = mismatch.draw.feeds if mismatch is not None and mismatch.draw is not None else {}
+    feeds = mismatch.input_set.feeds if mismatch is not None and mismatch.input_set is not None else {}
     arrays = feeds if all(isinstance(a, np.ndarray) for a in feeds.values()) else {}
     return {"before.onnx": first, "after.onnx": second, "inputs.npz": arrays}
 
 
-def _differing_piece(first: Model, second: Model, mismatch: Mismatch, *, bits: bool) -> Files | None:
+def _minimal_mismatch_files(first: Model, second: Model, mismatch: Mismatch, *, exact: bool) -> ReproFiles | None:
     """The piece that changed, if it stands on its own and goes wrong in the same way."""
     try:
-        piece = _piece(first, second, mismatch.draw)
-        return piece if piece is not None and _differ(piece, mismatch, bits=bits) else None
+        piece = _changed_subgraph_files(first, second, mismatch.input_set)
+        return piece if piece is not None and _still_differ(piece, mismatch, exact=exact) else None
     except Exception:  # noqa: BLE001 - a pass may leave anything; what cannot be shown small is shown whole
         return None
 
 
-def _piece(first: Model, second: Model, draw: Draw | None) -> Files | None:
+def _changed_subgraph_files(first: Model, second: Model, input_set: InputSet | None) -> ReproFiles | None:
     """The ops that differ, with what they read on that draw for inputs; without one, inputs as they are declared."""
-    gone, made = differing(first.graph, second.graph)
-    outside = {v.name: v for ops in (gone, made) for v in read_from_outside(ops)}
+    gone, made = changed_ops(first.graph, second.graph)
+    outside = {v.name: v for ops in (gone, made) for v in external_inputs(ops)}
     inner = {v.name for ops in (gone, made) for op in ops for v in op.outputs}
     inputs = [n for n, v in outside.items() if not v.is_const and n not in inner]
-    outputs = [v.name for v in seen_from_outside(first.graph, gone)]
-    arrays = _observed(first, inputs, draw.feeds) if draw is not None else {}
+    outputs = [v.name for v in external_outputs(first.graph, gone)]
+    arrays = _evaluated_values(first, inputs, input_set.feeds) if input_set is not None else {}
     if not outputs or not all(isinstance(a, np.ndarray) for a in arrays.values()):
         return None
-    types = {n: _type_of_array(arrays[n]) if n in arrays else declared(outside[n]) for n in inputs}
+    types = {n: _type_of_array(arrays[n]) if n in arrays else declared_type(outside[n]) for n in inputs}
     return {
-        "before.onnx": extracted(first, gone, types, outputs),
-        "after.onnx": extracted(second, made, types, outputs),
+        "before.onnx": extract_model(first, gone, types, outputs),
+        "after.onnx": extract_model(second, made, types, outputs),
         "inputs.npz": arrays,
     }
 
@@ -82,49 +85,56 @@ def _type_of_array(array: np.ndarray[Any, Any]) -> onnx.TypeProto:
     return helper.make_tensor_type_proto(helper.np_dtype_to_tensor_dtype(array.dtype), array.shape)
 
 
-def _observed(model: Model, names: list[str], feeds: Mapping[str, Any]) -> dict[str, Any]:
+def _evaluated_values(model: Model, names: list[str], feeds: Mapping[str, Any]) -> dict[str, Any]:
     """What values come to on `feeds`."""
     computed = [n for n in names if n not in feeds]
     found = {n: feeds[n] for n in names if n in feeds}
-    with giving_out(model, computed) as loadable:
+    with with_extra_outputs(model, computed) as loadable:
         session = OnnxRuntime(loadable)
     found.update(zip(computed, session.run(computed, feeds) if computed else (), strict=True))
     return found
 
 
-def _differ(files: Files, mismatch: Mismatch, *, bits: bool) -> bool:
+def _still_differ(files: ReproFiles, mismatch: Mismatch, *, exact: bool) -> bool:
     """Whether the two models still differ on the inputs, or the second is still refused if it was."""
-    given = [Draw("given", {}, files["inputs.npz"])] if files["inputs.npz"] else []
-    failure = _asked(files["before.onnx"], given).judge(files["after.onnx"].SerializeToString(), exact=bits).failure
-    return failure is not None and (failure.draw is None) == (mismatch.draw is None)
+    given = [InputSet("given", {}, files["inputs.npz"])] if files["inputs.npz"] else []
+    failure = (
+        _oracle_for(files["before.onnx"], given).compare(files["after.onnx"].SerializeToString(), exact=exact).failure
+    )
+    return failure is not None and (failure.input_set is None) == (mismatch.input_set is None)
 
 
-def _asked(proto: onnx.ModelProto, given: Sequence[Draw] = ()) -> Oracle:
-    """The answers of a piece, as a run would ask for them. Raises Unverifiable, and ModelError if it does not run."""
+def _oracle_for(proto: onnx.ModelProto, given: Sequence[InputSet] = ()) -> Oracle:
+    """The answers of a piece, as a run would ask for them.
+
+    Raises UnverifiableError, and ModelError if it does not run.
+    """
     model = from_onnx(proto)
     return Oracle(
         proto.SerializeToString(),
-        signature(model),
+        input_specs(model),
         [o.name for o in proto.graph.output],
         given=given,
-        random=random_outputs(model.graph),
-        fresh=leaves_traces(model.graph),
+        random_outputs=random_outputs(model.graph),
+        fresh_sessions=is_stateful(model.graph),
     )
 
 
-def of_exception(model: Model, culprit: Pass | None, place: str, why: Why, *, exact: bool = False) -> Files:
+def exception_files(
+    model: Model, culprit: Pass | None, place: str, kind: FailureKind, *, exact_only: bool = False
+) -> ReproFiles:
     """The smallest model around a place with which the pass goes wrong as well; else the whole."""
-    op = _op_at(model.graph, place)
-    for radius in RADII if culprit is not None and op is not None else ():
+    op = _op_producing(model.graph, place)
+    for radius in NEIGHBOURHOOD_RADII if culprit is not None and op is not None else ():
         assert op is not None
         assert culprit is not None
-        proto = _failing_piece(model, around(op, radius), culprit, why, exact=exact)
+        proto = _failing_subgraph(model, neighbourhood(op, radius), culprit, kind, exact_only=exact_only)
         if proto is not None:
             return {"before.onnx": proto}
     return {"before.onnx": model}
 
 
-def _op_at(graph: Graph, place: str) -> Op | None:
+def _op_producing(graph: Graph, place: str) -> Op | None:
     """The op of the outermost graph that makes a value, or holds the graph in which it is made."""
     makers = (op for g in graph.with_subgraphs() for op in g.ops() if any(v.name == place for v in op.outputs))
     op = next(makers, None)
@@ -133,20 +143,25 @@ def _op_at(graph: Graph, place: str) -> Op | None:
     return op
 
 
-def _failing_piece(model: Model, ops: Sequence[Op], culprit: Pass, why: Why, *, exact: bool) -> onnx.ModelProto | None:
+def _failing_subgraph(
+    model: Model, ops: Sequence[Op], culprit: Pass, kind: FailureKind, *, exact_only: bool
+) -> onnx.ModelProto | None:
     """A model of those ops, if the pass goes wrong on it in that way and it runs as it is."""
     try:
-        types = {v.name: declared(v) for v in read_from_outside(ops) if not v.is_const}
-        proto = extracted(model, ops, types, [v.name for v in seen_from_outside(model.graph, ops)])
-        if fails_alone(lambda: from_onnx(proto), culprit, exact=exact) != why:
+        types = {v.name: declared_type(v) for v in external_inputs(ops) if not v.is_const}
+        proto = extract_model(model, ops, types, [v.name for v in external_outputs(model.graph, ops)])
+        if failure_alone(lambda: from_onnx(proto), culprit, exact_only=exact_only) != kind:
             return None
-        _asked(proto)
+        _oracle_for(proto)
     except Exception:  # noqa: BLE001 - a pass may leave anything; what cannot be shown small is shown whole
         return None
     return proto
 
 
-def fails_alone(load: Callable[[], Model], culprit: Pass, *, exact: bool = False) -> Why | None:
+def failure_alone(load: Callable[[], Model], culprit: Pass, *, exact_only: bool = False) -> FailureKind | None:
     """What goes wrong with a model that nothing but this pass rewrites, short of running it."""
-    failure = fault(Manager(load, culprit, exact, patience=PATIENCE).run(careful=True), exports=True)
-    return failure.why if failure is not None else None
+    failure = static_failure(
+        PassManager(load, culprit, exact_only, no_progress_timeout=NO_PROGRESS_TIMEOUT).run(validate_graphs=True),
+        try_export=True,
+    )
+    return failure.kind if failure is not None else None

@@ -10,9 +10,9 @@ from typing import Any
 import onnx
 from onnx import helper
 
-from ...core.inference.schema_inference import type_of
-from ...core.io.files import loadable
-from ...core.io.model import Model, closing_header
+from ...core.inference.schema_inference import inferred_type_proto
+from ...core.io.files import as_loadable
+from ...core.io.model import Model, export_header
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.values import Value
@@ -20,45 +20,49 @@ from ...core.ort.sessions import Loadable
 from ...core.serialization.exporter import node_bytes
 
 
-def differing(before: Graph, after: Graph) -> tuple[list[Op], list[Op]]:
+def changed_ops(before: Graph, after: Graph) -> tuple[list[Op], list[Op]]:
     """The ops that only one of two graphs has, with their edges by name; in order. O(V + E)."""
     mine, others = ({node_bytes(op): op for op in g.sorted_ops()} for g in (before, after))
     return [op for k, op in mine.items() if k not in others], [op for k, op in others.items() if k not in mine]
 
 
-def read_from_outside(ops: Collection[Op]) -> list[Value]:
+def external_inputs(ops: Collection[Op]) -> list[Value]:
     """The values that the ops read and do not make, constants included, in order."""
     made = {v for op in ops for v in op.outputs}
     read = dict.fromkeys(v for op in ops for v in (*op.inputs, *op.captures) if v is not None)
     return [v for v in read if v not in made]
 
 
-def seen_from_outside(graph: Graph, ops: Collection[Op]) -> list[Value]:
+def external_outputs(graph: Graph, ops: Collection[Op]) -> list[Value]:
     """The values that the ops make and others read, or the graph gives out, in order."""
     inside = set(ops)
     inside.update(inner for op in ops for sub in op.subgraphs for g in sub.with_subgraphs() for inner in g.ops())
-    return [v for op in ops for v in op.outputs if graph.is_output(v) or any(user not in inside for user in v.uses)]
+    return [
+        v for op in ops for v in op.outputs if graph.is_output(v) or any(user not in inside for user in v.consumers)
+    ]
 
 
-def around(op: Op, radius: int) -> list[Op]:
+def neighbourhood(op: Op, radius: int) -> list[Op]:
     """The ops at most `radius` edges away, in order."""
     graph, found, rim = op.graph, {op: None}, [op]
     for _ in range(radius):
-        near = [graph.producer(v) for o in rim for v in o.inputs] + [u for o in rim for v in o.outputs for u in v.uses]
+        near = [graph.producer(v) for o in rim for v in o.inputs] + [
+            u for o in rim for v in o.outputs for u in v.consumers
+        ]
         rim = [o for o in dict.fromkeys(near) if o is not None and o.graph is graph and o not in found]
         found.update(dict.fromkeys(rim))
     return [o for o in graph.sorted_ops() if o in found]
 
 
-def declared(value: Value) -> onnx.TypeProto:
+def declared_type(value: Value) -> onnx.TypeProto:
     """The type of a value as far as it is known."""
-    return type_of(value) or onnx.TypeProto()
+    return inferred_type_proto(value) or onnx.TypeProto()
 
 
 @contextmanager
-def giving_out(model: Model, names: Iterable[str]) -> Generator[Loadable]:
+def with_extra_outputs(model: Model, names: Iterable[str]) -> Generator[Loadable]:
     """The whole model, with further values among its outputs, for a backend to load."""
-    with loadable(model) as plain:
+    with as_loadable(model) as plain:
         library: Any = onnx
         is_file = isinstance(plain, Path)
         proto: onnx.ModelProto = (
@@ -71,14 +75,14 @@ def giving_out(model: Model, names: Iterable[str]) -> Generator[Loadable]:
         yield plain if is_file else proto.SerializeToString()
 
 
-def extracted(
+def extract_model(
     model: Model, ops: Collection[Op], inputs: Mapping[str, onnx.TypeProto], outputs: Collection[str]
 ) -> onnx.ModelProto:
     """A model of those ops, with inputs of the given types.
 
     An output that none of the ops makes is a constant, handed on by an Identity.
     """
-    proto = closing_header(model)
+    proto = export_header(model)
     del proto.metadata_props[:], proto.training_info[:]
     proto.ir_version = max(proto.ir_version, 4)  # before, each initializer had to be an input too
     graph = proto.graph
@@ -87,8 +91,8 @@ def extracted(
     made = {v.name for op in ops for v in op.outputs}
     handed_on = {name: f"{name}_constant" for name in outputs if name not in made}
     # What is read may be held by a Constant, or by an enclosing graph, so values are asked, not the model.
-    held = [(v.name, v.tensor) for v in read_from_outside(ops) if v.name not in inputs]
-    held += [(handed_on[v.name], tensor) for v, tensor in model.tensors() if v.name in handed_on]
+    held = [(v.name, v.tensor) for v in external_inputs(ops) if v.name not in inputs]
+    held += [(handed_on[v.name], tensor) for v, tensor in model.written_initializers() if v.name in handed_on]
     for name, tensor in held:
         if tensor is not None:
             graph.initializer.append(onnx.TensorProto.FromString(b"".join(tensor.chunks(name))))

@@ -13,7 +13,7 @@ from ..exit_codes import echo_json, one_line_errors
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin; 2 usage; 3 verification failed, nothing written;
 4 could not be verified, nothing written."""
 
-SHOWN = 20  # changes of a dry run
+DEFAULT_LIMIT = 20  # changes of a dry run
 
 
 def run(
@@ -28,7 +28,7 @@ def run(
     shape: options.FixedShapes = None,
     dim: options.Dims = None,
     outputs: options.Outputs = None,
-    inputs_only: options.InputsOnly = False,
+    drop_unused_inputs: options.DropUnusedInputs = False,
     debloat: Annotated[
         bool, typer.Option("--debloat", help="Write large constants that repeat themselves as how to make them.")
     ] = False,
@@ -46,7 +46,7 @@ def run(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="List each change with what it saves, and write no model.")
     ] = False,
-    most: Annotated[int | None, typer.Option(min=0, help="Of a dry run, list at most so many changes: 20.")] = None,
+    limit: Annotated[int | None, typer.Option(min=0, help="Of a dry run, list at most so many changes: 20.")] = None,
     html: Annotated[
         Path | None, typer.Option("--html", help="Write what was done as a page to look at, to this file.")
     ] = None,
@@ -60,16 +60,16 @@ def run(
     A change that breaks the model is found, named and left out.
     """
     with one_line_errors():
-        from ..terminal import Screen, log_to_stderr  # noqa: PLC0415 - imports rich
+        from ..terminal import Terminal, log_to_stderr  # noqa: PLC0415 - imports rich
         from .optimize import optimize  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_report  # noqa: PLC0415 - imports rich
 
         written = output or map_to or repro
         options.require(not (dry_run and written), "--dry-run writes nothing: leave out -o, --map and --repro")
-        options.require(dry_run or most is None, "--most is for --dry-run: other runs list no changes")
+        options.require(dry_run or limit is None, "--most is for --dry-run: other runs list no changes")
         if verbose:
             log_to_stderr()
-        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         with screen.progress() as progress:
             result = optimize(
                 model,
@@ -80,7 +80,7 @@ def run(
                 shapes=options.parse_shapes(shape or ()),
                 dims=options.parse_dims(dim or ()),
                 outputs=options.parse_outputs(outputs or ()),
-                inputs_only=inputs_only,
+                drop_unused_inputs=drop_unused_inputs,
                 only=only or (),
                 skip=skip or (),
                 enable=[*(enable or ()), *["debloat"] * debloat],
@@ -89,7 +89,7 @@ def run(
                 keep_functions=keep_functions,
                 seed=seed,
                 output=output,
-                report_to=options.file_of(json),
+                report_to=options.report_file(json),
                 repro_to=repro,
                 map_to=map_to,
                 page_to=html,
@@ -99,7 +99,7 @@ def run(
         if result.report.plan is not None:
             from .render import show_plan  # noqa: PLC0415 - for dry runs alone
 
-            show_plan(screen, result.report, result.report.plan, SHOWN if most is None else most)
+            show_plan(screen, result.report, result.report.plan, DEFAULT_LIMIT if limit is None else limit)
         else:
             show_report(screen, result.report, output, verbose=verbose)
         echo_json(json, result.report)

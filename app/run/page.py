@@ -9,61 +9,61 @@ from typing import Any
 from ...core.pass_manager.report import Report
 from ..environment import versions
 from ..pages import number_text
-from ..pages.embedded_data import packed
-from ..pages.rendering import rendered
-from ..pages.tiles import Claim, Tile, size_tile
+from ..pages.embedded_data import compress_json
+from ..pages.rendering import render_template
+from ..pages.tiles import Tile, VerdictBanner, size_tile
 from ..verify.render import verdict_lines
-from ..visualization.visualization import Story
-from .page_sections import graph_data, histogram_of, rewrite_data, rules_of
+from ..visualization.visualization import Visualization
+from .page_sections import graph_data, op_histogram, rewrite_data, rule_summaries
 
 
-def run_page(report: Report, story: Story) -> str:
+def run_page(report: Report, visualization: Visualization) -> str:
     """The page of `passes run`, as HTML."""
     done = f"optimized with the pipeline {report.pipeline}"
-    return page("run", report.source, done, report.versions, run_tiles(report), report, story)
+    return page("run", report.source, done, report.versions, run_tiles(report), report, visualization)
 
 
 def page(
     command: str,
     source: str,
-    done: str,
+    summary: str,
     named_versions: dict[str, str],
     tiles: Iterable[Tile],
     report: Report | None,
-    story: Story,
+    visualization: Visualization,
     **more: Any,
 ) -> str:
-    """A page of any command as HTML: `tiles` at its head, rewrites and graphs of `story`, and `more` sections."""
-    told, pictures = rewrite_data(story)
-    graph = graph_data(story)
+    """A page of any command as HTML: `tiles`, the rewrites and graphs of `visualization`, and `more` sections."""
+    rewrites, pictures = rewrite_data(visualization)
+    graph = graph_data(visualization)
     sections: dict[str, Any] = {"comparison": None, "times": None, "lanes": "", **more}
-    return rendered(
+    return render_template(
         "page.html",
         command=command,
         source=source,
         model=Path(source).name or source,
-        done=done,
+        summary=summary,
         versions=named_versions or versions(),
         tiles=list(tiles),
         report=report,
-        claim=claim_of(report) if report is not None else None,
-        histogram=histogram_of(report) if report is not None else None,
-        rules=rules_of(story),
-        rewrites=packed(told) if told else "",
-        pictures=[packed(sheaf) for sheaf in pictures],
-        rewrite_count=len(told),
-        drawn_count=sum(r.before is not None for r in story.rewrites),
-        graph=packed(graph) if graph is not None else "",
+        verdict=verdict_banner(report) if report is not None else None,
+        histogram=op_histogram(report) if report is not None else None,
+        rules=rule_summaries(visualization),
+        rewrites=compress_json(rewrites) if rewrites else "",
+        pictures=[compress_json(sheaf) for sheaf in pictures],
+        rewrite_count=len(rewrites),
+        drawn_count=sum(r.before is not None for r in visualization.rewrites),
+        graph=compress_json(graph) if graph is not None else "",
         **sections,
     )
 
 
-def claim_of(report: Report) -> Claim:
+def verdict_banner(report: Report) -> VerdictBanner:
     """What verification came to."""
     verdict = report.verification
     if verdict is not None and verdict.failure is not None:
-        return Claim([f"wrong: {verdict.failure}"], "bad")
-    return Claim(list(verdict_lines(verdict)), "open" if verdict is None else "good")
+        return VerdictBanner([f"wrong: {verdict.failure}"], "bad")
+    return VerdictBanner(list(verdict_lines(verdict)), "open" if verdict is None else "good")
 
 
 def run_tiles(report: Report) -> Iterator[Tile]:

@@ -15,20 +15,20 @@ from markupsafe import Markup
 
 from ...core.pass_manager.report import Report
 from ..drawing.picture import Box, Line, Picture
-from ..drawing.picture_layout import Frame, Placed, frame_of, placed
+from ..drawing.picture_layout import LayoutKey, PictureLayout, layout_key, picture_layout
 from ..drawing.svg import svg
-from ..pages.charts import paired_chart
-from ..visualization.visualization import Edge, Node, Rewrite, Sheet, Story
+from ..pages.charts import paired_bar_chart
+from ..visualization.visualization import EdgeView, GraphView, NodeView, Rewrite, Visualization
 
-Shape = tuple[tuple[Box, ...], tuple[Line, ...]]
-Place = tuple[int, int]
+PictureKey = tuple[tuple[Box, ...], tuple[Line, ...]]
+PictureIndex = tuple[int, int]
 """Which sheaf of pictures it is in, and where in that."""
-SHEAF = 200
+CHUNK_SIZE = 200
 """Pictures that a page unpacks at once, when one of them is looked at."""
 
 
 @dataclass(slots=True)
-class Rule:
+class RuleSummary:
     """What one rule, or one pass without rules, did in all."""
 
     pass_name: str
@@ -41,50 +41,50 @@ class Rule:
 
 
 @dataclass(slots=True)
-class Gallery:
+class PicturePool:
     """Pictures as SVG; those that are the same are one, and those that differ in words are laid out once."""
 
-    sheaves: list[list[str]] = field(default_factory=list[list[str]])
-    places: dict[Shape, Place] = field(default_factory=dict[Shape, Place])
-    layouts: dict[Frame, Placed] = field(default_factory=dict[Frame, Placed])
+    chunks: list[list[str]] = field(default_factory=list[list[str]])
+    indices: dict[PictureKey, PictureIndex] = field(default_factory=dict[PictureKey, PictureIndex])
+    layouts: dict[LayoutKey, PictureLayout] = field(default_factory=dict[LayoutKey, PictureLayout])
 
-    def place(self, picture: Picture | None) -> Place | None:
-        """Where in `sheaves` it is."""
+    def index(self, picture: Picture | None) -> PictureIndex | None:
+        """Where in `chunks` it is."""
         if picture is None:
             return None
         shape = tuple(picture.boxes), tuple(picture.lines)
-        if shape not in self.places:
-            self.places[shape] = divmod(len(self.places), SHEAF)
-            if self.places[shape][1] == 0:
-                self.sheaves.append([])
-            self.sheaves[-1].append(svg(picture, "a piece of the graph", self._layout(picture)))
-        return self.places[shape]
+        if shape not in self.indices:
+            self.indices[shape] = divmod(len(self.indices), CHUNK_SIZE)
+            if self.indices[shape][1] == 0:
+                self.chunks.append([])
+            self.chunks[-1].append(svg(picture, "a piece of the graph", self._layout(picture)))
+        return self.indices[shape]
 
-    def _layout(self, picture: Picture) -> Placed:
-        frame = frame_of(picture)
+    def _layout(self, picture: Picture) -> PictureLayout:
+        frame = layout_key(picture)
         if frame not in self.layouts:
-            self.layouts[frame] = placed(picture)
+            self.layouts[frame] = picture_layout(picture)
         return self.layouts[frame]
 
 
-def rules_of(story: Story) -> list[Rule]:
+def rule_summaries(visualization: Visualization) -> list[RuleSummary]:
     """The rules with their rewrites by place in the story, those that save most nodes first."""
-    rules: dict[tuple[str, str], Rule] = {}
-    for place, r in enumerate(story.rewrites):
-        rule = rules.setdefault((r.pass_name, r.by), Rule(r.pass_name, r.by, r.equation, r.contract))
+    rules: dict[tuple[str, str], RuleSummary] = {}
+    for place, r in enumerate(visualization.rewrites):
+        rule = rules.setdefault((r.pass_name, r.by), RuleSummary(r.pass_name, r.by, r.equation, r.contract))
         rule.rewrites.append(place)
         rule.nodes_saved += r.nodes_saved
         rule.weight_bytes_saved += r.weight_bytes_saved
     return sorted(rules.values(), key=lambda r: (-r.nodes_saved, -len(r.rewrites), r.name))
 
 
-def rewrite_data(story: Story) -> tuple[list[dict[str, Any]], list[list[str]]]:
+def rewrite_data(visualization: Visualization) -> tuple[list[dict[str, Any]], list[list[str]]]:
     """What is said of each rewrite, and the pictures that `before` and `after` give the places of."""
-    gallery = Gallery()
-    return [_told(rewrite, gallery) for rewrite in story.rewrites], gallery.sheaves
+    gallery = PicturePool()
+    return [_rewrite_entry(rewrite, gallery) for rewrite in visualization.rewrites], gallery.chunks
 
 
-def _told(r: Rewrite, gallery: Gallery) -> dict[str, Any]:
+def _rewrite_entry(r: Rewrite, pool: PicturePool) -> dict[str, Any]:
     return {
         "ordinal": r.ordinal,
         "pass": r.pass_name,
@@ -96,43 +96,43 @@ def _told(r: Rewrite, gallery: Gallery) -> dict[str, Any]:
         "made": r.made,
         "nodes": r.nodes_saved,
         "bytes": r.weight_bytes_saved,
-        "before": gallery.place(r.before),
-        "after": gallery.place(r.after),
+        "before": pool.index(r.before),
+        "after": pool.index(r.after),
     }
 
 
-TOLD = ("mark", "rule", "told", "origin", "rewrites", "bodies")
+OPTIONAL_FIELDS = ("mark", "rule", "details", "origin", "rewrites", "bodies")
 
 
-def graph_data(story: Story) -> dict[str, Any] | None:
+def graph_data(visualization: Visualization) -> dict[str, Any] | None:
     """Both sides, None where nothing is drawn."""
-    if not story.before and not story.after:
+    if not visualization.before and not visualization.after:
         return None
-    return {"before": _sheets(story.before), "after": _sheets(story.after)}
+    return {"before": _view_data(visualization.before), "after": _view_data(visualization.after)}
 
 
-def _sheets(sheets: Sequence[Sheet]) -> list[dict[str, Any]]:
+def _view_data(sheets: Sequence[GraphView]) -> list[dict[str, Any]]:
     return [
         {
             "title": sheet.title,
             "width": round(sheet.width, 1),
             "height": round(sheet.height, 1),
-            "nodes": [_node(node) for node in sheet.nodes],
-            "edges": [_edge(edge) for edge in sheet.edges],
+            "nodes": [_node_data(node) for node in sheet.nodes],
+            "edges": [_edge_data(edge) for edge in sheet.edges],
             "undrawn": sheet.undrawn,
         }
         for sheet in sheets
     ]
 
 
-def _node(node: Node) -> dict[str, Any]:
+def _node_data(node: NodeView) -> dict[str, Any]:
     """Its place, and of the rest what there is to say."""
     box = {"x": round(node.x, 1), "y": round(node.y, 1), "width": round(node.width, 1), "height": round(node.height, 1)}
-    more = {field: value for field in TOLD if (value := getattr(node, field))}
+    more = {field: value for field in OPTIONAL_FIELDS if (value := getattr(node, field))}
     return {"name": node.name, "kind": node.kind, "title": node.title, **box, **more}
 
 
-def _edge(edge: Edge) -> list[Any]:
+def _edge_data(edge: EdgeView) -> list[Any]:
     """Source, target, name, and the points, x and y in turns."""
     return [edge.source, edge.target, edge.name, *(round(c, 1) for point in edge.points for c in point)]
 
@@ -164,7 +164,7 @@ class Histogram:
     charted: int
 
 
-def histogram_of(report: Report) -> Histogram | None:
+def op_histogram(report: Report) -> Histogram | None:
     """None for a model with no ops."""
     before, after = report.before.ops, report.after.ops
     ops = [OpCount(op, before.get(op, 0), after.get(op, 0)) for op in before.keys() | after.keys()]
@@ -172,7 +172,7 @@ def histogram_of(report: Report) -> Histogram | None:
     first = ops[:MOST_BARS]
     if not first:
         return None
-    drawn = paired_chart(
+    drawn = paired_bar_chart(
         "Ops by type, before and after",
         [o.op for o in first],
         [o.before for o in first],

@@ -11,47 +11,47 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from ...core.pass_manager.plan import Plan, Saved
+from ...core.pass_manager.plan import Plan, Savings
 from ...core.pass_manager.report import Report
 from ...core.rewriting.changes import Change
-from ..descriptions import listed
-from ..terminal import Screen, add_row, milliseconds, plural, table_of
+from ..descriptions import join_truncated
+from ..terminal import Terminal, add_row, milliseconds_text, new_table, plural
 from ..verify.render import difference_table, verdict_lines
 
 
-def show_plan(screen: Screen, report: Report, plan: Plan, most: int) -> None:
+def show_plan(terminal: Terminal, report: Report, plan: Plan, limit: int) -> None:
     """What each rule would change in all, then the changes, and whether it is proven."""
-    screen.line(report.source)
-    screen.out.print(share_table(plan))
-    for c in plan.changes[:most]:
-        screen.line(_told(c))
-    if len(plan.changes) > most:
-        screen.line(f"... and {len(plan.changes) - most} more (--most, or all with --json)")
-    screen.out.print(size_table(report))
-    if plan.unattributed != Saved():
-        screen.line(f"not told by any pass: {_saving(plan.unattributed)}")
-    show_left_out(screen, report)
+    terminal.line(report.source)
+    terminal.out.print(savings_table(plan))
+    for c in plan.changes[:limit]:
+        terminal.line(_change_text(c))
+    if len(plan.changes) > limit:
+        terminal.line(f"... and {len(plan.changes) - limit} more (--most, or all with --json)")
+    terminal.out.print(size_table(report))
+    if plan.unattributed != Savings():
+        terminal.line(f"not told by any pass: {_saving_text(plan.unattributed)}")
+    show_left_out(terminal, report)
     for line in verdict_lines(report.verification):
-        screen.line(line)
-    screen.line("nothing written: this was a dry run")
+        terminal.line(line)
+    terminal.line("nothing written: this was a dry run")
 
 
-def share_table(plan: Plan) -> Table:
+def savings_table(plan: Plan) -> Table:
     """Rules and passes with what they save, and the total."""
-    table = table_of("rule", "changes", "nodes saved", "weights saved")
+    table = new_table("rule", "changes", "nodes saved", "weights saved")
     for s in plan.shares:
-        add_row(table, s.by, str(s.changes), str(s.saved.nodes), _size(s.saved.weight_bytes))
+        add_row(table, s.by, str(s.changes), str(s.saved.nodes), _bytes_text(s.saved.weight_bytes))
     total = plan.saved
-    add_row(table, "all", str(len(plan.changes)), str(total.nodes), _size(total.weight_bytes), style="bold")
+    add_row(table, "all", str(len(plan.changes)), str(total.nodes), _bytes_text(total.weight_bytes), style="bold")
     return table
 
 
-def _told(c: Change) -> str:
-    what = " -> ".join(listed(ops) for ops in (c.replaced, c.made) if ops)
-    return f"#{c.ordinal} {c.by} {c.where}: {what} ({_saving(Saved.by(c))})"
+def _change_text(c: Change) -> str:
+    what = " -> ".join(join_truncated(ops) for ops in (c.replaced, c.made) if ops)
+    return f"#{c.ordinal} {c.by} {c.where}: {what} ({_saving_text(Savings.of_change(c))})"
 
 
-def _saving(saved: Saved) -> str:
+def _saving_text(saved: Savings) -> str:
     """Nodes and bytes, those that are nought left out."""
     nodes = f"{'saves' if saved.nodes > 0 else 'adds'} {plural(abs(saved.nodes), 'node')}" if saved.nodes else ""
     weights = saved.weight_bytes
@@ -59,41 +59,41 @@ def _saving(saved: Saved) -> str:
     return ", ".join(filter(None, (nodes, size))) or "as large as before"
 
 
-def _size(count: int) -> str:
+def _bytes_text(count: int) -> str:
     return f"-{decimal(-count)}" if count < 0 else decimal(count)
 
 
-def show_report(screen: Screen, report: Report, output: Path | None, *, verbose: bool) -> None:
+def show_report(terminal: Terminal, report: Report, output: Path | None, *, verbose: bool) -> None:
     """The tables of a run and its verdict."""
-    screen.line(report.source)
+    terminal.line(report.source)
     for table in (op_table(report), size_table(report), pass_table(report, verbose=verbose)):
-        screen.out.print(table)
+        terminal.out.print(table)
     if report.verification is not None and any(d.error for d in report.verification.differences.values()):
-        screen.out.print(difference_table(report.verification))
-    show_left_out(screen, report)
+        terminal.out.print(difference_table(report.verification))
+    show_left_out(terminal, report)
     for line in verdict_lines(report.verification):
-        screen.line(line)
-    screen.line(f"written to {output}" if output is not None else "not written: give -o FILE to keep it")
+        terminal.line(line)
+    terminal.line(f"written to {output}" if output is not None else "not written: give -o FILE to keep it")
 
 
-def show_left_out(screen: Screen, report: Report) -> None:
+def show_left_out(terminal: Terminal, report: Report) -> None:
     """A warning for each pass and each change that was left out."""
-    show_unfit(screen, report)
+    show_unfit(terminal, report)
     for found in report.quarantined:
-        screen.err.print(Text(f"warning: left out {found.label}: {found.message}"), soft_wrap=True)
+        terminal.err.print(Text(f"warning: left out {found.label}: {found.message}"), soft_wrap=True)
         if found.repro:
-            screen.err.print(Text(f"    shown by {found.repro}"), soft_wrap=True)
+            terminal.err.print(Text(f"    shown by {found.repro}"), soft_wrap=True)
 
 
-def show_unfit(screen: Screen, report: Report) -> None:
+def show_unfit(terminal: Terminal, report: Report) -> None:
     """A warning for each pass that is not made for the model."""
     for unfit in report.unfit:
-        screen.err.print(Text(f"warning: {unfit}"), soft_wrap=True)
+        terminal.err.print(Text(f"warning: {unfit}"), soft_wrap=True)
 
 
 def op_table(report: Report) -> Table:
     """Ops by type, before and after."""
-    table = table_of("op", "before", "after", "change")
+    table = new_table("op", "before", "after", "change")
     before, after = report.before.ops, report.after.ops
     for op in sorted(before.keys() | after.keys()):
         b, a = before.get(op, 0), after.get(op, 0)
@@ -103,7 +103,7 @@ def op_table(report: Report) -> Table:
 
 def size_table(report: Report) -> Table:
     """Nodes, parameters and bytes, before and after."""
-    table = table_of("", "before", "after", "change")
+    table = new_table("", "before", "after", "change")
     b, a = report.before, report.after
     for label, x, y, shown in (
         ("nodes", b.nodes, a.nodes, str),
@@ -116,13 +116,13 @@ def size_table(report: Report) -> Table:
 
 def pass_table(report: Report, *, verbose: bool) -> Table:
     """What each pass changed, and how long it took; those that changed nothing only if `verbose`."""
-    table = table_of("pass", "changes", "time")
+    table = new_table("pass", "changes", "time")
     for record in report.passes:
         if record.changes or verbose:
-            add_row(table, record.name, str(record.changes), milliseconds(record.seconds))
+            add_row(table, record.name, str(record.changes), milliseconds_text(record.seconds))
         for rule, n in record.rules.items() if verbose else ():
             add_row(table, f"  {rule}", str(n), "")
     table.add_section()
     for phase, seconds in report.seconds.items():
-        add_row(table, phase, "", milliseconds(seconds), style="dim")
+        add_row(table, phase, "", milliseconds_text(seconds), style="dim")
     return table

@@ -24,11 +24,11 @@ def verify(
 ) -> None:
     """Compare two models on inputs made to find mistakes."""
     with one_line_errors():
-        from ..terminal import Screen  # noqa: PLC0415 - imports rich
-        from .render import show_comparison  # noqa: PLC0415 - imports rich
+        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
+        from .render import show_verification  # noqa: PLC0415 - imports rich
         from .verify import verify as compare  # noqa: PLC0415 - imports onnx and numpy
 
-        screen = Screen(quiet=json == options.STANDARD_OUTPUT)
+        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         with screen.progress() as progress:
             comparison = compare(
                 original,
@@ -37,10 +37,10 @@ def verify(
                 shapes=options.parse_shapes(shape or ()),
                 seed=seed,
                 exact=exact,
-                report_to=options.file_of(json),
+                report_to=options.report_file(json),
                 progress=progress,
             )
-        show_comparison(screen, comparison)
+        show_verification(screen, comparison)
         echo_json(json, comparison)
-        if not comparison.agree:
+        if not comparison.agrees:
             raise typer.Exit(WRONG)

@@ -22,4 +22,4 @@ def view(
         from ..terminal import printable  # noqa: PLC0415 - imports rich
         from .netron import view as show  # noqa: PLC0415 - imports onnx
 
-        show(model, port, browse=not no_browser, tell=lambda line: typer.echo(printable(line)))
+        show(model, port, browse=not no_browser, announce=lambda line: typer.echo(printable(line)))

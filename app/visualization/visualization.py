@@ -29,7 +29,7 @@ class Rewrite:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class NodeView:
     """An op, input, output or constant of a whole graph, in its place: centre, width and height.
 
     `kind` is "op", "constant" (a Constant op, or an initializer that is given out), "input" or "output"; what a body
@@ -37,7 +37,7 @@ class Node:
     label, which changes call it by, or a value's name.
     `mark`: "gone" for an op that a rewrite replaced, "made" for one that a rewrite put in, else "". `rule` made it,
     `origin` are the nodes of the file that it stands for, `rewrites` the ordinals of the changes that touched it.
-    `told`: attributes, inputs and outputs with their types, a line each. `bodies`: the sheets inside it, by place.
+    `details`: attributes, inputs and outputs with their types, a line each. `bodies`: the sheets inside it, by place.
     """
 
     name: str
@@ -47,7 +47,7 @@ class Node:
     y: float
     width: float
     height: float
-    told: tuple[str, ...] = ()
+    details: tuple[str, ...] = ()
     mark: str = ""
     rule: str = ""
     origin: tuple[str, ...] = ()
@@ -56,7 +56,7 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Edge:
+class EdgeView:
     """A value on its way from node to node, by their places on the sheet, through points: edge of box to edge of box.
 
     Lines that leave and reach each point straight down stay clear of the boxes.
@@ -69,7 +69,7 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
-class Sheet:
+class GraphView:
     """A graph drawn as a whole: the main one, or a body of an op in it.
 
     Of a graph that is too large only the first nodes are there; `undrawn` is how many ops are not.
@@ -78,15 +78,15 @@ class Sheet:
     title: str
     width: float
     height: float
-    nodes: list[Node]
-    edges: list[Edge]
+    nodes: list[NodeView]
+    edges: list[EdgeView]
     undrawn: int = 0
 
 
 @dataclass(slots=True)
-class Story:
+class Visualization:
     """The rewrites in order, and the model before and after: its main graph, then the bodies in it."""
 
     rewrites: list[Rewrite] = field(default_factory=list[Rewrite])
-    before: list[Sheet] = field(default_factory=list[Sheet])
-    after: list[Sheet] = field(default_factory=list[Sheet])
+    before: list[GraphView] = field(default_factory=list[GraphView])
+    after: list[GraphView] = field(default_factory=list[GraphView])

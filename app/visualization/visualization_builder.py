@@ -11,35 +11,37 @@ from ...core.ir.origin import Origin
 from ...core.pass_manager.pipeline import Pass, leaves, rules_in
 from ...core.rewriting.changes import Change
 from ...core.rewriting.rules import Rule
-from ..listing.listing import doc_of
-from .graph_views import sheets_of
-from .snapshots import Album
-from .visualization import Node, Rewrite, Sheet, Story
+from ..listing.listing import pass_doc
+from .graph_views import graph_views
+from .snapshots import SnapshotObserver
+from .visualization import GraphView, NodeView, Rewrite, Visualization
 
 Ordinals = Mapping[str, Sequence[int]]
 
 
-def story_of(pipeline: Pass, changes: Sequence[Change], album: Album, before: Graph, after: Graph) -> Story:
-    """The story of a run of `pipeline` whose witness was `album`; `before` is loaded anew, `after` what it left."""
-    olds, news = sheets_of(before), sheets_of(after)
-    replaced = _ordinals((c.ordinal, (*c.replaced, *album.fell.get(c.ordinal, ()))) for c in changes)
-    made = _ordinals((c.ordinal, c.made) for c in changes)
+def build_visualization(
+    pipeline: Pass, changes: Sequence[Change], observer: SnapshotObserver, before: Graph, after: Graph
+) -> Visualization:
+    """The story of a run of `pipeline` whose witness was `observer`; `before` is loaded anew, `after` what it left."""
+    olds, news = graph_views(before), graph_views(after)
+    replaced = _ordinals_by_label((c.ordinal, (*c.replaced, *observer.removed_ops.get(c.ordinal, ()))) for c in changes)
+    made = _ordinals_by_label((c.ordinal, c.made) for c in changes)
     graphs = list(after.with_subgraphs())
     there = {op.label for g in graphs for op in g.ops()} | {v.name for g in graphs for v in g.outputs}
     rebuilt = {op.label for g in graphs for op in g.ops() if isinstance(op.origin, Origin)}
-    return Story(
-        _rewrites(pipeline, changes, album),
-        [_with_nodes(s, [_before(n, replaced, there, rebuilt) for n in s.nodes]) for s in olds],
-        [_with_nodes(s, [_after(n, replaced, made) for n in s.nodes]) for s in news],
+    return Visualization(
+        _rewrites(pipeline, changes, observer),
+        [_with_nodes(s, [_node_before(n, replaced, there, rebuilt) for n in s.nodes]) for s in olds],
+        [_with_nodes(s, [_node_after(n, replaced, made) for n in s.nodes]) for s in news],
     )
 
 
-def _rewrites(pipeline: Pass, changes: Sequence[Change], album: Album) -> list[Rewrite]:
-    said = _said(pipeline)
+def _rewrites(pipeline: Pass, changes: Sequence[Change], observer: SnapshotObserver) -> list[Rewrite]:
+    said = _rule_descriptions(pipeline)
     rewrites: list[Rewrite] = []
     for c in changes:
         equation, contract = said.get((c.pass_name, c.by)) or said.get((c.pass_name, c.pass_name), ("", ""))
-        before, after = album.pictures.get(c.ordinal, (None, None))
+        before, after = observer.pictures.get(c.ordinal, (None, None))
         rewrites.append(
             Rewrite(
                 c.ordinal, c.pass_name, c.by, equation, contract or ("exact" if c.exact else "rounding"), c.place,
@@ -49,15 +51,15 @@ def _rewrites(pipeline: Pass, changes: Sequence[Change], album: Album) -> list[R
     return rewrites
 
 
-def _said(pipeline: Pass) -> dict[tuple[str, str], tuple[str, str]]:
+def _rule_descriptions(pipeline: Pass) -> dict[tuple[str, str], tuple[str, str]]:
     """Equation and contract of each rule, by its pass and name; of a pass by itself its first line."""
-    said = {(p.name, p.name): (doc_of(p).partition("\n")[0], "") for p in leaves(pipeline)}
+    said = {(p.name, p.name): (pass_doc(p).partition("\n")[0], "") for p in leaves(pipeline)}
     for p in leaves(pipeline):
         said |= {(p.name, r.name): (r.equation, str(r.contract)) for r in rules_in(p) if isinstance(r, Rule)}
     return said
 
 
-def _ordinals(named: Iterable[tuple[int, Iterable[str]]]) -> Ordinals:
+def _ordinals_by_label(named: Iterable[tuple[int, Iterable[str]]]) -> Ordinals:
     """The changes by the labels of ops, in order."""
     found: defaultdict[str, dict[int, None]] = defaultdict(dict)
     for ordinal, labels in named:
@@ -66,7 +68,7 @@ def _ordinals(named: Iterable[tuple[int, Iterable[str]]]) -> Ordinals:
     return {label: tuple(ordinals) for label, ordinals in found.items()}
 
 
-def _before(n: Node, replaced: Ordinals, there: Collection[str], rebuilt: Collection[str]) -> Node:
+def _node_before(n: NodeView, replaced: Ordinals, there: Collection[str], rebuilt: Collection[str]) -> NodeView:
     """An op of the original is gone if no op of its name is there, or only one that a rewrite made."""
     if not _is_op(n):
         return n
@@ -75,16 +77,16 @@ def _before(n: Node, replaced: Ordinals, there: Collection[str], rebuilt: Collec
     return replace(n, mark="gone" if is_gone else "", rewrites=touched)
 
 
-def _after(n: Node, replaced: Ordinals, made: Ordinals) -> Node:
+def _node_after(n: NodeView, replaced: Ordinals, made: Ordinals) -> NodeView:
     """An op that was made knows who made it; one that was there knows who changed it."""
     if not _is_op(n):
         return n
     return replace(n, rewrites=tuple(made.get(n.name) or replaced.get(n.name, ())))
 
 
-def _is_op(n: Node) -> bool:
+def _is_op(n: NodeView) -> bool:
     return n.kind in {"op", "constant"}
 
 
-def _with_nodes(sheet: Sheet, nodes: list[Node]) -> Sheet:
+def _with_nodes(sheet: GraphView, nodes: list[NodeView]) -> GraphView:
     return replace(sheet, nodes=nodes)

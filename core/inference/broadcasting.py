@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.dims import Dim, Shape, is_open
+from ..ir.dims import Dim, Shape, is_unresolved
 
 
 def same_extent(a: Dim, b: Dim) -> bool:
@@ -12,7 +12,7 @@ def same_extent(a: Dim, b: Dim) -> bool:
     return a is not None and a == b
 
 
-def stretches_to(small: Shape, big: Shape) -> bool:
+def broadcasts_to(small: Shape, big: Shape) -> bool:
     """Whether broadcasting `small` against `big` is known to give `big`."""
     if len(small) > len(big):
         return False
@@ -27,11 +27,11 @@ def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
             return None
         out = [1] * (len(shape) - len(out)) + out
         for i, d in enumerate(reversed(shape), 1):
-            out[-i] = stretched(out[-i], d)
+            out[-i] = broadcast_dim(out[-i], d)
     return tuple(out)
 
 
-def stretched(a: Dim, b: Dim) -> Dim:
+def broadcast_dim(a: Dim, b: Dim) -> Dim:
     """The extent of two that are broadcast; None where it depends on which of them is 1."""
     if b in {a, 1}:
         return a
@@ -40,14 +40,14 @@ def stretched(a: Dim, b: Dim) -> Dim:
     return a if isinstance(a, int) else None
 
 
-def agreed(a: Dim, b: Dim) -> Dim:
+def unify_dims(a: Dim, b: Dim) -> Dim:
     """What two statements on one extent say together."""
     if isinstance(a, int) or b is None or a == b:
         return a
-    return b if a is None or isinstance(b, int) or is_open(a) else a
+    return b if a is None or isinstance(b, int) or is_unresolved(a) else a
 
 
-def product_shape(a: Shape | None, b: Shape | None) -> Shape | None:
+def matmul_shape(a: Shape | None, b: Shape | None) -> Shape | None:
     """The shape of MatMul(a, b), as numpy.matmul defines it."""
     if a is None or b is None or not a or not b:
         return None

@@ -7,53 +7,62 @@ from collections.abc import Callable
 from ..errors import Declined, require
 from ..ir.dims import Dim, Shape
 from ..ir.expressions import (
-    Known,
+    SymInt,
     add,
-    at_most,
     divide,
     floor_divide,
-    larger,
-    least,
+    is_known_le,
+    lower_bound,
+    maximum,
+    minimum,
     multiply,
-    smaller,
+    prod,
     subtract,
-    total,
 )
 from ..ir.op import Op
-from .broadcasting import agreed, broadcast
-from .input_queries import axis_of, counted, dims_at, elements_at, integers, shape_at, slice_bounds, taken
+from .broadcasting import broadcast, unify_dims
+from .input_queries import (
+    input_dims,
+    input_elements,
+    input_shape,
+    integer_list,
+    normalize_axes,
+    normalized_axis,
+    slice_bounds,
+    slice_range,
+)
 
-END = (1 << 31) - 1
+SLICE_END = (1 << 31) - 1
 """A bound of a Slice from here on stands for the end: the largest int32 or int64."""
 
 
 def _transpose(op: Op) -> list[Shape]:
-    x = shape_at(op)
+    x = input_shape(op)
     perm = [int(i) for i in op.attr("perm") or range(len(x))[::-1]]
     require(sorted(perm) == list(range(len(x))), "its perm does not fit")
     return [tuple(x[i] for i in perm)]
 
 
 def _reshape(op: Op) -> list[Shape]:
-    asked: tuple[Known, ...] = tuple(op.attr("shape")) if op.version < 5 else elements_at(op, 1)
-    x = shape_at(op)
+    asked: tuple[SymInt, ...] = tuple(op.attr("shape")) if op.version < 5 else input_elements(op, 1)
+    x = input_shape(op)
     out: list[Dim] = []
     for i, e in enumerate(asked):
         copied = e == 0 and not op.attr("allowzero", 0)
         require(not copied or i < len(x), "it copies a dim that is not there")
-        out.append(x[i] if copied else e if _may_be_extent(e) else None)
+        out.append(x[i] if copied else e if _is_known_nonnegative(e) else None)
     if asked.count(-1) == 1 and None not in x:
-        out[asked.index(-1)] = _left_over(x, [d for i, d in enumerate(out) if i != asked.index(-1)])
+        out[asked.index(-1)] = _inferred_reshape_dim(x, [d for i, d in enumerate(out) if i != asked.index(-1)])
     return [tuple(out)]
 
 
-def _may_be_extent(e: Known) -> bool:
+def _is_known_nonnegative(e: SymInt) -> bool:
     """Whether an element is an extent, and not perhaps the -1 that stands for one."""
-    low = least(e)
+    low = lower_bound(e)
     return low is not None and low >= 0
 
 
-def _left_over(whole: Shape, others: list[Dim]) -> Dim:
+def _inferred_reshape_dim(whole: Shape, others: list[Dim]) -> Dim:
     """What one dim has to be, given the elements and all other dims."""
     if None in others or 0 in others:
         return None
@@ -62,61 +71,61 @@ def _left_over(whole: Shape, others: list[Dim]) -> Dim:
         if d in left:
             left.remove(d)
             taken.remove(d)
-    elements = total(d for d in left if d is not None)
-    by = total(d for d in taken if d is not None)
+    elements = prod(d for d in left if d is not None)
+    by = prod(d for d in taken if d is not None)
     exact = divide(elements, by)
     return floor_divide(elements, by) if exact is None else exact
 
 
 def _flatten(op: Op) -> list[Shape]:
-    x = dims_at(op)
+    x = input_dims(op)
     axis = int(op.attr("axis", 1))
     require(-len(x) <= axis <= len(x), "its axis does not fit")
     axis += len(x) * (axis < 0)
-    return [(total(x[:axis]), total(x[axis:]))]
+    return [(prod(x[:axis]), prod(x[axis:]))]
 
 
 def _squeeze(op: Op) -> list[Shape]:
-    x, axes = shape_at(op), integers(op, "axes")
+    x, axes = input_shape(op), integer_list(op, "axes")
     if axes is None:
         require(all(isinstance(d, int) for d in x), "what is 1 is not known")
         return [tuple(d for d in x if d != 1)]
-    gone = counted(axes, len(x))
+    gone = normalize_axes(axes, len(x))
     return [tuple(d for i, d in enumerate(x) if i not in gone)]
 
 
 def _unsqueeze(op: Op) -> list[Shape]:
-    x, axes = shape_at(op), integers(op, "axes") or []
+    x, axes = input_shape(op), integer_list(op, "axes") or []
     rank = len(x) + len(axes)
-    new, rest = counted(axes, rank), iter(x)
+    new, rest = normalize_axes(axes, rank), iter(x)
     return [tuple(1 if i in new else next(rest) for i in range(rank))]
 
 
 def _concat(op: Op) -> list[Shape]:
-    shapes = [shape_at(op, i) for i in range(len(op.inputs))]
+    shapes = [input_shape(op, i) for i in range(len(op.inputs))]
     require(len({len(s) for s in shapes}) == 1, "the ranks differ")
-    axis = axis_of(op, len(shapes[0]), 1)
+    axis = normalized_axis(op, len(shapes[0]), 1)
     out: list[Dim] = list(shapes[0])
     for s in shapes[1:]:
         for i, d in enumerate(s):
             here = out[i]
-            out[i] = agreed(here, d) if i != axis else None if here is None or d is None else add(here, d)
+            out[i] = unify_dims(here, d) if i != axis else None if here is None or d is None else add(here, d)
     return [tuple(out)]
 
 
 def _split(op: Op) -> list[Shape]:
-    x = shape_at(op)
-    axis, n = axis_of(op, len(x)), len(op.outputs)
+    x = input_shape(op)
+    axis, n = normalized_axis(op, len(x)), len(op.outputs)
     sizes: tuple[Dim, ...]
     if (op.version < 13 and op.attr("split")) or (op.version >= 13 and op.input(1) is not None):
-        sizes = tuple(op.attr("split")) if op.version < 13 else elements_at(op, 1)
+        sizes = tuple(op.attr("split")) if op.version < 13 else input_elements(op, 1)
         require(len(sizes) == n, "there are not as many sizes as pieces")
     else:
-        sizes = _even(x[axis], n)
+        sizes = _even_split(x[axis], n)
     return [(*x[:axis], s, *x[axis + 1 :]) for s in sizes]
 
 
-def _even(extent: Dim, pieces: int) -> tuple[Dim, ...]:
+def _even_split(extent: Dim, pieces: int) -> tuple[Dim, ...]:
     """Equal pieces; of what does not divide, the last is smaller (operator Split, num_outputs)."""
     if extent is None:
         return (None,) * pieces
@@ -128,44 +137,49 @@ def _even(extent: Dim, pieces: int) -> tuple[Dim, ...]:
 
 
 def _slice(op: Op) -> list[Shape]:
-    x = shape_at(op)
+    x = input_shape(op)
     out = list(x)
     for axis, (start, end, step) in slice_bounds(op, len(x)).items():
         extent = x[axis]
-        out[axis] = None if extent is None else sliced(extent, start, end, step)
+        out[axis] = None if extent is None else slice_extent(extent, start, end, step)
     return [tuple(out)]
 
 
-def sliced(extent: Known, start: Known, end: Known, step: int) -> Dim:
+def slice_extent(extent: SymInt, start: SymInt, end: SymInt, step: int) -> Dim:
     """How many of `extent` elements a Slice takes; None where that cannot be told."""
     if isinstance(extent, int) and isinstance(start, int) and isinstance(end, int):
-        run = taken(extent, start, end, step)
+        run = slice_range(extent, start, end, step)
         return None if run is None else len(run)
     if step < 0:
-        whole = isinstance(end, int) and end <= -END and isinstance(start, int) and (start == -1 or start >= END)
+        whole = (
+            isinstance(end, int)
+            and end <= -SLICE_END
+            and isinstance(start, int)
+            and (start == -1 or start >= SLICE_END)
+        )
         return extent if whole and step == -1 else None
-    first, last = _clamped(extent, start), _clamped(extent, end)
+    first, last = _clamp_bound(extent, start), _clamp_bound(extent, end)
     if first is None or last is None:
         return None
-    span = subtract(last, first) if at_most(first, last) else larger(subtract(last, first), 0)
+    span = subtract(last, first) if is_known_le(first, last) else maximum(subtract(last, first), 0)
     return floor_divide(add(span, step - 1), step)
 
 
-def _clamped(extent: Known, bound: Known) -> Known | None:
+def _clamp_bound(extent: SymInt, bound: SymInt) -> SymInt | None:
     """Where a bound lies between 0 and the extent; None where it is not known from which end it counts."""
     if isinstance(bound, int):
-        if abs(bound) >= END:
+        if abs(bound) >= SLICE_END:
             return extent if bound > 0 else 0
-        return smaller(bound, extent) if bound >= 0 else larger(add(extent, bound), 0)
-    return smaller(bound, extent) if at_most(0, bound) else None
+        return minimum(bound, extent) if bound >= 0 else maximum(add(extent, bound), 0)
+    return minimum(bound, extent) if is_known_le(0, bound) else None
 
 
 def _pad(op: Op) -> list[Shape]:
-    x = shape_at(op)
+    x = input_shape(op)
     name = "paddings" if op.version < 2 else "pads"
-    amounts = tuple(op.attr(name)) if op.version < 11 else elements_at(op, 1)
-    axes = integers(op, "axes") if op.version >= 18 else None
-    places = list(range(len(x))) if axes is None else counted(axes, len(x))
+    amounts = tuple(op.attr(name)) if op.version < 11 else input_elements(op, 1)
+    axes = integer_list(op, "axes") if op.version >= 18 else None
+    places = list(range(len(x))) if axes is None else normalize_axes(axes, len(x))
     require(len(amounts) == 2 * len(places), "its pads do not fit")
     out = list(x)
     for i, axis in enumerate(places):
@@ -175,41 +189,41 @@ def _pad(op: Op) -> list[Shape]:
 
 
 def _expand(op: Op) -> list[Shape]:
-    asked = elements_at(op, 1)
-    require(all(map(_may_be_extent, asked)), "what it expands to is not known")
-    shape = broadcast([shape_at(op), asked])
+    asked = input_elements(op, 1)
+    require(all(map(_is_known_nonnegative, asked)), "what it expands to is not known")
+    shape = broadcast([input_shape(op), asked])
     assert shape is not None
     return [shape]
 
 
 def _tile(op: Op) -> list[Shape]:
-    x, times = shape_at(op), elements_at(op, 1)
+    x, times = input_shape(op), input_elements(op, 1)
     require(op.version >= 6 and len(times) == len(x), "its repeats do not fit")
     return [tuple(None if d is None else multiply(d, n) for d, n in zip(x, times, strict=True))]
 
 
 def _gather(op: Op) -> list[Shape]:
-    x, indices = shape_at(op, 0), shape_at(op, 1)
-    axis = axis_of(op, len(x))
+    x, indices = input_shape(op, 0), input_shape(op, 1)
+    axis = normalized_axis(op, len(x))
     return [(*x[:axis], *indices, *x[axis + 1 :])]
 
 
-def _filled(op: Op) -> list[Shape]:
-    asked = elements_at(op, 0)
-    return [tuple(e if _may_be_extent(e) else None for e in asked)]
+def _constant_of_shape(op: Op) -> list[Shape]:
+    asked = input_elements(op, 0)
+    return [tuple(e if _is_known_nonnegative(e) else None for e in asked)]
 
 
 def _range(op: Op) -> list[Shape]:
-    ends = [elements_at(op, i) for i in range(3)]
+    ends = [input_elements(op, i) for i in range(3)]
     require(all(len(e) == 1 for e in ends), "its ends are no scalars")
     (start,), (limit,), (step,) = ends
     if not isinstance(step, int) or step == 0:
         raise Declined("its step is computed")
     span = subtract(limit, start) if step > 0 else subtract(start, limit)
-    return [(larger(_rounded_up(span, abs(step)), 0),)]
+    return [(maximum(_ceil_divide(span, abs(step)), 0),)]
 
 
-def _rounded_up(a: Known, b: int) -> Known:
+def _ceil_divide(a: SymInt, b: int) -> SymInt:
     quotient = floor_divide(add(a, b - 1), b)
     assert quotient is not None
     return quotient
@@ -217,36 +231,36 @@ def _rounded_up(a: Known, b: int) -> Known:
 
 def _nonzero(op: Op) -> list[Shape]:
     """One row for each dim. Of a scalar, ONNX says that there is none, and onnxruntime gives one."""
-    return [(len(shape_at(op)) or None, None)]
+    return [(len(input_shape(op)) or None, None)]
 
 
 def _shape(op: Op) -> list[Shape]:
-    return [(len(shape_at(op)[slice(int(op.attr("start", 0)), op.attr("end"))]),)]
+    return [(len(input_shape(op)[slice(int(op.attr("start", 0)), op.attr("end"))]),)]
 
 
 def _depth_to_space(op: Op) -> list[Shape]:
-    n, c, h, w = dims_at(op)
+    n, c, h, w = input_dims(op)
     block = int(op.attr("blocksize"))
     return [(n, floor_divide(c, block * block), multiply(h, block), multiply(w, block))]
 
 
 def _space_to_depth(op: Op) -> list[Shape]:
-    n, c, h, w = dims_at(op)
+    n, c, h, w = input_dims(op)
     block = int(op.attr("blocksize"))
     return [(n, multiply(c, block * block), floor_divide(h, block), floor_divide(w, block))]
 
 
 def _resize(op: Op) -> list[Shape]:
     """Resize and Upsample by whole numbers, or to sizes."""
-    x = shape_at(op)
+    x = input_shape(op)
     named = {i.name: op.input(n) for n, i in enumerate(op.schema.inputs)} if op.schema is not None else {}
     sizes, scales = named.get("sizes"), named.get("scales")
     plain = op.attr("keep_aspect_ratio_policy", "stretch") == "stretch"
-    axes = counted([int(a) for a in op.attr("axes") or range(len(x))], len(x))
+    axes = normalize_axes([int(a) for a in op.attr("axes") or range(len(x))], len(x))
     out = list(x)
     if sizes is not None and plain:
-        wanted = elements_at(op, [i.name for i in op.schema.inputs].index("sizes")) if op.schema is not None else ()
-        require(len(wanted) == len(axes) and all(map(_may_be_extent, wanted)), "its sizes do not fit")
+        wanted = input_elements(op, [i.name for i in op.schema.inputs].index("sizes")) if op.schema is not None else ()
+        require(len(wanted) == len(axes) and all(map(_is_known_nonnegative, wanted)), "its sizes do not fit")
         for axis, size in zip(axes, wanted, strict=True):
             out[axis] = size
         return [tuple(out)]
@@ -259,7 +273,7 @@ def _resize(op: Op) -> list[Shape]:
     return [tuple(out)]
 
 
-MOVEMENT: dict[str, Callable[[Op], list[Shape]]] = {
+DATA_MOVEMENT_SHAPES: dict[str, Callable[[Op], list[Shape]]] = {
     "Transpose": _transpose,
     "Reshape": _reshape,
     "Flatten": _flatten,
@@ -272,7 +286,7 @@ MOVEMENT: dict[str, Callable[[Op], list[Shape]]] = {
     "Expand": _expand,
     "Tile": _tile,
     "Gather": _gather,
-    "ConstantOfShape": _filled,
+    "ConstantOfShape": _constant_of_shape,
     "Range": _range,
     "NonZero": _nonzero,
     "Shape": _shape,

@@ -14,208 +14,220 @@ from collections.abc import Callable
 import onnx
 
 from ..errors import Declined, require
-from ..ir.dims import in_numbers
+from ..ir.dims import as_integers
 from ..ir.expressions import (
-    Known,
+    SymInt,
     add,
-    at_most,
+    expr_size,
     floor_divide,
-    larger,
-    least,
+    is_known_le,
+    lower_bound,
+    maximum,
+    minimum,
     multiply,
-    size_of,
-    smaller,
+    prod,
     subtract,
-    total,
 )
 from ..ir.op import Op
-from ..ir.tensor import COUNTING, MOST_ELEMENTS
+from ..ir.tensor import MAX_TRACKED_ELEMENTS, TRACKED_DTYPES
 from ..ir.values import Value
-from .input_queries import Found, axis_of, dims_at, elements_at, elements_in, integers, shape_at, slice_bounds, taken
+from .input_queries import (
+    PartialElements,
+    input_dims,
+    input_elements,
+    input_shape,
+    integer_list,
+    normalized_axis,
+    recorded_elements,
+    slice_bounds,
+    slice_range,
+)
 
-Work = Callable[[Known, Known], Known | None]
+BinaryFunction = Callable[[SymInt, SymInt], SymInt | None]
 
 
-def _elementwise(work: Callable[..., Known | None]) -> Callable[[Op], list[Found]]:
+def _elementwise(function: Callable[..., SymInt | None]) -> Callable[[Op], list[PartialElements]]:
     """An operator on elements that stand opposite each other once their vectors are stretched."""
 
-    def apply(op: Op) -> list[Found]:
-        operands = [elements_at(op, i) for i in range(len(op.inputs))]
+    def apply(op: Op) -> list[PartialElements]:
+        operands = [input_elements(op, i) for i in range(len(op.inputs))]
         size = 0 if any(not o for o in operands) else max(map(len, operands))
         require(all(len(o) in {1, size} for o in operands), "its operands do not stretch to each other")
         stretched = [list(o) * size if len(o) == 1 else o for o in operands]
-        return [[work(*row) for row in zip(*stretched, strict=True)]]
+        return [[function(*row) for row in zip(*stretched, strict=True)]]
 
     return apply
 
 
-def _variadic(work: Work) -> Callable[..., Known | None]:
-    def of_all(first: Known, *others: Known) -> Known | None:
-        out: Known | None = first
+def _variadic(function: BinaryFunction) -> Callable[..., SymInt | None]:
+    def of_all(first: SymInt, *others: SymInt) -> SymInt | None:
+        out: SymInt | None = first
         for x in others:
-            out = None if out is None else work(out, x)
+            out = None if out is None else function(out, x)
         return out
 
     return of_all
 
 
-def _quotient(a: Known, b: Known) -> Known | None:
+def _truncated_divide(a: SymInt, b: SymInt) -> SymInt | None:
     """Div of integers rounds towards zero, which is down where nothing is negative."""
     if isinstance(a, int) and isinstance(b, int) and b:
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    return floor_divide(a, b) if _is_natural(a) and _is_natural(b) else None
+    return floor_divide(a, b) if _is_known_nonnegative(a) and _is_known_nonnegative(b) else None
 
 
-def _remainder(a: Known, b: Known) -> Known | None:
+def _remainder(a: SymInt, b: SymInt) -> SymInt | None:
     """Mod, whichever sign it takes: the same where nothing is negative."""
-    quotient = _quotient(a, b) if _is_natural(a) and _is_natural(b) else None
+    quotient = _truncated_divide(a, b) if _is_known_nonnegative(a) and _is_known_nonnegative(b) else None
     return None if quotient is None else subtract(a, multiply(quotient, b))
 
 
-def _is_natural(x: Known) -> bool:
-    low = least(x)
+def _is_known_nonnegative(x: SymInt) -> bool:
+    low = lower_bound(x)
     return low is not None and low >= 0
 
 
-def _absolute(x: Known) -> Known | None:
-    return abs(x) if isinstance(x, int) else x if _is_natural(x) else None
+def _absolute(x: SymInt) -> SymInt | None:
+    return abs(x) if isinstance(x, int) else x if _is_known_nonnegative(x) else None
 
 
-def _less(a: Known, b: Known) -> int | None:
-    if at_most(add(a, 1), b):
+def _less(a: SymInt, b: SymInt) -> int | None:
+    if is_known_le(add(a, 1), b):
         return 1
-    return 0 if at_most(b, a) else None
+    return 0 if is_known_le(b, a) else None
 
 
-def _equal(a: Known, b: Known) -> int | None:
+def _equal(a: SymInt, b: SymInt) -> int | None:
     if a == b:
         return 1
     return 0 if 1 in {_less(a, b), _less(b, a)} else None
 
 
-def _more(a: Known, b: Known) -> int | None:
+def _greater(a: SymInt, b: SymInt) -> int | None:
     return _less(b, a)
 
 
-def _no_more(a: Known, b: Known) -> Known | None:
+def _less_or_equal(a: SymInt, b: SymInt) -> SymInt | None:
     return _not(_less(b, a))
 
 
-def _no_less(a: Known, b: Known) -> Known | None:
+def _greater_or_equal(a: SymInt, b: SymInt) -> SymInt | None:
     return _not(_less(a, b))
 
 
-def _opposite(x: Known) -> Known:
+def _negate(x: SymInt) -> SymInt:
     return multiply(x, -1)
 
 
-def _not(x: Known | None) -> Known | None:
+def _not(x: SymInt | None) -> SymInt | None:
     return 1 - x if isinstance(x, int) else None
 
 
-def _both(a: Known, b: Known) -> Known | None:
+def _and(a: SymInt, b: SymInt) -> SymInt | None:
     if 0 in {a, b}:
         return 0
     return a if b == 1 else b if a == 1 else None
 
 
-def _either(a: Known, b: Known) -> Known | None:
+def _or(a: SymInt, b: SymInt) -> SymInt | None:
     if 1 in {a, b}:
         return 1
     return a if b == 0 else b if a == 0 else None
 
 
-def _chosen(condition: Known, a: Known, b: Known) -> Known | None:
+def _where(condition: SymInt, a: SymInt, b: SymInt) -> SymInt | None:
     if a == b:
         return a
     return (a if condition else b) if isinstance(condition, int) else None
 
 
-def _cast(op: Op) -> list[Found]:
-    source = elements_at(op, 0)
-    return [list(map(_truth, source)) if op.outputs[0].stated[0] == onnx.TensorProto.BOOL else source]
+def _cast(op: Op) -> list[PartialElements]:
+    source = input_elements(op, 0)
+    return [list(map(_to_bool, source)) if op.outputs[0].recorded_type[0] == onnx.TensorProto.BOOL else source]
 
 
-def _truth(x: Known) -> int | None:
+def _to_bool(x: SymInt) -> int | None:
     if isinstance(x, int):
         return int(x != 0)
-    return 1 if at_most(1, x) else None
+    return 1 if is_known_le(1, x) else None
 
 
-def _reduced(work: Callable[[Known, Known], Known], of_none: Known | None = None) -> Callable[[Op], list[Found]]:
+def _reduction(
+    function: Callable[[SymInt, SymInt], SymInt], identity: SymInt | None = None
+) -> Callable[[Op], list[PartialElements]]:
     """A reduction of a vector over its one axis."""
 
-    def apply(op: Op) -> list[Found]:
-        source, axes = elements_at(op, 0), integers(op, "axes")
+    def apply(op: Op) -> list[PartialElements]:
+        source, axes = input_elements(op, 0), integer_list(op, "axes")
         over_it = not op.attr("noop_with_empty_axes", 0) if not axes else axes in ([0], [-1])
-        require(len(shape_at(op)) == 1 and over_it, "it reduces nothing")
-        out = source[0] if source else of_none
+        require(len(input_shape(op)) == 1 and over_it, "it reduces nothing")
+        out = source[0] if source else identity
         if out is None:
             raise Declined("there is nothing to reduce")
         for x in source[1:]:
-            out = work(out, x)
+            out = function(out, x)
         return [[out]]
 
     return apply
 
 
-ARITHMETIC: dict[str, Callable[[Op], list[Found]]] = {
+ELEMENT_ARITHMETIC: dict[str, Callable[[Op], list[PartialElements]]] = {
     "Cast": _cast,
     "Add": _elementwise(add),
     "Sub": _elementwise(subtract),
     "Mul": _elementwise(multiply),
-    "Div": _elementwise(_quotient),
+    "Div": _elementwise(_truncated_divide),
     "Mod": _elementwise(_remainder),
-    "Neg": _elementwise(_opposite),
+    "Neg": _elementwise(_negate),
     "Abs": _elementwise(_absolute),
-    "Min": _elementwise(_variadic(smaller)),
-    "Max": _elementwise(_variadic(larger)),
+    "Min": _elementwise(_variadic(minimum)),
+    "Max": _elementwise(_variadic(maximum)),
     "Sum": _elementwise(_variadic(add)),
     "Equal": _elementwise(_equal),
     "Less": _elementwise(_less),
-    "Greater": _elementwise(_more),
-    "LessOrEqual": _elementwise(_no_more),
-    "GreaterOrEqual": _elementwise(_no_less),
-    "And": _elementwise(_both),
-    "Or": _elementwise(_either),
+    "Greater": _elementwise(_greater),
+    "LessOrEqual": _elementwise(_less_or_equal),
+    "GreaterOrEqual": _elementwise(_greater_or_equal),
+    "And": _elementwise(_and),
+    "Or": _elementwise(_or),
     "Not": _elementwise(_not),
-    "Where": _elementwise(_chosen),
-    "ReduceProd": _reduced(multiply, 1),
-    "ReduceSum": _reduced(add, 0),
-    "ReduceMax": _reduced(larger),
-    "ReduceMin": _reduced(smaller),
+    "Where": _elementwise(_where),
+    "ReduceProd": _reduction(multiply, 1),
+    "ReduceSum": _reduction(add, 0),
+    "ReduceMax": _reduction(maximum),
+    "ReduceMin": _reduction(minimum),
 }
 
 
-def _shape(op: Op) -> list[Found]:
+def _shape(op: Op) -> list[PartialElements]:
     """Shape, with start and end since opset 15."""
-    return [shape_at(op)[slice(int(op.attr("start", 0)), op.attr("end"))]]
+    return [input_shape(op)[slice(int(op.attr("start", 0)), op.attr("end"))]]
 
 
-def _size(op: Op) -> list[Found]:
-    return [[total(dims_at(op))]]
+def _size(op: Op) -> list[PartialElements]:
+    return [[prod(input_dims(op))]]
 
 
-def _same(op: Op) -> list[Found]:
+def _identity(op: Op) -> list[PartialElements]:
     """What keeps the order of a vector or less."""
-    return [elements_at(op, 0)]
+    return [input_elements(op, 0)]
 
 
-def _concat(op: Op) -> list[Found]:
-    out: list[Known | None] = []
+def _concat(op: Op) -> list[PartialElements]:
+    out: list[SymInt | None] = []
     for i, v in enumerate(op.inputs):
-        found = elements_in(v) if v is not None else None
+        found = recorded_elements(v) if v is not None else None
         if found is None:
-            (extent,) = shape_at(op, i)
-            require(isinstance(extent, int) and extent <= MOST_ELEMENTS, "a piece is too long")
+            (extent,) = input_shape(op, i)
+            require(isinstance(extent, int) and extent <= MAX_TRACKED_ELEMENTS, "a piece is too long")
             assert isinstance(extent, int)
             found = [None] * extent
         out += found
     return [out]
 
 
-def _gather(op: Op) -> list[Found]:
-    source, indices = elements_at(op, 0), op.input(1)
+def _gather(op: Op) -> list[PartialElements]:
+    source, indices = input_elements(op, 0), op.input(1)
     require(indices is not None and indices.tensor is not None, "the indices are computed")
     assert indices is not None
     places = [int(i) for i in indices.const.reshape(-1)]
@@ -223,22 +235,22 @@ def _gather(op: Op) -> list[Found]:
     return [[source[i] for i in places]]
 
 
-def _slice(op: Op) -> list[Found]:
-    source = elements_at(op, 0)
+def _slice(op: Op) -> list[PartialElements]:
+    source = input_elements(op, 0)
     start, end, step = slice_bounds(op, 1).get(0, (0, len(source), 1))
     require(isinstance(start, int) and isinstance(end, int), "its bounds are computed")
     assert isinstance(start, int)
     assert isinstance(end, int)
-    run = taken(len(source), start, end, step)
+    run = slice_range(len(source), start, end, step)
     if run is None:
         raise Declined("where it ends is disputed")
     return [[source[i] for i in run]]
 
 
-def _split(op: Op) -> list[Found]:
-    source, at, out = elements_at(op, 0), 0, list[Found]()
+def _split(op: Op) -> list[PartialElements]:
+    source, at, out = input_elements(op, 0), 0, list[PartialElements]()
     for v in op.outputs:
-        shape = v.stated[1]
+        shape = v.recorded_type[1]
         if shape is None or len(shape) != 1 or not isinstance(shape[0], int):
             raise Declined("the pieces are not known")
         out.append(source[at : at + shape[0]])
@@ -246,37 +258,37 @@ def _split(op: Op) -> list[Found]:
     return out
 
 
-def _extent(op: Op) -> int:
+def _output_size(op: Op) -> int:
     """How many elements the first output has."""
-    numbers = in_numbers(op.outputs[0].stated[1] or ())
+    numbers = as_integers(op.outputs[0].recorded_type[1] or ())
     require(numbers is not None, "its extent is not known")
     return numbers[0] if numbers else 1
 
 
-def _filled(op: Op) -> list[Found]:
+def _constant_of_shape(op: Op) -> list[PartialElements]:
     fill = op.attr("value")
-    return [[0 if fill is None else int(fill.array.reshape(-1)[0])] * _extent(op)]
+    return [[0 if fill is None else int(fill.array.reshape(-1)[0])] * _output_size(op)]
 
 
-def _repeated(op: Op) -> list[Found]:
+def _repeat(op: Op) -> list[PartialElements]:
     """Expand and Tile."""
-    source, extent = elements_at(op, 0), _extent(op)
+    source, extent = input_elements(op, 0), _output_size(op)
     require(len(source) > 0, "there is nothing to repeat")
     return [list(source) * (extent // len(source))]
 
 
-def _range(op: Op) -> list[Found]:
-    (start,), (step,) = elements_at(op, 0), elements_at(op, 2)
-    return [[add(start, multiply(step, i)) for i in range(_extent(op))]]
+def _range(op: Op) -> list[PartialElements]:
+    (start,), (step,) = input_elements(op, 0), input_elements(op, 2)
+    return [[add(start, multiply(step, i)) for i in range(_output_size(op))]]
 
 
-def _scattered(op: Op) -> list[Found]:
+def _scatter(op: Op) -> list[PartialElements]:
     """ScatterND and ScatterElements into a vector, at constant places, each once."""
-    source, updates, places = list(elements_at(op, 0)), elements_at(op, 2), op.input(1)
+    source, updates, places = list(input_elements(op, 0)), input_elements(op, 2), op.input(1)
     require(places is not None and places.tensor is not None, "the places are computed")
     assert places is not None
     at = [int(i) for i in places.const.reshape(-1)]
-    require(op.attr("reduction", "none") == "none" and axis_of(op, 1) == 0, "it does more than to put")
+    require(op.attr("reduction", "none") == "none" and normalized_axis(op, 1) == 0, "it does more than to put")
     require(len(at) == len(updates) and all(-len(source) <= i < len(source) for i in at), "a place is out of range")
     require(len({i % len(source) for i in at}) == len(at), "a place is taken twice")
     for i, x in zip(at, updates, strict=True):
@@ -284,49 +296,53 @@ def _scattered(op: Op) -> list[Found]:
     return [source]
 
 
-MOVES: dict[str, Callable[[Op], list[Found]]] = {
-    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Identity"), _same),
-    **dict.fromkeys(("Expand", "Tile"), _repeated),
-    **dict.fromkeys(("ScatterND", "ScatterElements"), _scattered),
+ELEMENT_DATA_MOVEMENT: dict[str, Callable[[Op], list[PartialElements]]] = {
+    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Identity"), _identity),
+    **dict.fromkeys(("Expand", "Tile"), _repeat),
+    **dict.fromkeys(("ScatterND", "ScatterElements"), _scatter),
     "Shape": _shape,
     "Size": _size,
     "Concat": _concat,
     "Gather": _gather,
     "Slice": _slice,
     "Split": _split,
-    "ConstantOfShape": _filled,
+    "ConstantOfShape": _constant_of_shape,
     "Range": _range,
 }
 
 
-LIMITS: dict[int, int] = {onnx.TensorProto.INT64: 1 << 63, onnx.TensorProto.INT32: 1 << 31, onnx.TensorProto.BOOL: 2}
-UNWIELDY = 200
+INTEGER_LIMITS: dict[int, int] = {
+    onnx.TensorProto.INT64: 1 << 63,
+    onnx.TensorProto.INT32: 1 << 31,
+    onnx.TensorProto.BOOL: 2,
+}
+MAX_EXPR_SIZE = 200
 """Atoms and factors of an expression that is not worth its cost any more."""
-RULES: dict[str, Callable[[Op], list[Found]]] = {**MOVES, **ARITHMETIC}
+ELEMENT_FUNCTIONS: dict[str, Callable[[Op], list[PartialElements]]] = {**ELEMENT_DATA_MOVEMENT, **ELEMENT_ARITHMETIC}
 
 
-def elements_of(op: Op) -> list[Found]:
+def infer_elements(op: Op) -> list[PartialElements]:
     """What can be said of the elements of each output of `op`, whose shapes are known already; [] of nothing."""
-    rule = RULES.get(op.type) if not op.domain else None
+    rule = ELEMENT_FUNCTIONS.get(op.type) if not op.domain else None
     if rule is None:
         return []
     try:
         found = rule(op)
     except Declined:
         return []
-    return [[_handy(x, v) for x in f] for f, v in zip(found, op.outputs, strict=False)]
+    return [[_within_limits(x, v) for x in f] for f, v in zip(found, op.outputs, strict=False)]
 
 
-def is_followed(value: Value) -> bool:
+def is_tracked(value: Value) -> bool:
     """Whether the elements of a value are followed: few integers or booleans in rank 0 or 1."""
-    dtype, shape = value.stated
-    if dtype not in COUNTING or shape is None or len(shape) > 1:
+    dtype, shape = value.recorded_type
+    if dtype not in TRACKED_DTYPES or shape is None or len(shape) > 1:
         return False
-    return not shape or (isinstance(shape[0], int) and shape[0] <= MOST_ELEMENTS)
+    return not shape or (isinstance(shape[0], int) and shape[0] <= MAX_TRACKED_ELEMENTS)
 
 
-def _handy(x: Known | None, of: Value) -> Known | None:
+def _within_limits(x: SymInt | None, of: Value) -> SymInt | None:
     if isinstance(x, int):
-        limit = LIMITS[of.stated[0]]
+        limit = INTEGER_LIMITS[of.recorded_type[0]]
         return x if -limit <= x < limit else None
-    return x if x is None or size_of(x) <= UNWIELDY else None
+    return x if x is None or expr_size(x) <= MAX_EXPR_SIZE else None

@@ -6,18 +6,18 @@ import onnx
 from onnx import checker, helper, shape_inference
 
 from ..ir.dims import Dim
-from ..ir.expressions import Known
+from ..ir.expressions import SymInt
 from ..ir.op import Op
-from ..ir.tensor import SMALL
-from ..ir.values import Value, shape_of
+from ..ir.tensor import SMALL_TENSOR_BYTES
+from ..ir.values import Value, declared_shape
 from ..serialization.exporter import node_bytes
 
-MARK = "\N{SECTION SIGN}"  # before the number of a dim that has no name of its own
+ANONYMOUS_DIM_PREFIX = "\N{SECTION SIGN}"  # before the number of a dim that has no name of its own
 
 
-def learn_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
+def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
     """Let the outputs learn what `onnx.shape_inference.infer_node_outputs` tells of them."""
-    names = Names()
+    names = DimNames()
     types: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
     for v in op.inputs:
@@ -27,7 +27,7 @@ def learn_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
         if proto is None:
             return
         types[v.name] = proto
-        if v.tensor is not None and v.tensor.nbytes <= SMALL and not v.tensor.is_external:
+        if v.tensor is not None and v.tensor.nbytes <= SMALL_TENSOR_BYTES and not v.tensor.is_external:
             data[v.name] = v.tensor.to_proto(v.name)
     node = onnx.NodeProto.FromString(node_bytes(op))
     imports = [helper.make_opsetid(d, n) for d, n in op.graph.opsets.items()]
@@ -37,40 +37,40 @@ def learn_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
         return  # the op is wrong or its schema cannot tell; onnxruntime has the last word on it
     for v in op.outputs:
         if v.name and v.name in found:
-            _typed(v, found[v.name], names)
+            _merge_type_proto(v, found[v.name], names)
 
 
-class Names:
+class DimNames:
     """Dims as the strings that a TypeProto holds, and back."""
 
     def __init__(self) -> None:
-        self._of: dict[Known, str] = {}
-        self._back: dict[str, Known] = {}
+        self._name_by_dim: dict[SymInt, str] = {}
+        self._dim_by_name: dict[str, SymInt] = {}
 
-    def of(self, dim: Dim) -> int | str | None:
+    def name_of(self, dim: Dim) -> int | str | None:
         """A number or a name for a dim."""
         if dim is None or isinstance(dim, int | str):
             return dim
-        name = self._of.setdefault(dim, f"{MARK}{len(self._of)}")
-        self._back[name] = dim
+        name = self._name_by_dim.setdefault(dim, f"{ANONYMOUS_DIM_PREFIX}{len(self._name_by_dim)}")
+        self._dim_by_name[name] = dim
         return name
 
-    def dim(self, said: Dim) -> Dim:
+    def dim_named(self, said: Dim) -> Dim:
         """The dim that a TypeProto names."""
-        return self._back.get(said, said) if isinstance(said, str) else said
+        return self._dim_by_name.get(said, said) if isinstance(said, str) else said
 
 
-def type_proto(value: Value, names: Names) -> onnx.TypeProto | None:
+def type_proto(value: Value, names: DimNames) -> onnx.TypeProto | None:
     """What is known of a value as a TypeProto; None where its type is unknown."""
     if value.type is not None:
         return value.type
-    dtype, shape = value.stated
+    dtype, shape = value.recorded_type
     if not dtype:
         return None
-    return helper.make_tensor_type_proto(dtype, None if shape is None else list(map(names.of, shape)))
+    return helper.make_tensor_type_proto(dtype, None if shape is None else list(map(names.name_of, shape)))
 
 
-def type_of(value: Value) -> onnx.TypeProto | None:
+def inferred_type_proto(value: Value) -> onnx.TypeProto | None:
     """The type of a value as far as it can be written down, inferred if need be; None where it is unknown."""
     if value.type is not None or not value.known_dtype:
         return value.type
@@ -79,9 +79,11 @@ def type_of(value: Value) -> onnx.TypeProto | None:
     return helper.make_tensor_type_proto(value.known_dtype, dims)
 
 
-def _typed(value: Value, proto: onnx.TypeProto, names: Names) -> None:
+def _merge_type_proto(value: Value, proto: onnx.TypeProto, names: DimNames) -> None:
     if proto.HasField("tensor_type"):
-        shape = shape_of(proto.tensor_type)
-        value.conclude(proto.tensor_type.elem_type, None if shape is None else tuple(map(names.dim, shape)))
+        shape = declared_shape(proto.tensor_type)
+        value.merge_inferred_type(
+            proto.tensor_type.elem_type, None if shape is None else tuple(map(names.dim_named, shape))
+        )
     elif proto.WhichOneof("value"):
         value.type = proto

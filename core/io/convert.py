@@ -13,36 +13,36 @@ import onnx
 from ..errors import ModelError
 from ..inference.driver import infer
 from ..ir import op_schemas
-from ..ir.context import Shared
+from ..ir.context import GraphContext
 from ..ir.graph import Graph
 from ..ir.subgraphs import constant_bytes
 from ..ir.tensor import Tensor
-from ..serialization.importer import SPELLINGS, Importer, Tensors, without_contents
+from ..serialization.importer import DOMAIN_ALIASES, Importer, TensorReader, graph_header
 from .function_inlining import inline_functions
 from .model import Model
-from .serialized_model import export
+from .serialized_model import serialize
 
 
-def from_onnx(model: onnx.ModelProto, tensors: Tensors = Tensor.from_proto, *, inline: bool = False) -> Model:
+def from_onnx(model: onnx.ModelProto, read_tensor: TensorReader = Tensor.from_proto, *, inline: bool = False) -> Model:
     """Build the graph of `model`; tensors are shared with it, not copied. `inline` its local functions.
 
     Raises ModelError for a model that is no graph: cyclic, names missing or defined twice, versions unknown.
     """
-    header, info = header_of(model), without_contents(model.graph)
+    header, info = copy_header(model), graph_header(model.graph)
     opsets_of(header)  # refuses unknown versions before anything is read
     nodes: Iterable[onnx.NodeProto] = model.graph.node
-    initializers = [tensors(t) for t in model.graph.initializer]
+    initializers = [read_tensor(t) for t in model.graph.initializer]
     if inline and header.functions:
         header, nodes = inline_functions(header, info, nodes, initializers)
-    return finished(header, built(importer_for(header, tensors), info, nodes, initializers))
+    return make_model(header, import_graph(make_importer(header, read_tensor), info, nodes, initializers))
 
 
-def built(
+def import_graph(
     importer: Importer, info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto], initializers: Iterable[Tensor]
 ) -> Graph:
     """`importer.read`, with what Python says to nesting without end or to broken text as a ModelError."""
     try:
-        return importer.read(info, nodes, initializers)
+        return importer.read_graph(info, nodes, initializers)
     except RecursionError as e:
         raise ModelError("its subgraphs are nested too deeply") from e
     except (UnicodeDecodeError, TypeError) as e:
@@ -51,23 +51,23 @@ def built(
 
 def to_onnx(model: Model) -> onnx.ModelProto:
     """The model as one message, with all its weights."""
-    return export(model).to_proto()
+    return serialize(model).to_proto()
 
 
-def header_of(model: onnx.ModelProto) -> onnx.ModelProto:
+def copy_header(model: onnx.ModelProto) -> onnx.ModelProto:
     """A copy of everything but the graph."""
     header = onnx.ModelProto()
     for descriptor, value in model.ListFields():
         if descriptor.name == "graph":
             continue
-        if descriptor.name in REPEATED:
+        if descriptor.name in REPEATED_FIELDS:
             getattr(header, descriptor.name).extend(value)
         else:
             setattr(header, descriptor.name, value)
     return header
 
 
-REPEATED = frozenset({"opset_import", "metadata_props", "training_info", "functions", "configuration"})
+REPEATED_FIELDS = frozenset({"opset_import", "metadata_props", "training_info", "functions", "configuration"})
 
 
 def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
@@ -78,8 +78,8 @@ def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
         raise ModelError(f"IR version {header.ir_version} is newer than the installed onnx knows ({onnx.IR_VERSION})")
     opsets: dict[str, int] = {}
     for entry in header.opset_import:
-        domain = SPELLINGS.get(entry.domain, entry.domain)
-        newest = op_schemas.newest(domain)
+        domain = DOMAIN_ALIASES.get(entry.domain, entry.domain)
+        newest = op_schemas.latest_opset_version(domain)
         if newest and not 1 <= entry.version <= newest:
             raise ModelError(f"opset {entry.version} of domain '{domain or 'ai.onnx'}' is unknown (newest: {newest})")
         opsets[domain] = entry.version
@@ -88,20 +88,20 @@ def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
     return opsets
 
 
-def importer_for(header: onnx.ModelProto, tensors: Tensors) -> Importer:
+def make_importer(header: onnx.ModelProto, read_tensor: TensorReader) -> Importer:
     """An importer for a model with that header. Raises ModelError for versions the installed onnx lacks."""
-    return Importer(Shared(opsets_of(header), header.ir_version, infer, functions=header.functions), tensors)
+    return Importer(GraphContext(opsets_of(header), header.ir_version, infer, functions=header.functions), read_tensor)
 
 
-def finished(header: onnx.ModelProto, graph: Graph) -> Model:
+def make_model(header: onnx.ModelProto, graph: Graph) -> Model:
     """The model, with what its training information refers to by name kept from change."""
-    if bound := names_in_training(header):
+    if bound := training_info_names(header):
         graph.pinned.update(v for v in graph.initializers if v.name in bound)
-    graph.shared.weight_bytes = constant_bytes(graph)
+    graph.context.weight_bytes = constant_bytes(graph)
     return Model(header, graph)
 
 
-def names_in_training(header: onnx.ModelProto) -> set[str]:
+def training_info_names(header: onnx.ModelProto) -> set[str]:
     """What the training information refers to by name."""
     names = {e.key for t in header.training_info for e in (*t.initialization_binding, *t.update_binding)}
     for t in header.training_info:

@@ -21,16 +21,16 @@ from onnx.external_data_helper import set_external_data
 
 from ..errors import ModelError
 from ..ir import wire_format
-from ..ir.tensor import RAW_DATA, SMALL, STRING, Bulk, MappedFile, Tensor
+from ..ir.tensor import RAW_DATA, SMALL_TENSOR_BYTES, STRING, MappedField, MappedFile, Tensor
 from ..ort.sessions import Loadable
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE, Chunk
-from .convert import built, finished, importer_for, opsets_of
+from .convert import import_graph, make_importer, make_model, opsets_of
 from .function_inlining import inline_functions
 from .model import Model
-from .serialized_model import ONE_MESSAGE, Exported, export
+from .serialized_model import MAX_MESSAGE_BYTES, SerializedModel, serialize
 
-IN_MEMORY = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
-PAGE = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
+MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
+PAGE_BYTES = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
 
 
 @dataclass(slots=True)
@@ -38,28 +38,28 @@ class ModelFile:
     """Where a model came from: its file and the files of weights it refers to."""
 
     path: Path
-    externals: dict[Path, MappedFile] = field(default_factory=dict[Path, MappedFile])
+    external_files: dict[Path, MappedFile] = field(default_factory=dict[Path, MappedFile])
 
-    def tensor(self, proto: onnx.TensorProto) -> Tensor:
+    def read_tensor(self, proto: onnx.TensorProto) -> Tensor:
         """A tensor whose elements may lie in another file of the model's folder."""
-        return self.located(Tensor.from_proto(proto))
+        return self.resolve_external(Tensor.from_proto(proto))
 
-    def located(self, tensor: Tensor) -> Tensor:
+    def resolve_external(self, tensor: Tensor) -> Tensor:
         """Find the elements of an external tensor. Raises ModelError if they are not to be had."""
         if not tensor.is_external:
             return tensor
         proto = tensor.header(tensor.name)
         entries = {e.key: e.value for e in proto.external_data}
-        file = self._external(tensor.name, entries.get("location", ""))
+        file = self._external_file(tensor.name, entries.get("location", ""))
         try:
             offset, length = int(entries.get("offset", 0)), int(entries.get("length", tensor.nbytes))
         except ValueError as e:
             raise ModelError(f"{tensor.name}: offset or length of its external data is not a number") from e
         if offset < 0 or length != tensor.nbytes or offset + length > file.path.stat().st_size:
             raise ModelError(f"{tensor.name}: {file.path.name} does not hold its {tensor.nbytes} bytes at {offset}")
-        return Tensor.from_proto(proto, Bulk(RAW_DATA, file, offset, offset + length))
+        return Tensor.from_proto(proto, MappedField(RAW_DATA, file, offset, offset + length))
 
-    def _external(self, name: str, location: str) -> MappedFile:
+    def _external_file(self, name: str, location: str) -> MappedFile:
         folder = self.path.resolve().parent
         path = folder / location.replace("\0", "")
         if (
@@ -71,7 +71,7 @@ class ModelFile:
             raise ModelError(f"{name}: its external data '{location}' lies outside the model's folder")
         if not path.is_file():
             raise ModelError(f"{name}: the file of its external data, {location}, is missing")
-        return self.externals.setdefault(path, MappedFile(path))
+        return self.external_files.setdefault(path, MappedFile(path))
 
 
 def load(file: ModelFile, *, inline: bool = True) -> Model:
@@ -96,36 +96,36 @@ def _load(file: ModelFile, inline: bool) -> Model:
     source = MappedFile(file.path)
     data = source.view()
     header, graphs = onnx.ModelProto(), list[wire_format.Field]()
-    for f in wire_format.fields(data, 0, len(data)):
-        if f.number == MODEL_GRAPH and f.kind == wire_format.BYTES:
+    for f in wire_format.parse_fields(data, 0, len(data)):
+        if f.number == MODEL_GRAPH and f.wire_type == wire_format.LEN:
             graphs.append(f)
         else:
-            header.MergeFromString(bytes(data[f.start : f.end]))
+            header.MergeFromString(bytes(data[f.tag_start : f.end]))
     if len(graphs) != 1:
         raise ModelError("not an ONNX model: it has no graph" if not graphs else "it has more than one graph")
     opsets_of(header)  # refuses unknown versions before anything is read
     parts = _split_graph(source, graphs[0])
     info = onnx.GraphProto.FromString(parts.rest)
-    initializers = [file.located(Tensor.from_wire(source, a, b)) for a, b in parts.tensors]
+    initializers = [file.resolve_external(Tensor.from_wire(source, a, b)) for a, b in parts.tensors]
     protos: Iterator[onnx.NodeProto] = (onnx.NodeProto.FromString(bytes(data[a:b])) for a, b in parts.nodes)
     if inline and header.functions:
         header, protos = inline_functions(header, info, protos, initializers)
-    graph = built(importer_for(header, file.tensor), info, protos, initializers)
-    source.forget_pages()
-    return finished(header, graph)
+    graph = import_graph(make_importer(header, file.read_tensor), info, protos, initializers)
+    source.release_pages()
+    return make_model(header, graph)
 
 
 class _Spans:
     """Positions in a file, compactly: a model may have a million nodes."""
 
     def __init__(self) -> None:
-        self._ends = array("q")
+        self._bounds = array("q")
 
     def add(self, begin: int, end: int) -> None:
-        self._ends.extend((begin, end))
+        self._bounds.extend((begin, end))
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
-        return zip(self._ends[::2], self._ends[1::2], strict=True)
+        return zip(self._bounds[::2], self._bounds[1::2], strict=True)
 
 
 class _GraphParts(NamedTuple):
@@ -138,23 +138,23 @@ class _GraphParts(NamedTuple):
 
 def _split_graph(source: MappedFile, graph: wire_format.Field) -> _GraphParts:
     data, nodes, tensors, rest = source.view(), _Spans(), _Spans(), bytearray()
-    for f in wire_format.fields(data, graph.begin, graph.end):
+    for f in wire_format.parse_fields(data, graph.begin, graph.end):
         if f.number == NODE:
             nodes.add(f.begin, f.end)
         elif f.number == INITIALIZER:
             tensors.add(f.begin, f.end)
         else:
-            rest += data[f.start : f.end]
+            rest += data[f.tag_start : f.end]
     return _GraphParts(nodes, tensors, bytes(rest))
 
 
 def weight_bytes(model: Model) -> int:
     """Bytes of the initializers of the main graph."""
-    return sum(t.nbytes for _, t in model.tensors())
+    return sum(t.nbytes for _, t in model.written_initializers())
 
 
 @contextmanager
-def staged(model: Model | Exported, destination: Path, *, external: bool = False) -> Generator[Path]:
+def staged(model: Model | SerializedModel, destination: Path, *, external: bool = False) -> Generator[Path]:
     """Write the model into a staging folder beside `destination`; the folder goes at the end.
 
     Of a Model, with `external` or beyond 2 GB, large tensors go to `<name>.data` next to it. Yields the
@@ -174,54 +174,54 @@ def staged(model: Model | Exported, destination: Path, *, external: bool = False
 
 
 @contextmanager
-def loadable(model: Model, exported: Exported | None = None) -> Generator[Loadable]:
+def as_loadable(model: Model, exported: SerializedModel | None = None) -> Generator[Loadable]:
     """The model in a form that a backend takes: bytes, or a file for as long as this lasts if it is large."""
-    if weight_bytes(model) <= IN_MEMORY:
-        yield b"".join((exported or export(model)).chunks())
+    if weight_bytes(model) <= MAX_IN_MEMORY_BYTES:
+        yield b"".join((exported or serialize(model)).chunks())
         return
     with TemporaryDirectory() as folder, staged(model, Path(folder) / "model.onnx", external=True) as stage:
         yield stage
 
 
-def _write(model: Model | Exported, path: Path, external: bool) -> None:
-    if isinstance(model, Exported):
+def _write(model: Model | SerializedModel, path: Path, external: bool) -> None:
+    if isinstance(model, SerializedModel):
         exported = model
-    elif external or weight_bytes(model) > ONE_MESSAGE:
+    elif external or weight_bytes(model) > MAX_MESSAGE_BYTES:
         with Path(f"{path}.data").open("wb") as data:
-            exported = export(model, _External(data, f"{path.name}.data").chunks)
-            _settle(data)
+            exported = serialize(model, _ExternalDataWriter(data, f"{path.name}.data").chunks)
+            _flush_to_disk(data)
     else:
-        exported = export(model)
+        exported = serialize(model)
     with path.open("wb") as f:
         for chunk in exported.chunks():
             f.write(chunk)
-        _settle(f)
+        _flush_to_disk(f)
 
 
-def _settle(file: BinaryIO) -> None:
+def _flush_to_disk(file: BinaryIO) -> None:
     file.flush()
     os.fsync(file.fileno())
 
 
 @dataclass(slots=True)
-class _External:
+class _ExternalDataWriter:
     """Puts the elements of large tensors into a file and leaves references in the messages."""
 
     file: BinaryIO
     location: str
 
     def chunks(self, tensor: Tensor, name: str) -> Iterator[Chunk]:
-        if tensor.nbytes <= SMALL or tensor.dtype == STRING:
+        if tensor.nbytes <= SMALL_TENSOR_BYTES or tensor.dtype == STRING:
             yield from tensor.chunks(name)
             return
-        content = tensor.raw()
-        self.file.write(b"\0" * (-self.file.tell() % PAGE))
-        proto = tensor.detached(name)
+        content = tensor.raw_data()
+        self.file.write(b"\0" * (-self.file.tell() % PAGE_BYTES))
+        proto = tensor.proto_without_elements(name)
         proto.raw_data = b""  # the helper refuses a tensor that has none
         set_external_data(proto, self.location, self.file.tell(), len(content))
         proto.ClearField("raw_data")
         self.file.write(content)
-        tensor.forget_pages()
+        tensor.release_pages()
         yield proto.SerializeToString(deterministic=True)
 
 

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ..errors import told
+from ..errors import format_error
 from .files import publish, staged
 from .model import Model
 
 
-def encoded(text: str) -> bytes:
+def encode_text(text: str) -> bytes:
     """As UTF-8, but paths byte for byte as they are; what cannot stand in a file at all is spelled out."""
     try:
         return text.encode(errors="surrogateescape")
@@ -23,19 +23,19 @@ def encoded(text: str) -> bytes:
         return text.encode(errors="backslashreplace")
 
 
-def write_all(folder: Path, files: Mapping[str, Any]) -> list[str]:
+def write_files(folder: Path, files: Mapping[str, Any]) -> list[str]:
     """Write what can be written; returns what cannot, and why."""
     lost: list[str] = []
     for name, content in files.items():
         try:
-            write(folder / name, content)
+            write_file(folder / name, content)
         except Exception as e:  # noqa: BLE001 - a pass may leave anything
             (folder / name).unlink(missing_ok=True)
-            lost.append(f"{name}: {told(e)}")
+            lost.append(f"{name}: {format_error(e)}")
     return lost
 
 
-def write(path: Path, content: Any) -> None:
+def write_file(path: Path, content: Any) -> None:
     """Write a model, or arrays by name as an .npz, if there are any."""
     if isinstance(content, onnx.ModelProto):
         path.write_bytes(content.SerializeToString())
@@ -50,9 +50,9 @@ def write(path: Path, content: Any) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:  # np.savez takes no array called `file`
         for name, array in arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as f:
-                np.lib.format.write_array(f, _plain(np.asarray(array)), allow_pickle=False)
+                np.lib.format.write_array(f, _without_objects(np.asarray(array)), allow_pickle=False)
 
 
-def _plain(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+def _without_objects(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Strings in the form that needs no pickle."""
     return array.astype(np.str_) if array.dtype == np.object_ else array

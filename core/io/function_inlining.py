@@ -9,7 +9,7 @@ from onnx import inliner
 
 from ..errors import ModelError
 from ..ir import op_schemas
-from ..ir.tensor import Tensor, one_line
+from ..ir.tensor import Tensor, first_line
 
 
 def inline_functions(
@@ -20,13 +20,13 @@ def inline_functions(
     skeleton.CopyFrom(header)
     skeleton.graph.CopyFrom(info)
     skeleton.graph.node.extend(nodes)
-    skeleton.graph.initializer.extend(t.detached(t.name) for t in initializers)
-    _spell_out_defaults(skeleton)
+    skeleton.graph.initializer.extend(t.proto_without_elements(t.name) for t in initializers)
+    _write_default_attributes(skeleton)
     try:
         kept_apart = [(f.domain, f.name) for f in skeleton.functions if _is_operator(f, skeleton)]
         flat = inliner.inline_selected_functions(skeleton, kept_apart, exclude=True)
     except Exception as e:
-        raise ModelError(f"its local functions cannot be inlined: {one_line(e)}") from e
+        raise ModelError(f"its local functions cannot be inlined: {first_line(e)}") from e
     kept = onnx.ModelProto()
     kept.CopyFrom(header)
     del kept.functions[:], kept.opset_import[:]
@@ -41,7 +41,7 @@ def _is_operator(function: onnx.FunctionProto, model: onnx.ModelProto) -> bool:
     return op_schemas.schema(function.name, function.domain, versions.get(function.domain, 0)) is not None
 
 
-def _spell_out_defaults(model: onnx.ModelProto) -> None:
+def _write_default_attributes(model: onnx.ModelProto) -> None:
     """Give every call the attributes that it leaves to their defaults: the inliner would lose them."""
     functions = {(f.domain, f.name, f.overload): f for f in model.functions if f.attribute_proto}
     if not functions:

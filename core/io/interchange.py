@@ -7,69 +7,69 @@ from onnx import helper
 
 from ..ir.digest import digest
 from ..ir.graph import Graph
-from ..ir.tensor import SMALL, Tensor
-from ..serialization.exporter import tensors_of
+from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor
+from ..serialization.exporter import written_initializers
 from .model import Model
-from .serialized_model import Exported, export
+from .serialized_model import SerializedModel, serialize
 
-AS_SENT = "passwright:as-sent"  # where the data of a placeholder is said to be
+UNCHANGED_LOCATION = "passwright:as-sent"  # where the data of a placeholder is said to be
 
 
-def outgoing(graph: Graph) -> Exported:
+def serialize_main_graph(graph: Graph) -> SerializedModel:
     """The main graph and the local functions that it calls as a model, to be written in pieces. No weight is copied.
 
     Raises GraphError for what a pass left there that cannot be written.
     """
-    shared = graph.shared
+    shared = graph.context
     imports = [helper.make_opsetid(domain, version) for domain, version in shared.opsets.items()]
     header = onnx.ModelProto(ir_version=shared.ir_version, opset_import=imports, functions=shared.functions)
-    return export(Model(header, graph))
+    return serialize(Model(header, graph))
 
 
-def without_weights(graph: Graph) -> onnx.ModelProto:
-    """As `outgoing`, as a message, with placeholders for large weights and without the functions."""
-    exported = outgoing(graph)
+def proto_without_weights(graph: Graph) -> onnx.ModelProto:
+    """As `serialize_main_graph`, as a message, with placeholders for large weights and without the functions."""
+    exported = serialize_main_graph(graph)
     proto = onnx.ModelProto.FromString(exported.header)
     proto.ClearField("functions")
     proto.graph.MergeFromString(bytes(exported.body))
-    for value, tensor in tensors_of(graph):
-        is_small = tensor.nbytes <= SMALL
+    for value, tensor in written_initializers(graph):
+        is_small = tensor.nbytes <= SMALL_TENSOR_BYTES
         proto.graph.initializer.append(
-            tensor.to_proto(value.name) if is_small else placeholder(tensor.detached(value.name))
+            tensor.to_proto(value.name) if is_small else make_placeholder(tensor.proto_without_elements(value.name))
         )
     return proto
 
 
-def placeholder(tensor: onnx.TensorProto) -> onnx.TensorProto:
+def make_placeholder(tensor: onnx.TensorProto) -> onnx.TensorProto:
     """What stands for the initializer of that name, type and shape, which has the elements that were sent."""
     proto = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
     proto.data_location = onnx.TensorProto.EXTERNAL
-    proto.external_data.add(key="location", value=AS_SENT)
+    proto.external_data.add(key="location", value=UNCHANGED_LOCATION)
     return proto
 
 
 def is_placeholder(tensor: onnx.TensorProto) -> bool:
     """Whether its elements are those that were sent."""
-    return any(e.key == "location" and e.value == AS_SENT for e in tensor.external_data)
+    return any(e.key == "location" and e.value == UNCHANGED_LOCATION for e in tensor.external_data)
 
 
-def shortened(model: onnx.ModelProto, sent: dict[str, bytes]) -> onnx.ModelProto:
+def replace_unchanged_weights(model: onnx.ModelProto, sent: dict[str, bytes]) -> onnx.ModelProto:
     """`model` with placeholders for the large initializers that still have the content they were sent with."""
     for tensor in model.graph.initializer:
-        if tensor.name in sent and large_content(tensor) == sent[tensor.name]:
-            tensor.CopyFrom(placeholder(tensor))
+        if tensor.name in sent and large_tensor_digest(tensor) == sent[tensor.name]:
+            tensor.CopyFrom(make_placeholder(tensor))
     return model
 
 
-def large_contents(model: onnx.ModelProto) -> dict[str, bytes]:
+def large_tensor_digests(model: onnx.ModelProto) -> dict[str, bytes]:
     """What tells whether a large initializer still is what it was, by name."""
-    found = ((t.name, large_content(t)) for t in model.graph.initializer)
+    found = ((t.name, large_tensor_digest(t)) for t in model.graph.initializer)
     return {name: content for name, content in found if content}
 
 
-def large_content(tensor: onnx.TensorProto) -> bytes:
+def large_tensor_digest(tensor: onnx.TensorProto) -> bytes:
     """A digest of type, shape and elements; nothing of a small tensor."""
     held = Tensor.from_proto(tensor)
-    if held.nbytes <= SMALL or held.is_external:
+    if held.nbytes <= SMALL_TENSOR_BYTES or held.is_external:
         return b""
     return digest(held)

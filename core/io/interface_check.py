@@ -11,26 +11,26 @@ from ..errors import InterfaceError
 from ..ir import op_schemas
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor
-from ..ir.values import Value, shape_of
-from ..serialization.exporter import named, written_inputs
-from ..serialization.importer import SPELLINGS
+from ..ir.values import Value, declared_shape
+from ..serialization.exporter import renamed_value_info, written_inputs
+from ..serialization.importer import DOMAIN_ALIASES
 from .interchange import is_placeholder
-from .node_equivalence import same_elements
+from .node_equivalence import tensors_equal
 
 
-def require_same_ends(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None) -> None:
+def require_same_interface(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None) -> None:
     """Raise InterfaceError unless `model` has the inputs, outputs, defaults and opsets of `graph`.
 
     It may use further `domains`, any if None. That a symbol became a number or is gone does not count: what is
     written has the declarations of `graph`.
     """
     held = {t.name: t for t in model.graph.initializer}
-    inputs = [named(info, v.name) for v, info in written_inputs(graph) if v.tensor is None]
+    inputs = [renamed_value_info(info, v.name) for v, info in written_inputs(graph) if v.tensor is None]
     listed = {onnx.ValueInfoProto.FromString(i).name for i in inputs}
-    old_style = graph.shared.initializers_are_inputs
+    old_style = graph.context.initializers_are_inputs
     given = [i for i in model.graph.input if not (old_style and i.name in held and i.name not in listed)]
-    _require_same("input", inputs, given)
-    _require_same("output", [named(i, v.name) for v, i in _outputs(graph)], model.graph.output)
+    _require_same_values("input", inputs, given)
+    _require_same_values("output", [renamed_value_info(i, v.name) for v, i in _outputs(graph)], model.graph.output)
     _require_defaults(graph, held, {t.values.name for t in model.graph.sparse_initializer})
     _require_opsets(graph, model, domains)
 
@@ -39,7 +39,7 @@ def _outputs(graph: Graph) -> Iterator[tuple[Value, bytes]]:
     return zip(graph.outputs, graph.declared.outputs, strict=True)
 
 
-def _require_same(what: str, before: Sequence[bytes], after: Sequence[onnx.ValueInfoProto]) -> None:
+def _require_same_values(what: str, before: Sequence[bytes], after: Sequence[onnx.ValueInfoProto]) -> None:
     infos = [onnx.ValueInfoProto.FromString(info) for info in before]
     names = [info.name for info in after]
     for info in infos:
@@ -51,11 +51,11 @@ def _require_same(what: str, before: Sequence[bytes], after: Sequence[onnx.Value
     if names != [info.name for info in infos]:
         raise InterfaceError(f"the {what}s have another order")
     for old, new in zip(infos, after, strict=True):
-        if not _agree(old.type, new.type):
+        if not _types_compatible(old.type, new.type):
             raise InterfaceError(f"the type of {what} {old.name} changed")
 
 
-def _agree(a: onnx.TypeProto, b: onnx.TypeProto) -> bool:
+def _types_compatible(a: onnx.TypeProto, b: onnx.TypeProto) -> bool:
     """Whether two types can be those of one value."""
     if not a.WhichOneof("value") or not b.WhichOneof("value"):
         return True
@@ -63,7 +63,7 @@ def _agree(a: onnx.TypeProto, b: onnx.TypeProto) -> bool:
         return a.WhichOneof("value") == b.WhichOneof("value")
     if a.tensor_type.elem_type != b.tensor_type.elem_type:
         return False
-    mine, theirs = shape_of(a.tensor_type), shape_of(b.tensor_type)
+    mine, theirs = declared_shape(a.tensor_type), declared_shape(b.tensor_type)
     if mine is None or theirs is None:
         return True
     pairs = zip(mine, theirs, strict=False)
@@ -71,24 +71,24 @@ def _agree(a: onnx.TypeProto, b: onnx.TypeProto) -> bool:
 
 
 def _require_defaults(graph: Graph, held: dict[str, onnx.TensorProto], sparse: set[str]) -> None:
-    for value, tensor in graph.defaults.items():
+    for value, tensor in graph.input_defaults.items():
         if value.name not in held:
             raise InterfaceError(f"overridable initializer {value.name} is gone")
         found = held[value.name]
-        if not is_placeholder(found) and not same_elements(tensor, Tensor.from_proto(found)):
+        if not is_placeholder(found) and not tensors_equal(tensor, Tensor.from_proto(found)):
             raise InterfaceError(f"overridable initializer {value.name} changed")
     inputs = set(graph.inputs)
-    for value in graph.sparse:
+    for value in graph.sparse_initializers:
         if value in inputs and value.name not in sparse:
             raise InterfaceError(f"overridable initializer {value.name} is gone")
-    known = {v.name for v in graph.inputs if v not in graph.defaults and v not in graph.sparse}
+    known = {v.name for v in graph.inputs if v not in graph.input_defaults and v not in graph.sparse_initializers}
     for name in (*held, *sparse):
         if name in known:
             raise InterfaceError(f"input {name} became an overridable initializer")
 
 
 def _require_opsets(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None) -> None:
-    imports = versions_of(model)
+    imports = opset_versions(model)
     for domain, version in graph.opsets.items():
         if imports.get(domain, version) != version:
             raise InterfaceError(f"opset {version} of {domain or 'ai.onnx'} became {imports[domain]}")
@@ -111,7 +111,7 @@ def used_operators(graph: onnx.GraphProto) -> dict[tuple[str, str], None]:
     found: dict[tuple[str, str], None] = {}
     work = list(graph.node)
     for node in work:
-        found[SPELLINGS.get(node.domain, node.domain), node.op_type] = None
+        found[DOMAIN_ALIASES.get(node.domain, node.domain), node.op_type] = None
         for a in node.attribute:
             if a.type in {AttributeProto.GRAPH, AttributeProto.GRAPHS}:
                 work += a.g.node
@@ -121,17 +121,17 @@ def used_operators(graph: onnx.GraphProto) -> dict[tuple[str, str], None]:
 
 def undefined_operators(model: onnx.ModelProto) -> dict[tuple[str, str], None]:
     """Domain and type of what it uses of a domain of ONNX, and ONNX does not define at the model's opset."""
-    versions = versions_of(model)
-    own = {(SPELLINGS.get(f.domain, f.domain), f.name) for f in model.functions}
+    versions = opset_versions(model)
+    own = {(DOMAIN_ALIASES.get(f.domain, f.domain), f.name) for f in model.functions}
     return dict.fromkeys(
         (domain, kind)
         for domain, kind in used_operators(model.graph)
         if (domain, kind) not in own
-        and op_schemas.newest(domain)
+        and op_schemas.latest_opset_version(domain)
         and op_schemas.schema(kind, domain, versions.get(domain, 0)) is None
     )
 
 
-def versions_of(model: onnx.ModelProto) -> dict[str, int]:
+def opset_versions(model: onnx.ModelProto) -> dict[str, int]:
     """The opset version of each domain that it imports."""
-    return {SPELLINGS.get(e.domain, e.domain): e.version for e in model.opset_import}
+    return {DOMAIN_ALIASES.get(e.domain, e.domain): e.version for e in model.opset_import}

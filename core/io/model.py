@@ -10,8 +10,8 @@ from onnx import helper
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ir.values import Value
-from ..serialization.exporter import declare_new_initializers, tensors_of
-from ..serialization.importer import SPELLINGS
+from ..serialization.exporter import declare_new_initializers, written_initializers
+from ..serialization.importer import DOMAIN_ALIASES
 
 
 @dataclass(slots=True)
@@ -21,16 +21,16 @@ class Model:
     header: onnx.ModelProto
     graph: Graph
 
-    def tensors(self) -> list[tuple[Value, Tensor]]:
+    def written_initializers(self) -> list[tuple[Value, Tensor]]:
         """The initializers of the main graph, in file order."""
-        return list(tensors_of(self.graph))
+        return list(written_initializers(self.graph))
 
 
-def closing_header(model: Model) -> onnx.ModelProto:
+def export_header(model: Model) -> onnx.ModelProto:
     """The header for export: domains that rewrites brought in are imported."""
     proto = onnx.ModelProto()
     proto.CopyFrom(model.header)
-    imported = {SPELLINGS.get(e.domain, e.domain) for e in proto.opset_import}
+    imported = {DOMAIN_ALIASES.get(e.domain, e.domain) for e in proto.opset_import}
     used = {op.domain for g in model.graph.with_subgraphs() for op in g.ops() if op.domain not in imported}
     for domain, version in model.graph.opsets.items():
         if domain in used:

@@ -16,10 +16,10 @@ from .model import Model
 
 
 @dataclass(slots=True)
-class Source:
+class ModelSource:
     """An original model. `loadable` is what a backend takes, `size` its bytes on disk or as a message.
 
-    `measure`, if given, says the size of a model that no file or message is the whole of.
+    `compute_size`, if given, says the size of a model that no file or message is the whole of.
     """
 
     label: str
@@ -27,41 +27,41 @@ class Source:
     loadable: Callable[[], Loadable]
     _file: ModelFile | None = field(default=None, repr=False)
     _message_bytes: int = 0
-    measure: Callable[[], int] | None = None
+    compute_size: Callable[[], int] | None = None
 
     @property
     def is_external(self) -> bool:
         """Whether it keeps weights in other files."""
-        return self._file is not None and bool(self._file.externals)
+        return self._file is not None and bool(self._file.external_files)
 
     @property
     def files(self) -> tuple[Path, ...]:
         """What it is read from: the file and, once it is loaded, the files of weights that it refers to."""
-        return (self._file.path, *self._file.externals) if self._file is not None else ()
+        return (self._file.path, *self._file.external_files) if self._file is not None else ()
 
     @property
     def size(self) -> int:
         """Bytes of the model and of the files of weights that it refers to."""
-        if self.measure is not None:
-            return self.measure()
+        if self.compute_size is not None:
+            return self.compute_size()
         return sum(p.stat().st_size for p in self.files) if self._file is not None else self._message_bytes
 
 
-def source_of(model: onnx.ModelProto | str | Path, *, inline: bool) -> Source:
+def model_source(model: onnx.ModelProto | str | Path, *, inline: bool) -> ModelSource:
     """The source that `model` is or names."""
     if isinstance(model, onnx.ModelProto):
-        return Source(
+        return ModelSource(
             model.graph.name or "model",
             lambda: from_onnx(model, inline=inline),
-            lambda: _message(model),
+            lambda: _serialize(model),
             _message_bytes=model.ByteSize(),
         )
     path = Path(model)
     file = ModelFile(path)
-    return Source(str(path), lambda: load(file, inline=inline), lambda: path, file)
+    return ModelSource(str(path), lambda: load(file, inline=inline), lambda: path, file)
 
 
-def _message(model: onnx.ModelProto) -> bytes:
+def _serialize(model: onnx.ModelProto) -> bytes:
     try:
         return model.SerializeToString()
     except ValueError as e:

@@ -12,53 +12,57 @@ from ..errors import ModelError
 from ..ir import op_schemas
 from ..ir.digest import digest
 from ..ir.tensor import Tensor
-from ..serialization.importer import SPELLINGS
+from ..serialization.importer import DOMAIN_ALIASES
 
-Key = tuple[Any, ...]
-Called = Callable[[str], str]
+NodeKey = tuple[Any, ...]
+NameResolver = Callable[[str], str]
 
 
-def node_key(node: onnx.NodeProto, called: Called, opsets: Mapping[str, int], kept: Collection[str] = ()) -> Key:
+def node_key(
+    node: onnx.NodeProto, resolve_name: NameResolver, opsets: Mapping[str, int], kept_outputs: Collection[str] = ()
+) -> NodeKey:
     """What nodes that do the same share, whatever they and their outputs are called.
 
-    `called` says what those it reads are called on the other side. Outputs among `kept` go by their names. Docs,
-    metadata, attributes at their default, their order and the way in which tensors are written do not count.
+    `resolve_name` says what those it reads are called on the other side. Outputs among `kept_outputs` go by their
+    names. Docs, metadata, attributes at their default, their order and the way in which tensors are written do not
+    count.
     """
-    domain = SPELLINGS.get(node.domain, node.domain)
-    outputs = (o if o in kept else bool(o) for o in _trimmed(node.output))
-    inputs = (called(i) if i else i for i in _trimmed(node.input))
+    domain = DOMAIN_ALIASES.get(node.domain, node.domain)
+    outputs = (o if o in kept_outputs else bool(o) for o in _without_trailing_empty(node.output))
+    inputs = (resolve_name(i) if i else i for i in _without_trailing_empty(node.input))
     version = opsets.get(domain, 0)
     idle = op_schemas.default_encodings(node.op_type, domain, version)
     attributes = sorted(
-        (_attribute_key(a, called, opsets) for a in node.attribute if _plain(a) not in idle), key=lambda key: key[0]
+        (_attribute_key(a, resolve_name, opsets) for a in node.attribute if _serialized_attribute(a) not in idle),
+        key=lambda key: key[0],
     )
     return (node.op_type, domain, node.overload, tuple(inputs), tuple(outputs), tuple(attributes))
 
 
-def same_elements(a: Tensor, b: Tensor) -> bool:
+def tensors_equal(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors have the same type, shape and elements."""
-    return (a.dtype, a.dims) == (b.dtype, b.dims) and a.content() == b.content()
+    return (a.dtype, a.dims) == (b.dtype, b.dims) and a.comparable_bytes() == b.comparable_bytes()
 
 
-def _attribute_key(a: AttributeProto, called: Called, opsets: Mapping[str, int]) -> Key:
+def _attribute_key(a: AttributeProto, resolve_name: NameResolver, opsets: Mapping[str, int]) -> NodeKey:
     if a.ref_attr_name:
         return (a.name, a.type, a.ref_attr_name)
     if a.type == AttributeProto.TENSOR:
         return (a.name, a.type, _tensor_key(a.t))
     if a.type == AttributeProto.GRAPH:
-        return (a.name, a.type, _graph_key(a.g, called, opsets))
+        return (a.name, a.type, _graph_key(a.g, resolve_name, opsets))
     if a.type == AttributeProto.GRAPHS:
-        return (a.name, a.type, *(_graph_key(g, called, opsets) for g in a.graphs))
-    return (a.name, a.type, _plain(a))
+        return (a.name, a.type, *(_graph_key(g, resolve_name, opsets) for g in a.graphs))
+    return (a.name, a.type, _serialized_attribute(a))
 
 
-def _graph_key(graph: onnx.GraphProto, called: Called, opsets: Mapping[str, int]) -> Key:
+def _graph_key(graph: onnx.GraphProto, resolve_name: NameResolver, opsets: Mapping[str, int]) -> NodeKey:
     own = [i.name for i in graph.input] + [t.name for t in graph.initializer]
     own += [t.values.name for t in graph.sparse_initializer] + [o for node in graph.node for o in node.output]
     inner = {name: f"\0\0{i}" for i, name in enumerate(own)}
 
     def name_of(name: str) -> str:
-        return inner[name] if name in inner else called(name)  # an inner name hides an outer one
+        return inner[name] if name in inner else resolve_name(name)  # an inner name hides an outer one
 
     return (
         len(graph.input),
@@ -69,7 +73,7 @@ def _graph_key(graph: onnx.GraphProto, called: Called, opsets: Mapping[str, int]
     )
 
 
-def _tensor_key(tensor: onnx.TensorProto) -> Key:
+def _tensor_key(tensor: onnx.TensorProto) -> NodeKey:
     held = Tensor.from_proto(tensor)
     try:
         return (digest(held),)
@@ -77,7 +81,7 @@ def _tensor_key(tensor: onnx.TensorProto) -> Key:
         return (tensor.SerializeToString(deterministic=True),)
 
 
-def _plain(a: AttributeProto) -> bytes:
+def _serialized_attribute(a: AttributeProto) -> bytes:
     if not a.doc_string:
         return a.SerializeToString(deterministic=True)
     bare = AttributeProto()
@@ -86,7 +90,7 @@ def _plain(a: AttributeProto) -> bytes:
     return bare.SerializeToString(deterministic=True)
 
 
-def _trimmed(names: Iterable[str]) -> list[str]:
+def _without_trailing_empty(names: Iterable[str]) -> list[str]:
     """Without the empty names at the end, which say nothing."""
     found = list(names)
     while found and not found[-1]:

@@ -12,30 +12,30 @@ from ..errors import ModelError
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class OutputPaths:
     """The files that a run writes, if any: the model, large weights beside it, report, map of names, and page.
 
-    `repros` is a folder, made if need be. `page` is the report to be looked at, `trace` a profile's events.
+    `repro_folder` is a folder, made if need be. `page` is the report to be looked at, `trace` a profile's events.
     """
 
     model: Path | None = None
     report: Path | None = None
-    names: Path | None = None
-    repros: Path | None = None
+    name_map: Path | None = None
+    repro_folder: Path | None = None
     page: Path | None = None
     trace: Path | None = None
 
-    def require(self, read: Collection[Path]) -> None:
+    def require_writable(self, read: Collection[Path]) -> None:
         """Raise ModelError unless all can be written, apart from each other and from what is `read`."""
-        if self.repros is not None:
-            _require_folder(self.repros)
-        written = {"model": self.model, "report": self.report, "map of names": self.names}
+        if self.repro_folder is not None:
+            _require_folder(self.repro_folder)
+        written = {"model": self.model, "report": self.report, "map of names": self.name_map}
         written |= {"page": self.page, "trace": self.trace}
         chosen = {what: path for what, path in written.items() if path is not None}
         for path in chosen.values():
             _require_writable(path)
-        if self.repros is not None:
-            chosen["repros"] = self.repros
+        if self.repro_folder is not None:
+            chosen["repros"] = self.repro_folder
         if self.model is not None:
             chosen["model's weights"] = Path(f"{self.model}.data")
         for what, path in chosen.items():

@@ -8,17 +8,17 @@ from functools import cached_property
 
 import onnx
 
-from ..errors import GraphError, ModelError, PassesError, told
+from ..errors import GraphError, ModelError, PassesError, format_error
 from ..ir import wire_format
 from ..ir.tensor import Tensor
-from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, Chunk, TensorChunks, graph_chunks, tensors_of
-from .model import Model, closing_header
+from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, Chunk, TensorWriter, graph_chunks, written_initializers
+from .model import Model, export_header
 
-ONE_MESSAGE = (2 << 30) - (1 << 20)  # protobuf's limit for a message, less some room
+MAX_MESSAGE_BYTES = (2 << 30) - (1 << 20)  # protobuf's limit for a message, less some room
 
 
 @dataclass(frozen=True)
-class Exported:
+class SerializedModel:
     """A serialized model: header, graph without initializers, and each initializer in pieces.
 
     The pieces of large tensors are views of where they lie: a mapped file or an array.
@@ -26,55 +26,55 @@ class Exported:
 
     header: bytes
     body: bytearray
-    tensors: tuple[tuple[Chunk, ...], ...]
+    initializers: tuple[tuple[Chunk, ...], ...]
 
     @cached_property
     def _graph_bytes(self) -> int:
-        fields = (sum(map(len, t)) for t in self.tensors)
-        return len(self.body) + sum(n + len(wire_format.prefix(INITIALIZER, n)) for n in fields)
+        fields = (sum(map(len, t)) for t in self.initializers)
+        return len(self.body) + sum(n + len(wire_format.encode_prefix(INITIALIZER, n)) for n in fields)
 
     @property
     def size(self) -> int:
         """Bytes of the whole message."""
-        return len(self.header) + len(wire_format.prefix(MODEL_GRAPH, self._graph_bytes)) + self._graph_bytes
+        return len(self.header) + len(wire_format.encode_prefix(MODEL_GRAPH, self._graph_bytes)) + self._graph_bytes
 
     def chunks(self) -> Iterator[Chunk]:
         """The message in pieces. Raises ModelError beyond protobuf's 2 GB."""
-        if self.size > ONE_MESSAGE:
+        if self.size > MAX_MESSAGE_BYTES:
             raise ModelError("the model is over 2 GB; it can only be written with external data")
         yield self.header
-        yield wire_format.prefix(MODEL_GRAPH, self._graph_bytes)
+        yield wire_format.encode_prefix(MODEL_GRAPH, self._graph_bytes)
         yield self.body
-        for pieces in self.tensors:
-            yield wire_format.prefix(INITIALIZER, sum(map(len, pieces)))
+        for pieces in self.initializers:
+            yield wire_format.encode_prefix(INITIALIZER, sum(map(len, pieces)))
             yield from pieces
 
     def to_proto(self) -> onnx.ModelProto:
         """The model as a message. Each initializer is parsed on its own, so that no more than one is copied twice."""
         proto = onnx.ModelProto.FromString(self.header)
         proto.graph.MergeFromString(bytes(self.body))
-        for pieces in self.tensors:
+        for pieces in self.initializers:
             proto.graph.initializer.add().MergeFromString(b"".join(pieces))
         return proto
 
 
-def export(model: Model, tensor_chunks: TensorChunks = Tensor.chunks) -> Exported:
+def serialize(model: Model, tensor_chunks: TensorWriter = Tensor.chunks) -> SerializedModel:
     """Serialize `model`; `tensor_chunks` says how tensors are written.
 
     Raises GraphError for what a pass left there that cannot be written.
     """
     try:
-        return _export(model, tensor_chunks)
+        return _serialize(model, tensor_chunks)
     except (PassesError, MemoryError, OSError):
         raise
     except Exception as e:
-        raise GraphError(f"it cannot be written: {told(e)}") from e
+        raise GraphError(f"it cannot be written: {format_error(e)}") from e
 
 
-def _export(model: Model, tensor_chunks: TensorChunks) -> Exported:
-    header = closing_header(model).SerializeToString(deterministic=True)
+def _serialize(model: Model, tensor_chunks: TensorWriter) -> SerializedModel:
+    header = export_header(model).SerializeToString(deterministic=True)
     body = bytearray()
     for chunk in graph_chunks(model.graph, tensor_chunks):
         body += chunk
-    tensors = tuple(tuple(tensor_chunks(tensor, value.name)) for value, tensor in tensors_of(model.graph))
-    return Exported(header, body, tensors)
+    tensors = tuple(tuple(tensor_chunks(tensor, value.name)) for value, tensor in written_initializers(model.graph))
+    return SerializedModel(header, body, tensors)

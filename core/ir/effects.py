@@ -25,19 +25,19 @@ def may_drop(op: Op) -> bool:
 
 def is_pure(op: Op) -> bool:
     """Whether the same inputs always give the same outputs, and nothing else happens."""
-    if not is_known(op) or _draws(op) or writes_inputs(op):
+    if not is_known(op) or _is_random_op(op) or writes_inputs(op):
         return False
     return all(is_pure(inner) for sub in op.subgraphs for inner in sub.ops())
 
 
 def is_random(op: Op) -> bool:
     """Whether two runs on the same inputs may differ. Opaque ops are taken at their word."""
-    return _draws(op) or any(is_random(inner) for sub in op.subgraphs for inner in sub.ops())
+    return _is_random_op(op) or any(is_random(inner) for sub in op.subgraphs for inner in sub.ops())
 
 
-def _draws(op: Op) -> bool:
+def _is_random_op(op: Op) -> bool:
     """Whether the op itself, its bodies aside, makes random numbers."""
-    return op_schemas.is_random(op.type, op.domain, op.version) or drops_at_random(op)
+    return op_schemas.is_nondeterministic(op.type, op.domain, op.version) or is_training_dropout(op)
 
 
 def writes_inputs(op: Op) -> bool:
@@ -48,15 +48,15 @@ def writes_inputs(op: Op) -> bool:
     return op.type == "BatchNormalization" and not op.domain and any(v.name for v in op.outputs[1:])
 
 
-def leaves_traces(graph: Graph) -> bool:
+def is_stateful(graph: Graph) -> bool:
     """Whether a run may change what the next one starts from: something in the graph writes to its inputs."""
     return any(writes_inputs(op) for g in graph.with_subgraphs() for op in g.ops("BatchNormalization"))
 
 
-HALF = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})
+FLOAT16_DTYPES = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})
 
 
-def uses_half(graph: Graph) -> bool:
+def uses_16_bit_floats(graph: Graph) -> bool:
     """Whether anything is computed in 16-bit floats.
 
     onnxruntime's CPU provider computes much of that in 32 bits and drops some of the roundings in between,
@@ -64,16 +64,16 @@ def uses_half(graph: Graph) -> bool:
     """
     for g in graph.with_subgraphs():
         sources = (*g.inputs, *g.initializers)
-        if any(v.stated[0] in HALF for v in sources):
+        if any(v.recorded_type[0] in FLOAT16_DTYPES for v in sources):
             return True
-        if any(op.attr("to") in HALF for op in g.ops("Cast")):
+        if any(op.attr("to") in FLOAT16_DTYPES for op in g.ops("Cast")):
             return True
     return False
 
 
-def drops_at_random(op: Op) -> bool:
+def is_training_dropout(op: Op) -> bool:
     """Whether a Dropout may be in training form (operator Dropout, versions 1, 6 and 12)."""
-    if op.type != "Dropout" or op.domain != op_schemas.STANDARD:
+    if op.type != "Dropout" or op.domain != op_schemas.ONNX_DOMAIN:
         return False
     if op.version < 7:
         return op.attr("is_test", 0) == 0

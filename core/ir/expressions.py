@@ -14,40 +14,40 @@ from math import gcd
 
 
 class Unknown:
-    """A whole number that nobody named: an extent, at least 0, or an element, of which `least` is None.
+    """A whole number that nobody named: an extent, at least 0, or an element, of which `lower_bound` is None.
 
     Each is equal to itself alone. A `tentative` one may turn out to be something better known.
     """
 
-    __slots__ = ("least", "number", "tentative")
+    __slots__ = ("lower_bound", "number", "tentative")
 
-    def __init__(self, number: int, *, least: int | None = 0, tentative: bool = False) -> None:
-        self.number, self.least, self.tentative = number, least, tentative
+    def __init__(self, number: int, *, lower_bound: int | None = 0, tentative: bool = False) -> None:
+        self.number, self.lower_bound, self.tentative = number, lower_bound, tentative
 
     def __repr__(self) -> str:
         return f"?{self.number}"
 
 
 class Call:
-    """A function of expressions that cannot be worked out: `kind` is //, min or max."""
+    """A function of expressions that cannot be worked out: `function` is //, min or max."""
 
-    __slots__ = ("_hash", "args", "kind", "size")
+    __slots__ = ("_hash", "args", "function", "size")
 
-    def __init__(self, kind: str, args: tuple[Known, ...]) -> None:
-        self.kind, self.args = kind, args
-        self.size = 1 + sum(map(size_of, args))
-        self._hash = hash((kind, args))
+    def __init__(self, function: str, args: tuple[SymInt, ...]) -> None:
+        self.function, self.args = function, args
+        self.size = 1 + sum(map(expr_size, args))
+        self._hash = hash((function, args))
 
     def __hash__(self) -> int:
         return self._hash
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Call) and self.kind == other.kind and self.args == other.args
+        return isinstance(other, Call) and self.function == other.function and self.args == other.args
 
     def __repr__(self) -> str:
-        if self.kind == "//":
+        if self.function == "//":
             return f"({self.args[0]})//({self.args[1]})"
-        return f"{self.kind}({', '.join(map(str, self.args))})"
+        return f"{self.function}({', '.join(map(str, self.args))})"
 
 
 class Expr:
@@ -78,35 +78,35 @@ class Expr:
 
 Atom = str | Unknown | Call
 Product = tuple[Atom, ...]
-Known = int | str | Expr
+SymInt = int | str | Expr
 """A dim or an element of which something is known."""
 Terms = dict[Product, int]
 
 
-def rank_of(atom: Atom) -> tuple[int, int, str]:
+def atom_sort_key(atom: Atom) -> tuple[int, int, str]:
     """A fixed order of atoms: symbols by name, what has no name by age, calls by what they look like."""
     if isinstance(atom, str):
         return 0, 0, atom
     return (1, atom.number, "") if isinstance(atom, Unknown) else (2, 0, repr(atom))
 
 
-def _order(product: Product) -> tuple[int, list[tuple[int, int, str]]]:
-    return -len(product), [rank_of(a) for a in product]
+def _product_sort_key(product: Product) -> tuple[int, list[tuple[int, int, str]]]:
+    return -len(product), [atom_sort_key(a) for a in product]
 
 
-def size_of(x: Known) -> int:
+def expr_size(x: SymInt) -> int:
     """Atoms and factors in `x`, those inside calls too."""
     return x.size if isinstance(x, Expr) else 1
 
 
-def terms_of(x: Known) -> Terms:
+def terms_of(x: SymInt) -> Terms:
     """`x` as a sum: the factor of each product of atoms."""
     if isinstance(x, int):
         return {(): x} if x else {}
     return {(x,): 1} if isinstance(x, str) else dict(x.terms)
 
 
-def made_of(terms: Mapping[Product, int]) -> Known:
+def from_terms(terms: Mapping[Product, int]) -> SymInt:
     """The sum of `terms`, in canonical form."""
     left = [(p, f) for p, f in terms.items() if f]
     if not left:
@@ -117,25 +117,25 @@ def made_of(terms: Mapping[Product, int]) -> Known:
             return factor
         if factor == 1 and len(product) == 1 and isinstance(product[0], str):
             return product[0]
-    return Expr(tuple(sorted(left, key=lambda t: _order(t[0]))))
+    return Expr(tuple(sorted(left, key=lambda t: _product_sort_key(t[0]))))
 
 
-def atom(a: Atom) -> Known:
+def from_atom(a: Atom) -> SymInt:
     """An atom as an expression."""
     return a if isinstance(a, str) else Expr((((a,), 1),))
 
 
-def add(a: Known, b: Known) -> Known:
+def add(a: SymInt, b: SymInt) -> SymInt:
     """The sum a + b."""
     if isinstance(a, int) and isinstance(b, int):
         return a + b
     terms = terms_of(a)
     for product, factor in terms_of(b).items():
         terms[product] = terms.get(product, 0) + factor
-    return made_of(terms)
+    return from_terms(terms)
 
 
-def multiply(a: Known, b: Known) -> Known:
+def multiply(a: SymInt, b: SymInt) -> SymInt:
     """The product a * b."""
     if isinstance(a, int) and isinstance(b, int):
         return a * b
@@ -144,25 +144,25 @@ def multiply(a: Known, b: Known) -> Known:
     out: Terms = {}
     for p, f in terms_of(a).items():
         for q, h in terms_of(b).items():
-            product = tuple(sorted((*p, *q), key=rank_of)) if p and q else p or q
+            product = tuple(sorted((*p, *q), key=atom_sort_key)) if p and q else p or q
             out[product] = out.get(product, 0) + f * h
-    return made_of(out)
+    return from_terms(out)
 
 
-def subtract(a: Known, b: Known) -> Known:
+def subtract(a: SymInt, b: SymInt) -> SymInt:
     """The difference a - b."""
     return a - b if isinstance(a, int) and isinstance(b, int) else add(a, multiply(b, -1))
 
 
-def total(factors: Iterable[Known]) -> Known:
+def prod(factors: Iterable[SymInt]) -> SymInt:
     """The product of several, 1 of none: the elements of a tensor with such dims."""
-    out: Known = 1
+    out: SymInt = 1
     for f in factors:
         out = multiply(out, f)
     return out
 
 
-def floor_divide(a: Known, b: Known) -> Known | None:
+def floor_divide(a: SymInt, b: SymInt) -> SymInt | None:
     """The quotient a // b, rounded down, by a positive b; None where b may be 0 and does not cancel."""
     if isinstance(b, int):
         if b <= 0:
@@ -170,29 +170,29 @@ def floor_divide(a: Known, b: Known) -> Known | None:
         if isinstance(a, int):
             return a // b
         whole = {p: f // b for p, f in terms_of(a).items() if f % b == 0}
-        rest = made_of({p: f for p, f in terms_of(a).items() if f % b})
-        return add(made_of(whole), _divided(rest, b))
+        rest = from_terms({p: f for p, f in terms_of(a).items() if f % b})
+        return add(from_terms(whole), _floor_divide_by_int(rest, b))
     exact = divide(a, b)
     if exact is not None:
         return exact
-    return atom(Call("//", (a, b))) if (low := least(b)) is not None and low > 0 else None
+    return from_atom(Call("//", (a, b))) if (low := lower_bound(b)) is not None and low > 0 else None
 
 
-def _divided(rest: Known, b: int) -> Known:
+def _floor_divide_by_int(rest: SymInt, b: int) -> SymInt:
     if isinstance(rest, int):
         return rest // b
     if b == 1:
         return rest
     common = gcd(b, *terms_of(rest).values())
     if common > 1:
-        return _divided(made_of({p: f // common for p, f in terms_of(rest).items()}), b // common)
+        return _floor_divide_by_int(from_terms({p: f // common for p, f in terms_of(rest).items()}), b // common)
     constant = terms_of(rest).get((), 0)
     if not 0 <= constant < b:
-        return add(constant // b, _divided(subtract(rest, constant // b * b), b))
-    return atom(Call("//", (rest, b)))
+        return add(constant // b, _floor_divide_by_int(subtract(rest, constant // b * b), b))
+    return from_atom(Call("//", (rest, b)))
 
 
-def divide(a: Known, b: Known) -> Known | None:
+def divide(a: SymInt, b: SymInt) -> SymInt | None:
     """The expression that times b is a, for one product b; None where there is none. Valid where b is not 0."""
     by = terms_of(b)
     if len(by) != 1:
@@ -208,10 +208,10 @@ def divide(a: Known, b: Known) -> Known | None:
         if f % factor:
             return None
         out[tuple(left)] = f // factor
-    return made_of(out)
+    return from_terms(out)
 
 
-def least(x: Known) -> int | None:
+def lower_bound(x: SymInt) -> int | None:
     """A number that `x` is never below, given that no extent is negative; None where there is none."""
     if isinstance(x, int | str):
         return x if isinstance(x, int) else 0
@@ -219,9 +219,9 @@ def least(x: Known) -> int | None:
     for product, factor in x.terms:
         low = 1
         for a in product:
-            known = _least_of(a)
+            known = _atom_lower_bound(a)
             if known is None or known < 0:
-                return _single(product, factor, known) if len(x.terms) == 1 else None
+                return _scaled_lower_bound(product, factor, known) if len(x.terms) == 1 else None
             low *= known
         if factor < 0:
             return None
@@ -229,19 +229,19 @@ def least(x: Known) -> int | None:
     return out
 
 
-def _single(product: Product, factor: int, known: int | None) -> int | None:
+def _scaled_lower_bound(product: Product, factor: int, known: int | None) -> int | None:
     return known * factor if known is not None and len(product) == 1 and factor > 0 else None
 
 
-def _least_of(a: Atom) -> int | None:
+def _atom_lower_bound(a: Atom) -> int | None:
     if isinstance(a, str):
         return 0
     if isinstance(a, Unknown):
-        return a.least
-    lows = [least(x) for x in a.args]
-    if a.kind == "max":
+        return a.lower_bound
+    lows = [lower_bound(x) for x in a.args]
+    if a.function == "max":
         return max((n for n in lows if n is not None), default=None)
-    if a.kind == "min":
+    if a.function == "min":
         known = [n for n in lows if n is not None]
         return min(known) if len(known) == len(lows) else None
     divisor = a.args[1]
@@ -250,45 +250,45 @@ def _least_of(a: Atom) -> int | None:
     return lows[0] // divisor if isinstance(divisor, int) else 0
 
 
-def at_most(a: Known, b: Known) -> bool:
+def is_known_le(a: SymInt, b: SymInt) -> bool:
     """Whether a <= b whatever the symbols stand for."""
-    low = least(subtract(b, a))
+    low = lower_bound(subtract(b, a))
     return low is not None and low >= 0
 
 
-def smaller(a: Known, b: Known) -> Known:
+def minimum(a: SymInt, b: SymInt) -> SymInt:
     """The minimum of both."""
-    return _extreme("min", a, b)
+    return _min_or_max("min", a, b)
 
 
-def larger(a: Known, b: Known) -> Known:
+def maximum(a: SymInt, b: SymInt) -> SymInt:
     """The maximum of both."""
-    return _extreme("max", a, b)
+    return _min_or_max("max", a, b)
 
 
-def _extreme(kind: str, a: Known, b: Known) -> Known:
+def _min_or_max(kind: str, a: SymInt, b: SymInt) -> SymInt:
     """The least or largest of what `a` and `b` are made of; what another is never beyond is left out."""
-    args: dict[Known, None] = {}
+    args: dict[SymInt, None] = {}
     for x in (a, b):
-        inner = _only_call(x, kind)
+        inner = _as_single_call(x, kind)
         args.update(dict.fromkeys(inner.args if inner is not None else (x,)))
     left = list(args)
     for x in args:
         others = [y for y in left if y is not x]
-        if any(at_most(y, x) if kind == "min" else at_most(x, y) for y in others):
+        if any(is_known_le(y, x) if kind == "min" else is_known_le(x, y) for y in others):
             left = others
-    return atom(Call(kind, tuple(sorted(left, key=str)))) if len(left) > 1 else left[0]
+    return from_atom(Call(kind, tuple(sorted(left, key=str)))) if len(left) > 1 else left[0]
 
 
-def _only_call(x: Known, kind: str) -> Call | None:
+def _as_single_call(x: SymInt, kind: str) -> Call | None:
     if isinstance(x, Expr) and len(x.terms) == 1:
         (product, factor) = x.terms[0]
-        if factor == 1 and len(product) == 1 and isinstance(product[0], Call) and product[0].kind == kind:
+        if factor == 1 and len(product) == 1 and isinstance(product[0], Call) and product[0].function == kind:
             return product[0]
     return None
 
 
-def atoms(x: Known) -> set[Atom]:
+def atoms(x: SymInt) -> set[Atom]:
     """The symbols and unknowns that `x` is made of, those inside calls too."""
     found: set[Atom] = set()
     for product in terms_of(x):
@@ -297,40 +297,40 @@ def atoms(x: Known) -> set[Atom]:
     return found
 
 
-def is_tentative(x: Known) -> bool:
+def is_tentative(x: SymInt) -> bool:
     """Whether something in `x` may come to be better known."""
     return isinstance(x, Expr) and any(isinstance(a, Unknown) and a.tentative for a in atoms(x))
 
 
-def is_named(x: Known) -> bool:
+def is_symbolic_only(x: SymInt) -> bool:
     """Whether `x` is made of numbers and symbols alone."""
     return not isinstance(x, Expr) or all(isinstance(a, str) for a in atoms(x))
 
 
-def substituted(x: Known, values: Callable[[Atom], Known | None]) -> Known:
+def substitute(x: SymInt, values: Callable[[Atom], SymInt | None]) -> SymInt:
     """`x` with each atom replaced by what `values` gives for it, if anything."""
     if isinstance(x, int):
         return x
-    out: Known = 0
+    out: SymInt = 0
     for product, factor in terms_of(x).items():
-        term: Known = factor
+        term: SymInt = factor
         for a in product:
-            term = multiply(term, _substitute(a, values))
+            term = multiply(term, _substitute_atom(a, values))
         out = add(out, term)
     return out
 
 
-def _substitute(a: Atom, values: Callable[[Atom], Known | None]) -> Known:
+def _substitute_atom(a: Atom, values: Callable[[Atom], SymInt | None]) -> SymInt:
     new = values(a)
     if new is not None:
         return new
     if not isinstance(a, Call):
-        return atom(a)
-    args = [substituted(x, values) for x in a.args]
-    if a.kind == "//":
+        return from_atom(a)
+    args = [substitute(x, values) for x in a.args]
+    if a.function == "//":
         quotient = floor_divide(args[0], args[1])
-        return atom(Call("//", tuple(args))) if quotient is None else quotient
+        return from_atom(Call("//", tuple(args))) if quotient is None else quotient
     out = args[0]
     for x in args[1:]:
-        out = smaller(out, x) if a.kind == "min" else larger(out, x)
+        out = minimum(out, x) if a.function == "min" else maximum(out, x)
     return out

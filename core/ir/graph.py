@@ -17,22 +17,22 @@ from typing import TYPE_CHECKING
 import onnx
 
 from ..errors import Declined, GraphError
-from .context import Declarations, Shared
+from .context import Declarations, GraphContext
 from .effects import may_drop
 from .invariants import check_invariants
 from .mutation_log import (
-    hold,
-    note_came,
-    note_detached,
-    note_dropped,
-    note_moved,
-    note_removed,
-    note_taken_over,
-    note_went,
+    log_initializer_removal,
+    log_insertion,
+    log_removal,
+    record_detached,
+    record_removed,
+    record_takeover,
+    record_use_replacement,
+    set_constant,
 )
-from .op import Op, Slots, exchanged
-from .origin import remember
-from .subgraphs import all_names, hold_captured_outputs, outer_values
+from .op import IndexedSequence, Op, replaced
+from .origin import record_source
+from .subgraphs import add_captured_output_uses, all_value_names, captured_values
 from .tensor import Tensor
 from .values import Value
 
@@ -40,19 +40,19 @@ if TYPE_CHECKING:
     import networkx as nx
 
 
-def in_order(ops: Collection[Op]) -> list[Op]:
+def topological_order(ops: Collection[Op]) -> list[Op]:
     """All `ops` of one graph, each after those it depends on, otherwise by their key. Raises GraphError on a cycle."""
-    order = sorted(ops, key=attrgetter("key"))
+    order = sorted(ops, key=attrgetter("order_key"))
     seen: set[Op] = set()
     for op in order:  # written out, since every pass over a whole graph goes through here
         for v in (*op.inputs, *op.captures) if op.subgraphs else op.inputs:
             if v is not None and (p := v.producer) is not None and p not in seen and p.graph is op.graph:
-                return by_dependency(order)
+                return depth_first_order(order)
         seen.add(op)
     return order
 
 
-def feeders(op: Op) -> Iterator[Op]:
+def dependencies(op: Op) -> Iterator[Op]:
     """The ops of the same graph that `op` depends on, through its subgraphs too."""
     values = (*op.inputs, *op.captures) if op.subgraphs else op.inputs
     for v in values:
@@ -60,11 +60,11 @@ def feeders(op: Op) -> Iterator[Op]:
             yield p
 
 
-def by_dependency(order: list[Op]) -> list[Op]:
+def depth_first_order(order: list[Op]) -> list[Op]:
     """Depth first from each op in turn, so that what was in order stays in order. O(V + E)."""
     done: dict[Op, None] = {}
     for start in order:
-        path: dict[Op, Iterator[Op]] = {} if start in done else {start: feeders(start)}
+        path: dict[Op, Iterator[Op]] = {} if start in done else {start: dependencies(start)}
         while path:
             op, waiting = next(reversed(path.items()))
             pending = next((p for p in waiting if p not in done), None)
@@ -75,7 +75,7 @@ def by_dependency(order: list[Op]) -> list[Op]:
                 cycle = [o.label for o in path][list(path).index(pending) :]
                 raise GraphError(f"the graph has a cycle: {' <- '.join(cycle[:8])}")
             else:
-                path[pending] = feeders(pending)
+                path[pending] = dependencies(pending)
     return list(done)
 
 
@@ -86,7 +86,7 @@ def prune(ops: Iterable[Op]) -> int:
         op = stack.pop()
         if may_drop(op) and _is_dead(op):
             removed += 1
-            stack += _taken_out(op)
+            stack += _remove_with_constants(op)
     return removed
 
 
@@ -95,21 +95,21 @@ def discard(ops: Iterable[Op]) -> int:
     removed = 0
     for op in ops:
         if _is_dead(op):
-            removed += 1 + prune(_taken_out(op))
+            removed += 1 + prune(_remove_with_constants(op))
     return removed
 
 
 def _is_dead(op: Op) -> bool:
-    return op in op.graph and all(map(op.graph.is_free, op.outputs))
+    return op in op.graph and all(map(op.graph.is_unused, op.outputs))
 
 
-def _taken_out(op: Op) -> list[Op]:
+def _remove_with_constants(op: Op) -> list[Op]:
     """Remove an op and the constants that only it read; returns the ops that fed it."""
     home = op.graph
     read = {v: None for v in (*op.inputs, *op.captures) if v is not None}
     home.remove_op(op)
     for v in read:
-        if v.producer is None and not v.uses:
+        if v.producer is None and not v.consumers:
             drop_initializer(home, v)
     return [v.producer for v in read if v.producer is not None]
 
@@ -119,79 +119,79 @@ def drop_initializer(graph: Graph, value: Value) -> bool:
     home: Graph | None = graph
     while home is not None and value not in home.initializers:
         home = home.owner.graph if home.owner is not None else None
-    if home is None or not home.is_free(value):
+    if home is None or not home.is_unused(value):
         return False
-    note_dropped(home.shared.moves, home, value)
+    log_initializer_removal(home.context.mutation_log, home, value)
     del home.initializers[value]
-    home.changed()
+    home.mark_changed()
     return True
 
 
-def withdraw(op: Op) -> None:
+def force_remove(op: Op) -> None:
     """Take an op out of its graph, whoever reads what it made: that has no producer then."""
     home = op.graph
-    note_removed(home.shared.trace, op)
-    note_went(home.shared.moves, op)
+    record_removed(home.context.replacement_log, op)
+    log_removal(home.context.mutation_log, op)
     for v in op.outputs:
         v.producer = None
     for v in op.inputs:
         if v is not None:
-            v.drop_use(op)
+            v.remove_consumer(op)
     for sub in op.subgraphs:
-        release(sub, op)
-    home.forget(op)
-    home.changed()
+        drop_captured_uses(sub, op)
+    home.unlink_op(op)
+    home.mark_changed()
 
 
-def release(graph: Graph, owner: Op) -> None:
+def drop_captured_uses(graph: Graph, owner: Op) -> None:
     """Let go of everything outside that a subgraph reads, when its owner goes."""
     for v in graph.outputs:
-        v.drop_use(owner)
+        v.remove_consumer(owner)
     for op in graph.ops():
         for v in op.inputs:
             if v is not None:
-                v.drop_use(op)
+                v.remove_consumer(op)
         for sub in op.subgraphs:
-            release(sub, op)
+            drop_captured_uses(sub, op)
 
 
-def leave_out(op: Op, index: int) -> None:
+def drop_output(op: Op, index: int) -> None:
     """Ask no longer for an output of `op` that nothing looks at; the last ones go, others lose their names."""
     value = op.outputs[index]
-    if not op.graph.is_free(value):
+    if not op.graph.is_unused(value):
         raise GraphError(f"cannot leave out {value.name} of {op.label}: it is still used")
-    remember(op)
+    record_source(op)
     value.producer = None
     unnamed = Value("")
     unnamed.producer = op
     kept = [*op.outputs[:index], unnamed, *op.outputs[index + 1 :]]
     while len(kept) > 1 and not kept[-1].name:
         kept.pop().producer = None
-    op.connect("outputs", kept)
-    op.graph.changed()
+    op.set_edges("outputs", kept)
+    op.graph.mark_changed()
 
 
 class Graph:
     """A graph or subgraph. `inputs` and `outputs` are ordered and keep their names for ever."""
 
-    def __init__(self, shared: Shared) -> None:
-        self.shared = shared
+    def __init__(self, context: GraphContext) -> None:
+        self.context = context
         self.declared = Declarations(onnx.GraphProto())
         self.owner: Op | None = None  # the op whose attribute holds this graph
         self.inputs: list[Value] = []
-        self.defaults: dict[Value, Tensor] = {}  # of inputs that a caller may leave out
+        self.input_defaults: dict[Value, Tensor] = {}  # of inputs that a caller may leave out
         self.initializers: dict[Value, None] = {}
-        self.sparse: dict[Value, onnx.SparseTensorProto] = {}
+        self.sparse_initializers: dict[Value, onnx.SparseTensorProto] = {}
         self.pinned: set[Value] = set()  # values that something outside the ops refers to by name
-        self._outputs: Slots[Value] = Slots()
+        self._outputs: IndexedSequence[Value] = IndexedSequence()
         self._ops: dict[Op, None] = {}
         self._by_type: dict[str, dict[Op, None]] = {}
-        self._holders: dict[Op, None] = {}  # ops with subgraphs
+        self._ops_with_subgraphs: dict[Op, None] = {}  # ops with subgraphs
 
     @property
     def opsets(self) -> dict[str, int]:
         """Opset version by domain; the standard domain is ""."""
-        return self.shared.opsets
+        return self.context.opsets
 
     @property
     def outputs(self) -> tuple[Value, ...]:
@@ -200,7 +200,7 @@ class Graph:
 
     @outputs.setter
     def outputs(self, values: Iterable[Value]) -> None:
-        self._outputs = Slots(values)
+        self._outputs = IndexedSequence(values)
 
     def ops(self, *types: str) -> Iterator[Op]:
         """Ops of the given types, or all of them, in order of insertion. O(answer)."""
@@ -219,9 +219,9 @@ class Graph:
         """Whether `value` is an output of this graph."""
         return value in self._outputs
 
-    def is_free(self, value: Value) -> bool:
+    def is_unused(self, value: Value) -> bool:
         """Whether nothing at all looks at `value`."""
-        return not value.uses and value not in self._outputs and value not in self.pinned
+        return not value.consumers and value not in self._outputs and value not in self.pinned
 
     def producer(self, value: Value | None) -> Op | None:
         """The op of this very graph that computes `value`; None for what comes from elsewhere."""
@@ -229,48 +229,48 @@ class Graph:
         return op if op is not None and op.graph is self else None
 
     @property
-    def may_hold_constants(self) -> bool:
+    def can_hold_initializers(self) -> bool:
         """Whether an initializer may be put here: not in a subgraph where each would have to be an input too."""
-        return self.owner is None or not self.shared.initializers_are_inputs
+        return self.owner is None or not self.context.initializers_are_inputs
 
     def with_subgraphs(self) -> Iterator[Graph]:
         """The graph, then every graph inside it, outermost first."""
         yield self
-        for op in sorted(self._holders, key=attrgetter("key")):
+        for op in sorted(self._ops_with_subgraphs, key=attrgetter("order_key")):
             for sub in op.subgraphs:
                 yield from sub.with_subgraphs()
 
-    def outer_values(self) -> Iterator[Value]:
+    def captured_values(self) -> Iterator[Value]:
         """Values that this graph or a graph inside it reads from an enclosing one; may repeat."""
-        return outer_values(self)
+        return captured_values(self)
 
     def sorted_ops(self) -> list[Op]:
         """All ops, each after those it depends on, otherwise as in the file. Raises GraphError on a cycle."""
-        return in_order(self._ops)
+        return topological_order(self._ops)
 
     @property
     def nx(self) -> nx.DiGraph[Op | Value]:
         """The same graph for networkx algorithms: a live, read-only DiGraph, value -> op -> value."""
-        from .networkx_view import Network  # noqa: PLC0415 - networkx takes longer to import than a small model to optimize
+        from .networkx_view import NetworkxView  # noqa: PLC0415 - networkx takes longer to import than a small model to optimize
 
-        return Network(self)
+        return NetworkxView(self)
 
-    def changed(self) -> None:
+    def mark_changed(self) -> None:
         """Note that the graph differs from what it was. Raises NoFixpoint past the ceiling."""
-        self.shared.moved()
+        self.context.count_mutation()
 
     def fresh_name(self, stem: str) -> str:
         """A name that nothing in the model bears."""
-        if self.shared.names is None:
-            self.shared.gather(all_names(self.shared.root or self))
-        return self.shared.fresh_name(stem)
+        if self.context.reserved_names is None:
+            self.context.reserve_names(all_value_names(self.context.root or self))
+        return self.context.fresh_name(stem)
 
-    def constant(self, tensor: Tensor, stem: str = "const") -> Value:
+    def add_constant(self, tensor: Tensor, stem: str = "const") -> Value:
         """A new constant of this graph."""
         value = Value(self.fresh_name(stem))
-        hold(self.shared.moves, value, tensor)
-        (self if self.may_hold_constants else self.shared.root or self).initializers[value] = None
-        self.changed()
+        set_constant(self.context.mutation_log, value, tensor)
+        (self if self.can_hold_initializers else self.context.root or self).initializers[value] = None
+        self.mark_changed()
         return value
 
     def add_op(self, op: Op, inputs: Sequence[Value | None], outputs: Sequence[Value]) -> Op:
@@ -282,40 +282,40 @@ class Graph:
             twice = next(v.name for v in outputs if outputs.count(v) > 1)
             raise GraphError(f"{twice} is produced by both {op.label} and itself")
         op.graph = self
-        op.connect("inputs", inputs)
-        op.connect("outputs", outputs)
+        op.set_edges("inputs", inputs)
+        op.set_edges("outputs", outputs)
         op.version = self.opsets.get(op.domain, 0)
         for v in op.inputs:
             if v is not None:
-                v.add_use(op)
+                v.add_consumer(op)
         for v in outputs:
             v.producer = op
         for sub in op.subgraphs:
             sub.owner = op
-        hold_captured_outputs(op)
+        add_captured_output_uses(op)
         self._index(op)
-        note_came(self.shared.moves, op)
-        self.changed()
+        log_insertion(self.context.mutation_log, op)
+        self.mark_changed()
         return op
 
     def remove_op(self, op: Op) -> None:
         """Remove an op whose outputs nothing looks at. Raises GraphError if something does."""
         for v in op.outputs:
-            if not self.is_free(v):
+            if not self.is_unused(v):
                 raise GraphError(f"cannot remove {op.label}: {v.name} is still used")
-        withdraw(op)
+        force_remove(op)
 
     def set_inputs(self, op: Op, inputs: Sequence[Value | None]) -> None:
         """Give `op` other inputs. O(arity)."""
         for v in op.inputs:
             if v is not None:
-                v.drop_use(op)
-        op.connect("inputs", inputs)
+                v.remove_consumer(op)
+        op.set_edges("inputs", inputs)
         for v in op.inputs:
             if v is not None:
-                v.add_use(op)
-        hold_captured_outputs(op)
-        self.changed()
+                v.add_consumer(op)
+        add_captured_output_uses(op)
+        self.mark_changed()
 
     def replace_uses(self, old: Value, new: Value) -> None:
         """Point everything that reads `old` at `new`; an output of the graph keeps its name. O(uses).
@@ -324,21 +324,21 @@ class Graph:
         """
         self.require_replaceable(old, new)
         swaps = self.is_output(old)
-        note_moved(self.shared.trace, old, new, swaps=swaps)
-        if not old.is_settled or (new.is_const and not old.is_const):
-            self.shared.facts += 1  # what reads it may now come to know more
-        for op in old.uses:
-            op.exchange("inputs", old, new)
+        record_use_replacement(self.context.replacement_log, old, new, swaps=swaps)
+        if not old.is_fully_known or (new.is_const and not old.is_const):
+            self.context.inference_epoch += 1  # what reads it may now come to know more
+        for op in old.consumers:
+            op.replace_edge("inputs", old, new)
             for sub in op.subgraphs:
                 if sub.is_output(old):
-                    sub.swap_output(old, new)
-            new.add_use(op)
-        old.drop_all_uses()
+                    sub.replace_output(old, new)
+            new.add_consumer(op)
+        old.clear_consumers()
         if swaps:
             new.name, old.name = old.name, new.name
-            self._outputs.swap(old, new)
-        new.learn(*old.stated)
-        self.changed()
+            self._outputs.replace(old, new)
+        new.merge_type(*old.recorded_type)
+        self.mark_changed()
 
     def require_replaceable(self, old: Value, new: Value) -> None:
         """Decline unless `replace_uses` can be done."""
@@ -348,33 +348,33 @@ class Graph:
         if old in self.pinned:
             raise Declined(f"{old.name} is referred to by name")
 
-    def swap_output(self, old: Value, new: Value) -> None:
+    def replace_output(self, old: Value, new: Value) -> None:
         """Let `new` stand where `old` was among the outputs."""
-        self._outputs.swap(old, new)
+        self._outputs.replace(old, new)
 
     def take_over(self, new: Value, old: Value) -> None:
         """Let the op that produces `new` produce `old` instead. Consumers of `old` are not touched."""
         op = new.producer
         if op is None:
             raise GraphError(f"nothing produces {new.name}, so nothing can take over {old.name}")
-        note_taken_over(self.shared.trace, new, old)
-        was_asked = old.producer is not None and old.producer.inferred_at >= 0
+        record_takeover(self.context.replacement_log, new, old)
+        was_asked = old.producer is not None and old.producer.inferred_epoch >= 0
         self._detach(old)
-        for user in tuple(new.uses):
-            user.graph.set_inputs(user, exchanged(user.inputs, new, old))
-        op.exchange("outputs", new, old)
+        for user in tuple(new.consumers):
+            user.graph.set_inputs(user, replaced(user.inputs, new, old))
+        op.replace_edge("outputs", new, old)
         old.producer, new.producer = op, None
-        if was_asked and not old.is_settled:
-            self.shared.ask_again(op)  # what reads it may now come to know more
-        self.changed()
+        if was_asked and not old.is_fully_known:
+            self.context.reinfer(op)  # what reads it may now come to know more
+        self.mark_changed()
 
-    def substitute(self, old: Value, new: Value) -> Op | None:
+    def replace_value(self, old: Value, new: Value) -> Op | None:
         """`replace_uses`, with an Identity in between, which is returned, where both have names to keep."""
         try:
             self.replace_uses(old, new)
         except Declined:
             identity = Op("Identity", "", "", {}, None)
-            identity.key = old.producer.key if old.producer is not None else 0
+            identity.order_key = old.producer.order_key if old.producer is not None else 0
             self.take_over(self.add_op(identity, [new], [Value(self.fresh_name(old.name))]).outputs[0], old)
             return identity
         return None
@@ -382,38 +382,38 @@ class Graph:
     def make_constant(self, value: Value, tensor: Tensor) -> None:
         """Turn a computed value into an initializer of the same name."""
         self._detach(value)
-        self.shared.facts += value.tensor is None  # else nothing new came to be known
-        hold(self.shared.moves, value, tensor)
+        self.context.inference_epoch += value.tensor is None  # else nothing new came to be known
+        set_constant(self.context.mutation_log, value, tensor)
         self.initializers[value] = None
-        self.changed()
+        self.mark_changed()
 
     def _detach(self, value: Value) -> None:
         """Leave `value` without a producer; the op that had it gets an unused output instead."""
         if (op := value.producer) is not None:
-            note_detached(self.shared.trace, op)
+            record_detached(self.context.replacement_log, op)
             spare = Value(self.fresh_name(value.name))
             spare.producer = op
-            op.exchange("outputs", value, spare)
+            op.replace_edge("outputs", value, spare)
             value.producer = None
 
-    def adopt(self, op: Op, key: int) -> None:
+    def splice_op(self, op: Op, key: int) -> None:
         """Move `op` here from one of this graph's subgraphs, to stand at position `key`."""
-        op.graph.forget(op)
-        op.graph, op.key = self, key
+        op.graph.unlink_op(op)
+        op.graph, op.order_key = self, key
         self._index(op)
-        self.changed()
+        self.mark_changed()
 
-    def forget(self, op: Op) -> None:
+    def unlink_op(self, op: Op) -> None:
         """Take `op` out of the indexes, its edges left as they are."""
         del self._ops[op]
         del self._by_type[op.type][op]
-        self._holders.pop(op, None)
+        self._ops_with_subgraphs.pop(op, None)
 
     def _index(self, op: Op) -> None:
         self._ops[op] = None
         self._by_type.setdefault(op.type, {})[op] = None
         if op.subgraphs:
-            self._holders[op] = None
+            self._ops_with_subgraphs[op] = None
 
     def prune(self, ops: Iterable[Op]) -> int:
         """Remove those of `ops` that became dead, and what dies with them. O(removed)."""

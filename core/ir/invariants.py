@@ -42,9 +42,9 @@ def check_invariants(graph: Graph, by_type: Mapping[str, Mapping[Op, None]]) -> 
     graph.sorted_ops()
 
 
-def defined(graph: Graph) -> Iterator[Value]:
+def defined_values(graph: Graph) -> Iterator[Value]:
     """The values that come to be in this graph: inputs, constants, what its ops produce."""
-    yield from dict.fromkeys((*graph.inputs, *graph.initializers, *graph.sparse))
+    yield from dict.fromkeys((*graph.inputs, *graph.initializers, *graph.sparse_initializers))
     for op in graph.ops():
         yield from op.outputs
 
@@ -61,7 +61,7 @@ def _check_constants(graph: Graph) -> None:
 
 
 def _check_names(graph: Graph) -> None:
-    names = Counter(v.name for v in defined(graph) if v.name)
+    names = Counter(v.name for v in defined_values(graph) if v.name)
     twice = next((name for name, n in names.items() if n > 1), None)
     if twice is not None:
         raise GraphError(f"two values are named {twice}")
@@ -69,7 +69,7 @@ def _check_names(graph: Graph) -> None:
 
 def _check_outputs(graph: Graph) -> None:
     outputs = set(graph.outputs)
-    for v in {*outputs, *defined(graph)}:
+    for v in {*outputs, *defined_values(graph)}:
         if graph.is_output(v) != (v in outputs):
             raise GraphError(f"the graph's outputs and their index disagree about {v.name}")
     if graph.owner is None:
@@ -81,11 +81,11 @@ def _check_outputs(graph: Graph) -> None:
 def _check_edges(root: Graph) -> None:
     """Every value that is read is to be had where it is read, and knows its readers, and no others."""
     graphs = list(root.with_subgraphs())
-    home = {v: g for g in graphs for v in defined(g)}
+    home = {v: g for g in graphs for v in defined_values(g)}
     users: dict[Value, set[Op]] = {v: set() for v in home}
     for g in graphs:
-        visible = set(_enclosing(g))
-        for v, user in _reads(g):
+        visible = set(_enclosing_graphs(g))
+        for v, user in _op_uses(g):
             if home.get(v) not in visible:
                 raise GraphError(f"{v.name} is read by {user.label}, but comes from nowhere")
             users[v].add(user)
@@ -95,18 +95,18 @@ def _check_edges(root: Graph) -> None:
             if g.owner is not None and home[v] is not g:
                 users[v].add(g.owner)
     for v, expected in users.items():
-        known = set(v.uses)
+        known = set(v.consumers)
         for op in known ^ expected:
             knows = "counts as a user of" if op in known else "reads, unknown to it,"
             raise GraphError(f"{op.label} {knows} {v.name}")
 
 
-def _reads(graph: Graph) -> Iterator[tuple[Value, Op]]:
+def _op_uses(graph: Graph) -> Iterator[tuple[Value, Op]]:
     for op in graph.ops():
         yield from ((v, op) for v in op.inputs if v is not None)
 
 
-def _enclosing(graph: Graph) -> Iterator[Graph]:
+def _enclosing_graphs(graph: Graph) -> Iterator[Graph]:
     """The graph and those around it."""
     yield graph
     while graph.owner is not None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from .op import Op
-from .origin import remember
+from .origin import record_source
 from .tensor import Tensor
 from .values import Value
 
@@ -18,55 +18,57 @@ if TYPE_CHECKING:
     from .graph import Graph
 
 
-class Move(NamedTuple):
+class Mutation(NamedTuple):
     """Nodes and bytes of constants that came, or, below zero, went; and the op that they came or went with."""
 
-    nodes: int
-    nbytes: int
+    node_delta: int
+    byte_delta: int
     op: Op | None = None
 
 
 @dataclass(slots=True)
-class Moves:
+class MutationLog:
     """The moves that nobody has asked for yet. Kept only where changes are to be weighed."""
 
-    noted: list[Move] = field(default_factory=list[Move])
+    entries: list[Mutation] = field(default_factory=list[Mutation])
 
-    def take(self, count: int | None = None) -> list[Move]:
+    def drain(self, count: int | None = None) -> list[Mutation]:
         """The first `count` moves, or all; they are forgotten here."""
-        taken, self.noted = self.noted[:count], [] if count is None else self.noted[count:]
+        taken, self.entries = self.entries[:count], [] if count is None else self.entries[count:]
         return taken
 
 
-def note_came(moves: Moves | None, op: Op) -> None:
+def log_insertion(log: MutationLog | None, op: Op) -> None:
     """`op` was put into a graph; what its bodies hold came by itself."""
-    if moves is not None and not _is_gone(op.graph):
-        moves.noted.append(Move(1, 0, op))
+    if log is not None and not _is_in_removed_op(op.graph):
+        log.entries.append(Mutation(1, 0, op))
 
 
-def note_went(moves: Moves | None, op: Op) -> None:
+def log_removal(log: MutationLog | None, op: Op) -> None:
     """`op` is about to go, and with it what its bodies hold, unless another op has them by now."""
-    if moves is not None and not _is_gone(op.graph):
+    if log is not None and not _is_in_removed_op(op.graph):
         inner = [g for sub in op.subgraphs if sub.owner is op for g in sub.with_subgraphs()]
         nodes = 1 + sum(map(len, inner))
-        held = sum(map(_held, op.outputs)) + sum(_held(v) for g in inner for v in _own_constants(g))
-        moves.noted.append(Move(-nodes, -held, op))
+        held = sum(map(_constant_nbytes, op.outputs)) + sum(
+            _constant_nbytes(v) for g in inner for v in _own_constants(g)
+        )
+        log.entries.append(Mutation(-nodes, -held, op))
 
 
-def hold(moves: Moves | None, value: Value, tensor: Tensor) -> None:
+def set_constant(log: MutationLog | None, value: Value, tensor: Tensor) -> None:
     """Make `value` a constant; that of a Constant op was one already."""
-    if moves is not None:
-        moves.noted.append(Move(0, tensor.nbytes - _held(value)))
-    value.hold(tensor)
+    if log is not None:
+        log.entries.append(Mutation(0, tensor.nbytes - _constant_nbytes(value)))
+    value.set_constant(tensor)
 
 
-def note_dropped(moves: Moves | None, graph: Graph, value: Value) -> None:
+def log_initializer_removal(log: MutationLog | None, graph: Graph, value: Value) -> None:
     """An initializer of `graph` is about to go."""
-    if moves is not None and not _is_gone(graph):
-        moves.noted.append(Move(0, -_held(value)))
+    if log is not None and not _is_in_removed_op(graph):
+        log.entries.append(Mutation(0, -_constant_nbytes(value)))
 
 
-def _is_gone(graph: Graph) -> bool:
+def _is_in_removed_op(graph: Graph) -> bool:
     """Whether the op that holds a body has gone, and the body with it, though somebody still works on it."""
     owner = graph.owner
     while owner is not None:
@@ -88,61 +90,61 @@ def _own_constants(graph: Graph) -> Iterator[Value]:
         yield from op.outputs
 
 
-def _held(value: Value) -> int:
+def _constant_nbytes(value: Value) -> int:
     return value.tensor.nbytes if value.tensor is not None else 0
 
 
 @dataclass(slots=True)
-class Trace:
+class ReplacementLog:
     """All that was noted. It stays in memory, so it is kept only where a name map is wanted.
 
-    `values`: what the readers of a value were pointed at. `successors`: what was made of an op. `twins`: the op
-    whose values stand for those of another. `labels`: what an op was called before its outputs changed.
-    `removed`: in that order.
+    `replaced_values`: what the readers of a value were pointed at. `derived_ops`: what was made of an op.
+    `equivalent_ops`: the op whose values stand for those of another. `original_labels`: what an op was called before
+    its outputs changed. `removed_ops`: in that order.
     """
 
-    values: dict[Value, Value] = field(default_factory=dict[Value, Value])
-    successors: dict[Op, dict[Op, None]] = field(default_factory=dict[Op, dict[Op, None]])
-    twins: dict[Op, Op] = field(default_factory=dict[Op, Op])
-    labels: dict[Op, str] = field(default_factory=dict[Op, str])
-    removed: list[Op] = field(default_factory=list[Op])
+    replaced_values: dict[Value, Value] = field(default_factory=dict[Value, Value])
+    derived_ops: dict[Op, dict[Op, None]] = field(default_factory=dict[Op, dict[Op, None]])
+    equivalent_ops: dict[Op, Op] = field(default_factory=dict[Op, Op])
+    original_labels: dict[Op, str] = field(default_factory=dict[Op, str])
+    removed_ops: list[Op] = field(default_factory=list[Op])
 
-    def replaced(self, ops: Iterable[Op], by: Op) -> None:
+    def record_derived(self, ops: Iterable[Op], by: Op) -> None:
         """`by` was made out of `ops`."""
         for op in ops:
-            self.successors.setdefault(op, {})[by] = None
+            self.derived_ops.setdefault(op, {})[by] = None
 
 
-def note_moved(trace: Trace | None, old: Value, new: Value, *, swaps: bool) -> None:
+def record_use_replacement(log: ReplacementLog | None, old: Value, new: Value, *, swaps: bool) -> None:
     """The readers of `old` are about to read `new`, which is the same; if it `swaps`, names are exchanged."""
     if swaps:
-        remember(old.producer)
-        remember(new.producer)
-    if trace is None:
+        record_source(old.producer)
+        record_source(new.producer)
+    if log is None:
         return
-    trace.values[old] = new
+    log.replaced_values[old] = new
     if old.producer is not None:
-        trace.labels[old.producer] = old.producer.label
+        log.original_labels[old.producer] = old.producer.label
         if new.producer is not None:
-            trace.labels[new.producer] = new.producer.label
-            trace.twins[old.producer] = new.producer
+            log.original_labels[new.producer] = new.producer.label
+            log.equivalent_ops[old.producer] = new.producer
 
 
-def note_detached(trace: Trace | None, op: Op) -> None:
+def record_detached(log: ReplacementLog | None, op: Op) -> None:
     """An output of `op` is about to be had from elsewhere."""
-    remember(op)
-    if trace is not None:
-        trace.labels[op] = op.label
+    record_source(op)
+    if log is not None:
+        log.original_labels[op] = op.label
 
 
-def note_taken_over(trace: Trace | None, new: Value, old: Value) -> None:
+def record_takeover(log: ReplacementLog | None, new: Value, old: Value) -> None:
     """What produces `new` is about to produce `old` instead."""
-    remember(new.producer)
-    if trace is not None:
-        trace.values[new] = old
+    record_source(new.producer)
+    if log is not None:
+        log.replaced_values[new] = old
 
 
-def note_removed(trace: Trace | None, op: Op) -> None:
+def record_removed(log: ReplacementLog | None, op: Op) -> None:
     """`op` is about to go."""
-    if trace is not None:
-        trace.removed.append(op)
+    if log is not None:
+        log.removed_ops.append(op)

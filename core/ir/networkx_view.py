@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import networkx as nx
 
 from .op import Op
-from .subgraphs import holder
+from .subgraphs import enclosing_op
 from .values import Value
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 Node = Op | Value
 
 
-class Network(nx.DiGraph[Node] if TYPE_CHECKING else nx.DiGraph):
+class NetworkxView(nx.DiGraph[Node] if TYPE_CHECKING else nx.DiGraph):
     """A frozen `networkx.DiGraph` over one graph: edges `value -> op -> value`, without data.
 
     A value that a subgraph captures has an edge to the op that holds the subgraph. The set of nodes
@@ -53,13 +53,13 @@ class Network(nx.DiGraph[Node] if TYPE_CHECKING else nx.DiGraph):
 
 
 class _Adjacency(Mapping[Node, dict[Node, dict[str, Any]]]):
-    def __init__(self, nodes: Mapping[Node, object], graph: Graph, of: Any) -> None:
-        self._nodes, self._graph, self._of = nodes, graph, of
+    def __init__(self, nodes: Mapping[Node, object], graph: Graph, neighbors: Any) -> None:
+        self._nodes, self._graph, self._neighbors = nodes, graph, neighbors
 
     def __getitem__(self, node: Node) -> dict[Node, dict[str, Any]]:
         if node not in self._nodes:
             raise KeyError(node)
-        return {other: {} for other in self._of(self._graph, node)}
+        return {other: {} for other in self._neighbors(self._graph, node)}
 
     def __iter__(self) -> Iterator[Node]:
         return iter(self._nodes)
@@ -72,7 +72,7 @@ def successors(graph: Graph, node: Node) -> tuple[Node, ...]:
     """The values an op computes, or the ops of this graph that read a value."""
     if isinstance(node, Op):
         return node.outputs
-    return tuple(dict.fromkeys(op for use in node.uses if (op := holder(graph, use)) is not None))
+    return tuple(dict.fromkeys(op for use in node.consumers if (op := enclosing_op(graph, use)) is not None))
 
 
 def predecessors(graph: Graph, node: Node) -> tuple[Node, ...]:

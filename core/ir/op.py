@@ -20,7 +20,7 @@ from .tensor import Tensor
 
 if TYPE_CHECKING:
     from .graph import Graph
-    from .origin import Origin, Source
+    from .origin import Origin, SourceNode
     from .values import Value
 
 
@@ -33,7 +33,7 @@ def attribute_value(proto: onnx.AttributeProto) -> Any:
     """An attribute as a Python value; a reference to a function's attribute stays a proto."""
     if proto.ref_attr_name:
         return proto
-    value = op_schemas.plain(helper.get_attribute_value(proto))
+    value = op_schemas.decode_strings(helper.get_attribute_value(proto))
     if proto.type == onnx.AttributeProto.TENSOR:
         return Tensor.from_proto(value)
     if proto.type == onnx.AttributeProto.TENSORS:
@@ -44,80 +44,84 @@ def attribute_value(proto: onnx.AttributeProto) -> Any:
 T = TypeVar("T")
 
 
-class Slots(Generic[T]):
+class IndexedSequence(Generic[T]):
     """Values in order, perhaps with repetitions; finding and exchanging one is O(its repetitions)."""
 
-    __slots__ = ("_slots", "_values")
+    __slots__ = ("_positions", "_values")
 
     def __init__(self, values: Iterable[T] = ()) -> None:
         self._values = list(values)
-        self._slots: dict[T, list[int]] = {}
+        self._positions: dict[T, list[int]] = {}
         for i, v in enumerate(self._values):
-            self._slots.setdefault(v, []).append(i)
+            self._positions.setdefault(v, []).append(i)
 
     def __iter__(self) -> Iterator[T]:
         return iter(self._values)
 
     def __contains__(self, value: T) -> bool:
-        return value in self._slots
+        return value in self._positions
 
-    def swap(self, old: T, new: T) -> None:
+    def replace(self, old: T, new: T) -> None:
         """Let `new` stand where `old` was."""
-        slots = self._slots.pop(old, [])
+        slots = self._positions.pop(old, [])
         for i in slots:
             self._values[i] = new
         if slots:
-            self._slots.setdefault(new, []).extend(slots)
+            self._positions.setdefault(new, []).extend(slots)
 
 
-MANY = 64
+SLOTS_THRESHOLD = 64
 Side = Literal["inputs", "outputs"]
 
 
 class Op:
     """One operator application. `None` in `inputs` is an optional input left out.
 
-    `rest` is the NodeProto it came from without inputs and outputs; attributes are decoded from it
-    when first asked for. An op made by a rewrite has none. `loaded` is `rest` as it was in the file: what is
+    `proto_bytes` is the NodeProto it came from without inputs and outputs; attributes are decoded from it when first
+    asked for. An op made by a rewrite has none. `loaded_proto_bytes` is `proto_bytes` as it was in the file: what is
     written is held to it. `origin` says what a rewrite made the op of, see `made_from`.
     """
 
     __slots__ = (
         "_attrs",
+        "_indexed_edges",
         "_name",
-        "_slots",
         "domain",
         "graph",
-        "hollow",
-        "inferred_at",
+        "inferred_epoch",
         "inputs",
-        "key",
-        "loaded",
+        "is_stripped",
+        "loaded_proto_bytes",
+        "order_key",
         "origin",
         "outputs",
-        "rest",
+        "proto_bytes",
         "subgraphs",
         "type",
         "version",
     )
 
     def __init__(
-        self, op_type: str, domain: str, name: str | None, attrs: dict[str, Any] | None, rest: bytes | None
+        self, op_type: str, domain: str, name: str | None, attrs: dict[str, Any] | None, proto_bytes: bytes | None
     ) -> None:
         self.type = op_type
         self.domain = domain
         self._name = name
-        self._slots: dict[str, Slots[Value | None]] | None = None  # of edges that are many, once one was exchanged
+        self._indexed_edges: dict[str, IndexedSequence[Value | None]] | None = (
+            None  # of edges that are many, once one was exchanged
+        )
         self.inputs: tuple[Value | None, ...] = ()
         self.outputs: tuple[Value, ...] = ()
         self.graph: Graph
         self.version = 0  # of the opset of its domain; 0 where the model does not import it
-        self.key = 0  # where it stood in the file; orders the export
-        self.inferred_at = -1
-        self.rest = rest
-        self.loaded: bytes | None = None
-        self.origin: Origin | Source | None = None  # a Source: it came from the file, and an output was renamed since
-        self.hollow = False  # whether `rest` lacks what is kept elsewhere: subgraphs, a large constant
+        self.order_key = 0  # where it stood in the file; orders the export
+        self.inferred_epoch = -1
+        self.proto_bytes = proto_bytes
+        self.loaded_proto_bytes: bytes | None = None
+        self.origin: Origin | SourceNode | None = (
+            None  # a Source: it came from the file, and an output was renamed since
+        )
+        self.is_stripped = False  # whether `proto_bytes` lacks what is kept elsewhere: subgraphs, a large constant
         self.subgraphs: tuple[Graph, ...] = ()
         self._attrs = attrs
 
@@ -131,7 +135,7 @@ class Op:
     def name(self) -> str:
         """The node's name; empty if it has none."""
         if self._name is None:
-            self._name = onnx.NodeProto.FromString(self.rest or b"").name
+            self._name = onnx.NodeProto.FromString(self.proto_bytes or b"").name
         return self._name
 
     @name.setter
@@ -141,9 +145,9 @@ class Op:
     @property
     def is_renamed(self) -> bool:
         """Whether it is called otherwise than in the file it came from."""
-        if self._name is None or self.loaded is None:  # a name that nobody asked for has not been changed
+        if self._name is None or self.loaded_proto_bytes is None:  # a name that nobody asked for has not been changed
             return False
-        return self._name != onnx.NodeProto.FromString(self.loaded).name
+        return self._name != onnx.NodeProto.FromString(self.loaded_proto_bytes).name
 
     @property
     def label(self) -> str:
@@ -165,7 +169,7 @@ class Op:
     def attrs(self) -> Mapping[str, Any]:
         """Attributes as Python values: numbers, str, lists, Tensor, Graph; others as their proto. Read only."""
         if self._attrs is None:
-            self._attrs = decode_attributes(onnx.NodeProto.FromString(self.rest or b""))
+            self._attrs = decode_attributes(onnx.NodeProto.FromString(self.proto_bytes or b""))
         return MappingProxyType(self._attrs)  # what is written there would not reach the file
 
     def attr(self, name: str, default: Any = None) -> Any:
@@ -181,23 +185,23 @@ class Op:
 
     # -- edges, for the mutators of Graph only -------------------------------------------
 
-    def connect(self, side: Side, values: Iterable[Value | None]) -> None:
+    def set_edges(self, side: Side, values: Iterable[Value | None]) -> None:
         """Have these `values` for inputs or outputs."""
         setattr(self, side, tuple(values))
-        if self._slots is not None:
-            self._slots.pop(side, None)
+        if self._indexed_edges is not None:
+            self._indexed_edges.pop(side, None)
 
-    def exchange(self, side: Side, old: Value, new: Value) -> None:
+    def replace_edge(self, side: Side, old: Value, new: Value) -> None:
         """Put `new` wherever `old` is among the inputs or outputs. Where those are many, O(places of `old`)."""
-        slots = self._slots.get(side) if self._slots is not None else None
+        slots = self._indexed_edges.get(side) if self._indexed_edges is not None else None
         if slots is None:
             values: tuple[Value | None, ...] = getattr(self, side)
-            if len(values) <= MANY:
-                setattr(self, side, exchanged(values, old, new))
+            if len(values) <= SLOTS_THRESHOLD:
+                setattr(self, side, replaced(values, old, new))
                 return
-            slots = Slots(values)
-            self._slots = {**(self._slots or {}), side: slots}
-        slots.swap(old, new)
+            slots = IndexedSequence(values)
+            self._indexed_edges = {**(self._indexed_edges or {}), side: slots}
+        slots.replace(old, new)
         with suppress(AttributeError):  # the tuple was not asked for since the last exchange
             delattr(self, side)
 
@@ -205,9 +209,9 @@ class Op:
 
         def __getattr__(self, name: str) -> Any:
             """Called where a slot is empty: the tuple of edges that are many is made when it is asked for."""
-            if name not in {"inputs", "outputs"} or self._slots is None or name not in self._slots:
+            if name not in {"inputs", "outputs"} or self._indexed_edges is None or name not in self._indexed_edges:
                 raise AttributeError(f"an op has no {name} here", name=name, obj=self)
-            values = tuple(self._slots[name])
+            values = tuple(self._indexed_edges[name])
             setattr(self, name, values)
             return values
 
@@ -216,11 +220,11 @@ class Op:
         """Values of enclosing graphs that its subgraphs read, in order of appearance."""
         found: dict[Value, None] = {}
         for sub in self.subgraphs:
-            found.update(dict.fromkeys(sub.outer_values()))
+            found.update(dict.fromkeys(sub.captured_values()))
         return tuple(found)
 
 
-def exchanged(values: Sequence[T], old: Value, new: Value) -> tuple[T | Value, ...]:
+def replaced(values: Sequence[T], old: Value, new: Value) -> tuple[T | Value, ...]:
     """`values` with `new` wherever `old` was. Searched and copied in C: ops may have 10,000 inputs."""
     out: list[T | Value] = list(values)
     try:

@@ -9,9 +9,9 @@ from typing import Any, cast
 import onnx
 from onnx import defs, helper
 
-STANDARD = ""
+ONNX_DOMAIN = ""
 
-defs.get_schema("Identity", STANDARD)  # the first look-up reads all schemas: part of the import, not of a rewrite
+defs.get_schema("Identity", ONNX_DOMAIN)  # the first look-up reads all schemas: part of the import, not of a rewrite
 
 
 @cache
@@ -31,7 +31,7 @@ def attribute_default(op_type: str, domain: str, version: int, name: str) -> Any
     declared = spec.attributes.get(name) if spec else None
     if declared is None or not declared.default_value.name:
         return None
-    return plain(helper.get_attribute_value(declared.default_value))
+    return decode_strings(helper.get_attribute_value(declared.default_value))
 
 
 @cache
@@ -54,19 +54,19 @@ def input_names(op_type: str, domain: str, version: int) -> tuple[str, ...]:
 @cache
 def latest_input_names(op_type: str, domain: str) -> tuple[str, ...]:
     """Formal input names in the newest version of an operator."""
-    return input_names(op_type, domain, newest(domain))
+    return input_names(op_type, domain, latest_opset_version(domain))
 
 
 @cache
-def newest(domain: str) -> int:
+def latest_opset_version(domain: str) -> int:
     """The newest opset version of a domain that the installed onnx knows; 0 for an unknown domain."""
-    if domain == STANDARD:
+    if domain == ONNX_DOMAIN:
         return defs.onnx_opset_version()
     return max((s.since_version for s in defs.get_all_schemas_with_history() if s.domain == domain), default=0)
 
 
 @cache
-def first_versions(domain: str) -> Mapping[str, int]:
+def since_versions(domain: str) -> Mapping[str, int]:
     """The operators of a domain that the installed onnx knows, each with the opset version it came with."""
     found: dict[str, int] = {}
     for s in defs.get_all_schemas_with_history():
@@ -77,33 +77,33 @@ def first_versions(domain: str) -> Mapping[str, int]:
 
 # If, Loop and Scan count as non-deterministic in the schemas only because of what their bodies may hold, and
 # AffineGrid because its function body has an If; Dropout is random in training form alone.
-JUDGED_BY_CONTENT = frozenset({"If", "Loop", "Scan", "SequenceMap", "Dropout", "AffineGrid"})
-RANDOM = frozenset(
+DETERMINISM_OVERRIDES = frozenset({"If", "Loop", "Scan", "SequenceMap", "Dropout", "AffineGrid"})
+RANDOM_OPS = frozenset(
     {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
 )
 
 
 @cache
-def is_random(op_type: str, domain: str, version: int) -> bool:
+def is_nondeterministic(op_type: str, domain: str, version: int) -> bool:
     """Whether the schema says that the same inputs may give different outputs."""
     spec = schema(op_type, domain, version)
-    if spec is None or op_type in JUDGED_BY_CONTENT:
+    if spec is None or op_type in DETERMINISM_OVERRIDES:
         return False
     stated: Any = getattr(spec, "node_determinism", None)  # as of onnx 1.20
-    return op_type in RANDOM or getattr(stated, "name", "") == "NonDeterministic"
+    return op_type in RANDOM_OPS or getattr(stated, "name", "") == "NonDeterministic"
 
 
-def plain(value: Any) -> Any:
+def decode_strings(value: Any) -> Any:
     """An attribute value with strings as `str` (UTF-8, undecodable bytes kept by surrogate escapes)."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "surrogateescape")
     if isinstance(value, list):
         entries = cast("list[Any]", value)
-        return [plain(v) for v in entries]
+        return [decode_strings(v) for v in entries]
     return value
 
 
-def attribute(name: str, value: Any, spec: defs.OpSchema | None) -> onnx.AttributeProto:
+def make_attribute(name: str, value: Any, spec: defs.OpSchema | None) -> onnx.AttributeProto:
     """`value` as an AttributeProto of the type that the schema declares, guessed where it declares none."""
     declared = spec.attributes.get(name) if spec else None
     stated: Any = declared.type if declared is not None else None
@@ -116,14 +116,14 @@ def attribute(name: str, value: Any, spec: defs.OpSchema | None) -> onnx.Attribu
         value = int(value)
     elif kind == onnx.AttributeProto.INTS:
         value = [int(v) for v in value]
-    return helper.make_attribute(name, encoded(value), attr_type=kind)
+    return helper.make_attribute(name, encode_strings(value), attr_type=kind)
 
 
-def encoded(value: Any) -> Any:
-    """The inverse of `plain`."""
+def encode_strings(value: Any) -> Any:
+    """The inverse of `decode_strings`."""
     if isinstance(value, str):
         return value.encode("utf-8", "surrogateescape")
     if isinstance(value, list):
         entries = cast("list[Any]", value)
-        return [encoded(v) for v in entries]
+        return [encode_strings(v) for v in entries]
     return value

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from .graph import Graph
 
 
-def holder(graph: Graph, op: Op) -> Op | None:
+def enclosing_op(graph: Graph, op: Op) -> Op | None:
     """The op of `graph` itself that is `op` or holds it in a subgraph."""
     while op.graph is not graph:
         if op.graph.owner is None:
@@ -21,30 +21,30 @@ def holder(graph: Graph, op: Op) -> Op | None:
     return op
 
 
-def outer_values(graph: Graph) -> Iterator[Value]:
+def captured_values(graph: Graph) -> Iterator[Value]:
     """Values that a graph or a graph inside it reads from an enclosing one; may repeat."""
     ops = list(graph.ops())
-    own = {*graph.inputs, *graph.initializers, *graph.sparse}
+    own = {*graph.inputs, *graph.initializers, *graph.sparse_initializers}
     own.update(v for op in ops for v in op.outputs)
     for op in ops:
         yield from (v for v in op.inputs if v is not None and v not in own)
     for op in ops:
         for sub in op.subgraphs:
-            yield from (v for v in sub.outer_values() if v not in own)
+            yield from (v for v in sub.captured_values() if v not in own)
     yield from (v for v in graph.outputs if v not in own)
 
 
-def hold_captured_outputs(op: Op) -> None:
+def add_captured_output_uses(op: Op) -> None:
     """A value of an enclosing graph may be an output of a subgraph: that is a use by its owner."""
     for v in op.captures if op.subgraphs else ():
         if any(sub.is_output(v) for sub in op.subgraphs):
-            v.add_use(op)
+            v.add_consumer(op)
 
 
-def all_names(graph: Graph) -> Iterator[str]:
+def all_value_names(graph: Graph) -> Iterator[str]:
     """Every value name in a graph and in those inside it."""
     for g in graph.with_subgraphs():
-        yield from (v.name for v in (*g.inputs, *g.initializers, *g.sparse))
+        yield from (v.name for v in (*g.inputs, *g.initializers, *g.sparse_initializers))
         yield from (v.name for v, _ in g.declared.inputs)
         for op in g.ops():
             yield from (v.name for v in op.outputs)

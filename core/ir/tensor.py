@@ -23,16 +23,24 @@ from onnx import helper, numpy_helper
 from ..errors import ModelError
 from . import wire_format
 
-INTERNED = 64 << 10  # bytes
-SMALL = 1024  # bytes; a tensor up to this size is parsed whole and shown to shape inference
+MAX_INTERNED_BYTES = 64 << 10  # bytes
+SMALL_TENSOR_BYTES = 1024  # bytes; a tensor up to this size is parsed whole and shown to shape inference
 RAW_DATA = 9
 # The fields of TensorProto that hold elements: float, int32, string, int64, raw, double, uint64.
 ELEMENT_FIELDS = frozenset({4, 5, 6, 7, RAW_DATA, 10, 11})
 STRING = onnx.TensorProto.STRING
-COUNTING = frozenset({onnx.TensorProto.INT32, onnx.TensorProto.INT64, onnx.TensorProto.BOOL})
-MOST_ELEMENTS = 64  # of a tensor whose elements are followed one by one
+TRACKED_DTYPES = frozenset({onnx.TensorProto.INT32, onnx.TensorProto.INT64, onnx.TensorProto.BOOL})
+MAX_TRACKED_ELEMENTS = 64  # of a tensor whose elements are followed one by one
 KNOWN_DTYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
-SUB_BYTE = {"INT2": 2, "UINT2": 2, "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "FLOAT6E2M3": 6, "FLOAT6E3M2": 6}  # bits
+SUB_BYTE_BITS = {
+    "INT2": 2,
+    "UINT2": 2,
+    "INT4": 4,
+    "UINT4": 4,
+    "FLOAT4E2M1": 4,
+    "FLOAT6E2M3": 6,
+    "FLOAT6E3M2": 6,
+}  # bits
 
 
 @dataclass(slots=True)
@@ -51,34 +59,36 @@ class MappedFile:
                 self._map = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ)
         return memoryview(self._map)
 
-    def forget_pages(self) -> None:
+    def release_pages(self) -> None:
         """Give back the memory of what was read; it comes back from the file when it is looked at again."""
         if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
 
-class Bulk(NamedTuple):
+class MappedField(NamedTuple):
     """The value of one element field of a TensorProto, still where it was found."""
 
-    number: int
-    source: MappedFile
+    field_number: int
+    file: MappedFile
     begin: int
     end: int
 
     @property
     def view(self) -> memoryview:
         """The bytes of the value."""
-        return self.source.view()[self.begin : self.end]
+        return self.file.view()[self.begin : self.end]
 
 
 class Tensor:
     """A constant: `dtype` is a TensorProto.DataType, `dims` its static shape."""
 
-    __slots__ = ("_array", "_bulk", "_header", "dims", "dtype", "is_external", "name")
+    __slots__ = ("_array", "_header", "_mapped", "dims", "dtype", "is_external", "name")
 
-    def __init__(self, header: onnx.TensorProto | None, bulk: Bulk | None, array: np.ndarray[Any, Any] | None) -> None:
+    def __init__(
+        self, header: onnx.TensorProto | None, mapped: MappedField | None, array: np.ndarray[Any, Any] | None
+    ) -> None:
         self._header: onnx.TensorProto | bytes | None = header
-        self._bulk, self._array = bulk, array
+        self._mapped, self._array = mapped, array
         self.name = ""  # in the message it came from
         self.is_external = False  # whether that message points to another file
         if header is not None:
@@ -97,9 +107,9 @@ class Tensor:
             raise ModelError(f"initializer {self.name} has the negative dims {list(self.dims)}")
         if self.dtype == STRING or header.HasField("segment"):
             return
-        raw = self._bulk is not None and self._bulk.number == RAW_DATA
+        raw = self._mapped is not None and self._mapped.field_number == RAW_DATA
         if raw or header.HasField("raw_data"):
-            found = self._bulk.end - self._bulk.begin if raw and self._bulk is not None else len(header.raw_data)
+            found = self._mapped.end - self._mapped.begin if raw and self._mapped is not None else len(header.raw_data)
             if found != self.nbytes:
                 raise ModelError(f"initializer {self.name} holds {found} bytes of data instead of {self.nbytes}")
 
@@ -111,16 +121,16 @@ class Tensor:
         return cls(None, None, array)
 
     @classmethod
-    def interned(cls, array: np.ndarray[Any, Any], known: dict[bytes, Tensor]) -> Tensor:
+    def intern(cls, array: np.ndarray[Any, Any], known: dict[bytes, Tensor]) -> Tensor:
         """As `from_array`, but a small tensor equal to one in `known` is that one: rewrites repeat themselves."""
-        if array.nbytes > INTERNED or array.dtype.hasobject:
+        if array.nbytes > MAX_INTERNED_BYTES or array.dtype.hasobject:
             return cls.from_array(array)
         key = blake2b(f"{array.dtype}{array.shape}".encode(), digest_size=16)
         key.update(np.ascontiguousarray(array).view(np.uint8).data if array.size else b"")
         return known.setdefault(key.digest(), cls.from_array(array))
 
     @classmethod
-    def from_proto(cls, proto: onnx.TensorProto, external: Bulk | None = None) -> Tensor:
+    def from_proto(cls, proto: onnx.TensorProto, external: MappedField | None = None) -> Tensor:
         """A tensor that shares `proto`; `external` is where its elements lie if not in the message."""
         return cls(proto, external, None)
 
@@ -135,14 +145,14 @@ class Tensor:
     def from_wire(cls, source: MappedFile, begin: int, end: int) -> Tensor:
         """The serialized TensorProto in that span; a large element field stays on disk."""
         data = source.view()
-        if end - begin <= SMALL:
+        if end - begin <= SMALL_TENSOR_BYTES:
             return cls.from_bytes(bytes(data[begin:end]))
-        elements = [f for f in wire_format.fields(data, begin, end) if f.number in ELEMENT_FIELDS]
-        if len(elements) != 1 or elements[0].kind != wire_format.BYTES:  # in several pieces, or not packed
+        elements = [f for f in wire_format.parse_fields(data, begin, end) if f.number in ELEMENT_FIELDS]
+        if len(elements) != 1 or elements[0].wire_type != wire_format.LEN:  # in several pieces, or not packed
             return cls(onnx.TensorProto.FromString(bytes(data[begin:end])), None, None)
         (f,) = elements
-        rest = bytes(data[begin : f.start]) + bytes(data[f.end : end])
-        return cls(onnx.TensorProto.FromString(rest), Bulk(f.number, source, f.begin, f.end), None)
+        rest = bytes(data[begin : f.tag_start]) + bytes(data[f.end : end])
+        return cls(onnx.TensorProto.FromString(rest), MappedField(f.number, source, f.begin, f.end), None)
 
     @property
     def _message(self) -> onnx.TensorProto | None:
@@ -167,19 +177,19 @@ class Tensor:
     @property
     def elements(self) -> tuple[int, ...] | None:
         """A few integers or booleans in rank 0 or 1, as numbers; None of any other tensor."""
-        if len(self.dims) > 1 or self.dtype not in COUNTING or self.size > MOST_ELEMENTS:
+        if len(self.dims) > 1 or self.dtype not in TRACKED_DTYPES or self.size > MAX_TRACKED_ELEMENTS:
             return None
         return tuple(map(int, self.array.reshape(-1).tolist()))
 
     @property
     def is_mapped(self) -> bool:
         """Whether the elements are still on disk."""
-        return self._bulk is not None
+        return self._mapped is not None
 
     @property
-    def place(self) -> Bulk | None:
+    def mapped_field(self) -> MappedField | None:
         """Where the elements lie if they are still on disk."""
-        return self._bulk
+        return self._mapped
 
     @property
     def array(self) -> np.ndarray[Any, Any]:
@@ -190,43 +200,43 @@ class Tensor:
         return self._array
 
     def _decode(self) -> np.ndarray[Any, Any]:
-        if self._bulk is None and self.is_external:
+        if self._mapped is None and self.is_external:
             raise ModelError(f"{self.name}: its data is in another file; load the model by its path")
         try:
             kind = helper.tensor_dtype_to_np_dtype(self.dtype)
-            if self._bulk is None or self._bulk.number != RAW_DATA or element_bits(self.dtype) % 8:
+            if self._mapped is None or self._mapped.field_number != RAW_DATA or element_bits(self.dtype) % 8:
                 return numpy_helper.to_array(self.to_proto(self.name))
-            return np.frombuffer(self._bulk.view, kind).reshape(self.dims)
+            return np.frombuffer(self._mapped.view, kind).reshape(self.dims)
         except (ValueError, TypeError) as e:
-            raise ModelError(f"initializer {self.name} cannot be read: {one_line(e)}") from e
+            raise ModelError(f"initializer {self.name} cannot be read: {first_line(e)}") from e
 
-    def content(self) -> bytes | memoryview:
+    def comparable_bytes(self) -> bytes | memoryview:
         """The elements as comparable bytes: equal dtype, dims and content mean equal tensors."""
         if self.dtype == STRING:
             return self.to_proto("").SerializeToString(deterministic=True)
-        return self.raw()
+        return self.raw_data()
 
-    def raw(self) -> bytes | memoryview:
+    def raw_data(self) -> bytes | memoryview:
         """The elements in ONNX's raw form: little-endian, sub-byte types packed. Not for strings."""
-        if self._bulk is not None and self._bulk.number == RAW_DATA:
-            return self._bulk.view
+        if self._mapped is not None and self._mapped.field_number == RAW_DATA:
+            return self._mapped.view
         if (message := self._message) is not None and message.raw_data:
             return message.raw_data
-        return self._laid_out or numpy_helper.from_array(self.array).raw_data
+        return self._array_bytes or numpy_helper.from_array(self.array).raw_data
 
     @property
-    def _laid_out(self) -> memoryview | None:
+    def _array_bytes(self) -> memoryview | None:
         """The elements of a large array that a rewrite made, where they lie, if they lie there in raw form."""
-        if self._header is not None or self._array is None or self._array.nbytes <= SMALL:
+        if self._header is not None or self._array is None or self._array.nbytes <= SMALL_TENSOR_BYTES:
             return None
         if sys.byteorder != "little" or self._array.dtype.hasobject or element_bits(self.dtype) % 8:
             return None
         return self._array.reshape(-1).view(np.uint8).data
 
-    def forget_pages(self) -> None:
+    def release_pages(self) -> None:
         """Give back the memory of elements that were read from disk; they are read again when asked for."""
-        if self._bulk is not None and self._array is None:
-            self._bulk.source.forget_pages()
+        if self._mapped is not None and self._array is None:
+            self._mapped.file.release_pages()
 
     # -- writing it out --------------------------------------------------------------
 
@@ -238,12 +248,12 @@ class Tensor:
         elif self._array is not None:
             proto = numpy_helper.from_array(self._array, name)
         proto.name = name
-        if self._bulk is not None and self.is_external:  # what is written holds its elements itself
+        if self._mapped is not None and self.is_external:  # what is written holds its elements itself
             proto.ClearField("data_location")
             del proto.external_data[:]
         return proto
 
-    def detached(self, name: str) -> onnx.TensorProto:
+    def proto_without_elements(self, name: str) -> onnx.TensorProto:
         """The message with no elements at all, whatever holds them."""
         proto = onnx.TensorProto(data_type=self.dtype, dims=self.dims, name=name)
         if (message := self._message) is not None:
@@ -255,31 +265,31 @@ class Tensor:
     def to_proto(self, name: str) -> onnx.TensorProto:
         """The whole message; reads the elements from disk."""
         proto = self.header(name)
-        if self._bulk is not None:
-            if self._bulk.number == RAW_DATA:
-                proto.raw_data = bytes(self._bulk.view)
+        if self._mapped is not None:
+            if self._mapped.field_number == RAW_DATA:
+                proto.raw_data = bytes(self._mapped.view)
             else:
-                proto.MergeFromString(b"".join(self._field_of_bulk()))
+                proto.MergeFromString(b"".join(self._mapped_field_chunks()))
         return proto
 
     def chunks(self, name: str) -> Iterator[bytes | memoryview]:
         """The serialized message in pieces, large elements straight from where they lie."""
-        if self._bulk is None and (elements := self._laid_out) is not None:
+        if self._mapped is None and (elements := self._array_bytes) is not None:
             proto = onnx.TensorProto(data_type=self.dtype, dims=self.dims, name=name)
             yield proto.SerializeToString(deterministic=True)
-            yield wire_format.prefix(RAW_DATA, len(elements))
+            yield wire_format.encode_prefix(RAW_DATA, len(elements))
             yield elements
             return
-        if self._bulk is None:
+        if self._mapped is None:
             yield self.to_proto(name).SerializeToString(deterministic=True)
             return
         yield self.header(name).SerializeToString(deterministic=True)
-        yield from self._field_of_bulk()
+        yield from self._mapped_field_chunks()
 
-    def _field_of_bulk(self) -> Iterator[bytes | memoryview]:
-        assert self._bulk is not None
-        yield wire_format.prefix(self._bulk.number, self._bulk.end - self._bulk.begin)
-        yield self._bulk.view
+    def _mapped_field_chunks(self) -> Iterator[bytes | memoryview]:
+        assert self._mapped is not None
+        yield wire_format.encode_prefix(self._mapped.field_number, self._mapped.end - self._mapped.begin)
+        yield self._mapped.view
 
 
 def packed_bytes(dtype: int, count: int) -> int:
@@ -290,10 +300,10 @@ def packed_bytes(dtype: int, count: int) -> int:
 @cache
 def element_bits(dtype: int) -> int:
     """Bits of one element in raw form."""
-    bits = SUB_BYTE.get(onnx.TensorProto.DataType.Name(dtype))
+    bits = SUB_BYTE_BITS.get(onnx.TensorProto.DataType.Name(dtype))
     return bits or 8 * helper.tensor_dtype_to_np_dtype(dtype).itemsize
 
 
-def one_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
     """The first line of an error's text."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

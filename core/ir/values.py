@@ -9,19 +9,19 @@ import numpy as np
 import onnx
 
 from ..errors import Declined
-from .dims import Dim, Elements, Shape, completed, concluded, in_numbers, is_open
+from .dims import Dim, Elements, Shape, as_integers, is_unresolved, merge_dim, merge_inferred_dim
 from .tensor import Tensor
 
 if TYPE_CHECKING:
     from .op import Op
 
-FEW = 8
+MAX_LISTED_CONSUMERS = 8
 
 
 class Value:
     """One tensor (or sequence, map, optional). Its producer may change; the value stays."""
 
-    __slots__ = ("_dtype", "_shape", "_uses", "elements", "name", "producer", "tensor", "type")
+    __slots__ = ("_consumers", "_dtype", "_shape", "elements", "name", "producer", "tensor", "type")
 
     def __init__(self, name: str, dtype: int = 0, shape: Shape | None = None) -> None:
         self.name = name
@@ -31,7 +31,7 @@ class Value:
         self.type: onnx.TypeProto | None = None  # set where the value is no dense tensor
         self.producer: Op | None = None
         self.elements: Elements | None = None  # what inference made out of a few integers, see known_elements
-        self._uses: list[Op] | dict[Op, None] = []  # a list while there are few, which saves half the memory
+        self._consumers: list[Op] | dict[Op, None] = []  # a list while there are few, which saves half the memory
 
     def __repr__(self) -> str:
         return f"Value({self.name!r})"
@@ -39,29 +39,29 @@ class Value:
     # -- who reads it ----------------------------------------------------------------
 
     @property
-    def uses(self) -> Collection[Op]:
+    def consumers(self) -> Collection[Op]:
         """The ops that read the value, each once, in order: in its graph, and in subgraphs that capture it."""
-        return self._uses
+        return self._consumers
 
-    def add_use(self, op: Op) -> None:
+    def add_consumer(self, op: Op) -> None:
         """Note that `op` reads the value. For the mutators of Graph only."""
-        if isinstance(self._uses, dict):
-            self._uses[op] = None
-        elif op not in self._uses:
-            self._uses.append(op)
-            if len(self._uses) > FEW:
-                self._uses = dict.fromkeys(self._uses)
+        if isinstance(self._consumers, dict):
+            self._consumers[op] = None
+        elif op not in self._consumers:
+            self._consumers.append(op)
+            if len(self._consumers) > MAX_LISTED_CONSUMERS:
+                self._consumers = dict.fromkeys(self._consumers)
 
-    def drop_use(self, op: Op) -> None:
+    def remove_consumer(self, op: Op) -> None:
         """Note that `op` does not read the value any more. For the mutators of Graph only."""
-        if isinstance(self._uses, dict):
-            self._uses.pop(op, None)
-        elif op in self._uses:
-            self._uses.remove(op)
+        if isinstance(self._consumers, dict):
+            self._consumers.pop(op, None)
+        elif op in self._consumers:
+            self._consumers.remove(op)
 
-    def drop_all_uses(self) -> None:
+    def clear_consumers(self) -> None:
         """Note that nothing reads the value any more. For the mutators of Graph only."""
-        self._uses = []
+        self._consumers = []
 
     # -- asking; an unknown answer declines ------------------------------------------
 
@@ -87,7 +87,7 @@ class Value:
     @property
     def static_shape(self) -> tuple[int, ...]:
         """The shape in numbers; declines where a dim is symbolic."""
-        dims = in_numbers(self.shape)
+        dims = as_integers(self.shape)
         if dims is None:
             raise Declined(f"the shape of {self.name} is not fixed: {list(self.shape)}")
         return dims
@@ -107,25 +107,25 @@ class Value:
     # -- looking without declining ---------------------------------------------------
 
     @property
-    def is_settled(self) -> bool:
+    def is_fully_known(self) -> bool:
         """Whether type, shape and elements are known with nothing left to learn."""
         if self.type is not None or self.tensor is not None:
             return True
-        if self._dtype == 0 or self._shape is None or any(map(is_open, self._shape)):
+        if self._dtype == 0 or self._shape is None or any(map(is_unresolved, self._shape)):
             return False
-        return self.elements is None or not any(map(is_open, self.elements))
+        return self.elements is None or not any(map(is_unresolved, self.elements))
 
     @property
     def known_dtype(self) -> int:
         """The element type, inferred if need be; 0 where it stays unknown."""
         if self._dtype == 0:
-            self._ask()
+            self._infer()
         return self._dtype
 
     @property
     def known_shape(self) -> Shape | None:
         """The shape, inferred if need be; None where the rank stays unknown."""
-        self._ask()
+        self._infer()
         return self._shape
 
     @property
@@ -133,48 +133,48 @@ class Value:
         """The elements of an integer or boolean value of rank 0 or 1, as expressions; None of a large or other one."""
         if self.tensor is not None:
             return self.tensor.elements
-        self._ask()
+        self._infer()
         return self.elements
 
-    def _ask(self) -> None:
+    def _infer(self) -> None:
         maker = self.producer
-        if maker is not None and self.tensor is None and (maker.inferred_at < 0 or not self.is_settled):
-            maker.graph.shared.infer(maker)
+        if maker is not None and self.tensor is None and (maker.inferred_epoch < 0 or not self.is_fully_known):
+            maker.graph.context.infer(maker)
 
     @property
-    def stated(self) -> tuple[int, Shape | None]:
+    def recorded_type(self) -> tuple[int, Shape | None]:
         """Element type and shape as far as they are written down, with no inference."""
         return self._dtype, self._shape
 
-    def learn(self, dtype: int, shape: Shape | None) -> None:
+    def merge_type(self, dtype: int, shape: Shape | None) -> None:
         """Fill in what is not known yet; what is known stays, but for a number in the place of a symbol."""
-        self._fill(dtype, shape, completed)
+        self._merge_with(dtype, shape, merge_dim)
 
-    def forget_shape(self) -> None:
+    def clear_shape(self) -> None:
         """Forget what was stated of the shape, so that inference tells it anew."""
         self._shape = None
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Forget all that is known of it; its name, producer and readers stay."""
         self._dtype, self._shape, self.elements, self.tensor, self.type = 0, None, None, None, None
 
-    def conclude(self, dtype: int, shape: Shape | None) -> None:
-        """As `learn` of what inference found: it says more than the names that a file gives to dims in between."""
-        self._fill(dtype, shape, concluded)
+    def merge_inferred_type(self, dtype: int, shape: Shape | None) -> None:
+        """As `merge_type` of what inference found: it says more than the names that a file gives to dims in between."""
+        self._merge_with(dtype, shape, merge_inferred_dim)
 
-    def _fill(self, dtype: int, shape: Shape | None, better: Callable[[Dim, Dim], Dim]) -> None:
+    def _merge_with(self, dtype: int, shape: Shape | None, merge: Callable[[Dim, Dim], Dim]) -> None:
         self._dtype = self._dtype or dtype
         if self._shape is None:
             self._shape = shape
         elif shape is not None and len(shape) == len(self._shape) and shape != self._shape:
-            self._shape = tuple(map(better, self._shape, shape))
+            self._shape = tuple(map(merge, self._shape, shape))
 
-    def hold(self, tensor: Tensor) -> None:
+    def set_constant(self, tensor: Tensor) -> None:
         """Make the value a constant."""
         self.tensor, self._dtype, self._shape = tensor, tensor.dtype, tensor.dims
 
 
-def shape_of(tensor_type: onnx.TypeProto.Tensor) -> Shape | None:
+def declared_shape(tensor_type: onnx.TypeProto.Tensor) -> Shape | None:
     """Declared dims: a number, a symbol, or None where nothing is said; None in all if the rank is open.
 
     Some exporters write -1 for what is not fixed.

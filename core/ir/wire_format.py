@@ -12,30 +12,30 @@ from typing import NamedTuple
 
 from ..errors import ModelError
 
-VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+VARINT, FIXED64, LEN, FIXED32 = 0, 1, 2, 5
 
 
 class Field(NamedTuple):
     """One field: its number and wire type, where its tag begins, and the span of its value."""
 
     number: int
-    kind: int
-    start: int
+    wire_type: int
+    tag_start: int
     begin: int
     end: int
 
 
-def fields(data: memoryview, begin: int, end: int) -> Iterator[Field]:
+def parse_fields(data: memoryview, begin: int, end: int) -> Iterator[Field]:
     """The fields of the message in `data[begin:end]`, in order. Raises ModelError on a broken message."""
     at = begin
     while at < end:
         start = at
-        tag, at = read_varint(data, at, end)
+        tag, at = decode_varint(data, at, end)
         number, kind = tag >> 3, tag & 7
-        if kind == BYTES:
-            length, at = read_varint(data, at, end)
+        if kind == LEN:
+            length, at = decode_varint(data, at, end)
         elif kind == VARINT:
-            length = read_varint(data, at, end)[1] - at
+            length = decode_varint(data, at, end)[1] - at
         elif kind in {FIXED64, FIXED32}:
             length = 8 if kind == FIXED64 else 4
         else:
@@ -46,7 +46,7 @@ def fields(data: memoryview, begin: int, end: int) -> Iterator[Field]:
         at += length
 
 
-def read_varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
+def decode_varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
     """The varint at `at`, and the position after it."""
     value = shift = 0
     while at < end and shift < 70:
@@ -59,7 +59,7 @@ def read_varint(data: memoryview, at: int, end: int) -> tuple[int, int]:
     raise ModelError("the protobuf message is truncated or damaged")
 
 
-def varint(value: int) -> bytes:
+def encode_varint(value: int) -> bytes:
     """`value` as a varint."""
     out = bytearray()
     while value > 0x7F:
@@ -69,16 +69,16 @@ def varint(value: int) -> bytes:
     return bytes(out)
 
 
-SHORT = [bytes((n,)) for n in range(128)]  # the varints of one byte
+SINGLE_BYTE_VARINTS = [bytes((n,)) for n in range(128)]  # the varints of one byte
 
 
-def prefix(number: int, length: int) -> bytes:
+def encode_prefix(number: int, length: int) -> bytes:
     """Tag and length of a length-delimited field."""
     if number < 16 and length < 128:
-        return SHORT[number << 3 | BYTES] + SHORT[length]
-    return varint(number << 3 | BYTES) + varint(length)
+        return SINGLE_BYTE_VARINTS[number << 3 | LEN] + SINGLE_BYTE_VARINTS[length]
+    return encode_varint(number << 3 | LEN) + encode_varint(length)
 
 
-def field(number: int, data: bytes) -> bytes:
+def encode_field(number: int, data: bytes) -> bytes:
     """A whole length-delimited field."""
-    return prefix(number, len(data)) + data
+    return encode_prefix(number, len(data)) + data

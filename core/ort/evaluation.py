@@ -10,15 +10,15 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from ..errors import CannotLoad, EvaluationError
+from ..errors import EvaluationError, ModelLoadError
 from ..ir.op import Op
-from ..ir.tensor import SMALL, Tensor
+from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor
 from ..ir.values import Value
 from ..serialization.exporter import node_bytes
-from .backends import OnnxRuntime, Reference
+from .backends import OnnxReference, OnnxRuntime
 
-SESSION = 2000  # ops; the time onnxruntime takes to set up a session grows faster than its ops
-FEEDABLE = frozenset("biufO")  # NumPy kinds that onnxruntime takes as they are
+MAX_SESSION_OPS = 2000  # ops; the time onnxruntime takes to set up a session grows faster than its ops
+FEEDABLE_KINDS = frozenset("biufO")  # NumPy kinds that onnxruntime takes as they are
 
 
 def evaluate(ops: Sequence[Op], wanted: Iterable[Value]) -> dict[Value, Tensor]:
@@ -29,48 +29,52 @@ def evaluate(ops: Sequence[Op], wanted: Iterable[Value]) -> dict[Value, Tensor]:
     kept for the op that failed is in it.
     """
     work = _Evaluation(set(wanted))
-    for start in range(0, len(ops), SESSION):
-        work.solve(list(ops[start : start + SESSION]))
-    unsolved = set(ops) - work.solved
-    return {v: t for v, t in work.found.items() if v in work.goals or not unsolved.isdisjoint(v.uses)}
+    for start in range(0, len(ops), MAX_SESSION_OPS):
+        work.evaluate(list(ops[start : start + MAX_SESSION_OPS]))
+    unsolved = set(ops) - work.evaluated
+    return {v: t for v, t in work.tensors.items() if v in work.goals or not unsolved.isdisjoint(v.consumers)}
 
 
-Kind = tuple[str, str, tuple[int, ...]]
+KernelSignature = tuple[str, str, tuple[int, ...]]
 
 
 @dataclass(slots=True)
 class _Evaluation:
     goals: set[Value]
-    found: dict[Value, Tensor] = field(default_factory=dict[Value, Tensor])
-    solved: set[Op] = field(default_factory=set[Op])
-    refused: set[Kind] = field(default_factory=set[Kind])  # what onnxruntime is known to lack a kernel for
+    tensors: dict[Value, Tensor] = field(default_factory=dict[Value, Tensor])
+    evaluated: set[Op] = field(default_factory=set[Op])
+    unsupported: set[KernelSignature] = field(
+        default_factory=set[KernelSignature]
+    )  # what onnxruntime is known to lack a kernel for
 
-    def solve(self, ops: list[Op]) -> None:
+    def evaluate(self, ops: list[Op]) -> None:
         """Compute `ops`, in halves if they cannot be computed together."""
-        for group in self._groups(self._computable(ops)):
+        for group in self._session_groups(self._computable(ops)):
             inside = set(group)
-            outputs = [v for op in group for v in op.outputs if v in self.goals or any(u not in inside for u in v.uses)]
+            outputs = [
+                v for op in group for v in op.outputs if v in self.goals or any(u not in inside for u in v.consumers)
+            ]
             self._attempt(group, [v for v in outputs if v.name])
 
     def _attempt(self, ops: list[Op], outputs: list[Value]) -> None:
         lone = ops[0] if len(ops) == 1 else None
-        backend = Reference if lone is not None and kind(lone) in self.refused else OnnxRuntime
+        backend = OnnxReference if lone is not None and kernel_signature(lone) in self.unsupported else OnnxRuntime
         try:
-            self.found.update(_run(ops, outputs, self.found, backend))
-            self.solved.update(ops)
+            self.tensors.update(_run_session(ops, outputs, self.tensors, backend))
+            self.evaluated.update(ops)
         except EvaluationError as e:
             if lone is None:
-                self.solve(ops[: len(ops) // 2])
-                self.solve(ops[len(ops) // 2 :])
-            elif backend is OnnxRuntime and isinstance(e, CannotLoad):
-                self.refused.add(kind(lone))
+                self.evaluate(ops[: len(ops) // 2])
+                self.evaluate(ops[len(ops) // 2 :])
+            elif backend is OnnxRuntime and isinstance(e, ModelLoadError):
+                self.unsupported.add(kernel_signature(lone))
                 self._attempt(ops, outputs)
 
-    def _groups(self, ops: list[Op]) -> Iterator[list[Op]]:
+    def _session_groups(self, ops: list[Op]) -> Iterator[list[Op]]:
         """Runs of ops for one session each; ops of a kind that was refused stand alone."""
         run: list[Op] = []
         for op in ops:
-            if not self.refused or kind(op) not in self.refused:
+            if not self.unsupported or kernel_signature(op) not in self.unsupported:
                 run.append(op)
                 continue
             if run:
@@ -86,22 +90,22 @@ class _Evaluation:
         possible: list[Op] = []
         for op in ops:
             read = (v for v in (*op.inputs, *op.captures) if v is not None)
-            if all(v.tensor is not None or v in self.found or v in made for v in read):
+            if all(v.tensor is not None or v in self.tensors or v in made for v in read):
                 possible.append(op)
                 made.update(op.outputs)
         return possible
 
 
-def kind(op: Op) -> Kind:
+def kernel_signature(op: Op) -> KernelSignature:
     """What decides whether a backend has a kernel."""
-    return op.type, op.domain, tuple(v.stated[0] for v in op.inputs if v is not None)
+    return op.type, op.domain, tuple(v.recorded_type[0] for v in op.inputs if v is not None)
 
 
-def _run(
+def _run_session(
     ops: list[Op],
     outputs: list[Value],
     found: dict[Value, Tensor],
-    backend: type[OnnxRuntime | Reference],
+    backend: type[OnnxRuntime | OnnxReference],
 ) -> dict[Value, Tensor]:
     """One session. Raises EvaluationError."""
     graph = onnx.GraphProto(name="constants")
@@ -111,7 +115,7 @@ def _run(
         tensor = v.tensor or found.get(v)
         if tensor is None or v in made:
             continue
-        if tensor.nbytes > SMALL and tensor.array.dtype.kind in FEEDABLE:
+        if tensor.nbytes > SMALL_TENSOR_BYTES and tensor.array.dtype.kind in FEEDABLE_KINDS:
             feeds[v.name] = tensor.array
             graph.input.append(helper.make_tensor_value_info(v.name, tensor.dtype, tensor.dims))
         else:
@@ -122,10 +126,12 @@ def _run(
     imports = [helper.make_opsetid(d, n) for d, n in ops[0].graph.opsets.items()]
     model = helper.make_model(graph, opset_imports=imports, ir_version=10)
     results = backend(model.SerializeToString()).run([v.name for v in outputs], feeds)
-    return {v: Tensor.from_array(np.asarray(r)) for v, r in zip(outputs, results, strict=True) if _is_tensor(v, r)}
+    return {
+        v: Tensor.from_array(np.asarray(r)) for v, r in zip(outputs, results, strict=True) if _is_expected_tensor(v, r)
+    }
 
 
-def _is_tensor(value: Value, result: Any) -> bool:
+def _is_expected_tensor(value: Value, result: Any) -> bool:
     """Whether a result is a dense tensor of the type that the value is known to have."""
     if isinstance(result, list | dict) or result is None:
         return False

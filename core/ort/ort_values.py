@@ -16,16 +16,16 @@ import onnx
 from onnx import helper, numpy_helper
 
 # In onnxruntime's own words.
-NATIVE = frozenset({
+NUMPY_ELEMENT_TYPES = frozenset({
     "float", "double", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
     "string", "complex64", "complex128",
 })  # fmt: skip
-ELEMENT = re.compile(r"tensor\((\w+)\)")
+TENSOR_TYPE = re.compile(r"tensor\((\w+)\)")
 
 
-def is_foreign(kind: str) -> bool:
+def lacks_numpy_dtype(kind: str) -> bool:
     """Whether a type, as onnxruntime writes it, has elements that NumPy lacks: `tensor(bfloat16)`."""
-    return not NATIVE.issuperset(ELEMENT.findall(kind))
+    return not NUMPY_ELEMENT_TYPES.issuperset(TENSOR_TYPE.findall(kind))
 
 
 Array = np.ndarray[Any, Any]
@@ -33,10 +33,10 @@ Array = np.ndarray[Any, Any]
 
 def is_exchangeable(kinds: Iterable[str]) -> bool:
     """Whether OrtValues of these types can be made or read from Python: dense tensors of numbers."""
-    return all(ELEMENT.fullmatch(kind) and kind != "tensor(string)" for kind in kinds)
+    return all(TENSOR_TYPE.fullmatch(kind) and kind != "tensor(string)" for kind in kinds)
 
 
-def to_ort(array: Array) -> Any:
+def to_ortvalue(array: Array) -> Any:
     """An OrtValue over the memory of `array`, or of a packed copy, and what must live as long as it."""
     ort: Any = importlib.import_module("onnxruntime").OrtValue
     dtype = helper.np_dtype_to_tensor_dtype(array.dtype)
@@ -49,9 +49,9 @@ def to_ort(array: Array) -> Any:
     return ort.ortvalue_from_numpy_with_onnx_type(held, dtype), held
 
 
-def from_ort(value: Any) -> Array:
+def from_ortvalue(value: Any) -> Array:
     """The elements of a tensor; types that NumPy lacks come as ml_dtypes."""
-    if not is_foreign(value.data_type()):
+    if not lacks_numpy_dtype(value.data_type()):
         return value.numpy()
     raw = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())
     proto = onnx.TensorProto(data_type=value.element_type(), dims=value.shape(), raw_data=raw)

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ..errors import EvaluationError, Unverifiable
+from ..errors import EvaluationError, UnverifiableError
 from . import value_files
 from .backends import OnnxRuntime
-from .sessions import Setting
+from .sessions import SessionConfig
 from .worker_process import serve
 
 
@@ -27,10 +27,10 @@ def serve_sessions() -> None:
             if question["session"] not in held:
                 held.clear()
                 gc.collect()  # memory of the one before
-                held[question["session"]] = _loaded(question)
+                held[question["session"]] = _load_session(question)
             if "feeds" in question:
                 _run(held[question["session"]], question)
-        except (EvaluationError, Unverifiable) as e:
+        except (EvaluationError, UnverifiableError) as e:
             yield {"failure": str(e)}
         else:
             yield {"failure": None}
@@ -38,15 +38,15 @@ def serve_sessions() -> None:
     serve(answer)
 
 
-def _loaded(question: dict[str, Any]) -> OnnxRuntime:
+def _load_session(question: dict[str, Any]) -> OnnxRuntime:
     model = Path(question["bytes"]).read_bytes() if "bytes" in question else Path(question["path"])
     folder = None if question["folder"] is None else Path(question["folder"])
-    return OnnxRuntime(model, Setting(**question["setting"]), folder=folder)
+    return OnnxRuntime(model, SessionConfig(**question["setting"]), folder=folder)
 
 
 def _run(session: OnnxRuntime, question: dict[str, Any]) -> None:
-    results = session.run(question["outputs"], value_files.read(Path(question["feeds"])), question["limit"])
-    value_files.write(results, Path(question["results"]))
+    results = session.run(question["outputs"], value_files.read_value(Path(question["feeds"])), question["limit"])
+    value_files.write_value(results, Path(question["results"]))
 
 
 if __name__ == "__main__":

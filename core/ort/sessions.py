@@ -14,62 +14,62 @@ CPU = "CPUExecutionProvider"
 
 
 @dataclass(frozen=True, slots=True)
-class Setting:
-    """How onnxruntime is to treat a model: its `level` of optimization, by its own word, without `disabled` optimizers.
+class SessionConfig:
+    """The configuration of a session: the `optimization_level` by onnxruntime's name, and `disabled_optimizers`.
 
-    `repacks` weights for its kernels, as it does unless told otherwise; `logs` all that it does to standard error.
-    `threads` for one op: 0 stands for as many as there are cores. `provider` by its full name, with options; what it
-    does not take, the CPU does. `saves` is the file that the optimized model is written to, `profiles` the beginning
-    of the name of the file that the times of each run are written to: "" for none. With `saves_apart`, weights go to
-    a file of their own beside the one saved, as they have to beyond 2 GB.
+    `prepack_weights`: for its kernels, as it does by default; `verbose`: it logs to standard
+    error. `intra_op_threads` for one op: 0 stands for as many as there are cores. `provider` by its full name, with
+    options; what it does not take, the CPU does. `optimized_model_path` is the file that the optimized model is written
+    to, `profile_prefix` the beginning of the name of the file that the times of each run are written to: "" for none.
+    With `save_external_data`, weights go to a file of their own beside the one saved, as they have to beyond 2 GB.
     """
 
-    level: str = "DISABLE_ALL"
-    disabled: tuple[str, ...] = ()
-    repacks: bool = False
-    logs: bool = False
-    threads: int = 0
+    optimization_level: str = "DISABLE_ALL"
+    disabled_optimizers: tuple[str, ...] = ()
+    prepack_weights: bool = False
+    verbose: bool = False
+    intra_op_threads: int = 0
     provider: str = CPU
     provider_options: tuple[tuple[str, str], ...] = ()
-    saves: str = ""
-    profiles: str = ""
-    saves_apart: bool = False
+    optimized_model_path: str = ""
+    profile_prefix: str = ""
+    save_external_data: bool = False
 
 
-AS_WRITTEN = Setting()
+UNOPTIMIZED = SessionConfig()
 
 
-def session(model: Loadable, setting: Setting = AS_WRITTEN, folder: Path | None = None) -> Any:
+def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None) -> Any:
     """An InferenceSession. `folder` is where the external weights of a model given as bytes are.
 
     Raises what onnxruntime raises.
     """
     ort: Any = importlib.import_module("onnxruntime")
     options = ort.SessionOptions()
-    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{setting.level}")
-    options.log_severity_level = 0 if setting.logs else 4
-    options.intra_op_num_threads = setting.threads
-    if not setting.repacks:
+    options.graph_optimization_level = getattr(ort.GraphOptimizationLevel, f"ORT_{config.optimization_level}")
+    options.log_severity_level = 0 if config.verbose else 4
+    options.intra_op_num_threads = config.intra_op_threads
+    if not config.prepack_weights:
         options.add_session_config_entry("session.disable_prepacking", "1")
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
-    if setting.saves:
-        options.optimized_model_filepath = setting.saves
-    if setting.saves_apart:
-        apart = f"{Path(setting.saves).name}.data"
+    if config.optimized_model_path:
+        options.optimized_model_filepath = config.optimized_model_path
+    if config.save_external_data:
+        apart = f"{Path(config.optimized_model_path).name}.data"
         options.add_session_config_entry("session.optimized_model_external_initializers_file_name", apart)
         options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
-    if setting.profiles:
+    if config.profile_prefix:
         options.enable_profiling = True
-        options.profile_file_prefix = setting.profiles
+        options.profile_file_prefix = config.profile_prefix
     source = model if isinstance(model, bytes) else str(model)
-    disabled = {"disabled_optimizers": list(setting.disabled)} if setting.disabled else {}
-    return ort.InferenceSession(source, options, providers=_providers(setting), **disabled)
+    disabled = {"disabled_optimizers": list(config.disabled_optimizers)} if config.disabled_optimizers else {}
+    return ort.InferenceSession(source, options, providers=_providers(config), **disabled)
 
 
-def _providers(setting: Setting) -> list[Any]:
-    wanted: Any = (setting.provider, dict(setting.provider_options)) if setting.provider_options else setting.provider
-    return [wanted] if setting.provider == CPU else [wanted, CPU]
+def _providers(config: SessionConfig) -> list[Any]:
+    wanted: Any = (config.provider, dict(config.provider_options)) if config.provider_options else config.provider
+    return [wanted] if config.provider == CPU else [wanted, CPU]
 
 
 LEVELS = ("basic", "extended", "layout", "all")

@@ -11,13 +11,13 @@ import numpy as np
 import onnx
 from onnx import numpy_helper
 
-from ..errors import Unverifiable
+from ..errors import UnverifiableError
 
-HOLDER = "value.json"
+VALUE_INDEX = "value.json"
 
 
-def write(value: Any, folder: Path) -> None:
-    """Put tensors, and lists, maps and optionals of them, into a new `folder`. Raises Unverifiable for others."""
+def write_value(value: Any, folder: Path) -> None:
+    """Put tensors, and lists, maps and optionals of them, into a new `folder`. Raises UnverifiableError for others."""
     folder.mkdir()
     numbers = count()
 
@@ -30,16 +30,16 @@ def write(value: Any, folder: Path) -> None:
             entries = cast("dict[Any, Any]", part)
             return {"keys": [stored(k) for k in entries], "values": [stored(v) for v in entries.values()]}
         if not isinstance(part, np.ndarray | np.generic):
-            raise Unverifiable(f"a {type(part).__name__} cannot be given to a process of its own")
+            raise UnverifiableError(f"a {type(part).__name__} cannot be given to a process of its own")
         name = f"{next(numbers)}.pb"
         proto = numpy_helper.from_array(np.asarray(cast("Any", part), order="C"))
         (folder / name).write_bytes(proto.SerializeToString())
         return {"tensor": name}
 
-    (folder / HOLDER).write_text(json.dumps(stored(value)), encoding="utf-8")
+    (folder / VALUE_INDEX).write_text(json.dumps(stored(value)), encoding="utf-8")
 
 
-def read(folder: Path) -> Any:
+def read_value(folder: Path) -> Any:
     """What was written there."""
 
     def restored(part: Any) -> Any:
@@ -52,4 +52,4 @@ def read(folder: Path) -> Any:
             return numpy_helper.to_array(onnx.TensorProto.FromString((folder / entries["tensor"]).read_bytes()))
         return dict(zip(map(restored, entries["keys"]), map(restored, entries["values"]), strict=True))
 
-    return restored(json.loads((folder / HOLDER).read_text(encoding="utf-8")))
+    return restored(json.loads((folder / VALUE_INDEX).read_text(encoding="utf-8")))

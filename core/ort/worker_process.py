@@ -17,11 +17,11 @@ from threading import Event, Timer
 from typing import Any
 from weakref import finalize
 
-DYING = 10.0  # seconds between its last word and its exit code
+EXIT_WAIT = 10.0  # seconds between its last word and its exit code
 
 
 @dataclass(frozen=True, slots=True)
-class End:
+class ProcessExit:
     """How a process ended before it had answered: its exit code; None if it took too long and was ended."""
 
     code: int | None
@@ -36,17 +36,17 @@ class End:
 
 
 @dataclass(slots=True, weakref_slot=True)
-class Process:
-    """`command` serves many questions, for at most `limit` seconds each; it is started anew when it has died.
+class WorkerProcess:
+    """`command` serves many questions, for at most `timeout` seconds each; it is started anew when it has died.
 
     What it writes to standard error goes to `log`, or nowhere. It ends with this object at the latest.
     """
 
     command: tuple[str, ...]
-    limit: float
+    timeout: float
     log: Path | None = None
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
-    _ending: Callable[[], object] = field(default=lambda: None, init=False)
+    _terminate_process: Callable[[], object] = field(default=lambda: None, init=False)
 
     @property
     def is_fresh(self) -> bool:
@@ -58,28 +58,28 @@ class Process:
         """The number of the process that is running."""
         return self._process.pid if self._process is not None else None
 
-    def ask(self, question: dict[str, Any], hear: Callable[[dict[str, Any]], bool]) -> End | None:
-        """Put a question. `hear` is given each answer, and says whether it was the last; None if that one came."""
-        process = self._process = self._process or self._started()
+    def stream(self, request: dict[str, Any], on_reply: Callable[[dict[str, Any]], bool]) -> ProcessExit | None:
+        """Put a question. `on_reply` is given each answer, and says whether it was the last; None if that one came."""
+        process = self._process = self._process or self._start()
         late = Event()
-        timer = Timer(self.limit, _kill, (process, late))
+        timer = Timer(self.timeout, _kill_late, (process, late))
         timer.start()
         try:
-            for answer in _conversation(process, json.dumps(question)):
-                if hear(answer):
+            for answer in _replies(process, json.dumps(request)):
+                if on_reply(answer):
                     return None
             with suppress(subprocess.TimeoutExpired):
-                process.wait(DYING)
+                process.wait(EXIT_WAIT)
         except BaseException:
-            self.end()  # what it says from now on would be taken for an answer to the next question
+            self.terminate()  # what it says from now on would be taken for an answer to the next question
             raise
         finally:
             timer.cancel()
             timer.join()
-        self.end()
-        return End(None if late.is_set() else process.returncode)
+        self.terminate()
+        return ProcessExit(None if late.is_set() else process.returncode)
 
-    def answer(self, question: dict[str, Any]) -> tuple[End | None, dict[str, Any]]:
+    def request(self, message: dict[str, Any]) -> tuple[ProcessExit | None, dict[str, Any]]:
         """Put a question that has one answer: how the process ended if that did not come, and the answer."""
         said: dict[str, Any] = {}
 
@@ -87,14 +87,14 @@ class Process:
             said.update(answer)
             return True
 
-        return self.ask(question, hear), said
+        return self.stream(message, hear), said
 
-    def end(self) -> None:
+    def terminate(self) -> None:
         """End the process, if one is running."""
-        self._ending()
+        self._terminate_process()
         self._process = None
 
-    def _started(self) -> subprocess.Popen[str]:
+    def _start(self) -> subprocess.Popen[str]:
         """A process that finds the modules that this one finds."""
         path = os.pathsep.join(p for p in sys.path if p)
         with Path(self.log or os.devnull).open("wb") as log:
@@ -107,7 +107,7 @@ class Process:
                 encoding="utf-8",
                 env=os.environ | {"PYTHONPATH": path},
             )
-        self._ending = finalize(self, _end, process)
+        self._terminate_process = finalize(self, _kill_and_wait, process)
         return process
 
 
@@ -116,14 +116,14 @@ def serve(reply: Callable[[dict[str, Any]], Iterator[dict[str, Any]]]) -> None:
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)  # what anything prints is no answer
         questions = SimpleQueue[str]()
-        start_new_thread(_hear, (questions,))
+        start_new_thread(_read_requests, (questions,))
         while True:
             for answer in reply(json.loads(questions.get())):
                 answers.write(json.dumps(answer) + "\n")
                 answers.flush()
 
 
-def _hear(questions: SimpleQueue[str]) -> None:
+def _read_requests(questions: SimpleQueue[str]) -> None:
     """Pass on what is asked; nobody waits for an answer any more when the one who asks is gone."""
     with os.fdopen(os.dup(0), encoding="utf-8") as asked:
         for line in asked:
@@ -131,12 +131,12 @@ def _hear(questions: SimpleQueue[str]) -> None:
     os._exit(0)
 
 
-def _conversation(process: subprocess.Popen[str], question: str) -> Iterator[dict[str, Any]]:
+def _replies(process: subprocess.Popen[str], request: str) -> Iterator[dict[str, Any]]:
     """The lines of an answer; they stop early when the process dies."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
-        process.stdin.write(question + "\n")
+        process.stdin.write(request + "\n")
         process.stdin.flush()
     except OSError:
         return
@@ -145,11 +145,11 @@ def _conversation(process: subprocess.Popen[str], question: str) -> Iterator[dic
             yield json.loads(line)
 
 
-def _kill(process: subprocess.Popen[str], late: Event) -> None:
+def _kill_late(process: subprocess.Popen[str], late: Event) -> None:
     late.set()
     process.kill()
 
 
-def _end(process: subprocess.Popen[str]) -> None:
+def _kill_and_wait(process: subprocess.Popen[str]) -> None:
     process.kill()
     process.communicate()

@@ -18,37 +18,37 @@ import onnx
 from ..errors import InterfaceError
 from ..io.model import Model
 from ..ir.graph import Graph
-from ..ir.invariants import defined
+from ..ir.invariants import defined_values
 from ..ir.op import Op
-from ..ir.tensor import INTERNED, Tensor
-from ..serialization.exporter import named, tensors_of, written_inputs, written_sparse
-from ..serialization.importer import SPELLINGS
-from ..serialization.provenance import annotated, foreign_metadata
+from ..ir.tensor import MAX_INTERNED_BYTES, Tensor
+from ..serialization.exporter import renamed_value_info, written_initializers, written_inputs, written_sparse
+from ..serialization.importer import DOMAIN_ALIASES
+from ..serialization.provenance import other_metadata, with_provenance
 
 Content = Tensor | onnx.SparseTensorProto
 Messages = onnx.ModelProto | onnx.GraphProto | onnx.ValueInfoProto
 
 
 @dataclass(frozen=True, slots=True)
-class Default:
+class DefaultValue:
     """What an input is if a caller leaves it out; the digest tells if a small one was written to in place."""
 
     tensor: Content
     digest: bytes
 
     @classmethod
-    def of(cls, tensor: Content) -> Default:
+    def of(cls, tensor: Content) -> DefaultValue:
         """Of a tensor that is on disk or large, only the object is remembered."""
-        is_large = isinstance(tensor, Tensor) and (tensor.is_mapped or tensor.nbytes > INTERNED)
+        is_large = isinstance(tensor, Tensor) and (tensor.is_mapped or tensor.nbytes > MAX_INTERNED_BYTES)
         return cls(tensor, b"" if is_large else _digest(tensor))
 
-    def is_kept_by(self, tensor: Content) -> bool:
+    def is_equal(self, tensor: Content) -> bool:
         """Whether `tensor` is the same, but for its name."""
         if tensor is self.tensor or not isinstance(tensor, Tensor) or not isinstance(self.tensor, Tensor):
             return not self.digest or _digest(tensor) == self.digest
-        if tensor.detached("") != self.tensor.detached(""):
+        if tensor.proto_without_elements("") != self.tensor.proto_without_elements(""):
             return False
-        return tensor.content() == self.tensor.content()
+        return tensor.comparable_bytes() == self.tensor.comparable_bytes()
 
 
 def _digest(tensor: Content) -> bytes:
@@ -58,28 +58,28 @@ def _digest(tensor: Content) -> bytes:
 
 
 @dataclass(frozen=True, slots=True)
-class GraphFacts:
+class GraphInterface:
     """Inputs, outputs and value infos as they would be written, and what else a graph has to keep.
 
-    `named`: values that annotations or training information name. Of a subgraph, inputs and outputs have no names to
+    `pinned`: values that annotations or training information name. Of a subgraph, inputs and outputs have no names to
     keep: they go by their place.
     """
 
     inputs: tuple[bytes, ...]
     outputs: tuple[bytes, ...]
-    values: tuple[bytes, ...]
-    defaults: Mapping[str, Default]
+    value_infos: tuple[bytes, ...]
+    defaults: Mapping[str, DefaultValue]
     header: bytes
-    named: tuple[str, ...]
+    pinned: tuple[str, ...]
 
     @classmethod
-    def of(cls, graph: Graph) -> GraphFacts:
+    def of(cls, graph: Graph) -> GraphInterface:
         """The facts of `graph`, just loaded."""
         return cls(
             tuple(_inputs(graph)),
             tuple(_outputs(graph)),
-            tuple(info for _, info in graph.declared.values),
-            {name: Default.of(tensor) for name, tensor in _defaults(graph)},
+            tuple(info for _, info in graph.declared.value_infos),
+            {name: DefaultValue.of(tensor) for name, tensor in _defaults(graph)},
             graph.declared.header.SerializeToString(deterministic=True),
             tuple(sorted(v.name for v in graph.pinned)),
         )
@@ -96,16 +96,16 @@ class GraphFacts:
         header = graph.declared.header
         if header.SerializeToString(deterministic=True) != self.header:
             require_same_fields(onnx.GraphProto.FromString(self.header), header, f"the graph{where}")
-        there = {v.name for v in defined(graph)} if self.named else set[str]()
-        for name in self.named:
+        there = {v.name for v in defined_values(graph)} if self.pinned else set[str]()
+        for name in self.pinned:
             if name not in there:
                 raise InterfaceError(f"{name}{where}, which an annotation or training information names, is gone")
 
     def _require_values(self, graph: Graph, where: str) -> None:
-        if self.values == (now := tuple(info for _, info in graph.declared.values)):
+        if self.value_infos == (now := tuple(info for _, info in graph.declared.value_infos)):
             return
         kept = set(now)
-        for info in self.values:
+        for info in self.value_infos:
             if info not in kept:
                 name = onnx.ValueInfoProto.FromString(info).name
                 raise InterfaceError(f"what is declared of {name}{where} changed or is gone")
@@ -115,7 +115,7 @@ class GraphFacts:
         for name, default in self.defaults.items():
             if name not in now:
                 raise InterfaceError(f"overridable initializer {name}{where} is gone")
-            if not default.is_kept_by(now[name]):
+            if not default.is_equal(now[name]):
                 raise InterfaceError(f"overridable initializer {name}{where} changed")
         for name in now:
             if name not in self.defaults:
@@ -125,21 +125,21 @@ class GraphFacts:
 def _inputs(graph: Graph) -> Iterator[bytes]:
     """The inputs that a caller may give, as they would be written."""
     for value, info in written_inputs(graph):
-        if not (graph.shared.initializers_are_inputs and value in graph.initializers):
-            yield named(info, value.name)
+        if not (graph.context.initializers_are_inputs and value in graph.initializers):
+            yield renamed_value_info(info, value.name)
 
 
 def _outputs(graph: Graph) -> Iterator[bytes]:
     if len(graph.outputs) != len(graph.declared.outputs):
         raise InterfaceError(f"the graph has {len(graph.outputs)} outputs and declares {len(graph.declared.outputs)}")
-    return (named(info, v.name) for v, info in zip(graph.outputs, graph.declared.outputs, strict=True))
+    return (renamed_value_info(info, v.name) for v, info in zip(graph.outputs, graph.declared.outputs, strict=True))
 
 
 def _defaults(graph: Graph) -> Iterator[tuple[str, Content]]:
     """The initializers that a caller may override, the sparse ones last; there are none before IR version 4."""
-    if not graph.shared.initializers_are_inputs:
+    if not graph.context.initializers_are_inputs:
         inputs = {v for v, _ in graph.declared.inputs}
-        yield from ((v.name, tensor) for v, tensor in tensors_of(graph) if v in inputs)
+        yield from ((v.name, tensor) for v, tensor in written_initializers(graph) if v in inputs)
         yield from ((v.name, sparse) for v, sparse in written_sparse(graph) if v in inputs)
 
 
@@ -181,12 +181,12 @@ def require_same_fields(before: Messages, after: Messages, whose: str) -> None:
         if old.get(name) == new.get(name):
             continue
         if name == "quantization_annotation":
-            _raise_annotation(old.get(name, ()), new.get(name, ()), whose)
+            _raise_annotation_changed(old.get(name, ()), new.get(name, ()), whose)
         words = {"doc_string": "doc string", "metadata_props": "metadata"}.get(name, name.replace("_", " "))
         raise InterfaceError(f"the {words} of {whose} changed")
 
 
-def _raise_annotation(
+def _raise_annotation_changed(
     before: Sequence[onnx.TensorAnnotation], after: Sequence[onnx.TensorAnnotation], whose: str
 ) -> NoReturn:
     names = {a.tensor_name for a in after}
@@ -198,20 +198,20 @@ def _raise_annotation(
     raise InterfaceError(f"the quantization annotations of {whose} changed")
 
 
-def require_same_texts(op: Op) -> None:
+def require_same_annotations(op: Op) -> None:
     """Raise InterfaceError unless an op of the file keeps name, doc string and metadata; our own notes aside."""
-    if op.loaded is None or (op.rest == op.loaded and not op.is_renamed):
+    if op.loaded_proto_bytes is None or (op.proto_bytes == op.loaded_proto_bytes and not op.is_renamed):
         return
-    before = onnx.NodeProto.FromString(op.loaded)
-    rest = op.rest if op.rest is not None else onnx.NodeProto(name=op.name).SerializeToString()
-    after = onnx.NodeProto.FromString(annotated(op, rest))
+    before = onnx.NodeProto.FromString(op.loaded_proto_bytes)
+    rest = op.proto_bytes if op.proto_bytes is not None else onnx.NodeProto(name=op.name).SerializeToString()
+    after = onnx.NodeProto.FromString(with_provenance(op, rest))
     called = f"node {before.name or op.label}"
     for name in (op.name, after.name):
         if name != before.name:
             raise InterfaceError(f"{called} was renamed {name}" if name else f"{called} lost its name")
     if after.doc_string != before.doc_string:
         raise InterfaceError(f"the doc string of {called} changed")
-    if foreign_metadata(after) != foreign_metadata(before):
+    if other_metadata(after) != other_metadata(before):
         raise InterfaceError(f"the metadata of {called} changed")
 
 
@@ -237,15 +237,15 @@ class Interface:
     """
 
     header: bytes
-    imports: Mapping[str, int]
-    graphs: WeakKeyDictionary[Graph, GraphFacts]
+    opset_imports: Mapping[str, int]
+    graphs: WeakKeyDictionary[Graph, GraphInterface]
 
     @classmethod
     def of(cls, model: Model) -> Interface:
         """What `model`, just loaded, has to keep. O(its graphs, their inputs, outputs and value infos)."""
-        header = _without_imports(model.header).SerializeToString(deterministic=True)
-        graphs = WeakKeyDictionary((g, GraphFacts.of(g)) for g in model.graph.with_subgraphs())
-        return cls(header, _imports(model.header), graphs)
+        header = _without_opset_imports(model.header).SerializeToString(deterministic=True)
+        graphs = WeakKeyDictionary((g, GraphInterface.of(g)) for g in model.graph.with_subgraphs())
+        return cls(header, _opset_imports(model.header), graphs)
 
     def require(self, model: Model) -> None:
         """Raise InterfaceError, naming what changed, unless `model` keeps all of it. O(ops).
@@ -259,26 +259,26 @@ class Interface:
             if g in self.graphs:
                 self.graphs[g].require(g)
             for op in g.ops():
-                if op.loaded is not None:
-                    require_same_texts(op)
+                if op.loaded_proto_bytes is not None:
+                    require_same_annotations(op)
 
     def _require_header(self, model: Model) -> None:
-        for now in (_imports(model.header), model.graph.opsets):
-            for domain, version in self.imports.items():
+        for now in (_opset_imports(model.header), model.graph.opsets):
+            for domain, version in self.opset_imports.items():
                 if now.get(domain) != version:
                     found = f"opset {now[domain]}" if domain in now else "none"
                     raise InterfaceError(
                         f"the model imported opset {version} of {domain or 'ai.onnx'}, and now {found}"
                     )
-        before, after = onnx.ModelProto.FromString(self.header), _without_imports(model.header)
+        before, after = onnx.ModelProto.FromString(self.header), _without_opset_imports(model.header)
         require_same_fields(before, after, "the model")
 
 
-def _imports(header: onnx.ModelProto) -> dict[str, int]:
-    return {SPELLINGS.get(e.domain, e.domain): e.version for e in header.opset_import}
+def _opset_imports(header: onnx.ModelProto) -> dict[str, int]:
+    return {DOMAIN_ALIASES.get(e.domain, e.domain): e.version for e in header.opset_import}
 
 
-def _without_imports(header: onnx.ModelProto) -> onnx.ModelProto:
+def _without_opset_imports(header: onnx.ModelProto) -> onnx.ModelProto:
     """The header but for the opset imports, which may grow."""
     rest = onnx.ModelProto()
     rest.CopyFrom(header)

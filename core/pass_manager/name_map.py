@@ -13,20 +13,20 @@ from typing import TypeVar, cast
 
 from ..io.model import Model
 from ..ir.graph import Graph
-from ..ir.invariants import defined
-from ..ir.mutation_log import Trace
+from ..ir.invariants import defined_values
+from ..ir.mutation_log import ReplacementLog
 from ..ir.op import Op
-from ..ir.origin import MOST
+from ..ir.origin import MAX_SOURCES
 from ..ir.values import Value
 from ..rewriting.changes import Change
 from ..serialization.exporter import written_sparse
-from ..serialization.provenance import MORE
+from ..serialization.provenance import TRUNCATION_MARK
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Names:
+class UniqueNames:
     """A name in the main graph is as it is; one inside a subgraph that is borne elsewhere, too, has its path before it.
 
     The path is `holder/attribute/`, once for each level. An op without a name, or with one that another of its graph
@@ -37,23 +37,23 @@ class Names:
     ops: dict[Op, str]
 
     @classmethod
-    def of(cls, root: Graph) -> Names:
+    def of(cls, root: Graph) -> UniqueNames:
         """The names that everything in `root` bears now. O(V + E)."""
-        graphs = list(scopes(root))
-        values = ((v, path, v.name) for g, path in graphs for v in _written(g) if v.name)
-        ops = ((op, path, name) for g, path in graphs for op, name in _places(g))
-        return cls(_told_apart(values), _told_apart(ops))
+        graphs = list(graph_paths(root))
+        values = ((v, path, v.name) for g, path in graphs for v in _written_values(g) if v.name)
+        ops = ((op, path, name) for g, path in graphs for op, name in _named_ops(g))
+        return cls(_disambiguate(values), _disambiguate(ops))
 
 
-def scopes(graph: Graph, path: str = "") -> Iterator[tuple[Graph, str]]:
+def graph_paths(graph: Graph, path: str = "") -> Iterator[tuple[Graph, str]]:
     """The graph and all inside it, outermost first, each with its path."""
     yield graph, path
-    for op, name in _places(graph):
-        for attribute, sub in _held(op):
-            yield from scopes(sub, f"{path}{name}/{attribute}/")
+    for op, name in _named_ops(graph):
+        for attribute, sub in _subgraphs_by_attribute(op):
+            yield from graph_paths(sub, f"{path}{name}/{attribute}/")
 
 
-def _held(op: Op) -> Iterator[tuple[str, Graph]]:
+def _subgraphs_by_attribute(op: Op) -> Iterator[tuple[str, Graph]]:
     """The subgraphs of an op by attribute; those of a list are numbered."""
     for attribute, content in op.attrs.items() if op.subgraphs else ():
         if isinstance(content, Graph):
@@ -63,24 +63,24 @@ def _held(op: Op) -> Iterator[tuple[str, Graph]]:
             yield from ((f"{attribute}[{i}]", g) for i, g in enumerate(entries) if isinstance(g, Graph))
 
 
-def _places(graph: Graph) -> list[tuple[Op, str]]:
+def _named_ops(graph: Graph) -> list[tuple[Op, str]]:
     """The ops of a graph with their names."""
-    ops = sorted(graph.ops(), key=lambda op: op.key)
+    ops = sorted(graph.ops(), key=lambda op: op.order_key)
     bearers = Counter(op.name for op in ops)
-    return [(op, _place(op) if bearers[op.name] > 1 else op.name or _place(op)) for op in ops]
+    return [(op, _fallback_name(op) if bearers[op.name] > 1 else op.name or _fallback_name(op)) for op in ops]
 
 
-def _place(op: Op) -> str:
+def _fallback_name(op: Op) -> str:
     return next((v.name for v in op.outputs if v.name), op.name or op.type)
 
 
-def _written(graph: Graph) -> Iterator[Value]:
+def _written_values(graph: Graph) -> Iterator[Value]:
     """The values of a graph that are in the file it makes."""
     sparse = {v for v, _ in written_sparse(graph)}
-    return (v for v in defined(graph) if v not in graph.sparse or v in sparse)
+    return (v for v in defined_values(graph) if v not in graph.sparse_initializers or v in sparse)
 
 
-def _told_apart(items: Iterable[tuple[T, str, str]]) -> dict[T, str]:
+def _disambiguate(items: Iterable[tuple[T, str, str]]) -> dict[T, str]:
     """A name for each of `items`: (what, path, name)."""
     listed = list(items)
     bearers = Counter(name for _, _, name in listed)
@@ -97,35 +97,35 @@ def _told_apart(items: Iterable[tuple[T, str, str]]) -> dict[T, str]:
     return found
 
 
-VERSION = 1
+FORMAT_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Tracker:
+class NameTracker:
     """What a model was made of before any rewrite, and the trace that is kept of it from then on.
 
     It holds all that is removed, so it is for runs that write a map.
     """
 
-    names: Names
-    trace: Trace
-    makers: dict[Value, Op]
+    names: UniqueNames
+    replacement_log: ReplacementLog
+    producers: dict[Value, Op]
     labels: dict[Op, str]  # as the ledger calls them
     initializers: dict[Value, str]
     constants: frozenset[Value]  # what Constant ops hold
 
     @classmethod
-    def of(cls, model: Model) -> Tracker:
+    def of(cls, model: Model) -> NameTracker:
         """Begin to track `model`, just loaded. O(V + E)."""
-        names = Names.of(model.graph)
-        trace = model.graph.shared.trace = Trace()
+        names = UniqueNames.of(model.graph)
+        trace = model.graph.context.replacement_log = ReplacementLog()
         makers = {v: op for op in names.ops for v in op.outputs}
-        initializers = {v: v.name for g in model.graph.with_subgraphs() for v in (*g.initializers, *g.defaults)}
+        initializers = {v: v.name for g in model.graph.with_subgraphs() for v in (*g.initializers, *g.input_defaults)}
         constants = frozenset(v for v in makers if v.tensor is not None)
         return cls(names, trace, makers, {op: op.label for op in names.ops}, initializers, constants)
 
 
-def name_map(tracker: Tracker, model: Model, changes: Sequence[Change]) -> dict[str, object]:
+def name_map(tracker: NameTracker, model: Model, changes: Sequence[Change]) -> dict[str, object]:
     """What became of everything, ready for JSON; to be asked after export, which may rename what is in subgraphs.
 
     `changes` are those of the run, all recorded. "tensors": each name, and the name that the same numbers have now,
@@ -133,29 +133,31 @@ def name_map(tracker: Tracker, model: Model, changes: Sequence[Change]) -> dict[
     computed tensors that are initializers now. "removed": nodes of which nothing stands, and initializers that are
     gone. Both say which rule or pass did it; None where a pass did not say so.
     """
-    fate = _Fate(tracker, Names.of(model.graph), changes)
+    fate = _NameHistory(tracker, UniqueNames.of(model.graph), changes)
     targets = {name: fate.target(v) for v, name in tracker.names.values.items()}
-    nodes = {name: fate.heirs(op) for op, name in tracker.names.ops.items()}
+    nodes = {name: fate.successors(op) for op, name in tracker.names.ops.items()}
     values, ops = tracker.names.values, tracker.names.ops
     return {
-        "version": VERSION,
-        "tensors": {name: fate.now.values[v] if v is not None else None for name, v in targets.items()},
+        "version": FORMAT_VERSION,
+        "tensors": {name: fate.current_names.values[v] if v is not None else None for name, v in targets.items()},
         "nodes": nodes,
-        "folded": {name: fate.folder(v) for v, name in values.items() if fate.is_folded(v, targets[name])},
+        "folded": {name: fate.folded_by(v) for v, name in values.items() if fate.is_folded(v, targets[name])},
         "removed": {
-            "nodes": {name: fate.who.get(op) for op, name in ops.items() if not nodes[name]},
-            "initializers": {values[v]: fate.remover(v) for v in tracker.initializers if v not in fate.now.values},
+            "nodes": {name: fate.op_removers.get(op) for op, name in ops.items() if not nodes[name]},
+            "initializers": {
+                values[v]: fate.removed_by(v) for v in tracker.initializers if v not in fate.current_names.values
+            },
         },
     }
 
 
-class _Fate:
+class _NameHistory:
     """Answers to what became of a value or op, each found once."""
 
-    def __init__(self, tracker: Tracker, now: Names, changes: Sequence[Change]) -> None:
-        self.tracker, self.now = tracker, now
+    def __init__(self, tracker: NameTracker, current_names: UniqueNames, changes: Sequence[Change]) -> None:
+        self.tracker, self.current_names = tracker, current_names
         self._targets: dict[Value, Value | None] = {}
-        self._heirs: dict[Op, list[str]] = {}
+        self._successors: dict[Op, list[str]] = {}
         self._change = {label: c for c in changes for label in c.replaced}  # the last that names it
 
     # -- values ----------------------------------------------------------------------
@@ -164,66 +166,73 @@ class _Fate:
         """The value that is there now and has what `value` had; the value itself if it still is."""
         path: list[Value] = []
         at: Value | None = value
-        while at is not None and at not in self.now.values and at not in self._targets:
+        while at is not None and at not in self.current_names.values and at not in self._targets:
             path.append(at)
             self._targets[at] = None  # also ends a walk in a circle
-            at = self.tracker.trace.values.get(at)
-        found = at if at is None or at in self.now.values else self._targets[at]
+            at = self.tracker.replacement_log.replaced_values.get(at)
+        found = at if at is None or at in self.current_names.values else self._targets[at]
         self._targets.update(dict.fromkeys(path, found))
         return found
 
     def is_folded(self, value: Value, target: Value | None) -> bool:
         """Whether a value that was computed is an initializer now."""
-        if target is None or value not in self.tracker.makers or value in self.tracker.constants:
+        if target is None or value not in self.tracker.producers or value in self.tracker.constants:
             return False
         return target.tensor is not None and target.producer is None
 
-    def folder(self, value: Value) -> str | None:
+    def folded_by(self, value: Value) -> str | None:
         """Who made a computed value constant."""
-        maker = self.tracker.makers[value]
+        maker = self.tracker.producers[value]
         change = self._change.get(self._label(maker))
-        return change.by if change is not None else self.who.get(maker)
+        return change.by if change is not None else self.op_removers.get(maker)
 
-    def remover(self, value: Value) -> str | None:
+    def removed_by(self, value: Value) -> str | None:
         """Who removed an initializer: by itself, or with the last op that read it."""
         change = self._change.get(self.tracker.initializers[value])
-        return change.by if change is not None else self._reader_removed_by.get(value)
+        return change.by if change is not None else self._consumer_removed_by.get(value)
 
     @cached_property
-    def _reader_removed_by(self) -> dict[Value, str | None]:
-        gone = [*(op for op in self.tracker.names.ops if op not in self.now.ops), *self.tracker.trace.removed]
-        return {v: self.who.get(op) for op in gone for v in op.inputs if v is not None}
+    def _consumer_removed_by(self) -> dict[Value, str | None]:
+        gone = [
+            *(op for op in self.tracker.names.ops if op not in self.current_names.ops),
+            *self.tracker.replacement_log.removed_ops,
+        ]
+        return {v: self.op_removers.get(op) for op in gone for v in op.inputs if v is not None}
 
     # -- ops -------------------------------------------------------------------------
 
-    def heirs(self, op: Op) -> list[str]:
+    def successors(self, op: Op) -> list[str]:
         """The names of the ops that stand for `op`: itself, its twin, or what was made of it; at most 50."""
         work, begun = [op], {op}
         while work:
-            nexts = self._next(work[-1])
-            waiting = [o for o in nexts if o not in self._heirs and o not in begun]
+            nexts = self._direct_successors(work[-1])
+            waiting = [o for o in nexts if o not in self._successors and o not in begun]
             if waiting:
                 begun.update(waiting)
                 work += waiting
                 continue
             at = work.pop()
-            if at not in self._heirs:
-                self._heirs[at] = self._gathered(at, nexts)
-        return self._heirs[op]
+            if at not in self._successors:
+                self._successors[at] = self._collect_successors(at, nexts)
+        return self._successors[op]
 
-    def _gathered(self, op: Op, nexts: Sequence[Op]) -> list[str]:
-        if op in self.now.ops:
-            return [self.now.ops[op]]
-        found = dict.fromkeys(name for o in nexts for name in self._heirs.get(o, ()))
-        names = [name for name in found if name != MORE]
-        return names if len(names) <= MOST and MORE not in found else [*names[:MOST], MORE]
+    def _collect_successors(self, op: Op, nexts: Sequence[Op]) -> list[str]:
+        if op in self.current_names.ops:
+            return [self.current_names.ops[op]]
+        found = dict.fromkeys(name for o in nexts for name in self._successors.get(o, ()))
+        names = [name for name in found if name != TRUNCATION_MARK]
+        return (
+            names
+            if len(names) <= MAX_SOURCES and TRUNCATION_MARK not in found
+            else [*names[:MAX_SOURCES], TRUNCATION_MARK]
+        )
 
-    def _next(self, op: Op) -> list[Op]:
+    def _direct_successors(self, op: Op) -> list[Op]:
         """What stands for an op that is gone, or was made of it: each of these may be gone, too."""
-        if op in self.now.ops:
+        if op in self.current_names.ops:
             return []
-        nexts = list(self.tracker.trace.successors.get(op, ()))
-        twin, change = self.tracker.trace.twins.get(op), self._change.get(self._label(op))
+        nexts = list(self.tracker.replacement_log.derived_ops.get(op, ()))
+        twin, change = self.tracker.replacement_log.equivalent_ops.get(op), self._change.get(self._label(op))
         # What merely fed an op that fell away is not its twin: that one was part of the very change, and stayed.
         if twin is not None and change is not None and self._label(twin) in change.replaced:
             nexts.append(twin)
@@ -231,24 +240,24 @@ class _Fate:
 
     def _label(self, op: Op) -> str:
         """What the ledger called the op."""
-        return self.tracker.trace.labels.get(op) or self.tracker.labels.get(op) or op.label
+        return self.tracker.replacement_log.original_labels.get(op) or self.tracker.labels.get(op) or op.label
 
     @cached_property
-    def who(self) -> dict[Op, str | None]:
+    def op_removers(self) -> dict[Op, str | None]:
         """Who removed each op that is gone. What dies along with another goes right after it."""
         found: dict[Op, str | None] = {}
         last: str | None = None
-        for op in self.tracker.trace.removed:
+        for op in self.tracker.replacement_log.removed_ops:
             if op in self.tracker.labels:
                 change = self._change.get(self._label(op))
                 last = found[op] = change.by if change is not None else last
         for op in self.tracker.names.ops:
-            if op not in found and op not in self.now.ops:
-                found[op] = self._holder_removed_by(op, found)
+            if op not in found and op not in self.current_names.ops:
+                found[op] = self._enclosing_op_removed_by(op, found)
         return found
 
     @staticmethod
-    def _holder_removed_by(op: Op, found: dict[Op, str | None]) -> str | None:
+    def _enclosing_op_removed_by(op: Op, found: dict[Op, str | None]) -> str | None:
         """What is in a subgraph goes with the op that holds it."""
         graph: Graph = op.graph
         while graph.owner is not None and graph.owner not in found:

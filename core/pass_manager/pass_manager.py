@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from ..errors import PassFailed, Why
+from ..errors import FailureKind, PassFailed
 from ..io.model import Model
-from ..rewriting.ledger import TO_THE_END, Bans, Ledger, Stop
-from ..rewriting.observer import Watch, Witness
-from ..rewriting.size_accounting import Scales
-from ..support.watchdog import Stuck, watched
+from ..rewriting.ledger import NO_LIMIT, Exclusions, Ledger, ReplayLimit
+from ..rewriting.observer import ChangeObserver, ObserverDispatcher
+from ..rewriting.size_accounting import SizeAccounting
+from ..support.watchdog import NoProgress, progress_watchdog
 from .interface import Interface
-from .name_map import Tracker
+from .name_map import NameTracker
 from .pipeline import Pass, run_pass
 
-PATIENCE = 300.0  # seconds; constant folding may be busy that long with one large op
+NO_PROGRESS_TIMEOUT = 300.0  # seconds; constant folding may be busy that long with one large op
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,56 +25,61 @@ class Attempt:
     model: Model
     ledger: Ledger
     interface: Interface
-    tracker: Tracker | None = None
-    failed: PassFailed | None = None
+    tracker: NameTracker | None = None
+    error: PassFailed | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Manager:
+class PassManager:
     """`load` gives the unchanged model anew each time; passes are deterministic, so runs can be replayed.
 
-    `bans` says what no run is to do; it grows while mistakes are found. A pass that changes nothing for
-    `patience` seconds, and does not return, is ended.
+    `exclusions` says what no run is to do; it grows while mistakes are found. A pass that changes nothing for
+    `no_progress_timeout` seconds, and does not return, is ended.
     """
 
     load: Callable[[], Model]
     pipeline: Pass
     exact_only: bool = False
-    bans: Bans = field(default_factory=Bans)
-    patience: float = PATIENCE
+    exclusions: Exclusions = field(default_factory=Exclusions)
+    no_progress_timeout: float = NO_PROGRESS_TIMEOUT
 
     def run(
         self,
         model: Model | None = None,
         *,
-        stop: Stop = TO_THE_END,
+        limit: ReplayLimit = NO_LIMIT,
         record: bool = False,
-        careful: bool = False,
-        track: bool = False,
-        weigh: bool = False,
-        witness: Witness | None = None,
+        validate_graphs: bool = False,
+        track_names: bool = False,
+        account_sizes: bool = False,
+        observer: ChangeObserver | None = None,
     ) -> Attempt:
-        """Run the pipeline, to its end or as far as `stop` says.
+        """Run the pipeline, to its end or as far as `limit` says.
 
-        `model`, if given, must be as `load` gives it; it is rewritten in place. `careful`: a graph that a pass
-        leaves invalid is found out after that pass. `track`: what becomes of each name is noted.
-        `weigh`: so is what each change that is recorded saves; a `witness` then looks on.
+        `model`, if given, must be as `load` gives it; it is rewritten in place. `validate_graphs`: a graph that a pass
+        leaves invalid is found out after that pass. `track_names`: what becomes of each name is noted.
+        `account_sizes`: so is what each change that is recorded saves; a `observer` then looks on.
         """
         model = self.load() if model is None else model
         interface = Interface.of(model)
-        tracker = Tracker.of(model) if track else None
-        ledger = Ledger(self.exact_only, record, self.bans, stop, careful)
-        if weigh:
-            ledger.scales = Scales(watch=Watch(witness) if witness is not None else None)
-            model.graph.shared.moves = ledger.scales.moves
+        tracker = NameTracker.of(model) if track_names else None
+        ledger = Ledger(self.exact_only, record, self.exclusions, limit, validate_graphs)
+        if account_sizes:
+            ledger.accounting = SizeAccounting(
+                dispatcher=ObserverDispatcher(observer) if observer is not None else None
+            )
+            model.graph.context.mutation_log = ledger.accounting.log
         failed = None
         try:
-            with watched(lambda: (model.graph.shared.version, ledger.made, len(ledger.ran)), self.patience):
+            with progress_watchdog(
+                lambda: (model.graph.context.mutation_count, ledger.change_count, len(ledger.passes_run)),
+                self.no_progress_timeout,
+            ):
                 run_pass(self.pipeline, model.graph, ledger)
         except PassFailed as e:
             failed = e
-        except Stuck as e:  # it came between two passes
-            failed = PassFailed(self.pipeline.name, Why.ENDLESS, "nothing changes, and it does not return")
+        except NoProgress as e:  # it came between two passes
+            failed = PassFailed(self.pipeline.name, FailureKind.ENDLESS, "nothing changes, and it does not return")
             failed.__cause__ = e
-        ledger.close()
+        ledger.finish()
         return Attempt(model, ledger, interface, tracker, failed)

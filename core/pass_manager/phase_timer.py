@@ -9,7 +9,7 @@ from time import perf_counter
 
 
 @dataclass(slots=True)
-class Stopwatch:
+class PhaseTimer:
     """Seconds by phase; tells `progress` what is going on."""
 
     progress: Callable[[str], None]
@@ -25,7 +25,7 @@ class Stopwatch:
         finally:
             self._add(name, perf_counter() - start)
 
-    def move(self, name: str, other: str, seconds: float) -> None:
+    def transfer(self, name: str, other: str, seconds: float) -> None:
         """Book seconds of one phase on another, if there are any."""
         if seconds:
             self._add(name, -seconds)

@@ -8,14 +8,14 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from operator import index
 from typing import Any, Protocol, SupportsIndex, cast, runtime_checkable
 
-from ..errors import GraphError, ModelError, NoFixpoint, PassFailed, Why, told
+from ..errors import FailureKind, GraphError, ModelError, NoFixpoint, PassFailed, format_error
 from ..ir.graph import Graph
 from ..rewriting.driver import rewrite
 from ..rewriting.ledger import Ledger
 from ..rewriting.rules import Rule
-from ..support.watchdog import Stuck
+from ..support.watchdog import NoProgress
 
-MOST, MOST_EACH = 10_000, 50
+BASE_MUTATION_BUDGET, MUTATION_BUDGET_PER_ITEM = 10_000, 50
 """The mutations that one run of a pass may come to: so many, and so many for each op and initializer."""
 
 
@@ -42,59 +42,65 @@ def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:
 
     Raises PassFailed for whatever goes wrong in it, but ModelError for weights that cannot be read.
     """
-    if not _is_to_run(p, ledger):
+    if not _should_run(p, ledger):
         return 0
     is_group = isinstance(p, Pipeline | Fixpoint)
     try:
         if is_group:
-            with ledger.running(p.name):
+            with ledger.running_pass(p.name):
                 return p.run(graph, ledger)
         return _run_single(p, graph, ledger)
     except (ModelError, KeyboardInterrupt):
         raise
-    except Stuck as e:
-        raise PassFailed(p.name, Why.ENDLESS, "it changes nothing and does not return") from e
+    except NoProgress as e:
+        raise PassFailed(p.name, FailureKind.ENDLESS, "it changes nothing and does not return") from e
     except BaseException as e:
         if isinstance(e, PassFailed) and (is_group or e.pass_name == p.name):
             raise
-        raise PassFailed(p.name, Why.ENDLESS if isinstance(e, NoFixpoint) else Why.RAISED, told(e)) from e
+        raise PassFailed(
+            p.name, FailureKind.ENDLESS if isinstance(e, NoFixpoint) else FailureKind.RAISED, format_error(e)
+        ) from e
 
 
-def _is_to_run(p: Pass, ledger: Ledger) -> bool:
-    if ledger.stopped or p.name in ledger.bans.passes:
+def _should_run(p: Pass, ledger: Ledger) -> bool:
+    if ledger.stopped or p.name in ledger.exclusions.passes:
         return False
-    return p.name not in ledger.bans.silent or ledger.allows(p.name, "")
+    return p.name not in ledger.exclusions.atomic_passes or ledger.may_change(p.name, "")
 
 
 def _run_single(p: Pass, graph: Graph, ledger: Ledger) -> int:
     """Run a pass that holds no others. What it does without asking the ledger is one change."""
-    shared, made = graph.shared, ledger.made
-    version = shared.version
-    budget = MOST + MOST_EACH * sum(len(g) + len(g.initializers) for g in graph.with_subgraphs())
-    shared.ceiling = version + budget
-    with ledger.running(p.name, budget):
-        ledger.begin(p.name, "")
-        changes = _counted(p, p.run(graph, ledger))
+    shared, made = graph.context, ledger.change_count
+    version = shared.mutation_count
+    budget = BASE_MUTATION_BUDGET + MUTATION_BUDGET_PER_ITEM * sum(
+        len(g) + len(g.initializers) for g in graph.with_subgraphs()
+    )
+    shared.mutation_limit = version + budget
+    with ledger.running_pass(p.name, budget):
+        ledger.start_change(p.name, "")
+        changes = _change_count(p, p.run(graph, ledger))
         # Rules that look at a match and decline move the version too, and none changes a graph unasked.
-        touched = changes > 0 or (shared.version != version and not isinstance(p, RulePass))
-        if touched and ledger.made == made:
-            ledger.bans.silent.add(p.name)
-            ledger.permits(p.name, "", exact=ledger.exact_only)
+        touched = changes > 0 or (shared.mutation_count != version and not isinstance(p, RulePass))
+        if touched and ledger.change_count == made:
+            ledger.exclusions.atomic_passes.add(p.name)
+            ledger.request_change(p.name, "", exact=ledger.exact_only)
             changes = changes or 1
-    shared.ceiling = None
-    ledger.ran.append(p.name)
-    if ledger.careful and touched:
+    shared.mutation_limit = None
+    ledger.passes_run.append(p.name)
+    if ledger.validates_graphs and touched:
         try:
             graph.validate()
         except GraphError as e:
-            raise PassFailed(p.name, Why.INVALID, str(e)) from e
+            raise PassFailed(p.name, FailureKind.INVALID, str(e)) from e
     return changes
 
 
-def _counted(p: Pass, changes: Any) -> int:
+def _change_count(p: Pass, changes: Any) -> int:
     """What a pass gave back, if it is a number."""
     if not isinstance(changes, SupportsIndex):
-        raise PassFailed(p.name, Why.RAISED, f"run() gave back {reprlib.repr(changes)}, not the number of changes")
+        raise PassFailed(
+            p.name, FailureKind.RAISED, f"run() gave back {reprlib.repr(changes)}, not the number of changes"
+        )
     return index(changes)
 
 
@@ -139,13 +145,13 @@ class Fixpoint:
             before = total
             changed.clear()
             for i, p in enumerate(self.passes):
-                if settled[i] == graph.shared.version:
+                if settled[i] == graph.context.mutation_count:
                     continue  # nothing happened since this pass found nothing to do
                 changes = run_pass(p, graph, ledger)
                 if changes:
                     changed.append(p.name)
                 total += changes
-                settled[i] = -1 if changes else graph.shared.version
+                settled[i] = -1 if changes else graph.context.mutation_count
             if total == before:
                 return total
             size = sum(map(len, graph.with_subgraphs()))
@@ -153,12 +159,12 @@ class Fixpoint:
         raise NoFixpoint(f"{', '.join(changed)}: still changing after {self.patience} idle rounds", changed[::-1])
 
 
-def named(p: Pass, name: str) -> Pass | None:
+def find_pass(p: Pass, name: str) -> Pass | None:
     """The pass of that name, in `p` or `p` itself."""
     if p.name == name:
         return p
     inner = p.passes if isinstance(p, Pipeline | Fixpoint) else ()
-    return next((found for q in inner if (found := named(q, name)) is not None), None)
+    return next((found for q in inner if (found := find_pass(q, name)) is not None), None)
 
 
 def rules_in(p: Pass) -> tuple[Any, ...]:
@@ -173,7 +179,7 @@ def rule_names(p: Pass) -> frozenset[str]:
     return frozenset(str(r.name) for r in rules_in(p))
 
 
-def choosable_rules(p: Pass) -> tuple[Any, ...]:
+def selectable_rules(p: Pass) -> tuple[Any, ...]:
     """Those of its rules that a single pass can do without: a field of it holds them."""
     is_field = is_dataclass(p) and any(f.name == "rules" and f.init for f in fields(p))
     return rules_in(p) if is_field else ()
@@ -181,7 +187,7 @@ def choosable_rules(p: Pass) -> tuple[Any, ...]:
 
 def with_rules(p: Pass, rules: Sequence[Any]) -> Pass:
     """A pass with some of its rules; itself if they are all there is to choose from."""
-    if len(rules) == len(choosable_rules(p)):
+    if len(rules) == len(selectable_rules(p)):
         return p
     return cast("Pass", replace(cast("Any", p), rules=tuple(rules)))
 

@@ -11,32 +11,32 @@ from ..rewriting.changes import Change
 
 
 @dataclass(frozen=True, slots=True)
-class Saved:
+class Savings:
     """What became fewer, or more, below zero: nodes (those in bodies too) and bytes of constants."""
 
     nodes: int = 0
     weight_bytes: int = 0
 
-    def __add__(self, other: Saved) -> Saved:
-        return Saved(self.nodes + other.nodes, self.weight_bytes + other.weight_bytes)
+    def __add__(self, other: Savings) -> Savings:
+        return Savings(self.nodes + other.nodes, self.weight_bytes + other.weight_bytes)
 
-    def __sub__(self, other: Saved) -> Saved:
-        return Saved(self.nodes - other.nodes, self.weight_bytes - other.weight_bytes)
+    def __sub__(self, other: Savings) -> Savings:
+        return Savings(self.nodes - other.nodes, self.weight_bytes - other.weight_bytes)
 
     @classmethod
-    def by(cls, change: Change) -> Saved:
+    def of_change(cls, change: Change) -> Savings:
         """What one change saves."""
         return cls(change.nodes_saved, change.weight_bytes_saved)
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class RuleSavings:
     """What one rule, or one pass without rules, does to a model in all."""
 
     pass_name: str
     by: str
     changes: int
-    saved: Saved
+    saved: Savings
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +48,24 @@ class Plan:
     """
 
     changes: list[Change]
-    shares: list[Share]
-    saved: Saved
-    unattributed: Saved
+    shares: list[RuleSavings]
+    saved: Savings
+    unattributed: Savings
 
     @classmethod
-    def of(cls, changes: Sequence[Change], before: Saved, after: Saved) -> Plan:
+    def of(cls, changes: Sequence[Change], before: Savings, after: Savings) -> Plan:
         """The plan that weighed changes make; `before` and `after` are what is in the model."""
-        shares: dict[tuple[str, str], Share] = {}
+        shares: dict[tuple[str, str], RuleSavings] = {}
         for c in changes:
-            known = shares.get((c.pass_name, c.by), Share(c.pass_name, c.by, 0, Saved()))
-            shares[c.pass_name, c.by] = Share(c.pass_name, c.by, known.changes + 1, known.saved + Saved.by(c))
+            known = shares.get((c.pass_name, c.by), RuleSavings(c.pass_name, c.by, 0, Savings()))
+            shares[c.pass_name, c.by] = RuleSavings(
+                c.pass_name, c.by, known.changes + 1, known.saved + Savings.of_change(c)
+            )
         ordered = sorted(shares.values(), key=lambda s: (-s.saved.nodes, -s.saved.weight_bytes))
-        saved = sum((s.saved for s in ordered), Saved())
+        saved = sum((s.saved for s in ordered), Savings())
         return cls(list(changes), ordered, saved, before - after - saved)
 
 
-def content(graph: Graph) -> Saved:
+def graph_size(graph: Graph) -> Savings:
     """What could be saved of a graph at most: all that is in it. O(V)."""
-    return Saved(sum(map(len, graph.with_subgraphs())), constant_bytes(graph))
+    return Savings(sum(map(len, graph.with_subgraphs())), constant_bytes(graph))

@@ -10,17 +10,19 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
-from ..errors import NoFixpoint, PassFailed, RuleError, VerificationError, Why
-from ..rewriting.changes import Change, Key
-from ..rewriting.ledger import TO_THE_END, Ledger, Stop
+from ..errors import FailureKind, NoFixpoint, PassFailed, RuleError, VerificationError
+from ..rewriting.changes import Change, ChangeKey
+from ..rewriting.ledger import NO_LIMIT, Ledger, ReplayLimit
 from ..support.binary_search import first_bad
-from ..support.watchdog import Stuck
-from ..verify.input_generation import Draw
-from .attempt_check import Failure, Look, Trial
-from .pass_manager import Manager
-from .pipeline import RulePass, leaves, named, rule_names
+from ..support.watchdog import NoProgress
+from ..verify.input_generation import InputSet
+from .attempt_check import CheckedAttempt, CheckOptions, Failure
+from .pass_manager import PassManager
+from .pipeline import RulePass, find_pass, leaves, rule_names
 
-CAP = 20  # wrong changes of one rule, or of a pass without rules, after which it is left out as a whole
+MAX_FAILURES_PER_RULE = (
+    20  # wrong changes of one rule, or of a pass without rules, after which it is left out as a whole
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,21 +30,21 @@ class Quarantined:
     """A change that was left out: who made it and where, what it did wrong, and the inputs that showed it.
 
     `place` is a value's name, or "" where a pass (or rule) is left out as a whole. `error` and `allowed` are
-    absolute; `kind` is that of the inputs, `draw` the inputs in words.
+    absolute; `input_kind` is that of the inputs, `input_set` the inputs in words.
     """
 
     pass_name: str
     by: str
     place: str
-    why: Why
+    failure_kind: FailureKind
     message: str
     ordinal: int | None = None
     replaced: tuple[str, ...] = ()
     output: str = ""
     error: float | None = None
     allowed: float | None = None
-    kind: str = ""
-    draw: str = ""
+    input_kind: str = ""
+    input_set: str = ""
     repro: str = ""
 
     @property
@@ -53,125 +55,140 @@ class Quarantined:
         return f"{who}{number} at {self.place}" if self.place else f"{who}{number}, as a whole"
 
 
-Keep = Callable[[Quarantined, Trial, Trial | None], Quarantined]
+OnQuarantine = Callable[[Quarantined, CheckedAttempt, CheckedAttempt | None], Quarantined]
 """Told of what is left out with the trials just before and, of a change, just after it; gives it back, annotated."""
-Culprit = tuple[Quarantined, Stop, Trial | None]
+FaultLocation = tuple[Quarantined, ReplayLimit, CheckedAttempt | None]
 """What is to be left out, where a replay stops just before it, and the trial just after it, if it is a change."""
 
 
 @dataclass(slots=True)
 class Quarantine:
-    """Replays a run until it is right. `found` is what was left out, `replays` counts the runs this took."""
+    """Replays a run until it is right. `quarantined` is what was left out, `replays` counts the runs this took."""
 
-    manager: Manager
-    look: Look
-    keep: Keep | None = None
-    cap: int = CAP
-    found: list[Quarantined] = field(default_factory=list[Quarantined])
+    manager: PassManager
+    options: CheckOptions
+    on_quarantine: OnQuarantine | None = None
+    max_failures_per_rule: int = MAX_FAILURES_PER_RULE
+    quarantined: list[Quarantined] = field(default_factory=list[Quarantined])
     replays: int = 0
-    _offences: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    _sound: tuple[Draw | None, int] = (None, -1)  # the last one found, up to which this draw is known to go well
+    _failure_counts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
+    _last_good: tuple[InputSet | None, int] = (
+        None,
+        -1,
+    )  # the last one found, up to which this draw is known to go well
 
-    def leave_out_next(self, failed: Trial) -> Quarantined:
+    def quarantine_next(self, failed: CheckedAttempt) -> Quarantined:
         """Find out what first broke a full run, and ban it. Raises VerificationError if it was no pass."""
-        found, stop, after = self._culprit(failed)
-        if self.keep is not None:
-            found = self.keep(found, self._replay(replace(self.look, judge=None), stop), after)
-        if found.why != Why.RAISED:
-            self._lift()
-        self._ban(found)
+        found, stop, after = self._locate_fault(failed)
+        if self.on_quarantine is not None:
+            found = self.on_quarantine(found, self._replay(replace(self.options, compare=None), stop), after)
+        if found.failure_kind != FailureKind.RAISED:
+            self._readmit_raising()
+        self._exclude(found)
         who = found.pass_name, found.by
-        self._offences[who] += 1
-        if self._offences[who] == self.cap:
-            much = f"{self.cap} of its changes were wrong"
-            self._ban(Quarantined(*who, "", found.why, much))
+        self._failure_counts[who] += 1
+        if self._failure_counts[who] == self.max_failures_per_rule:
+            much = f"{self.max_failures_per_rule} of its changes were wrong"
+            self._exclude(Quarantined(*who, "", found.failure_kind, much))
         return found
 
-    def _ban(self, found: Quarantined) -> None:
-        self.found.append(found)
-        bans = self.manager.bans
+    def _exclude(self, found: Quarantined) -> None:
+        self.quarantined.append(found)
+        bans = self.manager.exclusions
         if found.ordinal is not None:
             # Where an exception was, there is nothing to be had at any time.
-            self._ban_change((found.by, found.place), 0 if found.why == Why.RAISED else found.ordinal)
+            self._exclude_change(
+                (found.by, found.place), 0 if found.failure_kind == FailureKind.RAISED else found.ordinal
+            )
             return
         names = bans.rules if self._is_rule(found.pass_name, found.by) else bans.passes
         if found.by in names:
             raise VerificationError(f"{found.message}; it is so although {found.by} is left out")
         names.add(found.by)
-        self._sound = (None, -1)  # what comes before has other numbers now
+        self._last_good = (None, -1)  # what comes before has other numbers now
 
-    def _ban_change(self, key: Key, ordinal: int) -> None:
+    def _exclude_change(self, key: ChangeKey, ordinal: int) -> None:
         """From `ordinal` on. Later changes get lower numbers by it, so bans on them reach down to it."""
-        changes = self.manager.bans.changes
+        changes = self.manager.exclusions.changes
         changes.update({k: ordinal for k, other in changes.items() if other > ordinal})
         changes[key] = ordinal
-        if ordinal < self._sound[1]:
-            self._sound = (None, -1)
+        if ordinal < self._last_good[1]:
+            self._last_good = (None, -1)
 
-    def _lift(self) -> None:
+    def _readmit_raising(self) -> None:
         """Give those who raised another chance: it may have been for what another had left there."""
-        bans = self.manager.bans
-        for q in (q for q in self.found if q.why == Why.RAISED):
+        bans = self.manager.exclusions
+        for q in (q for q in self.quarantined if q.failure_kind == FailureKind.RAISED):
             bans.passes.discard(q.by)
             bans.rules.discard(q.by)
             bans.changes.pop((q.by, q.place), None)
-        self.found = [q for q in self.found if q.why != Why.RAISED]
+        self.quarantined = [q for q in self.quarantined if q.failure_kind != FailureKind.RAISED]
 
-    def _replay(self, look: Look, stop: Stop = TO_THE_END) -> Trial:
+    def _replay(self, options: CheckOptions, limit: ReplayLimit = NO_LIMIT) -> CheckedAttempt:
         self.replays += 1
-        return look.at(self.manager.run(stop=stop, record=True, careful=look.careful))
+        return options.check(self.manager.run(limit=limit, record=True, validate_graphs=options.validates_graphs))
 
-    def _culprit(self, failed: Trial) -> Culprit:
-        error, failure = failed.attempt.failed, failed.failure
+    def _locate_fault(self, failed: CheckedAttempt) -> FaultLocation:
+        error, failure = failed.attempt.error, failed.failure
         assert failure is not None
         if error is None:
-            look = self.look.like(failed)
+            look = self.options.to_reproduce(failed)
             again = self._replay(look)
-            return self._searched(again, look) if again.failure is not None else self._fickle(failed, again)
-        careful = replace(self.look, judge=None, careful=True)
-        if isinstance(error.__cause__, Stuck):  # it would take as long again
-            return self._named(error, failure, failed.attempt.ledger)
+            return (
+                self._bisect_changes(again, look)
+                if again.failure is not None
+                else self._nondeterministic_pass(failed, again)
+            )
+        careful = replace(self.options, compare=None, validates_graphs=True)
+        if isinstance(error.__cause__, NoProgress):  # it would take as long again
+            return self._fault_of_exception(error, failure, failed.attempt.ledger)
         checked = self._replay(careful)
-        if checked.failure is not None and checked.failure.why == Why.INVALID:
-            return self._searched(checked, careful)
-        return self._named(error, failure, failed.attempt.ledger)
+        if checked.failure is not None and checked.failure.kind == FailureKind.INVALID:
+            return self._bisect_changes(checked, careful)
+        return self._fault_of_exception(error, failure, failed.attempt.ledger)
 
-    def _fickle(self, failed: Trial, again: Trial) -> Culprit:
+    def _nondeterministic_pass(self, failed: CheckedAttempt, again: CheckedAttempt) -> FaultLocation:
         """The first pass that did something else when all was run again. Raises VerificationError if none shows."""
         assert failed.failure is not None
         counts = [t.attempt.ledger.counts for t in (failed, again)]
-        for name in dict.fromkeys(failed.attempt.ledger.ran):
+        for name in dict.fromkeys(failed.attempt.ledger.passes_run):
             if counts[0].get(name) != counts[1].get(name):
                 said = f"{failed.failure.message}; it does not do the same twice"
-                return shown_by(whole(name, failed.failure, said), failed.failure), Stop(runs=0), None
+                return (
+                    with_mismatch(quarantined_pass(name, failed.failure, said), failed.failure),
+                    ReplayLimit(after_runs=0),
+                    None,
+                )
         raise VerificationError(f"{failed.failure.message}; but not when all was run again: a pass keeps state")
 
-    def _named(self, error: PassFailed, failure: Failure, ledger: Ledger) -> Culprit:
+    def _fault_of_exception(self, error: PassFailed, failure: Failure, ledger: Ledger) -> FaultLocation:
         """The culprit that an exception names: a rule at a place, what never ends, or the pass."""
         cause = error.__cause__
         if isinstance(cause, RuleError) and cause.place and self._is_rule(error.pass_name, cause.rule):
-            here = Quarantined(error.pass_name, cause.rule, cause.place, failure.why, failure.message, ledger.made)
-            return here, Stop(before=ledger.made), None
-        by = self._endless(error, cause.suspects) if isinstance(cause, NoFixpoint) else error.pass_name
+            here = Quarantined(
+                error.pass_name, cause.rule, cause.place, failure.kind, failure.message, ledger.change_count
+            )
+            return here, ReplayLimit(before_change=ledger.change_count), None
+        by = self._nonterminating(error, cause.suspects) if isinstance(cause, NoFixpoint) else error.pass_name
         holder = error.pass_name if self._is_rule(error.pass_name, by) else by
-        found = Quarantined(holder, by, "", failure.why, failure.message)
-        return found, Stop(runs=len(ledger.ran)), None
+        found = Quarantined(holder, by, "", failure.kind, failure.message)
+        return found, ReplayLimit(after_runs=len(ledger.passes_run)), None
 
     def _is_rule(self, pass_name: str, name: str) -> bool:
         """Whether `name` is that of a rule of the pass."""
-        item = named(self.manager.pipeline, pass_name)
+        item = find_pass(self.manager.pipeline, pass_name)
         return item is not None and name in rule_names(item)
 
-    def _endless(self, error: PassFailed, suspects: Sequence[str]) -> str:
+    def _nonterminating(self, error: PassFailed, suspects: Sequence[str]) -> str:
         """The first suspect without which it ends: a rule of the pass, or a pass of the group."""
-        item = named(self.manager.pipeline, error.pass_name)
-        bans = self.manager.bans
+        item = find_pass(self.manager.pipeline, error.pass_name)
+        bans = self.manager.exclusions
         if isinstance(item, RulePass):
             names, rules = bans.rules, {r.name for r in item.rules}
             chosen = [s for s in suspects if s in rules]
         else:
             names = bans.passes
-            inner = [named(item, s) for s in suspects] if item is not None else []
+            inner = [find_pass(item, s) for s in suspects] if item is not None else []
             chosen = [leaf.name for q in inner if q is not None and q is not item for leaf in leaves(q)[::-1]]
         return next(
             (s for s in chosen if self._ends_without(s, names, error)), chosen[0] if chosen else error.pass_name
@@ -179,58 +196,70 @@ class Quarantine:
 
     def _ends_without(self, suspect: str, names: set[str], error: PassFailed) -> bool:
         names.add(suspect)
-        again = self._replay(replace(self.look, judge=None)).attempt.failed
+        again = self._replay(replace(self.options, compare=None)).attempt.error
         names.discard(suspect)
         return again is None or again.pass_name != error.pass_name
 
-    def _searched(self, failed: Trial, look: Look) -> Culprit:
-        """The first change after which `look` finds something wrong."""
+    def _bisect_changes(self, failed: CheckedAttempt, options: CheckOptions) -> FaultLocation:
+        """The first change after which `options` finds something wrong."""
         assert failed.failure is not None
         mismatch, ledger = failed.failure.mismatch, failed.attempt.ledger
-        draw = mismatch.draw if mismatch is not None else None
-        start = self._sound[1] if draw is not None and draw is self._sound[0] else -1
-        number = first_bad(start, ledger.made, lambda n: self._replay(look, Stop(before=n)).failure is not None)
-        after = self._replay(look, Stop(after=number)) if number > 0 else failed
+        draw = mismatch.input_set if mismatch is not None else None
+        start = self._last_good[1] if draw is not None and draw is self._last_good[0] else -1
+        number = first_bad(
+            start,
+            ledger.change_count,
+            lambda n: self._replay(options, ReplayLimit(before_change=n)).failure is not None,
+        )
+        after = self._replay(options, ReplayLimit(after_changes=number)) if number > 0 else failed
         if number > 0 and after.failure is not None:
-            self._sound = draw, number - 1
-            return of_change(after.attempt.ledger.changes[-1], after.failure), Stop(before=number - 1), after
-        return self._unasked(failed, look)
+            self._last_good = draw, number - 1
+            return (
+                quarantined_change(after.attempt.ledger.changes[-1], after.failure),
+                ReplayLimit(before_change=number - 1),
+                after,
+            )
+        return self._bisect_pass_runs(failed, options)
 
-    def _unasked(self, failed: Trial, look: Look) -> Culprit:
+    def _bisect_pass_runs(self, failed: CheckedAttempt, options: CheckOptions) -> FaultLocation:
         """The first run of a pass after which something is wrong that it never asked the ledger for."""
         assert failed.failure is not None
-        if (untouched := self._replay(look, Stop(runs=0)).failure) is not None:
+        if (untouched := self._replay(options, ReplayLimit(after_runs=0)).failure) is not None:
             raise VerificationError(f"even with no pass run: {untouched.message}")
-        ran = failed.attempt.ledger.ran
-        run = first_bad(0, len(ran), lambda n: self._replay(look, Stop(runs=n)).failure is not None)
+        ran = failed.attempt.ledger.passes_run
+        run = first_bad(0, len(ran), lambda n: self._replay(options, ReplayLimit(after_runs=n)).failure is not None)
         name = ran[run - 1]
-        return shown_by(whole(name, failed.failure), failed.failure), Stop(runs=run - 1), None
+        return (
+            with_mismatch(quarantined_pass(name, failed.failure), failed.failure),
+            ReplayLimit(after_runs=run - 1),
+            None,
+        )
 
 
-def whole(name: str, failure: Failure, message: str = "") -> Quarantined:
+def quarantined_pass(name: str, failure: Failure, message: str = "") -> Quarantined:
     """A pass, left out altogether."""
-    return Quarantined(name, name, "", failure.why, message or failure.message)
+    return Quarantined(name, name, "", failure.kind, message or failure.message)
 
 
-def of_change(change: Change, failure: Failure) -> Quarantined:
+def quarantined_change(change: Change, failure: Failure) -> Quarantined:
     """A change, and what is wrong after it."""
     found = Quarantined(
-        change.pass_name, change.by, change.place, failure.why, failure.message, change.ordinal, change.replaced
+        change.pass_name, change.by, change.place, failure.kind, failure.message, change.ordinal, change.replaced
     )
-    return shown_by(found, failure)
+    return with_mismatch(found, failure)
 
 
-def shown_by(found: Quarantined, failure: Failure) -> Quarantined:
+def with_mismatch(quarantined: Quarantined, failure: Failure) -> Quarantined:
     """With the output, the numbers and the inputs that showed it."""
     mismatch = failure.mismatch
-    if mismatch is None or mismatch.draw is None:
-        return found
+    if mismatch is None or mismatch.input_set is None:
+        return quarantined
     error = mismatch.difference if mismatch.difference is not None and mismatch.difference.error else None
     return replace(
-        found,
+        quarantined,
         output=mismatch.output,
         error=error.error if error is not None else None,
         allowed=error.allowed if error is not None else None,
-        kind=mismatch.draw.kind,
-        draw=str(mismatch.draw),
+        input_kind=mismatch.input_set.kind,
+        input_set=str(mismatch.input_set),
     )

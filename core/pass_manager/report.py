@@ -29,12 +29,12 @@ class Stats:
     @classmethod
     def of(cls, model: Model, size: int) -> Stats:
         """Count `model`, which takes `size` bytes."""
-        ops = histogram(model.graph)
-        parameters = sum(t.size for _, t in model.tensors())
+        ops = op_histogram(model.graph)
+        parameters = sum(t.size for _, t in model.written_initializers())
         return cls(ops, sum(ops.values()), parameters, size)
 
 
-def histogram(graph: Graph) -> dict[str, int]:
+def op_histogram(graph: Graph) -> dict[str, int]:
     """Ops by type, in this graph and all inside it; the domain stands before the type unless it is the standard one."""
     types = (f"{op.domain}::{op.type}" if op.domain else op.type for g in graph.with_subgraphs() for op in g.ops())
     return dict(sorted(Counter(types).items()))
@@ -51,7 +51,7 @@ class PassRecord:
 
 
 @dataclass(frozen=True, slots=True)
-class Unfit:
+class SkippedPass:
     """A pass that did not run because it is not made for the model, and why."""
 
     pass_name: str
@@ -76,7 +76,7 @@ class Report:
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
     plan: Plan | None = None
-    unfit: list[Unfit] = field(default_factory=list[Unfit])
+    unfit: list[SkippedPass] = field(default_factory=list[SkippedPass])
 
     def to_json(self) -> str:
         """The report as JSON text."""

@@ -11,101 +11,103 @@ from importlib.metadata import EntryPoint, entry_points, version
 from pathlib import Path
 from types import ModuleType
 
-from ..errors import PluginError, told
+from ..errors import PluginError, format_error
 from ..pass_manager.pipeline import Pass, RulePass
 from ..rewriting.rules import Rule
-from .pass_registry import Found, FoundPipeline, Shelf, rules_of
+from .pass_registry import PassEntry, PassRegistry, PipelineEntry, all_rules
 from .plugin import Placed, Plugin, as_pass
 
-GROUP = "passwright.passes"
-LOCAL = "passwright_local_"
-FIRST = 5  # names that a message lists
-Broken = dict[str, PluginError]
+ENTRY_POINT_GROUP = "passwright.passes"
+FILE_MODULE_PREFIX = "passwright_local_"
+MAX_LISTED_NAMES = 5  # names that a message lists
+LoadErrors = dict[str, PluginError]
 """What is wrong with installed packages, by the name of the entry point, pass or pipeline."""
 
 
 @dataclass(slots=True)
-class Installed:
+class InstalledPlugins:
     """What installed packages bring; an entry point is loaded when it may be what is asked for.
 
-    What is wrong with one goes to `broken`, and stops nobody who does not ask for it. `entries` says of each that was
-    loaded why its name is of no use, for those who ask for it although nothing else is called so.
+    What is wrong with one goes to `load_errors`, and stops nobody who does not ask for it. `entry_point_errors` says of
+    each that was loaded why its name is of no use, for those who ask for it although nothing else is called so.
     """
 
-    shelf: Shelf = field(default_factory=Shelf)
-    broken: Broken = field(default_factory=Broken)
-    entries: dict[str, PluginError] = field(default_factory=dict[str, PluginError])
-    _left: list[EntryPoint] | None = None  # those that are not loaded yet; None until they are asked for
+    registry: PassRegistry = field(default_factory=PassRegistry)
+    load_errors: LoadErrors = field(default_factory=LoadErrors)
+    entry_point_errors: dict[str, PluginError] = field(default_factory=dict[str, PluginError])
+    _unloaded: list[EntryPoint] | None = None  # those that are not loaded yet; None until they are asked for
 
-    def find(self, name: str) -> Found | FoundPipeline | None:
+    def lookup(self, name: str) -> PassEntry | PipelineEntry | None:
         """What has that name. Raises PluginError if it is broken or clashes.
 
         The entry points of that name are loaded first, all others only if it is in none of them.
         """
         self._load([e for e in self._entries() if e.name == name])
-        if name not in self.shelf and name not in self.broken:
+        if name not in self.registry and name not in self.load_errors:
             self.load_all()
-        if name in self.broken:
-            raise self.broken[name]
-        return self.shelf.get(name)
+        if name in self.load_errors:
+            raise self.load_errors[name]
+        return self.registry.get(name)
 
     def load_all(self) -> None:
         """Load what is not loaded yet."""
         self._load(list(self._entries()))
 
     def _entries(self) -> list[EntryPoint]:
-        if self._left is None:
-            self._left = sorted(entry_points(group=GROUP), key=lambda e: (e.name, e.value))
-        return self._left
+        if self._unloaded is None:
+            self._unloaded = sorted(entry_points(group=ENTRY_POINT_GROUP), key=lambda e: (e.name, e.value))
+        return self._unloaded
 
     def _load(self, entries: list[EntryPoint]) -> None:
         for entry in entries:
             self._entries().remove(entry)
             try:
-                brought = _loaded(entry)
+                brought = _load_entry_point(entry)
             except PluginError as e:
-                self.broken |= dict.fromkeys(e.names or (entry.name,), e)
-                self.entries[entry.name] = e
+                self.load_errors |= dict.fromkeys(e.names or (entry.name,), e)
+                self.entry_point_errors[entry.name] = e
                 continue
-            self.entries[entry.name] = PluginError(_otherwise_called(entry, [found.name for found in brought]))
+            self.entry_point_errors[entry.name] = PluginError(
+                _entry_point_message(entry, [found.name for found in brought])
+            )
             for found in brought:
                 try:
-                    self.shelf.add(found)
+                    self.registry.add(found)
                 except PluginError as e:
-                    self.broken[found.name] = e
+                    self.load_errors[found.name] = e
 
 
-def _otherwise_called(entry: EntryPoint, names: Sequence[str]) -> str:
+def _entry_point_message(entry: EntryPoint, names: Sequence[str]) -> str:
     """What to ask for instead of an entry point."""
-    first = ", ".join(names[:FIRST]) + (", ..." if len(names) > FIRST else "")
+    first = ", ".join(names[:MAX_LISTED_NAMES]) + (", ..." if len(names) > MAX_LISTED_NAMES else "")
     brought = f"what it brings is named {first}" if names else "it brings no pass, rule or pipeline"
-    return f"{entry.name} is an entry point of {_source(entry)}, and {brought}"
+    return f"{entry.name} is an entry point of {_distribution_label(entry)}, and {brought}"
 
 
-def _source(entry: EntryPoint) -> str:
+def _distribution_label(entry: EntryPoint) -> str:
     return f"{entry.dist.name} {entry.dist.version}" if entry.dist is not None else entry.value
 
 
-def _loaded(entry: EntryPoint) -> Shelf:
-    source = _source(entry)
+def _load_entry_point(entry: EntryPoint) -> PassRegistry:
+    source = _distribution_label(entry)
     written = f"entry point {entry.name} = {entry.value} of {source}"
     if not entry.pattern.match(entry.value):
         raise PluginError(f"{written}: not of the form package.module:attribute")
-    with blamed_on(source, written):
+    with plugin_errors(source, written):
         thing = entry.load()
         if isinstance(thing, ModuleType):
-            return brought_by(thing, source)
+            return registry_from_module(thing, source)
         if isinstance(thing, Plugin):
-            return unpacked(thing, source)
+            return registry_from_plugin(thing, source)
         if isinstance(thing, Rule):
             thing = RulePass(entry.name, (thing,))
         if not isinstance(thing, Pass | Placed) or isinstance(thing, type):
             raise PluginError(f"entry point {entry.name} of {source} is no pass, rule, plugin or module: {thing!r}")
-        return unpacked(Plugin((thing,)), source)
+        return registry_from_plugin(Plugin((thing,)), source)
 
 
 @contextmanager
-def blamed_on(source: str, what: str) -> Generator[None]:
+def plugin_errors(source: str, what: str) -> Generator[None]:
     """Whatever a plugin's own code raises becomes a PluginError that says where it was; what it prints is no output."""
     try:
         with redirect_stdout(sys.stderr):
@@ -115,75 +117,75 @@ def blamed_on(source: str, what: str) -> Generator[None]:
     except BaseException as e:
         if isinstance(e, PluginError) and source in str(e):
             raise
-        raise PluginError(f"{what}: {told(e)}") from e
+        raise PluginError(f"{what}: {format_error(e)}") from e
 
 
-def file_shelf(path: Path) -> Shelf:
+def registry_from_file(path: Path) -> PassRegistry:
     """What one Python file brings; loose rules become a pass named after it. Raises PluginError."""
-    module = file_module(path)
-    with blamed_on(str(path), str(path)):
-        shelf = brought_by(module, str(path))
+    module = import_file(path)
+    with plugin_errors(str(path), str(path)):
+        shelf = registry_from_module(module, str(path))
     if not any(shelf):
-        raise PluginError(f"{path} defines no pass and no rule{_classes(module)}")
+        raise PluginError(f"{path} defines no pass and no rule{_class_hint(module)}")
     return shelf
 
 
-def file_module(path: Path) -> ModuleType:
+def import_file(path: Path) -> ModuleType:
     """One Python file, run. Raises PluginError."""
     if not path.is_file() or path.suffix != ".py":
         raise PluginError(f"{path} is not a Python file")
-    name = LOCAL + path.stem
+    name = FILE_MODULE_PREFIX + path.stem
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise PluginError(f"{path} cannot be imported")
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
-    with blamed_on(str(path), str(path)):
+    with plugin_errors(str(path), str(path)):
         spec.loader.exec_module(module)
     return module
 
 
-def _classes(module: ModuleType) -> str:
+def _class_hint(module: ModuleType) -> str:
     """What else to write, where classes were meant to be passes."""
     own = (t for t in vars(module).values() if isinstance(t, type) and t.__module__ == module.__name__)
     name = next((t.__name__ for t in own if hasattr(t, "run")), "")
     return f"; {name} is a class, and an instance of it would be a pass, as in MINE = {name}()" if name else ""
 
 
-def brought_by(module: ModuleType, source: str) -> Shelf:
+def registry_from_module(module: ModuleType, source: str) -> PassRegistry:
     """What a module's Plugin holds, if it has one, else its passes and loose rules. Raises PluginError."""
     plugins = {id(t): t for t in vars(module).values() if isinstance(t, Plugin)}
     if len(plugins) > 1:
-        raise PluginError(f"{source}: {module.__name__.removeprefix(LOCAL)} defines more than one Plugin")
+        raise PluginError(f"{source}: {module.__name__.removeprefix(FILE_MODULE_PREFIX)} defines more than one Plugin")
     for plugin in plugins.values():
-        return unpacked(plugin, source)
-    return unpacked(Plugin(defined_in(module, source)), source)
+        return registry_from_plugin(plugin, source)
+    return registry_from_plugin(Plugin(passes_in_module(module, source)), source)
 
 
-def unpacked(plugin: Plugin, source: str) -> Shelf:
+def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
     """What a plugin brings. Raises PluginError if it is not for this version of passwright."""
     items = [item if isinstance(item, Placed) else Placed(item) for item in plugin.passes]
-    found = [Found(as_pass(p.item), source, p, plugin.opsets) for p in items]
-    pipelines = [FoundPipeline(name, content, source, plugin.opsets) for name, content in plugin.pipelines.items()]
+    found = [PassEntry(as_pass(p.item), source, p, plugin.opsets) for p in items]
+    pipelines = [PipelineEntry(name, content, source, plugin.opsets) for name, content in plugin.pipelines.items()]
     if not plugin.supports(here := version("passwright")):
         names = [f.name for f in (*found, *pipelines)]
         raise PluginError(f"{source} is for passwright {plugin.passwright}, and this is {here}", names)
-    shelf = Shelf()
+    shelf = PassRegistry()
     for brought in (*found, *pipelines):
         shelf.add(brought)
     return shelf
 
 
-def defined_in(module: ModuleType, source: str) -> list[Pass | Placed]:
+def passes_in_module(module: ModuleType, source: str) -> list[Pass | Placed]:
     """A module's passes, and its loose rules as one pass with the module's name. Raises PluginError if it is taken."""
     things = list(vars(module).values())
     placed = [t for t in things if isinstance(t, Placed)]
     given = [p.item for p in placed]
     free = [t for t in things if isinstance(t, Pass) and not isinstance(t, type) and t not in given]
     passes = [*free, *map(as_pass, given)]
-    taken = {r for p in passes for r in rules_of(p)}
-    loose = tuple(dict.fromkeys(r for r in _own_rules(module, things) if r not in taken))
-    name = module.__name__.removeprefix(LOCAL).rpartition(".")[2].replace("_", "-")
+    taken = {r for p in passes for r in all_rules(p)}
+    loose = tuple(dict.fromkeys(r for r in _rules_defined_in(module, things) if r not in taken))
+    name = module.__name__.removeprefix(FILE_MODULE_PREFIX).rpartition(".")[2].replace("_", "-")
     if loose and any(p.name == name for p in passes):
         rules = ", ".join(r.name for r in loose)
         raise PluginError(
@@ -193,7 +195,7 @@ def defined_in(module: ModuleType, source: str) -> list[Pass | Placed]:
     return [*free, *placed, *([RulePass(name, loose)] if loose else [])]
 
 
-def _own_rules(module: ModuleType, things: list[object]) -> Iterator[Rule]:
+def _rules_defined_in(module: ModuleType, things: list[object]) -> Iterator[Rule]:
     for t in things:
         if isinstance(t, Rule) and t.build.__module__ == module.__name__:
             yield t

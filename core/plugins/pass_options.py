@@ -15,66 +15,75 @@ from math import isnan
 from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
-from ..errors import told
-from ..pass_manager.pass_selection import BadUsage
+from ..errors import format_error
+from ..pass_manager.pass_selection import UsageError
 from ..pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass
 
 SIZE = re.compile(r"([+-]?\d+)\s*(?:([kKMGT])(i?)B)?")
 POWERS = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 QUOTES = "\"'"
 UNIONS = (Union, types.UnionType)
-PLAIN = {int: "int", float: "float", bool: "true or false", str: "str", Path: "path", types.NoneType: "none"}
+SCALAR_TYPE_NAMES = {
+    int: "int",
+    float: "float",
+    bool: "true or false",
+    str: "str",
+    Path: "path",
+    types.NoneType: "none",
+}
 
 
-def told_type(hint: Any) -> str:
+def format_type(hint: Any) -> str:
     """A type in words; empty for one whose values cannot be written in a text."""
     args = get_args(hint)
     if get_origin(hint) in UNIONS:
-        return _joined(" or ", [told_type(a) for a in args])
+        return _join_if_all(" or ", [format_type(a) for a in args])
     if get_origin(hint) is Literal:
-        return " or ".join(map(written, args))
+        return " or ".join(map(format_value, args))
     if get_origin(hint) is tuple:
-        return _joined(":", ["..." if a is ... else told_type(a) for a in args])
+        return _join_if_all(":", ["..." if a is ... else format_type(a) for a in args])
     if _is_enum(hint):
         return " or ".join(m.name for m in hint)
-    return PLAIN.get(hint, "") if isinstance(hint, type) else ""
+    return SCALAR_TYPE_NAMES.get(hint, "") if isinstance(hint, type) else ""
 
 
 def _is_enum(hint: Any) -> bool:
     return isinstance(hint, type) and issubclass(hint, Enum)
 
 
-def _joined(by: str, parts: list[str]) -> str:
+def _join_if_all(by: str, parts: list[str]) -> str:
     return by.join(parts) if all(parts) else ""
 
 
-def written(value: Any) -> str:
+def format_value(value: Any) -> str:
     """A value as it would be written in a spec."""
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, tuple):
-        return ":".join(map(written, cast("tuple[Any, ...]", value)))
+        return ":".join(map(format_value, cast("tuple[Any, ...]", value)))
     if isinstance(value, bool) or value is None:
         return str(value).lower()
     text = str(value)
     return f'"{text}"' if isinstance(value, str) and (text == "none" or any(c in text for c in ",{}'")) else text
 
 
-def read(hint: Any, text: str) -> Any:
+def parse_value(hint: Any, text: str) -> Any:
     """The value that a text stands for. Raises ValueError if it is none of that type."""
     args = get_args(hint)
     if get_origin(hint) in UNIONS:
-        return _first([partial(read, a, text) for a in sorted(args, key=lambda a: (a is str, a is not types.NoneType))])
+        return _parse_first(
+            [partial(parse_value, a, text) for a in sorted(args, key=lambda a: (a is str, a is not types.NoneType))]
+        )
     if get_origin(hint) is Literal:
-        return _chosen({unquoted(written(a)): a for a in args}, text)
+        return _parse_choice({unquoted(format_value(a)): a for a in args}, text)
     if get_origin(hint) is tuple:
-        return _tuple(args, text)
+        return _parse_tuple(args, text)
     if _is_enum(hint):
-        return _chosen({**{written(m.value): m for m in hint}, **{m.name: m for m in hint}}, text)
-    return _plain(hint, text)
+        return _parse_choice({**{format_value(m.value): m for m in hint}, **{m.name: m for m in hint}}, text)
+    return _parse_scalar(hint, text)
 
 
-def _first(readers: list[partial[Any]]) -> Any:
+def _parse_first(readers: list[partial[Any]]) -> Any:
     """What the first reader makes of it that can."""
     for reader in readers:
         try:
@@ -84,44 +93,44 @@ def _first(readers: list[partial[Any]]) -> Any:
     raise ValueError("of none of the types")
 
 
-def _chosen(choices: dict[str, Any], text: str) -> Any:
+def _parse_choice(choices: dict[str, Any], text: str) -> Any:
     if unquoted(text) not in choices:
         raise ValueError(text)
     return choices[unquoted(text)]
 
 
-def _keyword(words: dict[str, Any], text: str) -> Any:
-    """As `_chosen`, in either case; in quotes it would be a text."""
+def _parse_keyword(words: dict[str, Any], text: str) -> Any:
+    """As `_parse_choice`, in either case; in quotes it would be a text."""
     if text.lower() not in words:
         raise ValueError(text)
     return words[text.lower()]
 
 
-def _tuple(args: tuple[Any, ...], text: str) -> tuple[Any, ...]:
+def _parse_tuple(args: tuple[Any, ...], text: str) -> tuple[Any, ...]:
     """`1:2:3`; of any length where the type ends in `...`, and nothing is the empty one."""
     parts = text.split(":") if text else []
     types_ = args[:1] * len(parts) if args[1:] == (...,) else args
     if len(parts) != len(types_):
         raise ValueError(text)
-    return tuple(read(a, part) for a, part in zip(types_, parts, strict=True))
+    return tuple(parse_value(a, part) for a, part in zip(types_, parts, strict=True))
 
 
-def _plain(hint: Any, text: str) -> Any:
+def _parse_scalar(hint: Any, text: str) -> Any:
     if hint is bool:
-        return _keyword({"true": True, "false": False}, text)
+        return _parse_keyword({"true": True, "false": False}, text)
     if hint is int:
-        return _size(text)
+        return _parse_size(text)
     if hint is float:
         number = float(text)
         if isnan(number):
             raise ValueError(text)
         return number
     if hint is types.NoneType:
-        return _keyword({"none": None}, text)
+        return _parse_keyword({"none": None}, text)
     return Path(unquoted(text)) if hint is Path else unquoted(text)
 
 
-def _size(text: str) -> int:
+def _parse_size(text: str) -> int:
     """An integer, or a size such as 1MB (of 1000 kB) or 2MiB (of 1024 KiB)."""
     m = SIZE.fullmatch(text)
     if m is None:
@@ -135,12 +144,12 @@ def unquoted(text: str) -> str:
     return text[1:-1] if len(text) > 1 and text[0] in QUOTES and text[-1] == text[0] else text
 
 
-NOT_SET = frozenset({"name", "rules"})
+NON_OPTION_FIELDS = frozenset({"name", "rules"})
 """What a pass is called, and in whose names it makes its changes, is what it is and no option of it."""
 
 
 @dataclass(frozen=True, slots=True)
-class Option:
+class PassOption:
     """An option of a pass: its type in words, its value as it would be written, and what the field's metadata says.
 
     `type` is empty where values of that type cannot be written in a text.
@@ -156,51 +165,55 @@ class Option:
         return f"{self.name} ({self.type or 'not of a type that can be written'}, {self.value})"
 
 
-def options_of(p: Pass) -> list[Option]:
+def options_of(p: Pass) -> list[PassOption]:
     """The fields of a pass that can be set: those of its constructor. Groups of passes have none."""
     if isinstance(p, RulePass | Pipeline | Fixpoint) or not is_dataclass(p):
         return []
-    hints = _hints(type(p))
+    hints = _type_hints(type(p))
     return [
-        Option(
+        PassOption(
             f.name,
-            told_type(hints.get(f.name)),
-            written(getattr(p, f.name)),
+            format_type(hints.get(f.name)),
+            format_value(getattr(p, f.name)),
             f.metadata.get("doc", ""),
             hints.get(f.name),
         )
         for f in fields(p)
-        if f.init and f.name not in NOT_SET and not f.name.startswith("_")
+        if f.init and f.name not in NON_OPTION_FIELDS and not f.name.startswith("_")
     ]
 
 
-def _hints(cls: type) -> dict[str, Any]:
+def _type_hints(cls: type) -> dict[str, Any]:
     try:
         return get_type_hints(cls)
     except Exception:  # noqa: BLE001 - annotations are a plugin's, and may name what only type checkers import
         return {}
 
 
-def configured(p: Pass, given: Mapping[str, str]) -> Pass:
-    """The pass with options set. Raises BadUsage for an option that it has not, or a value that it does not take."""
-    if not given:
+def with_options(p: Pass, option_texts: Mapping[str, str]) -> Pass:
+    """The pass with options set. Raises UsageError for an option that it has not, or a value that it does not take."""
+    if not option_texts:
         return p
     there = {o.name: o for o in options_of(p)}
     values: dict[str, Any] = {}
-    for name, text in given.items():
+    for name, text in option_texts.items():
         if name not in there:
-            raise BadUsage(f"{p.name} has no option {name}; {_told(there)}")
+            raise UsageError(f"{p.name} has no option {name}; {_describe_options(there)}")
         if not there[name].type:
-            raise BadUsage(f"{p.name}: option {name} cannot be set by text")
+            raise UsageError(f"{p.name}: option {name} cannot be set by text")
         try:
-            values[name] = read(there[name].hint, text)
+            values[name] = parse_value(there[name].hint, text)
         except ValueError:
-            raise BadUsage(f"{p.name}: {name}={text} is not of the type {there[name].type}; {_told(there)}") from None
+            raise UsageError(
+                f"{p.name}: {name}={text} is not of the type {there[name].type}; {_describe_options(there)}"
+            ) from None
     try:
         return cast("Pass", replace(cast("Any", p), **values))
     except Exception as e:
-        raise BadUsage(f"{p.name} does not take {', '.join(f'{n}={t}' for n, t in given.items())}: {told(e)}") from e
+        raise UsageError(
+            f"{p.name} does not take {', '.join(f'{n}={t}' for n, t in option_texts.items())}: {format_error(e)}"
+        ) from e
 
 
-def _told(options: Mapping[str, Option]) -> str:
+def _describe_options(options: Mapping[str, PassOption]) -> str:
     return f"there are {', '.join(map(str, options.values()))}" if options else "it has none"

@@ -15,7 +15,7 @@ Opsets = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class PassEntry:
     """A pass and where it came from; where it wants to stand, and the opsets it is for (None: any)."""
 
     item: Pass
@@ -35,7 +35,7 @@ class Found:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundPipeline:
+class PipelineEntry:
     """A pipeline that a plugin brings, as text or as a pass, and where it came from."""
 
     name: str
@@ -49,80 +49,82 @@ class FoundPipeline:
         return [] if isinstance(self.content, str) else leaves(self.content)
 
 
-Anything = Found | FoundPipeline
+Entry = PassEntry | PipelineEntry
 
 
 @dataclass(slots=True)
-class Shelf:
+class PassRegistry:
     """Passes and pipelines by name."""
 
-    passes: dict[str, Found] = field(default_factory=dict[str, Found])
-    pipelines: dict[str, FoundPipeline] = field(default_factory=dict[str, FoundPipeline])
-    _holders: dict[str, list[tuple[Pass, Anything]]] = field(init=False)  # of passes by name, those inside others too
-    _rules: dict[str, tuple[Rule, Anything]] = field(init=False)
+    passes: dict[str, PassEntry] = field(default_factory=dict[str, PassEntry])
+    pipelines: dict[str, PipelineEntry] = field(default_factory=dict[str, PipelineEntry])
+    _entries_by_pass: dict[str, list[tuple[Pass, Entry]]] = field(
+        init=False
+    )  # of passes by name, those inside others too
+    _entries_by_rule: dict[str, tuple[Rule, Entry]] = field(init=False)
 
     def __post_init__(self) -> None:
         """Take note of all passes and rules."""
-        self._holders, self._rules = {}, {}
+        self._entries_by_pass, self._entries_by_rule = {}, {}
         for found in self:
-            self._note(found)
+            self._index(found)
 
-    def __iter__(self) -> Iterator[Anything]:
+    def __iter__(self) -> Iterator[Entry]:
         """Everything, the passes first."""
         yield from (*self.passes.values(), *self.pipelines.values())
 
     def __contains__(self, name: str) -> bool:
         return name in self.passes or name in self.pipelines
 
-    def get(self, name: str) -> Anything | None:
+    def get(self, name: str) -> Entry | None:
         """What has that name."""
         return self.passes.get(name) or self.pipelines.get(name)
 
-    def require_fit(self, new: Anything) -> None:
+    def require_no_clash(self, new: Entry) -> None:
         """Raise PluginError naming both sources if the name of `new`, or a name in it, stands for something else."""
-        _require_one_kind(new, self.get(new.name))
+        _require_same_kind(new, self.get(new.name))
         for p in new.passes:
-            for q, old in self._holders.get(p.name, ()):
+            for q, old in self._entries_by_pass.get(p.name, ()):
                 _require_same_pass(p, new, q, old)
-            for r in _rules(p):
-                other, old = self._rules.get(r.name, (r, new))
+            for r in _own_rules(p):
+                other, old = self._entries_by_rule.get(r.name, (r, new))
                 if other != r:
                     raise PluginError(f"two rules are named {r.name}: one from {old.source}, one from {new.source}")
 
-    def add(self, new: Anything) -> None:
+    def add(self, new: Entry) -> None:
         """Add something under its name. Raises PluginError if it does not fit."""
-        self.require_fit(new)
+        self.require_no_clash(new)
         if new.name in self:
             return
-        if isinstance(new, Found):
+        if isinstance(new, PassEntry):
             self.passes[new.name] = new
         else:
             self.pipelines[new.name] = new
-        self._note(new)
+        self._index(new)
 
-    def take(self, others: Shelf) -> None:
+    def update(self, others: PassRegistry) -> None:
         """Add everything of another shelf. Raises PluginError, as `add`."""
         for other in others:
             self.add(other)
 
-    def _note(self, found: Anything) -> None:
-        for p in found.passes:
-            self._holders.setdefault(p.name, []).append((p, found))
-            self._rules |= {r.name: (r, found) for r in _rules(p)}
+    def _index(self, entry: Entry) -> None:
+        for p in entry.passes:
+            self._entries_by_pass.setdefault(p.name, []).append((p, entry))
+            self._entries_by_rule |= {r.name: (r, entry) for r in _own_rules(p)}
 
 
-def _require_one_kind(new: Anything, old: Anything | None) -> None:
-    if isinstance(new, FoundPipeline) and isinstance(old, FoundPipeline):
+def _require_same_kind(new: Entry, old: Entry | None) -> None:
+    if isinstance(new, PipelineEntry) and isinstance(old, PipelineEntry):
         if (new.content, new.source) != (old.content, old.source):
             raise PluginError(f"two pipelines are named {new.name}: one from {old.source}, one from {new.source}")
     elif old is not None and type(new) is not type(old):
-        first, second = ("pass", "pipeline") if isinstance(old, Found) else ("pipeline", "pass")
+        first, second = ("pass", "pipeline") if isinstance(old, PassEntry) else ("pipeline", "pass")
         raise PluginError(f"{new.name} is a {first} from {old.source}, and a {second} from {new.source}")
 
 
-def _require_same_pass(p: Pass, new: Anything, q: Pass, old: Anything) -> None:
+def _require_same_pass(p: Pass, new: Entry, q: Pass, old: Entry) -> None:
     """Raise PluginError if two passes of one name differ; a pipeline may hold a variant."""
-    may_differ = isinstance(new, FoundPipeline) or isinstance(old, FoundPipeline)
+    may_differ = isinstance(new, PipelineEntry) or isinstance(old, PipelineEntry)
     if p != q and not (may_differ and _is_variant(p, q)):
         raise PluginError(f"two passes are named {p.name}: one from {old.source}, one from {new.source}")
 
@@ -134,10 +136,10 @@ def _is_variant(p: Pass, q: Pass) -> bool:
     return type(p) is type(q)
 
 
-def _rules(p: Pass) -> tuple[Rule, ...]:
+def _own_rules(p: Pass) -> tuple[Rule, ...]:
     return p.rules if isinstance(p, RulePass) else ()
 
 
-def rules_of(p: Pass) -> list[Rule]:
+def all_rules(p: Pass) -> list[Rule]:
     """The rules of a pass and of those inside it."""
-    return [r for leaf in leaves(p) for r in _rules(leaf)]
+    return [r for leaf in leaves(p) for r in _own_rules(leaf)]

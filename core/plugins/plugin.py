@@ -14,7 +14,7 @@ from ..rewriting.rules import Rule
 Stage = Literal["cleanup", "fold", "fuse", "layout", "final"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 FINAL: Stage = "final"
-RESERVED = set(",{}")  # of the texts that ask for passes
+RESERVED_CHARACTERS = set(",{}")  # of the texts that ask for passes
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Placed:
         _require_names(self.item.name, "after", self.after)
 
     @property
-    def is_free(self) -> bool:
+    def is_unconstrained(self) -> bool:
         """Whether it may stand anywhere."""
         return self.stage is None and not self.before and not self.after
 
@@ -68,7 +68,7 @@ class Plugin:
                 _require_item(item)
         _require_pipelines(self.pipelines)
         _require_opsets(self.opsets)
-        _require_versions(self.passwright)
+        _require_version_specifier(self.passwright)
 
     def supports(self, version: str) -> bool:
         """Whether it says that it works with that version of passwright."""
@@ -84,16 +84,22 @@ def as_pass(item: Pass | Rule) -> Pass:
     return RulePass(item.name.replace("_", "-"), (item,)) if isinstance(item, Rule) else item
 
 
-def _require_item(item: Any, otherwise: str = "is no pass and no rule") -> None:
+def _require_item(item: Any, complaint: str = "is no pass and no rule") -> None:
     if isinstance(item, type):
-        raise PluginError(f"{otherwise}: {item.__name__} is a class; an instance may be one, as in {item.__name__}()")
+        raise PluginError(f"{complaint}: {item.__name__} is a class; an instance may be one, as in {item.__name__}()")
     if not isinstance(item, Pass | Rule):
-        raise PluginError(f"{otherwise}: {reprlib.repr(item)}")
+        raise PluginError(f"{complaint}: {reprlib.repr(item)}")
     _require_name(item.name)
 
 
 def _require_name(name: Any) -> None:
-    if not isinstance(name, str) or not name or name != name.strip() or not name.isprintable() or set(name) & RESERVED:
+    if (
+        not isinstance(name, str)
+        or not name
+        or name != name.strip()
+        or not name.isprintable()
+        or set(name) & RESERVED_CHARACTERS
+    ):
         raise PluginError(f"{reprlib.repr(name)} is no name: nobody could ask for it among others, as in a,b{{n=3}}")
 
 
@@ -114,7 +120,7 @@ def _require_pipelines(pipelines: Any) -> None:
             _require_item(content, f"pipeline {name} is no text and no pass")
 
 
-def _require_versions(wanted: Any) -> None:
+def _require_version_specifier(wanted: Any) -> None:
     if wanted == "":
         return
     from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 - only plugins that say so need it

@@ -28,31 +28,31 @@ class Build:
     attribute that does not exist there declines. `outputs=n` gives n values; None leaves an input out.
     """
 
-    def __init__(self, graph: Graph, at: Op, domain: str = op_schemas.STANDARD, base: Build | None = None) -> None:
+    def __init__(self, graph: Graph, root: Op, domain: str = op_schemas.ONNX_DOMAIN, base: Build | None = None) -> None:
         self.graph = graph
-        self.added: list[Op] = [] if base is None else base.added
+        self.added_ops: list[Op] = [] if base is None else base.added_ops
         self.constants: list[Value] = [] if base is None else base.constants
-        self._at, self._domain = at, domain
+        self._root, self._domain = root, domain
 
     @property
     def opset(self) -> int:
         """The version of the standard operators that the model uses."""
-        return self.graph.opsets.get(op_schemas.STANDARD, 0)
+        return self.graph.opsets.get(op_schemas.ONNX_DOMAIN, 0)
 
     @property
     def root(self) -> Op:
         """The op whose outputs are to be replaced."""
-        return self._at
+        return self._root
 
     def domain(self, name: str) -> Build:
         """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
-        return Build(self.graph, self._at, name, self)
+        return Build(self.graph, self._root, name, self)
 
     def const(self, data: Any, like: Value | None = None) -> Value:
         """A constant; with `like`, of that value's element type."""
         kind = helper.tensor_dtype_to_np_dtype(like.dtype) if like is not None else None
-        made = self.graph.constant(
-            Tensor.interned(np.asarray(data, kind), self.graph.shared.tensors), self._at.outputs[0].name
+        made = self.graph.add_constant(
+            Tensor.intern(np.asarray(data, kind), self.graph.context.interned_tensors), self._root.outputs[0].name
         )
         self.constants.append(made)
         return made
@@ -63,21 +63,21 @@ class Build:
             values = list(inputs)
             spec = op_schemas.schema(op_type, self._domain, self.graph.opsets.get(self._domain, 0))
             if spec is not None:
-                self._fit(spec, values, written)
-            elif op_schemas.newest(self._domain):
+                self._adapt_to_schema(spec, values, written)
+            elif op_schemas.latest_opset_version(self._domain):
                 raise Declined(f"{op_type} does not exist at opset {self.graph.opsets.get(self._domain, 0)}")
             while values and values[-1] is None:
                 values.pop()
             self.graph.opsets.setdefault(self._domain, 1)
             op = Op(op_type, self._domain, "", written, None)
-            op.key = self._at.key
-            made = [Value(self.graph.fresh_name(self._at.outputs[0].name)) for _ in range(outputs)]
-            self.added.append(self.graph.add_op(op, values, made))
+            op.order_key = self._root.order_key
+            made = [Value(self.graph.fresh_name(self._root.outputs[0].name)) for _ in range(outputs)]
+            self.added_ops.append(self.graph.add_op(op, values, made))
             return made[0] if outputs == 1 else tuple(made)
 
         return add
 
-    def _fit(self, spec: defs.OpSchema, values: list[Value | None], attrs: dict[str, Any]) -> None:
+    def _adapt_to_schema(self, spec: defs.OpSchema, values: list[Value | None], attrs: dict[str, Any]) -> None:
         """Move between inputs and attributes until the schema in force is satisfied."""
         names = [i.name for i in spec.inputs]
         if not _is_variadic(spec):
@@ -91,11 +91,11 @@ class Build:
             require(name in names, f"{spec.name} takes no {name} at opset {self.opset}")
             index = names.index(name)
             values += [None] * (index + 1 - len(values))
-            values[index] = self._formal(spec, index, values, attrs.pop(name))
+            values[index] = self._formal_constant(spec, index, values, attrs.pop(name))
         given = max((i for i, v in enumerate(values, 1) if v is not None), default=0)
         require(given >= spec.min_input, f"{spec.name} needs {spec.min_input} inputs at opset {self.opset}")
 
-    def _formal(self, spec: defs.OpSchema, index: int, values: list[Value | None], data: Any) -> Value:
+    def _formal_constant(self, spec: defs.OpSchema, index: int, values: list[Value | None], data: Any) -> Value:
         """A constant of the element type that the schema gives its `index`-th input."""
         formal = spec.inputs[index].type_str
         if formal in FORMAL_DTYPES:

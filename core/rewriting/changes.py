@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-Key = tuple[str, str]
+ChangeKey = tuple[str, str]
 """Who makes a change (a rule or pass) and where (a value that outlives it; "" for a pass as a whole)."""
 
 

@@ -8,15 +8,15 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Any
 
-from ..errors import Declined, GraphError, ModelError, NoFixpoint, RuleError, require, told
+from ..errors import Declined, GraphError, ModelError, NoFixpoint, RuleError, format_error, require
 from ..ir.graph import Graph
 from ..ir.op import Op
-from ..ir.origin import inherit, made_from, mark
+from ..ir.origin import inherit_name, made_from, set_origin
 from ..ir.values import Value
-from ..support.watchdog import Stuck
+from ..support.watchdog import NoProgress
 from .builder import Build
 from .ledger import Ledger
-from .rule_index import Candidates
+from .rule_index import RuleIndex
 from .rules import Match, Rule
 from .worklist import Worklist
 
@@ -28,43 +28,43 @@ def rewrite(graph: Graph, rules: Iterable[Rule], ledger: Ledger, *, budget: int 
 
     Raises NoFixpoint after `budget` rewrites (default: 100 and ten for each op).
     """
-    candidates = Candidates(rules)
+    candidates = RuleIndex(rules)
     work = Worklist()
     size = 0
     for g in graph.with_subgraphs():
         size += len(g)
-        work.add(sorted(g.ops(*candidates.roots), key=attrgetter("key")))
+        work.add(sorted(g.ops(*candidates.by_root_type), key=attrgetter("order_key")))
     budget = 100 + 10 * size if budget is None else budget
     fired: Counter[str] = Counter()
     for op in work:
-        rules = candidates.at(op)
-        if not rules or op not in op.graph or not is_seen(op):
+        rules = candidates.candidates_at(op)
+        if not rules or op not in op.graph or not is_live(op):
             continue
         if ledger.stopped:
             break
         for r in rules:
-            touched = apply(r, op, ledger)
+            touched = apply_rule(r, op, ledger)
             if touched is not None:
                 fired[r.name] += 1
                 if fired.total() > budget:
                     busiest = fired.most_common(3)
                     counted = ", ".join(f"{name} {n} times" for name, n in busiest)
                     raise NoFixpoint(f"still changing after {budget} rewrites: {counted}", [n for n, _ in busiest])
-                work.add(t for t in touched if t.type in candidates.roots)
+                work.add(t for t in touched if t.type in candidates.by_root_type)
                 break
     return fired
 
 
-def is_seen(op: Op) -> bool:
+def is_live(op: Op) -> bool:
     """Whether anything reads one of its outputs. What is dead is not worth rewriting."""
-    return any(v.uses or op.graph.is_output(v) for v in op.outputs)
+    return any(v.consumers or op.graph.is_output(v) for v in op.outputs)
 
 
-def apply(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
+def apply_rule(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
     """Try one rule at one op. Returns the ops worth looking at again, or None if nothing changed."""
     try:
         for match in r.matches(root.graph, root):
-            touched = _apply(r, match, ledger)
+            touched = _apply_match(r, match, ledger)
             if touched is not None:
                 return touched
     except Declined as why:  # while it was matched
@@ -72,63 +72,65 @@ def apply(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
     return None
 
 
-def _apply(r: Rule, match: Match, ledger: Ledger) -> list[Op] | None:
+def _apply_match(r: Rule, match: Match, ledger: Ledger) -> list[Op] | None:
     """Make one match what the rule says, unless it declines."""
-    root, place = match.ops[0], _place(match)
-    if not ledger.allows(r.name, place, exact=r.is_exact):
+    root, place = match.ops[0], _match_location(match)
+    if not ledger.may_change(r.name, place, exact=r.is_exact):
         log.debug("%s declined at %s: not permitted in this run", r.name, root)
         return None
     g = Build(root.graph, root)
     try:
-        new = _proposed(r, g, match, place)
-        require(ledger.permits(r.name, place, match.ops, exact=r.is_exact), "not permitted in this run")
+        new = _build_replacement(r, g, match, place)
+        require(ledger.request_change(r.name, place, match.ops, exact=r.is_exact), "not permitted in this run")
     except Declined as why:
-        root.graph.discard(g.added[::-1])
+        root.graph.discard(g.added_ops[::-1])
         touched = None
         log.debug("%s declined at %s: %s", r.name, root, why)
     else:
-        touched = _placed(r, match, new, g.added, place)
+        touched = _insert_replacement(r, match, new, g.added_ops, place)
     for v in g.constants:
         root.graph.drop_initializer(v)
     return touched
 
 
-def attempt(r: Rule, match: Match) -> None:
+def try_build(r: Rule, match: Match) -> None:
     """Build what the rule makes of a match, and take it away again: raises Declined or RuleError where it would not."""
     root = match.ops[0]
     g = Build(root.graph, root)
     try:
-        _proposed(r, g, match, _place(match))
+        _build_replacement(r, g, match, _match_location(match))
     finally:
-        root.graph.discard(g.added[::-1])
+        root.graph.discard(g.added_ops[::-1])
         for v in g.constants:
             root.graph.drop_initializer(v)
 
 
-def _place(match: Match) -> str:
+def _match_location(match: Match) -> str:
     """The name of the root's first output that anything looks at."""
     root = match.ops[0]
-    return next(v.name for v in root.outputs if v.uses or root.graph.is_output(v))
+    return next(v.name for v in root.outputs if v.consumers or root.graph.is_output(v))
 
 
-def _proposed(r: Rule, g: Build, match: Match, place: str) -> tuple[Value | None, ...]:
+def _build_replacement(r: Rule, g: Build, match: Match, place: str) -> tuple[Value | None, ...]:
     """What the rule builds for each output of the root, which it is not yet put in the place of."""
     root = match.ops[0]
-    new = _checked(r, root, _called(r, g, match, root, place), place)
+    new = _check_replacement(r, root, _call_build(r, g, match, root, place), place)
     _require_change(root, new)
     return new
 
 
-def _called(r: Rule, g: Build, match: Match, root: Op, place: str) -> Value | tuple[Value | None, ...]:
+def _call_build(r: Rule, g: Build, match: Match, root: Op, place: str) -> Value | tuple[Value | None, ...]:
     try:
-        return r.build(g, **match.bound)
-    except (Declined, ModelError, NoFixpoint, KeyboardInterrupt, Stuck):
+        return r.build(g, **match.bindings)
+    except (Declined, ModelError, NoFixpoint, KeyboardInterrupt, NoProgress):
         raise
     except BaseException as e:
-        raise RuleError(f"rule {r.name} failed at {root.label}: {told(e)}", r.name, place) from e
+        raise RuleError(f"rule {r.name} failed at {root.label}: {format_error(e)}", r.name, place) from e
 
 
-def _checked(r: Rule, root: Op, built: Value | tuple[Value | None, ...], place: str) -> tuple[Value | None, ...]:
+def _check_replacement(
+    r: Rule, root: Op, built: Value | tuple[Value | None, ...], place: str
+) -> tuple[Value | None, ...]:
     """What the rule returned, one entry for each output of the root."""
     new: tuple[Value | None, ...] = built if isinstance(built, tuple) else (built,)
     unchecked: tuple[Any, ...] = new
@@ -138,7 +140,7 @@ def _checked(r: Rule, root: Op, built: Value | tuple[Value | None, ...], place: 
         raise RuleError(f"{r.name} returned more values than {root.label} has outputs", r.name, place)
     new = (*new, *[None] * len(root.outputs))[: len(root.outputs)]
     for old, v in zip(root.outputs, new, strict=True):
-        if v is None and (old.uses or root.graph.is_output(old)):
+        if v is None and (old.consumers or root.graph.is_output(old)):
             raise Declined(f"{old.name} is used, and the rule gives nothing for it")
     return new
 
@@ -153,14 +155,14 @@ def _require_change(root: Op, new: tuple[Value | None, ...]) -> None:
             root.graph.require_replaceable(old, v)
 
 
-def _placed(r: Rule, match: Match, new: tuple[Value | None, ...], added: list[Op], place: str) -> list[Op]:
+def _insert_replacement(r: Rule, match: Match, new: tuple[Value | None, ...], added: list[Op], place: str) -> list[Op]:
     try:
-        return _put(r.name, match, new, added)
+        return _replace_root_outputs(r.name, match, new, added)
     except GraphError as e:
         raise RuleError(f"what {r.name} returned cannot stand at {match.ops[0].label}: {e}", r.name, place) from e
 
 
-def _put(by: str, match: Match, new: tuple[Value | None, ...], added: list[Op]) -> list[Op]:
+def _replace_root_outputs(by: str, match: Match, new: tuple[Value | None, ...], added: list[Op]) -> list[Op]:
     """Put the new values in the place of the root's outputs; returns the ops worth looking at again.
 
     What was added is marked as made of the ops matched. The last of it takes the root's name, and with it the doc
@@ -168,31 +170,31 @@ def _put(by: str, match: Match, new: tuple[Value | None, ...], added: list[Op]) 
     """
     root = match.ops[0]
     graph = root.graph
-    mark(added, by, match.ops)
+    set_origin(added, by, match.ops)
     near = {p: None for v in root.inputs if v is not None and (p := graph.producer(v)) is not None}
-    readers = [user for old in root.outputs for user in old.uses]
-    standing: dict[Value, Value] = {}  # what came to stand for each new value
+    readers = [user for old in root.outputs for user in old.consumers]
+    replacements: dict[Value, Value] = {}  # what came to stand for each new value
     for old, v in zip(root.outputs, new, strict=True):
         if v is None or v is old:
             continue
         maker = graph.producer(v)
-        if v in standing:
-            _substitute(by, match, old, standing[v])
+        if v in replacements:
+            _replace_output(by, match, old, replacements[v])
         elif maker is not None and maker in added:
             graph.take_over(v, old)
-            standing[v] = old
+            replacements[v] = old
         else:
-            _substitute(by, match, old, v)
-            standing[v] = v
+            _replace_output(by, match, old, v)
+            replacements[v] = v
     if added and not added[-1].name:
-        inherit(added[-1], root)
+        inherit_name(added[-1], root)
     graph.discard(match.ops)
     touched = [*(p for p in near if p in p.graph), *(op for op in added if op in op.graph)]
     return [*touched, *readers]
 
 
-def _substitute(by: str, match: Match, old: Value, new: Value) -> None:
+def _replace_output(by: str, match: Match, old: Value, new: Value) -> None:
     """Let `new` stand for `old`; an Identity that has to stand between them is made of the match as well."""
-    identity = match.ops[0].graph.substitute(old, new)
+    identity = match.ops[0].graph.replace_value(old, new)
     if identity is not None:
         made_from(identity, by, match.ops)

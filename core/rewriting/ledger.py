@@ -15,141 +15,146 @@ from time import perf_counter
 from ..errors import NoFixpoint
 from ..ir.op import Op
 from ..ir.values import Value
-from .changes import Change, Key
-from .observer import Watch
-from .size_accounting import Scales
+from .changes import Change, ChangeKey
+from .observer import ObserverDispatcher
+from .size_accounting import SizeAccounting
 
 
 @dataclass(frozen=True, slots=True)
-class Stop:
+class ReplayLimit:
     """Where a replay ends early: nothing that comes later is run.
 
-    `before`: when the change with that ordinal is asked for. `after`: as soon as so many changes are made.
-    `runs`: after so many runs of single passes.
+    `before_change`: when the change with that ordinal is asked for. `after_changes`: as soon as so many changes are
+    made. `after_runs`: after so many runs of single passes.
     """
 
-    before: int | None = None
-    after: int | None = None
-    runs: int | None = None
+    before_change: int | None = None
+    after_changes: int | None = None
+    after_runs: int | None = None
 
 
-TO_THE_END = Stop()
+NO_LIMIT = ReplayLimit()
 
 
 @dataclass(slots=True)
-class Bans:
+class Exclusions:
     """What is left out of a run: changes, from an ordinal on, and whole passes and rules, which may share a name.
 
-    `silent` are the passes known to change graphs without asking; each run of theirs is one change.
+    `atomic_passes` are the passes known to change graphs without asking; each run of theirs is one change.
     """
 
-    changes: dict[Key, int] = field(default_factory=dict[Key, int])
+    changes: dict[ChangeKey, int] = field(default_factory=dict[ChangeKey, int])
     passes: set[str] = field(default_factory=set[str])
     rules: set[str] = field(default_factory=set[str])
-    silent: set[str] = field(default_factory=set[str])
+    atomic_passes: set[str] = field(default_factory=set[str])
 
 
 @dataclass(slots=True)
 class Ledger:
     """Numbers the changes of one run and says which of them may be made.
 
-    `exact_only`: what rounds is refused. `record`: keep each change in `changes`, not just their `counts`
-    by pass and rule. `careful`: graphs are checked after each pass. `scales`: each change that is kept is weighed.
+    `exact_only`: what rounds is refused. `record`: keep each change in `changes`, not just their `counts` by pass and
+    rule. `validates_graphs`: graphs are checked after each pass. `accounting`: each change that is kept is weighed.
     """
 
     exact_only: bool = False
     record: bool = False
-    bans: Bans = field(default_factory=Bans)
-    stop: Stop = TO_THE_END
-    careful: bool = False
-    scales: Scales | None = None
-    made: int = 0
-    ran: list[str] = field(default_factory=list[str])  # the single passes that ran, in order
+    exclusions: Exclusions = field(default_factory=Exclusions)
+    limit: ReplayLimit = NO_LIMIT
+    validates_graphs: bool = False
+    accounting: SizeAccounting | None = None
+    change_count: int = 0
+    passes_run: list[str] = field(default_factory=list[str])  # the single passes that ran, in order
     is_exact: bool = True  # whether every change so far keeps results bit for bit
     counts: dict[str, Counter[str]] = field(default_factory=dict[str, Counter[str]])
     changes: list[Change] = field(default_factory=list[Change])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     _stopped: bool = False
-    _most: int | None = None  # changes that the running pass may come to
-    _running: list[str] = field(default_factory=list[str])
-    _inner: list[float] = field(default_factory=list[float])
+    _change_limit: int | None = None  # changes that the running pass may come to
+    _running_passes: list[str] = field(default_factory=list[str])
+    _nested_seconds: list[float] = field(default_factory=list[float])
 
     @property
     def stopped(self) -> bool:
         """Whether the end of a replay is reached."""
-        return self._stopped or self.made == self.stop.after or len(self.ran) == self.stop.runs
+        return (
+            self._stopped
+            or self.change_count == self.limit.after_changes
+            or len(self.passes_run) == self.limit.after_runs
+        )
 
     @property
-    def looked_on(self) -> float:
+    def observer_seconds(self) -> float:
         """The seconds that a witness took."""
-        return self.watch.seconds if self.watch is not None else 0.0
+        return self.dispatcher.seconds if self.dispatcher is not None else 0.0
 
     @property
-    def watch(self) -> Watch | None:
+    def dispatcher(self) -> ObserverDispatcher | None:
         """Someone looks on."""
-        return self.scales.watch if self.scales is not None else None
+        return self.accounting.dispatcher if self.accounting is not None else None
 
-    def allows(self, by: str, place: str, *, exact: bool = True) -> bool:
+    def may_change(self, by: str, place: str, *, exact: bool = True) -> bool:
         """Whether a change may be made; does not count it. What is built from here on is part of it."""
-        self.begin(by, place)
-        return self._allows(by, place, exact=exact)
+        self.start_change(by, place)
+        return self._is_permitted(by, place, exact=exact)
 
-    def begin(self, by: str, place: str) -> None:
+    def start_change(self, by: str, place: str) -> None:
         """Note who is about to make a change, if it is to be weighed."""
-        if self.scales is not None:
-            self.scales.begin((by, place))
+        if self.accounting is not None:
+            self.accounting.start_change((by, place))
 
-    def _allows(self, by: str, place: str, *, exact: bool) -> bool:
-        if self.made == self.stop.before:
+    def _is_permitted(self, by: str, place: str, *, exact: bool) -> bool:
+        if self.change_count == self.limit.before_change:
             self._stopped = True
-        if self.stopped or by in self.bans.rules or (self.exact_only and not exact):
+        if self.stopped or by in self.exclusions.rules or (self.exact_only and not exact):
             return False
-        return self.made < self.bans.changes.get((by, place), self.made + 1)
+        return self.change_count < self.exclusions.changes.get((by, place), self.change_count + 1)
 
-    def permits(self, by: str, place: str, replaced: Iterable[Op | Value] = (), *, exact: bool = True) -> bool:
+    def request_change(self, by: str, place: str, replaced: Iterable[Op | Value] = (), *, exact: bool = True) -> bool:
         """Ask before making a change, naming who makes it, where, and what goes; a yes counts it."""
         place = str(place)  # an op or value will do
-        if not self._allows(by, place, exact=exact):
+        if not self._is_permitted(by, place, exact=exact):
             return False
-        running = self._running[-1] if self._running else by
-        if self.made == self._most:
+        running = self._running_passes[-1] if self._running_passes else by
+        if self.change_count == self._change_limit:
             raise NoFixpoint(f"{running}: {self.counts[running].total()} changes, and no end")
         self.is_exact &= exact
         self.counts.setdefault(running, Counter())[by] += 1
         if self.record:
-            self._keep(running, (by, place), tuple(replaced), exact=exact)
-        self.made += 1
+            self._record_change(running, (by, place), tuple(replaced), exact=exact)
+        self.change_count += 1
         return True
 
-    def _keep(self, pass_name: str, key: Key, replaced: tuple[Op | Value, ...], *, exact: bool) -> None:
+    def _record_change(self, pass_name: str, key: ChangeKey, replaced: tuple[Op | Value, ...], *, exact: bool) -> None:
         names = tuple(x.label if isinstance(x, Op) else x.name for x in replaced)
-        change = Change(self.made, pass_name, *key, names, exact)
-        if self.scales is not None:
-            self.scales.book(self.changes, key)
-            self.scales.name(change, replaced)
+        change = Change(self.change_count, pass_name, *key, names, exact)
+        if self.accounting is not None:
+            self.accounting.assign_mutations(self.changes, key)
+            self.accounting.register_change(change, replaced)
         self.changes.append(change)
 
-    def close(self) -> None:
+    def finish(self) -> None:
         """The run is over: weigh what has moved since the last change."""
-        if self.scales is not None:
-            self.scales.book(self.changes)
+        if self.accounting is not None:
+            self.accounting.assign_mutations(self.changes)
 
     @contextmanager
-    def running(self, name: str, most: int | None = None) -> Generator[None]:
+    def running_pass(self, name: str, max_changes: int | None = None) -> Generator[None]:
         """Count time and changes for the pass `name`; passes inside it count for themselves.
 
-        What a witness takes to look on is not counted. Raises NoFixpoint when it asks for more than `most` changes.
+        What a witness takes to look on is not counted. Raises NoFixpoint when it asks for more than `max_changes`
+        changes.
         """
-        self._running.append(name)
-        self._inner.append(0.0)
-        self._most = None if most is None else self.made + most
-        start = perf_counter() - self.looked_on
+        self._running_passes.append(name)
+        self._nested_seconds.append(0.0)
+        self._change_limit = None if max_changes is None else self.change_count + max_changes
+        start = perf_counter() - self.observer_seconds
         try:
             yield
         finally:
-            took = perf_counter() - self.looked_on - start
-            self._running.pop()
-            self._most = None
-            self.seconds[name] = self.seconds.get(name, 0.0) + took - self._inner.pop()
-            if self._inner:
-                self._inner[-1] += took
+            took = perf_counter() - self.observer_seconds - start
+            self._running_passes.pop()
+            self._change_limit = None
+            self.seconds[name] = self.seconds.get(name, 0.0) + took - self._nested_seconds.pop()
+            if self._nested_seconds:
+                self._nested_seconds[-1] += took

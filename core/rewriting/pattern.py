@@ -26,12 +26,12 @@ class Var:
     optional: bool = False
     constant: bool = False
 
-    def __iter__(self) -> Iterator[Rest]:
-        yield Rest(self.name)
+    def __iter__(self) -> Iterator[VariadicVar]:
+        yield VariadicVar(self.name)
 
 
 @dataclass(frozen=True, slots=True)
-class Rest:
+class VariadicVar:
     """Any number of inputs, bound as a tuple."""
 
     name: str
@@ -45,33 +45,33 @@ class OpPattern:
     domain: str
     inputs: tuple[Any, ...]
     attrs: tuple[tuple[str, Any], ...] = field(hash=False)  # lists among them have no hash
-    bind: str = ""
+    bound_name: str = ""
     output: int = 0
 
     def __matmul__(self, var: Var) -> OpPattern:
         """`g.Conv(x, w) @ conv` binds the matched op itself; its attributes may then be anything."""
-        return replace(self, bind=var.name)
+        return replace(self, bound_name=var.name)
 
     def __getitem__(self, output: int) -> OpPattern:
         """`g.Split(x)[1]` stands for the second output."""
         return replace(self, output=output)
 
-    def orders(self) -> tuple[tuple[Any, ...], ...]:
+    def input_orders(self) -> tuple[tuple[Any, ...], ...]:
         """The input patterns in every order to be tried."""
         if len(self.inputs) == 2 and not self.domain and COMMUTATIVE.issuperset(self.types):
             return (self.inputs, self.inputs[::-1])
         return (self.inputs,)
 
 
-class Trace:
+class PatternBuilder:
     """Stands in for the builder while a pattern is traced: `g.Conv(x, w)` becomes an OpPattern."""
 
-    def __init__(self, domain: str = op_schemas.STANDARD) -> None:
+    def __init__(self, domain: str = op_schemas.ONNX_DOMAIN) -> None:
         self._domain = domain
 
-    def domain(self, name: str) -> Trace:
+    def domain(self, name: str) -> PatternBuilder:
         """Operators of another domain: `g.domain("com.microsoft").Gelu(x)`."""
-        return Trace(name)
+        return PatternBuilder(name)
 
     def one_of(self, *types: str) -> Callable[..., OpPattern]:
         """Any of several operators with the same inputs: `g.one_of("Add", "Sub")(x, y)`."""
@@ -85,11 +85,11 @@ class Trace:
         return self.one_of(op_type)
 
 
-def trace(pattern: Callable[..., OpPattern]) -> tuple[OpPattern, list[str]]:
+def trace_pattern(pattern: Callable[..., OpPattern]) -> tuple[OpPattern, list[str]]:
     """The pattern that a lambda describes, and its variables. A default of None marks an optional input."""
     parameters = list(inspect.signature(pattern).parameters.values())[1:]
     variables = [Var(p.name, optional=p.default is not inspect.Parameter.empty) for p in parameters]
-    root: Any = pattern(Trace(), **{v.name: v for v in variables})
+    root: Any = pattern(PatternBuilder(), **{v.name: v for v in variables})
     if not isinstance(root, OpPattern):
         raise RuleError("a pattern must be an operator, such as lambda g, x: g.Relu(x)")
     if root.output:
@@ -98,29 +98,29 @@ def trace(pattern: Callable[..., OpPattern]) -> tuple[OpPattern, list[str]]:
 
 
 Bindings = dict[str, Any]
-Found = tuple[Bindings, tuple[Op, ...]]
+PartialMatch = tuple[Bindings, tuple[Op, ...]]
 
 
-def match_op(p: OpPattern, op: Op, graph: Graph, bound: Bindings, covered: tuple[Op, ...]) -> Iterator[Found]:
+def match_op(p: OpPattern, op: Op, graph: Graph, bound: Bindings, covered: tuple[Op, ...]) -> Iterator[PartialMatch]:
     """Every way in which `p` matches at `op`: the bindings, and the ops covered so far. Cost: the pattern's size."""
-    if op.type not in p.types or op.domain != p.domain or not _plausible(p, op, graph):
+    if op.type not in p.types or op.domain != p.domain or not _producers_can_match(p, op, graph):
         return
     here, values = dict(bound), op.inputs
-    if p.bind:
-        here[p.bind] = op
+    if p.bound_name:
+        here[p.bound_name] = op
     for name, want in p.attrs:
-        known, have, values = attribute_of(op, name, values)
-        if not known or not _agrees(here, want, have):
+        known, have, values = attribute_or_input(op, name, values)
+        if not known or not _bind_attribute(here, want, have):
             return
-    if not p.bind and any(off_default(p, op)):
+    if not p.bound_name and any(non_default_attributes(p, op)):
         return
     while values and values[-1] is None:
         values = values[:-1]
-    for order in p.orders():
+    for order in p.input_orders():
         yield from _match_inputs(order, values, graph, here, (*covered, op))
 
 
-def _plausible(p: OpPattern, op: Op, graph: Graph) -> bool:
+def _producers_can_match(p: OpPattern, op: Op, graph: Graph) -> bool:
     """Whether each operator that the pattern wants right above is there at all."""
     for want in p.inputs:
         if isinstance(want, OpPattern) and not any(
@@ -130,7 +130,9 @@ def _plausible(p: OpPattern, op: Op, graph: Graph) -> bool:
     return True
 
 
-def attribute_of(op: Op, name: str, values: tuple[Value | None, ...]) -> tuple[bool, Any, tuple[Value | None, ...]]:
+def attribute_or_input(
+    op: Op, name: str, values: tuple[Value | None, ...]
+) -> tuple[bool, Any, tuple[Value | None, ...]]:
     """An attribute, or the constant input that took its place in a later opset; and the inputs that remain."""
     spec = op.schema
     names = op_schemas.input_names(op.type, op.domain, op.version)
@@ -143,7 +145,7 @@ def attribute_of(op: Op, name: str, values: tuple[Value | None, ...]) -> tuple[b
     return True, None if value is None else value.const.tolist(), (*values[:index], None, *values[index + 1 :])
 
 
-def _agrees(bound: Bindings, want: Any, have: Any) -> bool:
+def _bind_attribute(bound: Bindings, want: Any, have: Any) -> bool:
     if not isinstance(want, Var):
         return bool(have == want)
     if want.name in bound:
@@ -152,7 +154,7 @@ def _agrees(bound: Bindings, want: Any, have: Any) -> bool:
     return True
 
 
-def off_default(p: OpPattern, op: Op) -> Iterator[tuple[str, Any, Any]]:
+def non_default_attributes(p: OpPattern, op: Op) -> Iterator[tuple[str, Any, Any]]:
     """Attributes that the pattern does not name and that are not at their schema default: name, value, default."""
     named = {name for name, _ in p.attrs}
     for name, value in op.attrs.items():
@@ -164,14 +166,14 @@ def off_default(p: OpPattern, op: Op) -> Iterator[tuple[str, Any, Any]]:
 
 def _match_inputs(
     patterns: tuple[Any, ...], values: tuple[Value | None, ...], graph: Graph, bound: Bindings, covered: tuple[Op, ...]
-) -> Iterator[Found]:
+) -> Iterator[PartialMatch]:
     if not patterns:
         if not any(values):
             yield bound, covered
         return
     want, rest = patterns[0], patterns[1:]
-    if isinstance(want, Rest):
-        for size in sizes(rest, len(values)):
+    if isinstance(want, VariadicVar):
+        for size in variadic_counts(rest, len(values)):
             if bound.get(want.name, values[:size]) == values[:size]:
                 yield from _match_inputs(rest, values[size:], graph, {**bound, want.name: values[:size]}, covered)
         return
@@ -187,10 +189,10 @@ def _match_inputs(
             yield from _match_inputs(rest, values[1:], graph, inner, ops)
 
 
-def sizes(after: tuple[Any, ...], count: int) -> Iterator[int]:
+def variadic_counts(after: tuple[Any, ...], count: int) -> Iterator[int]:
     """How many inputs a Rest may take, given the patterns after it."""
-    room = count - sum(not isinstance(p, Rest) for p in after)
-    if any(isinstance(p, Rest) for p in after):
+    room = count - sum(not isinstance(p, VariadicVar) for p in after)
+    if any(isinstance(p, VariadicVar) for p in after):
         yield from range(max(room, 0) + 1)
     elif room >= 0:
         yield room

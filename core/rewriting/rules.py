@@ -17,7 +17,7 @@ from ..errors import RuleError
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.values import Value
-from .pattern import OpPattern, match_op, trace
+from .pattern import OpPattern, match_op, trace_pattern
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ def conditional(condition: str) -> Contract:
 class Match:
     """Where a rule applies: what its variables stand for, and the ops covered, the root first."""
 
-    bound: dict[str, Any]
+    bindings: dict[str, Any]
     ops: tuple[Op, ...]
 
 
@@ -70,7 +70,7 @@ class Rule:
     def matches(self, graph: Graph, root: Op) -> Iterator[Match]:
         """Every way in which the pattern matches at `root`: operands of commutative ops in either order."""
         for bound, ops in match_op(self.pattern, root, graph, {}, ()):
-            if self.shared or _is_private(graph, bound, ops):
+            if self.shared or _inner_values_are_private(graph, bound, ops):
                 yield Match(bound, ops)
 
 
@@ -91,7 +91,7 @@ def rule(
     """
 
     def wrap(build: Callable[..., Any]) -> Rule:
-        root, names = trace(pattern)
+        root, names = trace_pattern(pattern)
         given = list(inspect.signature(build).parameters)[1:]
         if sorted(names) != sorted(given):
             raise RuleError(f"{build.__name__}: the pattern binds {names}, the function takes {given}")
@@ -101,18 +101,18 @@ def rule(
     return wrap
 
 
-def _is_private(graph: Graph, bound: dict[str, Any], ops: tuple[Op, ...]) -> bool:
+def _inner_values_are_private(graph: Graph, bound: dict[str, Any], ops: tuple[Op, ...]) -> bool:
     """Whether the values between the matched ops are seen by nothing else."""
-    given = given_by(bound)
+    given = bound_values(bound)
     for v in (v for op in ops[1:] for v in op.outputs):
         if graph.is_output(v) or v in graph.pinned or any(v is x for x in given):
             return False
-        if any(user not in ops for user in v.uses):
+        if any(user not in ops for user in v.consumers):
             return False
     return True
 
 
-def given_by(bound: dict[str, Any]) -> list[Any]:
+def bound_values(bound: dict[str, Any]) -> list[Any]:
     """What variables stand for, those of any number of inputs each."""
     given: list[Any] = []
     for b in bound.values():

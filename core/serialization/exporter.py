@@ -12,37 +12,37 @@ from ..errors import GraphError
 from ..ir import op_schemas, wire_format
 from ..ir.graph import Graph
 from ..ir.op import Op
-from ..ir.tensor import Tensor, one_line
+from ..ir.tensor import Tensor, first_line
 from ..ir.values import Value
-from .provenance import annotated
+from .provenance import with_provenance
 
 # Field numbers of onnx.proto.
-NODE, INITIALIZER, INPUT, OUTPUT, VALUE_INFO, SPARSE = 1, 5, 11, 12, 13, 15
+NODE, INITIALIZER, INPUT, OUTPUT, VALUE_INFO, SPARSE_INITIALIZER = 1, 5, 11, 12, 13, 15
 MODEL_GRAPH = 7
 NODE_INPUT, NODE_OUTPUT = 1, 2
 
 Chunk = bytes | bytearray | memoryview
-TensorChunks = Callable[[Tensor, str], Iterator[Chunk]]
+TensorWriter = Callable[[Tensor, str], Iterator[Chunk]]
 """How a tensor of a given name is written: inline, or as a reference to where its elements were put."""
 
 
-def graph_chunks(graph: Graph, tensor_chunks: TensorChunks = Tensor.chunks) -> Iterator[Chunk]:
+def graph_chunks(graph: Graph, tensor_chunks: TensorWriter = Tensor.chunks) -> Iterator[Chunk]:
     """The serialized GraphProto but for its initializers."""
     if graph.owner is not None:
-        unshadow(graph)
+        rename_shadowed_values(graph)
     for op in graph.sorted_ops():
-        yield wire_format.field(NODE, annotated(op, node_bytes(op, tensor_chunks)))
+        yield wire_format.encode_field(NODE, with_provenance(op, node_bytes(op, tensor_chunks)))
     yield graph.declared.header.SerializeToString(deterministic=True)
     for value, info in written_inputs(graph):
-        yield wire_format.field(INPUT, named(info, value.name))
+        yield wire_format.encode_field(INPUT, renamed_value_info(info, value.name))
     for value, info in zip(graph.outputs, graph.declared.outputs, strict=True):
-        yield wire_format.field(OUTPUT, named(info, value.name))
-    for value, info in graph.declared.values:
-        if value is None or (_is_there(graph, value) and onnx.ValueInfoProto.FromString(info).name == value.name):
-            yield wire_format.field(VALUE_INFO, info)
+        yield wire_format.encode_field(OUTPUT, renamed_value_info(info, value.name))
+    for value, info in graph.declared.value_infos:
+        if value is None or (_is_part_of(graph, value) and onnx.ValueInfoProto.FromString(info).name == value.name):
+            yield wire_format.encode_field(VALUE_INFO, info)
     for value, sparse in written_sparse(graph):
         sparse.values.name = value.name
-        yield wire_format.field(SPARSE, sparse.SerializeToString(deterministic=True))
+        yield wire_format.encode_field(SPARSE_INITIALIZER, sparse.SerializeToString(deterministic=True))
 
 
 def written_inputs(graph: Graph) -> Iterator[tuple[Value, bytes]]:
@@ -52,22 +52,22 @@ def written_inputs(graph: Graph) -> Iterator[tuple[Value, bytes]]:
 
 def written_sparse(graph: Graph) -> Iterator[tuple[Value, onnx.SparseTensorProto]]:
     """The sparse initializers that something reads, or that a caller may override."""
-    inputs = set(graph.inputs) if graph.sparse else set[Value]()
-    return ((v, t) for v, t in graph.sparse.items() if v.uses or graph.is_output(v) or v in inputs)
+    inputs = set(graph.inputs) if graph.sparse_initializers else set[Value]()
+    return ((v, t) for v, t in graph.sparse_initializers.items() if v.consumers or graph.is_output(v) or v in inputs)
 
 
-def unshadow(graph: Graph) -> None:
+def rename_shadowed_values(graph: Graph) -> None:
     """Rename what is defined in a subgraph and would hide a value from outside that is read there.
 
     A file may use one name on both levels as long as no one needs the outer value; rewrites may.
     """
-    read = {v.name for v in graph.outer_values()}
+    read = {v.name for v in graph.captured_values()}
     for v in (*graph.inputs, *graph.initializers, *(v for op in graph.ops() for v in op.outputs)):
         if v.name and v.name in read:
             v.name = graph.fresh_name(v.name)
 
 
-def named(info: bytes, name: str) -> bytes:
+def renamed_value_info(info: bytes, name: str) -> bytes:
     """A ValueInfoProto under the name that the value has now."""
     proto = onnx.ValueInfoProto.FromString(info)
     if proto.name == name:
@@ -76,32 +76,32 @@ def named(info: bytes, name: str) -> bytes:
     return proto.SerializeToString(deterministic=True)
 
 
-def tensors_of(graph: Graph) -> Iterator[tuple[Value, Tensor]]:
+def written_initializers(graph: Graph) -> Iterator[tuple[Value, Tensor]]:
     """What the graph writes as initializers, in file order."""
-    for value in dict.fromkeys((*graph.declared.tensors, *graph.initializers)):
-        if value in graph.defaults:
-            yield value, graph.defaults[value]
+    for value in dict.fromkeys((*graph.declared.initializers, *graph.initializers)):
+        if value in graph.input_defaults:
+            yield value, graph.input_defaults[value]
         elif value.tensor is not None and value in graph.initializers:
             yield value, value.tensor
 
 
-def node_bytes(op: Op, tensor_chunks: TensorChunks = Tensor.chunks) -> bytes:
+def node_bytes(op: Op, tensor_chunks: TensorWriter = Tensor.chunks) -> bytes:
     """The serialized NodeProto: names as they are now, everything else as it came."""
-    if op.rest is None:
+    if op.proto_bytes is None:
         try:
-            rest = built_node(op, tensor_chunks).SerializeToString(deterministic=True)
+            rest = build_node_proto(op, tensor_chunks).SerializeToString(deterministic=True)
         except (TypeError, ValueError, AttributeError) as e:  # what helper.make_attribute and protobuf say
-            raise GraphError(f"{op.label} cannot be written: {one_line(e)}") from e
-    elif op.hollow:
-        rest = _filled(op, tensor_chunks).SerializeToString(deterministic=True)
+            raise GraphError(f"{op.label} cannot be written: {first_line(e)}") from e
+    elif op.is_stripped:
+        rest = _restored_node(op, tensor_chunks).SerializeToString(deterministic=True)
     else:
-        rest = op.rest
-    edges = [wire_format.field(NODE_INPUT, v.name.encode() if v is not None else b"") for v in op.inputs]
-    edges += [wire_format.field(NODE_OUTPUT, v.name.encode()) for v in op.outputs]
+        rest = op.proto_bytes
+    edges = [wire_format.encode_field(NODE_INPUT, v.name.encode() if v is not None else b"") for v in op.inputs]
+    edges += [wire_format.encode_field(NODE_OUTPUT, v.name.encode()) for v in op.outputs]
     return b"".join(edges) + rest
 
 
-def built_node(op: Op, tensor_chunks: TensorChunks = Tensor.chunks) -> onnx.NodeProto:
+def build_node_proto(op: Op, tensor_chunks: TensorWriter = Tensor.chunks) -> onnx.NodeProto:
     """An op made by a rewrite, without its edges."""
     node = onnx.NodeProto(op_type=op.type)
     if op.name:
@@ -112,25 +112,25 @@ def built_node(op: Op, tensor_chunks: TensorChunks = Tensor.chunks) -> onnx.Node
         if isinstance(value, AttributeProto):
             node.attribute.add().CopyFrom(value)
             continue
-        plain = _unwrapped(value, tensor_chunks)
-        node.attribute.add().CopyFrom(op_schemas.attribute(name, plain, op.schema))
+        plain = _attribute_to_onnx(value, tensor_chunks)
+        node.attribute.add().CopyFrom(op_schemas.make_attribute(name, plain, op.schema))
     return node
 
 
-def _unwrapped(value: Any, tensor_chunks: TensorChunks) -> Any:
+def _attribute_to_onnx(value: Any, tensor_chunks: TensorWriter) -> Any:
     if isinstance(value, Tensor):
         return onnx.TensorProto.FromString(b"".join(tensor_chunks(value, "")))
     if isinstance(value, Graph):
         return graph_proto(value, tensor_chunks)
     if isinstance(value, list):
         entries = cast("list[Any]", value)
-        return [_unwrapped(v, tensor_chunks) for v in entries]
+        return [_attribute_to_onnx(v, tensor_chunks) for v in entries]
     return value
 
 
-def _filled(op: Op, tensor_chunks: TensorChunks) -> onnx.NodeProto:
+def _restored_node(op: Op, tensor_chunks: TensorWriter) -> onnx.NodeProto:
     """The node with its subgraphs and tensors put back where the importer took them out."""
-    node = onnx.NodeProto.FromString(op.rest or b"")
+    node = onnx.NodeProto.FromString(op.proto_bytes or b"")
     for a in node.attribute:
         value: Any = op.attrs.get(a.name)
         if isinstance(value, AttributeProto):
@@ -148,15 +148,15 @@ def _filled(op: Op, tensor_chunks: TensorChunks) -> onnx.NodeProto:
     return node
 
 
-def graph_proto(graph: Graph, tensor_chunks: TensorChunks = Tensor.chunks) -> onnx.GraphProto:
+def graph_proto(graph: Graph, tensor_chunks: TensorWriter = Tensor.chunks) -> onnx.GraphProto:
     """The whole graph as one message; each initializer is parsed on its own, so none is copied twice."""
     proto = onnx.GraphProto.FromString(b"".join(graph_chunks(graph, tensor_chunks)))
-    for value, tensor in tensors_of(graph):
+    for value, tensor in written_initializers(graph):
         proto.initializer.add().MergeFromString(b"".join(tensor_chunks(tensor, value.name)))
     return proto
 
 
-def _is_there(graph: Graph, value: Value) -> bool:
+def _is_part_of(graph: Graph, value: Value) -> bool:
     """Whether `value` is still part of `graph`."""
     return value.producer is not None or value in graph.initializers or (value.tensor is None and value in graph.inputs)
 
@@ -164,7 +164,7 @@ def _is_there(graph: Graph, value: Value) -> bool:
 def declare_new_initializers(graph: Graph) -> None:
     """Before IR version 4 an initializer must be an input as well: declare those that rewrites added."""
     known = {v for v, _ in graph.declared.inputs}
-    for value, tensor in tensors_of(graph):
+    for value, tensor in written_initializers(graph):
         if value not in known:
             info = helper.make_tensor_value_info(value.name, tensor.dtype, tensor.dims)
             graph.declared.inputs.append((value, info.SerializeToString(deterministic=True)))

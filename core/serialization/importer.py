@@ -12,29 +12,29 @@ from onnx import AttributeProto, helper
 
 from ..errors import GraphError, ModelError
 from ..ir import op_schemas
-from ..ir.context import Declarations, Shared
+from ..ir.context import Declarations, GraphContext
 from ..ir.graph import Graph
 from ..ir.op import Op, attribute_value
-from ..ir.tensor import SMALL, STRING, Tensor
-from ..ir.values import Value, shape_of
+from ..ir.tensor import SMALL_TENSOR_BYTES, STRING, Tensor
+from ..ir.values import Value, declared_shape
 
-HOLLOWED = frozenset({
+STRIPPED_ATTRIBUTE_TYPES = frozenset({
     AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TENSOR, AttributeProto.TENSORS,
 })  # fmt: skip
-SUBGRAPHS = frozenset({AttributeProto.GRAPH, AttributeProto.GRAPHS})
-HOLDERS = frozenset({"If", "Loop", "Scan", "SequenceMap", "ConstantOfShape"})  # of subgraphs or tensors
-SPELLINGS = {"ai.onnx": op_schemas.STANDARD}  # the standard domain has two names (ONNX IR, Operator Sets)
+SUBGRAPH_ATTRIBUTE_TYPES = frozenset({AttributeProto.GRAPH, AttributeProto.GRAPHS})
+STRIPPABLE_OPS = frozenset({"If", "Loop", "Scan", "SequenceMap", "ConstantOfShape"})  # of subgraphs or tensors
+DOMAIN_ALIASES = {"ai.onnx": op_schemas.ONNX_DOMAIN}  # the standard domain has two names (ONNX IR, Operator Sets)
 
-Tensors = Callable[[onnx.TensorProto], Tensor]
+TensorReader = Callable[[onnx.TensorProto], Tensor]
 
 
 class Importer:
-    """Builds graphs that share one state; `tensors` says where the elements of a message lie."""
+    """Builds graphs that share one state; `read_tensor` says where the elements of a message lie."""
 
-    def __init__(self, shared: Shared, tensors: Tensors = Tensor.from_proto) -> None:
-        self.shared, self.tensors = shared, tensors
+    def __init__(self, context: GraphContext, read_tensor: TensorReader = Tensor.from_proto) -> None:
+        self.context, self.read_tensor = context, read_tensor
 
-    def read(
+    def read_graph(
         self,
         header: onnx.GraphProto,
         nodes: Iterable[onnx.NodeProto],
@@ -42,13 +42,13 @@ class Importer:
         outer: Callable[[str], Value] | None = None,
     ) -> Graph:
         """A graph from its parts. Raises ModelError for a name that is defined twice or never, or for a cycle."""
-        graph = Graph(self.shared)
+        graph = Graph(self.context)
         graph.declared = Declarations(header)
         if outer is None:
-            self.shared.root = graph
+            self.context.root = graph
         names: dict[str, Value] = {}
-        self._inputs(graph, names)
-        self._initializers(graph, names, initializers)
+        self._read_inputs(graph, names)
+        self._read_initializers(graph, names, initializers)
         if outer is not None:  # an inner name hides an outer one wherever it is defined
             nodes = list(nodes)
             names.update((o, Value(o)) for node in nodes for o in node.output if o and o not in names)
@@ -56,44 +56,44 @@ class Importer:
         def lookup(name: str) -> Value:
             found = names.get(name)
             if found is None:
-                _require_text(name)
+                _require_utf8(name)
                 found = outer(name) if outer is not None else names.setdefault(name, Value(name))
             return found
 
         sources = set(graph.inputs)
         for position, node in enumerate(nodes):
             self.add_node(graph, node, position, lookup, sources)
-        self._declarations(graph, names, lookup)
+        self._read_declarations(graph, names, lookup)
         if outer is None:
             _check_defined(graph, names)
         return graph
 
-    def _inputs(self, graph: Graph, names: dict[str, Value]) -> None:
+    def _read_inputs(self, graph: Graph, names: dict[str, Value]) -> None:
         for info in graph.declared.header.input:
             if info.name in names:
                 raise ModelError(f"two inputs are named {info.name}")
-            value = names[info.name] = declare_input(Value(info.name), info.type, self.shared)
+            value = names[info.name] = declare_input(Value(info.name), info.type, self.context)
             graph.inputs.append(value)
             graph.declared.inputs.append((value, info.SerializeToString(deterministic=True)))
 
-    def _initializers(self, graph: Graph, names: dict[str, Value], tensors: Iterable[Tensor]) -> None:
+    def _read_initializers(self, graph: Graph, names: dict[str, Value], tensors: Iterable[Tensor]) -> None:
         inputs = set(graph.inputs)
         for tensor in tensors:
             value = names.get(tensor.name)
             if value is None:
                 value = names[tensor.name] = Value(tensor.name)
-            elif value not in inputs or value in graph.defaults or value in graph.initializers:
+            elif value not in inputs or value in graph.input_defaults or value in graph.initializers:
                 raise ModelError(f"two initializers are named {tensor.name}")
-            graph.declared.tensors.append(value)
-            if value in inputs and not self.shared.initializers_are_inputs:
-                graph.defaults[value] = tensor
+            graph.declared.initializers.append(value)
+            if value in inputs and not self.context.initializers_are_inputs:
+                graph.input_defaults[value] = tensor
                 continue
-            value.hold(tensor)
+            value.set_constant(tensor)
             graph.initializers[value] = None
         for sparse in graph.declared.header.sparse_initializer:
             value = names.setdefault(sparse.values.name, Value(sparse.values.name))
-            graph.sparse[value] = sparse
-        if self.shared.initializers_are_inputs:
+            graph.sparse_initializers[value] = sparse
+        if self.context.initializers_are_inputs:
             graph.inputs = [v for v in graph.inputs if v.tensor is None]
 
     def add_node(
@@ -105,19 +105,19 @@ class Importer:
         sources: Collection[Value] = (),
     ) -> Op:
         """Put a node into `graph` as an op; `sources` are values that no op may produce."""
-        _require_text(node.op_type, node.domain, node.name)
+        _require_utf8(node.op_type, node.domain, node.name)
         inputs = [lookup(name) if name else None for name in node.input]
         outputs = [lookup(name) if name else Value("") for name in node.output]
-        domain = SPELLINGS.get(node.domain, node.domain)
+        domain = DOMAIN_ALIASES.get(node.domain, node.domain)
         attrs = subgraphs = None
-        constant = self._constant(node) if node.op_type == "Constant" and not domain else None
-        if constant is not None and (constant.nbytes > SMALL or constant.is_external):
+        constant = self._read_constant(node) if node.op_type == "Constant" and not domain else None
+        if constant is not None and (constant.nbytes > SMALL_TENSOR_BYTES or constant.is_external):
             attrs = {"value": constant}
-        elif (domain or node.op_type in HOLDERS) and any(map(_is_held_elsewhere, node.attribute)):
-            attrs, subgraphs = self._attributes(node, lookup)
+        elif (domain or node.op_type in STRIPPABLE_OPS) and any(map(_is_stored_apart, node.attribute)):
+            attrs, subgraphs = self._read_attributes(node, lookup)
         op = Op(intern(node.op_type), domain, None, attrs, None)
-        op.subgraphs, op.hollow, op.key = tuple(subgraphs or ()), attrs is not None, position
-        op.rest = op.loaded = _without_edges(node, op.hollow)
+        op.subgraphs, op.is_stripped, op.order_key = tuple(subgraphs or ()), attrs is not None, position
+        op.proto_bytes = op.loaded_proto_bytes = _edgeless_proto_bytes(node, op.is_stripped)
         for v in outputs:
             if v.tensor is not None or v in sources:
                 raise ModelError(f"{v.name} is produced by {op.label} and is an input or initializer too")
@@ -126,35 +126,38 @@ class Importer:
         except GraphError as e:
             raise ModelError(str(e)) from e
         if constant is not None and outputs:
-            outputs[0].hold(constant)
+            outputs[0].set_constant(constant)
         return op
 
-    def _attributes(self, node: onnx.NodeProto, lookup: Callable[[str], Value]) -> tuple[dict[str, Any], list[Graph]]:
+    def _read_attributes(
+        self, node: onnx.NodeProto, lookup: Callable[[str], Value]
+    ) -> tuple[dict[str, Any], list[Graph]]:
         """Attributes of a node that may hold subgraphs, and those subgraphs."""
         attrs: dict[str, Any] = {}
         subgraphs: list[Graph] = []
         for a in node.attribute:
-            if a.type in SUBGRAPHS:
+            if a.type in SUBGRAPH_ATTRIBUTE_TYPES:
                 protos = [a.g] if a.type == AttributeProto.GRAPH else list(a.graphs)
                 graphs = [
-                    self.read(without_contents(p), p.node, map(self.tensors, p.initializer), lookup) for p in protos
+                    self.read_graph(graph_header(p), p.node, map(self.read_tensor, p.initializer), lookup)
+                    for p in protos
                 ]
                 attrs[a.name] = graphs[0] if a.type == AttributeProto.GRAPH else graphs
                 subgraphs += graphs
             elif a.type == AttributeProto.TENSOR and not a.ref_attr_name:
-                attrs[a.name] = self.tensors(a.t)
+                attrs[a.name] = self.read_tensor(a.t)
             elif a.type == AttributeProto.TENSORS and not a.ref_attr_name:
-                attrs[a.name] = [self.tensors(t) for t in a.tensors]
+                attrs[a.name] = [self.read_tensor(t) for t in a.tensors]
             else:
                 attrs[a.name] = attribute_value(a)
         return attrs, subgraphs
 
-    def _constant(self, node: onnx.NodeProto) -> Tensor | None:
+    def _read_constant(self, node: onnx.NodeProto) -> Tensor | None:
         """What a Constant node holds; None for a sparse one or a reference to a function's attribute."""
         for a in node.attribute:
             if a.name == "value" and a.HasField("t"):
-                small = not a.t.external_data and a.t.ByteSize() <= SMALL
-                return Tensor.from_bytes(a.t.SerializeToString(deterministic=True)) if small else self.tensors(a.t)
+                small = not a.t.external_data and a.t.ByteSize() <= SMALL_TENSOR_BYTES
+                return Tensor.from_bytes(a.t.SerializeToString(deterministic=True)) if small else self.read_tensor(a.t)
             if a.name in {"value_string", "value_strings"} and not a.ref_attr_name:
                 strings = [a.s] if a.name == "value_string" else list(a.strings)
                 dims = [len(strings)] if a.name == "value_strings" else []
@@ -163,17 +166,17 @@ class Importer:
                 return Tensor.from_array(np.array(helper.get_attribute_value(a), CONSTANT_FORMS[a.name]))
         return None
 
-    def _declarations(self, graph: Graph, names: dict[str, Value], lookup: Callable[[str], Value]) -> None:
+    def _read_declarations(self, graph: Graph, names: dict[str, Value], lookup: Callable[[str], Value]) -> None:
         header = graph.declared.header
         graph.outputs = [lookup(info.name) for info in header.output]
         for info, value in zip(header.output, graph.outputs, strict=True):
-            typed(value, info.type)
+            merge_declared_type(value, info.type)
             graph.declared.outputs.append(info.SerializeToString(deterministic=True))
         for info in header.value_info:
             value = names.get(info.name)
             if value is not None:
-                typed(value, info.type)
-            graph.declared.values.append((value, info.SerializeToString(deterministic=True)))
+                merge_declared_type(value, info.type)
+            graph.declared.value_infos.append((value, info.SerializeToString(deterministic=True)))
         for note in header.quantization_annotation:
             spoken = [note.tensor_name, *(p.value for p in note.quant_parameter_tensor_names)]
             graph.pinned.update(names[n] for n in spoken if n in names)
@@ -190,30 +193,30 @@ CONSTANT_FORMS: dict[str, Any] = {
 }
 
 
-def _require_text(*strings: object) -> None:
+def _require_utf8(*strings: object) -> None:
     """Protobuf hands out bytes where a string is not UTF-8."""
     if not all(isinstance(s, str) for s in strings):
         raise ModelError("it is damaged: a name is not UTF-8 text")
 
 
-def typed(value: Value, proto: onnx.TypeProto) -> Value:
+def merge_declared_type(value: Value, proto: onnx.TypeProto) -> Value:
     """Let `value` know what a ValueInfoProto declares."""
     if proto.HasField("tensor_type"):
-        value.learn(proto.tensor_type.elem_type, shape_of(proto.tensor_type))
+        value.merge_type(proto.tensor_type.elem_type, declared_shape(proto.tensor_type))
     elif proto.WhichOneof("value"):
         value.type = proto
     return value
 
 
-def declare_input(value: Value, proto: onnx.TypeProto, shared: Shared) -> Value:
-    """`typed`, with an unknown extent for each dim of which nothing is said."""
-    dtype, shape = typed(value, proto).stated
+def declare_input(value: Value, proto: onnx.TypeProto, context: GraphContext) -> Value:
+    """`merge_declared_type`, with an unknown extent for each dim of which nothing is said."""
+    dtype, shape = merge_declared_type(value, proto).recorded_type
     if shape is not None and None in shape:
-        value.learn(dtype, tuple(shared.unknown() if d is None else d for d in shape))
+        value.merge_type(dtype, tuple(context.new_unknown() if d is None else d for d in shape))
     return value
 
 
-def without_contents(graph: onnx.GraphProto) -> onnx.GraphProto:
+def graph_header(graph: onnx.GraphProto) -> onnx.GraphProto:
     """A copy of everything but nodes and initializers."""
     bare = onnx.GraphProto()
     for descriptor, value in graph.ListFields():
@@ -224,9 +227,9 @@ def without_contents(graph: onnx.GraphProto) -> onnx.GraphProto:
     return bare
 
 
-def _without_edges(node: onnx.NodeProto, hollow: bool) -> bytes:
+def _edgeless_proto_bytes(node: onnx.NodeProto, stripped: bool) -> bytes:
     rest = onnx.NodeProto()
-    if not hollow:
+    if not stripped:
         rest.CopyFrom(node)
     else:
         for descriptor, value in node.ListFields():
@@ -235,22 +238,22 @@ def _without_edges(node: onnx.NodeProto, hollow: bool) -> bytes:
             elif descriptor.name not in {"input", "output", "attribute"}:
                 getattr(rest, descriptor.name).extend(value)
         for a in node.attribute:
-            rest.attribute.add().CopyFrom(_hollowed(a))
+            rest.attribute.add().CopyFrom(_stripped(a))
     del rest.input[:], rest.output[:]
     return rest.SerializeToString(deterministic=True)
 
 
-def _is_held_elsewhere(attribute: onnx.AttributeProto) -> bool:
+def _is_stored_apart(attribute: onnx.AttributeProto) -> bool:
     """Whether an op keeps the attribute apart from the rest of its message: graphs, and tensors in other files."""
-    if attribute.type in SUBGRAPHS:
+    if attribute.type in SUBGRAPH_ATTRIBUTE_TYPES:
         return True
     tensors = [attribute.t] if attribute.type == AttributeProto.TENSOR else attribute.tensors
     return any(t.data_location == onnx.TensorProto.EXTERNAL for t in tensors)
 
 
-def _hollowed(attribute: onnx.AttributeProto) -> onnx.AttributeProto:
+def _stripped(attribute: onnx.AttributeProto) -> onnx.AttributeProto:
     """The attribute without its graphs or tensor, which the op's own parts stand for."""
-    if attribute.type not in HOLLOWED or attribute.ref_attr_name:
+    if attribute.type not in STRIPPED_ATTRIBUTE_TYPES or attribute.ref_attr_name:
         return attribute
     shell = onnx.AttributeProto(name=attribute.name, type=attribute.type)
     if attribute.doc_string:
@@ -259,10 +262,10 @@ def _hollowed(attribute: onnx.AttributeProto) -> onnx.AttributeProto:
 
 
 def _check_defined(graph: Graph, names: dict[str, Value]) -> None:
-    sources = {*graph.inputs, *graph.initializers, *graph.sparse}
+    sources = {*graph.inputs, *graph.initializers, *graph.sparse_initializers}
     for value in names.values():
         if value.producer is None and value not in sources:
-            for user in value.uses:
+            for user in value.consumers:
                 raise ModelError(f"{user.label} reads {value.name}, which no node, input or initializer provides")
             if graph.is_output(value):
                 raise ModelError(f"output {value.name} is provided by no node, input or initializer")

@@ -15,16 +15,16 @@ import onnx
 
 from ..ir import wire_format
 from ..ir.op import Op
-from ..ir.origin import MOST, Origin, Source
+from ..ir.origin import MAX_SOURCES, Origin, SourceNode
 
-RULE, FROM = "passwright.rule", "passwright.from"
-OURS = frozenset({RULE, FROM})
-MORE = "... and more"
+RULE_KEY, SOURCES_KEY = "passwright.rule", "passwright.from"
+PROVENANCE_KEYS = frozenset({RULE_KEY, SOURCES_KEY})
+TRUNCATION_MARK = "... and more"
 NODE_METADATA = 9  # the field's number in onnx.proto
-LIST = json.JSONEncoder(ensure_ascii=False)
+JSON_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
-def annotated(op: Op, node: bytes) -> bytes:
+def with_provenance(op: Op, node: bytes) -> bytes:
     """The serialized `node` of `op`, with its origin if a rewrite made it.
 
     An op that took the name of one of the file has its doc string and metadata as well, before our own.
@@ -32,50 +32,59 @@ def annotated(op: Op, node: bytes) -> bytes:
     origin = op.origin
     if not isinstance(origin, Origin):
         return node
-    if op.rest is not None:  # an op of the file that a pass rebuilt: what an earlier run wrote of it goes
-        node = _without_ours(node)
-    names = LIST.encode(source_names(origin))
-    return node + _handed_on(origin.namesake) + _entry(RULE, origin.by) + _entry(FROM, names)
+    if op.proto_bytes is not None:  # an op of the file that a pass rebuilt: what an earlier run wrote of it goes
+        node = _without_provenance(node)
+    names = JSON_ENCODER.encode(source_names(origin))
+    return (
+        node
+        + _inherited_metadata(origin.named_after)
+        + _metadata_entry(RULE_KEY, origin.by)
+        + _metadata_entry(SOURCES_KEY, names)
+    )
 
 
-def _handed_on(namesake: bytes) -> bytes:
+def _inherited_metadata(namesake: bytes) -> bytes:
     """Doc string and metadata of the node whose name an op took, but for our own."""
     root, kept = onnx.NodeProto.FromString(namesake), onnx.NodeProto()
     if root.HasField("doc_string"):
         kept.doc_string = root.doc_string
-    kept.metadata_props.extend(p for p in root.metadata_props if p.key not in OURS)
+    kept.metadata_props.extend(p for p in root.metadata_props if p.key not in PROVENANCE_KEYS)
     return kept.SerializeToString(deterministic=True)
 
 
-def _entry(key: str, text: str) -> bytes:
+def _metadata_entry(key: str, text: str) -> bytes:
     """A StringStringEntryProto among the metadata of a node."""
-    return wire_format.field(NODE_METADATA, wire_format.field(1, key.encode()) + wire_format.field(2, text.encode()))
+    return wire_format.encode_field(
+        NODE_METADATA, wire_format.encode_field(1, key.encode()) + wire_format.encode_field(2, text.encode())
+    )
 
 
 def source_names(origin: Origin) -> list[str]:
     """The names of the sources, each once, in order; of many the first 50, and that there are more."""
-    found = dict.fromkeys(name for source in origin.sources for name in _names(source))
-    names = [name for name in found if name and name != MORE]
-    more = MORE in found or origin.more or len(names) > MOST  # the first: said by an earlier run
-    return [*names[:MOST], *([MORE] if more else [])]
+    found = dict.fromkeys(name for source in origin.sources for name in _source_names(source))
+    names = [name for name in found if name and name != TRUNCATION_MARK]
+    more = (
+        TRUNCATION_MARK in found or origin.is_truncated or len(names) > MAX_SOURCES
+    )  # the first: said by an earlier run
+    return [*names[:MAX_SOURCES], *([TRUNCATION_MARK] if more else [])]
 
 
-def _names(source: Source) -> Iterable[str]:
+def _source_names(source: SourceNode) -> Iterable[str]:
     """The node's name; the names in its own `passwright.from` where an earlier run made it."""
     node = onnx.NodeProto.FromString(source.node)
     for p in node.metadata_props:
-        if p.key == FROM:
-            return _listed(p.value) or (node.name or source.output,)
+        if p.key == SOURCES_KEY:
+            return _parse_names(p.value) or (node.name or source.output,)
     return (node.name or source.output,)
 
 
-def told_by(node: onnx.NodeProto) -> tuple[str, list[str]]:
+def read_provenance(node: onnx.NodeProto) -> tuple[str, list[str]]:
     """The rule that is written behind a node, and the names; "" and none where no rewrite of ours made it."""
     written = {p.key: p.value for p in node.metadata_props}
-    return written.get(RULE, ""), _listed(written.get(FROM, "[]"))
+    return written.get(RULE_KEY, ""), _parse_names(written.get(SOURCES_KEY, "[]"))
 
 
-def _listed(text: str) -> list[str]:
+def _parse_names(text: str) -> list[str]:
     """The strings of a JSON list; none where it is something else, which anyone may have written there."""
     try:
         found: Any = json.loads(text)
@@ -85,14 +94,14 @@ def _listed(text: str) -> list[str]:
     return [name for name in listed if isinstance(name, str)]
 
 
-def _without_ours(node: bytes) -> bytes:
+def _without_provenance(node: bytes) -> bytes:
     proto = onnx.NodeProto.FromString(node)
-    kept = [p for p in proto.metadata_props if p.key not in OURS]
+    kept = [p for p in proto.metadata_props if p.key not in PROVENANCE_KEYS]
     del proto.metadata_props[:]
     proto.metadata_props.extend(kept)
     return proto.SerializeToString(deterministic=True)
 
 
-def foreign_metadata(node: onnx.NodeProto) -> list[tuple[str, str]]:
+def other_metadata(node: onnx.NodeProto) -> list[tuple[str, str]]:
     """The metadata of a node but for our own."""
-    return [(p.key, p.value) for p in node.metadata_props if p.key not in OURS]
+    return [(p.key, p.value) for p in node.metadata_props if p.key not in PROVENANCE_KEYS]

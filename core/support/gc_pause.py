@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 @contextmanager
-def no_collection() -> Generator[None]:
+def gc_paused() -> Generator[None]:
     """Pause the collector: it would walk the whole graph again and again, and find nothing.
 
     A graph is one large cycle that stays alive; what a rewrite removes is freed by reference counts.

@@ -8,17 +8,17 @@ import onnx
 from onnx import shape_inference
 
 from ..errors import ModelError
-from ..inference.schema_inference import type_of
-from ..io.convert import names_in_training
+from ..inference.schema_inference import inferred_type_proto
+from ..io.convert import training_info_names
 from ..io.model import Model
-from ..io.serialized_model import export
-from ..ir.graph import Graph, feeders
-from ..ir.invariants import defined
+from ..io.serialized_model import serialize
+from ..ir.graph import Graph, dependencies
+from ..ir.invariants import defined_values
 from ..ir.op import Op
 from ..ir.subgraphs import constant_bytes
-from ..ir.tensor import SMALL, Tensor
+from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor
 from ..ir.values import Value
-from ..support.suggestions import meant
+from ..support.suggestions import did_you_mean
 
 
 def keep_outputs(model: Model, names: Sequence[str]) -> None:
@@ -29,52 +29,52 @@ def keep_outputs(model: Model, names: Sequence[str]) -> None:
     graph = model.graph
     if not names:
         raise ModelError("no outputs are named")
-    wanted = _named_values(graph, names)
+    wanted = _values_named(graph, names)
     infos = _output_infos(model, wanted)
     _declare_former_outputs(graph)
     graph.outputs = wanted
     graph.declared.outputs[:] = infos
-    _drop_all_but(graph, _needed(graph, wanted), names_in_training(model.header))
-    graph.shared.weight_bytes = constant_bytes(graph)
+    _keep_only(graph, _required_ops(graph, wanted), training_info_names(model.header))
+    graph.context.weight_bytes = constant_bytes(graph)
 
 
 def drop_unused_inputs(model: Model) -> None:
     """Drop the inputs that nothing reads, overridable ones too, after the ops that no output needs."""
     graph = model.graph
     graph.prune(reversed(graph.sorted_ops()))
-    unused = {v for v in graph.inputs if graph.is_free(v)}
+    unused = {v for v in graph.inputs if graph.is_unused(v)}
     for v in unused:
-        graph.defaults.pop(v, None)
-        graph.sparse.pop(v, None)
+        graph.input_defaults.pop(v, None)
+        graph.sparse_initializers.pop(v, None)
     graph.inputs = [v for v in graph.inputs if v not in unused]
-    _forget(graph, unused)
-    graph.changed()
+    _drop_declarations(graph, unused)
+    graph.mark_changed()
 
 
-def _named_values(graph: Graph, names: Sequence[str]) -> list[Value]:
-    known = {v.name: v for v in defined(graph) if v.name}
+def _values_named(graph: Graph, names: Sequence[str]) -> list[Value]:
+    known = {v.name: v for v in defined_values(graph) if v.name}
     for i, name in enumerate(names):
         if name in names[:i]:
             raise ModelError(f"output {name} is asked for twice")
         if name not in known:
-            inner = any(v.name == name for g in graph.with_subgraphs() if g is not graph for v in defined(g))
+            inner = any(v.name == name for g in graph.with_subgraphs() if g is not graph for v in defined_values(g))
             if inner:
                 raise ModelError(f"{name} is inside a subgraph; only values of the main graph can be outputs")
-            raise ModelError(f"the model has no value named '{name}'{meant(name, known)}")
+            raise ModelError(f"the model has no value named '{name}'{did_you_mean(name, known)}")
     return [known[name] for name in names]
 
 
 def _output_infos(model: Model, wanted: Sequence[Value]) -> list[bytes]:
     """The declarations of new outputs: those of the file where it has any, with the type if they lack it."""
     graph = model.graph
-    stated = {v: info for v, info in graph.declared.values if v is not None}
+    stated = {v: info for v, info in graph.declared.value_infos if v is not None}
     stated.update(graph.declared.inputs)
     stated.update(zip(graph.outputs, graph.declared.outputs, strict=True))
     infos = [onnx.ValueInfoProto.FromString(stated.get(v, b"")) for v in wanted]
     for value, info in zip(wanted, infos, strict=True):
         info.name = value.name
         if not info.type.WhichOneof("value"):
-            proto = type_of(value)
+            proto = inferred_type_proto(value)
             if proto is None:
                 raise ModelError(f"{value.name} cannot be an output: its type is unknown")
             info.type.CopyFrom(proto)
@@ -87,28 +87,28 @@ def _add_ranks(model: Model, infos: Iterable[onnx.ValueInfoProto]) -> None:
     unranked = {i.name: i for i in infos if i.type.HasField("tensor_type") and not i.type.tensor_type.HasField("shape")}
     if not unranked:
         return
-    for found in shape_inference.infer_shapes(export(model, _small_only).to_proto()).graph.value_info:
+    for found in shape_inference.infer_shapes(serialize(model, _chunks_without_large_data).to_proto()).graph.value_info:
         if found.name in unranked and found.type.tensor_type.HasField("shape"):
             unranked[found.name].type.tensor_type.shape.CopyFrom(found.type.tensor_type.shape)
 
 
-def _small_only(tensor: Tensor, name: str) -> Iterator[bytes]:
+def _chunks_without_large_data(tensor: Tensor, name: str) -> Iterator[bytes]:
     """A tensor as inference looks at it: a large one without its elements."""
-    proto = tensor.to_proto(name) if tensor.nbytes <= SMALL else tensor.detached(name)
+    proto = tensor.to_proto(name) if tensor.nbytes <= SMALL_TENSOR_BYTES else tensor.proto_without_elements(name)
     yield proto.SerializeToString(deterministic=True)
 
 
 def _declare_former_outputs(graph: Graph) -> None:
     """What was said of the outputs stays said of the values."""
-    known = {v for v, _ in graph.declared.values}
-    graph.declared.values += [
+    known = {v for v, _ in graph.declared.value_infos}
+    graph.declared.value_infos += [
         (v, info)
         for v, info in zip(graph.outputs, graph.declared.outputs, strict=True)
         if v not in known and v not in graph.inputs
     ]
 
 
-def _needed(graph: Graph, wanted: Sequence[Value]) -> set[Op]:
+def _required_ops(graph: Graph, wanted: Sequence[Value]) -> set[Op]:
     """The ops that some values depend on; what an annotation names of those counts as well. O(V + E)."""
     needed: set[Op] = set()
     notes = list(graph.declared.header.quantization_annotation)
@@ -119,7 +119,7 @@ def _needed(graph: Graph, wanted: Sequence[Value]) -> set[Op]:
             op = stack.pop()
             if op not in needed:
                 needed.add(op)
-                stack += feeders(op)
+                stack += dependencies(op)
         there = {v.name for op in needed for v in op.outputs} if notes else set[str]()
         for note in [n for n in notes if n.tensor_name in there]:
             notes.remove(note)
@@ -128,33 +128,35 @@ def _needed(graph: Graph, wanted: Sequence[Value]) -> set[Op]:
     return needed
 
 
-def _drop_all_but(graph: Graph, needed: set[Op], bound: set[str]) -> None:
+def _keep_only(graph: Graph, needed: set[Op], training_names: set[str]) -> None:
     """Remove all other ops, and then the constants and annotations that nothing needs any more."""
     pinned, graph.pinned = graph.pinned, set()
     for op in reversed(graph.sorted_ops()):
         if op not in needed:
             graph.remove_op(op)
-    there = {v.name: v for v in defined(graph) if v.producer is not None or v.uses or graph.is_output(v)}
+    there = {v.name: v for v in defined_values(graph) if v.producer is not None or v.consumers or graph.is_output(v)}
     there.update((v.name, v) for v in graph.inputs)
     header = graph.declared.header
     notes = [n for n in header.quantization_annotation if n.tensor_name in there]
     spoken = {p.value for n in notes for p in n.quant_parameter_tensor_names} | {n.tensor_name for n in notes}
     del header.quantization_annotation[:]
     header.quantization_annotation.extend(notes)
-    graph.pinned = {v for v in pinned if v.name in spoken or v.name in bound}
-    unused = {v for v in (*graph.initializers, *graph.sparse) if graph.is_free(v) and v not in graph.inputs}
+    graph.pinned = {v for v in pinned if v.name in spoken or v.name in training_names}
+    unused = {
+        v for v in (*graph.initializers, *graph.sparse_initializers) if graph.is_unused(v) and v not in graph.inputs
+    }
     for v in unused:
         graph.initializers.pop(v, None)
-        graph.sparse.pop(v, None)
-    _forget(graph, unused)
-    graph.changed()
+        graph.sparse_initializers.pop(v, None)
+    _drop_declarations(graph, unused)
+    graph.mark_changed()
 
 
-def _forget(graph: Graph, gone: set[Value]) -> None:
+def _drop_declarations(graph: Graph, removed: set[Value]) -> None:
     """Declare only what is there, and no output twice."""
-    declared, here = graph.declared, set(defined(graph))
-    declared.inputs[:] = [(v, info) for v, info in declared.inputs if v not in gone]
-    declared.tensors[:] = [v for v in declared.tensors if v not in gone]
-    declared.values[:] = [
-        (v, info) for v, info in declared.values if v is not None and v in here and not graph.is_output(v)
+    declared, here = graph.declared, set(defined_values(graph))
+    declared.inputs[:] = [(v, info) for v, info in declared.inputs if v not in removed]
+    declared.initializers[:] = [v for v in declared.initializers if v not in removed]
+    declared.value_infos[:] = [
+        (v, info) for v, info in declared.value_infos if v is not None and v in here and not graph.is_output(v)
     ]

@@ -8,32 +8,32 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from weakref import finalize
 
-from ..io.files import loadable
+from ..io.files import as_loadable
 from ..io.model import Model
-from ..io.model_source import Source
-from ..io.serialized_model import export
+from ..io.model_source import ModelSource
+from ..io.serialized_model import serialize
 from ..ort.sessions import Loadable
 from .extract import drop_unused_inputs, keep_outputs
 from .specialize import specialize
 
-Edit = Callable[[Model], None]
+ModelEdit = Callable[[Model], None]
 """Changes a model that was just loaded, in place, and in the same way each time. Raises ModelError if it cannot."""
 
 
-def edited(source: Source, edits: Sequence[Edit]) -> Source:
+def edited_source(source: ModelSource, edits: Sequence[ModelEdit]) -> ModelSource:
     """A source of the edited model: each load is edited, and so is what backends are given."""
     if not edits:
         return source
-    original = _Edited(source, tuple(edits))
-    return replace(source, load=original.load, loadable=original.loadable, measure=original.size)
+    original = _EditedModel(source, tuple(edits))
+    return replace(source, load=original.load, loadable=original.loadable, compute_size=original.size)
 
 
 @dataclass
-class _Edited:
+class _EditedModel:
     """The models that a source gives after some edits; a large one is kept in a file as long as this lives."""
 
-    source: Source
-    edits: tuple[Edit, ...]
+    source: ModelSource
+    edits: tuple[ModelEdit, ...]
     _files: ExitStack = field(default_factory=ExitStack)
 
     def __post_init__(self) -> None:
@@ -52,26 +52,26 @@ class _Edited:
 
     @cached_property
     def _loadable(self) -> Loadable:
-        return self._files.enter_context(loadable(self.load()))
+        return self._files.enter_context(as_loadable(self.load()))
 
     def size(self) -> int:
         """Bytes of the edited model as one message."""
-        return export(self.load()).size
+        return serialize(self.load()).size
 
 
-def edits_for(
+def requested_edits(
     shapes: Mapping[str, Sequence[int]] | None = None,
     dims: Mapping[str, int] | None = None,
     outputs: Sequence[str] = (),
     *,
-    inputs_only: bool = False,
-) -> list[Edit]:
+    drop_inputs: bool = False,
+) -> list[ModelEdit]:
     """What is done to a model as it is loaded, in order."""
-    edits: list[Edit] = []
+    edits: list[ModelEdit] = []
     if shapes or dims:
         edits.append(partial(specialize, shapes=dict(shapes or {}), dims=dict(dims or {})))
     if outputs:
         edits.append(partial(keep_outputs, names=list(outputs)))
-    if inputs_only:
+    if drop_inputs:
         edits.append(drop_unused_inputs)
     return edits

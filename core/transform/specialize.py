@@ -7,11 +7,11 @@ from collections.abc import Iterable, Mapping, Sequence
 import onnx
 
 from ..errors import ModelError
-from ..inference.schema_inference import type_of
+from ..inference.schema_inference import inferred_type_proto
 from ..io.model import Model
 from ..ir.dims import Dim, Shape
 from ..ir.graph import Graph
-from ..ir.values import Value, shape_of
+from ..ir.values import Value, declared_shape
 
 
 def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int]) -> None:
@@ -23,20 +23,20 @@ def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[
     sizes = dict(dims)
     known = {v.name: v for v in graph.inputs}
     for name, shape in shapes.items():
-        require_known(name, known)
-        for tensor in _tensors(type_of(known[name])):
+        require_input_name(name, known)
+        for tensor in _tensor_types(inferred_type_proto(known[name])):
             if tensor.HasField("shape"):
-                bind(name, shape_of(tensor) or (), shape, sizes)
+                bind_dims(name, declared_shape(tensor) or (), shape, sizes)
         for size in shape:
             require_size(f"--shape {name}", size)
-    fixed = {v: v.stated[1] for v in graph.outputs}
+    fixed = {v: v.recorded_type[1] for v in graph.outputs}
     require_symbols(graph, dims)
-    _declare(graph, shapes, sizes)
+    _write_sizes(graph, shapes, sizes)
     for sub in graph.with_subgraphs():
         if sub is not graph:
-            _declare(sub, {}, sizes)
-    graph.shared.facts += 1
-    graph.changed()
+            _write_sizes(sub, {}, sizes)
+    graph.context.inference_epoch += 1
+    graph.mark_changed()
     _reconcile(graph, fixed)
 
 
@@ -52,42 +52,42 @@ def require_symbols(graph: Graph, dims: Mapping[str, int]) -> None:
 
 def _symbols(graph: Graph) -> list[str]:
     """The symbols in the shapes of the inputs, and of what sequences and optionals among them hold."""
-    tensors = [t for v in graph.inputs for t in _tensors(type_of(v))]
-    return [d for t in tensors for d in shape_of(t) or () if isinstance(d, str)]
+    tensors = [t for v in graph.inputs for t in _tensor_types(inferred_type_proto(v))]
+    return [d for t in tensors for d in declared_shape(t) or () if isinstance(d, str)]
 
 
-def _tensors(proto: onnx.TypeProto | None) -> list[onnx.TypeProto.Tensor]:
+def _tensor_types(proto: onnx.TypeProto | None) -> list[onnx.TypeProto.Tensor]:
     """The tensor type that a type is or is made of, to be read or written in place; none of a map or no type."""
     while proto is not None and (kind := proto.WhichOneof("value")) in {"sequence_type", "optional_type"}:
         proto = proto.sequence_type.elem_type if kind == "sequence_type" else proto.optional_type.elem_type
     return [proto.tensor_type] if proto is not None and proto.HasField("tensor_type") else []
 
 
-def _declare(graph: Graph, shapes: Mapping[str, Sequence[int]], sizes: Mapping[str, int]) -> None:
+def _write_sizes(graph: Graph, shapes: Mapping[str, Sequence[int]], sizes: Mapping[str, int]) -> None:
     """Write the numbers into what the file says of inputs, outputs and values in between."""
     declared = graph.declared
-    declared.inputs[:] = [(v, _fixed(v, info, shapes.get(v.name), sizes)) for v, info in declared.inputs]
+    declared.inputs[:] = [(v, _with_sizes(v, info, shapes.get(v.name), sizes)) for v, info in declared.inputs]
     outputs = zip(graph.outputs, declared.outputs, strict=True)
-    declared.outputs[:] = [_fixed(v, info, None, sizes) for v, info in outputs]
-    declared.values[:] = [(v, _fixed(v, info, None, sizes)) for v, info in declared.values]
+    declared.outputs[:] = [_with_sizes(v, info, None, sizes) for v, info in outputs]
+    declared.value_infos[:] = [(v, _with_sizes(v, info, None, sizes)) for v, info in declared.value_infos]
 
 
-def _fixed(value: Value | None, info: bytes, shape: Sequence[int] | None, sizes: Mapping[str, int]) -> bytes:
+def _with_sizes(value: Value | None, info: bytes, shape: Sequence[int] | None, sizes: Mapping[str, int]) -> bytes:
     proto = onnx.ValueInfoProto.FromString(info)
-    for tensor in _tensors(proto.type):
+    for tensor in _tensor_types(proto.type):
         if shape is not None:
-            _write(tensor, shape)
+            _set_shape(tensor, shape)
         for d in tensor.shape.dim:
             if d.dim_param in sizes:
                 d.dim_value = sizes[d.dim_param]
         if value is not None and proto.type.HasField("tensor_type"):
-            value.learn(tensor.elem_type, shape_of(tensor))
+            value.merge_type(tensor.elem_type, declared_shape(tensor))
         elif value is not None:
             value.type = proto.type
     return proto.SerializeToString(deterministic=True)
 
 
-def _write(tensor: onnx.TypeProto.Tensor, shape: Sequence[int]) -> None:
+def _set_shape(tensor: onnx.TypeProto.Tensor, shape: Sequence[int]) -> None:
     del tensor.shape.dim[:]
     tensor.shape.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=n) for n in shape)
 
@@ -98,22 +98,25 @@ def _reconcile(graph: Graph, fixed: Mapping[Value, Shape | None]) -> None:
     `fixed`: what the file says of outputs. O(ops and declared values). Raises ModelError for an output that cannot be.
     """
     declared = graph.declared
-    computed = [v for v in (*graph.outputs, *(v for v, _ in declared.values)) if v is not None and v.producer]
-    stated = {v: v.stated[1] for v in computed}
+    computed = [v for v in (*graph.outputs, *(v for v, _ in declared.value_infos)) if v is not None and v.producer]
+    stated = {v: v.recorded_type[1] for v in computed}
     for v in stated:
-        v.forget_shape()
+        v.clear_shape()
     found = {v: v.known_shape for v in stated}
     for v in graph.outputs:
         if v in stated and _contradict(fixed[v], found[v]):
             raise ModelError(
-                f"output {v.name} is declared {_text(fixed[v])}, and with these sizes is {_text(found[v])}"
+                f"output {v.name} is declared {_format_shape(fixed[v])}, "
+                f"and with these sizes is {_format_shape(found[v])}"
             )
     wrong = {v: found[v] or () for v, shape in stated.items() if _contradict(shape, found[v])}
     for v in stated.keys() - wrong.keys():
-        v.learn(0, stated[v])
+        v.merge_type(0, stated[v])
     outputs = zip(graph.outputs, declared.outputs, strict=True)
     declared.outputs[:] = [_corrected(info, wrong[v]) if v in wrong else info for v, info in outputs]
-    declared.values[:] = [(v, _corrected(info, wrong[v]) if v in wrong else info) for v, info in declared.values]
+    declared.value_infos[:] = [
+        (v, _corrected(info, wrong[v]) if v in wrong else info) for v, info in declared.value_infos
+    ]
 
 
 def _contradict(a: Shape | None, b: Shape | None) -> bool:
@@ -131,11 +134,11 @@ def _corrected(info: bytes, shape: Shape) -> bytes:
     return proto.SerializeToString(deterministic=True)
 
 
-def _text(shape: Shape | None) -> str:
+def _format_shape(shape: Shape | None) -> str:
     return f"[{', '.join('?' if d is None else str(d) for d in shape or ())}]"
 
 
-def require_known(name: str, inputs: Iterable[str]) -> None:
+def require_input_name(name: str, inputs: Iterable[str]) -> None:
     """Raise ModelError for a shape of an input that there is not."""
     if name not in inputs:
         raise ModelError(f"--shape {name}: the model has no such input (it has {', '.join(inputs)})")
@@ -147,7 +150,7 @@ def require_size(option: str, size: int) -> None:
         raise ModelError(f"{option}: {size} is no size")
 
 
-def bind(name: str, declared: Sequence[Dim], shape: Sequence[int], sizes: dict[str, int]) -> None:
+def bind_dims(name: str, declared: Sequence[Dim], shape: Sequence[int], sizes: dict[str, int]) -> None:
     """Note in `sizes` what the symbols of an input become. Raises ModelError for a shape that cannot be."""
     if len(shape) != len(declared):
         raise ModelError(f"--shape {name}: {len(shape)} dims given, the input has {len(declared)}")

@@ -7,70 +7,71 @@ from collections.abc import Iterator
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.values import Value
-from .input_roles import INTEGERS
+from .input_roles import INTEGER_DTYPES
 
-SIZES: dict[str, tuple[int, ...]] = {
+CONTROL_INPUTS: dict[str, tuple[int, ...]] = {
     "Loop": (0, 1), "Range": (0, 1, 2), "ConstantOfShape": (0,), "Expand": (1,), "Tile": (1,), "Pad": (1,),
     "OneHot": (1,), "Resize": (1, 2, 3), "Upsample": (1,), "CenterCropPad": (1,), "Col2Im": (1, 2), "DFT": (1,),
     "STFT": (1, 3), "AffineGrid": (1,), "HannWindow": (0,), "HammingWindow": (0,), "BlackmanWindow": (0,),
     "MelWeightMatrix": (0, 1, 2, 3, 4),
 }  # fmt: skip
-KEEPS_TYPE = frozenset({
+SAME_DTYPE_OPS = frozenset({
     "Abs", "Add", "Concat", "Div", "Erf", "Exp", "Gather", "Gemm", "Identity", "LayerNormalization", "MatMul", "Mul",
     "Neg", "Pow", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Slice", "Softmax", "Split", "Sqrt", "Squeeze", "Sub",
     "Transpose", "Unsqueeze",
 })  # fmt: skip
-LOOKS_BACK = 100  # ops
-NOT_FROM_VALUES = frozenset({"Shape", "Size"})
+MAX_LOOKBACK = 100  # ops
+SHAPE_ONLY_OPS = frozenset({"Shape", "Size"})
 
 
-def steering_values(graph: Graph) -> frozenset[Value]:
+def control_values(graph: Graph) -> frozenset[Value]:
     """All such values, and what they are computed from. O(V + E).
 
     Some numbers do harm there: a Loop that does not end, a tensor that fills the memory, or the least integer
     divided by -1, which ends the process.
     """
-    queue = [v for g in graph.with_subgraphs() for op in g.ops() for v in _sources(op)]
+    queue = [v for g in graph.with_subgraphs() for op in g.ops() for v in _control_inputs(op)]
     found = dict.fromkeys(queue)
     read = set[Op]()
     while queue:
-        for v in _made_from(queue.pop(), read):
+        for v in _upstream_values(queue.pop(), read):
             if v not in found:
                 found[v] = None
                 queue.append(v)
     return frozenset(found)
 
 
-def _sources(op: Op) -> Iterator[Value]:
+def _control_inputs(op: Op) -> Iterator[Value]:
     if op.domain:
         return
-    chosen = [op.input(i) for i in SIZES.get(op.type, ())]
-    if op.type in {"Div", "Mod"} and _dtype(op) in INTEGERS:
+    chosen = [op.input(i) for i in CONTROL_INPUTS.get(op.type, ())]
+    if op.type in {"Div", "Mod"} and _operand_dtype(op) in INTEGER_DTYPES:
         chosen += op.inputs
     if op.type == "Loop":
         chosen += [body.outputs[0] for body in op.subgraphs if body.outputs]
     yield from (v for v in chosen if v is not None)
 
 
-def _dtype(op: Op) -> int:
+def _operand_dtype(op: Op) -> int:
     """The type of the operands, looked for where it is written down before it is inferred."""
     value = op.input(0)
-    for _ in range(LOOKS_BACK):
-        maker = value.producer if value is not None and not value.stated[0] else None
-        if maker is None or maker.domain or maker.type not in KEEPS_TYPE:
+    for _ in range(MAX_LOOKBACK):
+        maker = value.producer if value is not None and not value.recorded_type[0] else None
+        if maker is None or maker.domain or maker.type not in SAME_DTYPE_OPS:
             break
         value = maker.input(0)
     return value.known_dtype if value is not None else 0
 
 
-def _made_from(value: Value, read: set[Op]) -> Iterator[Value]:
-    """What `value` is computed from, but for what ops in `read` read. Inside a body that is also all its owner reads.
+def _upstream_values(value: Value, visited: set[Op]) -> Iterator[Value]:
+    """What `value` is computed from, but for what ops in `visited` read.
 
-    Each op is looked at once and goes into `read`: what an owner captures takes a look at all its body.
+    Inside a body that is also all its owner reads. Each op is looked at once and goes into `visited`: what an owner
+    captures takes a look at all its body.
     """
     op = value.producer
-    while op is not None and op not in read and op.type not in NOT_FROM_VALUES:
-        read.add(op)
+    while op is not None and op not in visited and op.type not in SHAPE_ONLY_OPS:
+        visited.add(op)
         yield from (v for v in op.inputs if v is not None)
         yield from op.captures
         yield from (v for sub in op.subgraphs for v in sub.outputs)

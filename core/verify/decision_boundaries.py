@@ -13,98 +13,98 @@ import numpy as np
 from ..errors import Declined
 from ..ir.op import Op
 from ..ir.values import Value
-from .float_inputs import finite
+from .float_inputs import to_finite
 from .integer_inputs import Range
-from .transitive_uses import Reading, readings
+from .transitive_uses import Use, transitive_uses
 
 Array = np.ndarray[Any, Any]
 Points = tuple[float, ...]
 
 
-def around(points: Points, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
+def floats_near_points(points: Points, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
     """Floats at each point, one step below, one above, and a little to both sides, in random places."""
-    at = finite(np.array(points), dtype)
-    below, above = (np.nextafter(at, finite(np.full(at.shape, far), dtype)) for far in (-np.inf, np.inf))
+    at = to_finite(np.array(points), dtype)
+    below, above = (np.nextafter(at, to_finite(np.full(at.shape, far), dtype)) for far in (-np.inf, np.inf))
     wide = np.abs(at.astype(np.float64)) + 1.0
-    near, far = (finite(at.astype(np.float64) + side * wide * 0.01, dtype) for side in (-1, 1))
-    return _placed(np.stack([at, below, above, near, far]), shape, rng)
+    near, far = (to_finite(at.astype(np.float64) + side * wide * 0.01, dtype) for side in (-1, 1))
+    return _shuffled(np.stack([at, below, above, near, far]), shape, rng)
 
 
-def around_integers(points: Points, shape: tuple[int, ...], rng: np.random.Generator, reach: Range) -> Array:
+def integers_near_points(points: Points, shape: tuple[int, ...], rng: np.random.Generator, limits: Range) -> Array:
     """Integers at each point, next to it and a little further off."""
     down, up = np.floor(points), np.ceil(points)
-    return _integers(_placed(np.stack([down, up, down - 1, up + 1, down - 5, up + 5]), shape, rng), reach)
+    return _clipped_integers(_shuffled(np.stack([down, up, down - 1, up + 1, down - 5, up + 5]), shape, rng), limits)
 
 
-def _placed(table: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
+def _shuffled(table: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
     """The numbers of the table in random places, those of its first rows first where there is not room for all."""
     size = int(np.prod(shape))
     rows = [rng.permutation(row) for row in table]
     return rng.permutation(np.resize(np.concatenate(rows), size)).reshape(shape)
 
 
-def region(
+def floats_in_interval(
     points: Points, number: int, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
 ) -> Array:
     """Floats that are all in one place: below the first point, at it, between it and the next, and so on."""
     index, is_at = divmod(number % (2 * len(points) + 1), 2)
     if is_at:
-        return np.full(shape, finite(np.array(points[index]), dtype))
-    return finite(_between(points, index, np.asarray(rng.uniform(0.1, 0.9, shape))), dtype)
+        return np.full(shape, to_finite(np.array(points[index]), dtype))
+    return to_finite(_interpolated(points, index, np.asarray(rng.uniform(0.1, 0.9, shape))), dtype)
 
 
-def region_of_integers(
-    points: Points, number: int, shape: tuple[int, ...], rng: np.random.Generator, reach: Range
+def integers_in_interval(
+    points: Points, number: int, shape: tuple[int, ...], rng: np.random.Generator, limits: Range
 ) -> Array:
-    """As `region`, in whole numbers."""
+    """As `floats_in_interval`, in whole numbers."""
     index, is_at = divmod(number % (2 * len(points) + 1), 2)
     if is_at:
-        return _integers(np.full(shape, points[index]), reach)
-    found = _between(points, index, np.asarray(rng.uniform(0.1, 0.9, shape)))
-    return _integers(np.floor(found) if index == 0 else np.ceil(found), reach)
+        return _clipped_integers(np.full(shape, points[index]), limits)
+    found = _interpolated(points, index, np.asarray(rng.uniform(0.1, 0.9, shape)))
+    return _clipped_integers(np.floor(found) if index == 0 else np.ceil(found), limits)
 
 
-def _between(points: Points, index: int, share: Array) -> Array:
+def _interpolated(points: Points, index: int, fraction: Array) -> Array:
     """Between the point before `index` and that at it; beyond the first and last as far as these are from 0, and 1."""
     if index == 0:
-        return points[0] - share * (abs(points[0]) + 1.0)
+        return points[0] - fraction * (abs(points[0]) + 1.0)
     if index == len(points):
-        return points[-1] + share * (abs(points[-1]) + 1.0)
-    return points[index - 1] + share * (points[index] - points[index - 1])
+        return points[-1] + fraction * (abs(points[-1]) + 1.0)
+    return points[index - 1] + fraction * (points[index] - points[index - 1])
 
 
-def _integers(a: Array, reach: Range) -> Array:
-    least, most = reach
+def _clipped_integers(a: Array, limits: Range) -> Array:
+    least, most = limits
     whole = [min(max(int(n), least), most) for n in a.reshape(-1)]
     return np.array(whole, np.uint64 if most > np.iinfo(np.int64).max else np.int64).reshape(a.shape)
 
 
-MOST = 8  # boundaries of one input; of more, as a tree ensemble has them, some are taken
-SMALL = 1024  # elements of a constant that is looked at
-COMPARES = frozenset({"Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal", "Max", "Min"})
-MOVES: dict[str, tuple[int, ...] | None] = {
+MAX_BOUNDARIES = 8  # boundaries of one input; of more, as a tree ensemble has them, some are taken
+MAX_CONSTANT_SIZE = 1024  # elements of a constant that is looked at
+COMPARISON_OPS = frozenset({"Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal", "Max", "Min"})
+VALUE_PRESERVING_INPUTS: dict[str, tuple[int, ...] | None] = {
     "Identity": None, "Cast": (0,), "CastLike": (0,), "Unsqueeze": (0,), "Squeeze": (0,), "Reshape": (0,),
     "Transpose": (0,), "Flatten": (0,), "Slice": (0,), "Expand": (0,), "Gather": (0,), "Concat": None, "Split": (0,),
     "Tile": (0,), "Where": (1, 2), "Clip": (0,), "Dropout": (0,), "Pad": (0,), "Max": None, "Min": None,
 }  # fmt: skip
-POOLS = frozenset({"ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "GlobalAveragePool", "GlobalMaxPool"})
+REDUCTION_OPS = frozenset({"ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "GlobalAveragePool", "GlobalMaxPool"})
 
 
-class Boundaries(NamedTuple):
+class DecisionBoundaries(NamedTuple):
     """`points`, in order; `pooled` if all elements together decide on which side of one the model is."""
 
     points: tuple[float, ...] = ()
     pooled: bool = False
 
-    def and_at(self, others: Iterable[float]) -> Boundaries:
+    def with_points(self, others: Iterable[float]) -> DecisionBoundaries:
         """With further points."""
-        return Boundaries(_thinned([*self.points, *others]), self.pooled)
+        return DecisionBoundaries(_subsampled([*self.points, *others]), self.pooled)
 
 
-NO_BOUNDARIES = Boundaries()
+NO_BOUNDARIES = DecisionBoundaries()
 
 
-class _Line(NamedTuple):
+class _AffineMap(NamedTuple):
     """What a value has become on the way: `x * scale + shift`, perhaps of all elements together."""
 
     scale: float = 1.0
@@ -112,69 +112,77 @@ class _Line(NamedTuple):
     pooled: bool = False
 
 
-def boundaries(value: Value) -> Boundaries:
+def decision_boundaries(value: Value) -> DecisionBoundaries:
     """The boundaries of an input, in its own numbers, through what moves, shifts and scales it."""
     found: list[float] = []
     pooled = False
-    for reading, line in readings(value, _Line(), _carried):
-        points = [(c - line.shift) / line.scale for c in _compared_with(reading)]
+    for reading, line in transitive_uses(value, _AffineMap(), _propagate):
+        points = [(c - line.shift) / line.scale for c in _thresholds(reading)]
         pooled = pooled or (line.pooled and bool(points))
         found += points
-    return Boundaries(_thinned(found), pooled)
+    return DecisionBoundaries(_subsampled(found), pooled)
 
 
-def _thinned(points: Iterable[float]) -> tuple[float, ...]:
-    """The different finite ones, in order, and no more than `MOST`, spread over all."""
+def _subsampled(points: Iterable[float]) -> tuple[float, ...]:
+    """The different finite ones, in order, and no more than `MAX_BOUNDARIES`, spread over all."""
     kept = sorted({float(p) for p in points if np.isfinite(p)})
-    if len(kept) <= MOST:
+    if len(kept) <= MAX_BOUNDARIES:
         return tuple(kept)
-    return tuple(kept[i * (len(kept) - 1) // (MOST - 1)] for i in range(MOST))
+    return tuple(kept[i * (len(kept) - 1) // (MAX_BOUNDARIES - 1)] for i in range(MAX_BOUNDARIES))
 
 
-def _carried(op: Op, index: int, line: _Line) -> _Line | None:
+def _propagate(op: Op, index: int, affine: _AffineMap) -> _AffineMap | None:
     if op.domain:
         return None
-    if op.type in POOLS:
-        return line._replace(pooled=True) if index == 0 else None
-    moved = MOVES.get(op.type, ())
+    if op.type in REDUCTION_OPS:
+        return affine._replace(pooled=True) if index == 0 else None
+    moved = VALUE_PRESERVING_INPUTS.get(op.type, ())
     if moved is None or index in moved:
-        return line
+        return affine
     if op.type == "Neg":
-        return line._replace(scale=-line.scale, shift=-line.shift)
-    other = _numbers(op.input(1 - index)) if op.type in {"Add", "Sub", "Mul", "Div"} and len(op.inputs) == 2 else []
-    return _shifted(op.type, index, line, other[0]) if len(other) == 1 else None
+        return affine._replace(scale=-affine.scale, shift=-affine.shift)
+    other = (
+        _constant_elements(op.input(1 - index))
+        if op.type in {"Add", "Sub", "Mul", "Div"} and len(op.inputs) == 2
+        else []
+    )
+    return _compose(op.type, index, affine, other[0]) if len(other) == 1 else None
 
 
-def _shifted(op_type: str, index: int, line: _Line, c: float) -> _Line | None:
+def _compose(op_type: str, index: int, affine: _AffineMap, c: float) -> _AffineMap | None:
     if op_type == "Add":
-        return line._replace(shift=line.shift + c)
+        return affine._replace(shift=affine.shift + c)
     if op_type == "Sub":
-        return line._replace(shift=line.shift - c) if index == 0 else _Line(-line.scale, c - line.shift, line.pooled)
+        return (
+            affine._replace(shift=affine.shift - c)
+            if index == 0
+            else _AffineMap(-affine.scale, c - affine.shift, affine.pooled)
+        )
     if c == 0 or (op_type == "Div" and index == 1):
         return None
     factor = c if op_type == "Mul" else 1 / c
-    return _Line(line.scale * factor, line.shift * factor, line.pooled)
+    return _AffineMap(affine.scale * factor, affine.shift * factor, affine.pooled)
 
 
-def _compared_with(reading: Reading) -> Iterator[float]:
-    """The numbers at which what `reading` computes has a step or a knee."""
-    op, index = reading.op, reading.index
+def _thresholds(use: Use) -> Iterator[float]:
+    """The numbers at which what `use` computes has a step or a knee."""
+    op, index = use.op, use.index
     if op.domain == "ai.onnx.ml":
         yield from op.attr("nodes_values") or ()
         yield from [op.attr("threshold", 0.0)] if op.type == "Binarizer" else []
     elif op.domain:
         return
-    elif op.type in COMPARES:
+    elif op.type in COMPARISON_OPS:
         for i, other in enumerate(op.inputs):
-            yield from _numbers(other) if i != index else ()
+            yield from _constant_elements(other) if i != index else ()
     elif op.type == "Clip" and index == 0:
         yield from (b for name in ("min", "max") if isinstance(b := op.attr(name), float))
-        yield from (n for other in op.inputs[1:] for n in _numbers(other))
+        yield from (n for other in op.inputs[1:] for n in _constant_elements(other))
     elif index == 0:
-        yield from _knees(op)
+        yield from _activation_thresholds(op)
 
 
-def _knees(op: Op) -> Iterator[float]:
+def _activation_thresholds(op: Op) -> Iterator[float]:
     if op.type == "ThresholdedRelu":
         yield float(op.attr("alpha", 1.0))
     elif op.type == "Shrink":
@@ -186,9 +194,9 @@ def _knees(op: Op) -> Iterator[float]:
         yield from (-offset / slope, (1 - offset) / slope)
 
 
-def _numbers(value: Value | None) -> list[float]:
+def _constant_elements(value: Value | None) -> list[float]:
     """The different numbers in a small constant; none of anything else."""
-    if value is None or value.tensor is None or value.tensor.size > SMALL:
+    if value is None or value.tensor is None or value.tensor.size > MAX_CONSTANT_SIZE:
         return []
     try:
         array = value.const

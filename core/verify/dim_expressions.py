@@ -7,7 +7,7 @@ import re
 from collections.abc import Callable
 from functools import lru_cache
 
-from ..ir.expressions import Expr, Known, substituted
+from ..ir.expressions import Expr, SymInt, substitute
 
 Sizes = dict[str, int]
 
@@ -16,49 +16,49 @@ OPERATORS: dict[type[ast.operator], Callable[[int, int], int]] = {
     ast.Div: int.__floordiv__,
 }  # fmt: skip
 FORMULA = re.compile(r"(?:[^\W\d]\w*|\d+(?!\w)|[-+*/()\s])+")  # names, numbers, signs: nothing else is parsed
-LONGEST = 200  # characters of a formula; a longer one is a name
+MAX_FORMULA_LENGTH = 200  # characters of a formula; a longer one is a name
 
 
-def extent(dim: Known, sizes: Sizes) -> int:
+def extent(dim: SymInt, sizes: Sizes) -> int:
     """A dim in numbers, at the given sizes of symbols; a symbol without one counts as 1."""
     if isinstance(dim, int):
         return max(dim, 0)
     if isinstance(dim, Expr):
-        found = substituted(dim, lambda a: extent(a, sizes) if isinstance(a, str) else 1)
+        found = substitute(dim, lambda a: extent(a, sizes) if isinstance(a, str) else 1)
         return max(found, 0) if isinstance(found, int) else 1
     if dim in sizes:
         return sizes[dim]
-    tree = _parsed(dim)
-    return max(_value(tree, sizes), 0) if tree is not None else 1
+    tree = _parse(dim)
+    return max(_evaluate(tree, sizes), 0) if tree is not None else 1
 
 
-def names(dim: str) -> list[str]:
+def dim_symbols(dim: str) -> list[str]:
     """The symbols in a formula; what is none is a symbol itself."""
-    tree = _parsed(dim)
+    tree = _parse(dim)
     return [dim] if tree is None else [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]
 
 
 @lru_cache(4096)
-def _parsed(text: str) -> ast.expr | None:
+def _parse(text: str) -> ast.expr | None:
     text = text.strip()
-    if len(text) > LONGEST or not FORMULA.fullmatch(text):
+    if len(text) > MAX_FORMULA_LENGTH or not FORMULA.fullmatch(text):
         return None
     try:
         tree = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError):
         return None
-    return tree if _computable(tree) else None
+    return tree if _is_computable(tree) else None
 
 
-def _computable(tree: ast.expr) -> bool:
+def _is_computable(tree: ast.expr) -> bool:
     if isinstance(tree, ast.BinOp):
-        return type(tree.op) in OPERATORS and _computable(tree.left) and _computable(tree.right)
+        return type(tree.op) in OPERATORS and _is_computable(tree.left) and _is_computable(tree.right)
     return isinstance(tree, ast.Name) or (isinstance(tree, ast.Constant) and isinstance(tree.value, int))
 
 
-def _value(tree: ast.expr, sizes: Sizes) -> int:
+def _evaluate(tree: ast.expr, sizes: Sizes) -> int:
     if isinstance(tree, ast.BinOp):
-        left, right = _value(tree.left, sizes), _value(tree.right, sizes)
+        left, right = _evaluate(tree.left, sizes), _evaluate(tree.right, sizes)
         return OPERATORS[type(tree.op)](left, right) if right or not isinstance(tree.op, ast.FloorDiv | ast.Div) else 0
     if isinstance(tree, ast.Name):
         return sizes.get(tree.id, 1)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import onnx
 
-from ..errors import ModelError, Unverifiable
+from ..errors import ModelError, UnverifiableError
 from ..io.convert import from_onnx
 from ..ir.dims import Shape
 from ..ir.graph import Graph
@@ -18,42 +18,42 @@ from ..ir.op import Op
 from ..ir.values import Value
 from ..ort.sessions import Loadable
 
-NOT_RIGHT = "sums over nothing, which onnxruntime does not do right"
-WINDOWS = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
+EMPTY_SUM_ERROR = "sums over nothing, which onnxruntime does not do right"
+CONVOLUTIONS = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
 
 
-def require_windows(graph: Graph) -> None:
-    """Raise Unverifiable for a convolution that sums over nothing whatever the inputs."""
+def require_nonempty_filters(graph: Graph) -> None:
+    """Raise UnverifiableError for a convolution that sums over nothing whatever the inputs."""
     for op in _convolutions(graph):
-        if 0 in summed(_filters(op)):
-            raise Unverifiable(f"{op.label} {NOT_RIGHT}")
+        if 0 in reduced_dims(_filter_operand(op)):
+            raise UnverifiableError(f"{op.label} {EMPTY_SUM_ERROR}")
 
 
-def has_fixed_windows(graph: Graph) -> bool:
+def has_nonempty_filters(graph: Graph) -> bool:
     """Whether no convolution may sum over nothing, whatever the sizes of the inputs. A filter has two dims or more."""
-    return all(_is_fixed(summed(_filters(op))) for op in _convolutions(graph))
+    return all(_is_static_nonempty(reduced_dims(_filter_operand(op))) for op in _convolutions(graph))
 
 
-def summed(v: Value | None) -> Shape:
+def reduced_dims(v: Value | None) -> Shape:
     """The dims of an operand but the first, as far as they are known."""
     return (v.known_shape or ())[1:] if v is not None else ()
 
 
 def _convolutions(graph: Graph) -> Iterator[Op]:
-    return (op for g in graph.with_subgraphs() for op in g.ops(*WINDOWS))
+    return (op for g in graph.with_subgraphs() for op in g.ops(*CONVOLUTIONS))
 
 
-def _filters(op: Op) -> Value | None:
+def _filter_operand(op: Op) -> Value | None:
     return op.input(3 if op.type == "QLinearConv" else 1)
 
 
-def _is_fixed(dims: Shape) -> bool:
+def _is_static_nonempty(dims: Shape) -> bool:
     return bool(dims) and all(isinstance(d, int) and d > 0 for d in dims)
 
 
 # Operators that were run on empty tensors of all sorts without harm. Attention, ConvTranspose, Einsum, GRU, LSTM,
 # STFT and Unique were not.
-BEARS_EMPTINESS = frozenset({
+EMPTY_SAFE_OPS = frozenset({
     "Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "AveragePool",
     "BatchNormalization", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu",
     "Clip", "Compress", "Concat", "Constant", "ConstantOfShape", "Conv", "ConvInteger", "Cos", "Cosh", "CumSum",
@@ -71,33 +71,35 @@ BEARS_EMPTINESS = frozenset({
 })  # fmt: skip
 
 
-def bears_emptiness(graph: Graph) -> bool:
+def supports_empty_tensors(graph: Graph) -> bool:
     """Whether all ops of a graph, and of those inside it, are known to run on empty tensors."""
-    return _all_bear((op.domain, op.type) for g in graph.with_subgraphs() for op in g.ops())
+    return _all_empty_safe((op.domain, op.type) for g in graph.with_subgraphs() for op in g.ops())
 
 
-def loadable_bears_emptiness(model: Loadable) -> bool:
+def serialized_supports_empty_tensors(model: Loadable) -> bool:
     """The same of a serialized model, and that none of its convolutions may sum over nothing."""
     proto = onnx.ModelProto()
     proto.ParseFromString(model.read_bytes() if isinstance(model, Path) else model)
-    kinds = {(n.domain, n.op_type) for n in _nodes(proto.graph)}
-    return _all_bear(kinds) and (not any(kind in WINDOWS for _, kind in kinds) or _has_fixed_windows(proto))
+    kinds = {(n.domain, n.op_type) for n in _all_nodes(proto.graph)}
+    return _all_empty_safe(kinds) and (
+        not any(kind in CONVOLUTIONS for _, kind in kinds) or _has_nonempty_filters(proto)
+    )
 
 
-def _has_fixed_windows(proto: onnx.ModelProto) -> bool:
+def _has_nonempty_filters(proto: onnx.ModelProto) -> bool:
     try:
-        return has_fixed_windows(from_onnx(proto).graph)
+        return has_nonempty_filters(from_onnx(proto).graph)
     except ModelError:
         return False
 
 
-def _all_bear(kinds: Iterable[tuple[str, str]]) -> bool:
-    return all(domain in {"", "ai.onnx"} and op_type in BEARS_EMPTINESS for domain, op_type in kinds)
+def _all_empty_safe(kinds: Iterable[tuple[str, str]]) -> bool:
+    return all(domain in {"", "ai.onnx"} and op_type in EMPTY_SAFE_OPS for domain, op_type in kinds)
 
 
-def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
     for node in graph.node:
         yield node
         for a in node.attribute:
             for sub in (a.g, *a.graphs) if a.type in {a.GRAPH, a.GRAPHS} else ():
-                yield from _nodes(sub)
+                yield from _all_nodes(sub)

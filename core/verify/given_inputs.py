@@ -14,18 +14,21 @@ from google.protobuf.message import DecodeError
 from onnx import helper, numpy_helper
 
 from ..errors import ModelError
-from ..ir.tensor import one_line
-from ..transform.specialize import bind, require_known
+from ..ir.tensor import first_line
+from ..transform.specialize import bind_dims, require_input_name
 from .dim_expressions import Sizes
-from .input_generation import Draw
-from .input_specs import OPTIONAL, SEQUENCE, TENSOR, Input
+from .input_generation import InputSet
+from .input_specs import OPTIONAL, SEQUENCE, TENSOR, InputSpec
 
 
-def read_inputs(path: Path, inputs: Sequence[Input]) -> list[Draw]:
+def read_inputs(path: Path, inputs: Sequence[InputSpec]) -> list[InputSet]:
     """The draws in `path`: one for an .npz, one for each `test_data_set_*` folder. Raises ModelError."""
     if path.is_dir():
         folders = sorted(path.glob("test_data_set_*")) or [path]
-        return [checked(Draw(f"given ({folder.name})", {}, _from_folder(folder, inputs)), inputs) for folder in folders]
+        return [
+            checked_inputs(InputSet(f"given ({folder.name})", {}, _from_folder(folder, inputs)), inputs)
+            for folder in folders
+        ]
     if not path.is_file():
         raise ModelError(f"{path} does not exist")
     try:
@@ -33,10 +36,10 @@ def read_inputs(path: Path, inputs: Sequence[Input]) -> list[Draw]:
             feeds = {name: archive[name] for name in archive.files}
     except (ValueError, BadZipFile, OSError, EOFError, AttributeError, TypeError) as e:
         raise ModelError(f"{path} is not an .npz file of arrays") from e
-    return [checked(Draw(f"given ({path.name})", {}, feeds), inputs)]
+    return [checked_inputs(InputSet(f"given ({path.name})", {}, feeds), inputs)]
 
 
-def _from_folder(folder: Path, inputs: Sequence[Input]) -> dict[str, Any]:
+def _from_folder(folder: Path, inputs: Sequence[InputSpec]) -> dict[str, Any]:
     numbered = {int(m[1]): f for f in folder.glob("input_*.pb") if (m := re.fullmatch(r"input_(\d+)", f.stem))}
     if not numbered:
         raise ModelError(f"{folder} holds no input_*.pb")
@@ -44,13 +47,13 @@ def _from_folder(folder: Path, inputs: Sequence[Input]) -> dict[str, Any]:
     for i, spec in enumerate(inputs):
         if i in numbered:
             try:
-                feeds[spec.name] = _value(numbered[i].read_bytes(), spec.form)
+                feeds[spec.name] = _deserialize(numbered[i].read_bytes(), spec.type_kind)
             except (DecodeError, ValueError, TypeError) as e:
-                raise ModelError(f"{numbered[i]} is not a serialized {spec.form}") from e
+                raise ModelError(f"{numbered[i]} is not a serialized {spec.type_kind}") from e
     return feeds
 
 
-def _value(data: bytes, form: str) -> Any:
+def _deserialize(data: bytes, form: str) -> Any:
     if form == SEQUENCE:
         return numpy_helper.to_list(onnx.SequenceProto.FromString(data))
     if form == OPTIONAL:
@@ -58,40 +61,43 @@ def _value(data: bytes, form: str) -> Any:
     return numpy_helper.to_array(onnx.TensorProto.FromString(data))
 
 
-def checked(draw: Draw, inputs: Sequence[Input]) -> Draw:
-    """`draw` as arrays of the types that the signature wants. Raises ModelError naming the input that does not fit."""
+def checked_inputs(input_set: InputSet, inputs: Sequence[InputSpec]) -> InputSet:
+    """`input_set` as arrays of the types that the signature wants.
+
+    Raises ModelError naming the input that does not fit.
+    """
     known = {i.name: i for i in inputs}
-    for name in draw.feeds:
+    for name in input_set.feeds:
         if name not in known:
-            raise ModelError(f"the {draw} name {name}, which is no input of the model ({', '.join(known)})")
+            raise ModelError(f"the {input_set} name {name}, which is no input of the model ({', '.join(known)})")
     feeds: dict[str, Any] = {}
     for spec in inputs:
-        if spec.name in draw.feeds:
-            feeds[spec.name] = _fitted(draw.feeds[spec.name], spec, draw)
+        if spec.name in input_set.feeds:
+            feeds[spec.name] = _converted(input_set.feeds[spec.name], spec, input_set)
         elif spec.default is None:
-            raise ModelError(f"the {draw} lack {spec.name}")
-    return Draw(draw.kind, draw.sizes, feeds)
+            raise ModelError(f"the {input_set} lack {spec.name}")
+    return InputSet(input_set.kind, input_set.sizes, feeds)
 
 
-def _fitted(value: Any, spec: Input, draw: Draw) -> Any:
-    if spec.form == OPTIONAL and value is None:
+def _converted(value: Any, spec: InputSpec, input_set: InputSet) -> Any:
+    if spec.type_kind == OPTIONAL and value is None:
         return None
-    if spec.form in {TENSOR, OPTIONAL}:
-        return _array(value, spec, draw)
-    if spec.form == SEQUENCE:
+    if spec.type_kind in {TENSOR, OPTIONAL}:
+        return _converted_array(value, spec, input_set)
+    if spec.type_kind == SEQUENCE:
         if not isinstance(value, list | tuple):
-            raise ModelError(f"{spec.name} of the {draw} is no list of arrays; the model wants a sequence")
-        return [_array(v, spec, draw) for v in cast("Sequence[Any]", value)]
+            raise ModelError(f"{spec.name} of the {input_set} is no list of arrays; the model wants a sequence")
+        return [_converted_array(v, spec, input_set) for v in cast("Sequence[Any]", value)]
     return value
 
 
-def _array(value: Any, spec: Input, draw: Draw) -> np.ndarray[Any, Any]:
+def _converted_array(value: Any, spec: InputSpec, input_set: InputSet) -> np.ndarray[Any, Any]:
     """An array of the wanted type; Python's own numbers and lists become one, arrays must have it already."""
     wanted = helper.tensor_dtype_to_np_dtype(spec.dtype)
     try:
         array = np.asarray(value)
     except (ValueError, TypeError, RuntimeError) as e:
-        raise ModelError(f"{spec.name} of the {draw} is no array: {one_line(e)}") from e
+        raise ModelError(f"{spec.name} of the {input_set} is no array: {first_line(e)}") from e
     if array.dtype == wanted:
         return array
     if wanted == np.object_ and array.dtype.kind in "UO" and all(isinstance(s, str) for s in array.flat):
@@ -104,19 +110,19 @@ def _array(value: Any, spec: Input, draw: Draw) -> np.ndarray[Any, Any]:
     if literal and np.can_cast(array.dtype, wanted, "same_kind"):
         return array.astype(wanted)
     kind = type(cast("object", value)).__name__ if array.dtype.kind in "OU" else array.dtype
-    raise ModelError(f"{spec.name} of the {draw} is {kind}; the model wants {wanted}")
+    raise ModelError(f"{spec.name} of the {input_set} is {kind}; the model wants {wanted}")
 
 
-def ranked_by(shapes: Mapping[str, Sequence[int]], inputs: Sequence[Input]) -> list[Input]:
+def with_given_shapes(shapes: Mapping[str, Sequence[int]], inputs: Sequence[InputSpec]) -> list[InputSpec]:
     """The inputs; those with no stated rank take the shape given for them."""
-    return [i if i.is_ranked or i.name not in shapes else i.of_shape(tuple(shapes[i.name])) for i in inputs]
+    return [i if i.is_ranked or i.name not in shapes else i.with_shape(tuple(shapes[i.name])) for i in inputs]
 
 
-def sizes_from_shapes(shapes: Mapping[str, Sequence[int]], inputs: Sequence[Input]) -> Sizes:
+def sizes_from_shapes(shapes: Mapping[str, Sequence[int]], inputs: Sequence[InputSpec]) -> Sizes:
     """What symbols become when inputs take the given shapes. Raises ModelError for a shape that cannot be."""
     known = {i.name: i for i in inputs}
     sizes: Sizes = {}
     for name, shape in shapes.items():
-        require_known(name, known)
-        bind(name, known[name].shape, shape, sizes)
+        require_input_name(name, known)
+        bind_dims(name, known[name].shape, shape, sizes)
     return sizes

@@ -9,27 +9,27 @@ import numpy as np
 import onnx
 
 from ..ir.dims import Dim
-from ..ir.expressions import is_named
+from ..ir.expressions import is_symbolic_only
 from ..ir.op import Op
 from ..ir.values import Value
-from .transitive_uses import GOES_ON, Reading, readings
+from .transitive_uses import LOOP_CONDITION, Use, transitive_uses
 
-INTEGERS = frozenset(t for name, t in onnx.TensorProto.DataType.items() if re.fullmatch(r"U?INT\d+", name))
+INTEGER_DTYPES = frozenset(t for name, t in onnx.TensorProto.DataType.items() if re.fullmatch(r"U?INT\d+", name))
 
 # Inputs of operators whose values are handed on nearly as they are, by operator.
-HANDS_ON: dict[str, tuple[int, ...] | None] = {
+PASS_THROUGH_INPUTS: dict[str, tuple[int, ...] | None] = {
     "Identity": None, "Cast": None, "CastLike": (0,), "Unsqueeze": (0,), "Squeeze": (0,), "Reshape": (0,),
     "Transpose": None, "Flatten": None, "Slice": (0,), "Expand": (0,), "Gather": (0,), "Concat": None, "Split": (0,),
     "Tile": (0,), "Where": (1, 2), "Clip": (0,), "Dropout": (0,), "Add": None, "Sub": (0,), "Max": None, "Min": None,
 }  # fmt: skip
 # What inputs of operators are for. See `integers.py` for what is drawn for each.
-PURPOSES: dict[str, dict[int, str]] = {
+OPERAND_ROLES: dict[str, dict[int, str]] = {
     "Gather": {1: "index"}, "GatherElements": {1: "index"}, "GatherND": {1: "index"}, "ScatterElements": {1: "index"},
     "Scatter": {1: "index"}, "ScatterND": {1: "index"}, "NegativeLogLikelihoodLoss": {1: "index"},
     "SoftmaxCrossEntropyLoss": {1: "index"}, "RotaryEmbedding": {3: "index"},
     "OneHot": {0: "index", 1: "extent"}, "TopK": {1: "count"}, "ReverseSequence": {1: "count"},
     "RNN": {4: "count"}, "GRU": {4: "count"}, "LSTM": {4: "count"},
-    "If": {0: "truth"}, "Loop": {0: "trips", 1: "truth", GOES_ON: "truth"},
+    "If": {0: "truth"}, "Loop": {0: "trips", 1: "truth", LOOP_CONDITION: "truth"},
     "Reshape": {1: "factors"}, "Expand": {1: "stretch"}, "ConstantOfShape": {0: "extent"}, "Tile": {1: "extent"},
     "Range": {0: "start", 1: "limit", 2: "step"}, "Slice": {1: "start", 2: "end", 3: "axes", 4: "step"},
     "Split": {1: "parts"}, "SplitToSequence": {1: "parts"}, "Pad": {1: "pads", 3: "axes"},
@@ -46,16 +46,16 @@ PURPOSES: dict[str, dict[int, str]] = {
     )},
 }  # fmt: skip
 # Where one input serves several purposes, the first of these wins.
-NARROWEST = (
+ROLE_PRIORITY = (
     "factors", "parts", "unit axes", "new axes", "axes", "index", "count", "stretch", "scales", "share", "divisor",
     "step", "trips", "extent", "pads", "limit", "start", "end", "shift", "truth", "free",
 )  # fmt: skip
-MOST_WORDS = 8  # of a constant that strings are compared with
-SIGNED_SINCE = 11  # the opset in which indices from the end became part of the specification
+MAX_WORDS = 8  # of a constant that strings are compared with
+NEGATIVE_INDEX_OPSET = 11  # the opset in which indices from the end became part of the specification
 
 
 @dataclass(frozen=True, slots=True)
-class Role:
+class InputRole:
     """What an input's values are for.
 
     `bound` limits an index, a count or axes; `dims` is the shape that factors, parts and stretches refer to;
@@ -69,62 +69,64 @@ class Role:
     words: tuple[str, ...] = ()
 
 
-def role(value: Value) -> Role:
+def input_role(value: Value) -> InputRole:
     """The narrowest role among the readers of `value` and of what hands it on."""
     words: list[str] = []
-    found = Role()
-    for reading, _ in readings(value, True, _hands_on):
+    found = InputRole()
+    for reading, _ in transitive_uses(value, True, _propagate):
         if reading.op.domain == "ai.onnx.ml":
-            words += _vocabulary(reading.op)
+            words += _category_strings(reading.op)
         elif reading.op.type == "Equal":
-            words += _compared_with(reading.op)
-        elif not reading.op.domain and (seen := _purpose(reading)) is not None:
+            words += _compared_strings(reading.op)
+        elif not reading.op.domain and (seen := _operand_role(reading)) is not None:
             found = _narrower(found, seen)
-    return Role(found.kind, found.bound, found.dims, found.signed, tuple(dict.fromkeys(words)))
+    return InputRole(found.kind, found.bound, found.dims, found.signed, tuple(dict.fromkeys(words)))
 
 
-def _hands_on(op: Op, index: int, state: bool) -> bool | None:
-    carries = HANDS_ON.get(op.type, ())
+def _propagate(op: Op, index: int, state: bool) -> bool | None:
+    carries = PASS_THROUGH_INPUTS.get(op.type, ())
     return state if not op.domain and (carries is None or index in carries) else None
 
 
-def _purpose(reading: Reading) -> Role | None:
-    """What `reading` is for; None where any number will do."""
-    op, index = reading.op, reading.index
+def _operand_role(use: Use) -> InputRole | None:
+    """What `use` is for; None where any number will do."""
+    op, index = use.op, use.index
     if op.type == "Cast" and op.attr("to") == onnx.TensorProto.BOOL:
-        return Role("truth")
-    kind = PURPOSES.get(op.type, {}).get(index)
+        return InputRole("truth")
+    kind = OPERAND_ROLES.get(op.type, {}).get(index)
     if op.type == "Resize" and op.version < 11:
         kind = "scales" if index == 1 else None
-    if kind is None or (kind == "divisor" and reading.value.known_dtype not in INTEGERS):
+    if kind is None or (kind == "divisor" and use.value.known_dtype not in INTEGER_DTYPES):
         return None
-    shape = _shape(op, 0)
+    shape = _known_shape(op, 0)
     if kind == "index":
-        return Role(kind, _index_bound(op, shape), signed=_may_be_negative(op))
+        return InputRole(kind, _index_bound(op, shape), signed=_allows_negative_indices(op))
     if kind == "count":
-        return Role(kind, _count_bound(op, shape))
+        return InputRole(kind, _count_bound(op, shape))
     if kind in {"axes", "unit axes", "new axes"}:
-        return Role(kind, len(shape) if shape is not None else None, shape, signed=op.version >= SIGNED_SINCE)
+        return InputRole(
+            kind, len(shape) if shape is not None else None, shape, signed=op.version >= NEGATIVE_INDEX_OPSET
+        )
     if kind == "parts":
         axis = int(op.attr("axis", 0))
-        return Role(kind, _at(shape, axis), _at_only(shape, axis))
+        return InputRole(kind, _dim_at(shape, axis), _single_dim(shape, axis))
     if kind in {"start", "limit", "end", "step"}:
-        return Role(kind, signed=_follows_sign(op))
-    return Role(kind, dims=shape if kind in {"factors", "stretch"} else None)
+        return InputRole(kind, signed=_may_run_backwards(op))
+    return InputRole(kind, dims=shape if kind in {"factors", "stretch"} else None)
 
 
-def _shape(op: Op, index: int) -> tuple[Dim, ...] | None:
+def _known_shape(op: Op, index: int) -> tuple[Dim, ...] | None:
     value = op.input(index)
     shape = value.known_shape if value is not None else None
-    return None if shape is None else tuple(d if d is not None and is_named(d) else None for d in shape)
+    return None if shape is None else tuple(d if d is not None and is_symbolic_only(d) else None for d in shape)
 
 
-def _at(shape: tuple[Dim, ...] | None, axis: int) -> Dim:
+def _dim_at(shape: tuple[Dim, ...] | None, axis: int) -> Dim:
     return shape[axis] if shape and -len(shape) <= axis < len(shape) else None
 
 
-def _at_only(shape: tuple[Dim, ...] | None, axis: int) -> tuple[Dim, ...] | None:
-    dim = _at(shape, axis)
+def _single_dim(shape: tuple[Dim, ...] | None, axis: int) -> tuple[Dim, ...] | None:
+    dim = _dim_at(shape, axis)
     return (dim,) if dim is not None else None
 
 
@@ -133,30 +135,30 @@ def _index_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
     if op.type == "OneHot":
         return _depth(op)
     if op.type == "RotaryEmbedding":
-        return _at(_shape(op, 1), 0)
+        return _dim_at(_known_shape(op, 1), 0)
     if op.type.endswith("Loss"):
-        return _at(shape, 1)
+        return _dim_at(shape, 1)
     if op.type in {"GatherND", "ScatterND"}:
         known = [d for d in shape or () if isinstance(d, int)]
         return min(known) if shape and len(known) == len(shape) else None
-    return _at(shape, int(op.attr("axis", 0)))
+    return _dim_at(shape, int(op.attr("axis", 0)))
 
 
-def _may_be_negative(op: Op) -> bool:
+def _allows_negative_indices(op: Op) -> bool:
     losses_and_tables = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "RotaryEmbedding"}
-    return op.version >= SIGNED_SINCE and op.type not in losses_and_tables
+    return op.version >= NEGATIVE_INDEX_OPSET and op.type not in losses_and_tables
 
 
 def _count_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
     """The extent that a k or a sequence length may not exceed."""
     if op.type == "TopK":
-        return _at(shape, int(op.attr("axis", -1)))
+        return _dim_at(shape, int(op.attr("axis", -1)))
     if op.type == "ReverseSequence":
-        return _at(shape, int(op.attr("time_axis", 0)))
-    return _at(shape, 1 if op.attr("layout", 0) else 0)
+        return _dim_at(shape, int(op.attr("time_axis", 0)))
+    return _dim_at(shape, 1 if op.attr("layout", 0) else 0)
 
 
-def _follows_sign(op: Op) -> bool:
+def _may_run_backwards(op: Op) -> bool:
     """Whether a range may run backwards: where its step is an input as well. A Slice may always count from the end."""
     step = op.input(2)
     return op.type == "Slice" or (step is not None and not step.is_const)
@@ -170,21 +172,21 @@ def _depth(one_hot: Op) -> Dim:
     return int(depth.const.item())
 
 
-def _narrower(a: Role, b: Role) -> Role:
+def _narrower(a: InputRole, b: InputRole) -> InputRole:
     if a.kind == b.kind and a.kind in {"index", "count", "axes"}:
         bounds = [x for x in (a.bound, b.bound) if isinstance(x, int)]
         least = min(bounds) if len(bounds) == 2 else a.bound if isinstance(b.bound, int) else b.bound
-        return Role(a.kind, least, a.dims, a.signed and b.signed and a.bound == b.bound)
-    return b if NARROWEST.index(b.kind) < NARROWEST.index(a.kind) else a
+        return InputRole(a.kind, least, a.dims, a.signed and b.signed and a.bound == b.bound)
+    return b if ROLE_PRIORITY.index(b.kind) < ROLE_PRIORITY.index(a.kind) else a
 
 
-def _compared_with(equal: Op) -> list[str]:
+def _compared_strings(equal: Op) -> list[str]:
     """The strings that a constant operand of Equal holds."""
     constants = [v.tensor for v in equal.inputs if v is not None and v.tensor is not None]
-    return [str(s) for t in constants if t.dtype == onnx.TensorProto.STRING for s in t.array.reshape(-1)[:MOST_WORDS]]
+    return [str(s) for t in constants if t.dtype == onnx.TensorProto.STRING for s in t.array.reshape(-1)[:MAX_WORDS]]
 
 
-def _vocabulary(op: Op) -> list[str]:
+def _category_strings(op: Op) -> list[str]:
     """The strings that an ai.onnx.ml op compares its input with."""
     found: list[str] = []
     for name in ("keys_strings", "cats_strings", "classes_strings", "string_vocabulary"):

@@ -9,18 +9,20 @@ import ml_dtypes
 import numpy as np
 
 from .dim_expressions import Sizes, extent
-from .input_roles import Role
+from .input_roles import InputRole
 
 Array = np.ndarray[Any, Any]
 Range = tuple[int, int]
 
-UNKNOWN = 4  # how far an index goes into what has no known extent; if that is too far, a tamer attempt follows
-TAMER: dict[str, tuple[Range, Range, Range]] = {
+DEFAULT_INDEX_BOUND = (
+    4  # how far an index goes into what has no known extent; if that is too far, a tamer attempt follows
+)
+RESTRICTED_RANGES: dict[str, tuple[Range, Range, Range]] = {
     "divisor": ((1, 2), (1, 1), (-1, -1)), "step": ((1, 1), (1, 1), (-1, -1)), "extent": ((1, 2), (1, 1), (2, 2)),
     "count": ((1, 2), (1, 1), (2, 2)), "trips": ((2, 6), (0, 0), (1, 1)),
 }  # fmt: skip
 # The least and greatest number by role and kind; "" stands for all other kinds.
-RANGES: dict[str, dict[str, Range]] = {
+ROLE_RANGES: dict[str, dict[str, Range]] = {
     "truth": {"": (0, 1), "zeros": (0, 0), "negative": (1, 1)},
     "share": {"": (0, 1), "zeros": (0, 0)},
     "trips": {"": (1, 3), "zeros": (0, 0), "large": (17, 17), "ties": (0, 1)},
@@ -34,116 +36,132 @@ RANGES: dict[str, dict[str, Range]] = {
     "limit": {"": (2, 5), "zeros": (1, 1), "negative": (-5, -3), "large": (20, 40)},
     "step": {"": (1, 2), "zeros": (1, 1), "negative": (-1, -1)},
 }
-FREE: dict[str, Range] = {"": (0, 10), "negative": (-10, -1), "large": (100, 1000), "zeros": (0, 0), "ties": (0, 1)}
+FREE_RANGES: dict[str, Range] = {
+    "": (0, 10),
+    "negative": (-10, -1),
+    "large": (100, 1000),
+    "zeros": (0, 0),
+    "ties": (0, 1),
+}
 
 
-def integers(
-    role: Role, kind: str, shape: tuple[int, ...], sizes: Sizes, rng: np.random.Generator, reach: Range, tameness: int
+def generate_integers(
+    role: InputRole,
+    kind: str,
+    shape: tuple[int, ...],
+    sizes: Sizes,
+    rng: np.random.Generator,
+    limits: Range,
+    restriction: int,
 ) -> Array:
-    """Integers within `reach`, that of their type. Tamer attempts take 0 and 1, then one of them alone."""
-    arranged = _arranged(role, kind, prod(shape), sizes, rng) if tameness < 2 else None
+    """Integers within `limits`, that of their type. Tamer attempts take 0 and 1, then one of them alone."""
+    arranged = _structured_integers(role, kind, prod(shape), sizes, rng) if restriction < 2 else None
     if arranged is not None:
-        return np.clip(arranged, *reach).reshape(shape)
-    if tameness:
-        low, high = TAMER.get(role.kind, ((0, 1), (0, 0), (1, 1)))[tameness - 1]
+        return np.clip(arranged, *limits).reshape(shape)
+    if restriction:
+        low, high = RESTRICTED_RANGES.get(role.kind, ((0, 1), (0, 0), (1, 1)))[restriction - 1]
     else:
-        low, high = _range(role, kind, sizes, reach)
-    low, high = (min(max(n, reach[0]), reach[1]) for n in (low, high))
-    drawn = np.asarray(rng.integers(low, high, shape, endpoint=True, dtype=_wide(reach)))
-    if role.kind == "index" and kind == "large" and not tameness and drawn.size > 1:
-        return _swept(index_reach(role, sizes, reach)[1], shape)
+        low, high = _role_range(role, kind, sizes, limits)
+    low, high = (min(max(n, limits[0]), limits[1]) for n in (low, high))
+    drawn = np.asarray(rng.integers(low, high, shape, endpoint=True, dtype=_widest_dtype(limits)))
+    if role.kind == "index" and kind == "large" and not restriction and drawn.size > 1:
+        return _evenly_spaced(index_limits(role, sizes, limits)[1], shape)
     if role.kind == "index":
         drawn.reshape(-1)[:1] = low
-    return _nonzero(drawn) if role.kind in {"divisor", "step"} else drawn
+    return _replace_zeros(drawn) if role.kind in {"divisor", "step"} else drawn
 
 
-def limits(dtype: np.dtype[Any]) -> Range:
+def integer_limits(dtype: np.dtype[Any]) -> Range:
     """The least and greatest number of an integer type."""
     info = ml_dtypes.iinfo(dtype)
     return int(info.min), int(info.max)
 
 
-def extreme_integers(shape: tuple[int, ...], rng: np.random.Generator, reach: Range) -> Array:
+def generate_extreme_integers(shape: tuple[int, ...], rng: np.random.Generator, limits: Range) -> Array:
     """Small numbers with the ends of the type among them."""
-    least, most = reach
-    ends = np.array([most, least, most - 1, least + 1, most // 2, most // 2 + 1], _wide(reach))
-    flat = rng.integers(0, min(10, most), prod(shape), endpoint=True, dtype=_wide(reach))
+    least, most = limits
+    ends = np.array([most, least, most - 1, least + 1, most // 2, most // 2 + 1], _widest_dtype(limits))
+    flat = rng.integers(0, min(10, most), prod(shape), endpoint=True, dtype=_widest_dtype(limits))
     places = rng.permutation(flat.size)[: max(flat.size // 4, min(flat.size, 2))]
     flat[places] = np.resize(ends, places.size)
     return flat.reshape(shape)
 
 
-def _wide(reach: Range) -> type[np.integer[Any]]:
-    return np.uint64 if reach[1] > np.iinfo(np.int64).max else np.int64
+def _widest_dtype(limits: Range) -> type[np.integer[Any]]:
+    return np.uint64 if limits[1] > np.iinfo(np.int64).max else np.int64
 
 
-def _range(role: Role, kind: str, sizes: Sizes, reach: Range) -> Range:
+def _role_range(role: InputRole, kind: str, sizes: Sizes, limits: Range) -> Range:
     """The least and greatest integer to draw."""
     if role.kind == "index":
-        return _index_range(role, kind, sizes, reach)
+        return _index_range(role, kind, sizes, limits)
     if role.kind == "count":
         top = max(extent(role.bound, sizes), 1) if role.bound is not None else 2
         return {"zeros": (1, 1), "large": (top, top), "ties": (1, min(2, top))}.get(kind, (1, top))
-    ranges = RANGES.get(role.kind)
+    ranges = ROLE_RANGES.get(role.kind)
     if ranges is None:
-        return _free_range(kind, reach)
-    unsigned = kind == "negative" and (reach[0] == 0 or (role.kind in {"start", "limit", "end"} and not role.signed))
+        return _free_range(kind, limits)
+    unsigned = kind == "negative" and (limits[0] == 0 or (role.kind in {"start", "limit", "end"} and not role.signed))
     return ranges[""] if unsigned else ranges.get(kind, ranges[""])
 
 
-def index_reach(role: Role, sizes: Sizes, reach: Range) -> Range:
+def index_limits(role: InputRole, sizes: Sizes, limits: Range) -> Range:
     """The least and greatest index that the role allows, of those that the type holds."""
-    bound = extent(role.bound, sizes) if role.bound is not None else UNKNOWN
-    top = min(max(bound - 1, 0), reach[1])
-    return (max(-top - 1, reach[0]) if role.signed and role.bound is not None else 0), top
+    bound = extent(role.bound, sizes) if role.bound is not None else DEFAULT_INDEX_BOUND
+    top = min(max(bound - 1, 0), limits[1])
+    return (max(-top - 1, limits[0]) if role.signed and role.bound is not None else 0), top
 
 
-def _index_range(role: Role, kind: str, sizes: Sizes, reach: Range) -> Range:
-    least, top = index_reach(role, sizes, reach)
+def _index_range(role: InputRole, kind: str, sizes: Sizes, limits: Range) -> Range:
+    least, top = index_limits(role, sizes, limits)
     if kind == "negative" and least < 0:
         return least, -1
     return {"zeros": (0, 0), "large": (top, top), "ties": (0, min(1, top))}.get(kind, (0, top))
 
 
-def _free_range(kind: str, reach: Range) -> Range:
+def _free_range(kind: str, limits: Range) -> Range:
     """As far as the type goes; an unsigned type has numbers up to 255 in place of negative ones."""
-    least, most = reach
-    low, high = FREE.get(kind, FREE[""])
-    if kind == "normal" and reach == (0, 255):
-        return reach
+    least, most = limits
+    low, high = FREE_RANGES.get(kind, FREE_RANGES[""])
+    if kind == "normal" and limits == (0, 255):
+        return limits
     if kind == "negative" and least == 0:
         return max(min(most, 255) - 9, 1), min(most, 255)
     return max(min(low, most // 2 + 1), least), min(high, most)
 
 
-def _swept(top: int, shape: tuple[int, ...]) -> Array:
+def _evenly_spaced(top: int, shape: tuple[int, ...]) -> Array:
     """Indices at equal distances, from the last to the first."""
     return np.linspace(top, 0, prod(shape)).round().astype(np.int64).reshape(shape)
 
 
-def _nonzero(drawn: Array) -> Array:
+def _replace_zeros(drawn: Array) -> Array:
     return np.where(drawn == 0, 1, drawn).astype(drawn.dtype)
 
 
 # -- integers that have to fit together ------------------------------------------------
 
 
-def _arranged(role: Role, kind: str, count: int, sizes: Sizes, rng: np.random.Generator) -> Array | None:
+def _structured_integers(
+    role: InputRole, kind: str, count: int, sizes: Sizes, rng: np.random.Generator
+) -> Array | None:
     """Numbers that fit together as `role` wants, as far as the shapes are known; None where each stands alone."""
     dims = None if role.dims is None else [extent(d, sizes) if d is not None else None for d in role.dims]
     known = None if dims is None or None in dims else [d for d in dims if d is not None]
     if role.kind in {"axes", "new axes", "unit axes"}:
-        return _axes(role, kind, count, dims, rng)
+        return _axis_permutation(role, kind, count, dims, rng)
     if known is None:
         return None
     if role.kind == "parts" and count:
-        return _parts(known[0], count, kind, rng)
+        return _split_sizes(known[0], count, kind, rng)
     if role.kind == "factors":
-        return _factors(known, count, kind, rng)
-    return _stretch(known, count, kind, rng) if role.kind == "stretch" else None
+        return _reshape_target(known, count, kind, rng)
+    return _broadcast_target(known, count, kind, rng) if role.kind == "stretch" else None
 
 
-def _axes(role: Role, kind: str, count: int, dims: list[int | None] | None, rng: np.random.Generator) -> Array:
+def _axis_permutation(
+    role: InputRole, kind: str, count: int, dims: list[int | None] | None, rng: np.random.Generator
+) -> Array:
     """Different axes; those of extent 1 for a Squeeze. The first, counted from the end, in the negative kind."""
     rank = (len(dims) if dims is not None else count) + (count if role.kind == "new axes" else 0)
     fit = [a for a, d in enumerate(dims or ()) if d in {1, None}] if role.kind == "unit axes" else list(range(rank))
@@ -155,7 +173,7 @@ def _axes(role: Role, kind: str, count: int, dims: list[int | None] | None, rng:
     return chosen - rank if kind == "negative" and role.signed else chosen
 
 
-def _parts(total: int, count: int, kind: str, rng: np.random.Generator) -> Array:
+def _split_sizes(total: int, count: int, kind: str, rng: np.random.Generator) -> Array:
     """Numbers that add up to `total`; equal ones, or all in the last, in some kinds."""
     if kind == "zeros":
         return np.array([0] * (count - 1) + [total])
@@ -166,7 +184,7 @@ def _parts(total: int, count: int, kind: str, rng: np.random.Generator) -> Array
     return np.diff(np.array([0, *cuts, total - least * count])) + least
 
 
-def _factors(dims: list[int], count: int, kind: str, rng: np.random.Generator) -> Array:
+def _reshape_target(dims: list[int], count: int, kind: str, rng: np.random.Generator) -> Array:
     """Extents with as many elements as `dims`; one left open, or all copied, in some kinds."""
     if kind == "zeros" and count == len(dims):
         return np.zeros(count, np.int64)  # 0 copies a dim
@@ -181,7 +199,7 @@ def _factors(dims: list[int], count: int, kind: str, rng: np.random.Generator) -
     return found
 
 
-def _stretch(dims: list[int], count: int, kind: str, rng: np.random.Generator) -> Array:
+def _broadcast_target(dims: list[int], count: int, kind: str, rng: np.random.Generator) -> Array:
     """A shape that `dims` can be broadcast with: 1 or their own extent, and up to 3 where that is 1."""
     aligned = ([1] * count + dims)[-count:] if count else []
     free = {"zeros": (1, 1), "large": (2, 3)}.get(kind, (1, 2))

@@ -18,57 +18,57 @@ from onnx import helper, numpy_helper
 
 Array = np.ndarray[Any, Any]
 
-MOVES = 4  # runs with moved inputs: one alone may cancel in an output of few elements, or miss a jump
-MULTIPLE = 8  # how many times its noise floor an output may be off
-FARTHER = (2, 4, 8)  # ulps: a right rewrite may be as far off as 8 floors, and jump where that leads to
-MOST_WEIGHTS = 64 << 20  # elements up to which weights are moved where no input is a float
+PERTURBATION_RUNS = 4  # runs with moved inputs: one alone may cancel in an output of few elements, or miss a jump
+NOISE_MULTIPLE = 8  # how many times its noise floor an output may be off
+LARGER_ULPS = (2, 4, 8)  # ulps: a right rewrite may be as far off as 8 floors, and jump where that leads to
+MAX_PERTURBED_WEIGHTS = 64 << 20  # elements up to which weights are moved where no input is a float
 
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What an output becomes under each `moves` of the inputs, and its `usual` floor in parts of its scale.
+    """What an output becomes under each `perturbed` of the inputs, and its `typical_floor` floor in parts of its scale.
 
-    `more` are larger moves, moves of the weights, and other kernels, with how many ulps far: asked for last, before
-    something is called wrong. All are computed when first asked. Moves that the original does not run on are left out.
-    `excuses` says whether elements at which it jumps may differ, `cheap` whether the usual floor may be asked for out
-    of curiosity.
+    `more_perturbed` are larger moves, moves of the weights, and other kernels, with how many ulps far: asked for last,
+    before something is called wrong. All are computed when first asked. Moves that the original does not run on are
+    left out. `excuses_jumps` says whether elements at which it jumps may differ, `is_cheap` whether the usual floor may
+    be asked for out of curiosity.
     """
 
-    moves: Callable[[], Sequence[Any]]
-    usual: Callable[[], float]
-    more: Callable[[], Sequence[tuple[Any, int]]] = tuple
-    excuses: bool = True
-    cheap: bool = False
+    perturbed: Callable[[], Sequence[Any]]
+    typical_floor: Callable[[], float]
+    more_perturbed: Callable[[], Sequence[tuple[Any, int]]] = tuple
+    excuses_jumps: bool = True
+    is_cheap: bool = False
 
-    def part(self, pick: Callable[[Any], Any]) -> Noise:
+    def of_part(self, pick: Callable[[Any], Any]) -> Noise:
         """The noise of a part of the output."""
         return replace(
             self,
-            moves=lambda: [pick(m) for m in self.moves()],
-            more=lambda: [(pick(m), far) for m, far in self.more()],
+            perturbed=lambda: [pick(m) for m in self.perturbed()],
+            more_perturbed=lambda: [(pick(m), far) for m, far in self.more_perturbed()],
         )
 
-    def like(self, a: Array) -> list[Array]:
+    def perturbed_like(self, a: Array) -> list[Array]:
         """The outputs under moved inputs that have the type and shape of `a`."""
-        return _like(a, self.moves())
+        return _same_type_and_shape(a, self.perturbed())
 
-    def more_like(self, a: Array) -> list[tuple[Array, int]]:
+    def more_perturbed_like(self, a: Array) -> list[tuple[Array, int]]:
         """The outputs under all other moves that have the type and shape of `a`, and how many ulps those were."""
-        return [(m, far) for other, far in self.more() for m in _like(a, [other])]
+        return [(m, far) for other, far in self.more_perturbed() for m in _same_type_and_shape(a, [other])]
 
 
-def _like(a: Array, outputs: Sequence[Any]) -> list[Array]:
+def _same_type_and_shape(a: Array, outputs: Sequence[Any]) -> list[Array]:
     moves: list[Any] = [m for m in outputs if hasattr(m, "dtype")]
     return [np.asarray(m) for m in moves if m.dtype == a.dtype and m.shape == a.shape]
 
 
-SILENT = Noise(list[Any], lambda: 0.0)
+NO_NOISE = Noise(list[Any], lambda: 0.0)
 
 
-def moved(feeds: Mapping[str, Any], seed: int, far: int = 1) -> dict[str, Any]:
-    """The feeds with every finite float `far` ulps up or down, at random; the rest as it is."""
+def perturb(feeds: Mapping[str, Any], seed: int, ulps: int = 1) -> dict[str, Any]:
+    """The feeds with every finite float `ulps` ulps up or down, at random; the rest as it is."""
     rng = np.random.default_rng(seed)
-    return {name: _moved(value, rng, far) for name, value in feeds.items()}
+    return {name: _perturb_value(value, rng, ulps) for name, value in feeds.items()}
 
 
 def has_floats(feeds: Mapping[str, Any]) -> bool:
@@ -76,7 +76,7 @@ def has_floats(feeds: Mapping[str, Any]) -> bool:
     return any(map(_has_floats, feeds.values()))
 
 
-def move_weights(model: onnx.ModelProto, folder: Path | None, seed: int, far: int = 1) -> bool:
+def perturb_weights(model: onnx.ModelProto, folder: Path | None, seed: int, ulps: int = 1) -> bool:
     """Move the float initializers of `model` that products sum over; vectors may be bounds, scales and exponents.
 
     False, and nothing done, if they are too many.
@@ -85,11 +85,13 @@ def move_weights(model: onnx.ModelProto, folder: Path | None, seed: int, far: in
     floats = [t for t in model.graph.initializer if is_float(helper.tensor_dtype_to_np_dtype(t.data_type))]
     tensors = [t for t in floats if len(t.dims) > 1]
     sizes = [int(np.prod(t.dims, dtype=np.int64)) for t in tensors]
-    if sum(sizes) > MOST_WEIGHTS:
+    if sum(sizes) > MAX_PERTURBED_WEIGHTS:
         return False
     for t, size in zip(tensors, sizes, strict=True):
         if size > 1:
-            t.CopyFrom(numpy_helper.from_array(_moved(numpy_helper.to_array(t, str(folder or "")), rng, far), t.name))
+            t.CopyFrom(
+                numpy_helper.from_array(_perturb_value(numpy_helper.to_array(t, str(folder or "")), rng, ulps), t.name)
+            )
     return bool(tensors)
 
 
@@ -98,7 +100,7 @@ def is_float(dtype: np.dtype[Any]) -> bool:
     return dtype.kind in "fc" or dtype.name.startswith(("float", "bfloat"))
 
 
-def limits(dtype: np.dtype[Any]) -> Any:
+def float_info(dtype: np.dtype[Any]) -> Any:
     """What `finfo` says of a real type, of those that NumPy lacks too."""
     finfo: Any = ml_dtypes.finfo
     return finfo(dtype)
@@ -113,23 +115,23 @@ def _has_floats(value: Any) -> bool:
     return is_float(array.dtype) and array.size > 0
 
 
-def _moved(value: Any, rng: np.random.Generator, far: int) -> Any:
+def _perturb_value(value: Any, rng: np.random.Generator, ulps: int) -> Any:
     if isinstance(value, list):
-        return [_moved(v, rng, far) for v in cast("Sequence[Any]", value)]
+        return [_perturb_value(v, rng, ulps) for v in cast("Sequence[Any]", value)]
     if not _has_floats(value):
         return value
     array: Array = np.asarray(value)
     if array.dtype.kind == "c":
-        parts = _stepped(array.reshape(-1, 1).view(np.dtype(f"f{array.dtype.itemsize // 2}")), rng, far)
+        parts = _step_ulps(array.reshape(-1, 1).view(np.dtype(f"f{array.dtype.itemsize // 2}")), rng, ulps)
         return parts.view(array.dtype).reshape(array.shape)
-    return _stepped(array, rng, far)
+    return _step_ulps(array, rng, ulps)
 
 
-def _stepped(a: Array, rng: np.random.Generator, far: int) -> Array:
+def _step_ulps(a: Array, rng: np.random.Generator, ulps: int) -> Array:
     """`a` so many ulps further, zeros to a subnormal, the greatest numbers inward; what is not finite stays."""
-    most: Array = np.asarray(limits(a.dtype).max, a.dtype)
+    most: Array = np.asarray(float_info(a.dtype).max, a.dtype)
     towards: Array = rng.choice(np.array([1, -1], a.dtype), a.shape) * most
-    for _ in range(far):
+    for _ in range(ulps):
         a = _step(a, towards)
     return a
 

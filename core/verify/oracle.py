@@ -11,154 +11,164 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..errors import EvaluationError, ModelError, Unverifiable
+from ..errors import EvaluationError, ModelError, UnverifiableError
 from ..ort.sessions import Loadable
-from .empty_tensor_support import NOT_RIGHT, loadable_bears_emptiness
-from .input_generation import Draw
-from .input_search import Answer, Search
-from .input_specs import SEQUENCE, Input
-from .output_comparison import compare
-from .seeded_session import BACKENDS, Backend, Performer, original_performer, performer
-from .sensitivity import Movement
-from .verdict import Difference, Mismatch, Mismatched, Verdict
+from .empty_tensor_support import EMPTY_SUM_ERROR, serialized_supports_empty_tensors
+from .input_generation import InputSet
+from .input_search import Answer, InputSearch
+from .input_specs import SEQUENCE, InputSpec
+from .output_comparison import compare_outputs
+from .seeded_session import BACKENDS, Backend, SeededSession, open_original_session, open_session
+from .sensitivity import Sensitivity
+from .verdict import Mismatch, MismatchError, OutputDifference, Verdict
 
-NOT_OURS = "comes from a random operator that the original does not have, so nothing can be said of it"
+UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so nothing can be said of it"
 
 
 class Oracle:
     """The answers of the original, and the comparison with them.
 
-    `given` inputs are used as they are; otherwise draws are made from `inputs`, with `fixed` sizes for
-    some symbols, around `boundaries` too. Where outputs are `random`, random ops run with seeds of ours, and
-    outputs of those that take none are compared by type and rank only. `fresh`: runs leave traces, so each gets a
-    session of its own. Raises Unverifiable when none of `backends` can load the original or no draw runs on it, and
+    `given` inputs are used as they are; otherwise draws are made from `inputs`, with `fixed` sizes for some symbols,
+    around `boundaries` too. Where outputs are `random_outputs`, random ops run with seeds of ours, and outputs of those
+    that take none are compared by type and rank only. `fresh_sessions`: runs leave traces, so each gets a session of
+    its own. Raises UnverifiableError when none of `backends` can load the original or no draw runs on it, and
     ModelError when inputs that were given do not.
     """
 
     def __init__(
         self,
         original: Loadable,
-        inputs: list[Input],
+        inputs: list[InputSpec],
         outputs: Sequence[str],
         *,
-        given: Sequence[Draw] = (),
+        given: Sequence[InputSet] = (),
         fixed: Mapping[str, int] | None = None,
         seed: int = 0,
-        random: Collection[str] = (),
+        random_outputs: Collection[str] = (),
         boundaries: Collection[float] = (),
-        fresh: bool = False,
+        fresh_sessions: bool = False,
         backends: Sequence[Backend] = BACKENDS,
     ) -> None:
-        self.names = list(dict.fromkeys(outputs))
-        self.random = frozenset(random)
-        self._fresh = fresh
-        self._never_empty = [i for i in inputs if i.never_empty and i.form != SEQUENCE]
-        self._original = original_performer(original, random=bool(random), fresh=fresh, backends=backends)
+        self.output_names = list(dict.fromkeys(outputs))
+        self.random_outputs = frozenset(random_outputs)
+        self._fresh_sessions = fresh_sessions
+        self._nonempty_inputs = [i for i in inputs if i.must_be_nonempty and i.type_kind != SEQUENCE]
+        self._original = open_original_session(
+            original, random=bool(random_outputs), fresh_sessions=fresh_sessions, backends=backends
+        )
         self.backend = self._original.session.name
         self.notes: list[str] = []
         self.answers: list[Answer] = []
         self._is_given = bool(given)
         if given:
-            self.answers = [Answer(d, self._must(d)) for d in given]
+            self.answers = [Answer(d, self._run_given(d)) for d in given]
         else:
-            search = Search(self._run, inputs, dict(fixed or {}), seed, self.notes, boundaries)
+            search = InputSearch(self._run, inputs, dict(fixed or {}), seed, self.notes, boundaries)
             self.answers = list(search.answers())
-        self._note_emptiness()
-        self._movement = Movement(original, self._original, self.names, self.answers[0])
+        self._note_empty_outputs()
+        self._sensitivity = Sensitivity(original, self._original, self.output_names, self.answers[0])
 
     def check(self, model: Loadable, *, exact: bool = False) -> Verdict:
         """Compare `model` with the original, bit for bit if `exact`. Raises VerificationError."""
-        verdict = self.judge(model, exact=exact)
+        verdict = self.compare(model, exact=exact)
         if verdict.failure is not None:
-            raise Mismatched(verdict.failure)
+            raise MismatchError(verdict.failure)
         return verdict
 
-    def judge(
+    def compare(
         self,
         model: Loadable,
         *,
         exact: bool = False,
-        on: Collection[Draw] | None = None,
+        input_sets: Collection[InputSet] | None = None,
         backend: Backend | None = None,
     ) -> Verdict:
         """Compare `model` with the original up to the first draw on which it fails, finite ones first.
 
-        `on` limits to some of the draws; those left out count as known to agree. `backend` runs `model`, where that is
-        to be another than the one that ran the original; as it lives in a process of its own, which may crash, it is
-        put sizes of 0 whatever the operators.
+        `input_sets` limits to some of the draws; those left out count as known to agree. `backend` runs `model`, where
+        that is to be another than the one that ran the original; as it lives in a process of its own, which may crash,
+        it is put sizes of 0 whatever the operators.
         """
         try:
             original = self._original
             runs = backend or original.backend
-            derived = performer(model, runs, random=bool(self.random), like=original.seeds, fresh=self._fresh)
+            derived = open_session(
+                model, runs, random=bool(self.random_outputs), seeds=original.seeds, fresh_sessions=self._fresh_sessions
+            )
         except EvaluationError as e:
             return Verdict(self.backend, exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
-        derived.limit = original.limit
-        loose = tuple(n for n in self.names if n in self.random and n in self._original.loose)
-        case = _Case(self.names, loose, self._movement, exact=exact)
-        foreign = next((n for n in self.names if n in derived.loose - self._original.loose), None)
+        derived.timeout = original.timeout
+        loose = tuple(n for n in self.output_names if n in self.random_outputs and n in self._original.unseeded_outputs)
+        case = _ModelComparison(self.output_names, loose, self._sensitivity, exact=exact)
+        foreign = next(
+            (n for n in self.output_names if n in derived.unseeded_outputs - self._original.unseeded_outputs), None
+        )
         if foreign is not None:
-            case.failure = Mismatch(foreign, NOT_OURS, self.answers[0].draw, None)
+            case.failure = Mismatch(foreign, UNMATCHED_RANDOM_OP, self.answers[0].input_set, None)
             return case.verdict(self.backend, self.notes)
-        chosen = [a for a in self.answers if on is None or any(a.draw is d for d in on)]
-        spares = backend is None and not self._is_given and any(map(_has_zero, chosen))
-        if spares and not loadable_bears_emptiness(model):
-            chosen = [a for a in chosen if not _has_zero(a) or a is self.answers[0]]
-        for answer in sorted(chosen, key=lambda a: not a.draw.is_finite):
-            case.hear(derived, answer)
+        chosen = [a for a in self.answers if input_sets is None or any(a.input_set is d for d in input_sets)]
+        spares = backend is None and not self._is_given and any(map(_has_zero_size, chosen))
+        if spares and not serialized_supports_empty_tensors(model):
+            chosen = [a for a in chosen if not _has_zero_size(a) or a is self.answers[0]]
+        for answer in sorted(chosen, key=lambda a: not a.input_set.is_finite):
+            case.compare_on(derived, answer)
             if case.failure is not None:
                 break
         return case.verdict(self.backend, self.notes)
 
-    def _must(self, draw: Draw) -> dict[str, Any]:
+    def _run_given(self, draw: InputSet) -> dict[str, Any]:
         try:
             return self._run(draw)
         except EvaluationError as e:
             raise ModelError(f"the original does not run on the {draw}: {e}") from e
 
-    def _run(self, draw: Draw) -> dict[str, Any]:
-        emptied = (i.name for i in self._never_empty if i.is_emptied_by(draw.feeds.get(i.name, 0)))
+    def _run(self, draw: InputSet) -> dict[str, Any]:
+        emptied = (i.name for i in self._nonempty_inputs if i.is_emptied_by(draw.feeds.get(i.name, 0)))
         if (name := next(emptied, None)) is not None:
-            raise EvaluationError(f"with nothing in {name} a convolution may be one that {NOT_RIGHT}")
-        return dict(zip(self.names, self._original.run(self.names, draw.feeds), strict=True))
+            raise EvaluationError(f"with nothing in {name} a convolution may be one that {EMPTY_SUM_ERROR}")
+        return dict(zip(self.output_names, self._original.run(self.output_names, draw.feeds), strict=True))
 
-    def _note_emptiness(self) -> None:
-        """Say which outputs have no elements at all. Raises Unverifiable if that is so because of a size of 0."""
-        empty = [n for n in self.names if all(_is_empty(a.outputs[n]) for a in self.answers)]
-        if all(map(_has_zero, self.answers)) and len(empty) == len(self.names):
-            zeros = {s for a in self.answers for s, size in a.draw.sizes.items() if size == 0}
-            raise Unverifiable(f"with {', '.join(sorted(zeros))} of 0 every output of the original is empty")
+    def _note_empty_outputs(self) -> None:
+        """Say which outputs have no elements at all. Raises UnverifiableError if that is so because of a size of 0."""
+        empty = [n for n in self.output_names if all(_is_empty(a.outputs[n]) for a in self.answers)]
+        if all(map(_has_zero_size, self.answers)) and len(empty) == len(self.output_names):
+            zeros = {s for a in self.answers for s, size in a.input_set.sizes.items() if size == 0}
+            raise UnverifiableError(f"with {', '.join(sorted(zeros))} of 0 every output of the original is empty")
         self.notes.extend(f"{n} is empty on all inputs, so only its type and shape were compared" for n in empty)
-        others = (n for n in self.names if n not in empty)
+        others = (n for n in self.output_names if n not in empty)
         mute = [n for n in others if not any(_is_partly_finite(a.outputs[n]) for a in self.answers)]
         self.notes.extend(f"{n} is finite on no inputs, so only where it is not was compared" for n in mute)
 
 
-class _Case:
+class _ModelComparison:
     """What was found out about one model so far."""
 
-    def __init__(self, names: list[str], loose: tuple[str, ...], movement: Movement, *, exact: bool) -> None:
-        self.names, self.loose, self.movement, self.exact = names, loose, movement, exact
-        self.draws: dict[bool, list[str]] = {True: [], False: []}  # finite ones, and the others
-        self.worst: dict[bool, dict[str, Difference]] = {True: {}, False: {}}
+    def __init__(
+        self, names: list[str], unseeded_outputs: tuple[str, ...], sensitivity: Sensitivity, *, exact: bool
+    ) -> None:
+        self.names, self.unseeded_outputs, self.sensitivity, self.exact = names, unseeded_outputs, sensitivity, exact
+        self.input_sets: dict[bool, list[str]] = {True: [], False: []}  # finite ones, and the others
+        self.worst: dict[bool, dict[str, OutputDifference]] = {True: {}, False: {}}
         self.notes: list[str] = []
         self.failure: Mismatch | None = None
 
-    def hear(self, derived: Performer, answer: Answer) -> None:
-        """Hold what `derived` gives to an answer of the original."""
-        draw, finite = answer.draw, answer.draw.is_finite
-        self.draws[finite].append(str(draw))
+    def compare_on(self, session: SeededSession, answer: Answer) -> None:
+        """Hold what `session` gives to an answer of the original."""
+        draw, finite = answer.input_set, answer.input_set.is_finite
+        self.input_sets[finite].append(str(draw))
         try:
-            results = derived.run(self.names, draw.feeds)
+            results = session.run(self.names, draw.feeds)
         except EvaluationError as e:
             self.failure = Mismatch("", str(e), draw, None)
             return
         worst = self.worst[finite]
         for name, got in zip(self.names, results, strict=True):
-            noise = self.movement.noise(answer, name)
+            noise = self.sensitivity.noise(answer, name)
             want = answer.outputs[name]
-            found = compare(want, got, exact=self.exact, values=name not in self.loose, noise=noise)
-            worst[name] = max(worst.get(name, found), found, key=lambda d: (bool(d.reason), d.share))
+            found = compare_outputs(
+                want, got, exact=self.exact, compare_values=name not in self.unseeded_outputs, noise=noise
+            )
+            worst[name] = max(worst.get(name, found), found, key=lambda d: (bool(d.reason), d.share_of_allowed))
             if found.excused:
                 self.notes.append(
                     f"{found.excused} elements of {name} differ on {draw} where the original's own jump at one ulp"
@@ -172,18 +182,18 @@ class _Case:
         return Verdict(
             backend,
             self.exact,
-            tuple(self.draws[True]),
+            tuple(self.input_sets[True]),
             self.worst[True],
-            self.loose,
+            self.unseeded_outputs,
             (*notes, *self.notes),
             self.failure,
-            tuple(self.draws[False]),
+            tuple(self.input_sets[False]),
             self.worst[False],
         )
 
 
-def _has_zero(answer: Answer) -> bool:
-    return 0 in answer.draw.sizes.values()
+def _has_zero_size(answer: Answer) -> bool:
+    return 0 in answer.input_set.sizes.values()
 
 
 def _is_empty(result: Any) -> bool:

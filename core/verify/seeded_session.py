@@ -22,16 +22,16 @@ from zlib import crc32
 import onnx
 from onnx import helper
 
-from ..errors import CannotLoad, Unverifiable
+from ..errors import ModelLoadError, UnverifiableError
 from ..ir import op_schemas
-from ..ir.context import MARK
+from ..ir.context import FRESH_NAME_MARK
 from ..ir.effects import is_random
 from ..ir.graph import Graph
-from ..ir.subgraphs import holder
+from ..ir.subgraphs import enclosing_op
 from ..ir.values import Value
-from ..ort.backends import Arrays, OnnxRuntime, Reference
-from ..ort.sessions import Loadable, Setting
-from .noise import move_weights
+from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
+from ..ort.sessions import Loadable, SessionConfig
+from .noise import perturb_weights
 
 
 def random_outputs(graph: Graph) -> frozenset[str]:
@@ -43,19 +43,19 @@ def random_outputs(graph: Graph) -> frozenset[str]:
         if value in reached:
             continue
         reached[value] = None
-        for user in value.uses:
-            op = holder(graph, user)
+        for user in value.consumers:
+            op = enclosing_op(graph, user)
             queue += op.outputs if op is not None else ()
     return frozenset(v.name for v in reached if graph.is_output(v))
 
 
 SEED = "seed"
-COPY = re.compile(r"__\d+$")
-Functions = Mapping[tuple[str, str, str], onnx.FunctionProto]
+COPY_SUFFIX = re.compile(r"__\d+$")
+FunctionTable = Mapping[tuple[str, str, str], onnx.FunctionProto]
 
 
 @dataclass(frozen=True, slots=True)
-class Seeded:
+class SeededModel:
     """A model whose random ops have seeds; `seeds` has them by output name, None for those that came with one.
 
     Outputs in `loose` depend on a random op that could not be given a seed.
@@ -64,15 +64,15 @@ class Seeded:
     model: onnx.ModelProto
     folder: Path | None
     seeds: dict[str, int | None]
-    loose: frozenset[str]
+    unseeded_outputs: frozenset[str]
 
 
-def seeded(model: Loadable, like: Mapping[str, int | None] | None = None) -> Seeded:
+def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = None) -> SeededModel:
     """`model`, its weights left where they are, with a seed in each random op: those of `like` where given."""
-    proto, folder = read(model)
+    proto, folder = read_proto(model)
     versions = {o.domain: o.version for o in proto.opset_import}
     functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
-    everything = list(_nested((*proto.graph.node, *(n for f in proto.functions for n in f.node))))
+    everything = list(_all_nodes((*proto.graph.node, *(n for f in proto.functions for n in f.node))))
     seeds: dict[str, int | None] = {}
     loose: set[str] = set()
     for node in everything:
@@ -80,24 +80,34 @@ def seeded(model: Loadable, like: Mapping[str, int | None] | None = None) -> See
             continue
         own = next((a for a in node.attribute if a.name == SEED), None)
         name = next(filter(None, node.output), "")
-        seed = crc32(name.encode("utf-8", "surrogateescape")) % 1_000_003 + 1 if like is None else _of(like, name)
+        seed = (
+            crc32(name.encode("utf-8", "surrogateescape")) % 1_000_003 + 1
+            if known_seeds is None
+            else _seed_for(known_seeds, name)
+        )
         if own is not None and not own.ref_attr_name:
             seeds[name] = None
-        elif own is None and seed is not None and _takes_seed(node, versions):
+        elif own is None and seed is not None and _has_seed_attribute(node, versions):
             seeds[name] = seed
             node.attribute.append(helper.make_attribute(SEED, seed if node.op_type == "Dropout" else float(seed)))
         else:
             loose.update(filter(None, node.output))
     _add_aliases(everything, seeds)
-    return Seeded(proto, folder, seeds, _reached(proto.graph, functions, loose) if loose else frozenset())
+    return SeededModel(
+        proto, folder, seeds, _downstream_outputs(proto.graph, functions, loose) if loose else frozenset()
+    )
 
 
-def _of(like: Mapping[str, int | None], name: str) -> int | None:
+def _seed_for(known_seeds: Mapping[str, int | None], name: str) -> int | None:
     """The seed for a name. Copies are numbered: r__1 by `onnx.inliner`, r_pw1 by rewrites."""
-    return like[name] if name in like else like.get(COPY.sub("", name.partition(MARK)[0]))
+    return (
+        known_seeds[name]
+        if name in known_seeds
+        else known_seeds.get(COPY_SUFFIX.sub("", name.partition(FRESH_NAME_MARK)[0]))
+    )
 
 
-def read(model: Loadable) -> tuple[onnx.ModelProto, Path | None]:
+def read_proto(model: Loadable) -> tuple[onnx.ModelProto, Path | None]:
     """The message, its external weights left out, and the folder they are in."""
     data = model if isinstance(model, bytes) else model.read_bytes()
     return onnx.ModelProto.FromString(data), None if isinstance(model, bytes) else model.resolve().parent
@@ -118,18 +128,18 @@ def _add_aliases(nodes: list[onnx.NodeProto], seeds: dict[str, int | None]) -> N
 def _is_random(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
     version = versions.get(node.domain, 0)
     if node.op_type != "Dropout" or node.domain:
-        return op_schemas.is_random(node.op_type, node.domain, version)
+        return op_schemas.is_nondeterministic(node.op_type, node.domain, version)
     if version < 7:
         return not any(a.name == "is_test" and a.i for a in node.attribute)
     return len(node.input) > 2 and bool(node.input[2])
 
 
-def _takes_seed(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
+def _has_seed_attribute(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
     found = op_schemas.schema(node.op_type, node.domain, versions.get(node.domain, 0))
     return found is not None and SEED in found.attributes
 
 
-def _nested(nodes: tuple[onnx.NodeProto, ...]) -> Iterator[onnx.NodeProto]:
+def _all_nodes(nodes: tuple[onnx.NodeProto, ...]) -> Iterator[onnx.NodeProto]:
     """Nodes and all in their bodies."""
     work = list(reversed(nodes))
     while work:
@@ -140,9 +150,9 @@ def _nested(nodes: tuple[onnx.NodeProto, ...]) -> Iterator[onnx.NodeProto]:
                 work.extend(reversed(graph.node))
 
 
-def _reached(graph: onnx.GraphProto, functions: Functions, loose: set[str]) -> frozenset[str]:
+def _downstream_outputs(graph: onnx.GraphProto, functions: FunctionTable, unseeded: set[str]) -> frozenset[str]:
     """The outputs downstream of `loose` values, in bodies and functions too."""
-    found = set(loose)
+    found = set(unseeded)
     for node in graph.node:  # in topological order, as ONNX has it
         inside = list(_with_calls(node, functions))
         if any(name in found for n in inside for name in (*n.input, *n.output)):
@@ -150,10 +160,10 @@ def _reached(graph: onnx.GraphProto, functions: Functions, loose: set[str]) -> f
     return frozenset(o.name for o in graph.output if o.name in found)
 
 
-def _with_calls(node: onnx.NodeProto, functions: Functions) -> Iterator[onnx.NodeProto]:
+def _with_calls(node: onnx.NodeProto, functions: FunctionTable) -> Iterator[onnx.NodeProto]:
     work, called = [node], set[tuple[str, str, str]]()
     while work:
-        for inner in _nested((work.pop(),)):
+        for inner in _all_nodes((work.pop(),)):
             yield inner
             key = (inner.domain, inner.op_type, inner.overload)
             if key in functions and key not in called:
@@ -161,8 +171,8 @@ def _with_calls(node: onnx.NodeProto, functions: Functions) -> Iterator[onnx.Nod
                 work += functions[key].node
 
 
-FIRST_LIMIT = 600.0  # seconds that the first run may take
-LEAST_LIMIT, SLOWER = 20.0, 50.0  # what all others may take at least, and how much longer than the first
+FIRST_RUN_TIMEOUT = 600.0  # seconds that the first run may take
+MIN_RUN_TIMEOUT, TIMEOUT_FACTOR = 20.0, 50.0  # what all others may take at least, and how much longer than the first
 
 
 class Session(Protocol):
@@ -170,104 +180,104 @@ class Session(Protocol):
 
     name: str
 
-    def run(self, outputs: Sequence[str], feeds: Arrays, limit: float | None = None) -> list[Any]:
-        """Run once, for at most `limit` seconds. Raises EvaluationError."""
+    def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
+        """Run once, for at most `timeout` seconds. Raises EvaluationError."""
         ...
 
 
 Backend = Callable[..., Session]
-"""Makes a session of a model, and of the `folder` where weights of one given as bytes are. Raises CannotLoad."""
-BACKENDS: tuple[Backend, ...] = (OnnxRuntime, Reference)
-ONE_THREAD: tuple[Backend, ...] = (partial(OnnxRuntime, setting=Setting(threads=1)),)
+"""Makes a session of a model, and of the `folder` where weights of one given as bytes are. Raises ModelLoadError."""
+BACKENDS: tuple[Backend, ...] = (OnnxRuntime, OnnxReference)
+SINGLE_THREADED: tuple[Backend, ...] = (partial(OnnxRuntime, config=SessionConfig(intra_op_threads=1)),)
 """For many small models, to which more threads cost more than they bring; what onnxruntime refuses is refused."""
 
 
 @dataclass(slots=True)
-class Performer:
-    """A model that runs. `make` is set where each run needs a new session: generators go on where they were."""
+class SeededSession:
+    """A model that runs. `make_session` is set where each run needs a new session: generators go on where they were."""
 
     session: Session
     backend: Backend
-    make: Callable[[], Session] | None = None
+    make_session: Callable[[], Session] | None = None
     seeds: Mapping[str, int | None] | None = None
-    loose: frozenset[str] = frozenset()
-    limit: float = FIRST_LIMIT
+    unseeded_outputs: frozenset[str] = frozenset()
+    timeout: float = FIRST_RUN_TIMEOUT
     _is_used: bool = False
 
     def run(self, outputs: Sequence[str], feeds: Arrays) -> list[Any]:
-        """Run once, for at most `limit` seconds, which the first run decides on. Raises EvaluationError."""
-        if self._is_used and self.make is not None:
-            self.session = self.make()
+        """Run once, for at most `timeout` seconds, which the first run decides on. Raises EvaluationError."""
+        if self._is_used and self.make_session is not None:
+            self.session = self.make_session()
         start = perf_counter()
-        results = self.session.run(outputs, feeds, self.limit)
+        results = self.session.run(outputs, feeds, self.timeout)
         if not self._is_used:
-            self.limit = max(LEAST_LIMIT, SLOWER * (perf_counter() - start))
+            self.timeout = max(MIN_RUN_TIMEOUT, TIMEOUT_FACTOR * (perf_counter() - start))
         self._is_used = True
         return results
 
 
-def performer(
+def open_session(
     model: Loadable,
     backend: Backend,
     *,
     random: bool,
-    like: Mapping[str, int | None] | None = None,
-    fresh: bool = False,
-) -> Performer:
-    """`model` in a backend; where it is `random`, with seeds, those of `like` if given. Raises CannotLoad.
+    seeds: Mapping[str, int | None] | None = None,
+    fresh_sessions: bool = False,
+) -> SeededSession:
+    """`model` in a backend; where it is `random`, with seeds, those of `like` if given. Raises ModelLoadError.
 
-    `fresh`: each run gets a session of its own all the same.
+    `fresh_sessions`: each run gets a session of its own all the same.
     """
     if not random:
-        return Performer(backend(model), backend, partial(backend, model) if fresh else None)
-    found = seeded(model, like)
+        return SeededSession(backend(model), backend, partial(backend, model) if fresh_sessions else None)
+    found = add_seeds(model, seeds)
     data, folder = found.model.SerializeToString(), found.folder
 
     def make() -> Session:
         return backend(data, folder=folder)
 
-    return Performer(make(), backend, make, found.seeds, found.loose)
+    return SeededSession(make(), backend, make, found.seeds, found.unseeded_outputs)
 
 
-def original_performer(
-    model: Loadable, *, random: bool, fresh: bool = False, backends: Sequence[Backend] = BACKENDS
-) -> Performer:
-    """`model` in the first backend that loads it. Raises Unverifiable."""
+def open_original_session(
+    model: Loadable, *, random: bool, fresh_sessions: bool = False, backends: Sequence[Backend] = BACKENDS
+) -> SeededSession:
+    """`model` in the first backend that loads it. Raises UnverifiableError."""
     reasons: list[str] = []
     for backend in backends:
         try:
-            return performer(model, backend, random=random, fresh=fresh)
-        except CannotLoad as e:
+            return open_session(model, backend, random=random, fresh_sessions=fresh_sessions)
+        except ModelLoadError as e:
             reasons.append(str(e))
-    raise Unverifiable(f"the original cannot be run: {'; '.join(reasons)}")
+    raise UnverifiableError(f"the original cannot be run: {'; '.join(reasons)}")
 
 
-def repacked(model: Loadable, like: Performer) -> Performer:
-    """`model` as `like` runs it, but with its weights packed for onnxruntime's kernels. Raises CannotLoad."""
+def with_prepacked_weights(model: Loadable, like: SeededSession) -> SeededSession:
+    """`model` as `like` runs it, but with its weights packed for onnxruntime's kernels. Raises ModelLoadError."""
     if not isinstance(like.session, OnnxRuntime):
-        raise CannotLoad("only onnxruntime packs weights")
-    proto, folder = _message(model, random=True) if like.seeds is not None else (None, None)
+        raise ModelLoadError("only onnxruntime packs weights")
+    proto, folder = _read_proto(model, random=True) if like.seeds is not None else (None, None)
     data = model if proto is None else proto.SerializeToString()
-    backend = partial(OnnxRuntime, setting=replace(like.session.setting, repacks=True))
-    return Performer(backend(data, folder=folder), backend, limit=like.limit)
+    backend = partial(OnnxRuntime, config=replace(like.session.config, prepack_weights=True))
+    return SeededSession(backend(data, folder=folder), backend, timeout=like.timeout)
 
 
-def with_moved_weights(model: Loadable, like: Performer, seed: int, far: int = 1) -> Performer | None:
-    """`model` with its float weights moved by `far` ulps, as `like` runs it; None where they are too many."""
+def with_perturbed_weights(model: Loadable, like: SeededSession, seed: int, ulps: int = 1) -> SeededSession | None:
+    """`model` with its float weights moved by `ulps` ulps, as `like` runs it; None where they are too many."""
     backend = like.backend
-    proto, folder = _message(model, random=like.seeds is not None)
-    if not move_weights(proto, folder, seed, far):
+    proto, folder = _read_proto(model, random=like.seeds is not None)
+    if not perturb_weights(proto, folder, seed, ulps):
         return None
     data = proto.SerializeToString()
 
     def make() -> Session:
         return backend(data, folder=folder)
 
-    return Performer(make(), backend, make if like.make is not None else None, limit=like.limit)
+    return SeededSession(make(), backend, make if like.make_session is not None else None, timeout=like.timeout)
 
 
-def _message(model: Loadable, *, random: bool) -> tuple[onnx.ModelProto, Path | None]:
+def _read_proto(model: Loadable, *, random: bool) -> tuple[onnx.ModelProto, Path | None]:
     if not random:
-        return read(model)
-    found = seeded(model)
+        return read_proto(model)
+    found = add_seeds(model)
     return found.model, found.folder

@@ -12,65 +12,74 @@ import numpy as np
 from ..errors import EvaluationError
 from ..ort.backends import Arrays
 from ..ort.sessions import Loadable
-from .input_generation import Draw
-from .input_search import CHEAP, Answer
-from .noise import FARTHER, MOVES, Noise, has_floats, moved
-from .output_comparison import usual_floor
-from .seeded_session import Performer, repacked, with_moved_weights
+from .input_generation import InputSet
+from .input_search import CHEAP_ELEMENTS, Answer
+from .noise import LARGER_ULPS, PERTURBATION_RUNS, Noise, has_floats, perturb
+from .output_comparison import relative_noise_floor
+from .seeded_session import SeededSession, with_perturbed_weights, with_prepacked_weights
 
 Outputs = dict[str, Any]
 
 
-def is_generic(draw: Draw) -> bool:
+def has_generic_values(input_set: InputSet) -> bool:
     """Whether a jump there is chance. Ties, zeros and the like are drawn so as to sit on jumps, where sides matter."""
-    return draw.kind in {"normal", "negative", "wide", "large"} or draw.kind.startswith("given")
+    return input_set.kind in {"normal", "negative", "wide", "large"} or input_set.kind.startswith("given")
 
 
 @dataclass(slots=True)
-class Movement:
+class Sensitivity:
     """The noise of the `original`'s outputs. Where nothing that is fed is a float, its weights move instead.
 
-    What is usual for an output is how it moves on the `first` draw: on zeros, say, it does not.
+    What is usual for an output is how it moves on the `first_answer` draw: on zeros, say, it does not.
     """
 
     original: Loadable
-    performer: Performer
+    session: SeededSession
     names: list[str]
-    first: Answer
-    _moves: dict[int, list[Outputs]] = field(default_factory=dict[int, list[Outputs]])
-    _deeper: dict[int, list[tuple[Outputs, int]]] = field(default_factory=dict[int, list[tuple[Outputs, int]]])
-    _packed: Performer | None = None
-    _usual: dict[str, float] = field(default_factory=dict[str, float])
-    _moved_models: list[Performer] | None = None
+    first_answer: Answer
+    _perturbed_by_input_set: dict[int, list[Outputs]] = field(default_factory=dict[int, list[Outputs]])
+    _more_perturbed_by_input_set: dict[int, list[tuple[Outputs, int]]] = field(
+        default_factory=dict[int, list[tuple[Outputs, int]]]
+    )
+    _prepacked: SeededSession | None = None
+    _typical_floors: dict[str, float] = field(default_factory=dict[str, float])
+    _weight_perturbed_cache: list[SeededSession] | None = None
 
     def noise(self, answer: Answer, name: str) -> Noise:
         """The noise of an output on a draw."""
         return Noise(
-            partial(self._of, answer, name),
-            partial(self._usually, name),
-            partial(self._further, answer, name),
-            excuses=is_generic(answer.draw),
-            cheap=self._is_cheap,
+            partial(self._perturbed, answer, name),
+            partial(self._typical_floor, name),
+            partial(self._more_perturbed, answer, name),
+            excuses_jumps=has_generic_values(answer.input_set),
+            is_cheap=self._is_cheap,
         )
 
     @property
     def _is_cheap(self) -> bool:
         """Whether the first draw is small."""
-        return sum(np.size(v) for v in self.first.draw.feeds.values()) <= CHEAP
+        return sum(np.size(v) for v in self.first_answer.input_set.feeds.values()) <= CHEAP_ELEMENTS
 
-    def _further(self, answer: Answer, name: str) -> list[tuple[Any, int]]:
-        key = id(answer.draw)
-        if key not in self._deeper:
-            self._deeper[key] = list(self._deep_runs(answer))
-        return [(m[name], far) for m, far in self._deeper[key]]
+    def _more_perturbed(self, answer: Answer, name: str) -> list[tuple[Any, int]]:
+        key = id(answer.input_set)
+        if key not in self._more_perturbed_by_input_set:
+            self._more_perturbed_by_input_set[key] = list(self._more_runs(answer))
+        return [(m[name], far) for m, far in self._more_perturbed_by_input_set[key]]
 
-    def _deep_runs(self, answer: Answer) -> Iterator[tuple[Outputs, int]]:
+    def _more_runs(self, answer: Answer) -> Iterator[tuple[Outputs, int]]:
         """Other kernels, inputs moved further, and weights moved, a model at a time."""
-        feeds = answer.draw.feeds
+        feeds = answer.input_set.feeds
         tries: list[tuple[Callable[[], list[Any]], int]] = [(partial(self._run_with_other_kernels, feeds), 1)]
-        if has_floats(feeds) and is_generic(answer.draw):
-            tries += [(partial(self._run_moved, answer, seed, far), far) for far in FARTHER for seed in range(MOVES)]
-        tries += [(partial(self._run_reweighed, feeds, seed, far), far) for seed, far in enumerate((1, 1, *FARTHER))]
+        if has_floats(feeds) and has_generic_values(answer.input_set):
+            tries += [
+                (partial(self._run_perturbed, answer, seed, far), far)
+                for far in LARGER_ULPS
+                for seed in range(PERTURBATION_RUNS)
+            ]
+        tries += [
+            (partial(self._run_with_perturbed_weights, feeds, seed, far), far)
+            for seed, far in enumerate((1, 1, *LARGER_ULPS))
+        ]
         for run, far in tries:
             try:
                 results = run()
@@ -81,33 +90,33 @@ class Movement:
 
     def _run_with_other_kernels(self, feeds: Arrays) -> list[Any]:
         """Where weights are packed for it, onnxruntime sums in another order: the same mathematics."""
-        if self._packed is None:
-            self._packed = repacked(self.original, self.performer)
-        return self._packed.run(self.names, feeds)
+        if self._prepacked is None:
+            self._prepacked = with_prepacked_weights(self.original, self.session)
+        return self._prepacked.run(self.names, feeds)
 
-    def _run_reweighed(self, feeds: Arrays, seed: int, far: int) -> list[Any]:
-        model = with_moved_weights(self.original, self.performer, 100 + seed, far)
+    def _run_with_perturbed_weights(self, feeds: Arrays, seed: int, ulps: int) -> list[Any]:
+        model = with_perturbed_weights(self.original, self.session, 100 + seed, ulps)
         return model.run(self.names, feeds) if model is not None else []
 
-    def _of(self, answer: Answer, name: str) -> list[Any]:
-        key = id(answer.draw)  # answers live as long as the oracle
-        if key not in self._moves:
-            self._moves[key] = self._runs(answer)
-        return [m[name] for m in self._moves[key]]
+    def _perturbed(self, answer: Answer, name: str) -> list[Any]:
+        key = id(answer.input_set)  # answers live as long as the oracle
+        if key not in self._perturbed_by_input_set:
+            self._perturbed_by_input_set[key] = self._perturbed_runs(answer)
+        return [m[name] for m in self._perturbed_by_input_set[key]]
 
-    def _usually(self, name: str) -> float:
-        if name not in self._usual:
-            first = Noise(partial(self._of, self.first, name), float)
-            self._usual[name] = usual_floor(self.first.outputs[name], first)
-        return self._usual[name]
+    def _typical_floor(self, name: str) -> float:
+        if name not in self._typical_floors:
+            first = Noise(partial(self._perturbed, self.first_answer, name), float)
+            self._typical_floors[name] = relative_noise_floor(self.first_answer.outputs[name], first)
+        return self._typical_floors[name]
 
-    def _runs(self, answer: Answer) -> list[Outputs]:
-        feeds = answer.draw.feeds
+    def _perturbed_runs(self, answer: Answer) -> list[Outputs]:
+        feeds = answer.input_set.feeds
         runs: list[Callable[[], list[Any]]]
         if has_floats(feeds):
-            runs = [partial(self._run_moved, answer, seed) for seed in range(MOVES)]
+            runs = [partial(self._run_perturbed, answer, seed) for seed in range(PERTURBATION_RUNS)]
         else:
-            runs = [partial(p.run, self.names, feeds) for p in self._models()]
+            runs = [partial(p.run, self.names, feeds) for p in self._weight_perturbed_sessions()]
         found: list[Outputs] = []
         for run in runs:
             try:
@@ -116,15 +125,15 @@ class Movement:
                 continue  # an input that must be a whole number, say
         return found
 
-    def _run_moved(self, answer: Answer, seed: int, far: int = 1) -> list[Any]:
-        return self.performer.run(self.names, moved(answer.draw.feeds, seed + 1000 * (far - 1), far))
+    def _run_perturbed(self, answer: Answer, seed: int, ulps: int = 1) -> list[Any]:
+        return self.session.run(self.names, perturb(answer.input_set.feeds, seed + 1000 * (ulps - 1), ulps))
 
-    def _models(self) -> list[Performer]:
+    def _weight_perturbed_sessions(self) -> list[SeededSession]:
         """Two models with moved weights; none where they would take too much memory or do not load."""
-        if self._moved_models is None:
+        if self._weight_perturbed_cache is None:
             try:
-                made = [with_moved_weights(self.original, self.performer, seed) for seed in range(2)]
+                made = [with_perturbed_weights(self.original, self.session, seed) for seed in range(2)]
             except EvaluationError:
                 made = []
-            self._moved_models = [m for m in made if m is not None]
-        return self._moved_models
+            self._weight_perturbed_cache = [m for m in made if m is not None]
+        return self._weight_perturbed_cache

@@ -7,114 +7,129 @@ from itertools import islice, permutations
 from math import prod
 
 from .dim_expressions import Sizes, extent
-from .input_specs import Input, symbols
+from .input_specs import InputSpec, free_symbols
 
-SIZES = (2, 4, 8, 16, 32, 64, 128, 224, 256, 512)  # tried in turn until the model accepts one for all its symbols
-MOST_ELEMENTS = 1 << 23  # in a draw, as long as sizes are free
-MOST_FORCED = 1 << 26  # where the model or the user leaves no choice; what needs more wants inputs of its own
-MANY, FAR, EQUAL = 64, 17, 3  # of what comes first; of everything, more than most constants go; of everything alike
-MOST_TRIED = 16  # plans with unusual sizes, of one sort
-MOST_SUMMED = 12  # symbols among which sums are looked for: the number of plans grows with the cube
+UNIFORM_SIZES = (
+    2,
+    4,
+    8,
+    16,
+    32,
+    64,
+    128,
+    224,
+    256,
+    512,
+)  # tried in turn until the model accepts one for all its symbols
+MAX_ELEMENTS = 1 << 23  # in a draw, as long as sizes are free
+MAX_REQUIRED_ELEMENTS = 1 << 26  # where the model or the user leaves no choice; what needs more wants inputs of its own
+MANY_ROWS, LARGE_SIZE, EQUAL_SIZE = (
+    64,
+    17,
+    3,
+)  # of what comes first; of everything, more than most constants go; of everything alike
+MAX_VARIATIONS = 16  # plans with unusual sizes, of one sort
+MAX_SUM_SYMBOLS = 12  # symbols among which sums are looked for: the number of plans grows with the cube
 
 
-def size_plans(inputs: list[Input], fixed: Sizes) -> Iterator[Sizes]:
+def size_assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
     """Sizes for the symbolic dims: all different first, since equal ones hide a mixed-up axis; then uniform ones.
 
     What the weights decide comes first, and plans in which an input has no elements last.
     """
-    if all(s in fixed for s in symbols(inputs)):
-        yield from _affordable(inputs, iter([dict(fixed)]))
+    if all(s in fixed for s in free_symbols(inputs)):
+        yield from _within_memory(inputs, iter([dict(fixed)]))
         return
-    weights = decided(inputs, fixed)
-    yield from _affordable(inputs, _plans(inputs, fixed | weights))
+    weights = required_sizes(inputs, fixed)
+    yield from _within_memory(inputs, _assignments(inputs, fixed | weights))
     if weights:
-        yield from _affordable(inputs, _plans(inputs, fixed))
+        yield from _within_memory(inputs, _assignments(inputs, fixed))
 
 
-def _affordable(inputs: list[Input], plans: Iterator[Sizes]) -> Iterator[Sizes]:
+def _within_memory(inputs: list[InputSpec], assignments: Iterator[Sizes]) -> Iterator[Sizes]:
     """The plans that fit into memory, those with an empty input last; the smallest one if all are large."""
     empty: list[Sizes] = []
     dear: list[Sizes] = []
     found = False
-    for plan in plans:
-        if elements(inputs, plan) > MOST_ELEMENTS:
+    for plan in assignments:
+        if element_count(inputs, plan) > MAX_ELEMENTS:
             dear.append(plan)
         elif any(extent(d, plan) == 0 for i in inputs for d in i.shape if isinstance(d, str)):
             empty.append(plan)
         else:
             found = True
             yield plan
-    least = min(dear, key=lambda plan: elements(inputs, plan), default=None)
-    if least is not None and not found and elements(inputs, least) <= MOST_FORCED:
+    least = min(dear, key=lambda plan: element_count(inputs, plan), default=None)
+    if least is not None and not found and element_count(inputs, least) <= MAX_REQUIRED_ELEMENTS:
         yield least
     yield from empty
 
 
-def _plans(inputs: list[Input], fixed: Sizes) -> Iterator[Sizes]:
-    free = [s for s in symbols(inputs) if s not in fixed]
+def _assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
+    free = [s for s in free_symbols(inputs) if s not in fixed]
     distinct = {s: i + 2 for i, s in enumerate(free)} | fixed
     yield distinct
     if not free:
         return
-    yield from (dict.fromkeys(free, size) | fixed for size in SIZES[:4])
-    yield from (distinct | {a: 2, b: 3, total: 5} for total, a, b in sums(free))
-    yield from (dict.fromkeys(free, size) | fixed for size in SIZES[4:])
+    yield from (dict.fromkeys(free, size) | fixed for size in UNIFORM_SIZES[:4])
+    yield from (distinct | {a: 2, b: 3, total: 5} for total, a, b in sum_relations(free))
+    yield from (dict.fromkeys(free, size) | fixed for size in UNIFORM_SIZES[4:])
     yield dict.fromkeys(free, 1) | fixed
 
 
-def sums(free: list[str]) -> Iterator[tuple[str, str, str]]:
+def sum_relations(free: list[str]) -> Iterator[tuple[str, str, str]]:
     """Every way in which a symbol may be the sum of two others, as a mask is as long as past and present together."""
-    for total, a, b in permutations(free[:MOST_SUMMED], 3):
+    for total, a, b in permutations(free[:MAX_SUM_SYMBOLS], 3):
         if free.index(a) < free.index(b):
             yield total, a, b
 
 
-def decided(inputs: list[Input], fixed: Sizes) -> Sizes:
+def required_sizes(inputs: list[InputSpec], fixed: Sizes) -> Sizes:
     """The symbols whose sizes the weights leave no choice about, unless `fixed` says otherwise."""
-    free = {s for s in symbols(inputs) if s not in fixed}
+    free = {s for s in free_symbols(inputs) if s not in fixed}
     found: Sizes = {}
     for i in inputs:
-        for axis, size in i.decided.items():
+        for axis, size in i.required_extents.items():
             symbol = i.shape[axis]
             if isinstance(symbol, str) and symbol in free:
                 found.setdefault(symbol, size)
     return found
 
 
-def elements(inputs: list[Input], sizes: Sizes) -> int:
+def element_count(inputs: list[InputSpec], sizes: Sizes) -> int:
     """How many numbers the inputs have at those sizes."""
     return sum(prod(extent(d, sizes) for d in i.shape) for i in inputs)
 
 
-def with_ones(inputs: list[Input], base: Sizes, fixed: Sizes) -> Iterator[Sizes]:
+def with_ones(inputs: list[InputSpec], base: Sizes, fixed: Sizes) -> Iterator[Sizes]:
     """Plans in which symbols are 1: all together, then each alone."""
-    free = [s for s in symbols(inputs) if s not in fixed]
+    free = [s for s in free_symbols(inputs) if s not in fixed]
     if free:
         yield base | dict.fromkeys(free, 1)
     for s in free if len(free) > 1 else ():
         yield base | {s: 1}
-        for total, a, b in sums(free):
+        for total, a, b in sum_relations(free):
             if s in {a, b} and base[total] == base[a] + base[b]:
                 plan = base | {s: 1}
                 yield plan | {total: plan[a] + plan[b]}
 
 
-def with_more(inputs: list[Input], base: Sizes, fixed: Sizes) -> Iterator[Sizes]:
+def with_more(inputs: list[InputSpec], base: Sizes, fixed: Sizes) -> Iterator[Sizes]:
     """Plans in which a symbol that is 1 is more, each alone."""
-    free = [s for s in symbols(inputs) if s not in fixed and base[s] == 1]
+    free = [s for s in free_symbols(inputs) if s not in fixed and base[s] == 1]
     yield from (base | {s: n} for s in free for n in (2, 3))
 
 
-def with_zeros(inputs: list[Input], base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
+def with_zeros(inputs: list[InputSpec], base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
     """Plans in which a symbol is 0, each alone, then all: no past, an empty batch."""
-    free = [s for s in symbols(inputs) if s not in fixed]
+    free = [s for s in free_symbols(inputs) if s not in fixed]
     alone = (p for s in free for p in (base | {s: 0}, *_with_sums(base, base | {s: 0}, free)))
-    yield from islice(alone, MOST_TRIED)
+    yield from islice(alone, MAX_VARIATIONS)
     if len(free) > 1:
         yield base | dict.fromkeys(free, 0)
 
 
-def unusual(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
+def unusual_sizes(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
     """What a kind of draw is made at if that is accepted, the best first; the usual sizes find most but not all.
 
     Large numbers: 17 of everything, as a rewrite may hold for the first 16 only. Wide ones: 64 of what comes first,
@@ -125,23 +140,23 @@ def unusual(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
     if not free:
         return
     if kind == "large":
-        far = base | dict.fromkeys(free, FAR)
+        far = base | dict.fromkeys(free, LARGE_SIZE)
         yield far
-        yield from islice(_with_sums(base, far, free), MOST_TRIED)
-        yield base | {s: max(base[s], FAR) for s in free}
+        yield from islice(_with_sums(base, far, free), MAX_VARIATIONS)
+        yield base | {s: max(base[s], LARGE_SIZE) for s in free}
     elif kind == "wide":
-        yield base | dict.fromkeys(free, FAR) | {free[0]: MANY}
-        yield base | {free[0]: MANY}
+        yield base | dict.fromkeys(free, LARGE_SIZE) | {free[0]: MANY_ROWS}
+        yield base | {free[0]: MANY_ROWS}
     elif kind == "ties":
-        alike = base | dict.fromkeys(free, EQUAL)
+        alike = base | dict.fromkeys(free, EQUAL_SIZE)
         yield alike
-        yield from islice(_with_sums(base, alike, free), MOST_TRIED)
+        yield from islice(_with_sums(base, alike, free), MAX_VARIATIONS)
         yield base | dict.fromkeys(free, max(base[s] for s in free) + 1)
         yield base | {s: base[s] + 1 for s in free}
 
 
 def _with_sums(base: Sizes, plan: Sizes, free: list[str]) -> Iterator[Sizes]:
     """`plan` with each symbol in turn that is the sum of two others in `base` as their sum."""
-    for total, a, b in sums(free):
+    for total, a, b in sum_relations(free):
         if base[total] == base[a] + base[b] and plan[total] != plan[a] + plan[b]:
             yield plan | {total: plan[a] + plan[b]}

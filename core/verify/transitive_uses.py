@@ -13,49 +13,49 @@ from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.values import Value
 
-GOES_ON = -1  # the "input" of a Loop at which its body says whether to go on
-LOOKS_FAR_ENOUGH = 400  # values followed from one before giving up
+LOOP_CONDITION = -1  # the "input" of a Loop at which its body says whether to go on
+MAX_FOLLOWED_VALUES = 400  # values followed from one before giving up
 
 S = TypeVar("S")
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """`op` reads `value` as its input `index`, or learns from it whether to `GOES_ON`."""
+class Use:
+    """`op` reads `value` as its input `index`, or learns from it whether to `LOOP_CONDITION`."""
 
     op: Op
     index: int
     value: Value
 
 
-def readings(value: Value, start: S, carry: Callable[[Op, int, S], S | None]) -> Iterator[tuple[Reading, S]]:
+def transitive_uses(value: Value, start: S, propagate: Callable[[Op, int, S], S | None]) -> Iterator[tuple[Use, S]]:
     """Every reading of `value` and of what it is handed on as, each with a state that says what became of it.
 
-    `carry` gives the state after an op, None where its outputs are something else. Bodies hand on as they are.
+    `propagate` gives the state after an op, None where its outputs are something else. Bodies hand on as they are.
     """
     queue: list[tuple[Value, Graph | None, S]] = [(value, None, start)]
     seen = {value}
     for v, graph, state in queue:
         found: list[tuple[Value, Graph, S]] = []
-        for op in v.uses:
+        for op in v.consumers:
             for index in (i for i, other in enumerate(op.inputs) if other is v):
-                yield Reading(op, index, v), state
-                after = carry(op, index, state)
+                yield Use(op, index, v), state
+                after = propagate(op, index, state)
                 found += [(o, op.graph, after) for o in op.outputs] if after is not None else []
-                found += [(inner, g, state) for inner, g in _entered(op, index)]
+                found += [(inner, g, state) for inner, g in _body_inputs(op, index)]
             for sub in op.subgraphs:
-                yield from ((Reading(op, GOES_ON, v), state) for _ in _conditions(op, sub, v))
-                found += [(outer, g, state) for outer, g in _left(op, sub, v)]
+                yield from ((Use(op, LOOP_CONDITION, v), state) for _ in _loop_conditions(op, sub, v))
+                found += [(outer, g, state) for outer, g in _body_results(op, sub, v)]
         if graph is not None and graph.owner is not None:
-            yield from ((Reading(graph.owner, GOES_ON, v), state) for _ in _conditions(graph.owner, graph, v))
-            found += [(outer, g, state) for outer, g in _left(graph.owner, graph, v)]
+            yield from ((Use(graph.owner, LOOP_CONDITION, v), state) for _ in _loop_conditions(graph.owner, graph, v))
+            found += [(outer, g, state) for outer, g in _body_results(graph.owner, graph, v)]
         for entry in found:
-            if entry[0] not in seen and len(seen) < LOOKS_FAR_ENOUGH:
+            if entry[0] not in seen and len(seen) < MAX_FOLLOWED_VALUES:
                 seen.add(entry[0])
                 queue.append(entry)
 
 
-def _entered(op: Op, index: int) -> Iterator[tuple[Value, Graph]]:
+def _body_inputs(op: Op, index: int) -> Iterator[tuple[Value, Graph]]:
     """What an input of `op` is called inside its body, and what it becomes if the body does nothing to it."""
     if op.type not in {"Loop", "Scan", "SequenceMap"} or op.domain or (op.type == "Loop" and index < 2):
         return
@@ -63,11 +63,11 @@ def _entered(op: Op, index: int) -> Iterator[tuple[Value, Graph]]:
         if index < len(body.inputs):
             yield body.inputs[index], body
     first = 2 if op.type == "Loop" else 0
-    if op.type != "SequenceMap" and 0 <= index - first < _states(op) and index - first < len(op.outputs):
+    if op.type != "SequenceMap" and 0 <= index - first < _loop_state_count(op) and index - first < len(op.outputs):
         yield op.outputs[index - first], op.graph
 
 
-def _left(owner: Op, body: Graph, value: Value) -> Iterator[tuple[Value, Graph]]:
+def _body_results(owner: Op, body: Graph, value: Value) -> Iterator[tuple[Value, Graph]]:
     """What a result of a body is called outside, and in the next round."""
     if owner.domain or not body.is_output(value):
         return
@@ -76,22 +76,22 @@ def _left(owner: Op, body: Graph, value: Value) -> Iterator[tuple[Value, Graph]]
         if 0 <= at < len(owner.outputs):
             yield owner.outputs[at], owner.graph
         again = at + 2 if owner.type == "Loop" else at
-        if owner.type in {"Loop", "Scan"} and 0 <= at < _states(owner) and again < len(body.inputs):
+        if owner.type in {"Loop", "Scan"} and 0 <= at < _loop_state_count(owner) and again < len(body.inputs):
             yield body.inputs[again], body
 
 
-def _conditions(owner: Op, body: Graph, value: Value) -> Iterator[int]:
+def _loop_conditions(owner: Op, body: Graph, value: Value) -> Iterator[int]:
     if owner.type == "Loop" and body.is_output(value) and body.outputs[0] is value:
         yield 0
 
 
-def _states(op: Op) -> int:
+def _loop_state_count(op: Op) -> int:
     """How many values a Loop or Scan hands from round to round."""
     return len(op.inputs) - (2 if op.type == "Loop" else int(op.attr("num_scan_inputs", 0)))
 
 
 # Operators whose results are numbers that they were given, perhaps with another sign, or tell about them in integers.
-CHOOSES = frozenset({
+SELECTION_OPS = frozenset({
     "Identity", "Cast", "CastLike", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Flatten", "Slice", "Expand",
     "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Concat", "Split", "Tile", "Where", "Pad",
     "Dropout", "DepthToSpace", "SpaceToDepth", "Compress", "Trilu", "ReverseSequence", "Shape", "Size", "NonZero",
@@ -99,20 +99,20 @@ CHOOSES = frozenset({
     "GlobalMaxPool", "ArgMax", "ArgMin", "TopK", "IsNaN", "IsInf", "If", "Loop", "Scan", "SequenceConstruct",
     "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal",
 })  # fmt: skip
-TELLS = frozenset({
+QUERY_OPS = frozenset({
     "Shape", "Size", "NonZero", "ArgMax", "ArgMin", "IsNaN", "IsInf", "Sign", "Greater", "GreaterOrEqual", "Less",
     "LessOrEqual", "Equal",
 })  # fmt: skip
 
 
-def is_only_chosen(value: Value) -> bool:
+def is_selection_only(value: Value) -> bool:
     """Whether nothing is computed from the numbers in `value` that might overflow or round."""
-    for count, (reading, _) in enumerate(readings(value, True, _goes_on)):
-        if reading.op.domain or reading.op.type not in CHOOSES or count >= LOOKS_FAR_ENOUGH:
+    for count, (reading, _) in enumerate(transitive_uses(value, True, _propagate)):
+        if reading.op.domain or reading.op.type not in SELECTION_OPS or count >= MAX_FOLLOWED_VALUES:
             return False
     return True
 
 
-def _goes_on(op: Op, index: int, state: bool) -> bool | None:
-    """What is told of numbers is none of them; into bodies they are followed by `readings` itself."""
-    return None if op.type in TELLS or op.subgraphs else state
+def _propagate(op: Op, index: int, state: bool) -> bool | None:
+    """What is told of numbers is none of them; into bodies they are followed by `transitive_uses` itself."""
+    return None if op.type in QUERY_OPS or op.subgraphs else state

@@ -9,15 +9,15 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from ..errors import VerificationError
-from .input_generation import Draw
+from .input_generation import InputSet
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class OutputDifference:
     """The largest absolute `error` of an output and what was `allowed`; `reason` is set where that is too much.
 
     Of integers, bools and strings, `error` counts the wrong elements. `relative` and `ulps` are the largest
-    relative error and distance in units in the last place; `floor` is how far the original itself moves, None
+    relative error and distance in units in the last place; `noise_floor` is how far the original itself moves, None
     where nobody asked. `excused` elements differ, and jump in the original too. `magnitude` is that of the largest
     element that is wanted, for floats. All numbers are finite.
     """
@@ -27,12 +27,12 @@ class Difference:
     reason: str = ""
     relative: float | None = None
     ulps: float | None = None
-    floor: float | None = None
+    noise_floor: float | None = None
     excused: int = 0
     magnitude: float | None = None
 
     @property
-    def share(self) -> float:
+    def share_of_allowed(self) -> float:
         """Error in parts of what is allowed."""
         return self.error / self.allowed if self.allowed else float(self.error > 0)
 
@@ -41,34 +41,34 @@ class Difference:
 class Mismatch:
     """The first output found wrong, or a model that does not load or run.
 
-    `output` is empty where the model fails as a whole, `draw` None where it does not load. Finite inputs are
+    `output` is empty where the model fails as a whole, `input_set` None where it does not load. Finite inputs are
     compared first, so a mismatch on others says that the finite ones agree.
     """
 
     output: str
     reason: str
-    draw: Draw | None
-    difference: Difference | None
+    input_set: InputSet | None
+    difference: OutputDifference | None
 
     @property
-    def only_nonfinite(self) -> bool:
+    def is_nonfinite_only(self) -> bool:
         """Whether it shows on NaN or infinite inputs alone."""
-        return self.draw is not None and not self.draw.is_finite
+        return self.input_set is not None and not self.input_set.is_finite
 
     def __str__(self) -> str:
-        return self.told_of("the rewritten model")
+        return self.describe("the rewritten model")
 
-    def told_of(self, model: str) -> str:
+    def describe(self, model_label: str) -> str:
         """One line on it, with a word for the model that was compared."""
-        if self.draw is None:
-            return f"{model} is refused: {self.reason}"
-        where = f"{self.draw} (finite inputs agree)" if self.only_nonfinite else str(self.draw)
+        if self.input_set is None:
+            return f"{model_label} is refused: {self.reason}"
+        where = f"{self.input_set} (finite inputs agree)" if self.is_nonfinite_only else str(self.input_set)
         if not self.output:
-            return f"{model} fails on {where}: {self.reason}"
+            return f"{model_label} fails on {where}: {self.reason}"
         return f"{self.output}: {self.reason}, on {where}"
 
 
-class Mismatched(VerificationError):
+class MismatchError(VerificationError):
     """Raised for the first `mismatch`."""
 
     def __init__(self, mismatch: Mismatch) -> None:
@@ -80,19 +80,19 @@ class Mismatched(VerificationError):
 class Verdict:
     """What was compared with what, and the largest difference of each output, up to the first `failure`.
 
-    `draws` and `differences` are about finite inputs, `nonfinite_draws` and `nonfinite` about NaN and infinite ones.
-    Outputs that are `random` were compared by type and rank only.
+    `input_sets` and `differences` are about finite inputs, `nonfinite_input_sets` and `nonfinite_differences` about NaN
+    and infinite ones. Outputs that are `random` were compared by type and rank only.
     """
 
     backend: str
     exact: bool
-    draws: tuple[str, ...]
-    differences: dict[str, Difference]
+    input_sets: tuple[str, ...]
+    differences: dict[str, OutputDifference]
     random: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
     failure: Mismatch | None = None
-    nonfinite_draws: tuple[str, ...] = ()
-    nonfinite: dict[str, Difference] = field(default_factory=dict[str, Difference])
+    nonfinite_input_sets: tuple[str, ...] = ()
+    nonfinite_differences: dict[str, OutputDifference] = field(default_factory=dict[str, OutputDifference])
 
     def to_data(self) -> dict[str, Any]:
         """Numbers, texts, lists and dicts, for JSON; a draw goes by its name."""
@@ -102,7 +102,7 @@ class Verdict:
             data["failure"] = {
                 "output": f.output,
                 "reason": f.reason,
-                "draw": None if f.draw is None else str(f.draw),
+                "draw": None if f.input_set is None else str(f.input_set),
                 "difference": None if f.difference is None else asdict(f.difference),
             }
         return data

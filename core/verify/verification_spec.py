@@ -9,36 +9,36 @@ from types import MappingProxyType
 from typing import Any
 
 from ..io.model import Model
-from ..io.model_source import Source
-from ..ir.effects import leaves_traces, uses_half
+from ..io.model_source import ModelSource
+from ..ir.effects import is_stateful, uses_16_bit_floats
 from ..transform.specialize import require_symbols
 from .dim_expressions import Sizes
-from .empty_tensor_support import require_windows
-from .given_inputs import checked, ranked_by, read_inputs, sizes_from_shapes
-from .input_generation import Draw
-from .input_specs import Input, signature
+from .empty_tensor_support import require_nonempty_filters
+from .given_inputs import checked_inputs, read_inputs, sizes_from_shapes, with_given_shapes
+from .input_generation import InputSet
+from .input_specs import InputSpec, input_specs
 from .oracle import Oracle
 from .seeded_session import random_outputs
 
 Inputs = Mapping[str, Any] | str | Path
-NONE: Mapping[str, int] = MappingProxyType({})
+NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class VerificationSpec:
     """The inputs and outputs of an original, and what is known of the numbers to give it.
 
-    `half`: whether anything is computed in 16-bit floats, which backends do not reproduce to the bit. `stateful`:
+    `uses_half`: whether anything is computed in 16-bit floats, which backends do not reproduce to the bit. `stateful`:
     whether a run leaves traces in the weights.
     """
 
-    inputs: list[Input]
+    inputs: list[InputSpec]
     outputs: list[str]
-    random: Collection[str]
-    half: bool
+    random_outputs: Collection[str]
+    uses_half: bool
     stateful: bool
-    given: list[Draw]
-    fixed: Sizes
+    given_draws: list[InputSet]
+    fixed_sizes: Sizes
 
     @classmethod
     def of(
@@ -46,45 +46,45 @@ class Question:
         model: Model,
         given: Inputs | None,
         shapes: Mapping[str, Sequence[int]],
-        dims: Mapping[str, int] = NONE,
-    ) -> Question:
+        dims: Mapping[str, int] = NO_SIZES,
+    ) -> VerificationSpec:
         """Of sizes that `shapes` of inputs and those of symbols (`dims`) fix.
 
-        Raises ModelError for given inputs, shapes and symbols that are not those of the model, Unverifiable for a
+        Raises ModelError for given inputs, shapes and symbols that are not those of the model, UnverifiableError for a
         convolution that never has anything to sum over.
         """
         require_symbols(model.graph, dims)
-        require_windows(model.graph)
-        inputs = ranked_by(shapes, signature(model))
+        require_nonempty_filters(model.graph)
+        inputs = with_given_shapes(shapes, input_specs(model))
         return cls(
             inputs,
             [v.name for v in model.graph.outputs],
             random_outputs(model.graph),
-            uses_half(model.graph),
-            leaves_traces(model.graph),
-            _draws(given, inputs),
+            uses_16_bit_floats(model.graph),
+            is_stateful(model.graph),
+            _given_draws(given, inputs),
             {**sizes_from_shapes(shapes, inputs), **dims},
         )
 
-    def put_to(self, source: Source, seed: int, boundaries: Collection[float] = ()) -> Oracle:
+    def build_oracle(self, source: ModelSource, seed: int, boundaries: Collection[float] = ()) -> Oracle:
         """The answers of the original, around `boundaries` too.
 
-        Raises Unverifiable, and ModelError for given inputs that do not run.
+        Raises UnverifiableError, and ModelError for given inputs that do not run.
         """
         return Oracle(
             source.loadable(),
             self.inputs,
             self.outputs,
-            given=self.given,
-            fixed=self.fixed,
+            given=self.given_draws,
+            fixed=self.fixed_sizes,
             seed=seed,
-            random=self.random,
+            random_outputs=self.random_outputs,
             boundaries=boundaries,
-            fresh=self.stateful,
+            fresh_sessions=self.stateful,
         )
 
 
-def _draws(given: Inputs | None, inputs: Sequence[Input]) -> list[Draw]:
+def _given_draws(given: Inputs | None, inputs: Sequence[InputSpec]) -> list[InputSet]:
     if isinstance(given, Mapping):
-        return [checked(Draw("given", {}, dict(given)), inputs)]
+        return [checked_inputs(InputSet("given", {}, dict(given)), inputs)]
     return read_inputs(Path(given), inputs) if given is not None else []

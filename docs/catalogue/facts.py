@@ -11,36 +11,36 @@ from typing import Any
 
 from onnx import defs
 from passwright.core import Pass, Rule, RulePass
-from passwright.core.rewriting.pattern import OpPattern, Rest, Var
-from passwright.passes.pipelines import BUILT_IN, OPTIONAL
+from passwright.core.rewriting.pattern import OpPattern, Var, VariadicVar
+from passwright.passes.pipelines import BUILT_IN, OPTIONAL_PASSES
 from record import Example
-from shown import changed
+from shown import apply_to_example
 
 FAMILIES = ("cleanup", "folding", "shapes", "structure", "linear", "fusion", "arithmetic", "movement")
 """The families in the order of the README: sub-packages of `passwright.passes`."""
 
 
-def families() -> dict[str, list[Pass]]:
+def passes_by_family() -> dict[str, list[Pass]]:
     """The passes of each family, in the order in which they run; those of no pipeline last."""
     found: dict[str, list[Pass]] = {name: [] for name in FAMILIES}
-    for p in (*BUILT_IN, *OPTIONAL):
-        found[home(p).split(".")[2]].append(p)
+    for p in (*BUILT_IN, *OPTIONAL_PASSES):
+        found[defining_module(p).split(".")[2]].append(p)
     return found
 
 
-def home(p: Pass) -> str:
+def defining_module(p: Pass) -> str:
     """The module that a pass is written in."""
     return p.rules[0].build.__module__ if isinstance(p, RulePass) else type(p).__module__
 
 
-def about_family(name: str) -> str:
+def family_docstring(name: str) -> str:
     """The docstring of its package."""
     return getdoc(sys.modules[f"passwright.passes.{name}"]) or ""
 
 
-def about_pass(p: Pass) -> str:
+def pass_docstring(p: Pass) -> str:
     """The docstring of a pass; of one that holds rules, that of their module."""
-    return cleandoc((sys.modules[home(p)] if isinstance(p, RulePass) else type(p)).__doc__ or "")
+    return cleandoc((sys.modules[defining_module(p)] if isinstance(p, RulePass) else type(p)).__doc__ or "")
 
 
 def options(p: Pass) -> list[tuple[str, Any]]:
@@ -50,7 +50,7 @@ def options(p: Pass) -> list[tuple[str, Any]]:
     return [(f.name, f.default) for f in fields(p) if f.name != "name"]
 
 
-def more_about(rule: Rule) -> str:
+def rule_details(rule: Rule) -> str:
     """The docstring of a rule without its equation."""
     return (getdoc(rule.build) or "").partition("\n")[2].strip()
 
@@ -60,29 +60,31 @@ def opsets(rule: Rule, example: Example) -> tuple[int, int]:
 
     It may ask for more than that; then it declines.
     """
-    found = [span(p.types, p.inputs, p.attrs) for p in parts(rule.pattern) if not p.domain]
-    graph, _ = changed(rule, example)
-    found += [span((op.type,), (), ()) for op in graph.ops() if op.by == rule.name and not op.domain]
+    found = [opset_span(p.types, p.inputs, p.attrs) for p in pattern_ops(rule.pattern) if not p.domain]
+    graph, _ = apply_to_example(rule, example)
+    found += [opset_span((op.type,), (), ()) for op in graph.ops() if op.by == rule.name and not op.domain]
     return max(first for first, _ in found), min(last for _, last in found)
 
 
-def parts(pattern: OpPattern) -> Iterator[OpPattern]:
+def pattern_ops(pattern: OpPattern) -> Iterator[OpPattern]:
     """Every operator of a pattern."""
     yield pattern
     for i in pattern.inputs:
         if isinstance(i, OpPattern):
-            yield from parts(i)
+            yield from pattern_ops(i)
 
 
-def span(types: tuple[str, ...], inputs: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> tuple[int, int]:
+def opset_span(types: tuple[str, ...], inputs: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> tuple[int, int]:
     """The opsets at which one of the operators exists, takes that many inputs and knows the attributes."""
-    needed = sum(not (i is None or isinstance(i, Rest) or (isinstance(i, Var) and i.optional)) for i in inputs)
+    needed = sum(not (i is None or isinstance(i, VariadicVar) or (isinstance(i, Var) and i.optional)) for i in inputs)
     wanted = [name for name, _ in attrs]
     fitting = [
         version
         for version in range(1, defs.onnx_opset_version() + 1)
         for schema in (schema_at(op_type, version) for op_type in types)
-        if schema is not None and schema.max_input >= needed and all(knows(schema, name) for name in wanted)
+        if schema is not None
+        and schema.max_input >= needed
+        and all(has_attribute_or_input(schema, name) for name in wanted)
     ]
     return min(fitting), max(fitting)
 
@@ -96,6 +98,6 @@ def schema_at(op_type: str, version: int) -> defs.OpSchema | None:
     return None if schema.deprecated else schema
 
 
-def knows(schema: defs.OpSchema, name: str) -> bool:
+def has_attribute_or_input(schema: defs.OpSchema, name: str) -> bool:
     """Whether an operator has an attribute, or an input in its place."""
     return name in schema.attributes or any(i.name == name for i in schema.inputs)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from facts import families
+from facts import passes_by_family
 from mkdocs.structure.files import File, Files
 from pages import pages
 from passwright.core import RulePass
-from record import recorded
+from record import load_examples
 from shown import pictures
 
-PLACE = re.compile(r'<div data-pictures="([\w-]+)"></div>')
+PLACEHOLDER = re.compile(r'<div data-pictures="([\w-]+)"></div>')
 
 
 def on_files(files: Files, *, config: Any) -> Files:
@@ -24,9 +24,9 @@ def on_files(files: Files, *, config: Any) -> Files:
 
 def on_page_content(html: str, **_: Any) -> str:
     """Put pictures in their places, as HTML: Markdown need not look through them."""
-    if not PLACE.search(html):
+    if not PLACEHOLDER.search(html):
         return html
-    passes = [p for ps in families().values() for p in ps]
+    passes = [p for ps in passes_by_family().values() for p in ps]
     named = {x.name: x for p in passes for x in (p, *(p.rules if isinstance(p, RulePass) else ()))}
-    examples = recorded()
-    return PLACE.sub(lambda m: pictures(named[m[1]], examples[m[1]]), html)
+    examples = load_examples()
+    return PLACEHOLDER.sub(lambda m: pictures(named[m[1]], examples[m[1]]), html)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from facts import about_family, about_pass, families, more_about, opsets, options
+from facts import family_docstring, opsets, options, pass_docstring, passes_by_family, rule_details
 from onnx import defs
 from passwright.core import Pass, Rule, RulePass
-from passwright.passes.pipelines import OPTIONAL
-from record import Example, recorded
+from passwright.passes.pipelines import OPTIONAL_PASSES
+from record import Example, load_examples
 
 INDEX = """# The rule catalogue
 
@@ -28,17 +28,17 @@ output.
 
 def pages() -> dict[str, str]:
     """Markdown by path."""
-    examples, found = recorded(), families()
+    examples, found = load_examples(), passes_by_family()
     everything = [p for ps in found.values() for p in ps]
-    rows = [row(f"[{name}]({name}.md)", ps, about_family(name)) for name, ps in found.items()]
-    index = "".join([INDEX, *rows, row("all", everything, "")])
+    rows = [index_row(f"[{name}]({name}.md)", ps, family_docstring(name)) for name, ps in found.items()]
+    index = "".join([INDEX, *rows, index_row("all", everything, "")])
     return {
         "catalogue/index.md": index,
         **{f"catalogue/{name}.md": family_page(name, ps, examples) for name, ps in found.items()},
     }
 
 
-def row(name: str, passes: list[Pass], summary: str) -> str:
+def index_row(name: str, passes: list[Pass], summary: str) -> str:
     """A line of the index."""
     return f"| {name} | {len(passes)} | {len(rules_of(passes))} | {summary} |\n"
 
@@ -50,23 +50,26 @@ def rules_of(passes: list[Pass]) -> list[Rule]:
 
 def family_page(name: str, passes: list[Pass], examples: Mapping[str, Example]) -> str:
     """A family: its passes in the order in which they run, and their rules."""
-    return "\n\n".join([f"# {name.capitalize()}", about_family(name), *(about(p, examples) for p in passes)]) + "\n"
+    return (
+        "\n\n".join([f"# {name.capitalize()}", family_docstring(name), *(pass_section(p, examples) for p in passes)])
+        + "\n"
+    )
 
 
-def about(p: Pass, examples: Mapping[str, Example]) -> str:
+def pass_section(p: Pass, examples: Mapping[str, Example]) -> str:
     """A pass, and its rules or its example."""
-    lines = [f"## {p.name}", about_pass(p)]
-    if p in OPTIONAL:
+    lines = [f"## {p.name}", pass_docstring(p)]
+    if p in OPTIONAL_PASSES:
         lines.append(f"Runs only where it is asked for: `--enable {p.name}`.")
     lines += [f"Option `{name}`, {default!r} unless given." for name, default in options(p)]
     if isinstance(p, RulePass):
-        lines += [about_rule(r, examples[r.name]) for r in p.rules]
+        lines += [rule_section(r, examples[r.name]) for r in p.rules]
     elif p.name in examples:
         lines.append(placeholder(p.name))
     return "\n\n".join(lines)
 
 
-def about_rule(rule: Rule, example: Example) -> str:
+def rule_section(rule: Rule, example: Example) -> str:
     """Its name, its equation, what it promises and where it can apply, and the place of its pictures."""
     first, last = opsets(rule, example)
     known = f"{first} and later" if last == defs.onnx_opset_version() else f"{first} to {last}"
@@ -75,7 +78,12 @@ def about_rule(rule: Rule, example: Example) -> str:
         facts.append(f"**fragile** {', '.join(f'{x:g}' for x in rule.fragile)}")
     if rule.shared:
         facts.append("**shared** inner values may be used elsewhere")
-    lines = [f"### {rule.name}", f"``` {{.text .equation}}\n{rule.equation}\n```", more_about(rule), " · ".join(facts)]
+    lines = [
+        f"### {rule.name}",
+        f"``` {{.text .equation}}\n{rule.equation}\n```",
+        rule_details(rule),
+        " · ".join(facts),
+    ]
     return "\n\n".join(filter(None, [*lines, placeholder(rule.name)]))
 
 

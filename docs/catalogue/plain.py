@@ -12,24 +12,24 @@ from onnx import numpy_helper, parser, printer
 from record import Example
 
 
-def plainer(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
+def simplified_models(model: onnx.ModelProto) -> Iterator[onnx.ModelProto]:
     """The model made plainer and plainer less, itself last."""
-    yield rounded(without_unread(model))
-    yield without_unread(model)
+    yield with_rounded_weights(without_unused(model))
+    yield without_unused(model)
     yield model
 
 
-def without_unread(model: onnx.ModelProto) -> onnx.ModelProto:
+def without_unused(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model without inputs and constants that nothing reads."""
     out = onnx.ModelProto.FromString(model.SerializeToString())
-    read = names_read(model.graph)
+    read = used_names(model.graph)
     for entries in (out.graph.input, out.graph.initializer):
         for entry in [e for e in entries if e.name not in read]:
             entries.remove(entry)
     return out
 
 
-def rounded(model: onnx.ModelProto) -> onnx.ModelProto:
+def with_rounded_weights(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with at most one decimal in each weight."""
     out = onnx.ModelProto.FromString(model.SerializeToString())
     for tensor in out.graph.initializer:
@@ -39,7 +39,7 @@ def rounded(model: onnx.ModelProto) -> onnx.ModelProto:
     return out
 
 
-def in_text(model: onnx.ModelProto) -> Example:
+def to_example(model: onnx.ModelProto) -> Example:
     """The model as text on one line. Raises ParseError for what the text form cannot hold."""
     opset = next(o.version for o in model.opset_import if not o.domain)
     text = " ".join(printer.to_text(model.graph).split())
@@ -61,10 +61,10 @@ def operators(graph: onnx.GraphProto) -> list[str]:
     return [*(n.op_type for n in graph.node), *(t for g in bodies(graph) for t in operators(g))]
 
 
-def names_read(graph: onnx.GraphProto) -> set[str]:
+def used_names(graph: onnx.GraphProto) -> set[str]:
     """What the nodes of a graph and of its bodies read, and what it gives out."""
     own = {*(i for n in graph.node for i in n.input), *(o.name for o in graph.output)}
-    return own.union(*map(names_read, bodies(graph)))
+    return own.union(*map(used_names, bodies(graph)))
 
 
 def bodies(graph: onnx.GraphProto) -> list[onnx.GraphProto]:

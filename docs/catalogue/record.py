@@ -31,12 +31,12 @@ class Example:
         return parser.parse_model(f'<ir_version: {LATEST_IR}, opset_import: ["" : {self.opset}]> {self.text}')
 
 
-def recorded() -> dict[str, Example]:
+def load_examples() -> dict[str, Example]:
     """The examples in the file, by the name of the rule or pass."""
     return {name: Example(**entry) for name, entry in json.loads(FILE.read_text(encoding="utf-8")).items()}
 
 
-def write(examples: Mapping[str, Example]) -> None:
+def write_examples(examples: Mapping[str, Example]) -> None:
     """Write the file anew: a line for each example, in the order of names."""
     lines = [f"{json.dumps(name)}: {json.dumps(asdict(examples[name]))}" for name in sorted(examples)]
     FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n", encoding="utf-8")

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from passwright.app.drawing.pattern_picture import picture_of_pattern
+from passwright.app.drawing.pattern_picture import pattern_picture
 from passwright.app.drawing.picture import Picture
-from passwright.app.drawing.region_picture import picture_of
+from passwright.app.drawing.region_picture import region_picture
 from passwright.app.drawing.svg import svg
 from passwright.core import Graph, Ledger, Op, Pass, Rule, RulePass, from_onnx
-from passwright.core.rewriting.ledger import TO_THE_END, Stop
+from passwright.core.rewriting.ledger import NO_LIMIT, ReplayLimit
 from record import Example
 
 
-def pictures(what: Rule | Pass, example: Example) -> str:
+def pictures(target: Rule | Pass, example: Example) -> str:
     """The pictures side by side, before and after never apart from each other; as HTML that a search leaves out."""
-    before, after = before_and_after(what, example)
-    pattern = figure("pattern", picture_of_pattern(what.pattern), what.name) if isinstance(what, Rule) else ""
-    change = figure("before", before, what.name) + figure("after", after, what.name)
+    before, after = before_and_after(target, example)
+    pattern = figure("pattern", pattern_picture(target.pattern), target.name) if isinstance(target, Rule) else ""
+    change = figure("before", before, target.name) + figure("after", after, target.name)
     return f'<div class="pictures" data-search-exclude>{pattern}<div>{change}</div></div>'
 
 
@@ -26,27 +26,27 @@ def figure(caption: str, picture: Picture, name: str) -> str:
     return f"<figure><figcaption>{caption}</figcaption>{svg(picture, f'{name}, {caption}')}</figure>"
 
 
-def before_and_after(what: Rule | Pass, example: Example) -> tuple[Picture, Picture]:
+def before_and_after(target: Rule | Pass, example: Example) -> tuple[Picture, Picture]:
     """The example's ops, those that go and those that come marked: of a rule's first change, of a pass's whole run."""
-    graph, ledger = changed(what, example)
+    graph, ledger = apply_to_example(target, example)
     old = from_onnx(example.model()).graph
     gone = {name for change in ledger.changes for name in change.replaced}
     replaced = [op for g in old.with_subgraphs() for op in g.sorted_ops() if op.label in gone]
     made = [op for g in graph.with_subgraphs() for op in g.sorted_ops() if op.by]
     inner = bool(replaced) and all(op.graph is not old for op in replaced)
-    here, there = (replaced[0].graph, twin(old, graph, replaced[0].graph)) if inner else (old, graph)
+    here, there = (replaced[0].graph, corresponding_body(old, graph, replaced[0].graph)) if inner else (old, graph)
     return picture_of_graph(here, replaced), picture_of_graph(there, made)
 
 
-def changed(what: Rule | Pass, example: Example) -> tuple[Graph, Ledger]:
+def apply_to_example(target: Rule | Pass, example: Example) -> tuple[Graph, Ledger]:
     """The example after a rule's first change, or after the whole pass."""
     graph = from_onnx(example.model()).graph
-    ledger = Ledger(record=True, stop=Stop(after=1) if isinstance(what, Rule) else TO_THE_END)
-    (RulePass(what.name, (what,)) if isinstance(what, Rule) else what).run(graph, ledger)
+    ledger = Ledger(record=True, limit=ReplayLimit(after_changes=1) if isinstance(target, Rule) else NO_LIMIT)
+    (RulePass(target.name, (target,)) if isinstance(target, Rule) else target).run(graph, ledger)
     return graph, ledger
 
 
-def twin(old: Graph, new: Graph, body: Graph) -> Graph:
+def corresponding_body(old: Graph, new: Graph, body: Graph) -> Graph:
     """What became of a body of `old` in `new`; all of `new` where there are other bodies now."""
     bodies, others = list(old.with_subgraphs()), list(new.with_subgraphs())
     return others[bodies.index(body)] if len(bodies) == len(others) else new
@@ -54,4 +54,4 @@ def twin(old: Graph, new: Graph, body: Graph) -> Graph:
 
 def picture_of_graph(graph: Graph, marked: Collection[Op]) -> Picture:
     """All ops of a graph."""
-    return picture_of(graph.sorted_ops(), marked, graph.outputs)
+    return region_picture(graph.sorted_ops(), marked, graph.outputs)

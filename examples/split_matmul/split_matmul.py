@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from passwright.core import Build, Declined, Graph, Ledger, Op, Placed, Plugin, Value, made_from, require
 
-Blocks = dict[tuple[Value, int], list[Value]]
+ConstantBlocks = dict[tuple[Value, int], list[Value]]
 """Constants that were cut already, by constant and axis: what several products share stays shared."""
 
 
@@ -32,21 +32,21 @@ class SplitMatMul:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """One look at each product, in the graph and in those inside it. Reads only the weights that are cut."""
-        return sum(self._split_in(g, ledger) for g in tuple(graph.with_subgraphs()))
+        return sum(self._split_graph(g, ledger) for g in tuple(graph.with_subgraphs()))
 
-    def _split_in(self, g: Graph, ledger: Ledger) -> int:
-        changes, blocks = 0, Blocks()
-        for op in sorted(g.ops("MatMul", "Gemm"), key=lambda op: op.key):
+    def _split_graph(self, g: Graph, ledger: Ledger) -> int:
+        changes, blocks = 0, ConstantBlocks()
+        for op in sorted(g.ops("MatMul", "Gemm"), key=lambda op: op.order_key):
             with suppress(Declined):
                 changes += self._split(g, op, blocks, ledger)
         return changes
 
-    def _split(self, g: Graph, op: Op, blocks: Blocks, ledger: Ledger) -> bool:
+    def _split(self, g: Graph, op: Op, blocks: ConstantBlocks, ledger: Ledger) -> bool:
         """Cut one product. All that may decline is asked before the ledger, which counts what it permits."""
-        width, out = columns_of(op), op.outputs[0]
+        width, out = column_count(op), op.outputs[0]
         require(width > self.columns, "it is narrow enough")
-        cuts, axis = cuts_of(op, width), out.rank - 1
-        if not ledger.permits(self.name, out.name, [op], exact=False):
+        cuts, axis = column_axes(op, width), out.rank - 1
+        if not ledger.request_change(self.name, out.name, [op], exact=False):
             return False
         build, count = Build(g, op), -(-width // self.columns)
         operands = [
@@ -55,12 +55,12 @@ class SplitMatMul:
         ]
         products = [getattr(build, op.type)(*inputs, **op.attrs) for inputs in zip(*operands, strict=True)]
         g.take_over(build.Concat(*products, axis=axis), out)
-        for made in build.added:
+        for made in build.added_ops:
             made_from(made, self.name, [op])
         g.discard([op])
         return True
 
-    def _blocks(self, build: Build, v: Value, axis: int, blocks: Blocks) -> list[Value]:
+    def _blocks(self, build: Build, v: Value, axis: int, blocks: ConstantBlocks) -> list[Value]:
         """A constant in blocks of `columns` along `axis`; the last may be narrower."""
         if (v, axis) not in blocks:
             ends = range(self.columns, v.const.shape[axis], self.columns)
@@ -68,26 +68,26 @@ class SplitMatMul:
         return blocks[v, axis]
 
 
-def side_of(op: Op) -> int:
+def columns_axis(op: Op) -> int:
     """The axis of the second factor that has the columns of the product."""
     return 0 if op.attr("transB", 0) else 1
 
 
-def columns_of(op: Op) -> int:
+def column_count(op: Op) -> int:
     """How many columns a product has. Declines unless its second factor is one constant matrix."""
     w = op.input(1)
     if op.domain or w is None or not w.is_const or w.rank != 2:
         raise Declined("the second factor is no constant matrix")
-    return w.static_shape[side_of(op)]
+    return w.static_shape[columns_axis(op)]
 
 
-def cuts_of(op: Op, width: int) -> tuple[int | None, ...]:
+def column_axes(op: Op, width: int) -> tuple[int | None, ...]:
     """For each operand the axis along which it has a number for each of the `width` columns; None where it has not."""
     bias = op.input(2)
     if bias is None or bias.rank == 0 or bias.shape[-1] == 1:
-        return (None, side_of(op), None)[: len(op.inputs)]
+        return (None, columns_axis(op), None)[: len(op.inputs)]
     require(bias.is_const and bias.shape[-1] == width, "what is added is not constant")
-    return None, side_of(op), bias.rank - 1
+    return None, columns_axis(op), bias.rank - 1
 
 
 PLUGIN = Plugin(passes=(Placed(SplitMatMul(), stage="final"),))

@@ -9,11 +9,11 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Build, Op, Value, require
-from ..support.operand_queries import is_integer, known_number
-from .ort_kernels import require_kernel
+from ..support.operand_queries import is_integer_dtype, known_scalar
+from .ort_kernels import require_ort_kernel
 
 CLAMPS = ("Relu", "Clip", "Max", "Min")
-REALS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16})
+CLAMP_FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16})
 
 
 class Clamp(NamedTuple):
@@ -22,13 +22,13 @@ class Clamp(NamedTuple):
     low: float = -inf
     high: float = inf
 
-    def of(self, x: float) -> float:
+    def apply(self, x: float) -> float:
         """The clamped number."""
         return min(max(x, self.low), self.high)  # of equals Python takes the first
 
-    def after(self, first: Clamp) -> Clamp:
+    def compose(self, first: Clamp) -> Clamp:
         """The one clamp that `first` and then this one come to."""
-        return Clamp(self.of(first.of(-inf)), self.of(first.of(inf)))
+        return Clamp(self.apply(first.apply(-inf)), self.apply(first.apply(inf)))
 
 
 def known_clamp(op: Op) -> tuple[Value, Clamp] | None:
@@ -39,90 +39,90 @@ def known_clamp(op: Op) -> tuple[Value, Clamp] | None:
     if op.type == "Relu":
         return x, Clamp(low=0.0)
     if op.type == "Clip":
-        return _of_clip(op, x)
-    return _of_extreme(op) if op.type in {"Max", "Min"} and len(op.inputs) == 2 else None
+        return _clamp_of_clip(op, x)
+    return _clamp_of_max_min(op) if op.type in {"Max", "Min"} and len(op.inputs) == 2 else None
 
 
-def limits(dtype: int) -> Clamp | None:
+def type_limits(dtype: int) -> Clamp | None:
     """The bounds of a Clip that has none (operator Clip: numeric_limits), infinity left out; None for other types."""
-    if not is_integer(dtype) and dtype not in REALS:
+    if not is_integer_dtype(dtype) and dtype not in CLAMP_FLOATS:
         return None
     kind = helper.tensor_dtype_to_np_dtype(dtype)
-    if is_integer(dtype):
+    if is_integer_dtype(dtype):
         return Clamp(np.iinfo(kind).min, np.iinfo(kind).max)
     return Clamp(float(np.finfo(kind).min), float(np.finfo(kind).max))
 
 
-def _of_clip(op: Op, x: Value) -> tuple[Value, Clamp] | None:
-    widest = limits(x.known_dtype)
+def _clamp_of_clip(op: Op, x: Value) -> tuple[Value, Clamp] | None:
+    widest = type_limits(x.known_dtype)
     if widest is None or op.version < 6:
         return None
     if op.version < 11:  # the bounds are attributes; their defaults are those of float for all types
         known = x.known_dtype == TensorProto.FLOAT
-        return (x, _bounds(op.attr("min"), op.attr("max"), widest)) if known else None
-    if None in {op.input(1), op.input(2)} and _widens(x, op.version):
+        return (x, _attribute_bounds(op.attr("min"), op.attr("max"), widest)) if known else None
+    if None in {op.input(1), op.input(2)} and _computes_in_float(x, op.version):
         return None
-    low, high = _number(op.input(1), widest.low), _number(op.input(2), widest.high)
+    low, high = _bound_value(op.input(1), widest.low), _bound_value(op.input(2), widest.high)
     return None if low is None or high is None else (x, Clamp(low, high))
 
 
-def _widens(x: Value, version: int) -> bool:
+def _computes_in_float(x: Value, version: int) -> bool:
     """Whether onnxruntime computes a Clip in float, which leaves infinity where a bound is left out."""
     return x.known_dtype == TensorProto.FLOAT16 and version < 12
 
 
-def _bounds(low: float, high: float, widest: Clamp) -> Clamp:
+def _attribute_bounds(low: float, high: float, widest: Clamp) -> Clamp:
     """Of the attributes, which hold float numbers as written in decimals."""
     return Clamp(max(float(np.float32(low)), widest.low), min(float(np.float32(high)), widest.high))
 
 
-def _number(bound: Value | None, left_out: float) -> float | None:
+def _bound_value(bound: Value | None, left_out: float) -> float | None:
     """The number in a constant of one element; None for anything else."""
     if bound is None:
         return left_out
-    number: float | None = known_number(bound)
+    number: float | None = known_scalar(bound)
     return None if number is None or isnan(number) else number
 
 
-def _of_extreme(op: Op) -> tuple[Value, Clamp] | None:
+def _clamp_of_max_min(op: Op) -> tuple[Value, Clamp] | None:
     """Of Max or Min of a value and one number, which may be of some rank."""
     a, b = op.inputs
     if a is None or b is None or a.is_const == b.is_const:
         return None
     x, c = (b, a) if a.is_const else (a, b)
-    number = _number(c, 0.0)
-    if number is None or (x.known_dtype not in REALS and not is_integer(x.known_dtype)):
+    number = _bound_value(c, 0.0)
+    if number is None or (x.known_dtype not in CLAMP_FLOATS and not is_integer_dtype(x.known_dtype)):
         return None
     if op.type == "Max":
         return None if number == inf else (x, Clamp(low=number))
     return None if number == -inf else (x, Clamp(high=number))
 
 
-def write_clamp(g: Build, x: Value, clamp: Clamp) -> Value:
+def build_clamp(g: Build, x: Value, clamp: Clamp) -> Value:
     """The op that clamps `x`, Relu where it is one; x itself where the bounds are those of its type."""
-    widest = limits(x.dtype)
+    widest = type_limits(x.dtype)
     require(widest is not None, "no clamp is known for this type")
     assert widest is not None
-    if is_integer(x.dtype):
-        clamp = Clamp(widest.of(clamp.low), widest.of(clamp.high))
+    if is_integer_dtype(x.dtype):
+        clamp = Clamp(widest.apply(clamp.low), widest.apply(clamp.high))
         if clamp == widest:
             return x
     elif clamp.low == -inf or clamp.high == inf:
-        return _write_half(g, x, clamp)
-    require_kernel(g, "Clip", x)
-    stated = _widens(x, g.opset)
+        return _build_one_sided_clamp(g, x, clamp)
+    require_ort_kernel(g, "Clip", x)
+    stated = _computes_in_float(x, g.opset)
     ends = [None if c == w and not stated else g.const(c, like=x) for c, w in zip(clamp, widest, strict=True)]
     return g.Clip(x, *ends)
 
 
-def _write_half(g: Build, x: Value, clamp: Clamp) -> Value:
+def _build_one_sided_clamp(g: Build, x: Value, clamp: Clamp) -> Value:
     """Of floats with a bound on one side. A Clip would take infinity to the greatest number."""
     if clamp == Clamp():
         return x
     if clamp == Clamp(low=0.0):
-        require_kernel(g, "Relu", x)
+        require_ort_kernel(g, "Relu", x)
         return g.Relu(x)
     require(g.opset >= 8, "before opset 8 the operands of Max and Min have one shape")
     op_type, bound = ("Max", clamp.low) if clamp.high == inf else ("Min", clamp.high)
-    require_kernel(g, op_type, x)
+    require_ort_kernel(g, op_type, x)
     return g.Max(x, g.const(bound, like=x)) if op_type == "Max" else g.Min(x, g.const(bound, like=x))

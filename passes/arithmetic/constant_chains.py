@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
-from ..support.constant_operands import binary, narrow, require_affordable, wide
+from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
 from ..support.dtypes import FLOATS
-from ..support.operand_queries import Array, Inputs, is_integer
+from ..support.operand_queries import Array, Inputs, is_integer_dtype
 
-CANCELS = 8  # by how much a sum of constants may be smaller than they are: rounding is lost with it
+MAX_CANCELLATION = 8  # by how much a sum of constants may be smaller than they are: rounding is lost with it
 
 
 class Shift(NamedTuple):
@@ -23,12 +23,12 @@ class Shift(NamedTuple):
 
 
 class Scaling(NamedTuple):
-    """x * c, x / c where it `divides`, or c / x where it `inverts`."""
+    """x * c, x / c where it `is_divisor`, or c / x where it `is_dividend`."""
 
     x: Value
     c: Value
-    divides: bool
-    inverts: bool
+    is_divisor: bool
+    is_dividend: bool
 
 
 @rule(
@@ -39,7 +39,7 @@ class Scaling(NamedTuple):
 )
 def merge_added_integers(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
     """Integers' (x + c) + d => x + (c + d), and all the like with Sub"""
-    return shifted(g, inner, outer, floats=False)
+    return merge_shifts(g, inner, outer, floats=False)
 
 
 @rule(
@@ -50,7 +50,7 @@ def merge_added_integers(g: Build, before: Inputs, ins: Inputs, after: Inputs, i
 )
 def merge_added_constants(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
     """(x + c) + d => x + (c + d), c - (d - x) => x + (c - d), and all the like"""
-    return shifted(g, inner, outer, floats=True)
+    return merge_shifts(g, inner, outer, floats=True)
 
 
 @rule(
@@ -61,7 +61,7 @@ def merge_integer_factors(g: Build, x: Value, c: Value, d: Value) -> Value:
     """Integers' (x * c) * d => x * (c * d)"""
     require(g.opset >= 7 and not x.is_const, "no chain of two constants")
     require(c.dtype not in FLOATS, "of floats it rounds")
-    require_affordable(c, d)
+    require_bounded_growth(c, d)
     with np.errstate(all="ignore"):  # integers wrap around, here as there
         return g.Mul(x, g.const(c.const * d.const, like=c))
 
@@ -70,8 +70,8 @@ def merge_integer_factors(g: Build, x: Value, c: Value, d: Value) -> Value:
 def merge_integer_divisors(g: Build, x: Value, c: Value, d: Value) -> Value:
     """Integers' (x / c) / d => x / (c * d), for divisors above 0"""
     require(g.opset >= 7 and not x.is_const, "no chain of two constants")
-    require(is_integer(c.dtype), "of floats it rounds")
-    require_affordable(c, d)
+    require(is_integer_dtype(c.dtype), "of floats it rounds")
+    require_bounded_growth(c, d)
     most = int(np.iinfo(c.const.dtype).max)
     require(int(c.const.min()) > 0 and int(d.const.min()) > 0, "rounding goes the other way")
     require(int(c.const.max()) * int(d.const.max()) <= most, "the product overflows")
@@ -97,67 +97,67 @@ def factor_out_constant(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value
 )
 def merge_constant_factors(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
     """(x * c) * d => x * (c * d), (x * c) / d => x * (c / d), c / (d / x) => x * (c / d), and all the like"""
-    second = scaling(outer)
+    second = required_scaling(outer)
     require(second.x is inner.outputs[0], "the chain ends there")
-    first = scaling(inner)
+    first = required_scaling(inner)
     require(first.c.dtype in FLOATS, "integers are rounded between the two")
-    require_affordable(first.c, second.c)
-    return scaled(g, first, second)
+    require_bounded_growth(first.c, second.c)
+    return merge_scalings(g, first, second)
 
 
-def shifted(g: Build, inner: Op, outer: Op, *, floats: bool) -> Value:
+def merge_shifts(g: Build, inner: Op, outer: Op, *, floats: bool) -> Value:
     """The Add or Sub that `inner` and then `outer` come to."""
-    second = shift(outer)
+    second = required_shift(outer)
     require(second.x is inner.outputs[0], "the chain ends there")
-    first = shift(inner)
+    first = required_shift(inner)
     require((first.c.dtype in FLOATS) == floats, "another rule's business")
-    require_affordable(first.c, second.c)
-    d = signed(outer, second.c)
+    require_bounded_growth(first.c, second.c)
+    d = signed_constant(outer, second.c)
     with np.errstate(all="ignore"):
-        moved = signed(inner, first.c)
+        moved = signed_constant(inner, first.c)
         c = (moved if second.sign > 0 else np.negative(moved)) + d
         most = np.maximum(np.abs(moved), np.abs(d)) if floats else None
     # Adding and subtracting a large number is a way to round.
-    require(most is None or bool((np.abs(c) * CANCELS >= most).all()), "the constants cancel each other")
-    made = narrow(g, np.asarray(c), first.c)
+    require(most is None or bool((np.abs(c) * MAX_CANCELLATION >= most).all()), "the constants cancel each other")
+    made = downcast_at_full_precision(g, np.asarray(c), first.c)
     return g.Add(first.x, made) if first.sign == second.sign else g.Sub(made, first.x)
 
 
-def shift(op: Op) -> Shift:
-    """What an Add or Sub with one constant does; `signed` gives the constant as it is added."""
-    x, c, turned = binary(op)
+def required_shift(op: Op) -> Shift:
+    """What an Add or Sub with one constant does; `signed_constant` gives the constant as it is added."""
+    x, c, turned = constant_binary(op)
     return Shift(x, -1 if op.type == "Sub" and turned else 1, c)
 
 
-def signed(op: Op, c: Value) -> Array:
+def signed_constant(op: Op, c: Value) -> Array:
     """The constant operand of an Add or Sub as it is added."""
     subtracts = op.type == "Sub" and op.inputs[1] is c
-    return np.asarray(np.negative(wide(c))) if subtracts else wide(c)
+    return np.asarray(np.negative(upcast(c))) if subtracts else upcast(c)
 
 
-def scaling(op: Op) -> Scaling:
+def required_scaling(op: Op) -> Scaling:
     """What a Mul or Div with one constant does."""
-    x, c, turned = binary(op)
+    x, c, turned = constant_binary(op)
     return Scaling(x, c, op.type == "Div" and not turned, op.type == "Div" and turned)
 
 
-def scaled(g: Build, first: Scaling, second: Scaling) -> Value:
+def merge_scalings(g: Build, first: Scaling, second: Scaling) -> Value:
     """The Mul or Div that `first` and then `second` come to."""
-    c, d = wide(first.c), wide(second.c)
-    plain = not (first.divides or first.inverts or second.divides or second.inverts)
+    c, d = upcast(first.c), upcast(second.c)
+    plain = not (first.is_divisor or first.is_dividend or second.is_divisor or second.is_dividend)
     require(plain or bool(c.all() and d.all()), "0 divides, or is divided")
     with np.errstate(all="ignore"):  # what overflows is declined
-        if first.divides and second.divides:
-            return g.Div(first.x, narrow(g, np.asarray(c * d), first.c))
-        k = 1 / c if first.divides else c
-        k = d / k if second.inverts else k / d if second.divides else k * d
-    grows = second.inverts or bool((np.abs(k) >= np.abs(c)).all())
-    require(not first.inverts or grows, "c / x may overflow where what comes after would make it small again")
-    made = narrow(g, np.asarray(k), first.c)
-    return g.Mul(first.x, made) if first.inverts == second.inverts else g.Div(made, first.x)
+        if first.is_divisor and second.is_divisor:
+            return g.Div(first.x, downcast_at_full_precision(g, np.asarray(c * d), first.c))
+        k = 1 / c if first.is_divisor else c
+        k = d / k if second.is_dividend else k / d if second.is_divisor else k * d
+    grows = second.is_dividend or bool((np.abs(k) >= np.abs(c)).all())
+    require(not first.is_dividend or grows, "c / x may overflow where what comes after would make it small again")
+    made = downcast_at_full_precision(g, np.asarray(k), first.c)
+    return g.Mul(first.x, made) if first.is_dividend == second.is_dividend else g.Div(made, first.x)
 
 
-MERGE_CONSTANTS_IN_CHAINS = RulePass(
+MERGE_CONSTANT_OPERANDS = RulePass(
     "merge-constant-operands",
     (
         merge_added_integers,

@@ -6,18 +6,18 @@ from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ..support.dtypes import FLOATS
-from ..support.operand_queries import is_integer
-from .ort_kernels import ZEROS
-from .value_ranges import MOVED, range_of
+from ..support.operand_queries import is_integer_dtype
+from .ort_kernels import NO_NEGATIVE_ZERO
+from .value_ranges import DATA_MOVEMENT_OPS, range_of
 
-WHOLE = frozenset({"Ceil", "Floor", "Round", "Sign"})
-DEEPEST = 6  # ops looked at on the way up
+INTEGER_VALUED_OPS = frozenset({"Ceil", "Floor", "Round", "Sign"})
+MAX_DEPTH = 6  # ops looked at on the way up
 
 
 @rule(lambda g, x: g.one_of("Ceil", "Floor", "Round")(x), contract=EXACT)
-def drop_rounding_of_whole(g: Build, x: Value) -> Value:
+def drop_rounding_of_integers(g: Build, x: Value) -> Value:
     """Ceil(x), Floor(x), Round(x) => x, where x is known to be whole"""
-    require(is_whole(x), f"{x.name} may have a fraction")
+    require(is_integer_valued(x), f"{x.name} may have a fraction")
     return x
 
 
@@ -47,32 +47,32 @@ def drop_abs_of_positive(g: Build, x: Value) -> Value:
     return x
 
 
-@rule(lambda g, x: g.Abs(x), contract=ZEROS, fragile=(0.0,))
+@rule(lambda g, x: g.Abs(x), contract=NO_NEGATIVE_ZERO, fragile=(0.0,))
 def drop_abs_of_non_negative(g: Build, x: Value) -> Value:
     """Abs(x) => x, where x is known to be 0 or above"""
     require(range_of(x).low >= 0, "it may be negative")
     return x
 
 
-def is_whole(value: Value, depth: int = DEEPEST) -> bool:
+def is_integer_valued(value: Value, depth: int = MAX_DEPTH) -> bool:
     """Whether all elements are known to be integers, infinite or NaN. O(1)."""
     op = value.producer
     if op is None or op.domain or not depth:
         return False
-    if op.type in WHOLE:
+    if op.type in INTEGER_VALUED_OPS:
         return True
     first = op.input(0)
     if first is None:
         return False
     if op.type == "Cast":
-        return is_integer(first.known_dtype) or first.known_dtype == TensorProto.BOOL
-    return (op.type in MOVED or op.type in {"Abs", "Neg", "Relu"}) and is_whole(first, depth - 1)
+        return is_integer_dtype(first.known_dtype) or first.known_dtype == TensorProto.BOOL
+    return (op.type in DATA_MOVEMENT_OPS or op.type in {"Abs", "Neg", "Relu"}) and is_integer_valued(first, depth - 1)
 
 
-DROP_REPEATED = RulePass(
-    "drop-repeated",
+DROP_IDEMPOTENT = RulePass(
+    "drop-idempotent",
     (
-        drop_rounding_of_whole,
+        drop_rounding_of_integers,
         drop_sign_of_sign,
         drop_abs_of_abs,
         drop_neg_before_abs,

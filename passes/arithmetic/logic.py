@@ -7,13 +7,13 @@ from math import prod
 import numpy as np
 from onnx import TensorProto
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule, stretches_to
-from ..support.constant_operands import require_no_stretch
+from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, require, rule
+from ..support.constant_operands import require_scalar_or_broadcastable_to
 from ..support.dtypes import FLOATS
-from ..support.operand_queries import is_integer, uniform
-from .ort_kernels import MOST_FILLED, ZEROS
+from ..support.operand_queries import is_integer_dtype, uniform_value
+from .ort_kernels import MAX_FOLDED_ELEMENTS, NO_NEGATIVE_ZERO
 
-NEGATED = {
+INVERSE_COMPARISON = {
     "Less": "GreaterOrEqual",
     "LessOrEqual": "Greater",
     "Greater": "LessOrEqual",
@@ -21,9 +21,9 @@ NEGATED = {
 }
 
 
-OF_THE_TYPE = ("BitwiseXor", "Sub", "Xor")  # of their operands; comparisons give truths
-HOLDS_OF_ITSELF = ("Equal", "GreaterOrEqual", "LessOrEqual")
-OF_ITSELF = ("Greater", "Less", *HOLDS_OF_ITSELF, *OF_THE_TYPE)
+OPERAND_TYPED = ("BitwiseXor", "Sub", "Xor")  # of their operands; comparisons give truths
+REFLEXIVE = ("Equal", "GreaterOrEqual", "LessOrEqual")
+CONSTANT_ON_EQUAL_OPERANDS = ("Greater", "Less", *REFLEXIVE, *OPERAND_TYPED)
 
 
 @rule(lambda g, x: g.Not(g.Not(x)), shared=True, contract=EXACT)
@@ -48,18 +48,18 @@ def drop_idempotent_logic(g: Build, x: Value) -> Value:
 def xor_true_to_not(g: Build, x: Value, c: Value) -> Value:
     """Xor(x, true) => Not(x)"""
     require(g.opset >= 7, "before opset 7 there are other rules of broadcasting")
-    require_no_stretch(c, x)
-    require(bool(uniform(c)), "xor false")
+    require_scalar_or_broadcastable_to(c, x)
+    require(bool(uniform_value(c)), "xor false")
     return g.Not(x)
 
 
 @rule(lambda g, x, c: g.Equal(x, g.const(c)), contract=EXACT)
-def drop_comparison_of_truths(g: Build, x: Value, c: Value) -> Value:
+def drop_comparison_with_bool(g: Build, x: Value, c: Value) -> Value:
     """Equal(x, true) => x, Equal(x, false) => Not(x)"""
     require(c.dtype == TensorProto.BOOL, "a comparison of numbers")
     require(g.opset >= 7 and not x.is_const, "two constants")
-    require_no_stretch(c, x)
-    return x if uniform(c) else g.Not(x)
+    require_scalar_or_broadcastable_to(c, x)
+    return x if uniform_value(c) else g.Not(x)
 
 
 @rule(lambda g, a, b: g.And(g.Not(a), g.Not(b)), contract=EXACT)
@@ -80,45 +80,45 @@ def cancel_nots_in_xor(g: Build, a: Value, b: Value) -> Value:
     return g.Xor(a, b)
 
 
-@rule(lambda g, a, b, op: g.Not(g.one_of(*NEGATED)(a, b) @ op), contract=EXACT)
+@rule(lambda g, a, b, op: g.Not(g.one_of(*INVERSE_COMPARISON)(a, b) @ op), contract=EXACT)
 def negate_comparison(g: Build, a: Value, b: Value, op: Op) -> Value:
     """Not(Less(a, b)) => GreaterOrEqual(a, b), of integers, and all the like"""
-    require(is_integer(a.dtype), "with a NaN neither holds")
+    require(is_integer_dtype(a.dtype), "with a NaN neither holds")
     require(g.opset >= 12, "onnxruntime has LessOrEqual of integers since opset 12")
-    turned: Value = getattr(g, NEGATED[op.type])(a, b)
+    turned: Value = getattr(g, INVERSE_COMPARISON[op.type])(a, b)
     return turned
 
 
-@rule(lambda g, x, op: g.one_of(*OF_ITSELF)(x, x) @ op, contract=EXACT)
+@rule(lambda g, x, op: g.one_of(*CONSTANT_ON_EQUAL_OPERANDS)(x, x) @ op, contract=EXACT)
 def fold_comparison_with_itself(g: Build, x: Value, op: Op) -> Value:
     """Equal(x, x), Less(x, x), Xor(x, x), Sub(x, x) and the like of integers or truths => a constant"""
-    require(is_integer(x.dtype) or x.dtype == TensorProto.BOOL, "with a NaN it is something else")
-    require(prod(x.static_shape) <= MOST_FILLED, "too large to be written down")
-    number = np.full(x.static_shape, op.type in HOLDS_OF_ITSELF)
-    return g.const(number, like=x) if op.type in OF_THE_TYPE else g.const(number)
+    require(is_integer_dtype(x.dtype) or x.dtype == TensorProto.BOOL, "with a NaN it is something else")
+    require(prod(x.static_shape) <= MAX_FOLDED_ELEMENTS, "too large to be written down")
+    number = np.full(x.static_shape, op.type in REFLEXIVE)
+    return g.const(number, like=x) if op.type in OPERAND_TYPED else g.const(number)
 
 
 @rule(lambda g, c, a, b: g.Where(g.Not(c), a, b), contract=EXACT)
-def turn_where(g: Build, c: Value, a: Value, b: Value) -> Value:
+def drop_not_in_where(g: Build, c: Value, a: Value, b: Value) -> Value:
     """Where(Not(c), a, b) => Where(c, b, a), of anything but floats"""
     require(a.dtype not in FLOATS, "it may change the sign of a zero")
     return g.Where(c, b, a)
 
 
 # onnxruntime gives 0 for a -0 that the condition chooses, but -0 for one that it does not.
-@rule(lambda g, c, a, b: g.Where(g.Not(c), a, b), contract=ZEROS, fragile=(0.0,))
-def turn_where_of_floats(g: Build, c: Value, a: Value, b: Value) -> Value:
+@rule(lambda g, c, a, b: g.Where(g.Not(c), a, b), contract=NO_NEGATIVE_ZERO, fragile=(0.0,))
+def drop_not_in_where_of_floats(g: Build, c: Value, a: Value, b: Value) -> Value:
     """Where(Not(c), a, b) => Where(c, b, a)"""
     return g.Where(c, b, a)
 
 
 @rule(lambda g, c, a, b: g.Where(c, g.const(a), g.const(b)), contract=EXACT)
-def where_to_truth(g: Build, c: Value, a: Value, b: Value) -> Value:
+def where_to_condition(g: Build, c: Value, a: Value, b: Value) -> Value:
     """Where(c, true, false) => c, Where(c, false, true) => Not(c)"""
     require(a.dtype == TensorProto.BOOL, "a choice of numbers")
-    require_no_stretch(a, c)
-    require_no_stretch(b, c)
-    chosen, other = bool(uniform(a)), bool(uniform(b))
+    require_scalar_or_broadcastable_to(a, c)
+    require_scalar_or_broadcastable_to(b, c)
+    chosen, other = bool(uniform_value(a)), bool(uniform_value(b))
     require(chosen != other, "always the same")
     return c if chosen else g.Not(c)
 
@@ -126,20 +126,20 @@ def where_to_truth(g: Build, c: Value, a: Value, b: Value) -> Value:
 @rule(lambda g, c, a, b, other: g.Where(c, a, g.Where(c, b, other)), contract=EXACT)
 def merge_wheres_if_false(g: Build, c: Value, a: Value, b: Value, other: Value) -> Value:
     """Where(c, a, Where(c, b, d)) => Where(c, a, d)"""
-    require_idle(b, a, c, other)
+    require_no_broadcast_effect(b, a, c, other)
     return g.Where(c, a, other)
 
 
 @rule(lambda g, c, a, b, other: g.Where(c, g.Where(c, a, b), other), contract=EXACT)
 def merge_wheres_if_true(g: Build, c: Value, a: Value, b: Value, other: Value) -> Value:
     """Where(c, Where(c, a, b), d) => Where(c, a, d)"""
-    require_idle(b, a, c, other)
+    require_no_broadcast_effect(b, a, c, other)
     return g.Where(c, a, other)
 
 
-def require_idle(gone: Value, *kept: Value) -> None:
+def require_no_broadcast_effect(gone: Value, *kept: Value) -> None:
     """What is never chosen must not decide the shape: one of those that stay has to cover it."""
-    require(any(stretches_to(gone.shape, k.shape) for k in kept), f"{gone.name} may stretch the result")
+    require(any(broadcasts_to(gone.shape, k.shape) for k in kept), f"{gone.name} may stretch the result")
 
 
 MERGE_LOGIC = RulePass(
@@ -149,15 +149,15 @@ MERGE_LOGIC = RulePass(
         cancel_bitwise_nots,
         drop_idempotent_logic,
         xor_true_to_not,
-        drop_comparison_of_truths,
+        drop_comparison_with_bool,
         merge_nots_in_and,
         merge_nots_in_or,
         cancel_nots_in_xor,
         negate_comparison,
         fold_comparison_with_itself,
-        turn_where,
-        turn_where_of_floats,
-        where_to_truth,
+        drop_not_in_where,
+        drop_not_in_where_of_floats,
+        where_to_condition,
         merge_wheres_if_false,
         merge_wheres_if_true,
     ),

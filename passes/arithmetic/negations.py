@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.constant_operands import binary, narrow, require_affordable, wide
+from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
 from ..support.dtypes import FLOATS
 from ..support.operand_queries import Inputs
-from .neutral_elements import require_throughout
-from .ort_kernels import ZEROS, require_kernel
+from .neutral_elements import require_uniform
+from .ort_kernels import NO_NEGATIVE_ZERO, require_ort_kernel
 
 
 @rule(lambda g, x: g.Neg(g.Neg(x)), shared=True, contract=EXACT)
@@ -33,7 +33,7 @@ def sub_negation_to_add(g: Build, a: Value, b: Value) -> Value:
 @rule(lambda g, x, c, op: g.Sub(g.Neg(x), g.const(c)) @ op, contract=EXACT)
 def sub_from_negation(g: Build, x: Value, c: Value, op: Op) -> Value:
     """-x - c => -c - x"""
-    return g.Sub(negated(g, op, c), x)
+    return g.Sub(negate_constant(g, op, c), x)
 
 
 @rule(lambda g, a, b: g.Mul(g.Neg(a), g.Neg(b)), contract=EXACT)
@@ -52,8 +52,8 @@ def cancel_negations_in_quotient(g: Build, a: Value, b: Value) -> Value:
 @rule(lambda g, before, x, after, op: g.one_of("Mul", "Div")(*before, g.Neg(x), *after) @ op, contract=EXACT)
 def negate_other_operand(g: Build, before: Inputs, x: Value, after: Inputs, op: Op) -> Value:
     """-x * c => x * -c, -x / c => x / -c, c / -x => -c / x"""
-    _, c, turned = binary(op)
-    made = negated(g, op, c)
+    _, c, turned = constant_binary(op)
+    made = negate_constant(g, op, c)
     pair = (made, x) if turned else (x, made)
     return g.Mul(*pair) if op.type == "Mul" else g.Div(*pair)
 
@@ -61,36 +61,36 @@ def negate_other_operand(g: Build, before: Inputs, x: Value, after: Inputs, op: 
 @rule(lambda g, ins, op: g.Neg(g.one_of("Mul", "Div")(*ins) @ op), contract=EXACT)
 def negate_operand(g: Build, ins: Inputs, op: Op) -> Value:
     """-(x * c) => x * -c, -(x / c) => x / -c, -(c / x) => -c / x"""
-    x, c, turned = binary(op)
-    made = negated(g, op, c)
+    x, c, turned = constant_binary(op)
+    made = negate_constant(g, op, c)
     pair = (made, x) if turned else (x, made)
     return g.Mul(*pair) if op.type == "Mul" else g.Div(*pair)
 
 
 @rule(lambda g, a, b: g.Neg(g.Sub(a, b)), contract=EXACT)
-def turn_integer_difference(g: Build, a: Value, b: Value) -> Value:
+def swap_integer_difference(g: Build, a: Value, b: Value) -> Value:
     """Integers' -(a - b) => b - a"""
     require(a.dtype not in FLOATS, "it may change the sign of a zero")
     return g.Sub(b, a)
 
 
-@rule(lambda g, a, b: g.Neg(g.Sub(a, b)), contract=ZEROS)
-def turn_difference(g: Build, a: Value, b: Value) -> Value:
+@rule(lambda g, a, b: g.Neg(g.Sub(a, b)), contract=NO_NEGATIVE_ZERO)
+def swap_difference(g: Build, a: Value, b: Value) -> Value:
     """-(a - b) => b - a"""
     return g.Sub(b, a)
 
 
-@rule(lambda g, x, c, op: g.Neg(g.Add(x, g.const(c)) @ op), contract=ZEROS)
+@rule(lambda g, x, c, op: g.Neg(g.Add(x, g.const(c)) @ op), contract=NO_NEGATIVE_ZERO)
 def negate_sum(g: Build, x: Value, c: Value, op: Op) -> Value:
     """-(x + c) => -c - x"""
-    return g.Sub(negated(g, op, c), x)
+    return g.Sub(negate_constant(g, op, c), x)
 
 
 @rule(lambda g, x, c, op: g.Mul(x, g.const(c)) @ op, contract=EXACT)
 def multiply_by_minus_one(g: Build, x: Value, c: Value, op: Op) -> Value:
     """Mul(x, -1) => Neg(x)"""
-    require_throughout(op, x, c, -1)
-    require_kernel(g, "Neg", x)
+    require_uniform(op, x, c, -1)
+    require_ort_kernel(g, "Neg", x)
     return g.Neg(x)
 
 
@@ -98,29 +98,29 @@ def multiply_by_minus_one(g: Build, x: Value, c: Value, op: Op) -> Value:
 def divide_by_minus_one(g: Build, x: Value, c: Value, op: Op) -> Value:
     """Div(x, -1) => Neg(x)"""
     require(c.dtype in FLOATS, "the least integer has no negative")
-    require_throughout(op, x, c, -1)
-    require_kernel(g, "Neg", x)
+    require_uniform(op, x, c, -1)
+    require_ort_kernel(g, "Neg", x)
     return g.Neg(x)
 
 
-@rule(lambda g, x, c, op: g.Sub(g.const(c), x) @ op, contract=ZEROS, fragile=(0.0,))
+@rule(lambda g, x, c, op: g.Sub(g.const(c), x) @ op, contract=NO_NEGATIVE_ZERO, fragile=(0.0,))
 def sub_from_zero(g: Build, x: Value, c: Value, op: Op) -> Value:
     """Sub(0, x) => Neg(x)"""
-    require_throughout(op, x, c, 0)
-    require_kernel(g, "Neg", x)
+    require_uniform(op, x, c, 0)
+    require_ort_kernel(g, "Neg", x)
     return g.Neg(x)
 
 
-def negated(g: Build, op: Op, c: Value) -> Value:
+def negate_constant(g: Build, op: Op, c: Value) -> Value:
     """-c, for an op in whose place another one comes."""
     require(op.version >= 7, "before opset 7 there are other rules of broadcasting")
     require(op.type != "Div" or c.dtype in FLOATS, "the least integer has no negative")
-    require_affordable(c)
+    require_bounded_growth(c)
     with np.errstate(all="ignore"):  # integers wrap around, here as there
-        return narrow(g, np.asarray(np.negative(wide(c))), c)
+        return downcast_at_full_precision(g, np.asarray(np.negative(upcast(c))), c)
 
 
-WRITE_NEGATIONS = RulePass("write-negations", (multiply_by_minus_one, divide_by_minus_one, sub_from_zero))
+CANONICALIZE_NEGATIONS = RulePass("canonicalize-negations", (multiply_by_minus_one, divide_by_minus_one, sub_from_zero))
 MERGE_NEGATIONS = RulePass(
     "merge-negations",
     (
@@ -132,8 +132,8 @@ MERGE_NEGATIONS = RulePass(
         sub_from_negation,
         negate_other_operand,
         negate_operand,
-        turn_integer_difference,
-        turn_difference,
+        swap_integer_difference,
+        swap_difference,
         negate_sum,
     ),
 )

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto, helper
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule, stretches_to
-from ..support.constant_operands import require_no_stretch
+from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, require, rule
+from ..support.constant_operands import require_scalar_or_broadcastable_to
 from ..support.dtypes import FLOATS
-from ..support.operand_queries import Array, is_integer, uniform
-from .ort_kernels import MOST_FILLED, ZEROS
+from ..support.operand_queries import Array, is_integer_dtype, uniform_value
+from .ort_kernels import MAX_FOLDED_ELEMENTS, NO_NEGATIVE_ZERO
 
-INEXACT_POWERS = frozenset({TensorProto.INT64})  # onnxruntime takes them through a double
+INEXACT_POW_TYPES = frozenset({TensorProto.INT64})  # onnxruntime takes them through a double
 
 
 @rule(
@@ -25,33 +25,33 @@ INEXACT_POWERS = frozenset({TensorProto.INT64})  # onnxruntime takes them throug
 )
 def drop_neutral_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
     """Add(x, -0), Mul(x, 1), And(x, true), Or or Xor(x, false), BitwiseAnd(x, -1), Add(integers, 0), ... => x"""
-    number = neutral(op.type, c.dtype)
-    require_throughout(op, x, c, number)
-    require_sign_of_zero(c, number)
+    number = neutral_element(op.type, c.dtype)
+    require_uniform(op, x, c, number)
+    require_zero_sign(c, number)
     return x
 
 
 @rule(lambda g, x, c, op: g.one_of("Sub", "Div", "Pow", "BitShift")(x, g.const(c)) @ op, contract=EXACT)
 def drop_neutral_right_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
     """Sub(x, 0), Div(x, 1), Pow(x, 1), BitShift(x, 0) => x"""
-    number = neutral(op.type, c.dtype)
-    require_throughout(op, x, c, number)
-    require_sign_of_zero(c, number)
-    require(op.type != "Pow" or x.dtype not in INEXACT_POWERS, "large integers change")
+    number = neutral_element(op.type, c.dtype)
+    require_uniform(op, x, c, number)
+    require_zero_sign(c, number)
+    require(op.type != "Pow" or x.dtype not in INEXACT_POW_TYPES, "large integers change")
     return x
 
 
-@rule(lambda g, x, c, op: g.Add(x, g.const(c)) @ op, contract=ZEROS, fragile=(0.0,))
+@rule(lambda g, x, c, op: g.Add(x, g.const(c)) @ op, contract=NO_NEGATIVE_ZERO, fragile=(0.0,))
 def drop_added_zero(g: Build, x: Value, c: Value, op: Op) -> Value:
     """Add(x, 0) => x"""
-    require_throughout(op, x, c, 0)
+    require_uniform(op, x, c, 0)
     return x
 
 
-@rule(lambda g, x, c, op: g.Sub(x, g.const(c)) @ op, contract=ZEROS, fragile=(0.0,))
+@rule(lambda g, x, c, op: g.Sub(x, g.const(c)) @ op, contract=NO_NEGATIVE_ZERO, fragile=(0.0,))
 def drop_subtracted_zero(g: Build, x: Value, c: Value, op: Op) -> Value:
     """Sub(x, -0) => x"""
-    require_throughout(op, x, c, 0)
+    require_uniform(op, x, c, 0)
     return x
 
 
@@ -63,16 +63,16 @@ def fold_absorbing_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
     """And(x, false), Or(x, true), BitwiseAnd(x, 0), BitwiseOr(x, -1), Mul(integers, 0) => that constant"""
     require(c.dtype not in FLOATS, "only of whole numbers and truth: 0 times NaN or infinity is not 0")
     require(op.version >= 7 and not x.is_const, "two constants, or an older rule of broadcasting")
-    number = absorbing(op.type, c.dtype)
-    require(bool(uniform(c) == number), "not the number that absorbs")
-    if stretches_to(x.shape, c.shape):
+    number = absorbing_element(op.type, c.dtype)
+    require(bool(uniform_value(c) == number), "not the number that absorbs")
+    if broadcasts_to(x.shape, c.shape):
         return c
     shape = np.broadcast_shapes(x.static_shape, c.static_shape)
-    require(prod(shape) <= MOST_FILLED, "too large to be written down")
+    require(prod(shape) <= MAX_FOLDED_ELEMENTS, "too large to be written down")
     return g.const(np.full(shape, number), like=x)
 
 
-def require_throughout(op: Op, x: Value, c: Value, number: Any) -> None:
+def require_uniform(op: Op, x: Value, c: Value, number: Any) -> None:
     """All elements of `c` must be that number, and the shape of `x` must not change without it.
 
     The first element is looked at first: it rules out most operands before shapes are worked out.
@@ -81,18 +81,18 @@ def require_throughout(op: Op, x: Value, c: Value, number: Any) -> None:
     require(not x.is_const, "of constants alone another pass makes one")
     data: Array = c.const
     require(data.size > 0 and bool(data.reshape(-1)[0] == number), f"{c.name} is not {number}")
-    require_no_stretch(c, x)
+    require_scalar_or_broadcastable_to(c, x)
     require(bool((data == number).all()), f"{c.name} is not {number} throughout")
 
 
-def require_sign_of_zero(c: Value, number: Any) -> None:
+def require_zero_sign(c: Value, number: Any) -> None:
     """If the constant is a floating-point zero, all its elements must be the one with this sign."""
     if c.dtype in FLOATS and number == 0:
         signs = np.signbit(c.const.astype(np.float64))
         require(bool((signs == np.signbit(number)).all()), "another zero")
 
 
-def neutral(op_type: str, dtype: int) -> Any:
+def neutral_element(op_type: str, dtype: int) -> Any:
     """The operand that changes nothing, of floats not even the sign of a zero."""
     if op_type in {"Mul", "Div", "Pow", "And"}:
         return 1
@@ -103,7 +103,7 @@ def neutral(op_type: str, dtype: int) -> Any:
     return 0.0 if dtype in FLOATS else 0
 
 
-def absorbing(op_type: str, dtype: int) -> Any:
+def absorbing_element(op_type: str, dtype: int) -> Any:
     """The operand that decides the result alone."""
     if op_type == "Or":
         return 1
@@ -112,12 +112,12 @@ def absorbing(op_type: str, dtype: int) -> Any:
 
 def all_ones(dtype: int) -> int:
     """The integer whose bits are all set."""
-    require(is_integer(dtype), "bits of integers only")
+    require(is_integer_dtype(dtype), "bits of integers only")
     limits = np.iinfo(helper.tensor_dtype_to_np_dtype(dtype))
     return -1 if limits.min else int(limits.max)
 
 
-DROP_NEUTRAL = RulePass(
+DROP_NEUTRAL_OPERANDS = RulePass(
     "drop-neutral-operands",
     (
         drop_neutral_operand,

@@ -7,22 +7,22 @@ from onnx import TensorProto
 from ...core import Build, Value, conditional, require
 from ..support.dtypes import CPU_FLOATS, HALF_OR_SINGLE, INTEGERS
 
-MOST_FILLED = 1024  # elements of a result that is written down as a constant
+MAX_FOLDED_ELEMENTS = 1024  # elements of a result that is written down as a constant
 
-ZEROS = conditional("no zero is negative")
+NO_NEGATIVE_ZERO = conditional("no zero is negative")
 
-_CLAMPED = CPU_FLOATS | (INTEGERS - {TensorProto.INT16, TensorProto.UINT16})
+_CLAMP_TYPES = CPU_FLOATS | (INTEGERS - {TensorProto.INT16, TensorProto.UINT16})
 # What onnxruntime's CPU provider has kernels for, from which opset on, the newest first.
-KERNELS: dict[str, tuple[tuple[int, frozenset[int]], ...]] = {
-    "Clip": ((12, _CLAMPED), (7, HALF_OR_SINGLE)),
-    "Max": ((12, _CLAMPED), (8, CPU_FLOATS), (7, HALF_OR_SINGLE)),
-    "Min": ((12, _CLAMPED), (8, CPU_FLOATS), (7, HALF_OR_SINGLE)),
+KERNEL_TYPES: dict[str, tuple[tuple[int, frozenset[int]], ...]] = {
+    "Clip": ((12, _CLAMP_TYPES), (7, HALF_OR_SINGLE)),
+    "Max": ((12, _CLAMP_TYPES), (8, CPU_FLOATS), (7, HALF_OR_SINGLE)),
+    "Min": ((12, _CLAMP_TYPES), (8, CPU_FLOATS), (7, HALF_OR_SINGLE)),
     "Neg": ((7, CPU_FLOATS | {TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64}),),
     "Relu": ((14, CPU_FLOATS | {TensorProto.INT8, TensorProto.INT32}), (7, CPU_FLOATS)),
 }
 
 
-def require_kernel(g: Build, op_type: str, x: Value) -> None:
+def require_ort_kernel(g: Build, op_type: str, x: Value) -> None:
     """Decline where onnxruntime could not run the op to be made, though it runs what stands there."""
-    kinds = next((kinds for since, kinds in KERNELS[op_type] if g.opset >= since), frozenset[int]())
+    kinds = next((kinds for since, kinds in KERNEL_TYPES[op_type] if g.opset >= since), frozenset[int]())
     require(x.dtype in kinds, f"onnxruntime has no {op_type} of this type at opset {g.opset}")

@@ -5,24 +5,29 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, RulePass, Value, conditional, require, rule
-from ..support.constant_operands import narrow, require_affordable, require_no_stretch, wide
+from ..support.constant_operands import (
+    downcast_at_full_precision,
+    require_bounded_growth,
+    require_scalar_or_broadcastable_to,
+    upcast,
+)
 from ..support.dtypes import FLOATS
-from ..support.operand_queries import uniform
+from ..support.operand_queries import uniform_value
 from .value_ranges import require_not_negative
 
-SQUARES = conditional("no square overflows or underflows")
-QUOTIENTS = conditional("no quotient overflows or underflows")
-DIVISORS = conditional("no divisor is so small that its reciprocal is infinite")
+NO_SQUARE_OVERFLOW = conditional("no square overflows or underflows")
+NO_QUOTIENT_OVERFLOW = conditional("no quotient overflows or underflows")
+NO_INFINITE_RECIPROCAL = conditional("no divisor is so small that its reciprocal is infinite")
 
 
-@rule(lambda g, x: g.Reciprocal(g.Reciprocal(x)), contract=QUOTIENTS)
+@rule(lambda g, x: g.Reciprocal(g.Reciprocal(x)), contract=NO_QUOTIENT_OVERFLOW)
 def cancel_reciprocals(g: Build, x: Value) -> Value:
     """Reciprocal(Reciprocal(x)) => x"""
     return x
 
 
-@rule(lambda g, a, b: g.Reciprocal(g.Div(a, b)), contract=QUOTIENTS)
-def turn_quotient(g: Build, a: Value, b: Value) -> Value:
+@rule(lambda g, a, b: g.Reciprocal(g.Div(a, b)), contract=NO_QUOTIENT_OVERFLOW)
+def swap_quotient(g: Build, a: Value, b: Value) -> Value:
     """Reciprocal(Div(a, b)) => Div(b, a)"""
     return g.Div(b, a)
 
@@ -31,11 +36,11 @@ def turn_quotient(g: Build, a: Value, b: Value) -> Value:
 def reciprocal_of_multiple(g: Build, x: Value, c: Value) -> Value:
     """Reciprocal(Mul(x, c)) => Div(1 / c, x)"""
     require(g.opset >= 7, "before opset 7 there are other rules of broadcasting")
-    require_affordable(c)
-    numbers = wide(c)
+    require_bounded_growth(c)
+    numbers = upcast(c)
     require(bool(numbers.all()), "a reciprocal of 0")
     with np.errstate(all="ignore"):
-        return g.Div(narrow(g, np.asarray(1 / numbers), c), x)
+        return g.Div(downcast_at_full_precision(g, np.asarray(1 / numbers), c), x)
 
 
 @rule(lambda g, x, y: g.Div(x, g.Reciprocal(y)), contract=ROUNDING)
@@ -44,28 +49,28 @@ def div_by_reciprocal_to_mul(g: Build, x: Value, y: Value) -> Value:
     return g.Mul(x, y)
 
 
-@rule(lambda g, x, y: g.Mul(x, g.Reciprocal(y)), contract=DIVISORS)
+@rule(lambda g, x, y: g.Mul(x, g.Reciprocal(y)), contract=NO_INFINITE_RECIPROCAL)
 def mul_by_reciprocal_to_div(g: Build, x: Value, y: Value) -> Value:
     """Mul(x, Reciprocal(y)) => Div(x, y)"""
     return g.Div(x, y)
 
 
-@rule(lambda g, x, y, c: g.Mul(x, g.Div(g.const(c), y)), contract=DIVISORS)
+@rule(lambda g, x, y, c: g.Mul(x, g.Div(g.const(c), y)), contract=NO_INFINITE_RECIPROCAL)
 def mul_by_inverse_to_div(g: Build, x: Value, y: Value, c: Value) -> Value:
     """Mul(x, Div(1, y)) => Div(x, y)"""
     require(y.dtype in FLOATS, "integers are rounded between the two")
-    require_no_stretch(c, y)
-    require(uniform(c) == 1, "not 1")
+    require_scalar_or_broadcastable_to(c, y)
+    require(uniform_value(c) == 1, "not 1")
     return g.Div(x, y)
 
 
-@rule(lambda g, x: g.Sqrt(g.Mul(x, x)), contract=SQUARES)
+@rule(lambda g, x: g.Sqrt(g.Mul(x, x)), contract=NO_SQUARE_OVERFLOW)
 def root_of_product_to_abs(g: Build, x: Value) -> Value:
     """Sqrt(Mul(x, x)) => Abs(x)"""
     return g.Abs(x)
 
 
-@rule(lambda g, x, c: g.Sqrt(g.Pow(x, g.const(c))), contract=SQUARES)
+@rule(lambda g, x, c: g.Sqrt(g.Pow(x, g.const(c))), contract=NO_SQUARE_OVERFLOW)
 def root_of_square_to_abs(g: Build, x: Value, c: Value) -> Value:
     """Sqrt(Pow(x, 2)) => Abs(x)"""
     require_exponent(c, x, 2)
@@ -99,7 +104,7 @@ def merge_powers(g: Build, x: Value, a: Value, b: Value) -> Value:
     """Pow(Pow(x, a), b) => Pow(x, a * b), for whole numbers, or where x is known not to be negative"""
     require(x.dtype in FLOATS and not x.is_const, "powers of integers wrap around")
     require(g.opset >= 7, "before opset 7 there are other rules of broadcasting")
-    exponents = [float(uniform(c)) for c in (a, b)]
+    exponents = [float(uniform_value(c)) for c in (a, b)]
     require(min(exponents) > 0, "a power with a negative exponent is infinite at 0")
     if not all(e.is_integer() for e in exponents):
         require_not_negative(x)
@@ -114,7 +119,7 @@ def merge_powers(g: Build, x: Value, a: Value, b: Value) -> Value:
 def drop_sign_before_even_power(g: Build, x: Value, c: Value) -> Value:
     """Pow(Abs(x), 2), Pow(Neg(x), 2) => Pow(x, 2), and so for other even numbers"""
     require(x.dtype in FLOATS, "the least integer has no absolute value")
-    require(float(uniform(c)) % 2 == 0, "an odd power")
+    require(float(uniform_value(c)) % 2 == 0, "an odd power")
     return g.Pow(x, c)
 
 
@@ -127,15 +132,15 @@ def drop_abs_before_square(g: Build, x: Value) -> Value:
 def require_exponent(c: Value, x: Value, exponent: int) -> None:
     """The power has to be of floats, with this exponent throughout, and not change the shape."""
     require(x.dtype in FLOATS, "powers of integers wrap around")
-    require_no_stretch(c, x)
-    require(uniform(c) == exponent, f"another exponent than {exponent}")
+    require_scalar_or_broadcastable_to(c, x)
+    require(uniform_value(c) == exponent, f"another exponent than {exponent}")
 
 
 MERGE_POWERS = RulePass(
     "merge-powers",
     (
         cancel_reciprocals,
-        turn_quotient,
+        swap_quotient,
         reciprocal_of_multiple,
         div_by_reciprocal_to_mul,
         mul_by_reciprocal_to_div,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, RulePass, Value, require, rule
-from ..support.constant_operands import require_affordable
+from ..support.constant_operands import require_bounded_growth
 from ..support.operand_queries import Inputs
-from .ort_kernels import ZEROS
+from .ort_kernels import NO_NEGATIVE_ZERO
 
-BROADCASTS_SINCE = 8
-MOST_INPUTS = 64  # of one op
+VARIADIC_BROADCASTING_OPSET = 8
+MAX_INPUTS = 64  # of one op
 
 
 @rule(lambda g, x: g.one_of("Max", "Min", "Sum", "Mean")(x), contract=EXACT)
@@ -25,51 +25,51 @@ def drop_equal_operands(g: Build, x: Value) -> Value:
     return x
 
 
-@rule(lambda g, before, ins, after: g.Max(*before, g.Max(*ins), *after), contract=ZEROS)
+@rule(lambda g, before, ins, after: g.Max(*before, g.Max(*ins), *after), contract=NO_NEGATIVE_ZERO)
 def flatten_max(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Value:
     """Max(a, Max(b, c), d) => Max(a, b, c, d)"""
-    return g.Max(*flat(g, before, ins, after))
+    return g.Max(*flattened_operands(g, before, ins, after))
 
 
-@rule(lambda g, before, ins, after: g.Min(*before, g.Min(*ins), *after), contract=ZEROS)
+@rule(lambda g, before, ins, after: g.Min(*before, g.Min(*ins), *after), contract=NO_NEGATIVE_ZERO)
 def flatten_min(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Value:
     """Min(a, Min(b, c), d) => Min(a, b, c, d)"""
-    return g.Min(*flat(g, before, ins, after))
+    return g.Min(*flattened_operands(g, before, ins, after))
 
 
 @rule(lambda g, before, ins, after: g.Sum(*before, g.Sum(*ins), *after), contract=ROUNDING)
 def flatten_sum(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Value:
     """Sum(a, Sum(b, c), d) => Sum(a, b, c, d)"""
-    return g.Sum(*flat(g, before, ins, after))
+    return g.Sum(*flattened_operands(g, before, ins, after))
 
 
-@rule(lambda g, x, c, d: g.Max(g.Max(x, g.const(c)), g.const(d)), contract=ZEROS)
+@rule(lambda g, x, c, d: g.Max(g.Max(x, g.const(c)), g.const(d)), contract=NO_NEGATIVE_ZERO)
 def merge_max_constants(g: Build, x: Value, c: Value, d: Value) -> Value:
     """Max(Max(x, c), d) => Max(x, max(c, d))"""
-    require_broadcasting(g, x)
-    require_affordable(c, d)
+    require_variadic_broadcasting(g, x)
+    require_bounded_growth(c, d)
     return g.Max(x, g.const(np.maximum(c.const, d.const), like=x))
 
 
-@rule(lambda g, x, c, d: g.Min(g.Min(x, g.const(c)), g.const(d)), contract=ZEROS)
+@rule(lambda g, x, c, d: g.Min(g.Min(x, g.const(c)), g.const(d)), contract=NO_NEGATIVE_ZERO)
 def merge_min_constants(g: Build, x: Value, c: Value, d: Value) -> Value:
     """Min(Min(x, c), d) => Min(x, min(c, d))"""
-    require_broadcasting(g, x)
-    require_affordable(c, d)
+    require_variadic_broadcasting(g, x)
+    require_bounded_growth(c, d)
     return g.Min(x, g.const(np.minimum(c.const, d.const), like=x))
 
 
-def flat(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Inputs:
+def flattened_operands(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Inputs:
     """The operands of both ops, in order; declines more than a reader of the model may like."""
     operands = (*before, *ins, *after)
-    require(g.opset >= BROADCASTS_SINCE, "before opset 8 all shapes are equal")
-    require(len(operands) <= MOST_INPUTS, "too many operands")
+    require(g.opset >= VARIADIC_BROADCASTING_OPSET, "before opset 8 all shapes are equal")
+    require(len(operands) <= MAX_INPUTS, "too many operands")
     return operands
 
 
-def require_broadcasting(g: Build, x: Value) -> None:
+def require_variadic_broadcasting(g: Build, x: Value) -> None:
     """Constants of different shapes may meet; of constants alone another pass makes one."""
-    require(g.opset >= BROADCASTS_SINCE and not x.is_const, "no chain of two constants")
+    require(g.opset >= VARIADIC_BROADCASTING_OPSET and not x.is_const, "no chain of two constants")
 
 
 MERGE_VARIADIC = RulePass(

@@ -9,10 +9,10 @@ import numpy as np
 from ...core import Graph, Ledger, Op, Tensor, Value, made_from
 from ...core.ir.op_schemas import schema
 from ...core.ir.tensor import STRING, element_bits
-from ...core.pass_manager.pass_selection import BadUsage
-from .merge_constants import mergeable
+from ...core.pass_manager.pass_selection import UsageError
+from .merge_constants import is_mergeable
 
-WIDTHS = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}  # bits; elements are compared as these
+UNSIGNED_OF_WIDTH = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}  # bits; elements are compared as these
 UNSUPPORTED = frozenset({"bfloat16"})  # by onnxruntime's Expand and ConstantOfShape
 
 
@@ -27,33 +27,38 @@ class Debloat:
     name: str = "debloat"
 
     def __post_init__(self) -> None:
-        """Raise BadUsage for what is no size."""
+        """Raise UsageError for what is no size."""
         if self.min_bytes < 0:
-            raise BadUsage("min_bytes is 0 or more")
+            raise UsageError("min_bytes is 0 or more")
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Look at the large constants of the main graph; each is read up to its first difference."""
         changes = 0
         for value in tuple(graph.initializers):
             tensor = value.tensor
-            if tensor is None or tensor.nbytes < self.min_bytes or not value.uses or not mergeable(graph, value):
+            if (
+                tensor is None
+                or tensor.nbytes < self.min_bytes
+                or not value.consumers
+                or not is_mergeable(graph, value)
+            ):
                 continue
-            small = seed(tensor)
+            small = repeated_part(tensor)
             if small is None or tensor.nbytes - small.nbytes < self.min_bytes:
                 continue
-            made = maker(graph, small)
-            if made is None or not ledger.permits(self.name, value.name, (value,)):
+            made = repeating_op(graph, small)
+            if made is None or not ledger.request_change(self.name, value.name, (value,)):
                 continue
-            put(graph, value, made, small, self.name)
+            replace_constant(graph, value, made, small, self.name)
             changes += 1
         return changes
 
 
-def seed(tensor: Tensor) -> Tensor | None:
+def repeated_part(tensor: Tensor) -> Tensor | None:
     """The smallest part of which a tensor is a repetition along its leading axes, bit for bit; None if it is none."""
-    if tensor.dtype == STRING or element_bits(tensor.dtype) not in WIDTHS or not tensor.size:
+    if tensor.dtype == STRING or element_bits(tensor.dtype) not in UNSIGNED_OF_WIDTH or not tensor.size:
         return None
-    elements = np.frombuffer(tensor.raw(), WIDTHS[element_bits(tensor.dtype)]).reshape(tensor.dims)
+    elements = np.frombuffer(tensor.raw_data(), UNSIGNED_OF_WIDTH[element_bits(tensor.dtype)]).reshape(tensor.dims)
     part = elements
     while part.ndim and _is_repeated(part):
         part = part[0]
@@ -67,7 +72,7 @@ def _is_repeated(part: np.ndarray[tuple[int, ...], np.dtype[np.unsignedinteger]]
     return len(part) == 1 or bool((part[1] == part[0]).all() and (part[1:] == part[:1]).all())
 
 
-def maker(graph: Graph, small: Tensor) -> Op | None:
+def repeating_op(graph: Graph, small: Tensor) -> Op | None:
     """The op that repeats `small`, if the opset has it for that type."""
     op_type = "Expand" if small.dims else "ConstantOfShape"
     spec = schema(op_type, "", graph.opsets.get("", 0))
@@ -81,11 +86,11 @@ def maker(graph: Graph, small: Tensor) -> Op | None:
     return Op(op_type, "", "", {} if small.dims else {"value": Tensor.from_array(small.array.reshape(1))}, None)
 
 
-def put(graph: Graph, value: Value, op: Op, small: Tensor, by: str) -> None:
+def replace_constant(graph: Graph, value: Value, op: Op, small: Tensor, by: str) -> None:
     """Let `op`, which makes it of `small`, stand for a constant."""
-    shape = graph.constant(Tensor.from_array(np.array(value.shape, np.int64)), f"{value.name}_shape")
-    inputs = [graph.constant(small, value.name), shape] if small.dims else [shape]
-    op.key = -1  # before all that was in the file
+    shape = graph.add_constant(Tensor.from_array(np.array(value.shape, np.int64)), f"{value.name}_shape")
+    inputs = [graph.add_constant(small, value.name), shape] if small.dims else [shape]
+    op.order_key = -1  # before all that was in the file
     graph.add_op(op, inputs, [Value(graph.fresh_name(value.name))])
     made_from(op, by, ())
     graph.replace_uses(value, op.outputs[0])

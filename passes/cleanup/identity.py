@@ -17,9 +17,9 @@ def drop_identity(g: Build, x: Value) -> Value:
 @rule(lambda g, x, dropout, rest: g.Dropout(x, *rest) @ dropout, contract=EXACT)
 def drop_dropout(g: Build, x: Value, dropout: Op, rest: tuple[Value | None, ...]) -> tuple[Value, Value | None]:
     """Dropout(x) => x, and a mask of one value, where nothing is dropped"""
-    require(drops_nothing(dropout), "it may drop elements")
+    require(is_inactive_dropout(dropout), "it may drop elements")
     mask = dropout.outputs[1] if len(dropout.outputs) > 1 else None
-    if mask is None or not (mask.uses or dropout.graph.is_output(mask)):
+    if mask is None or not (mask.consumers or dropout.graph.is_output(mask)):
         return x, None
     require(g.opset >= 9, "before opset 9 there is no ConstantOfShape to make a mask with")
     # onnxruntime fills the mask with zeros up to version 11; since then the operator asks for ones.
@@ -29,7 +29,7 @@ def drop_dropout(g: Build, x: Value, dropout: Op, rest: tuple[Value | None, ...]
     return x, g.ConstantOfShape(g.const(np.array(x.static_shape, np.int64)), value=fill)  # a Shape would be one op more
 
 
-def drops_nothing(dropout: Op) -> bool:
+def is_inactive_dropout(dropout: Op) -> bool:
     """Whether a Dropout is in inference form or has ratio 0 (operator Dropout, versions 1 to 22)."""
     if dropout.version < 7:
         return bool(dropout.attr("is_test", 0)) or dropout.attr("ratio", 0.5) == 0

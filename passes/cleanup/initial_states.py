@@ -8,13 +8,13 @@ import numpy as np
 
 from ...core import Graph, Ledger, Tensor, Value
 
-STATES = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
+STATE_INPUTS = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 """Which inputs are initial states: "assumed to be 0" if not specified (operators LSTM, GRU, RNN)."""
 
-MOVES = frozenset({
+DATA_MOVEMENT_OPS = frozenset({
     "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
 })  # fmt: skip
-DEEPEST = 12
+MAX_DEPTH = 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +26,10 @@ class DropZeroStates:
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Leave out every state that is known to be zero. O(recurrent ops)."""
         changes = 0
-        for op in [op for g in graph.with_subgraphs() for op in g.ops(*STATES) if not op.domain]:
-            zeros = {i for i in STATES[op.type] if is_zero(op.input(i))}
+        for op in [op for g in graph.with_subgraphs() for op in g.ops(*STATE_INPUTS) if not op.domain]:
+            zeros = {i for i in STATE_INPUTS[op.type] if is_known_zero(op.input(i))}
             named = [v.name for v in op.outputs if v.name]
-            if not zeros or not named or not ledger.permits(self.name, named[0], (op,)):
+            if not zeros or not named or not ledger.request_change(self.name, named[0], (op,)):
                 continue
             inputs = [None if i in zeros else v for i, v in enumerate(op.inputs)]
             while inputs[-1] is None:
@@ -39,16 +39,16 @@ class DropZeroStates:
         return changes
 
 
-def is_zero(v: Value | None) -> bool:
+def is_known_zero(v: Value | None) -> bool:
     """Whether every element is known to be 0 and not -0: a constant, or a filled tensor that was moved about."""
-    for _ in range(DEEPEST):
+    for _ in range(MAX_DEPTH):
         if v is None or v.is_const or v.producer is None:
             break
         op = v.producer
         if op.type == "ConstantOfShape" and not op.domain:
             fill = op.attr("value")
             return fill is None or (isinstance(fill, Tensor) and _holds_zeros(fill))
-        v = op.input(0) if op.type in MOVES and not op.domain else None
+        v = op.input(0) if op.type in DATA_MOVEMENT_OPS and not op.domain else None
     return v is not None and v.is_const and v.tensor is not None and _holds_zeros(v.tensor)
 
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ...core import Graph, Ledger, Tensor, Value
-from ...core.ir.digest import SAMPLE, digest, glance
+from ...core.ir.digest import SAMPLE_BYTES, digest, sample_key
 from ...core.ir.effects import writes_inputs
-from ..support.unique_names import Namer
+from ..support.unique_names import NameDisambiguator
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,27 +19,27 @@ class MergeConstants:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Merge across all graphs. O(constants); only likely twins are read."""
-        return self._merge(graph, Known(), Namer(graph), ledger)
+        return self._merge(graph, ConstantTable(), NameDisambiguator(graph), ledger)
 
-    def _merge(self, g: Graph, outer: Known, namer: Namer, ledger: Ledger) -> int:
+    def _merge(self, g: Graph, outer: ConstantTable, namer: NameDisambiguator, ledger: Ledger) -> int:
         changes = 0
-        known = outer if g.owner is None else Known(outer, outer.anywhere)
+        known = outer if g.owner is None else ConstantTable(outer, outer.hoistable)
         for value in tuple(g.initializers):
             tensor = value.tensor
-            if tensor is None or not mergeable(g, value):
+            if tensor is None or not is_mergeable(g, value):
                 continue
-            twin = known.twin(Held(value, g), tensor)
-            if twin.value is not value and value.uses and ledger.permits(self.name, value.name, (value,)):
+            twin = known.find_equal(ConstantSite(value, g), tensor)
+            if twin.value is not value and value.consumers and ledger.request_change(self.name, value.name, (value,)):
                 if twin.graph not in enclosing(g):
-                    lift(twin, namer)
+                    hoist_constant(twin, namer)
                 g.replace_uses(value, twin.value)
                 g.drop_initializer(value)
                 changes += 1
-        return changes + sum(self._merge(sub, known, namer, ledger) for sub in inner_graphs(g))
+        return changes + sum(self._merge(sub, known, namer, ledger) for sub in subgraphs_of(g))
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class ConstantSite:
     """A constant and the graph that holds it, or did when it was met."""
 
     value: Value
@@ -47,50 +47,50 @@ class Held:
 
 
 @dataclass(slots=True)
-class Known:
+class ConstantTable:
     """Constants met so far, by content. A large tensor is read only if its size and a sample occur twice.
 
-    `found` are those of one graph, `anywhere` those of all bodies whose constants may as well stand outside.
+    `local` are those of one graph, `hoistable` those of all bodies whose constants may as well stand outside.
     """
 
-    outer: Known | None = None
-    anywhere: dict[object, Held] = field(default_factory=dict[object, Held])
-    found: dict[object, Held] = field(default_factory=dict[object, Held])
+    outer: ConstantTable | None = None
+    hoistable: dict[object, ConstantSite] = field(default_factory=dict[object, ConstantSite])
+    local: dict[object, ConstantSite] = field(default_factory=dict[object, ConstantSite])
 
-    def twin(self, held: Held, tensor: Tensor) -> Held:
+    def find_equal(self, held: ConstantSite, tensor: Tensor) -> ConstantSite:
         """The first constant with the content of this one; itself if there was none."""
-        key = glance(tensor)
-        other = self.first(key, held)
-        if other.value is held.value or len(tensor.content()) <= 3 * SAMPLE:
+        key = sample_key(tensor)
+        other = self.lookup_or_add(key, held)
+        if other.value is held.value or len(tensor.comparable_bytes()) <= 3 * SAMPLE_BYTES:
             return other
         if other.value.tensor is not None:
-            self.first((key, digest(other.value.tensor)), other)
-        return self.first((key, digest(tensor)), held)
+            self.lookup_or_add((key, digest(other.value.tensor)), other)
+        return self.lookup_or_add((key, digest(tensor)), held)
 
-    def first(self, key: object, held: Held) -> Held:
+    def lookup_or_add(self, key: object, held: ConstantSite) -> ConstantSite:
         """What an enclosing graph, this one or another has under `key`; `held` from now on if there is nothing."""
-        scope: Known | None = self
+        scope: ConstantTable | None = self
         while scope is not None:
-            if key in scope.found:
-                return scope.found[key]
+            if key in scope.local:
+                return scope.local[key]
             scope = scope.outer
-        may_leave = runs_in_place(held.graph)
-        other = self.anywhere.get(key) if may_leave else None
+        may_leave = may_capture_constants(held.graph)
+        other = self.hoistable.get(key) if may_leave else None
         if other is not None and any(other.value in g.initializers for g in (other.graph, root_of(other.graph))):
             return other
-        self.found[key] = held
+        self.local[key] = held
         if may_leave:
-            self.anywhere[key] = held
+            self.hoistable[key] = held
         return held
 
 
-def lift(held: Held, namer: Namer) -> None:
+def hoist_constant(held: ConstantSite, namer: NameDisambiguator) -> None:
     """Move a constant from a body to the outermost graph, if it is not there yet."""
     if held.value in held.graph.initializers and held.graph.owner is not None:
-        namer.tell_apart([held.value])
+        namer.make_unique([held.value])
         del held.graph.initializers[held.value]
         namer.root.initializers[held.value] = None
-        namer.root.changed()
+        namer.root.mark_changed()
 
 
 def enclosing(g: Graph) -> Iterator[Graph]:
@@ -103,23 +103,23 @@ def enclosing(g: Graph) -> Iterator[Graph]:
 
 def root_of(g: Graph) -> Graph:
     """The outermost graph around `g`."""
-    return g if g.shared.root is None else g.shared.root
+    return g if g.context.root is None else g.context.root
 
 
-def runs_in_place(g: Graph) -> bool:
+def may_capture_constants(g: Graph) -> bool:
     """Whether a graph, and each that it is in, may read any constant from outside."""
     owners = (inner.owner for inner in enclosing(g))
-    return not g.shared.initializers_are_inputs and all(
+    return not g.context.initializers_are_inputs and all(
         op is None or (op.type in {"If", "Loop", "Scan"} and not op.domain) for op in owners
     )
 
 
-def inner_graphs(g: Graph) -> Iterator[Graph]:
+def subgraphs_of(g: Graph) -> Iterator[Graph]:
     """The subgraphs of a graph's ops."""
     for op in g.ops():
         yield from op.subgraphs
 
 
-def mergeable(g: Graph, value: Value) -> bool:
+def is_mergeable(g: Graph, value: Value) -> bool:
     """Whether the value has no name to keep, and no reader that may write to it."""
-    return not g.is_output(value) and value not in g.pinned and not any(map(writes_inputs, value.uses))
+    return not g.is_output(value) and value not in g.pinned and not any(map(writes_inputs, value.consumers))

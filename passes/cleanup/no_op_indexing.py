@@ -9,18 +9,18 @@ from ..support.operand_queries import Array
 
 
 @rule(lambda g, x, indices, axis: g.Gather(x, g.const(indices), axis=axis), contract=EXACT)
-def drop_gather_of_everything(g: Build, x: Value, indices: Value, axis: int) -> Value:
+def drop_no_op_gather(g: Build, x: Value, indices: Value, axis: int) -> Value:
     """Gather(x, 0 1 2 ...) => x"""
-    extent = extent_along(x, axis)
+    extent = static_extent(x, axis)
     require(indices.shape == (extent,), "it takes another number of entries")
-    require(is_equal(indices, np.arange(extent), extent), "it takes the entries in another order")
+    require(are_indices_equal(indices, np.arange(extent), extent), "it takes the entries in another order")
     return x
 
 
 @rule(lambda g, x, indices, axis: g.GatherElements(x, g.const(indices), axis=axis), contract=EXACT)
-def drop_gather_of_each_element(g: Build, x: Value, indices: Value, axis: int) -> Value:
+def drop_no_op_gather_elements(g: Build, x: Value, indices: Value, axis: int) -> Value:
     """GatherElements(x, the place of each element) => x"""
-    require_own_places(indices, x, axis)
+    require_identity_element_indices(indices, x, axis)
     return x
 
 
@@ -30,36 +30,36 @@ def drop_gather_of_each_element(g: Build, x: Value, indices: Value, axis: int) -
     ),
     contract=EXACT,
 )
-def drop_scatter_to_each_element(g: Build, x: Value, indices: Value, updates: Value, axis: int) -> Value:
+def drop_full_scatter_elements(g: Build, x: Value, indices: Value, updates: Value, axis: int) -> Value:
     """ScatterElements(x, the place of each element, updates) => updates"""
-    require_own_places(indices, x, axis)
+    require_identity_element_indices(indices, x, axis)
     return updates
 
 
 @rule(lambda g, x, indices: g.GatherND(x, g.const(indices)), contract=EXACT)
-def drop_gather_nd_of_everything(g: Build, x: Value, indices: Value) -> Value:
+def drop_no_op_gather_nd(g: Build, x: Value, indices: Value) -> Value:
     """GatherND(x, all places in order) => x"""
-    require_all_places(indices, x)
+    require_identity_nd_indices(indices, x)
     return x
 
 
 @rule(lambda g, x, indices, updates: g.ScatterND(x, g.const(indices), updates), contract=EXACT)
-def drop_scatter_nd_to_everything(g: Build, x: Value, indices: Value, updates: Value) -> Value:
+def drop_full_scatter_nd(g: Build, x: Value, indices: Value, updates: Value) -> Value:
     """ScatterND(x, all places in order, updates) => updates"""
-    require_all_places(indices, x)
+    require_identity_nd_indices(indices, x)
     return updates
 
 
 @rule(lambda g, x, condition, axis: g.Compress(x, g.const(condition), axis=axis), contract=EXACT)
-def drop_compress_of_everything(g: Build, x: Value, condition: Value, axis: int | None) -> Value:
+def drop_no_op_compress(g: Build, x: Value, condition: Value, axis: int | None) -> Value:
     """Compress(x, true true ...) => x"""
     require(axis is not None or x.rank == 1, "it flattens x")
-    require(condition.shape == (extent_along(x, axis or 0),), "it may end before x does")
+    require(condition.shape == (static_extent(x, axis or 0),), "it may end before x does")
     require(bool(condition.const.all()), "it leaves out entries")
     return x
 
 
-def extent_along(x: Value, axis: int) -> int:
+def static_extent(x: Value, axis: int) -> int:
     """The extent of a dim; declines where it is not a number."""
     require(-x.rank <= axis < x.rank, f"there is no axis {axis}")
     extent = x.shape[axis]
@@ -69,39 +69,39 @@ def extent_along(x: Value, axis: int) -> int:
     return extent
 
 
-def require_own_places(indices: Value, x: Value, axis: int) -> None:
+def require_identity_element_indices(indices: Value, x: Value, axis: int) -> None:
     """For each element of `x`, `indices` has to hold its index along `axis`."""
-    shape, extent = x.static_shape, extent_along(x, axis)
+    shape, extent = x.static_shape, static_extent(x, axis)
     require(indices.shape == shape, "the indices have another shape")
     order = np.arange(extent).reshape([-1 if i == axis % len(shape) else 1 for i in range(len(shape))])
-    require(is_equal(indices, order, extent), "an element is to go elsewhere")
+    require(are_indices_equal(indices, order, extent), "an element is to go elsewhere")
 
 
-def require_all_places(indices: Value, x: Value) -> None:
+def require_identity_nd_indices(indices: Value, x: Value) -> None:
     """`indices` (operators GatherND and ScatterND) has to name all entries along the leading axes, in order."""
     require(indices.rank >= 2, "it names one entry only")
     depth = indices.rank - 1
     require(depth <= x.rank, "the indices are too deep")
-    extents = tuple(extent_along(x, i) for i in range(depth))
+    extents = tuple(static_extent(x, i) for i in range(depth))
     require(indices.shape == (*extents, depth), "it does not name every entry")
     order = np.moveaxis(np.indices(extents), 0, -1)
-    require(is_equal(indices, order, np.array(extents)), "an entry is to go elsewhere")
+    require(are_indices_equal(indices, order, np.array(extents)), "an entry is to go elsewhere")
 
 
-def is_equal(indices: Value, order: Array, extents: Array | int) -> bool:
+def are_indices_equal(indices: Value, order: Array, extents: Array | int) -> bool:
     """Whether indices, of which negative ones count from the end, are those of `order`."""
     given = indices.const
     return bool((np.where(given < 0, given + extents, given) == order).all())
 
 
-DROP_IDLE_INDICES = RulePass(
-    "drop-idle-indices",
+DROP_NO_OP_INDEXING = RulePass(
+    "drop-no-op-indexing",
     (
-        drop_gather_of_everything,
-        drop_gather_of_each_element,
-        drop_scatter_to_each_element,
-        drop_gather_nd_of_everything,
-        drop_scatter_nd_to_everything,
-        drop_compress_of_everything,
+        drop_no_op_gather,
+        drop_no_op_gather_elements,
+        drop_full_scatter_elements,
+        drop_no_op_gather_nd,
+        drop_full_scatter_nd,
+        drop_no_op_compress,
     ),
 )

@@ -6,11 +6,11 @@ Ops that put each element where it is already: reshaping, cutting and filling up
 from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
-from ..support.operand_queries import axes_of, keeps_shape, number_in
+from ..support.operand_queries import constant_integers, keeps_shape, required_scalar
 
 
 @rule(lambda g, xs, concat: g.Concat(*xs) @ concat, contract=EXACT)
-def drop_empty_pieces(g: Build, xs: tuple[Value, ...], concat: Op) -> Value:
+def drop_empty_concat_inputs(g: Build, xs: tuple[Value, ...], concat: Op) -> Value:
     """Concat(x, nothing, y) => Concat(x, y), and Concat(x) => x"""
     axis = concat.attr("axis")
     require(axis is not None, "its axis is not given")
@@ -20,11 +20,11 @@ def drop_empty_pieces(g: Build, xs: tuple[Value, ...], concat: Op) -> Value:
 
 
 @rule(lambda g, x, split, sizes=None: g.Split(x, sizes) @ split, contract=EXACT)
-def drop_split_into_one(g: Build, x: Value, split: Op, sizes: Value | None) -> tuple[Value | None, ...]:
+def drop_single_split(g: Build, x: Value, split: Op, sizes: Value | None) -> tuple[Value | None, ...]:
     """Split(x) => x, where it is one piece, or where the others are empty and not read"""
     if len(split.outputs) == 1:
         return (x,)
-    extents = axes_of(split, "split") or []
+    extents = constant_integers(split, "split") or []
     require(len(extents) == len(split.outputs), "its pieces are of unknown extent")
     require(sum(map(bool, extents)) == 1, "more than one piece may hold something")
     return tuple(x if extent else None for extent in extents)
@@ -36,10 +36,10 @@ def is_empty_along(x: Value, axis: int) -> bool:
     return shape is not None and -len(shape) <= axis < len(shape) and same_extent(shape[axis], 0)
 
 
-DROP_IDLE_PIECES = RulePass("drop-idle-pieces", (drop_empty_pieces, drop_split_into_one))
+DROP_NO_OP_SPLIT_CONCAT = RulePass("drop-no-op-split-concat", (drop_empty_concat_inputs, drop_single_split))
 
 
-OPEN_END = 2**31 - 1  # operator Slice: up to the end of a dim of unknown size
+INT32_MAX = 2**31 - 1  # operator Slice: up to the end of a dim of unknown size
 
 
 @rule(
@@ -48,7 +48,7 @@ OPEN_END = 2**31 - 1  # operator Slice: up to the end of a dim of unknown size
     ),
     contract=EXACT,
 )
-def drop_reshaping_to_same_shape(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+def drop_no_op_reshape(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
     """Reshape(x, the shape of x) => x, and so CenterCropPad, Expand, Flatten, Tile, Unsqueeze"""
     require(keeps_shape(op, x), "its shape may be another")
     return x
@@ -56,51 +56,51 @@ def drop_reshaping_to_same_shape(g: Build, x: Value, op: Op, rest: tuple[Value |
 
 # Empty axes mean none to the operator, and all of extent 1 to onnxruntime.
 @rule(lambda g, x, axes: g.Squeeze(x, axes=axes), contract=EXACT)
-def drop_squeeze_of_nothing(g: Build, x: Value, axes: list[int] | None) -> Value:
+def drop_no_op_squeeze(g: Build, x: Value, axes: list[int] | None) -> Value:
     """Squeeze(x) => x, where no dim has extent 1"""
     require(not axes and all(isinstance(d, int) and d != 1 for d in x.shape), "it may remove a dim")
     return x
 
 
 @rule(lambda g, x, op, rest: g.Slice(x, *rest) @ op, contract=EXACT)
-def drop_slice_of_everything(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+def drop_full_slice(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
     """Slice(x, from the first element to the last) => x"""
-    starts, ends = axes_of(op, "starts") or [], axes_of(op, "ends") or []
-    axes, steps = axes_of(op) or list(range(len(starts))), axes_of(op, "steps") or [1] * len(starts)
+    starts, ends = constant_integers(op, "starts") or [], constant_integers(op, "ends") or []
+    axes, steps = constant_integers(op) or list(range(len(starts))), constant_integers(op, "steps") or [1] * len(starts)
     require(len(starts) == len(ends) == len(axes) == len(steps), "its bounds do not fit each other")
     dims = x.known_shape
     for axis, *bounds in zip(axes, starts, ends, steps, strict=True):
         extent = None if dims is None or not -len(dims) <= axis < len(dims) else dims[axis]
-        require(takes_all(extent, *bounds), f"it may cut axis {axis}")
+        require(is_full_slice(extent, *bounds), f"it may cut axis {axis}")
     return x
 
 
 @rule(lambda g, x, op, rest: g.Slice(x, *rest) @ op, contract=EXACT)
 def drop_slice_to_same_shape(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
     """Slice(x, 0, ends) => x, where the shape stays"""
-    require(not any(axes_of(op, "starts") or []), "it leaves out the first elements")
-    require(all(s == 1 for s in axes_of(op, "steps") or []), "it skips elements")
+    require(not any(constant_integers(op, "starts") or []), "it leaves out the first elements")
+    require(all(s == 1 for s in constant_integers(op, "steps") or []), "it skips elements")
     require(keeps_shape(op, x), "its shape may be another")
     return x
 
 
 @rule(lambda g, x, op, rest: g.Pad(x, *rest) @ op, contract=EXACT)
-def drop_pad_by_nothing(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+def drop_no_op_pad(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
     """Pad(x, 0 0 ...) => x, in every mode"""
-    pads = axes_of(op, "pads")
+    pads = constant_integers(op, "pads")
     require(pads is not None and not any(pads), "it pads")
     return x
 
 
 @rule(lambda g, x, op: g.one_of("DepthToSpace", "SpaceToDepth")(x) @ op, contract=EXACT)
-def drop_blocks_of_one(g: Build, x: Value, op: Op) -> Value:
+def drop_unit_depth_to_space(g: Build, x: Value, op: Op) -> Value:
     """DepthToSpace(x, blocksize=1) => x, and so SpaceToDepth"""
     require(op.attr("blocksize") == 1, "the blocks hold more than one element")
     return x
 
 
 @rule(lambda g, x, equation: g.Einsum(x, equation=equation), contract=EXACT)
-def drop_einsum_of_itself(g: Build, x: Value, equation: str) -> Value:
+def drop_no_op_einsum(g: Build, x: Value, equation: str) -> Value:
     """Einsum(x, ij -> ij) => x"""
     given, arrow, wanted = equation.replace(" ", "").partition("->")
     letters = given.replace("...", "")
@@ -109,33 +109,33 @@ def drop_einsum_of_itself(g: Build, x: Value, equation: str) -> Value:
 
 
 @rule(lambda g, x, op, k=None: g.Trilu(x, k) @ op, contract=EXACT)
-def drop_trilu_of_everything(g: Build, x: Value, op: Op, k: Value | None) -> Value:
+def drop_no_op_trilu(g: Build, x: Value, op: Op, k: Value | None) -> Value:
     """Trilu(x, k) => x, where no element lies beyond the k-th diagonal"""
     side = -2 if op.attr("upper", 1) else -1
     require(x.rank >= 2, "it has no diagonals")
-    extent, diagonal = x.shape[side], 0 if k is None else number_in(k)
+    extent, diagonal = x.shape[side], 0 if k is None else required_scalar(k)
     reach = -diagonal if side == -2 else diagonal
     require(isinstance(extent, int) and extent - 1 <= reach, "an element may lie beyond")
     return x
 
 
-def takes_all(extent: object, start: int, end: int, step: int) -> bool:
+def is_full_slice(extent: object, start: int, end: int, step: int) -> bool:
     """Whether a slice of a dim is all of it, in order (operator Slice; its bounds are clamped as Python's are)."""
     if isinstance(extent, int):
         return step != 0 and range(extent)[start:end:step] == range(extent)
-    return start == 0 and step == 1 and end >= OPEN_END
+    return start == 0 and step == 1 and end >= INT32_MAX
 
 
-DROP_IDLE_MOVEMENT = RulePass(
-    "drop-idle-movement",
+DROP_NO_OP_MOVEMENT = RulePass(
+    "drop-no-op-movement",
     (
-        drop_reshaping_to_same_shape,
-        drop_squeeze_of_nothing,
-        drop_slice_of_everything,
+        drop_no_op_reshape,
+        drop_no_op_squeeze,
+        drop_full_slice,
         drop_slice_to_same_shape,
-        drop_pad_by_nothing,
-        drop_blocks_of_one,
-        drop_einsum_of_itself,
-        drop_trilu_of_everything,
+        drop_no_op_pad,
+        drop_unit_depth_to_space,
+        drop_no_op_einsum,
+        drop_no_op_trilu,
     ),
 )

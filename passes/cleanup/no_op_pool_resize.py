@@ -3,39 +3,42 @@
 from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
-from ..support.operand_queries import Inputs, axes_of, is_float, keeps_shape, setting_of
+from ..support.operand_queries import Inputs, attribute_or_input, constant_integers, is_float_value, keeps_shape
 
-CROPS = "tf_crop_and_resize"
-SHIFTS = "tf_half_pixel_for_nn"  # by half an element even where nothing is resized, but not in onnxruntime
+CROP_AND_RESIZE = "tf_crop_and_resize"
+HALF_PIXEL_FOR_NN = "tf_half_pixel_for_nn"  # by half an element even where nothing is resized, but not in onnxruntime
 
 
 @rule(
     lambda g, x, pool: g.one_of("AveragePool", "GlobalAveragePool")(x) @ pool,
     contract=conditional("no zero is negative"),
 )
-def drop_average_of_one(g: Build, x: Value, pool: Op) -> Value:
+def drop_no_op_average_pool(g: Build, x: Value, pool: Op) -> Value:
     """AveragePool(x, kernel 1, stride 1) => x, GlobalAveragePool(x) => x where there is one element"""
-    require(sees_one_element(pool, x), "its windows may hold several elements, or leave some out")
+    require(is_unit_pool(pool, x), "its windows may hold several elements, or leave some out")
     return x
 
 
 @rule(lambda g, x, pool: g.MaxPool(x) @ pool, contract=EXACT)
-def drop_maximum_of_one(g: Build, x: Value, pool: Op) -> tuple[Value | None, ...]:
+def drop_no_op_max_pool(g: Build, x: Value, pool: Op) -> tuple[Value | None, ...]:
     """MaxPool(x, kernel 1, stride 1) => x, for whole numbers"""
-    require(not is_float(x), "only of whole numbers: onnxruntime may make a finite number of NaN and -infinity")
-    require(sees_one_element(pool, x), "its windows may hold several elements, or leave some out")
+    require(not is_float_value(x), "only of whole numbers: onnxruntime may make a finite number of NaN and -infinity")
+    require(is_unit_pool(pool, x), "its windows may hold several elements, or leave some out")
     return (x, None)
 
 
 @rule(lambda g, x, resize, rest: g.one_of("Resize", "Upsample")(x, *rest) @ resize, contract=EXACT)
-def drop_resize_by_one(g: Build, x: Value, resize: Op, rest: Inputs) -> Value:
+def drop_unit_resize(g: Build, x: Value, resize: Op, rest: Inputs) -> Value:
     """Resize(x, scales 1 1 ...) => x, Resize(x, sizes: the extents) => x, and so Upsample"""
-    require(resize.attr("coordinate_transformation_mode") not in {CROPS, SHIFTS}, "it may take other elements")
-    scales = setting_of(resize, "scales")
+    require(
+        resize.attr("coordinate_transformation_mode") not in {CROP_AND_RESIZE, HALF_PIXEL_FOR_NN},
+        "it may take other elements",
+    )
+    scales = attribute_or_input(resize, "scales")
     if scales:
         require(all(s == 1 for s in scales), "it scales")
         return x
-    sizes = axes_of(resize, "sizes") or []
+    sizes = constant_integers(resize, "sizes") or []
     axes = resize.attr("axes") or list(range(x.rank))
     require(len(sizes) == len(axes) and all(-x.rank <= a < x.rank for a in axes), "the sizes do not fit")
     require(all(same_extent(x.shape[a], s) for a, s in zip(axes, sizes, strict=True)), "its size may be another")
@@ -45,14 +48,17 @@ def drop_resize_by_one(g: Build, x: Value, resize: Op, rest: Inputs) -> Value:
 @rule(lambda g, x, resize, rest: g.Resize(x, *rest) @ resize, contract=EXACT)
 def drop_resize_to_same_shape(g: Build, x: Value, resize: Op, rest: Inputs) -> Value:
     """Resize(x, sizes=the shape of x) => x"""
-    require(resize.attr("coordinate_transformation_mode") not in {CROPS, SHIFTS}, "it may take other elements")
+    require(
+        resize.attr("coordinate_transformation_mode") not in {CROP_AND_RESIZE, HALF_PIXEL_FOR_NN},
+        "it may take other elements",
+    )
     require(resize.attr("keep_aspect_ratio_policy", "stretch") == "stretch", "it may scale by less than the sizes say")
-    require(resize.input(3) is not None and not setting_of(resize, "scales"), "it is not given sizes")
+    require(resize.input(3) is not None and not attribute_or_input(resize, "scales"), "it is not given sizes")
     require(keeps_shape(resize, x), "its shape may be another")
     return x
 
 
-def sees_one_element(pool: Op, x: Value) -> bool:
+def is_unit_pool(pool: Op, x: Value) -> bool:
     """Whether each window of a pool holds one element, and each element has its window, in order."""
     if pool.type.startswith("Global"):
         return x.rank > 2 and all(same_extent(d, 1) for d in x.shape[2:])
@@ -65,7 +71,7 @@ def sees_one_element(pool: Op, x: Value) -> bool:
     )
 
 
-DROP_IDLE_WINDOWS = RulePass(
-    "drop-idle-windows",
-    (drop_average_of_one, drop_maximum_of_one, drop_resize_by_one, drop_resize_to_same_shape),
+DROP_NO_OP_POOL_RESIZE = RulePass(
+    "drop-no-op-pool-resize",
+    (drop_no_op_average_pool, drop_no_op_max_pool, drop_unit_resize, drop_resize_to_same_shape),
 )

@@ -5,11 +5,11 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
-from ..support.operand_queries import Inputs, axes_of, is_float, normalized, number_in
+from ..support.operand_queries import Inputs, constant_integers, is_float_value, normalized_axes, required_scalar
 
-SUMS = frozenset({"ReduceMean", "ReduceSum"})
-COMPUTED = SUMS | {"ReduceProd"}
-WIDE = frozenset({TensorProto.INT64, TensorProto.UINT64})
+SUM_REDUCTIONS = frozenset({"ReduceMean", "ReduceSum"})
+ARITHMETIC_REDUCTIONS = SUM_REDUCTIONS | {"ReduceProd"}
+INT64_TYPES = frozenset({TensorProto.INT64, TensorProto.UINT64})
 """Whole numbers that onnxruntime adds up and multiplies as doubles."""
 
 
@@ -17,9 +17,9 @@ WIDE = frozenset({TensorProto.INT64, TensorProto.UINT64})
     lambda g, x, op, rest: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, *rest) @ op,
     contract=EXACT,
 )
-def drop_reduction_over_nothing(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
+def drop_no_op_reduction(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
     """ReduceSum(x, no axes, noop_with_empty_axes=1) => x, and so ReduceMax, ReduceMean, ReduceMin, ReduceProd"""
-    require(not axes_of(op) and op.attr("noop_with_empty_axes", 0), "it reduces")
+    require(not constant_integers(op) and op.attr("noop_with_empty_axes", 0), "it reduces")
     return x
 
 
@@ -27,44 +27,50 @@ def drop_reduction_over_nothing(g: Build, x: Value, op: Op, rest: Inputs) -> Val
     lambda g, x, op, rest: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, *rest) @ op,
     contract=EXACT,
 )
-def drop_reduction_of_ones(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
+def drop_reduction_of_unit_axes(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
     """ReduceMax(x, axes of extent 1) => x, or Squeeze(x, axes); so ReduceMin, ReduceProd, and sums of whole numbers"""
-    require(op.type not in SUMS or not is_float(x), "only of whole numbers: 0 is added, and a zero may lose its sign")
-    require(op.type not in COMPUTED or x.dtype not in WIDE, "onnxruntime makes doubles of its 64-bit integers")
-    return without_ones(g, x, op)
+    require(
+        op.type not in SUM_REDUCTIONS or not is_float_value(x),
+        "only of whole numbers: 0 is added, and a zero may lose its sign",
+    )
+    require(
+        op.type not in ARITHMETIC_REDUCTIONS or x.dtype not in INT64_TYPES,
+        "onnxruntime makes doubles of its 64-bit integers",
+    )
+    return without_unit_axes(g, x, op)
 
 
 @rule(
     lambda g, x, op, rest: g.one_of("ReduceMean", "ReduceProd", "ReduceSum")(x, *rest) @ op,
     contract=conditional("no zero is negative, and no integer beyond 2**53"),
 )
-def drop_sum_of_ones(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
+def drop_sum_of_unit_axes(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
     """ReduceSum(x, axes of extent 1) => x, or Squeeze(x, axes), and so ReduceMean and ReduceProd"""
-    return without_ones(g, x, op)
+    return without_unit_axes(g, x, op)
 
 
 @rule(lambda g, x, axis, op: g.one_of("CumProd", "CumSum")(x, g.const(axis)) @ op, contract=EXACT)
-def drop_running_sum_of_one(g: Build, x: Value, axis: Value, op: Op) -> Value:
+def drop_cumulative_op_of_unit_axis(g: Build, x: Value, axis: Value, op: Op) -> Value:
     """CumSum(x, an axis of extent 1) => x, and so CumProd"""
     require(not op.attr("exclusive", 0), "it leaves out the element itself")
-    (at,) = normalized([number_in(axis)], x.rank)
+    (at,) = normalized_axes([required_scalar(axis)], x.rank)
     require(same_extent(x.shape[at], 1), "it runs over several elements")
     return x
 
 
 @rule(lambda g, x, lengths, op: g.ReverseSequence(x, lengths) @ op, contract=EXACT)
-def drop_reversal_of_one(g: Build, x: Value, lengths: Value, op: Op) -> Value:
+def drop_reverse_of_unit_axis(g: Build, x: Value, lengths: Value, op: Op) -> Value:
     """ReverseSequence(x, lengths) => x, where a sequence has one element at most"""
-    (at,) = normalized([op.attr("time_axis", 0)], x.rank)
+    (at,) = normalized_axes([op.attr("time_axis", 0)], x.rank)
     require(same_extent(x.shape[at], 1), "sequences have several elements")
     return x
 
 
-def without_ones(g: Build, x: Value, op: Op) -> Value:
+def without_unit_axes(g: Build, x: Value, op: Op) -> Value:
     """`x` without the axes that `op` reduces, if it does not keep them; declines unless all of them have extent 1."""
-    axes = axes_of(op)
+    axes = constant_integers(op)
     require(axes or not op.attr("noop_with_empty_axes", 0), "it has no axes")
-    reduced = normalized(axes, x.rank) if axes else list(range(x.rank))
+    reduced = normalized_axes(axes, x.rank) if axes else list(range(x.rank))
     require(all(same_extent(x.shape[a], 1) for a in reduced), "it reduces several elements")
     if not reduced or op.attr("keepdims", 1):
         return x
@@ -74,13 +80,13 @@ def without_ones(g: Build, x: Value, op: Op) -> Value:
     return g.Squeeze(x, axes=reduced)
 
 
-DROP_IDLE_REDUCTIONS = RulePass(
-    "drop-idle-reductions",
+DROP_NO_OP_REDUCTIONS = RulePass(
+    "drop-no-op-reductions",
     (
-        drop_reduction_over_nothing,
-        drop_reduction_of_ones,
-        drop_sum_of_ones,
-        drop_running_sum_of_one,
-        drop_reversal_of_one,
+        drop_no_op_reduction,
+        drop_reduction_of_unit_axes,
+        drop_sum_of_unit_axes,
+        drop_cumulative_op_of_unit_axis,
+        drop_reverse_of_unit_axis,
     ),
 )

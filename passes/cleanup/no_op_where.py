@@ -3,49 +3,49 @@
 from __future__ import annotations
 
 from ...core import EXACT, Build, RulePass, Value, conditional, require, rule
-from ..support.operand_queries import is_float, require_same_shape, uniform
+from ..support.operand_queries import is_float_value, require_broadcastable_to, uniform_value
 
 # Where the condition holds, onnxruntime makes 0 of -0.
-UNSIGNED_ZEROS = conditional("no zero is negative")
+NO_NEGATIVE_ZERO = conditional("no zero is negative")
 
 
 @rule(lambda g, c, x, y: g.Where(g.const(c), x, y), contract=EXACT)
-def take_only_branch(g: Build, c: Value, x: Value, y: Value) -> Value:
+def fold_constant_where(g: Build, c: Value, x: Value, y: Value) -> Value:
     """Where(true, x, y) => x, Where(false, x, y) => y"""
-    require(not uniform(c) or not is_float(x), "a zero may lose its sign")
-    return only_branch(c, x, y)
+    require(not uniform_value(c) or not is_float_value(x), "a zero may lose its sign")
+    return selected_operand(c, x, y)
 
 
-@rule(lambda g, c, x, y: g.Where(g.const(c), x, y), contract=UNSIGNED_ZEROS)
-def take_only_branch_of_floats(g: Build, c: Value, x: Value, y: Value) -> Value:
+@rule(lambda g, c, x, y: g.Where(g.const(c), x, y), contract=NO_NEGATIVE_ZERO)
+def fold_constant_where_of_floats(g: Build, c: Value, x: Value, y: Value) -> Value:
     """Where(true, x, y) => x"""
-    return only_branch(c, x, y)
+    return selected_operand(c, x, y)
 
 
 @rule(lambda g, c, x: g.Where(c, x, x), contract=EXACT)
-def drop_choice_of_equals(g: Build, c: Value, x: Value) -> Value:
+def drop_where_of_equals(g: Build, c: Value, x: Value) -> Value:
     """Where(c, x, x) => x"""
-    require(not is_float(x), "a zero may lose its sign")
-    require_same_shape(c, x)
+    require(not is_float_value(x), "a zero may lose its sign")
+    require_broadcastable_to(c, x)
     return x
 
 
-@rule(lambda g, c, x: g.Where(c, x, x), contract=UNSIGNED_ZEROS)
-def drop_choice_of_equal_floats(g: Build, c: Value, x: Value) -> Value:
+@rule(lambda g, c, x: g.Where(c, x, x), contract=NO_NEGATIVE_ZERO)
+def drop_where_of_equal_floats(g: Build, c: Value, x: Value) -> Value:
     """Where(c, x, x) => x"""
-    require_same_shape(c, x)
+    require_broadcastable_to(c, x)
     return x
 
 
-def only_branch(c: Value, x: Value, y: Value) -> Value:
+def selected_operand(c: Value, x: Value, y: Value) -> Value:
     """What a constant condition always selects; declines where the rest stretches it."""
-    taken, other = (x, y) if uniform(c) else (y, x)
-    require_same_shape(c, taken)
-    require_same_shape(other, taken)
+    taken, other = (x, y) if uniform_value(c) else (y, x)
+    require_broadcastable_to(c, taken)
+    require_broadcastable_to(other, taken)
     return taken
 
 
-DROP_IDLE_SELECTIONS = RulePass(
-    "drop-idle-selections",
-    (take_only_branch, drop_choice_of_equals, take_only_branch_of_floats, drop_choice_of_equal_floats),
+DROP_NO_OP_WHERE = RulePass(
+    "drop-no-op-where",
+    (fold_constant_where, drop_where_of_equals, fold_constant_where_of_floats, drop_where_of_equal_floats),
 )

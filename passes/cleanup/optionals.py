@@ -14,31 +14,32 @@ def unwrap_optional(g: Build, x: Value, made: Op) -> Value:
 
 
 @rule(lambda g, x: g.OptionalGetElement(x), contract=EXACT)
-def drop_unwrapping_of_nothing(g: Build, x: Value) -> Value:
+def drop_get_element_of_non_optional(g: Build, x: Value) -> Value:
     """OptionalGetElement(x) => x, where x is a tensor or a sequence"""
-    require(is_no_optional(x), "it may be an optional value")
+    require(is_non_optional(x), "it may be an optional value")
     return x
 
 
 @rule(lambda g, made, x=None: g.OptionalHasElement(g.Optional(x) @ made), shared=True, contract=EXACT)
-def know_content_of_optional(g: Build, x: Value | None, made: Op) -> Value:
+def fold_has_element_of_optional(g: Build, x: Value | None, made: Op) -> Value:
     """OptionalHasElement(Optional(x)) => true, OptionalHasElement(Optional()) => false"""
     return g.const(np.array(x is not None))
 
 
 @rule(lambda g, x=None: g.OptionalHasElement(x), contract=EXACT)
-def know_presence(g: Build, x: Value | None) -> Value:
+def fold_has_element(g: Build, x: Value | None) -> Value:
     """OptionalHasElement(x) => true, where x is a tensor or a sequence; OptionalHasElement() => false"""
-    require(x is None or is_no_optional(x), "it may be an optional value")
+    require(x is None or is_non_optional(x), "it may be an optional value")
     return g.const(np.array(x is not None))
 
 
-def is_no_optional(x: Value) -> bool:
+def is_non_optional(x: Value) -> bool:
     """Whether a value is known to be a tensor or a sequence."""
     dtype = x.known_dtype  # learns the type, if it can be learnt
     return dtype != 0 if x.type is None else x.type.HasField("sequence_type")
 
 
 DROP_OPTIONALS = RulePass(
-    "drop-optionals", (unwrap_optional, drop_unwrapping_of_nothing, know_content_of_optional, know_presence)
+    "drop-optionals",
+    (unwrap_optional, drop_get_element_of_non_optional, fold_has_element_of_optional, fold_has_element),
 )

@@ -18,12 +18,12 @@ class RemoveUnused:
         changes = 0
         for g in graph.with_subgraphs():  # as it goes on: not into the bodies of what has gone
             for op in reversed(tuple(g.ops())):
-                if op in g and all(map(g.is_free, op.outputs)) and may_drop(op):
+                if op in g and all(map(g.is_unused, op.outputs)) and may_drop(op):
                     place = op.outputs[0].name if op.outputs else op.name
-                    if ledger.permits(self.name, place, (op,)):
+                    if ledger.request_change(self.name, place, (op,)):
                         changes += g.prune([op])
         for g in tuple(graph.with_subgraphs()):
             for value in tuple(g.initializers):
-                if g.is_free(value) and ledger.permits(self.name, value.name, (value,)):
+                if g.is_unused(value) and ledger.request_change(self.name, value.name, (value,)):
                     changes += g.drop_initializer(value)
         return changes

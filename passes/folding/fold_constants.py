@@ -9,18 +9,18 @@ from math import inf
 import numpy as np
 
 from ...core import Graph, Ledger, Op, Value, evaluate, is_pure
-from ...core.ir.effects import HALF
-from ...core.ir.subgraphs import holder
+from ...core.ir.effects import FLOAT16_DTYPES
+from ...core.ir.subgraphs import enclosing_op
 from ...core.ir.tensor import STRING
-from ...core.pass_manager.pass_selection import BadUsage
+from ...core.pass_manager.pass_selection import UsageError
 from ..support.dtypes import FLOATS
-from .growth_budget import Budget, affordable, known_bytes, result_bytes
+from .growth_budget import Budget, known_bytes, result_bytes, select_within_budget
 
 # A weight between QuantizeLinear and DequantizeLinear is how a quantized model says what is quantized.
-KEPT = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear"})
-KEPT_APART = frozenset({"debloat"})  # what this pass made is computed at run time on purpose
-MOST_TRIPS = 1000  # of a Loop
-TRANSIENT = 64 << 20  # bytes; no op may compute more than this or its own inputs on the way to a small result
+NEVER_FOLDED = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear"})
+NOT_FOLDED_FROM = frozenset({"debloat"})  # what this pass made is computed at run time on purpose
+MAX_TRIP_COUNT = 1000  # of a Loop
+MAX_TRANSIENT_BYTES = 64 << 20  # bytes; no op may compute more than this or its own inputs on the way to a small result
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,15 +36,15 @@ class FoldConstants:
     name: str = "fold-constants"
 
     def __post_init__(self) -> None:
-        """Raise BadUsage for what is no budget."""
+        """Raise UsageError for what is no budget."""
         if self.max_growth < 0 or not 0 <= self.max_share < inf:
-            raise BadUsage("max_growth and max_share are 0 or more, and finite")
+            raise UsageError("max_growth and max_share are 0 or more, and finite")
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Fold until nothing more can be; one session for each graph and round."""
         total = 0
-        for g in [g for g in graph.with_subgraphs() if g.may_hold_constants]:
-            fresh = list(constants_read(g))
+        for g in [g for g in graph.with_subgraphs() if g.can_hold_initializers]:
+            fresh = list(constant_inputs(g))
             while fresh:
                 fresh = self._fold(g, graph, fresh, ledger)
                 total += len(fresh)
@@ -52,30 +52,30 @@ class FoldConstants:
 
     def _fold(self, g: Graph, root: Graph, known: list[Value], ledger: Ledger) -> list[Value]:
         """Fold what the `known` constants make foldable; returns the constants that came of it."""
-        candidates = foldable(g, known)
+        candidates = foldable_ops(g, known)
         if not candidates:  # as in most bodies, and the budget takes a look at all of the model
             return []
         budget = Budget.of(root, self.max_growth, self.max_share)
-        chosen = affordable(candidates, budget.room)
+        chosen = select_within_budget(candidates, budget.remaining_bytes)
         inside = set(chosen)
-        wanted = [v for op in chosen for v in op.outputs if g.is_output(v) or any(u not in inside for u in v.uses)]
+        wanted = [v for op in chosen for v in op.outputs if g.is_output(v) or any(u not in inside for u in v.consumers)]
         if not wanted:
             return []
         fresh: list[Value] = []
-        room = budget.room
+        room = budget.remaining_bytes
         for value, tensor in evaluate(chosen, wanted).items():
             if tensor.dtype == STRING and tensor.nbytes > room:  # the one size that is not known before
                 continue
             maker = value.producer
-            exact = tensor.dtype not in HALF
-            if maker is not None and ledger.permits(self.name, value.name, (maker,), exact=exact):
+            exact = tensor.dtype not in FLOAT16_DTYPES
+            if maker is not None and ledger.request_change(self.name, value.name, (maker,), exact=exact):
                 g.make_constant(value, tensor)
                 fresh.append(value)
         g.prune(chosen)
         return fresh
 
 
-def constants_read(g: Graph) -> Iterator[Value]:
+def constant_inputs(g: Graph) -> Iterator[Value]:
     """The constants that the ops of `g` read: its own, and for a subgraph those around it too."""
     if g.owner is None:
         yield from g.initializers
@@ -83,7 +83,7 @@ def constants_read(g: Graph) -> Iterator[Value]:
         yield from dict.fromkeys(v for op in g.ops() for v in op.inputs if v is not None and v.is_const)
 
 
-def foldable(g: Graph, known: list[Value]) -> list[Op]:
+def foldable_ops(g: Graph, known: list[Value]) -> list[Op]:
     """Ops that the `known` constants, with others, make computable and whose results have a known size, in order.
 
     O(the uses of what is known and of what comes of it).
@@ -92,7 +92,7 @@ def foldable(g: Graph, known: list[Value]) -> list[Op]:
     found = [op for op in g.ops("SequenceEmpty") if _is_candidate(op)]
     queue = [*known, *(v for op in found for v in op.outputs)]
     for v in queue:
-        for op in dict.fromkeys(op for user in v.uses if (op := holder(g, user)) is not None):
+        for op in dict.fromkeys(op for user in v.consumers if (op := enclosing_op(g, user)) is not None):
             if op not in missing:
                 missing[op] = sum(not u.is_const for u in {*op.inputs, *op.captures} if u is not None)
             missing[op] -= not v.is_const
@@ -105,20 +105,20 @@ def foldable(g: Graph, known: list[Value]) -> list[Op]:
 
 def _is_candidate(op: Op) -> bool:
     if (
-        op.type in KEPT
-        or op.by in KEPT_APART
+        op.type in NEVER_FOLDED
+        or op.by in NOT_FOLDED_FROM
         or not is_pure(op)
-        or not any(v.uses or op.graph.is_output(v) for v in op.outputs)
+        or not any(v.consumers or op.graph.is_output(v) for v in op.outputs)
     ):
         return False
-    return _is_safe(op) and _fits(op)
+    return _is_safe(op) and _has_bounded_size(op)
 
 
 def _is_safe(op: Op) -> bool:
     """Whether computing the op, which its model may never do, ends and leaves the process alive."""
     if op.type == "Loop":
         trips = op.input(0)
-        if trips is None or not trips.is_const or trips.const.size != 1 or trips.const.reshape(-1)[0] > MOST_TRIPS:
+        if trips is None or not trips.is_const or trips.const.size != 1 or trips.const.reshape(-1)[0] > MAX_TRIP_COUNT:
             return False
     if op.type in {"Div", "Mod"} and not _divides_safely(op):
         return False
@@ -133,8 +133,8 @@ def _divides_safely(op: Op) -> bool:
     return divisor.is_const and not np.isin(divisor.const, (0, -1)).any()
 
 
-def _fits(op: Op) -> bool:
+def _has_bounded_size(op: Op) -> bool:
     """Whether the results have a known size that is no more than what may be computed on the way."""
     size = result_bytes(op)
     read = sum(known_bytes(v) or 0 for v in op.inputs if v is not None)
-    return size is not None and size <= max(TRANSIENT, read)
+    return size is not None and size <= max(MAX_TRANSIENT_BYTES, read)

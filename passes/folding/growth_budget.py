@@ -9,7 +9,7 @@ from math import ceil, prod
 import numpy as np
 
 from ...core import Graph, Op, Value
-from ...core.ir.dims import in_numbers
+from ...core.ir.dims import as_integers
 from ...core.ir.subgraphs import all_constants
 from ...core.ir.tensor import element_bits
 
@@ -18,77 +18,77 @@ from ...core.ir.tensor import element_bits
 class Budget:
     """Bytes of constants: as loaded, as they are now, and how much may be added to the first."""
 
-    loaded: int
-    now: int
-    growth: int
+    loaded_bytes: int
+    current_bytes: int
+    max_growth: int
 
     @classmethod
     def of(cls, root: Graph, max_growth: int, max_share: float) -> Budget:
         """The budget of a model."""
-        loaded = root.shared.weight_bytes
+        loaded = root.context.weight_bytes
         now = sum(v.tensor.nbytes for v in all_constants(root) if v.tensor is not None)
         return cls(loaded, now, max(max_growth, int(max_share * loaded)))
 
     @property
-    def room(self) -> int:
+    def remaining_bytes(self) -> int:
         """Bytes by which the constants may still grow."""
-        return self.loaded + self.growth - self.now
+        return self.loaded_bytes + self.max_growth - self.current_bytes
 
 
-def affordable(ops: Sequence[Op], room: int) -> list[Op]:
+def select_within_budget(ops: Sequence[Op], max_bytes: int) -> list[Op]:
     """Those of `ops` (sorted) that can be folded without the constants growing by more than `room` bytes.
 
     Independent groups are judged apart, those that save most first; of a group that does not fit as a
     whole, as many ops as do, in order. O(ops and their edges).
     """
     chosen: set[Op] = set()
-    groups = [(_Tally().add_all(group), group) for group in connected(ops)]
+    groups = [(_GrowthCounter().add_all(group), group) for group in connected_components(ops)]
     for growth, group in sorted(groups, key=lambda g: g[0]):
-        if growth <= room:
+        if growth <= max_bytes:
             chosen.update(group)
-            room -= growth
+            max_bytes -= growth
         else:
-            tally = _Tally()
-            fitting = tally.add_while(group, room)
+            tally = _GrowthCounter()
+            fitting = tally.add_fitting(group, max_bytes)
             chosen.update(fitting)
-            room -= tally.growth
+            max_bytes -= tally.growth
     return [op for op in ops if op in chosen]
 
 
-class _Tally:
+class _GrowthCounter:
     """Counts what folding ops one after the other adds and what it lets die."""
 
     def __init__(self) -> None:
         self.growth = 0
-        self._open: dict[Value, int] = {}  # uses not yet folded away
+        self._remaining_uses: dict[Value, int] = {}  # uses not yet folded away
 
     def add_all(self, ops: Iterable[Op]) -> int:
         for op in ops:
-            self.growth += self._change(op)
+            self.growth += self._growth_of(op)
         return self.growth
 
-    def add_while(self, ops: Iterable[Op], room: int) -> list[Op]:
+    def add_fitting(self, ops: Iterable[Op], max_bytes: int) -> list[Op]:
         """Fold each op that fits and does not depend on one that did not."""
         fitting: list[Op] = []
         left: set[Value] = set()
         for op in ops:
             before = dict.fromkeys(v for v in op.inputs if v is not None)
-            saved = {v: self._open.get(v) for v in before}
-            change = self._change(op)
-            if left.isdisjoint(before) and self.growth + change <= room:
+            saved = {v: self._remaining_uses.get(v) for v in before}
+            change = self._growth_of(op)
+            if left.isdisjoint(before) and self.growth + change <= max_bytes:
                 self.growth += change
                 fitting.append(op)
                 continue
             left.update(op.outputs)
-            self._open.update({v: n for v, n in saved.items() if n is not None})
+            self._remaining_uses.update({v: n for v, n in saved.items() if n is not None})
             for v in (v for v, n in saved.items() if n is None):
-                del self._open[v]
+                del self._remaining_uses[v]
         return fitting
 
-    def _change(self, op: Op) -> int:
-        change = sum((known_bytes(v) or 0) for v in op.outputs if v.uses or op.graph.is_output(v))
+    def _growth_of(self, op: Op) -> int:
+        change = sum((known_bytes(v) or 0) for v in op.outputs if v.consumers or op.graph.is_output(v))
         for v in dict.fromkeys(v for v in (*op.inputs, *op.captures) if v is not None):
-            left = self._open[v] = self._open.get(v, len(v.uses)) - 1
+            left = self._remaining_uses[v] = self._remaining_uses.get(v, len(v.consumers)) - 1
             if left == 0 and not op.graph.is_output(v) and v not in op.graph.pinned:
                 change -= known_bytes(v) or 0
         return change
@@ -99,13 +99,13 @@ def known_bytes(value: Value) -> int | None:
     if value.tensor is not None:
         return value.tensor.nbytes
     if value.producer is not None:
-        value.producer.graph.shared.infer(value.producer)  # a declared symbol may turn out to be a number
+        value.producer.graph.context.infer(value.producer)  # a declared symbol may turn out to be a number
     if value.type is not None:
         return _sequence_bytes(value)
-    dtype, shape = value.stated
+    dtype, shape = value.recorded_type
     if dtype == 0 or shape is None:
         return None
-    extents = in_numbers(shape)
+    extents = as_integers(shape)
     return None if extents is None else prod(extents) * element_bits(dtype) // 8
 
 
@@ -119,7 +119,7 @@ def _sequence_bytes(value: Value) -> int | None:
             if size is None:
                 return None
             total += size
-        elif v.producer is None or v.producer.type not in SEQUENCE_MAKERS:
+        elif v.producer is None or v.producer.type not in SEQUENCE_PRODUCERS:
             return None
         else:
             fresh = [i for i in v.producer.inputs if i is not None and i not in seen]
@@ -128,7 +128,7 @@ def _sequence_bytes(value: Value) -> int | None:
     return total
 
 
-SEQUENCE_MAKERS = frozenset(
+SEQUENCE_PRODUCERS = frozenset(
     {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
 )
 
@@ -138,8 +138,8 @@ def result_bytes(op: Op) -> int | None:
     total = 0
     for v in (v for v in op.outputs if v.name):
         size = known_bytes(v)
-        if size is None and not op.domain and op.type in BOUNDED:
-            size = BOUNDED[op.type](op)
+        if size is None and not op.domain and op.type in SIZE_BOUNDS:
+            size = SIZE_BOUNDS[op.type](op)
         if size is None:
             return None
         total += size
@@ -155,7 +155,7 @@ def _range_bytes(op: Op) -> int | None:
     return max(ceil((limit - start) / delta), 0) * ends[0].dtype.itemsize
 
 
-def _times_input(factor: int) -> Callable[[Op], int | None]:
+def _input_size_bound(factor: int) -> Callable[[Op], int | None]:
     """Each result has at most as many elements as the first input, of at most `factor` bytes more in all."""
 
     def bound(op: Op) -> int | None:
@@ -167,15 +167,15 @@ def _times_input(factor: int) -> Callable[[Op], int | None]:
 
 
 # Operators whose results have a size that depends on the data, but not without bound.
-BOUNDED: dict[str, Callable[[Op], int | None]] = {
+SIZE_BOUNDS: dict[str, Callable[[Op], int | None]] = {
     "Range": _range_bytes,
-    "NonZero": _times_input(8 * 8),  # an int64 for each axis, and no tensor has more than 8
-    "Unique": _times_input(8),
-    "Compress": _times_input(0),
+    "NonZero": _input_size_bound(8 * 8),  # an int64 for each axis, and no tensor has more than 8
+    "Unique": _input_size_bound(8),
+    "Compress": _input_size_bound(0),
 }
 
 
-def connected(ops: Sequence[Op]) -> list[list[Op]]:
+def connected_components(ops: Sequence[Op]) -> list[list[Op]]:
     """`ops` in groups that share no computed value, each in order."""
     group_of: dict[Op, list[Op]] = {}
     for op in ops:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from ...core import Build, RulePass, Value, conditional, require, rule, same_extent
 from ..support.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import is_private, operand
-from .polynomials import affine, multiple, number, require_kind
-from .producers import made_by
+from ..support.operand_queries import has_n_consumers, operand
+from .polynomials import affine_form, linear_coefficient, require_dtype, scalar_constant
+from .producers import required_producer
 
-ATTENTION = 23
+ATTENTION_OPSET = 23
 # onnxruntime counts the lowest number as -inf, and gives zeros for a row of nothing else.
-LIT = "nothing is empty, no row is masked throughout by -inf or the lowest number, in half precision no score overflows"
+MASKED_CONDITION = (
+    "nothing is empty, no row is masked throughout by -inf or the lowest number, in half precision no score overflows"
+)
 
 
 @rule(
@@ -19,16 +21,16 @@ LIT = "nothing is empty, no row is masked throughout by -inf or the lowest numbe
 )
 def fuse_attention(g: Build, z: Value, v: Value, axis: int) -> Value:
     """MatMul(Softmax(MatMul(q, Transpose(k)) * scale), v) => Attention(q, k, v)"""
-    return attention(g, z, None, v, axis)
+    return build_attention(g, z, None, v, axis)
 
 
 @rule(
     lambda g, z, m, v, axis: g.MatMul(g.Softmax(g.Add(z, m), axis=axis), v),
-    contract=conditional(LIT),
+    contract=conditional(MASKED_CONDITION),
 )
 def fuse_masked_attention(g: Build, z: Value, m: Value, v: Value, axis: int) -> Value:
     """MatMul(Softmax(MatMul(q, Transpose(k)) * scale + mask), v) => Attention(q, k, v, mask)"""
-    return attention(g, z, m, v, axis)
+    return build_attention(g, z, m, v, axis)
 
 
 @rule(
@@ -37,18 +39,18 @@ def fuse_masked_attention(g: Build, z: Value, m: Value, v: Value, axis: int) -> 
 )
 def fuse_guarded_attention(g: Build, p: Value, v: Value, zero: Value) -> Value:
     """MatMul(Where(IsNaN(p), 0, p), v), p = Softmax(scores + mask) => Attention(q, k, v, mask)"""
-    softmax = made_by(p, "Softmax")
-    require(is_private(p, 2), f"{p.name} is read elsewhere")
+    softmax = required_producer(p, "Softmax")
+    require(has_n_consumers(p, 2), f"{p.name} is read elsewhere")
     # Where a row is masked throughout, Attention gives zeros, as the guard does.
-    require(number(zero, p) == 0.0, "something else than 0 stands for a NaN")
-    masked = made_by(operand(softmax), "Add")
-    require(is_private(masked.outputs[0], 1), "the masked scores are read elsewhere")
+    require(scalar_constant(zero, p) == 0.0, "something else than 0 stands for a NaN")
+    masked = required_producer(operand(softmax), "Add")
+    require(has_n_consumers(masked.outputs[0], 1), "the masked scores are read elsewhere")
     z, m = operand(masked), operand(masked, 1)
-    z, m = (z, m) if is_product(z) else (m, z)
-    return attention(g, z, m, v, softmax.attr("axis"))
+    z, m = (z, m) if is_scaled_matmul(z) else (m, z)
+    return build_attention(g, z, m, v, softmax.attr("axis"))
 
 
-def is_product(z: Value) -> bool:
+def is_scaled_matmul(z: Value) -> bool:
     """Whether `z` is a MatMul, or one that is scaled."""
     op = z.producer
     if op is not None and op.type in {"Mul", "Div"}:
@@ -56,65 +58,65 @@ def is_product(z: Value) -> bool:
     return op is not None and op.type == "MatMul"
 
 
-def attention(g: Build, z: Value, m: Value | None, v: Value, axis: int) -> Value:
+def build_attention(g: Build, z: Value, m: Value | None, v: Value, axis: int) -> Value:
     """The Attention over scores `z`, to which `m` is added."""
-    require(g.opset >= ATTENTION, f"Attention came with opset {ATTENTION}")
-    require_kind(v, HALF_OR_SINGLE)
+    require(g.opset >= ATTENTION_OPSET, f"Attention came with opset {ATTENTION_OPSET}")
+    require_dtype(v, HALF_OR_SINGLE)
     require(v.rank == 4 and axis in {-1, 3}, "it is not over heads in 4 dims")
     product, scale = z, 1.0
-    if made_by(z, "MatMul", "Mul", "Div").type != "MatMul":
-        require(is_private(z, 1), f"{z.name} is read elsewhere")
-        product = scores(z)
-        scale = multiple(z, product)
-    matmul = made_by(product, "MatMul")
-    require(is_private(product, 1), f"{product.name} is read elsewhere")
-    q, q_scale = unscaled(operand(matmul))
-    turned, k_scale = unscaled(operand(matmul, 1))
+    if required_producer(z, "MatMul", "Mul", "Div").type != "MatMul":
+        require(has_n_consumers(z, 1), f"{z.name} is read elsewhere")
+        product = scaled_operand(z)
+        scale = linear_coefficient(z, product)
+    matmul = required_producer(product, "MatMul")
+    require(has_n_consumers(product, 1), f"{product.name} is read elsewhere")
+    q, q_scale = split_scale(operand(matmul))
+    turned, k_scale = split_scale(operand(matmul, 1))
     scale *= q_scale * k_scale
     require(scale > 0, "a scale has to be above 0")
     require_heads(q, turned, v)
     if m is not None:
         require_mask(m, q, turned)
-    return g.Attention(q, turned_back(g, turned), v, m, scale=scale)
+    return g.Attention(q, untransposed_keys(g, turned), v, m, scale=scale)
 
 
-def scores(z: Value) -> Value:
+def scaled_operand(z: Value) -> Value:
     """The operand that a Mul or Div by a constant scales."""
-    moving = [i for i in made_by(z, "Mul", "Div").inputs if i is not None and not i.is_const]
+    moving = [i for i in required_producer(z, "Mul", "Div").inputs if i is not None and not i.is_const]
     require(len(moving) == 1, f"{z.name} is not scaled by a constant")
     return moving[0]
 
 
-def unscaled(v: Value) -> tuple[Value, float]:
+def split_scale(v: Value) -> tuple[Value, float]:
     """The x and the k with which `v` is `k * x`, as queries and keys are often scaled before they meet."""
-    x, k, b = affine(v)
+    x, k, b = affine_form(v)
     return (x, k) if b == 0 else (v, 1.0)
 
 
-def require_heads(q: Value, turned: Value, v: Value) -> None:
+def require_heads(q: Value, transposed_keys: Value, v: Value) -> None:
     """All three have the same batches and heads, and something to attend to."""
-    require(q.rank == turned.rank == 4, "it is not over heads in 4 dims")
-    for other in (turned, v):
+    require(q.rank == transposed_keys.rank == 4, "it is not over heads in 4 dims")
+    for other in (transposed_keys, v):
         same = all(same_extent(a, b) for a, b in zip(q.shape[:2], other.shape[:2], strict=True))
         require(same, f"{q.name} and {other.name} may differ in batches or heads")
-    require(0 not in (*q.shape, *turned.shape, *v.shape), "there is nothing to attend to")
+    require(0 not in (*q.shape, *transposed_keys.shape, *v.shape), "there is nothing to attend to")
 
 
-def require_mask(m: Value, q: Value, turned: Value) -> None:
+def require_mask(m: Value, q: Value, transposed_keys: Value) -> None:
     """The mask has an entry for each score, for all batches and heads together or for each."""
     # onnxruntime broadcasts the first two dims only.
-    dims = (*q.shape[:3], turned.shape[3])
+    dims = (*q.shape[:3], transposed_keys.shape[3])
     require(m.rank in {2, 4}, "the mask has other dims")
     require(all(same_extent(a, b) for a, b in zip(m.shape[-2:], dims[-2:], strict=True)), "the mask is broadcast")
     lead = zip(m.shape[:-2], dims[:2], strict=False)
     require(all(a == 1 or same_extent(a, b) for a, b in lead), "the mask stretches the scores")
 
 
-def turned_back(g: Build, turned: Value) -> Value:
-    """The keys of which `turned` has the last two dims exchanged."""
-    op = turned.producer
+def untransposed_keys(g: Build, transposed_keys: Value) -> Value:
+    """The keys of which `transposed_keys` has the last two dims exchanged."""
+    op = transposed_keys.producer
     if op is None or op.type != "Transpose" or op.domain:
-        return g.Transpose(turned, perm=[0, 1, 3, 2])
+        return g.Transpose(transposed_keys, perm=[0, 1, 3, 2])
     perm = list(op.attr("perm") or [3, 2, 1, 0])
     perm = [*perm[:2], perm[3], perm[2]]
     k = operand(op)

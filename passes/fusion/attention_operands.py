@@ -6,30 +6,30 @@ from math import sqrt
 
 from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, conditional, require, rule, same_extent
 from ..support.dtypes import HALF_OR_SINGLE
-from .polynomials import number, require_kind
+from .polynomials import require_dtype, scalar_constant
 
 HEADS_FIRST = [0, 2, 1, 3]
-NO_OVERFLOW = conditional("no score overflows")
+NO_SCORE_OVERFLOW = conditional("no score overflows")
 
 
-@rule(lambda g, q, k, v, op, c, m=None: g.Attention(g.Mul(q, g.const(c)), k, v, m) @ op, contract=NO_OVERFLOW)
+@rule(lambda g, q, k, v, op, c, m=None: g.Attention(g.Mul(q, g.const(c)), k, v, m) @ op, contract=NO_SCORE_OVERFLOW)
 def scale_queries_in_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c: Value, m: Value | None) -> Value:
     """Attention(q * c, k, v) => Attention(q, k, v, scale=scale * c)"""
-    return rescaled(g, op, number(c, q), q, k, v, m)
+    return scaled_attention(g, op, scalar_constant(c, q), q, k, v, m)
 
 
-@rule(lambda g, q, k, v, op, c, m=None: g.Attention(q, g.Mul(k, g.const(c)), v, m) @ op, contract=NO_OVERFLOW)
+@rule(lambda g, q, k, v, op, c, m=None: g.Attention(q, g.Mul(k, g.const(c)), v, m) @ op, contract=NO_SCORE_OVERFLOW)
 def scale_keys_in_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c: Value, m: Value | None) -> Value:
     """Attention(q, k * c, v) => Attention(q, k, v, scale=scale * c)"""
-    return rescaled(g, op, number(c, k), q, k, v, m)
+    return scaled_attention(g, op, scalar_constant(c, k), q, k, v, m)
 
 
-def rescaled(g: Build, op: Op, c: float, q: Value, k: Value, v: Value, m: Value | None) -> Value:
+def scaled_attention(g: Build, op: Op, c: float, q: Value, k: Value, v: Value, m: Value | None) -> Value:
     """The same Attention with a scale `c` times as large, which is above 0 as its root is taken."""
-    require_kind(q, HALF_OR_SINGLE)  # a scale is a 32-bit float
+    require_dtype(q, HALF_OR_SINGLE)  # a scale is a 32-bit float
     scale = op.attr("scale")
     if scale is None:
-        size = extent(q, 3)
+        size = known_extent(q, 3)
         require(size > 0, "there is nothing to score by")
         scale = 1 / sqrt(size)
     require(scale * c > 0, "the scale would not be above 0")
@@ -55,7 +55,7 @@ def rescaled(g: Build, op: Op, c: float, q: Value, k: Value, v: Value, m: Value 
     ),
     contract=ROUNDING,
 )
-def take_heads_into_attention(
+def fold_heads_into_attention(
     g: Build,
     q: Value,
     k: Value,
@@ -74,26 +74,28 @@ def take_heads_into_attention(
     """Reshape(Transpose(Attention(Transpose(Reshape(q)), ...))) => Attention(q, k, v, q_num_heads, kv_num_heads)"""
     heads, kv_heads = head_count(q, q4.outputs[0]), head_count(k, k4.outputs[0])
     require(kv_heads == head_count(v, v4.outputs[0]), "keys and values differ in heads")
-    require(joined.outputs[0].rank == 3 and keeps_rows(q, joined.outputs[0]), "the heads are joined in another way")
-    attrs = {"scale": sqrt(heads / extent(q, 2)), **op.attrs}
+    require(
+        joined.outputs[0].rank == 3 and keeps_leading_dims(q, joined.outputs[0]), "the heads are joined in another way"
+    )
+    attrs = {"scale": sqrt(heads / known_extent(q, 2)), **op.attrs}
     return g.Attention(q, k, v, m, **{**attrs, "q_num_heads": heads, "kv_num_heads": kv_heads})
 
 
 def head_count(x: Value, split: Value) -> int:
     """How many heads `split` makes of the last of the 3 dims of `x`, by naming their number or their size."""
-    require(x.rank == 3 and split.rank == 4 and keeps_rows(x, split), "it is not one dim that is split")
-    count, width = split.shape[2], extent(x, 2)
-    heads = count if isinstance(count, int) else width // max(extent(split, 3), 1)
+    require(x.rank == 3 and split.rank == 4 and keeps_leading_dims(x, split), "it is not one dim that is split")
+    count, width = split.shape[2], known_extent(x, 2)
+    heads = count if isinstance(count, int) else width // max(known_extent(split, 3), 1)
     require(heads > 0 and width % heads == 0, f"{x.name} has no heads")
     return heads
 
 
-def keeps_rows(x: Value, reshaped: Value) -> bool:
+def keeps_leading_dims(x: Value, reshaped: Value) -> bool:
     """Whether the first two dims stay; what is in a row then stays in it."""
     return all(same_extent(a, b) for a, b in zip(x.shape[:2], reshaped.shape[:2], strict=True))
 
 
-def extent(x: Value, axis: int) -> int:
+def known_extent(x: Value, axis: int) -> int:
     """A dim that is known."""
     found = x.shape[axis] if x.rank > axis else None
     if not isinstance(found, int):
@@ -102,5 +104,5 @@ def extent(x: Value, axis: int) -> int:
 
 
 FUSE_INTO_ATTENTION = RulePass(
-    "fuse-into-attention", (scale_queries_in_attention, scale_keys_in_attention, take_heads_into_attention)
+    "fuse-into-attention", (scale_queries_in_attention, scale_keys_in_attention, fold_heads_into_attention)
 )

@@ -6,10 +6,10 @@ from math import pi, sqrt
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
-from .polynomials import multiple, require_kind, require_number, require_polynomial
+from .polynomials import linear_coefficient, require_dtype, require_polynomial, require_scalar
 
-INNER = sqrt(2 / pi)
-CUBIC = 0.044715
+TANH_SCALE = sqrt(2 / pi)
+TANH_CUBIC = 0.044715
 
 
 @rule(
@@ -20,7 +20,7 @@ CUBIC = 0.044715
 )
 def fuse_halved_gelu(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op) -> Value:
     """Mul(x * (1 + Erf(x / sqrt(2))), 0.5) => Gelu(x), and with Tanh the Gelu approximated by it"""
-    require_number(half, 0.5, x)
+    require_scalar(half, 0.5, x)
     return gelu(g, x, z, one, curve)
 
 
@@ -32,7 +32,7 @@ def fuse_halved_gelu(g: Build, x: Value, z: Value, one: Value, half: Value, curv
 )
 def fuse_gelu_of_halved_curve(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op) -> Value:
     """Mul(x, (1 + Erf(x / sqrt(2))) * 0.5) => Gelu(x), and with Tanh the Gelu approximated by it"""
-    require_number(half, 0.5, x)
+    require_scalar(half, 0.5, x)
     return gelu(g, x, z, one, curve)
 
 
@@ -46,7 +46,7 @@ def fuse_gelu_of_halved_curve(g: Build, x: Value, z: Value, one: Value, half: Va
 def fuse_gelu_of_halved_input(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op, scaled: Op) -> Value:
     """Mul(x * 0.5, 1 + Erf(x / sqrt(2))) => Gelu(x), and with Tanh the Gelu approximated by it"""
     x = half if x.is_const and scaled.type == "Mul" else x
-    require(multiple(scaled.outputs[0], x) == 0.5, "it is not half of its input")
+    require(linear_coefficient(scaled.outputs[0], x) == 0.5, "it is not half of its input")
     return gelu(g, x, z, one, curve)
 
 
@@ -54,12 +54,12 @@ def gelu(g: Build, x: Value, z: Value, one: Value, curve: Op) -> Value:
     """The Gelu of `x`, where `curve` of `z` is the curve it takes, and `one` is 1."""
     require(g.opset >= 20, "Gelu came with opset 20")
     # By tanh, onnxruntime runs doubles as well, with 32-bit constants.
-    require_kind(x, HALF_OR_SINGLE)
-    require_number(one, 1.0, x)
+    require_dtype(x, HALF_OR_SINGLE)
+    require_scalar(one, 1.0, x)
     if curve.type == "Erf":
         require_polynomial(z, x, [0.0, 1 / sqrt(2)])
         return g.Gelu(x)
-    require_polynomial(z, x, [0.0, INNER, 0.0, INNER * CUBIC])
+    require_polynomial(z, x, [0.0, TANH_SCALE, 0.0, TANH_SCALE * TANH_CUBIC])
     return g.Gelu(x, approximate="tanh")
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule, stretches_to
-from ..support.operand_queries import Array, refilled, uniform
-from .norms import extents
+from ...core import ROUNDING, Build, Op, RulePass, Value, broadcasts_to, require, rule
+from ..support.operand_queries import Array, downcast_constant, uniform_value
+from .norms import normalized_extents
 
 
 @rule(
@@ -19,11 +19,11 @@ def scale_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) 
     dims = weight_dims(x, s, op)
     if not c.is_const:
         require(b is None and c.shape == dims and c.dtype == s.dtype, f"{c.name} is no weight")
-        require(uniform(s) == 1, "it has weights already")
-        return renormalized(g, op, x, c, None)
-    factor = weight(c, dims, x)
-    shift = None if b is None else refilled(g, weight(b, dims, x) * factor, x)
-    return renormalized(g, op, x, refilled(g, weight(s, dims, x) * factor, x), shift)
+        require(uniform_value(s) == 1, "it has weights already")
+        return norm_with_weights(g, op, x, c, None)
+    factor = weight_array(c, dims, x)
+    shift = None if b is None else downcast_constant(g, weight_array(b, dims, x) * factor, x)
+    return norm_with_weights(g, op, x, downcast_constant(g, weight_array(s, dims, x) * factor, x), shift)
 
 
 @rule(lambda g, x, s, c, op, b=None: g.Add(g.LayerNormalization(x, s, b) @ op, c), contract=ROUNDING)
@@ -32,9 +32,11 @@ def shift_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) 
     dims = weight_dims(x, s, op)
     if not c.is_const:
         require(b is None and c.shape == dims, f"{c.name} is no bias")
-        return renormalized(g, op, x, s, c)
-    shift = weight(c, dims, x)
-    return renormalized(g, op, x, s, refilled(g, shift if b is None else shift + weight(b, dims, x), x))
+        return norm_with_weights(g, op, x, s, c)
+    shift = weight_array(c, dims, x)
+    return norm_with_weights(
+        g, op, x, s, downcast_constant(g, shift if b is None else shift + weight_array(b, dims, x), x)
+    )
 
 
 @rule(
@@ -47,28 +49,28 @@ def drop_casts_around_norm(g: Build, x: Value, s: Value, up: Op, op: Op, down: O
     """Cast(LayerNormalization(Cast(x, to=float)), to=float16) => LayerNormalization(x), stash_type=float"""
     require(up.attr("to") == TensorProto.FLOAT and x.dtype == TensorProto.FLOAT16, "it is not computed more precisely")
     require(down.attr("to") == x.dtype and op.attr("stash_type") == TensorProto.FLOAT, "other types are in it")
-    require(uniform(s) == 1, "it has weights of a higher precision")
-    return renormalized(g, op, x, g.const(s.const, like=x), None)
+    require(uniform_value(s) == 1, "it has weights of a higher precision")
+    return norm_with_weights(g, op, x, g.const(s.const, like=x), None)
 
 
 def weight_dims(x: Value, s: Value, op: Op) -> tuple[int, ...]:
     """The extents that a normalization runs over, which its weights have to have."""
     require(op.outputs[0].dtype == x.dtype == s.dtype, "the types differ")
-    dims = extents(x, op.attr("axis") % x.rank)
+    dims = normalized_extents(x, op.attr("axis") % x.rank)
     require(s.shape == dims, "the weights are stretched")
     return dims
 
 
-def weight(c: Value, dims: tuple[int, ...], x: Value) -> Array:
+def weight_array(c: Value, dims: tuple[int, ...], x: Value) -> Array:
     """A constant as weights of extents `dims`, in float64; declines where it varies along other axes of `x`."""
     start = max(len(c.shape) - len(dims), 0)
     lead, tail = c.shape[:start], c.shape[start:]
     require(c.is_const and len(c.shape) <= x.rank, f"{c.name} is not a constant, or adds dims")
-    require(all(d == 1 for d in lead) and stretches_to(tail, dims), f"{c.name} varies along other axes")
+    require(all(d == 1 for d in lead) and broadcasts_to(tail, dims), f"{c.name} varies along other axes")
     return np.broadcast_to(c.const.astype(np.float64).reshape(c.static_shape[start:]), dims)
 
 
-def renormalized(g: Build, op: Op, x: Value, s: Value, b: Value | None) -> Value:
+def norm_with_weights(g: Build, op: Op, x: Value, s: Value, b: Value | None) -> Value:
     """The same normalization of `x`, with other weights."""
     return getattr(g, op.type)(x, s, b, **op.attrs)
 

@@ -11,13 +11,13 @@ import numpy as np
 
 from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import axes_of, is_private, normalized, operand
-from .polynomials import number, require_kind, require_number, require_polynomial
-from .producers import made_by
+from ..support.operand_queries import constant_integers, has_n_consumers, normalized_axes, operand
+from .polynomials import require_dtype, require_polynomial, require_scalar, scalar_constant
+from .producers import required_producer
 
-LAYER_NORM = 17  # the opset that brought LayerNormalization
-RMS_NORM = 23  # and RMSNormalization
-MOST_WEIGHTS = 1 << 16
+LAYER_NORM_OPSET = 17  # the opset that brought LayerNormalization
+RMS_NORM_OPSET = 23  # and RMSNormalization
+MAX_WEIGHTS = 1 << 16
 
 
 @rule(
@@ -26,7 +26,7 @@ MOST_WEIGHTS = 1 << 16
 )
 def fuse_norm_of_quotient(g: Build, d: Value, q: Value, eps: Value, mean: Op, axes: Value | None) -> Value:
     """Div(d, Sqrt(ReduceMean(d * d) + epsilon)) => RMSNormalization(d), or LayerNormalization(x), d = x - mean"""
-    return norm(g, d, q, eps, mean)
+    return build_norm(g, d, q, eps, mean)
 
 
 @rule(
@@ -37,7 +37,7 @@ def fuse_norm_of_quotient(g: Build, d: Value, q: Value, eps: Value, mean: Op, ax
 )
 def fuse_norm_of_reciprocal(g: Build, d: Value, q: Value, eps: Value, mean: Op, axes: Value | None) -> Value:
     """Mul(d, Reciprocal(Sqrt(ReduceMean(d * d) + epsilon))) => RMSNormalization(d), or LayerNormalization(x)"""
-    return norm(g, d, q, eps, mean)
+    return build_norm(g, d, q, eps, mean)
 
 
 @rule(
@@ -48,8 +48,8 @@ def fuse_norm_of_reciprocal(g: Build, d: Value, q: Value, eps: Value, mean: Op, 
 )
 def fuse_norm_of_inverse(g: Build, d: Value, q: Value, eps: Value, one: Value, mean: Op, axes: Value | None) -> Value:
     """Mul(d, 1 / Sqrt(ReduceMean(d * d) + epsilon)) => RMSNormalization(d), or LayerNormalization(x)"""
-    require_number(one, 1.0, d)
-    return norm(g, d, q, eps, mean)
+    require_scalar(one, 1.0, d)
+    return build_norm(g, d, q, eps, mean)
 
 
 @rule(
@@ -60,20 +60,20 @@ def fuse_norm_of_inverse(g: Build, d: Value, q: Value, eps: Value, one: Value, m
 )
 def fuse_norm_of_power(g: Build, d: Value, q: Value, eps: Value, p: Value, mean: Op, axes: Value | None) -> Value:
     """Mul(d, Pow(ReduceMean(d * d) + epsilon, -0.5)) => RMSNormalization(d), or LayerNormalization(x)"""
-    require_number(p, -0.5, d)
-    return norm(g, d, q, eps, mean)
+    require_scalar(p, -0.5, d)
+    return build_norm(g, d, q, eps, mean)
 
 
-def norm(g: Build, d: Value, q: Value, eps: Value, mean: Op) -> Value:
+def build_norm(g: Build, d: Value, q: Value, eps: Value, mean: Op) -> Value:
     """The normalization of `d`, whose squares `q` have the mean that is the output of `mean`."""
-    require(g.opset >= LAYER_NORM, f"LayerNormalization came with opset {LAYER_NORM}")
-    require_kind(d, HALF_OR_SINGLE)  # epsilon is a 32-bit float
+    require(g.opset >= LAYER_NORM_OPSET, f"LayerNormalization came with opset {LAYER_NORM_OPSET}")
+    require_dtype(d, HALF_OR_SINGLE)  # epsilon is a 32-bit float
     require_polynomial(q, d, [0.0, 0.0, 1.0])
-    epsilon = positive(eps, mean.outputs[0])
-    axis = first_axis(d, mean)
-    x = d if g.opset >= RMS_NORM and not is_centred(d, axis) else uncentred(d, axis)
-    dims = extents(x, axis)
-    require(prod(dims) <= MOST_WEIGHTS, "the model would grow by that many weights")
+    epsilon = positive_epsilon(eps, mean.outputs[0])
+    axis = first_normalized_axis(d, mean)
+    x = d if g.opset >= RMS_NORM_OPSET and not is_centred(d, axis) else input_of_centring(d, axis)
+    dims = normalized_extents(x, axis)
+    require(prod(dims) <= MAX_WEIGHTS, "the model would grow by that many weights")
     ones = g.const(np.ones(dims), like=x)
     axis -= x.rank
     if x is d:
@@ -81,42 +81,42 @@ def norm(g: Build, d: Value, q: Value, eps: Value, mean: Op) -> Value:
     return g.LayerNormalization(x, ones, axis=axis, epsilon=epsilon)
 
 
-def positive(eps: Value, variance: Value) -> float:
+def positive_epsilon(eps: Value, variance: Value) -> float:
     """The epsilon added to `variance`; without one, each spelling does something else where that is 0."""
-    epsilon = number(eps, variance)
+    epsilon = scalar_constant(eps, variance)
     require(epsilon > 0, f"{eps.name} is not above 0")
     return epsilon
 
 
-def first_axis(x: Value, mean: Op) -> int:
+def first_normalized_axis(x: Value, mean: Op) -> int:
     """The axis from which on `mean` takes all axes of `x` and keeps their dims."""
     require(mean.attr("keepdims", 1) == 1 and not mean.attr("noop_with_empty_axes", 0), "it does not keep the axes")
-    axes = axes_of(mean)
-    over = normalized(axes, x.rank) if axes else list(range(x.rank))
+    axes = constant_integers(mean)
+    over = normalized_axes(axes, x.rank) if axes else list(range(x.rank))
     require(over and over == list(range(over[0], x.rank)), f"axes {over} are not the last ones")
     return over[0]
 
 
-def extents(x: Value, axis: int) -> tuple[int, ...]:
+def normalized_extents(x: Value, axis: int) -> tuple[int, ...]:
     """The extents that `x` has from `axis` on, all of them known and at least 1."""
     dims = tuple(d for d in x.shape[axis:] if isinstance(d, int) and d > 0)
     require(len(dims) == x.rank - axis, "how much is normalized is unknown")
     return dims
 
 
-def uncentred(d: Value, axis: int) -> Value:
+def input_of_centring(d: Value, axis: int) -> Value:
     """The x of which `d` is x minus its mean from `axis` on, for its square and its quotient alone."""
-    sub = made_by(d, "Sub")
-    x, mean = operand(sub), made_by(operand(sub, 1), "ReduceMean")
-    require(operand(mean) is x and first_axis(x, mean) == axis, f"{d.name} is not centred")
-    require(is_private(d, 2), f"{d.name} is read elsewhere")
+    sub = required_producer(d, "Sub")
+    x, mean = operand(sub), required_producer(operand(sub, 1), "ReduceMean")
+    require(operand(mean) is x and first_normalized_axis(x, mean) == axis, f"{d.name} is not centred")
+    require(has_n_consumers(d, 2), f"{d.name} is read elsewhere")
     return x
 
 
 def is_centred(d: Value, axis: int) -> bool:
-    """Whether `uncentred` has an answer."""
+    """Whether `input_of_centring` has an answer."""
     try:
-        uncentred(d, axis)
+        input_of_centring(d, axis)
     except Declined:
         return False
     return True

@@ -9,75 +9,75 @@ import numpy as np
 from numpy.polynomial import polynomial as poly
 from onnx import helper
 
-from ...core import Declined, Value, require, stretches_to
+from ...core import Declined, Value, broadcasts_to, require
 from ..support.dtypes import CPU_FLOATS
-from ..support.operand_queries import is_private, number_in
+from ..support.operand_queries import has_n_consumers, required_scalar
 
-DEPTH = 5  # of the expressions read: 0.8 * (x + 0.04 * x * (x * x)) has that many operators on its longest way
-TERMS = 4
-BROADCASTS_SINCE = 7
-LINEAR = frozenset({"Add", "Sum", "Sub", "Mul", "Div", "Neg"})
-CUBIC = LINEAR | {"Pow"}
+MAX_DEPTH = 5  # of the expressions read: 0.8 * (x + 0.04 * x * (x * x)) has that many operators on its longest way
+MAX_TERMS = 4
+NUMPY_BROADCASTING_OPSET = 7
+LINEAR_OPS = frozenset({"Add", "Sum", "Sub", "Mul", "Div", "Neg"})
+POLYNOMIAL_OPS = LINEAR_OPS | {"Pow"}
 
 
-def require_kind(x: Value, kinds: frozenset[int]) -> None:
+def require_dtype(x: Value, dtypes: frozenset[int]) -> None:
     """`x` has one of the element types that onnxruntime runs an operator for."""
-    require(x.dtype in kinds, f"onnxruntime runs no such operator on {x.name}")
+    require(x.dtype in dtypes, f"onnxruntime runs no such operator on {x.name}")
 
 
-def number(c: Value, x: Value) -> float:
+def scalar_constant(c: Value, x: Value) -> float:
     """The number that a constant of one element is, where broadcasting it against `x` gives the shape of `x`."""
     require(c.is_const and all(d == 1 for d in c.shape), f"{c.name} is not one constant number")
-    require(c.shape == () or stretches_to(c.shape, x.shape), f"{c.name} has more dims than {x.name}")
-    return float(number_in(c))
+    require(c.shape == () or broadcasts_to(c.shape, x.shape), f"{c.name} has more dims than {x.name}")
+    return float(required_scalar(c))
 
 
-def is_near(got: float, want: float, x: Value, ulps: int = 1) -> bool:
+def is_close(got: float, want: float, x: Value, ulps: int = 1) -> bool:
     """Whether two numbers are the same to the precision of `x`."""
-    require_kind(x, CPU_FLOATS)
+    require_dtype(x, CPU_FLOATS)
     eps = float(np.finfo(helper.tensor_dtype_to_np_dtype(x.dtype)).eps)
     return abs(got - want) <= ulps * eps * abs(want)
 
 
-def require_number(c: Value, want: float, x: Value) -> None:
+def require_scalar(c: Value, want: float, x: Value) -> None:
     """`c` is the constant `want`, to the precision of `x`, and does not stretch it."""
-    require(is_near(number(c, x), want, x), f"{c.name} is not {want}")
+    require(is_close(scalar_constant(c, x), want, x), f"{c.name} is not {want}")
 
 
 def require_polynomial(v: Value, x: Value, want: Sequence[float]) -> None:
     """`v` is the polynomial of `x` with these coefficients, the constant one first, to the precision of `x`."""
-    got = polynomial(v, x)
-    same = len(got) == len(want) and all(is_near(a, b, x, ulps=4) for a, b in zip(got, want, strict=True))
+    got = polynomial_coefficients(v, x)
+    same = len(got) == len(want) and all(is_close(a, b, x, ulps=4) for a, b in zip(got, want, strict=True))
     require(same, f"{v.name} is another function of {x.name}")
 
 
-def multiple(v: Value, x: Value) -> float:
+def linear_coefficient(v: Value, x: Value) -> float:
     """The k with which `v` is `k * x`."""
-    got = polynomial(v, x)
+    got = polynomial_coefficients(v, x)
     require(len(got) == 2 and got[0] == 0, f"{v.name} is no multiple of {x.name}")
     return got[1]
 
 
-def polynomial(v: Value, x: Value, depth: int = DEPTH) -> list[float]:
+def polynomial_coefficients(v: Value, x: Value, depth: int = MAX_DEPTH) -> list[float]:
     """The coefficients, lowest first, with which `v` is computed from `x` and constants alone; else declines."""
     if v is x:
         return [0.0, 1.0]
     if v.is_const:
-        return [number(v, x)]
+        return [scalar_constant(v, x)]
     op = v.producer
-    if op is None or op.domain or not depth or op.type not in CUBIC:
+    if op is None or op.domain or not depth or op.type not in POLYNOMIAL_OPS:
         raise Declined(f"{v.name} is no polynomial of {x.name}")
-    terms = [polynomial(i, x, depth - 1) for i in op.inputs if i is not None]
-    got = _combined(op.type, terms)
-    require(0 < len(got) <= TERMS and bool(np.isfinite(got).all()), f"{v.name} is no cubic polynomial of {x.name}")
+    terms = [polynomial_coefficients(i, x, depth - 1) for i in op.inputs if i is not None]
+    got = _combine_coefficients(op.type, terms)
+    require(0 < len(got) <= MAX_TERMS and bool(np.isfinite(got).all()), f"{v.name} is no cubic polynomial of {x.name}")
     return got
 
 
-def affine(v: Value) -> tuple[Value, float, float]:
+def affine_form(v: Value) -> tuple[Value, float, float]:
     """The x, k and b with which `v` is `k * x + b`, by ops that nothing else reads the results of."""
     k, b = 1.0, 0.0
-    for _ in range(DEPTH):
-        step = _step(v)
+    for _ in range(MAX_DEPTH):
+        step = _affine_step(v)
         if step is None:
             break
         v, (lower, upper) = step
@@ -86,19 +86,19 @@ def affine(v: Value) -> tuple[Value, float, float]:
     return v, k, b
 
 
-def _step(v: Value) -> tuple[Value, list[float]] | None:
+def _affine_step(v: Value) -> tuple[Value, list[float]] | None:
     """One op of a line: the value it starts from, and its two coefficients."""
     op = v.producer
-    if op is None or op.domain or op.type not in LINEAR or not is_private(v):
+    if op is None or op.domain or op.type not in LINEAR_OPS or not has_n_consumers(v):
         return None
     moving = [i for i in op.inputs if i is not None and not i.is_const]
-    if len(moving) != 1 or op.version < BROADCASTS_SINCE:
+    if len(moving) != 1 or op.version < NUMPY_BROADCASTING_OPSET:
         return None
-    terms = polynomial(v, moving[0], 1)
+    terms = polynomial_coefficients(v, moving[0], 1)
     return (moving[0], terms) if len(terms) == 2 else None
 
 
-def _combined(op_type: str, terms: list[list[float]]) -> list[float]:
+def _combine_coefficients(op_type: str, terms: list[list[float]]) -> list[float]:
     first, last = terms[0], terms[-1]
     if op_type == "Neg":
         return [-a for a in first]

@@ -6,25 +6,25 @@ import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, RulePass, Value, conditional, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import require_same_shape
-from .polynomials import affine, is_near, number, require_kind
+from ..support.operand_queries import require_broadcastable_to
+from .polynomials import affine_form, is_close, require_dtype, scalar_constant
 
-FINITE_SLOPES = conditional("no slope is infinite")
+NO_INFINITE_SLOPE = conditional("no slope is infinite")
 """0 times infinity is no number."""
 
 
 @rule(lambda g, x, a: g.Max(x, g.Mul(x, g.const(a))), contract=ROUNDING)
 def fuse_leaky_relu_of_max(g: Build, x: Value, a: Value) -> Value:
     """Max(x, a * x) => LeakyRelu(x, alpha=a), 0 <= a <= 1"""
-    require_kind(x, HALF_OR_SINGLE)
-    alpha = number(a, x)
+    require_dtype(x, HALF_OR_SINGLE)
+    alpha = scalar_constant(a, x)
     require(0 < alpha <= 1, "the slope is not between 0 and 1")
     return g.LeakyRelu(x, alpha=alpha)
 
 
 @rule(
     lambda g, x, a, zero: g.Where(g.one_of("Less", "LessOrEqual")(x, g.const(zero)), g.Mul(x, a), x),
-    contract=FINITE_SLOPES,
+    contract=NO_INFINITE_SLOPE,
 )
 def fuse_rectifier_of_negatives(g: Build, x: Value, a: Value, zero: Value) -> Value:
     """Where(x < 0, a * x, x) => LeakyRelu(x, alpha=a), or PRelu(x, a)"""
@@ -33,14 +33,14 @@ def fuse_rectifier_of_negatives(g: Build, x: Value, a: Value, zero: Value) -> Va
 
 @rule(
     lambda g, x, a, zero: g.Where(g.one_of("Greater", "GreaterOrEqual")(x, g.const(zero)), x, g.Mul(x, a)),
-    contract=FINITE_SLOPES,
+    contract=NO_INFINITE_SLOPE,
 )
 def fuse_rectifier_of_positives(g: Build, x: Value, a: Value, zero: Value) -> Value:
     """Where(x > 0, x, a * x) => LeakyRelu(x, alpha=a), or PRelu(x, a)"""
     return rectifier(g, x, a, zero)
 
 
-@rule(lambda g, x, a: g.Sub(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), a)), contract=FINITE_SLOPES)
+@rule(lambda g, x, a: g.Sub(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), a)), contract=NO_INFINITE_SLOPE)
 def fuse_prelu_of_difference(g: Build, x: Value, a: Value) -> Value:
     """Relu(x) - a * Relu(-x) => PRelu(x, a)"""
     return rectifier(g, x, a, None)
@@ -49,13 +49,13 @@ def fuse_prelu_of_difference(g: Build, x: Value, a: Value) -> Value:
 @rule(lambda g, x, c: g.Add(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), g.const(c))), contract=ROUNDING)
 def fuse_prelu_of_negated_slope(g: Build, x: Value, c: Value) -> Value:
     """Relu(x) + c * Relu(-x) => PRelu(x, -c)"""
-    require_kind(x, HALF_OR_SINGLE)
-    require_same_shape(c, x)
+    require_dtype(x, HALF_OR_SINGLE)
+    require_broadcastable_to(c, x)
     require(bool(np.isfinite(c.const).all()), "0 times a slope that is infinite is no number")
     return rectifier(g, x, g.const(-c.const), None)
 
 
-@rule(lambda g, x, a: g.Add(g.Relu(x), g.Mul(g.Neg(g.Relu(g.Neg(x))), a)), contract=FINITE_SLOPES)
+@rule(lambda g, x, a: g.Add(g.Relu(x), g.Mul(g.Neg(g.Relu(g.Neg(x))), a)), contract=NO_INFINITE_SLOPE)
 def fuse_prelu_of_negated_part(g: Build, x: Value, a: Value) -> Value:
     """Relu(x) + a * -Relu(-x) => PRelu(x, a)"""
     return rectifier(g, x, a, None)
@@ -63,11 +63,11 @@ def fuse_prelu_of_negated_part(g: Build, x: Value, a: Value) -> Value:
 
 def rectifier(g: Build, x: Value, a: Value, zero: Value | None) -> Value:
     """`x`, and `a * x` where it is below zero: a LeakyRelu where the slope is one constant, else a PRelu."""
-    require_kind(x, HALF_OR_SINGLE)
-    require(zero is None or number(zero, x) == 0.0, "the knee is not at 0")
+    require_dtype(x, HALF_OR_SINGLE)
+    require(zero is None or scalar_constant(zero, x) == 0.0, "the knee is not at 0")
     if a.is_const and all(d == 1 for d in a.shape):
-        return g.LeakyRelu(x, alpha=number(a, x))
-    require_same_shape(a, x)
+        return g.LeakyRelu(x, alpha=scalar_constant(a, x))
+    require_broadcastable_to(a, x)
     return g.PRelu(x, a)
 
 
@@ -85,19 +85,19 @@ def fuse_elu_of_positives(g: Build, x: Value, n: Value, zero: Value) -> Value:
 
 def elu(g: Build, x: Value, n: Value, zero: Value) -> Value:
     """`x`, and `n` where it is below zero, which is a multiple of Exp(x) - 1."""
-    e, a, b = affine(n)
+    e, a, b = affine_form(n)
     require(e.producer is not None and e.producer.type == "Exp" and e.producer.inputs == (x,), "no exponential")
-    require_kind(x, HALF_OR_SINGLE)
-    require(number(zero, x) == 0.0 and is_near(b, -a, x), "the curve does not go through 0")
+    require_dtype(x, HALF_OR_SINGLE)
+    require(scalar_constant(zero, x) == 0.0 and is_close(b, -a, x), "the curve does not go through 0")
     return g.Elu(x, alpha=a)
 
 
 @rule(lambda g, x, t, zero: g.Where(g.Greater(x, g.const(t)), x, g.const(zero)), contract=EXACT)
 def fuse_thresholded_relu(g: Build, x: Value, t: Value, zero: Value) -> Value:
     """Where(x > t, x, 0) => ThresholdedRelu(x, alpha=t)"""
-    require_kind(x, HALF_OR_SINGLE)
-    require(number(zero, x) == 0.0 and not np.signbit(zero.const).any(), "what is below it is not 0")
-    return g.ThresholdedRelu(x, alpha=number(t, x))
+    require_dtype(x, HALF_OR_SINGLE)
+    require(scalar_constant(zero, x) == 0.0 and not np.signbit(zero.const).any(), "what is below it is not 0")
+    return g.ThresholdedRelu(x, alpha=scalar_constant(t, x))
 
 
 FUSE_RECTIFIERS = RulePass(

@@ -9,37 +9,37 @@ from math import prod
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
 from ..support.dtypes import CPU_FLOATS
-from ..support.operand_queries import axes_of, normalized
-from .polynomials import number, require_kind, require_number
+from ..support.operand_queries import constant_integers, normalized_axes
+from .polynomials import require_dtype, require_scalar, scalar_constant
 
 
 @rule(lambda g, x, total, axes=None: g.ReduceSum(g.Mul(x, x), axes) @ total, contract=ROUNDING)
 def fuse_reduce_sum_square(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(x * x) => ReduceSumSquare(x)"""
-    require_kind(x, CPU_FLOATS)
-    return reduced(g, "ReduceSumSquare", x, total, axes)
+    require_dtype(x, CPU_FLOATS)
+    return build_reduction(g, "ReduceSumSquare", x, total, axes)
 
 
 @rule(lambda g, x, two, total, axes=None: g.ReduceSum(g.Pow(x, g.const(two)), axes) @ total, contract=ROUNDING)
 def fuse_reduce_sum_of_power(g: Build, x: Value, two: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(Pow(x, 2)) => ReduceSumSquare(x)"""
-    require_kind(x, CPU_FLOATS)
-    require(number(two, x) == 2.0, "the exponent is not 2")
-    return reduced(g, "ReduceSumSquare", x, total, axes)
+    require_dtype(x, CPU_FLOATS)
+    require(scalar_constant(two, x) == 2.0, "the exponent is not 2")
+    return build_reduction(g, "ReduceSumSquare", x, total, axes)
 
 
 @rule(lambda g, x, total, axes=None: g.ReduceSum(g.Abs(x), axes) @ total, contract=ROUNDING)
 def fuse_reduce_l1(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(Abs(x)) => ReduceL1(x)"""
-    require_kind(x, CPU_FLOATS)
-    return reduced(g, "ReduceL1", x, total, axes)
+    require_dtype(x, CPU_FLOATS)
+    return build_reduction(g, "ReduceL1", x, total, axes)
 
 
 @rule(lambda g, x, total, axes=None: g.Sqrt(g.ReduceSumSquare(x, axes) @ total), contract=ROUNDING)
 def fuse_reduce_l2(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Sqrt(ReduceSumSquare(x)) => ReduceL2(x)"""
-    require_kind(x, CPU_FLOATS)
-    return reduced(g, "ReduceL2", x, total, axes)
+    require_dtype(x, CPU_FLOATS)
+    return build_reduction(g, "ReduceL2", x, total, axes)
 
 
 @rule(
@@ -48,34 +48,34 @@ def fuse_reduce_l2(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
 )
 def fuse_reduce_log_sum_exp(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(Exp(x))) => ReduceLogSumExp(x)"""
-    require_kind(x, CPU_FLOATS)
-    return reduced(g, "ReduceLogSumExp", x, total, axes)
+    require_dtype(x, CPU_FLOATS)
+    return build_reduction(g, "ReduceLogSumExp", x, total, axes)
 
 
 @rule(lambda g, x, total, axes=None: g.Log(g.ReduceSum(x, axes) @ total), contract=ROUNDING)
 def fuse_reduce_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(x)) => ReduceLogSum(x)"""
-    require_kind(x, CPU_FLOATS)
-    return reduced(g, "ReduceLogSum", x, total, axes)
+    require_dtype(x, CPU_FLOATS)
+    return build_reduction(g, "ReduceLogSum", x, total, axes)
 
 
 @rule(lambda g, x, n, total, axes=None: g.Div(g.ReduceSum(x, axes) @ total, g.const(n)), contract=ROUNDING)
 def fuse_reduce_mean_of_quotient(g: Build, x: Value, n: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(x) / n => ReduceMean(x)"""
-    require_kind(x, CPU_FLOATS)
-    require_number(n, float(count(x, total)), total.outputs[0])
-    return reduced(g, "ReduceMean", x, total, axes)
+    require_dtype(x, CPU_FLOATS)
+    require_scalar(n, float(reduced_element_count(x, total)), total.outputs[0])
+    return build_reduction(g, "ReduceMean", x, total, axes)
 
 
 @rule(lambda g, x, c, total, axes=None: g.Mul(g.ReduceSum(x, axes) @ total, g.const(c)), contract=ROUNDING)
 def fuse_reduce_mean_of_product(g: Build, x: Value, c: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(x) * (1 / n) => ReduceMean(x)"""
-    require_kind(x, CPU_FLOATS)
-    require_number(c, 1 / count(x, total), total.outputs[0])
-    return reduced(g, "ReduceMean", x, total, axes)
+    require_dtype(x, CPU_FLOATS)
+    require_scalar(c, 1 / reduced_element_count(x, total), total.outputs[0])
+    return build_reduction(g, "ReduceMean", x, total, axes)
 
 
-def reduced(g: Build, name: str, x: Value, total: Op, axes: Value | None) -> Value:
+def build_reduction(g: Build, name: str, x: Value, total: Op, axes: Value | None) -> Value:
     """The reduction `name` of `x` over the axes that `total` sums over."""
     require(not total.attr("noop_with_empty_axes", 0), "without axes it reduces nothing")
     require(axes is None or not axes.is_const or 0 not in axes.shape, "it names no axes")
@@ -83,10 +83,10 @@ def reduced(g: Build, name: str, x: Value, total: Op, axes: Value | None) -> Val
     return getattr(g, name)(x, axes, **attrs)
 
 
-def count(x: Value, total: Op) -> int:
+def reduced_element_count(x: Value, total: Op) -> int:
     """How many numbers `total` adds up for each of its results."""
-    axes = axes_of(total)
-    over = range(x.rank) if axes is None else normalized(axes, x.rank)
+    axes = constant_integers(total)
+    over = range(x.rank) if axes is None else normalized_axes(axes, x.rank)
     extents = [d for i in over if isinstance(d := x.shape[i], int)]
     require(len(extents) == len(over) and prod(extents) > 0, "how much is added up is unknown")
     return prod(extents)

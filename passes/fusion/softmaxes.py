@@ -6,17 +6,17 @@ from onnx import TensorProto
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import axes_of, is_private, normalized, operand
-from .polynomials import require_kind
-from .producers import made_by
+from ..support.operand_queries import constant_integers, has_n_consumers, normalized_axes, operand
+from .polynomials import require_dtype
+from .producers import required_producer
 
-ALONG_ONE_AXIS = 13  # since this opset; before, an axis and all that follow are taken together
+SINGLE_AXIS_OPSET = 13  # since this opset; before, an axis and all that follow are taken together
 
 
 @rule(lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total), contract=ROUNDING)
 def fuse_softmax(g: Build, e: Value, total: Op, axes: Value | None) -> Value:
     """Exp(x - ReduceMax(x)) / ReduceSum(Exp(x - ReduceMax(x))) => Softmax(x)"""
-    return g.Softmax(uncentred(exponent(e), total), axis=softmax_axis(e, total))
+    return g.Softmax(input_of_max_subtraction(exp_operand(e), total), axis=softmax_axis(e, total))
 
 
 @rule(
@@ -25,13 +25,13 @@ def fuse_softmax(g: Build, e: Value, total: Op, axes: Value | None) -> Value:
 )
 def fuse_softmax_of_exponentials(g: Build, e: Value, total: Op, axes: Value | None) -> Value:
     """Exp(x) / ReduceSum(Exp(x)) => Softmax(x)"""
-    return g.Softmax(exponent(e), axis=softmax_axis(e, total))
+    return g.Softmax(exp_operand(e), axis=softmax_axis(e, total))
 
 
 @rule(lambda g, d, total, axes=None: g.Sub(d, g.Log(g.ReduceSum(g.Exp(d), axes) @ total)), contract=ROUNDING)
 def fuse_log_softmax(g: Build, d: Value, total: Op, axes: Value | None) -> Value:
     """Sub(d, Log(ReduceSum(Exp(d)))), d = x - ReduceMax(x) => LogSoftmax(x)"""
-    return g.LogSoftmax(uncentred(d, total), axis=softmax_axis(d, total))
+    return g.LogSoftmax(input_of_max_subtraction(d, total), axis=softmax_axis(d, total))
 
 
 @rule(
@@ -59,36 +59,36 @@ def fuse_log_of_softmax(g: Build, x: Value, a: int) -> Value:
     return g.LogSoftmax(x, axis=a)
 
 
-def exponent(e: Value) -> Value:
+def exp_operand(e: Value) -> Value:
     """The x of `e`, which is Exp(x) and read by a sum and a division alone."""
-    op = made_by(e, "Exp")
-    require(is_private(e, 2), f"{e.name} is read elsewhere")
+    op = required_producer(e, "Exp")
+    require(has_n_consumers(e, 2), f"{e.name} is read elsewhere")
     return operand(op)
 
 
-def uncentred(d: Value, total: Op) -> Value:
+def input_of_max_subtraction(d: Value, total: Op) -> Value:
     """The x of which `d` is x - ReduceMax(x), along the axes of `total`."""
-    sub = made_by(d, "Sub")
-    x, top = operand(sub), made_by(operand(sub, 1), "ReduceMax")
+    sub = required_producer(d, "Sub")
+    x, top = operand(sub), required_producer(operand(sub, 1), "ReduceMax")
     require(operand(top) is x, f"{d.name} is not centred")
-    require(reduced_axes(x, top) == reduced_axes(d, total), "the maximum is along other axes")
+    require(kept_reduced_axes(x, top) == kept_reduced_axes(d, total), "the maximum is along other axes")
     return x
 
 
 def softmax_axis(x: Value, total: Op) -> int:
     """The axis of the Softmax of `x` whose sums `total` gives."""
-    require_kind(x, HALF_OR_SINGLE)  # among doubles, onnxruntime spreads a NaN in other ways
-    axes = reduced_axes(x, total)
+    require_dtype(x, HALF_OR_SINGLE)  # among doubles, onnxruntime spreads a NaN in other ways
+    axes = kept_reduced_axes(x, total)
     suffix = list(range(axes[0], x.rank))
-    require(len(axes) == 1 if total.version >= ALONG_ONE_AXIS else axes == suffix, f"no Softmax has axes {axes}")
+    require(len(axes) == 1 if total.version >= SINGLE_AXIS_OPSET else axes == suffix, f"no Softmax has axes {axes}")
     return axes[0]
 
 
-def reduced_axes(x: Value, op: Op) -> list[int]:
+def kept_reduced_axes(x: Value, op: Op) -> list[int]:
     """The axes of `x` that a reduction keeps with extent 1; there is at least one."""
     require(op.attr("keepdims", 1) == 1 and not op.attr("noop_with_empty_axes", 0), "it does not keep the axes")
-    axes = axes_of(op)
-    found = list(range(x.rank)) if axes is None else normalized(axes, x.rank)
+    axes = constant_integers(op)
+    found = list(range(x.rank)) if axes is None else normalized_axes(axes, x.rank)
     require(bool(found), "it reduces nothing")
     return found
 

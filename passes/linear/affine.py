@@ -8,14 +8,14 @@ from ...core import Op, Value, require
 from ..support.operand_queries import Array
 from .convolution import per_channel
 
-ARITHMETIC = ("Add", "Sub", "Mul", "Div")
+AFFINE_OPS = ("Add", "Sub", "Mul", "Div")
 Affine = tuple[Array, Array]
 """The k and c of `k * x + c`, in float64; one number each, or one for each channel."""
 
 ONE, ZERO = np.ones(1), np.zeros(1)
 
 
-def affine_of(op: Op, x: Value, rank: int, channels: int) -> Affine:
+def required_affine(op: Op, x: Value, rank: int, channels: int) -> Affine:
     """What an op of ARITHMETIC does to `x`, of so many dims and channels; its other operand is a constant."""
     require(op.version >= 7, "before opset 7 an attribute says how to broadcast")
     c = next((v for v in op.inputs if v is not x and v is not None), None)

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import Array, narrowed, require_same_shape
-from .affine import Affine, affine_of
+from ..support.operand_queries import Array, downcast_weights, require_broadcastable_to
+from .affine import Affine, required_affine
 from .batchnorm import scale_and_shift
-from .convolution import INPUTS, grouped, input_channels, scaled
+from .convolution import INPUT_AXIS, grouped_weights, input_channels, scaled_weights
 from .ort_fusion_guards import require_no_gelu
-from .sliding_window import window
+from .sliding_window import conv_window
 
 
 @rule(
@@ -25,7 +25,7 @@ from .sliding_window import window
 )
 def fold_product_before_conv(g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op) -> Value:
     """Conv(x * c, w, b) => Conv(x, w * c, b)"""
-    return folded(g, x, w, b, conv, arithmetic(x, w, c, conv, op))
+    return fold_affine_before(g, x, w, b, conv, affine_of_operand(x, w, c, conv, op))
 
 
 @rule(
@@ -36,7 +36,7 @@ def fold_product_before_conv(g: Build, x: Value, w: Value, b: Value | None, c: V
 )
 def fold_quotient_before_conv(g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op) -> Value:
     """Conv(x / c, w, b) => Conv(x, w / c, b)"""
-    return folded(g, x, w, b, conv, arithmetic(x, w, c, conv, op))
+    return fold_affine_before(g, x, w, b, conv, affine_of_operand(x, w, c, conv, op))
 
 
 @rule(
@@ -45,7 +45,7 @@ def fold_quotient_before_conv(g: Build, x: Value, w: Value, b: Value | None, c: 
 )
 def fold_sum_before_conv(g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op) -> Value:
     """Conv(x + c, w, b) => Conv(x, w, b + sum(w * c)), nothing padded"""
-    return folded(g, x, w, b, conv, arithmetic(x, w, c, conv, op))
+    return fold_affine_before(g, x, w, b, conv, affine_of_operand(x, w, c, conv, op))
 
 
 @rule(
@@ -54,7 +54,7 @@ def fold_sum_before_conv(g: Build, x: Value, w: Value, b: Value | None, c: Value
 )
 def fold_difference_before_conv(g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op) -> Value:
     """Conv(x - c, w, b) => Conv(x, w, b - sum(w * c)), nothing padded"""
-    return folded(g, x, w, b, conv, arithmetic(x, w, c, conv, op))
+    return fold_affine_before(g, x, w, b, conv, affine_of_operand(x, w, c, conv, op))
 
 
 @rule(
@@ -63,7 +63,7 @@ def fold_difference_before_conv(g: Build, x: Value, w: Value, b: Value | None, c
 )
 def fold_reflection_before_conv(g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op) -> Value:
     """Conv(c - x, w, b) => Conv(x, -w, b + sum(w * c)), nothing padded"""
-    return folded(g, x, w, b, conv, arithmetic(x, w, c, conv, op))
+    return fold_affine_before(g, x, w, b, conv, affine_of_operand(x, w, c, conv, op))
 
 
 @rule(
@@ -72,7 +72,7 @@ def fold_reflection_before_conv(g: Build, x: Value, w: Value, b: Value | None, c
 )
 def fold_negation_before_conv(g: Build, x: Value, w: Value, b: Value | None, conv: Op, op: Op) -> Value:
     """Conv(-x, w, b) => Conv(x, -w, b)"""
-    return folded(g, x, w, b, conv, (-np.ones(1), np.zeros(1)))
+    return fold_affine_before(g, x, w, b, conv, (-np.ones(1), np.zeros(1)))
 
 
 @rule(
@@ -90,34 +90,34 @@ def fold_batchnorm_before_conv(
     """Conv(BatchNormalization(x), w, b) => Conv(x, w * k, b + sum(w * c)), nothing padded or c = 0"""
     k, shift = scale_and_shift(bn, scale, bias, mean, var)
     require(k.size == input_channels(conv, w), "the statistics do not fit the weights")
-    return folded(g, x, w, b, conv, (k, shift))
+    return fold_affine_before(g, x, w, b, conv, (k, shift))
 
 
-def arithmetic(x: Value, w: Value, c: Value, conv: Op, op: Op) -> Affine:
+def affine_of_operand(x: Value, w: Value, c: Value, conv: Op, op: Op) -> Affine:
     """What `op` does to `x`, whose shape it must not change."""
     require(x.rank == w.rank, f"{x.name} has not the rank of {w.name}")
     require_no_gelu(op.outputs[0])
-    require_same_shape(c, x)
-    return affine_of(op, x, w.rank, input_channels(conv, w))
+    require_broadcastable_to(c, x)
+    return required_affine(op, x, w.rank, input_channels(conv, w))
 
 
-def folded(g: Build, x: Value, w: Value, b: Value | None, conv: Op, affine: Affine) -> Value:
+def fold_affine_before(g: Build, x: Value, w: Value, b: Value | None, conv: Op, affine: Affine) -> Value:
     """The convolution of `x` that gives what `conv` gives of `k * x + shift`."""
     k, shift = affine
     require(bool(np.isfinite(k).all() and np.isfinite(shift).all()), "a number is not finite")
     if shift.any():
         require(conv.type == "Conv", "at the border of a ConvTranspose fewer inputs are summed up")
-        require(not any(window(conv, w).pads), "the zeros of the padding would be shifted")
+        require(not any(conv_window(conv, w).pads), "the zeros of the padding would be shifted")
     kind = np.dtype(w.const.dtype)
-    new = g.const(narrowed(scaled(conv, w, k, INPUTS), kind)) if (k != 1).any() else w
-    bias = g.const(narrowed(shifted(conv, w, b, shift), kind)) if shift.any() else b
+    new = g.const(downcast_weights(scaled_weights(conv, w, k, INPUT_AXIS), kind)) if (k != 1).any() else w
+    bias = g.const(downcast_weights(shifted_bias(conv, w, b, shift), kind)) if shift.any() else b
     made: Value = (g.ConvTranspose if conv.type == "ConvTranspose" else g.Conv)(x, new, bias, **conv.attrs)
     return made
 
 
-def shifted(conv: Op, w: Value, b: Value | None, shift: Array) -> Array:
+def shifted_bias(conv: Op, w: Value, b: Value | None, shift: Array) -> Array:
     """The bias of a Conv whose inputs are no longer shifted."""
-    weights = grouped(conv, w)
+    weights = grouped_weights(conv, w)
     groups, outputs, inputs = weights.shape[:3]
     with np.errstate(all="ignore"):
         taps = weights.reshape(groups, outputs, inputs, -1).sum(axis=-1)

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, rule
-from .affine import ONE, ZERO, affine_of
-from .convolution import affine_after, output_channels
+from .affine import ONE, ZERO, required_affine
+from .convolution import fold_affine, output_channels
 
 
 @rule(
@@ -15,7 +15,7 @@ from .convolution import affine_after, output_channels
 )
 def fold_sum_into_conv(g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op) -> Value:
     """Conv(x, w, b) + c => Conv(x, w, b + c)"""
-    return folded(g, w, conv, op)
+    return fold_operand(g, w, conv, op)
 
 
 @rule(
@@ -26,7 +26,7 @@ def fold_sum_into_conv(g: Build, x: Value, w: Value, b: Value | None, c: Value, 
 )
 def fold_product_into_conv(g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op) -> Value:
     """Conv(x, w, b) * c => Conv(x, w * c, b * c)"""
-    return folded(g, w, conv, op)
+    return fold_operand(g, w, conv, op)
 
 
 @rule(
@@ -35,9 +35,11 @@ def fold_product_into_conv(g: Build, x: Value, w: Value, b: Value | None, c: Val
     ),
     contract=ROUNDING,
 )
-def fold_inverse_into_conv(g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op) -> Value:
+def fold_difference_or_quotient_into_conv(
+    g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op
+) -> Value:
     """Conv(x, w, b) - c => Conv(x, w, b - c), Conv(x, w, b) / c => Conv(x, w / c, b / c)"""
-    return folded(g, w, conv, op)
+    return fold_operand(g, w, conv, op)
 
 
 @rule(
@@ -46,9 +48,9 @@ def fold_inverse_into_conv(g: Build, x: Value, w: Value, b: Value | None, c: Val
     ),
     contract=ROUNDING,
 )
-def fold_conv_into_difference(g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op) -> Value:
+def fold_reflection_into_conv(g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op) -> Value:
     """Sub(c, Conv(x, w, b)) => Conv(x, -w, c - b)"""
-    return folded(g, w, conv, op)
+    return fold_operand(g, w, conv, op)
 
 
 @rule(
@@ -57,12 +59,12 @@ def fold_conv_into_difference(g: Build, x: Value, w: Value, b: Value | None, c: 
 )
 def fold_negation_into_conv(g: Build, x: Value, w: Value, b: Value | None, conv: Op) -> Value:
     """-Conv(x, w, b) => Conv(x, -w, -b)"""
-    return affine_after(g, conv, -ONE, ZERO)
+    return fold_affine(g, conv, -ONE, ZERO)
 
 
-def folded(g: Build, w: Value, conv: Op, op: Op) -> Value:
+def fold_operand(g: Build, w: Value, conv: Op, op: Op) -> Value:
     """The convolution that does what `op` does to the output of `conv`."""
-    return affine_after(g, conv, *affine_of(op, conv.outputs[0], w.rank, output_channels(conv, w)))
+    return fold_affine(g, conv, *required_affine(op, conv.outputs[0], w.rank, output_channels(conv, w)))
 
 
 FOLD_AFFINE_INTO_CONV = RulePass(
@@ -70,8 +72,8 @@ FOLD_AFFINE_INTO_CONV = RulePass(
     (
         fold_sum_into_conv,
         fold_product_into_conv,
-        fold_inverse_into_conv,
-        fold_conv_into_difference,
+        fold_difference_or_quotient_into_conv,
+        fold_reflection_into_conv,
         fold_negation_into_conv,
     ),
 )

@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
 from ..support.operand_queries import Array
-from .convolution import affine_after, output_channels
+from .convolution import fold_affine, output_channels
 
 
 @rule(
@@ -21,7 +21,7 @@ def fold_batchnorm_into_conv(
     """BatchNormalization(Conv(x, w, b)) => Conv(x, w * k, (b - mean) * k + bias), k = scale / sqrt(var + epsilon)"""
     k, shift = scale_and_shift(bn, scale, bias, mean, var)
     require(k.size == output_channels(conv, w), "the weights do not fit the statistics")
-    return affine_after(g, conv, k, shift)
+    return fold_affine(g, conv, k, shift)
 
 
 @rule(
@@ -36,7 +36,7 @@ def fold_batchnorm_into_conv_transpose(
     """BatchNormalization(ConvTranspose(x, w, b)) => ConvTranspose(x, w * k, (b - mean) * k + bias)"""
     k, shift = scale_and_shift(bn, scale, bias, mean, var)
     require(k.size == output_channels(conv, w), "the weights do not fit the statistics")
-    return affine_after(g, conv, k, shift)
+    return fold_affine(g, conv, k, shift)
 
 
 def scale_and_shift(bn: Op, scale: Value, bias: Value, mean: Value, var: Value) -> tuple[Array, Array]:

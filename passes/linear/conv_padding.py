@@ -8,8 +8,8 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import number_in, pads_of
-from .sliding_window import Window, window, window_of
+from ..support.operand_queries import pads_of, required_scalar
+from .sliding_window import Window, conv_window, parse_window
 
 
 @rule(lambda g, x, w, conv, pad, rest, b=None: g.Conv(g.Pad(x, *rest) @ pad, w, b) @ conv, contract=ROUNDING)
@@ -17,9 +17,9 @@ def fold_pad_into_conv(
     g: Build, x: Value, w: Value, b: Value | None, rest: tuple[Value | None, ...], conv: Op, pad: Op
 ) -> Value:
     """Conv(Pad(x, 0), w, b) => Conv(x, w, b), pads"""
-    around = padded(window(conv, w, pad.outputs[0]), pad, w.rank)
-    require(fill_of(pad) == 0, "it does not pad with zeros")
-    made: Value = g.Conv(x, w, b, **with_pads(conv, around))
+    around = padded_window(conv_window(conv, w, pad.outputs[0]), pad, w.rank)
+    require(pad_value(pad) == 0, "it does not pad with zeros")
+    made: Value = g.Conv(x, w, b, **attributes_with_pads(conv, around))
     return made
 
 
@@ -41,9 +41,9 @@ def fold_pad_into_quantized_conv(
     rest: tuple[Value | None, ...],
 ) -> Value:
     """QLinearConv(Pad(x, zero point), ...) => QLinearConv(x, ...), pads"""
-    around = padded(window(conv, w, pad.outputs[0]), pad, w.rank)
-    require(fill_of(pad) == number_in(x_zero), "it does not pad with zeros")
-    made: Value = g.QLinearConv(x, x_scale, x_zero, w, *after, **with_pads(conv, around))
+    around = padded_window(conv_window(conv, w, pad.outputs[0]), pad, w.rank)
+    require(pad_value(pad) == required_scalar(x_zero), "it does not pad with zeros")
+    made: Value = g.QLinearConv(x, x_scale, x_zero, w, *after, **attributes_with_pads(conv, around))
     return made
 
 
@@ -58,14 +58,14 @@ def fold_pad_into_integer_conv(
     rest: tuple[Value | None, ...],
 ) -> Value:
     """ConvInteger(Pad(x, zero point), w, ...) => ConvInteger(x, w, ...), pads"""
-    around = padded(window(conv, w, pad.outputs[0]), pad, w.rank)
+    around = padded_window(conv_window(conv, w, pad.outputs[0]), pad, w.rank)
     zero = after[0] if after else None
-    require(fill_of(pad) == (0 if zero is None else number_in(zero)), "it does not pad with zeros")
-    made: Value = g.ConvInteger(x, w, *after, **with_pads(conv, around))
+    require(pad_value(pad) == (0 if zero is None else required_scalar(zero)), "it does not pad with zeros")
+    made: Value = g.ConvInteger(x, w, *after, **attributes_with_pads(conv, around))
     return made
 
 
-def padded(inner: Window, pad: Op, rank: int) -> Window:
+def padded_window(inner: Window, pad: Op, rank: int) -> Window:
     """The window `inner` on what `pad` is given instead of what it gives."""
     require(pad.attr("mode", "constant") == "constant", "it does not pad with a constant")
     pads = pads_of(pad, rank)
@@ -76,15 +76,15 @@ def padded(inner: Window, pad: Op, rank: int) -> Window:
     return Window(inner.kernel, inner.strides, inner.dilations, tuple(map(sum, zip(inner.pads, more, strict=True))))
 
 
-def fill_of(pad: Op) -> float:
+def pad_value(pad: Op) -> float:
     """The number that a Pad pads with."""
     if pad.version < 11:
         return float(pad.attr("value", 0.0))
     value = pad.input(2)
-    return 0.0 if value is None else float(number_in(value))
+    return 0.0 if value is None else float(required_scalar(value))
 
 
-def with_pads(op: Op, around: Window) -> dict[str, object]:
+def attributes_with_pads(op: Op, around: Window) -> dict[str, object]:
     """The attributes of `op` with other pads."""
     attrs = {name: value for name, value in op.attrs.items() if name != "auto_pad"}
     return {**attrs, "pads": list(around.pads)}
@@ -98,12 +98,12 @@ FOLD_PAD_INTO_CONV = RulePass(
 @rule(lambda g, x, pool, pad, rest: g.AveragePool(g.Pad(x, *rest) @ pad) @ pool, contract=ROUNDING)
 def fold_pad_into_average_pool(g: Build, x: Value, rest: tuple[Value | None, ...], pool: Op, pad: Op) -> Value:
     """AveragePool(Pad(x, 0)) => AveragePool(x), pads that count"""
-    inner = plain_window(pool)
+    inner = dense_window(pool)
     require(pool.version >= 7, "before opset 7 padding is never counted")
     require(pool.attr("count_include_pad", 0) == 1 or not any(inner.pads), "the pool does not count its own padding")
-    around = pooled(inner, x, pad)
-    require(fill_of(pad) == 0, "it does not pad with zeros")
-    made: Value = g.AveragePool(x, **{**with_pads(pool, around), "count_include_pad": 1})
+    around = padded_pool_window(inner, x, pad)
+    require(pad_value(pad) == 0, "it does not pad with zeros")
+    made: Value = g.AveragePool(x, **{**attributes_with_pads(pool, around), "count_include_pad": 1})
     return made
 
 
@@ -112,23 +112,23 @@ def fold_pad_into_max_pool(g: Build, x: Value, rest: tuple[Value | None, ...], p
     """MaxPool(Pad(x, c)) => MaxPool(x), pads, of integers; c is the least there is"""
     # Of numbers that are not a number or infinite onnxruntime makes one thing or another, as the padding lies.
     require(x.dtype in (TensorProto.INT8, TensorProto.UINT8), "it is not of integers")
-    around = pooled(plain_window(pool), x, pad)
-    require(fill_of(pad) == (0 if x.dtype == TensorProto.UINT8 else -128), "what is padded may be the greatest")
-    made: Value = g.MaxPool(x, **with_pads(pool, around))
+    around = padded_pool_window(dense_window(pool), x, pad)
+    require(pad_value(pad) == (0 if x.dtype == TensorProto.UINT8 else -128), "what is padded may be the greatest")
+    made: Value = g.MaxPool(x, **attributes_with_pads(pool, around))
     return made
 
 
-def plain_window(pool: Op) -> Window:
+def dense_window(pool: Op) -> Window:
     """The window of a pool that holds a real element wherever it stands, if no padding is wider than the kernel."""
     require(not pool.attr("ceil_mode", 0), "a last window may hang over the end")
-    inner = window_of(pool, pool.attr("kernel_shape") or [])
+    inner = parse_window(pool, pool.attr("kernel_shape") or [])
     require(bool(inner.kernel) and set(inner.dilations) <= {1}, "a window may step over all elements")
     return inner
 
 
-def pooled(inner: Window, x: Value, pad: Op) -> Window:
+def padded_pool_window(inner: Window, x: Value, pad: Op) -> Window:
     """The window with what `pad` adds, narrower than the kernel as onnxruntime demands."""
-    around = padded(inner, pad, len(inner.kernel) + 2)
+    around = padded_window(inner, pad, len(inner.kernel) + 2)
     n = len(inner.kernel)
     require(all(p < inner.kernel[i % n] for i, p in enumerate(around.pads)), "a window might see padding alone")
     require(all(isinstance(d, int) and d > 0 for d in x.shape[2:]), f"{x.name} may be empty")  # no pool takes that

@@ -14,10 +14,10 @@ from onnx import TensorProto
 
 from ...core import EXACT, ROUNDING, Build, Declined, RulePass, Value, conditional, require, rule, same_extent
 from ...core.ir.dims import Shape
-from .weighted_products import GEMM_TYPES, gemm_of_product, require_runs
+from .weighted_products import GEMM_TYPES, build_gemm, require_ort_matmul
 
 Term = tuple[str, ...]
-DOTS = "..."
+ELLIPSIS = "..."
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,28 +28,28 @@ class Equation:
     result: Term
 
 
-def equation_of(text: str, ranks: Sequence[int]) -> Equation:
+def parse_equation(text: str, ranks: Sequence[int]) -> Equation:
     """Read an equation for operands of these ranks (operator Einsum); declines what takes diagonals."""
     left, arrow, right = text.replace(" ", "").partition("->")
     sides = left.split(",")
     require(len(sides) == len(ranks), "the operands are not as many as the terms")
-    widths = {rank - len(side) + len(DOTS) for side, rank in zip(sides, ranks, strict=True) if DOTS in side}
+    widths = {rank - len(side) + len(ELLIPSIS) for side, rank in zip(sides, ranks, strict=True) if ELLIPSIS in side}
     require(len(widths) <= 1, "an ellipsis stands for as many axes everywhere")
     dots = tuple(map(str, range(max(widths, default=0))))
-    terms = tuple(_labels(side, dots) for side in sides)
+    terms = tuple(_parse_labels(side, dots) for side in sides)
     require(tuple(map(len, terms)) == tuple(ranks), "the terms do not fit the ranks")
     counts = Counter(label for term in terms for label in term)
     if not arrow:
-        right = DOTS + "".join(sorted(label for label, n in counts.items() if n == 1 and not label.isdigit()))
-    result = _labels(right, dots)
+        right = ELLIPSIS + "".join(sorted(label for label, n in counts.items() if n == 1 and not label.isdigit()))
+    result = _parse_labels(right, dots)
     require(counts.keys() >= set(result), "the result has labels of its own")
     require(set(dots) <= set(result), "an ellipsis is summed over")
     return Equation(terms, result)
 
 
-def _labels(side: str, dots: Term) -> Term:
+def _parse_labels(side: str, dots: Term) -> Term:
     """The labels of a term, each once."""
-    before, ellipsis, after = side.partition(DOTS)
+    before, ellipsis, after = side.partition(ELLIPSIS)
     labels = (*before, *(dots if ellipsis else ()), *after)
     require(all(c.isascii() and c.isalpha() for c in before + after), "a label is no letter")
     require(len(set(labels)) == len(labels), "a label is named twice")
@@ -57,52 +57,52 @@ def _labels(side: str, dots: Term) -> Term:
 
 
 # onnxruntime has MatMul, Mul and ReduceSum for all of these.
-TYPES = GEMM_TYPES | {TensorProto.INT32, TensorProto.INT64}
+MATMUL_TYPES = GEMM_TYPES | {TensorProto.INT32, TensorProto.INT64}
 
 
 @rule(lambda g, x, e: g.Einsum(x, equation=e), contract=EXACT)
-def permute_by_transpose(g: Build, x: Value, e: str) -> Value:
+def einsum_to_transpose(g: Build, x: Value, e: str) -> Value:
     """Einsum(x, "ij->ji") => Transpose(x), or x where that moves nothing"""
-    eq = equation_of(e, [x.rank])
+    eq = parse_equation(e, [x.rank])
     term = eq.terms[0]
     require(set(term) == set(eq.result), "it sums")
     return x if term == eq.result else g.Transpose(x, perm=[term.index(label) for label in eq.result])
 
 
 @rule(lambda g, x, e: g.Einsum(x, equation=e), contract=ROUNDING)
-def sum_by_reduce_sum(g: Build, x: Value, e: str) -> Value:
+def einsum_to_reduce_sum(g: Build, x: Value, e: str) -> Value:
     """Einsum(x, "ij->i") => ReduceSum(x)"""
-    eq = equation_of(e, [x.rank])
+    eq = parse_equation(e, [x.rank])
     term = eq.terms[0]
     axes = [i for i, label in enumerate(term) if label not in eq.result]
-    require(axes and x.dtype in TYPES, "it sums nothing, or nothing that can be summed")
+    require(axes and x.dtype in MATMUL_TYPES, "it sums nothing, or nothing that can be summed")
     require(tuple(label for label in term if label in eq.result) == eq.result, "it transposes too")
     return g.ReduceSum(x, axes=axes, keepdims=0)
 
 
 # onnxruntime makes a matrix product of it, which adds the product to a zero.
 @rule(lambda g, a, b, e: g.Einsum(a, b, equation=e), contract=conditional("no product is a negative zero"))
-def multiply_by_mul(g: Build, a: Value, b: Value, e: str) -> Value:
+def einsum_to_mul(g: Build, a: Value, b: Value, e: str) -> Value:
     """Einsum(a, b, "ij,j->ij") => Mul(a, b)"""
-    eq = equation_of(e, [a.rank, b.rank])
-    require(a.dtype in TYPES, "onnxruntime may not multiply this type")
+    eq = parse_equation(e, [a.rank, b.rank])
+    require(a.dtype in MATMUL_TYPES, "onnxruntime may not multiply this type")
     require(eq.result in eq.terms and all(ends_with(eq.result, term) for term in eq.terms), "it is no broadcasting")
     return g.Mul(a, b)
 
 
 @rule(lambda g, a, b, e: g.Einsum(a, b, equation=e), contract=ROUNDING)
-def contract_by_matmul(g: Build, a: Value, b: Value, e: str) -> Value:
+def einsum_to_matmul(g: Build, a: Value, b: Value, e: str) -> Value:
     """Einsum(a, b, "bij,bjk->bik") => MatMul(a, b); a constant may be transposed for it"""
-    require(a.dtype in TYPES, "onnxruntime may not multiply this type")
-    left, right = factors(a, b, e)
-    require_multiplies(left.shape, right.shape)
+    require(a.dtype in MATMUL_TYPES, "onnxruntime may not multiply this type")
+    left, right = matmul_factors(a, b, e)
+    require_matmul_equivalent(left.shape, right.shape)
     return g.MatMul(left.arranged(g), right.arranged(g))
 
 
 @rule(lambda g, a, b, e: g.Einsum(a, b, equation=e), contract=ROUNDING)
-def contract_by_gemm(g: Build, a: Value, b: Value, e: str) -> Value:
+def einsum_to_gemm(g: Build, a: Value, b: Value, e: str) -> Value:
     """Einsum(a, b, "ij,kj->ik") => Gemm(a, b, transB=1)"""
-    eq = equation_of(e, [a.rank, b.rank])
+    eq = parse_equation(e, [a.rank, b.rank])
     require(a.rank == b.rank == len(eq.result) == 2, "Gemm multiplies matrices only")
     (s, t), (m, n) = eq.terms, eq.result
     if m in t:
@@ -111,7 +111,7 @@ def contract_by_gemm(g: Build, a: Value, b: Value, e: str) -> Value:
     k = next(label for label in s if label != m)
     require(same_extent(a.shape[s.index(k)], b.shape[t.index(k)]), "one factor may be stretched")
     sides = {"transA": s != (m, k), "transB": t != (k, n)}
-    return gemm_of_product(g, a, b, **{side: 1 for side, turn in sides.items() if turn})
+    return build_gemm(g, a, b, **{side: 1 for side, turn in sides.items() if turn})
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,9 +123,9 @@ class Factor:
     order: Term
 
     @property
-    def fits(self) -> bool:
+    def is_arrangeable(self) -> bool:
         """Whether it stands in that order, or is a constant of its own that can be brought into it."""
-        return self.term == self.order or (self.value.is_const and len(self.value.uses) == 1)
+        return self.term == self.order or (self.value.is_const and len(self.value.consumers) == 1)
 
     @property
     def shape(self) -> Shape:
@@ -139,14 +139,14 @@ class Factor:
         return g.const(np.transpose(self.value.const, [self.term.index(label) for label in self.order]))
 
 
-def factors(a: Value, b: Value, e: str) -> tuple[Factor, Factor]:
+def matmul_factors(a: Value, b: Value, e: str) -> tuple[Factor, Factor]:
     """The operands as a MatMul would take them, in either order; declines what is no MatMul."""
-    eq = equation_of(e, [a.rank, b.rank])
+    eq = parse_equation(e, [a.rank, b.rank])
     s, t = eq.terms
     for (left, s_), (right, t_) in (((a, s), (b, t)), ((b, t), (a, s))):
         orders = orders_for_matmul(s_, t_, eq.result)
         found = None if orders is None else (Factor(left, s_, orders[0]), Factor(right, t_, orders[1]))
-        if found is not None and all(f.fits for f in found):
+        if found is not None and all(f.is_arrangeable for f in found):
             return found
     raise Declined(f"{e} is no product that a MatMul makes")
 
@@ -165,13 +165,13 @@ def orders_for_matmul(left: Term, right: Term, result: Term) -> tuple[Term, Term
     return orders if is_product and batch in batches and all(ends_with(batch, b) for b in batches) else None
 
 
-def require_multiplies(left: Shape, right: Shape) -> None:
+def require_matmul_equivalent(left: Shape, right: Shape) -> None:
     """Decline a MatMul of other extents than an Einsum takes, or of which onnxruntime makes something else."""
     *_, summed = left
     require(same_extent(summed, right[-2:][0]), "an Einsum stretches a factor where it sums, a MatMul does not")
     is_matrix = len(left) > 1 and len(right) > 1
     require(is_matrix or (isinstance(summed, int) and summed > 0), "onnxruntime sums no numbers to anything")
-    require_runs(left, right)
+    require_ort_matmul(left, right)
 
 
 def ends_with(term: Term, end: Term) -> bool:
@@ -181,5 +181,5 @@ def ends_with(term: Term, end: Term) -> bool:
 
 SIMPLIFY_EINSUM = RulePass(
     "simplify-einsum",
-    (permute_by_transpose, sum_by_reduce_sum, multiply_by_mul, contract_by_matmul, contract_by_gemm),
+    (einsum_to_transpose, einsum_to_reduce_sum, einsum_to_mul, einsum_to_matmul, einsum_to_gemm),
 )

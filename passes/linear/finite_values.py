@@ -10,17 +10,17 @@ from ...core import Op, Value
 from ..support.dtypes import FLOATS
 
 # Of anything at all they give moderate numbers, or NaN.
-SATURATE = frozenset({"Cos", "Erf", "HardSigmoid", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh"})
+BOUNDED_OPS = frozenset({"Cos", "Erf", "HardSigmoid", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh"})
 # Of anything at all they give moderate numbers times a scale plus a shift.
-NORMALIZE = frozenset({"GroupNormalization", "InstanceNormalization", "LayerNormalization", "RMSNormalization"})
+NORMALIZATION_OPS = frozenset({"GroupNormalization", "InstanceNormalization", "LayerNormalization", "RMSNormalization"})
 # Of moderate numbers they give moderate numbers.
-KEEP = frozenset({
+FINITENESS_PRESERVING_OPS = frozenset({
     "Abs", "Add", "Concat", "DepthToSpace", "Dropout", "Elu", "Expand", "Flatten", "Gather", "Gelu", "HardSwish",
     "Identity", "LeakyRelu", "Max", "Mean", "Min", "Mish", "Mul", "Neg", "ReduceMean", "Relu", "Reshape", "Selu",
     "Slice", "Softplus", "SpaceToDepth", "Split", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Unsqueeze", "Where",
 })  # fmt: skip
-FARTHEST = 32  # ops looked at
-LARGEST = 1 << 16  # elements of a constant that is read for this
+MAX_OPS = 32  # ops looked at
+MAX_CONSTANT_ELEMENTS = 1 << 16  # elements of a constant that is read for this
 
 
 def is_finite(value: Value) -> bool:
@@ -33,19 +33,19 @@ def is_finite(value: Value) -> bool:
             continue
         seen.add(v)
         if v.is_const:
-            if prod(v.static_shape) > LARGEST or not np.isfinite(v.const).all():
+            if prod(v.static_shape) > MAX_CONSTANT_ELEMENTS or not np.isfinite(v.const).all():
                 return False
             continue
         op = v.producer
-        if op is None or op.domain or len(seen) > FARTHEST:
+        if op is None or op.domain or len(seen) > MAX_OPS:
             return False
-        if op.type not in SATURATE:
-            if op.type not in KEEP | NORMALIZE:
+        if op.type not in BOUNDED_OPS:
+            if op.type not in FINITENESS_PRESERVING_OPS | NORMALIZATION_OPS:
                 return False
-            stack += _what_matters(op)
+            stack += _relevant_inputs(op)
     return True
 
 
-def _what_matters(op: Op) -> list[Value]:
+def _relevant_inputs(op: Op) -> list[Value]:
     """The inputs that have to be finite for the outputs to be."""
-    return [v for v in op.inputs[op.type in NORMALIZE :] if v is not None]
+    return [v for v in op.inputs[op.type in NORMALIZATION_OPS :] if v is not None]

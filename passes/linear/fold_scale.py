@@ -11,13 +11,13 @@ from math import prod
 import numpy as np
 
 from ...core import Build, Declined, Graph, Ledger, Op, Value, made_from, require
-from ...core.ir.op import exchanged
-from ..support.operand_queries import Array, is_read_once, refilled
-from .weighted_products import product_of, rewritten, scale_in
+from ...core.ir.op import replaced
+from ..support.operand_queries import Array, downcast_constant, has_one_use
+from .weighted_products import nonzero_scale, product_of, rebuild_product
 
 # What they do with their first input does not depend on its numbers.
-MOVES = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
-FARTHEST = 32  # ops looked at
+DATA_MOVEMENT_OPS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+MAX_OPS = 32  # ops looked at
 
 Path = tuple[tuple[Op, Value], ...]
 """Ops from the product with constant weights to what is scaled, each with its output on the way."""
@@ -31,25 +31,25 @@ class FoldScale:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """One look at each Mul and Div by a number. O(ops)."""
-        scales = [op for g in graph.with_subgraphs() for op in sorted(g.ops("Mul", "Div"), key=lambda op: op.key)]
+        scales = [op for g in graph.with_subgraphs() for op in sorted(g.ops("Mul", "Div"), key=lambda op: op.order_key)]
         return sum(self._fold(op, ledger) for op in scales)
 
     def _fold(self, op: Op, ledger: Ledger) -> bool:
-        if op not in op.graph or not ledger.allows(self.name, op.outputs[0].name, exact=False):
+        if op not in op.graph or not ledger.may_change(self.name, op.outputs[0].name, exact=False):
             return False
         g = Build(op.graph, op)
         try:
-            x, s = scaled_by_number(op)
-            path = path_to(x, op)
-            result, others = rebuilt(g, path, s)
+            x, s = scaled_operand(op)
+            path = find_path(x, op)
+            result, others = rebuild_path(g, path, s)
             ops = (op, *(step for step, _ in path))
-            require(ledger.permits(self.name, op.outputs[0].name, ops, exact=False), "not permitted in this run")
+            require(ledger.request_change(self.name, op.outputs[0].name, ops, exact=False), "not permitted in this run")
         except Declined:
-            op.graph.discard(g.added[::-1])
+            op.graph.discard(g.added_ops[::-1])
             for v in g.constants:
                 op.graph.drop_initializer(v)
             return False
-        for made in g.added:
+        for made in g.added_ops:
             made_from(made, self.name, ops)
         for new, old in (*others, (result, op.outputs[0])):
             op.graph.take_over(new, old)
@@ -57,7 +57,7 @@ class FoldScale:
         return True
 
 
-def scaled_by_number(op: Op) -> tuple[Value, float]:
+def scaled_operand(op: Op) -> tuple[Value, float]:
     """What a Mul or Div scales, and by what; declines if that is no number, or adds dims."""
     a, b = op.input(0), op.input(1)
     require(op.version >= 7 and not op.domain, "it does not broadcast by rule")
@@ -66,30 +66,30 @@ def scaled_by_number(op: Op) -> tuple[Value, float]:
     x, c = (b, a) if op.type == "Mul" and a.is_const else (a, b)
     require(c.is_const and not x.is_const and x.producer is not None, "nothing is scaled by a constant")
     require(prod(c.static_shape) == 1 and (c.rank == 0 or c.rank <= x.rank), f"{c.name} is no number")
-    return x, scale_in(c) if op.type == "Mul" else 1 / scale_in(c)
+    return x, nonzero_scale(c) if op.type == "Mul" else 1 / nonzero_scale(c)
 
 
-def path_to(value: Value, reader: Op) -> Path:
+def find_path(value: Value, reader: Op) -> Path:
     """The way to `value`, read by `reader` alone, from a product with constant weights; declines if there is none."""
     open_ends: list[Path] = [((reader, value),)]  # from the end to the start
-    for _ in range(FARTHEST):
+    for _ in range(MAX_OPS):
         if not open_ends:
             break
         *_, (user, v) = steps = open_ends.pop()
         op = user.graph.producer(v)
-        if op is None or op.domain or not is_read_once(v):
+        if op is None or op.domain or not has_one_use(v):
             continue
         way = (*steps[:-1], (op, v))
         if op.type in {"MatMul", "Gemm"} and is_weight(op.input(1)):
             return way[::-1]
-        open_ends += [(*way, (op, u)) for u in ways_on(op)]
+        open_ends += [(*way, (op, u)) for u in scalable_inputs(op)]
     raise Declined("no constant weights come before it")
 
 
-def ways_on(op: Op) -> list[Value]:
+def scalable_inputs(op: Op) -> list[Value]:
     """The inputs with which the output of `op` is scaled; the first is tried last."""
     inputs = [v for v in op.inputs if v is not None]
-    if op.type in MOVES | {"Split"}:
+    if op.type in DATA_MOVEMENT_OPS | {"Split"}:
         return inputs[:1]
     if op.type == "Add":
         return [v for v in inputs if not v.is_const] if any(v.is_const for v in inputs) else []
@@ -101,16 +101,16 @@ def is_weight(v: Value | None) -> bool:
     return v is not None and v.is_const and v.rank == 2
 
 
-def rebuilt(g: Build, path: Path, s: float) -> tuple[Value, list[tuple[Value, Value]]]:
+def rebuild_path(g: Build, path: Path, s: float) -> tuple[Value, list[tuple[Value, Value]]]:
     """The ops of `path` again, all scaled; with what comes of them beside it, and what that stands for."""
     (first, old), *rest = path
     p = product_of(first)
-    factors = factors_of_columns(path, p.extents[1], s)
+    factors = column_factors(path, p.extents[1], s)
     bias = p.bias
-    new = rewritten(g, p, p.x, p.weights * factors, None if bias is None else bias * factors)
+    new = rebuild_product(g, p, p.x, p.weights * factors, None if bias is None else bias * factors)
     beside: list[tuple[Value, Value]] = []
     for op, out in rest:
-        inputs = exchanged(op.inputs, old, new)
+        inputs = replaced(op.inputs, old, new)
         if op.type == "Add":
             inputs = tuple(scaled_constant(g, v, op, factors) if v is not None and v.is_const else v for v in inputs)
         made: Value | tuple[Value, ...] = getattr(g, op.type)(*inputs, outputs=len(op.outputs), **op.attrs)
@@ -122,7 +122,7 @@ def rebuilt(g: Build, path: Path, s: float) -> tuple[Value, list[tuple[Value, Va
     return new, beside
 
 
-def factors_of_columns(path: Path, columns: int, s: float) -> Array:
+def column_factors(path: Path, columns: int, s: float) -> Array:
     """What each column of the weights is scaled by: `s`, or 1 where a Split leads it elsewhere."""
     splits = [(i, op, out) for i, (op, out) in enumerate(path) if op.type == "Split"]
     if not splits:
@@ -144,7 +144,7 @@ def factors_of_columns(path: Path, columns: int, s: float) -> Array:
 def scaled_constant(g: Build, c: Value, add: Op, factors: Array) -> Value:
     """What an Add on the way adds, scaled like what it is added to; it may not stretch a Split's columns."""
     require(factors.size == 1 or c.rank <= add.outputs[0].rank, "it adds dims")
-    return refilled(g, c.const.astype(np.float64) * factors, c)
+    return downcast_constant(g, c.const.astype(np.float64) * factors, c)
 
 
 FOLD_SCALE = FoldScale()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core import ROUNDING, Build, RulePass, Value, require, rule, stretches_to
+from ...core import ROUNDING, Build, RulePass, Value, broadcasts_to, require, rule
 from .weighted_products import GEMM_TYPES
 
 
@@ -14,7 +14,7 @@ def matmul_add_to_gemm(g: Build, a: Value, b: Value, c: Value) -> Value:
     require(a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this type")
     product = (a.shape[0], b.shape[1])
     require(
-        stretches_to(c.shape, product),
+        broadcasts_to(c.shape, product),
         f"Gemm stretches c to the product only: c is {list(c.shape)}, it {list(product)}",
     )
     return g.Gemm(a, b, c)

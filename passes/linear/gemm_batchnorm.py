@@ -6,7 +6,7 @@ import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
 from .batchnorm import scale_and_shift
-from .weighted_products import product_of, rewritten
+from .weighted_products import product_of, rebuild_product
 
 Bias = Value | None
 
@@ -27,7 +27,7 @@ def fold_batchnorm_into_gemm(
     require(k.size == p.extents[1], "the weights do not fit the statistics")
     before = 0 if p.bias is None else p.bias
     with np.errstate(all="ignore"):
-        return rewritten(g, p, x, p.weights * k, before * k + shift)
+        return rebuild_product(g, p, x, p.weights * k, before * k + shift)
 
 
 @rule(
@@ -47,7 +47,7 @@ def fold_batchnorm_before_gemm(
     behind = 0 if p.bias is None else p.bias
     weights = p.weights
     with np.errstate(all="ignore"):
-        return rewritten(g, p, x, weights * k.reshape(-1, 1), shift @ weights + behind)
+        return rebuild_product(g, p, x, weights * k.reshape(-1, 1), shift @ weights + behind)
 
 
 FOLD_BATCHNORM_INTO_GEMM = RulePass("fold-batchnorm-into-gemm", (fold_batchnorm_into_gemm, fold_batchnorm_before_gemm))

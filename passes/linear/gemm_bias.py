@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule, stretches_to
-from ..support.operand_queries import along, operand, refilled, require_same_shape
+from ...core import ROUNDING, Build, Op, RulePass, Value, broadcasts_to, conditional, require, rule
+from ..support.operand_queries import downcast_constant, operand, require_broadcastable_to, values_along_axis
 from .ort_fusion_guards import require_no_norm
-from .weighted_products import GEMM_TYPES, Array, factor, gemm_attributes, product_of, require_beta_counts
+from .weighted_products import GEMM_TYPES, Array, alpha_or_beta, gemm_attributes, product_of, require_nonempty_sums
 
 Bias = Value | None
 
@@ -15,35 +15,35 @@ Bias = Value | None
 @rule(lambda g, a, b, d, gemm, c=None: g.one_of("Add", "Sum")(g.Gemm(a, b, c) @ gemm, d), contract=ROUNDING)
 def add_to_gemm(g: Build, a: Value, b: Value, d: Value, gemm: Op, c: Bias) -> Value:
     """Gemm(a, b, c, beta) + d => Gemm(a, b, c * beta + d)"""
-    return added_to_gemm(g, gemm, d)
+    return gemm_plus(g, gemm, d)
 
 
 @rule(lambda g, a, b, d, gemm, c=None: g.Sub(g.Gemm(a, b, c) @ gemm, d), contract=ROUNDING)
 def subtract_from_gemm(g: Build, a: Value, b: Value, d: Value, gemm: Op, c: Bias) -> Value:
     """Gemm(a, b, c, beta) - d => Gemm(a, b, c * beta - d)"""
-    return added_to_gemm(g, gemm, d, sign_of_d=-1)
+    return gemm_plus(g, gemm, d, sign_of_d=-1)
 
 
 @rule(lambda g, a, b, d, gemm, c=None: g.Sub(d, g.Gemm(a, b, c) @ gemm), contract=ROUNDING)
 def subtract_gemm(g: Build, a: Value, b: Value, d: Value, gemm: Op, c: Bias) -> Value:
     """Sub(d, Gemm(a, b, c, alpha, beta)) => Gemm(a, b, d - c * beta, -alpha)"""
-    return added_to_gemm(g, gemm, d, sign_of_gemm=-1)
+    return gemm_plus(g, gemm, d, sign_of_gemm=-1)
 
 
 @rule(lambda g, a, b, d, product: g.Sub(g.MatMul(a, b) @ product, d), contract=ROUNDING)
 def subtract_from_matmul(g: Build, a: Value, b: Value, d: Value, product: Op) -> Value:
     """MatMul(a, b) - d => Gemm(a, b, d, beta=-1), or Gemm(a, b, -d) where d is constant"""
-    require_gemm_takes(g, a, b, d, product)
+    require_gemm_applies(g, a, b, d, product)
     if d.is_const:
         return g.Gemm(a, b, g.const(-d.const))
-    require_beta_counts(a, product)
+    require_nonempty_sums(a, product)
     return g.Gemm(a, b, d, beta=-1.0)
 
 
 @rule(lambda g, a, b, d, product: g.Sub(d, g.MatMul(a, b) @ product), contract=ROUNDING)
 def subtract_matmul(g: Build, a: Value, b: Value, d: Value, product: Op) -> Value:
     """Sub(d, MatMul(a, b)) => Gemm(a, b, d, alpha=-1)"""
-    require_gemm_takes(g, a, b, d, product)
+    require_gemm_applies(g, a, b, d, product)
     return g.Gemm(a, b, d, alpha=-1.0)
 
 
@@ -51,18 +51,18 @@ def subtract_matmul(g: Build, a: Value, b: Value, d: Value, product: Op) -> Valu
     lambda g, x, v, w, product, c=None: g.one_of("MatMul", "Gemm")(g.Add(x, g.const(v)), g.const(w), c) @ product,
     contract=ROUNDING,
 )
-def multiply_sum(g: Build, x: Value, v: Value, w: Value, product: Op, c: Bias) -> Value:
+def fold_sum_before_product(g: Build, x: Value, v: Value, w: Value, product: Op, c: Bias) -> Value:
     """(x + v) @ w + c => Gemm(x, w, v @ w + c)"""
-    return shifted(g, x, v, product, 1)
+    return gemm_of_shifted(g, x, v, product, 1)
 
 
 @rule(
     lambda g, x, v, w, product, c=None: g.one_of("MatMul", "Gemm")(g.Sub(x, g.const(v)), g.const(w), c) @ product,
     contract=ROUNDING,
 )
-def multiply_difference(g: Build, x: Value, v: Value, w: Value, product: Op, c: Bias) -> Value:
+def fold_difference_before_product(g: Build, x: Value, v: Value, w: Value, product: Op, c: Bias) -> Value:
     """(x - v) @ w + c => Gemm(x, w, c - v @ w)"""
-    return shifted(g, x, v, product, -1)
+    return gemm_of_shifted(g, x, v, product, -1)
 
 
 @rule(
@@ -71,9 +71,9 @@ def multiply_difference(g: Build, x: Value, v: Value, w: Value, product: Op, c: 
 )
 def move_shift_behind_matmul(g: Build, x: Value, v: Value, w: Value, c: Value, product: Op) -> Value:
     """MatMul(x + v, w) + c => MatMul(x, w) + (v @ w + c)"""
-    require_same_shape(c, product.outputs[0])
-    behind = along(c, product.outputs[0].rank, -1)
-    return g.Add(g.MatMul(x, w), refilled(g, behind + product_with(x, v, product), w))
+    require_broadcastable_to(c, product.outputs[0])
+    behind = values_along_axis(c, product.outputs[0].rank, -1)
+    return g.Add(g.MatMul(x, w), downcast_constant(g, behind + product_of_shift(x, v, product), w))
 
 
 @rule(lambda g, a, b, c, gemm: g.Gemm(a, b, g.const(c)) @ gemm, contract=conditional("no product is a negative zero"))
@@ -84,55 +84,55 @@ def drop_zero_bias(g: Build, a: Value, b: Value, c: Value, gemm: Op) -> Value:
     return g.Gemm(a, b, **gemm_attributes(gemm, beta=1.0))
 
 
-def added_to_gemm(g: Build, gemm: Op, d: Value, sign_of_gemm: int = 1, sign_of_d: int = 1) -> Value:
+def gemm_plus(g: Build, gemm: Op, d: Value, sign_of_gemm: int = 1, sign_of_d: int = 1) -> Value:
     """`gemm` plus `d`, each with its sign, as one Gemm."""
     a, b, c = operand(gemm), operand(gemm, 1), gemm.input(2)
     require(gemm.version >= 7 and d.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this version and type")
-    require(stretches_to(d.shape, gemm.outputs[0].shape), f"{d.name} stretches the product")
-    beta = factor(gemm, "beta") * sign_of_gemm
-    alpha = factor(gemm, "alpha") * sign_of_gemm
+    require(broadcasts_to(d.shape, gemm.outputs[0].shape), f"{d.name} stretches the product")
+    beta = alpha_or_beta(gemm, "beta") * sign_of_gemm
+    alpha = alpha_or_beta(gemm, "alpha") * sign_of_gemm
     if c is not None and beta != 0:
-        require(stretches_to(c.shape, gemm.outputs[0].shape), f"{c.name} does not fit the product")
+        require(broadcasts_to(c.shape, gemm.outputs[0].shape), f"{c.name} does not fit the product")
         total = c.static_shape, d.static_shape
         require(np.prod(np.broadcast_shapes(*total)) <= sum(map(np.prod, total)), "the sum is larger than both")
-        if factor(gemm, "beta") != 1:
-            require_beta_counts(a, gemm)
+        if alpha_or_beta(gemm, "beta") != 1:
+            require_nonempty_sums(a, gemm)
         bias = c.const.astype(np.float64) * beta + d.const.astype(np.float64) * sign_of_d
-        return g.Gemm(a, b, refilled(g, bias, d), **gemm_attributes(gemm, alpha=alpha, beta=1.0))
+        return g.Gemm(a, b, downcast_constant(g, bias, d), **gemm_attributes(gemm, alpha=alpha, beta=1.0))
     if sign_of_d < 0 and d.is_const:
         d, sign_of_d = g.const(-d.const), 1
     if sign_of_d < 0:
-        require_beta_counts(a, gemm)
+        require_nonempty_sums(a, gemm)
     return g.Gemm(a, b, d, **gemm_attributes(gemm, alpha=alpha, beta=float(sign_of_d)))
 
 
-def require_gemm_takes(g: Build, a: Value, b: Value, c: Value, product: Op) -> None:
+def require_gemm_applies(g: Build, a: Value, b: Value, c: Value, product: Op) -> None:
     """Decline unless a Gemm may stand for the MatMul `product` and `c`, added or subtracted."""
     require(g.opset >= 7, "before opset 7 Gemm and Sub do not broadcast by rule")
     require(a.rank == b.rank == 2, "Gemm multiplies matrices only")
     require(a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this type")
-    require(stretches_to(c.shape, product.outputs[0].shape), f"{c.name} stretches the product")
+    require(broadcasts_to(c.shape, product.outputs[0].shape), f"{c.name} stretches the product")
 
 
-def product_with(x: Value, v: Value, product: Op) -> Array:
+def product_of_shift(x: Value, v: Value, product: Op) -> Array:
     """What `product` makes of the shift `v` of its operand `x`: one number for each column."""
     p = product_of(product, shared=True)
     require_no_norm(p.x)
-    require_same_shape(v, x)
-    shift = along(v, x.rank, -1)
+    require_broadcastable_to(v, x)
+    shift = values_along_axis(v, x.rank, -1)
     require(shift.size == 1 or not product.attr("transA", 0), "it is the rows of x that are shifted, not its columns")
     require(p.w.rank == 2, "the weights are no matrix")
     return np.broadcast_to(shift, p.extents[:1]) @ p.weights
 
 
-def shifted(g: Build, x: Value, v: Value, product: Op, sign: int) -> Value:
+def gemm_of_shifted(g: Build, x: Value, v: Value, product: Op, sign: int) -> Value:
     """`product` of `x + sign * v` as a Gemm of `x`."""
     p = product_of(product, shared=True)
     require(x.rank == p.w.rank == 2, "Gemm multiplies matrices only")
     bias = p.bias
-    total = sign * product_with(x, v, product) + (0 if bias is None else bias)
+    total = sign * product_of_shift(x, v, product) + (0 if bias is None else bias)
     attrs = gemm_attributes(product, beta=1.0) if product.type == "Gemm" else {}
-    return g.Gemm(x, p.w, refilled(g, total, p.w), **attrs)
+    return g.Gemm(x, p.w, downcast_constant(g, total, p.w), **attrs)
 
 
 FOLD_BIAS = RulePass(
@@ -143,8 +143,8 @@ FOLD_BIAS = RulePass(
         subtract_gemm,
         subtract_from_matmul,
         subtract_matmul,
-        multiply_sum,
-        multiply_difference,
+        fold_sum_before_product,
+        fold_difference_before_product,
         move_shift_behind_matmul,
         drop_zero_bias,
     ),

@@ -8,19 +8,19 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import Array, is_read_once, normalized
-from .affine import ONE, ZERO, Affine, affine_of
+from ..support.operand_queries import Array, has_one_use, normalized_axes
+from .affine import ONE, ZERO, Affine, required_affine
 from .batchnorm import scale_and_shift
-from .convolution import CONVOLUTIONS, affine_after
+from .convolution import CONVOLUTIONS, fold_affine
 
-POOLS = ("AveragePool", "GlobalAveragePool", "MaxPool", "GlobalMaxPool")
-DEEPEST = 8  # ops passed through on one path, which bounds what is looked at in vain
+POOL_OPS = ("AveragePool", "GlobalAveragePool", "MaxPool", "GlobalMaxPool")
+MAX_DEPTH = 8  # ops passed through on one path, which bounds what is looked at in vain
 
 
 @rule(
     lambda g, xs, scale, bias, mean, var, op, bn: (
         g.BatchNormalization(
-            g.one_of("Add", "Sub", "Concat", *POOLS)(*xs) @ op,
+            g.one_of("Add", "Sub", "Concat", *POOL_OPS)(*xs) @ op,
             g.const(scale),
             g.const(bias),
             g.const(mean),
@@ -30,126 +30,126 @@ DEEPEST = 8  # ops passed through on one path, which bounds what is looked at in
     ),
     contract=ROUNDING,
 )
-def pass_batchnorm_back(
+def hoist_batchnorm(
     g: Build, xs: tuple[Value, ...], scale: Value, bias: Value, mean: Value, var: Value, op: Op, bn: Op
 ) -> Value:
     """BatchNormalization(Conv + Conv) => Conv + Conv; as well for Concat and pools of them"""
     y = op.outputs[0]
-    require_takes(y, bn, scales=True)
-    return rebuilt(g, y, scale_and_shift(bn, scale, bias, mean, var), y.rank)
+    require_accepts_affine(y, bn, scales=True)
+    return apply_affine(g, y, scale_and_shift(bn, scale, bias, mean, var), y.rank)
 
 
 @rule(
     lambda g, xs, c, op, scaling: (
         g.Mul(
-            g.one_of("Add", "Sub", "Concat", *POOLS)(*xs) @ op,
+            g.one_of("Add", "Sub", "Concat", *POOL_OPS)(*xs) @ op,
             g.const(c),
         )
         @ scaling
     ),
     contract=ROUNDING,
 )
-def pass_product_back(g: Build, xs: tuple[Value, ...], c: Value, op: Op, scaling: Op) -> Value:
+def hoist_product(g: Build, xs: tuple[Value, ...], c: Value, op: Op, scaling: Op) -> Value:
     """(Conv + Conv) * c => Conv + Conv; as well for Concat and pools of them"""
-    return arithmetic(g, op, scaling)
+    return hoist_arithmetic(g, op, scaling)
 
 
 @rule(
     lambda g, xs, c, op, shifting: (
         g.Add(
-            g.one_of("Add", "Sub", "Concat", *POOLS)(*xs) @ op,
+            g.one_of("Add", "Sub", "Concat", *POOL_OPS)(*xs) @ op,
             g.const(c),
         )
         @ shifting
     ),
     contract=ROUNDING,
 )
-def pass_sum_back(g: Build, xs: tuple[Value, ...], c: Value, op: Op, shifting: Op) -> Value:
+def hoist_sum(g: Build, xs: tuple[Value, ...], c: Value, op: Op, shifting: Op) -> Value:
     """(Conv + y) + c => Conv + y; as well for Concat and pools of Conv"""
-    return arithmetic(g, op, shifting)
+    return hoist_arithmetic(g, op, shifting)
 
 
 @rule(
     lambda g, xs, c, op, inverse: (
         g.one_of("Sub", "Div")(
-            g.one_of("Add", "Sub", "Concat", *POOLS)(*xs) @ op,
+            g.one_of("Add", "Sub", "Concat", *POOL_OPS)(*xs) @ op,
             g.const(c),
         )
         @ inverse
     ),
     contract=ROUNDING,
 )
-def pass_inverse_back(g: Build, xs: tuple[Value, ...], c: Value, op: Op, inverse: Op) -> Value:
+def hoist_difference_or_quotient(g: Build, xs: tuple[Value, ...], c: Value, op: Op, inverse: Op) -> Value:
     """(Conv + y) - c => Conv + y, (Conv + Conv) / c => Conv + Conv; as well for Concat and pools of Conv"""
-    return arithmetic(g, op, inverse)
+    return hoist_arithmetic(g, op, inverse)
 
 
-def arithmetic(g: Build, op: Op, then: Op) -> Value:
+def hoist_arithmetic(g: Build, op: Op, then: Op) -> Value:
     """`then` scales or shifts the output of `op`."""
     y = op.outputs[0]
-    require_takes(y, then, scales=then.type in {"Mul", "Div"})
+    require_accepts_affine(y, then, scales=then.type in {"Mul", "Div"})
     require(y.rank >= 3, "it has no channels")
     channels = y.shape[1]
-    return rebuilt(g, y, affine_of(then, y, y.rank, channels if isinstance(channels, int) else 1), y.rank)
+    return apply_affine(g, y, required_affine(then, y, y.rank, channels if isinstance(channels, int) else 1), y.rank)
 
 
-def require_takes(y: Value, reader: Op, *, scales: bool) -> None:
+def require_accepts_affine(y: Value, reader: Op, *, scales: bool) -> None:
     """Only convolutions of its own make up `y`, which is asked before any number is looked at."""
-    require(takes(y, reader, scales=scales), f"{y.name} does not come from convolutions of its own")
+    require(accepts_affine(y, reader, scales=scales), f"{y.name} does not come from convolutions of its own")
 
 
-def takes(y: Value, reader: Op, *, scales: bool, depth: int = 0) -> bool:
+def accepts_affine(y: Value, reader: Op, *, scales: bool, depth: int = 0) -> bool:
     """Whether `y`, read by nothing else, comes from convolutions that can be scaled, or at least shifted."""
     op = y.producer
-    if op is None or op.graph is not reader.graph or op.domain or depth == DEEPEST or not is_read_once(y):
+    if op is None or op.graph is not reader.graph or op.domain or depth == MAX_DEPTH or not has_one_use(y):
         return False
     if op.type in CONVOLUTIONS:
         w = op.input(1)
         return w is not None and w.is_const
-    if op.type not in {"Add", "Sub", "Concat", *POOLS} or op.version < 7:  # older sums broadcast by attribute
+    if op.type not in {"Add", "Sub", "Concat", *POOL_OPS} or op.version < 7:  # older sums broadcast by attribute
         return False
     enough = any if op.type in {"Add", "Sub"} and not scales else all
-    return enough(v is not None and takes(v, op, scales=scales, depth=depth + 1) for v in op.inputs)
+    return enough(v is not None and accepts_affine(v, op, scales=scales, depth=depth + 1) for v in op.inputs)
 
 
-def rebuilt(g: Build, y: Value, affine: Affine, rank: int) -> Value:
+def apply_affine(g: Build, y: Value, affine: Affine, rank: int) -> Value:
     """`k * y + shift` for a value that takes it."""
     op = y.producer
     assert op is not None
     if op.type in CONVOLUTIONS:
         w = op.input(1)
         require(w is not None and w.rank == rank, f"{y.name} is stretched")
-        return affine_after(g, op, *affine)
+        return fold_affine(g, op, *affine)
     if op.type in {"Add", "Sub"}:
-        return through_sum(g, op, affine, rank)
+        return apply_affine_to_sum(g, op, affine, rank)
     if op.type == "Concat":
-        return through_concat(g, op, affine, rank)
+        return apply_affine_to_concat(g, op, affine, rank)
     require_commutes(op, *affine)
     (x,) = op.inputs
     assert x is not None
-    made: Value = getattr(g, op.type)(rebuilt(g, x, affine, rank), **op.attrs)
+    made: Value = getattr(g, op.type)(apply_affine(g, x, affine, rank), **op.attrs)
     return made
 
 
-def through_sum(g: Build, op: Op, affine: Affine, rank: int) -> Value:
+def apply_affine_to_sum(g: Build, op: Op, affine: Affine, rank: int) -> Value:
     """Both operands are scaled, and one that can be is shifted."""
     k, shift = affine
     a, b = op.inputs
     assert a is not None
     assert b is not None
     if (k != 1).any():
-        a, b = rebuilt(g, a, (k, shift), rank), rebuilt(g, b, (k, ZERO), rank)
-    elif takes(a, op, scales=False):
-        a = rebuilt(g, a, (ONE, shift), rank)
+        a, b = apply_affine(g, a, (k, shift), rank), apply_affine(g, b, (k, ZERO), rank)
+    elif accepts_affine(a, op, scales=False):
+        a = apply_affine(g, a, (ONE, shift), rank)
     else:
-        b = rebuilt(g, b, (ONE, shift if op.type == "Add" else -shift), rank)
+        b = apply_affine(g, b, (ONE, shift if op.type == "Add" else -shift), rank)
     made: Value = g.Add(a, b) if op.type == "Add" else g.Sub(a, b)
     return made
 
 
-def through_concat(g: Build, op: Op, affine: Affine, rank: int) -> Value:
+def apply_affine_to_concat(g: Build, op: Op, affine: Affine, rank: int) -> Value:
     """Each part is scaled and shifted by the numbers of its channels."""
-    (axis,) = normalized([int(op.attr("axis", 1))], rank)
+    (axis,) = normalized_axes([int(op.attr("axis", 1))], rank)
     parts = [x for x in op.inputs if x is not None]
     each = [affine] * len(parts)
     if axis == 1:
@@ -157,12 +157,12 @@ def through_concat(g: Build, op: Op, affine: Affine, rank: int) -> Value:
         ends = np.cumsum([d if isinstance(d, int) else 0 for d in sizes])
         whole = affine[0].size == affine[1].size == 1
         require(whole or all(isinstance(d, int) for d in sizes), "the numbers of channels are unknown")
-        each = list(zip(split(affine[0], ends), split(affine[1], ends), strict=True))
-    made: Value = g.Concat(*(rebuilt(g, x, e, rank) for x, e in zip(parts, each, strict=True)), **op.attrs)
+        each = list(zip(split_by_channels(affine[0], ends), split_by_channels(affine[1], ends), strict=True))
+    made: Value = g.Concat(*(apply_affine(g, x, e, rank) for x, e in zip(parts, each, strict=True)), **op.attrs)
     return made
 
 
-def split(numbers: Array, ends: Array) -> list[Array]:
+def split_by_channels(numbers: Array, ends: Array) -> list[Array]:
     """The numbers of each part of the channels; one number is everyone's."""
     if numbers.size == 1:
         return [numbers] * len(ends)
@@ -178,9 +178,9 @@ def require_commutes(pool: Op, k: Array, shift: Array) -> None:
         require(plain or not shift.any(), "it may average over more than there is")
     elif pool.type in {"MaxPool", "GlobalMaxPool"}:
         require(bool((k > 0).all()), "the greatest would become the least")
-        require(not any(v.name and (v.uses or pool.graph.is_output(v)) for v in pool.outputs[1:]), "indices are used")
+        require(
+            not any(v.name and (v.consumers or pool.graph.is_output(v)) for v in pool.outputs[1:]), "indices are used"
+        )
 
 
-PASS_AFFINE_BACK = RulePass(
-    "pass-affine-back", (pass_batchnorm_back, pass_product_back, pass_sum_back, pass_inverse_back)
-)
+HOIST_AFFINE = RulePass("hoist-affine", (hoist_batchnorm, hoist_product, hoist_sum, hoist_difference_or_quotient))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule, same_extent
-from ..support.operand_queries import along, refilled, require_same_shape
+from ..support.operand_queries import downcast_constant, require_broadcastable_to, values_along_axis
 from .finite_values import is_finite
-from .weighted_products import Product, product_of, rewritten
+from .weighted_products import WeightedProduct, product_of, rebuild_product
 
 Bias = Value | None
 
@@ -28,7 +28,7 @@ def merge_products(g: Build, x: Value, v: Value, w: Value, first: Op, second: Op
     if inner is not None:
         moved = np.broadcast_to(inner, p.extents[1:]) @ weights
         bias = moved if bias is None else moved + bias
-    return rewritten(g, p, x, p.weights @ weights, bias)
+    return rebuild_product(g, p, x, p.weights @ weights, bias)
 
 
 @rule(
@@ -43,10 +43,10 @@ def merge_products_around_bias(g: Build, x: Value, v: Value, b: Value, w: Value,
     require_no_growth(p, q)
     require_finite(x)
     between = first.outputs[0]
-    require_same_shape(b, between)
+    require_broadcastable_to(b, between)
     weights = q.weights
-    moved = np.broadcast_to(along(b, between.rank, -1), p.extents[1:]) @ weights
-    return g.Add(g.MatMul(x, refilled(g, p.weights @ weights, v)), refilled(g, moved, w))
+    moved = np.broadcast_to(values_along_axis(b, between.rank, -1), p.extents[1:]) @ weights
+    return g.Add(g.MatMul(x, downcast_constant(g, p.weights @ weights, v)), downcast_constant(g, moved, w))
 
 
 @rule(
@@ -55,26 +55,26 @@ def merge_products_around_bias(g: Build, x: Value, v: Value, b: Value, w: Value,
     ),
     contract=ROUNDING,
 )
-def add_weights(g: Build, x: Value, v: Value, w: Value, first: Op, second: Op) -> Value:
+def merge_products_of_same_operand(g: Build, x: Value, v: Value, w: Value, first: Op, second: Op) -> Value:
     """(x @ v) + (x @ w) => x @ (v + w)"""
     p, q = product_of(first), product_of(second)
     require(v.static_shape == w.static_shape, "the weights differ in shape")
     require_finite(x)
-    return g.MatMul(x, refilled(g, p.weights + q.weights, v))
+    return g.MatMul(x, downcast_constant(g, p.weights + q.weights, v))
 
 
 @rule(lambda g, x, y, w: g.Add(g.MatMul(x, w), g.MatMul(y, w)), contract=ROUNDING)
-def add_left_factors(g: Build, x: Value, y: Value, w: Value) -> Value:
+def factor_out_right_operand(g: Build, x: Value, y: Value, w: Value) -> Value:
     """(x @ w) + (y @ w) => (x + y) @ w"""
-    require_twins(x, y)
+    require_equal_shapes(x, y)
     require(w.is_const or is_finite(w), f"{w.name} may hold infinities")
     return g.MatMul(g.Add(x, y), w)
 
 
 @rule(lambda g, x, y, w: g.Add(g.MatMul(w, x), g.MatMul(w, y)), contract=ROUNDING)
-def add_right_factors(g: Build, x: Value, y: Value, w: Value) -> Value:
+def factor_out_left_operand(g: Build, x: Value, y: Value, w: Value) -> Value:
     """(w @ x) + (w @ y) => w @ (x + y)"""
-    require_twins(x, y)
+    require_equal_shapes(x, y)
     require(w.is_const or is_finite(w), f"{w.name} may hold infinities")
     return g.MatMul(w, g.Add(x, y))
 
@@ -84,7 +84,7 @@ def require_finite(x: Value) -> None:
     require(is_finite(x), f"{x.name} may hold infinities")
 
 
-def require_no_growth(first: Product, second: Product) -> None:
+def require_no_growth(first: WeightedProduct, second: WeightedProduct) -> None:
     """One product may neither hold more numbers nor multiply more often than the two."""
     require(first.w.rank == second.w.rank == 2, "the weights are no matrices")
     (rows, inner), (same, columns) = first.extents, second.extents
@@ -92,13 +92,19 @@ def require_no_growth(first: Product, second: Product) -> None:
     require(rows * columns <= rows * inner + inner * columns, "the merged weights are larger")
 
 
-def require_twins(x: Value, y: Value) -> None:
+def require_equal_shapes(x: Value, y: Value) -> None:
     """Two different computed values of one shape: then neither stretches the other."""
     require(x is not y and not (x.is_const or y.is_const), "the sum is no simpler")
     require(x.rank == y.rank and all(map(same_extent, x.shape, y.shape)), "the factors differ in shape")
 
 
-MERGE_PRODUCTS = RulePass(
-    "merge-products",
-    (merge_products, merge_products_around_bias, add_weights, add_left_factors, add_right_factors),
+MERGE_MATMULS = RulePass(
+    "merge-matmuls",
+    (
+        merge_products,
+        merge_products_around_bias,
+        merge_products_of_same_operand,
+        factor_out_right_operand,
+        factor_out_left_operand,
+    ),
 )

@@ -24,15 +24,15 @@ class Window:
         return cls((1,) * n, (1,) * n, (1,) * n, (0,) * 2 * n)
 
     @property
-    def reach(self) -> tuple[int, ...]:
+    def span(self) -> tuple[int, ...]:
         """How far from the first the last tap is."""
         return tuple(d * (k - 1) for d, k in zip(self.dilations, self.kernel, strict=True))
 
     @property
-    def surplus(self) -> tuple[int, ...]:
+    def output_growth(self) -> tuple[int, ...]:
         """By how much the output is larger than the input, before strides."""
         n = len(self.kernel)
-        return tuple(self.pads[i] + self.pads[i + n] - r for i, r in enumerate(self.reach))
+        return tuple(self.pads[i] + self.pads[i + n] - r for i, r in enumerate(self.span))
 
     @property
     def attrs(self) -> dict[str, Any]:
@@ -45,12 +45,12 @@ class Window:
         }
 
 
-def window(conv: Op, w: Value, x: Value | None = None) -> Window:
+def conv_window(conv: Op, w: Value, x: Value | None = None) -> Window:
     """The window of a Conv with weights `w`; declines where padding depends on an extent of `x` that is not known."""
-    return window_of(conv, w.static_shape[2:], x)
+    return parse_window(conv, w.static_shape[2:], x)
 
 
-def window_of(op: Op, kernel: Sequence[int], x: Value | None = None) -> Window:
+def parse_window(op: Op, kernel: Sequence[int], x: Value | None = None) -> Window:
     """The window of a Conv or a pool with that kernel."""
     n = len(kernel)
     strides = tuple(op.attr("strides") or [1] * n)
@@ -64,41 +64,41 @@ def window_of(op: Op, kernel: Sequence[int], x: Value | None = None) -> Window:
     if mode == "VALID":
         return bare
     require(mode in {"SAME_UPPER", "SAME_LOWER"}, f"auto_pad is {mode}")
-    totals = [same_padding(x, i + 2, strides[i], reach) for i, reach in enumerate(bare.reach)]
+    totals = [same_padding(x, i + 2, strides[i], reach) for i, reach in enumerate(bare.span)]
     less, more = [t // 2 for t in totals], [t - t // 2 for t in totals]
     begins, ends = (less, more) if mode == "SAME_UPPER" else (more, less)
     return Window(bare.kernel, strides, dilations, (*begins, *ends))
 
 
-def same_padding(x: Value | None, axis: int, stride: int, reach: int) -> int:
+def same_padding(x: Value | None, axis: int, stride: int, span: int) -> int:
     """How much SAME padding there is in all (operator Conv, auto_pad): the output has ceil(extent / stride)."""
-    if stride == 1 or reach == 0:
-        return reach
+    if stride == 1 or span == 0:
+        return span
     extent = None if x is None else x.shape[axis]
     require(isinstance(extent, int), "how much is padded depends on an unknown extent")
     assert isinstance(extent, int)
-    return max((-(-extent // stride) - 1) * stride + reach + 1 - extent, 0)
+    return max((-(-extent // stride) - 1) * stride + span + 1 - extent, 0)
 
 
 def union(a: Window, b: Window) -> Window:
     """The least window with the taps of both; declines where their outputs differ in extent or their taps in step."""
     require(a.strides == b.strides, "the strides differ")
-    require(a.surplus == b.surplus, "the extents of the outputs differ")
+    require(a.output_growth == b.output_growth, "the extents of the outputs differ")
     n = len(a.kernel)
     kernel, dilations, begins = [0] * n, [1] * n, [0] * n
     for i in range(n):
         step = a.dilations[i] if a.kernel[i] > 1 else b.dilations[i]
         require(b.kernel[i] == 1 or b.dilations[i] == step, "the dilations differ")
         begins[i] = max(a.pads[i], b.pads[i])
-        last = max(a.reach[i] - a.pads[i], b.reach[i] - b.pads[i])
+        last = max(a.span[i] - a.pads[i], b.span[i] - b.pads[i])
         require((a.pads[i] - b.pads[i]) % step == 0 and (last + begins[i]) % step == 0, "the taps do not coincide")
         kernel[i], dilations[i] = (last + begins[i]) // step + 1, step
-    ends = [a.surplus[i] + dilations[i] * (kernel[i] - 1) - begins[i] for i in range(n)]
+    ends = [a.output_growth[i] + dilations[i] * (kernel[i] - 1) - begins[i] for i in range(n)]
     require(min(ends) >= 0 and min(begins) >= 0, "the padding is negative")
     return Window(tuple(kernel), a.strides, tuple(dilations), (*begins, *ends))
 
 
-def place(inner: Window, outer: Window) -> tuple[slice, ...]:
+def tap_slices(inner: Window, outer: Window) -> tuple[slice, ...]:
     """Where the taps of `inner` lie among those of `outer`, which holds them all."""
     begins = [(o - i) // d for o, i, d in zip(outer.pads, inner.pads, outer.dilations, strict=False)]
     return tuple(slice(b, b + k) for b, k in zip(begins, inner.kernel, strict=True))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import along, refilled, require_same_shape
+from ..support.operand_queries import downcast_constant, require_broadcastable_to, values_along_axis
 from .ort_fusion_guards import require_no_gelu, require_no_norm
-from .weighted_products import Array, product_of, reweighted, rewritten
+from .weighted_products import Array, product_of, rebuild_product, replace_weights
 
 Bias = Value | None
 
@@ -18,7 +18,7 @@ Bias = Value | None
 )
 def multiply_columns(g: Build, x: Value, w: Value, s: Value, product: Op, c: Bias) -> Value:
     """(x @ w + c) * s => x @ (w * s) + c * s"""
-    return scaled_columns(g, product, x, scales(s, product.outputs[0]))
+    return scale_columns(g, product, x, scale_factors(s, product.outputs[0]))
 
 
 @rule(
@@ -27,13 +27,13 @@ def multiply_columns(g: Build, x: Value, w: Value, s: Value, product: Op, c: Bia
 )
 def divide_columns(g: Build, x: Value, w: Value, s: Value, product: Op, c: Bias) -> Value:
     """(x @ w + c) / s => x @ (w / s) + c / s"""
-    return scaled_columns(g, product, x, inverted(scales(s, product.outputs[0])))
+    return scale_columns(g, product, x, reciprocal(scale_factors(s, product.outputs[0])))
 
 
 @rule(lambda g, x, w, product, c=None: g.Neg(g.one_of("MatMul", "Gemm")(x, g.const(w), c) @ product), contract=ROUNDING)
 def negate_columns(g: Build, x: Value, w: Value, product: Op, c: Bias) -> Value:
     """-(x @ w + c) => x @ -w + -c"""
-    return scaled_columns(g, product, x, np.array([-1.0]))
+    return scale_columns(g, product, x, np.array([-1.0]))
 
 
 @rule(
@@ -42,7 +42,7 @@ def negate_columns(g: Build, x: Value, w: Value, product: Op, c: Bias) -> Value:
 )
 def multiply_columns_with_bias(g: Build, x: Value, w: Value, b: Value, s: Value, product: Op) -> Value:
     """((x @ w) + b) * s => x @ (w * s) + b * s"""
-    return scaled_sum(g, product, x, b, scales(s, product.outputs[0]))
+    return scale_biased_columns(g, product, x, b, scale_factors(s, product.outputs[0]))
 
 
 @rule(
@@ -51,7 +51,7 @@ def multiply_columns_with_bias(g: Build, x: Value, w: Value, b: Value, s: Value,
 )
 def divide_columns_with_bias(g: Build, x: Value, w: Value, b: Value, s: Value, product: Op) -> Value:
     """((x @ w) + b) / s => x @ (w / s) + b / s"""
-    return scaled_sum(g, product, x, b, inverted(scales(s, product.outputs[0])))
+    return scale_biased_columns(g, product, x, b, reciprocal(scale_factors(s, product.outputs[0])))
 
 
 @rule(
@@ -60,7 +60,7 @@ def divide_columns_with_bias(g: Build, x: Value, w: Value, b: Value, s: Value, p
 )
 def multiply_rows(g: Build, x: Value, w: Value, s: Value, product: Op, c: Bias) -> Value:
     """(x * s) @ w + c => x @ (s * w) + c, where s has a number for each row of w"""
-    return scaled_rows(g, product, x, scales(s, x))
+    return scale_rows(g, product, x, scale_factors(s, x))
 
 
 @rule(
@@ -69,57 +69,57 @@ def multiply_rows(g: Build, x: Value, w: Value, s: Value, product: Op, c: Bias) 
 )
 def divide_rows(g: Build, x: Value, w: Value, s: Value, product: Op, c: Bias) -> Value:
     """(x / s) @ w + c => x @ (w / s) + c, where s has a number for each row of w"""
-    return scaled_rows(g, product, x, inverted(scales(s, x)))
+    return scale_rows(g, product, x, reciprocal(scale_factors(s, x)))
 
 
 @rule(lambda g, x, w, product, c=None: g.one_of("MatMul", "Gemm")(g.Neg(x), g.const(w), c) @ product, contract=ROUNDING)
 def negate_rows(g: Build, x: Value, w: Value, product: Op, c: Bias) -> Value:
     """-x @ w + c => x @ -w + c"""
-    return scaled_rows(g, product, x, np.array([-1.0]))
+    return scale_rows(g, product, x, np.array([-1.0]))
 
 
-def scales(s: Value, x: Value) -> Array:
+def scale_factors(s: Value, x: Value) -> Array:
     """The factors that a constant has for the last axis of `x`: one number, or one for each index."""
     if not s.shape:
         return s.const.reshape(1).astype(np.float64)
-    require_same_shape(s, x)
-    return along(s, x.rank, -1)
+    require_broadcastable_to(s, x)
+    return values_along_axis(s, x.rank, -1)
 
 
-def inverted(k: Array) -> Array:
+def reciprocal(k: Array) -> Array:
     """One over each; a zero shows up later, in the weights."""
     with np.errstate(all="ignore"):
         return 1 / k
 
 
-def scaled_columns(g: Build, product: Op, x: Value, k: Array) -> Value:
+def scale_columns(g: Build, product: Op, x: Value, k: Array) -> Value:
     """`product` times `k`."""
     p = product_of(product)
     bias = p.bias
     with np.errstate(all="ignore"):
-        return rewritten(g, p, x, p.weights * k, None if bias is None else bias * k)
+        return rebuild_product(g, p, x, p.weights * k, None if bias is None else bias * k)
 
 
-def scaled_sum(g: Build, product: Op, x: Value, b: Value, k: Array) -> Value:
+def scale_biased_columns(g: Build, product: Op, x: Value, b: Value, k: Array) -> Value:
     """`product` and `b`, added and multiplied by `k`."""
-    require_same_shape(b, product.outputs[0])
+    require_broadcastable_to(b, product.outputs[0])
     with np.errstate(all="ignore"):
         bias = b.const.astype(np.float64) * k
-    return g.Add(scaled_columns(g, product, x, k), refilled(g, bias, b))
+    return g.Add(scale_columns(g, product, x, k), downcast_constant(g, bias, b))
 
 
-def scaled_rows(g: Build, product: Op, x: Value, k: Array) -> Value:
+def scale_rows(g: Build, product: Op, x: Value, k: Array) -> Value:
     """`product` of `x * k`."""
     p = product_of(product)
     require_no_gelu(p.x)
     require_no_norm(p.x)
     require(k.size == 1 or not p.op.attr("transA", 0), "it is the rows of x that are scaled, not its columns")
     with np.errstate(all="ignore"):
-        return reweighted(g, p, x, p.weights * k.reshape(-1, 1))
+        return replace_weights(g, p, x, p.weights * k.reshape(-1, 1))
 
 
-SCALE_WEIGHTS = RulePass(
-    "scale-weights",
+FOLD_SCALE_INTO_WEIGHTS = RulePass(
+    "fold-scale-into-weights",
     (
         multiply_columns,
         divide_columns,

@@ -11,14 +11,14 @@ from onnx import TensorProto
 from ...core import Build, Declined, Op, Value, require, same_extent
 from ...core.ir.dims import Shape
 from ..support.dtypes import CPU_FLOATS
-from ..support.operand_queries import Array, along, refilled, uniform
+from ..support.operand_queries import Array, downcast_constant, uniform_value, values_along_axis
 
 # onnxruntime has Gemm kernels for these alone; an integer Gemm is valid ONNX that nothing runs.
 GEMM_TYPES = CPU_FLOATS
 
 
 @dataclass(frozen=True, slots=True)
-class Product:
+class WeightedProduct:
     """A MatMul or Gemm whose second operand is constant; numbers are given in float64."""
 
     op: Op
@@ -41,16 +41,16 @@ class Product:
     def weights(self) -> Array:
         """The weights, (..., rows, columns), times alpha."""
         data = self.w.const.astype(np.float64)
-        return (data.T if self.transposed else data) * factor(self.op, "alpha")
+        return (data.T if self.transposed else data) * alpha_or_beta(self.op, "alpha")
 
     @property
     def bias(self) -> Array | None:
         """The bias times beta: one number, or one for each column. Declines if it differs from row to row."""
-        beta = factor(self.op, "beta")
-        return None if self.c is None or beta == 0 else along(self.c, 2, 1) * beta
+        beta = alpha_or_beta(self.op, "beta")
+        return None if self.c is None or beta == 0 else values_along_axis(self.c, 2, 1) * beta
 
 
-def product_of(op: Op, *, shared: bool = False) -> Product:
+def product_of(op: Op, *, shared: bool = False) -> WeightedProduct:
     """Read a MatMul or Gemm; declines unless its weights are constant and, if not `shared`, would go with it."""
     x, w, c = op.input(0), op.input(1), op.input(2)
     require(op.version >= 7, "before opset 7 Gemm and Add do not broadcast by rule")
@@ -58,56 +58,56 @@ def product_of(op: Op, *, shared: bool = False) -> Product:
         raise Declined("an operand is missing")
     require(w.is_const and w.rank >= 2, "the weights are no constant matrix")
     require(w.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this type")
-    require(shared or len(w.uses) == 1, f"{w.name} is used elsewhere, and would be there twice")
-    return Product(op, x, w, c)
+    require(shared or len(w.consumers) == 1, f"{w.name} is used elsewhere, and would be there twice")
+    return WeightedProduct(op, x, w, c)
 
 
-def rewritten(g: Build, p: Product, x: Value, weights: Array, bias: Array | None) -> Value:
+def rebuild_product(g: Build, p: WeightedProduct, x: Value, weights: Array, bias: Array | None) -> Value:
     """`x @ weights + bias` in the form of `p`; as a Gemm if it was a MatMul and now needs a bias."""
-    w = refilled(g, weights.T if p.transposed else weights, p.w)
+    w = downcast_constant(g, weights.T if p.transposed else weights, p.w)
     if p.op.type == "MatMul" and bias is None:
         return g.MatMul(x, w)
     require(x.rank == w.rank == 2, "Gemm multiplies matrices only")
-    c = None if bias is None else refilled(g, bias, p.w)
+    c = None if bias is None else downcast_constant(g, bias, p.w)
     return g.Gemm(x, w, c, transA=p.op.attr("transA") or None, transB=1 if p.transposed else None)
 
 
-def reweighted(g: Build, p: Product, x: Value, weights: Array) -> Value:
+def replace_weights(g: Build, p: WeightedProduct, x: Value, weights: Array) -> Value:
     """`p` of `x` with other weights; its bias stays what it is."""
-    w = refilled(g, weights.T if p.transposed else weights, p.w)
+    w = downcast_constant(g, weights.T if p.transposed else weights, p.w)
     if p.op.type == "MatMul":
         return g.MatMul(x, w)
     return g.Gemm(x, w, p.c, **gemm_attributes(p.op, alpha=1.0))
 
 
-def require_runs(left: Shape, right: Shape) -> None:
+def require_ort_matmul(left: Shape, right: Shape) -> None:
     """Decline a MatMul that onnxruntime gets wrong: it stretches nothing to no matrices, nor where it sums nothing."""
     alike = len(left) == len(right) and all(map(same_extent, left[:-2], right[:-2]))
     is_full = all(isinstance(d, int) and d > 0 for d in right)
     require(alike or is_full, "the left factor is stretched, and the right one may be empty")
 
 
-def scale_in(c: Value) -> float:
+def nonzero_scale(c: Value) -> float:
     """The one finite number, not 0, that all elements of a constant are."""
-    value = float(uniform(c))
+    value = float(uniform_value(c))
     require(np.isfinite(value) and value != 0, f"{value} is no scale")
     return value
 
 
-def factor(gemm: Op, name: str) -> float:
+def alpha_or_beta(gemm: Op, name: str) -> float:
     """Alpha or beta of a Gemm; 1 for a MatMul."""
     return float(gemm.attr(name, 1.0)) if gemm.type == "Gemm" else 1.0
 
 
 def gemm_attributes(gemm: Op, **changed: float) -> dict[str, Any]:
     """The attributes of a Gemm with some `changed`, as far as they differ from their defaults."""
-    numbers = {name: factor(gemm, name) for name in ("alpha", "beta")} | changed
+    numbers = {name: alpha_or_beta(gemm, name) for name in ("alpha", "beta")} | changed
     turned = {name: 1 for name in ("transA", "transB") if gemm.attr(name)}
     kind = gemm.outputs[0].dtype
-    return single_precision(kind, **numbers) | turned
+    return float32_attributes(kind, **numbers) | turned
 
 
-def single_precision(kind: int, **numbers: float) -> dict[str, float]:
+def float32_attributes(kind: int, **numbers: float) -> dict[str, float]:
     """Alpha and beta as a Gemm of element type `kind` can hold them, without those that are 1."""
     held: dict[str, float] = {}
     for name, value in numbers.items():
@@ -120,13 +120,13 @@ def single_precision(kind: int, **numbers: float) -> dict[str, float]:
     return {name: value for name, value in held.items() if value != 1}
 
 
-def require_beta_counts(a: Value, gemm: Op) -> None:
+def require_nonempty_sums(a: Value, gemm: Op) -> None:
     """Decline unless the sums of a product of `a` have terms: onnxruntime's Gemm of empty ones forgets beta."""
     extent = a.shape[0 if gemm.attr("transA", 0) else 1]
     require(isinstance(extent, int) and extent > 0, "the sums may have no terms")
 
 
-def gemm_of_product(g: Build, a: Value, b: Value, **attrs: Any) -> Value:
+def build_gemm(g: Build, a: Value, b: Value, **attrs: Any) -> Value:
     """The product of two matrices as a Gemm without a bias."""
     require(g.opset >= 7, "before opset 7 Gemm does not broadcast by rule")
     require(a.rank == b.rank == 2, "Gemm multiplies matrices only")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import Inputs, same_shape, shape_given
+from ..support.operand_queries import Inputs, inferred_shape, same_shape
 
 
 @rule(lambda g, x, s, t: g.Expand(g.Expand(x, g.const(s)), g.const(t)), shared=True, contract=EXACT)
@@ -28,9 +28,9 @@ def merge_tiles(g: Build, x: Value, r: Value, q: Value) -> Value:
 @rule(
     lambda g, x, a, s, inner: g.Expand(g.one_of("Unsqueeze", "Reshape")(x, *a) @ inner, s), shared=True, contract=EXACT
 )
-def expand_without_leading_ones(g: Build, x: Value, a: Inputs, s: Value, inner: Op) -> Value:
+def drop_unsqueeze_before_expand(g: Build, x: Value, a: Inputs, s: Value, inner: Op) -> Value:
     """Expand(Unsqueeze(x, 0), s) => Expand(x, s), where s has a dim for each"""
-    made = shape_given(inner)
+    made = inferred_shape(inner)
     new = len(made) - x.rank
     require(new > 0 and set(made[:new]) == {1} and same_shape(made[new:], x.shape), "it changes more than leading 1s")
     (length,) = s.shape
@@ -38,4 +38,4 @@ def expand_without_leading_ones(g: Build, x: Value, a: Inputs, s: Value, inner: 
     return g.Expand(x, s)
 
 
-MERGE_EXPANDS = RulePass("merge-expands", (merge_expands, merge_tiles, expand_without_leading_ones))
+MERGE_EXPANDS = RulePass("merge-expands", (merge_expands, merge_tiles, drop_unsqueeze_before_expand))

@@ -7,13 +7,13 @@ from math import prod
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ...core.ir.dims import in_numbers
-from ..support.operand_queries import Inputs, same_shape, shape_given
-from .concats import axis_of
-from .reshape_targets import RESHAPES, squeezed_axes
-from .slice_ranges import MOST, TO_THE_END, cuts_of
+from ...core.ir.dims import as_integers
+from ..support.operand_queries import Inputs, inferred_shape, same_shape
+from .concats import written_axis
+from .reshape_targets import RESHAPE_OPS, squeezed_axes
+from .slice_ranges import INT32_MAX, INT64_MAX, required_slice_ranges
 
-FEW = 1024  # indices that one Gather may have, however few the two had
+MAX_MERGED_INDICES = 1024  # indices that one Gather may have, however few the two had
 
 
 @rule(
@@ -23,43 +23,44 @@ FEW = 1024  # indices that one Gather may have, however few the two had
 )
 def merge_gathers(g: Build, x: Value, i: Value, j: Value, inner: Op, outer: Op) -> Value:
     """Gather(Gather(x, i), j) => Gather(x, i[j])"""
-    first, second, between = axis_of(inner), axis_of(outer), inner.outputs[0]
+    first, second, between = written_axis(inner), written_axis(outer), inner.outputs[0]
     first += x.rank if first < 0 else 0
     second += between.rank if second < 0 else 0
     along, given = second - first, i.static_shape
     require(0 <= along < len(given), "they take along different axes")
     size = prod(given[:along]) * prod(j.static_shape) * prod(given[along + 1 :])
-    require(size <= max(FEW, prod(given)), "the indices would be many more")
+    require(size <= max(MAX_MERGED_INDICES, prod(given)), "the indices would be many more")
     extent = given[along]
     require(bool(((j.const >= -extent) & (j.const < extent)).all()), "it takes more than there is")
     return g.Gather(x, g.const(np.take(i.const, j.const, axis=along), like=i), axis=first)
 
 
 @rule(
-    lambda g, x, i, b, gather, outer: g.one_of(*RESHAPES)(g.Gather(x, g.const(i)) @ gather, *b) @ outer, contract=EXACT
+    lambda g, x, i, b, gather, outer: g.one_of(*RESHAPE_OPS)(g.Gather(x, g.const(i)) @ gather, *b) @ outer,
+    contract=EXACT,
 )
 def reshape_indices(g: Build, x: Value, i: Value, b: Inputs, gather: Op, outer: Op) -> Value:
     """Unsqueeze(Gather(x, i), a) => Gather(x, Unsqueeze(i, a)); so any reshape of what the indices stand for"""
-    axis = axis_of(gather)
+    axis = written_axis(gather)
     axis += x.rank if axis < 0 else 0
-    size, made = prod(i.static_shape), shape_given(outer)
+    size, made = prod(i.static_shape), inferred_shape(outer)
     end = len(made) - (x.rank - 1 - axis)
     around = (*made[:axis], *made[end:])
     require(size > 0 and end >= axis, "it joins axes")
     require(same_shape(around, (*x.shape[:axis], *x.shape[axis + 1 :])), "it reshapes more than the indices")
-    shape = in_numbers(made[axis:end])
+    shape = as_integers(made[axis:end])
     require(shape is not None and prod(shape) == size, "it reshapes more than the indices")
     assert shape is not None
     return g.Gather(x, g.const(i.const.reshape(shape), like=i), axis=axis)
 
 
 @rule(lambda g, x, a, b, inner, outer: g.Squeeze(g.Slice(x, *a) @ inner, *b) @ outer, contract=EXACT)
-def gather_one(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+def squeeze_of_slice_to_gather(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
     """Squeeze(x[i:i+1]) => Gather(x, i)"""
-    cuts = cuts_of(inner, x)
+    cuts = required_slice_ranges(inner, x)
     require(len(cuts) == 1, "it cuts along several axes")
     ((axis, cut),) = cuts.items()
-    require(cut.step == 1 and cut.end in {cut.start + 1 or TO_THE_END, cut.start + 1 or MOST}, "it takes several")
+    require(cut.step == 1 and cut.end in {cut.start + 1 or INT32_MAX, cut.start + 1 or INT64_MAX}, "it takes several")
     require(squeezed_axes(outer, inner.outputs[0]) == [axis], "another axis goes")
     return g.Gather(x, g.const(np.array(cut.start, np.int64)), axis=axis)
 
@@ -69,23 +70,23 @@ def gather_one(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -
 )
 def gather_from_slice(g: Build, x: Value, a: Inputs, i: Value, inner: Op, outer: Op) -> Value:
     """Gather(x[s:], i) => Gather(x, s + i)"""
-    cuts = cuts_of(inner, x)
-    axis = axis_of(outer)
+    cuts = required_slice_ranges(inner, x)
+    axis = written_axis(outer)
     axis += x.rank if axis < 0 else 0
     require(list(cuts) == [axis], "it cuts along another axis")
     cut, extent = cuts[axis], x.shape[axis]
     indices = i.const.astype(np.int64)
     if isinstance(extent, int):
-        taken = cut.of(extent)
+        taken = cut.indices(extent)
         require(bool(((indices >= -len(taken)) & (indices < len(taken))).all()), "it takes more than there is")
         indices = taken.start + taken.step * np.where(indices < 0, indices + len(taken), indices)
     else:
         require(cut.start >= 0 and cut.step > 0, "where it begins is unknown")
-        whole = cut.end >= TO_THE_END and cut.step == 1
+        whole = cut.end >= INT32_MAX and cut.step == 1
         require(whole or bool((indices >= 0).all()), "where it ends is unknown")
         indices = np.where(indices < 0, indices, cut.start + cut.step * indices)
     return g.Gather(x, g.const(indices, like=i), axis=axis)
 
 
 MERGE_GATHERS = RulePass("merge-gathers", (merge_gathers, gather_from_slice))
-RESHAPE_INDICES = RulePass("reshape-indices", (reshape_indices, gather_one))
+RESHAPE_INDICES = RulePass("reshape-indices", (reshape_indices, squeeze_of_slice_to_gather))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule, same_extent
-from ..support.operand_queries import Inputs, is_float
+from ..support.operand_queries import Inputs, is_float_value
 
 Shape = tuple[Any, ...]
 
-SPREADS = ("Expand", "Tile", "Unsqueeze", "Reshape")
+EXPANDING_OPS = ("Expand", "Tile", "Unsqueeze", "Reshape")
 
 
 @rule(
@@ -17,53 +17,55 @@ SPREADS = ("Expand", "Tile", "Unsqueeze", "Reshape")
         g.one_of(
             "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater",
             "GreaterOrEqual", "Less", "LessOrEqual", "Mean", "Mod", "Mul", "Or", "Sub", "Sum", "Where", "Xor",
-        )(*before, g.one_of(*SPREADS)(x, *a) @ inner, *after) @ op
+        )(*before, g.one_of(*EXPANDING_OPS)(x, *a) @ inner, *after) @ op
     ),
     shared=True,
     contract=EXACT,
 )  # fmt: skip
-def broadcast_instead(g: Build, x: Value, a: Inputs, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
+def drop_expand_before_broadcast(
+    g: Build, x: Value, a: Inputs, before: Inputs, after: Inputs, inner: Op, op: Op
+) -> Value:
     """Add(Expand(x, s), y) => Add(x, y), where the shape comes out the same; so Tile, and leading 1s of a Reshape"""
-    return _broadcast(g, x, before, after, inner, op)
+    return _without_expand(g, x, before, after, inner, op)
 
 
 # onnxruntime 1.31 has kernels of their own for one number: of 0 and -0 they give the other one.
 @rule(
     lambda g, x, a, before, after, inner, op: (
-        g.one_of("Max", "Min")(*before, g.one_of(*SPREADS)(x, *a) @ inner, *after) @ op
+        g.one_of("Max", "Min")(*before, g.one_of(*EXPANDING_OPS)(x, *a) @ inner, *after) @ op
     ),
     shared=True,
     contract=conditional("no zero is negative"),
 )
-def broadcast_extremum_instead(
+def drop_expand_before_extremum(
     g: Build, x: Value, a: Inputs, before: Inputs, after: Inputs, inner: Op, op: Op
 ) -> Value:
     """Max(Expand(x, s), y) => Max(x, y), where the shape comes out the same; so Min"""
-    return _broadcast(g, x, before, after, inner, op)
+    return _without_expand(g, x, before, after, inner, op)
 
 
 # onnxruntime 1.31 multiplies where the exponent is one number, 2 or 3.
 @rule(
-    lambda g, x, a, before, after, inner, op: g.Pow(*before, g.one_of(*SPREADS)(x, *a) @ inner, *after) @ op,
+    lambda g, x, a, before, after, inner, op: g.Pow(*before, g.one_of(*EXPANDING_OPS)(x, *a) @ inner, *after) @ op,
     shared=True,
     contract=ROUNDING,
 )
-def broadcast_power_instead(g: Build, x: Value, a: Inputs, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
+def drop_expand_before_power(g: Build, x: Value, a: Inputs, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     """Pow(Expand(x, s), y) => Pow(x, y), of floats, where the shape comes out the same"""
-    require(is_float(op.outputs[0]), "a power of integers that overflows depends on the kernel")
-    return _broadcast(g, x, before, after, inner, op)
+    require(is_float_value(op.outputs[0]), "a power of integers that overflows depends on the kernel")
+    return _without_expand(g, x, before, after, inner, op)
 
 
-def _broadcast(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
+def _without_expand(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     require(op.version >= 8, "not all ops broadcast by rule before opset 8")
     others = [v for v in (*before, *after) if v is not None]
-    if not is_expanded_as(inner, others):
-        fits = comes_out_the_same(x.shape, inner.outputs[0].shape, [v.shape for v in others])
+    if not is_expand_to_shape_of(inner, others):
+        fits = broadcasts_alike(x.shape, inner.outputs[0].shape, [v.shape for v in others])
         require(fits, f"{op.type} would not spread it as far")
     return getattr(g, op.type)(*before, x, *after, **op.attrs)
 
 
-def is_expanded_as(op: Op, others: list[Value]) -> bool:
+def is_expand_to_shape_of(op: Op, others: list[Value]) -> bool:
     """Whether an op is an Expand to the shape of one of `others`."""
     shape = op.graph.producer(op.input(1))
     if op.type != "Expand" or shape is None or shape.type != "Shape" or shape.domain:
@@ -72,19 +74,20 @@ def is_expanded_as(op: Op, others: list[Value]) -> bool:
     return whole and any(shape.inputs[0] is v for v in others)
 
 
-def comes_out_the_same(small: Shape, wide: Shape, others: list[Shape]) -> bool:
-    """Whether broadcasting against `others` is known to make of `small` what it makes of `wide`."""
-    if len(small) > len(wide):
+def broadcasts_alike(small: Shape, expanded: Shape, others: list[Shape]) -> bool:
+    """Whether broadcasting against `others` is known to make of `small` what it makes of `expanded`."""
+    if len(small) > len(expanded):
         return False
-    for p in range(1, len(wide) + 1):
-        if p <= len(small) and same_extent(small[-p], wide[-p]):
+    for p in range(1, len(expanded) + 1):
+        if p <= len(small) and same_extent(small[-p], expanded[-p]):
             continue
-        reached = any(p <= len(o) and (wide[-p] == 1 or same_extent(o[-p], wide[-p])) for o in others)
+        reached = any(p <= len(o) and (expanded[-p] == 1 or same_extent(o[-p], expanded[-p])) for o in others)
         if not reached or (p <= len(small) and small[-p] != 1):
             return False
     return True
 
 
-BROADCAST_INSTEAD = RulePass(
-    "broadcast-instead", (broadcast_instead, broadcast_extremum_instead, broadcast_power_instead)
+DROP_EXPAND_BEFORE_BROADCAST = RulePass(
+    "drop-expand-before-broadcast",
+    (drop_expand_before_broadcast, drop_expand_before_extremum, drop_expand_before_power),
 )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
-from ..support.operand_queries import Inputs, is_private, same_shape, shape_given
-from .reshape_targets import RESHAPES
+from ..support.operand_queries import Inputs, has_n_consumers, inferred_shape, same_shape
+from .reshape_targets import RESHAPE_OPS
 
 
 @rule(
     lambda g, x, w, a, b, inner, product, outer: (
         g.Reshape(
-            g.MatMul(g.one_of(*RESHAPES)(x, *a) @ inner, w) @ product, *b
+            g.MatMul(g.one_of(*RESHAPE_OPS)(x, *a) @ inner, w) @ product, *b
         ) @ outer
     ),
     shared=True,
@@ -21,8 +21,8 @@ def multiply_without_reshapes(
     g: Build, x: Value, w: Value, a: Inputs, b: Inputs, inner: Op, product: Op, outer: Op
 ) -> Value:
     """Reshape(MatMul(Reshape(x, (-1, k)), w), t) => MatMul(x, w), of a matrix w"""
-    require(is_private(product.outputs[0]), "something else reads the product")
-    require_rows_back(x, w.shape, inner, outer)
+    require(has_n_consumers(product.outputs[0]), "something else reads the product")
+    require_rows_restored(x, w.shape, inner, outer)
     return g.MatMul(x, w)
 
 
@@ -30,7 +30,7 @@ def multiply_without_reshapes(
     lambda g, x, w, a, b, c, inner, product, total, outer: (
         g.Reshape(
             g.Add(
-                g.MatMul(g.one_of(*RESHAPES)(x, *a) @ inner, w) @ product, c
+                g.MatMul(g.one_of(*RESHAPE_OPS)(x, *a) @ inner, w) @ product, c
             ) @ total,
             *b,
         ) @ outer
@@ -42,16 +42,18 @@ def add_bias_without_reshapes(
     g: Build, x: Value, w: Value, a: Inputs, b: Inputs, c: Value, inner: Op, product: Op, total: Op, outer: Op
 ) -> Value:
     """Reshape(MatMul(Reshape(x, (-1, k)), w) + c, t) => MatMul(x, w) + c, of a matrix w and a vector c"""
-    require(is_private(product.outputs[0]) and is_private(total.outputs[0]), "something else reads the product")
-    require_vector(c, w.shape, x)
-    require_rows_back(x, w.shape, inner, outer)
+    require(
+        has_n_consumers(product.outputs[0]) and has_n_consumers(total.outputs[0]), "something else reads the product"
+    )
+    require_row_bias(c, w.shape, x)
+    require_rows_restored(x, w.shape, inner, outer)
     return g.Add(g.MatMul(x, w), c)
 
 
 @rule(
     lambda g, x, w, a, b, gemm, inner, outer, c=None: (
         g.Reshape(
-            g.Gemm(g.one_of(*RESHAPES)(x, *a) @ inner, w, c) @ gemm, *b
+            g.Gemm(g.one_of(*RESHAPE_OPS)(x, *a) @ inner, w, c) @ gemm, *b
         ) @ outer
     ),
     shared=True,
@@ -62,30 +64,30 @@ def gemm_without_reshapes(
 ) -> Value:
     """Reshape(Gemm(Reshape(x, (-1, k)), w, c), t) => MatMul(x, w) + c, of a vector c and no scales"""
     require(g.opset >= 7, "before opset 7 Gemm does not broadcast by rule")
-    require(is_private(gemm.outputs[0]), "something else reads the product")
+    require(has_n_consumers(gemm.outputs[0]), "something else reads the product")
     require((gemm.attr("alpha", 1.0), gemm.attr("beta", 1.0)) == (1.0, 1.0), "it scales")
     turned = bool(gemm.attr("transB", 0))
     require(not gemm.attr("transA", 0) and x.rank > 2, "Gemm does as well")
-    require(not turned or (w.is_const and len(w.uses) == 1), "the weights would be kept twice")
+    require(not turned or (w.is_const and len(w.consumers) == 1), "the weights would be kept twice")
     columns = w.shape[::-1] if turned else w.shape
     if c is not None:
-        require_vector(c, columns, x)
-    require_rows_back(x, columns, inner, outer)
+        require_row_bias(c, columns, x)
+    require_rows_restored(x, columns, inner, outer)
     product = g.MatMul(x, g.const(w.const.T) if turned else w)
     return product if c is None else g.Add(product, c)
 
 
-def require_rows_back(x: Value, factor: Shape, inner: Op, outer: Op) -> None:
+def require_rows_restored(x: Value, factor: Shape, inner: Op, outer: Op) -> None:
     """`inner` has to keep the rows of `x`, and `outer` to lay those of the product with `factor` out as they were."""
     require(len(factor) == 2, "the second factor is no matrix")
     rows = inner.outputs[0].shape
     require(len(rows) == 2 and x.rank > 0, "the first factor is no matrix")
     require(same_extent(rows[1], x.shape[-1]), "rows are cut or joined")
     require(isinstance(factor[1], int) and factor[1] > 0, "how many columns there are is unknown")
-    require(same_shape(shape_given(outer), (*x.shape[:-1], factor[1])), "they are laid out otherwise")
+    require(same_shape(inferred_shape(outer), (*x.shape[:-1], factor[1])), "they are laid out otherwise")
 
 
-def require_vector(c: Value, factor: Shape, x: Value) -> None:
+def require_row_bias(c: Value, factor: Shape, x: Value) -> None:
     """`c` has to be a number for each column of `factor`, or one for all."""
     shape = c.shape
     fits = len(shape) <= min(2, x.rank) and all(d == 1 for d in shape[:-1]) and shape[-1:] in {(), (1,), factor[-1:]}

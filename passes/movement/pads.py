@@ -15,9 +15,9 @@ def merge_pads(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -
     require(mode == inner.attr("mode", "constant"), "the modes differ")
     require(outer.version >= 2, "the operator of opset 1 is another")
     if mode == "constant":
-        require_same_fill(inner, outer)
+        require_same_pad_value(inner, outer)
     first, second = pads_of(inner, x.rank), pads_of(outer, x.rank)
-    pads = [_both(mode, p, q) for p, q in zip(first, second, strict=True)]
+    pads = [_merged_pad(mode, p, q) for p, q in zip(first, second, strict=True)]
     if mode not in {"constant", "edge"}:
         touched = [{i % x.rank for i, n in enumerate(p) if n} for p in (first, second)]
         require(touched[0].isdisjoint(touched[1]), f"to {mode} what was made by {mode} is something else")
@@ -26,13 +26,13 @@ def merge_pads(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -
     return g.Pad(x, None, outer.input(2), pads=pads, mode=outer.attrs.get("mode"))
 
 
-def require_same_fill(inner: Op, outer: Op) -> None:
+def require_same_pad_value(inner: Op, outer: Op) -> None:
     """Both have to pad with the same bits."""
     same = inner.input(2) is outer.input(2) and inner.attr("value", 0.0) == outer.attr("value", 0.0)
-    require(same or _fill(inner) == _fill(outer), "they pad with different values")
+    require(same or _pad_value_bits(inner) == _pad_value_bits(outer), "they pad with different values")
 
 
-def _fill(op: Op) -> Any:
+def _pad_value_bits(op: Op) -> Any:
     if op.version < 11:
         return float(op.attr("value", 0.0)).hex()
     value = op.input(2)
@@ -45,7 +45,7 @@ def _fill(op: Op) -> Any:
     return bits if any(bits) else b""  # as if it were left out
 
 
-def _both(mode: str, first: int, second: int) -> int:
+def _merged_pad(mode: str, first: int, second: int) -> int:
     """One pad on a side for two; declines what would pad again what was cut off, or cut what others pad."""
     grows = first >= 0 and second >= 0
     cuts = first <= 0 and second <= 0

@@ -7,10 +7,10 @@ from typing import Any
 from onnx import TensorProto
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
-from ..support.operand_queries import Inputs, axes_of, normalized, same_shape, shape_given
-from .reshape_targets import RESHAPES
+from ..support.operand_queries import Inputs, constant_integers, inferred_shape, normalized_axes, same_shape
+from .reshape_targets import RESHAPE_OPS
 
-INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.INT8})
+REDUCED_INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.INT8})
 
 
 @rule(
@@ -24,8 +24,8 @@ INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, T
 )
 def merge_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
     """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), of floats; so ReduceMean and ReduceProd"""
-    require(x.dtype not in INTEGERS, "integers may overflow, and a mean of them is cut off each time")
-    return _merged(g, x, inner, outer)
+    require(x.dtype not in REDUCED_INTEGERS, "integers may overflow, and a mean of them is cut off each time")
+    return _merge(g, x, inner, outer)
 
 
 # onnxruntime adds up and multiplies integers as doubles, and ends at the ends of their type each time.
@@ -37,8 +37,8 @@ def merge_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer:
 )
 def merge_integer_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
     """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), of integers; so ReduceProd"""
-    require(x.dtype in INTEGERS, "floats have an order of summation")
-    return _merged(g, x, inner, outer)
+    require(x.dtype in REDUCED_INTEGERS, "floats have an order of summation")
+    return _merge(g, x, inner, outer)
 
 
 @rule(
@@ -49,7 +49,7 @@ def merge_integer_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op
 )
 def merge_extrema(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
     """ReduceMax(ReduceMax(x, a), b) => ReduceMax(x, a and b); so ReduceMin"""
-    return _merged(g, x, inner, outer)
+    return _merge(g, x, inner, outer)
 
 
 @rule(
@@ -60,13 +60,13 @@ def merge_extrema(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op
 )
 def merge_integer_extrema(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
     """ReduceMax(ReduceMax(x, a), b) => ReduceMax(x, a and b), of integers; so ReduceMin"""
-    require(x.dtype in INTEGERS, "floats have NaNs, and zeros of two signs")
-    return _merged(g, x, inner, outer)
+    require(x.dtype in REDUCED_INTEGERS, "floats have NaNs, and zeros of two signs")
+    return _merge(g, x, inner, outer)
 
 
 @rule(
     lambda g, x, a, b, inner, outer: (
-        g.one_of(*RESHAPES)(
+        g.one_of(*RESHAPE_OPS)(
             g.one_of(
                 "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
                 "ReduceProd", "ReduceSum", "ReduceSumSquare", "ArgMax", "ArgMin",
@@ -79,20 +79,20 @@ def merge_integer_extrema(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, o
 )  # fmt: skip
 def keep_or_drop_reduced_axes(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
     """Unsqueeze(ReduceX(x, a, keepdims=0), a) => ReduceX(x, a, keepdims=1); Squeeze likewise"""
-    axes, keeps = reduced_axes(inner, x), bool(inner.attr("keepdims", 1))
+    axes, keeps = required_reduced_axes(inner, x), bool(inner.attr("keepdims", 1))
     wanted = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if not keeps or i not in axes)
-    require(same_shape(shape_given(outer), wanted), "it changes more than the reduced axes")
-    return _reduction(g, inner, x, axes, keeps=not keeps)
+    require(same_shape(inferred_shape(outer), wanted), "it changes more than the reduced axes")
+    return _build_reduction(g, inner, x, axes, keeps=not keeps)
 
 
-def reduced_axes(op: Op, x: Value) -> list[int]:
+def required_reduced_axes(op: Op, x: Value) -> list[int]:
     """The axes that a reduction of `x` reduces, from the front; declines where there are none."""
     if op.type.startswith("Arg"):
-        return normalized([int(op.attr("axis", 0))], x.rank)
+        return normalized_axes([int(op.attr("axis", 0))], x.rank)
     spec = op.schema
     require(spec is not None and ("axes" in spec.attributes or len(op.inputs) < 2 or op.inputs[1] is None
             or op.inputs[1].is_const), "the axes are computed")  # fmt: skip
-    axes = axes_of(op)
+    axes = constant_integers(op)
     if not axes:
         require(not op.attr("noop_with_empty_axes", 0), "it reduces nothing")
         axes = list(range(x.rank))
@@ -100,10 +100,10 @@ def reduced_axes(op: Op, x: Value) -> list[int]:
     # onnxruntime 1.31 takes negative axes of a tensor without elements for none at all.
     full = all(isinstance(d, int) and d > 0 for d in x.shape)
     require(full or min(axes) >= 0, "it counts axes from the end, of what may be empty")
-    return normalized(axes, x.rank)
+    return normalized_axes(axes, x.rank)
 
 
-def _reduction(g: Build, like: Op, x: Value, axes: list[int], *, keeps: bool) -> Value:
+def _build_reduction(g: Build, like: Op, x: Value, axes: list[int], *, keeps: bool) -> Value:
     """A reduction of the kind of `like`."""
     attrs: dict[str, Any] = {"axes": axes, "keepdims": int(keeps)}
     if like.type.startswith("Arg"):
@@ -111,17 +111,17 @@ def _reduction(g: Build, like: Op, x: Value, axes: list[int], *, keeps: bool) ->
     return getattr(g, like.type)(x, **attrs)
 
 
-def _merged(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+def _merge(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """One reduction for two of the same type."""
     require(inner.type == outer.type, "they reduce in different ways")
-    first = reduced_axes(inner, x)
-    second = reduced_axes(outer, inner.outputs[0])
+    first = required_reduced_axes(inner, x)
+    second = required_reduced_axes(outer, inner.outputs[0])
     keeps_first, keeps = bool(inner.attr("keepdims", 1)), bool(outer.attr("keepdims", 1))
     if not keeps_first:
         left = [i for i in range(x.rank) if i not in first]
         second = [left[i] for i in second]
     require(keeps_first == keeps or (keeps_first and set(first) <= set(second)), "only some of the axes stay")
-    return _reduction(g, outer, x, sorted({*first, *second}), keeps=keeps)
+    return _build_reduction(g, outer, x, sorted({*first, *second}), keeps=keeps)
 
 
 MERGE_REDUCTIONS = RulePass(

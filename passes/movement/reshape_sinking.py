@@ -9,9 +9,9 @@ from math import prod
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
 from .. import elementwise
-from ..support.operand_queries import Inputs, is_private, same_shape, shape_given
-from .reshape_targets import AXES_ONLY, RESHAPES, target_of
-from .reshapes import by_axes
+from ..support.operand_queries import Inputs, has_n_consumers, inferred_shape, same_shape
+from .reshape_targets import RESHAPE_OPS, SQUEEZE_OPS, reshape_target
+from .reshapes import build_squeeze_or_unsqueeze
 
 
 @rule(
@@ -21,7 +21,7 @@ from .reshapes import by_axes
     shared=True,
     contract=EXACT,
 )  # fmt: skip
-def transpose_without_merging(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, transpose: Op, outer: Op) -> Value:
+def transpose_without_reshapes(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, transpose: Op, outer: Op) -> Value:
     """Reshape(Transpose(Reshape(x, (-1, ...)))) => Transpose(x), where it merges leading dims, and splits them again"""
     merged, result = inner.outputs[0].shape, outer.outputs[0].shape
     lead = x.rank - len(merged) + 1
@@ -34,66 +34,70 @@ def transpose_without_merging(g: Build, x: Value, a: Inputs, b: Inputs, inner: O
     return g.Transpose(x, perm=full)
 
 
-KEEP_BATCHES = RulePass("keep-batches", (transpose_without_merging,))
+TRANSPOSE_WITHOUT_RESHAPES = RulePass("transpose-without-reshapes", (transpose_without_reshapes,))
 
 
-UNARY = tuple(sorted(elementwise.UNARY | {"BitwiseNot", "Cast", "Clip"}))
-BINARY = (
+SINKABLE_UNARY = tuple(sorted(elementwise.UNARY | {"BitwiseNot", "Cast", "Clip"}))
+SINKABLE_BINARY = (
     "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mod", "Mul", "Or", "Pow", "Sub",
     "Xor",
 )  # fmt: skip
-LONGEST = 16  # ops between two reshapes
+MAX_CHAIN = 16  # ops between two reshapes
 
 
 @rule(
-    lambda g, xs, b, last, outer: g.one_of(*RESHAPES)(g.one_of(*UNARY, *BINARY)(*xs) @ last, *b) @ outer,
+    lambda g, xs, b, last, outer: (
+        g.one_of(*RESHAPE_OPS)(g.one_of(*SINKABLE_UNARY, *SINKABLE_BINARY)(*xs) @ last, *b) @ outer
+    ),
     contract=EXACT,
 )
-def compute_without_reshapes(g: Build, xs: Inputs, b: Inputs, last: Op, outer: Op) -> Value:
+def sink_reshape(g: Build, xs: Inputs, b: Inputs, last: Op, outer: Op) -> Value:
     """Reshape(Relu(Reshape(x, s)), t) => Relu(x), or Reshape(Relu(x), t), for any elementwise ops between"""
-    between, inner = chain_below_reshape(last)
+    between, inner = elementwise_chain(last)
     x = inner.inputs[0]
     assert x is not None
-    shape = shape_given(outer)
+    shape = inferred_shape(outer)
     cancels = same_shape(shape, x.shape)
-    require(cancels or is_private(inner.outputs[0]), "one Reshape would stay for others, and one be added")
+    require(cancels or has_n_consumers(inner.outputs[0]), "one Reshape would stay for others, and one be added")
     made = x
     for op in between[::-1]:
-        at = operand(op)
+        at = shaped_operand(op)
         require(all(c is None or i == at or c.rank <= x.rank for i, c in enumerate(op.inputs)), "a constant adds dims")
         made = getattr(g, op.type)(*op.inputs[:at], made, *op.inputs[at + 1 :], **op.attrs)
     if cancels:
         return made
-    if {inner.type, outer.type} <= AXES_ONLY and (done := by_axes(g, made, inner, outer)) is not None:
+    if {inner.type, outer.type} <= SQUEEZE_OPS and (
+        done := build_squeeze_or_unsqueeze(g, made, inner, outer)
+    ) is not None:
         return done
-    return g.Reshape(made, shape=target_of(x, shape, inner, outer))
+    return g.Reshape(made, shape=reshape_target(x, shape, inner, outer))
 
 
-def chain_below_reshape(last: Op) -> tuple[list[Op], Op]:
+def elementwise_chain(last: Op) -> tuple[list[Op], Op]:
     """The elementwise ops from `last` up to a reshape, and that; declines where there is none near."""
     between = [last]
-    while len(between) <= LONGEST:
+    while len(between) <= MAX_CHAIN:
         op = between[-1]
-        value = op.inputs[operand(op)]
+        value = op.inputs[shaped_operand(op)]
         maker = op.graph.producer(value)
         require(value is not None and maker is not None, "no Reshape stands above")
         assert maker is not None
         assert value is not None
-        if maker.type in RESHAPES and not maker.domain:
+        if maker.type in RESHAPE_OPS and not maker.domain:
             return between, maker
-        require(not maker.domain and is_private(value), "something else reads what is computed")
+        require(not maker.domain and has_n_consumers(value), "something else reads what is computed")
         between.append(maker)
     raise Declined("no Reshape is near")
 
 
-def operand(op: Op) -> int:
+def shaped_operand(op: Op) -> int:
     """Which input of an elementwise op has its shape; declines if it has two such, or is another op."""
-    if op.type in UNARY:
+    if op.type in SINKABLE_UNARY:
         return 0
     require(op.version >= 7, "before opset 7 there is no broadcasting by rule")
     single = [v is not None and v.tensor is not None and prod(v.tensor.dims) == 1 for v in op.inputs]
-    require(len(single) == 2 and any(single) and op.type in BINARY, "it is not elementwise in one operand")
+    require(len(single) == 2 and any(single) and op.type in SINKABLE_BINARY, "it is not elementwise in one operand")
     return 0 if single[1] else 1
 
 
-ROUND_TRIPS = RulePass("drop-reshape-round-trips", (compute_without_reshapes,))
+SINK_RESHAPES = RulePass("sink-reshapes", (sink_reshape,))

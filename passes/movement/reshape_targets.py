@@ -4,54 +4,54 @@ from __future__ import annotations
 
 from ...core import Op, Value, require, same_extent
 from ...core.ir.dims import Dim, Shape
-from ..support.operand_queries import axes_of, known_axes, normalized, operand
+from ..support.operand_queries import constant_integers, known_integers, normalized_axes, operand
 
-RESHAPES = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
-AXES_ONLY = frozenset({"Squeeze", "Unsqueeze"})
-REST = -1  # what is left of the elements, as in the shape of a Reshape
+RESHAPE_OPS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+SQUEEZE_OPS = frozenset({"Squeeze", "Unsqueeze"})
+INFERRED = -1  # what is left of the elements, as in the shape of a Reshape
 
 
-def target_of(x: Value, made: Shape, *instead_of: Op) -> list[int]:
+def reshape_target(x: Value, made: Shape, *replaced: Op) -> list[int]:
     """The constant with which one Reshape makes the shape `made` of `x`; declines where it cannot be written."""
     own = x.known_shape or ()
-    target = [_entry(d, own[i] if i < len(own) else None) for i, d in enumerate(made)]
-    require(target.count(REST) <= 1, "more than one extent is open")
-    refused = {d for op in instead_of for d in _copied_beside_rest(op)}
+    target = [_target_dim(d, own[i] if i < len(own) else None) for i, d in enumerate(made)]
+    require(target.count(INFERRED) <= 1, "more than one extent is open")
+    refused = {d for op in replaced for d in _copied_beside_inferred(op)}
     copied = [d for d, n in zip(made, target, strict=True) if n == 0]
     # A REST beside an extent of 0 fails in onnxruntime.
-    require(REST not in target or refused.issuperset(copied), "an extent beside the open one may be 0")
+    require(INFERRED not in target or refused.issuperset(copied), "an extent beside the open one may be 0")
     return target
 
 
-def _entry(wanted: Dim, own: Dim) -> int:
+def _target_dim(wanted: Dim, own: Dim) -> int:
     if isinstance(wanted, int) and wanted > 0:
         return wanted
-    return 0 if same_extent(wanted, own) else REST
+    return 0 if same_extent(wanted, own) else INFERRED
 
 
-def _copied_beside_rest(op: Op) -> list[Dim]:
+def _copied_beside_inferred(op: Op) -> list[Dim]:
     """The extents that a Reshape copies while another one is open, so that it fails where they are 0."""
-    target = known_axes(op, "shape") if op.type == "Reshape" and not op.attr("allowzero", 0) else None
-    if target is None or REST not in target:
+    target = known_integers(op, "shape") if op.type == "Reshape" and not op.attr("allowzero", 0) else None
+    if target is None or INFERRED not in target:
         return []
     return [d for d, n in zip(operand(op).known_shape or (), target, strict=False) if n == 0]
 
 
 def squeezed_axes(op: Op, x: Value) -> list[int]:
     """The axes of `x` that a Squeeze takes away."""
-    axes = axes_of(op)
+    axes = constant_integers(op)
     if axes:  # onnxruntime takes an empty list as none given
-        return normalized(axes, x.rank)
+        return normalized_axes(axes, x.rank)
     return [i for i, n in enumerate(x.static_shape) if n == 1]
 
 
-def axes_after(op: Op, axes: list[int | None]) -> list[int | None]:
+def map_axes(op: Op, axes: list[int | None]) -> list[int | None]:
     """What a Squeeze or Unsqueeze makes of the axes of something else: None for a new one."""
     if op.type == "Squeeze":
         gone = squeezed_axes(op, operand(op))
         return [a for i, a in enumerate(axes) if i not in gone]
-    added = axes_of(op)
+    added = constant_integers(op)
     require(added is not None, "it names no axes")
     rank = len(axes) + len(added or ())
-    new, old = set(normalized(added or [], rank)), iter(axes)
+    new, old = set(normalized_axes(added or [], rank)), iter(axes)
     return [None if i in new else next(old) for i in range(rank)]

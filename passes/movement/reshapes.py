@@ -6,52 +6,52 @@ from itertools import pairwise
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
 from ...core.ir.dims import Shape
-from ...core.ir.expressions import total
-from ..support.operand_queries import Inputs, same_shape, shape_given
-from .reshape_targets import AXES_ONLY, RESHAPES, axes_after, target_of
+from ...core.ir.expressions import prod
+from ..support.operand_queries import Inputs, inferred_shape, same_shape
+from .reshape_targets import RESHAPE_OPS, SQUEEZE_OPS, map_axes, reshape_target
 
 
 @rule(
-    lambda g, x, a, b, inner, outer: g.one_of(*RESHAPES)(g.one_of(*RESHAPES)(x, *a) @ inner, *b) @ outer,
+    lambda g, x, a, b, inner, outer: g.one_of(*RESHAPE_OPS)(g.one_of(*RESHAPE_OPS)(x, *a) @ inner, *b) @ outer,
     shared=True,
     contract=EXACT,
 )
 def merge_reshapes(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
     """Reshape(Reshape(x, s), t) => Reshape(x, t), or x; so any two of Reshape, Flatten, Squeeze, Unsqueeze"""
-    made = shape_given(outer)
+    made = inferred_shape(outer)
     if same_shape(made, x.known_shape or ()):
         return x
-    if {inner.type, outer.type} <= AXES_ONLY and (done := by_axes(g, x, inner, outer)) is not None:
+    if {inner.type, outer.type} <= SQUEEZE_OPS and (done := build_squeeze_or_unsqueeze(g, x, inner, outer)) is not None:
         return done
     if outer.type == "Flatten" and inner.type != "Reshape":
-        return g.Flatten(x, axis=flattened_at(x.shape, made))
-    return g.Reshape(x, shape=target_of(x, made, inner, outer))
+        return g.Flatten(x, axis=flatten_axis(x.shape, made))
+    return g.Reshape(x, shape=reshape_target(x, made, inner, outer))
 
 
 @rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT)
-def transpose_ones_by_reshape(g: Build, x: Value, p: list[int] | None) -> Value:
+def transpose_to_reshape(g: Build, x: Value, p: list[int] | None) -> Value:
     """Transpose(x, p) => Reshape(x), where all that change places are of extent 1"""
     shape = x.shape
     order = [i for i in (range(len(shape))[::-1] if p is None else p) if shape[i] != 1]
     require(all(i < j for i, j in pairwise(order)), "it moves elements")
     made = tuple(shape[i] for i in (p or range(len(shape))[::-1]))
-    return x if same_shape(made, shape) else g.Reshape(x, shape=target_of(x, made))
+    return x if same_shape(made, shape) else g.Reshape(x, shape=reshape_target(x, made))
 
 
-def flattened_at(shape: Shape, made: Shape) -> int:
+def flatten_axis(shape: Shape, made: Shape) -> int:
     """Where a Flatten parts the extents of `shape` into those of `made`."""
     dims = [d for d in shape if d is not None]
     require(len(dims) == len(shape), "an extent is unknown")
     for axis in range(len(dims) + 1):
-        if same_shape((total(dims[:axis]), total(dims[axis:])), made):
+        if same_shape((prod(dims[:axis]), prod(dims[axis:])), made):
             return axis
     raise Declined("it parts them otherwise")
 
 
-def by_axes(g: Build, x: Value, inner: Op, outer: Op) -> Value | None:
+def build_squeeze_or_unsqueeze(g: Build, x: Value, inner: Op, outer: Op) -> Value | None:
     """One Squeeze or Unsqueeze of `x` for what two of them did, or `x`; None where it takes both."""
     shape = x.shape
-    axes = axes_after(outer, axes_after(inner, list(range(len(shape)))))
+    axes = map_axes(outer, map_axes(inner, list(range(len(shape)))))
     left = [a for a in axes if a is not None]
     behind = [i for i in left if shape[i] != 1]  # ones may change places
     gone = [(sum(j < i for j in behind), i) for i in range(len(shape)) if i not in left]
@@ -80,4 +80,4 @@ def _cancel(gone: list[tuple[int, int]], new: list[tuple[int, int]]) -> None:
 
 
 MERGE_RESHAPES = RulePass("merge-reshapes", (merge_reshapes,))
-RESHAPE_TRANSPOSES = RulePass("reshape-transposes", (transpose_ones_by_reshape,))
+TRANSPOSE_TO_RESHAPE = RulePass("transpose-to-reshape", (transpose_to_reshape,))

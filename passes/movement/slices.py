@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ..support.operand_queries import Inputs
-from .slice_ranges import composed, cut, cuts_of
+from .slice_ranges import build_slice, compose_ranges, required_slice_ranges
 
 
 @rule(
@@ -14,16 +14,16 @@ from .slice_ranges import composed, cut, cuts_of
 )
 def merge_slices(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
     """Slice(Slice(x, a), b) => Slice(x, both), or x"""
-    first, second = cuts_of(inner, x), cuts_of(outer, x)
+    first, second = required_slice_ranges(inner, x), required_slice_ranges(outer, x)
     found = {**first, **second}
     for axis in first.keys() & second.keys():
         extent = x.shape[axis]
-        both = composed(first[axis], second[axis], extent if isinstance(extent, int) else None)
+        both = compose_ranges(first[axis], second[axis], extent if isinstance(extent, int) else None)
         if both is None:
             del found[axis]
         else:
             found[axis] = both
-    return cut(g, x, found)
+    return build_slice(g, x, found)
 
 
 @rule(

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import Build, Declined, Graph, Ledger, Op, Value, made_from
-from .slice_ranges import cuts_of
+from .slice_ranges import required_slice_ranges
 
-Part = tuple[range, Op]
+SlicePart = tuple[range, Op]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,44 +21,46 @@ class SlicesToSplit:
         return sum(self._split(g, ledger) for g in tuple(graph.with_subgraphs()) if g.opsets.get("", 0) >= 2)
 
     def _split(self, g: Graph, ledger: Ledger) -> int:
-        found: dict[tuple[Value, int], list[Part]] = {}
+        found: dict[tuple[Value, int], list[SlicePart]] = {}
         for op in g.ops("Slice"):
-            part = part_of(op)
+            part = slice_part(op)
             if part is not None:
                 found.setdefault(part[:2], []).append((part[2], op))
         changes = 0
         for (x, axis), parts in found.items():
             parts.sort(key=lambda p: p[0].start)
             ops = [op for _, op in parts]
-            if is_whole([r for r, _ in parts], x, axis) and ledger.permits(self.name, ops[0].outputs[0].name, ops):
+            if covers_axis([r for r, _ in parts], x, axis) and ledger.request_change(
+                self.name, ops[0].outputs[0].name, ops
+            ):
                 self._replace(g, x, axis, parts)
                 changes += 1
         return changes
 
-    def _replace(self, g: Graph, x: Value, axis: int, parts: list[Part]) -> None:
+    def _replace(self, g: Graph, x: Value, axis: int, parts: list[SlicePart]) -> None:
         ops = [op for _, op in parts]
-        build = Build(g, min(ops, key=lambda op: op.key))
+        build = Build(g, min(ops, key=lambda op: op.order_key))
         made = build.Split(x, split=[len(r) for r, _ in parts], axis=axis, outputs=len(parts))
-        made_from(build.added[0], self.name, ops)
+        made_from(build.added_ops[0], self.name, ops)
         for new, op in zip(made, ops, strict=True):
             g.take_over(new, op.outputs[0])
         g.prune(ops)
 
 
-def part_of(op: Op) -> tuple[Value, int, range] | None:
+def slice_part(op: Op) -> tuple[Value, int, range] | None:
     """What a Slice takes, along which axis, and which indices; None unless it is one run along one axis."""
     x = op.input(0)
-    if op.domain or x is None or len(x.uses) < 2 or op.graph.is_free(op.outputs[0]):
+    if op.domain or x is None or len(x.consumers) < 2 or op.graph.is_unused(op.outputs[0]):
         return None
     try:
-        ((axis, cut),) = cuts_of(op, x).items()
+        ((axis, cut),) = required_slice_ranges(op, x).items()
         extent = x.shape[axis]
     except (Declined, ValueError):  # it cannot be told, or there are several axes
         return None
-    return (x, axis, cut.of(extent)) if isinstance(extent, int) and cut.step == 1 else None
+    return (x, axis, cut.indices(extent)) if isinstance(extent, int) and cut.step == 1 else None
 
 
-def is_whole(parts: list[range], x: Value, axis: int) -> bool:
+def covers_axis(parts: list[range], x: Value, axis: int) -> bool:
     """Whether two or more runs, sorted, are all indices of an axis, each once and none of them empty."""
     bounds = [0, *(r.stop for r in parts)]
     meet = [r.start for r in parts] == bounds[:-1] and bounds[-1] == x.shape[axis]

@@ -5,21 +5,21 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
-from ..support.operand_queries import Inputs, axes_of
-from .concats import axis_of, same_axis
-from .slice_ranges import TO_THE_END, Cut, cut, cuts_of, written
+from ..support.operand_queries import Inputs, constant_integers
+from .concats import same_axis, written_axis
+from .slice_ranges import INT32_MAX, SliceRange, build_slice, range_of_indices, required_slice_ranges
 
-WIDEST = 256  # pieces among which the one is looked for, anew for each op that reads the Concat
+MAX_CONCAT_INPUTS = 256  # pieces among which the one is looked for, anew for each op that reads the Concat
 
 
 @rule(lambda g, xs, a, concat, split: g.Split(g.Concat(*xs) @ concat, *a) @ split, shared=True, contract=EXACT)
-def split_into_pieces(g: Build, xs: Inputs, a: Inputs, concat: Op, split: Op) -> tuple[Value, ...]:
+def bypass_split_of_concat(g: Build, xs: Inputs, a: Inputs, concat: Op, split: Op) -> tuple[Value, ...]:
     """Split(Concat(a, b, c)) => a, b, c, of the same sizes"""
     require(len(xs) == len(split.outputs) and same_axis(concat, split), "they are split otherwise")
     pieces = tuple(v for v in xs if v is not None)
-    axis = axis_of(concat) % pieces[0].rank
+    axis = written_axis(concat) % pieces[0].rank
     extents = [v.shape[axis] for v in pieces]
-    sizes = axes_of(split, "split")
+    sizes = constant_integers(split, "split")
     if sizes is None:
         require(all(same_extent(extents[0], e) for e in extents), "it is split evenly, and that is not even")
     else:
@@ -31,36 +31,36 @@ def split_into_pieces(g: Build, xs: Inputs, a: Inputs, concat: Op, split: Op) ->
 
 
 @rule(lambda g, xs, a, concat, op: g.Slice(g.Concat(*xs) @ concat, *a) @ op, shared=True, contract=EXACT)
-def slice_piece(g: Build, xs: Inputs, a: Inputs, concat: Op, op: Op) -> Value:
+def bypass_slice_of_concat(g: Build, xs: Inputs, a: Inputs, concat: Op, op: Op) -> Value:
     """Slice(Concat(a, b)) => Slice(b), or b, where it takes nothing of a"""
     whole = concat.outputs[0]
-    cuts = cuts_of(op, whole)
-    axis = axis_of(concat) % whole.rank
+    cuts = required_slice_ranges(op, whole)
+    axis = written_axis(concat) % whole.rank
     require(axis in cuts, "it cuts along another axis")
     c, extent = cuts[axis], whole.shape[axis]
     if not isinstance(extent, int):
         require(c.start >= 0 and c.step > 0 and c.end >= 0, "the extent is unknown")
-        if c.end >= TO_THE_END:
-            return _slice_end(g, xs, axis, cuts)
+        if c.end >= INT32_MAX:
+            return _slice_last_input(g, xs, axis, cuts)
         extent = c.end  # no more than that is looked at
-    taken = c.of(extent)
+    taken = c.indices(extent)
     require(len(taken) > 0, "it takes nothing")
-    piece, offset = holder(xs, axis, min(taken[0], taken[-1]), max(taken[0], taken[-1]))
-    return _cut_piece(g, piece, axis, cuts, range(taken.start - offset, taken.stop - offset, taken.step))
+    piece, offset = input_holding(xs, axis, min(taken[0], taken[-1]), max(taken[0], taken[-1]))
+    return _slice_input(g, piece, axis, cuts, range(taken.start - offset, taken.stop - offset, taken.step))
 
 
 @rule(lambda g, xs, i, concat, op: g.Gather(g.Concat(*xs) @ concat, g.const(i)) @ op, shared=True, contract=EXACT)
-def gather_piece(g: Build, xs: Inputs, i: Value, concat: Op, op: Op) -> Value:
+def bypass_gather_of_concat(g: Build, xs: Inputs, i: Value, concat: Op, op: Op) -> Value:
     """Gather(Concat(a, b), i) => Gather(b, i - len(a)), where all indices are of b"""
     require(same_axis(concat, op), "it takes along another axis")
-    axis = axis_of(concat) % concat.outputs[0].rank
+    axis = written_axis(concat) % concat.outputs[0].rank
     extent = concat.outputs[0].shape[axis]
     indices = i.const.astype(np.int64)
     require(indices.size > 0, "it takes nothing")
     if isinstance(extent, int):
         indices = np.where(indices < 0, indices + extent, indices)
     require(int(indices.min()) >= 0, "it counts from an end that is unknown")
-    piece, offset = holder(xs, axis, int(indices.min()), int(indices.max()))
+    piece, offset = input_holding(xs, axis, int(indices.min()), int(indices.max()))
     size, indices = piece.shape[axis], indices - offset
     if indices.ndim == 0 and size == 1:
         return g.Squeeze(piece, axes=[axis])
@@ -69,9 +69,9 @@ def gather_piece(g: Build, xs: Inputs, i: Value, concat: Op, op: Op) -> Value:
     return g.Gather(piece, g.const(indices, like=i), axis=axis)
 
 
-def holder(xs: Inputs, axis: int, first: int, last: int) -> tuple[Value, int]:
+def input_holding(xs: Inputs, axis: int, first: int, last: int) -> tuple[Value, int]:
     """The piece of a Concat that holds all indices from `first` to `last`, and where it begins; else declines."""
-    require(len(xs) <= WIDEST, "the pieces are many")
+    require(len(xs) <= MAX_CONCAT_INPUTS, "the pieces are many")
     begin = 0
     for v in xs:
         extent = v.shape[axis] if v is not None else None
@@ -85,27 +85,27 @@ def holder(xs: Inputs, axis: int, first: int, last: int) -> tuple[Value, int]:
     raise Declined("it takes more than there is")
 
 
-def _slice_end(g: Build, xs: Inputs, axis: int, cuts: dict[int, Cut]) -> Value:
+def _slice_last_input(g: Build, xs: Inputs, axis: int, cuts: dict[int, SliceRange]) -> Value:
     """A Slice from within the last piece to the end."""
-    require(len(xs) <= WIDEST, "the pieces are many")
+    require(len(xs) <= MAX_CONCAT_INPUTS, "the pieces are many")
     extents = [v.shape[axis] for v in xs[:-1] if v is not None]
     numbers = [e for e in extents if isinstance(e, int)]
     start = cuts[axis].start - sum(numbers)
     last = xs[-1]
     require(len(numbers) == len(extents) and start >= 0, "it takes of several pieces")
     assert last is not None
-    rest = {**cuts, axis: Cut(start, cuts[axis].end, cuts[axis].step)}
+    rest = {**cuts, axis: SliceRange(start, cuts[axis].end, cuts[axis].step)}
     if rest[axis].start == 0 and rest[axis].step == 1:
         del rest[axis]
-    return cut(g, last, rest)
+    return build_slice(g, last, rest)
 
 
-def _cut_piece(g: Build, piece: Value, axis: int, cuts: dict[int, Cut], taken: range) -> Value:
+def _slice_input(g: Build, piece: Value, axis: int, cuts: dict[int, SliceRange], taken: range) -> Value:
     extent = piece.shape[axis]
     assert isinstance(extent, int)
-    new = written(taken, extent)
+    new = range_of_indices(taken, extent)
     rest = {a: c for a, c in cuts.items() if a != axis}
-    return cut(g, piece, rest if new is None else {**rest, axis: new})
+    return build_slice(g, piece, rest if new is None else {**rest, axis: new})
 
 
-TAKE_PIECES = RulePass("take-pieces", (split_into_pieces, slice_piece, gather_piece))
+BYPASS_CONCATS = RulePass("bypass-concats", (bypass_split_of_concat, bypass_slice_of_concat, bypass_gather_of_concat))

@@ -13,22 +13,22 @@ def merge_transposes(g: Build, x: Value, p: Perm, q: Perm) -> Value:
     if p is None and q is None:
         return x
     rank = len(p or q or ())
-    first, second = p or reverse(rank), q or reverse(rank)
+    first, second = p or default_perm(rank), q or default_perm(rank)
     both = [first[i] for i in second]
     return x if both == list(range(rank)) else g.Transpose(x, perm=both)
 
 
 @rule(lambda g, x, p: g.Transpose(x, perm=p), contract=EXACT)
-def drop_transpose_of_nothing(g: Build, x: Value, p: Perm) -> Value:
+def drop_no_op_transpose(g: Build, x: Value, p: Perm) -> Value:
     """Transpose(x, 0 1 2 ...) => x"""
-    order = reverse(x.rank) if p is None else p
+    order = default_perm(x.rank) if p is None else p
     require(order == list(range(len(order))), "it moves an axis")
     return x
 
 
-def reverse(rank: int) -> list[int]:
+def default_perm(rank: int) -> list[int]:
     """The permutation that a Transpose without one stands for."""
     return list(range(rank))[::-1]
 
 
-MERGE_TRANSPOSES = RulePass("merge-transposes", (merge_transposes, drop_transpose_of_nothing))
+MERGE_TRANSPOSES = RulePass("merge-transposes", (merge_transposes, drop_no_op_transpose))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Dim
-from ..support.operand_queries import Inputs, axes_of, normalized
+from ..support.operand_queries import Inputs, constant_integers, normalized_axes
 
-DEEPEST = 8  # ops between a Range and the index it becomes
+MAX_DEPTH = 8  # ops between a Range and the index it becomes
 
 
 @rule(
@@ -19,7 +19,7 @@ DEEPEST = 8  # ops between a Range and the index it becomes
     shared=True,
     contract=EXACT,
 )  # fmt: skip
-def read_rows_in_order(
+def gather_of_ranges_to_unsqueeze(
     g: Build, x: Value, rest: Inputs, columns: Inputs, rows: Inputs, place: list[int], n: Value, flat: Op, gather: Op
 ) -> Value:
     """Gather(Flatten(x), range(n) + range(m)[:, None] * n) => Unsqueeze(x), of x with m rows of n columns"""
@@ -27,8 +27,10 @@ def read_rows_in_order(
     column = flat.outputs[0].shape
     require(len(column) == 1 or (len(column) == 2 and column[1] == 1), "it is not laid out as one column")
     m, width = x.shape
-    require(same_extent(_count(columns), width) and same_extent(_count(rows), m), "it does not count them all")
-    require(same_extent(_number(n), width), "rows are counted in other steps")
+    require(
+        same_extent(_range_length(columns), width) and same_extent(_range_length(rows), m), "it does not count them all"
+    )
+    require(same_extent(_known_element(n), width), "rows are counted in other steps")
     rank = 1 + len(place)
     ones = sorted(a % rank for a in place)
     require(len(set(ones)) == len(ones) and rank - 1 in ones, "the rows are not counted across the columns")
@@ -36,26 +38,26 @@ def read_rows_in_order(
     return g.Unsqueeze(x, axes=free + ([rank] if len(column) == 2 else []))
 
 
-def _count(ends: Inputs) -> Dim:
+def _range_length(ends: Inputs) -> Dim:
     """How far a Range counts from 0 in steps of 1."""
-    first, last, step = (_number(v) for v in ends)
+    first, last, step = (_known_element(v) for v in ends)
     require((first, step) == (0, 1), "it does not count from 0 by 1")
     return last
 
 
-def _number(v: Value | None) -> Dim:
+def _known_element(v: Value | None) -> Dim:
     """The one element of a value; None where it is not followed."""
     found = v.known_elements if v is not None else None
     return found[0] if found is not None and len(found) == 1 else None
 
 
 @rule(lambda g, x, pieces, gather: g.GatherND(x, g.Concat(*pieces, axis=-1)) @ gather, shared=True, contract=EXACT)
-def read_matrix_in_order(g: Build, x: Value, pieces: Inputs, gather: Op) -> Value:
+def gather_nd_of_ranges_to_unsqueeze(g: Build, x: Value, pieces: Inputs, gather: Op) -> Value:
     """GatherND(x, (range(m)[:, None], range(n))) => Unsqueeze(x), of x with m rows of n columns"""
     require(len(pieces) == x.rank == 2 and not gather.attr("batch_dims", 0), "it is no matrix read by row and column")
     out = gather.outputs[0].shape
     require(all(v is not None and v.shape[-1:] == (1,) and v.rank == len(out) + 1 for v in pieces), "no single indices")
-    axes = [_counted_axis(v, extent) for v, extent in zip(pieces, x.shape, strict=True)]
+    axes = [_range_axis(v, extent) for v, extent in zip(pieces, x.shape, strict=True)]
     require(axes[0] < axes[1] < len(out), "rows are not counted before columns")
     require(all(same_extent(out[a], d) for a, d in zip(axes, x.shape, strict=True)), "it does not read them all")
     ones = [a for a in range(len(out)) if a not in axes]
@@ -63,24 +65,24 @@ def read_matrix_in_order(g: Build, x: Value, pieces: Inputs, gather: Op) -> Valu
     return g.Unsqueeze(x, axes=ones) if ones else x
 
 
-def _counted_axis(v: Value | None, extent: Dim, far: int = DEEPEST) -> int:
+def _range_axis(v: Value | None, extent: Dim, far: int = MAX_DEPTH) -> int:
     """The axis along which `v` counts from 0 to `extent`; along all others it is the same."""
     maker = v.producer if v is not None else None
     if v is None or maker is None or maker.domain or not far:
         raise Declined("it is no Range")
     if maker.type == "Range":
-        require(same_extent(_count(maker.inputs), extent), "it does not count them all")
+        require(same_extent(_range_length(maker.inputs), extent), "it does not count them all")
         return 0
     require(maker.type in {"Unsqueeze", "Expand"}, "it is no Range")
     inner = maker.inputs[0]
-    axis = _counted_axis(inner, extent, far - 1)
+    axis = _range_axis(inner, extent, far - 1)
     assert inner is not None
     if maker.type == "Expand":
         axis += v.rank - inner.rank
         require(same_extent(v.shape[axis], extent), "it is stretched where it counts")
         return axis
-    new = normalized(axes_of(maker) or [], v.rank)
+    new = normalized_axes(constant_integers(maker) or [], v.rank)
     return [a for a in range(v.rank) if a not in new][axis]
 
 
-READ_IN_ORDER = RulePass("read-in-order", (read_rows_in_order, read_matrix_in_order))
+DROP_RANGE_GATHERS = RulePass("drop-range-gathers", (gather_of_ranges_to_unsqueeze, gather_nd_of_ranges_to_unsqueeze))

@@ -8,18 +8,18 @@ import numpy as np
 
 from ...core import EXACT, Build, Graph, Ledger, Op, RulePass, Value, conditional, require, rule, same_extent
 from ...core.inference.input_queries import slice_bounds
-from ...core.ir.dims import Dim, Elements, in_numbers
+from ...core.ir.dims import Dim, Elements, as_integers
 from ...core.ir.expressions import divide
 from ...core.rewriting.driver import rewrite
-from ...core.verify.empty_tensor_support import bears_emptiness
+from ...core.verify.empty_tensor_support import supports_empty_tensors
 
-MOST = np.iinfo(np.int64).max
+INT64_MAX = np.iinfo(np.int64).max
 
 
 @rule(lambda g, x, shape, reshape: g.Reshape(x, shape) @ reshape, contract=EXACT)
-def write_reshape_down(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
+def fold_reshape_shape(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
     """Reshape(x, computed) => Reshape(x, numbers, 0 for what stays, -1 where nothing else is open)"""
-    target = _target(x, shape, reshape)
+    target = _reshape_target(x, shape, reshape)
     asked = shape.known_elements or ()
     fails_alike = -1 in target and asked[target.index(-1) :][:1] == (-1,) and not reshape.attr("allowzero", 0)
     others = [n for n in target if n != -1]
@@ -28,28 +28,28 @@ def write_reshape_down(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
 
 
 @rule(lambda g, x, shape, reshape: g.Reshape(x, shape) @ reshape, contract=conditional("no extent is 0"))
-def write_open_reshape_down(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
+def fold_dynamic_reshape_shape(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
     """Reshape(x, computed) => Reshape(x, numbers, 0 for what stays, -1 for the one extent that is open)"""
-    return g.Reshape(x, g.const(np.array(_target(x, shape, reshape), np.int64)))
+    return g.Reshape(x, g.const(np.array(_reshape_target(x, shape, reshape), np.int64)))
 
 
-def _target(x: Value, shape: Value, reshape: Op) -> list[int]:
+def _reshape_target(x: Value, shape: Value, reshape: Op) -> list[int]:
     """The constant that gives the same shape; declines if more than one extent would have to be worked out."""
     require(not shape.is_const, "the shape is a constant already")
-    target = [_entry(d, x, i) for i, d in enumerate(reshape.outputs[0].shape)]
+    target = [_target_dim(d, x, i) for i, d in enumerate(reshape.outputs[0].shape)]
     require(target.count(-1) <= 1, "more than one extent is open")
     require(-1 not in target or 0 not in reshape.outputs[0].shape, "next to an extent of 0, -1 is refused")
     return target
 
 
-def _entry(extent: Dim, x: Value, i: int) -> int:
+def _target_dim(extent: Dim, x: Value, i: int) -> int:
     if i < x.rank and same_extent(extent, x.shape[i]):
         return 0
     require(extent != 0, "a 0 would copy")
     return extent if isinstance(extent, int) else -1
 
 
-def _followed(v: Value) -> Elements:
+def _required_elements(v: Value) -> Elements:
     found = v.known_elements
     require(found is not None, f"the elements of {v.name} are not followed")
     assert found is not None
@@ -57,25 +57,25 @@ def _followed(v: Value) -> Elements:
 
 
 @rule(lambda g, x, shape: g.Expand(x, shape), contract=EXACT)
-def write_expand_down(g: Build, x: Value, shape: Value) -> Value:
+def fold_expand_shape(g: Build, x: Value, shape: Value) -> Value:
     """Expand(x, computed) => Expand(x, numbers, 1 for what stays)"""
     require(not shape.is_const, "the shape is a constant already")
-    asked = _followed(shape)
+    asked = _required_elements(shape)
     require(len(asked) >= x.rank, "it has fewer dims than x")
     lead = len(asked) - x.rank
     target = [1 if i >= lead and same_extent(e, x.shape[i - lead]) else e for i, e in enumerate(asked)]
-    numbers = in_numbers(target)
+    numbers = as_integers(target)
     require(numbers is not None, "an extent is open")
     return g.Expand(x, g.const(np.array(numbers, np.int64)))
 
 
 @rule(lambda g, x, starts, ends, slice_, rest: g.Slice(x, starts, ends, *rest) @ slice_, contract=EXACT)
-def write_slice_down(
+def fold_slice_bounds(
     g: Build, x: Value, starts: Value, ends: Value, slice_: Op, rest: tuple[Value | None, ...]
 ) -> Value:
     """Slice(x, start, computed) => Slice(x, start, to the end), where the end is the extent"""
     require(not (starts.is_const and ends.is_const), "its bounds are constants already")
-    require(bool(_followed(starts)) and bool(_followed(ends)), "it cuts nothing")
+    require(bool(_required_elements(starts)) and bool(_required_elements(ends)), "it cuts nothing")
     bounds = slice_bounds(slice_, x.rank)
     begin, end = [], []
     for axis, (first, last, step) in bounds.items():
@@ -83,19 +83,21 @@ def write_slice_down(
         whole = step > 0 and same_extent(last, x.shape[axis])
         require(whole or isinstance(last, int), "an end is computed")
         begin.append(first)
-        end.append(MOST if whole else last)
+        end.append(INT64_MAX if whole else last)
     steps = [step for _, _, step in bounds.values()]
     numbers = [np.array(n, np.int64) for n in (begin, end, list(bounds), steps)]
     return g.Slice(x, *(g.const(n) for n in (numbers if set(steps) != {1} else numbers[:3])))
 
 
 @rule(lambda g, x, sizes, resize, roi=None, scales=None: g.Resize(x, roi, scales, sizes) @ resize, contract=EXACT)
-def write_resize_down(g: Build, x: Value, roi: Value | None, scales: Value | None, sizes: Value, resize: Op) -> Value:
+def resize_sizes_to_scales(
+    g: Build, x: Value, roi: Value | None, scales: Value | None, sizes: Value, resize: Op
+) -> Value:
     """Resize(x, sizes=computed) => Resize(x, scales), where they are whole multiples of the extents"""
     require(not sizes.is_const, "the sizes are constants already")
     require(resize.attr("keep_aspect_ratio_policy", "stretch") == "stretch", "the sizes may be changed")
     require(resize.attr("coordinate_transformation_mode") != "tf_crop_and_resize", "the roi decides the scale")
-    asked, dims = _followed(sizes), x.shape
+    asked, dims = _required_elements(sizes), x.shape
     require(resize.attr("axes") is None and len(asked) == len(dims), "the sizes are of some axes only")
     factors = [divide(e, d) if d is not None and d != 0 else None for e, d in zip(asked, dims, strict=True)]
     numbers = [f for f in factors if isinstance(f, int) and f > 0]
@@ -103,15 +105,17 @@ def write_resize_down(g: Build, x: Value, roi: Value | None, scales: Value | Non
     return g.Resize(x, roi, g.const(np.array(numbers, np.float32)), None, **resize.attrs)
 
 
-WRITE_SHAPES = RulePass("write-shapes", (write_reshape_down, write_expand_down, write_slice_down, write_resize_down))
+FOLD_SHAPE_OPERANDS = RulePass(
+    "fold-shape-operands", (fold_reshape_shape, fold_expand_shape, fold_slice_bounds, resize_sizes_to_scales)
+)
 
 
 @dataclass(frozen=True, slots=True)
-class WriteOpenShapes:
-    """As write-shapes, with a -1 beside extents that may be 0, where the model has ops that refuse those anyway."""
+class FoldDynamicShapeOperands:
+    """As fold-shape-operands, with a -1 beside extents that may be 0, in models with ops that refuse those."""
 
-    name: str = "write-open-shapes"
+    name: str = "fold-dynamic-shape-operands"
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Apply the rule, unless the whole model runs on tensors without elements. O(ops)."""
-        return 0 if bears_emptiness(graph) else rewrite(graph, (write_open_reshape_down,), ledger).total()
+        return 0 if supports_empty_tensors(graph) else rewrite(graph, (fold_dynamic_reshape_shape,), ledger).total()

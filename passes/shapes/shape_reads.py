@@ -6,11 +6,11 @@ from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, 
 from ...core.ir.dims import Dim, Shape
 from ..support.operand_queries import same_shape
 
-FAR = 1000  # ops that a Shape is moved up at once
+MAX_OPS = 1000  # ops that a Shape is moved up at once
 
 
 @rule(lambda g, x, i, gather: g.Gather(g.Shape(x), g.const(i)) @ gather, shared=True, contract=EXACT)
-def take_dims(g: Build, x: Value, i: Value, gather: Op) -> Value:
+def gather_of_shape_to_shape(g: Build, x: Value, i: Value, gather: Op) -> Value:
     """Gather(Shape(x), [i, i + 1, ...]) => Shape(x, start=i, end=...)"""
     require(g.opset >= 15, "before opset 15 Shape takes all dims")
     require(i.rank == 1 and i.const.size > 0, "it is no run of dims")
@@ -22,7 +22,7 @@ def take_dims(g: Build, x: Value, i: Value, gather: Op) -> Value:
 
 
 @rule(lambda g, xs: g.Concat(*xs, axis=0), contract=EXACT)
-def take_shape(g: Build, xs: tuple[Value, ...]) -> Value:
+def concat_of_dims_to_shape(g: Build, xs: tuple[Value, ...]) -> Value:
     """Concat(some dims of x, more of them) => Shape(x, start, end), where they are a run of its dims"""
     wanted: list[Dim] = []
     for v in xs:
@@ -30,7 +30,7 @@ def take_shape(g: Build, xs: tuple[Value, ...]) -> Value:
         require(found is not None and v.rank == 1, "its elements are not followed")
         wanted += found or ()
     require(len(xs) > 1 and not all(isinstance(e, int) for e in wanted), "they are numbers, or only one piece")
-    for source in dict.fromkeys(filter(None, map(_source, xs))):
+    for source in dict.fromkeys(filter(None, map(_shape_source, xs))):
         for first in range(source.rank - len(wanted) + 1):
             run = source.shape[first : first + len(wanted)]
             if all(map(same_extent, run, wanted)):
@@ -40,7 +40,7 @@ def take_shape(g: Build, xs: tuple[Value, ...]) -> Value:
     raise Declined("they are no run of dims of one value")
 
 
-def _source(v: Value) -> Value | None:
+def _shape_source(v: Value) -> Value | None:
     """The value whose dims `v` was taken from, looked for through a few ops."""
     for _ in range(4):
         maker = v.producer
@@ -53,11 +53,11 @@ def _source(v: Value) -> Value | None:
 
 
 @rule(lambda g, y, shape: g.Shape(y) @ shape, contract=EXACT)
-def take_shape_earlier(g: Build, y: Value, shape: Op) -> Value:
+def hoist_shape(g: Build, y: Value, shape: Op) -> Value:
     """Shape(f(x)) => Shape(x), where f keeps the shape, so that f(x) has one reader less"""
     earliest = y
-    for _ in range(FAR):
-        before = _alike(g, earliest)
+    for _ in range(MAX_OPS):
+        before = _same_shape_input(g, earliest)
         if before is None:
             break
         earliest = before
@@ -65,7 +65,7 @@ def take_shape_earlier(g: Build, y: Value, shape: Op) -> Value:
     return g.Shape(earliest, **shape.attrs)
 
 
-def _alike(g: Build, y: Value) -> Value | None:
+def _same_shape_input(g: Build, y: Value) -> Value | None:
     """A computed input of the op that makes `y`, with the same shape."""
     maker = g.graph.producer(y)
     for v in maker.inputs if maker is not None and not maker.subgraphs else ():
@@ -78,4 +78,6 @@ def _is_same(a: Shape | None, b: Shape | None) -> bool:
     return a is not None and b is not None and same_shape(a, b)
 
 
-TAKE_DIMS = RulePass("take-dims", (take_dims, take_shape, take_shape_earlier))
+SIMPLIFY_SHAPE_READS = RulePass(
+    "simplify-shape-reads", (gather_of_shape_to_shape, concat_of_dims_to_shape, hoist_shape)
+)

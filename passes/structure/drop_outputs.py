@@ -5,12 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op
-from ...core.ir.graph import leave_out
-from .body_rewriting import rebuilt, reduced
-from .loop_view import iteration_of
+from ...core.ir.graph import drop_output
+from .body_rewriting import prune_body, rebuild_op
+from .loop_view import loop_view
 from .merge_branches import branches_of
 
-OPTIONAL = {
+OPTIONAL_OUTPUTS = {
     "Dropout": (1,), "GRU": (0, 1), "LSTM": (0, 1, 2), "LayerNormalization": (1, 2), "RNN": (0, 1),
     "SoftmaxCrossEntropyLoss": (1,), "Unique": (1, 2, 3),
 }  # fmt: skip
@@ -33,45 +33,45 @@ class DropOutputs:
         changes, work = 0, [graph]
         while work:
             g = work.pop()
-            for op in g.ops(*OPTIONAL):
+            for op in g.ops(*OPTIONAL_OUTPUTS):
                 changes += self._leave_out(op, ledger)
             for op in g.ops("If", "Loop", "Scan"):
-                changes += self._reduce(op, ledger)
+                changes += self._drop_body_outputs(op, ledger)
             work += [sub for op in g.ops("If", "Loop", "Scan", "SequenceMap") for sub in op.subgraphs]
         return changes
 
     def _leave_out(self, op: Op, ledger: Ledger) -> int:
-        live = [v for v in op.outputs if not op.graph.is_free(v)]
+        live = [v for v in op.outputs if not op.graph.is_unused(v)]
         if op.domain or not live or op.version < RECURRENT_OPTIONAL_SINCE.get(op.type, 1):
             return 0
-        places = [i for i in OPTIONAL[op.type] if i < len(op.outputs) and op.outputs[i].name]
-        unread = [i for i in places if op.graph.is_free(op.outputs[i])]
-        if not unread or not ledger.permits(self.name, live[0].name, (op,)):
+        places = [i for i in OPTIONAL_OUTPUTS[op.type] if i < len(op.outputs) and op.outputs[i].name]
+        unread = [i for i in places if op.graph.is_unused(op.outputs[i])]
+        if not unread or not ledger.request_change(self.name, live[0].name, (op,)):
             return 0
         for i in reversed(unread):
-            leave_out(op, i)
+            drop_output(op, i)
         return 1
 
-    def _reduce(self, op: Op, ledger: Ledger) -> int:
-        live = [i for i, v in enumerate(op.outputs) if not op.graph.is_free(v)]
+    def _drop_body_outputs(self, op: Op, ledger: Ledger) -> int:
+        live = [i for i, v in enumerate(op.outputs) if not op.graph.is_unused(v)]
         if op.domain or not live:
             return 0
         place = op.outputs[live[0]].name
         if op.type == "If":
             branches = branches_of(op)
-            if branches is None or len(live) == len(op.outputs) or not ledger.permits(self.name, place, (op,)):
+            if branches is None or len(live) == len(op.outputs) or not ledger.request_change(self.name, place, (op,)):
                 return 0
             bodies = {
-                name: reduced(branch, (), live, self.name)
+                name: prune_body(branch, (), live, self.name)
                 for name, branch in zip(("then_branch", "else_branch"), branches, strict=True)
             }
-            rebuilt(op, self.name, op.inputs, live, bodies)
+            rebuild_op(op, self.name, op.inputs, live, bodies)
             return 1
-        iteration = iteration_of(op)
+        iteration = loop_view(op)
         if iteration is None:
             return 0
-        parts = iteration.needed()
-        if parts == iteration.everything() or not ledger.permits(self.name, place, (op,)):
+        parts = iteration.live_parts()
+        if parts == iteration.all_parts() or not ledger.request_change(self.name, place, (op,)):
             return 0
-        iteration.reduced_to(parts, self.name)
+        iteration.rebuild_with(parts, self.name)
         return 1

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op
-from ..support.unique_names import Namer
-from .body_rewriting import splice
+from ..support.unique_names import NameDisambiguator
+from .body_rewriting import inline_body
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,16 +17,16 @@ class InlineIf:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Inline every such If, those uncovered by inlining too."""
-        namer = Namer(graph)
+        namer = NameDisambiguator(graph)
         changes = 0
         work = [op for g in graph.with_subgraphs() for op in g.ops("If")]
         while work:
             op = work.pop()
             branch = taken_branch(op)
-            if op not in op.graph or branch is None or not ledger.permits(self.name, op.outputs[0].name, (op,)):
+            if op not in op.graph or branch is None or not ledger.request_change(self.name, op.outputs[0].name, (op,)):
                 continue
             work += branch.ops("If")
-            splice(op, branch, {}, branch.outputs, self.name, namer)
+            inline_body(op, branch, {}, branch.outputs, self.name, namer)
             changes += 1
         return changes
 

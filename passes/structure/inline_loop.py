@@ -8,10 +8,10 @@ import numpy as np
 
 from ...core import Graph, Ledger, Op, Tensor, Value, made_from
 from ...core.ir import op_schemas
-from ..support.operand_queries import known_number
-from ..support.unique_names import Namer
-from .body_rewriting import cone, drop_unread, source, splice, stand_in, stands
-from .loop_view import Iteration, iteration_of
+from ..support.operand_queries import known_scalar
+from ..support.unique_names import NameDisambiguator
+from .body_rewriting import backward_slice, inline_body, is_attached, remove_unused, replace_output, skip_identities
+from .loop_view import LoopView, loop_view
 
 AXES_AS_INPUT = 13  # of Unsqueeze
 
@@ -24,76 +24,76 @@ class InlineLoop:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Inline every such Loop, innermost first. O(ops in them)."""
-        namer, changes = Namer(graph), 0
+        namer, changes = NameDisambiguator(graph), 0
         for op in reversed([op for g in graph.with_subgraphs() for op in g.ops("Loop")]):
-            loop = iteration_of(op) if stands(op) else None
-            if loop is None or not loop.live:
+            loop = loop_view(op) if is_attached(op) else None
+            if loop is None or not loop.live_outputs:
                 continue
-            count = trips(loop)
-            fits = count is not None and (grows_not if count else no_scan_output_is_read)(loop)
-            if fits and ledger.permits(self.name, op.outputs[loop.live[0]].name, (op,)):
+            count = known_trip_count(loop)
+            fits = count is not None and (does_not_grow if count else no_scan_output_is_read)(loop)
+            if fits and ledger.request_change(self.name, op.outputs[loop.live_outputs[0]].name, (op,)):
                 if count:
-                    self._unroll(loop, namer)
+                    self._inline_trip(loop, namer)
                 else:
-                    self._skip(loop)
+                    self._replace_with_initial_values(loop)
                 changes += 1
         return changes
 
-    def _skip(self, loop: Iteration) -> None:
+    def _replace_with_initial_values(self, loop: LoopView) -> None:
         op = loop.op
         read = [v for v in (*op.inputs, *op.captures) if v is not None]
-        for i in loop.live:
-            start = op.inputs[loop.ahead + i]
+        for i in loop.live_outputs:
+            start = op.inputs[loop.leading_inputs + i]
             if start is not None:
-                stand_in(op.outputs[i], start, self.name, op)
+                replace_output(op.outputs[i], start, self.name, op)
         op.graph.remove_op(op)
-        drop_unread(op.graph, read)
+        remove_unused(op.graph, read)
 
-    def _unroll(self, loop: Iteration, namer: Namer) -> None:
+    def _inline_trip(self, loop: LoopView, namer: NameDisambiguator) -> None:
         op, body, graph = loop.op, loop.body, loop.op.graph
         number, condition = body.inputs[:2]
         given: dict[Value, Value] = {}
         for v, content in ((number, np.zeros((), np.int64)), (condition, np.ones((), np.bool_))):
-            if v.uses or body.is_output(v):
-                ranked = content.reshape([1] * len(v.stated[1] or ()))
-                given[v] = graph.constant(Tensor.from_array(ranked), v.name)
+            if v.consumers or body.is_output(v):
+                ranked = content.reshape([1] * len(v.recorded_type[1] or ()))
+                given[v] = graph.add_constant(Tensor.from_array(ranked), v.name)
         starts = zip(body.inputs[2:], op.inputs[2:], strict=True)
         given.update((v, start) for v, start in starts if start is not None)
         results = list(body.outputs[1:])
-        for i in (i for i in loop.live if i >= loop.carried):
+        for i in (i for i in loop.live_outputs if i >= loop.carried):
             results[i] = self._unsqueezed(op, body, results[i])
-        splice(op, body, given, results, self.name, namer)
+        inline_body(op, body, given, results, self.name, namer)
 
     def _unsqueezed(self, op: Op, body: Graph, v: Value) -> Value:
         """What a scan output of one trip is; the op stands in the body still."""
-        as_input = body.opsets[op_schemas.STANDARD] >= AXES_AS_INPUT
-        axes = [op.graph.constant(Tensor.from_array(np.zeros(1, np.int64)), "axes")] if as_input else []
+        as_input = body.opsets[op_schemas.ONNX_DOMAIN] >= AXES_AS_INPUT
+        axes = [op.graph.add_constant(Tensor.from_array(np.zeros(1, np.int64)), "axes")] if as_input else []
         made = Op("Unsqueeze", "", "", {} if as_input else {"axes": [0]}, None)
-        made.key = max((inner.key for inner in body.ops()), default=0)
+        made.order_key = max((inner.order_key for inner in body.ops()), default=0)
         body.add_op(made, [v, *axes], [Value(body.fresh_name(v.name))])
         made_from(made, self.name, (op,))
         return made.outputs[0]
 
 
-def trips(loop: Iteration) -> int | None:
+def known_trip_count(loop: LoopView) -> int | None:
     """How often a Loop runs, if that is known to be once or never."""
     count, start = loop.op.input(0), loop.op.input(1)
-    most = known_number(count)
-    if known_number(start) == 0 or (most is not None and most <= 0):
+    most = known_scalar(count)
+    if known_scalar(start) == 0 or (most is not None and most <= 0):
         return 0
-    begins = start is None or known_number(start) == 1
+    begins = start is None or known_scalar(start) == 1
     # Without a condition that of the body is to be ignored (operator Loop), which onnxruntime does not do.
-    ends = start is not None and known_number(source(loop.body.outputs[0], loop.body)) == 0
+    ends = start is not None and known_scalar(skip_identities(loop.body.outputs[0], loop.body)) == 0
     runs = most is not None or count is None
     return 1 if begins and runs and (most == 1 or ends) else None
 
 
-def no_scan_output_is_read(loop: Iteration) -> bool:
+def no_scan_output_is_read(loop: LoopView) -> bool:
     """Whether no result is wanted that is a stack of nothing, whose shape nobody can tell."""
-    return all(i < loop.carried for i in loop.live)
+    return all(i < loop.carried for i in loop.live_outputs)
 
 
-def grows_not(loop: Iteration) -> bool:
+def does_not_grow(loop: LoopView) -> bool:
     """Whether the Unsqueezes are no more than the Loop and what only its end depends on."""
-    idle = len(loop.body) - len(cone(loop.body, loop.body.outputs[1:]))
-    return sum(i >= loop.carried for i in loop.live) <= 1 + idle and loop.op.graph.may_hold_constants
+    idle = len(loop.body) - len(backward_slice(loop.body, loop.body.outputs[1:]))
+    return sum(i >= loop.carried for i in loop.live_outputs) <= 1 + idle and loop.op.graph.can_hold_initializers

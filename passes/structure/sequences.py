@@ -8,39 +8,39 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import number_in
+from ..support.operand_queries import required_scalar
 
 Values = tuple[Value, ...]
-MANY = 1000  # pieces that are not listed one by one
+MAX_PIECES = 1000  # pieces that are not listed one by one
 
 
 @rule(lambda g, xs, i: g.SequenceAt(g.SequenceConstruct(*xs), g.const(i)), contract=EXACT, shared=True)
-def pick_piece(g: Build, xs: Values, i: Value) -> Value:
+def sequence_at_of_construct(g: Build, xs: Values, i: Value) -> Value:
     """SequenceAt(SequenceConstruct(xs), i) => xs[i]"""
-    return xs[place(i, len(xs))]
+    return xs[normalized_position(i, len(xs))]
 
 
 @rule(lambda g, s, x, i: g.SequenceAt(g.SequenceInsert(s, x), g.const(i)), contract=EXACT, shared=True)
-def pick_last_inserted(g: Build, s: Value, x: Value, i: Value) -> Value:
+def sequence_at_of_insert(g: Build, s: Value, x: Value, i: Value) -> Value:
     """SequenceAt(SequenceInsert(s, x), -1) => x"""
-    require(number_in(i) == -1, "it may be any of the others")
+    require(required_scalar(i) == -1, "it may be any of the others")
     return x
 
 
 @rule(lambda g, xs: g.SequenceLength(g.SequenceConstruct(*xs)), contract=EXACT, shared=True)
-def count_pieces(g: Build, xs: Values) -> Value:
+def fold_length_of_construct(g: Build, xs: Values) -> Value:
     """SequenceLength(SequenceConstruct(xs)) => how many xs there are"""
     return g.const(np.int64(len(xs)))
 
 
 @rule(lambda g, empty: g.SequenceLength(g.SequenceEmpty() @ empty), contract=EXACT, shared=True)
-def count_nothing(g: Build, empty: Op) -> Value:
+def fold_length_of_empty(g: Build, empty: Op) -> Value:
     """SequenceLength(SequenceEmpty()) => 0"""
     return g.const(np.int64(0))
 
 
 @rule(lambda g, xs, concat: g.ConcatFromSequence(g.SequenceConstruct(*xs)) @ concat, contract=EXACT, shared=True)
-def concat_pieces(g: Build, xs: Values, concat: Op) -> Value:
+def concat_from_construct(g: Build, xs: Values, concat: Op) -> Value:
     """ConcatFromSequence(SequenceConstruct(xs)) => Concat(xs), or Unsqueeze(x) of a single x where the axis is new"""
     axis = concat.attr("axis")
     if concat.attr("new_axis"):
@@ -50,23 +50,23 @@ def concat_pieces(g: Build, xs: Values, concat: Op) -> Value:
 
 
 @rule(lambda g, xs, x, at=None: g.SequenceInsert(g.SequenceConstruct(*xs), x, at), contract=EXACT, shared=True)
-def insert_piece(g: Build, xs: Values, x: Value, at: Value | None) -> Value:
+def insert_into_construct(g: Build, xs: Values, x: Value, at: Value | None) -> Value:
     """SequenceInsert(SequenceConstruct(xs), x, at) => SequenceConstruct(xs[:at], x, xs[at:])"""
-    n = len(xs) if at is None else place(at, len(xs), more=1)
+    n = len(xs) if at is None else normalized_position(at, len(xs), more=1)
     return g.SequenceConstruct(*xs[:n], x, *xs[n:])
 
 
 @rule(lambda g, empty, x, at=None: g.SequenceInsert(g.SequenceEmpty() @ empty, x, at), contract=EXACT, shared=True)
-def begin_sequence(g: Build, empty: Op, x: Value, at: Value | None) -> Value:
+def insert_into_empty(g: Build, empty: Op, x: Value, at: Value | None) -> Value:
     """SequenceInsert(SequenceEmpty(), x) => SequenceConstruct(x)"""
-    require(at is None or number_in(at) == 0, "there is no other place in an empty sequence")
+    require(at is None or required_scalar(at) == 0, "there is no other place in an empty sequence")
     return g.SequenceConstruct(x)
 
 
 @rule(lambda g, xs, at=None: g.SequenceErase(g.SequenceConstruct(*xs), at), contract=EXACT, shared=True)
-def erase_piece(g: Build, xs: Values, at: Value | None) -> Value:
+def erase_from_construct(g: Build, xs: Values, at: Value | None) -> Value:
     """SequenceErase(SequenceConstruct(xs), at) => SequenceConstruct(xs[:at], xs[at + 1:])"""
-    n = len(xs) - 1 if at is None else place(at, len(xs))
+    n = len(xs) - 1 if at is None else normalized_position(at, len(xs))
     rest = xs[:n] + xs[n + 1 :]
     return g.SequenceConstruct(*rest) if rest else g.SequenceEmpty(dtype=xs[0].dtype)
 
@@ -76,20 +76,20 @@ def erase_piece(g: Build, xs: Values, at: Value | None) -> Value:
     contract=EXACT,
     shared=True,
 )
-def slice_split(g: Build, x: Value, split: Op, i: Value, sizes: Value | None) -> Value:
+def sequence_at_of_split(g: Build, x: Value, split: Op, i: Value, sizes: Value | None) -> Value:
     """SequenceAt(SplitToSequence(x, sizes), i) => the Slice of x, or Gather(x, i) where pieces lose the axis"""
-    axis, index = split.attr("axis"), number_in(i)
+    axis, index = split.attr("axis"), required_scalar(i)
     require_axis_stays(split, sizes)
     if sizes is None and not split.attr("keepdims"):
         return g.Gather(x, g.const(np.int64(index)), axis=axis)
     lengths = piece_lengths(x, axis, sizes)
     if lengths is not None:
-        index = place(i, len(lengths))
+        index = normalized_position(i, len(lengths))
         begin = sum(lengths[:index])
         end = begin + lengths[index]
     else:
         require(index >= 0, "nobody knows how many pieces there are")
-        length = 1 if sizes is None else number_in(sizes)
+        length = 1 if sizes is None else required_scalar(sizes)
         begin, end = index * length, (index + 1) * length
     bounds = [g.const(np.array([n], np.int64)) for n in (begin, end, axis)]
     return g.Slice(x, *bounds)
@@ -98,7 +98,7 @@ def slice_split(g: Build, x: Value, split: Op, i: Value, sizes: Value | None) ->
 @rule(
     lambda g, x, split, sizes=None: g.SequenceLength(g.SplitToSequence(x, sizes) @ split), contract=EXACT, shared=True
 )
-def count_splits(g: Build, x: Value, split: Op, sizes: Value | None) -> Value:
+def fold_length_of_split(g: Build, x: Value, split: Op, sizes: Value | None) -> Value:
     """SequenceLength(SplitToSequence(x, sizes)) => how many pieces there are"""
     lengths = piece_lengths(x, split.attr("axis"), sizes)
     require(lengths is not None, "nobody knows how many pieces there are")
@@ -110,7 +110,7 @@ def count_splits(g: Build, x: Value, split: Op, sizes: Value | None) -> Value:
     contract=EXACT,
     shared=True,
 )
-def join_splits(g: Build, x: Value, split: Op, concat: Op, sizes: Value | None) -> Value:
+def concat_from_split(g: Build, x: Value, split: Op, concat: Op, sizes: Value | None) -> Value:
     """ConcatFromSequence(SplitToSequence(x)) => x, along the same axis"""
     require_axis_stays(split, sizes)
     loses_axis = sizes is None and not split.attr("keepdims")
@@ -125,9 +125,9 @@ def require_axis_stays(split: Op, sizes: Value | None) -> None:
     require(sizes is None or sizes.rank == 1 or split.attr("keepdims"), "the pieces may lose the axis")
 
 
-def place(v: Value, count: int, more: int = 0) -> int:
+def normalized_position(v: Value, count: int, more: int = 0) -> int:
     """A position among `count` pieces, and `more` behind them, counted from the front."""
-    index = number_in(v)
+    index = required_scalar(v)
     require(-count <= index < count + more, f"position {index} is none of {count}")
     return index + count if index < 0 else index
 
@@ -140,9 +140,9 @@ def piece_lengths(x: Value, axis: int, sizes: Value | None) -> list[int] | None:
             return [int(n) for n in sizes.const]
     require(-x.rank <= axis < x.rank, f"axis {axis} does not fit rank {x.rank}")
     extent = x.shape[axis]
-    length = 1 if sizes is None else number_in(sizes)
+    length = 1 if sizes is None else required_scalar(sizes)
     require(length > 0, "pieces have no length")
-    if not isinstance(extent, int) or extent > MANY * length:
+    if not isinstance(extent, int) or extent > MAX_PIECES * length:
         return None
     return [min(length, extent - begin) for begin in range(0, extent, length)]
 
@@ -150,7 +150,16 @@ def piece_lengths(x: Value, axis: int, sizes: Value | None) -> list[int] | None:
 RESOLVE_SEQUENCES = RulePass(
     "resolve-sequences",
     (
-        pick_piece, pick_last_inserted, count_pieces, count_nothing, concat_pieces, insert_piece, begin_sequence,
-        erase_piece, slice_split, count_splits, join_splits,
+        sequence_at_of_construct,
+        sequence_at_of_insert,
+        fold_length_of_construct,
+        fold_length_of_empty,
+        concat_from_construct,
+        insert_into_construct,
+        insert_into_empty,
+        erase_from_construct,
+        sequence_at_of_split,
+        fold_length_of_split,
+        concat_from_split,
     ),
-)  # fmt: skip
+)

@@ -10,39 +10,39 @@ from ...core.ir.tensor import STRING
 from .. import elementwise
 from ..support.dtypes import CPU_FLOATS
 
-UNARY = elementwise.UNARY | {"Identity", "Shape", "Size"}
-ELEMENTWISE = frozenset({
+SPECULATABLE_UNARY = elementwise.UNARY | {"Identity", "Shape", "Size"}
+SPECULATABLE_BROADCASTING = frozenset({
     "Add", "And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mul", "Or", "Sub",
     "Sum", "Where", "Xor",
 })  # fmt: skip
-FLOATING = frozenset({"Div", "Pow"})  # of integers they may fail
-BROADCASTS_SINCE = 8
+SPECULATABLE_ON_FLOATS = frozenset({"Div", "Pow"})  # of integers they may fail
+VARIADIC_BROADCASTING_OPSET = 8
 
 
-def is_total(op: Op) -> bool:
+def is_speculatable(op: Op) -> bool:
     """Whether the op cannot fail, whatever the numbers; what is not known to fit is not taken to."""
     if op.domain or op.subgraphs or not is_pure(op) or any(v is None for v in op.inputs):
         return False
     values = [v for v in op.inputs if v is not None]
-    if op.type in UNARY:
+    if op.type in SPECULATABLE_UNARY:
         return len(values) == 1
     if op.type == "Cast":
         return op.attr("to") != STRING and values[0].known_dtype not in {0, STRING}
     if op.type == "Transpose":
         return values[0].known_shape is not None
-    if op.type in FLOATING and any(v.known_dtype not in CPU_FLOATS for v in values):
+    if op.type in SPECULATABLE_ON_FLOATS and any(v.known_dtype not in CPU_FLOATS for v in values):
         return False
-    if op.type in ELEMENTWISE | FLOATING:
-        return op.version >= BROADCASTS_SINCE and _fit(values)
-    return op.type == "MatMul" and len(values) == 2 and _multiply(*values)
+    if op.type in SPECULATABLE_BROADCASTING | SPECULATABLE_ON_FLOATS:
+        return op.version >= VARIADIC_BROADCASTING_OPSET and _broadcast(values)
+    return op.type == "MatMul" and len(values) == 2 and _can_matmul(*values)
 
 
-def _fit(values: Sequence[Value]) -> bool:
+def _broadcast(values: Sequence[Value]) -> bool:
     shapes = [v.known_shape for v in values]
-    return broadcast_together([s for s in shapes if s is not None]) if None not in shapes else False
+    return are_broadcastable([s for s in shapes if s is not None]) if None not in shapes else False
 
 
-def broadcast_together(shapes: Sequence[Shape]) -> bool:
+def are_broadcastable(shapes: Sequence[Shape]) -> bool:
     """Whether shapes are known to broadcast: of each axis the extents are 1 or all the same."""
     for axis in range(1, max(map(len, shapes), default=0) + 1):
         extents: list[Dim] = [s[-axis] for s in shapes if len(s) >= axis and s[-axis] != 1]
@@ -51,9 +51,9 @@ def broadcast_together(shapes: Sequence[Shape]) -> bool:
     return True
 
 
-def _multiply(a: Value, b: Value) -> bool:
+def _can_matmul(a: Value, b: Value) -> bool:
     """Whether MatMul is known to take matrices of these shapes (numpy.matmul)."""
     p, q = a.known_shape, b.known_shape
     if p is None or q is None or len(p) < 2 or len(q) < 2:
         return False
-    return same_extent(p[-1], q[-2]) and broadcast_together([p[:-2], q[:-2]])
+    return same_extent(p[-1], q[-2]) and are_broadcastable([p[:-2], q[:-2]])

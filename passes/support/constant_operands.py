@@ -8,20 +8,20 @@ import numpy as np
 
 from ...core import Build, Op, Value, require
 from .dtypes import FLOATS
-from .operand_queries import Array, require_same_shape
+from .operand_queries import Array, require_broadcastable_to
 
-SMALL = 1024  # elements that may be added to the model
+MAX_ADDED_ELEMENTS = 1024  # elements that may be added to the model
 
 
-class Binary(NamedTuple):
-    """An op of a computed value and a constant; `turned` if the constant comes first."""
+class ConstantBinary(NamedTuple):
+    """An op of a computed value and a constant; `constant_first` if the constant comes first."""
 
     x: Value
     c: Value
-    turned: bool
+    constant_first: bool
 
 
-def binary(op: Op) -> Binary:
+def constant_binary(op: Op) -> ConstantBinary:
     """The operands of an op of two inputs of which one is constant; declines for any other."""
     require(op.version >= 7, "before opset 7 there are other rules of broadcasting")
     require(len(op.inputs) == 2, f"{op.label} has not two inputs")
@@ -32,30 +32,30 @@ def binary(op: Op) -> Binary:
     require(
         a.is_const != b.is_const, f"{op.label} has {'two constant operands' if a.is_const else 'no constant operand'}"
     )
-    return Binary(b, a, turned=True) if a.is_const else Binary(a, b, turned=False)
+    return ConstantBinary(b, a, constant_first=True) if a.is_const else ConstantBinary(a, b, constant_first=False)
 
 
-def require_no_stretch(c: Value, x: Value) -> None:
-    """As `require_same_shape`, but for a scalar the shape of `x` need not be known."""
+def require_scalar_or_broadcastable_to(c: Value, x: Value) -> None:
+    """As `require_broadcastable_to`, but for a scalar the shape of `x` need not be known."""
     if c.rank > 0:
-        require_same_shape(c, x)
+        require_broadcastable_to(c, x)
 
 
-def require_affordable(*constants: Value) -> None:
+def require_bounded_growth(*constants: Value) -> None:
     """Decline a combination that is large and not paid for by a constant that goes."""
     shape = np.broadcast_shapes(*(c.static_shape for c in constants))
     size = int(np.prod(shape))
     require(size > 0, "the constants are empty")
-    going = max((c.tensor.size for c in constants if c.tensor is not None and len(c.uses) == 1), default=0)
-    require(size <= max(going, SMALL), f"{size} elements would be added")
+    going = max((c.tensor.size for c in constants if c.tensor is not None and len(c.consumers) == 1), default=0)
+    require(size <= max(going, MAX_ADDED_ELEMENTS), f"{size} elements would be added")
 
 
-def wide(c: Value) -> Array:
+def upcast(c: Value) -> Array:
     """A constant in float64 if it holds floats, else as it is."""
     return c.const.astype(np.float64) if c.dtype in FLOATS else c.const
 
 
-def narrow(g: Build, data: Array, like: Value) -> Value:
+def downcast_at_full_precision(g: Build, data: Array, like: Value) -> Value:
     """A constant of the type of `like`; declines floats which that type cannot hold to full precision."""
     if like.dtype not in FLOATS:
         return g.const(data, like=like)

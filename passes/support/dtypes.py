@@ -12,5 +12,5 @@ INTEGERS = frozenset({
     TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64,
     TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64,
 })  # fmt: skip
-EXACT_TYPES = INTEGERS | {TensorProto.BOOL, TensorProto.STRING}
+DISCRETE_TYPES = INTEGERS | {TensorProto.BOOL, TensorProto.STRING}
 """Of these every element has one form: no zero is negative, nothing is rounded."""

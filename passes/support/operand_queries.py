@@ -8,11 +8,11 @@ import ml_dtypes
 import numpy as np
 from onnx import helper
 
-from ...core import Build, Declined, Op, Value, require, same_extent, stretches_to
-from ...core.inference.data_movement_shapes import MOVEMENT
-from ...core.inference.input_queries import counted
+from ...core import Build, Declined, Op, Value, broadcasts_to, require, same_extent
+from ...core.inference.data_movement_shapes import DATA_MOVEMENT_SHAPES
+from ...core.inference.input_queries import normalize_axes
 from ...core.ir.dims import Shape
-from .dtypes import EXACT_TYPES, INTEGERS
+from .dtypes import DISCRETE_TYPES, INTEGERS
 
 Array = np.ndarray[Any, Any]
 Inputs = tuple[Value | None, ...]
@@ -26,21 +26,21 @@ def operand(op: Op, index: int = 0) -> Value:
     return found
 
 
-def known_number(v: Value | None) -> Any:
+def known_scalar(v: Value | None) -> Any:
     """The Python number that a constant of one element holds; None for anything else."""
     if v is None or v.tensor is None or v.tensor.size != 1:
         return None
     return v.const.reshape(-1)[0].item()
 
 
-def number_in(c: Value) -> Any:
-    """As `known_number`; declines for anything else."""
-    found = known_number(c)
+def required_scalar(c: Value) -> Any:
+    """As `known_scalar`; declines for anything else."""
+    found = known_scalar(c)
     require(found is not None, f"{c.name} is not one constant number")
     return found
 
 
-def uniform(c: Value) -> Any:
+def uniform_value(c: Value) -> Any:
     """The one number (a NumPy scalar) that all elements of a constant are; at least one element is there."""
     data = c.const
     require(data.size > 0, f"{c.name} is empty")
@@ -50,12 +50,12 @@ def uniform(c: Value) -> Any:
     return first
 
 
-def require_same_shape(c: Value, x: Value) -> None:
+def require_broadcastable_to(c: Value, x: Value) -> None:
     """Broadcasting `c` against `x` has to give the shape of `x`."""
-    require(stretches_to(c.shape, x.shape), f"{c.name} of {list(c.shape)} stretches {x.name} of {list(x.shape)}")
+    require(broadcasts_to(c.shape, x.shape), f"{c.name} of {list(c.shape)} stretches {x.name} of {list(x.shape)}")
 
 
-def along(c: Value, rank: int, axis: int) -> Array:
+def values_along_axis(c: Value, rank: int, axis: int) -> Array:
     """A constant that broadcasts to `rank` dims and varies along `axis` at most: one number or more, in float64."""
     data = c.const
     require(rank > 0, "there is no axis to vary along")
@@ -66,7 +66,7 @@ def along(c: Value, rank: int, axis: int) -> Array:
     return data.reshape(-1).astype(np.float64)
 
 
-def setting_of(op: Op, name: str) -> list[Any] | None:
+def attribute_or_input(op: Op, name: str) -> list[Any] | None:
     """The numbers that an op is given as an attribute, or as the constant input of other opsets; None if not at all."""
     spec = op.schema
     if spec is not None and name in spec.attributes:
@@ -77,17 +77,17 @@ def setting_of(op: Op, name: str) -> list[Any] | None:
     return None if value is None else value.const.reshape(-1).tolist()
 
 
-def axes_of(op: Op, name: str = "axes") -> list[int] | None:
+def constant_integers(op: Op, name: str = "axes") -> list[int] | None:
     """The axes of an op, from its attribute or from the constant input of later opsets; None where it has none."""
-    axes = setting_of(op, name)
+    axes = attribute_or_input(op, name)
     return None if axes is None else [int(i) for i in axes]
 
 
 def pads_of(pad: Op, rank: int) -> list[int]:
     """What a Pad puts before each of `rank` axes and then behind each, in every way of saying so since opset 1."""
-    pads, axes = axes_of(pad, "paddings" if pad.version < 2 else "pads"), axes_of(pad)
+    pads, axes = constant_integers(pad, "paddings" if pad.version < 2 else "pads"), constant_integers(pad)
     require(pads is not None, "its pads are missing")
-    padded = list(range(rank)) if axes is None else counted(axes, rank)
+    padded = list(range(rank)) if axes is None else normalize_axes(axes, rank)
     written = pads or []
     require(len(written) == 2 * len(padded), "its pads do not fit its axes")
     full = [0] * 2 * rank
@@ -96,15 +96,15 @@ def pads_of(pad: Op, rank: int) -> list[int]:
     return full
 
 
-def shape_given(op: Op) -> Shape:
+def inferred_shape(op: Op) -> Shape:
     """The shape of the first output of an op, as it follows from the inputs; declines where it is unknown."""
     out = op.outputs[0]
     shape = out.shape
     if not op.graph.is_output(out) or all(isinstance(d, int) for d in shape):
         return shape
     # What an output's dims are called was written by hand, and nothing ever checks it.
-    require(op.type in MOVEMENT, f"what {op.label} gives is not followed")
-    return MOVEMENT[op.type](op)[0]
+    require(op.type in DATA_MOVEMENT_SHAPES, f"what {op.label} gives is not followed")
+    return DATA_MOVEMENT_SHAPES[op.type](op)[0]
 
 
 def same_shape(a: Shape, b: Shape) -> bool:
@@ -112,46 +112,46 @@ def same_shape(a: Shape, b: Shape) -> bool:
     return len(a) == len(b) and all(map(same_extent, a, b))
 
 
-def known_axes(op: Op, name: str = "axes") -> list[int] | None:
-    """As `axes_of`; None as well where they are computed."""
+def known_integers(op: Op, name: str = "axes") -> list[int] | None:
+    """As `constant_integers`; None as well where they are computed."""
     try:
-        return axes_of(op, name)
+        return constant_integers(op, name)
     except Declined:
         return None
 
 
 def keeps_shape(op: Op, x: Value) -> bool:
     """Whether the first output of an op has the shape of `x`; declines where one of them is unknown."""
-    return same_shape(shape_given(op), x.shape)
+    return same_shape(inferred_shape(op), x.shape)
 
 
-def is_integer(dtype: int) -> bool:
+def is_integer_dtype(dtype: int) -> bool:
     """Whether a type is one of the integers that arithmetic is done in."""
     return dtype in INTEGERS
 
 
-def is_float(value: Value) -> bool:
+def is_float_value(value: Value) -> bool:
     """Whether the elements are floating-point numbers, of which zeros may be negative; declines if that is unknown."""
-    return value.dtype not in EXACT_TYPES
+    return value.dtype not in DISCRETE_TYPES
 
 
-def normalized(axes: list[int], rank: int) -> list[int]:
+def normalized_axes(axes: list[int], rank: int) -> list[int]:
     """Axes counted from the front, in order; declines what is out of range or named twice."""
-    return sorted(counted(axes, rank))
+    return sorted(normalize_axes(axes, rank))
 
 
-def is_private(v: Value, readers: int = 1) -> bool:
+def has_n_consumers(v: Value, count: int = 1) -> bool:
     """Whether so many ops read a computed value, and nothing else looks at it."""
     home = v.producer.graph if v.producer is not None else None
-    return home is not None and len(v.uses) == readers and not home.is_output(v) and v not in home.pinned
+    return home is not None and len(v.consumers) == count and not home.is_output(v) and v not in home.pinned
 
 
-def is_read_once(v: Value) -> bool:
+def has_one_use(v: Value) -> bool:
     """Whether one input of one op is all that looks at a computed value."""
-    return is_private(v) and all(user.inputs.count(v) == 1 for user in v.uses)
+    return has_n_consumers(v) and all(user.inputs.count(v) == 1 for user in v.consumers)
 
 
-def narrowed(data: Array, kind: np.dtype[Any]) -> Array:
+def downcast_weights(data: Array, kind: np.dtype[Any]) -> Array:
     """Numbers in float64 as `kind`; declines what overflows there, or loses digits that the largest of them has."""
     with np.errstate(all="ignore"):
         narrow = data.astype(kind)
@@ -163,6 +163,6 @@ def narrowed(data: Array, kind: np.dtype[Any]) -> Array:
     return narrow
 
 
-def refilled(g: Build, data: Array, like: Value) -> Value:
+def downcast_constant(g: Build, data: Array, like: Value) -> Value:
     """A constant of numbers in float64 in the element type of `like`; declines what that type cannot hold."""
-    return g.const(narrowed(data, helper.tensor_dtype_to_np_dtype(like.dtype)))
+    return g.const(downcast_weights(data, helper.tensor_dtype_to_np_dtype(like.dtype)))

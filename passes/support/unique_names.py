@@ -7,23 +7,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from ...core import Graph, Value
-from ...core.ir.origin import remember
-from ...core.ir.subgraphs import all_names
+from ...core.ir.origin import record_source
+from ...core.ir.subgraphs import all_value_names
 
 
 @dataclass(slots=True)
-class Namer:
+class NameDisambiguator:
     """Keeps names apart while values move between the graphs of a model; counts the bearers of each, once."""
 
     root: Graph
-    _bearers: Counter[str] | None = field(default=None)
+    _name_counts: Counter[str] | None = field(default=None)
 
-    def tell_apart(self, values: Iterable[Value]) -> None:
+    def make_unique(self, values: Iterable[Value]) -> None:
         """Rename those of `values`, about to move, whose names others bear too."""
-        if self._bearers is None:
-            self._bearers = Counter(all_names(self.root))
+        if self._name_counts is None:
+            self._name_counts = Counter(all_value_names(self.root))
         for v in values:
-            if v.name and self._bearers[v.name] > 1:
-                self._bearers[v.name] -= 1
-                remember(v.producer)
+            if v.name and self._name_counts[v.name] > 1:
+                self._name_counts[v.name] -= 1
+                record_source(v.producer)
                 v.name = self.root.fresh_name(v.name)

@@ -15,33 +15,33 @@ from ...core import Graph, Op, Tensor, Value, is_pure
 from ...core.ir.digest import digest
 from ...core.ir.op_schemas import default_encodings
 from ...core.rewriting.pattern import COMMUTATIVE
-from ...core.serialization.exporter import built_node
+from ...core.serialization.exporter import build_node_proto
 
-Key = tuple[object, ...]
+NodeKey = tuple[object, ...]
 T = TypeVar("T")
-SWAPPED = COMMUTATIVE - {"Max", "Min"}  # of 0 and -0 onnxruntime gives one or the other, as they stand
+EXACTLY_COMMUTATIVE = COMMUTATIVE - {"Max", "Min"}  # of 0 and -0 onnxruntime gives one or the other, as they stand
 AXIS_OF_FIRST_INPUT = frozenset({
     "ArgMax", "ArgMin", "Concat", "Gather", "GatherElements", "Hardmax", "LayerNormalization", "LogSoftmax",
     "ScatterElements", "Softmax", "Split", "SplitToSequence",
 })  # fmt: skip
-ALONE = (True,)  # one for all: there are as many as ops
-GRAPHS = frozenset({onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS})
+SINGLE_OUTPUT = (True,)  # one for all: there are as many as ops
+SUBGRAPH_ATTRIBUTES = frozenset({onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS})
 
 
 @dataclass(slots=True)
-class Numbering:
+class ValueNumbering:
     """Numbers values by what computes them, across graphs that were given the same instance.
 
-    Values of enclosing graphs are equal if they are the same. `content` tells constants apart.
+    Values of enclosing graphs are equal if they are the same. `constant_key` tells constants apart.
     """
 
-    content: Callable[[Tensor], object] = digest
-    _known: dict[Key, int] = field(default_factory=dict[Key, int])
+    constant_key: Callable[[Tensor], object] = digest
+    _numbers: dict[NodeKey, int] = field(default_factory=dict[NodeKey, int])
 
     def outputs(self, graph: Graph) -> list[int]:
         """A number for each output of a body. O(its ops)."""
         of = self.values(graph)
-        return [self._outer(of, v) for v in graph.outputs]
+        return [self._number_of(of, v) for v in graph.outputs]
 
     def values(self, graph: Graph, outer: dict[Value, int] | None = None, depth: int = 0) -> dict[Value, int]:
         """A number for each value of a body; what is impure is equal to nothing."""
@@ -50,7 +50,7 @@ class Numbering:
             of[v] = self._number(("input", depth, i))
         for v in graph.initializers:
             if v.tensor is not None:
-                of[v] = self._number(("constant", self.content(v.tensor)))
+                of[v] = self._number(("constant", self.constant_key(v.tensor)))
         for op in graph.sorted_ops():
             self._add(op, of, depth)
         return of
@@ -58,43 +58,43 @@ class Numbering:
     def _add(self, op: Op, of: dict[Value, int], depth: int) -> None:
         constant = op.outputs[0].tensor if op.type == "Constant" and op.outputs else None
         if constant is not None:
-            of[op.outputs[0]] = self._number(("constant", self.content(constant)))
+            of[op.outputs[0]] = self._number(("constant", self.constant_key(constant)))
         elif op.type == "Identity" and not op.domain and op.inputs[0] is not None:
-            of[op.outputs[0]] = self._outer(of, op.inputs[0])
+            of[op.outputs[0]] = self._number_of(of, op.inputs[0])
         elif is_pure(op):
             key = self._key(op, of, depth)
             of.update((v, self._number((i, key))) for i, v in enumerate(op.outputs))
         else:
             of.update((v, self._number((i, op))) for i, v in enumerate(op.outputs))
 
-    def _key(self, op: Op, of: dict[Value, int], depth: int) -> Key:
-        inputs = [0 if v is None else self._outer(of, v) for v in op.inputs]
+    def _key(self, op: Op, of: dict[Value, int], depth: int) -> NodeKey:
+        inputs = [0 if v is None else self._number_of(of, v) for v in op.inputs]
         bodies: list[object] = []
-        for name, graph in bodies_of(op):
+        for name, graph in subgraphs_of(op):
             inner = self.values(graph, of, depth + 1)
-            bodies += [name, len(graph.inputs), *(self._outer(inner, v) for v in graph.outputs)]
-        return (*kind(op), in_any_order(op, inputs, int), attributes(op), tuple(bodies))
+            bodies += [name, len(graph.inputs), *(self._number_of(inner, v) for v in graph.outputs)]
+        return (*operator_key(op), canonical_inputs(op, inputs, int), attribute_key(op), tuple(bodies))
 
-    def _outer(self, of: dict[Value, int], v: Value) -> int:
+    def _number_of(self, of: dict[Value, int], v: Value) -> int:
         return of[v] if v in of else self._number(("outside", v))
 
-    def _number(self, key: Key) -> int:
-        return self._known.setdefault(key, len(self._known) + 1)
+    def _number(self, key: NodeKey) -> int:
+        return self._numbers.setdefault(key, len(self._numbers) + 1)
 
 
-def kind(op: Op) -> Key:
+def operator_key(op: Op) -> NodeKey:
     """Operator and outputs. Which ones are asked for can decide what it computes (BatchNormalization before 14)."""
     alone = len(op.outputs) == 1 and bool(op.outputs[0].name)
-    return op.type, op.domain, ALONE if alone else tuple(bool(v.name) for v in op.outputs)
+    return op.type, op.domain, SINGLE_OUTPUT if alone else tuple(bool(v.name) for v in op.outputs)
 
 
-def in_any_order(op: Op, inputs: Sequence[T], order: Callable[[T], int]) -> tuple[T, ...]:
-    """The inputs, by `order` where theirs does not matter."""
-    swaps = len(inputs) == 2 and op.type in SWAPPED and not op.domain
-    return tuple(sorted(inputs, key=order) if swaps else inputs)
+def canonical_inputs(op: Op, inputs: Sequence[T], sort_key: Callable[[T], int]) -> tuple[T, ...]:
+    """The inputs, by `sort_key` where theirs does not matter."""
+    swaps = len(inputs) == 2 and op.type in EXACTLY_COMMUTATIVE and not op.domain
+    return tuple(sorted(inputs, key=sort_key) if swaps else inputs)
 
 
-def bodies_of(op: Op) -> list[tuple[str, Graph]]:
+def subgraphs_of(op: Op) -> list[tuple[str, Graph]]:
     """The subgraphs of an op by attribute, in the order of their names."""
     found: list[tuple[str, Graph]] = []
     for name, held in sorted(op.attrs.items()) if op.subgraphs else ():
@@ -103,26 +103,26 @@ def bodies_of(op: Op) -> list[tuple[str, Graph]]:
     return found
 
 
-def attributes(op: Op) -> frozenset[object]:
+def attribute_key(op: Op) -> frozenset[object]:
     """The attributes that differ from their defaults, serialized; subgraphs aside, an axis counted from the front."""
-    if op.rest is None:
+    if op.proto_bytes is None:
         plain = Op(op.type, op.domain, "", {k: v for k, v in op.attrs.items() if not isinstance(v, Graph)}, None)
         plain.version = op.version
-        node = built_node(plain)
+        node = build_node_proto(plain)
     else:
-        node = onnx.NodeProto.FromString(op.rest)
+        node = onnx.NodeProto.FromString(op.proto_bytes)
     defaults = default_encodings(op.type, op.domain, op.version)
-    axis = axis_from_front(op)
+    axis = normalized_axis(op)
     found: set[object] = {("axis", axis)}
     for a in node.attribute:
         a.ClearField("doc_string")
-        if a.type not in GRAPHS and (axis is None or a.name != "axis"):
+        if a.type not in SUBGRAPH_ATTRIBUTES and (axis is None or a.name != "axis"):
             found.add(a.SerializeToString(deterministic=True))
-    tensors = [(name, held) for name, held in op.attrs.items() if isinstance(held, Tensor)] if op.hollow else []
+    tensors = [(name, held) for name, held in op.attrs.items() if isinstance(held, Tensor)] if op.is_stripped else []
     return frozenset(found - defaults | {(name, digest(t)) for name, t in tensors})
 
 
-def axis_from_front(op: Op) -> int | None:
+def normalized_axis(op: Op) -> int | None:
     """The attribute `axis`, written or not, as a number from 0 on; None where that cannot be said."""
     first = op.input(0)
     shape = first.known_shape if first is not None and op.type in AXIS_OF_FIRST_INPUT and not op.domain else None

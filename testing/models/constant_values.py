@@ -7,29 +7,43 @@ from onnx import TensorProto, helper
 
 from .choices import Choices
 from .dictionary import Dictionary
-from .distribution import Mood
+from .distribution import Distribution
 from .model_builder import Array, Shape
 
-TEXTS = ("a", "", "b", "nan")
+STRINGS = ("a", "", "b", "nan")
 FRACTIONS = (1.5, -0.5, 0.25, 2.0, -1.0, 0.75, -2.25, 3.0, 1.0, 0.5)
-LARGE = 300.0  # its square is no half float any more
-VARIOUS = 3  # the form in which elements differ
+LARGE_HALF = 300.0  # its square is no half float any more
+DISTINCT = 3  # the form in which elements differ
 
 
-def filled(
-    choices: Choices, words: Dictionary, dtype: int, shape: Shape, mood: Mood, *, positive: bool = False
+def constant_array(
+    choices: Choices,
+    dictionary: Dictionary,
+    dtype: int,
+    shape: Shape,
+    distribution: Distribution,
+    *,
+    positive: bool = False,
 ) -> Array:
     """An array of small numbers: of one of the dictionary's all over, but for one, or of different ones."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtype == TensorProto.STRING:
-        return np.array([choices.pick(TEXTS) for _ in range(count)], object).reshape(shape)
+        return np.array([choices.pick(STRINGS) for _ in range(count)], object).reshape(shape)
     kind = np.dtype(helper.tensor_dtype_to_np_dtype(dtype))
-    form = 0 if mood.plain or count == 1 else VARIOUS if mood.various else choices.below(4)
-    number = LARGE if mood.large and dtype == TensorProto.FLOAT16 else words.number(choices)
+    form = (
+        0
+        if distribution.uniform_constants or count == 1
+        else DISTINCT
+        if distribution.distinct_elements
+        else choices.draw_below(4)
+    )
+    number = (
+        LARGE_HALF if distribution.large_halves and dtype == TensorProto.FLOAT16 else dictionary.draw_number(choices)
+    )
     values = np.full(count, number, np.float64)
     if form > 1:
-        various = np.resize(np.roll(FRACTIONS, -choices.below(len(FRACTIONS))), count)
-        values = various if form == VARIOUS else np.where(np.arange(count) == count - 1, various, values)
+        various = np.resize(np.roll(FRACTIONS, -choices.draw_below(len(FRACTIONS))), count)
+        values = various if form == DISTINCT else np.where(np.arange(count) == count - 1, various, values)
     if kind.kind == "b":
         return (values > 0).reshape(shape)
     if kind.kind in "iu":

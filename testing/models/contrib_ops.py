@@ -3,40 +3,40 @@
 from __future__ import annotations
 
 from .conv_pool import conv
-from .generator import Site
+from .generator import OpSite
 from .matrix_products import gemm
 
 
-def fused_matmul(site: Site) -> None:
+def fused_matmul(site: OpSite) -> None:
     """FusedMatMul: of matrices and stacks of them, transposed or not, with a scale."""
-    *batch, rows, columns = site.ranked(2, 4)
-    inner = site.grower.dim()
+    *batch, rows, columns = site.hinted_shape(2, 4)
+    inner = site.generator.draw_dim()
     for i, name, shape in ((0, "transA", (rows, inner)), (1, "transB", (inner, columns))):
-        swapped = site.parameter(name, lambda: site.choices.below(2), 0)
+        swapped = site.parameter(name, lambda: site.choices.draw_below(2), 0)
         site.operand(i, (*batch, *(shape[::-1] if swapped else shape)))
     site.parameter("alpha", lambda: site.choices.pick((2.0, 0.5, 1.0)))
 
 
-def fused_conv(site: Site) -> None:
+def fused_conv(site: OpSite) -> None:
     """FusedConv: a Conv and what follows it."""
     site.parameter("activation", lambda: site.choices.pick(("Relu", "Tanh", "Sigmoid")))
     conv(site)
 
 
-def fused_gemm(site: Site) -> None:
+def fused_gemm(site: OpSite) -> None:
     """FusedGemm: a Gemm and what follows it."""
     site.parameter("activation", lambda: site.choices.pick(("Relu", "Tanh", "Sigmoid")))
     gemm(site)
 
 
-def biased(site: Site) -> None:
+def bias_gelu(site: OpSite) -> None:
     """BiasGelu and FastGelu: a number for each place along the last axis is added."""
-    site.fill(site.main(1, 3).shape[-1:])
+    site.add_remaining_operands(site.first_operand(1, 3).shape[-1:])
 
 
-def skip_norm(site: Site) -> None:
+def skip_norm(site: OpSite) -> None:
     """SkipLayerNormalization and its like: of a sum; weights for the last axis."""
-    x = site.main(3, 3).shape
+    x = site.first_operand(3, 3).shape
     site.operand(1, x)
     site.parameter("epsilon", lambda: site.choices.pick((0.5, 1e-3)))
-    site.fill(x[-1:])
+    site.add_remaining_operands(x[-1:])

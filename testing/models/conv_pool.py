@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from .generator import Site
-from .model_builder import Shape, Unmade
+from .generator import OpSite
+from .model_builder import GenerationError, Shape
 
-AUTO = ("SAME_UPPER", "SAME_LOWER", "VALID")
+AUTO_PADS = ("SAME_UPPER", "SAME_LOWER", "VALID")
 
 
-def spatial(site: Site) -> Shape:
+def spatial_shape(site: OpSite) -> Shape:
     """The shape of the first input: a batch, channels and one to three more dims."""
-    return site.main(3).shape
+    return site.first_operand(3).shape
 
 
-def window(site: Site, dims: Shape, *, same: bool) -> list[int]:
+def kernel_sizes(site: OpSite, dims: Shape, *, same: bool) -> list[int]:
     """How large a window is; an odd one where the output is to be as large as the input."""
     sizes = (1, 3) if same else (1, 2, 3)
     return [site.choices.pick([k for k in sizes if k <= max(d, 1)]) for d in dims]
 
 
-def places(site: Site, kernel: Sequence[int], *, same: bool, dilated: bool = True) -> None:
+def strides_and_pads(site: OpSite, kernel: Sequence[int], *, same: bool, dilated: bool = True) -> None:
     """Strides, pads and dilations."""
     n = len(kernel)
     if same:
@@ -29,80 +29,80 @@ def places(site: Site, kernel: Sequence[int], *, same: bool, dilated: bool = Tru
         if any(pads):
             site.parameter("pads", lambda: pads + pads, needed=True)
         return
-    site.parameter("strides", lambda: [1 + site.choices.below(2) for _ in kernel])
+    site.parameter("strides", lambda: [1 + site.choices.draw_below(2) for _ in kernel])
     if dilated:
-        site.parameter("dilations", lambda: [1 + site.choices.below(2) for _ in kernel])
+        site.parameter("dilations", lambda: [1 + site.choices.draw_below(2) for _ in kernel])
     if site.choices.one_in(4):
-        site.parameter("auto_pad", lambda: site.choices.pick(AUTO))
+        site.parameter("auto_pad", lambda: site.choices.pick(AUTO_PADS))
     else:
-        site.parameter("pads", lambda: [site.choices.below(2) for _ in range(2 * n)])
+        site.parameter("pads", lambda: [site.choices.draw_below(2) for _ in range(2 * n)])
 
 
-def conv(site: Site) -> None:
+def conv(site: OpSite) -> None:
     """Conv, ConvInteger and QLinearConv: the weight follows from the input; scales and zero points are scalars."""
-    x = spatial(site)
+    x = spatial_shape(site)
     _batch, channels, *dims = x
-    same = site.choices.below(2) == 0
-    index = 3 if site.type == "QLinearConv" else 1
-    settled = site.settled(index)
-    group = site.parameter("group", lambda: site.choices.pick(divisors(channels)), 1)
-    kernel = list(settled.shape[2:]) if settled else window(site, tuple(dims), same=same)
+    same = site.choices.draw_below(2) == 0
+    index = 3 if site.op_type == "QLinearConv" else 1
+    settled = site.existing_operand(index)
+    group = site.parameter("group", lambda: site.choices.pick(group_counts(channels)), 1)
+    kernel = list(settled.shape[2:]) if settled else kernel_sizes(site, tuple(dims), same=same)
     if len(kernel) != len(dims):
-        raise Unmade("the weight is of another rank")
+        raise GenerationError("the weight is of another rank")
     wished = site.hint.shape[1] if len(site.hint.shape) > 1 else channels
     out = site.choices.pick([m for m in (wished, group, 2 * group, 1, 2, 3) if m and m % group == 0])
     w = site.operand(index, (out, channels // max(group, 1), *kernel)).shape
-    if site.choices.below(2):
+    if site.choices.draw_below(2):
         site.parameter("kernel_shape", lambda: kernel)
-    places(site, kernel, same=same)
-    bias = {"Conv": 2, "FusedConv": 2, "QLinearConv": 8}.get(site.type, 0)
-    if bias and site.takes(bias):
+    strides_and_pads(site, kernel, same=same)
+    bias = {"Conv": 2, "FusedConv": 2, "QLinearConv": 8}.get(site.op_type, 0)
+    if bias and site.wants_input(bias):
         site.operand(bias, w[:1])
-    site.fill(())
+    site.add_remaining_operands(())
 
 
-def conv_transpose(site: Site) -> None:
+def conv_transpose(site: OpSite) -> None:
     """ConvTranspose: its weight has the input channels first."""
-    _batch, channels, *dims = spatial(site)
-    settled = site.settled(1)
-    group = site.parameter("group", lambda: site.choices.pick(divisors(channels)), 1)
-    kernel = list(settled.shape[2:]) if settled else window(site, tuple(dims), same=False)
+    _batch, channels, *dims = spatial_shape(site)
+    settled = site.existing_operand(1)
+    group = site.parameter("group", lambda: site.choices.pick(group_counts(channels)), 1)
+    kernel = list(settled.shape[2:]) if settled else kernel_sizes(site, tuple(dims), same=False)
     out = site.choices.pick((1, 2, 3))
     w = site.operand(1, (channels, out, *kernel)).shape
-    if site.choices.below(2):
+    if site.choices.draw_below(2):
         site.parameter("kernel_shape", lambda: kernel)
-    strides = site.parameter("strides", lambda: [1 + site.choices.below(2) for _ in kernel], [1])
+    strides = site.parameter("strides", lambda: [1 + site.choices.draw_below(2) for _ in kernel], [1])
     if max(strides, default=1) > 1:
-        site.parameter("output_padding", lambda: [site.choices.below(2) for _ in kernel])
-    site.parameter("pads", lambda: [site.choices.below(2) for _ in range(2 * len(kernel))])
-    if site.takes(2):
+        site.parameter("output_padding", lambda: [site.choices.draw_below(2) for _ in kernel])
+    site.parameter("pads", lambda: [site.choices.draw_below(2) for _ in range(2 * len(kernel))])
+    if site.wants_input(2):
         site.operand(2, (w[1] * group,))
 
 
-def pool(site: Site) -> None:
+def pool(site: OpSite) -> None:
     """AveragePool, MaxPool and LpPool."""
-    dims = spatial(site)[2:]
-    same = site.choices.below(4) == 0
-    kernel = site.parameter("kernel_shape", lambda: window(site, dims, same=same), needed=True)
+    dims = spatial_shape(site)[2:]
+    same = site.choices.draw_below(4) == 0
+    kernel = site.parameter("kernel_shape", lambda: kernel_sizes(site, dims, same=same), needed=True)
     if kernel is None:
-        kernel = site.attrs["kernel_shape"] = window(site, dims, same=same)
+        kernel = site.attrs["kernel_shape"] = kernel_sizes(site, dims, same=same)
     if len(kernel) != len(dims):
-        raise Unmade("the window is of another rank")
+        raise GenerationError("the window is of another rank")
     if site.choices.one_in(3):
-        site.parameter("pads", lambda: [min(k - 1, site.choices.below(2)) for k in (*kernel, *kernel)])
-        site.parameter("strides", lambda: [1 + site.choices.below(2) for _ in kernel])
+        site.parameter("pads", lambda: [min(k - 1, site.choices.draw_below(2)) for k in (*kernel, *kernel)])
+        site.parameter("strides", lambda: [1 + site.choices.draw_below(2) for _ in kernel])
     else:
         padded = all(k > 1 for k in kernel)
-        places(site, kernel, same=same or not padded, dilated=site.type != "LpPool")
-    site.parameter("ceil_mode", lambda: site.choices.below(2))
-    site.parameter("count_include_pad", lambda: site.choices.below(2))
+        strides_and_pads(site, kernel, same=same or not padded, dilated=site.op_type != "LpPool")
+    site.parameter("ceil_mode", lambda: site.choices.draw_below(2))
+    site.parameter("count_include_pad", lambda: site.choices.draw_below(2))
 
 
-def global_pool(site: Site) -> None:
+def global_pool(site: OpSite) -> None:
     """GlobalAveragePool and its like."""
-    spatial(site)
+    spatial_shape(site)
 
 
-def divisors(channels: int) -> list[int]:
+def group_counts(channels: int) -> list[int]:
     """How many groups the channels may fall into."""
     return [1, *(d for d in range(2, channels + 1) if channels % d == 0)]

@@ -17,33 +17,33 @@ from ...core.rewriting.pattern import OpPattern
 from .choices import Choices
 from .model_builder import Array
 
-DEPTH = 6
-USUAL = (1.0, 0.0, 2.0, -1.0, 0.5, 3.0, 6.0, -3.0, 0.25, 4.0, 300.0)
-FEEDERS = ("Relu", "Neg", "Abs", "Add", "Exp", "Identity", "Transpose", "Concat", "Unsqueeze", "Mul")
-SMALL = 16  # elements
-LARGE = 1e6
-NESTED = (tuple, list, frozenset, set)
+MAX_CALL_DEPTH = 6
+COMMON_NUMBERS = (1.0, 0.0, 2.0, -1.0, 0.5, 3.0, 6.0, -3.0, 0.25, 4.0, 300.0)
+DEFAULT_PRODUCERS = ("Relu", "Neg", "Abs", "Add", "Exp", "Identity", "Transpose", "Concat", "Unsqueeze", "Mul")
+MAX_ARRAY_ELEMENTS = 16  # elements
+MAX_MAGNITUDE = 1e6
+CONTAINER_TYPES = (tuple, list, frozenset, set)
 
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
     """Numbers to fill constants with, strings for attributes, and operators to feed a rule's operands from.
 
-    `own` are the numbers that are likeliest to matter.
+    `own_numbers` are the numbers that are likeliest to matter.
     """
 
-    own: tuple[float, ...] = USUAL[:3]
-    numbers: tuple[float, ...] = USUAL
-    texts: tuple[str, ...] = ()
-    operators: tuple[str, ...] = FEEDERS
+    own_numbers: tuple[float, ...] = COMMON_NUMBERS[:3]
+    numbers: tuple[float, ...] = COMMON_NUMBERS
+    strings: tuple[str, ...] = ()
+    operators: tuple[str, ...] = DEFAULT_PRODUCERS
 
-    def number(self, choices: Choices) -> float:
+    def draw_number(self, choices: Choices) -> float:
         """One of the numbers, as often one of the rule's own as any other."""
-        return choices.pick(choices.pick((self.numbers, self.own)))
+        return choices.pick(choices.pick((self.numbers, self.own_numbers)))
 
-    def slope(self, choices: Choices) -> float:
+    def draw_finite_number(self, choices: Choices) -> float:
         """The same, but 1 for an infinite one: no operator is as steep as that."""
-        number = self.number(choices)
+        number = self.draw_number(choices)
         return 1.0 if isinf(number) else number
 
 
@@ -51,16 +51,22 @@ def dictionary_of(rule: Rule) -> Dictionary:
     """The numbers and names in the code that `rule` reaches in its own package, in its pattern and its promises."""
     numbers: dict[float, None] = dict.fromkeys(rule.fragile)
     texts: dict[str, None] = {}
-    for word in (*_in_pattern(rule.pattern), *_reached(rule.build, _package(rule.build), DEPTH, set())):
+    for word in (
+        *_pattern_literals(rule.pattern),
+        *_reachable_literals(rule.build, _package(rule.build), MAX_CALL_DEPTH, set()),
+    ):
         if isinstance(word, str):
             texts[word] = None
-        elif not isnan(word) and (isinf(word) or abs(word) < LARGE):
+        elif not isnan(word) and (isinf(word) or abs(word) < MAX_MAGNITUDE):
             numbers[word] = None
-    operators = tuple(t for t in texts if op_schemas.schema(t, "", op_schemas.newest("")) is not None)
+    operators = tuple(t for t in texts if op_schemas.schema(t, "", op_schemas.latest_opset_version("")) is not None)
     derived = [f for n in numbers if not isinf(n) for f in (-n, 1 / n if n else n, abs(n) ** 0.5)]
     others = tuple(t for t in texts if t.isidentifier() and t not in operators)
     return Dictionary(
-        tuple(numbers) or USUAL[:3], tuple(dict.fromkeys([*USUAL, *derived])), others, operators or FEEDERS
+        tuple(numbers) or COMMON_NUMBERS[:3],
+        tuple(dict.fromkeys([*COMMON_NUMBERS, *derived])),
+        others,
+        operators or DEFAULT_PRODUCERS,
     )
 
 
@@ -69,41 +75,41 @@ def _package(build: Callable[..., Any]) -> str:
     return ".".join(build.__module__.split(".")[:2])
 
 
-def _in_pattern(pattern: OpPattern) -> Iterator[Any]:
+def _pattern_literals(pattern: OpPattern) -> Iterator[Any]:
     for _, want in pattern.attrs:
-        yield from _words(want)
+        yield from _literals(want)
     for want in pattern.inputs:
         if isinstance(want, OpPattern):
-            yield from _in_pattern(want)
+            yield from _pattern_literals(want)
 
 
-def _reached(function: Any, package: str, depth: int, seen: set[int]) -> Iterator[Any]:
+def _reachable_literals(function: Any, package: str, depth: int, seen: set[int]) -> Iterator[Any]:
     """The words in a function and in those of its package that it calls."""
     if not isinstance(function, FunctionType) or id(function) in seen or depth == 0:
         return
     seen.add(id(function))
-    yield from _words(function.__defaults__ or ())
-    for code in _codes(function.__code__):
-        yield from _words(code.co_consts)
+    yield from _literals(function.__defaults__ or ())
+    for code in _code_objects(function.__code__):
+        yield from _literals(code.co_consts)
         for name in code.co_names:
             found = function.__globals__.get(name)
             if isinstance(found, FunctionType):
                 if found.__module__.startswith(package):
-                    yield from _reached(found, package, depth - 1, seen)
+                    yield from _reachable_literals(found, package, depth - 1, seen)
             else:
-                yield from _words(found)
+                yield from _literals(found)
             if "inf" in name:  # numpy.isneginf, math.inf
                 yield from (float("-inf"), float("inf"))
 
 
-def _codes(code: CodeType) -> Iterator[CodeType]:
+def _code_objects(code: CodeType) -> Iterator[CodeType]:
     yield code
     for const in code.co_consts:
         if isinstance(const, CodeType):
-            yield from _codes(const)
+            yield from _code_objects(const)
 
 
-def _words(value: Any) -> Iterator[float | str]:
+def _literals(value: Any) -> Iterator[float | str]:
     """The numbers and short strings in a value, nested ones too."""
     if isinstance(value, str):
         if value.isidentifier():
@@ -112,16 +118,16 @@ def _words(value: Any) -> Iterator[float | str]:
     with suppress(TypeError, ValueError, OverflowError):  # whatever is no number
         yield float(value)
         return
-    for inner in _inside(value):
-        yield from _words(inner)
+    for inner in _entries(value):
+        yield from _literals(inner)
 
 
-def _inside(value: Any) -> list[Any]:
+def _entries(value: Any) -> list[Any]:
     """The entries of a container, in an order of their own; of a small array, its elements."""
     if isinstance(value, dict):
         return [x for pair in cast("dict[Any, Any]", value).items() for x in pair]
-    if isinstance(value, NESTED):
+    if isinstance(value, CONTAINER_TYPES):
         return sorted(cast("tuple[Any, ...]", value), key=repr)
-    if isinstance(value, np.ndarray) and cast("Array", value).size < SMALL:
+    if isinstance(value, np.ndarray) and cast("Array", value).size < MAX_ARRAY_ELEMENTS:
         return list(cast("Array", value).reshape(-1).tolist())
     return []

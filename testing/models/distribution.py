@@ -11,26 +11,26 @@ from .choices import Choices
 
 
 @dataclass(frozen=True, slots=True)
-class Mood:
+class Distribution:
     """One in so many open operands is a constant, a value that is there already, or computed; 0 stands for none.
 
-    `feeders` are made by operators that the rule's code names, `computed` ones are the dims of an input. Of constants
-    some may be `overridable`, of attributes some are `strays` off their defaults. `zeros`: dims may be 0; `square`: all
-    dims are the same; `plain`: a constant is one number; `various`: its elements differ; `large`: half floats are near
-    the end of their type.
+    `extra_producers` are made by operators that the rule's code names, `shapes_from_inputs` ones are the dims of an
+    input. Of constants some may be `overridable_constants`, of attributes some are `non_default_attributes` off their
+    defaults. `zero_dims`: dims may be 0; `equal_dims`: all dims are the same; `uniform_constants`: a constant is one
+    number; `distinct_elements`: its elements differ; `large_halves`: half floats are near the end of their type.
     """
 
-    constants: int
-    repeats: int
-    feeders: int
-    overridable: int
-    strays: int
-    computed: int
-    zeros: bool
-    square: bool
-    plain: bool
-    various: bool
-    large: bool
+    constant_operands: int
+    reused_values: int
+    extra_producers: int
+    overridable_constants: int
+    non_default_attributes: int
+    shapes_from_inputs: int
+    zero_dims: bool
+    equal_dims: bool
+    uniform_constants: bool
+    distinct_elements: bool
+    large_halves: bool
 
 
 LEVELS: Mapping[str, tuple[Any, ...]] = MappingProxyType({
@@ -47,11 +47,11 @@ LEVELS: Mapping[str, tuple[Any, ...]] = MappingProxyType({
 })  # fmt: skip
 
 
-def mood(choices: Choices) -> Mood:
+def draw_distribution(choices: Choices) -> Distribution:
     """The mood of a model; each trait is a choice of its own, `mood/<trait>`."""
     drawn: dict[str, Any] = {}
     for trait, levels in LEVELS.items():
-        with choices.about(f"mood/{trait}"):
+        with choices.scope(f"mood/{trait}"):
             drawn[trait] = choices.pick(levels)
     filling = drawn.pop("filling")
-    return Mood(**drawn, plain=filling == "plain", various=filling == "various")
+    return Distribution(**drawn, uniform_constants=filling == "plain", distinct_elements=filling == "various")

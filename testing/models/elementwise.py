@@ -6,8 +6,8 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core.rewriting.pattern import Var
-from .generator import Site
-from .model_builder import Shape, Unmade
+from .generator import OpSite
+from .model_builder import GenerationError, Shape
 
 CASTS = (
     TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BOOL,
@@ -15,24 +15,24 @@ CASTS = (
 )  # fmt: skip
 
 
-def broadcast(site: Site) -> None:
+def broadcast(site: OpSite) -> None:
     """The first operand that is made decides the shape; the others fit it, and seldom stretch it."""
     target = site.hint.shape
-    for n, i in enumerate(site.order(turned=site.choices.below(2) == 1)):
+    for n, i in enumerate(site.operand_order(reverse=site.choices.draw_below(2) == 1)):
         if n == 0:
             target = site.operand(i, target).shape
             continue
-        settled = site.settled(i)
-        made = site.operand(i, settled.shape if settled else fitting(site, target, i))
-        target = joined(target, made.shape)
+        settled = site.existing_operand(i)
+        made = site.operand(i, settled.shape if settled else broadcastable_shape(site, target, i))
+        target = broadcast_shape(target, made.shape)
 
 
-def fitting(site: Site, target: Shape, index: int) -> Shape:
+def broadcastable_shape(site: OpSite, target: Shape, index: int) -> Shape:
     """A shape that broadcasts with `target`: mostly the same, one number for all, or its last dims."""
-    want = site.slots[index]
-    if site.grower.mood.plain and isinstance(want, Var) and want.constant:
+    want = site.input_patterns[index]
+    if site.generator.distribution.uniform_constants and isinstance(want, Var) and want.constant:
         return ()
-    form = 6 if site.grower.mood.square and site.choices.below(4) else site.choices.below(8)
+    form = 6 if site.generator.distribution.equal_dims and site.choices.draw_below(4) else site.choices.draw_below(8)
     if form < 2:
         return target
     if form < 4:
@@ -40,85 +40,85 @@ def fitting(site: Site, target: Shape, index: int) -> Shape:
     if form == 4:
         return (1,) * min(1, len(target))
     if form == 5:
-        return target[site.choices.below(len(target) + 1) :]
+        return target[site.choices.draw_below(len(target) + 1) :]
     if form == 6:
-        kept = site.choices.below(max(len(target), 1))
+        kept = site.choices.draw_below(max(len(target), 1))
         return tuple(d if i == kept else 1 for i, d in enumerate(target))
-    return (site.grower.dim() or 1, *target)[-5:]
+    return (site.generator.draw_dim() or 1, *target)[-5:]
 
 
-def joined(a: Shape, b: Shape) -> Shape:
+def broadcast_shape(a: Shape, b: Shape) -> Shape:
     """What two shapes broadcast to."""
     try:
         return tuple(int(d) for d in np.broadcast_shapes(a, b))
     except ValueError as e:
-        raise Unmade(str(e)) from e
+        raise GenerationError(str(e)) from e
 
 
-def shift(site: Site) -> None:
+def bit_shift(site: OpSite) -> None:
     """BitShift."""
     site.attrs["direction"] = site.choices.pick(("LEFT", "RIGHT"))
     broadcast(site)
 
 
-def remainder(site: Site) -> None:
+def mod(site: OpSite) -> None:
     """Mod, which takes floats with fmod only."""
     site.parameter("fmod", lambda: 1)
     broadcast(site)
 
 
-def cast(site: Site) -> None:
+def cast(site: OpSite) -> None:
     """Cast and BitCast: what the pattern wants, or to the type that is wished for."""
     named = "to" in dict(site.pattern.attrs)
-    site.types.clear()
+    site.bound_types.clear()
     wished = site.hint.dtype
 
     def target() -> int:
-        return wished if site.choices.below(2) == 0 else site.choices.pick(CASTS)
+        return wished if site.choices.draw_below(2) == 0 else site.choices.pick(CASTS)
 
-    if named or site.pattern.bind:
+    if named or site.pattern.bound_name:
         site.parameter("to", target, needed=True)
     else:
         site.attrs["to"] = target()
     taken = site.spec.inputs[0].type_str
-    site.types[taken] = site.choices.pick(CASTS) if site.choices.below(2) else site.grower.dtype
-    site.main()
+    site.bound_types[taken] = site.choices.pick(CASTS) if site.choices.draw_below(2) else site.generator.dtype
+    site.first_operand()
 
 
-def clip(site: Site) -> None:
+def clip(site: OpSite) -> None:
     """Clip: the bounds are scalars, the lower one first."""
-    site.main()
-    site.parameter("min", lambda: site.grower.words.number(site.choices))
-    site.parameter("max", lambda: site.grower.words.number(site.choices))
+    site.first_operand()
+    site.parameter("min", lambda: site.generator.dictionary.draw_number(site.choices))
+    site.parameter("max", lambda: site.generator.dictionary.draw_number(site.choices))
 
 
-def numbered(site: Site) -> None:
+def number_attributes(site: OpSite) -> None:
     """HardSigmoid and what else has attributes that are numbers."""
-    site.main()
+    site.first_operand()
     for name in site.spec.attributes:
-        site.parameter(name, lambda: site.grower.words.slope(site.choices))
+        site.parameter(name, lambda: site.generator.dictionary.draw_finite_number(site.choices))
 
 
-def dropout(site: Site) -> None:
+def dropout(site: OpSite) -> None:
     """Dropout: at times in training form."""
-    x = site.main()
+    x = site.first_operand()
     site.parameter("ratio", lambda: site.choices.pick((0.5, 0.25, 0.0)))
     site.parameter("training_mode", lambda: not site.choices.one_in(3))
-    site.fill(x.shape)
+    site.add_remaining_operands(x.shape)
 
 
-def prelu(site: Site) -> None:
+def prelu(site: OpSite) -> None:
     """PRelu, whose slope broadcasts one way only."""
-    x = site.main(1)
-    form = site.choices.below(3)
-    site.fill(x.shape if form == 0 else () if form == 1 else (1,) * len(x.shape[2:]))
+    x = site.first_operand(1)
+    form = site.choices.draw_below(3)
+    site.add_remaining_operands(x.shape if form == 0 else () if form == 1 else (1,) * len(x.shape[2:]))
 
 
-def quantize(site: Site) -> None:
+def quantize(site: OpSite) -> None:
     """QuantizeLinear and DequantizeLinear: one scale for all, or one for each slice along an axis."""
-    x = site.main(1)
-    axis = site.parameter("axis", lambda: site.choices.below(len(x.shape)), 1)
-    shape = (x.along(axis),) if site.choices.one_in(3) else ()
+    x = site.first_operand(1)
+    axis = site.parameter("axis", lambda: site.choices.draw_below(len(x.shape)), 1)
+    shape = (x.dim_at(axis),) if site.choices.one_in(3) else ()
     for i in (1, 2):
-        if site.takes(i):
+        if site.wants_input(i):
             site.operand(i, shape, positive=i == 1)

@@ -12,152 +12,162 @@ from onnx import TensorProto, helper, numpy_helper
 from ...core.rewriting.rules import Rule
 from ..case import Case
 from .choices import Choices
-from .generator import Grower
-from .model_builder import Known, Sketch, Unmade
+from .generator import PatternGenerator
+from .model_builder import GenerationError, ModelBuilder, TypedValue
 
 IR_VERSION = 10
-OPEN = "N"
-OPENED = 4  # models for each in which a size is left open
-SLIDING = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv"})
+SYMBOL = "N"
+SYMBOLIC_ONE_IN = 4  # models for each in which a size is left open
+CONV_OPS = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv"})
 
 
 @dataclass(slots=True)
-class Setting:
+class EnclosingModel:
     """The model around what was grown."""
 
     rule: Rule
-    grower: Grower
-    outputs: list[Known] = field(default_factory=list[Known])
+    generator: PatternGenerator
+    outputs: list[TypedValue] = field(default_factory=list[TypedValue])
     outside: list[onnx.NodeProto] = field(default_factory=list[onnx.NodeProto])
-    open: int | None = None  # the size that is left open
+    symbolic_size: int | None = None  # the size that is left open
 
     @property
     def _choices(self) -> Choices:
-        return self.grower.choices
+        return self.generator.choices
 
     @property
-    def _sketch(self) -> Sketch:
-        return self.grower.sketch
+    def _builder(self) -> ModelBuilder:
+        return self.generator.builder
 
-    def case(self) -> Case:
+    def build_case(self) -> Case:
         """The model, what is special about it, and why the rule may not fire in it. Raises Unmade for a dull one."""
-        if self.grower.held and not self._sketch.inputs:
-            raise Unmade("all is constant")
-        root = self.grower.inner[-1]
-        self._ends()
+        if self.generator.has_extra_constants and not self._builder.inputs:
+            raise GenerationError("all is constant")
+        root = self.generator.pattern_outputs[-1]
+        self._add_outputs()
         if self._choices.one_in(5):
-            self._middle()
+            self._expose_inner_value()
         if self._choices.one_in(6):
-            self._constant()
-        with self._choices.about("open"):
-            if self._choices.one_in(OPENED):
-                self._open()
-        inputs = list(self._sketch.inputs)
-        nodes, constants = self._sketch.nodes, self._sketch.constants
+            self._share_constant()
+        with self._choices.scope("open"):
+            if self._choices.one_in(SYMBOLIC_ONE_IN):
+                self._make_size_symbolic()
+        inputs = list(self._builder.inputs)
+        nodes, constants = self._builder.nodes, self._builder.constants
         if self._choices.one_in(6):
-            inputs.append(Known("condition", helper.make_tensor_type_proto(TensorProto.BOOL, ())))
-            nodes = self._inside_if()
-        inputs += [k for k in constants if k.name in self._sketch.overridable]
+            inputs.append(TypedValue("condition", helper.make_tensor_type_proto(TensorProto.BOOL, ())))
+            nodes = self._wrap_in_if()
+        inputs += [k for k in constants if k.name in self._builder.overridable]
         graph = helper.make_graph(
-            nodes, "g", self._infos(inputs, at=self.open), self._infos(self.outputs), _tensors(constants)
+            nodes,
+            "g",
+            self._value_infos(inputs, symbolic_size=self.symbolic_size),
+            self._value_infos(self.outputs),
+            _initializers(constants),
         )
-        model = helper.make_model(graph, opset_imports=self._sketch.imports, ir_version=IR_VERSION)
-        return Case(model, root.name, tuple(self.grower.traits), self._reason())
+        model = helper.make_model(graph, opset_imports=self._builder.opset_imports, ir_version=IR_VERSION)
+        return Case(model, root.name, tuple(self.generator.traits), self._no_fire_reason())
 
-    def _reason(self) -> str:
+    def _no_fire_reason(self) -> str:
         """Why the rule may not fire: only told where nothing else could stand for what is in the way."""
-        if self.grower.fed or self.grower.held or not self.grower.reasons:
+        if (
+            self.generator.has_extra_producers
+            or self.generator.has_extra_constants
+            or not self.generator.no_fire_reasons
+        ):
             return ""
-        return self.grower.reasons[0]
+        return self.generator.no_fire_reasons[0]
 
-    def _ends(self) -> None:
+    def _add_outputs(self) -> None:
         """Outputs: what the root makes, or what is made of that."""
-        first, *others = [k for k in self.grower.last if k.name]
-        root = self.grower.inner[-1]
+        first, *others = [k for k in self.generator.last_outputs if k.name]
+        root = self.generator.pattern_outputs[-1]
         if self._choices.one_in(4) and first is root and root.dtype:
-            self.outputs.append(self._shown(self._sketch.node("Identity", [root], {})[0]))
+            self.outputs.append(self._with_known_rank(self._builder.node("Identity", [root], {})[0]))
         else:
-            self.outputs.append(self._shown(root))
-        self.outputs += [self._shown(k) for k in others if k is not root and self._choices.below(3)]
+            self.outputs.append(self._with_known_rank(root))
+        self.outputs += [self._with_known_rank(k) for k in others if k is not root and self._choices.draw_below(3)]
 
-    def _shown(self, value: Known) -> Known:
+    def _with_known_rank(self, value: TypedValue) -> TypedValue:
         """The value as it may be an output: of a known rank."""
         if not value.dtype or value.type.tensor_type.HasField("shape"):
             return value
-        flat = self._sketch.constant(np.array([-1]))
-        return self._sketch.node("Reshape", [value, flat], {})[0]
+        flat = self._builder.constant(np.array([-1]))
+        return self._builder.node("Reshape", [value, flat], {})[0]
 
-    def _middle(self) -> None:
+    def _expose_inner_value(self) -> None:
         """A value between the ops of the pattern has another reader, or is an output."""
-        values = [k for k in self.grower.inner[:-1] if k.dtype]
+        values = [k for k in self.generator.pattern_outputs[:-1] if k.dtype]
         if not values:
             return
         value = self._choices.pick(values)
-        if self._choices.below(2) == 0:
-            self.outputs.append(self._shown(value))
-            self.grower.note("a middle value is an output")
+        if self._choices.draw_below(2) == 0:
+            self.outputs.append(self._with_known_rank(value))
+            self.generator.add_trait("a middle value is an output")
             why = f"{value.name} is an output"
         else:
-            self.outputs.append(self._shown(self._sketch.node("Identity", [value], {})[0]))
-            self.grower.note("a middle value has another reader")
+            self.outputs.append(self._with_known_rank(self._builder.node("Identity", [value], {})[0]))
+            self.generator.add_trait("a middle value has another reader")
             why = f"{value.name} is read elsewhere"
         if not self.rule.shared:
-            self.grower.reasons.append(why)
+            self.generator.no_fire_reasons.append(why)
 
-    def _constant(self) -> None:
+    def _share_constant(self) -> None:
         """A constant is read elsewhere too."""
-        if self._sketch.constants:
-            self.outputs += self._sketch.node("Identity", [self._choices.pick(self._sketch.constants)], {})
-            self.grower.note("a constant has another reader")
+        if self._builder.constants:
+            self.outputs += self._builder.node("Identity", [self._choices.pick(self._builder.constants)], {})
+            self.generator.add_trait("a constant has another reader")
 
-    def _open(self) -> None:
+    def _make_size_symbolic(self) -> None:
         """One size of the inputs is left open, but none with which onnxruntime does anything at all where it is 0."""
-        sizes = sorted(_sizes(self._sketch.inputs) - _sizes(self._fixed()) - {0})
+        sizes = sorted(_sizes(self._builder.inputs) - _sizes(self._fixed_size_values()) - {0})
         if sizes:
-            self.open = self._choices.pick(sizes)
-            self.grower.note("a size is left open")
+            self.symbolic_size = self._choices.pick(sizes)
+            self.generator.add_trait("a size is left open")
 
-    def _fixed(self) -> list[Known]:
+    def _fixed_size_values(self) -> list[TypedValue]:
         """What has its sizes for good: the windows of Convs, and, beside a Concat, constants."""
-        sketch = self._sketch
-        names = {name for node in sketch.nodes if node.op_type in SLIDING for name in node.input[1:]}
-        windows = [k for k in (*sketch.inputs, *sketch.made) if k.name in names]
+        sketch = self._builder
+        names = {name for node in sketch.nodes if node.op_type in CONV_OPS for name in node.input[1:]}
+        windows = [k for k in (*sketch.inputs, *sketch.node_outputs) if k.name in names]
         return [*windows, *(sketch.constants if any(n.op_type == "Concat" for n in sketch.nodes) else ())]
 
-    def _infos(self, values: Sequence[Known], at: int | None = None) -> list[onnx.ValueInfoProto]:
+    def _value_infos(self, values: Sequence[TypedValue], symbolic_size: int | None = None) -> list[onnx.ValueInfoProto]:
         """Values as a graph declares them; of outputs only the rank is told where a size is open."""
         infos = [helper.make_value_info(k.name, k.type) for k in values]
-        if self.open is None:
+        if self.symbolic_size is None:
             return infos
         for info, known in zip(infos, values, strict=True):
             copied = onnx.TypeProto()
             copied.CopyFrom(info.type)
             for dim in copied.tensor_type.shape.dim if known.array is None else ():
-                if at is None:
+                if symbolic_size is None:
                     dim.ClearField("dim_value")
-                elif dim.dim_value == at:
-                    dim.dim_param = OPEN
+                elif dim.dim_value == symbolic_size:
+                    dim.dim_param = SYMBOL
             info.type.CopyFrom(copied)
         return infos
 
-    def _inside_if(self) -> list[onnx.NodeProto]:
+    def _wrap_in_if(self) -> list[onnx.NodeProto]:
         """All nodes in both branches of an If."""
-        self.grower.note("it stands inside an If")
+        self.generator.add_trait("it stands inside an If")
         bodies: list[onnx.GraphProto] = []
         for suffix in ("", "_else"):
-            inner = {o: o + suffix for node in self._sketch.nodes for o in node.output if o}
-            outs = [Known(inner.get(k.name, k.name), k.type) for k in self.outputs]
-            bodies.append(helper.make_graph(_renamed(self._sketch.nodes, inner), f"g{suffix}", [], self._infos(outs)))
-        self.outputs = [Known(f"y{i}", k.type) for i, k in enumerate(self.outputs)]
+            inner = {o: o + suffix for node in self._builder.nodes for o in node.output if o}
+            outs = [TypedValue(inner.get(k.name, k.name), k.type) for k in self.outputs]
+            bodies.append(
+                helper.make_graph(_rename_values(self._builder.nodes, inner), f"g{suffix}", [], self._value_infos(outs))
+            )
+        self.outputs = [TypedValue(f"y{i}", k.type) for i, k in enumerate(self.outputs)]
         names = [k.name for k in self.outputs]
         return [helper.make_node("If", ["condition"], names, then_branch=bodies[0], else_branch=bodies[1])]
 
 
-def _sizes(values: Sequence[Known]) -> set[int]:
+def _sizes(values: Sequence[TypedValue]) -> set[int]:
     return {dim.dim_value for k in values for dim in k.type.tensor_type.shape.dim}
 
 
-def _renamed(nodes: Sequence[onnx.NodeProto], names: dict[str, str]) -> list[onnx.NodeProto]:
+def _rename_values(nodes: Sequence[onnx.NodeProto], names: dict[str, str]) -> list[onnx.NodeProto]:
     found: list[onnx.NodeProto] = []
     for node in nodes:
         copy = onnx.NodeProto()
@@ -168,5 +178,5 @@ def _renamed(nodes: Sequence[onnx.NodeProto], names: dict[str, str]) -> list[onn
     return found
 
 
-def _tensors(constants: Sequence[Known]) -> list[onnx.TensorProto]:
+def _initializers(constants: Sequence[TypedValue]) -> list[onnx.TensorProto]:
     return [numpy_helper.from_array(k.array, k.name) for k in constants if k.array is not None]

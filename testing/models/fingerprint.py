@@ -12,33 +12,33 @@ from ..case import Case
 from .model_builder import Array
 
 
-def build(case: Case) -> Hashable:
+def structure_fingerprint(case: Case) -> Hashable:
     """The operators, types, and what kinds of dims there are, whatever stands around the pattern."""
     graph = case.model.graph
     types = [i.type.tensor_type for i in graph.input]
     sizes = {d.dim_value for t in types for d in t.shape.dim if d.dim_value > 1}
     return (
         len(sizes) > 1,
-        tuple((t.elem_type, tuple(map(_kind, t.shape.dim))) for t in types if t.elem_type != TensorProto.BOOL),
+        tuple((t.elem_type, tuple(map(_dim_class, t.shape.dim))) for t in types if t.elem_type != TensorProto.BOOL),
         tuple((t.data_type, tuple(min(d, 2) for d in t.dims)) for t in graph.initializer),
         tuple(node.op_type for node in _nodes(graph) if node.op_type != "Identity"),
     )
 
 
-def look(case: Case) -> Hashable:
+def fingerprint(case: Case) -> Hashable:
     """The build of a model, with its attributes, its kinds of constants, and what is special about it."""
     graph = case.model.graph
     attributes = (a.SerializeToString(deterministic=True) for node in _nodes(graph) for a in node.attribute)
-    constants = (_filling(numpy_helper.to_array(t)) for t in graph.initializer)
-    return build(case), case.traits, case.must_stay, tuple(attributes), tuple(constants)
+    constants = (_constant_summary(numpy_helper.to_array(t)) for t in graph.initializer)
+    return structure_fingerprint(case), case.traits, case.no_fire_reason, tuple(attributes), tuple(constants)
 
 
-def _kind(dim: onnx.TensorShapeProto.Dimension) -> int:
+def _dim_class(dim: onnx.TensorShapeProto.Dimension) -> int:
     """0, 1 or more; what is open is more."""
     return min(dim.dim_value, 2) if dim.HasField("dim_value") else 2
 
 
-def _filling(array: Array) -> Hashable:
+def _constant_summary(array: Array) -> Hashable:
     """Whether all elements are the same, and the sign of the first number."""
     if array.size == 0:
         return None

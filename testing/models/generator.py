@@ -15,73 +15,73 @@ import numpy as np
 from onnx import TensorProto, defs, helper
 
 from ...core.ir import op_schemas
-from ...core.rewriting.pattern import OpPattern, Rest, Var
+from ...core.rewriting.pattern import OpPattern, Var, VariadicVar
 from . import signatures
 from .choices import Choices
-from .constant_values import filled
+from .constant_values import constant_array
 from .dictionary import Dictionary
-from .distribution import Mood
-from .model_builder import Array, Known, Shape, Sketch, Unmade
+from .distribution import Distribution
+from .model_builder import Array, GenerationError, ModelBuilder, Shape, TypedValue
 
-MOST_OPERANDS = 4
+MAX_OPERANDS = 4
 OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
 
 
-def slots_of(grower: Grower, pattern: OpPattern, spec: defs.OpSchema) -> list[Want]:
+def select_inputs(generator: PatternGenerator, pattern: OpPattern, spec: defs.OpSchema) -> list[InputPattern]:
     """What each input is to be: `*xs` stand for some, and what may be left out is so at times."""
     variadic = bool(spec.inputs) and spec.inputs[-1].option == VARIADIC
-    most = max(MOST_OPERANDS, len(pattern.inputs)) if variadic else len(spec.inputs)
-    wants = pattern.inputs if variadic else pattern.inputs[: max(len(spec.inputs), _needed(pattern.inputs))]
-    fixed = sum(not isinstance(want, Rest) for want in wants)
+    most = max(MAX_OPERANDS, len(pattern.inputs)) if variadic else len(spec.inputs)
+    wants = pattern.inputs if variadic else pattern.inputs[: max(len(spec.inputs), _required_count(pattern.inputs))]
+    fixed = sum(not isinstance(want, VariadicVar) for want in wants)
     rests = len(wants) - fixed
     least = max(spec.min_input, fixed)
     if least > most:
-        raise Unmade(f"{spec.name} takes no {fixed} inputs at this opset")
-    room = least - fixed + grower.choices.below(most - least + 1) if rests else 0
-    slots: list[Want] = []
+        raise GenerationError(f"{spec.name} takes no {fixed} inputs at this opset")
+    room = least - fixed + generator.choices.draw_below(most - least + 1) if rests else 0
+    slots: list[InputPattern] = []
     for want in wants:
-        if not isinstance(want, Rest):
-            slots.append(_present(grower, want))
+        if not isinstance(want, VariadicVar):
+            slots.append(_select_optional(generator, want))
             continue
         rests -= 1
-        size = room if rests == 0 else grower.choices.below(room + 1)
+        size = room if rests == 0 else generator.choices.draw_below(room + 1)
         room -= size
-        slots += [_maybe(grower, Var(f"{want.name} {i}"), len(slots) + i, spec) for i in range(size)]
+        slots += [_select_rest(generator, Var(f"{want.name} {i}"), len(slots) + i, spec) for i in range(size)]
     while slots and slots[-1] is None:
         slots.pop()
     return slots
 
 
-def _needed(wants: tuple[Any, ...]) -> int:
+def _required_count(wants: tuple[Any, ...]) -> int:
     """How many inputs there must be at least for those to be among them that may not be left out."""
     return max((i for i, w in enumerate(wants, 1) if not (isinstance(w, Var) and w.optional)), default=0)
 
 
-def _present(grower: Grower, want: Any) -> Want:
+def _select_optional(generator: PatternGenerator, want: Any) -> InputPattern:
     """An optional input is left out of half of all models."""
     if not isinstance(want, Var) or not want.optional:
         return want
-    if want.name in grower.bound:
-        return want if grower.bound[want.name] is not None else None
-    if grower.choices.below(2):
+    if want.name in generator.bound:
+        return want if generator.bound[want.name] is not None else None
+    if generator.choices.draw_below(2):
         return want
-    grower.bound[want.name] = None
-    grower.note("an optional input is left out")
+    generator.bound[want.name] = None
+    generator.add_trait("an optional input is left out")
     return None
 
 
-def _maybe(grower: Grower, var: Var, index: int, spec: defs.OpSchema) -> Want:
+def _select_rest(generator: PatternGenerator, var: Var, index: int, spec: defs.OpSchema) -> InputPattern:
     optional = index < len(spec.inputs) and spec.inputs[index].option == OPTIONAL
-    return None if optional and grower.choices.one_in(3) else var
+    return None if optional and generator.choices.one_in(3) else var
 
 
 VARIADIC = defs.OpSchema.FormalParameterOption.Variadic
-Want = OpPattern | Var | None
-DTYPES = {
+InputPattern = OpPattern | Var | None
+DTYPES_BY_TYPE_STR = {
     f"tensor({'float' if t == TensorProto.FLOAT else TensorProto.DataType.Name(t).lower()})": t
     for t in TensorProto.DataType.values()
 }
-PREFERRED = (TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.UINT8)
+PREFERRED_DTYPES = (TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.BOOL, TensorProto.UINT8)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,113 +93,115 @@ class Hint:
 
 
 @dataclass(slots=True)
-class Site:
+class OpSite:
     """An op to be made for `pattern`. Its maker asks for operands and parameters; those not asked for stay away."""
 
-    grower: Grower
+    generator: PatternGenerator
     pattern: OpPattern
-    type: str
+    op_type: str
     spec: defs.OpSchema
-    slots: list[Want]
+    input_patterns: list[InputPattern]
     hint: Hint
-    operands: dict[int, Known] = field(default_factory=dict[int, Known])
+    operands: dict[int, TypedValue] = field(default_factory=dict[int, TypedValue])
     attrs: dict[str, Any] = field(default_factory=dict[str, Any])
-    types: dict[str, int] = field(default_factory=dict[str, int])
-    outputs: int = 1
+    bound_types: dict[str, int] = field(default_factory=dict[str, int])
+    output_count: int = 1
 
     @property
     def choices(self) -> Choices:
         """Where choices come from."""
-        return self.grower.choices
+        return self.generator.choices
 
     @property
-    def count(self) -> int:
+    def input_count(self) -> int:
         """How many inputs the pattern wants, left out ones among them."""
-        return len(self.slots)
+        return len(self.input_patterns)
 
-    def takes(self, index: int) -> bool:
+    def wants_input(self, index: int) -> bool:
         """Whether the pattern wants an input there."""
-        return index < len(self.slots) and self.slots[index] is not None
+        return index < len(self.input_patterns) and self.input_patterns[index] is not None
 
-    def order(self, *, turned: bool = False) -> list[int]:
+    def operand_order(self, *, reverse: bool = False) -> list[int]:
         """The inputs, those that decide the others first: ops, then what is bound, then the rest, the last first."""
 
         def rank(index: int) -> int:
-            want = self.slots[index]
+            want = self.input_patterns[index]
             if isinstance(want, OpPattern):
                 return 0
-            if isinstance(want, Var) and want.name in self.grower.bound:
+            if isinstance(want, Var) and want.name in self.generator.bound:
                 return 1
             return 3 if isinstance(want, Var) and want.constant else 2
 
-        present = [i for i, want in enumerate(self.slots) if want is not None]
-        return sorted(present[::-1] if turned else present, key=rank)
+        present = [i for i, want in enumerate(self.input_patterns) if want is not None]
+        return sorted(present[::-1] if reverse else present, key=rank)
 
-    def settled(self, index: int) -> Known | None:
+    def existing_operand(self, index: int) -> TypedValue | None:
         """The operand there, if it is made already, here or elsewhere."""
-        want = self.slots[index] if index < len(self.slots) else None
+        want = self.input_patterns[index] if index < len(self.input_patterns) else None
         if index not in self.operands and isinstance(want, Var):
-            return cast("Known | None", self.grower.bound.get(want.name))
+            return cast("TypedValue | None", self.generator.bound.get(want.name))
         return self.operands.get(index)
 
-    def operand(self, index: int, shape: Shape, *, positive: bool = False, array: Array | None = None) -> Known:
-        """The input at `index`, made like `shape` (or holding `array`) unless it is there already."""
+    def operand(self, index: int, shape: Shape, *, positive: bool = False, array: Array | None = None) -> TypedValue:
+        """The input at `index`, made like `shape` (or holding `input_array`) unless it is there already."""
         found = self.operands.get(index)
         if found is not None:
             return found
-        want = self.slots[index] if index < len(self.slots) else None
+        want = self.input_patterns[index] if index < len(self.input_patterns) else None
         if want is None:
-            raise Unmade(f"{self.type} has no input {index}")
-        dtype = self.dtype_of(index)
-        with self.choices.about(str(index)):
+            raise GenerationError(f"{self.op_type} has no input {index}")
+        dtype = self.input_dtype(index)
+        with self.choices.scope(str(index)):
             if isinstance(want, OpPattern):
-                found = self.grower.grow(want, Hint(shape, dtype if isinstance(dtype, int) else self.hint.dtype))
+                found = self.generator.generate(want, Hint(shape, dtype if isinstance(dtype, int) else self.hint.dtype))
             else:
-                found = self.grower.leaf(want, dtype, shape, positive=positive, array=array, lonely=self.count < 2)
+                found = self.generator.bound_value(
+                    want, dtype, shape, positive=positive, array=array, is_only_operand=self.input_count < 2
+                )
         self.operands[index] = found
-        formal = self.formal(index).type_str
+        formal = self.formal_parameter(index).type_str
         if found.dtype and not formal.startswith("tensor("):
-            self.types[formal] = found.dtype
+            self.bound_types[formal] = found.dtype
         return found
 
-    def main(self, low: int = 0, high: int = 5) -> Known:
-        """The first input, of a rank from `low` to `high`, like what is wished of the output."""
-        made = self.operand(0, self.ranked(low, high))
-        if len(made.shape) < low:
-            raise Unmade(f"{self.type} takes no input of rank {len(made.shape)}")
+    def first_operand(self, min_rank: int = 0, max_rank: int = 5) -> TypedValue:
+        """The first input, of a rank from `min_rank` to `max_rank`, like what is wished of the output."""
+        made = self.operand(0, self.hinted_shape(min_rank, max_rank))
+        if len(made.shape) < min_rank:
+            raise GenerationError(f"{self.op_type} takes no input of rank {len(made.shape)}")
         return made
 
-    def ranked(self, low: int, high: int) -> Shape:
+    def hinted_shape(self, min_rank: int, max_rank: int) -> Shape:
         """The shape wished for, or another one where its rank does not fit."""
         shape = self.hint.shape
-        if low <= len(shape) <= high:
+        if min_rank <= len(shape) <= max_rank:
             return shape
-        rank = low + self.choices.below(min(high - low + 1, 3))
-        return self.grower.shape_of_rank(rank, shape)
+        rank = min_rank + self.choices.draw_below(min(max_rank - min_rank + 1, 3))
+        return self.generator.draw_shape(rank, shape)
 
-    def formal(self, index: int) -> defs.OpSchema.FormalParameter:
+    def formal_parameter(self, index: int) -> defs.OpSchema.FormalParameter:
         """What the schema says of the input at `index`."""
         inputs = self.spec.inputs
         if index >= len(inputs) and not (inputs and inputs[-1].option == VARIADIC):
-            raise Unmade(f"{self.type} takes no input {index}")
+            raise GenerationError(f"{self.op_type} takes no input {index}")
         return inputs[min(index, len(inputs) - 1)]
 
-    def dtype_of(self, index: int) -> int | str:
+    def input_dtype(self, index: int) -> int | str:
         """The element type of an input, as far as it follows from others; the type's name if it is no tensor."""
-        formal = self.formal(index).type_str
-        if formal in self.types:
-            return self.types[formal]
-        if formal in DTYPES:
-            return DTYPES[formal]
-        allowed = self.allowed(formal)
-        dtypes = [DTYPES[t] for t in allowed if t in DTYPES]
+        formal = self.formal_parameter(index).type_str
+        if formal in self.bound_types:
+            return self.bound_types[formal]
+        if formal in DTYPES_BY_TYPE_STR:
+            return DTYPES_BY_TYPE_STR[formal]
+        allowed = self.allowed_types(formal)
+        dtypes = [DTYPES_BY_TYPE_STR[t] for t in allowed if t in DTYPES_BY_TYPE_STR]
         if not dtypes:
             return allowed[0] if allowed else formal
         makes = any(o.type_str == formal for o in self.spec.outputs)
-        wished = (*([self.hint.dtype] if makes else []), self.grower.dtype, *PREFERRED)
+        wished = (*([self.hint.dtype] if makes else []), self.generator.dtype, *PREFERRED_DTYPES)
         return next((d for d in wished if d in dtypes), dtypes[0])
 
-    def allowed(self, formal: str) -> list[str]:
+    def allowed_types(self, formal: str) -> list[str]:
         """The types that a type parameter of the schema may stand for."""
         found = (sorted(c.allowed_type_strs) for c in self.spec.type_constraints if c.type_param_str == formal)
         return next(found, [formal])
@@ -209,271 +211,281 @@ class Site:
 
         `make` gives a value that is valid here. It is asked only where the pattern leaves room for one.
         """
-        with self.choices.about(name):
+        with self.choices.scope(name):
             return self._parameter(name, make, default, needed)
 
     def _parameter(self, name: str, make: Callable[[], Any], default: Any, needed: bool) -> Any:
         named = dict(self.pattern.attrs)
         index = next((i for i, formal in enumerate(self.spec.inputs) if formal.name == name), None)
         if name in named:
-            value = self._named(named[name], make)
-            self._write(name, index, value)
+            value = self._pattern_value(named[name], make)
+            self._set_parameter(name, index, value)
             return default if value is None else value
         if index is not None:
-            return self._read(index, make, default) if self.takes(index) else default
-        if name not in self.spec.attributes or not self._may_set(needed):
+            return self._read_parameter(index, make, default) if self.wants_input(index) else default
+        if name not in self.spec.attributes or not self._may_set_attribute(needed):
             return default
         value = self.attrs[name] = make()
-        if not self.pattern.bind:
-            self.grower.strayed(self, name, value)
+        if not self.pattern.bound_name:
+            self.generator.record_attribute(self, name, value)
         return value
 
-    def _named(self, want: Any, make: Callable[[], Any]) -> Any:
+    def _pattern_value(self, want: Any, make: Callable[[], Any]) -> Any:
         if not isinstance(want, Var):
             return want
-        if want.name not in self.grower.bound:
-            self.grower.bound[want.name] = make()
-        return self.grower.bound[want.name]
+        if want.name not in self.generator.bound:
+            self.generator.bound[want.name] = make()
+        return self.generator.bound[want.name]
 
-    def _write(self, name: str, index: int | None, value: Any) -> None:
+    def _set_parameter(self, name: str, index: int | None, value: Any) -> None:
         """Give a value that the pattern names, as the attribute or as the constant that it is at this opset."""
         if index is None:
             if name in self.spec.attributes:
                 self.attrs[name] = value
         elif value is not None:
-            self.operands[index] = self.grower.sketch.constant(self.array(index, value))
+            self.operands[index] = self.generator.builder.constant(self.input_array(index, value))
 
-    def _read(self, index: int, make: Callable[[], Any], default: Any) -> Any:
-        settled = self.settled(index)
+    def _read_parameter(self, index: int, make: Callable[[], Any], default: Any) -> Any:
+        settled = self.existing_operand(index)
         if settled is None:
-            array = self.array(index, make())
+            array = self.input_array(index, make())
             settled = self.operand(index, array.shape, array=array)
         else:
             self.operand(index, settled.shape)
         return default if settled.array is None else settled.array.tolist()
 
-    def _may_set(self, needed: bool) -> bool:
-        if self.pattern.bind:
+    def _may_set_attribute(self, needed: bool) -> bool:
+        if self.pattern.bound_name:
             return needed or not self.choices.one_in(4)
-        return not self.grower.depth and self.choices.one_in(self.grower.mood.strays)
+        return not self.generator.depth and self.choices.one_in(self.generator.distribution.non_default_attributes)
 
-    def array(self, index: int, value: Any) -> Array:
+    def input_array(self, index: int, value: Any) -> Array:
         """`value` as the input at `index` wants it."""
-        dtype = self.dtype_of(index)
+        dtype = self.input_dtype(index)
         if not isinstance(dtype, int):
-            raise Unmade(f"input {index} of {self.type} is no tensor")
+            raise GenerationError(f"input {index} of {self.op_type} is no tensor")
         try:
             return np.asarray(value, helper.tensor_dtype_to_np_dtype(dtype))
         except (OverflowError, ValueError, TypeError) as e:
-            raise Unmade(f"input {index} of {self.type} cannot be {value}") from e
+            raise GenerationError(f"input {index} of {self.op_type} cannot be {value}") from e
 
-    def fill(self, shape: Shape) -> None:
+    def add_remaining_operands(self, shape: Shape) -> None:
         """Make the inputs that the maker did not ask for."""
-        for i in range(len(self.slots)):
-            if self.takes(i):
+        for i in range(len(self.input_patterns)):
+            if self.wants_input(i):
                 self.operand(i, shape)
 
-    def finished(self, outputs: int) -> list[Known]:
+    def add_node(self, outputs: int) -> list[TypedValue]:
         """The outputs of the op."""
         count = max(self.operands, default=-1) + 1
-        inputs: Sequence[Known | None] = [self.operands.get(i) for i in range(count)]
-        return self.grower.sketch.node(self.type, inputs, self.attrs, self.pattern.domain, outputs)
+        inputs: Sequence[TypedValue | None] = [self.operands.get(i) for i in range(count)]
+        return self.generator.builder.node(self.op_type, inputs, self.attrs, self.pattern.domain, outputs)
 
 
-Maker = Callable[[Site], None]
-DEPTH = 3  # of what feeds an operand that the pattern leaves open
+OpGenerator = Callable[[OpSite], None]
+MAX_DEPTH = 3  # of what feeds an operand that the pattern leaves open
 DIMS = (2, 3, 1, 4, 2, 3, 1, 5, 0)
 
 
 @dataclass(slots=True)
-class Grower:
-    """Makes ops by the `makers` of their types, and operands as the pattern's variables want them."""
+class PatternGenerator:
+    """Makes ops by the `op_generators` of their types, and operands as the pattern's variables want them."""
 
-    sketch: Sketch
+    builder: ModelBuilder
     choices: Choices
-    words: Dictionary
-    makers: Mapping[str, Maker]
-    mood: Mood
+    dictionary: Dictionary
+    op_generators: Mapping[str, OpGenerator]
+    distribution: Distribution
     dtype: int
     bound: dict[str, Any] = field(default_factory=dict[str, Any])
-    inner: list[Known] = field(default_factory=list[Known])  # what the pattern's ops make, the root's last
-    reasons: list[str] = field(default_factory=list[str])  # why the rule may not fire
+    pattern_outputs: list[TypedValue] = field(
+        default_factory=list[TypedValue]
+    )  # what the pattern's ops make, the root's last
+    no_fire_reasons: list[str] = field(default_factory=list[str])  # why the rule may not fire
     traits: list[str] = field(default_factory=list[str])
     depth: int = 0
-    size: int = 0  # the dim chosen last
-    fed: bool = False  # whether anything was grown that the pattern does not have
-    held: bool = False  # whether a constant stands where the pattern wants none
-    last: list[Known] = field(default_factory=list[Known])  # the outputs of the op made last
+    last_dim: int = 0  # the dim chosen last
+    has_extra_producers: bool = False  # whether anything was grown that the pattern does not have
+    has_extra_constants: bool = False  # whether a constant stands where the pattern wants none
+    last_outputs: list[TypedValue] = field(default_factory=list[TypedValue])  # the outputs of the op made last
 
-    def grow(self, pattern: OpPattern, hint: Hint) -> Known:
+    def generate(self, pattern: OpPattern, hint: Hint) -> TypedValue:
         """The output that `pattern` stands for."""
-        site = self._site(pattern, hint)
-        if pattern.bind:
-            self.bound[pattern.bind] = None
+        site = self._op_site(pattern, hint)
+        if pattern.bound_name:
+            self.bound[pattern.bound_name] = None
         try:
-            self.makers.get(site.type, _like_first)(site)
-            site.fill(hint.shape)
+            self.op_generators.get(site.op_type, inputs_like_output)(site)
+            site.add_remaining_operands(hint.shape)
         except (ArithmeticError, IndexError, TypeError, ValueError) as e:  # a pattern may name any attribute's value
-            raise Unmade(f"{site.type} cannot be made so: {e}") from e
-        made = site.finished(max(pattern.output + 1, self._outputs(site)))
+            raise GenerationError(f"{site.op_type} cannot be made so: {e}") from e
+        made = site.add_node(max(pattern.output + 1, self._output_count(site)))
         if self.depth == 0:
-            self.inner.append(made[pattern.output])
-            self.last = made
+            self.pattern_outputs.append(made[pattern.output])
+            self.last_outputs = made
         return made[pattern.output]
 
-    def _site(self, pattern: OpPattern, hint: Hint) -> Site:
-        version = self.sketch.opset
+    def _op_site(self, pattern: OpPattern, hint: Hint) -> OpSite:
+        version = self.builder.opset
         specs = {t: spec for t in pattern.types if (spec := signatures.schema(t, pattern.domain, version)) is not None}
         if not specs:
-            raise Unmade(f"{pattern.types[0]} does not exist at opset {version}")
+            raise GenerationError(f"{pattern.types[0]} does not exist at opset {version}")
         op_type = self.choices.pick(list(specs))
         spec = specs[op_type]
-        site = Site(self, pattern, op_type, spec, slots_of(self, pattern, spec), hint)
+        site = OpSite(self, pattern, op_type, spec, select_inputs(self, pattern, spec), hint)
         makes = spec.outputs[pattern.output if pattern.output < len(spec.outputs) else -1].type_str
-        if hint.dtype in map(DTYPES.get, site.allowed(makes)) and not makes.startswith("tensor("):
-            site.types[makes] = hint.dtype
+        if hint.dtype in map(DTYPES_BY_TYPE_STR.get, site.allowed_types(makes)) and not makes.startswith("tensor("):
+            site.bound_types[makes] = hint.dtype
         return site
 
-    def _outputs(self, site: Site) -> int:
+    def _output_count(self, site: OpSite) -> int:
         """How many outputs the op has: those it must have, and where more may be, some."""
         last = site.spec.outputs[-1]
         if last.option == VARIADIC:
-            return site.outputs
-        return max(site.outputs, site.spec.min_output)
+            return site.output_count
+        return max(site.output_count, site.spec.min_output)
 
     # -- operands ------------------------------------------------------------------------
 
-    def leaf(
-        self, var: Var, dtype: int | str, shape: Shape, *, positive: bool, array: Array | None, lonely: bool
-    ) -> Known:
+    def bound_value(
+        self, var: Var, dtype: int | str, shape: Shape, *, positive: bool, array: Array | None, is_only_operand: bool
+    ) -> TypedValue:
         """What the pattern's variable stands for: the same wherever it stands."""
         found = self.bound.get(var.name)
         if found is None:
-            found = self.bound[var.name] = self._leaf(var, dtype, shape, positive, array, lonely)
-        if not isinstance(found, Known):
-            raise Unmade(f"{var.name} is an attribute elsewhere")
+            found = self.bound[var.name] = self._new_value(var, dtype, shape, positive, array, is_only_operand)
+        if not isinstance(found, TypedValue):
+            raise GenerationError(f"{var.name} is an attribute elsewhere")
         return found
 
-    def _leaf(
-        self, var: Var, dtype: int | str, shape: Shape, positive: bool, array: Array | None, lonely: bool
-    ) -> Known:
+    def _new_value(
+        self, var: Var, dtype: int | str, shape: Shape, positive: bool, array: Array | None, is_only_operand: bool
+    ) -> TypedValue:
         if not isinstance(dtype, int):
             return self._container(dtype, shape)
         if array is not None:
-            return self._computed(array) if self._may_compute(var, array) else self._held(array, var)
-        alone = lonely or (self.mood.constants == 1 and not self.sketch.inputs)
-        if var.constant or (not alone and self.choices.one_in(self.mood.constants)):
-            array = filled(self.choices, self.words, dtype, shape, self.mood, positive=positive)
-            return self._held(array, var)
-        if self.choices.one_in(2 if self.depth else self.mood.repeats) and (same := self._alike(dtype, shape)):
+            return self._computed_shape(array) if self._may_compute(var, array) else self._new_constant(array, var)
+        alone = is_only_operand or (self.distribution.constant_operands == 1 and not self.builder.inputs)
+        if var.constant or (not alone and self.choices.one_in(self.distribution.constant_operands)):
+            array = constant_array(self.choices, self.dictionary, dtype, shape, self.distribution, positive=positive)
+            return self._new_constant(array, var)
+        if self.choices.one_in(2 if self.depth else self.distribution.reused_values) and (
+            same := self._values_of_type(dtype, shape)
+        ):
             return self.choices.pick(same)
-        if dtype == TensorProto.INT64 and len(shape) < 2 and self.choices.one_in(self.mood.computed):
-            return self._extents(shape)
-        if self.depth < DEPTH and self.words.operators and self.choices.one_in(self.mood.feeders):
-            return self._fed(dtype, shape)
-        return self.sketch.input(dtype, shape)
+        if dtype == TensorProto.INT64 and len(shape) < 2 and self.choices.one_in(self.distribution.shapes_from_inputs):
+            return self._dims_of_input(shape)
+        if (
+            self.depth < MAX_DEPTH
+            and self.dictionary.operators
+            and self.choices.one_in(self.distribution.extra_producers)
+        ):
+            return self._producer_output(dtype, shape)
+        return self.builder.input(dtype, shape)
 
-    def _held(self, array: Array, var: Var) -> Known:
-        known = self.sketch.constant(array)
-        self.held |= not var.constant
-        if self.choices.one_in(self.mood.overridable):
-            self.sketch.overridable.add(known.name)
-            self.note("a constant is an input that may be overridden")
+    def _new_constant(self, array: Array, var: Var) -> TypedValue:
+        known = self.builder.constant(array)
+        self.has_extra_constants |= not var.constant
+        if self.choices.one_in(self.distribution.overridable_constants):
+            self.builder.overridable.add(known.name)
+            self.add_trait("a constant is an input that may be overridden")
             if var.constant and self.depth == 0:
-                self.reasons.append(f"{known.name} is no constant: a caller may override it")
+                self.no_fire_reasons.append(f"{known.name} is no constant: a caller may override it")
         return known
 
     def _may_compute(self, var: Var, array: Array) -> bool:
-        small = array.dtype == np.int64 and array.ndim == 1 and array.size < MOST_OPERANDS
-        if var.constant or not small or not all(0 <= n < MOST_OPERANDS + 1 for n in array.tolist()):
+        small = array.dtype == np.int64 and array.ndim == 1 and array.size < MAX_OPERANDS
+        if var.constant or not small or not all(0 <= n < MAX_OPERANDS + 1 for n in array.tolist()):
             return False
-        return self.choices.one_in(self.mood.computed)
+        return self.choices.one_in(self.distribution.shapes_from_inputs)
 
-    def _computed(self, array: Array) -> Known:
+    def _computed_shape(self, array: Array) -> TypedValue:
         """The numbers as the shape of an input."""
-        self.note("a shape is computed")
-        self.fed = True
-        return self.sketch.node("Shape", [self.sketch.input(self.dtype, array.tolist())], {})[0]
+        self.add_trait("a shape is computed")
+        self.has_extra_producers = True
+        return self.builder.node("Shape", [self.builder.input(self.dtype, array.tolist())], {})[0]
 
-    def _alike(self, dtype: int, shape: Shape) -> list[Known]:
+    def _values_of_type(self, dtype: int, shape: Shape) -> list[TypedValue]:
         """Values of the same type, of which one could stand here too."""
-        known = [*self.sketch.inputs, *self.sketch.made]
+        known = [*self.builder.inputs, *self.builder.node_outputs]
         same = [k for k in known if k.dtype == dtype and _has_shape(k, shape)]
         return same or ([k for k in known if k.dtype == dtype] if self.depth else [])
 
-    def _fed(self, dtype: int, shape: Shape) -> Known:
+    def _producer_output(self, dtype: int, shape: Shape) -> TypedValue:
         """The output of an operator that the rule's code names."""
-        op_type = self.choices.pick(self.words.operators)
-        spec = op_schemas.schema(op_type, "", self.sketch.opset)
+        op_type = self.choices.pick(self.dictionary.operators)
+        spec = op_schemas.schema(op_type, "", self.builder.opset)
         if spec is None:
-            return self.sketch.input(dtype, shape)
-        self.fed = True
+            return self.builder.input(dtype, shape)
+        self.has_extra_producers = True
         self.depth += 1
-        fresh = f"{op_type} {len(self.sketch.nodes)} {len(self.bound)}"
-        most = 2 if spec.max_input > 2 * MOST_OPERANDS else spec.max_input
-        count = spec.min_input + self.choices.below(most - spec.min_input + 1)
+        fresh = f"{op_type} {len(self.builder.nodes)} {len(self.bound)}"
+        most = 2 if spec.max_input > 2 * MAX_OPERANDS else spec.max_input
+        count = spec.min_input + self.choices.draw_below(most - spec.min_input + 1)
         inputs = tuple(Var(f"{fresh} {i}") for i in range(count))
         try:
-            return self.grow(OpPattern((op_type,), "", inputs, (), bind=fresh), Hint(shape, dtype))
+            return self.generate(OpPattern((op_type,), "", inputs, (), bound_name=fresh), Hint(shape, dtype))
         finally:
             self.depth -= 1
 
-    def _container(self, type_name: str, shape: Shape) -> Known:
+    def _container(self, type_name: str, shape: Shape) -> TypedValue:
         """A sequence of two tensors, or an optional that holds one."""
         dtype = self.dtype
-        items: list[Known | None] = [self.sketch.input(dtype, shape)]
+        items: list[TypedValue | None] = [self.builder.input(dtype, shape)]
         if type_name.startswith("seq("):
-            items.append(self.sketch.input(dtype, shape))
-            return self.sketch.node("SequenceConstruct", items, {})[0]
+            items.append(self.builder.input(dtype, shape))
+            return self.builder.node("SequenceConstruct", items, {})[0]
         if type_name.startswith("optional("):
-            return self.sketch.node("Optional", items, {})[0]
-        raise Unmade(f"no {type_name} can be made")
+            return self.builder.node("Optional", items, {})[0]
+        raise GenerationError(f"no {type_name} can be made")
 
-    def _extents(self, shape: Shape) -> Known:
+    def _dims_of_input(self, shape: Shape) -> TypedValue:
         """Dims of an input: all of them, or one."""
-        self.fed = True
-        rank = shape[0] if shape and shape != (1,) else 1 + self.choices.below(3)
-        dims = self.sketch.node("Shape", [self.sketch.input(self.dtype, self.shape_of_rank(rank))], {})[0]
+        self.has_extra_producers = True
+        rank = shape[0] if shape and shape != (1,) else 1 + self.choices.draw_below(3)
+        dims = self.builder.node("Shape", [self.builder.input(self.dtype, self.draw_shape(rank))], {})[0]
         if shape == (rank,):
             return dims
-        place = self.sketch.constant(np.full(shape, self.choices.below(rank)))
-        return self.sketch.node("Gather", [dims, place], {})[0]
+        place = self.builder.constant(np.full(shape, self.choices.draw_below(rank)))
+        return self.builder.node("Gather", [dims, place], {})[0]
 
     # -- shapes --------------------------------------------------------------------------
 
-    def dim(self) -> int:
+    def draw_dim(self) -> int:
         """A small dim; 0 only in models that are to have such. In some models all are the same."""
-        if self.mood.square and self.size:
-            return self.size
-        self.size = self.choices.pick(DIMS if self.mood.zeros else DIMS[:-1])
-        return self.size
+        if self.distribution.equal_dims and self.last_dim:
+            return self.last_dim
+        self.last_dim = self.choices.pick(DIMS if self.distribution.zero_dims else DIMS[:-1])
+        return self.last_dim
 
-    def shape_of_rank(self, rank: int, near: Shape = ()) -> Shape:
-        """A shape of that rank, with the last dims of `near`."""
-        kept = near[len(near) - min(rank, len(near)) :]
-        return (*(self.dim() for _ in range(rank - len(kept))), *kept)
+    def draw_shape(self, rank: int, suffix: Shape = ()) -> Shape:
+        """A shape of that rank, with the last dims of `suffix`."""
+        kept = suffix[len(suffix) - min(rank, len(suffix)) :]
+        return (*(self.draw_dim() for _ in range(rank - len(kept))), *kept)
 
-    def note(self, trait: str) -> None:
+    def add_trait(self, trait: str) -> None:
         """Say what is special about the model."""
         if trait not in self.traits:
             self.traits.append(trait)
 
-    def strayed(self, site: Site, name: str, value: Any) -> None:
+    def record_attribute(self, site: OpSite, name: str, value: Any) -> None:
         """An attribute was set that the pattern does not name; off its default, the rule may not match."""
-        if value != op_schemas.attribute_default(site.type, site.pattern.domain, self.sketch.opset, name):
-            self.note("an attribute is off its default")
-            self.reasons.append(f"{name} of {site.type}, which the pattern does not name, is off its default")
+        if value != op_schemas.attribute_default(site.op_type, site.pattern.domain, self.builder.opset, name):
+            self.add_trait("an attribute is off its default")
+            self.no_fire_reasons.append(
+                f"{name} of {site.op_type}, which the pattern does not name, is off its default"
+            )
 
 
-def _like_first(site: Site) -> None:
+def inputs_like_output(site: OpSite) -> None:
     """All inputs like the output."""
-    site.fill(site.hint.shape)
+    site.add_remaining_operands(site.hint.shape)
 
 
-def _has_shape(known: Known, shape: Shape) -> bool:
+def _has_shape(known: TypedValue, shape: Shape) -> bool:
     try:
         return known.shape == shape
-    except Unmade:
+    except GenerationError:
         return False
 
 

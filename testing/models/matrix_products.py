@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import numpy as np
 
-from .elementwise import fitting
-from .generator import Site
-from .model_builder import Shape, Unmade
+from .elementwise import broadcastable_shape
+from .generator import OpSite
+from .model_builder import GenerationError, Shape
 
-ONE = ("ij->ji", "ij->ij", "ij->i", "ii->i", "ijk->ikj", "ij->", "bij->bji", "...ij->...ji", "ijk->k")
-TWO = (
+UNARY_EQUATIONS = ("ij->ji", "ij->ij", "ij->i", "ii->i", "ijk->ikj", "ij->", "bij->bji", "...ij->...ji", "ijk->k")
+BINARY_EQUATIONS = (
     "ij,jk->ik", "ij,ij->ij", "bij,bjk->bik", "i,j->ij", "ij,kj->ik", "bhid,bhjd->bhij", "ij,j->i", "ij,jk->ki",
     "ij,ik->jk", "i,i->", "ij,j->ij", "ij,jk->ijk", "ij,ji->ij", "...ij,...jk->...ik", "ji,jk->ik", "bij,jk->bik",
 )  # fmt: skip
-THREE = ("ij,jk,kl->il", "i,j,k->ijk")
+TERNARY_EQUATIONS = ("ij,jk,kl->il", "i,j,k->ijk")
 
 
-def matmul(site: Site) -> None:
+def matmul(site: OpSite) -> None:
     """MatMul: of matrices, of stacks of them, and of vectors at times."""
-    shape = site.hint.shape if len(site.hint.shape) > 1 else site.ranked(2, 4)
+    shape = site.hint.shape if len(site.hint.shape) > 1 else site.hinted_shape(2, 4)
     rows, columns = shape[-2:]
-    inner = rows if site.choices.one_in(3) else site.grower.dim()
-    right_is_matrix = site.choices.below(2)
-    first = site.order()[0]
-    if first == 0 or site.settled(0):
+    inner = rows if site.choices.one_in(3) else site.generator.draw_dim()
+    right_is_matrix = site.choices.draw_below(2)
+    first = site.operand_order()[0]
+    if first == 0 or site.existing_operand(0):
         a = site.operand(0, (inner,) if site.choices.one_in(8) else (*shape[:-1], inner)).shape
         _require_rank(a)
         vector = site.choices.one_in(5)
@@ -39,38 +39,38 @@ def matmul(site: Site) -> None:
 
 def _require_rank(shape: Shape) -> None:
     if not shape:
-        raise Unmade("a factor is a scalar")
+        raise GenerationError("a factor is a scalar")
 
 
-def gemm(site: Site) -> None:
+def gemm(site: OpSite) -> None:
     """Gemm with transposed factors, scales and a bias that broadcasts one way."""
-    hint = site.ranked(2, 2)
-    swap_a = site.parameter("transA", lambda: site.choices.below(2), 0)
-    swap_b = site.parameter("transB", lambda: site.choices.below(2), 0)
+    hint = site.hinted_shape(2, 2)
+    swap_a = site.parameter("transA", lambda: site.choices.draw_below(2), 0)
+    swap_b = site.parameter("transB", lambda: site.choices.draw_below(2), 0)
     for name in ("alpha", "beta"):
         site.parameter(name, lambda: site.choices.pick((2.0, 0.5, 1.0, -1.0, 0.0)))
-    inner = site.grower.dim()
+    inner = site.generator.draw_dim()
     shapes: list[Shape] = [(), ()]
-    for i in sorted((0, 1), key=site.order().index):
+    for i in sorted((0, 1), key=site.operand_order().index):
         rows, columns = (hint[0], inner) if i == 0 else (inner, hint[1])
         swapped = swap_a if i == 0 else swap_b
         made = site.operand(i, (columns, rows) if swapped else (rows, columns)).shape
         if len(made) != 2:
-            raise Unmade("Gemm takes matrices")
+            raise GenerationError("Gemm takes matrices")
         shapes[i] = made[::-1] if swapped else made
         inner = shapes[0][1] if i == 0 else shapes[1][0]
-    if site.takes(2):
+    if site.wants_input(2):
         total = (shapes[0][0], shapes[1][1])
-        settled = site.settled(2)
-        bias = settled.shape if settled else fitting(site, total, 2)
+        settled = site.existing_operand(2)
+        bias = settled.shape if settled else broadcastable_shape(site, total, 2)
         site.operand(2, bias[-2:])
 
 
-def einsum(site: Site) -> None:
+def einsum(site: OpSite) -> None:
     """Einsum of one to three factors, by one of some equations."""
-    table = {1: ONE, 2: TWO, 3: THREE}.get(site.count)
+    table = {1: UNARY_EQUATIONS, 2: BINARY_EQUATIONS, 3: TERNARY_EQUATIONS}.get(site.input_count)
     if table is None:
-        raise Unmade("no equation is known for so many factors")
+        raise GenerationError("no equation is known for so many factors")
     equation = site.parameter("equation", lambda: site.choices.pick(table), needed=True)
     if equation is None:
         equation = site.attrs["equation"] = site.choices.pick(table)
@@ -78,31 +78,31 @@ def einsum(site: Site) -> None:
     for i, letters in enumerate(str(equation).replace(" ", "").split("->")[0].split(",")):
         plain = letters.replace("...", "")
         for letter in plain:
-            sizes.setdefault(letter, site.grower.dim())
+            sizes.setdefault(letter, site.generator.draw_dim())
         site.operand(i, ((2,) if "..." in letters else ()) + tuple(sizes[c] for c in plain))
 
 
-def attention(site: Site) -> None:
+def attention(site: OpSite) -> None:
     """Attention of four-dimensional heads."""
-    batch, heads, length, size = site.ranked(4, 4)
+    batch, heads, length, size = site.hinted_shape(4, 4)
     q = site.operand(0, (batch, heads, length, size)).shape
     if len(q) == 4:
         batch, heads, length, size = q
-    keys = site.grower.dim() or 1
+    keys = site.generator.draw_dim() or 1
     k = site.operand(1, (batch, heads, keys, size) if len(q) == 4 else (batch, keys, q[-1])).shape
     site.operand(2, k)
-    if site.takes(3):
+    if site.wants_input(3):
         site.operand(3, (length, k[-2]))
     site.parameter("scale", lambda: site.choices.pick((0.5, 1.0, 2.0)))
-    site.parameter("is_causal", lambda: site.choices.below(2))
+    site.parameter("is_causal", lambda: site.choices.draw_below(2))
 
 
-def matmul_integer(site: Site) -> None:
+def matmul_integer(site: OpSite) -> None:
     """MatMulInteger."""
     matmul(site)
-    site.fill(())
+    site.add_remaining_operands(())
 
 
-def size_of(shape: Shape) -> int:
+def element_count(shape: Shape) -> int:
     """How many elements a shape has."""
     return int(np.prod(shape, dtype=np.int64))

@@ -15,17 +15,17 @@ from ...core.errors import EvaluationError
 from ...core.ir import op_schemas
 from . import signatures
 
-MOST_ELEMENTS = 4096
+MAX_ELEMENTS = 4096
 Shape = tuple[int, ...]
 Array = np.ndarray[Any, Any]
 
 
-class Unmade(Exception):
+class GenerationError(Exception):
     """The choices led to no valid model."""
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class TypedValue:
     """A value of the model; `array` is what it holds, where that is fixed."""
 
     name: str
@@ -41,89 +41,96 @@ class Known:
     def shape(self) -> Shape:
         """The dims. Raises Unmade where they are not fixed."""
         if not self.type.HasField("tensor_type") or not self.type.tensor_type.HasField("shape"):
-            raise Unmade(f"{self.name} has no fixed shape")
+            raise GenerationError(f"{self.name} has no fixed shape")
         dims = self.type.tensor_type.shape.dim
         if not all(d.HasField("dim_value") for d in dims):
-            raise Unmade(f"{self.name} has no fixed shape")
+            raise GenerationError(f"{self.name} has no fixed shape")
         return tuple(d.dim_value for d in dims)
 
-    def along(self, axis: int) -> int:
+    def dim_at(self, axis: int) -> int:
         """The dim of an axis. Raises Unmade where there is no such axis."""
         if not -len(self.shape) <= axis < len(self.shape):
-            raise Unmade(f"{self.name} has no axis {axis}")
+            raise GenerationError(f"{self.name} has no axis {axis}")
         return self.shape[axis]
 
 
 @dataclass(slots=True)
-class Sketch:
+class ModelBuilder:
     """Nodes, inputs and constants so far, at one opset."""
 
     opset: int
     nodes: list[onnx.NodeProto] = field(default_factory=list[onnx.NodeProto])
-    inputs: list[Known] = field(default_factory=list[Known])
-    constants: list[Known] = field(default_factory=list[Known])
-    made: list[Known] = field(default_factory=list[Known])
+    inputs: list[TypedValue] = field(default_factory=list[TypedValue])
+    constants: list[TypedValue] = field(default_factory=list[TypedValue])
+    node_outputs: list[TypedValue] = field(default_factory=list[TypedValue])
     overridable: set[str] = field(default_factory=set[str])
-    taken: set[str] = field(default_factory=set[str])  # names that an example uses
-    others: dict[str, int] = field(default_factory=dict[str, int])  # opsets of other domains
+    reserved_names: set[str] = field(default_factory=set[str])  # names that an example uses
+    domain_versions: dict[str, int] = field(default_factory=dict[str, int])  # opsets of other domains
 
     @property
-    def imports(self) -> list[onnx.OperatorSetIdProto]:
+    def opset_imports(self) -> list[onnx.OperatorSetIdProto]:
         """The opsets of all domains in use."""
-        return [helper.make_opsetid(domain, version) for domain, version in {"": self.opset, **self.others}.items()]
+        return [
+            helper.make_opsetid(domain, version) for domain, version in {"": self.opset, **self.domain_versions}.items()
+        ]
 
-    def input(self, dtype: int, shape: Sequence[int]) -> Known:
+    def input(self, dtype: int, shape: Sequence[int]) -> TypedValue:
         """A graph input."""
-        known = Known(self._name("x", len(self.inputs)), tensor_type(dtype, shape))
+        known = TypedValue(self._fresh_name("x", len(self.inputs)), tensor_type(dtype, shape))
         self.inputs.append(known)
         return known
 
-    def constant(self, array: Array) -> Known:
+    def constant(self, array: Array) -> TypedValue:
         """An initializer."""
         dtype = helper.np_dtype_to_tensor_dtype(array.dtype)
-        known = Known(self._name("c", len(self.constants)), tensor_type(dtype, array.shape), array)
+        known = TypedValue(self._fresh_name("c", len(self.constants)), tensor_type(dtype, array.shape), array)
         self.constants.append(known)
         return known
 
     def node(
-        self, op_type: str, inputs: Sequence[Known | None], attrs: Mapping[str, Any], domain: str = "", outputs: int = 1
-    ) -> list[Known]:
+        self,
+        op_type: str,
+        inputs: Sequence[TypedValue | None],
+        attrs: Mapping[str, Any],
+        domain: str = "",
+        outputs: int = 1,
+    ) -> list[TypedValue]:
         """The outputs of a new node. Raises Unmade where ONNX allows none such."""
-        start = len(self.made)
-        names = [self._name("v", start + i) for i in range(outputs)]
+        start = len(self.node_outputs)
+        names = [self._fresh_name("v", start + i) for i in range(outputs)]
         spec = signatures.schema(op_type, domain, self.opset)
         if spec is None:
-            raise Unmade(f"{op_type} does not exist at opset {self.opset}")
+            raise GenerationError(f"{op_type} does not exist at opset {self.opset}")
         if domain:
-            self.others[domain] = max(spec.since_version, self.others.get(domain, 0))
+            self.domain_versions[domain] = max(spec.since_version, self.domain_versions.get(domain, 0))
         node = onnx.NodeProto(op_type=op_type, domain=domain, output=names)
         node.input.extend(k.name if k else "" for k in inputs)
-        node.attribute.extend(op_schemas.attribute(k, v, spec) for k, v in attrs.items() if v is not None)
-        types = {name: self._typed(name, t) for name, t in self._inferred(node, spec, inputs).items()}
+        node.attribute.extend(op_schemas.make_attribute(k, v, spec) for k, v in attrs.items() if v is not None)
+        types = {name: self._checked_value(name, t) for name, t in self._infer_types(node, spec, inputs).items()}
         if set(types) != set(names):
-            raise Unmade(f"the outputs of {op_type} have no types")
+            raise GenerationError(f"the outputs of {op_type} have no types")
         self.nodes.append(node)
         found = [types[name] for name in names]
         if op_type == "Shape" and inputs[0] is not None:
             dims = np.asarray(inputs[0].shape, np.int64)[attrs.get("start") or 0 : attrs.get("end")]
-            found = [Known(names[0], found[0].type, dims)]
-        self.made += found
+            found = [TypedValue(names[0], found[0].type, dims)]
+        self.node_outputs += found
         return found
 
-    def _name(self, kind: str, number: int) -> str:
-        while (name := f"{kind}{number}") in self.taken:
+    def _fresh_name(self, kind: str, number: int) -> str:
+        while (name := f"{kind}{number}") in self.reserved_names:
             number += 1000
         return name
 
-    def _inferred(
-        self, node: onnx.NodeProto, spec: onnx.defs.OpSchema, inputs: Sequence[Known | None]
+    def _infer_types(
+        self, node: onnx.NodeProto, spec: onnx.defs.OpSchema, inputs: Sequence[TypedValue | None]
     ) -> dict[str, onnx.TypeProto]:
         types = {k.name: k.type for k in inputs if k}
         data = {k.name: numpy_helper.from_array(k.array) for k in inputs if k and k.array is not None}
         try:
-            if signatures.is_added(spec):
-                return signatures.types_made(node, types, data, self.imports)
-            return shape_inference.infer_node_outputs(spec, node, types, data, opset_imports=self.imports)
+            if signatures.is_contrib(spec):
+                return signatures.infer_types_by_running(node, types, data, self.opset_imports)
+            return shape_inference.infer_node_outputs(spec, node, types, data, opset_imports=self.opset_imports)
         except (
             EvaluationError,
             InferenceError,
@@ -133,15 +140,15 @@ class Sketch:
             KeyError,
             IndexError,
         ) as e:
-            raise Unmade(str(e)) from e
+            raise GenerationError(str(e)) from e
 
-    def _typed(self, name: str, type_: onnx.TypeProto) -> Known:
+    def _checked_value(self, name: str, type_: onnx.TypeProto) -> TypedValue:
         dims = [d.dim_value for d in type_.tensor_type.shape.dim]
         if min(dims, default=0) < 0:
-            raise Unmade(f"{name} has a negative dim")
-        if np.prod(dims, dtype=np.int64) > MOST_ELEMENTS:
-            raise Unmade(f"{name} is large")
-        return Known(name, type_)
+            raise GenerationError(f"{name} has a negative dim")
+        if np.prod(dims, dtype=np.int64) > MAX_ELEMENTS:
+            raise GenerationError(f"{name} is large")
+        return TypedValue(name, type_)
 
 
 def tensor_type(dtype: int, shape: Sequence[int]) -> onnx.TypeProto:

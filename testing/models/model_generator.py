@@ -15,56 +15,58 @@ from . import signatures
 from .choices import Choices, Key
 from .dictionary import Dictionary
 from .distribution import LEVELS as MOODS
-from .distribution import mood
-from .enclosing_model import OPENED, Setting
-from .generator import DTYPES as BY_NAME
-from .generator import Grower, Hint
-from .model_builder import Sketch, Unmade
-from .op_generators import MAKERS
-from .variants import varied
+from .distribution import draw_distribution
+from .enclosing_model import SYMBOLIC_ONE_IN, EnclosingModel
+from .generator import DTYPES_BY_TYPE_STR as BY_NAME
+from .generator import Hint, PatternGenerator
+from .model_builder import GenerationError, ModelBuilder
+from .op_generators import OP_GENERATORS
+from .variants import generate_variant
 
 OPSETS = (18, 21, 17, 13, 20, 22, 11, 23, 9, 12, 7, 24)
 DTYPES = (
     TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.FLOAT, TensorProto.INT64, TensorProto.DOUBLE,
     TensorProto.FLOAT16, TensorProto.INT32, TensorProto.FLOAT16, TensorProto.UINT8, TensorProto.INT8, TensorProto.BOOL,
 )  # fmt: skip
-LEVELS: Mapping[Key, int] = MappingProxyType({
+MODEL_WIDE_CHOICES: Mapping[Key, int] = MappingProxyType({
     ("/dtype", 0): len(DTYPES),
-    ("/setting/open", 0): OPENED,
+    ("/setting/open", 0): SYMBOLIC_ONE_IN,
     **{(f"/mood/{trait}", 0): len(levels) for trait, levels in MOODS.items()},
 })  # fmt: skip
 """The choices that colour a whole model, and among how many each is."""
 RANKS = (2, 3, 4, 1, 4, 0, 5)
 
 
-def grown(rule: Rule, choices: Choices, words: Dictionary, examples: Sequence[onnx.ModelProto] = ()) -> Case:
+def generate_case(
+    rule: Rule, choices: Choices, dictionary: Dictionary, examples: Sequence[onnx.ModelProto] = ()
+) -> Case:
     """A model that holds the pattern of `rule`, or a variant of one of `examples`.
 
     Raises Unmade where the choices lead to none.
     """
-    which = choices.below(1 + 2 * len(examples))
-    with choices.about("dtype"):
+    which = choices.draw_below(1 + 2 * len(examples))
+    with choices.scope("dtype"):
         dtype = choices.pick(DTYPES)
-    grower = Grower(Sketch(1), choices, words, MAKERS, mood(choices), dtype)
+    grower = PatternGenerator(ModelBuilder(1), choices, dictionary, OP_GENERATORS, draw_distribution(choices), dtype)
     if which:
-        varied(rule, examples[(which - 1) // 2], grower)
+        generate_variant(rule, examples[(which - 1) // 2], grower)
     else:
-        grower.sketch.opset = _opset(rule.pattern, dtype, choices)
-        shape = grower.shape_of_rank(choices.pick(RANKS))
-        grower.grow(rule.pattern, Hint(shape, grower.dtype))
-    with choices.about("setting"):
-        return Setting(rule, grower).case()
+        grower.builder.opset = _opset(rule.pattern, dtype, choices)
+        shape = grower.draw_shape(choices.pick(RANKS))
+        grower.generate(rule.pattern, Hint(shape, grower.dtype))
+    with choices.scope("setting"):
+        return EnclosingModel(rule, grower).build_case()
 
 
 def _opset(pattern: OpPattern, dtype: int, choices: Choices) -> int:
     """An opset that has the operators of a pattern; if there are such, one in which its root makes that type."""
     opsets = [o for o in OPSETS if _exists(pattern, o)]
     if not opsets:
-        raise Unmade(f"the pattern from {pattern.types[0]} on exists at no opset")
-    return choices.pick([o for o in opsets if _makes(pattern, dtype, o)] or opsets)
+        raise GenerationError(f"the pattern from {pattern.types[0]} on exists at no opset")
+    return choices.pick([o for o in opsets if _can_produce(pattern, dtype, o)] or opsets)
 
 
-def _makes(pattern: OpPattern, dtype: int, opset: int) -> bool:
+def _can_produce(pattern: OpPattern, dtype: int, opset: int) -> bool:
     specs = (signatures.schema(t, pattern.domain, opset) for t in pattern.types)
     return any(dtype in map(BY_NAME.get, spec.outputs[0].types) for spec in specs if spec is not None)
 

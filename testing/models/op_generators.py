@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from types import MappingProxyType
 
 from . import contrib_ops, conv_pool, data_movement, elementwise, indexing, matrix_products, reductions
-from .generator import Maker
+from .generator import OpGenerator
 
-BY_MAKER: tuple[tuple[Maker, str], ...] = (
+OPS_BY_GENERATOR: tuple[tuple[OpGenerator, str], ...] = (
     (
         elementwise.broadcast,
         (
@@ -16,14 +16,14 @@ BY_MAKER: tuple[tuple[Maker, str], ...] = (
             "BitwiseAnd BitwiseOr BitwiseXor"
         ),
     ),
-    (elementwise.shift, "BitShift"),
-    (elementwise.remainder, "Mod"),
+    (elementwise.bit_shift, "BitShift"),
+    (elementwise.mod, "Mod"),
     (elementwise.cast, "Cast BitCast"),
     (elementwise.clip, "Clip"),
     (elementwise.dropout, "Dropout"),
     (elementwise.prelu, "PRelu"),
     (elementwise.quantize, "QuantizeLinear DequantizeLinear"),
-    (elementwise.numbered, "HardSigmoid LeakyRelu Elu Celu ThresholdedRelu Selu"),
+    (elementwise.number_attributes, "HardSigmoid LeakyRelu Elu Celu ThresholdedRelu Selu"),
     (
         reductions.reduce,
         (
@@ -31,15 +31,15 @@ BY_MAKER: tuple[tuple[Maker, str], ...] = (
             "ReduceSumSquare"
         ),
     ),
-    (reductions.arg, "ArgMax ArgMin"),
-    (reductions.along, "Softmax LogSoftmax Hardmax"),
-    (reductions.running, "CumSum CumProd"),
-    (reductions.top, "TopK"),
+    (reductions.arg_reduce, "ArgMax ArgMin"),
+    (reductions.softmax, "Softmax LogSoftmax Hardmax"),
+    (reductions.cumulative, "CumSum CumProd"),
+    (reductions.top_k, "TopK"),
     (reductions.batch_norm, "BatchNormalization"),
     (reductions.layer_norm, "LayerNormalization RMSNormalization"),
     (reductions.channel_norm, "InstanceNormalization GroupNormalization"),
     (reductions.lp_norm, "LpNormalization"),
-    (reductions.reverse, "ReverseSequence"),
+    (reductions.reverse_sequence, "ReverseSequence"),
     (conv_pool.conv, "Conv ConvInteger QLinearConv"),
     (conv_pool.conv_transpose, "ConvTranspose"),
     (conv_pool.pool, "AveragePool MaxPool LpPool"),
@@ -57,31 +57,33 @@ BY_MAKER: tuple[tuple[Maker, str], ...] = (
     (data_movement.tile, "Tile"),
     (data_movement.pad, "Pad"),
     (data_movement.depth_and_space, "DepthToSpace SpaceToDepth"),
-    (data_movement.triangle, "Trilu"),
+    (data_movement.trilu, "Trilu"),
     (data_movement.resize, "Resize Upsample"),
-    (data_movement.center, "CenterCropPad"),
+    (data_movement.center_crop_pad, "CenterCropPad"),
     (indexing.concat, "Concat"),
     (indexing.split, "Split"),
-    (indexing.slices, "Slice"),
+    (indexing.slice_tensor, "Slice"),
     (indexing.gather, "Gather"),
-    (indexing.elements, "GatherElements ScatterElements Scatter"),
+    (indexing.gather_elements, "GatherElements ScatterElements Scatter"),
     (indexing.gather_nd, "GatherND ScatterND"),
     (indexing.compress, "Compress"),
     (indexing.one_hot, "OneHot"),
     (indexing.shape_of, "Shape"),
-    (indexing.extent, "Range"),
+    (indexing.make_range, "Range"),
     (indexing.constant_of_shape, "ConstantOfShape"),
-    (indexing.drawn, "RandomNormal RandomUniform"),
-    (indexing.sequence_at, "SequenceAt SequenceErase SequenceInsert"),
-    (indexing.sequence_of, "SequenceConstruct"),
+    (indexing.random_tensor, "RandomNormal RandomUniform"),
+    (indexing.sequence_access, "SequenceAt SequenceErase SequenceInsert"),
+    (indexing.sequence_construct, "SequenceConstruct"),
     (indexing.concat_from_sequence, "ConcatFromSequence"),
     (indexing.split_to_sequence, "SplitToSequence"),
-    (indexing.empty_sequence, "SequenceEmpty"),
+    (indexing.sequence_empty, "SequenceEmpty"),
     (indexing.optional, "Optional"),
     (contrib_ops.fused_matmul, "FusedMatMul"),
     (contrib_ops.fused_conv, "FusedConv"),
     (contrib_ops.fused_gemm, "FusedGemm"),
-    (contrib_ops.biased, "BiasGelu FastGelu"),
+    (contrib_ops.bias_gelu, "BiasGelu FastGelu"),
     (contrib_ops.skip_norm, "SkipLayerNormalization SkipSimplifiedLayerNormalization"),
 )
-MAKERS: Mapping[str, Maker] = MappingProxyType({t: make for make, types in BY_MAKER for t in types.split()})
+OP_GENERATORS: Mapping[str, OpGenerator] = MappingProxyType(
+    {t: make for make, types in OPS_BY_GENERATOR for t in types.split()}
+)

@@ -16,27 +16,31 @@ from ...core.errors import EvaluationError
 from ...core.ir import op_schemas
 from ...core.ort.backends import OnnxRuntime
 
-ADDED = "com.microsoft"
-Operator = tuple[str, str]
+CONTRIB_DOMAIN = "com.microsoft"
+OpKey = tuple[str, str]
 """The domain and the type."""
 
 
 @cache
 def schema(op_type: str, domain: str, version: int) -> defs.OpSchema | None:
     """The schema of an operator at an opset of ONNX, or None where there is no such operator."""
-    if domain == op_schemas.STANDARD:
+    if domain == op_schemas.ONNX_DOMAIN:
         return op_schemas.schema(op_type, domain, version)
-    found = op_schemas.schema(op_type, domain, op_schemas.newest(domain))
-    return found or _added().get((domain, op_type))
+    found = op_schemas.schema(op_type, domain, op_schemas.latest_opset_version(domain))
+    return found or _contrib_schemas().get((domain, op_type))
 
 
-def is_added(spec: defs.OpSchema) -> bool:
+def is_contrib(spec: defs.OpSchema) -> bool:
     """Whether onnxruntime alone knows the operator, so that ONNX infers no types for it."""
-    return (spec.domain, spec.name) in _added()
+    return (spec.domain, spec.name) in _contrib_schemas()
 
 
-def types_made(node: onnx.NodeProto, types: Mapping[str, onnx.TypeProto], data: Mapping[str, onnx.TensorProto],
-               imports: Sequence[onnx.OperatorSetIdProto]) -> dict[str, onnx.TypeProto]:  # fmt: skip
+def infer_types_by_running(
+    node: onnx.NodeProto,
+    types: Mapping[str, onnx.TypeProto],
+    data: Mapping[str, onnx.TensorProto],
+    imports: Sequence[onnx.OperatorSetIdProto],
+) -> dict[str, onnx.TypeProto]:
     """The types of what `node` makes, seen by running it on ones. Raises EvaluationError where that does not run."""
     inputs = [helper.make_value_info(name, t) for name, t in types.items() if name not in data]
     outputs = [onnx.ValueInfoProto(name=name) for name in node.output]
@@ -61,29 +65,29 @@ def _ones(type_: onnx.TypeProto) -> np.ndarray[Any, Any]:
 
 
 @cache
-def _added() -> Mapping[Operator, defs.OpSchema]:
+def _contrib_schemas() -> Mapping[OpKey, defs.OpSchema]:
     """The schemas that onnxruntime has of its own, made into those of ONNX; of each operator the newest."""
     bindings: Any = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
-    found: dict[Operator, defs.OpSchema] = {}
+    found: dict[OpKey, defs.OpSchema] = {}
     for spec in sorted(bindings.get_all_operator_schema(), key=lambda s: s.since_version):
-        if spec.domain == ADDED:
-            found[spec.domain, spec.name] = _taken_over(spec)
+        if spec.domain == CONTRIB_DOMAIN:
+            found[spec.domain, spec.name] = _onnx_schema(spec)
     return MappingProxyType(found)
 
 
-def _taken_over(spec: Any) -> defs.OpSchema:
+def _onnx_schema(spec: Any) -> defs.OpSchema:
     return defs.OpSchema(
         spec.name,
         spec.domain,
         spec.since_version,
-        inputs=[_formal(p) for p in spec.inputs],
-        outputs=[_formal(p) for p in spec.outputs],
+        inputs=[_formal_parameter(p) for p in spec.inputs],
+        outputs=[_formal_parameter(p) for p in spec.outputs],
         type_constraints=[(c.type_param_str, list(c.allowed_type_strs), "") for c in spec.type_constraints],
         attributes=[_attribute(name, a) for name, a in spec.attributes.items()],
     )
 
 
-def _formal(parameter: Any) -> defs.OpSchema.FormalParameter:
+def _formal_parameter(parameter: Any) -> defs.OpSchema.FormalParameter:
     option = getattr(defs.OpSchema.FormalParameterOption, parameter.option.name)
     kind: Any = defs.OpSchema.FormalParameter
     return kind(

@@ -15,45 +15,45 @@ from ...core.rewriting.pattern import COMMUTATIVE
 from ...core.rewriting.rules import Rule
 from .choices import Choices
 from .dictionary import Dictionary
-from .generator import Grower
-from .model_builder import Known, Unmade
+from .generator import PatternGenerator
+from .model_builder import GenerationError, TypedValue
 
-OPSETS = 4  # up to so many later than the example's
+MAX_OPSET_INCREASE = 4  # up to so many later than the example's
 FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE})
 
 
-def varied(rule: Rule, example: onnx.ModelProto, grower: Grower) -> None:
+def generate_variant(rule: Rule, example: onnx.ModelProto, generator: PatternGenerator) -> None:
     """Put a variant of `example` into the sketch. Raises Unmade where it is no model any more."""
-    choices, sketch = grower.choices, grower.sketch
+    choices, sketch = generator.choices, generator.builder
     model = onnx.ModelProto()
     model.CopyFrom(example)
     sketch.opset = next(o.version for o in model.opset_import if o.domain in {"", "ai.onnx"})
     if choices.one_in(3):
-        sketch.opset += 1 + choices.below(OPSETS)
-    _resize(model.graph, choices)
+        sketch.opset += 1 + choices.draw_below(MAX_OPSET_INCREASE)
+    _fix_symbolic_dims(model.graph, choices)
     if choices.one_in(3):
-        _retype(model, choices.pick((TensorProto.FLOAT16, TensorProto.DOUBLE)))
-        grower.note("of another type")
+        _replace_float_type(model, choices.pick((TensorProto.FLOAT16, TensorProto.DOUBLE)))
+        generator.add_trait("of another type")
     for node in model.graph.node:
         if node.op_type in COMMUTATIVE and len(node.input) == 2 and choices.one_in(3):
             node.input[:] = list(node.input)[::-1]
     if choices.one_in(3):
-        _renumber(model.graph, choices, grower.words)
-    _take(model, grower)
-    matched = list(_matched(rule, model))
+        _replace_constant_values(model.graph, choices, generator.dictionary)
+    _load_into_builder(model, generator)
+    matched = list(_match_outputs(rule, model))
     if not matched:
-        raise Unmade("the pattern matches nowhere in the example")
-    known = {k.name: k for k in sketch.made}
+        raise GenerationError("the pattern matches nowhere in the example")
+    known = {k.name: k for k in sketch.node_outputs}
     root, *inner = choices.pick(matched)
     if root not in known:
-        raise Unmade(f"nobody knows the type of {root}")
-    grower.held = len(matched) > 1  # so that nothing is said of what may not fire
-    grower.inner = [known[n] for n in inner if n in known] + [known[root]]
+        raise GenerationError(f"nobody knows the type of {root}")
+    generator.has_extra_constants = len(matched) > 1  # so that nothing is said of what may not fire
+    generator.pattern_outputs = [known[n] for n in inner if n in known] + [known[root]]
     outputs = [o.name for o in model.graph.output]
-    grower.last = [known[root], *(known[o] for o in outputs if o in known and o != root)]
+    generator.last_outputs = [known[root], *(known[o] for o in outputs if o in known and o != root)]
 
 
-def _resize(graph: onnx.GraphProto, choices: Choices) -> None:
+def _fix_symbolic_dims(graph: onnx.GraphProto, choices: Choices) -> None:
     """Give each symbolic size a number, the same wherever it stands; or leave them all open."""
     sizes: dict[str, int] = {}
     stay = choices.one_in(3)
@@ -66,7 +66,7 @@ def _resize(graph: onnx.GraphProto, choices: Choices) -> None:
         info.type.tensor_type.ClearField("shape")
 
 
-def _retype(model: onnx.ModelProto, dtype: int) -> None:
+def _replace_float_type(model: onnx.ModelProto, dtype: int) -> None:
     """Have floats of another type all through."""
     graph = model.graph
     for info in (*graph.input, *graph.output):
@@ -78,7 +78,7 @@ def _retype(model: onnx.ModelProto, dtype: int) -> None:
             tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(kind), tensor.name))
 
 
-def _renumber(graph: onnx.GraphProto, choices: Choices, words: Dictionary) -> None:
+def _replace_constant_values(graph: onnx.GraphProto, choices: Choices, dictionary: Dictionary) -> None:
     """Another number in the place of one that a constant is full of, or in one of its places."""
     tensors = [t for t in graph.initializer if t.data_type in FLOATS]
     if not tensors:
@@ -87,34 +87,34 @@ def _renumber(graph: onnx.GraphProto, choices: Choices, words: Dictionary) -> No
     array = numpy_helper.to_array(tensor).copy()
     if array.size:
         with np.errstate(over="ignore"):  # of half floats
-            array.reshape(-1)[choices.below(array.size) :] = words.number(choices)
+            array.reshape(-1)[choices.draw_below(array.size) :] = dictionary.draw_number(choices)
     tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
 
 
-def _take(model: onnx.ModelProto, grower: Grower) -> None:
+def _load_into_builder(model: onnx.ModelProto, generator: PatternGenerator) -> None:
     """Read the model into the sketch."""
-    sketch = grower.sketch
-    sketch.others.update((o.domain, o.version) for o in model.opset_import if o.domain not in {"", "ai.onnx"})
+    sketch = generator.builder
+    sketch.domain_versions.update((o.domain, o.version) for o in model.opset_import if o.domain not in {"", "ai.onnx"})
     del model.opset_import[:]
-    model.opset_import.extend(sketch.imports)
+    model.opset_import.extend(sketch.opset_imports)
     try:
         inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True).graph
     except (InferenceError, onnx.checker.ValidationError, ValueError) as e:
-        raise Unmade(str(e)) from e
+        raise GenerationError(str(e)) from e
     held = {t.name for t in inferred.initializer}
     sketch.nodes += inferred.node
-    sketch.taken |= {n for node in inferred.node for n in (*node.input, *node.output)}
-    sketch.inputs += [Known(i.name, i.type) for i in inferred.input if i.name not in held]
+    sketch.reserved_names |= {n for node in inferred.node for n in (*node.input, *node.output)}
+    sketch.inputs += [TypedValue(i.name, i.type) for i in inferred.input if i.name not in held]
     sketch.overridable.update(i.name for i in inferred.input if i.name in held)
     for tensor in inferred.initializer:
         type_ = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
-        sketch.constants.append(Known(tensor.name, type_, numpy_helper.to_array(tensor)))
+        sketch.constants.append(TypedValue(tensor.name, type_, numpy_helper.to_array(tensor)))
     made = {o for node in inferred.node for o in node.output}
     infos = {i.name: i.type for i in (*inferred.value_info, *inferred.output) if i.name in made}
-    sketch.made += [Known(name, type_) for name, type_ in infos.items()]
+    sketch.node_outputs += [TypedValue(name, type_) for name, type_ in infos.items()]
 
 
-def _matched(rule: Rule, model: onnx.ModelProto) -> Iterator[Sequence[str]]:
+def _match_outputs(rule: Rule, model: onnx.ModelProto) -> Iterator[Sequence[str]]:
     """For each match in the main graph, what the matched ops make: the root's first output, then that of the others."""
     try:
         graph = from_onnx(model).graph

@@ -39,9 +39,9 @@ class ConstantIntoLoop:
         for loop in graph.ops("Loop"):
             (body,) = loop.subgraphs
             for start, state in zip(loop.inputs[2:], body.inputs[2:], strict=True):
-                if start is None or not start.is_const or not state.uses:
+                if start is None or not start.is_const or not state.consumers:
                     continue
-                if ledger.permits(self.name, state.name, (state,)):
+                if ledger.request_change(self.name, state.name, (state,)):
                     body.replace_uses(state, start)
                     changes += 1
         return changes

@@ -35,7 +35,7 @@ class MergeAlike:
         changes, known = 0, dict[object, Value]()
         for value in tuple(graph.initializers):
             twin = known.setdefault((value.dtype, value.shape, value.const.tobytes()[:8]), value)
-            if twin is not value and value.uses and ledger.permits(self.name, value.name, (value,)):
+            if twin is not value and value.consumers and ledger.request_change(self.name, value.name, (value,)):
                 graph.replace_uses(value, twin)
                 graph.drop_initializer(value)
                 changes += 1

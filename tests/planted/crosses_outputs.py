@@ -26,12 +26,12 @@ class CrossesOutputs:
         first, second = (graph.producer(v) for v in graph.outputs)
         if first is None or second is None or first.type <= second.type:
             return 0
-        if not ledger.permits(self.name, graph.outputs[0].name, (first, second)):
+        if not ledger.request_change(self.name, graph.outputs[0].name, (first, second)):
             return 0
         values = graph.outputs
         values[0].name, values[1].name = values[1].name, values[0].name
         graph.outputs = values[::-1]
-        graph.changed()
+        graph.mark_changed()
         return 1
 
 

@@ -27,10 +27,10 @@ class DanglingEdge:
         changes = 0
         for op in graph.ops("Abs"):
             inner = graph.producer(op.inputs[0])
-            if inner is None or inner.type != "Neg" or not ledger.permits(self.name, op.outputs[0].name, (op,)):
+            if inner is None or inner.type != "Neg" or not ledger.request_change(self.name, op.outputs[0].name, (op,)):
                 continue
             op.inputs = inner.inputs
-            graph.changed()
+            graph.mark_changed()
             changes += 1
         return changes
 

@@ -24,6 +24,6 @@ AFTER = {"Mul": 2, "Neg": 1}
 @rule(lambda g, x, w: g.Mul(x, w), contract=EXACT)
 def multiply_by_one(g: Build, x: Value, w: Value) -> Value:
     """x * 1 => x"""
-    known = g.graph.defaults.get(w) or w.tensor
+    known = g.graph.input_defaults.get(w) or w.tensor
     require(known is not None and known.size == 1 and (known.array == 1).all(), "not 1")
     return x

@@ -28,9 +28,11 @@ class DropsACapturedConstant:
     def run(self, graph: Graph, ledger: Ledger) -> int:
         changes = 0
         for value in tuple(graph.initializers):
-            if all(op.graph is not graph for op in value.uses) and ledger.permits(self.name, value.name, (value,)):
+            if all(op.graph is not graph for op in value.consumers) and ledger.request_change(
+                self.name, value.name, (value,)
+            ):
                 del graph.initializers[value]
-                graph.changed()
+                graph.mark_changed()
                 changes += 1
         return changes
 

@@ -29,13 +29,13 @@ class DropsADefault:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         changes = 0
-        for value in tuple(graph.defaults):
-            if ledger.permits(self.name, value.name, (value,)):
+        for value in tuple(graph.input_defaults):
+            if ledger.request_change(self.name, value.name, (value,)):
                 graph.inputs.remove(value)
                 graph.declared.inputs[:] = [(v, info) for v, info in graph.declared.inputs if v is not value]
-                value.hold(graph.defaults.pop(value))
+                value.set_constant(graph.input_defaults.pop(value))
                 graph.initializers[value] = None
-                graph.changed()
+                graph.mark_changed()
                 changes += 1
         return changes
 

@@ -26,11 +26,11 @@ class DropsAnInput:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         changes = 0
-        for value in [v for v in graph.inputs if not v.uses]:
-            if ledger.permits(self.name, value.name, (value,)):
+        for value in [v for v in graph.inputs if not v.consumers]:
+            if ledger.request_change(self.name, value.name, (value,)):
                 graph.inputs.remove(value)
                 graph.declared.inputs[:] = [(v, info) for v, info in graph.declared.inputs if v is not value]
-                graph.changed()
+                graph.mark_changed()
                 changes += 1
         return changes
 

@@ -34,9 +34,13 @@ class MergeFactors:
         if b is None or not b.is_const or inner is None or inner.type != "Mul":
             return False
         a = inner.inputs[1]
-        if a is None or not a.is_const or not ledger.permits(self.name, op.outputs[0].name, (op, inner), exact=False):
+        if (
+            a is None
+            or not a.is_const
+            or not ledger.request_change(self.name, op.outputs[0].name, (op, inner), exact=False)
+        ):
             return False
-        product = graph.constant(Tensor.from_array(a.const * b.const.reshape(-1)[0]))
+        product = graph.add_constant(Tensor.from_array(a.const * b.const.reshape(-1)[0]))
         graph.set_inputs(op, [inner.inputs[0], product])
         graph.prune([inner])
         return True

@@ -27,11 +27,11 @@ class FixesTheBatch:
         for i, (value, info) in enumerate(graph.declared.inputs):
             proto = onnx.ValueInfoProto.FromString(info)
             dims = [d for d in proto.type.tensor_type.shape.dim if d.dim_param]
-            if dims and ledger.permits(self.name, value.name, (value,)):
+            if dims and ledger.request_change(self.name, value.name, (value,)):
                 for dim in dims:
                     dim.dim_value = 1
                 graph.declared.inputs[i] = value, proto.SerializeToString()
-                graph.changed()
+                graph.mark_changed()
                 changes += 1
         return changes
 

@@ -30,9 +30,9 @@ class ConditionByDefault:
     def run(self, graph: Graph, ledger: Ledger) -> int:
         changes = 0
         for op in graph.ops("If"):
-            default = graph.defaults.get(op.inputs[0])
-            if default is not None and ledger.permits(self.name, op.outputs[0].name, (op,)):
-                graph.set_inputs(op, [graph.constant(default)])
+            default = graph.input_defaults.get(op.inputs[0])
+            if default is not None and ledger.request_change(self.name, op.outputs[0].name, (op,)):
+                graph.set_inputs(op, [graph.add_constant(default)])
                 changes += 1
         return changes
 

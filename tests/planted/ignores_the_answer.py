@@ -28,8 +28,8 @@ class IgnoresTheAnswer:
         for op in graph.ops("Abs"):
             source = op.inputs[0]
             assert source is not None
-            ledger.permits(self.name, op.outputs[0].name, (op,))
-            graph.substitute(op.outputs[0], source)
+            ledger.request_change(self.name, op.outputs[0].name, (op,))
+            graph.replace_value(op.outputs[0], source)
             changes += graph.prune([op])
         return changes
 

@@ -29,9 +29,9 @@ class KeepsState:
         changes = 0
         for op in () if SEEN else tuple(graph.ops("Abs"))[:1]:
             source = op.inputs[0]
-            if source is not None and ledger.permits(self.name, op.outputs[0].name, (op,)):
+            if source is not None and ledger.request_change(self.name, op.outputs[0].name, (op,)):
                 SEEN.append(op.label)
-                graph.substitute(op.outputs[0], source)
+                graph.replace_value(op.outputs[0], source)
                 changes += graph.prune([op])
         return changes
 

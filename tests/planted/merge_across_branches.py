@@ -29,7 +29,7 @@ class MergeEverywhere:
         changes, known = 0, dict[tuple[str, tuple[Value | None, ...]], Op]()
         for op in (op for g in graph.with_subgraphs() for op in g.sorted_ops()):
             twin = known.setdefault((op.type, op.inputs), op)
-            if twin is not op and ledger.permits(self.name, op.outputs[0].name, (op, twin)):
+            if twin is not op and ledger.request_change(self.name, op.outputs[0].name, (op, twin)):
                 op.graph.replace_uses(op.outputs[0], twin.outputs[0])
                 changes += graph.prune([op])
         return changes

@@ -33,7 +33,7 @@ class MergeAllDuplicates:
         changes, known = 0, dict[object, Op]()
         for op in graph.sorted_ops():
             twin = known.setdefault((op.type, op.inputs, str(op.attrs)), op)
-            if twin is not op and ledger.permits(self.name, op.outputs[0].name, (op, twin)):
+            if twin is not op and ledger.request_change(self.name, op.outputs[0].name, (op, twin)):
                 graph.replace_uses(op.outputs[0], twin.outputs[0])
                 changes += graph.prune([op])
         return changes

@@ -27,8 +27,8 @@ class OnePlaceForAll:
         changes = 0
         for op in graph.ops("Abs"):
             source = op.inputs[0]
-            if source is not None and ledger.permits(self.name, "model", (op,)):
-                graph.substitute(op.outputs[0], source)
+            if source is not None and ledger.request_change(self.name, "model", (op,)):
+                graph.replace_value(op.outputs[0], source)
                 changes += graph.prune([op])
         return changes
 

@@ -26,7 +26,7 @@ class RaisesTheOpset:
         if graph.opsets[""] == 18:
             return 0
         graph.opsets[""] = 18
-        graph.changed()
+        graph.mark_changed()
         return 1
 
 

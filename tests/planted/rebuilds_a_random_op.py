@@ -29,11 +29,13 @@ class RebuildRandom:
     def run(self, graph: Graph, ledger: Ledger) -> int:
         changes = 0
         for op in graph.ops("RandomNormalLike"):
-            if op.outputs[0].name.startswith("again") or not ledger.permits(self.name, op.outputs[0].name, (op,)):
+            if op.outputs[0].name.startswith("again") or not ledger.request_change(
+                self.name, op.outputs[0].name, (op,)
+            ):
                 continue
             new = Op(op.type, "", "", dict(op.attrs), None)
             value = graph.add_op(new, op.inputs, [Value(graph.fresh_name("again"))]).outputs[0]
-            graph.substitute(op.outputs[0], value)
+            graph.replace_value(op.outputs[0], value)
             changes += graph.prune([op])
         return changes
 

@@ -25,7 +25,7 @@ class RemovesWhatIsUsed:
     def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it never asks
         changes = 0
         for op in graph.ops():
-            if graph.is_free(op.outputs[0]):
+            if graph.is_unused(op.outputs[0]):
                 graph.remove_op(op)
                 changes += 1
         return changes

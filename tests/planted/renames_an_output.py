@@ -30,7 +30,7 @@ class RenamesAnOutput:
                 info = onnx.ValueInfoProto.FromString(graph.declared.outputs[i])
                 info.name = value.name
                 graph.declared.outputs[i] = info.SerializeToString()
-                graph.changed()
+                graph.mark_changed()
                 changes += 1
         return changes
 

@@ -27,8 +27,8 @@ class RenamesNodes:
         for op in graph.ops():
             if op.name != f"node_{op.outputs[0].name}":
                 op.name = f"node_{op.outputs[0].name}"
-                op.rest = None
-                graph.changed()
+                op.proto_bytes = None
+                graph.mark_changed()
                 changes += 1
         return changes
 

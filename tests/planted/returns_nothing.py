@@ -26,8 +26,12 @@ class ReturnsNothing:
     def run(self, graph: Graph, ledger: Ledger) -> int:
         for op in graph.ops("Abs"):
             inner = graph.producer(op.inputs[0])
-            if inner is not None and inner.type == "Abs" and ledger.permits(self.name, op.outputs[0].name, (op,)):
-                graph.substitute(op.outputs[0], inner.outputs[0])
+            if (
+                inner is not None
+                and inner.type == "Abs"
+                and ledger.request_change(self.name, op.outputs[0].name, (op,))
+            ):
+                graph.replace_value(op.outputs[0], inner.outputs[0])
                 graph.prune([op])
         return None  # pyright: ignore[reportReturnType]
 

@@ -27,8 +27,8 @@ class RetypesAnOutput:
         changes = 0
         for op in graph.ops("Cast"):
             source = op.inputs[0]
-            if source is not None and ledger.permits(self.name, op.outputs[0].name, (op,)):
-                graph.substitute(op.outputs[0], source)
+            if source is not None and ledger.request_change(self.name, op.outputs[0].name, (op,)):
+                graph.replace_value(op.outputs[0], source)
                 changes += graph.prune([op])
         return changes
 

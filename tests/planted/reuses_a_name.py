@@ -26,11 +26,11 @@ class ReusesAName:
     def run(self, graph: Graph, ledger: Ledger) -> int:
         changes = 0
         for op in graph.ops("Abs"):
-            if ledger.permits(self.name, op.outputs[0].name, (op,)):
+            if ledger.request_change(self.name, op.outputs[0].name, (op,)):
                 minus = Value("a")
                 graph.add_op(Op("Neg", "", "", {}, None), op.inputs, [minus])
                 both = graph.add_op(Op("Max", "", "", {}, None), [op.inputs[0], minus], [Value(graph.fresh_name("m"))])
-                graph.substitute(op.outputs[0], both.outputs[0])
+                graph.replace_value(op.outputs[0], both.outputs[0])
                 changes += graph.prune([op])
         return changes
 

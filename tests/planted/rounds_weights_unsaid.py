@@ -26,7 +26,7 @@ class RoundsWeights:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:  # noqa: ARG002 - it never asks
         for value in graph.initializers:
-            value.hold(Tensor.from_array(np.round(value.const)))
+            value.set_constant(Tensor.from_array(np.round(value.const)))
         return 0
 
 

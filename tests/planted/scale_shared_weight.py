@@ -39,14 +39,14 @@ class ScaleConv:
         for mul in graph.ops("Mul"):
             product, factor = mul.inputs
             conv = graph.producer(product)
-            if conv is None or conv.type != "Conv" or product is None or factor is None or len(product.uses) > 1:
+            if conv is None or conv.type != "Conv" or product is None or factor is None or len(product.consumers) > 1:
                 continue
             weight = conv.inputs[1]
             if weight is None or not factor.is_const or factor.const.size != 1:
                 continue
-            if ledger.permits(self.name, mul.outputs[0].name, (mul,), exact=False):
-                weight.hold(Tensor.from_array(weight.const * factor.const))
-                graph.substitute(mul.outputs[0], product)
+            if ledger.request_change(self.name, mul.outputs[0].name, (mul,), exact=False):
+                weight.set_constant(Tensor.from_array(weight.const * factor.const))
+                graph.replace_value(mul.outputs[0], product)
                 changes += graph.prune([mul])
         return changes
 

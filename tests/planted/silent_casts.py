@@ -29,7 +29,7 @@ class SilentCasts:
         for op in graph.ops("Cast"):
             inner = graph.producer(op.inputs[0])
             if inner is not None and inner.type == "Cast" and inner.inputs[0] is not None:
-                graph.substitute(op.outputs[0], inner.inputs[0])
+                graph.replace_value(op.outputs[0], inner.inputs[0])
                 changes += graph.prune([op])
         return changes
 

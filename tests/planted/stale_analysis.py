@@ -30,14 +30,14 @@ class DropRedundant:
         for op in [op for op in graph.ops("Abs") if self._is_redundant(graph, op)]:
             source = op.inputs[0]
             assert source is not None
-            if ledger.permits(self.name, op.outputs[0].name, (op,)):
-                graph.substitute(op.outputs[0], source)
+            if ledger.request_change(self.name, op.outputs[0].name, (op,)):
+                graph.replace_value(op.outputs[0], source)
                 changes += graph.prune([op])
         return changes
 
     def _is_redundant(self, graph: Graph, op: Op) -> bool:
         before = graph.producer(op.inputs[0])
-        return (before is not None and before.type == "Abs") or any(u.type == "Abs" for u in op.outputs[0].uses)
+        return (before is not None and before.type == "Abs") or any(u.type == "Abs" for u in op.outputs[0].consumers)
 
 
 DROP = DropRedundant()

@@ -26,9 +26,9 @@ class StaleIndex:
     def run(self, graph: Graph, ledger: Ledger) -> int:
         changes = 0
         for op in graph.ops("Sum"):
-            if op.type == "Sum" and ledger.permits(self.name, op.outputs[0].name, (op,)):
+            if op.type == "Sum" and ledger.request_change(self.name, op.outputs[0].name, (op,)):
                 op.type = "Add"
-                graph.changed()
+                graph.mark_changed()
                 changes += 1
         return changes
 

@@ -25,11 +25,11 @@ class SwapsOutputs:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         ordered = sorted(graph.outputs, key=lambda v: v.name)
-        if ordered == list(graph.outputs) or not ledger.permits(self.name, graph.outputs[0].name):
+        if ordered == list(graph.outputs) or not ledger.request_change(self.name, graph.outputs[0].name):
             return 0
         graph.outputs = ordered
         graph.declared.outputs.sort(key=lambda info: onnx.ValueInfoProto.FromString(info).name)
-        graph.changed()
+        graph.mark_changed()
         return 1
 
 

@@ -13,22 +13,24 @@ from passwright.core.errors import EvaluationError
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.passes.pipelines import BUILT_IN
 from passwright.testing.case import Case
-from passwright.testing.guided_search import ALIKE, declined_at, hunt
-from passwright.testing.models.choices import Choices, replayed
+from passwright.testing.guided_search import MAX_SAME_FINGERPRINT, decline_site, guided_search
+from passwright.testing.models.choices import Choices, replay
 from passwright.testing.models.dictionary import dictionary_of
-from passwright.testing.models.fingerprint import look
-from passwright.testing.models.model_builder import Unmade
-from passwright.testing.models.model_generator import grown
+from passwright.testing.models.fingerprint import fingerprint
+from passwright.testing.models.model_builder import GenerationError
+from passwright.testing.models.model_generator import generate_case
 from passwright.testing.strategies import cases
-from record import recorded
+from record import load_examples
 from rewriting import load
 
 RULES = {r.name: r for p in BUILT_IN for leaf in leaves(p) if isinstance(leaf, RulePass) for r in leaf.rules}
 # Rules that ask for more than their patterns tell.
 PARTICULAR = (
-    "fuse_halved_gelu", "fuse_elu_of_negatives", "fuse_norm_of_line", "fuse_softmax", "fuse_attention",
-    "fuse_guarded_attention", "take_heads_into_attention", "gemm_without_reshapes",
-    "add_weights", "fuse_inverted_lp_norm", "drop_casts_around_norm", "read_rows_in_order", "read_matrix_in_order",
+    "fuse_halved_gelu", "fuse_elu_of_negatives", "fuse_layer_norm_of_scale_and_offset", "fuse_softmax",
+    "fuse_attention",     "fuse_guarded_attention", "fold_heads_into_attention", "gemm_without_reshapes",
+    "merge_products_of_same_operand", "fuse_inverted_lp_norm", "drop_casts_around_norm",
+    "gather_of_ranges_to_unsqueeze",
+    "gather_nd_of_ranges_to_unsqueeze",
 )  # fmt: skip
 
 
@@ -104,7 +106,7 @@ OWN = (cancel, twice_the_same, any_conv, same_transposes, plain_softmax)
 
 
 def made(r: Rule, count: int, seed: int = 0) -> list[Case]:
-    return [found.case for found in hunt(r, seed=seed).found(count)]
+    return [found.case for found in guided_search(r, seed=seed).generate(count)]
 
 
 def loads(model: onnx.ModelProto) -> bool:
@@ -118,13 +120,13 @@ def loads(model: onnx.ModelProto) -> bool:
 
 @pytest.mark.parametrize("r", OWN, ids=lambda r: r.name)
 def test_fires(r: Rule) -> None:
-    found = list(hunt(r).found(300))
-    assert sum(f.fired and not f.case.must_stay for f in found) >= 10
+    found = list(guided_search(r).generate(300))
+    assert sum(f.fired and not f.case.no_fire_reason for f in found) >= 10
 
 
 @pytest.mark.parametrize("r", OWN, ids=lambda r: r.name)
 def test_what_must_stay_does(r: Rule) -> None:
-    assert not [f.case for f in hunt(r).found(600) if f.fired and f.case.must_stay]
+    assert not [f.case for f in guided_search(r).generate(600) if f.fired and f.case.no_fire_reason]
 
 
 def test_all_that_is_special_comes_up() -> None:
@@ -164,26 +166,26 @@ def test_most_models_load_in_onnxruntime() -> None:
 
 @pytest.mark.parametrize("name", PARTICULAR)
 def test_examples_lead_to_variants_that_fire(name: str) -> None:
-    found = list(hunt(RULES[name], examples=[recorded()[name].model()]).found(200))
-    fired = [f.case.model for f in found if f.fired and not f.case.must_stay]
+    found = list(guided_search(RULES[name], examples=[load_examples()[name].model()]).generate(200))
+    fired = [f.case.model for f in found if f.fired and not f.case.no_fire_reason]
     assert len(fired) >= 5
     assert len({m.SerializeToString(deterministic=True) for m in fired}) > 1
 
 
 @pytest.mark.parametrize("r", ADDED, ids=lambda r: r.name)
 def test_operators_of_other_domains_are_made(r: Rule) -> None:
-    found = [f for f in hunt(r).found(200) if f.fired and not f.case.must_stay]
+    found = [f for f in guided_search(r).generate(200) if f.fired and not f.case.no_fire_reason]
     assert len(found) >= 20
     assert sum(loads(f.case.model) for f in found) > len(found) / 2
 
 
 def test_models_look_different() -> None:
-    looks = [look(f.case) for f in hunt(cancel).found(300) if f.fired]
-    assert max(looks.count(one) for one in looks) <= ALIKE
+    looks = [fingerprint(f.case) for f in guided_search(cancel).generate(300) if f.fired]
+    assert max(looks.count(one) for one in looks) <= MAX_SAME_FINGERPRINT
 
 
 def test_what_colours_a_model_turns_up_evenly() -> None:
-    traits = [f.case.traits for f in hunt(twice_the_same).found(400)]
+    traits = [f.case.traits for f in guided_search(twice_the_same).generate(400)]
     overridden = sum("a constant is an input that may be overridden" in t for t in traits)
     assert len(traits) / 12 < overridden < len(traits) / 2
 
@@ -205,8 +207,8 @@ def test_the_same_for_the_same_seed() -> None:
 def test_a_tape_makes_the_same_model() -> None:
     for r in OWN:
         words = dictionary_of(r)
-        for found in hunt(r).found(50):
-            assert grown(r, replayed(found.tape), words) == found.case
+        for found in guided_search(r).generate(50):
+            assert generate_case(r, replay(found.choice_sequence), words) == found.case
 
 
 @given(tape=st.lists(st.integers(0, 40), max_size=60))
@@ -214,8 +216,8 @@ def test_a_tape_makes_the_same_model() -> None:
 def test_any_tape_makes_a_model_or_none(tape: list[int]) -> None:
     for r in OWN:
         try:
-            case = grown(r, replayed(tape), dictionary_of(r))
-        except Unmade:
+            case = generate_case(r, replay(tape), dictionary_of(r))
+        except GenerationError:
             continue
         assert case.model.graph.node
 
@@ -228,19 +230,19 @@ def test_hypothesis_draws_cases(case: Case) -> None:
 
 def test_hypothesis_finds_the_smallest() -> None:
     chosen = settings(max_examples=300, database=None, suppress_health_check=list(HealthCheck))
-    case = find(cases(cancel), lambda c: declined_at(cancel, c) is None, settings=chosen)
+    case = find(cases(cancel), lambda c: decline_site(cancel, c) is None, settings=chosen)
     assert len(case.model.graph.node) == 2
     assert case.traits == ()
 
 
 def test_a_part_is_chosen_anew_without_touching_the_others() -> None:
     words, rng = dictionary_of(any_conv), Random(3)
-    before = next(f for f in hunt(any_conv).found(200) if f.fired and not f.case.must_stay)
-    first = replayed(before.tape)
-    grown(any_conv, first, words)
-    again = Choices(rng.randrange, first.made)
-    assert grown(any_conv, again, words) == before.case
-    assert again.made == first.made
+    before = next(f for f in guided_search(any_conv).generate(200) if f.fired and not f.case.no_fire_reason)
+    first = replay(before.choice_sequence)
+    generate_case(any_conv, first, words)
+    again = Choices(rng.randrange, first.recorded)
+    assert generate_case(any_conv, again, words) == before.case
+    assert again.recorded == first.recorded
 
 
 @pytest.mark.parametrize(
@@ -253,7 +255,7 @@ def test_a_part_is_chosen_anew_without_touching_the_others() -> None:
 )
 def test_the_dictionary_of_a_rule(r: Rule, numbers: set[float], operators: set[str]) -> None:
     words = dictionary_of(r)
-    assert numbers <= {*words.own, *words.numbers}
+    assert numbers <= {*words.own_numbers, *words.numbers}
     assert operators <= {*words.operators}
 
 
@@ -269,8 +271,8 @@ def test_a_pattern_that_exists_nowhere_makes_nothing() -> None:
 def test_an_example_without_a_match_makes_nothing() -> None:
     example = load("g (float[N] x) => (float[N] y) { y = Relu(x) }")
     tape = (1, *[0] * 80)
-    with pytest.raises(Unmade):
-        grown(cancel, replayed(tape), dictionary_of(cancel), [example])
+    with pytest.raises(GenerationError):
+        generate_case(cancel, replay(tape), dictionary_of(cancel), [example])
 
 
 def test_an_example_of_another_domain_is_varied() -> None:
@@ -278,5 +280,5 @@ def test_an_example_of_another_domain_is_varied() -> None:
         '<ir_version: 10, opset_import: ["": 17, "com.microsoft": 1]> g (float[N,3] x, float[3] b) => (float[N,3] y)'
         "{ t = com.microsoft.BiasGelu(x, b) y = Relu(t) }"
     )
-    found = [f.case.model for f in hunt(biased_gelu, examples=[example]).found(60)]
+    found = [f.case.model for f in guided_search(biased_gelu, examples=[example]).generate(60)]
     assert {tuple(o.domain for o in m.opset_import) for m in found} == {("", "com.microsoft")}

@@ -11,13 +11,13 @@ import pytest
 from onnx import TensorProto, parser
 from passwright.core import EXACT, Contract, Op, Value, conditional, require, rule
 from passwright.core.ort.backends import OnnxRuntime
-from passwright.core.pass_manager.pass_selection import BadUsage
-from passwright.testing import NeverFired, RuleIsWrong, check_rule, examine
-from passwright.testing.application import tried
+from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.testing import CheckInconclusive, RuleIsWrong, check_rule, examine
+from passwright.testing.application import apply_rule
 from passwright.testing.case import Case
-from passwright.testing.fault import Kind
-from passwright.testing.fault_report import story
-from passwright.testing.model_comparison import answered, judged
+from passwright.testing.fault import FaultKind
+from passwright.testing.fault_report import format_fault
+from passwright.testing.model_comparison import compare_case, compare_models
 from passwright.testing.repro import write_repro
 from rewriting import load
 
@@ -106,20 +106,20 @@ def asks_too_much(g: Any, x: Value) -> Value:
 @pytest.mark.parametrize(
     ("wrong", "kind"),
     [
-        (raises, Kind.RAISED),
-        (ends_the_process, Kind.RAISED),
-        (swaps_and_declines, Kind.SILENT),
-        (never_ends, Kind.ENDLESS),
-        (in_another_domain, Kind.REFUSED),
-        (every_other_time, Kind.FICKLE),
-        (relu_of_negated, Kind.WRONG),
+        (raises, FaultKind.RAISED),
+        (ends_the_process, FaultKind.RAISED),
+        (swaps_and_declines, FaultKind.SILENT_CHANGE),
+        (never_ends, FaultKind.ENDLESS),
+        (in_another_domain, FaultKind.REFUSED),
+        (every_other_time, FaultKind.NONDETERMINISTIC),
+        (relu_of_negated, FaultKind.WRONG),
     ],
     ids=lambda p: getattr(p, "name", str(p)),
 )
-def test_faults(wrong: Any, kind: Kind) -> None:
+def test_faults(wrong: Any, kind: FaultKind) -> None:
     with pytest.raises(RuleIsWrong) as caught:
         check_rule(wrong, budget=BUDGET)
-    fault = caught.value.checked.fault
+    fault = caught.value.result.fault
     assert fault is not None
     assert fault.kind == kind
     assert len(fault.case.model.graph.node) <= 2
@@ -135,12 +135,12 @@ def test_a_sound_rule_is_told_so() -> None:
 
 def test_rules_beside_it_must_not_undo_what_it_does() -> None:
     assert check_rule(subtract_negated, budget=BUDGET).is_sound
-    fault = examine(subtract_negated, budget=BUDGET, beside=(subtract_negated, add_instead)).fault
+    fault = examine(subtract_negated, budget=BUDGET, other_rules=(subtract_negated, add_instead)).fault
     assert fault is not None
-    assert fault.kind == Kind.QUARREL
+    assert fault.kind == FaultKind.ENDLESS_WITH_OTHERS
     assert "add_instead" in fault.message
     assert "subtract_negated" in fault.message
-    assert "examples=[MODEL], beside=[add_instead])" in story(subtract_negated, fault)
+    assert "examples=[MODEL], beside=[add_instead])" in format_fault(subtract_negated, fault)
 
 
 def test_what_onnxruntime_does_not_run_the_reference_does() -> None:
@@ -149,18 +149,18 @@ def test_what_onnxruntime_does_not_run_the_reference_does() -> None:
 
 
 def test_what_never_fires_was_not_checked() -> None:
-    with pytest.raises(NeverFired, match=r"never fired in \d+ models \(its name is too short\): give examples"):
+    with pytest.raises(CheckInconclusive, match=r"never fired in \d+ models \(its name is too short\): give examples"):
         check_rule(asks_too_much, budget=BUDGET)
 
 
 def test_the_same_seed_tells_the_same() -> None:
     first, second = (examine(relu_of_negated, budget=BUDGET, seed=3) for _ in range(2))
-    assert first.story == second.story
+    assert first.report == second.report
     assert (first.models, first.fired, first.ran) == (second.models, second.fired, second.ran)
 
 
 def test_the_story_is_whole() -> None:
-    told = examine(relu_of_negated, budget=BUDGET).story
+    told = examine(relu_of_negated, budget=BUDGET).report
     for part in ("Relu(-x) => Relu(x)", "promised: exact", "Neg (x", "inputs (", "before:", "after:", "check_rule("):
         assert part in told
     assert f"from {__name__} import relu_of_negated" in told
@@ -174,11 +174,11 @@ FIRES = load("g (float[N] x) => (float[N] y) { a = Neg(x) y = Abs(a) }")
 
 
 def test_where_it_must_stay_it_may_not_fire() -> None:
-    fault = tried(drop_negation, Case(FIRES, "y", (), "somebody says so")).fault
+    fault = apply_rule(drop_negation, Case(FIRES, "y", (), "somebody says so")).fault
     assert fault is not None
-    assert fault.kind == Kind.MISPLACED
+    assert fault.kind == FaultKind.FIRED_UNEXPECTEDLY
     assert "y was rewritten, but somebody says so" in fault.message
-    assert tried(drop_negation, Case(FIRES, "a", (), "somebody says so")).fault is None
+    assert apply_rule(drop_negation, Case(FIRES, "a", (), "somebody says so")).fault is None
 
 
 def promising(contract: Contract) -> Any:
@@ -195,13 +195,13 @@ LOG_OF_EXP = "g (float[N] x) => (float[N] y) { a = Exp(x) y = Log(a) }"
 
 @pytest.mark.parametrize(
     ("contract", "kind"),
-    [(EXACT, Kind.WRONG), (Contract("rounding"), Kind.WRONG), (conditional("no Exp overflows"), None)],
+    [(EXACT, FaultKind.WRONG), (Contract("rounding"), FaultKind.WRONG), (conditional("no Exp overflows"), None)],
 )
-def test_contracts(contract: Contract, kind: Kind | None) -> None:
+def test_contracts(contract: Contract, kind: FaultKind | None) -> None:
     r, case = promising(contract), Case(load(LOG_OF_EXP), "y")
-    after = tried(r, case).after
+    after = apply_rule(r, case).after
     assert after is not None
-    fault = judged(r, case, after, answered)
+    fault = compare_case(r, case, after, compare_models)
     assert (fault.kind if fault is not None else None) == kind
 
 
@@ -211,21 +211,21 @@ def test_sixteen_bits_are_not_held_to_the_last() -> None:
         """x + c + c => x + 2c"""
         return g.Add(x, g.const(c.const * 2, like=x))
 
-    kinds: list[Kind | None] = []
+    kinds: list[FaultKind | None] = []
     for t, dtype in (("float", np.float32), ("float16", np.float16)):
         case = Case(
             load(f"g ({t}[8] x) => ({t}[8] y) {{ a = Add(x, c) y = Add(a, c) }}", weights={"c": dtype(0.1)}), "y"
         )
-        after = tried(twice, case).after
+        after = apply_rule(twice, case).after
         assert after is not None
-        fault = judged(twice, case, after, answered)
+        fault = compare_case(twice, case, after, compare_models)
         kinds.append(fault.kind if fault is not None else None)
-    assert kinds == [Kind.WRONG, None]
+    assert kinds == [FaultKind.WRONG, None]
 
 
 @pytest.mark.parametrize("example", ["g (float[2] x) => (float[2] y) { y = Relu(", "", "model.onnx"], ids=repr)
 def test_an_example_must_be_a_model(example: str) -> None:
-    with pytest.raises(BadUsage, match="an example is no ONNX text"):
+    with pytest.raises(UsageError, match="an example is no ONNX text"):
         check_rule(drop_negation, examples=[example], budget=1)
 
 
@@ -236,13 +236,13 @@ def test_examples_come_with_the_module(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(RuleIsWrong):
         check_rule(asks_too_much, budget=1)
     monkeypatch.setitem(globals(), "EXAMPLES", {"asks_too_much": text})
-    with pytest.raises(BadUsage, match="EXAMPLES: a dict of lists"):
+    with pytest.raises(UsageError, match="EXAMPLES: a dict of lists"):
         check_rule(asks_too_much, budget=1)
 
 
 @pytest.mark.parametrize("budget", [0, -1])
 def test_a_budget_is_at_least_one_model(budget: int) -> None:
-    with pytest.raises(BadUsage, match="at least one"):
+    with pytest.raises(UsageError, match="at least one"):
         check_rule(drop_negation, budget=budget)
 
 
@@ -253,7 +253,7 @@ def test_a_repro_stands_alone(tmp_path: Path) -> None:
         folder = write_repro(relu_of_negated, fault, tmp_path / "repros")
     assert folder.name == "relu_of_negated"
     assert sorted(p.name for p in folder.iterdir()) == ["README.md", "after.onnx", "before.onnx", "inputs.npz"]
-    assert (folder / "README.md").read_text(encoding="utf-8") == story(relu_of_negated, fault) + "\n"
+    assert (folder / "README.md").read_text(encoding="utf-8") == format_fault(relu_of_negated, fault) + "\n"
     feeds = dict(np.load(folder / "inputs.npz"))
     names = [v.name for v in fault.case.model.graph.output]
     before, after = (OnnxRuntime(folder / f"{n}.onnx").run(names, feeds) for n in ("before", "after"))

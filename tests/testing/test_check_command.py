@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 from passwright.app.cli import app
-from passwright.core.errors import Unverifiable
-from passwright.testing.comparison_process import Isolated
-from passwright.testing.model_comparison import Question
+from passwright.core.errors import UnverifiableError
+from passwright.testing.comparison_process import ComparisonProcess
+from passwright.testing.model_comparison import ComparisonRequest
 from rewriting import load
 from typer.testing import CliRunner, Result
 
@@ -126,11 +126,11 @@ def test_without_hypothesis_it_says_what_to_install(rules: Path, monkeypatch: py
 
 
 RUNS = load("g (int32[2] x) => (int32[2] y) { y = Add(x, x) }").SerializeToString()
-QUESTION = Question(RUNS, RUNS, (), "exact")
+QUESTION = ComparisonRequest(RUNS, RUNS, (), "exact")
 
 
 def test_a_crash_is_survived_and_told() -> None:
-    with Isolated() as judge:
+    with ComparisonProcess() as judge:
         assert judge(QUESTION) is None
         process: Any = judge._process
         process.kill()
@@ -140,5 +140,8 @@ def test_a_crash_is_survived_and_told() -> None:
 
 
 def test_what_hangs_is_ended() -> None:
-    with Isolated(limit=0.0) as judge, pytest.raises(Unverifiable, match="does not end on the model as it was made"):
+    with (
+        ComparisonProcess(timeout=0.0) as judge,
+        pytest.raises(UnverifiableError, match="does not end on the model as it was made"),
+    ):
         judge(QUESTION)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from passwright.testing.perturbation import is_rounding
+from passwright.testing.perturbation import is_explained_by_rounding
 from rewriting import load
 
 X = np.array([[1.1, -0.3, 2.5], [0.7, 3.1, -2.2]], np.float32)
@@ -51,18 +51,18 @@ IN_A_BODY = (
 )  # fmt: skip
 def test_what_rounding_explains(before: str, after: str, x: np.ndarray, is_explained: bool, opset: int) -> None:
     models = [load(text, opset).SerializeToString() for text in (before, after)]
-    assert is_rounding(models[0], models[1], {"x": x}) == is_explained
+    assert is_explained_by_rounding(models[0], models[1], {"x": x}) == is_explained
 
 
 def test_sums_in_another_order() -> None:
     wanted, got = (
         load(f"g (float[2,3] x) => (float[2,1] y) {ENDS} {{ {body} }}").SerializeToString() for body in (SUM, PARTS)
     )
-    assert is_rounding(wanted, got, {"x": HUGE})
+    assert is_explained_by_rounding(wanted, got, {"x": HUGE})
     wrong = load(f"g (float[2,3] x) => (float[2,1] y) {ENDS} {{ {SUM.replace('Sum', 'Max')} }}").SerializeToString()
-    assert not is_rounding(wanted, wrong, {"x": HUGE})
+    assert not is_explained_by_rounding(wanted, wrong, {"x": HUGE})
 
 
 def test_what_does_not_run_is_not_explained() -> None:
     right = load(f"{ROWS} {{ y = Relu(x) }}").SerializeToString()
-    assert not is_rounding(right, right, {"x": X.astype(np.float64)})
+    assert not is_explained_by_rounding(right, right, {"x": X.astype(np.float64)})

@@ -14,16 +14,16 @@ const few = (items, link) => [
 const panelOf = (node, actions) => {
   const link = (text, press) => element("button", { type: "button", class: "link name", onclick: press }, visible(text));
   const openRewrite = (ordinal) => document.dispatchEvent(new CustomEvent("open-rewrite", { detail: ordinal }));
-  const told = (node.told ?? []).filter((line) => line !== node.name).map((line) => element("span", { class: "told name" }, visible(line)));
+  const details = (node.details ?? []).filter((line) => line !== node.name).map((line) => element("span", { class: "detail name" }, visible(line)));
   return [
     element("button", { type: "button", class: "quiet close", "aria-label": "Close", onclick: actions.close }, "×"),
     element("h3", { class: "name" }, node.lines[0]),
     element("p", { class: "kind" }, node.kind, node.mark ? " " : "",
       node.mark ? element("span", { class: `badge ${node.mark}` }, MARKS[node.mark] ?? node.mark) : ""),
     element("dl", {},
-      listed("name", node.name ? [element("span", { class: "told name" }, visible(node.name))] : []),
-      listed("attributes, inputs and outputs", told),
-      listed("made by", node.rule ? [element("span", { class: "told name" }, visible(node.rule))] : []),
+      listed("name", node.name ? [element("span", { class: "detail name" }, visible(node.name))] : []),
+      listed("attributes, inputs and outputs", details),
+      listed("made by", node.rule ? [element("span", { class: "detail name" }, visible(node.rule))] : []),
       listed("stands for", few(node.origin ?? [], (name) => link(name, () => actions.go(name)))),
       listed("touched by", few(node.rewrites ?? [], (ordinal) => link(`change #${ordinal}`, () => openRewrite(ordinal)))),
       listed("bodies", few(node.bodies ?? [], (sheet) => link(actions.titleOf(sheet), () => actions.enter(sheet))))),

@@ -93,7 +93,7 @@ class Timeline {
     if (found) {
       const { node, lane } = found;
       const inLane = lane.nodes.reduce((sum, one) => sum + one.seconds, 0);
-      const names = (list) => list.map((name) => element("span", { class: "told name" }, visible(name)));
+      const names = (list) => list.map((name) => element("span", { class: "detail name" }, visible(name)));
       side.replaceChildren(
         element("button", { type: "button", class: "quiet close", "aria-label": "Close", onclick: () => this.select(null) }, "×"),
         element("h3", { class: "name" }, visible(node.op)),
@@ -101,7 +101,7 @@ class Timeline {
         element("dl", {},
           listed("name", names([node.name])),
           listed("time", [`${duration(node.seconds)}, ${((100 * node.seconds) / (inLane || 1)).toFixed(1)} % of all nodes`]),
-          listed("does the work of", names(node.stands_for)),
+          listed("does the work of", names(node.file_nodes)),
           listed("in the original", names(node.origin)),
           listed("made by", names(node.rule ? [node.rule] : []))));
     }

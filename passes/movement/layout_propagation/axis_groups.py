@@ -6,34 +6,34 @@ from ....core import require, same_extent
 from ....core.ir.dims import Dim, Shape
 from .layout import Layout
 
-Groups = list[tuple[list[int], list[int]]]
+AxisGroups = list[tuple[list[int], list[int]]]
 
 
-def grouped(before: Shape, after: Shape) -> Groups:
+def group_axes(before: Shape, after: Shape) -> AxisGroups:
     """The axes before and after in groups of as few as hold the same elements; declines where that is not known."""
-    groups: Groups = []
+    groups: AxisGroups = []
     i = j = 0
     while i < len(before) or j < len(after):
         if i < len(before) and j < len(after) and same_extent(before[i], after[j]):
             groups.append(([i], [j]))
             i, j = i + 1, j + 1
             continue
-        old, new = _group(before, after, i, j)
+        old, new = _group_ends(before, after, i, j)
         groups.append((list(range(i, old)), list(range(j, new))))
         i, j = old, new
     return groups
 
 
-def _group(before: Shape, after: Shape, i: int, j: int) -> tuple[int, int]:
+def _group_ends(before: Shape, after: Shape, i: int, j: int) -> tuple[int, int]:
     """The ends of the shortest two runs of numbers that begin at `i` and `j` and have the same product."""
     old, new = i, j
     left = right = 1
     while old == i or new == j or left != right:
         if (left <= right or new == len(after)) and old < len(before):
-            left *= _number(before[old])
+            left *= _required_extent(before[old])
             old += 1
         elif new < len(after):
-            right *= _number(after[new])
+            right *= _required_extent(after[new])
             new += 1
         elif left == right and (old > i or new > j):
             break
@@ -42,18 +42,18 @@ def _group(before: Shape, after: Shape, i: int, j: int) -> tuple[int, int]:
     return old, new
 
 
-def _number(d: Dim) -> int:
+def _required_extent(d: Dim) -> int:
     require(isinstance(d, int) and d > 0, "an extent is unknown or 0")
     assert isinstance(d, int)
     return d
 
 
-def regrouped(before: Shape, after: Shape, layout: Layout, *, forward: bool) -> tuple[Layout, Layout]:
+def reshape_layouts(before: Shape, after: Shape, layout: Layout, *, forward: bool) -> tuple[Layout, Layout]:
     """The layouts before and after a Reshape, given the first (`forward`) or the second of them.
 
     Each group is held in one piece, in order; axes of 1, which hold nothing, go wherever they fit.
     """
-    groups = grouped(before, after)
+    groups = group_axes(before, after)
     pairs = groups if forward else [(new, old) for old, new in groups]
     extents = before if forward else after
     group_of = {axis: k for k, (own, _) in enumerate(pairs) for axis in own}
@@ -66,11 +66,11 @@ def regrouped(before: Shape, after: Shape, layout: Layout, *, forward: bool) -> 
             order += [k] if k not in held else []
             held.setdefault(k, []).append(axis)
     require(all(axes == sorted(axes) for axes in held.values()), "axes that are merged change their order")
-    other = [axis for k in _with_rest(order, len(pairs)) for axis in pairs[k][1]]
+    other = [axis for k in _with_unit_groups(order, len(pairs)) for axis in pairs[k][1]]
     return (layout, tuple(other)) if forward else (tuple(other), layout)
 
 
-def _with_rest(order: list[int], count: int) -> list[int]:
+def _with_unit_groups(order: list[int], count: int) -> list[int]:
     """All groups: those that hold nothing but axes of 1 stand behind the one that they follow."""
     full = list(order)
     present = set(order)

@@ -17,17 +17,17 @@ def inverse(layout: Layout) -> Layout:
     return tuple(places)
 
 
-def after(first: Sequence[int], second: Sequence[int]) -> Layout:
+def compose(first: Sequence[int], second: Sequence[int]) -> Layout:
     """The perm of Transpose(Transpose(x, first), second)."""
     return tuple(first[i] for i in second)
 
 
-def is_plain(layout: Sequence[int]) -> bool:
+def is_identity(layout: Sequence[int]) -> bool:
     """Whether nothing is moved."""
     return all(place == axis for place, axis in enumerate(layout))
 
 
-def ranked(order: Sequence[int]) -> Layout:
+def renumbered(order: Sequence[int]) -> Layout:
     """`order` with its numbers replaced by 0, 1, 2 ... in their order of size: the layout of the axes that are left."""
     rank_of = {axis: i for i, axis in enumerate(sorted(order))}
     return tuple(rank_of[axis] for axis in order)

@@ -10,75 +10,76 @@ from typing import Any
 import numpy as np
 
 from ....core import Op, Value, require
-from ....core.inference.input_queries import counted
+from ....core.inference.input_queries import normalize_axes
 from ...support.operand_queries import Array, operand
-from .layout import Layout, inverse, is_plain
+from .layout import Layout, inverse, is_identity
 
-NOTHING: Mapping[Any, Any] = MappingProxyType({})
+EMPTY: Mapping[Any, Any] = MappingProxyType({})
 Layouts = tuple[Layout | None, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Move:
+class LayoutRewrite:
     """The op in other layouts. None stands for a value as it is.
 
-    `spread`: axes by which an operand of lower rank is unsqueezed first. `attrs` and `constants` (by input) are
-    written in place of what stands there. `swaps`: the first two inputs change places. `gathers`: the result, a
-    shape, is put in order with a Gather. `extra`: how many more nodes than the op itself all this takes.
+    `unsqueezed_axes`: axes by which an operand of lower rank is unsqueezed first. `attrs` and `constants` (by input)
+    are written in place of what stands there. `swap_inputs`: the first two inputs change places. `gather_order`: the
+    result, a shape, is put in order with a Gather. `extra_nodes`: how many more nodes than the op itself all this
+    takes.
     """
 
-    inputs: Layouts
-    outputs: Layouts
+    input_layouts: Layouts
+    output_layouts: Layouts
     exact: bool = True
-    attrs: Mapping[str, Any] = field(default_factory=lambda: NOTHING)
-    constants: Mapping[int, Array] = field(default_factory=lambda: NOTHING)
-    spread: Mapping[int, tuple[int, ...]] = field(default_factory=lambda: NOTHING)
-    swaps: bool = False
-    gathers: Layout | None = None
-    extra: int = 0
+    attrs: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    constants: Mapping[int, Array] = field(default_factory=lambda: EMPTY)
+    unsqueezed_axes: Mapping[int, tuple[int, ...]] = field(default_factory=lambda: EMPTY)
+    swap_inputs: bool = False
+    gather_order: Layout | None = None
+    extra_nodes: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class LayoutRequest:
     """An op and one place at it, an input or (counted as ~0, ~1, ...) an output, whose layout is given."""
 
     op: Op
-    at: int
+    index: int
     layout: Layout
 
-    def data(self) -> Value:
+    def first_input(self) -> Value:
         """The first input."""
         return operand(self.op, 0)
 
-    def same_rank(self, inputs: Sequence[int] = (0,), outputs: Sequence[int] = (0,)) -> Layout:
+    def layout_at(self, inputs: Sequence[int] = (0,), outputs: Sequence[int] = (0,)) -> Layout:
         """The layout, where it is asked of one of these inputs and outputs, which all have one rank."""
-        require(self.at in inputs or ~self.at in outputs, "its layout does not depend on that of this operand")
+        require(self.index in inputs or ~self.index in outputs, "its layout does not depend on that of this operand")
         return self.layout
 
-    def moved(self, inputs: Mapping[int, Layout], outputs: Mapping[int, Layout], **rest: Any) -> Move:
+    def rewrite(self, inputs: Mapping[int, Layout], outputs: Mapping[int, Layout], **rest: Any) -> LayoutRewrite:
         """A Move of the values in these layouts, all others as they are."""
-        return Move(_row(inputs, self.op.inputs), _row(outputs, self.op.outputs), **rest)
+        return LayoutRewrite(_layouts_of(inputs, self.op.inputs), _layouts_of(outputs, self.op.outputs), **rest)
 
 
-def _row(layouts: Mapping[int, Layout], values: Sequence[Value | None]) -> Layouts:
+def _layouts_of(layouts: Mapping[int, Layout], values: Sequence[Value | None]) -> Layouts:
     """The layouts of values, None for what stays as it is or is left out."""
     wanted = (layouts.get(i) if v is not None and v.name else None for i, v in enumerate(values))
-    return tuple(None if own is None or is_plain(own) else own for own in wanted)
+    return tuple(None if own is None or is_identity(own) else own for own in wanted)
 
 
-def relocated(axes: Sequence[int], layout: Layout) -> list[int]:
+def axes_in_layout(axes: Sequence[int], layout: Layout) -> list[int]:
     """Where the axes of a value are found in what is held, in the order given."""
     places = inverse(layout)
-    return [places[a] for a in counted(list(axes), len(layout))]
+    return [places[a] for a in normalize_axes(list(axes), len(layout))]
 
 
-def integers(op: Op, index: int) -> list[int]:
+def constant_input(op: Op, index: int) -> list[int]:
     """A constant input as a list of integers."""
     return [int(i) for i in operand(op, index).const.reshape(-1)]
 
 
-def rewritten(op: Op, name: str, index: int, numbers: Sequence[int]) -> dict[str, Any]:
-    """`numbers` written where `axes_of` finds them, or would: for `Move`."""
+def attribute_or_constant(op: Op, name: str, index: int, numbers: Sequence[int]) -> dict[str, Any]:
+    """`numbers` written where `axes_of` finds them, or would: for `LayoutRewrite`."""
     spec = op.schema
     if spec is not None and name in spec.attributes:
         return {"attrs": {name: list(numbers)}}

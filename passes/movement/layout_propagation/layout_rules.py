@@ -8,13 +8,13 @@ from types import MappingProxyType
 from onnx import TensorProto
 
 from ....core import Declined, Op
-from ....core.ir.effects import HALF
+from ....core.ir.effects import FLOAT16_DTYPES
 from . import axis_layout_rules, elementwise_layout_rules, extent_layout_rules, rank_layout_rules
 from .layout import Layout
-from .layout_rewrite import Asked, Move
+from .layout_rewrite import LayoutRequest, LayoutRewrite
 
 # What onnxruntime can transpose.
-MOVABLE = HALF | {
+TRANSPOSABLE_TYPES = FLOAT16_DTYPES | {
     TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL, TensorProto.STRING,
     TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64,
     TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64,
@@ -22,13 +22,14 @@ MOVABLE = HALF | {
 
 # Not here for what onnxruntime makes of a NaN, which depends on where in memory it lies: Hardmax and
 # DynamicQuantizeLinear.
-MOVES: Mapping[str, Callable[[Asked], Move]] = MappingProxyType(
+LAYOUT_RULES: Mapping[str, Callable[[LayoutRequest], LayoutRewrite]] = MappingProxyType(
     {
         **dict.fromkeys(
-            (*elementwise_layout_rules.EXACT_UNARY, *elementwise_layout_rules.UNARY), elementwise_layout_rules.unary
+            (*elementwise_layout_rules.EXACT_UNARY, *elementwise_layout_rules.INEXACT_UNARY),
+            elementwise_layout_rules.unary,
         ),
         **dict.fromkeys(
-            (*elementwise_layout_rules.EXACT_BROADCAST, *elementwise_layout_rules.BROADCAST),
+            (*elementwise_layout_rules.EXACT_BROADCAST, *elementwise_layout_rules.INEXACT_BROADCAST),
             elementwise_layout_rules.broadcasting,
         ),
         **dict.fromkeys(rank_layout_rules.REDUCTIONS, rank_layout_rules.reduction),
@@ -38,14 +39,14 @@ MOVES: Mapping[str, Callable[[Asked], Move]] = MappingProxyType(
         **dict.fromkeys(("LayerNormalization", "RMSNormalization"), axis_layout_rules.layer_norm),
         **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), axis_layout_rules.batch_norm),
         "Concat": axis_layout_rules.concat,
-        "CumSum": axis_layout_rules.cumulative,
+        "CumSum": axis_layout_rules.cum_sum,
         "Dropout": elementwise_layout_rules.dropout,
         "Expand": extent_layout_rules.expand,
         "Flatten": rank_layout_rules.flatten,
         "Gather": rank_layout_rules.gather,
         "GatherElements": axis_layout_rules.gather_elements,
         "LpNormalization": axis_layout_rules.lp_norm,
-        "MatMul": axis_layout_rules.product,
+        "MatMul": axis_layout_rules.matmul,
         "Pad": extent_layout_rules.pad,
         "Reshape": rank_layout_rules.reshape,
         "Resize": extent_layout_rules.resize,
@@ -61,17 +62,17 @@ MOVES: Mapping[str, Callable[[Asked], Move]] = MappingProxyType(
 )
 
 
-def move(op: Op, at: int, layout: Layout, *, exact_only: bool) -> Move | None:
-    """How `op` does its work if the value at `at` (an input; ~0, ~1 ... for outputs) comes in `layout`, or None."""
-    ask = None if op.domain else MOVES.get(op.type)
+def apply_layout_rule(op: Op, index: int, layout: Layout, *, exact_only: bool) -> LayoutRewrite | None:
+    """How `op` does its work if the value at `index` (an input; ~0, ~1 ... for outputs) comes in `layout`, or None."""
+    ask = None if op.domain else LAYOUT_RULES.get(op.type)
     if ask is None:
         return None
     try:
-        found = ask(Asked(op, at, layout))
+        found = ask(LayoutRequest(op, index, layout))
         if exact_only and not found.exact:
             return None
-        for v, own in zip((*op.inputs, *op.outputs), (*found.inputs, *found.outputs), strict=True):
-            if v is not None and own is not None and v.dtype not in MOVABLE:
+        for v, own in zip((*op.inputs, *op.outputs), (*found.input_layouts, *found.output_layouts), strict=True):
+            if v is not None and own is not None and v.dtype not in TRANSPOSABLE_TYPES:
                 return None
     except Declined:
         return None

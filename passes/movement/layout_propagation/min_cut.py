@@ -13,40 +13,40 @@ from dataclasses import dataclass, field
 
 from ....core import Op, Value
 from .layout import Layout
-from .layout_region import Region
+from .layout_region import LayoutRegion
 
-ENDLESS = 1 << 60
-PATIENCE = 40  # steps for each edge; networks of layouts take two or three
+INFINITE = 1 << 60
+MAX_STEPS_PER_EDGE = 40  # steps for each edge; networks of layouts take two or three
 
 
 @dataclass(slots=True)
-class Network:
+class FlowNetwork:
     """Nodes are numbers; 0 is the source and 1 the sink. Edges come in pairs, each with its reverse beside it."""
 
     heads: list[int] = field(default_factory=list[int])
-    room: list[int] = field(default_factory=list[int])
+    residual: list[int] = field(default_factory=list[int])
     edges: list[list[int]] = field(default_factory=lambda: [[], []])
 
-    def node(self) -> int:
+    def add_node(self) -> int:
         """A new node."""
         self.edges.append([])
         return len(self.edges) - 1
 
-    def join(self, a: int, b: int, cost: int, back: int = 0) -> None:
-        """It costs `cost` to have `a` on the side of the source and `b` on the other, `back` the other way round."""
+    def add_edge(self, a: int, b: int, capacity: int, reverse_capacity: int = 0) -> None:
+        """Add an edge from `a` to `b` of `capacity`, and of `reverse_capacity` from `b` to `a`."""
         self.edges[a].append(len(self.heads))
         self.edges[b].append(len(self.heads) + 1)
         self.heads += (b, a)
-        self.room += (cost, back)
+        self.residual += (capacity, reverse_capacity)
 
-    def source_side(self) -> list[bool] | None:
+    def min_cut(self) -> list[bool] | None:
         """The fewest nodes that the source keeps in a cheapest cut; None where that takes too long to find out."""
-        steps = 1000 + PATIENCE * len(self.heads)
+        steps = 1000 + MAX_STEPS_PER_EDGE * len(self.heads)
         while True:
             levels = self._levels()
             if levels[1] < 0:
                 return [level >= 0 for level in levels]
-            steps -= len(self.heads) + self._fill(levels, steps)
+            steps -= len(self.heads) + self._blocking_flow(levels, steps)
             if steps <= 0:
                 return None
 
@@ -58,25 +58,25 @@ class Network:
         for a in queue:
             for e in self.edges[a]:
                 b = self.heads[e]
-                if levels[b] < 0 and self.room[e]:
+                if levels[b] < 0 and self.residual[e]:
                     levels[b] = levels[a] + 1
                     queue.append(b)
         return levels
 
-    def _fill(self, levels: list[int], most: int) -> int:
+    def _blocking_flow(self, levels: list[int], max_steps: int) -> int:
         """Fill every shortest way to the sink, in at most so many steps; returns the steps it took."""
         left = [len(edges) for edges in self.edges]
         path: list[int] = []
         at, steps = 0, 0
-        while steps < most:
+        while steps < max_steps:
             steps += 1
             if at == 1:
                 steps += len(path)
-                path = self._push(path)
+                path = self._augment(path)
                 at = self.heads[path[-1]] if path else 0
             elif left[at]:
                 e = self.edges[at][left[at] - 1]
-                if self.room[e] and levels[self.heads[e]] == levels[at] + 1:
+                if self.residual[e] and levels[self.heads[e]] == levels[at] + 1:
                     path.append(e)
                     at = self.heads[e]
                 else:
@@ -88,108 +88,116 @@ class Network:
                 break
         return steps
 
-    def _push(self, path: list[int]) -> list[int]:
+    def _augment(self, path: list[int]) -> list[int]:
         """Send what fits along a path; returns the part of it before the first edge that is full now."""
-        amount = min(self.room[e] for e in path)
+        amount = min(self.residual[e] for e in path)
         for e in path:
-            self.room[e] -= amount
-            self.room[e ^ 1] += amount
-        return path[: next(i for i, e in enumerate(path) if not self.room[e])]
+            self.residual[e] -= amount
+            self.residual[e ^ 1] += amount
+        return path[: next(i for i, e in enumerate(path) if not self.residual[e])]
 
 
-NODE = 1 << 20  # the cost of a node
-TRANSPOSE = NODE + 1  # a little more than any other; all cost the same, or merge-transposes would undo what is won
-MOVED, KEPT = 0, 1  # source and sink
-BULKY = 1 << 20  # bytes of a constant that is not to be stored in two layouts
+NODE_COST = 1 << 20  # the cost of a node
+TRANSPOSE_COST = (
+    NODE_COST + 1
+)  # a little more than any other; all cost the same, or merge-transposes would undo what is won
+REWRITTEN, UNCHANGED = 0, 1  # source and sink
+LARGE_CONSTANT_BYTES = 1 << 20  # bytes of a constant that is not to be stored in two layouts
 
 
-def chosen(region: Region) -> list[Op]:
+def select_ops(region: LayoutRegion) -> list[Op]:
     """The ops to compute in the region's layout; none where nothing is won by it."""
     if region.transposes == 0:
         return []
-    plan = _Plan(region)
-    side = plan.network.source_side()
-    return [] if side is None else [op for op in region.moves if side[plan.node[op]]]
+    plan = _CostNetwork(region)
+    side = plan.network.min_cut()
+    return [] if side is None else [op for op in region.rewrites if side[plan.node_of[op]]]
 
 
 @dataclass(slots=True)
-class _Plan:
-    region: Region
-    network: Network = field(default_factory=Network)
-    node: dict[Op, int] = field(default_factory=dict[Op, int])
-    agreed: set[tuple[Value, Op]] = field(default_factory=set[tuple[Value, Op]])  # who reads what in its layout
-    fixed: set[tuple[Value, Op]] = field(default_factory=set[tuple[Value, Op]])  # and who does in another one
+class _CostNetwork:
+    region: LayoutRegion
+    network: FlowNetwork = field(default_factory=FlowNetwork)
+    node_of: dict[Op, int] = field(default_factory=dict[Op, int])
+    reads_in_layout: set[tuple[Value, Op]] = field(
+        default_factory=set[tuple[Value, Op]]
+    )  # who reads what in its layout
+    reads_otherwise: set[tuple[Value, Op]] = field(default_factory=set[tuple[Value, Op]])  # and who does in another one
 
     def __post_init__(self) -> None:
-        for op, found in self.region.moves.items():
-            self.node[op] = self.network.node()
-            for v, own in zip(op.inputs, found.inputs, strict=True):
+        for op, found in self.region.rewrites.items():
+            self.node_of[op] = self.network.add_node()
+            for v, own in zip(op.inputs, found.input_layouts, strict=True):
                 if v is not None:
-                    (self.agreed if own == self.region.layouts.get(v) else self.fixed).add((v, op))
-        for op in self.region.moves:
-            self._weigh(op)
+                    (self.reads_in_layout if own == self.region.layouts.get(v) else self.reads_otherwise).add((v, op))
+        for op in self.region.rewrites:
+            self._add_op_cost(op)
         for v, layout in self.region.layouts.items():
-            self._connect(v, layout)
+            self._add_value_cost(v, layout)
 
-    def _weigh(self, op: Op) -> None:
+    def _add_op_cost(self, op: Op) -> None:
         """What an op costs on either side."""
         if op.type == "Transpose":
-            self.network.join(MOVED, self.node[op], TRANSPOSE)
-        found = self.region.moves[op]
-        more = found.extra * NODE
-        for v, own in zip(op.inputs, found.inputs, strict=True):
+            self.network.add_edge(REWRITTEN, self.node_of[op], TRANSPOSE_COST)
+        found = self.region.rewrites[op]
+        more = found.extra_nodes * NODE_COST
+        for v, own in zip(op.inputs, found.input_layouts, strict=True):
             if v is None or own is None:
                 continue
             if v.tensor is None:
-                more += TRANSPOSE * (own != self.region.layouts[v])
-            elif len(v.uses) > 1 and v.tensor.nbytes > BULKY:
-                more += ENDLESS
-        for v, own in zip(op.outputs, found.outputs, strict=True):
+                more += TRANSPOSE_COST * (own != self.region.layouts[v])
+            elif len(v.consumers) > 1 and v.tensor.nbytes > LARGE_CONSTANT_BYTES:
+                more += INFINITE
+        for v, own in zip(op.outputs, found.output_layouts, strict=True):
             if own is not None and own != self.region.layouts[v]:
-                more += TRANSPOSE
+                more += TRANSPOSE_COST
         if more:
-            self.network.join(self.node[op], KEPT, more)
+            self.network.add_edge(self.node_of[op], UNCHANGED, more)
 
-    def _connect(self, v: Value, layout: Layout) -> None:
+    def _add_value_cost(self, v: Value, layout: Layout) -> None:
         """What it costs to have a value made on one side and read on the other."""
         net = self.network
-        maker = self._side_of_maker(v, layout)
-        swayed, fixed = self._readers(v)
-        if maker == KEPT:
-            self._gathered(swayed)
+        maker = self._producer_node(v, layout)
+        swayed, fixed = self._consumers(v)
+        if maker == UNCHANGED:
+            self._add_shared_transpose(swayed)
         elif not fixed and len(swayed) == 1:
-            net.join(maker, swayed[0], TRANSPOSE, TRANSPOSE)
+            net.add_edge(maker, swayed[0], TRANSPOSE_COST, TRANSPOSE_COST)
         else:
             if swayed:
-                self._gathered(swayed, maker)
+                self._add_shared_transpose(swayed, maker)
             if fixed:
-                net.join(maker, KEPT, TRANSPOSE)
+                net.add_edge(maker, UNCHANGED, TRANSPOSE_COST)
             elif swayed:
-                needed = net.node()
-                net.join(maker, needed, TRANSPOSE)
+                needed = net.add_node()
+                net.add_edge(maker, needed, TRANSPOSE_COST)
                 for reader in swayed:
-                    net.join(needed, reader, ENDLESS)
+                    net.add_edge(needed, reader, INFINITE)
 
-    def _gathered(self, readers: Sequence[int], maker: int = KEPT) -> None:
+    def _add_shared_transpose(self, readers: Sequence[int], maker: int = UNCHANGED) -> None:
         """One Transpose for all readers that are moved, if their maker is not."""
         if len(readers) == 1:
-            self.network.join(readers[0], maker, TRANSPOSE)
+            self.network.add_edge(readers[0], maker, TRANSPOSE_COST)
         elif readers:
-            moved = self.network.node()
-            self.network.join(moved, maker, TRANSPOSE)
+            moved = self.network.add_node()
+            self.network.add_edge(moved, maker, TRANSPOSE_COST)
             for reader in readers:
-                self.network.join(reader, moved, ENDLESS)
+                self.network.add_edge(reader, moved, INFINITE)
 
-    def _side_of_maker(self, v: Value, layout: Layout) -> int:
+    def _producer_node(self, v: Value, layout: Layout) -> int:
         """The node of the op that makes a value, or of the side that it is on anyhow."""
         maker = self.region.graph.producer(v)
-        if maker is None or maker not in self.region.moves:
-            return KEPT
-        own = self.region.moves[maker].outputs[maker.outputs.index(v)]
-        return self.node[maker] if own == layout else KEPT
+        if maker is None or maker not in self.region.rewrites:
+            return UNCHANGED
+        own = self.region.rewrites[maker].output_layouts[maker.outputs.index(v)]
+        return self.node_of[maker] if own == layout else UNCHANGED
 
-    def _readers(self, v: Value) -> tuple[list[int], bool]:
+    def _consumers(self, v: Value) -> tuple[list[int], bool]:
         """The ops that may read a value on either side, and whether anything reads it as it is."""
-        swayed = [self.node[op] for op in v.uses if (v, op) in self.agreed and (v, op) not in self.fixed]
+        swayed = [
+            self.node_of[op]
+            for op in v.consumers
+            if (v, op) in self.reads_in_layout and (v, op) not in self.reads_otherwise
+        ]
         graph = self.region.graph
-        return swayed, len(swayed) < len(v.uses) or graph.is_output(v) or v in graph.pinned
+        return swayed, len(swayed) < len(v.consumers) or graph.is_output(v) or v in graph.pinned

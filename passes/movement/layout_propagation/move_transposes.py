@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from ....core import Graph, Ledger, Op, Value
-from ....core.ir.effects import HALF
-from .apply_layout import flip
+from ....core.ir.effects import FLOAT16_DTYPES
+from .apply_layout import apply_layout
 from .layout import Layout
-from .layout_region import Region, explore, starts
-from .min_cut import chosen
+from .layout_region import LayoutRegion, grow_region, seed_layouts
+from .min_cut import select_ops
 
-ROUNDS = 8
+MAX_ROUNDS = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +27,7 @@ class MoveTransposes:
         changes = 0
         for g in tuple(graph.with_subgraphs()):
             begin: list[Op] = list(g.ops("Transpose"))
-            for _ in range(ROUNDS):
+            for _ in range(MAX_ROUNDS):
                 made, begin = self._round(g, begin, ledger)
                 changes += made
                 if not begin:
@@ -40,30 +40,32 @@ class MoveTransposes:
         touched: dict[Op, None] = {}
         visits: Counter[Op] = Counter()
         seen: dict[Value, set[Layout]] = {}
-        for transpose in sorted(begin, key=attrgetter("key")):
-            for value, layout in starts(transpose) if transpose in g and not transpose.domain else ():
+        for transpose in sorted(begin, key=attrgetter("order_key")):
+            for value, layout in seed_layouts(transpose) if transpose in g and not transpose.domain else ():
                 if transpose not in g or layout in seen.get(value, ()):
                     continue
-                region = explore(g, (value, layout), visits, exact_only=ledger.exact_only)
+                region = grow_region(g, (value, layout), visits, exact_only=ledger.exact_only)
                 for v, own in region.layouts.items():
                     seen.setdefault(v, set()).add(own)
-                made = self._flip(region, ledger)
+                made = self._apply(region, ledger)
                 if made is not None:
                     changes += 1
-                    touched.update(dict.fromkeys((*made, *region.moves)))
+                    touched.update(dict.fromkeys((*made, *region.rewrites)))
         return changes, [op for op in touched if op.type == "Transpose" and op in g]
 
-    def _flip(self, region: Region, ledger: Ledger) -> list[Op] | None:
+    def _apply(self, region: LayoutRegion, ledger: Ledger) -> list[Op] | None:
         """Flip what is worth it; returns the new Transposes, None where nothing is."""
-        ops = chosen(region)
+        ops = select_ops(region)
         if not ops:
             return None
         place = next((v.name for op in ops for v in op.outputs if v.name), "")
-        if not ledger.permits(self.name, place, ops, exact=all(_is_exact(region, op) for op in ops)):
+        if not ledger.request_change(self.name, place, ops, exact=all(_is_exact(region, op) for op in ops)):
             return None
-        return flip(region, ops, self.name)
+        return apply_layout(region, ops, self.name)
 
 
-def _is_exact(region: Region, op: Op) -> bool:
+def _is_exact(region: LayoutRegion, op: Op) -> bool:
     """Whether an op gives the same bits; 16-bit floats do not even where onnxruntime computes the same."""
-    return region.moves[op].exact and not any(v.stated[0] in HALF for v in (*op.inputs, *op.outputs) if v is not None)
+    return region.rewrites[op].exact and not any(
+        v.recorded_type[0] in FLOAT16_DTYPES for v in (*op.inputs, *op.outputs) if v is not None
+    )

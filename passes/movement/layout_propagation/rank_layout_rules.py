@@ -7,12 +7,12 @@ from collections.abc import Collection
 import numpy as np
 
 from ....core import require
-from ....core.inference.input_queries import axis_of, counted
+from ....core.inference.input_queries import normalize_axes, normalized_axis
 from ...support.dtypes import FLOATS
-from ...support.operand_queries import axes_of, operand
-from .axis_groups import regrouped
-from .layout import Layout, ranked
-from .layout_rewrite import Asked, Move, relocated, rewritten
+from ...support.operand_queries import constant_integers, operand
+from .axis_groups import reshape_layouts
+from .layout import Layout, renumbered
+from .layout_rewrite import LayoutRequest, LayoutRewrite, attribute_or_constant, axes_in_layout
 
 REDUCTIONS = frozenset({
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
@@ -20,12 +20,12 @@ REDUCTIONS = frozenset({
 })  # fmt: skip
 
 
-def without(layout: Layout, gone: Collection[int]) -> Layout:
+def layout_without(layout: Layout, gone: Collection[int]) -> Layout:
     """The layout of what is left when axes are taken away."""
-    return ranked([axis for axis in layout if axis not in gone])
+    return renumbered([axis for axis in layout if axis not in gone])
 
 
-def including(layout: Layout, new: Collection[int]) -> Layout:
+def layout_with(layout: Layout, new: Collection[int]) -> Layout:
     """The layout of what has `new` axes besides: each is held behind the axis that it stands behind."""
     rank = len(layout) + len(new)
     old = [axis for axis in range(rank) if axis not in new]
@@ -35,106 +35,106 @@ def including(layout: Layout, new: Collection[int]) -> Layout:
     return tuple(full)
 
 
-def reduction(asked: Asked) -> Move:
+def reduction(request: LayoutRequest) -> LayoutRewrite:
     """Reductions over constant axes."""
-    op = asked.op
+    op = request.op
     exact = operand(op, 0).dtype not in FLOATS
     # onnxruntime's answer to a NaN depends on where in memory it lies.
     require(exact or op.type not in {"ReduceMax", "ReduceMin"}, "which of its operands wins depends on the layout")
     rank = operand(op, 0).rank
-    axes = axes_of(op)
+    axes = constant_integers(op)
     keeps = bool(op.attr("keepdims", 1))
     if not axes:
-        require(not op.attr("noop_with_empty_axes", 0) and asked.at == 0, "it reduces nothing")
-        return asked.moved({0: asked.layout}, {}, exact=exact)
-    gone = counted(axes, rank)
-    inner = asked.layout if keeps or asked.at == 0 else including(asked.layout, gone)
-    asked.same_rank()
-    moved = rewritten(op, "axes", 1, sorted(relocated(gone, inner)))
-    return asked.moved({0: inner}, {0: inner if keeps else without(inner, gone)}, exact=exact, **moved)
+        require(not op.attr("noop_with_empty_axes", 0) and request.index == 0, "it reduces nothing")
+        return request.rewrite({0: request.layout}, {}, exact=exact)
+    gone = normalize_axes(axes, rank)
+    inner = request.layout if keeps or request.index == 0 else layout_with(request.layout, gone)
+    request.layout_at()
+    moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(gone, inner)))
+    return request.rewrite({0: inner}, {0: inner if keeps else layout_without(inner, gone)}, exact=exact, **moved)
 
 
-def arg_reduction(asked: Asked) -> Move:
+def arg_reduction(request: LayoutRequest) -> LayoutRewrite:
     """ArgMax and ArgMin."""
-    op = asked.op
-    asked.same_rank()
-    gone = axis_of(op, operand(op, 0).rank)
+    op = request.op
+    request.layout_at()
+    gone = normalized_axis(op, operand(op, 0).rank)
     keeps = bool(op.attr("keepdims", 1))
-    inner = asked.layout if keeps or asked.at == 0 else including(asked.layout, [gone])
-    attrs = {"axis": relocated([gone], inner)[0]}
-    return asked.moved({0: inner}, {0: inner if keeps else without(inner, [gone])}, attrs=attrs)
+    inner = request.layout if keeps or request.index == 0 else layout_with(request.layout, [gone])
+    attrs = {"axis": axes_in_layout([gone], inner)[0]}
+    return request.rewrite({0: inner}, {0: inner if keeps else layout_without(inner, [gone])}, attrs=attrs)
 
 
-def squeeze(asked: Asked) -> Move:
+def squeeze(request: LayoutRequest) -> LayoutRewrite:
     """Squeeze of constant axes."""
-    op = asked.op
-    asked.same_rank()
-    axes = axes_of(op)
+    op = request.op
+    request.layout_at()
+    axes = constant_integers(op)
     require(axes, "it has no axes")
-    gone = counted(axes or [], operand(op, 0).rank)
-    inner = asked.layout if asked.at == 0 else including(asked.layout, gone)
-    moved = rewritten(op, "axes", 1, sorted(relocated(gone, inner)))
-    return asked.moved({0: inner}, {0: without(inner, gone)}, **moved)
+    gone = normalize_axes(axes or [], operand(op, 0).rank)
+    inner = request.layout if request.index == 0 else layout_with(request.layout, gone)
+    moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(gone, inner)))
+    return request.rewrite({0: inner}, {0: layout_without(inner, gone)}, **moved)
 
 
-def unsqueeze(asked: Asked) -> Move:
+def unsqueeze(request: LayoutRequest) -> LayoutRewrite:
     """Unsqueeze by constant axes."""
-    op = asked.op
-    asked.same_rank()
-    axes = axes_of(op)
+    op = request.op
+    request.layout_at()
+    axes = constant_integers(op)
     require(axes, "it has no axes")
-    new = counted(axes or [], op.outputs[0].rank)
-    outer = including(asked.layout, new) if asked.at == 0 else asked.layout
-    moved = rewritten(op, "axes", 1, sorted(relocated(new, outer)))
-    return asked.moved({0: without(outer, new)}, {0: outer}, **moved)
+    new = normalize_axes(axes or [], op.outputs[0].rank)
+    outer = layout_with(request.layout, new) if request.index == 0 else request.layout
+    moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(new, outer)))
+    return request.rewrite({0: layout_without(outer, new)}, {0: outer}, **moved)
 
 
-def gather(asked: Asked) -> Move:
+def gather(request: LayoutRequest) -> LayoutRewrite:
     """Gather along an axis: the axes of the indices stand in its place."""
-    op = asked.op
-    asked.same_rank()
-    axis = axis_of(op, operand(op, 0).rank)
+    op = request.op
+    request.layout_at()
+    axis = normalized_axis(op, operand(op, 0).rank)
     count = operand(op, 1).rank
     block = range(axis, axis + count)
-    if asked.at == 0:
-        inner = asked.layout
+    if request.index == 0:
+        inner = request.layout
         at = inner.index(axis)
         shifted = [a + (count - 1) * (a > axis) for a in inner]
         outer = (*shifted[:at], *block, *shifted[at + 1 :])
     else:
-        outer = asked.layout
+        outer = request.layout
         inner = _before_gather(outer, axis, count)
     # Taking rows from a table copies each at once; one that is turned round would give number by number.
     is_lookup = operand(op, 0).is_const and count > 0 and axis < len(inner) - 1
     require(not is_lookup or inner[-1] != axis, "it takes rows from a table")
-    return asked.moved({0: inner}, {0: outer}, attrs={"axis": inner.index(axis)})
+    return request.rewrite({0: inner}, {0: outer}, attrs={"axis": inner.index(axis)})
 
 
 def _before_gather(outer: Layout, axis: int, count: int) -> Layout:
     """The layout of the data, given that of what Gather takes from it by indices with `count` dims."""
     block = tuple(range(axis, axis + count))
     if not count:
-        return including(outer, [axis])
+        return layout_with(outer, [axis])
     at = outer.index(axis)
     require(outer[at : at + count] == block, "the axes of the indices do not stay together")
     rest = (*outer[:at], axis, *outer[at + count :])
     return tuple(a - (count - 1) * (a > axis) for a in rest)
 
 
-def reshape(asked: Asked) -> Move:
+def reshape(request: LayoutRequest) -> LayoutRewrite:
     """Reshape to known extents, where what it splits and merges are axes that stay together."""
-    op = asked.op
-    asked.same_rank()
+    op = request.op
+    request.layout_at()
     before, after = operand(op, 0).shape, op.outputs[0].shape
-    inner, outer = regrouped(before, after, asked.layout, forward=asked.at == 0)
+    inner, outer = reshape_layouts(before, after, request.layout, forward=request.index == 0)
     extents = [d if isinstance(d, int) else -1 for d in after]
     require(0 not in extents and extents.count(-1) <= 1, "its extents cannot be written down")
-    return asked.moved({0: inner}, {0: outer}, constants={1: np.asarray([extents[a] for a in outer], np.int64)})
+    return request.rewrite({0: inner}, {0: outer}, constants={1: np.asarray([extents[a] for a in outer], np.int64)})
 
 
-def flatten(asked: Asked) -> Move:
+def flatten(request: LayoutRequest) -> LayoutRewrite:
     """Flatten, where the axes that it merges stay together, in order."""
-    op, layout = asked.op, asked.same_rank((0,), ())
+    op, layout = request.op, request.layout_at((0,), ())
     rank = len(layout)
     start = op.attr("axis", 1)
     require(-rank <= start <= rank, "its axis is out of range")
@@ -144,4 +144,4 @@ def flatten(asked: Asked) -> Move:
     require(held == sorted(held), "the axes that it merges change their order")
     head = sum(a < start for a in held)
     at = layout.index(held[head]) if head < len(held) else rank
-    return asked.moved({0: layout}, {}, attrs={"axis": at})
+    return request.rewrite({0: layout}, {}, attrs={"axis": at})

@@ -10,15 +10,15 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.adapters import tool_process as serving
-from passwright.app.adapters.tool_pass import Foreign
-from passwright.app.adapters.tool_process import Servant
+from passwright.app.adapters.tool_pass import ToolPass
+from passwright.app.adapters.tool_process import ToolProcess
 from passwright.core import Fixpoint, Pipeline, from_onnx, to_onnx
-from passwright.core.errors import PassFailed, Why
-from passwright.core.io.foreign_merge import arrival
-from passwright.core.io.interchange import without_weights
-from passwright.core.io.model_source import source_of
+from passwright.core.errors import FailureKind, PassFailed
+from passwright.core.io.foreign_merge import plan_foreign_merge
+from passwright.core.io.interchange import proto_without_weights
+from passwright.core.io.model_source import model_source
 from passwright.core.rewriting.ledger import Ledger
-from rewriting import load, means_the_same, op_types, rewritten
+from rewriting import apply_passes, load, op_types, require_equivalent
 
 from passwright import optimize
 
@@ -38,8 +38,8 @@ def on_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(HERE))
 
 
-def tool(option: str, *, limit: float = 60.0, domains: tuple[str, ...] = ()) -> Foreign:
-    return Foreign(f"tool:{option}", Servant("tool:run", limit), option, domains)
+def tool(option: str, *, limit: float = 60.0, domains: tuple[str, ...] = ()) -> ToolPass:
+    return ToolPass(f"tool:{option}", ToolProcess("tool:run", limit), option, domains)
 
 
 def documented() -> onnx.ModelProto:
@@ -56,14 +56,14 @@ def documented() -> onnx.ModelProto:
 
 def test_tool_that_changes_nothing_leaves_the_graph_alone() -> None:
     model = documented()
-    result, ledger = rewritten(model, tool("nothing"))
+    result, ledger = apply_passes(model, tool("nothing"))
     assert not ledger.changes
     assert to_onnx(result) == model
 
 
 def test_what_is_left_alone_keeps_all_that_is_said_of_it() -> None:
     model = documented()
-    result, ledger = rewritten(model, tool("drop_identity"))
+    result, ledger = apply_passes(model, tool("drop_identity"))
     made = to_onnx(result)
     assert op_types(made) == ["Add", "Elu", "Mul", "Neg"]
     assert [(c.by, c.place, c.replaced) for c in ledger.changes] == [
@@ -78,7 +78,7 @@ def test_what_is_left_alone_keeps_all_that_is_said_of_it() -> None:
     assert {p.key: p.value for p in elu.metadata_props} == {
         "of": "e", "passwright.rule": "tool:drop_identity", "passwright.from": '["node_e"]',
     }  # fmt: skip
-    means_the_same(model, made, exact=True)
+    require_equivalent(model, made, exact=True)
 
 
 def test_ops_and_values_that_stand_are_the_same_objects() -> None:
@@ -95,47 +95,51 @@ def test_ops_and_values_that_stand_are_the_same_objects() -> None:
 def test_names_that_are_not_the_tools_to_give_stay() -> None:
     """Its own names for values do not make ops others; those of initializers are new ones."""
     model = documented()
-    result, _ = rewritten(model, tool("rename_inner"))
+    result, _ = apply_passes(model, tool("rename_inner"))
     made = to_onnx(result)
     assert [n.name for n in made.graph.node] == [n.name for n in model.graph.node]
-    means_the_same(model, made, exact=True)
+    require_equivalent(model, made, exact=True)
 
 
 @pytest.mark.parametrize(
     ("option", "why", "message"),
     [
-        ("rename_output", Why.INTERFACE, "output y is gone"),
-        ("drop_output", Why.INTERFACE, "output y is gone"),
-        ("rename_input", Why.INTERFACE, "input x is gone"),
-        ("retype_input", Why.INTERFACE, "the type of input x changed"),
-        ("resize_input", Why.INTERFACE, "the type of input x changed"),
-        ("drop_default", Why.INTERFACE, "input d is gone"),
-        ("change_default", Why.INTERFACE, "overridable initializer d changed"),
-        ("raise_opset", Why.INTERFACE, "opset 17 of ai.onnx became 18"),
-        ("other_domain", Why.INTERFACE, "it brought in operators of com.microsoft, which the model does not use"),
-        ("own_operator", Why.INTERFACE, "it brought in QuickElu, which opset 17 of ai.onnx does not have"),
-        ("assert_in_c", Why.RAISED, "tool:assert_in_c: RuntimeError: erase: Assertion `unused` failed. again"),
-        ("make_cycle", Why.RAISED, "what it gave back is no model: "),
-        ("leave_file", Why.RAISED, "what it gave back is no model: w has its elements in another file"),
-        ("crash", Why.RAISED, "the process died of SIGABRT"),
-        ("leave", Why.RAISED, "the process ended with exit code 7"),
-        ("stumble", Why.RAISED, "RuntimeError: the tool says no and more"),
-        ("give_nothing", Why.RAISED, "TypeError: it gave back no model, but None"),
-        ("return_exit", Why.RAISED, "SystemExit: enough"),
-        ("relu_for_elu", Why.WRONG, "y: "),
+        ("rename_output", FailureKind.INTERFACE, "output y is gone"),
+        ("drop_output", FailureKind.INTERFACE, "output y is gone"),
+        ("rename_input", FailureKind.INTERFACE, "input x is gone"),
+        ("retype_input", FailureKind.INTERFACE, "the type of input x changed"),
+        ("resize_input", FailureKind.INTERFACE, "the type of input x changed"),
+        ("drop_default", FailureKind.INTERFACE, "input d is gone"),
+        ("change_default", FailureKind.INTERFACE, "overridable initializer d changed"),
+        ("raise_opset", FailureKind.INTERFACE, "opset 17 of ai.onnx became 18"),
+        (
+            "other_domain",
+            FailureKind.INTERFACE,
+            "it brought in operators of com.microsoft, which the model does not use",
+        ),
+        ("own_operator", FailureKind.INTERFACE, "it brought in QuickElu, which opset 17 of ai.onnx does not have"),
+        ("assert_in_c", FailureKind.RAISED, "tool:assert_in_c: RuntimeError: erase: Assertion `unused` failed. again"),
+        ("make_cycle", FailureKind.RAISED, "what it gave back is no model: "),
+        ("leave_file", FailureKind.RAISED, "what it gave back is no model: w has its elements in another file"),
+        ("crash", FailureKind.RAISED, "the process died of SIGABRT"),
+        ("leave", FailureKind.RAISED, "the process ended with exit code 7"),
+        ("stumble", FailureKind.RAISED, "RuntimeError: the tool says no and more"),
+        ("give_nothing", FailureKind.RAISED, "TypeError: it gave back no model, but None"),
+        ("return_exit", FailureKind.RAISED, "SystemExit: enough"),
+        ("relu_for_elu", FailureKind.WRONG, "y: "),
     ],
 )
-def test_what_a_tool_breaks_is_left_out_and_the_rest_kept(option: str, why: Why, message: str) -> None:
+def test_what_a_tool_breaks_is_left_out_and_the_rest_kept(option: str, why: FailureKind, message: str) -> None:
     model = load(TEXT if option != "leave_file" else TEXT.replace("float[4] d = {1,2,3,4}, ", ""))
     result = optimize(model, pipeline=Pipeline("all", (tool(option), tool("drop_identity"))))
     assert "Identity" not in op_types(result.model)
     assert "Elu" in op_types(result.model)
     (found,) = result.report.quarantined
-    assert (found.pass_name, found.why) == (f"tool:{option}", why)
+    assert (found.pass_name, found.failure_kind) == (f"tool:{option}", why)
     assert message in found.message
     assert "\n" not in found.message
     assert len(found.message) < 400
-    assert found.message.startswith(f"tool:{option}: ") or why is Why.WRONG
+    assert found.message.startswith(f"tool:{option}: ") or why is FailureKind.WRONG
 
 
 def test_tool_that_hangs_is_ended_once() -> None:
@@ -143,19 +147,19 @@ def test_tool_that_hangs_is_ended_once() -> None:
     result = optimize(load(TEXT), pipeline=Pipeline("all", (tool("hang", limit=2.0), tool("drop_identity"))))
     assert monotonic() - start < 20
     (found,) = result.report.quarantined
-    assert (found.why, found.message) == (Why.ENDLESS, "tool:hang: it did not end within 2 s")
+    assert (found.failure_kind, found.message) == (FailureKind.ENDLESS, "tool:hang: it did not end within 2 s")
     assert "Identity" not in op_types(result.model)
 
 
 def test_process_that_was_damaged_is_not_asked_twice() -> None:
-    servant = Servant("tool:run")
+    servant = ToolProcess("tool:run")
     for option in ("nothing", "crash_if_served", "nothing"):
-        assert Foreign(option, servant, option).run(from_onnx(load(TEXT)).graph, Ledger()) == 0
+        assert ToolPass(option, servant, option).run(from_onnx(load(TEXT)).graph, Ledger()) == 0
 
 
 def test_model_that_was_narrowed_keeps_its_symbols() -> None:
     model = load(TEXT)
-    result, ledger = rewritten(model, tool("fix_dim"))
+    result, ledger = apply_passes(model, tool("fix_dim"))
     assert not ledger.changes
     assert to_onnx(result) == model
 
@@ -174,14 +178,14 @@ def test_nodes_have_names_of_their_own(option: str) -> None:
 
 def test_changed_weight_is_another_value() -> None:
     model = load("g (float[2] x) => (float[2] y) <float[2] w = {1,2}> { y = Add(x, w) }")
-    result, _ = rewritten(model, tool("double_weight"))
+    result, _ = apply_passes(model, tool("double_weight"))
     (op,) = result.graph.ops()
     assert op.by == "tool:double_weight"
     assert op.inputs[1] is not None
     assert op.inputs[1].name == "w"
     assert op.inputs[1].const.tolist() == [2, 4]
     (found,) = optimize(model, pipeline=tool("double_weight")).report.quarantined
-    assert found.why is Why.WRONG
+    assert found.failure_kind is FailureKind.WRONG
 
 
 @pytest.mark.parametrize("end", ["y = Mul(x, s)", "t = Mul(x, s) y = Neg(t)", "t = Neg(x) y = Identity(s)"])
@@ -195,12 +199,12 @@ def test_folded_value_keeps_its_readers(end: str) -> None:
 
 
 def test_domain_that_a_tool_may_bring_in_is_imported() -> None:
-    result, _ = rewritten(load(TEXT), tool("other_domain", domains=("com.microsoft",)))
+    result, _ = apply_passes(load(TEXT), tool("other_domain", domains=("com.microsoft",)))
     assert {e.domain: e.version for e in to_onnx(result).opset_import} == {"": 17, "com.microsoft": 1}
 
 
 def test_nothing_is_asked_where_only_exact_changes_are_wanted() -> None:
-    result, ledger = rewritten(load(TEXT), tool("crash"), exact_only=True)
+    result, ledger = apply_passes(load(TEXT), tool("crash"), exact_only=True)
     assert not ledger.changes
     assert len(result.graph) == 5
 
@@ -220,7 +224,7 @@ def test_same_question_is_asked_once(tmp_path: Path) -> None:
     )
     with pytest.MonkeyPatch.context() as patch:
         patch.syspath_prepend(str(tmp_path))
-        wrong = Foreign("counting", Servant("counting:run"), "x")
+        wrong = ToolPass("counting", ToolProcess("counting:run"), "x")
         result = optimize(load(TEXT), pipeline=Pipeline("all", (wrong, tool("drop_identity"))))
     assert result.report.replays > 1
     assert asked.read_text() == "x"
@@ -231,11 +235,11 @@ def test_answers_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch
     one = tool("nothing")
     for text in (TEXT, TEXT.replace("Neg", "Abs")):
         assert one.run(from_onnx(load(text)).graph, Ledger()) == 0
-    assert len(one._servant._answers) == 1
+    assert len(one._process._cached) == 1
 
 
 def test_model_over_two_gigabytes_is_declined(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "ONE_MESSAGE", 100)
+    monkeypatch.setattr(serving, "MAX_MESSAGE_BYTES", 100)
     with pytest.raises(PassFailed, match="tool:nothing: it cannot be given a model over 2 GB"):
         tool("nothing").run(from_onnx(load(TEXT)).graph, Ledger())
 
@@ -249,7 +253,7 @@ def test_large_weights_that_stay_are_not_copied() -> None:
     one = tool("drop_identity")
     assert one.run(model.graph, Ledger()) == 1
     assert next(iter(model.graph.initializers)).tensor is tensor
-    (answer,) = one._servant._answers.values()
+    (answer,) = one._process._cached.values()
     assert len(answer.model) < 1000
 
 
@@ -265,16 +269,16 @@ BODIES = """g (bool c, float[4] x, int64 n) => (float[4] y, float[4] z) <float[4
 
 def test_bodies_stay_or_are_made_anew() -> None:
     model = load(BODIES)
-    same, ledger = rewritten(model, tool("nothing"))
+    same, ledger = apply_passes(model, tool("nothing"))
     assert not ledger.changes
     assert to_onnx(same) == model
-    result, _ = rewritten(model, tool("relu_for_elu"))  # it does not look inside
+    result, _ = apply_passes(model, tool("relu_for_elu"))  # it does not look inside
     assert to_onnx(result) == model
 
 
 def test_captured_values_find_their_new_makers() -> None:
     model = load(BODIES.replace("i = Identity(x)", "i = Elu(x)"))
-    result, _ = rewritten(model, tool("relu_for_elu"))
+    result, _ = apply_passes(model, tool("relu_for_elu"))
     result.graph.validate()
     made = to_onnx(result)
     onnx.checker.check_model(made, full_check=True)
@@ -308,22 +312,22 @@ def test_local_functions_go_out_and_stay() -> None:
 )
 def test_odd_models_come_back_as_they_were(text: str) -> None:
     model = load(text)
-    result, ledger = rewritten(model, tool("nothing"))
+    result, ledger = apply_passes(model, tool("nothing"))
     assert not ledger.changes
     assert to_onnx(result) == model
 
 
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*.onnx")), ids=lambda path: path.stem)
 def test_what_went_out_is_known_again(path: Path) -> None:
-    graph = source_of(path, inline=False).load().graph
-    assert arrival(graph, without_weights(graph)).is_same
+    graph = model_source(path, inline=False).load().graph
+    assert plan_foreign_merge(graph, proto_without_weights(graph)).is_no_op
 
 
 def test_old_models_list_their_initializers_as_inputs() -> None:
     model = load("g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1,2}> { i = Identity(x) y = Add(i, w) }")
     model.ir_version = 3
     for option in ("drop_identity", "drop_default"):
-        result, _ = rewritten(model, tool(option))
+        result, _ = apply_passes(model, tool(option))
         assert [i.name for i in to_onnx(result).graph.input] == ["x", "w"]
 
 

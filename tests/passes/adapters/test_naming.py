@@ -11,7 +11,7 @@ import pytest
 from passwright.app.adapters import adapter, adapter_names, available
 from passwright.core import Pass, Pipeline
 from passwright.core.errors import PluginError
-from passwright.core.pass_manager.pass_selection import UnknownName
+from passwright.core.pass_manager.pass_selection import UnknownNameError
 
 
 @pytest.mark.parametrize("name", ["onnxoptimizer:fuse_bn_into_conv", "ort:basic", "ort:extended", "ort:all"])
@@ -43,7 +43,7 @@ def test_optimizer_without_a_pass_is_its_default_ones() -> None:
     ],
 )
 def test_parts_that_do_not_exist_are_one_clear_line(name: str, message: str) -> None:
-    with pytest.raises(UnknownName) as caught:
+    with pytest.raises(UnknownNameError) as caught:
         adapter(name)
     assert message in str(caught.value)
 
@@ -59,7 +59,7 @@ def test_tool_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.Monke
         adapter("onnxsim")
     assert available()["onnxsim"] == "not installed (pip install onnxsim)"
     assert available()["ort"] == "1.0"
-    with pytest.raises(UnknownName, match="it is asked for as onnxslim"):
+    with pytest.raises(UnknownNameError, match="it is asked for as onnxslim"):
         adapter("onnxslim:x")
 
 

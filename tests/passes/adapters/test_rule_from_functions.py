@@ -10,7 +10,7 @@ from passwright.app.adapters import rule_from_functions
 from passwright.core import Rule
 from passwright.core.errors import RuleError
 from rewriting import becomes, load, op_types, stays
-from shelves import from_file
+from shelves import passes_from_file
 
 from passwright import optimize
 
@@ -241,7 +241,7 @@ def test_rule_of_a_plugin_file_is_found(tmp_path: Any) -> None:
         "def once(op, x):\n    return op.Abs(x)\n"
         "once_only = rule_from_functions(twice, once)\n"
     )
-    assert list(from_file(path)) == ["from-script"]
+    assert list(passes_from_file(path)) == ["from-script"]
 
 
 def test_wrong_rule_is_left_out_by_name_and_place() -> None:

@@ -13,11 +13,11 @@ from passwright.app.adapters import adapter
 from passwright.app.explain.explain import explain
 from passwright.app.listing.listing import listing
 from passwright.core import Ledger, Pipeline, from_onnx, to_onnx
-from passwright.core.errors import PluginError, Why
-from passwright.core.io.model_source import source_of
-from passwright.core.pass_manager.pass_selection import UnknownName
+from passwright.core.errors import FailureKind, PluginError
+from passwright.core.io.model_source import model_source
+from passwright.core.pass_manager.pass_selection import UnknownNameError
 from passwright.core.pass_manager.pipeline import rule_names
-from rewriting import load, means_the_same, op_types, rewritten
+from rewriting import apply_passes, load, op_types, require_equivalent
 
 from passwright import optimize
 
@@ -110,7 +110,12 @@ def test_right_rewrites_are_kept_and_wrong_ones_left_out(rules: str, attribute: 
 def test_wrong_rule_is_named_with_its_place(rules: str) -> None:
     result = optimize(load(TEXT), pipeline=adapter(f"{rules}:BOTH") or "none")
     (found,) = result.report.quarantined
-    assert (found.by, found.place, found.why, found.replaced) == ("elu-to-relu", "e", Why.WRONG, ("Elu e",))
+    assert (found.by, found.place, found.failure_kind, found.replaced) == (
+        "elu-to-relu",
+        "e",
+        FailureKind.WRONG,
+        ("Elu e",),
+    )
     assert {name: n for p in result.report.passes for name, n in p.rules.items()} == {
         "no-identity": 1,
         "elu-to-relu": 1,
@@ -121,7 +126,7 @@ def test_rule_that_raises_is_left_out_where_it_does(rules: str) -> None:
     pipeline = Pipeline("all", tuple(p for a in ("RAISES", "RIGHT") if (p := adapter(f"{rules}:{a}")) is not None))
     result = optimize(load(TEXT), pipeline=pipeline)
     (found,) = result.report.quarantined
-    assert (found.by, found.place, found.why) == ("raises", "n", Why.RAISED)
+    assert (found.by, found.place, found.failure_kind) == ("raises", "n", FailureKind.RAISED)
     assert found.message == "rule raises failed at Neg n: KeyError: 'i'"
     assert "Identity" not in op_types(result.model)
 
@@ -155,7 +160,7 @@ def test_nothing_is_done_where_only_exact_changes_are_wanted(rules: str) -> None
     one = adapter(f"{rules}:RIGHT")
     assert one is not None
     model = load(TEXT)
-    result, ledger = rewritten(model, one, exact_only=True)
+    result, ledger = apply_passes(model, one, exact_only=True)
     assert not ledger.changes
     assert to_onnx(result) == model
 
@@ -165,7 +170,7 @@ def test_large_weights_are_read_only_by_those_who_ask(tmp_path: Path) -> None:
     ones = np.ones((64, 64), np.float32)
     model = load(text, weights={"w": ones * 2, "v": ones, "z": np.zeros((64, 64), np.float32)})
     onnx.save(model, tmp_path / "m.onnx")
-    loaded = source_of(tmp_path / "m.onnx", inline=False).load()
+    loaded = model_source(tmp_path / "m.onnx", inline=False).load()
     tensors = {v.name: v.tensor for v in loaded.graph.initializers}
     one = adapter("onnxscript:default")
     assert one is not None
@@ -180,7 +185,7 @@ def test_default_rules_on_golden_models(name: str) -> None:
     path = GOLDEN / f"{name}.onnx"
     result = optimize(path, pipeline=adapter("onnxscript:default") or "none")
     assert result.report.after.nodes <= result.report.before.nodes
-    assert {q.why for q in result.report.quarantined} <= {Why.WRONG}
+    assert {q.failure_kind for q in result.report.quarantined} <= {FailureKind.WRONG}
     assert result.model.graph.input == onnx.load(path).graph.input
 
 
@@ -196,35 +201,35 @@ def test_rules_in_bodies_are_applied(rules: str) -> None:
         y = If(c) <then_branch = th () => (float[4] t) { i = Identity(x) t = Neg(i) },
                   else_branch = el () => (float[4] e) { e = Abs(x) }> }""")
     one: Any = adapter(f"{rules}:RIGHT")
-    result, ledger = rewritten(model, one)
-    assert ledger.made == 1
+    result, ledger = apply_passes(model, one)
+    assert ledger.change_count == 1
     (branch, _) = next(iter(from_onnx(to_onnx(result)).graph.ops())).subgraphs
     assert [op.type for op in branch.ops()] == ["Neg"]
-    means_the_same(model, to_onnx(result), exact=True)
+    require_equivalent(model, to_onnx(result), exact=True)
 
 
 def test_input_cannot_be_an_output(rules: str) -> None:
     model = load("g (float[4] x) => (float[4] y, float[4] z) { y = Identity(x) t = Identity(x) z = Neg(t) }")
     one: Any = adapter(f"{rules}:RIGHT")
-    result, ledger = rewritten(model, one)
+    result, ledger = apply_passes(model, one)
     assert op_types(to_onnx(result)) == ["Identity", "Neg"]
-    assert ledger.made == 1
+    assert ledger.change_count == 1
 
 
 @pytest.mark.parametrize(
     ("name", "error", "message"),
     [
-        ("{rules}:MISSING", UnknownName, "has no MISSING"),
-        ("{rules}:WRONGS", UnknownName, "did you mean WRONG"),
+        ("{rules}:MISSING", UnknownNameError, "has no MISSING"),
+        ("{rules}:WRONGS", UnknownNameError, "did you mean WRONG"),
         ("{rules}:NUMBER", PluginError, "a int is no rule of onnxscript"),
         ("{rules}:EMPTY", PluginError, "it has no rules"),
         ("{rules}:FUNCTION", PluginError, "rule outlined makes local functions"),
         ("onnxscript:no.such.module:X", PluginError, "no.such.module cannot be imported: ModuleNotFoundError"),
         ("onnxscript:no_such_file.py:X", PluginError, "no_such_file.py cannot be imported: FileNotFoundError"),
-        ("onnxscript", UnknownName, "which rules?"),
-        ("onnxscript:", UnknownName, "which rules?"),
-        ("onnxscript:rules", UnknownName, "which rules?"),
-        ("onnxscript::X", UnknownName, "which rules?"),
+        ("onnxscript", UnknownNameError, "which rules?"),
+        ("onnxscript:", UnknownNameError, "which rules?"),
+        ("onnxscript:rules", UnknownNameError, "which rules?"),
+        ("onnxscript::X", UnknownNameError, "which rules?"),
     ],
 )
 def test_what_is_no_rule_is_one_clear_line(rules: str, name: str, error: type[Exception], message: str) -> None:
@@ -266,6 +271,6 @@ def test_rules_are_told_of(rules: str) -> None:
 
 def test_what_one_rule_did_is_explained(rules: str) -> None:
     found = explain(load(RUN), "no-identity", f"{rules}:BOTH")
-    assert [[c.by for c in p.made] for p in found.passes] == [["no-identity"]]
+    assert [[c.by for c in p.changes] for p in found.passes] == [["no-identity"]]
     whole = explain(load(RUN), f"{rules}:BOTH", f"{rules}:BOTH")
-    assert [[c.by for c in p.made] for p in whole.passes] == [["elu-to-relu", "no-identity"]]
+    assert [[c.by for c in p.changes] for p in whole.passes] == [["elu-to-relu", "no-identity"]]

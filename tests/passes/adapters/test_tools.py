@@ -10,7 +10,7 @@ import onnx
 import pytest
 from passwright.app.adapters import adapter
 from passwright.core import Pipeline
-from passwright.core.errors import Why
+from passwright.core.errors import FailureKind
 from rewriting import load, op_types
 
 from passwright import Result, optimize
@@ -72,7 +72,7 @@ def test_what_onnxruntime_writes_is_valid_outside_of_it(tool: str, name: str) ->
 def test_wrong_pass_is_named_and_the_others_kept() -> None:
     result = run(load(POOL), "onnxoptimizer:fuse_pad_into_pool", "onnxoptimizer:eliminate_identity")
     (found,) = result.report.quarantined
-    assert (found.by, found.why) == ("onnxoptimizer:fuse_pad_into_pool", Why.WRONG)
+    assert (found.by, found.failure_kind) == ("onnxoptimizer:fuse_pad_into_pool", FailureKind.WRONG)
     assert op_types(result.model) == ["Pad", "MaxPool"]
 
 
@@ -82,7 +82,7 @@ def test_pass_that_fails_takes_nothing_down() -> None:
         q = MatMul(x, a) k = MatMul(x, b) i = MatMul(x, c) t = Identity(i) v = Neg(t) }"""
     result = run(load(text, weights=weights), "onnxoptimizer:fuse_qkv", "onnxoptimizer:eliminate_identity")
     (found,) = result.report.quarantined
-    assert (found.by, found.why) == ("onnxoptimizer:fuse_qkv", Why.RAISED)
+    assert (found.by, found.failure_kind) == ("onnxoptimizer:fuse_qkv", FailureKind.RAISED)
     assert found.message.startswith("onnxoptimizer:fuse_qkv: RuntimeError: ")
     assert "Identity" not in op_types(result.model)
 

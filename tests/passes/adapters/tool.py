@@ -9,13 +9,13 @@ import time
 import onnx
 from onnx import helper, numpy_helper
 
-SERVED: list[str] = []
+RECEIVED_OPTIONS: list[str] = []
 
 
 def run(model: onnx.ModelProto, option: str) -> onnx.ModelProto | None:
     sys.stdout.write("said to nobody\n")
     sys.stderr.write("nor this\n")
-    SERVED.append(option)
+    RECEIVED_OPTIONS.append(option)
     globals()[option](model)
     return None if option == "give_nothing" else model
 
@@ -138,7 +138,7 @@ def leave_file(model: onnx.ModelProto) -> None:
 
 def crash_if_served(model: onnx.ModelProto) -> None:
     """What was done before has damaged the process."""
-    if len(SERVED) > 1:
+    if len(RECEIVED_OPTIONS) > 1:
         os.abort()
 
 

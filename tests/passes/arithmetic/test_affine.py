@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.arithmetic.affine_chains import MERGE_AFFINE
-from passwright.passes.arithmetic.constant_chains import MERGE_CONSTANTS_IN_CHAINS
-from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+from passwright.passes.arithmetic.affine_chains import MERGE_AFFINE_CHAINS
+from passwright.passes.arithmetic.constant_chains import MERGE_CONSTANT_OPERANDS
+from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 NUMBERS = (
     "<{0} one = {{1}}, {0} two = {{2}}, {0} three = {{3}}, {0} five = {{5}}, {0} nil = {{0}}, {0} far = {{100}},"
@@ -26,7 +26,7 @@ def model(body: str, dtype: str = "float") -> str:
 
 def made(before: str, dtype: str = "float") -> list[Any]:
     """The factor and the summand that come of it."""
-    out = becomes(model(before, dtype), model(AFTER, dtype), MERGE_AFFINE)
+    out = becomes(model(before, dtype), model(AFTER, dtype), MERGE_AFFINE_CHAINS)
     known = initializers(out)
     return [next(known[i].tolist() for i in n.input if i in known) for n in out.graph.node]
 
@@ -72,7 +72,7 @@ def test_integers_wrap_around() -> None:
 @pytest.mark.parametrize("opset", [7, 13, 22])
 def test_a_long_chain_at_every_opset(opset: int) -> None:
     before = "a = Add(x, one) b = Mul(a, two) c = Sub(b, three) d = Mul(c, two) e = Add(d, five) y = Mul(e, three)"
-    becomes(model(before), model(AFTER), MERGE_AFFINE, MERGE_CONSTANTS_IN_CHAINS, MERGE_AFFINE, opset=opset)
+    becomes(model(before), model(AFTER), MERGE_AFFINE_CHAINS, MERGE_CONSTANT_OPERANDS, MERGE_AFFINE_CHAINS, opset=opset)
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_long_chain_at_every_opset(opset: int) -> None:
     ],
 )
 def test_stays(body: str) -> None:
-    stays(model(body), MERGE_AFFINE)
+    stays(model(body), MERGE_AFFINE_CHAINS)
 
 
 @pytest.mark.parametrize(
@@ -119,18 +119,18 @@ def test_stays(body: str) -> None:
     ],
 )
 def test_stays_elsewhere(text: str) -> None:
-    stays(text, MERGE_AFFINE)
+    stays(text, MERGE_AFFINE_CHAINS)
 
 
 @pytest.mark.parametrize("number", [np.inf, np.nan, 3e38])
 def test_what_overflows_stays(number: float) -> None:
     text = model("a = Mul(x, k) b = Add(a, one) y = Mul(b, five)")
-    stays(text, MERGE_AFFINE, weights={"k": np.float32(number)})
+    stays(text, MERGE_AFFINE_CHAINS, weights={"k": np.float32(number)})
 
 
 def test_half_precision_stays() -> None:
     text = "g (float16[2] x) => (float16[2] y) { a = Add(x, k) b = Mul(a, k) y = Add(b, k) }"
-    stays(text, MERGE_AFFINE, weights={"k": np.float16(2)})
+    stays(text, MERGE_AFFINE_CHAINS, weights={"k": np.float16(2)})
 
 
 STEPS = st.sampled_from(["Add({0}, {1})", "Sub({0}, {1})", "Sub({1}, {0})", "Mul({0}, {1})", "Div({0}, {1})"])
@@ -141,7 +141,7 @@ NAMES = st.sampled_from(["one", "two", "three", "five", "row", "column"])
 def test_any_chain_means_the_same(steps: list[tuple[str, str]], integers: bool) -> None:
     lines = [f"t{i} = {s.format(f't{i - 1}' if i else 'x', c)}" for i, (s, c) in enumerate(steps)]
     before = load(model(f"{' '.join(lines)} y = Identity(t{len(steps) - 1})", "int32" if integers else "float"))
-    result, ledger = rewritten(before, MERGE_AFFINE)
+    result, ledger = apply_passes(before, MERGE_AFFINE_CHAINS)
     after = to_onnx(result)
     assert len(op_types(after)) <= len(steps) + 1
-    means_the_same(before, after, exact=ledger.is_exact)
+    require_equivalent(before, after, exact=ledger.is_exact)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.arithmetic.logic import MERGE_LOGIC
-from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 CONSTANTS = "<bool yes = {1}, bool no = {0}, bool[3] row = {1, 1, 1}, bool[3] mixed = {1, 0, 1}>"
 
@@ -97,10 +97,10 @@ def test_bits() -> None:
 )
 def test_compared_with_itself(body: str, out: str, want: int) -> None:
     text = numbers(body, out=out)
-    result = to_onnx(rewritten(load(text, 18), MERGE_LOGIC)[0])
+    result = to_onnx(apply_passes(load(text, 18), MERGE_LOGIC)[0])
     assert not op_types(result)
     assert np.array_equal(initializers(result)["y"], np.full((2, 3), want))
-    means_the_same(load(text, 18), result, exact=True)
+    require_equivalent(load(text, 18), result, exact=True)
 
 
 @pytest.mark.parametrize("opset", [7, 13, 22])
@@ -177,9 +177,9 @@ def test_any_chain_means_the_same(steps: list[str]) -> None:
     lines = ["s0 = Not(p)", "s1 = Not(q)"]
     lines += [f"s{i} = {s.format(f's{i - 1}', f's{i - 2}')}" for i, s in enumerate(steps, 2)]
     before = load(truths(f"{' '.join(lines)} y = Identity(s{len(steps) + 1})"))
-    after = to_onnx(rewritten(before, MERGE_LOGIC)[0])
+    after = to_onnx(apply_passes(before, MERGE_LOGIC)[0])
     assert len(op_types(after)) <= len(op_types(before))
-    means_the_same(before, after, exact=True)
+    require_equivalent(before, after, exact=True)
 
 
 @given(data=st.lists(st.booleans(), min_size=3, max_size=3))

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.arithmetic.neutral_elements import DROP_NEUTRAL
-from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+from passwright.passes.arithmetic.neutral_elements import DROP_NEUTRAL_OPERANDS
+from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
-PASSES = (DROP_NEUTRAL,)
+PASSES = (DROP_NEUTRAL_OPERANDS,)
 
 
 def model(body: str, dtype: str = "float", shape: str = "2,3") -> str:
@@ -70,7 +70,9 @@ def test_every_type(op: str, dtype: str) -> None:
 
 @pytest.mark.parametrize(("op", "c"), [("Add(x, c)", -0.0), ("Sub(x, c)", 0.0), ("Mul(x, c)", 1.0), ("Div(x, c)", 1.0)])
 def test_what_keeps_every_bit_is_exact(op: str, c: float) -> None:
-    out = becomes(model(before(op)), model("y = Abs(x)"), *DROP_NEUTRAL.rules[:2], weights={"c": np.float32(c)})
+    out = becomes(
+        model(before(op)), model("y = Abs(x)"), *DROP_NEUTRAL_OPERANDS.rules[:2], weights={"c": np.float32(c)}
+    )
     assert len(out.graph.node) == 1
 
 
@@ -126,9 +128,9 @@ def test_shifts_by_nothing(direction: str) -> None:
 def test_absorbs(op: str, dtype: str, c: Any) -> None:
     data = np.array(c, dtype)
     text = f"g ({dtype}[2,3] x) => ({dtype}[{'n,m,k' if data.ndim == 3 else 'n,m'}] y) {{ y = {op} }}"
-    out = rewritten(load(text, 18, {"c": data}), *PASSES)[0]
+    out = apply_passes(load(text, 18, {"c": data}), *PASSES)[0]
     assert not op_types(to_onnx(out))
-    means_the_same(load(text, 18, {"c": data}), to_onnx(out), exact=True)
+    require_equivalent(load(text, 18, {"c": data}), to_onnx(out), exact=True)
 
 
 @pytest.mark.parametrize("opset", [7, 13, 21, 26])

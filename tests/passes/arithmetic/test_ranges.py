@@ -7,13 +7,13 @@ from math import inf
 import numpy as np
 import pytest
 from passwright.core import from_onnx
-from passwright.passes.arithmetic.value_ranges import Range, range_of
+from passwright.passes.arithmetic.value_ranges import ValueRange, range_of
 from rewriting import load, run
 
 CONSTANTS = "<{0} one = {{1}}, {0} two = {{2}}, {0} three = {{3}}, {0}[2] pair = {{2, 5}}>"
 
 
-def found(body: str, dtype: str = "float") -> Range:
+def found(body: str, dtype: str = "float") -> ValueRange:
     text = f"g ({dtype}[2,2] x, bool[2,2] b) => ({dtype}[n,m] y) {CONSTANTS.format(dtype)} {{ {body} }}"
     return range_of(from_onnx(load(text)).graph.outputs[0])
 
@@ -41,7 +41,7 @@ def found(body: str, dtype: str = "float") -> Range:
     ],
 )
 def test_of_floats(body: str, low: float, high: float) -> None:
-    assert found(body) == Range(low, high)
+    assert found(body) == ValueRange(low, high)
 
 
 @pytest.mark.parametrize(
@@ -53,12 +53,12 @@ def test_of_floats(body: str, low: float, high: float) -> None:
     ],
 )
 def test_of_integers(body: str, low: float, high: float) -> None:
-    assert found(body, "int8") == Range(low, high)
+    assert found(body, "int8") == ValueRange(low, high)
 
 
 def test_a_long_way_up_is_not_gone() -> None:
     steps = " ".join(f"t{i + 1} = Identity(t{i})" for i in range(10))
-    assert found(f"t0 = Relu(x) {steps} y = Identity(t10)") == Range()
+    assert found(f"t0 = Relu(x) {steps} y = Identity(t10)") == ValueRange()
 
 
 def test_onnxruntime_keeps_within() -> None:

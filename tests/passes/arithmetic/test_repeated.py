@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.arithmetic.idempotent import DROP_REPEATED
-from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+from passwright.passes.arithmetic.idempotent import DROP_IDEMPOTENT
+from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 
 def model(body: str, dtype: str = "float") -> str:
@@ -34,7 +34,7 @@ def model(body: str, dtype: str = "float") -> str:
     ],
 )
 def test_becomes(before: str, after: str, dtype: str) -> None:
-    becomes(model(before, dtype), model(after, dtype), DROP_REPEATED)
+    becomes(model(before, dtype), model(after, dtype), DROP_IDEMPOTENT)
 
 
 @pytest.mark.parametrize(
@@ -57,25 +57,25 @@ def test_becomes(before: str, after: str, dtype: str) -> None:
     ],
 )
 def test_becomes_of_float(before: str, after: str) -> None:
-    becomes(model(before), model(after), DROP_REPEATED)
+    becomes(model(before), model(after), DROP_IDEMPOTENT)
 
 
 @pytest.mark.parametrize("dtype", ["int8", "int32", "int64"])
 def test_integers(dtype: str) -> None:
     before = "t = Neg(x) u = Abs(t) y = Sign(u)"
-    becomes(model(before, dtype), model("u = Abs(x) y = Sign(u)", dtype), DROP_REPEATED)
+    becomes(model(before, dtype), model("u = Abs(x) y = Sign(u)", dtype), DROP_IDEMPOTENT)
 
 
 def test_what_has_no_sign() -> None:
     becomes(
-        model("t = Clip(x) u = Abs(t) y = Clip(u)", "uint8"), model("t = Clip(x) y = Clip(t)", "uint8"), DROP_REPEATED
+        model("t = Clip(x) u = Abs(t) y = Clip(u)", "uint8"), model("t = Clip(x) y = Clip(t)", "uint8"), DROP_IDEMPOTENT
     )
 
 
 @pytest.mark.parametrize("opset", [7, 13, 22])
 def test_every_opset(opset: int) -> None:
     before = "t = Floor(x) u = Ceil(t) v = Neg(u) y = Abs(v)"
-    becomes(model(before), model("t = Floor(x) y = Abs(t)"), DROP_REPEATED, opset=opset)
+    becomes(model(before), model("t = Floor(x) y = Abs(t)"), DROP_IDEMPOTENT, opset=opset)
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_every_opset(opset: int) -> None:
     ],
 )
 def test_stays(body: str) -> None:
-    stays(model(body), DROP_REPEATED)
+    stays(model(body), DROP_IDEMPOTENT)
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_stays(body: str) -> None:
     ],
 )
 def test_stays_elsewhere(text: str) -> None:
-    stays(text, DROP_REPEATED)
+    stays(text, DROP_IDEMPOTENT)
 
 
 @given(
@@ -119,6 +119,6 @@ def test_stays_elsewhere(text: str) -> None:
 def test_any_chain_means_the_same(steps: list[str]) -> None:
     lines = [f"t{i} = {s}({f't{i - 1}' if i else 'x'})" for i, s in enumerate(steps)]
     before = load(model(f"{' '.join(lines)} y = Identity(t{len(steps) - 1})"))
-    after = to_onnx(rewritten(before, DROP_REPEATED)[0])
+    after = to_onnx(apply_passes(before, DROP_IDEMPOTENT)[0])
     assert len(op_types(after)) <= len(steps) + 1
-    means_the_same(before, after)
+    require_equivalent(before, after)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from passwright.core import to_onnx
 from passwright.passes.cleanup.debloat import Debloat
-from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 SMALL = Debloat(min_bytes=64)
 ROWS = np.tile(np.arange(6, dtype=np.float32), (4, 5, 1))
@@ -44,12 +44,12 @@ def reader(array: np.ndarray[Any, Any], *, opset: int = 17) -> Any:
 )
 def test_becomes(array: np.ndarray[Any, Any], op: str, left: list[tuple[int, ...]]) -> None:
     model = reader(array)
-    result, _ = rewritten(model, SMALL)
+    result, _ = apply_passes(model, SMALL)
     out = to_onnx(result)
     assert op_types(out) == [op, "Expand"]
     shapes = [a.shape for name, a in initializers(out).items() if name.startswith("w_pw")]
     assert shapes == left
-    means_the_same(model, out, exact=True)
+    require_equivalent(model, out, exact=True)
 
 
 ALMOST = np.ones((5, 7), np.float32)
@@ -71,7 +71,7 @@ ALMOST[4, 6] = 2
 )
 def test_stays(array: np.ndarray[Any, Any], opset: int) -> None:
     model = reader(array, opset=opset)
-    result, ledger = rewritten(model, SMALL)
+    result, ledger = apply_passes(model, SMALL)
     assert not ledger.changes
     assert to_onnx(result) == model
 
@@ -80,7 +80,7 @@ def test_stays(array: np.ndarray[Any, Any], opset: int) -> None:
 def test_types_that_stay(kind: str) -> None:
     model = load("g () => (float[n] y) { y = Cast<to=1>(w) }", 21)
     model.graph.initializer.append(numpy_helper.from_array(np.ones(999, getattr(ml_dtypes, kind)), "w"))
-    result, ledger = rewritten(model, SMALL)
+    result, ledger = apply_passes(model, SMALL)
     assert not ledger.changes
     assert to_onnx(result) == model
 
@@ -88,7 +88,7 @@ def test_types_that_stay(kind: str) -> None:
 def test_strings_stay() -> None:
     model = load("g (string[n] x) => (string[m] y) { y = Concat<axis=0>(x, w) }")
     model.graph.initializer.append(helper.make_tensor("w", 8, [99], [b"same"] * 99))
-    result, ledger = rewritten(model, SMALL)
+    result, ledger = apply_passes(model, SMALL)
     assert not ledger.changes
     assert to_onnx(result) == model
 
@@ -112,7 +112,7 @@ def test_constants_of_bodies_stay() -> None:
         " (int64 i, bool c, float[64] a) => (bool d, float[64] e) { d = Identity(c) e = Add(a, w) }> }"
     )
     model.graph.node[0].attribute[0].g.initializer.append(numpy_helper.from_array(np.ones(64, np.float32), "w"))
-    result, ledger = rewritten(model, SMALL)
+    result, ledger = apply_passes(model, SMALL)
     assert not ledger.changes
     assert to_onnx(result) == model
 
@@ -123,9 +123,9 @@ def test_what_it_reads_outside_bodies() -> None:
         "then_branch = p () => (float[64] r) { r = Add(x, w) }, else_branch = q () => (float[64] s) { s = Neg(x) }> }",
         weights={"w": np.ones(64, np.float32)},
     )
-    result, _ = rewritten(model, SMALL)
+    result, _ = apply_passes(model, SMALL)
     assert op_types(to_onnx(result)) == ["ConstantOfShape", "If"]
-    means_the_same(model, to_onnx(result), exact=True)
+    require_equivalent(model, to_onnx(result), exact=True)
 
 
 def test_a_megabyte_by_default() -> None:
@@ -142,6 +142,6 @@ def test_any_repetition(dims: list[int], repeated: int) -> None:
     part = np.arange(np.prod(dims[repeated:], dtype=int), dtype=np.int32).reshape(dims[repeated:])
     array = np.broadcast_to(part, dims).copy()
     model = reader(array)
-    result, ledger = rewritten(model, Debloat(min_bytes=1))
+    result, ledger = apply_passes(model, Debloat(min_bytes=1))
     assert bool(ledger.changes) == (part.size < array.size)
-    means_the_same(model, to_onnx(result), exact=True)
+    require_equivalent(model, to_onnx(result), exact=True)

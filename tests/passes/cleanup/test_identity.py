@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.cleanup.identity import drop_dropout, drop_identity
-from rewriting import becomes, load, op_types, rewritten, run, stays
+from rewriting import apply_passes, becomes, load, op_types, run, stays
 
 IF = "y = If (c) <then_branch = a () => (float[n] r) {{ {} }}, else_branch = b () => (float[n] s) {{ s = Neg(x) }}>"
 
@@ -209,7 +209,7 @@ def test_dropout_mask_of_a_half() -> None:
     """Before opset 10 the mask has the type of the data."""
     text = "g (float16[2,3] x) => (float16[2,3] y, float16[2,3] m)"
     model = load(f"{text} {{ t, m = Dropout(x) y = Neg(t) }}", 9)
-    after, _ = rewritten(model, drop_dropout)
+    after, _ = apply_passes(model, drop_dropout)
     assert op_types(to_onnx(after)) == ["ConstantOfShape", "Neg"]
     feeds = {"x": np.ones((2, 3), np.float16)}
     for want, got in zip(run(model, feeds), run(to_onnx(after), feeds), strict=True):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_op_indexing import DROP_IDLE_INDICES
+from passwright.passes.cleanup.no_op_indexing import DROP_NO_OP_INDEXING
 from rewriting import becomes, stays
 
-RULES = DROP_IDLE_INDICES.rules
+RULES = DROP_NO_OP_INDEXING.rules
 HEAD = "g (float[2,3] x, float[2,3] v) => (float[p,q] y)"
 ROWS, COLUMNS = np.array([[0, 0, 0], [1, 1, 1]]), np.array([[0, 1, 2], [0, 1, 2]])
 PLACES = np.stack(np.indices((2, 3)), -1)

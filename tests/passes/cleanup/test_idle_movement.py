@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_op_movement import DROP_IDLE_MOVEMENT
+from passwright.passes.cleanup.no_op_movement import DROP_NO_OP_MOVEMENT
 from rewriting import becomes, stays
 
-RULES = DROP_IDLE_MOVEMENT.rules
+RULES = DROP_NO_OP_MOVEMENT.rules
 STATIC, OPEN, NOTHING = "float[2,3] x", "float[n,k] x", "float[0,3] x"
 IF = (
     "g (bool c, float[2,3] x) => (float[p,q] y) <int64[2] s = {{2, 3}}> {{ y = If (c) <then_branch = a () =>"

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_op_movement import DROP_IDLE_PIECES
+from passwright.passes.cleanup.no_op_movement import DROP_NO_OP_SPLIT_CONCAT
 from rewriting import becomes, stays
 
-RULES = DROP_IDLE_PIECES.rules
+RULES = DROP_NO_OP_SPLIT_CONCAT.rules
 G = "g (float[2,n] x, float[2,0] z, float[0,n] v) => (float[p,q] y)"
 NONE = {"e": np.zeros((2, 0), np.float32)}
 IF = (

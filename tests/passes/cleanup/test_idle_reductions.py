@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.cleanup.no_op_reductions import (
-    DROP_IDLE_REDUCTIONS,
-    drop_reduction_of_ones,
-    drop_reduction_over_nothing,
-    drop_running_sum_of_one,
-    drop_sum_of_ones,
+    DROP_NO_OP_REDUCTIONS,
+    drop_cumulative_op_of_unit_axis,
+    drop_no_op_reduction,
+    drop_reduction_of_unit_axes,
+    drop_sum_of_unit_axes,
 )
-from rewriting import becomes, load, rewritten, stays
+from rewriting import apply_passes, becomes, load, stays
 
-RULES = DROP_IDLE_REDUCTIONS.rules
+RULES = DROP_NO_OP_REDUCTIONS.rules
 HEAD = "g (float[2,1,3] x) => (float[p,q,r] y)"
 FLAT = "g (float[2,1,3] x) => (float[p,q] y)"
 AXES: dict[str, Any] = {"a": np.array([1]), "b": np.array([-1]), "none": np.zeros(0, np.int64), "i": np.array(1)}
@@ -40,24 +40,24 @@ def test_every_opset(op: str, opset: int) -> None:
 @pytest.mark.parametrize("kind", ["float", "double", "int32"])
 def test_exact_where_nothing_is_added(op: str, kind: str) -> None:
     text = f"g ({kind}[n,1] x) => ({kind}[p,q] y) {{{{ y = {{}} }}}}"
-    becomes(text.format(f"{op}(x, a)"), text.format("Identity(x)"), drop_reduction_of_ones, opset=18, weights=AXES)
+    becomes(text.format(f"{op}(x, a)"), text.format("Identity(x)"), drop_reduction_of_unit_axes, opset=18, weights=AXES)
 
 
 @pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum"])
 def test_exact_sums_of_whole_numbers(op: str) -> None:
     text = "g (int32[n,1] x) => (int32[p,q] y) {{ y = {} }}"
-    becomes(text.format(f"{op}(x, a)"), text.format("Identity(x)"), drop_reduction_of_ones, opset=18, weights=AXES)
+    becomes(text.format(f"{op}(x, a)"), text.format("Identity(x)"), drop_reduction_of_unit_axes, opset=18, weights=AXES)
 
 
 @pytest.mark.parametrize("op", ["ReduceMean", "ReduceProd", "ReduceSum"])
 def test_sums_of_wide_whole_numbers_are_sums_of_doubles(op: str) -> None:
     text = f"g (int64[n,1] x) => (int64[p,q] y) {{ y = {op}(x, a) }}"
-    stays(text, drop_reduction_of_ones, opset=18, weights=AXES)
+    stays(text, drop_reduction_of_unit_axes, opset=18, weights=AXES)
     after = "g (int32[n,1] x) => (int64[p,q] y) { y = Cast<to=7>(x) }"
     becomes(
         f"g (int32[n,1] x) => (int64[p,q] y) {{ c = Cast<to=7>(x) y = {op}(c, a) }}",
         after,
-        drop_sum_of_ones,
+        drop_sum_of_unit_axes,
         opset=18,
         weights=AXES,
     )
@@ -68,7 +68,7 @@ def test_sums_of_wide_whole_numbers_are_sums_of_doubles(op: str) -> None:
 def test_no_axes_when_that_means_none(op: str, inputs: str) -> None:
     text = "g (float[n,m] x) => (float[p,q] y) {{ y = {} }}"
     before = text.format(f"{op}<noop_with_empty_axes=1>({inputs})")
-    becomes(before, text.format("Identity(x)"), drop_reduction_over_nothing, opset=18, weights=AXES)
+    becomes(before, text.format("Identity(x)"), drop_no_op_reduction, opset=18, weights=AXES)
 
 
 @pytest.mark.parametrize(
@@ -194,14 +194,14 @@ def test_stays_elsewhere(text: str) -> None:
 @pytest.mark.parametrize("op", ["ReduceMean", "ReduceSum"])
 def test_zeros_that_may_be_negative(op: str) -> None:
     """onnxruntime adds to 0, which a -0 does not survive."""
-    _, ledger = rewritten(load(f"{HEAD} {{ y = {op}(x, a) }}", 18, AXES), *RULES, exact_only=True)
+    _, ledger = apply_passes(load(f"{HEAD} {{ y = {op}(x, a) }}", 18, AXES), *RULES, exact_only=True)
     assert not ledger.changes
 
 
 def test_running_products() -> None:
     text = "g (float[n,1] x) => (float[p,q] y) {{ t = {} y = Neg(t) }}"
     after = "g (float[n,1] x) => (float[p,q] y) { y = Neg(x) }"
-    becomes(text.format("CumProd(x, i)"), after, drop_running_sum_of_one, opset=26, weights=AXES)
+    becomes(text.format("CumProd(x, i)"), after, drop_cumulative_op_of_unit_axis, opset=26, weights=AXES)
 
 
 @given(

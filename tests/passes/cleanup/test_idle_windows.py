@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.cleanup.no_op_pool_resize import (
-    DROP_IDLE_WINDOWS,
-    drop_average_of_one,
-    drop_maximum_of_one,
-    drop_resize_by_one,
+    DROP_NO_OP_POOL_RESIZE,
+    drop_no_op_average_pool,
+    drop_no_op_max_pool,
     drop_resize_to_same_shape,
+    drop_unit_resize,
 )
-from rewriting import becomes, load, rewritten, stays
+from rewriting import apply_passes, becomes, load, stays
 
-RULES = DROP_IDLE_WINDOWS.rules
+RULES = DROP_NO_OP_POOL_RESIZE.rules
 HEAD = "g (float[n,2,4,3] x) => (float[p,q,r,s] y)"
 SMALL = "g (float[n,2,1,1] x) => (float[p,q,r,s] y)"
 IMAGE = "g (float[1,2,4,3] x) => (float[p,q,r,s] y)"
@@ -122,7 +122,7 @@ INTS = "g (int8[1,1,4,h] x) => (float[p,q,r,s] y)"
 )
 def test_maximum_of_whole_numbers(node: str, opset: int) -> None:
     before, after = f"{INTS} {{ {node} y = Cast<to=1>(t) }}", f"{INTS} {{ y = Cast<to=1>(x) }}"
-    becomes(before, after, drop_maximum_of_one, opset=opset)
+    becomes(before, after, drop_no_op_max_pool, opset=opset)
 
 
 @pytest.mark.parametrize(
@@ -235,13 +235,13 @@ def test_sizes_that_are_known_from_the_type() -> None:
     ],
 )
 def test_same_shape_is_not_enough(node: str) -> None:
-    stays(RESIZED.format(node), drop_resize_to_same_shape, drop_resize_by_one, opset=18, runs=False)
+    stays(RESIZED.format(node), drop_resize_to_same_shape, drop_unit_resize, opset=18, runs=False)
 
 
 def test_zeros_that_may_be_negative() -> None:
     """onnxruntime adds to 0, which a -0 does not survive."""
     model = load(f"{HEAD} {{ y = AveragePool<kernel_shape=[1,1]>(x) }}")
-    _, ledger = rewritten(model, drop_average_of_one, exact_only=True)
+    _, ledger = apply_passes(model, drop_no_op_average_pool, exact_only=True)
     assert not ledger.changes
 
 

@@ -13,7 +13,7 @@ from hypothesis.extra import numpy as hnp
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import to_onnx
 from passwright.passes.cleanup.merge_constants import MergeConstants
-from rewriting import becomes, initializers, load, means_the_same, rewritten, stays
+from rewriting import apply_passes, becomes, initializers, load, require_equivalent, stays
 
 NAN = np.array([0x7FC00000, 0x3F800000], np.uint32).view(np.float32)
 OTHER_NAN = np.array([0x7FC00001, 0x3F800000], np.uint32).view(np.float32)
@@ -22,7 +22,7 @@ OTHER_NAN = np.array([0x7FC00001, 0x3F800000], np.uint32).view(np.float32)
 def left(a: Any, b: Any) -> list[str]:
     """The constants that stay of two, which an op reads both."""
     model = load("g () => (bool[n] y) { y = Equal(a, b) }", weights={"a": a, "b": b})
-    result, _ = rewritten(model, MergeConstants())
+    result, _ = apply_passes(model, MergeConstants())
     kept = initializers(to_onnx(result))
     assert [i for n in to_onnx(result).graph.node for i in n.input] == list(kept) * (3 - len(kept))
     return list(kept)
@@ -105,7 +105,7 @@ def test_two_encodings_of_one_tensor_merge(kind: int, values: list[float]) -> No
     assert raw.raw_data
     assert not typed.raw_data
     model.graph.initializer.extend([typed, raw])
-    result, _ = rewritten(model, MergeConstants())
+    result, _ = apply_passes(model, MergeConstants())
     assert list(initializers(to_onnx(result))) == ["a"]
 
 
@@ -245,7 +245,7 @@ def test_annotated_ones_stay() -> None:
     )
     note = model.graph.quantization_annotation.add(tensor_name="w")
     note.quant_parameter_tensor_names.add(key="SCALE_TENSOR", value="v")
-    result, ledger = rewritten(model, MergeConstants())
+    result, ledger = apply_passes(model, MergeConstants())
     assert not ledger.changes
     assert to_onnx(result) == model
 
@@ -258,8 +258,8 @@ def test_an_outer_twin_hidden_by_an_inner_name() -> None:
         "else_branch = q () => (float[n] s) { s = Neg(z) }> }"
     )
     model = load(text)
-    result, _ = rewritten(model, MergeConstants())
-    means_the_same(model, to_onnx(result), exact=True)
+    result, _ = apply_passes(model, MergeConstants())
+    require_equivalent(model, to_onnx(result), exact=True)
 
 
 ARRAYS = hnp.arrays(
@@ -276,7 +276,7 @@ def test_one_of_each_kind_is_left(arrays: list[np.ndarray]) -> None:
     ops += f" y = Concat<axis=0>({', '.join(f'u{n}' for n in names)})"
     text = f"g () => (float[n] y) <int64[1] k = {{-1}}> {{ {ops} }}"
     model = load(text, weights=dict(zip(names, arrays, strict=True)))
-    result, _ = rewritten(model, MergeConstants())
+    result, _ = apply_passes(model, MergeConstants())
     kinds = {(a.dtype.str, a.shape, a.tobytes()) for a in arrays}
     assert len(initializers(to_onnx(result))) == len(kinds) + 1
-    means_the_same(model, to_onnx(result), exact=True)
+    require_equivalent(model, to_onnx(result), exact=True)

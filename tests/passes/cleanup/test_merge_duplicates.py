@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from onnx import ModelProto, helper, numpy_helper
 from passwright.core import Fixpoint, to_onnx
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
-from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 G = "g (float[6,3] x, float[6,3] w) => (float[n,m] y)"
 
@@ -230,7 +230,7 @@ def custom(text: str, domain: str, opset: int = 17) -> ModelProto:
 def test_unknown_domain_stays() -> None:
     text = "g (float[n] x) => (float[n] y) { a = my.own.Draw(x) b = my.own.Draw(x) y = Add(a, b) }"
     model = custom(text, "my.own")
-    result, ledger = rewritten(model, MergeDuplicates())
+    result, ledger = apply_passes(model, MergeDuplicates())
     assert not ledger.changes
     assert to_onnx(result) == model
 
@@ -239,9 +239,9 @@ def test_known_domain_merges() -> None:
     binarizer = "ai.onnx.ml.Binarizer<threshold=0.5>(x)"
     text = f"g (float[n] x) => (float[n] y) {{ a = {binarizer} b = {binarizer} y = Sub(a, b) }}"
     model = custom(text, "ai.onnx.ml")
-    result, _ = rewritten(model, MergeDuplicates())
+    result, _ = apply_passes(model, MergeDuplicates())
     assert op_types(to_onnx(result)) == ["Binarizer", "Sub"]
-    means_the_same(model, to_onnx(result), exact=True)
+    require_equivalent(model, to_onnx(result), exact=True)
 
 
 def with_constants(first: np.ndarray, second: np.ndarray) -> ModelProto:
@@ -256,8 +256,8 @@ def with_constants(first: np.ndarray, second: np.ndarray) -> ModelProto:
 @pytest.mark.parametrize("size", [512, 1])
 def test_constants_of_other_content_stay(size: int) -> None:
     model = with_constants(np.zeros(size, np.float32), np.ones(size, np.float32))
-    result, ledger = rewritten(model, MergeDuplicates())
-    means_the_same(model, to_onnx(result), exact=True)
+    result, ledger = apply_passes(model, MergeDuplicates())
+    require_equivalent(model, to_onnx(result), exact=True)
     assert not ledger.changes
 
 
@@ -268,7 +268,7 @@ def test_a_deep_pair_of_chains_settles() -> None:
     top = storeys - 1
     text = f"a0 = Neg(x) b0 = Neg(x) {' '.join(towers)} y = Sub(a{top}, b{top})"
     model = load(f"g (float[n] x) => (float[n] y) {{ {text} }}")
-    result, _ = rewritten(model, Fixpoint("all", (MergeDuplicates(),)))
+    result, _ = apply_passes(model, Fixpoint("all", (MergeDuplicates(),)))
     assert len(op_types(to_onnx(result))) == storeys + 1
 
 
@@ -287,9 +287,9 @@ def test_one_of_each_kind_is_left(ops: list[tuple[str, int, int]]) -> None:
     head = f"g ({', '.join(f'float[3] {i}' for i in inputs)}) => (float[n] y)"
     names = ", ".join(f"v{i}" for i in range(len(ops)))
     model = load(f"{head} {{ {' '.join(lines)} y = Concat<axis=0>({names}) }}")
-    result, _ = rewritten(model, MergeDuplicates())
+    result, _ = apply_passes(model, MergeDuplicates())
     assert len(op_types(to_onnx(result))) == len(kinds) + 1
-    means_the_same(model, to_onnx(result), exact=True)
+    require_equivalent(model, to_onnx(result), exact=True)
 
 
 # -- bodies ----------------------------------------------------------------------------
@@ -396,6 +396,6 @@ def test_constants_in_bodies_count() -> None:
         return f"{H} {{ a = {ifs[0]} b = {ifs[1]} y = Mul(a, b) }}"
 
     stays(text("1,2", "1,3"), MergeDuplicates())
-    result, ledger = rewritten(load(text("1,2", "1,2")), MergeDuplicates())
+    result, ledger = apply_passes(load(text("1,2", "1,2")), MergeDuplicates())
     assert len(ledger.changes) == 1
     assert op_types(to_onnx(result)) == ["If", "Mul"]

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.cleanup.optionals import DROP_OPTIONALS
-from rewriting import becomes, initializers, load, op_types, rewritten, run, stays
+from rewriting import apply_passes, becomes, initializers, load, op_types, run, stays
 
 RULES = DROP_OPTIONALS.rules
 
@@ -74,7 +74,7 @@ def test_every_opset(opset: int) -> None:
 )
 def test_presence_is_known(nodes: str, expected: bool) -> None:
     text = f"g (float[n] x) => (bool y) {{ {nodes} y = Not(t) }}"
-    after = to_onnx(rewritten(load(text, 18), *RULES)[0])
+    after = to_onnx(apply_passes(load(text, 18), *RULES)[0])
     assert op_types(after) == ["Not"]
     assert [v.item() for v in initializers(after).values()] == [expected]
     assert run(after, {"x": [1.0]})[0] == (not expected)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from onnx import checker, helper
 from passwright.core import to_onnx
 from passwright.passes.cleanup.remove_unused import RemoveUnused
-from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 G = "g (float[n] x) => (float[n] y)"
 LOOP = "y = Loop (n, t, x) <body = b (int64 i, bool c, float[2] s) => (bool d, float[2] r) {{ {} }}>"
@@ -157,7 +157,7 @@ def test_unknown_domains_stay(text: str) -> None:
     """An operator that nobody knows may be there for what it does."""
     model = load(text)
     model.opset_import.append(helper.make_opsetid("my.own", 1))
-    result, ledger = rewritten(model, RemoveUnused())
+    result, ledger = apply_passes(model, RemoveUnused())
     assert not ledger.changes
     assert to_onnx(result) == model
 
@@ -173,7 +173,7 @@ def test_what_is_left_is_what_the_output_needs(edges: list[tuple[int, int]], wan
     lines = [f"v{i} = Max({names[a]}, {names[b]})" for i, (a, b) in enumerate(sources)]
     goal = wanted % len(sources) + 1
     model = load(f"{G} {{ {' '.join(lines)} y = Neg({names[goal]}) }}")
-    result, _ = rewritten(model, RemoveUnused())
+    result, _ = apply_passes(model, RemoveUnused())
     out = to_onnx(result)
     needed, queue = set(), [goal]
     while queue:
@@ -184,7 +184,7 @@ def test_what_is_left_is_what_the_output_needs(edges: list[tuple[int, int]], wan
     checker.check_model(out)
     assert [n.output[0] for n in out.graph.node] == [*(names[v] for v in sorted(needed)), "y"]
     assert op_types(out).count("Max") == len(needed)
-    means_the_same(model, out, exact=True)
+    require_equivalent(model, out, exact=True)
 
 
 def test_what_is_in_a_dead_op_goes_with_it() -> None:
@@ -196,6 +196,6 @@ def test_what_is_in_a_dead_op_goes_with_it() -> None:
             else_branch = e () => (float[2] b) { b = Neg(x) }
         >
     }"""
-    result, ledger = rewritten(load(text), RemoveUnused())
+    result, ledger = apply_passes(load(text), RemoveUnused())
     assert [op.type for op in result.graph.ops()] == ["Relu"]
     assert [c.place for c in ledger.changes] == ["i"]

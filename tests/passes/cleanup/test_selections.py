@@ -9,14 +9,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.cleanup.no_op_where import (
-    DROP_IDLE_SELECTIONS,
-    drop_choice_of_equals,
-    take_only_branch,
-    take_only_branch_of_floats,
+    DROP_NO_OP_WHERE,
+    drop_where_of_equals,
+    fold_constant_where,
+    fold_constant_where_of_floats,
 )
-from rewriting import becomes, load, rewritten, stays
+from rewriting import apply_passes, becomes, load, stays
 
-RULES = DROP_IDLE_SELECTIONS.rules
+RULES = DROP_NO_OP_WHERE.rules
 HEAD = "g (float[2,3] x, float[3] w, bool[2,3] b) => (float[p,q] y)"
 
 
@@ -50,14 +50,14 @@ def test_becomes(node: str, condition: Any, left: str) -> None:
 def test_becomes_bit_for_bit(text: str, condition: Any, left: str) -> None:
     node = "Where(c, x, w)" if np.all(condition) else "Where(c, w, x)"
     before, after = text.format(node), text.format(f"Identity({left})")
-    becomes(before, after, take_only_branch, weights={"c": np.array(condition)})
+    becomes(before, after, fold_constant_where, weights={"c": np.array(condition)})
 
 
 def test_the_same_integers_twice() -> None:
     text = "g (int64[n,2] x, bool[2] c) => (int64[p,q] y) {{ t = {} y = Neg(t) }}"
     becomes(text.format("Where(c, x, x)"), text.format("Identity(x)").replace("t = Identity(x) ", "").replace(
         "Neg(t)", "Neg(x)"
-    ), drop_choice_of_equals)  # fmt: skip
+    ), drop_where_of_equals)  # fmt: skip
 
 
 def test_inside_a_body() -> None:
@@ -98,10 +98,10 @@ def test_stays(text: str, condition: Any) -> None:
 def test_zeros_that_may_be_negative_stay_where_it_matters() -> None:
     """onnxruntime makes 0 of a -0 that is selected where the condition holds."""
     text = f"{HEAD} {{ y = Where(c, x, x) }}"
-    stays(text, take_only_branch, drop_choice_of_equals, weights={"c": np.array(True)})
+    stays(text, fold_constant_where, drop_where_of_equals, weights={"c": np.array(True)})
     text = f"{HEAD} {{ y = Where(c, x, w) }}"
-    stays(text, take_only_branch, drop_choice_of_equals, weights={"c": np.array(True)})
-    _, ledger = rewritten(load(text, weights={"c": np.array(True)}), take_only_branch_of_floats, exact_only=True)
+    stays(text, fold_constant_where, drop_where_of_equals, weights={"c": np.array(True)})
+    _, ledger = apply_passes(load(text, weights={"c": np.array(True)}), fold_constant_where_of_floats, exact_only=True)
     assert not ledger.changes
 
 

@@ -19,7 +19,7 @@ from passwright.core import Fixpoint, to_onnx
 from passwright.passes.cleanup.lift_constants import LiftConstants
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.structure.inline_if import InlineIf
-from rewriting import OPSET, becomes, initializers, load, means_the_same, op_types, rewritten, stays
+from rewriting import OPSET, apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 WEIGHTS: dict[str, Any] = {
     "w": np.array([1, -2], np.float32),
@@ -130,9 +130,9 @@ ROUND = (
 )
 def test_inside_a_body(text: str, before: str, after: str) -> None:
     model = load(text.format(before), weights=WEIGHTS)
-    result, _ = rewritten(model, LiftConstants(), FoldConstants())
+    result, _ = apply_passes(model, LiftConstants(), FoldConstants())
     out = to_onnx(result)
-    means_the_same(model, out, exact=True)
+    require_equivalent(model, out, exact=True)
     inner = next(a.g for n in out.graph.node for a in n.attribute if a.name in {"then_branch", "body"})
     expected = load(f"g () => () {{ {after} }}").graph
     assert [(n.op_type, len(n.input)) for n in inner.node] == [(n.op_type, len(n.input)) for n in expected.node]
@@ -141,8 +141,8 @@ def test_inside_a_body(text: str, before: str, after: str) -> None:
 
 def test_a_body_of_nothing_but_a_constant() -> None:
     model = load(INNER.format("b = Neg(w)"), weights=WEIGHTS)
-    result, _ = rewritten(model, FoldConstants())
-    means_the_same(model, to_onnx(result), exact=True)
+    result, _ = apply_passes(model, FoldConstants())
+    require_equivalent(model, to_onnx(result), exact=True)
 
 
 def test_a_condition_that_is_computed() -> None:
@@ -268,7 +268,7 @@ def test_what_is_too_big_costs_nothing(text: str) -> None:
     }
     model = load(f"g (float[1] x) => (float[n] y) {{ {text} }}", weights=WEIGHTS | more)
     peak, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, perf_counter()
-    result, _ = rewritten(model, FoldConstants())
+    result, _ = apply_passes(model, FoldConstants())
     assert perf_counter() - start < 1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 100 << 10  # KiB
     computed = {"Concat"} if "Concat" in text else set[str]()
@@ -278,9 +278,9 @@ def test_what_is_too_big_costs_nothing(text: str) -> None:
 def grown(text: str, weights: dict[str, Any], **options: Any) -> tuple[list[str], int]:
     """The ops left, and by how many bytes of constants the model grew."""
     model = load(text, weights=weights)
-    result, _ = rewritten(model, FoldConstants(**options))
+    result, _ = apply_passes(model, FoldConstants(**options))
     out = to_onnx(result)
-    means_the_same(model, out, exact=True)
+    require_equivalent(model, out, exact=True)
     before, after = (sum(a.nbytes for a in initializers(m).values()) for m in (model, out))
     return op_types(out), after - before
 
@@ -317,7 +317,7 @@ def test_a_large_model_may_grow_by_a_share(share: float, folds: bool) -> None:
     weights = {"big": np.zeros(6 * MIB, np.float32), "s": np.array([300_000], np.int64)}  # 5 % of 24 MiB are 1.2 MiB
     text = "g (float[1] x, int64[1] i) => (float[n] y) { a = ConstantOfShape(s) b = Add(a, x) c = Gather(big, i)"
     model = load(f"{text} y = Add(b, c) }}", weights=weights)
-    result, _ = rewritten(model, FoldConstants(max_share=share))
+    result, _ = apply_passes(model, FoldConstants(max_share=share))
     assert ("ConstantOfShape" not in op_types(to_onnx(result))) == folds
 
 
@@ -333,8 +333,8 @@ def test_the_budget_is_one_for_all_rounds() -> None:
     weights = {"s": np.array([150_000], np.int64), "u": np.array([1.5], np.float32), "v": np.array([2.5], np.float32)}
     text = "g (float[1] x) => (float[n] y) { a = Expand(u, s) b = Expand(v, s) c = Add(a, x) y = Mul(c, b) }"
     model = load(text, weights=weights)
-    once, _ = rewritten(model, FoldConstants())
-    twice, _ = rewritten(model, FoldConstants(), FoldConstants())
+    once, _ = apply_passes(model, FoldConstants())
+    twice, _ = apply_passes(model, FoldConstants(), FoldConstants())
     assert to_onnx(once) == to_onnx(twice)
 
 
@@ -351,7 +351,7 @@ def test_the_length_of_strings_counts() -> None:
     """A thousand strings of ten thousand letters are ten million bytes."""
     weights = {"w": np.array(["a" * 10_000], object), "s": np.array([1000], np.int64)}
     model = load("g (string[1] x) => (string[n] y) { a = Expand(w, s) y = Concat<axis=0>(a, x) }", weights=weights)
-    result, _ = rewritten(model, FoldConstants())
+    result, _ = apply_passes(model, FoldConstants())
     assert to_onnx(result).ByteSize() <= model.ByteSize() + MIB
 
 
@@ -402,17 +402,17 @@ def test_the_length_of_strings_counts() -> None:
 def test_ops_without_a_kernel(text: str, opset: int) -> None:
     """onnxruntime has no kernel, or cannot hand its result over: onnx.reference computes it."""
     model = load(text, opset)
-    result, _ = rewritten(model, FoldConstants())
+    result, _ = apply_passes(model, FoldConstants())
     out = to_onnx(result)
     if len(model.graph.output) == 1:  # else the types are such that onnxruntime cannot hand them over
-        means_the_same(model, out)
+        require_equivalent(model, out)
     assert not {"Cast", "Sin", "Max", "BitShift", "Conv"} & set(op_types(out))
 
 
 def test_one_op_without_a_kernel_does_not_keep_others() -> None:
     text = "g (float[2] x, int16[2] z) => (float[2] y, int16[2] u) { a = Neg(w) b = Max(i, i) c = Exp(a) d = Abs(b)"
     model = load(f"{text} y = Add(x, c) u = Add(z, d) }}", weights={"w": WEIGHTS["w"], "i": np.array([1, 2], np.int16)})
-    result, _ = rewritten(model, FoldConstants())
+    result, _ = apply_passes(model, FoldConstants())
     assert op_types(to_onnx(result)) == ["Add", "Add"]
 
 
@@ -420,7 +420,7 @@ def test_one_op_that_fails_does_not_keep_others() -> None:
     """A Gather beyond the end fails whenever it runs; it stays, with what reads it."""
     weights = WEIGHTS | {"far": np.array([9], np.int64)}
     text = f"{G} {{ a = Neg(w) b = Gather(a, far) c = Exp(b) d = Exp(v) e = Add(x, d) y = Add(e, c) }}"
-    result, _ = rewritten(load(text, weights=weights), FoldConstants())
+    result, _ = apply_passes(load(text, weights=weights), FoldConstants())
     assert sorted(op_types(to_onnx(result))) == ["Add", "Add", "Exp", "Gather"]
 
 
@@ -432,8 +432,8 @@ def test_types(dtype: str, size: int) -> None:
     model = load("g (int64[1] x) => (int64[1] y) { y = Neg(x) }", weights={"w": w, "k": np.array([2], np.int64)})
     model.graph.node.append(helper.make_node("Tile", ["w", "k"], ["z"]))
     model.graph.output.append(helper.make_tensor_value_info("z", helper.np_dtype_to_tensor_dtype(w.dtype), [2 * size]))
-    result, _ = rewritten(model, FoldConstants())
-    means_the_same(model, to_onnx(result), exact=True)
+    result, _ = apply_passes(model, FoldConstants())
+    require_equivalent(model, to_onnx(result), exact=True)
     assert op_types(to_onnx(result)) == ["Neg"]
     np.testing.assert_array_equal(initializers(to_onnx(result))["z"], np.tile(w, 2), strict=True)
 
@@ -443,16 +443,16 @@ def test_strings(size: int) -> None:
     w = np.array([f"é{n}" for n in range(size)], object)
     text = "g (string[n] x) => (string[m] y) { a = Concat<axis=0>(w, w) y = Concat<axis=0>(a, x) }"
     model = load(text, weights={"w": w})
-    result, _ = rewritten(model, FoldConstants())
-    means_the_same(model, to_onnx(result), exact=True)
+    result, _ = apply_passes(model, FoldConstants())
+    require_equivalent(model, to_onnx(result), exact=True)
     assert op_types(to_onnx(result)) == ["Concat"]
 
 
 def test_small_floats_that_are_given() -> None:
     w = np.array([1, 2.5], ml_dtypes.bfloat16)
     model = load("g (float[2] x) => (float[2] y) { a = Cast<to=1>(w) y = Add(x, a) }", weights={"w": w})
-    result, _ = rewritten(model, FoldConstants())
-    means_the_same(model, to_onnx(result), exact=True)
+    result, _ = apply_passes(model, FoldConstants())
+    require_equivalent(model, to_onnx(result), exact=True)
     assert op_types(to_onnx(result)) == ["Add"]
 
 
@@ -465,7 +465,7 @@ def with_domain(text: str, domain: str) -> ModelProto:
 @pytest.mark.parametrize("op", ["my.own.Op", "com.microsoft.QuickGelu"])
 def test_unknown_domains_stay(op: str) -> None:
     model = with_domain(f"{G} {{ a = {op}(w) y = Add(x, a) }}", op.rpartition(".")[0])
-    result, ledger = rewritten(model, FoldConstants())
+    result, ledger = apply_passes(model, FoldConstants())
     assert not ledger.changes
     assert to_onnx(result) == model
 
@@ -473,14 +473,14 @@ def test_unknown_domains_stay(op: str) -> None:
 def test_an_unknown_domain_inside_an_if_of_constants_stays() -> None:
     model = with_domain(f"{G} {{ {IF.format('yes', 'b = my.own.Op(w)', 'c = my.own.Op(w)')} y = Add(x, a) }}", "my.own")
     model.graph.initializer.append(helper.make_tensor("yes", 9, [], [True]))
-    result, _ = rewritten(model, FoldConstants())
+    result, _ = apply_passes(model, FoldConstants())
     assert op_types(to_onnx(result)) == ["If", "Add"]
 
 
 def test_known_domains_fold() -> None:
     model = with_domain(f"{G} {{ a = ai.onnx.ml.Binarizer<threshold=0.5>(w) y = Add(x, a) }}", "ai.onnx.ml")
-    result, _ = rewritten(model, FoldConstants())
-    means_the_same(model, to_onnx(result), exact=True)
+    result, _ = apply_passes(model, FoldConstants())
+    require_equivalent(model, to_onnx(result), exact=True)
     assert op_types(to_onnx(result)) == ["Add"]
 
 
@@ -504,7 +504,7 @@ def test_what_is_left_depends_on_an_input(ops: list[tuple[str, int, int]]) -> No
         names.append(f"t{n}")
         varies |= {names[-1]} if read & varies else set()
     model = load(f"{G} {{ {' '.join(lines)} y = Concat<axis=0>({', '.join(names)}) }}", weights=WEIGHTS)
-    result, _ = rewritten(model, FoldConstants())
+    result, _ = apply_passes(model, FoldConstants())
     out = to_onnx(result)
     assert [n.output[0] for n in out.graph.node] == [n for n in names if n in varies and n != "x"] + ["y"]
-    means_the_same(model, out, exact=True)
+    require_equivalent(model, out, exact=True)

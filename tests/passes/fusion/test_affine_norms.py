@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.fusion.keras_layer_norm import FUSE_AFFINE_NORM
-from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+from passwright.passes.fusion.keras_layer_norm import FUSE_KERAS_LAYER_NORM
+from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 G = "g (float[n,2,3] x) => (float[a,b,c] y)"
 C = (
@@ -36,13 +36,13 @@ LN = f"{G} {C} {{ y = LayerNormalization<axis=-1, epsilon=0.00001>(x, w, z) }}"
     ],
 )
 def test_becomes(body: str) -> None:
-    becomes(f"{G} {C} {{ {body} }}", LN, FUSE_AFFINE_NORM)
+    becomes(f"{G} {C} {{ {body} }}", LN, FUSE_KERAS_LAYER_NORM)
 
 
 def test_becomes_with_axes_as_input() -> None:
     body = f"{SLOPE} {OFFSET}".replace("ReduceMean<axes=[-1]>(x)", "ReduceMean(x, last)")
     body = body.replace("ReduceMean<axes=[-1]>(q)", "ReduceMean(q, last)")
-    becomes(f"{G} {C} {{ {body} }}", LN, FUSE_AFFINE_NORM, opset=18)
+    becomes(f"{G} {C} {{ {body} }}", LN, FUSE_KERAS_LAYER_NORM, opset=18)
 
 
 def test_inside_an_if_body() -> None:
@@ -52,7 +52,7 @@ def test_inside_an_if_body() -> None:
     )
     after = "y = LayerNormalization<axis=-1, epsilon=0.00001>(x, i, j)"
     own = "<float[3] i = {1, 2, 3}, float[3] j = {1, 2, 3}>"
-    becomes(text.format(C, "", f"{SLOPE} {OFFSET}"), text.format("", own, after), FUSE_AFFINE_NORM)
+    becomes(text.format(C, "", f"{SLOPE} {OFFSET}"), text.format("", own, after), FUSE_KERAS_LAYER_NORM)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_inside_an_if_body() -> None:
     ],
 )
 def test_stays(body: str, opset: int) -> None:
-    stays(f"{G} {C} {{ {body} }}", FUSE_AFFINE_NORM, opset=opset)
+    stays(f"{G} {C} {{ {body} }}", FUSE_KERAS_LAYER_NORM, opset=opset)
 
 
 @pytest.mark.parametrize(
@@ -87,7 +87,7 @@ def test_stays(body: str, opset: int) -> None:
 )
 def test_stays_elsewhere(g: str) -> None:
     constants = C.replace("float", "double") if "double" in g else C
-    stays(f"{g} {constants} {{ {SLOPE} {OFFSET} }}", FUSE_AFFINE_NORM, runs="m] x" not in g)
+    stays(f"{g} {constants} {{ {SLOPE} {OFFSET} }}", FUSE_KERAS_LAYER_NORM, runs="m] x" not in g)
 
 
 @given(epsilon=st.sampled_from([1e-6, 1e-5, 1e-3]), rank=st.integers(1, 3))
@@ -97,6 +97,6 @@ def test_any_epsilon(epsilon: float, rank: int) -> None:
     weights = {"e": epsilon, "w": np.array([1, -2, 0.5]), "z": np.array([0.5, 1, -1])}
     single = {name: np.asarray(w, np.float32) for name, w in weights.items()}
     model = load(f"g (float[{dims}] x) => (float[{dims}] y) {{ {body} }}", weights=single)
-    after = to_onnx(rewritten(model, FUSE_AFFINE_NORM)[0])
+    after = to_onnx(apply_passes(model, FUSE_KERAS_LAYER_NORM)[0])
     assert op_types(after) == ["LayerNormalization"]
-    means_the_same(model, after)
+    require_equivalent(model, after)

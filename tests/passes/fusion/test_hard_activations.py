@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.fusion.hard_activations import FUSE_HARD_ACTIVATIONS
-from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 G = "g (float[n,3] x) => (float[n,3] y)"
 C = (
@@ -153,6 +153,6 @@ def test_any_line(a: float, b: float) -> None:
         f"g (float[n,3] x) => (float[n,3] y) <float a = {{{a}}}, float b = {{{b}}}, float o = {{0}}, float i = {{1}}>"
         " { s = Mul(a, x) t = Add(s, b) y = Clip(t, o, i) }"
     )
-    after = to_onnx(rewritten(model, FUSE_HARD_ACTIVATIONS)[0])
+    after = to_onnx(apply_passes(model, FUSE_HARD_ACTIVATIONS)[0])
     assert op_types(after) == ["HardSigmoid"]
-    means_the_same(model, after)
+    require_equivalent(model, after)

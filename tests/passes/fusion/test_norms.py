@@ -10,7 +10,7 @@ from passwright.core import to_onnx
 from passwright.passes.fusion.norm_weights import FUSE_NORM_WEIGHTS
 from passwright.passes.fusion.norms import FUSE_NORM
 from passwright.passes.fusion.reductions import FUSE_REDUCE_MEAN
-from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 WHAT = (FUSE_NORM, FUSE_NORM_WEIGHTS)
 G = "g (float[n,2,3] x) => (float[a,b,c] y)"
@@ -320,7 +320,7 @@ def test_any_suffix(rank: int, count: int, epsilon: float) -> None:
         f" v = ReduceMean<axes={axes}>(q) f = Add(v, e) s = Sqrt(f) y = Div(d, s) }}",
         weights={"e": np.float32(epsilon)},
     )
-    after = to_onnx(rewritten(model, *WHAT)[0])
+    after = to_onnx(apply_passes(model, *WHAT)[0])
     assert op_types(after) == ["LayerNormalization"]
     assert [w.shape for w in initializers(after).values()] == [(2, 3, 4, 5)[axes[0] : rank]]
-    means_the_same(model, after)
+    require_equivalent(model, after)

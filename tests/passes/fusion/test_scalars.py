@@ -14,11 +14,11 @@ from passwright.passes.fusion.attention import FUSE_ATTENTION
 from passwright.passes.fusion.attention_operands import FUSE_INTO_ATTENTION
 from passwright.passes.fusion.gelu import FUSE_GELU
 from passwright.passes.fusion.hard_activations import FUSE_HARD_ACTIVATIONS
-from passwright.passes.fusion.keras_layer_norm import FUSE_AFFINE_NORM
+from passwright.passes.fusion.keras_layer_norm import FUSE_KERAS_LAYER_NORM
 from passwright.passes.fusion.lp_norms import FUSE_LP_NORM
 from passwright.passes.fusion.norm_weights import FUSE_NORM_WEIGHTS
 from passwright.passes.fusion.norms import FUSE_NORM
-from passwright.passes.fusion.polynomials import affine, polynomial
+from passwright.passes.fusion.polynomials import affine_form, polynomial_coefficients
 from passwright.passes.fusion.rectifiers import FUSE_RECTIFIERS
 from passwright.passes.fusion.reductions import FUSE_REDUCE_MEAN, FUSE_REDUCTIONS
 from passwright.passes.fusion.softmaxes import FUSE_SOFTMAX
@@ -31,7 +31,7 @@ ALL = (
     FUSE_RECTIFIERS,
     FUSE_REDUCE_MEAN,
     FUSE_NORM,
-    FUSE_AFFINE_NORM,
+    FUSE_KERAS_LAYER_NORM,
     FUSE_NORM_WEIGHTS,
     FUSE_SOFTMAX,
     FUSE_REDUCTIONS,
@@ -60,7 +60,7 @@ def values(body: str) -> tuple[Value, Value]:
     ],
 )
 def test_polynomial(body: str, want: list[float]) -> None:
-    assert polynomial(*values(body)) == want
+    assert polynomial_coefficients(*values(body)) == want
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_polynomial(body: str, want: list[float]) -> None:
 )
 def test_no_polynomial(body: str) -> None:
     with pytest.raises(Declined):
-        polynomial(*values(body))
+        polynomial_coefficients(*values(body))
 
 
 @given(numbers=st.lists(st.integers(-3, 3).filter(bool), min_size=1, max_size=4))
@@ -97,7 +97,7 @@ def test_any_line(numbers: list[int]) -> None:
     graph = from_onnx(load(text)).graph
     last = next(graph.ops("Relu")).inputs[0]
     assert last is not None
-    assert affine(last) == (graph.inputs[0], want[1], want[0])
+    assert affine_form(last) == (graph.inputs[0], want[1], want[0])
 
 
 BFLOAT = "g (bfloat16[n,3] x) => (bfloat16[a,b] y)"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.linear import convolution
 from passwright.passes.linear.affine_into_conv import FOLD_AFFINE_INTO_CONV
-from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 Arrays = dict[str, Any]
 G = "g (float[2,3,5,4] x) => (float[a,b,c,d] y)"
@@ -126,7 +126,7 @@ UNLIKE = ("Sin", "Cos", "Tanh")
 @pytest.fixture
 def little_copied(monkeypatch: pytest.MonkeyPatch) -> None:
     """A lower limit, so that the weights need not be large."""
-    monkeypatch.setattr(convolution, "MOST_COPIED", 1 << 20)
+    monkeypatch.setattr(convolution, "MAX_COPIED_BYTES", 1 << 20)
 
 
 @pytest.mark.usefixtures("little_copied")
@@ -134,7 +134,7 @@ def test_large_weights_used_elsewhere_are_not_copied() -> None:
     weights = {"w": numbers(600, 600, 1), "c": numbers(1)}
     text = "g (float[1,600,2] x) => (float[a,b,c] y, float[d,e,f] z) {{ t = Conv(x, w) y = {}(t, c) z = Conv(x, w) }}"
     stays(text.format("Mul"), FOLD_AFFINE_INTO_CONV, weights=weights)
-    result, _ = rewritten(load(text.format("Add"), weights=weights), FOLD_AFFINE_INTO_CONV)
+    result, _ = apply_passes(load(text.format("Add"), weights=weights), FOLD_AFFINE_INTO_CONV)
     assert op_types(to_onnx(result)) == ["Conv", "Conv"]
 
 
@@ -153,9 +153,9 @@ def test_inside_an_if_body() -> None:
         "else_branch = q () => (float[a,b,c,d] u) { u = Conv(x, w) }> }"
     )
     model = load(text, weights=arrays(PER))
-    result, ledger = rewritten(model, FOLD_AFFINE_INTO_CONV)
-    assert ledger.made == 1
-    means_the_same(model, to_onnx(result))
+    result, ledger = apply_passes(model, FOLD_AFFINE_INTO_CONV)
+    assert ledger.change_count == 1
+    require_equivalent(model, to_onnx(result))
 
 
 @pytest.mark.parametrize(
@@ -266,7 +266,7 @@ def test_any_chain_behind_any_convolution(
             "c": numbers(1 if uniform else channels, *[1] * spatial, seed=2),
         },
     )
-    result, _ = rewritten(model, FOLD_AFFINE_INTO_CONV)
+    result, _ = apply_passes(model, FOLD_AFFINE_INTO_CONV)
     out = to_onnx(result)
     assert op_types(out) == [conv.partition("<")[0], "Relu"]
-    means_the_same(model, out)
+    require_equivalent(model, out)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.linear.affine_before_conv import FOLD_AFFINE_BEFORE_CONV
-from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 Arrays = dict[str, Any]
 G = "g (float[2,4,5,4] x) => (float[a,b,c,d] y)"
@@ -235,8 +235,8 @@ def test_any_convolution(
     text = f"g (float[{dims}] x) => (float[{','.join('abcde'[: spatial + 2])}] y) {{ t = {op} y = {conv}(t, w) }}"
     c = numbers(1 if uniform else groups * inputs, *[1] * spatial, seed=2)
     model = load(text, weights={"w": numbers(*shape, *[2] * spatial), "c": c})
-    result, _ = rewritten(model, FOLD_AFFINE_BEFORE_CONV)
+    result, _ = apply_passes(model, FOLD_AFFINE_BEFORE_CONV)
     out = to_onnx(result)
     shifts = op.startswith(("Add", "Sub"))
     assert len(op_types(out)) == 1 + (shifts and (transposed or padded))
-    means_the_same(model, out)
+    require_equivalent(model, out)

@@ -14,7 +14,7 @@ from passwright.passes.linear.batchnorm import (
     fold_batchnorm_into_conv,
     fold_batchnorm_into_conv_transpose,
 )
-from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 RULES = (fold_batchnorm_into_conv, fold_batchnorm_into_conv_transpose)
 Weights = dict[str, Any]
@@ -122,9 +122,9 @@ W = weights((4, 3, 3, 3), 4)
 def test_shared_weights_are_scaled_for_one_and_kept_for_the_other() -> None:
     text = "g (float[2,3,5,5] x) => (float[a,b,c,d] y, float[a,b,c,d] z)"
     model = load(f"{text} {{ {PAIR} z = Conv(x, w) }}", weights=W)
-    result, _ = rewritten(model, *RULES)
+    result, _ = apply_passes(model, *RULES)
     out = to_onnx(result)
-    means_the_same(model, out)
+    require_equivalent(model, out)
     assert op_types(out) == ["Conv", "Conv"]
     np.testing.assert_array_equal(initializers(out)["w"], W["w"])
 
@@ -133,9 +133,9 @@ def test_statistics_shared_by_two_convolutions() -> None:
     text = "g (float[2,3,5,5] x) => (float[a,b,c,d] y, float[a,b,c,d] z)"
     before = f"{text} {{ {PAIR} n = Neg(x) u = Conv(n, w) z = BatchNormalization(u, s, b, m, v) }}"
     model = load(before, weights=W)
-    result, _ = rewritten(model, *RULES)
+    result, _ = apply_passes(model, *RULES)
     out = to_onnx(result)
-    means_the_same(model, out)
+    require_equivalent(model, out)
     assert op_types(out) == ["Conv", "Neg", "Conv"]
     assert not W.keys() & initializers(out).keys()
 
@@ -143,9 +143,9 @@ def test_statistics_shared_by_two_convolutions() -> None:
 def test_two_normalizations_in_a_row() -> None:
     model = load(f"{G} {{ t = Conv(x, w) u = BatchNormalization(t, s, b, m, v)"
                  f" y = BatchNormalization(u, m, s, b, v) }}", weights=W)  # fmt: skip
-    result, _ = rewritten(model, *RULES)
+    result, _ = apply_passes(model, *RULES)
     out = to_onnx(result)
-    means_the_same(model, out)
+    require_equivalent(model, out)
     assert op_types(out) == ["Conv"]
 
 
@@ -153,11 +153,11 @@ def test_mixed_types() -> None:
     """Since opset 15 scale and statistics may be wider than the data; the new weights are of the data's type."""
     w = weights((4, 3, 3, 3), 4, dtype=np.float16) | statistics(4, np.float32)
     model = load(f"{G} {{ {PAIR} }}".replace("float[", "float16["), opset=15, weights=w)
-    result, _ = rewritten(model, *RULES)
+    result, _ = apply_passes(model, *RULES)
     out = to_onnx(result)
     assert op_types(out) == ["Conv"]
     assert {a.dtype for a in initializers(out).values()} == {np.dtype(np.float16)}
-    means_the_same(model, out)
+    require_equivalent(model, out)
 
 
 def test_inside_an_if_body() -> None:
@@ -167,9 +167,9 @@ def test_inside_an_if_body() -> None:
         "else_branch = q () => (float[a,b,c,d] u) {{ u = Conv(x, w) }}> }}"
     )
     model = load(text.format("t = Conv(x, w) r = BatchNormalization(t, s, b, m, v)"), weights=W)
-    result, _ = rewritten(model, *RULES)
+    result, _ = apply_passes(model, *RULES)
     out = to_onnx(result)
-    means_the_same(model, out)
+    require_equivalent(model, out)
     branch = next(a.g for a in out.graph.node[0].attribute if a.name == "then_branch")
     assert [n.op_type for n in branch.node] == ["Conv"]
 
@@ -291,7 +291,7 @@ def test_half_that_overflows_stays() -> None:
 
 
 def test_exact_runs_leave_it_alone() -> None:
-    _, ledger = rewritten(load(f"{G} {{ {PAIR} }}", weights=W), FOLD_BATCHNORM, exact_only=True)
+    _, ledger = apply_passes(load(f"{G} {{ {PAIR} }}", weights=W), FOLD_BATCHNORM, exact_only=True)
     assert not ledger.changes
 
 

@@ -8,8 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.core.errors import Declined
-from passwright.passes.linear.einsum import SIMPLIFY_EINSUM, Equation, equation_of
-from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+from passwright.passes.linear.einsum import SIMPLIFY_EINSUM, Equation, parse_equation
+from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 
 def model(types: str, equation: str, dtype: str = "float", weights: tuple[int, ...] = ()) -> str:
@@ -28,7 +28,7 @@ def around(types: str, body: str, dtype: str, result: str, constants: str = "") 
 def result_of(equation: str, ranks: list[int]) -> str:
     """The shape of the result, written as symbols."""
     try:
-        rank = len(equation_of(equation, ranks).result)
+        rank = len(parse_equation(equation, ranks).result)
     except Declined:
         return "[]"
     return f"[{','.join(f'd{i}' for i in range(rank))}]" if rank else ""
@@ -191,13 +191,13 @@ def test_stays_elsewhere(text: str, runs: bool) -> None:
     ],
 )
 def test_equations(text: str, ranks: list[int], want: Equation) -> None:
-    assert equation_of(text, ranks) == want
+    assert parse_equation(text, ranks) == want
 
 
 @pytest.mark.parametrize(("text", "ranks"), [("...i->i", [2]), ("i.j", [2]), ("...i...", [3]), ("...ijk", [2])])
 def test_bad_equations(text: str, ranks: list[int]) -> None:
     with pytest.raises(Declined):
-        equation_of(text, ranks)
+        parse_equation(text, ranks)
 
 
 LABELS = st.lists(st.sampled_from("abcd"), min_size=1, max_size=3, unique=True)
@@ -210,9 +210,9 @@ def test_any_two_terms(a: list[str], b: list[str], result: list[str]) -> None:
     assume({*a, *b} >= {*result})
     types = ", ".join(f"[{','.join(str(EXTENTS[x]) for x in t)}] {name}" for t, name in ((a, "x"), (b, "z")))
     before = load(model(types, f"{''.join(a)},{''.join(b)}->{''.join(result)}"))
-    changed, ledger = rewritten(before, SIMPLIFY_EINSUM)
+    changed, ledger = apply_passes(before, SIMPLIFY_EINSUM)
     if ledger.changes:
         out = to_onnx(changed)
-        means_the_same(before, out, exact=ledger.is_exact)
+        require_equivalent(before, out, exact=ledger.is_exact)
         assert op_types(out)[0] in {"MatMul", "Gemm", "Mul"}
         assert len(op_types(out)) == 2

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.linear.fold_scale import FOLD_SCALE
 from rewriting import becomes, initializers, stays
-from weights import matrix, mentioned
+from weights import matrix, weights_used_in
 
 KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}
 WEIGHTS = {
@@ -36,7 +36,7 @@ WEIGHTS = {
 CONST = "<float k = {1}, float f = {1}, int64[4] h = {0,3,2,2}, int64[3] p = {4,4,4}, float j = {1}>"
 P = "Transpose<perm=[0,2,1,3]>"
 PT = "Transpose<perm=[0,2,3,1]>"
-used = partial(mentioned, weights=WEIGHTS)
+used = partial(weights_used_in, weights=WEIGHTS)
 
 
 def model(body: str, constants: str = "", dtype: str = "float", result: str = "d0,d1,d2,d3") -> str:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.gemm_alpha import SCALE_GEMM
+from passwright.passes.linear.gemm_alpha import FOLD_SCALE_INTO_GEMM
 from rewriting import becomes, stays
 
 KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}
@@ -63,7 +63,7 @@ ABC = f"{AB}, [4] c"
     ],
 )
 def test_becomes(types: str, before: str, after: str) -> None:
-    becomes(model(types, before), model(types, after), SCALE_GEMM)
+    becomes(model(types, before), model(types, after), FOLD_SCALE_INTO_GEMM)
 
 
 @pytest.mark.parametrize("opset", [7, 9, 11, 13, 22])
@@ -73,7 +73,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
     before = model(AB, "m = MatMul(a, b) y = Mul(m, h)", dtype, constants="")
     weights = {"h": np.array(0.5, KINDS[dtype])}
     text = model(AB, after, constants="<float h = {1}>").replace("float[", f"{dtype}[")
-    becomes(before, text, SCALE_GEMM, opset=opset, weights=weights)
+    becomes(before, text, FOLD_SCALE_INTO_GEMM, opset=opset, weights=weights)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
     ],
 )
 def test_stays(types: str, body: str, result: str) -> None:
-    stays(model(types.replace("[] s", "[1] s"), body, result=result), SCALE_GEMM)
+    stays(model(types.replace("[] s", "[1] s"), body, result=result), FOLD_SCALE_INTO_GEMM)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_stays(types: str, body: str, result: str) -> None:
     ],
 )
 def test_stays_elsewhere(text: str, opset: int, runs: bool) -> None:
-    stays(text, SCALE_GEMM, opset=opset, runs=runs)
+    stays(text, FOLD_SCALE_INTO_GEMM, opset=opset, runs=runs)
 
 
 NUMBERS = st.sampled_from([-4.0, -0.5, 0.25, 2.0])
@@ -170,4 +170,4 @@ def test_any_numbers(alpha: float, beta: float, s: float, op: str, bias: bool) -
     written = ", ".join(f"{name}={v}" for name, v in attrs.items() if v != 1)
     before = f"m = Gemm<alpha={alpha}, beta={beta}>({inputs}) y = {op}(m, s)"
     after = f"y = Gemm{f'<{written}>' if written else ''}({inputs})"
-    becomes(model(ABC, before, constants=constants), model(ABC, after, constants=constants), SCALE_GEMM)
+    becomes(model(ABC, before, constants=constants), model(ABC, after, constants=constants), FOLD_SCALE_INTO_GEMM)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.linear.gemm_batchnorm import FOLD_BATCHNORM_INTO_GEMM
 from rewriting import becomes, initializers, stays
-from weights import mentioned
+from weights import weights_used_in
 
 KINDS = {"float": np.float32, "double": np.float64}
 WEIGHTS = {
@@ -26,7 +26,7 @@ WEIGHTS = {
     **{f"v{n}": np.linspace(0.1, 3, n, dtype=np.float32) for n in (2, 3, 4)},
 }
 CONST = "<float k = {1}>"
-used = partial(mentioned, weights=WEIGHTS)
+used = partial(weights_used_in, weights=WEIGHTS)
 
 
 def bn(channels: int, x: str, attrs: str = "") -> str:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.linear.gemm_bias import FOLD_BIAS
 from rewriting import becomes, stays
-from weights import mentioned
+from weights import weights_used_in
 
 KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}
 WEIGHTS = {
@@ -32,7 +32,7 @@ WEIGHTS = {
 CONST = "<float k = {1}>"
 AB = "[2,3] a, [3,4] b"
 ABC = f"{AB}, [4] c"
-used = partial(mentioned, weights=WEIGHTS)
+used = partial(weights_used_in, weights=WEIGHTS)
 
 
 def model(types: str, body: str, constants: str = "", result: str = "n,m", dtype: str = "float") -> str:

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.matmul_chains import MERGE_PRODUCTS
+from passwright.passes.linear.matmul_chains import MERGE_MATMULS
 from rewriting import becomes, stays
-from weights import matrix, mentioned
+from weights import matrix, weights_used_in
 
 KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}
 WEIGHTS = {
@@ -34,7 +34,7 @@ WEIGHTS = {
     "most2": np.full((3, 4), 3e38, np.float32),
 }
 CONST = "<float k = {1}>"
-used = partial(mentioned, weights=WEIGHTS)
+used = partial(weights_used_in, weights=WEIGHTS)
 
 
 def model(types: str, body: str, constants: str = "", result: str = "n,m", dtype: str = "float") -> str:
@@ -73,7 +73,7 @@ def model(types: str, body: str, constants: str = "", result: str = "n,m", dtype
     ],
 )
 def test_becomes(x: str, before: str, after: str) -> None:
-    becomes(model(f"[{x}] x_", before), model(f"[{x}] x_", after, CONST), MERGE_PRODUCTS, weights=used(before))
+    becomes(model(f"[{x}] x_", before), model(f"[{x}] x_", after, CONST), MERGE_MATMULS, weights=used(before))
 
 
 @pytest.mark.parametrize(
@@ -113,13 +113,13 @@ def test_becomes(x: str, before: str, after: str) -> None:
 )
 def test_becomes_of_other_ranks(types: str, before: str, after: str, result: str) -> None:
     want = model(types, after, CONST, result)
-    becomes(model(types, before, result=result), want, MERGE_PRODUCTS, weights=used(before))
+    becomes(model(types, before, result=result), want, MERGE_MATMULS, weights=used(before))
 
 
 def test_integers_are_distributed_too() -> None:
     types, after = "[2,3] x, [2,3] z, [3,4] m", "a = Add(x, z) y = MatMul(a, m)"
     before = "a = MatMul(x, m) b = MatMul(z, m) y = Add(a, b)"
-    becomes(model(types, before, dtype="int32"), model(types, after, dtype="int32"), MERGE_PRODUCTS)
+    becomes(model(types, before, dtype="int32"), model(types, after, dtype="int32"), MERGE_MATMULS)
 
 
 @pytest.mark.parametrize("dtype", list(KINDS))
@@ -128,7 +128,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
     before = "a = Gemm(x, v, b4) y = MatMul(a, w)"
     weights = {name: a.astype(KINDS[dtype]) for name, a in used(before).items()}
     after = model("[2,3] x_", "y = Gemm(x, k, k)", CONST, dtype=dtype)
-    becomes(model("[2,3] x_", before, dtype=dtype), after, MERGE_PRODUCTS, opset=opset, weights=weights)
+    becomes(model("[2,3] x_", before, dtype=dtype), after, MERGE_MATMULS, opset=opset, weights=weights)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +166,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
     ],
 )
 def test_stays(types: str, body: str, result: str) -> None:
-    stays(model(types, body, result=result), MERGE_PRODUCTS, weights=used(body))
+    stays(model(types, body, result=result), MERGE_MATMULS, weights=used(body))
 
 
 @pytest.mark.parametrize(
@@ -202,7 +202,7 @@ def test_stays(types: str, body: str, result: str) -> None:
     ],
 )
 def test_stays_elsewhere(text: str, weights: dict[str, np.ndarray]) -> None:
-    stays(text, MERGE_PRODUCTS, weights=weights)
+    stays(text, MERGE_MATMULS, weights=weights)
 
 
 EXTENT = st.integers(1, 4)
@@ -216,7 +216,7 @@ def test_any_extents(k: int, m: int, n: int, first: bool, second: bool) -> None:
     before = model(f"[2,{k}] x_", f"a = {one} y = {two}")
     given_weights = {name: a for name, a in weights.items() if f"{name})" in before or name in "vw"}
     if k * n > k * m + m * n:
-        stays(before, MERGE_PRODUCTS, weights=given_weights)
+        stays(before, MERGE_MATMULS, weights=given_weights)
     else:
         after = "y = Gemm(x, k, k)" if first or second else "y = MatMul(x, k)"
-        becomes(before, model(f"[2,{k}] x_", after, CONST), MERGE_PRODUCTS, weights=given_weights)
+        becomes(before, model(f"[2,{k}] x_", after, CONST), MERGE_MATMULS, weights=given_weights)

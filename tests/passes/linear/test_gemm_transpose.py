@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.gemm_transpose import TRANSPOSE_GEMM
+from passwright.passes.linear.gemm_transpose import FOLD_TRANSPOSE_INTO_GEMM
 from rewriting import becomes, stays
-from weights import mentioned
+from weights import weights_used_in
 
 KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}
 WEIGHTS = {
@@ -25,7 +25,7 @@ WEIGHTS = {
 CONST = "<float k = {1}>"
 T = "Transpose<perm=[1,0]>"
 T3 = "Transpose<perm=[0,2,1]>"
-used = partial(mentioned, weights=WEIGHTS)
+used = partial(weights_used_in, weights=WEIGHTS)
 
 
 def model(types: str, body: str, constants: str = "", result: str = "n,m", dtype: str = "float") -> str:
@@ -107,7 +107,7 @@ def model(types: str, body: str, constants: str = "", result: str = "n,m", dtype
     ],
 )
 def test_becomes(types: str, before: str, after: str) -> None:
-    becomes(model(types, before), model(types, after, CONST), TRANSPOSE_GEMM, weights=used(before))
+    becomes(model(types, before), model(types, after, CONST), FOLD_TRANSPOSE_INTO_GEMM, weights=used(before))
 
 
 @pytest.mark.parametrize(
@@ -151,14 +151,14 @@ def test_becomes(types: str, before: str, after: str) -> None:
 )
 def test_becomes_in_batches(types: str, before: str, after: str) -> None:
     want = model(types, after, CONST, "k_,n,m")
-    becomes(model(types, before, result="k_,n,m"), want, TRANSPOSE_GEMM, weights=used(before))
+    becomes(model(types, before, result="k_,n,m"), want, FOLD_TRANSPOSE_INTO_GEMM, weights=used(before))
 
 
 def test_a_transpose_for_two_products() -> None:
     before = "t = Transpose(a) p = MatMul(t, b) q = MatMul(b, p) r = MatMul(a, t) y = Concat<axis=1>(q, r)"
     after = "p = Gemm<transA=1>(a, b) q = MatMul(b, p) r = Gemm<transB=1>(a, a) y = Concat<axis=1>(q, r)"
     types = "[4,4] a, [4,4] b"
-    becomes(model(types, before), model(types, after), TRANSPOSE_GEMM)
+    becomes(model(types, before), model(types, after), FOLD_TRANSPOSE_INTO_GEMM)
 
 
 @pytest.mark.parametrize("dtype", list(KINDS))
@@ -167,7 +167,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
     types, before = "[3,2] a, [3,4] b", "t = Transpose(a) y = MatMul(t, b)"
     after = "y = Gemm<transA=1>(a, b)" if opset >= 11 else "y = Gemm<transA=1>(a, b, k)"
     want = model(types, after, CONST, dtype=dtype)
-    becomes(model(types, before, dtype=dtype), want, TRANSPOSE_GEMM, opset=opset)
+    becomes(model(types, before, dtype=dtype), want, FOLD_TRANSPOSE_INTO_GEMM, opset=opset)
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64", "uint32"])
@@ -175,8 +175,8 @@ def test_integers_have_no_gemm(dtype: str) -> None:
     types = "[3,2] a, [4,3] b"
     before = "t = Transpose(a) u = Transpose(b) y = MatMul(t, u)"
     after = "m = MatMul(b, a) y = Transpose<perm=[1,0]>(m)"
-    becomes(model(types, before, dtype=dtype), model(types, after, dtype=dtype), TRANSPOSE_GEMM)
-    stays(model("[3,2] a, [3,4] b", "t = Transpose(a) y = MatMul(t, b)", dtype=dtype), TRANSPOSE_GEMM)
+    becomes(model(types, before, dtype=dtype), model(types, after, dtype=dtype), FOLD_TRANSPOSE_INTO_GEMM)
+    stays(model("[3,2] a, [3,4] b", "t = Transpose(a) y = MatMul(t, b)", dtype=dtype), FOLD_TRANSPOSE_INTO_GEMM)
 
 
 @pytest.mark.parametrize(
@@ -248,7 +248,7 @@ def test_integers_have_no_gemm(dtype: str) -> None:
     ],
 )
 def test_stays(types: str, body: str, result: str) -> None:
-    stays(model(types, body, result=result), TRANSPOSE_GEMM, weights=used(body))
+    stays(model(types, body, result=result), FOLD_TRANSPOSE_INTO_GEMM, weights=used(body))
 
 
 @pytest.mark.parametrize(
@@ -290,7 +290,7 @@ def test_stays(types: str, body: str, result: str) -> None:
     ],
 )
 def test_stays_elsewhere(text: str, opset: int, weights: dict[str, np.ndarray]) -> None:
-    stays(text, TRANSPOSE_GEMM, opset=opset, weights=weights, runs=opset >= 7 and "[]" not in text)
+    stays(text, FOLD_TRANSPOSE_INTO_GEMM, opset=opset, weights=weights, runs=opset >= 7 and "[]" not in text)
 
 
 @given(
@@ -317,6 +317,6 @@ def test_any_sides(a: bool, b: bool, left: bool, right: bool, behind: bool) -> N
     after = f"y = Gemm{attrs}(b, a)" if behind else f"m = Gemm{attrs}(a, b) y = Relu(m)"
     before = model(types, " ".join(lines))
     if left or right or behind:
-        becomes(before, model(types, after), TRANSPOSE_GEMM)
+        becomes(before, model(types, after), FOLD_TRANSPOSE_INTO_GEMM)
     else:
-        stays(before, TRANSPOSE_GEMM)
+        stays(before, FOLD_TRANSPOSE_INTO_GEMM)

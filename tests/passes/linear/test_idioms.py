@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Pass
 from passwright.passes.linear.affine_before_conv import FOLD_AFFINE_BEFORE_CONV
-from passwright.passes.linear.gemm_alpha import SCALE_GEMM
+from passwright.passes.linear.gemm_alpha import FOLD_SCALE_INTO_GEMM
 from passwright.passes.linear.gemm_bias import FOLD_BIAS
-from passwright.passes.linear.weight_scale import SCALE_WEIGHTS
+from passwright.passes.linear.weight_scale import FOLD_SCALE_INTO_WEIGHTS
 from rewriting import becomes, stays
-from weights import mentioned
+from weights import weights_used_in
 
 WEIGHTS = {
     "w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4),
@@ -34,7 +34,7 @@ SWISH = "e = Sigmoid(x) a = Add(e, x) p = Mul(x, a)"
 RMS = "q = Mul(x, x) v = ReduceMean<keepdims=1>(q) a = Add(v, eps) e = Sqrt(a) p = Div(x, e)"
 MIXED = "q = Exp(x) p = Div(x, q)"
 ROOTED = "q = Exp(x) e = Sqrt(q) p = Div(x, e)"
-used = partial(mentioned, weights=WEIGHTS)
+used = partial(weights_used_in, weights=WEIGHTS)
 
 
 def model(x: str, body: str, y: str = "n,m", constants: str = "") -> str:
@@ -44,17 +44,29 @@ def model(x: str, body: str, y: str = "n,m", constants: str = "") -> str:
 @pytest.mark.parametrize(
     ("x", "body", "y", "by"),
     [
-        pytest.param("2,3", f"{GELU} h = Mul(p, half) y = MatMul(h, w)", "n,m", SCALE_WEIGHTS, id="Gelu"),
-        pytest.param("B,2,3", f"{GELU} h = Mul(half, p) y = MatMul(h, w)", "k,n,m", SCALE_WEIGHTS, id="0.5 first"),
-        pytest.param("2,3", f"{TANH} h = Mul(p, half) y = MatMul(h, w)", "n,m", SCALE_WEIGHTS, id="Gelu by Tanh"),
-        pytest.param("2,3", f"{GELU} h = Mul(p, half) y = Gemm(h, w, row)", "n,m", SCALE_WEIGHTS, id="Gelu, Gemm"),
-        pytest.param("2,3", f"{GELU} h = Mul(p, half) y = Gemm(h, w, row)", "n,m", SCALE_GEMM, id="Gelu, alpha"),
-        pytest.param("2,3", f"{GELU} h = Mul(p, half) y = MatMul(h, w)", "n,m", SCALE_GEMM, id="Gelu, no Gemm yet"),
+        pytest.param("2,3", f"{GELU} h = Mul(p, half) y = MatMul(h, w)", "n,m", FOLD_SCALE_INTO_WEIGHTS, id="Gelu"),
+        pytest.param(
+            "B,2,3", f"{GELU} h = Mul(half, p) y = MatMul(h, w)", "k,n,m", FOLD_SCALE_INTO_WEIGHTS, id="0.5 first"
+        ),
+        pytest.param(
+            "2,3", f"{TANH} h = Mul(p, half) y = MatMul(h, w)", "n,m", FOLD_SCALE_INTO_WEIGHTS, id="Gelu by Tanh"
+        ),
+        pytest.param(
+            "2,3", f"{GELU} h = Mul(p, half) y = Gemm(h, w, row)", "n,m", FOLD_SCALE_INTO_WEIGHTS, id="Gelu, Gemm"
+        ),
+        pytest.param(
+            "2,3", f"{GELU} h = Mul(p, half) y = Gemm(h, w, row)", "n,m", FOLD_SCALE_INTO_GEMM, id="Gelu, alpha"
+        ),
+        pytest.param(
+            "2,3", f"{GELU} h = Mul(p, half) y = MatMul(h, w)", "n,m", FOLD_SCALE_INTO_GEMM, id="Gelu, no Gemm yet"
+        ),
         pytest.param(
             "2,3,5", f"{GELU} h = Mul(p, half) y = Conv(h, kernel)", "n,m,l", FOLD_AFFINE_BEFORE_CONV, id="Gelu, Conv"
         ),
-        pytest.param("2,3", f"{RMS} h = Mul(p, gamma) y = MatMul(h, w)", "n,m", SCALE_WEIGHTS, id="scale"),
-        pytest.param("2,3", f"{RMS} h = Mul(gamma, p) y = Gemm(h, w, row)", "n,m", SCALE_WEIGHTS, id="scale, Gemm"),
+        pytest.param("2,3", f"{RMS} h = Mul(p, gamma) y = MatMul(h, w)", "n,m", FOLD_SCALE_INTO_WEIGHTS, id="scale"),
+        pytest.param(
+            "2,3", f"{RMS} h = Mul(gamma, p) y = Gemm(h, w, row)", "n,m", FOLD_SCALE_INTO_WEIGHTS, id="scale, Gemm"
+        ),
         pytest.param("2,3", f"{RMS} h = Mul(p, gamma) s = Add(h, beta) y = MatMul(s, w)", "n,m", FOLD_BIAS, id="shift"),
         pytest.param(
             "2,3", f"{RMS} h = Mul(p, gamma) s = Add(h, beta) y = Gemm(s, w, row)", "n,m", FOLD_BIAS, id="shift, Gemm"
@@ -85,7 +97,7 @@ def test_stays(x: str, body: str, y: str, by: Pass) -> None:
     ],
 )
 def test_other_scales_become_part_of_the_weights(x: str, before: str, after: str) -> None:
-    becomes(model(x, before), model(x, after, constants=CONST), SCALE_WEIGHTS, weights=used(before))
+    becomes(model(x, before), model(x, after, constants=CONST), FOLD_SCALE_INTO_WEIGHTS, weights=used(before))
 
 
 def test_a_shift_of_what_was_not_scaled_moves() -> None:
@@ -103,4 +115,4 @@ def test_a_shift_of_what_was_not_scaled_moves() -> None:
 def test_whatever_the_scale(scale: float, swapped: bool, tanh: bool) -> None:
     operands = "half, p" if swapped else "p, half"
     body = f"{TANH if tanh else GELU} h = Mul({operands}) y = MatMul(h, w)"
-    stays(model("2,3", body), SCALE_WEIGHTS, weights={**used(body), "half": np.array(scale, np.float32)})
+    stays(model("2,3", body), FOLD_SCALE_INTO_WEIGHTS, weights={**used(body), "half": np.array(scale, np.float32)})

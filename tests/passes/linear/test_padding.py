@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.linear.conv_padding import FOLD_PAD_INTO_CONV
-from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 G = "g (float[2,3,6,5] x) => (float[a,b,c,d] y)"
 P = "int64[8] p = {0,0,1,2,0,0,0,3}"
@@ -225,7 +225,7 @@ def test_any_padding(more: list[int], auto: str, strides: list[int], extents: li
     text = f"{text}{strides}>(t, w) }}".replace("'", '"')
     weights = {"w": WEIGHTS["w"][:, :, :2], "p": np.array([0, 0, *more[:2], 0, 0, *more[2:]])}
     model = load(text, weights=weights)
-    result, _ = rewritten(model, FOLD_PAD_INTO_CONV)
+    result, _ = apply_passes(model, FOLD_PAD_INTO_CONV)
     out = to_onnx(result)
     assert op_types(out) == ["Conv"]
-    means_the_same(model, out)
+    require_equivalent(model, out)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.linear.conv_padding import FOLD_PAD_INTO_POOL
-from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 G = "g (float[2,3,6,5] x) => (float[a,b,c,d] y)"
 P = "int64[8] p = {0,0,1,2,0,0,0,1}"
@@ -130,8 +130,8 @@ def test_any_padding(kind: str, kernel: list[int], strides: list[int], more: lis
     text = f"g ({kind}[1,2,{extents[0]},{extents[1]}] x) => ({kind}[a,b,c,d] y) {{ t = Pad(x, p)"
     weights: dict[str, Any] = {"p": np.array([0, 0, *more[:2], 0, 0, *more[2:]])}
     model = load(f"{text} y = {pool}<kernel_shape={kernel}, strides={strides}>(t) }}", weights=weights)
-    result, _ = rewritten(model, FOLD_PAD_INTO_POOL)
+    result, _ = apply_passes(model, FOLD_PAD_INTO_POOL)
     out = to_onnx(result)
     fits = all(p < kernel[i % 2] for i, p in enumerate(more))
     assert op_types(out) == ([pool] if fits else ["Pad", pool])
-    means_the_same(model, out)
+    require_equivalent(model, out)

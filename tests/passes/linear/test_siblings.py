@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.parallel_matmuls import MERGE_SIBLINGS
+from passwright.passes.linear.parallel_matmuls import MERGE_PARALLEL_MATMULS
 from rewriting import becomes, initializers, stays
-from weights import matrix, mentioned
+from weights import matrix, weights_used_in
 
 KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}
 WEIGHTS = {
@@ -33,7 +33,7 @@ WEIGHTS = {
 }
 CONST = "<float k = {1}, float b = {1}, float l = {1}, float f = {1}>"
 JOIN = "Concat<axis=-1>"
-used = partial(mentioned, weights=WEIGHTS)
+used = partial(weights_used_in, weights=WEIGHTS)
 
 
 def model(x: str, body: str, constants: str = "", result: str = "n,m", dtype: str = "float") -> str:
@@ -110,7 +110,7 @@ PAIR = f"p = MatMul(x, u) s = Add(p, a) q = MatMul(x, v) t = Add(b, q) y = {JOIN
     ],
 )
 def test_becomes(x: str, before: str, after: str) -> None:
-    becomes(model(x, before), model(x, after, CONST), MERGE_SIBLINGS, weights=used(before))
+    becomes(model(x, before), model(x, after, CONST), MERGE_PARALLEL_MATMULS, weights=used(before))
 
 
 @pytest.mark.parametrize(
@@ -136,14 +136,16 @@ def test_becomes(x: str, before: str, after: str) -> None:
     ],
 )
 def test_becomes_of_other_ranks(x: str, before: str, after: str, result: str) -> None:
-    becomes(model(x, before, result=result), model(x, after, CONST, result), MERGE_SIBLINGS, weights=used(before))
+    becomes(
+        model(x, before, result=result), model(x, after, CONST, result), MERGE_PARALLEL_MATMULS, weights=used(before)
+    )
 
 
 def test_outputs_of_the_graph_keep_their_names() -> None:
     g = "g (float[2,3] x) => (float[n,m] p, float[n,m] q, float[n,l] r)"
     before = f"{g} {{ p = MatMul(x, u) q = MatMul(x, v) r = MatMul(x, w) }}"
     after = f"{g} {CONST} {{ m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) }}"
-    out = becomes(before, after, MERGE_SIBLINGS, weights=used("u v w"))
+    out = becomes(before, after, MERGE_PARALLEL_MATMULS, weights=used("u v w"))
     assert sorted(a.shape for a in initializers(out).values()) == [(3,), (3, 10)]
 
 
@@ -154,7 +156,7 @@ def test_inside_an_if_body() -> None:
     )
     before = text.format(f"{{ {THREE.replace('y =', 'z =')} }}")
     inner = f"m = MatMul(x, k) p, q, r = Split<axis=1>(m, l) z = {JOIN}(p, q, r)"
-    becomes(before, text.format(f"{CONST} {{ {inner} }}"), MERGE_SIBLINGS, weights=used(THREE))
+    becomes(before, text.format(f"{CONST} {{ {inner} }}"), MERGE_PARALLEL_MATMULS, weights=used(THREE))
 
 
 @pytest.mark.parametrize("dtype", list(KINDS))
@@ -164,7 +166,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
     split = "Split<axis=1>(m, l)" if opset >= 13 else "Split<axis=1,split=[4,4,2]>(m)"
     before = model("2,3", THREE.replace("axis=-1", "axis=1"), dtype=dtype)
     after = model("2,3", f"m = MatMul(x, k) p, q, r = {split} y = Concat<axis=1>(p, q, r)", CONST, dtype=dtype)
-    becomes(before, after, MERGE_SIBLINGS, opset=opset, weights=weights)
+    becomes(before, after, MERGE_PARALLEL_MATMULS, opset=opset, weights=weights)
 
 
 @pytest.mark.parametrize(
@@ -249,7 +251,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
 )
 def test_stays(x: str, body: str, result: str) -> None:
     x = "3,4" if "ut, x" in body else x
-    stays(model(x, body, result=result), MERGE_SIBLINGS, weights=used(body))
+    stays(model(x, body, result=result), MERGE_PARALLEL_MATMULS, weights=used(body))
 
 
 @pytest.mark.parametrize(
@@ -289,7 +291,7 @@ def test_stays(x: str, body: str, result: str) -> None:
     ],
 )
 def test_stays_elsewhere(text: str, weights: dict[str, np.ndarray]) -> None:
-    stays(text, MERGE_SIBLINGS, weights=weights)
+    stays(text, MERGE_PARALLEL_MATMULS, weights=weights)
 
 
 @given(
@@ -309,8 +311,8 @@ def test_any_family(columns: list[int], biases: list[bool]) -> None:
     join = f"y = {JOIN}({', '.join(ends)})"
     before = model("2,3", f"{' '.join(lines)} {join}")
     if ops <= 2 + adds:
-        stays(before, MERGE_SIBLINGS, weights=weights)
+        stays(before, MERGE_PARALLEL_MATMULS, weights=weights)
         return
     split = f"{', '.join(ends)} = Split<axis=1>({'n' if adds else 'm'}, l)"
     after = f"m = MatMul(x, k) {'n = Add(m, b)' if adds else ''} {split} {join}"
-    becomes(before, model("2,3", after, CONST), MERGE_SIBLINGS, weights=weights)
+    becomes(before, model("2,3", after, CONST), MERGE_PARALLEL_MATMULS, weights=weights)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.weight_scale import SCALE_WEIGHTS
+from passwright.passes.linear.weight_scale import FOLD_SCALE_INTO_WEIGHTS
 from rewriting import becomes, initializers, stays
-from weights import mentioned
+from weights import weights_used_in
 
 WEIGHTS = {
     "w": np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4),
@@ -32,7 +32,7 @@ WEIGHTS = {
     "more": np.array([1e30, 1, 1], np.float32),
 }
 CONST = "<float k = {1}>"
-used = partial(mentioned, weights=WEIGHTS)
+used = partial(weights_used_in, weights=WEIGHTS)
 
 
 def model(x: str, body: str, constants: str = "", y: str = "") -> str:
@@ -84,7 +84,7 @@ def model(x: str, body: str, constants: str = "", y: str = "") -> str:
     ],
 )
 def test_becomes(x: str, before: str, after: str) -> None:
-    becomes(model(x, before), model(x, after, CONST), SCALE_WEIGHTS, weights=used(before))
+    becomes(model(x, before), model(x, after, CONST), FOLD_SCALE_INTO_WEIGHTS, weights=used(before))
 
 
 @pytest.mark.parametrize(
@@ -98,7 +98,9 @@ def test_becomes(x: str, before: str, after: str) -> None:
     ],
 )
 def test_becomes_of_other_ranks(x: str, before: str, y: str) -> None:
-    becomes(model(x, before, y=y), model(x, "y = MatMul(x, k)", CONST, y), SCALE_WEIGHTS, weights=used(before))
+    becomes(
+        model(x, before, y=y), model(x, "y = MatMul(x, k)", CONST, y), FOLD_SCALE_INTO_WEIGHTS, weights=used(before)
+    )
 
 
 @pytest.mark.parametrize(
@@ -113,7 +115,7 @@ def test_becomes_of_other_ranks(x: str, before: str, y: str) -> None:
 )
 def test_becomes_with_a_bias(x: str, before: str, y: str) -> None:
     after = model(x, "m = MatMul(x, k) y = Add(m, f)", "<float k = {1}, float f = {1}>", y)
-    becomes(model(x, before, y=y), after, SCALE_WEIGHTS, weights=used(before))
+    becomes(model(x, before, y=y), after, FOLD_SCALE_INTO_WEIGHTS, weights=used(before))
 
 
 @pytest.mark.parametrize(
@@ -129,7 +131,7 @@ def test_becomes_with_a_bias(x: str, before: str, y: str) -> None:
     ],
 )
 def test_stays_with_a_bias(x: str, body: str, y: str) -> None:
-    stays(model(x, body, y=y), SCALE_WEIGHTS, weights=used(body))
+    stays(model(x, body, y=y), FOLD_SCALE_INTO_WEIGHTS, weights=used(body))
 
 
 @pytest.mark.parametrize("dtype", ["double", "float16"])
@@ -139,7 +141,7 @@ def test_every_type_and_opset(dtype: str, opset: int) -> None:
     before = f"g ({dtype}[2,3] x) => ({dtype}[n,m] y) {{ m = MatMul(x, w) y = Mul(m, s4) }}"
     after = f"g ({dtype}[2,3] x) => ({dtype}[n,m] y) {CONST} {{ y = MatMul(x, k) }}"
     weights = {name: a.astype(kind) for name, a in WEIGHTS.items() if name in {"w", "s4"}}
-    out = becomes(before, after, SCALE_WEIGHTS, weights=weights, opset=opset)
+    out = becomes(before, after, FOLD_SCALE_INTO_WEIGHTS, weights=weights, opset=opset)
     assert [a.dtype for a in initializers(out).values()] == [kind]
 
 
@@ -147,7 +149,7 @@ def test_a_number_fits_any_rank() -> None:
     g = "g (float[2,3] x, int64[n] d) => (float[a,b] y)"
     before = f"{g} {{ r = Reshape(x, d) m = Mul(r, s) y = MatMul(m, w) }}"
     after = f"{g} {CONST} {{ r = Reshape(x, d) y = MatMul(r, k) }}"
-    becomes(before, after, SCALE_WEIGHTS, weights=used("w s"), runs=False)
+    becomes(before, after, FOLD_SCALE_INTO_WEIGHTS, weights=used("w s"), runs=False)
 
 
 def test_inside_an_if_body() -> None:
@@ -157,7 +159,12 @@ def test_inside_an_if_body() -> None:
     )
     weights = {"w": WEIGHTS["w"], "s": WEIGHTS["s"], "v": WEIGHTS["w"]}
     before = text.format("", "{ m = MatMul(x, w) r = Mul(m, s) }")
-    becomes(before, text.format("<float v = {1}>", f"{CONST} {{ r = MatMul(x, k) }}"), SCALE_WEIGHTS, weights=weights)
+    becomes(
+        before,
+        text.format("<float v = {1}>", f"{CONST} {{ r = MatMul(x, k) }}"),
+        FOLD_SCALE_INTO_WEIGHTS,
+        weights=weights,
+    )
 
 
 @pytest.mark.parametrize(
@@ -192,13 +199,13 @@ def test_inside_an_if_body() -> None:
     ],
 )
 def test_stays(x: str, body: str, y: str) -> None:
-    stays(model(x, body, y=y), SCALE_WEIGHTS, weights=used(body))
+    stays(model(x, body, y=y), FOLD_SCALE_INTO_WEIGHTS, weights=used(body))
 
 
 @pytest.mark.parametrize("opset", [7, 10])
 def test_a_gemm_without_bias_is_not_written_before_opset_11(opset: int) -> None:
     text = "g (float[2,3] x) => (float[n,m] y) { m = Gemm<beta=0.0>(x, w, s) y = Mul(m, s) }"
-    stays(text, SCALE_WEIGHTS, weights=used("w s"), opset=opset)
+    stays(text, FOLD_SCALE_INTO_WEIGHTS, weights=used("w s"), opset=opset)
 
 
 @pytest.mark.parametrize(
@@ -242,7 +249,7 @@ def test_a_gemm_without_bias_is_not_written_before_opset_11(opset: int) -> None:
     ],
 )
 def test_stays_elsewhere(text: str, weights: dict[str, np.ndarray]) -> None:
-    stays(text, SCALE_WEIGHTS, weights=weights)
+    stays(text, FOLD_SCALE_INTO_WEIGHTS, weights=weights)
 
 
 NUMBERS = st.sampled_from([-3.0, -0.5, 0.25, 1.0, 8.0])
@@ -261,4 +268,6 @@ def test_any_scale(scale: list[float], bias: bool, alpha: float, op: str, trans:
         del weights["b"]
     gemm = f"Gemm<alpha={alpha},transB={int(trans)}>(x, w{', b' if bias else ''})"
     after = f"y = Gemm{'<transB=1>' if trans else ''}(x, k{', k' if bias else ''})"
-    becomes(model("2,3", f"m = {gemm} y = {op}(m, s)"), model("2,3", after, CONST), SCALE_WEIGHTS, weights=weights)
+    becomes(
+        model("2,3", f"m = {gemm} y = {op}(m, s)"), model("2,3", after, CONST), FOLD_SCALE_INTO_WEIGHTS, weights=weights
+    )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.reshape_sinking import KEEP_BATCHES
+from passwright.passes.movement.reshape_sinking import TRANSPOSE_WITHOUT_RESHAPES
 from rewriting import becomes, stays
 
 CONST = "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] minus = {-1}"
@@ -31,7 +31,7 @@ SPLIT = "p = Concat<axis=0>(n, two, three, l) y = Reshape(t, p)"
     ],
 )
 def test_becomes(before: str, after: str) -> None:
-    becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", KEEP_BATCHES)
+    becomes(f"{G} {{ {before} }}", f"{G} {{ {after} }}", TRANSPOSE_WITHOUT_RESHAPES)
 
 
 def split(*pieces: str) -> str:
@@ -51,7 +51,7 @@ def split(*pieces: str) -> str:
     ],
 )
 def test_stays(body: str) -> None:
-    stays(f"{G} {{ {DIMS} {body} }}", KEEP_BATCHES, runs=False)
+    stays(f"{G} {{ {DIMS} {body} }}", TRANSPOSE_WITHOUT_RESHAPES, runs=False)
 
 
 @given(perm=st.permutations([1, 2, 3]))
@@ -62,7 +62,7 @@ def test_any_perm_behind_the_batch(perm: list[int]) -> None:
     weights = f"<int64[4] m = {{6,4,5,6}}, int64[5] p = {{{','.join(map(str, result))}}}>"
     after = f"y = Transpose<perm={[0, 1, *(1 + p for p in perm)]}>(x)"
     becomes(f"{head} {weights} {{ r = Reshape(x, m) t = Transpose<perm={[0, *perm]}>(r) y = Reshape(t, p) }}",
-            f"{head} {{ {after} }}", KEEP_BATCHES)  # fmt: skip
+            f"{head} {{ {after} }}", TRANSPOSE_WITHOUT_RESHAPES)  # fmt: skip
 
 
 def test_stays_where_it_moves_a_number() -> None:
@@ -70,4 +70,4 @@ def test_stays_where_it_moves_a_number() -> None:
         "g (float[1] x) => (float y) <int64[0] none = {}> "
         "{ r = Reshape(x, none) t = Transpose(r) y = Reshape(t, none) }"
     )
-    stays(text, KEEP_BATCHES)
+    stays(text, TRANSPOSE_WITHOUT_RESHAPES)

@@ -6,15 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.movement.implicit_broadcasts import (
-    BROADCAST_INSTEAD,
-    broadcast_extremum_instead,
-    broadcast_instead,
-    broadcast_power_instead,
-    comes_out_the_same,
+    DROP_EXPAND_BEFORE_BROADCAST,
+    broadcasts_alike,
+    drop_expand_before_broadcast,
+    drop_expand_before_extremum,
+    drop_expand_before_power,
 )
-from rewriting import becomes, load, rewritten, stays
+from rewriting import apply_passes, becomes, load, stays
 
-RULES = (broadcast_instead, broadcast_extremum_instead, broadcast_power_instead)
+RULES = (drop_expand_before_broadcast, drop_expand_before_extremum, drop_expand_before_power)
 
 
 @pytest.mark.parametrize(
@@ -92,17 +92,26 @@ def test_stays(given_: str, constants: str, body: str, rank: int) -> None:
 @pytest.mark.parametrize("opset", [8, 13, 22, 25])
 def test_every_opset(opset: int) -> None:
     g = "g (int64[1] x, int64[3] z) => (int64[p] y) <int64[1] s = {3}>"
-    becomes(f"{g} {{ u = Expand(x, s) y = Add(u, z) }}", f"{g} {{ y = Add(x, z) }}", broadcast_instead, opset=opset)
+    becomes(
+        f"{g} {{ u = Expand(x, s) y = Add(u, z) }}",
+        f"{g} {{ y = Add(x, z) }}",
+        drop_expand_before_broadcast,
+        opset=opset,
+    )
 
 
 def test_before_opset_8() -> None:
     g = "g (float[1,3] x, float[2,3] z) => (float[p,q] y) <int64[2] s = {2,1}>"
-    stays(f"{g} {{ u = Tile(x, s) y = Add(u, z) }}", broadcast_instead, opset=7)
+    stays(f"{g} {{ u = Tile(x, s) y = Add(u, z) }}", drop_expand_before_broadcast, opset=7)
 
 
 def test_an_output_is_kept() -> None:
     g = "g (float[1,3] x, float[2,3] z) => (float[2,3] u, float[2,3] y) <int64[2] s = {2,3}>"
-    becomes(f"{g} {{ u = Expand(x, s) y = Add(u, z) }}", f"{g} {{ u = Expand(x, s) y = Add(x, z) }}", broadcast_instead)
+    becomes(
+        f"{g} {{ u = Expand(x, s) y = Add(u, z) }}",
+        f"{g} {{ u = Expand(x, s) y = Add(x, z) }}",
+        drop_expand_before_broadcast,
+    )
 
 
 def test_what_is_not_exact_is_told() -> None:
@@ -110,11 +119,11 @@ def test_what_is_not_exact_is_told() -> None:
     g = "g (float[1] x, float[3] z) => (float[p] y) <int64[1] s = {3}>"
     for op in ("Max", "Min", "Pow"):
         model = load(f"{g} {{ u = Expand(x, s) y = {op}(u, z) }}")
-        assert not rewritten(model, BROADCAST_INSTEAD, exact_only=True)[1].changes
+        assert not apply_passes(model, DROP_EXPAND_BEFORE_BROADCAST, exact_only=True)[1].changes
 
 
 def test_the_pass() -> None:
-    assert BROADCAST_INSTEAD.rules == RULES
+    assert DROP_EXPAND_BEFORE_BROADCAST.rules == RULES
 
 
 DIMS = st.lists(st.sampled_from([1, 2, 3]), max_size=3).map(tuple)
@@ -130,4 +139,4 @@ def test_comes_out_the_same(small: tuple[int, ...], wide: tuple[int, ...], other
         want = np.broadcast_shapes(wide, other)
     except ValueError:
         return
-    assert comes_out_the_same(small, wide, [other]) == (np.broadcast_shapes(small, other) == want)
+    assert broadcasts_alike(small, wide, [other]) == (np.broadcast_shapes(small, other) == want)

@@ -7,11 +7,11 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.concats import JOIN_PIECES, MergeConcats, join_slices, join_split_outputs
+from passwright.passes.movement.concats import CANCEL_CONCATS, MergeConcats, cancel_slices_concat, cancel_split_concat
 from rewriting import becomes, stays
 
 MERGE = MergeConcats()
-RULES = (MERGE, join_split_outputs, join_slices)
+RULES = (MERGE, cancel_split_concat, cancel_slices_concat)
 END = 2**31 - 1
 G = "g (float[N,M] a, float[N,M] b, float[N,M] c) => (float[p,q] y)"
 
@@ -195,7 +195,7 @@ def test_every_opset(opset: int) -> None:
 
 
 def test_the_pass_has_both_rules() -> None:
-    assert JOIN_PIECES.rules == (join_split_outputs, join_slices)
+    assert CANCEL_CONCATS.rules == (cancel_split_concat, cancel_slices_concat)
 
 
 @given(inner=st.sets(st.integers(1, 6), min_size=1, max_size=4), negative=st.booleans())

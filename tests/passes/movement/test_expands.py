@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.expands import MERGE_EXPANDS, expand_without_leading_ones, merge_expands, merge_tiles
+from passwright.passes.movement.expands import MERGE_EXPANDS, drop_unsqueeze_before_expand, merge_expands, merge_tiles
 from rewriting import becomes, initializers, stays
 
-RULES = (merge_expands, merge_tiles, expand_without_leading_ones)
+RULES = (merge_expands, merge_tiles, drop_unsqueeze_before_expand)
 
 
 def model(x: str, rank: int, body: str) -> str:

@@ -10,11 +10,11 @@ from passwright.passes.movement.gathers import (
     MERGE_GATHERS,
     RESHAPE_INDICES,
     gather_from_slice,
-    gather_one,
     merge_gathers,
     reshape_indices,
+    squeeze_of_slice_to_gather,
 )
-from rewriting import becomes, initializers, load, rewritten, run, stays, to_onnx
+from rewriting import apply_passes, becomes, initializers, load, run, stays, to_onnx
 
 END = 2**31 - 1
 
@@ -107,7 +107,9 @@ def test_gather_one(start: int, end: int, axis: int, index: int) -> None:
     weights = {n: np.array([v], np.int64) for n, v in zip("sea", (start, end, axis), strict=True)}
     g = "g (float[N,5] x) => (float[p] y)"
     before = f"{g} {{ u = Slice(x, s, e, a) y = Squeeze(u, a) }}"
-    model = becomes(before, f"{g} <int64 i = {{0}}> {{ y = Gather<axis=1>(x, i) }}", gather_one, weights=weights)
+    model = becomes(
+        before, f"{g} <int64 i = {{0}}> {{ y = Gather<axis=1>(x, i) }}", squeeze_of_slice_to_gather, weights=weights
+    )
     assert [a.tolist() for a in initializers(model).values()] == [index]
 
 
@@ -119,7 +121,9 @@ def test_gather_one_stays(start: int, end: int, axis: int, step: int, squeezed: 
     names = dict(zip("seatq", (start, end, axis, step, squeezed), strict=True))
     weights = {n: np.array([v], np.int64) for n, v in names.items()}
     g = "g (float[1,5] x) => (float[p] y)"
-    stays(f"{g} {{ u = Slice(x, s, e, a, t) y = Squeeze(u, q) }}", gather_one, weights=weights, runs=False)
+    stays(
+        f"{g} {{ u = Slice(x, s, e, a, t) y = Squeeze(u, q) }}", squeeze_of_slice_to_gather, weights=weights, runs=False
+    )
 
 
 @pytest.mark.parametrize(
@@ -156,7 +160,7 @@ def test_gather_from_slice(x: str, cut: tuple[int, ...], i: object, after: objec
 
 def test_passes() -> None:
     assert MERGE_GATHERS.rules == (merge_gathers, gather_from_slice)
-    assert RESHAPE_INDICES.rules == (reshape_indices, gather_one)
+    assert RESHAPE_INDICES.rules == (reshape_indices, squeeze_of_slice_to_gather)
 
 
 INDICES = st.lists(st.integers(-4, 3), min_size=1, max_size=3)
@@ -171,7 +175,7 @@ def test_any_two_gathers(first: list[int], second: list[int], axis: int) -> None
     weights = {"i": np.array(first, np.int64), "j": np.array(second, np.int64), "a": np.array([axis], np.int64)}
     g = "g (float[4,4] x) => (float[p,q,r] y)"
     text = f"{g} {{ u = Gather<axis={axis}>(x, i) v = Gather<axis={axis}>(u, j) y = Unsqueeze(v, a) }}"
-    out = to_onnx(rewritten(load(text, weights=weights), MERGE_GATHERS, RESHAPE_INDICES)[0])
+    out = to_onnx(apply_passes(load(text, weights=weights), MERGE_GATHERS, RESHAPE_INDICES)[0])
     x = np.arange(16, dtype=np.float32).reshape(4, 4)
     np.testing.assert_array_equal(run(out, {"x": x})[0], run(load(text, weights=weights), {"x": x})[0])
     assert len(out.graph.node) == 1

@@ -116,9 +116,9 @@ PADS = st.lists(st.integers(-1, 2), min_size=4, max_size=4)
 @given(first=PADS, second=PADS, value=st.sampled_from(["", ", c"]))
 def test_any_pads(first: list[int], second: list[int], value: str) -> None:
     import numpy as np
-    from rewriting import load, rewritten, run, to_onnx
+    from rewriting import apply_passes, load, run, to_onnx
 
     model = load(text(f"u = Pad(x, a{value}) y = Pad(u, b{value})", "float[4,5] x", a=first, b=second, c=7.0))
     x = np.arange(20, dtype=np.float32).reshape(4, 5)
-    out = to_onnx(rewritten(model, merge_pads)[0])
+    out = to_onnx(apply_passes(model, merge_pads)[0])
     np.testing.assert_array_equal(run(out, {"x": x})[0], run(model, {"x": x})[0])

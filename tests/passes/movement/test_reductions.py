@@ -13,7 +13,7 @@ from passwright.passes.movement.reductions import (
     merge_integer_reductions,
     merge_reductions,
 )
-from rewriting import becomes, load, rewritten, stays
+from rewriting import apply_passes, becomes, load, stays
 
 RULES = (
     merge_reductions,
@@ -152,7 +152,7 @@ def test_sums_of_integers_may_overflow() -> None:
     after = text("i = Cast<to=6>(x) s = Cast<to=7>(i) y = ReduceSum<keepdims=1>(s, both)", 3, x, "int64")
     becomes(before, after, *RULES)
     assert not merge_integer_reductions.is_exact
-    assert not rewritten(load(before), MERGE_REDUCTIONS, exact_only=True)[1].changes
+    assert not apply_passes(load(before), MERGE_REDUCTIONS, exact_only=True)[1].changes
 
 
 @pytest.mark.parametrize(

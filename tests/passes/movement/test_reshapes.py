@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.movement.reshapes import (
     MERGE_RESHAPES,
-    RESHAPE_TRANSPOSES,
+    TRANSPOSE_TO_RESHAPE,
     merge_reshapes,
-    transpose_ones_by_reshape,
+    transpose_to_reshape,
 )
-from rewriting import becomes, initializers, load, rewritten, stays, to_onnx
+from rewriting import apply_passes, becomes, initializers, load, stays, to_onnx
 
 
 def table(*rows: tuple[str, ...]) -> list[object]:
@@ -151,20 +151,20 @@ def test_transpose_of_ones(shape: str, perm: str, after: list[int] | None) -> No
     g = f"g (float[{shape}] x) => (float[{','.join('abcd'[: len(dims)])}] y)"
     text = f"{g} {{ r = Relu(x) t = Transpose{attribute}(r) y = Neg(t) }}"
     if after is None:
-        stays(text, transpose_ones_by_reshape, runs=len(dims) > 1)
+        stays(text, transpose_to_reshape, runs=len(dims) > 1)
         return
     if not after:
-        becomes(text, f"{g} {{ r = Relu(x) y = Neg(r) }}", transpose_ones_by_reshape)
+        becomes(text, f"{g} {{ r = Relu(x) y = Neg(r) }}", transpose_to_reshape)
         return
     new = f"{g} <int64[1] s = {{0}}> {{ r = Relu(x) t = Reshape(r, s) y = Neg(t) }}"
-    model = becomes(text, new, transpose_ones_by_reshape)
+    model = becomes(text, new, transpose_to_reshape)
     assert [list(a) for a in initializers(model).values()] == [after]
 
 
 def test_reshape_there_and_a_transpose_of_ones_back() -> None:
     g = "g (float[N,4] x) => (float[a,b] y) <int64[3] s = {0,1,4}, int64[2] t = {0,4}>"
     before = "u = Reshape(x, s) v = Transpose<perm=[0,2,1]>(u) w = Reshape(v, t) y = Neg(w)"
-    becomes(f"{g} {{ {before} }}", f"{g} {{ y = Neg(x) }}", transpose_ones_by_reshape, merge_reshapes)
+    becomes(f"{g} {{ {before} }}", f"{g} {{ y = Neg(x) }}", transpose_to_reshape, merge_reshapes)
 
 
 def test_inner_value_is_a_graph_output() -> None:
@@ -193,7 +193,7 @@ def test_inside_an_if_body() -> None:
 
 def test_passes() -> None:
     assert MERGE_RESHAPES.rules == (merge_reshapes,)
-    assert RESHAPE_TRANSPOSES.rules == (transpose_ones_by_reshape,)
+    assert TRANSPOSE_TO_RESHAPE.rules == (transpose_to_reshape,)
 
 
 STEPS = st.lists(
@@ -238,7 +238,7 @@ def check(text: str, most: int | None, **fixed: int) -> None:
         want = run(model, {"x": x})
     except EvaluationError:
         return  # the chain itself is wrong
-    out = to_onnx(rewritten(model, merge_reshapes)[0])
+    out = to_onnx(apply_passes(model, merge_reshapes)[0])
     np.testing.assert_array_equal(run(out, {"x": x})[0], want[0])
     if most is not None:
         assert len(out.graph.node) <= most + 1

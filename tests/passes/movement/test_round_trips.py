@@ -13,8 +13,8 @@ from passwright.passes.movement.matmul_reshapes import (
     gemm_without_reshapes,
     multiply_without_reshapes,
 )
-from passwright.passes.movement.reshape_sinking import ROUND_TRIPS, compute_without_reshapes
-from rewriting import becomes, load, rewritten, run, stays, to_onnx
+from passwright.passes.movement.reshape_sinking import SINK_RESHAPES, sink_reshape
+from rewriting import apply_passes, becomes, load, run, stays, to_onnx
 
 ROWS = (multiply_without_reshapes, add_bias_without_reshapes, gemm_without_reshapes)
 
@@ -53,7 +53,7 @@ def model(x: str, rank: int, body: str, **constants: list[int] | float) -> str:
 )  # fmt: skip
 def test_elementwise(x: str, before: str, after: str, rank: int) -> None:
     c: dict[str, list[int] | float] = {"flat": [-1, 12], "back": [-1, 3, 4], "one": [1], "end": [2], "c": 0.5}
-    becomes(model(x, rank, before, **c), model(x, rank, after, **c), compute_without_reshapes)
+    becomes(model(x, rank, before, **c), model(x, rank, after, **c), sink_reshape)
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_elementwise(x: str, before: str, after: str, rank: int) -> None:
 )  # fmt: skip
 def test_elementwise_stays(x: str, body: str, rank: int) -> None:
     text = model(x, rank, body, flat=[-1, 12], back=[-1, 3, 4], one=[1])
-    stays(text, compute_without_reshapes, weights={"cube": np.ones((1, 1, 1), np.float32)})
+    stays(text, sink_reshape, weights={"cube": np.ones((1, 1, 1), np.float32)})
 
 
 W = {"w": np.linspace(-1, 1, 20, dtype=np.float32).reshape(4, 5), "b": np.linspace(-1, 1, 5, dtype=np.float32)}
@@ -160,8 +160,8 @@ def test_every_opset(opset: int) -> None:
     body = "u = Reshape(x, flat) v = MatMul(u, w) z = Relu(v) y = Reshape(z, back)"
     text = model("float[2,3,4] x", 3, body, flat=[6, 4], back=[2, 3, 5])
     after = "v = MatMul(x, w) y = Relu(v)"
-    rules = (compute_without_reshapes, multiply_without_reshapes)
-    out = to_onnx(rewritten(load(text, opset, W), *rules)[0])
+    rules = (sink_reshape, multiply_without_reshapes)
+    out = to_onnx(apply_passes(load(text, opset, W), *rules)[0])
     assert [n.op_type for n in out.graph.node] == ["Reshape", "MatMul", "Relu", "Reshape"], after
     body = "u = Reshape(x, flat) v = MatMul(u, w) z = Reshape(v, back) y = Relu(z)"
     text = model("float[2,3,4] x", 3, body, flat=[6, 4], back=[2, 3, 5])
@@ -169,7 +169,7 @@ def test_every_opset(opset: int) -> None:
 
 
 def test_passes() -> None:
-    assert ROUND_TRIPS.rules == (compute_without_reshapes,)
+    assert SINK_RESHAPES.rules == (sink_reshape,)
     assert MULTIPLY_WITHOUT_RESHAPES.rules == ROWS
 
 
@@ -189,6 +189,6 @@ def test_any_round_trip(flat: list[int], back: list[int], ops: list[str]) -> Non
         want = run(load(text), {"x": x})[0]
     except EvaluationError:  # the shapes do not fit each other
         return
-    out = to_onnx(rewritten(load(text), compute_without_reshapes)[0])
+    out = to_onnx(apply_passes(load(text), sink_reshape)[0])
     np.testing.assert_array_equal(run(out, {"x": x})[0], want)
     assert len(out.graph.node) <= len(ops) + 1

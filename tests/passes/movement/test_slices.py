@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.slice_ranges import Cut, composed
+from passwright.passes.movement.slice_ranges import SliceRange, compose_ranges
 from passwright.passes.movement.slices import CANCEL_DEPTH_AND_SPACE, MERGE_SLICES, cancel_depth_and_space, merge_slices
-from rewriting import becomes, initializers, load, rewritten, stays, to_onnx
+from rewriting import apply_passes, becomes, initializers, load, stays, to_onnx
 
 END = 2**31 - 1
 LEAST = -(2**63)
@@ -129,29 +129,29 @@ def test_passes() -> None:
 
 
 INDEX = st.one_of(st.integers(-9, 9), st.sampled_from([END, LEAST]))
-CUTS = st.builds(Cut, INDEX, INDEX, st.sampled_from([1, 2, 3, -1, -2]))
+CUTS = st.builds(SliceRange, INDEX, INDEX, st.sampled_from([1, 2, 3, -1, -2]))
 
 
 @given(first=CUTS, second=CUTS, extent=st.integers(0, 7), known=st.booleans())
-def test_composed_takes_the_same(first: Cut, second: Cut, extent: int, *, known: bool) -> None:
+def test_composed_takes_the_same(first: SliceRange, second: SliceRange, extent: int, *, known: bool) -> None:
     from passwright.core.errors import Declined
 
     elements = np.arange(extent)
-    want = elements[list(first.of(extent))]
-    want = want[list(second.of(len(want)))]
+    want = elements[list(first.indices(extent))]
+    want = want[list(second.indices(len(want)))]
     try:
-        both = composed(first, second, extent if known else None)
+        both = compose_ranges(first, second, extent if known else None)
     except Declined:
         assert not known
         return
-    got = elements if both is None else elements[list(both.of(extent))]
+    got = elements if both is None else elements[list(both.indices(extent))]
     np.testing.assert_array_equal(got, want)
 
 
 @given(first=CUTS, second=CUTS)
-def test_any_two_slices(first: Cut, second: Cut) -> None:
+def test_any_two_slices(first: SliceRange, second: SliceRange) -> None:
     text = two("5,6", (first.start, first.end, 1, first.step), (second.start, second.end, -1, second.step))
-    out = to_onnx(rewritten(load(text), merge_slices)[0])
+    out = to_onnx(apply_passes(load(text), merge_slices)[0])
     from rewriting import run
 
     x = np.arange(30, dtype=np.float32).reshape(5, 6)

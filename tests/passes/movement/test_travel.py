@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Model
 from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
-from rewriting import becomes, load, means_the_same, op_types, rewritten, to_onnx
+from rewriting import apply_passes, becomes, load, op_types, require_equivalent, to_onnx
 
 MOVE = MoveTransposes()
 G = "g (float[2,3,4,5] x) => (float[a,b,c,d] y)"
@@ -398,7 +398,7 @@ def test_any_perm_around_any_op(data: st.DataObject) -> None:
     text = f"g (float{shape} x) => (float[{extents}] y)"
     before = f"{text} {{ t = Transpose<perm={perm}>(x) {work} y = Transpose<perm={back}>(r) }}"
     model = load(before, weights={"w": w} if "w" in work else None)
-    result, _ = rewritten(model, MOVE)
+    result, _ = apply_passes(model, MOVE)
     assert count(result) == 0
     assert len(op_types(to_onnx(result))) == len(op_types(model)) - 2
-    means_the_same(model, to_onnx(result))
+    require_equivalent(model, to_onnx(result))

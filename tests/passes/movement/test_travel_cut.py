@@ -10,18 +10,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Declined
-from passwright.passes.movement.layout_propagation.axis_groups import grouped, regrouped
-from passwright.passes.movement.layout_propagation.layout import after, inverse, is_plain, ranked
-from passwright.passes.movement.layout_propagation.min_cut import ENDLESS, Network
+from passwright.passes.movement.layout_propagation.axis_groups import group_axes, reshape_layouts
+from passwright.passes.movement.layout_propagation.layout import compose, inverse, is_identity, renumbered
+from passwright.passes.movement.layout_propagation.min_cut import INFINITE, FlowNetwork
 
 INNER = 5
 Joint = tuple[int, int, int, int]
 joints = st.tuples(
     st.integers(0, INNER + 1),
     st.integers(0, INNER + 1),
-    st.sampled_from([0, 1, 2, 5, ENDLESS]),
+    st.sampled_from([0, 1, 2, 5, INFINITE]),
     st.sampled_from([0, 0, 1, 3]),
-).filter(lambda j: j[0] != j[1] and not (j[2] == ENDLESS and (j[0] == 0 or j[1] == 1)))
+).filter(lambda j: j[0] != j[1] and not (j[2] == INFINITE and (j[0] == 0 or j[1] == 1)))
 
 
 def price(side: tuple[bool, ...], edges: list[Joint]) -> int:
@@ -30,12 +30,12 @@ def price(side: tuple[bool, ...], edges: list[Joint]) -> int:
 
 @given(edges=st.lists(joints, max_size=14))
 def test_no_cut_is_cheaper_or_keeps_fewer(edges: list[Joint]) -> None:
-    net = Network()
+    net = FlowNetwork()
     for _ in range(INNER):
-        net.node()
+        net.add_node()
     for edge in edges:
-        net.join(*edge)
-    found = net.source_side()
+        net.add_edge(*edge)
+    found = net.min_cut()
     assert found is not None
     sides = [(True, False, *rest) for rest in product([False, True], repeat=INNER)]
     least = min(price(side, edges) for side in sides)
@@ -44,13 +44,13 @@ def test_no_cut_is_cheaper_or_keeps_fewer(edges: list[Joint]) -> None:
 
 
 def test_a_long_way() -> None:
-    net = Network()
-    nodes = [net.node() for _ in range(5000)]
-    net.join(0, nodes[0], 2)
+    net = FlowNetwork()
+    nodes = [net.add_node() for _ in range(5000)]
+    net.add_edge(0, nodes[0], 2)
     for a, b in pairwise(nodes):
-        net.join(a, b, 1, 1)
-    net.join(nodes[-1], 1, 3)
-    side = net.source_side()
+        net.add_edge(a, b, 1, 1)
+    net.add_edge(nodes[-1], 1, 3)
+    side = net.min_cut()
     assert side is not None
     assert [i for i, kept in enumerate(side) if kept] == [0, nodes[0]]
 
@@ -71,7 +71,7 @@ def test_a_long_way() -> None:
     ],
 )
 def test_groups(before: tuple[int, ...], now: tuple[int, ...], groups: object) -> None:
-    assert grouped(before, now) == groups
+    assert group_axes(before, now) == groups
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_groups(before: tuple[int, ...], now: tuple[int, ...], groups: object) -
 )
 def test_no_groups(before: tuple[int, ...], now: tuple[int, ...]) -> None:
     with pytest.raises(Declined):
-        grouped(before, now)
+        group_axes(before, now)
 
 
 @given(data=st.data())
@@ -91,7 +91,7 @@ def test_a_reshape_of_what_is_held_is_what_is_held_of_a_reshape(data: st.DataObj
     forward = data.draw(st.booleans())
     layout = tuple(data.draw(st.permutations(range(len(before if forward else now)))))
     try:
-        inner, outer = regrouped(before, now, layout, forward=forward)
+        inner, outer = reshape_layouts(before, now, layout, forward=forward)
     except Declined:
         return
     assert layout == (inner if forward else outer)
@@ -114,8 +114,8 @@ def merged(parts: list[int], data: st.DataObject) -> list[int]:
 @given(first=st.permutations(range(5)), second=st.permutations(range(5)))
 def test_layouts(first: list[int], second: list[int]) -> None:
     x = np.zeros((2, 3, 4, 5, 6))
-    assert x.transpose(first).transpose(second).shape == x.transpose(after(first, second)).shape
-    assert is_plain(after(tuple(first), inverse(tuple(first))))
-    assert x.max(axis=2).transpose(ranked([a for a in first if a != 2])).shape == tuple(
+    assert x.transpose(first).transpose(second).shape == x.transpose(compose(first, second)).shape
+    assert is_identity(compose(tuple(first), inverse(tuple(first))))
+    assert x.max(axis=2).transpose(renumbered([a for a in first if a != 2])).shape == tuple(
         d for d in x.transpose(first).shape if d != 4
     )

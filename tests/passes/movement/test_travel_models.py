@@ -14,7 +14,7 @@ from passwright.core import Fixpoint, Graph, from_onnx
 from passwright.core.rewriting.ledger import Ledger
 from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
 from passwright.passes.movement.transposes import MERGE_TRANSPOSES
-from rewriting import load, means_the_same, rewritten, to_onnx
+from rewriting import apply_passes, load, require_equivalent, to_onnx
 
 MOVE = MoveTransposes()
 
@@ -132,9 +132,9 @@ def by_onnxruntime(model: onnx.ModelProto, path: Path) -> int:
 )
 def test_only_the_interface_keeps_transposes(build: Callable[[], onnx.ModelProto], left: int, tmp_path: Path) -> None:
     model = build()
-    result, ledger = rewritten(model, MOVE)
+    result, ledger = apply_passes(model, MOVE)
     assert transposes_of(result.graph) == left <= by_onnxruntime(model, tmp_path / "basic.onnx")
-    means_the_same(model, to_onnx(result), exact=ledger.is_exact)
+    require_equivalent(model, to_onnx(result), exact=ledger.is_exact)
     assert MOVE.run(result.graph, Ledger()) == 0
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
-from rewriting import load, op_types, rewritten, stays, to_onnx
+from rewriting import apply_passes, load, op_types, stays, to_onnx
 
 MOVE = MoveTransposes()
 IN, OUT = "t = Transpose<perm=[0,2,3,1]>(x)", "y = Transpose<perm=[0,3,1,2]>(r)"
@@ -65,7 +65,7 @@ IN, OUT = "t = Transpose<perm=[0,2,3,1]>(x)", "y = Transpose<perm=[0,3,1,2]>(r)"
 def test_stays_between(constants: str, body: str, opset: int) -> None:
     inputs = "float[2,3,4,5] x, int64[1] a, int64 i, int64[4] k, int64[8] p, float[4] f, float[] u, bool[] b"
     text = f"g ({inputs}) => (float[a,b,c,d] y) <{constants}> {{ {IN} {body} {OUT} }}"
-    result, ledger = rewritten(load(text.replace(" <>", ""), opset), MOVE)
+    result, ledger = apply_passes(load(text.replace(" <>", ""), opset), MOVE)
     assert not ledger.changes
     assert op_types(to_onnx(result)).count("Transpose") == 2
 
@@ -129,7 +129,7 @@ def test_an_op_of_another_domain_is_opaque() -> None:
     text = f"g (float[2,3,4,5] x) => (float[a,b,c,d] y) {{ {IN} r = my.own.Relu(t) {OUT} }}"
     model = load(text)
     model.opset_import.add(domain="my.own", version=1)
-    assert not rewritten(model, MOVE)[1].changes
+    assert not apply_passes(model, MOVE)[1].changes
 
 
 def test_broadcasting_of_opset_6_is_another() -> None:
@@ -142,13 +142,13 @@ def test_broadcasting_of_opset_6_is_another() -> None:
 @pytest.mark.parametrize("work", ["Sigmoid(t)", "Softmax(t)", "Exp(t)", "ReduceMean<axes=[0]>(t)", "Pow(t, t)"])
 def test_what_rounds_is_left_where_every_bit_counts(work: str) -> None:
     model = load(f"g (float[2,3] x) => (float[a,b] y) {{ t = Transpose(x) r = {work} y = Transpose(r) }}")
-    assert not rewritten(model, MOVE, exact_only=True)[1].changes
-    assert rewritten(model, MOVE)[1].changes
+    assert not apply_passes(model, MOVE, exact_only=True)[1].changes
+    assert apply_passes(model, MOVE)[1].changes
 
 
 def test_half_precision_is_no_exact_change() -> None:
     model = load("g (float16[2,3] x) => (float16[a,b] y) { t = Transpose(x) r = Relu(t) y = Transpose(r) }")
-    _, ledger = rewritten(model, MOVE)
+    _, ledger = apply_passes(model, MOVE)
     assert [c.exact for c in ledger.changes] == [False]
 
 
@@ -157,4 +157,4 @@ def test_a_large_constant_is_not_stored_twice(extent: int, flips: bool) -> None:
     text = f"g (float[{extent},{extent}] x) => (float[a,b] y, float[c,d] z)"
     body = "t = Transpose(x) r = Add(t, w) y = Transpose(r) z = MatMul(x, w)"
     model = load(f"{text} {{ {body} }}", weights={"w": np.ones((extent, extent), np.float32)})
-    assert bool(rewritten(model, MOVE)[1].changes) == flips
+    assert bool(apply_passes(model, MOVE)[1].changes) == flips

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.shapes.range_indices import READ_IN_ORDER
+from passwright.passes.shapes.range_indices import DROP_RANGE_GATHERS
 from rewriting import becomes, stays
 
 CONST = "int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64[1] a0 = {0}, int64[1] a1 = {1}, int64[2] a12 = {1,2}"
@@ -40,7 +40,7 @@ COUNT = "r = Range(zero, n, one) c = Range(zero, m, one)"
 )
 def test_becomes(head: str, before: str, after: str) -> None:
     more = f"{head[:-1]}, int64[1] a2 = {{2}}, int64[2] a13 = {{1,3}}>"
-    becomes(f"{head} {{ {before} }}", f"{more} {{ {after} }}", READ_IN_ORDER)
+    becomes(f"{head} {{ {before} }}", f"{more} {{ {after} }}", DROP_RANGE_GATHERS)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_becomes(head: str, before: str, after: str) -> None:
     ],
 )
 def test_stays(body: str) -> None:
-    stays(f"{G} {{ {body} }}", READ_IN_ORDER, runs=False)
+    stays(f"{G} {{ {body} }}", DROP_RANGE_GATHERS, runs=False)
 
 
 ND = "g (float[N,M] x) => (float[a,b,c,d] y) <int64 zero = {0}, int64 one = {1}, int64[3] a123 = {1,2,3},"
@@ -83,7 +83,7 @@ STEPS = (
 
 
 def test_a_matrix_read_by_row_and_column() -> None:
-    becomes(f"{ND} {{ {STEPS.format('p, q', '')} }}", f"{ND} {{ y = Unsqueeze(x, a12) }}", READ_IN_ORDER, opset=18)
+    becomes(f"{ND} {{ {STEPS.format('p, q', '')} }}", f"{ND} {{ y = Unsqueeze(x, a12) }}", DROP_RANGE_GATHERS, opset=18)
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_a_matrix_read_by_row_and_column() -> None:
     ],
 )  # fmt: skip
 def test_other_readings_stay(body: str) -> None:
-    stays(f"{ND} {{ {body} }}", READ_IN_ORDER, opset=18, runs=False)
+    stays(f"{ND} {{ {body} }}", DROP_RANGE_GATHERS, opset=18, runs=False)
 
 
 @given(m=st.integers(1, 4), n=st.integers(1, 4))
@@ -104,4 +104,4 @@ def test_any_matrix(m: int, n: int) -> None:
     head = f"g (float[{m},{n}] x) => (float[a,b,c] y) <{CONST}, int64 m = {{{m}}}, int64 n = {{{n}}}>"
     body = "f = Flatten<axis=2>(x) r = Range(zero, m, one) c = Range(zero, n, one) u = Unsqueeze(r, a1)"
     after = f"{head[:-1]}, int64[1] a2 = {{2}}> {{ y = Unsqueeze(x, a2) }}"
-    becomes(f"{head} {{ {body} p = Mul(u, n) i = Add(c, p) y = Gather(f, i) }}", after, READ_IN_ORDER)
+    becomes(f"{head} {{ {body} p = Mul(u, n) i = Add(c, p) y = Gather(f, i) }}", after, DROP_RANGE_GATHERS)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.shapes.shape_operands import WRITE_SHAPES, WriteOpenShapes
+from passwright.passes.shapes.shape_operands import FOLD_SHAPE_OPERANDS, FoldDynamicShapeOperands
 from rewriting import becomes, stays
 
 I64 = "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] four = {4}, int64[1] most = {-1}"
@@ -49,7 +49,7 @@ F = f"g (float[N,M,8] x) => (float[a,b] y) <{I64}>"
     ],
 )
 def test_reshape(head: str, before: str, after: str, constants: str) -> None:
-    becomes(f"{head} {{ {before} }}", f"{head[:-1]}, {constants}> {{ {after} }}", WRITE_SHAPES)
+    becomes(f"{head} {{ {before} }}", f"{head[:-1]}, {constants}> {{ {after} }}", FOLD_SHAPE_OPERANDS)
 
 
 OPEN = "e = Mul(m, two) f = Mul(e, four) t = Concat<axis=0>(n, f) r = Reshape({}, t)"
@@ -60,8 +60,8 @@ def test_an_open_extent_beside_one_that_may_be_0() -> None:
     lstm = "z = LSTM<hidden_size=8>(x, w, v) q = Squeeze(z, one) "
     head = F.replace("float[N,M,8] x", "float[N,M,8] x, float[1,32,8] w, float[1,32,8] v")
     before, after = f"{lstm}{DIMS} {OPEN.format('q')} y = Neg(r)", f"{lstm}r = Reshape(q, k) y = Neg(r)"
-    becomes(f"{head} {{ {before} }}", f"{head[:-1]}, int64[2] k = {{0,-1}}> {{ {after} }}", WriteOpenShapes())
-    stays(f"{F} {{ {DIMS} {OPEN.format('x')} y = Relu(r) }}", WriteOpenShapes(), WRITE_SHAPES)
+    becomes(f"{head} {{ {before} }}", f"{head[:-1]}, int64[2] k = {{0,-1}}> {{ {after} }}", FoldDynamicShapeOperands())
+    stays(f"{F} {{ {DIMS} {OPEN.format('x')} y = Relu(r) }}", FoldDynamicShapeOperands(), FOLD_SHAPE_OPERANDS)
 
 
 def test_an_open_extent_beside_a_0() -> None:
@@ -69,7 +69,7 @@ def test_an_open_extent_beside_a_0() -> None:
     stays(
         f"{head} <{I64}> {{ z = Identity(x) h, j, l = LSTM<hidden_size=8>(x, w, v) {DIMS} e = Mul(n, two)"
         " t = Concat<axis=0>(zero, e) y = Reshape<allowzero=1>(x, t) }",
-        WriteOpenShapes(),
+        FoldDynamicShapeOperands(),
         runs=False,
     )
 
@@ -103,7 +103,7 @@ def test_an_open_extent_beside_a_0() -> None:
     ],
 )
 def test_reshape_stays(text: str) -> None:
-    stays(text, WRITE_SHAPES)
+    stays(text, FOLD_SHAPE_OPERANDS)
 
 
 E = f"g (float[N,1,8] x, float[K] z) => (float[a,b,c] y) <{I64}>"
@@ -131,9 +131,9 @@ E = f"g (float[N,1,8] x, float[K] z) => (float[a,b,c] y) <{I64}>"
 )
 def test_expand(before: str, after: str | None, constants: str) -> None:
     if after is None:
-        stays(f"{E} {{ {before} }}", WRITE_SHAPES)
+        stays(f"{E} {{ {before} }}", FOLD_SHAPE_OPERANDS)
     else:
-        becomes(f"{E} {{ {before} }}", f"{E[:-1]}, {constants}> {{ {after} }}", WRITE_SHAPES)
+        becomes(f"{E} {{ {before} }}", f"{E[:-1]}, {constants}> {{ {after} }}", FOLD_SHAPE_OPERANDS)
 
 
 S = f"g (float[N,M] x) => (float[a,b] y) <{I64}>"
@@ -163,9 +163,9 @@ FAR = 2**63 - 1
 )
 def test_slice(before: str, after: str | None, constants: str) -> None:
     if after is None:
-        stays(f"{S} {{ {before} }}", WRITE_SHAPES)
+        stays(f"{S} {{ {before} }}", FOLD_SHAPE_OPERANDS)
     else:
-        becomes(f"{S} {{ {before} }}", f"{S[:-1]}, {constants}> {{ {after} }}", WRITE_SHAPES)
+        becomes(f"{S} {{ {before} }}", f"{S[:-1]}, {constants}> {{ {after} }}", FOLD_SHAPE_OPERANDS)
 
 
 R = f"g (float[N,3,H,W] x) => (float[a,b,c,d] y) <{I64}, float[4] k = {{1.0, 1.0, 2.0, 2.0}}>"
@@ -192,9 +192,9 @@ SIZES = "s = Shape(x) c = Slice(s, zero, two) hw = Slice(s, two, four)"
 )
 def test_resize(before: str, after: str | None) -> None:
     if after is None:
-        stays(f"{R} {{ {before} }}", WRITE_SHAPES)
+        stays(f"{R} {{ {before} }}", FOLD_SHAPE_OPERANDS)
     else:
-        becomes(f"{R} {{ {before} }}", f"{R} {{ {after} }}", WRITE_SHAPES)
+        becomes(f"{R} {{ {before} }}", f"{R} {{ {after} }}", FOLD_SHAPE_OPERANDS)
 
 
 @given(parts=st.lists(st.sampled_from([1, 2, 4]), min_size=1, max_size=3))
@@ -210,4 +210,4 @@ def test_any_split_of_the_last_dim(parts: list[int]) -> None:
     head = f"g (float[N,M,8] x) => (float[{','.join('abcdef'[: 2 + len(ends)])}] y) <{I64}, {held}>"
     target = ",".join(map(str, [0, 0, *ends]))
     after = f"{head[:-1]}, int64[{2 + len(ends)}] k = {{{target}}}> {{ y = Reshape(x, k) }}"
-    becomes(f"{head} {{ {DIMS} t = Concat<axis=0>(n, m, {names}) y = Reshape(x, t) }}", after, WRITE_SHAPES)
+    becomes(f"{head} {{ {DIMS} t = Concat<axis=0>(n, m, {names}) y = Reshape(x, t) }}", after, FOLD_SHAPE_OPERANDS)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.structure.hoist_invariants import HoistInvariants
-from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 G = "g (int64 k, float[2] x, float[2] z, float[2,2] m, int64[2] j, string[2] w) => (float[n] y) <bool t = {1}>"
 S = "g (float[2] x, float[2] z, float[N,2] p) => (float[n] y)"
@@ -175,9 +175,9 @@ def test_any_carried_values(same: list[bool]) -> None:
         f"{G} {{ l0 = Neg(x) l1 = Exp(x) l2 = Abs(z) u, v, r, q = {text}"
         " s = Add(u, v) w0 = Add(s, r) d = ReduceSum<keepdims=0>(q) y = Add(w0, d) }"
     )
-    result, _ = rewritten(model, HoistInvariants())
+    result, _ = apply_passes(model, HoistInvariants())
     out = to_onnx(result)
     (node,) = (n for n in out.graph.node if n.op_type == "Loop")
     assert len(node.input) == 2 + same.count(False)
     assert op_types(out).count("Add") == 3 + (same[0] and same[1])
-    means_the_same(model, out, exact=True)
+    require_equivalent(model, out, exact=True)

@@ -9,7 +9,7 @@ from onnx import checker, helper
 from passwright.core import from_onnx, to_onnx
 from passwright.passes.cleanup.remove_unused import RemoveUnused
 from passwright.passes.structure.inline_if import InlineIf
-from rewriting import becomes, body, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, canonical_nodes, load, op_types, require_equivalent, stays
 
 THEN = "then_branch = p () => (float[2] r) {{ {} }}"
 ELSE = "else_branch = q () => (float[2] s) {{ {} }}"
@@ -223,9 +223,9 @@ def test_becomes(before: str, after: str) -> None:
 def test_branch_output_from_outside(before: str, after: str) -> None:
     """ONNX lets a branch return a value of the enclosing graph (onnxruntime does not: nothing to compare with)."""
     m = load(before)
-    result, _ = rewritten(m, InlineIf())
+    result, _ = apply_passes(m, InlineIf())
     checker.check_model(to_onnx(result))
-    assert body(to_onnx(result).graph) == body(to_onnx(from_onnx(load(after))).graph)
+    assert canonical_nodes(to_onnx(result).graph) == canonical_nodes(to_onnx(from_onnx(load(after))).graph)
 
 
 @pytest.mark.parametrize(
@@ -282,31 +282,31 @@ def test_an_opaque_op_in_a_branch(condition: str, left: str) -> None:
     other = branches("r = Relu(x)", "s = com.microsoft.QuickGelu(x)")
     m = load(model(condition, f"y = {other}"))
     m.opset_import.append(helper.make_opsetid("com.microsoft", 1))
-    result, _ = rewritten(m, InlineIf())
+    result, _ = apply_passes(m, InlineIf())
     out = to_onnx(result)
     assert op_types(out) == [left]
     checker.check_model(out)
-    means_the_same(m, out, exact=True)
+    require_equivalent(m, out, exact=True)
 
 
 def test_names_that_clash_with_the_outer_graph() -> None:
     """A branch may hide an outer name; moved out, its value needs another."""
     text = model(YES, f"t = Exp(x) a = {branches('t = Neg(x) r = Abs(t)', 's = Relu(x)')} y = Add(a, t)")
     m = load(text)
-    result, _ = rewritten(m, InlineIf())
+    result, _ = apply_passes(m, InlineIf())
     out = to_onnx(result)
     assert op_types(out) == ["Exp", "Neg", "Abs", "Add"]
     checker.check_model(out)
-    means_the_same(m, out, exact=True)
+    require_equivalent(m, out, exact=True)
 
 
 def test_names_that_clash_with_what_comes_later() -> None:
     text = model(YES, f"a = {branches('t = Neg(x) r = Abs(t)', 's = Relu(x)')} t = Exp(a) y = Add(a, t)")
     m = load(text)
-    result, _ = rewritten(m, InlineIf())
+    result, _ = apply_passes(m, InlineIf())
     out = to_onnx(result)
     checker.check_model(out)
-    means_the_same(m, out, exact=True)
+    require_equivalent(m, out, exact=True)
 
 
 def test_sparse_constants_move_along() -> None:
@@ -315,10 +315,10 @@ def test_sparse_constants_move_along() -> None:
     for a, number in zip(m.graph.node[0].attribute, (2.0, 3.0), strict=True):
         values = helper.make_tensor("w", 1, [1], [number])
         a.g.sparse_initializer.append(helper.make_sparse_tensor(values, helper.make_tensor("", 7, [1], [1]), [2]))
-    result, _ = rewritten(m, InlineIf())
+    result, _ = apply_passes(m, InlineIf())
     out = to_onnx(result)
     assert op_types(out) == ["Add"]
-    means_the_same(m, out, exact=True)
+    require_equivalent(m, out, exact=True)
 
 
 def nest(conditions: list[bool], depth: int = 0) -> str:
@@ -337,8 +337,8 @@ def nest(conditions: list[bool], depth: int = 0) -> str:
 def test_any_nest(conditions: list[bool]) -> None:
     constants = ", ".join(f"bool c{i} = {{{int(c)}}}" for i, c in enumerate(conditions))
     m = load(model(constants, f"v0 = Exp(x) {nest(conditions)} y = Identity(o0)"))
-    result, _ = rewritten(m, InlineIf())
+    result, _ = apply_passes(m, InlineIf())
     out = to_onnx(result)
     assert op_types(out) == ["Exp", *("Neg" if c else "Add" for c in conditions), "Abs", "Identity"]
     assert not out.graph.initializer
-    means_the_same(m, out, exact=True)
+    require_equivalent(m, out, exact=True)

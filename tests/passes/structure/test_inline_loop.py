@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from onnx import helper
 from passwright.core import to_onnx
 from passwright.passes.structure.inline_loop import InlineLoop
-from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 CONSTANTS = "<int64 one = {1}, int64 two = {2}, int64 none = {0}, int64 less = {-3}, bool t = {1}, bool f = {0}>"
 G = f"g (int64 k, bool e, float[2] x, float[2] z) => (float[n] y) {CONSTANTS}"
@@ -111,10 +111,10 @@ def test_scan_outputs(before: str, after: str) -> None:
 @pytest.mark.parametrize(("opset", "inputs"), [(9, 1), (11, 1), (13, 2), (21, 2)])
 def test_how_an_unsqueeze_is_told_its_axis(opset: int, inputs: int) -> None:
     model = load(f"{G2} {{ y, u = {loop('one, t, x', KEEP + ' b = Neg(a) d = Abs(b)', 'a', 'b d')} }}", opset)
-    result, _ = rewritten(model, InlineLoop())
+    result, _ = apply_passes(model, InlineLoop())
     out = to_onnx(result)
     assert [len(n.input) for n in out.graph.node if n.op_type == "Unsqueeze"] == [inputs]
-    means_the_same(model, out, exact=True)
+    require_equivalent(model, out, exact=True)
 
 
 @pytest.mark.parametrize(
@@ -154,9 +154,9 @@ def test_there_never_are_more_nodes(outs: str, fits: bool) -> None:
     text = f"{', '.join(names)} = {loop('one, t, x', f'{KEEP} {ops}', 'a', outs)} {reads}"
     outputs = ", ".join(f"int64[m] s{n}" for n in names[1:])
     model = load(f"{G.replace('(float[n] y)', f'(float[n] y, {outputs})')} {{ {text} }}")
-    result, ledger = rewritten(model, InlineLoop())
+    result, ledger = apply_passes(model, InlineLoop())
     assert bool(ledger.changes) == fits
-    means_the_same(model, to_onnx(result), exact=True)
+    require_equivalent(model, to_onnx(result), exact=True)
 
 
 def test_an_overridable_count_stays() -> None:
@@ -167,7 +167,7 @@ def test_an_overridable_count_stays() -> None:
 def test_opaque_ops_are_kept() -> None:
     model = load(f"{G} {{ y = {loop('one, t, x', KEEP + ' b = Neg(a) d = my.own.Log(a)')} }}")
     model.opset_import.append(helper.make_opsetid("my.own", 1))
-    result, _ = rewritten(model, InlineLoop())
+    result, _ = apply_passes(model, InlineLoop())
     assert op_types(to_onnx(result)) == ["Neg", "Log"]
 
 
@@ -177,7 +177,7 @@ def test_what_a_body_says_of_its_inputs_is_not_believed_of_others() -> None:
         loop("one, t, x", f"{KEEP} b = Neg(a)").replace("float[2] a", "float[7] a").replace("float[2] b", "float[m] b")
     )
     model = load(f"{G.replace('float[2] x', 'float[N] x')} {{ q = {text} y = Add(q, x) }}")
-    result, _ = rewritten(model, InlineLoop())
+    result, _ = apply_passes(model, InlineLoop())
     assert result.graph.inputs[2].shape == ("N",)
     assert op_types(to_onnx(result)) == ["Neg", "Add"]
 
@@ -194,8 +194,8 @@ def test_any_count(trips: int, start: bool, on: bool, order: list[int]) -> None:
     text = loop("m, s, x, z, x", ops, " ".join(ins), " ".join(outs), f"<bool o = {{{int(on)}}}>")
     head = f"g (float[2] x, float[2] z) => (float[n] y) <int64 m = {{{trips}}}, bool s = {{{int(start)}}}>"
     model = load(f"{head} {{ y, p, q = {text} }}")
-    result, _ = rewritten(model, InlineLoop())
+    result, _ = apply_passes(model, InlineLoop())
     out = to_onnx(result)
     runs = min(trips, 3 if on else 1) if start and trips > 0 else 0
     assert ("Loop" in op_types(out)) == (runs > 1)
-    means_the_same(model, out, exact=True)
+    require_equivalent(model, out, exact=True)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from passwright.core import to_onnx
 from passwright.passes.structure.merge_branches import MergeBranches
-from rewriting import becomes, initializers, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 G = "g (bool c, float[2] x, float[2] z) => (float[n] y)"
 G2 = "g (bool c, float[2] x, float[2] z) => (float[n] y, float[n] u)"
@@ -146,7 +146,7 @@ def test_random_ops_stay() -> None:
 def test_opaque_ops_stay() -> None:
     model = load(f"{G} {{ y = {when('r = Neg(x) k = my.own.Log(x)', 's = Neg(x)')} }}")
     model.opset_import.append(helper.make_opsetid("my.own", 1))
-    result, ledger = rewritten(model, MergeBranches())
+    result, ledger = apply_passes(model, MergeBranches())
     assert not ledger.changes
     assert to_onnx(result) == model
 
@@ -154,7 +154,7 @@ def test_opaque_ops_stay() -> None:
 def test_annotated_bodies_stay() -> None:
     model = load(f"{G} {{ y = {when('r = Neg(x)', 's = Neg(x)')} }}")
     model.graph.node[0].attribute[0].g.quantization_annotation.add(tensor_name="r")
-    result, ledger = rewritten(model, MergeBranches())
+    result, ledger = apply_passes(model, MergeBranches())
     assert not ledger.changes
     assert to_onnx(result) == model
 
@@ -169,8 +169,8 @@ def test_constants_of_the_branches(size: int) -> None:
         m = load(text)
         for a, name, w in zip(m.graph.node[0].attribute, "wv", weights, strict=True):
             a.g.initializer.append(numpy_helper.from_array(w, name))
-        result, _ = rewritten(m, MergeBranches())
-        means_the_same(m, to_onnx(result), exact=True)
+        result, _ = apply_passes(m, MergeBranches())
+        require_equivalent(m, to_onnx(result), exact=True)
         return to_onnx(result)
 
     assert op_types(model()) == ["Mul"]
@@ -196,9 +196,9 @@ def test_each_output_on_its_own(pairs: list[tuple[str, str]]) -> None:
     otherwise = " ".join(f"{s} = {b}(x)" for s, (_, b) in zip(ss, pairs, strict=True))
     text = f"{', '.join(us)} = {when(then, otherwise, ' '.join(rs), ' '.join(ss))} y = Concat<axis=0>({', '.join(us)})"
     model = load(f"{G} {{ {text} }}")
-    result, _ = rewritten(model, MergeBranches())
+    result, _ = apply_passes(model, MergeBranches())
     out = to_onnx(result)
     equal = sum(a == b for a, b in pairs)
     assert op_types(out).count("If") == (equal < len(pairs))
     assert len(op_types(out)) == equal + (equal < len(pairs)) + 1
-    means_the_same(model, out, exact=True)
+    require_equivalent(model, out, exact=True)

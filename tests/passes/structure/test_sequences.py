@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.passes.structure.sequences import RESOLVE_SEQUENCES
-from rewriting import becomes, load, means_the_same, op_types, rewritten, stays
+from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 C = (
     "<int64 zero = {0}, int64 one = {1}, int64 two = {2}, int64 last = {-1}, int64 far = {9},"
@@ -187,9 +187,9 @@ def test_any_edits(steps: list[tuple[str, int]], at: int) -> None:
     last = f"s{len(lines) - 1}"
     text = f"{' '.join(lines)} y = ConcatFromSequence<axis=0>({last}) a = SequenceAt({last}, at) w = Neg(a)"
     model = load(f"{head} {{ {text} }}")
-    result, _ = rewritten(model, RESOLVE_SEQUENCES)
+    result, _ = apply_passes(model, RESOLVE_SEQUENCES)
     out = to_onnx(result)
     assert op_types(out) == ["Concat", "Neg"]
     assert list(out.graph.node[0].input) == pieces
     assert list(out.graph.node[1].input) == [pieces[at % len(pieces)]]
-    means_the_same(model, out, exact=True)
+    require_equivalent(model, out, exact=True)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from passwright.core import Placed, Plugin
 
-from .activations import SPELL_OUT_ACTIVATIONS
-from .blocks import SPELL_OUT_BLOCKS
+from .activations import DECOMPOSE_ACTIVATIONS
+from .blocks import DECOMPOSE_BLOCKS
 from .indices import NARROW_INDICES
 
 __all__ = ["PLUGIN"]
 
 # In the loop, what is spelled out would be fused again: so these stand behind it.
 PLUGIN = Plugin(
-    passes=tuple(Placed(p, stage="final") for p in (NARROW_INDICES, SPELL_OUT_ACTIVATIONS, SPELL_OUT_BLOCKS)),
+    passes=tuple(Placed(p, stage="final") for p in (NARROW_INDICES, DECOMPOSE_ACTIVATIONS, DECOMPOSE_BLOCKS)),
     pipelines={"edge": "basic,narrow-indices,spell-out-activations,spell-out-blocks"},
     passwright=">=0.1,<1",
     opsets=(13, 25),

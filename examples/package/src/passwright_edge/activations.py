@@ -9,21 +9,21 @@ from passwright.core import ROUNDING, Build, RulePass, Value, require, rule
 
 
 @rule(lambda g, x: g.HardSwish(x), contract=ROUNDING, fragile=(-3, 3))
-def spell_out_hard_swish(g: Build, x: Value) -> Value:
+def decompose_hard_swish(g: Build, x: Value) -> Value:
     """HardSwish(x) => x * HardSigmoid(x, 1/6, 1/2)"""
     _require_float(x)
     return g.Mul(x, g.HardSigmoid(x, alpha=1 / 6, beta=0.5))
 
 
 @rule(lambda g, x: g.Mish(x), contract=ROUNDING)
-def spell_out_mish(g: Build, x: Value) -> Value:
+def decompose_mish(g: Build, x: Value) -> Value:
     """Mish(x) => x * Tanh(Softplus(x))"""
     _require_float(x)
     return g.Mul(x, g.Tanh(g.Softplus(x)))
 
 
 @rule(lambda g, x: g.Gelu(x), contract=ROUNDING)
-def spell_out_gelu(g: Build, x: Value) -> Value:
+def decompose_gelu(g: Build, x: Value) -> Value:
     """Gelu(x) => x * (1 + Erf(x / sqrt(2))) * 0.5"""
     _require_float(x)
     bent = g.Add(g.Erf(g.Div(x, g.const(sqrt(2), like=x))), g.const(1, like=x))
@@ -34,4 +34,4 @@ def _require_float(x: Value) -> None:
     require(x.dtype == TensorProto.FLOAT, "for other types these operators are not everywhere either")
 
 
-SPELL_OUT_ACTIVATIONS = RulePass("spell-out-activations", (spell_out_hard_swish, spell_out_mish, spell_out_gelu))
+DECOMPOSE_ACTIVATIONS = RulePass("spell-out-activations", (decompose_hard_swish, decompose_mish, decompose_gelu))

@@ -28,9 +28,9 @@ class DropScales:
         (y,) = op.outputs
         if not c.is_const or c.const.size != 1 or abs(c.const.item() - 1) > self.tolerance:
             return False
-        if not ledger.permits(self.name, y.name, (op,), exact=self.tolerance == 0):
+        if not ledger.request_change(self.name, y.name, (op,), exact=self.tolerance == 0):
             return False
-        op.graph.substitute(y, x)
+        op.graph.replace_value(y, x)
         op.graph.prune([op])
         return True
 

@@ -1,0 +1,51 @@
+"""The package `passwright` as users import it: names, version, types, and `python -m passwright`."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from importlib.metadata import version
+from pathlib import Path
+
+import passwright
+
+FACE = Path(passwright.__file__)
+
+
+def test_every_public_name_is_there() -> None:
+    assert dir(passwright) == sorted(passwright.__all__)
+    assert all(hasattr(passwright, name) for name in passwright.__all__)
+    assert passwright.__version__ == version("passwright")
+
+
+def test_names_for_type_checkers_are_those_at_run_time() -> None:
+    """The imports under TYPE_CHECKING name each public object, from the module that it is loaded from."""
+    (block,) = (n for n in ast.parse(FACE.read_text(encoding="utf-8")).body if isinstance(n, ast.If))
+    stated = {
+        alias.name: f"passwright.{node.module}"
+        for node in block.body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    assert {*stated, "__version__"} == set(passwright.__all__)
+    for name, module in stated.items():
+        assert getattr(sys.modules.get(module) or __import__(module, fromlist=["_"]), name) is getattr(passwright, name)
+
+
+def test_it_is_typed() -> None:
+    assert FACE.with_name("py.typed").is_file()
+
+
+def test_importing_it_imports_nothing_heavy() -> None:
+    code = (
+        "import sys, passwright; print(*(m for m in ('numpy', 'onnx', 'onnxruntime', 'networkx') if m in sys.modules))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.split() == []
+
+
+def test_it_runs_as_a_module() -> None:
+    command = [sys.executable, "-m", "passwright", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.startswith(f"passwright {version('passwright')}, ")

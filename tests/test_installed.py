@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 import tarfile
 from pathlib import Path
 
@@ -99,3 +101,15 @@ def test_the_example_package_installs_and_runs(env: Environment, tmp_path: Path)
     assert {"HardSwish", "Gelu", "DepthToSpace"}.isdisjoint(op_types(onnx.load(package / "edge.onnx")))
     env.run_python("-m", "pip", "uninstall", "-y", "passwright-edge")
     assert not (env.site / "passwright_edge").exists()
+
+
+def test_a_type_checker_sees_what_a_user_calls(env: Environment, tmp_path: Path) -> None:
+    code = (
+        "from passwright import Result, optimize\nright: Result = optimize('m.onnx')\nwrong: int = optimize('m.onnx')\n"
+    )
+    (tmp_path / "user.py").write_text(code, encoding="utf-8")
+    command = [Path(sys.executable).with_name("basedpyright"), "--pythonpath", env.bin / "python", "user.py"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    errors = [line for line in done.stdout.splitlines() if " error: " in line]
+    assert len(errors) == 1, done.stdout
+    assert 'Type "Result" is not assignable' in errors[0]

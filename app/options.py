@@ -37,7 +37,7 @@ Outputs = Annotated[
     list[str] | None,
     typer.Option(help="Values that are to be the outputs, as a,b; what they do not need is cut off. May be repeated."),
 ]
-DropUnusedInputs = Annotated[bool, typer.Option("--inputs-only", help="Drop the inputs that nothing reads.")]
+DropUnusedInputs = Annotated[bool, typer.Option("--drop-unused-inputs", help="Drop the inputs that nothing reads.")]
 Seed = Annotated[int, typer.Option(min=0, help="Seed of the inputs that are made up.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Only rewrites that keep every bit.")]
 KeepFunctions = Annotated[bool, typer.Option("--keep-functions", help="Leave local functions as they are.")]

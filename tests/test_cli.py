@@ -410,7 +410,7 @@ def test_inputs(model: Path, tmp_path: Path, form: str) -> None:
         inner.mkdir(parents=True)
         (inner / "input_0.pb").write_bytes(numpy_helper.from_array(x).SerializeToString())
     report = json.loads(run(model, "--inputs", where, "--json", "-").stdout)
-    (draw,) = report["verification"]["draws"]
+    (draw,) = report["verification"]["input_sets"]
     assert draw.startswith("given (")
 
 
@@ -441,7 +441,7 @@ def shapes_of(path: Path) -> dict[str, list[int | str]]:
 
 def draws_of(*arguments: str | Path, code: int = OK) -> list[str]:
     report: dict[str, Any] = json.loads(invoke(*arguments, "--json", "-", code=code).stdout)
-    return (report.get("verification") or report.get("verdict") or report)["draws"]
+    return (report.get("verification") or report.get("verdict") or report)["input_sets"]
 
 
 @pytest.mark.parametrize(
@@ -554,7 +554,7 @@ def test_other_outputs_of_a_fixed_size(tmp_path: Path, out: Path) -> None:
     run(tmp_path / "m.onnx", "-o", out, "--outputs", "m,a", "--dim", "N=7")
     assert shapes_of(out) == {"x": [7, 4], "z": [7, "K"], "m": [7, 4], "a": [7, 4]}
     assert op_types(onnx.load(out)) == ["Sin", "MatMul"]
-    run(tmp_path / "m.onnx", "-o", out, "--outputs", "m", "--dim", "N=7", "--dim", "K=2", "--inputs-only")
+    run(tmp_path / "m.onnx", "-o", out, "--outputs", "m", "--dim", "N=7", "--dim", "K=2", "--drop-unused-inputs")
     assert shapes_of(out) == {"x": [7, 4], "m": [7, 4]}  # K went with its input, after it had got its size
 
 

@@ -36,11 +36,11 @@ LOOP = """g (int64 n, float[3] x) => (float[3] y) <bool t = {1}> {
 X, Z = np.arange(-3, 3, dtype=np.float32).reshape(2, 3), np.ones((2, 3), np.float32)
 
 
-def cut(model: onnx.ModelProto, *names: str, inputs_only: bool = False) -> onnx.ModelProto:
+def cut(model: onnx.ModelProto, *names: str, drop_unused: bool = False) -> onnx.ModelProto:
     """The model with other outputs; it is valid."""
     loaded = from_onnx(model)
     keep_outputs(loaded, names)
-    if inputs_only:
+    if drop_unused:
         drop_unused_inputs(loaded)
     loaded.graph.validate()
     Interface.of(loaded).require(loaded)
@@ -87,7 +87,7 @@ def test_values(names: list[str], ops: list[str]) -> None:
 def test_constants_that_nothing_needs_go() -> None:
     assert list(initializers(cut(load(TEXT), "a"))) == ["d"]
     assert list(initializers(cut(load(TEXT), "b"))) == ["d", "w"]
-    assert list(initializers(cut(load(TEXT), "a", inputs_only=True))) == []
+    assert list(initializers(cut(load(TEXT), "a", drop_unused=True))) == []
 
 
 def test_types_are_inferred_and_those_stated_stay() -> None:
@@ -118,7 +118,7 @@ def test_what_was_said_of_an_output_stays_said() -> None:
 )
 def test_bodies(names: list[str], ops: list[str], inputs: list[str]) -> None:
     model, x = load(LOOP), np.array([-1, 0, 2], np.float32)
-    out = cut(model, *names, inputs_only=True)
+    out = cut(model, *names, drop_unused=True)
     assert op_types(out) == ops
     assert [i.name for i in out.graph.input] == inputs
     feeds = {"n": np.array(3), "x": x}
@@ -128,10 +128,10 @@ def test_bodies(names: list[str], ops: list[str], inputs: list[str]) -> None:
 
 def test_inputs_that_nothing_reads_go_only_if_asked() -> None:
     model = load(TEXT)
-    assert [i.name for i in cut(model, "y", inputs_only=True).graph.input] == ["x"]
-    assert [i.name for i in cut(model, "u", inputs_only=True).graph.input] == ["z", "d"]
-    assert [i.name for i in cut(model, "x", inputs_only=True).graph.input] == ["x"]
-    assert [i.name for i in cut(model, "c", inputs_only=True).graph.input] == []
+    assert [i.name for i in cut(model, "y", drop_unused=True).graph.input] == ["x"]
+    assert [i.name for i in cut(model, "u", drop_unused=True).graph.input] == ["z", "d"]
+    assert [i.name for i in cut(model, "x", drop_unused=True).graph.input] == ["x"]
+    assert [i.name for i in cut(model, "c", drop_unused=True).graph.input] == []
 
 
 def test_inputs_of_dead_ops_go_too() -> None:
@@ -217,7 +217,7 @@ def test_errors_of_the_command(tmp_path: Path, arguments: list[str], code: int, 
 
 def test_the_command(tmp_path: Path) -> None:
     result = command(
-        tmp_path, "--outputs", "e,a", "--outputs", "y", "--inputs-only", "--json", str(tmp_path / "r.json")
+        tmp_path, "--outputs", "e,a", "--outputs", "y", "--drop-unused-inputs", "--json", str(tmp_path / "r.json")
     )
     assert result.exit_code == 0, result.output
     out = onnx.load(tmp_path / "out.onnx")
@@ -235,7 +235,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 def test_bisect_takes_them_too(tmp_path: Path) -> None:
     onnx.save(load(TEXT), tmp_path / "m.onnx")
-    result = CliRunner().invoke(app, ["bisect", str(tmp_path / "m.onnx"), "--outputs", "a", "--inputs-only"])
+    result = CliRunner().invoke(app, ["bisect", str(tmp_path / "m.onnx"), "--outputs", "a", "--drop-unused-inputs"])
     assert result.exit_code == 0, result.output
     result = CliRunner().invoke(app, ["bisect", str(tmp_path / "m.onnx"), "--ort", "--outputs", "a"])
     assert result.exit_code == 2
@@ -245,7 +245,7 @@ def test_bisect_takes_them_too(tmp_path: Path) -> None:
 @pytest.mark.parametrize("limit", [None, 0], ids=["in memory", "by a file"])
 def test_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, external: bool, limit: int | None) -> None:
     if limit is not None:
-        monkeypatch.setattr("passwright.core.io.files.IN_MEMORY", limit)
+        monkeypatch.setattr("passwright.core.io.files.MAX_IN_MEMORY_BYTES", limit)
     text = "g (float[N,512] x) => (float[N,512] y) { a = Add(x, w) b = Mul(a, v) y = Neg(b) }"
     weights = {name: np.arange(512, dtype=np.float32) for name in "wv"}
     model, path = load(text, weights=weights), tmp_path / "m.onnx"

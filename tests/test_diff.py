@@ -709,7 +709,7 @@ def test_json(pair: tuple[Path, Path], tmp_path: Path) -> None:
         pytest.param(b"", [], BAD, "is empty", id="empty file"),
         pytest.param(b"\x00\x01nonsense", [], BAD, "error: ", id="no model"),
         pytest.param(None, [], BAD, "does not exist", id="no file"),
-        pytest.param(b"", ["--most", "0"], USAGE, "most", id="no lines"),
+        pytest.param(b"", ["--limit", "0"], USAGE, "limit", id="no lines"),
         pytest.param(b"", ["--json"], USAGE, "json", id="no file named"),
     ],
 )

@@ -205,8 +205,8 @@ def call(path: Path, *arguments: str) -> tuple[int, list[str]]:
              "#1 matmul_add_to_gemm at s: Add s, MatMul m -> Gemm s (saves 1 node)"],
             id="both",
         ),
-        pytest.param(["--most", "1"], ["... and 1 more (--most, or all with --json)"], id="one"),
-        pytest.param(["--most", "0"], ["... and 2 more (--most, or all with --json)"], id="none"),
+        pytest.param(["--limit", "1"], ["... and 1 more (--limit, or all with --json)"], id="one"),
+        pytest.param(["--limit", "0"], ["... and 2 more (--limit, or all with --json)"], id="none"),
         pytest.param(["--no-verify"], ["NOT VERIFIED, as asked"], id="unproven"),
         pytest.param(["--exact"], ["#0 drop_identity at a: Identity a (saves 1 node)"], id="exact"),
     ],
@@ -225,8 +225,8 @@ def test_command(path: Path, arguments: list[str], lines: list[str]) -> None:
         pytest.param(["--dry-run", "-o", "o.onnx"], "--dry-run writes nothing", id="a model"),
         pytest.param(["--dry-run", "--map", "o.json"], "--dry-run writes nothing", id="a map"),
         pytest.param(["--dry-run", "--repro", "o"], "--dry-run writes nothing", id="repros"),
-        pytest.param(["--most", "3"], "--most is for --dry-run", id="a list of a real run"),
-        pytest.param(["--dry-run", "--most", "-3"], "", id="fewer than none"),
+        pytest.param(["--limit", "3"], "--limit is for --dry-run", id="a list of a real run"),
+        pytest.param(["--dry-run", "--limit", "-3"], "", id="fewer than none"),
     ],
 )
 def test_command_refuses(path: Path, arguments: list[str], message: str) -> None:

@@ -352,7 +352,7 @@ def edge(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], Mod
 def test_activations_are_spelled_out(before: str, after: str, edge: Callable[[str], ModuleType]) -> None:
     interface = "g (float[N,5] x) => (float[N,5] y) <float k = {0}>"
     becomes(
-        f"{interface} {{ {before} }}", f"{interface} {{ {after} }}", edge("activations").SPELL_OUT_ACTIVATIONS, opset=20
+        f"{interface} {{ {before} }}", f"{interface} {{ {after} }}", edge("activations").DECOMPOSE_ACTIVATIONS, opset=20
     )
 
 
@@ -365,7 +365,7 @@ def test_activations_are_spelled_out(before: str, after: str, edge: Callable[[st
     ],
 )
 def test_activations_that_stay(text: str, edge: Callable[[str], ModuleType]) -> None:
-    stays(text, edge("activations").SPELL_OUT_ACTIVATIONS, opset=20, runs=False)
+    stays(text, edge("activations").DECOMPOSE_ACTIVATIONS, opset=20, runs=False)
 
 
 @pytest.mark.parametrize("kind", ["float", "double", "uint8"])
@@ -376,7 +376,7 @@ def test_blocks_are_spelled_out(kind: str, mode: str, edge: Callable[[str], Modu
         f'g ({kind}[N,12,2,3] x) => ({kind}[N,3,4,6] y) {{ y = DepthToSpace <blocksize = 2, mode = "{mode}"> (x) }}',
         f"g ({kind}[N,12,2,3] x) => ({kind}[N,3,4,6] y) <int64 s = {{0}}>"
         f"{{ a = Reshape(x, s) b = Transpose <perm = [{perm}]> (a) y = Reshape(b, s) }}",
-        edge("blocks").SPELL_OUT_BLOCKS,
+        edge("blocks").DECOMPOSE_BLOCKS,
     )
 
 
@@ -385,7 +385,7 @@ def test_space_to_depth_is_spelled_out(edge: Callable[[str], ModuleType]) -> Non
         "g (float[N,3,4,6] x) => (float[N,12,2,3] y) { y = SpaceToDepth <blocksize = 2> (x) }",
         "g (float[N,3,4,6] x) => (float[N,12,2,3] y) <int64 s = {0}>"
         "{ a = Reshape(x, s) b = Transpose <perm = [0,3,5,1,2,4]> (a) y = Reshape(b, s) }",
-        edge("blocks").SPELL_OUT_BLOCKS,
+        edge("blocks").DECOMPOSE_BLOCKS,
     )
 
 
@@ -401,7 +401,7 @@ def test_space_to_depth_is_spelled_out(edge: Callable[[str], ModuleType]) -> Non
     ],
 )
 def test_blocks_that_stay(text: str, edge: Callable[[str], ModuleType]) -> None:
-    stays(text, edge("blocks").SPELL_OUT_BLOCKS, runs=False)
+    stays(text, edge("blocks").DECOMPOSE_BLOCKS, runs=False)
 
 
 @pytest.mark.parametrize(

@@ -200,18 +200,20 @@ NO_METADATA = helper.make_tensor_value_info("y", FLOAT, ["N", 4])
         pytest.param(redeclare("inputs", 3, WIDER), r"input e was float\[4\] and is double\[4\]", id="element type"),
         pytest.param(redeclare("inputs", 0, NO_DOC), "the doc string of input x changed", id="doc string of an input"),
         pytest.param(redeclare("outputs", 0, NO_METADATA), "the metadata of output y changed", id="metadata of output"),
-        pytest.param(redeclare("values", 0, FLAT), "what is declared of a changed or is gone", id="value info"),
+        pytest.param(redeclare("value_infos", 0, FLAT), "what is declared of a changed or is gone", id="value info"),
         pytest.param(
-            lambda m: m.graph.declared.values.clear(), "what is declared of a changed", id="value info dropped"
+            lambda m: m.graph.declared.value_infos.clear(), "what is declared of a changed", id="value info dropped"
         ),
-        pytest.param(lambda m: m.graph.defaults.clear(), "overridable initializer d is gone", id="default popped"),
         pytest.param(
-            lambda m: m.graph.defaults.update({value(m, "d"): default(1, 2, 3, 5)}),
+            lambda m: m.graph.input_defaults.clear(), "overridable initializer d is gone", id="default popped"
+        ),
+        pytest.param(
+            lambda m: m.graph.input_defaults.update({value(m, "d"): default(1, 2, 3, 5)}),
             "overridable initializer d changed",
             id="other default",
         ),
         pytest.param(
-            lambda m: m.graph.defaults.update({value(m, "d"): default(1, 2)}),
+            lambda m: m.graph.input_defaults.update({value(m, "d"): default(1, 2)}),
             "overridable initializer d changed",
             id="default of another shape",
         ),
@@ -316,9 +318,10 @@ def replace_relu(m: Model) -> None:
         pytest.param(rebuild, id="other attributes"),
         pytest.param(replace_relu, id="another op"),
         pytest.param(
-            lambda m: m.graph.defaults.update({value(m, "d"): default(1, 2, 3, 4)}), id="the same default once more"
+            lambda m: m.graph.input_defaults.update({value(m, "d"): default(1, 2, 3, 4)}),
+            id="the same default once more",
         ),
-        pytest.param(lambda m: m.graph.inputs[0].learn(0, (2, 4)), id="what is known of an input"),
+        pytest.param(lambda m: m.graph.inputs[0].merge_type(0, (2, 4)), id="what is known of an input"),
         pytest.param(to_onnx, id="export"),
     ],
 )
@@ -383,9 +386,9 @@ def test_an_unread_sparse_default_stays() -> None:
 @pytest.mark.parametrize(
     ("tamper", "line"),
     [
-        pytest.param(lambda m: m.graph.sparse.clear(), "overridable initializer d is gone", id="gone"),
+        pytest.param(lambda m: m.graph.sparse_initializers.clear(), "overridable initializer d is gone", id="gone"),
         pytest.param(
-            lambda m: setattr(m.graph.sparse[value(m, "d")].values, "raw_data", b"1234"),
+            lambda m: setattr(m.graph.sparse_initializers[value(m, "d")].values, "raw_data", b"1234"),
             "d changed",
             id="other elements",
         ),

@@ -37,7 +37,7 @@ LEAST = BenchmarkConfig(min_time=0.01, process_sets=2)
 @pytest.fixture
 def has(monkeypatch: pytest.MonkeyPatch) -> None:
     names = [CPU, "OpenVINOExecutionProvider", "CUDAExecutionProvider"]
-    monkeypatch.setattr(execution_provider, "installed", lambda: names)
+    monkeypatch.setattr(execution_provider, "available_providers", lambda: names)
 
 
 @pytest.mark.usefixtures("has")
@@ -190,7 +190,7 @@ def test_median_bounds_hold_the_median() -> None:
 
 
 @pytest.mark.parametrize(
-    ("needs", "room", "baseline", "expected"),
+    ("needs", "memory_budget", "baseline", "expected"),
     [
         ([1, 1, 1], 9, 0, [[0, 1, 2]]),
         ([1, 1, 1], 2, 0, [[0, 1], [0, 2]]),
@@ -332,7 +332,7 @@ def test_what_cannot_be_measured_says_so_and_others_go_on(tmp_path: Path) -> Non
 
 
 def test_what_does_not_fit_together_runs_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(benchmark, "room", lambda: 0)
+    monkeypatch.setattr(benchmark, "memory_budget", lambda: 0)
     path = GOLDEN / "mlp_dropout.onnx"
     first, second, third = benchmark.run_benchmark(
         [BenchmarkTarget(path, USUAL)] * 3, make_feeds(path).by_batch, LEAST, baseline=1
@@ -375,7 +375,7 @@ def test_one_that_crashes_in_the_race_is_one_failure(monkeypatch: pytest.MonkeyP
             psutil.Process(self._process.pid).kill()
         return real(self, batch, calls, seconds)
 
-    monkeypatch.setattr(entrants.WorkerProxy, "block", block)
+    monkeypatch.setattr(entrants.WorkerProxy, "time_calls", block)
     found = benchmark.run_benchmark(
         [BenchmarkTarget(path, USUAL), BenchmarkTarget(slow, USUAL)], make_feeds(path).by_batch, LEAST
     )
@@ -496,7 +496,7 @@ def test_a_model_that_crashes_onnxruntime_is_a_line(tmp_path: Path) -> None:
 
 
 def test_a_model_that_does_not_end_is_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("passwright.app.measure.feeds.TRIAL", 0.1)
+    monkeypatch.setattr("passwright.app.measure.feeds.RUN_TIMEOUT", 0.1)
     with pytest.raises(UnverifiableError, match=r"m\.onnx: no inputs were found on which it runs: .*does not end"):
         fed(FOREVER, tmp_path)
 

@@ -180,7 +180,7 @@ def test_nothing_wrong(level: str) -> None:
 )
 def test_values_of_all_kinds_reach_the_other_process(text: str) -> None:
     model = load(text)
-    oracle = oracle_of(model, random=["y"] if "Random" in text else [])
+    oracle = oracle_of(model, random_outputs=["y"] if "Random" in text else [])
     assert bisect_optimizers(oracle, model.SerializeToString(), "all") is None
 
 
@@ -228,7 +228,7 @@ def test_probe_that_does_not_end() -> None:
 def test_rule_that_the_table_lacks_is_found_by_what_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         optimizer_bisection,
-        "known",
+        "known_optimizers",
         lambda level: [n for n in known_optimizers(level) if n not in {*RULE_BASED_TRANSFORMERS, "Pad_Fusion"}],
     )
     found = blamed(PAD_MODEL, "basic")
@@ -237,7 +237,7 @@ def test_rule_that_the_table_lacks_is_found_by_what_holds_it(monkeypatch: pytest
 
 
 def test_optimizer_that_nobody_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimizer_bisection, "known", lambda _: ["ConstantFolding"])
+    monkeypatch.setattr(optimizer_bisection, "known_optimizers", lambda _: ["ConstantFolding"])
     monkeypatch.setattr(optimizer_bisection, "logged", lambda _: [])
     found = blamed(PAD_MODEL, "basic")
     assert found is not None

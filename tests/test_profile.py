@@ -68,10 +68,10 @@ def test_what_fused_nodes_stand_for(cnn: Path) -> None:
     adds_up(found.after)
     before, after = by_name(found.before), by_name(found.after)
     fused = next(n for n in before.values() if "Conv" in n.op)
-    assert fused.stands_for == fused.origin == ("conv", "norm", "relu")
+    assert fused.file_nodes == fused.origin == ("conv", "norm", "relu")
     assert (fused.op, fused.rule, fused.provider) == ("FusedConv", "", CPU)
     ours = next(n for n in after.values() if "Conv" in n.op)
-    assert len(ours.stands_for) == 2
+    assert len(ours.file_nodes) == 2
     assert set(ours.origin) == {"conv", "norm", "relu"}
     assert ours.rule != ""
     assert before["last"].origin == after["last"].origin == ("last",)
@@ -226,7 +226,7 @@ def test_the_timeline_shows_some_runs(tmp_path: Path) -> None:
 def test_the_command(cnn: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     report = tmp_path / "r.json"
-    result = passes(cnn, "--min-time", 0.01, "--threads", 1, "--dim", "N=3", "--json", report, "--most", 2)
+    result = passes(cnn, "--min-time", 0.01, "--threads", 1, "--dim", "N=3", "--json", report, "--limit", 2)
     assert result.exit_code == 0, result.output
     for said in (
         "a batch of 3",

@@ -90,7 +90,7 @@ def test_death_in_loading(script: str, said: str) -> None:
 
 
 def test_death_in_running_is_an_error_of_that_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("passwright.core.ort.remote_backend.GRACE", 0.5)
+    monkeypatch.setattr("passwright.core.ort.remote_backend.TERMINATION_GRACE", 0.5)
     with (
         RemoteBackend(command=python(ANSWERS + DIES)) as remote,
         pytest.raises(EvaluationError, match=r"crashes .*SIGKILL"),

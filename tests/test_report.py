@@ -70,7 +70,7 @@ def test_the_verdict_is_in_it() -> None:
     verdict = strict(report_of().to_json())["verification"]
     assert verdict["backend"] == "onnxruntime"
     assert verdict["exact"] is False
-    assert len(verdict["draws"]) >= 5
+    assert len(verdict["input_sets"]) >= 5
     found = verdict["differences"]["y"]
     assert found.keys() == {"error", "allowed", "reason", "relative", "ulps", "floor", "excused", "magnitude"}
     assert (found["reason"], found["excused"]) == ("", 0)

@@ -490,7 +490,7 @@ def test_a_full_disk_ends_no_run(
     def full(text: str) -> bytes:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(repro_folder, "encoded", full)
+    monkeypatch.setattr(repro_folder, "encode_text", full)
     model = load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }")
     (found,) = optimize(model, plugins=[rules], only=["drop_relu"], repro_to=tmp_path / "r").report.quarantined
     assert found.repro == ""
@@ -499,7 +499,7 @@ def test_a_full_disk_ends_no_run(
 
 
 def test_a_pass_that_does_not_return_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(repro, "PATIENCE", 0.1)
+    monkeypatch.setattr(repro, "NO_PROGRESS_TIMEOUT", 0.1)
     while_true = RAISES.replace("if CONDITION", "while not graph.outputs[0].uses").replace("raise KeyError", "str")
     found = passes_from_file(written(tmp_path / "p.py", while_true))["raises-there"].item
     assert repro.failure_alone(lambda: from_onnx(load(SMALL)), found) == FailureKind.ENDLESS

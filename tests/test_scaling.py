@@ -112,7 +112,7 @@ def copied(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
         return real(among, old, new)
 
     with monkeypatch.context() as m:
-        m.setattr(op, "exchanged", counting)
+        m.setattr(op, "replaced", counting)
         work()
     return looked_at
 

@@ -143,13 +143,13 @@ def test_a_large_region_says_how_many_more_there_are() -> None:
     )
     found = one(story_of(load(text), only=["move-transposes"]), "move-transposes")
     assert found.before is not None
-    assert sum(box.kind is BoxKind.OP for box in found.before.boxes) == snapshots.MAX_PICTURES
-    assert f"and {62 - snapshots.MAX_PICTURES} more ops" in texts(found.before)
-    assert f"and {60 - snapshots.MAX_PICTURES} more ops" in texts(found.after)
+    assert sum(box.kind is BoxKind.OP for box in found.before.boxes) == snapshots.MAX_OPS
+    assert f"and {62 - snapshots.MAX_OPS} more ops" in texts(found.before)
+    assert f"and {60 - snapshots.MAX_OPS} more ops" in texts(found.after)
 
 
 def test_too_many_changes_are_listed_and_not_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(snapshots, "MOST", 5)
+    monkeypatch.setattr(snapshots, "MAX_PICTURES", 5)
     body = " ".join(f"v{i + 1} = Identity(v{i})" for i in range(20))
     text = f"g (float[4] v0) => (float[4] y) {{ {body} d = Exp(v0) y = Relu(v20) }}"
     story = story_of(load(text))
@@ -203,7 +203,7 @@ def test_normal_runs_look_at_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise AssertionError("looked at")
 
-    monkeypatch.setattr(snapshots.SnapshotObserver, "before", fail)
+    monkeypatch.setattr(snapshots.SnapshotObserver, "before_change", fail)
     model = load("g (float[4] x) => (float[4] y) { a = Identity(x) y = Relu(a) }")
     result = optimize(model, verify=False)
     assert result.visualization is None

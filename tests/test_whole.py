@@ -159,7 +159,7 @@ def test_work_grows_with_the_graph(reach: int, monkeypatch: pytest.MonkeyPatch) 
         graph_layout(*chain(count, *((max(0, i - reach), i) for i in range(2, count, 5))))
         return looked
 
-    monkeypatch.setattr(RowOccupancy, "_end", count_end)
+    monkeypatch.setattr(RowOccupancy, "_obstacle_end", count_end)
     monkeypatch.setattr(RowOccupancy, "_add", count_add)
     few = work(500)
     assert 0 < work(2000) < 6 * few

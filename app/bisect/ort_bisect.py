@@ -21,11 +21,11 @@ from .optimizer_bisection import OptimizerBisection, bisect_optimizers
 
 @dataclass(slots=True)
 class OrtBisectReport:
-    """What became of it: `blame` is None where onnxruntime agrees with itself at `level` on all `draws`."""
+    """What became of it: `blame` is None where onnxruntime agrees with itself at `level` on all `input_sets`."""
 
     source: str
     level: str
-    draws: tuple[str, ...]
+    input_sets: tuple[str, ...]
     blame: OptimizerBisection | None
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     versions: dict[str, str] = field(default_factory=dict[str, str])
@@ -62,8 +62,8 @@ def bisect_ort(
         oracle = question.build_oracle(source, seed)
     with watch.phase("asking onnxruntime"):
         found = bisect_optimizers(oracle, source.loadable(), level, progress)
-    draws = tuple(str(answer.input_set) for answer in oracle.answers)
-    suspicion = OrtBisectReport(source.label, level, draws, found, watch.seconds, versions())
+    input_sets = tuple(str(answer.input_set) for answer in oracle.answers)
+    suspicion = OrtBisectReport(source.label, level, input_sets, found, watch.seconds, versions())
     if places.report is not None:
         write_json(suspicion.to_json(), places.report)
     return suspicion

@@ -31,7 +31,7 @@ def show_ort_bisect(terminal: Terminal, report: OrtBisectReport) -> None:
     who = f"onnxruntime {report.versions['onnxruntime']} at {report.level}"
     blame = report.blame
     if blame is None:
-        terminal.line(f"{who} agrees with itself unoptimized on {plural(len(report.draws), 'set')} of inputs")
+        terminal.line(f"{who} agrees with itself unoptimized on {plural(len(report.input_sets), 'set')} of inputs")
         return
     terminal.line(f"{who} is wrong: {blame.failure}")
     for culprit in blame.culprits:

@@ -39,4 +39,4 @@ def show_check_report(terminal: Terminal, report: CheckReport) -> None:
 def _result_cell(checked: CheckResult) -> str:
     if checked.fault is not None:
         return "[red]wrong[/red]"
-    return "sound" if checked.is_sound else "[yellow]not told[/yellow]"
+    return "sound" if checked.is_sound else "[yellow]inconclusive[/yellow]"

@@ -75,7 +75,7 @@ class CheckReport:
 
 def _result_data(checked: CheckResult, repro: str | None) -> dict[str, Any]:
     fault = checked.fault
-    result = "wrong" if fault is not None else "sound" if checked.is_sound else "not told"
+    result = "wrong" if fault is not None else "sound" if checked.is_sound else "inconclusive"
     said: dict[str, Any] = {
         "name": checked.rule.name,
         "contract": str(checked.rule.contract),

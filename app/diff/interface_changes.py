@@ -32,8 +32,8 @@ class InterfacePairing:
     """The numbers of the outputs that each value is, for each graph."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "numbers", tuple({p[s]: i for i, p in enumerate(self.inputs)} for s in (0, 1)))
-        object.__setattr__(self, "places", tuple(_output_indices(p[s] for p in self.outputs) for s in (0, 1)))
+        object.__setattr__(self, "input_indices", tuple({p[s]: i for i, p in enumerate(self.inputs)} for s in (0, 1)))
+        object.__setattr__(self, "output_indices", tuple(_output_indices(p[s] for p in self.outputs) for s in (0, 1)))
 
     def swapped(self) -> InterfacePairing:
         """The same with the other graph first."""

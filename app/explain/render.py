@@ -46,7 +46,7 @@ def show_explanation(terminal: Terminal, explanation: Explanation, limit: int) -
         if p.changes or not explanation.is_group:
             _show_pass(terminal, p, limit, as_is=explanation.as_is)
     if explanation.is_group:
-        further = f"{plural(len(busy) - len(shown), 'rule')} further off (--most), " if len(busy) > len(shown) else ""
+        further = f"{plural(len(busy) - len(shown), 'rule')} further off (--limit), " if len(busy) > len(shown) else ""
         rest = f"{plural(len(idle), 'rule')} with nothing to start at"
         terminal.line(
             further + rest if explanation.rules else "they have no patterns to compare; those not shown made no change"
@@ -119,4 +119,4 @@ def _miss_text(miss: MatchFailure) -> str:
 
 def _show_remaining_count(terminal: Terminal, more: int) -> None:
     if more > 0:
-        terminal.line(f"        ... and {more} more (--most)")
+        terminal.line(f"        ... and {more} more (--limit)")

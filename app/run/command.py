@@ -66,7 +66,7 @@ def run(
 
         written = output or map_to or repro
         options.require(not (dry_run and written), "--dry-run writes nothing: leave out -o, --map and --repro")
-        options.require(dry_run or limit is None, "--most is for --dry-run: other runs list no changes")
+        options.require(dry_run or limit is None, "--limit is for --dry-run: other runs list no changes")
         if verbose:
             log_to_stderr()
         screen = Terminal(quiet=json == options.STANDARD_OUTPUT)

@@ -96,8 +96,8 @@ def optimize(
     `inputs`: arrays by input name, an .npz, or a folder of ONNX test data; without them inputs are drawn,
     from `seed`. `shapes` of inputs (by name) and sizes of symbols (`dims`) specialise the model before anything
     is rewritten: what is declared becomes those numbers. `outputs`: values of the main graph that are
-    to be the outputs; what they do not need is cut off first, and `inputs_only` drops the inputs that nothing reads:
-    the result is held to the model that this leaves. `only`, `skip`: passes and rules by name.
+    to be the outputs; what they do not need is cut off first, and `drop_unused_inputs` drops the inputs that nothing
+    reads: the result is compared with the model that this leaves. `only`, `skip`: passes and rules by name.
     `enable`: passes to add, or to set options of, as in `my-pass{n=3}`. `exact` runs only rules that keep every bit.
 
     A change that breaks the model is found, left out and told of in `Result.report.quarantined`; with `strict` it

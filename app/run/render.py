@@ -26,7 +26,7 @@ def show_plan(terminal: Terminal, report: Report, plan: Plan, limit: int) -> Non
     for c in plan.changes[:limit]:
         terminal.line(_change_text(c))
     if len(plan.changes) > limit:
-        terminal.line(f"... and {len(plan.changes) - limit} more (--most, or all with --json)")
+        terminal.line(f"... and {len(plan.changes) - limit} more (--limit, or all with --json)")
     terminal.out.print(size_table(report))
     if plan.unattributed != Savings():
         terminal.line(f"not told by any pass: {_saving_text(plan.unattributed)}")

@@ -27,8 +27,8 @@ def infer_from_subgraphs(op: Op) -> None:
     """Let the outputs of an op with subgraphs learn what those tell of them."""
     if op.type == "If" and len(op.subgraphs) == 2:
         for out, a, b in zip(op.outputs, *(sub.outputs for sub in op.subgraphs), strict=False):
-            if a.stated[0] == b.stated[0]:
-                out.conclude(a.stated[0], _common_shape(a.stated[1], b.stated[1]))
+            if a.recorded_type[0] == b.recorded_type[0]:
+                out.merge_inferred_type(a.recorded_type[0], _common_shape(a.recorded_type[1], b.recorded_type[1]))
     elif op.type in {"Loop", "Scan"}:
         results = op.subgraphs[0].outputs[1 if op.type == "Loop" else 0 :]
         for out, v in zip(op.outputs, results, strict=False):

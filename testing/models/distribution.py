@@ -1,4 +1,4 @@
-"""How one model differs from others throughout: what is rare in most is common in some."""
+"""Model-wide frequencies of features that are rare in most models and common in some."""
 
 from __future__ import annotations
 
@@ -34,24 +34,24 @@ class Distribution:
 
 
 LEVELS: Mapping[str, tuple[Any, ...]] = MappingProxyType({
-    "constants": (0, 2, 1, 5),
-    "repeats": (0, 2, 6),
-    "feeders": (0, 2, 3),
-    "overridable": (0, 0, 2),
-    "strays": (0, 0, 0, 4),
-    "computed": (0, 0, 2, 0),
-    "zeros": (False,) * 5 + (True,),
-    "square": (False, False, True),
+    "constant_operands": (0, 2, 1, 5),
+    "reused_values": (0, 2, 6),
+    "extra_producers": (0, 2, 3),
+    "overridable_constants": (0, 0, 2),
+    "non_default_attributes": (0, 0, 0, 4),
+    "shapes_from_inputs": (0, 0, 2, 0),
+    "zero_dims": (False,) * 5 + (True,),
+    "equal_dims": (False, False, True),
     "filling": ("plain", "any", "various"),
-    "large": (False, True),
+    "large_halves": (False, True),
 })  # fmt: skip
 
 
 def draw_distribution(choices: Choices) -> Distribution:
-    """The mood of a model; each trait is a choice of its own, `mood/<trait>`."""
+    """The distribution for a model; each field is a choice of its own, `distribution/<field>`."""
     drawn: dict[str, Any] = {}
-    for trait, levels in LEVELS.items():
-        with choices.scope(f"mood/{trait}"):
-            drawn[trait] = choices.pick(levels)
+    for field, levels in LEVELS.items():
+        with choices.scope(f"distribution/{field}"):
+            drawn[field] = choices.pick(levels)
     filling = drawn.pop("filling")
     return Distribution(**drawn, uniform_constants=filling == "plain", distinct_elements=filling == "various")

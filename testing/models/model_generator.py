@@ -1,4 +1,4 @@
-"""A whole model grown from a rule's pattern: its opset, its mood, and what stands around the pattern."""
+"""Generation of a model from a rule's pattern: its opset, its distribution of features, the graph around."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ from ..case import Case
 from . import signatures
 from .choices import Choices, Key
 from .dictionary import Dictionary
-from .distribution import LEVELS as MOODS
-from .distribution import draw_distribution
+from .distribution import LEVELS, draw_distribution
 from .enclosing_model import SYMBOLIC_ONE_IN, EnclosingModel
 from .generator import DTYPES_BY_TYPE_STR as BY_NAME
 from .generator import Hint, PatternGenerator
@@ -31,7 +30,7 @@ DTYPES = (
 MODEL_WIDE_CHOICES: Mapping[Key, int] = MappingProxyType({
     ("/dtype", 0): len(DTYPES),
     ("/setting/open", 0): SYMBOLIC_ONE_IN,
-    **{(f"/mood/{trait}", 0): len(levels) for trait, levels in MOODS.items()},
+    **{(f"/distribution/{field}", 0): len(levels) for field, levels in LEVELS.items()},
 })  # fmt: skip
 """The choices that colour a whole model, and among how many each is."""
 RANKS = (2, 3, 4, 1, 4, 0, 5)

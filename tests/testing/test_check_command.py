@@ -61,7 +61,7 @@ def invoke(*arguments: str | Path, code: int = OK) -> Result:
 def test_the_whole_file(rules: Path, tmp_path: Path) -> None:
     told, repros = tmp_path / "told.json", tmp_path / "repros"
     output = invoke(rules, "--budget", "60", "--json", told, "--repro", repros, code=WRONG).output
-    assert "3 rules: 1 sound, 1 wrong, 1 not told" in output
+    assert "3 rules: 1 sound, 1 wrong, 1 inconclusive" in output
     assert f"    from {rules.stem} import " in output
     assert "idle is no rule" in output
     assert "relu_of_negated changes what the model computes" in output
@@ -70,7 +70,7 @@ def test_the_whole_file(rules: Path, tmp_path: Path) -> None:
     assert {r["name"]: r["result"] for r in data["rules"]} == {
         "drop_negation": "sound",
         "relu_of_negated": "wrong",
-        "never": "not told",
+        "never": "inconclusive",
     }
     assert data["not_checked"] == ["idle"]
     fault = data["rules"][1]["fault"]

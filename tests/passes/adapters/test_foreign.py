@@ -231,7 +231,7 @@ def test_same_question_is_asked_once(tmp_path: Path) -> None:
 
 
 def test_answers_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(serving, "REMEMBERED", 1)
+    monkeypatch.setattr(serving, "CACHE_BYTES", 1)
     one = tool("nothing")
     for text in (TEXT, TEXT.replace("Neg", "Abs")):
         assert one.run(from_onnx(load(text)).graph, Ledger()) == 0

@@ -226,12 +226,12 @@ def test_what_a_processor_cannot_divide_is_left_alone(cases: list[tuple[str, str
     """In a process of its own, since such a division may end it."""
     script = (
         "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from rewriting import load, rewritten\n"
+        "from rewriting import load, apply_passes\n"
         "from passwright.passes.folding.fold_constants import FoldConstants\n"
         f"for t, op, a, b in {cases}:\n"
         "    text = f'g ({t}[1] x) => ({t}[1] y) <{t}[1] a = {{{a}}}, {t}[1] b = {{{b}}}>'\n"
         "    model = load(text + f' {{ t = {op}(a, b) y = Add(x, t) }}')\n"
-        "    print(len(rewritten(model, FoldConstants())[1].changes))\n"
+        "    print(len(apply_passes(model, FoldConstants())[1].changes))\n"
     )
     here = str(Path(__file__).parents[2])
     done = subprocess.run([sys.executable, "-c", script, here], capture_output=True, text=True, check=False)

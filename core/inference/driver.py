@@ -26,9 +26,11 @@ from .window_shapes import conv_shape, conv_transpose_shape, pool_shape
 def infer_from_subgraphs(op: Op) -> None:
     """Let the outputs of an op with subgraphs learn what those tell of them."""
     if op.type == "If" and len(op.subgraphs) == 2:
-        for out, a, b in zip(op.outputs, *(sub.outputs for sub in op.subgraphs), strict=False):
-            if a.recorded_type[0] == b.recorded_type[0]:
-                out.merge_inferred_type(a.recorded_type[0], _common_shape(a.recorded_type[1], b.recorded_type[1]))
+        first, second = (sub.outputs for sub in op.subgraphs)
+        for out, a, b in zip(op.outputs, first, second, strict=False):
+            (dtype, shape), (other_dtype, other_shape) = a.recorded_type, b.recorded_type
+            if dtype == other_dtype:
+                out.merge_inferred_type(dtype, _common_shape(shape, other_shape))
     elif op.type in {"Loop", "Scan"}:
         results = op.subgraphs[0].outputs[1 if op.type == "Loop" else 0 :]
         for out, v in zip(op.outputs, results, strict=False):

@@ -1,4 +1,4 @@
-"""What is known of an extent, and which of two statements on it says more."""
+"""Dims of shapes, and the merging of two statements on one dim."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ Elements = tuple[SymInt, ...]
 
 
 def as_integers(dims: Iterable[Dim]) -> tuple[int, ...] | None:
-    """Dims, or elements, that are all numbers; None where one is not."""
+    """Dims, or elements, as integers; None if one is symbolic or unknown."""
     asked = tuple(dims)
     found = tuple(d for d in asked if isinstance(d, int))
     return found if len(found) == len(asked) else None
 
 
 def is_unresolved(dim: Dim) -> bool:
-    """Whether a dim may yet become better known."""
+    """Whether inference may still refine a dim."""
     return dim is None or (isinstance(dim, Expr) and is_tentative(dim))
 
 

@@ -1,4 +1,4 @@
-"""A Graph as networkx sees it: adjacency read off the ops and values, nothing copied."""
+"""A networkx view of a Graph: adjacency computed from ops and values, without a copy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the ONNX operator schemas say, per opset version: `onnx.defs`, asked once."""
+"""Operator schemas of ONNX by opset version, from `onnx.defs`, cached."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def attribute_default(op_type: str, domain: str, version: int, name: str) -> Any
 
 @cache
 def default_encodings(op_type: str, domain: str, version: int) -> frozenset[bytes]:
-    """The serialized attributes that say nothing, since they equal their schema default."""
+    """The serialized attributes that are redundant, since they equal their schema default."""
     spec = schema(op_type, domain, version)
     if spec is None:
         return frozenset()
@@ -46,7 +46,7 @@ def default_encodings(op_type: str, domain: str, version: int) -> frozenset[byte
 
 @cache
 def input_names(op_type: str, domain: str, version: int) -> tuple[str, ...]:
-    """Formal input names, in order; the last one stands for all that follow if it is variadic."""
+    """Formal input names, in order; a variadic last one is given once."""
     spec = schema(op_type, domain, version)
     return tuple(i.name for i in spec.inputs) if spec else ()
 
@@ -104,7 +104,7 @@ def decode_strings(value: Any) -> Any:
 
 
 def make_attribute(name: str, value: Any, spec: defs.OpSchema | None) -> onnx.AttributeProto:
-    """`value` as an AttributeProto of the type that the schema declares, guessed where it declares none."""
+    """`value` as an AttributeProto of the type that the schema declares, or else of the type that `value` suggests."""
     declared = spec.attributes.get(name) if spec else None
     stated: Any = declared.type if declared is not None else None
     kind = None if stated is None else onnx.AttributeProto.AttributeType.Value(stated.name)

@@ -1,4 +1,4 @@
-"""Graphs inside graphs: what they hold, and what they read from outside."""
+"""Queries on subgraphs: contained constants and names, captured values."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def captured_values(graph: Graph) -> Iterator[Value]:
 
 
 def add_captured_output_uses(op: Op) -> None:
-    """A value of an enclosing graph may be an output of a subgraph: that is a use by its owner."""
+    """Add `op` as consumer of the values of enclosing graphs that are outputs of its subgraphs."""
     for v in op.captures if op.subgraphs else ():
         if any(sub.is_output(v) for sub in op.subgraphs):
             v.add_consumer(op)
@@ -51,7 +51,7 @@ def all_value_names(graph: Graph) -> Iterator[str]:
 
 
 def all_constants(graph: Graph) -> Iterator[Value]:
-    """The constants of a graph and of those inside it: initializers and what Constant ops hold."""
+    """The constants of a graph and of those inside it: initializers and outputs of Constant ops."""
     for g in graph.with_subgraphs():
         yield from g.initializers
         for op in g.ops("Constant"):

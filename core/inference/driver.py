@@ -1,8 +1,7 @@
-"""If, Loop and Scan: what they give has the types of what their bodies give back.
+"""Type, shape and element inference on demand.
 
-Lets values learn their types, shapes and elements, op by op, when someone asks, and never twice for the same facts.
-
-The commonest operators are done here, with symbolic dims; all others by the inference functions of their ONNX schemas.
+Each op is inferred once for the same facts: the most common operators here, with symbolic dims, all others by the
+inference functions of their ONNX schemas.
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from .window_shapes import conv_shape, conv_transpose_shape, pool_shape
 
 
 def infer_from_subgraphs(op: Op) -> None:
-    """Let the outputs of an op with subgraphs learn what those tell of them."""
+    """Infer the output types of If, Loop and Scan from the outputs of their subgraphs."""
     if op.type == "If" and len(op.subgraphs) == 2:
         first, second = (sub.outputs for sub in op.subgraphs)
         for out, a, b in zip(op.outputs, first, second, strict=False):
@@ -69,7 +68,7 @@ DATA_DEPENDENT_SHAPE_OPS = frozenset({
 
 
 def infer(op: Op) -> None:
-    """Let the outputs of `op`, and of all it depends on, learn what can be known. O(ops not yet asked)."""
+    """Infer the outputs of `op` and of the ops on which it depends. O(ops not inferred yet)."""
     now = op.graph.context.inference_epoch
     stack = [op]
     while stack:
@@ -92,13 +91,13 @@ def infer(op: Op) -> None:
 
 
 def _was_refined(v: Value, shape: Shape | None, elements: Elements | None) -> bool:
-    """Whether something that was given a name until more is known of it is better known now."""
+    """Whether a tentative unknown was replaced in the shape or elements of `v`."""
     found = (*(v.recorded_type[1] or ()), *(v.elements or ()))
     return any(isinstance(x, Expr) and is_unresolved(x) and x not in found for x in (*(shape or ()), *(elements or ())))
 
 
 def _pending_dependencies(op: Op) -> Iterator[Op]:
-    """The ops whose answers `op` needs and that still have something to learn."""
+    """The producers of inputs of `op` that inference may still refine."""
     results = (v for sub in op.subgraphs for v in sub.outputs)
     for v in (*op.inputs, *results):
         maker = v.producer if v is not None and v.tensor is None else None
@@ -121,7 +120,7 @@ def _infer_op(op: Op) -> None:
 
 
 def _infer_built_in(op: Op, spec: onnx.defs.OpSchema) -> bool:
-    """Whether types and shapes of all outputs could be told with what is known here."""
+    """Infer types and shapes with the built-in functions; whether all outputs are known then."""
     try:
         found = _built_in_types(op, spec)
     except Declined:
@@ -136,7 +135,7 @@ def _infer_built_in(op: Op, spec: onnx.defs.OpSchema) -> bool:
 
 
 def _built_in_types(op: Op, spec: onnx.defs.OpSchema) -> list[InferredType]:
-    """Type and shape of the outputs, for the operators done here; nothing for all others."""
+    """Types and shapes of the outputs by the built-in functions; empty for other operators."""
     known = [v.recorded_type for v in op.inputs if v is not None]
     if len(known) < spec.min_input or not known or any(v is not None and v.type is not None for v in op.inputs):
         return []
@@ -157,7 +156,7 @@ def _built_in_types(op: Op, spec: onnx.defs.OpSchema) -> list[InferredType]:
 
 
 def _data_movement_dtype(op: Op, dtype: int) -> int:
-    """The element type of what an op that moves elements gives."""
+    """The output element type of a data-movement operator."""
     if op.type in INT64_OUTPUT_OPS:
         return onnx.TensorProto.INT64
     if op.type != "ConstantOfShape":
@@ -177,7 +176,7 @@ def _broadcast_types(op: Op, known: list[InferredType]) -> list[InferredType]:
 
 
 def _introduce_unknown_dims(op: Op, value: Value) -> None:
-    """Let each dim that nothing is known of be a number of its own."""
+    """Replace each unknown dim by a new unknown integer."""
     shape = value.recorded_type[1]
     if shape is None or None not in shape:
         return
@@ -187,7 +186,7 @@ def _introduce_unknown_dims(op: Op, value: Value) -> None:
 
 
 def _infer_elements(op: Op) -> None:
-    """What is known of elements; each that is not is a number of its own."""
+    """Infer the elements of the outputs; each unknown element becomes a new unknown integer."""
     followed = [v for v in op.outputs if v.tensor is None and is_tracked(v)]
     if not followed:
         return

@@ -1,4 +1,4 @@
-"""Local functions are inlined before anything is rewritten, by `onnx.inliner`, on a model without weights."""
+"""Inlining of local functions on import, by `onnx.inliner`, on a model without weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..ir.tensor import Tensor, first_line
 def inline_functions(
     header: onnx.ModelProto, info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto], initializers: Sequence[Tensor]
 ) -> tuple[onnx.ModelProto, Iterator[onnx.NodeProto]]:
-    """The header and the nodes with every call replaced by the body; what cannot be inlined stays a call."""
+    """The header and the nodes with each call replaced by its body, except calls that cannot be inlined."""
     skeleton = onnx.ModelProto()
     skeleton.CopyFrom(header)
     skeleton.graph.CopyFrom(info)
@@ -36,13 +36,13 @@ def inline_functions(
 
 
 def _is_operator(function: onnx.FunctionProto, model: onnx.ModelProto) -> bool:
-    """Whether ONNX defines an operator of that name. onnxruntime then runs its own kernel, not the function."""
+    """Whether ONNX defines an operator of that name, for which onnxruntime runs its own kernel, not the function."""
     versions = {entry.domain: entry.version for entry in model.opset_import}
     return op_schemas.schema(function.name, function.domain, versions.get(function.domain, 0)) is not None
 
 
 def _write_default_attributes(model: onnx.ModelProto) -> None:
-    """Give every call the attributes that it leaves to their defaults: the inliner would lose them."""
+    """Write the default attributes of each call, which the inliner would lose."""
     functions = {(f.domain, f.name, f.overload): f for f in model.functions if f.attribute_proto}
     if not functions:
         return

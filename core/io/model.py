@@ -1,4 +1,4 @@
-"""A graph and what surrounds it in a file."""
+"""Models: a graph and the header of its file."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from ..serialization.importer import DOMAIN_ALIASES
 
 @dataclass(slots=True)
 class Model:
-    """A graph and what surrounds it in the file: `header` is the ModelProto without the graph."""
+    """A graph and the `header` of its file, which is the ModelProto without the graph."""
 
     header: onnx.ModelProto
     graph: Graph
@@ -27,7 +27,7 @@ class Model:
 
 
 def export_header(model: Model) -> onnx.ModelProto:
-    """The header for export: domains that rewrites brought in are imported."""
+    """The header for export, with imports of domains that rewrites added."""
     proto = onnx.ModelProto()
     proto.CopyFrom(model.header)
     imported = {DOMAIN_ALIASES.get(e.domain, e.domain) for e in proto.opset_import}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.dims import Dim, Shape, is_unresolved
+from ..ir.dims import Dim, Shape
 
 
 def same_extent(a: Dim, b: Dim) -> bool:
@@ -38,13 +38,6 @@ def broadcast_dim(a: Dim, b: Dim) -> Dim:
     if a == 1 or (isinstance(b, int) and not isinstance(a, int)):
         return b
     return a if isinstance(a, int) else None
-
-
-def unify_dims(a: Dim, b: Dim) -> Dim:
-    """What two statements on one extent say together."""
-    if isinstance(a, int) or b is None or a == b:
-        return a
-    return b if a is None or isinstance(b, int) or is_unresolved(a) else a
 
 
 def matmul_shape(a: Shape | None, b: Shape | None) -> Shape | None:

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ..errors import Declined, require
-from ..ir.dims import Dim, Shape
+from ..ir.dims import Dim, Shape, merge_dim
 from ..ir.expressions import (
     SymInt,
     add,
     divide,
     floor_divide,
     is_known_le,
-    lower_bound,
+    is_known_nonnegative,
     maximum,
     minimum,
     multiply,
@@ -20,8 +20,9 @@ from ..ir.expressions import (
     subtract,
 )
 from ..ir.op import Op
-from .broadcasting import broadcast, unify_dims
+from .broadcasting import broadcast
 from .input_queries import (
+    INT32_MAX,
     input_dims,
     input_elements,
     input_shape,
@@ -31,9 +32,6 @@ from .input_queries import (
     slice_bounds,
     slice_range,
 )
-
-SLICE_END = (1 << 31) - 1
-"""A bound of a Slice from here on stands for the end: the largest int32 or int64."""
 
 
 def _transpose(op: Op) -> list[Shape]:
@@ -50,16 +48,10 @@ def _reshape(op: Op) -> list[Shape]:
     for i, e in enumerate(asked):
         copied = e == 0 and not op.attr("allowzero", 0)
         require(not copied or i < len(x), "it copies a dim that the input does not have")
-        out.append(x[i] if copied else e if _is_known_nonnegative(e) else None)
+        out.append(x[i] if copied else e if is_known_nonnegative(e) else None)
     if asked.count(-1) == 1 and None not in x:
         out[asked.index(-1)] = _inferred_reshape_dim(x, [d for i, d in enumerate(out) if i != asked.index(-1)])
     return [tuple(out)]
-
-
-def _is_known_nonnegative(e: SymInt) -> bool:
-    """Whether an element is an extent, and not perhaps the -1 that stands for one."""
-    low = lower_bound(e)
-    return low is not None and low >= 0
 
 
 def _inferred_reshape_dim(whole: Shape, others: list[Dim]) -> Dim:
@@ -109,7 +101,7 @@ def _concat(op: Op) -> list[Shape]:
     for s in shapes[1:]:
         for i, d in enumerate(s):
             here = out[i]
-            out[i] = unify_dims(here, d) if i != axis else None if here is None or d is None else add(here, d)
+            out[i] = merge_dim(here, d) if i != axis else None if here is None or d is None else add(here, d)
     return [tuple(out)]
 
 
@@ -153,9 +145,9 @@ def slice_extent(extent: SymInt, start: SymInt, end: SymInt, step: int) -> Dim:
     if step < 0:
         whole = (
             isinstance(end, int)
-            and end <= -SLICE_END
+            and end <= -INT32_MAX
             and isinstance(start, int)
-            and (start == -1 or start >= SLICE_END)
+            and (start == -1 or start >= INT32_MAX)
         )
         return extent if whole and step == -1 else None
     first, last = _clamp_bound(extent, start), _clamp_bound(extent, end)
@@ -168,10 +160,10 @@ def slice_extent(extent: SymInt, start: SymInt, end: SymInt, step: int) -> Dim:
 def _clamp_bound(extent: SymInt, bound: SymInt) -> SymInt | None:
     """A bound of a Slice, clamped to 0 ... extent; None if it is unknown whether it counts from the end."""
     if isinstance(bound, int):
-        if abs(bound) >= SLICE_END:
+        if abs(bound) >= INT32_MAX:
             return extent if bound > 0 else 0
         return minimum(bound, extent) if bound >= 0 else maximum(add(extent, bound), 0)
-    return minimum(bound, extent) if is_known_le(0, bound) else None
+    return minimum(bound, extent) if is_known_nonnegative(bound) else None
 
 
 def _pad(op: Op) -> list[Shape]:
@@ -190,7 +182,7 @@ def _pad(op: Op) -> list[Shape]:
 
 def _expand(op: Op) -> list[Shape]:
     asked = input_elements(op, 1)
-    require(all(map(_is_known_nonnegative, asked)), "its target shape is unknown")
+    require(all(map(is_known_nonnegative, asked)), "its target shape is unknown")
     shape = broadcast([input_shape(op), asked])
     assert shape is not None
     return [shape]
@@ -210,7 +202,7 @@ def _gather(op: Op) -> list[Shape]:
 
 def _constant_of_shape(op: Op) -> list[Shape]:
     asked = input_elements(op, 0)
-    return [tuple(e if _is_known_nonnegative(e) else None for e in asked)]
+    return [tuple(e if is_known_nonnegative(e) else None for e in asked)]
 
 
 def _range(op: Op) -> list[Shape]:
@@ -260,7 +252,7 @@ def _resize(op: Op) -> list[Shape]:
     out = list(x)
     if sizes is not None and plain:
         wanted = input_elements(op, [i.name for i in op.schema.inputs].index("sizes")) if op.schema is not None else ()
-        require(len(wanted) == len(axes) and all(map(_is_known_nonnegative, wanted)), "its sizes do not fit the axes")
+        require(len(wanted) == len(axes) and all(map(is_known_nonnegative, wanted)), "its sizes do not fit the axes")
         for axis, size in zip(axes, wanted, strict=True):
             out[axis] = size
         return [tuple(out)]

@@ -17,7 +17,7 @@ from ..ir.expressions import (
     expr_size,
     floor_divide,
     is_known_le,
-    lower_bound,
+    is_known_nonnegative,
     maximum,
     minimum,
     multiply,
@@ -69,22 +69,17 @@ def _truncated_divide(a: SymInt, b: SymInt) -> SymInt | None:
     """Div of integers, which rounds towards zero: floor division where nothing is negative."""
     if isinstance(a, int) and isinstance(b, int) and b:
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    return floor_divide(a, b) if _is_known_nonnegative(a) and _is_known_nonnegative(b) else None
+    return floor_divide(a, b) if is_known_nonnegative(a) and is_known_nonnegative(b) else None
 
 
 def _remainder(a: SymInt, b: SymInt) -> SymInt | None:
     """Mod, with and without fmod: both agree where nothing is negative."""
-    quotient = _truncated_divide(a, b) if _is_known_nonnegative(a) and _is_known_nonnegative(b) else None
+    quotient = _truncated_divide(a, b) if is_known_nonnegative(a) and is_known_nonnegative(b) else None
     return None if quotient is None else subtract(a, multiply(quotient, b))
 
 
-def _is_known_nonnegative(x: SymInt) -> bool:
-    low = lower_bound(x)
-    return low is not None and low >= 0
-
-
 def _absolute(x: SymInt) -> SymInt | None:
-    return abs(x) if isinstance(x, int) else x if _is_known_nonnegative(x) else None
+    return abs(x) if isinstance(x, int) else x if is_known_nonnegative(x) else None
 
 
 def _less(a: SymInt, b: SymInt) -> int | None:

@@ -11,8 +11,8 @@ from ..ir.op import Op
 from ..ir.op_schemas import input_names
 from ..ir.values import Value
 
-OPEN_SLICE_ENDS = (2**31 - 1, 2**63 - 1)
-"""Ends of a Slice that stand for none: ONNX reads them as numbers where the step is negative."""
+INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
+"""Bounds that mean the end of an axis of unknown extent (operator Slice): no extent reaches the smaller one."""
 
 PartialElements = Sequence[SymInt | None]
 """Elements, some of them unknown."""
@@ -95,7 +95,7 @@ def slice_bounds(op: Op, rank: int) -> dict[int, tuple[SymInt, SymInt, int]]:
 
 def slice_range(extent: int, start: int, end: int, step: int) -> range | None:
     """The places that a Slice takes (operator Slice); None where ONNX and onnxruntime do not agree on the end."""
-    if step < 0 and end in OPEN_SLICE_ENDS:
+    if step < 0 and end in {INT32_MAX, INT64_MAX}:  # in ONNX a number, in onnxruntime the open end
         return None
     low, high = (0, extent) if step > 0 else (-1, extent - 1)
     first = min(max(start + extent * (start < 0), 0), high)

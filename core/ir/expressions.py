@@ -254,6 +254,11 @@ def is_known_le(a: SymInt, b: SymInt) -> bool:
     return low is not None and low >= 0
 
 
+def is_known_nonnegative(x: SymInt) -> bool:
+    """Whether x >= 0 for all values of the symbols; an extent is, the -1 of a Reshape is not."""
+    return is_known_le(0, x)
+
+
 def minimum(a: SymInt, b: SymInt) -> SymInt:
     """The minimum of both."""
     return _min_or_max("min", a, b)

@@ -50,6 +50,11 @@ def all_value_names(graph: Graph) -> Iterator[str]:
             yield from (v.name for v in op.outputs)
 
 
+def total_op_count(graph: Graph) -> int:
+    """Ops of a graph and of those inside it, Constant ops included."""
+    return sum(map(len, graph.with_subgraphs()))
+
+
 def all_constants(graph: Graph) -> Iterator[Value]:
     """The constants of a graph and of those inside it: initializers and outputs of Constant ops."""
     for g in graph.with_subgraphs():

@@ -10,6 +10,7 @@ from typing import Any, Protocol, SupportsIndex, cast, runtime_checkable
 
 from ..errors import FailureKind, GraphError, ModelError, NoFixpoint, PassFailed, format_error
 from ..ir.graph import Graph
+from ..ir.subgraphs import total_op_count
 from ..rewriting.driver import rewrite
 from ..rewriting.ledger import Ledger
 from ..rewriting.rules import Rule
@@ -139,7 +140,7 @@ class Fixpoint:
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Run to the fixpoint. Raises NoFixpoint after `patience` rounds in which the model got no smaller."""
         total, settled = 0, [-1] * len(self.passes)
-        least, idle = sum(map(len, graph.with_subgraphs())), 0
+        least, idle = total_op_count(graph), 0
         changed: list[str] = []
         while idle < self.patience:
             before = total
@@ -154,7 +155,7 @@ class Fixpoint:
                 settled[i] = -1 if changes else graph.context.mutation_count
             if total == before:
                 return total
-            size = sum(map(len, graph.with_subgraphs()))
+            size = total_op_count(graph)
             least, idle = (size, 0) if size < least else (least, idle + 1)
         raise NoFixpoint(f"{', '.join(changed)}: still changing after {self.patience} idle rounds", changed[::-1])
 

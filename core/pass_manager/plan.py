@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir.graph import Graph
-from ..ir.subgraphs import constant_bytes
+from ..ir.subgraphs import constant_bytes, total_op_count
 from ..rewriting.changes import Change
 
 
@@ -68,4 +68,4 @@ class Plan:
 
 def graph_size(graph: Graph) -> Savings:
     """What could be saved of a graph at most: all that is in it. O(V)."""
-    return Savings(sum(map(len, graph.with_subgraphs())), constant_bytes(graph))
+    return Savings(total_op_count(graph), constant_bytes(graph))

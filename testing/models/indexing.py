@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...core.inference.input_queries import INT32_MAX
 from .generator import OpSite
 from .model_builder import GenerationError, Shape
 from .reductions import draw_axis
-
-INT32_MAX = 2**31 - 1
 
 
 def concat(site: OpSite) -> None:

@@ -12,6 +12,7 @@ from onnx import TensorProto, helper, numpy_helper
 from ..core.errors import EvaluationError, ModelLoadError
 from ..core.io.convert import from_onnx
 from ..core.ort.backends import Arrays
+from ..core.serialization.proto_queries import opset_versions, subgraphs
 from ..core.verify.noise import perturb
 from ..core.verify.seeded_session import SINGLE_THREADED
 from ..core.verify.tolerance import min_tolerance, to_64_bit
@@ -64,7 +65,7 @@ def perturbed_model(model: onnx.ModelProto, ulps: int, seed: int) -> bytes:
     types = {v.name: v.known_dtype for g in graphs for op in g.ops() for v in op.outputs}
     switches = {DROPOUT_RATIO: np.float32(0.5), DROPOUT_TRAINING: np.bool_(True)}
     out.graph.initializer.extend(numpy_helper.from_array(np.array(n), name) for name, n in switches.items())
-    opset = max(o.version for o in model.opset_import if not o.domain)
+    opset = opset_versions(model)[""]
     _perturb_graph(out.graph, types, opset, ulps, seed)
     return out.SerializeToString()
 
@@ -77,7 +78,7 @@ def _perturb_graph(graph: onnx.GraphProto, types: Mapping[str, int], opset: int,
             t.CopyFrom(numpy_helper.from_array(perturb({t.name: numpy_helper.to_array(t)}, seed, ulps)[t.name], t.name))
     del graph.node[:]
     for node in nodes:
-        for body in (b for a in node.attribute for b in (a.g, *a.graphs) if b.node):
+        for body in subgraphs(node):
             _perturb_graph(body, types, opset, ulps, seed)
         outputs = [
             name for name in node.output if types.get(name, 0) in PERTURBED_DTYPES and node.op_type != "Constant"

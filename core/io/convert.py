@@ -17,7 +17,7 @@ from ..ir.context import GraphContext
 from ..ir.graph import Graph
 from ..ir.subgraphs import constant_bytes
 from ..ir.tensor import Tensor
-from ..serialization.importer import DOMAIN_ALIASES, Importer, TensorReader, graph_header
+from ..serialization.importer import Importer, TensorReader, graph_header
 from .function_inlining import inline_functions
 from .model import Model
 from .serialized_model import serialize
@@ -78,7 +78,7 @@ def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
         raise ModelError(f"IR version {header.ir_version} is newer than the installed onnx knows ({onnx.IR_VERSION})")
     opsets: dict[str, int] = {}
     for entry in header.opset_import:
-        domain = DOMAIN_ALIASES.get(entry.domain, entry.domain)
+        domain = op_schemas.canonical_domain(entry.domain)
         newest = op_schemas.latest_opset_version(domain)
         if newest and not 1 <= entry.version <= newest:
             raise ModelError(f"opset {entry.version} of domain '{domain or 'ai.onnx'}' is unknown (newest: {newest})")

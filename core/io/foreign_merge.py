@@ -16,9 +16,10 @@ from ..ir.tensor import Tensor
 from ..ir.values import Value
 from ..serialization.exporter import node_bytes
 from ..serialization.importer import Importer, declare_input, merge_declared_type
+from ..serialization.proto_queries import opset_versions, used_domains
 from .convert import from_onnx
 from .interchange import is_placeholder
-from .interface_check import require_same_interface, used_domains
+from .interface_check import require_same_interface
 from .node_equivalence import NodeKey, node_key, tensors_equal
 
 
@@ -87,8 +88,9 @@ class ForeignMerge:
         self._drop_constants()
         here = self._resolve_values()
         self._add_constants(here)
+        imports = opset_versions(self.model)
         for domain in used_domains(self.model.graph):
-            shared.opsets.setdefault(domain, {e.domain: e.version for e in self.model.opset_import}.get(domain, 1))
+            shared.opsets.setdefault(domain, imports.get(domain, 1))
         self._name_nodes()
         made = self._add_new_ops(Importer(shared), here)
         shared.reserved_names = None  # those of the model are to be known when the next one is made up

@@ -10,6 +10,7 @@ from onnx import inliner
 from ..errors import ModelError
 from ..ir import op_schemas
 from ..ir.tensor import Tensor, first_line
+from ..serialization.proto_queries import all_nodes, opset_versions
 
 
 def inline_functions(
@@ -37,8 +38,8 @@ def inline_functions(
 
 def _is_operator(function: onnx.FunctionProto, model: onnx.ModelProto) -> bool:
     """Whether ONNX defines an operator of that name, for which onnxruntime runs its own kernel, not the function."""
-    versions = {entry.domain: entry.version for entry in model.opset_import}
-    return op_schemas.schema(function.name, function.domain, versions.get(function.domain, 0)) is not None
+    domain = op_schemas.canonical_domain(function.domain)
+    return op_schemas.schema(function.name, domain, opset_versions(model).get(domain, 0)) is not None
 
 
 def _write_default_attributes(model: onnx.ModelProto) -> None:
@@ -46,12 +47,8 @@ def _write_default_attributes(model: onnx.ModelProto) -> None:
     functions = {(f.domain, f.name, f.overload): f for f in model.functions if f.attribute_proto}
     if not functions:
         return
-    work: list[onnx.NodeProto] = [*model.graph.node, *(node for f in model.functions for node in f.node)]
-    for node in work:
+    for node in all_nodes((*model.graph.node, *(node for f in model.functions for node in f.node))):
         given = {a.name for a in node.attribute}
         called = functions.get((node.domain, node.op_type, node.overload))
         if called is not None:
             node.attribute.extend(a for a in called.attribute_proto if a.name not in given)
-        for a in node.attribute:
-            work += a.g.node
-            work += (inner for g in a.graphs for inner in g.node)

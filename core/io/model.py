@@ -11,7 +11,7 @@ from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ir.values import Value
 from ..serialization.exporter import declare_new_initializers, written_initializers
-from ..serialization.importer import DOMAIN_ALIASES
+from ..serialization.proto_queries import opset_versions
 
 
 @dataclass(slots=True)
@@ -30,7 +30,7 @@ def export_header(model: Model) -> onnx.ModelProto:
     """The header for export, with imports of domains that rewrites added."""
     proto = onnx.ModelProto()
     proto.CopyFrom(model.header)
-    imported = {DOMAIN_ALIASES.get(e.domain, e.domain) for e in proto.opset_import}
+    imported = opset_versions(proto)
     used = {op.domain for g in model.graph.with_subgraphs() for op in g.ops() if op.domain not in imported}
     for domain, version in model.graph.opsets.items():
         if domain in used:

@@ -12,7 +12,6 @@ from ..errors import ModelError
 from ..ir import op_schemas
 from ..ir.digest import digest
 from ..ir.tensor import Tensor
-from ..serialization.importer import DOMAIN_ALIASES
 
 NodeKey = tuple[Any, ...]
 NameResolver = Callable[[str], str]
@@ -26,7 +25,7 @@ def node_key(
     `resolve_name` maps names of inputs to those of the other model. Outputs among `kept_outputs` count by name. Doc
     strings, metadata, attributes at their default, the order of attributes and the encoding of tensors do not count.
     """
-    domain = DOMAIN_ALIASES.get(node.domain, node.domain)
+    domain = op_schemas.canonical_domain(node.domain)
     outputs = (o if o in kept_outputs else bool(o) for o in _without_trailing_empty(node.output))
     inputs = (resolve_name(i) if i else i for i in _without_trailing_empty(node.input))
     version = opsets.get(domain, 0)

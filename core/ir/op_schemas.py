@@ -10,8 +10,14 @@ import onnx
 from onnx import defs, helper
 
 ONNX_DOMAIN = ""
+DOMAIN_ALIASES = {"ai.onnx": ONNX_DOMAIN}  # the standard domain has two names (ONNX IR, Operator Sets)
 
 defs.get_schema("Identity", ONNX_DOMAIN)  # the first look-up reads all schemas: part of the import, not of a rewrite
+
+
+def canonical_domain(domain: str) -> str:
+    """A domain under one name: "" for "ai.onnx"."""
+    return DOMAIN_ALIASES.get(domain, domain)
 
 
 @cache

@@ -22,7 +22,7 @@ from ..ir.invariants import defined_values
 from ..ir.op import Op
 from ..ir.tensor import MAX_INTERNED_BYTES, Tensor
 from ..serialization.exporter import renamed_value_info, written_initializers, written_inputs, written_sparse
-from ..serialization.importer import DOMAIN_ALIASES
+from ..serialization.proto_queries import opset_versions
 from ..serialization.provenance import other_metadata, with_provenance
 
 Content = Tensor | onnx.SparseTensorProto
@@ -245,7 +245,7 @@ class Interface:
         """What `model`, just loaded, has to keep. O(its graphs, their inputs, outputs and value infos)."""
         header = _without_opset_imports(model.header).SerializeToString(deterministic=True)
         graphs = WeakKeyDictionary((g, GraphInterface.of(g)) for g in model.graph.with_subgraphs())
-        return cls(header, _opset_imports(model.header), graphs)
+        return cls(header, opset_versions(model.header), graphs)
 
     def require(self, model: Model) -> None:
         """Raise InterfaceError, naming what changed, unless `model` keeps all of it. O(ops).
@@ -263,7 +263,7 @@ class Interface:
                     require_same_annotations(op)
 
     def _require_header(self, model: Model) -> None:
-        for now in (_opset_imports(model.header), model.graph.opsets):
+        for now in (opset_versions(model.header), model.graph.opsets):
             for domain, version in self.opset_imports.items():
                 if now.get(domain) != version:
                     found = f"opset {now[domain]}" if domain in now else "none"
@@ -272,10 +272,6 @@ class Interface:
                     )
         before, after = onnx.ModelProto.FromString(self.header), _without_opset_imports(model.header)
         require_same_fields(before, after, "the model")
-
-
-def _opset_imports(header: onnx.ModelProto) -> dict[str, int]:
-    return {DOMAIN_ALIASES.get(e.domain, e.domain): e.version for e in header.opset_import}
 
 
 def _without_opset_imports(header: onnx.ModelProto) -> onnx.ModelProto:

@@ -17,13 +17,12 @@ from ..ir.graph import Graph
 from ..ir.op import Op, attribute_value
 from ..ir.tensor import SMALL_TENSOR_BYTES, STRING, Tensor
 from ..ir.values import Value, declared_shape
+from .proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
 
 STRIPPED_ATTRIBUTE_TYPES = frozenset({
-    AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TENSOR, AttributeProto.TENSORS,
+    *SUBGRAPH_ATTRIBUTE_TYPES, AttributeProto.TENSOR, AttributeProto.TENSORS,
 })  # fmt: skip
-SUBGRAPH_ATTRIBUTE_TYPES = frozenset({AttributeProto.GRAPH, AttributeProto.GRAPHS})
 STRIPPABLE_OPS = frozenset({"If", "Loop", "Scan", "SequenceMap", "ConstantOfShape"})  # of subgraphs or tensors
-DOMAIN_ALIASES = {"ai.onnx": op_schemas.ONNX_DOMAIN}  # the standard domain has two names (ONNX IR, Operator Sets)
 
 TensorReader = Callable[[onnx.TensorProto], Tensor]
 
@@ -108,7 +107,7 @@ class Importer:
         _require_utf8(node.op_type, node.domain, node.name)
         inputs = [lookup(name) if name else None for name in node.input]
         outputs = [lookup(name) if name else Value("") for name in node.output]
-        domain = DOMAIN_ALIASES.get(node.domain, node.domain)
+        domain = op_schemas.canonical_domain(node.domain)
         attrs = subgraphs = None
         constant = self._read_constant(node) if node.op_type == "Constant" and not domain else None
         if constant is not None and (constant.nbytes > SMALL_TENSOR_BYTES or constant.is_external):

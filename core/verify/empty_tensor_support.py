@@ -17,6 +17,7 @@ from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.values import Value
 from ..ort.sessions import Loadable
+from ..serialization.proto_queries import used_operators
 
 EMPTY_SUM_ERROR = "sums over nothing, which onnxruntime does not do right"
 CONVOLUTIONS = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
@@ -80,7 +81,7 @@ def serialized_supports_empty_tensors(model: Loadable) -> bool:
     """The same of a serialized model, and that none of its convolutions may sum over nothing."""
     proto = onnx.ModelProto()
     proto.ParseFromString(model.read_bytes() if isinstance(model, Path) else model)
-    kinds = {(n.domain, n.op_type) for n in _all_nodes(proto.graph)}
+    kinds = used_operators(proto.graph)
     return _all_empty_safe(kinds) and (
         not any(kind in CONVOLUTIONS for _, kind in kinds) or _has_nonempty_filters(proto)
     )
@@ -94,12 +95,4 @@ def _has_nonempty_filters(proto: onnx.ModelProto) -> bool:
 
 
 def _all_empty_safe(kinds: Iterable[tuple[str, str]]) -> bool:
-    return all(domain in {"", "ai.onnx"} and op_type in EMPTY_SAFE_OPS for domain, op_type in kinds)
-
-
-def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    for node in graph.node:
-        yield node
-        for a in node.attribute:
-            for sub in (a.g, *a.graphs) if a.type in {a.GRAPH, a.GRAPHS} else ():
-                yield from _all_nodes(sub)
+    return all(not domain and op_type in EMPTY_SAFE_OPS for domain, op_type in kinds)

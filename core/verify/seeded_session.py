@@ -27,10 +27,12 @@ from ..ir import op_schemas
 from ..ir.context import FRESH_NAME_MARK
 from ..ir.effects import is_random
 from ..ir.graph import Graph
+from ..ir.op_schemas import canonical_domain
 from ..ir.subgraphs import enclosing_op
 from ..ir.values import Value
 from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.sessions import Loadable, SessionConfig
+from ..serialization.proto_queries import all_nodes, opset_versions
 from .noise import perturb_weights
 
 
@@ -70,9 +72,9 @@ class SeededModel:
 def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = None) -> SeededModel:
     """`model`, its weights left where they are, with a seed in each random op: those of `like` where given."""
     proto, folder = read_proto(model)
-    versions = {o.domain: o.version for o in proto.opset_import}
+    versions = opset_versions(proto)
     functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
-    everything = list(_all_nodes((*proto.graph.node, *(n for f in proto.functions for n in f.node))))
+    everything = list(all_nodes((*proto.graph.node, *(n for f in proto.functions for n in f.node))))
     seeds: dict[str, int | None] = {}
     loose: set[str] = set()
     for node in everything:
@@ -116,38 +118,29 @@ def read_proto(model: Loadable) -> tuple[onnx.ModelProto, Path | None]:
 def _add_aliases(nodes: list[onnx.NodeProto], seeds: dict[str, int | None]) -> None:
     """Identities and branches hand a seed on: without them the random op takes the name of an output."""
     for node in nodes:
-        if node.op_type == "If" and not node.domain:
+        if node.op_type == "If" and not canonical_domain(node.domain):
             for branch in (a.g for a in node.attribute):
                 for name, inner in zip(node.output, branch.output, strict=False):
                     if inner.name in seeds:
                         seeds.setdefault(name, seeds[inner.name])
-        if node.op_type == "Identity" and not node.domain and node.input[0] in seeds:
+        if node.op_type == "Identity" and not canonical_domain(node.domain) and node.input[0] in seeds:
             seeds.setdefault(node.output[0], seeds[node.input[0]])
 
 
 def _is_random(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
-    version = versions.get(node.domain, 0)
-    if node.op_type != "Dropout" or node.domain:
-        return op_schemas.is_nondeterministic(node.op_type, node.domain, version)
+    domain = canonical_domain(node.domain)
+    version = versions.get(domain, 0)
+    if node.op_type != "Dropout" or domain:
+        return op_schemas.is_nondeterministic(node.op_type, domain, version)
     if version < 7:
         return not any(a.name == "is_test" and a.i for a in node.attribute)
     return len(node.input) > 2 and bool(node.input[2])
 
 
 def _has_seed_attribute(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
-    found = op_schemas.schema(node.op_type, node.domain, versions.get(node.domain, 0))
+    domain = canonical_domain(node.domain)
+    found = op_schemas.schema(node.op_type, domain, versions.get(domain, 0))
     return found is not None and SEED in found.attributes
-
-
-def _all_nodes(nodes: tuple[onnx.NodeProto, ...]) -> Iterator[onnx.NodeProto]:
-    """Nodes and all in their bodies."""
-    work = list(reversed(nodes))
-    while work:
-        node = work.pop()
-        yield node
-        for a in node.attribute:
-            for graph in (a.g, *a.graphs):
-                work.extend(reversed(graph.node))
 
 
 def _downstream_outputs(graph: onnx.GraphProto, functions: FunctionTable, unseeded: set[str]) -> frozenset[str]:
@@ -163,7 +156,7 @@ def _downstream_outputs(graph: onnx.GraphProto, functions: FunctionTable, unseed
 def _with_calls(node: onnx.NodeProto, functions: FunctionTable) -> Iterator[onnx.NodeProto]:
     work, called = [node], set[tuple[str, str, str]]()
     while work:
-        for inner in _all_nodes((work.pop(),)):
+        for inner in all_nodes((work.pop(),)):
             yield inner
             key = (inner.domain, inner.op_type, inner.overload)
             if key in functions and key not in called:

@@ -13,6 +13,7 @@ from ...core.errors import Declined, PassesError
 from ...core.io.convert import from_onnx
 from ...core.rewriting.pattern import COMMUTATIVE
 from ...core.rewriting.rules import Rule
+from ...core.serialization.proto_queries import opset_versions
 from .choices import Choices
 from .dictionary import Dictionary
 from .generator import PatternGenerator
@@ -27,7 +28,7 @@ def generate_variant(rule: Rule, example: onnx.ModelProto, generator: PatternGen
     choices, sketch = generator.choices, generator.builder
     model = onnx.ModelProto()
     model.CopyFrom(example)
-    sketch.opset = next(o.version for o in model.opset_import if o.domain in {"", "ai.onnx"})
+    sketch.opset = opset_versions(model)[""]
     if choices.one_in(3):
         sketch.opset += 1 + choices.draw_below(MAX_OPSET_INCREASE)
     _fix_symbolic_dims(model.graph, choices)
@@ -94,7 +95,7 @@ def _replace_constant_values(graph: onnx.GraphProto, choices: Choices, dictionar
 def _load_into_builder(model: onnx.ModelProto, generator: PatternGenerator) -> None:
     """Read the model into the sketch."""
     sketch = generator.builder
-    sketch.domain_versions.update((o.domain, o.version) for o in model.opset_import if o.domain not in {"", "ai.onnx"})
+    sketch.domain_versions.update((domain, version) for domain, version in opset_versions(model).items() if domain)
     del model.opset_import[:]
     model.opset_import.extend(sketch.opset_imports)
     try:

@@ -1,4 +1,4 @@
-"""Values on which it depends how long a run takes or how much memory, or that an integer division reads."""
+"""Values that control the time or memory of a run, and operands of integer divisions."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ SHAPE_ONLY_OPS = frozenset({"Shape", "Size"})
 
 
 def control_values(graph: Graph) -> frozenset[Value]:
-    """All such values, and what they are computed from. O(V + E).
+    """All such values and the values from which they are computed. O(V + E).
 
-    Some numbers do harm there: a Loop that does not end, a tensor that fills the memory, or the least integer
-    divided by -1, which ends the process.
+    Extreme numbers are harmful there: a Loop does not end, a tensor fills the memory, or the least integer is divided
+    by -1, which crashes the process.
     """
     queue = [v for g in graph.with_subgraphs() for op in g.ops() for v in _control_inputs(op)]
     found = dict.fromkeys(queue)
@@ -53,7 +53,7 @@ def _control_inputs(op: Op) -> Iterator[Value]:
 
 
 def _operand_dtype(op: Op) -> int:
-    """The type of the operands, looked for where it is written down before it is inferred."""
+    """The type of the operands, from recorded types upstream if possible, otherwise inferred."""
     value = op.input(0)
     for _ in range(MAX_LOOKBACK):
         maker = value.producer if value is not None and not value.recorded_type[0] else None
@@ -64,10 +64,10 @@ def _operand_dtype(op: Op) -> int:
 
 
 def _upstream_values(value: Value, visited: set[Op]) -> Iterator[Value]:
-    """What `value` is computed from, but for what ops in `visited` read.
+    """The values from which `value` is computed, without inputs of ops in `visited`.
 
-    Inside a body that is also all its owner reads. Each op is looked at once and goes into `visited`: what an owner
-    captures takes a look at all its body.
+    Inside a subgraph these include all inputs of its owner. Each op is added to `visited` and examined once, since the
+    captures of an owner take a walk over its subgraphs.
     """
     op = value.producer
     while op is not None and op not in visited and op.type not in SHAPE_ONLY_OPS:

@@ -1,6 +1,6 @@
-"""Convolutions that sum over nothing: on some onnxruntime hangs, of others it gives what happens to be in memory.
+"""Support of onnxruntime's kernels for empty tensors and for convolutions over empty filters.
 
-Whether a model may be run on tensors without elements: some kernels of onnxruntime end the process on those.
+Some kernels crash on empty tensors; on empty filters some hang, and others return uninitialized memory.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ CONVOLUTIONS = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
 
 
 def require_nonempty_filters(graph: Graph) -> None:
-    """Raise UnverifiableError for a convolution that sums over nothing whatever the inputs."""
+    """Raise UnverifiableError for a convolution whose filter is empty for all inputs."""
     for op in _convolutions(graph):
         if 0 in reduced_dims(_filter_operand(op)):
             raise UnverifiableError(f"{op.label} {EMPTY_SUM_ERROR}")
 
 
 def has_nonempty_filters(graph: Graph) -> bool:
-    """Whether no convolution may sum over nothing, whatever the sizes of the inputs. A filter has two dims or more."""
+    """Whether no filter of a convolution can be empty at any sizes of the inputs. Filters have at least two dims."""
     return all(_is_static_nonempty(reduced_dims(_filter_operand(op))) for op in _convolutions(graph))
 
 
 def reduced_dims(v: Value | None) -> Shape:
-    """The dims of an operand but the first, as far as they are known."""
+    """The dims of an operand without the first, as far as they are known."""
     return (v.known_shape or ())[1:] if v is not None else ()
 
 
@@ -52,8 +52,8 @@ def _is_static_nonempty(dims: Shape) -> bool:
     return bool(dims) and all(isinstance(d, int) and d > 0 for d in dims)
 
 
-# Operators that were run on empty tensors of all sorts without harm. Attention, ConvTranspose, Einsum, GRU, LSTM,
-# STFT and Unique were not.
+# Operators that ran on all kinds of empty tensors without a crash, unlike Attention, ConvTranspose, Einsum, GRU, LSTM,
+# STFT and Unique.
 EMPTY_SAFE_OPS = frozenset({
     "Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "AveragePool",
     "BatchNormalization", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu",
@@ -78,7 +78,7 @@ def supports_empty_tensors(graph: Graph) -> bool:
 
 
 def serialized_supports_empty_tensors(model: Loadable) -> bool:
-    """The same of a serialized model, and that none of its convolutions may sum over nothing."""
+    """The same for a serialized model, and whether no filter of its convolutions can be empty."""
     proto = onnx.ModelProto()
     proto.ParseFromString(model.read_bytes() if isinstance(model, Path) else model)
     kinds = used_operators(proto.graph)

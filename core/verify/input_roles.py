@@ -1,4 +1,4 @@
-"""What the values of an input are for: free numbers, indices, extents, truth, what cannot be zero."""
+"""Roles of inputs by their uses: free numbers, indices, extents, truth values, divisors."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .transitive_uses import LOOP_CONDITION, Use, transitive_uses
 
 INTEGER_DTYPES = frozenset(t for name, t in onnx.TensorProto.DataType.items() if re.fullmatch(r"U?INT\d+", name))
 
-# Inputs of operators whose values are handed on nearly as they are, by operator.
+# Inputs whose values an operator returns nearly unchanged, by operator.
 PASS_THROUGH_INPUTS: dict[str, tuple[int, ...] | None] = {
     "Identity": None, "Cast": None, "CastLike": (0,), "Unsqueeze": (0,), "Squeeze": (0,), "Reshape": (0,),
     "Transpose": None, "Flatten": None, "Slice": (0,), "Expand": (0,), "Gather": (0,), "Concat": None, "Split": (0,),
@@ -56,10 +56,10 @@ NEGATIVE_INDEX_OPSET = 11  # the opset in which indices from the end became part
 
 @dataclass(frozen=True, slots=True)
 class InputRole:
-    """What an input's values are for.
+    """The role of an input.
 
-    `bound` limits an index, a count or axes; `dims` is the shape that factors, parts and stretches refer to;
-    `signed` numbers may count from the end; `words` are the strings it is compared with.
+    `bound` limits an index, a count or axes; `dims` is the shape to which factors, split sizes and target shapes refer;
+    `signed` numbers may count from the end; `words` are the strings with which it is compared.
     """
 
     kind: str = "free"
@@ -70,7 +70,7 @@ class InputRole:
 
 
 def input_role(value: Value) -> InputRole:
-    """The narrowest role among the readers of `value` and of what hands it on."""
+    """The narrowest role among all transitive uses of `value`."""
     words: list[str] = []
     found = InputRole()
     for reading, _ in transitive_uses(value, True, _propagate):
@@ -89,7 +89,7 @@ def _propagate(op: Op, index: int, state: bool) -> bool | None:
 
 
 def _operand_role(use: Use) -> InputRole | None:
-    """What `use` is for; None where any number will do."""
+    """The role of `use`; None if any number is valid."""
     op, index = use.op, use.index
     if op.type == "Cast" and op.attr("to") == onnx.TensorProto.BOOL:
         return InputRole("truth")
@@ -131,7 +131,7 @@ def _single_dim(shape: tuple[Dim, ...] | None, axis: int) -> tuple[Dim, ...] | N
 
 
 def _index_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
-    """The extent that an index input of `op` runs over."""
+    """The extent to which an index input of `op` refers."""
     if op.type == "OneHot":
         return _depth(op)
     if op.type == "RotaryEmbedding":
@@ -150,7 +150,7 @@ def _allows_negative_indices(op: Op) -> bool:
 
 
 def _count_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
-    """The extent that a k or a sequence length may not exceed."""
+    """The extent that limits a k or a sequence length."""
     if op.type == "TopK":
         return _dim_at(shape, int(op.attr("axis", -1)))
     if op.type == "ReverseSequence":
@@ -159,7 +159,7 @@ def _count_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
 
 
 def _may_run_backwards(op: Op) -> bool:
-    """Whether a range may run backwards: where its step is an input as well. A Slice may always count from the end."""
+    """Whether a range may run backwards: if its step is an input too. A Slice may always count from the end."""
     step = op.input(2)
     return op.type == "Slice" or (step is not None and not step.is_const)
 

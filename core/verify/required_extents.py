@@ -1,4 +1,4 @@
-"""Extents that the weights of a model decide: a Conv takes as many channels as its filters have."""
+"""Extents of inputs that the weights of a model determine, such as the channels of a Conv."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ BROADCAST_OPS = frozenset({"Add", "Sub", "Mul", "Div"})
 ExtentRequirement = tuple[int, int]
 """An axis, and the extent that it must have; negative axes count from the end."""
 Axes = tuple[int | None, ...]
-"""Which axis of the input each axis of a value is."""
+"""The axis of the input for each axis of a value."""
 
 
 def required_extents(value: Value, rank: int) -> dict[int, int]:
-    """The extents of `value`, of that rank, that ops reading it have no choice about, by axis."""
+    """The extents of `value`, of that rank, that its transitive uses require, by axis."""
     found: dict[int, int] = {}
     queue: list[tuple[Value, Axes]] = [(value, tuple(range(rank)))] if rank else []
     seen = {value}
@@ -41,7 +41,7 @@ def required_extents(value: Value, rank: int) -> dict[int, int]:
 
 
 def _propagate_axes(op: Op, value: Value, axes: Axes) -> Axes | None:
-    """Which axis is which after `op`; None where that is not followed."""
+    """The axes after `op`; None if they are not tracked through it."""
     if op.domain or (op.input(0) is not value and op.type not in BROADCAST_OPS):
         return None
     if op.type in BROADCAST_OPS and any(_rank(op, i) > len(axes) for i in range(2)):
@@ -53,7 +53,7 @@ def _propagate_axes(op: Op, value: Value, axes: Axes) -> Axes | None:
 
 
 def _requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
-    """What `op` asks of its input at `index`, as far as its other inputs have fixed extents."""
+    """The extents that `op` requires of its input at `index`, as far as its other inputs have fixed extents."""
     asks = REQUIREMENTS.get(op.type)
     if asks is not None and not op.domain:
         yield from asks(op, index)
@@ -105,7 +105,7 @@ def _channel_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
 
 
 def _trailing_axis_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
-    """The scale of a LayerNormalization, or the other operand of an Add, stretches over the last axes."""
+    """Requirements by broadcasting over the last axes: the scale of a LayerNormalization, the operand of an Add."""
     other = 1 - index
     for axis in range(-_rank(op, other), 0) if index < 2 else ():
         extent = _static_extent(op, other, axis)

@@ -1,4 +1,4 @@
-"""How far a model's own results move when every step on the way to them rounds in another way."""
+"""Perturbation of all intermediate results of a model, to measure the effect of other roundings."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ PERTURBED_DTYPES: dict[int, Any] = {int(kind): dtype for kind, dtype in FLOAT_DT
 
 
 def is_explained_by_rounding(before: bytes, after: bytes, feeds: Arrays) -> bool:
-    """Whether the second model is as close to the first as the first is to itself, shaken.
+    """Whether the second model is as close to the first as the perturbed first model is, element by element.
 
-    What is added and taken away again is rounded by its own size, not by that of what is left. Element by element; one
-    that is NaN or infinite in one of the two alone has to become so when shaken, or cease to be.
+    Terms that cancel are rounded by their own size, not by that of the result, so noise of the inputs is not enough. An
+    element that is NaN or infinite in only one of the models must turn into or from a number under perturbation.
     """
     model = onnx.load_from_string(before)
     names = [v.name for v in model.graph.output]
@@ -55,7 +55,7 @@ def is_explained_by_rounding(before: bytes, after: bytes, feeds: Arrays) -> bool
 
 
 def perturbed_model(model: onnx.ModelProto, ulps: int, seed: int) -> bytes:
-    """The model with every element of its weights, and of the floats that its nodes make, `far` ulps or so off."""
+    """The model with every element of its weights, and of its intermediate floats, perturbed by about `ulps`."""
     out = onnx.ModelProto()
     out.CopyFrom(model)
     for kind, dtype in PERTURBED_DTYPES.items():
@@ -91,7 +91,7 @@ def _perturb_graph(graph: onnx.GraphProto, types: Mapping[str, int], opset: int,
 
 
 def _perturbing_nodes(name: str, kind: int, opset: int, seed: int) -> Iterator[onnx.NodeProto]:
-    """Nodes that make `name`, which is v * (1 + share * r) with r -1 or 1 for each element."""
+    """Nodes that compute `name` = v * (1 + share * r), with r -1 or 1 for each element."""
     v, sides, r, part, factor = (f"{name} {suffix}" for suffix in ("unshaken", "sides", "r", "part", "factor"))
     yield from (_dropout_signs if opset >= DROPOUT_INPUTS_OPSET else _uniform_signs)(v, sides, seed)
     yield helper.make_node("Cast", [sides], [r], to=kind)
@@ -101,7 +101,7 @@ def _perturbing_nodes(name: str, kind: int, opset: int, seed: int) -> Iterator[o
 
 
 def _dropout_signs(value: str, signs: str, seed: int) -> Iterator[onnx.NodeProto]:
-    """-1 or 1 for each element, by a Dropout: of opset 22, onnxruntime has no other random kernel."""
+    """-1 or 1 for each element, by a Dropout, the only random kernel of onnxruntime for opset 22."""
     extents, ones, kept = (f"{signs} {suffix}" for suffix in ("extents", "ones", "kept"))
     one = numpy_helper.from_array(np.ones(1, np.float32))
     yield helper.make_node("Shape", [value], [extents])
@@ -151,12 +151,12 @@ def _is_within_noise(want: Any, got: Any, small_runs: list[Any], medium_runs: li
 
 
 def _has_same_finiteness(x: Array, y: Array) -> Array:
-    """Where both are numbers, or both NaN, or the same infinity."""
+    """A mask of elements that are both finite, both NaN, or the same infinity."""
     return (np.isfinite(x) & np.isfinite(y)) | (np.isnan(x) & np.isnan(y)) | (x == y)
 
 
 def _max_distances(x: Array, runs: list[Any]) -> Array:
-    """How far each element goes in any of the runs; not at all where it is no number."""
+    """The largest distance of each element over the runs, 0 where it is not finite."""
     ways = [_distances(x, to_64_bit(r)) for r in runs if np.shape(r) == x.shape]
     return np.max(ways, axis=0, initial=0.0) if ways else np.zeros(x.shape)
 

@@ -103,9 +103,9 @@ class Quarantine:
             return
         names = bans.rules if self._is_rule(found.pass_name, found.by) else bans.passes
         if found.by in names:
-            raise VerificationError(f"{found.message}; it is so although {found.by} is left out")
+            raise VerificationError(f"{found.message}; also without {found.by}")
         names.add(found.by)
-        self._last_good = (None, -1)  # what comes before has other numbers now
+        self._last_good = (None, -1)  # earlier changes have other ordinals now
 
     def _exclude_change(self, key: ChangeKey, ordinal: int) -> None:
         """Exclude a change from `ordinal` on. Ordinals of later changes shrink, so their exclusions start there too."""
@@ -153,13 +153,13 @@ class Quarantine:
         counts = [t.attempt.ledger.counts for t in (failed, again)]
         for name in dict.fromkeys(failed.attempt.ledger.passes_run):
             if counts[0].get(name) != counts[1].get(name):
-                said = f"{failed.failure.message}; it does not do the same twice"
+                said = f"{failed.failure.message}; it is not deterministic"
                 return (
                     with_mismatch(quarantined_pass(name, failed.failure, said), failed.failure),
                     ReplayLimit(after_runs=0),
                     None,
                 )
-        raise VerificationError(f"{failed.failure.message}; but not when all was run again: a pass keeps state")
+        raise VerificationError(f"{failed.failure.message}; but not in a second run: a pass keeps state")
 
     def _fault_of_exception(self, error: PassFailed, failure: Failure, ledger: Ledger) -> FaultLocation:
         """The cause that an exception names: a rule at a place, a non-terminating rule or pass, or the failed pass."""

@@ -19,7 +19,7 @@ from ..ir.values import Value
 from ..ort.sessions import Loadable
 from ..serialization.proto_queries import used_operators
 
-EMPTY_SUM_ERROR = "sums over nothing, which onnxruntime does not do right"
+EMPTY_SUM_ERROR = "sums over no elements, for which onnxruntime gives wrong results"
 CONVOLUTIONS = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
 
 

@@ -141,7 +141,7 @@ class InputSearch:
         if not why:
             count = element_count(self.inputs, dict.fromkeys(free_symbols(self.inputs), 1) | self.fixed)
             why = f"they would have {count:,} elements or more; give inputs of your own"
-            raise UnverifiableError(f"no inputs are made up for the original: {why}")
+            raise UnverifiableError(f"no inputs are generated for the original: {why}")
         raise UnverifiableError(f"the original runs on none of the inputs tried: {why}")
 
     def _answers_at_other_sizes(self, base: Sizes) -> Iterator[Answer]:
@@ -183,7 +183,7 @@ def require_generatable(inputs: list[InputSpec]) -> None:
     for i in inputs:
         if i.type_kind not in GENERATABLE:
             raise UnverifiableError(
-                f"the original's input {i.name} is a {i.type_kind}, which cannot be made up; give inputs of your own"
+                f"the original's input {i.name} is a {i.type_kind}, which cannot be generated; give inputs of your own"
             )
 
 

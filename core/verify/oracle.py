@@ -22,7 +22,7 @@ from .seeded_session import BACKENDS, Backend, SeededSession, open_original_sess
 from .sensitivity import Sensitivity
 from .verdict import Mismatch, MismatchError, OutputDifference, Verdict
 
-UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so nothing can be said of it"
+UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so it cannot be verified"
 
 
 class Oracle:
@@ -124,7 +124,7 @@ class Oracle:
     def _run(self, draw: InputSet) -> dict[str, Any]:
         emptied = (i.name for i in self._nonempty_inputs if i.is_emptied_by(draw.feeds.get(i.name, 0)))
         if (name := next(emptied, None)) is not None:
-            raise EvaluationError(f"with nothing in {name} a convolution may be one that {EMPTY_SUM_ERROR}")
+            raise EvaluationError(f"if {name} is empty, a convolution may be one that {EMPTY_SUM_ERROR}")
         return dict(zip(self.output_names, self._original.run(self.output_names, draw.feeds), strict=True))
 
     def _note_empty_outputs(self) -> None:

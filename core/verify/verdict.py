@@ -58,7 +58,7 @@ class Mismatch:
     def describe(self, model_label: str) -> str:
         """The mismatch in one line, with a label for the model that was compared."""
         if self.input_set is None:
-            return f"{model_label} is refused: {self.reason}"
+            return f"{model_label} does not load: {self.reason}"
         where = f"{self.input_set} (finite inputs agree)" if self.is_nonfinite_only else str(self.input_set)
         if not self.output:
             return f"{model_label} fails on {where}: {self.reason}"

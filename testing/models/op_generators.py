@@ -1,4 +1,4 @@
-"""Which maker makes which operator. What is not named here gets inputs that are all alike."""
+"""The generator of each operator; operators without one get equal inputs."""
 
 from __future__ import annotations
 

@@ -14,6 +14,7 @@ from ..errors import Declined
 from ..ir.dims import Dim, Elements, Shape, is_unresolved
 from ..ir.expressions import Expr, expr_size
 from ..ir.op import Op
+from ..ir.traits import Trait, ops_with
 from ..ir.values import Value
 from .broadcasting import broadcast, matmul_shape
 from .data_movement_shapes import DATA_MOVEMENT_SHAPES
@@ -44,16 +45,9 @@ def _common_shape(a: Shape | None, b: Shape | None) -> Shape | None:
 
 InferredType = tuple[int, Shape | None]
 
-UNARY_SAME_TYPE_OPS = frozenset({
-    "Abs", "Acos", "Asin", "Atan", "Ceil", "Celu", "Clip", "Cos", "Cosh", "Dropout", "Elu", "Erf", "Exp", "Floor",
-    "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log", "LogSoftmax", "Mish", "Neg", "Not", "PRelu",
-    "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt",
-    "Tan", "Tanh", "ThresholdedRelu",
-})  # fmt: skip
-BROADCASTING_OPS = frozenset(
-    {"Add", "And", "Div", "Mod", "Mul", "Or", "Pow", "Sub", "Xor", "Max", "Min", "Sum", "Mean"}
-)
-BROADCASTING_COMPARISONS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
+SAME_TYPE_OPS = ops_with(Trait.SAME_SHAPE | Trait.SAME_DTYPE)
+BROADCASTING_OPS = ops_with(Trait.BROADCASTING)
+COMPARISONS = ops_with(Trait.COMPARISON)
 MULTIDIRECTIONAL_BROADCAST_OPSET = 8  # the variadic ones were the last to get multidirectional broadcasting
 WINDOW_SHAPE_FUNCTIONS: dict[str, Callable[[Op], Shape | None]] = {
     "Conv": conv_shape,
@@ -61,10 +55,7 @@ WINDOW_SHAPE_FUNCTIONS: dict[str, Callable[[Op], Shape | None]] = {
     **dict.fromkeys(("AveragePool", "LpPool"), pool_shape),
 }
 INT64_OUTPUT_OPS = frozenset({"NonZero", "Shape", "Size"})
-# What these give is decided by the data; no rewrite will tell more of it.
-DATA_DEPENDENT_SHAPE_OPS = frozenset({
-    "ArgMax", "ArgMin", "Compress", "NonMaxSuppression", "NonZero", "StringSplit", "TopK", "Unique",
-})  # fmt: skip
+DATA_DEPENDENT_OPS = ops_with(Trait.DATA_DEPENDENT)  # no rewrite makes more known of what they give
 
 
 def infer(op: Op) -> None:
@@ -144,7 +135,7 @@ def _built_in_types(op: Op, spec: onnx.defs.OpSchema) -> list[InferredType]:
         return [(_data_movement_dtype(op, dtype), s) for s in DATA_MOVEMENT_SHAPES[op.type](op)]
     if len(op.outputs) != 1 or op.version < 1:
         return []
-    if op.type in UNARY_SAME_TYPE_OPS:
+    if op.type in SAME_TYPE_OPS:
         return [known[0]]
     if op.type in WINDOW_SHAPE_FUNCTIONS:
         return [(dtype, WINDOW_SHAPE_FUNCTIONS[op.type](op))]
@@ -166,13 +157,10 @@ def _data_movement_dtype(op: Op, dtype: int) -> int:
 
 
 def _broadcast_types(op: Op, known: list[InferredType]) -> list[InferredType]:
-    if op.type in BROADCASTING_OPS:
-        return [(known[0][0], broadcast([s for _, s in known]))]
-    if op.type in BROADCASTING_COMPARISONS:
-        return [(onnx.TensorProto.BOOL, broadcast([s for _, s in known]))]
-    if op.type == "Where" and len(known) == 3:
-        return [(known[1][0], broadcast([s for _, s in known]))]
-    return []
+    if op.type not in BROADCASTING_OPS or (op.type == "Where" and len(known) != 3):
+        return []
+    dtype = onnx.TensorProto.BOOL if op.type in COMPARISONS else known[op.type == "Where"][0]
+    return [(dtype, broadcast([s for _, s in known]))]
 
 
 def _introduce_unknown_dims(op: Op, value: Value) -> None:
@@ -180,7 +168,7 @@ def _introduce_unknown_dims(op: Op, value: Value) -> None:
     shape = value.recorded_type[1]
     if shape is None or None not in shape:
         return
-    shared, tentative = op.graph.context, op.type not in DATA_DEPENDENT_SHAPE_OPS
+    shared, tentative = op.graph.context, op.type not in DATA_DEPENDENT_OPS
     named: list[Dim] = [shared.new_unknown(tentative=tentative) if d is None else d for d in shape]
     value.merge_inferred_type(0, tuple(named))
 
@@ -191,7 +179,7 @@ def _infer_elements(op: Op) -> None:
     if not followed:
         return
     found = dict(zip(op.outputs, infer_elements(op), strict=False))
-    shared, tentative = op.graph.context, op.type not in DATA_DEPENDENT_SHAPE_OPS
+    shared, tentative = op.graph.context, op.type not in DATA_DEPENDENT_OPS
     for v in followed:
         shape = v.recorded_type[1]
         size = int(str(shape[0])) if shape else 1

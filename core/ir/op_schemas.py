@@ -9,6 +9,8 @@ from typing import Any, cast
 import onnx
 from onnx import defs, helper
 
+from .traits import TRAITS, Trait, ops_with
+
 ONNX_DOMAIN = ""
 DOMAIN_ALIASES = {"ai.onnx": ONNX_DOMAIN}  # the standard domain has two names (ONNX IR, Operator Sets)
 
@@ -81,22 +83,14 @@ def since_versions(domain: str) -> Mapping[str, int]:
     return found
 
 
-# If, Loop and Scan count as non-deterministic in the schemas only because of what their bodies may hold, and
-# AffineGrid because its function body has an If; Dropout is random in training form alone.
-DETERMINISM_OVERRIDES = frozenset({"If", "Loop", "Scan", "SequenceMap", "Dropout", "AffineGrid"})
-RANDOM_OPS = frozenset(
-    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
-)
-
-
 @cache
 def is_nondeterministic(op_type: str, domain: str, version: int) -> bool:
-    """Whether the schema says that the same inputs may give different outputs."""
+    """Whether the same inputs may give different outputs; subgraphs and training forms are not looked at here."""
     spec = schema(op_type, domain, version)
-    if spec is None or op_type in DETERMINISM_OVERRIDES:
-        return False
+    if domain == ONNX_DOMAIN and op_type in TRAITS:
+        return spec is not None and op_type in ops_with(Trait.RANDOM)
     stated: Any = getattr(spec, "node_determinism", None)  # as of onnx 1.20
-    return op_type in RANDOM_OPS or getattr(stated, "name", "") == "NonDeterministic"
+    return getattr(stated, "name", "") == "NonDeterministic"
 
 
 def decode_strings(value: Any) -> Any:

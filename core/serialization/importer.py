@@ -16,13 +16,14 @@ from ..ir.context import Declarations, GraphContext
 from ..ir.graph import Graph
 from ..ir.op import Op, attribute_value
 from ..ir.tensor import SMALL_TENSOR_BYTES, STRING, Tensor
+from ..ir.traits import Trait, ops_with
 from ..ir.values import Value, declared_shape
 from .proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
 
 STRIPPED_ATTRIBUTE_TYPES = frozenset({
     *SUBGRAPH_ATTRIBUTE_TYPES, AttributeProto.TENSOR, AttributeProto.TENSORS,
 })  # fmt: skip
-STRIPPABLE_OPS = frozenset({"If", "Loop", "Scan", "SequenceMap", "ConstantOfShape"})  # of subgraphs or tensors
+STRIPPABLE_OPS = ops_with(Trait.HAS_SUBGRAPHS) | {"ConstantOfShape"}  # of subgraphs or tensors
 
 TensorReader = Callable[[onnx.TensorProto], Tensor]
 

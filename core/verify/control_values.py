@@ -6,22 +6,17 @@ from collections.abc import Iterator
 
 from ..ir.graph import Graph
 from ..ir.op import Op
+from ..ir.traits import Trait, ops_with, ops_with_role, roles
 from ..ir.values import Value
 from .input_roles import INTEGER_DTYPES
 
-CONTROL_INPUTS: dict[str, tuple[int, ...]] = {
-    "Loop": (0, 1), "Range": (0, 1, 2), "ConstantOfShape": (0,), "Expand": (1,), "Tile": (1,), "Pad": (1,),
-    "OneHot": (1,), "Resize": (1, 2, 3), "Upsample": (1,), "CenterCropPad": (1,), "Col2Im": (1, 2), "DFT": (1,),
-    "STFT": (1, 3), "AffineGrid": (1,), "HannWindow": (0,), "HammingWindow": (0,), "BlackmanWindow": (0,),
-    "MelWeightMatrix": (0, 1, 2, 3, 4),
-}  # fmt: skip
-SAME_DTYPE_OPS = frozenset({
-    "Abs", "Add", "Concat", "Div", "Erf", "Exp", "Gather", "Gemm", "Identity", "LayerNormalization", "MatMul", "Mul",
-    "Neg", "Pow", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Slice", "Softmax", "Split", "Sqrt", "Squeeze", "Sub",
-    "Transpose", "Unsqueeze",
-})  # fmt: skip
+SIZE_ROLES = frozenset({"extent", "pads", "scales", "stretch", "trips"})
+# Besides inputs with one of these roles: a condition, the ends of a range, a region, and frequencies.
+OTHER_CONTROL_INPUTS = {"Loop": (1,), "Range": (0, 1, 2), "Resize": (1,), "MelWeightMatrix": (2, 3, 4)}
+SAME_DTYPE_OPS = ops_with(Trait.SAME_DTYPE)
+DIVISIONS = ops_with_role("divisor")
 MAX_LOOKBACK = 100  # ops
-SHAPE_ONLY_OPS = frozenset({"Shape", "Size"})
+SHAPE_ONLY_OPS = ops_with(Trait.READS_SHAPE)
 
 
 def control_values(graph: Graph) -> frozenset[Value]:
@@ -44,8 +39,9 @@ def control_values(graph: Graph) -> frozenset[Value]:
 def _control_inputs(op: Op) -> Iterator[Value]:
     if op.domain:
         return
-    chosen = [op.input(i) for i in CONTROL_INPUTS.get(op.type, ())]
-    if op.type in {"Div", "Mod"} and _operand_dtype(op) in INTEGER_DTYPES:
+    indices = [i for i, role in roles(op.type).items() if role in SIZE_ROLES]
+    chosen = [op.input(i) for i in (*indices, *OTHER_CONTROL_INPUTS.get(op.type, ()))]
+    if op.type in DIVISIONS and _operand_dtype(op) in INTEGER_DTYPES:
         chosen += op.inputs
     if op.type == "Loop":
         chosen += [body.outputs[0] for body in op.subgraphs if body.outputs]

@@ -9,6 +9,7 @@ import numpy as np
 
 from ..errors import Declined
 from ..ir.op import Op
+from ..ir.traits import Trait, data_inputs, ops_with
 from ..ir.values import Value
 from .float_inputs import to_finite
 from .integer_inputs import Range
@@ -78,12 +79,7 @@ def _clipped_integers(a: Array, limits: Range) -> Array:
 
 MAX_BOUNDARIES = 8  # boundaries of one input; more, as in tree ensembles, are subsampled
 MAX_CONSTANT_SIZE = 1024  # elements of a constant whose numbers count as boundaries
-COMPARISON_OPS = frozenset({"Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal", "Max", "Min"})
-VALUE_PRESERVING_INPUTS: dict[str, tuple[int, ...] | None] = {
-    "Identity": None, "Cast": (0,), "CastLike": (0,), "Unsqueeze": (0,), "Squeeze": (0,), "Reshape": (0,),
-    "Transpose": (0,), "Flatten": (0,), "Slice": (0,), "Expand": (0,), "Gather": (0,), "Concat": None, "Split": (0,),
-    "Tile": (0,), "Where": (1, 2), "Clip": (0,), "Dropout": (0,), "Pad": (0,), "Max": None, "Min": None,
-}  # fmt: skip
+THRESHOLD_OPS = ops_with(Trait.COMPARISON) | {"Max", "Min"}  # the other operand is where they change
 REDUCTION_OPS = frozenset({"ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "GlobalAveragePool", "GlobalMaxPool"})
 
 
@@ -133,8 +129,7 @@ def _propagate(op: Op, index: int, affine: _AffineMap) -> _AffineMap | None:
         return None
     if op.type in REDUCTION_OPS:
         return affine._replace(pooled=True) if index == 0 else None
-    moved = VALUE_PRESERVING_INPUTS.get(op.type, ())
-    if moved is None or index in moved:
+    if index in data_inputs(op.type):
         return affine
     if op.type == "Neg":
         return affine._replace(scale=-affine.scale, shift=-affine.shift)
@@ -169,7 +164,7 @@ def _thresholds(use: Use) -> Iterator[float]:
         yield from [op.attr("threshold", 0.0)] if op.type == "Binarizer" else []
     elif op.domain:
         return
-    elif op.type in COMPARISON_OPS:
+    elif op.type in THRESHOLD_OPS:
         for i, other in enumerate(op.inputs):
             yield from _constant_elements(other) if i != index else ()
     elif op.type == "Clip" and index == 0:

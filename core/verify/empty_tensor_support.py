@@ -15,12 +15,13 @@ from ..io.convert import from_onnx
 from ..ir.dims import Shape
 from ..ir.graph import Graph
 from ..ir.op import Op
+from ..ir.traits import Trait, ops_with
 from ..ir.values import Value
 from ..ort.sessions import Loadable
 from ..serialization.proto_queries import used_operators
 
 EMPTY_SUM_ERROR = "sums over no elements, for which onnxruntime gives wrong results"
-CONVOLUTIONS = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
+CONVOLUTIONS = ops_with(Trait.CONVOLUTION)
 
 
 def require_nonempty_filters(graph: Graph) -> None:
@@ -52,24 +53,7 @@ def _is_static_nonempty(dims: Shape) -> bool:
     return bool(dims) and all(isinstance(d, int) and d > 0 for d in dims)
 
 
-# Operators that ran on all kinds of empty tensors without a crash, unlike Attention, ConvTranspose, Einsum, GRU, LSTM,
-# STFT and Unique.
-EMPTY_SAFE_OPS = frozenset({
-    "Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "AveragePool",
-    "BatchNormalization", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu",
-    "Clip", "Compress", "Concat", "Constant", "ConstantOfShape", "Conv", "ConvInteger", "Cos", "Cosh", "CumSum",
-    "DepthToSpace", "DequantizeLinear", "Div", "Dropout", "DynamicQuantizeLinear", "Elu", "Equal", "Erf", "Exp",
-    "Expand", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm", "GlobalAveragePool",
-    "GlobalMaxPool", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Hardmax", "Identity", "If",
-    "InstanceNormalization", "IsInf", "IsNaN", "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log",
-    "LogSoftmax", "Loop", "LpNormalization", "MatMul", "MatMulInteger", "Max", "MaxPool", "Mean", "Min", "Mish",
-    "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "PRelu", "Pad", "Pow", "QLinearConv", "QLinearMatMul",
-    "QuantizeLinear", "RMSNormalization", "Range", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
-    "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu",
-    "Reshape", "Resize", "Round", "ScatterElements", "ScatterND", "Selu", "Shape", "Shrink", "Sigmoid", "Sign", "Sin",
-    "Sinh", "Size", "Slice", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Split", "Sqrt", "Squeeze", "Sub",
-    "Sum", "Tan", "Tanh", "ThresholdedRelu", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
-})  # fmt: skip
+EMPTY_SAFE_OPS = ops_with(Trait.EMPTY_SAFE)
 
 
 def supports_empty_tensors(graph: Graph) -> bool:

@@ -11,40 +11,14 @@ import onnx
 from ..ir.dims import Dim
 from ..ir.expressions import is_symbolic_only
 from ..ir.op import Op
+from ..ir.traits import data_inputs, roles
 from ..ir.values import Value
-from .transitive_uses import LOOP_CONDITION, Use, transitive_uses
+from .transitive_uses import Use, transitive_uses
 
 INTEGER_DTYPES = frozenset(t for name, t in onnx.TensorProto.DataType.items() if re.fullmatch(r"U?INT\d+", name))
 
-# Inputs whose values an operator returns nearly unchanged, by operator.
-PASS_THROUGH_INPUTS: dict[str, tuple[int, ...] | None] = {
-    "Identity": None, "Cast": None, "CastLike": (0,), "Unsqueeze": (0,), "Squeeze": (0,), "Reshape": (0,),
-    "Transpose": None, "Flatten": None, "Slice": (0,), "Expand": (0,), "Gather": (0,), "Concat": None, "Split": (0,),
-    "Tile": (0,), "Where": (1, 2), "Clip": (0,), "Dropout": (0,), "Add": None, "Sub": (0,), "Max": None, "Min": None,
-}  # fmt: skip
-# What inputs of operators are for. See `integers.py` for what is drawn for each.
-OPERAND_ROLES: dict[str, dict[int, str]] = {
-    "Gather": {1: "index"}, "GatherElements": {1: "index"}, "GatherND": {1: "index"}, "ScatterElements": {1: "index"},
-    "Scatter": {1: "index"}, "ScatterND": {1: "index"}, "NegativeLogLikelihoodLoss": {1: "index"},
-    "SoftmaxCrossEntropyLoss": {1: "index"}, "RotaryEmbedding": {3: "index"},
-    "OneHot": {0: "index", 1: "extent"}, "TopK": {1: "count"}, "ReverseSequence": {1: "count"},
-    "RNN": {4: "count"}, "GRU": {4: "count"}, "LSTM": {4: "count"},
-    "If": {0: "truth"}, "Loop": {0: "trips", 1: "truth", LOOP_CONDITION: "truth"},
-    "Reshape": {1: "factors"}, "Expand": {1: "stretch"}, "ConstantOfShape": {0: "extent"}, "Tile": {1: "extent"},
-    "Range": {0: "start", 1: "limit", 2: "step"}, "Slice": {1: "start", 2: "end", 3: "axes", 4: "step"},
-    "Split": {1: "parts"}, "SplitToSequence": {1: "parts"}, "Pad": {1: "pads", 3: "axes"},
-    "Resize": {2: "scales", 3: "extent"}, "Upsample": {1: "scales"},
-    "Unsqueeze": {1: "new axes"}, "Squeeze": {1: "unit axes"}, "CumSum": {1: "axes"},
-    "STFT": {1: "extent", 3: "extent"}, "DFT": {1: "extent"}, "HannWindow": {0: "extent"},
-    "HammingWindow": {0: "extent"}, "BlackmanWindow": {0: "extent"}, "CenterCropPad": {1: "extent"},
-    "Col2Im": {1: "extent", 2: "extent"}, "AffineGrid": {1: "extent"}, "MaxUnpool": {2: "extent"},
-    "NonMaxSuppression": {2: "extent", 3: "share"}, "Dropout": {1: "share"}, "Bernoulli": {0: "share"},
-    "SequenceAt": {1: "start"}, "SequenceErase": {1: "start"}, "SequenceInsert": {2: "start"},
-    "Div": {1: "divisor"}, "Mod": {1: "divisor"}, "BitShift": {1: "shift"},
-    **{f"Reduce{name}": {1: "axes"} for name in (
-        "L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"
-    )},
-}  # fmt: skip
+# Sums and differences of indices, extents and axes count as indices, extents and axes.
+OFFSET_INPUTS: dict[str, tuple[int, ...]] = {"Add": (0, 1), "Sub": (0,)}
 # Where one input serves several purposes, the first of these wins.
 ROLE_PRIORITY = (
     "factors", "parts", "unit axes", "new axes", "axes", "index", "count", "stretch", "scales", "share", "divisor",
@@ -84,8 +58,8 @@ def input_role(value: Value) -> InputRole:
 
 
 def _propagate(op: Op, index: int, state: bool) -> bool | None:
-    carries = PASS_THROUGH_INPUTS.get(op.type, ())
-    return state if not op.domain and (carries is None or index in carries) else None
+    carries = index in data_inputs(op.type) or index in OFFSET_INPUTS.get(op.type, ())
+    return state if carries and not op.domain else None
 
 
 def _operand_role(use: Use) -> InputRole | None:
@@ -93,7 +67,7 @@ def _operand_role(use: Use) -> InputRole | None:
     op, index = use.op, use.index
     if op.type == "Cast" and op.attr("to") == onnx.TensorProto.BOOL:
         return InputRole("truth")
-    kind = OPERAND_ROLES.get(op.type, {}).get(index)
+    kind = roles(op.type).get(index)
     if op.type == "Resize" and op.version < 11:
         kind = "scales" if index == 1 else None
     if kind is None or (kind == "divisor" and use.value.known_dtype not in INTEGER_DTYPES):

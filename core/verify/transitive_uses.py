@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from ..ir.graph import Graph
 from ..ir.op import Op
+from ..ir.traits import LOOP_CONDITION, Trait, data_inputs, ops_with
 from ..ir.values import Value
 
-LOOP_CONDITION = -1  # the "input" of a Loop at which its body says whether to go on
 MAX_FOLLOWED_VALUES = 400  # values followed from one before giving up
 
 S = TypeVar("S")
@@ -87,29 +87,19 @@ def _loop_state_count(op: Op) -> int:
     return len(op.inputs) - (2 if op.type == "Loop" else int(op.attr("num_scan_inputs", 0)))
 
 
-# Operators whose results are elements of their inputs, perhaps with another sign, or integers about them.
-SELECTION_OPS = frozenset({
-    "Identity", "Cast", "CastLike", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Flatten", "Slice", "Expand",
-    "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Concat", "Split", "Tile", "Where", "Pad",
-    "Dropout", "DepthToSpace", "SpaceToDepth", "Compress", "Trilu", "ReverseSequence", "Shape", "Size", "NonZero",
-    "Abs", "Neg", "Sign", "Relu", "Clip", "Max", "Min", "Ceil", "Floor", "Round", "ReduceMax", "ReduceMin", "MaxPool",
-    "GlobalMaxPool", "ArgMax", "ArgMin", "TopK", "IsNaN", "IsInf", "If", "Loop", "Scan", "SequenceConstruct",
-    "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal",
-})  # fmt: skip
-QUERY_OPS = frozenset({
-    "Shape", "Size", "NonZero", "ArgMax", "ArgMin", "IsNaN", "IsInf", "Sign", "Greater", "GreaterOrEqual", "Less",
-    "LessOrEqual", "Equal",
-})  # fmt: skip
+QUERIES = ops_with(Trait.QUERIES)
+SELECTION_OPS = QUERIES | ops_with(Trait.SELECTS)
 
 
 def is_selection_only(value: Value) -> bool:
     """Whether no arithmetic that might overflow or round uses the elements of `value`."""
     for count, (reading, _) in enumerate(transitive_uses(value, True, _propagate)):
-        if reading.op.domain or reading.op.type not in SELECTION_OPS or count >= MAX_FOLLOWED_VALUES:
+        op = reading.op
+        if op.domain or count >= MAX_FOLLOWED_VALUES or not (op.type in SELECTION_OPS or data_inputs(op.type)):
             return False
     return True
 
 
 def _propagate(op: Op, index: int, state: bool) -> bool | None:
     """Queries do not return elements of their input; `transitive_uses` itself follows values into subgraphs."""
-    return None if op.type in QUERY_OPS or op.subgraphs else state
+    return None if op.type in QUERIES or op.subgraphs else state

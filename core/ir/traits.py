@@ -121,7 +121,7 @@ TRAITS: Mapping[str, Traits] = MappingProxyType({
     "CastLike": Traits(T.ELEMENTWISE | T.LAYOUT_INVARIANT | T.SAME_SHAPE | T.EMPTY_SAFE, data=(0,)),
     "CausalConvWithState": Traits(T.SAME_DTYPE),
     "Ceil": Traits(T.UNARY | T.LAYOUT_INVARIANT | T.SELECTS | T.KEEPS_FINITE),
-    "Celu": Traits(T.UNARY | T.KEEPS_FINITE),
+    "Celu": Traits(T.UNARY),
     "CenterCropPad": Traits(T.SAME_DTYPE, data=(0,), roles={1: "extent"}),
     "Clip": Traits(T.UNARY | T.LAYOUT_INVARIANT, data=(0,)),
     "Col2Im": Traits(T.SAME_DTYPE, roles={1: "extent", 2: "extent"}),

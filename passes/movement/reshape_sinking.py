@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
-from .. import elementwise
+from ...core.ir.traits import Trait, ops_with
 from ..support.operand_queries import Inputs, has_n_consumers, inferred_shape, same_shape
 from .reshape_targets import RESHAPE_OPS, SQUEEZE_OPS, reshape_target
 from .reshapes import build_squeeze_or_unsqueeze
@@ -37,11 +37,9 @@ def transpose_without_reshapes(g: Build, x: Value, a: Inputs, b: Inputs, inner: 
 TRANSPOSE_WITHOUT_RESHAPES = RulePass("transpose-without-reshapes", (transpose_without_reshapes,))
 
 
-SINKABLE_UNARY = tuple(sorted(elementwise.UNARY | {"BitwiseNot", "Cast", "Clip"}))
-SINKABLE_BINARY = (
-    "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mod", "Mul", "Or", "Pow", "Sub",
-    "Xor",
-)  # fmt: skip
+SINKABLE_UNARY = tuple(sorted(ops_with(Trait.ELEMENTWISE)))
+SINKABLE_BINARY = tuple(sorted(ops_with(Trait.BROADCASTING) - {"Where"}))
+VARIADIC = frozenset({"Max", "Mean", "Min", "Sum"})  # broadcast by rule since opset 8
 MAX_CHAIN = 16  # ops between two reshapes
 
 
@@ -94,7 +92,7 @@ def shaped_operand(op: Op) -> int:
     """Which input of an elementwise op has its shape; declines if it has two such, or is another op."""
     if op.type in SINKABLE_UNARY:
         return 0
-    require(op.version >= 7, "before opset 7 there is no broadcasting by rule")
+    require(op.version >= (8 if op.type in VARIADIC else 7), "in older opsets there is no broadcasting by rule")
     single = [v is not None and v.tensor is not None and prod(v.tensor.dims) == 1 for v in op.inputs]
     require(len(single) == 2 and any(single) and op.type in SINKABLE_BINARY, "it is not elementwise in one operand")
     return 0 if single[1] else 1

@@ -9,6 +9,7 @@ from onnx import TensorProto
 
 from ....core import Declined, Op
 from ....core.ir.effects import FLOAT16_DTYPES
+from ....core.ir.traits import Trait, ops_with
 from . import axis_layout_rules, elementwise_layout_rules, extent_layout_rules, rank_layout_rules
 from .layout import Layout
 from .layout_rewrite import LayoutRequest, LayoutRewrite
@@ -24,15 +25,9 @@ TRANSPOSABLE_TYPES = FLOAT16_DTYPES | {
 # DynamicQuantizeLinear.
 LAYOUT_RULES: Mapping[str, Callable[[LayoutRequest], LayoutRewrite]] = MappingProxyType(
     {
-        **dict.fromkeys(
-            (*elementwise_layout_rules.EXACT_UNARY, *elementwise_layout_rules.INEXACT_UNARY),
-            elementwise_layout_rules.unary,
-        ),
-        **dict.fromkeys(
-            (*elementwise_layout_rules.EXACT_BROADCAST, *elementwise_layout_rules.INEXACT_BROADCAST),
-            elementwise_layout_rules.broadcasting,
-        ),
-        **dict.fromkeys(rank_layout_rules.REDUCTIONS, rank_layout_rules.reduction),
+        **dict.fromkeys(elementwise_layout_rules.ELEMENTWISE_OPS, elementwise_layout_rules.unary),
+        **dict.fromkeys(elementwise_layout_rules.BROADCASTING_OPS, elementwise_layout_rules.broadcasting),
+        **dict.fromkeys(ops_with(Trait.REDUCTION), rank_layout_rules.reduction),
         **dict.fromkeys(("ArgMax", "ArgMin"), rank_layout_rules.arg_reduction),
         **dict.fromkeys(("Softmax", "LogSoftmax"), axis_layout_rules.softmax),
         **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), axis_layout_rules.quantize),

@@ -14,11 +14,6 @@ from .axis_groups import reshape_layouts
 from .layout import Layout, renumbered
 from .layout_rewrite import LayoutRequest, LayoutRewrite, attribute_or_constant, axes_in_layout
 
-REDUCTIONS = frozenset({
-    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
-    "ReduceSum", "ReduceSumSquare",
-})  # fmt: skip
-
 
 def layout_without(layout: Layout, gone: Collection[int]) -> Layout:
     """The layout of what is left when axes are taken away."""

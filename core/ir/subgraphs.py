@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .op import Op
+from .traits import Trait, ops_with
 from .values import Value
 
 if TYPE_CHECKING:
     from .graph import Graph
+
+CAPTURING_OPS = ops_with(Trait.HAS_SUBGRAPHS) - {"SequenceMap"}  # defined by a function, and those capture nothing
 
 
 def enclosing_op(graph: Graph, op: Op) -> Op | None:

@@ -11,6 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..core.errors import EvaluationError, ModelLoadError
 from ..core.io.convert import from_onnx
+from ..core.ir.traits import Trait, ops_with
 from ..core.ort.backends import Arrays
 from ..core.serialization.proto_queries import opset_versions, subgraphs
 from ..core.verify.noise import perturb
@@ -22,10 +23,9 @@ RUNS_PER_SCALE = 6
 SMALL_ULPS, MEDIUM_ULPS, LARGE_ULPS = 1, 8, 64  # ulps that every number moves, up or down
 DROPOUT_INPUTS_OPSET = 12  # since this opset it takes what it does from inputs
 DROPOUT_RATIO, DROPOUT_TRAINING = "half of them", "training"
-PERTURBED_WEIGHT_OPS = frozenset({
-    "Add", "BatchNormalization", "Conv", "ConvTranspose", "Div", "Einsum", "Gemm", "GroupNormalization",
-    "InstanceNormalization", "LayerNormalization", "MatMul", "Mul", "RMSNormalization", "Sub", "Sum",
-})  # fmt: skip
+PERTURBED_WEIGHT_OPS = ops_with(Trait.NORMALIZATION) | {
+    "Add", "BatchNormalization", "Conv", "ConvTranspose", "Div", "Einsum", "Gemm", "MatMul", "Mul", "Sub", "Sum",
+}  # fmt: skip
 """Operators whose weights are added and multiplied, and are no bounds, exponents or extents."""
 MIN_GROWTH = 2  # times as far as with fewer ulps, at least: a jump goes as far each time, and explains nothing
 FLOAT_DTYPES = {TensorProto.FLOAT16: np.float16, TensorProto.FLOAT: np.float32, TensorProto.DOUBLE: np.float64}

@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from ...core.ir.traits import Trait, ops_with
 from ...core.rewriting.rules import Rule
 from ..case import Case
 from .choices import Choices
@@ -18,7 +19,7 @@ from .model_builder import GenerationError, ModelBuilder, TypedValue
 IR_VERSION = 10
 SYMBOL = "N"
 SYMBOLIC_ONE_IN = 4  # models for each in which a size is left open
-CONV_OPS = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv"})
+CONV_OPS = ops_with(Trait.CONVOLUTION)
 
 
 @dataclass(slots=True)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import onnx
-
 from . import op_schemas
+from .dtypes import FLOAT16_DTYPES
 from .op import Op
 
 if TYPE_CHECKING:
@@ -51,9 +50,6 @@ def writes_inputs(op: Op) -> bool:
 def is_stateful(graph: Graph) -> bool:
     """Whether a run may change the state of the next run: an op in the graph updates its inputs in place."""
     return any(writes_inputs(op) for g in graph.with_subgraphs() for op in g.ops("BatchNormalization"))
-
-
-FLOAT16_DTYPES = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})
 
 
 def uses_16_bit_floats(graph: Graph) -> bool:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..ir.dtypes import INTEGER_DTYPES
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.traits import Trait, ops_with, ops_with_role, roles
 from ..ir.values import Value
-from .input_roles import INTEGER_DTYPES
 
 SIZE_ROLES = frozenset({"extent", "pads", "scales", "stretch", "trips"})
 # Besides inputs with one of these roles: a condition, the ends of a range, a region, and frequencies.

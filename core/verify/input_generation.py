@@ -19,6 +19,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from ..ir.dtypes import INTEGER_DTYPES
 from .decision_boundaries import floats_in_interval, floats_near_points, integers_in_interval, integers_near_points
 from .dim_expressions import Sizes, extent
 from .float_inputs import (
@@ -29,7 +30,6 @@ from .float_inputs import (
     generate_unit_interval_floats,
     is_distinguishable_kind,
 )
-from .input_roles import INTEGER_DTYPES
 from .input_specs import SEQUENCE, InputSpec
 from .integer_inputs import generate_extreme_integers, generate_integers, index_limits, integer_limits
 

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 import onnx
 
 from ..ir.dims import Dim
+from ..ir.dtypes import INTEGER_DTYPES
 from ..ir.expressions import is_symbolic_only
 from ..ir.op import Op
 from ..ir.traits import data_inputs, roles
 from ..ir.values import Value
 from .transitive_uses import Use, transitive_uses
-
-INTEGER_DTYPES = frozenset(t for name, t in onnx.TensorProto.DataType.items() if re.fullmatch(r"U?INT\d+", name))
 
 # Sums and differences of indices, extents and axes count as indices, extents and axes.
 OFFSET_INPUTS: dict[str, tuple[int, ...]] = {"Add": (0, 1), "Sub": (0,)}

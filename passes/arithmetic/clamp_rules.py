@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import copysign
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
+from ...core.ir.dtypes import FLOATS
 from ..support.constant_operands import require_scalar_or_broadcastable_to
-from ..support.dtypes import FLOATS
 from ..support.operand_queries import Inputs, required_scalar
 from .clamps import CLAMPS, Clamp, build_clamp, known_clamp, type_limits
 from .ort_kernels import NO_NEGATIVE_ZERO

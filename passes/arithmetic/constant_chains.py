@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
+from ...core.ir.dtypes import FLOATS
 from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
-from ..support.dtypes import FLOATS
 from ..support.operand_queries import Array, Inputs, is_integer_dtype
 
 MAX_CANCELLATION = 8  # by how much a sum of constants may be smaller than they are: rounding is lost with it

@@ -8,8 +8,8 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, require, rule
+from ...core.ir.dtypes import FLOATS
 from ..support.constant_operands import require_scalar_or_broadcastable_to
-from ..support.dtypes import FLOATS
 from ..support.operand_queries import is_integer_dtype, uniform_value
 from .ort_kernels import MAX_FOLDED_ELEMENTS, NO_NEGATIVE_ZERO
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ...core.ir.dtypes import FLOATS
 from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
-from ..support.dtypes import FLOATS
 from ..support.operand_queries import Inputs
 from .neutral_elements import require_uniform
 from .ort_kernels import NO_NEGATIVE_ZERO, require_ort_kernel

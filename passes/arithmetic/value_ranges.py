@@ -9,8 +9,8 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Op, Value, require
+from ...core.ir.dtypes import FLOATS
 from ...core.ir.traits import Trait, ops_with
-from ..support.dtypes import FLOATS
 from ..support.operand_queries import is_integer_dtype, known_scalar
 from .clamps import CLAMPS, Clamp, known_clamp
 

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, require, rule
-from ..support.dtypes import HALF_OR_SINGLE
+from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import constant_integers, has_n_consumers, normalized_axes, operand
 from .polynomials import require_dtype, require_polynomial, require_scalar, scalar_constant
 from .producers import required_producer

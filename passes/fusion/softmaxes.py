@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
-from ..support.dtypes import HALF_OR_SINGLE
+from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import constant_integers, has_n_consumers, normalized_axes, operand
 from .polynomials import require_dtype
 from .producers import required_producer

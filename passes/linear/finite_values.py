@@ -7,8 +7,8 @@ from math import prod
 import numpy as np
 
 from ...core import Op, Value
+from ...core.ir.dtypes import FLOATS
 from ...core.ir.traits import Trait, ops_with
-from ..support.dtypes import FLOATS
 
 BOUNDED_OPS = ops_with(Trait.BOUNDED)
 NORMALIZATION_OPS = ops_with(Trait.NORMALIZATION)

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from ...core import Op, Value, is_pure, same_extent
 from ...core.ir.dims import Dim, Shape
+from ...core.ir.dtypes import CPU_FLOATS
 from ...core.ir.tensor import STRING
 from ...core.ir.traits import Trait, ops_with
-from ..support.dtypes import CPU_FLOATS
 
 SPECULATABLE_UNARY = ops_with(Trait.ELEMENTWISE | Trait.TOTAL) | {"Shape", "Size"}
 SPECULATABLE_BROADCASTING = ops_with(Trait.BROADCASTING | Trait.TOTAL)

@@ -482,6 +482,3 @@ def _has_shape(known: TypedValue, shape: Shape) -> bool:
         return known.shape == shape
     except GenerationError:
         return False
-
-
-FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE})

@@ -11,6 +11,7 @@ from onnx.shape_inference import InferenceError
 
 from ...core.errors import Declined, PassesError
 from ...core.io.convert import from_onnx
+from ...core.ir.dtypes import CPU_FLOATS
 from ...core.rewriting.pattern import COMMUTATIVE
 from ...core.rewriting.rules import Rule
 from ...core.serialization.proto_queries import opset_versions
@@ -20,7 +21,6 @@ from .generator import PatternGenerator
 from .model_builder import GenerationError, TypedValue
 
 MAX_OPSET_INCREASE = 4  # up to so many later than the example's
-FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE})
 
 
 def generate_variant(rule: Rule, example: onnx.ModelProto, generator: PatternGenerator) -> None:
@@ -71,17 +71,17 @@ def _replace_float_type(model: onnx.ModelProto, dtype: int) -> None:
     """Replace all float types by another one."""
     graph = model.graph
     for info in (*graph.input, *graph.output):
-        if info.type.tensor_type.elem_type in FLOATS:
+        if info.type.tensor_type.elem_type in CPU_FLOATS:
             info.type.tensor_type.elem_type = dtype
     kind = helper.tensor_dtype_to_np_dtype(dtype)
     for tensor in (*graph.initializer, *(a.t for node in graph.node for a in node.attribute if a.HasField("t"))):
-        if tensor.data_type in FLOATS:
+        if tensor.data_type in CPU_FLOATS:
             tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(kind), tensor.name))
 
 
 def _replace_constant_values(graph: onnx.GraphProto, choices: Choices, dictionary: Dictionary) -> None:
     """Replace trailing elements of a constant by another number."""
-    tensors = [t for t in graph.initializer if t.data_type in FLOATS]
+    tensors = [t for t in graph.initializer if t.data_type in CPU_FLOATS]
     if not tensors:
         return
     tensor = choices.pick(tensors)

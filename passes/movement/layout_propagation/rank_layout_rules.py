@@ -8,7 +8,7 @@ import numpy as np
 
 from ....core import require
 from ....core.inference.input_queries import normalize_axes, normalized_axis
-from ...support.dtypes import FLOATS
+from ....core.ir.dtypes import FLOATS
 from ...support.operand_queries import constant_integers, operand
 from .axis_groups import reshape_layouts
 from .layout import Layout, renumbered

@@ -393,7 +393,7 @@ class Graph:
             value.producer = None
 
     def splice_op(self, op: Op, key: int) -> None:
-        """Move `op` here from one of this graph's subgraphs, to position `key`."""
+        """Move `op` here from a subgraph of this graph, or from a graph around it, to position `key`."""
         op.graph.unlink_op(op)
         op.graph, op.order_key = self, key
         self._index(op)

@@ -23,7 +23,7 @@ class Environment:
     def create(cls, folder: Path) -> Environment:
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=60)
         env = cls(folder)
-        outer = dict.fromkeys(sysconfig.get_path(name) for name in ("purelib", "platlib"))
+        outer = dict.fromkeys(path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"})
         (env.site / "outer.pth").write_text("".join(f"{path}\n" for path in outer))
         # What builds passwright, unless this environment has it.
         env.run_python("-m", "pip", "install", "--no-deps", "setuptools>=77")

@@ -95,8 +95,9 @@ def saved(folder: Path, **options: Any) -> Path:
 
 def test_what_the_package_offers() -> None:
     assert set(passwright.__all__) == {
-        "Benched", "Compared", "Comparison", "Conditions", "Difference", "Effort", "Explanation", "Profiled", "Result",
-        "Suspicion", "__version__", "bench", "compare", "diff", "explain", "optimize", "profile", "suspect", "verify",
+        "BenchReport", "BenchmarkConfig", "ComparisonReport", "Conditions", "DiffReport", "Explanation",
+        "OrtBisectReport", "ProfileReport", "Result", "VerificationReport", "__version__", "bench", "bisect_ort",
+        "compare", "diff", "explain", "optimize", "profile", "verify",
     }  # fmt: skip
     assert all(hasattr(passwright, name) for name in passwright.__all__)
     assert passwright.Result is Result

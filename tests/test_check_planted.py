@@ -59,7 +59,7 @@ def _as_found(monkeypatch: pytest.MonkeyPatch) -> None:
     def same(self: RuleTester, fault: Fault, tape: object, seed: int) -> Fault:
         return fault
 
-    monkeypatch.setattr(RuleTester, "smallest", same)
+    monkeypatch.setattr(RuleTester, "minimize", same)
 
 
 @pytest.mark.usefixtures("_as_found")

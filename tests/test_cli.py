@@ -353,7 +353,7 @@ def test_a_wrong_rule_is_left_out_with_a_warning(model: Path, out: Path, tmp_pat
     assert op_types(onnx.load(out)) == ["Gemm", "Relu"]
     report = json.loads((tmp_path / "r.json").read_text())
     (found,) = report["quarantined"]
-    assert (found["by"], found["place"], found["why"], found["output"]) == ("drop_relu", "y", "wrong", "y")
+    assert (found["by"], found["place"], found["failure_kind"], found["output"]) == ("drop_relu", "y", "wrong", "y")
     assert found["error"] > found["allowed"]
     assert report["replays"] > 0
 

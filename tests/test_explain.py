@@ -605,13 +605,13 @@ def test_json_is_complete(tmp_path: Path) -> None:
     told = json.loads((tmp_path / "e.json").read_text())
     assert told == json.loads(found.to_json())
     assert told.keys() == {
-        "source", "subject", "is_group", "pipeline", "as_is", "at", "rules", "passes", "left_out", "notes", "seconds",
-        "versions",
+        "source", "subject", "is_group", "pipeline", "as_is", "at", "rules", "passes", "quarantined", "notes",
+        "seconds", "versions",
     }  # fmt: skip
     (r,) = told["rules"]
-    assert r["left"]["misses"][0]["misses"] == [
-        {"kind": "operator", "at": "Add t", "values": None,
-         "why": "no input of Add t comes from MatMul: they are Gemm s and an input of the graph"}
+    assert r["match_report"]["near_misses"][0]["failures"] == [
+        {"kind": "operator", "op_label": "Add t", "bindings": None,
+         "reason": "no input of Add t comes from MatMul: they are Gemm s and an input of the graph"}
     ]  # fmt: skip
 
 

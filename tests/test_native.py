@@ -238,7 +238,7 @@ def test_rule_that_the_table_lacks_is_found_by_what_holds_it(monkeypatch: pytest
 
 def test_optimizer_that_nobody_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(optimizer_bisection, "known_optimizers", lambda _: ["ConstantFolding"])
-    monkeypatch.setattr(optimizer_bisection, "logged", lambda _: [])
+    monkeypatch.setattr(optimizer_bisection, "logged_optimizers", lambda _: [])
     found = blamed(PAD_MODEL, "basic")
     assert found is not None
     assert found.optimizers == ()

@@ -636,7 +636,7 @@ def test_the_list_fits_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     lines = out.getvalue().splitlines()
     assert len(lines) < len(BUILT_IN) + 10
     assert max(map(len, lines)) <= 80
-    assert any(line.startswith("  fold-constants             fold     2 options  Ops that depend") for line in lines)
+    assert any(line.startswith("  fold-constants                fold     2 options  Ops that depend") for line in lines)
 
 
 # -- other optimizers -----------------------------------------------------------------------------------

@@ -134,13 +134,13 @@ def test_namesakes_and_nameless_nodes_are_told_apart_by_their_order() -> None:
     made = recording(TEXT, ProfiledRun(0, 9.0, (kernel("n", 1.0, 1.0, index=4), kernel("Add_7", 3.0, 1.0, index=7))))
     ran = onnx.parser.parse_model(f"{HEAD} g {TEXT}").graph
     ran.node[0].name, ran.node[1].name = "n", ""
-    nodes = build_profile("before", replace(made, ran=ran)).profile.nodes
+    nodes = build_profile("before", replace(made, optimized_graph=ran)).profile.nodes
     assert {n.name: n.file_nodes for n in nodes} == {"n": ("a",), "Add_7": ("b",)}
 
 
 def test_a_provider_that_does_not_tell_what_it_made() -> None:
     runs = ProfiledRun(0, 9.0, (kernel("a", 1.0, 1.0), kernel("TRT_1", 3.0, 1.0)))
-    found = build_profile("before", replace(recording(TEXT, runs), ran=None)).profile
+    found = build_profile("before", replace(recording(TEXT, runs), optimized_graph=None)).profile
     assert {n.name: n.file_nodes for n in found.nodes} == {"a": ("a",), "TRT_1": ()}
 
 

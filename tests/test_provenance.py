@@ -85,7 +85,7 @@ OUTPUTS = "g (float[2] x) => (float[2] y, float[2] z) { y = Neg(x) z = Neg(y) }"
 
 
 @rule(lambda g, x: g.HardSwish(x))
-def spell_out_hard_swish(g: Build, x: Value) -> Value:
+def decompose_hard_swish(g: Build, x: Value) -> Value:
     """HardSwish(x) => x * HardSigmoid(x)"""
     return g.Mul(x, g.HardSigmoid(x, alpha=1 / 6, beta=0.5))
 
@@ -126,7 +126,7 @@ def spell_out_hard_swish(g: Build, x: Value) -> Value:
         ),
         pytest.param(
             named("g (float[2] x) => (float[2] y) { y = HardSwish(x) }", "gate"),
-            spell_out_hard_swish,
+            decompose_hard_swish,
             {"y": ("decompose_hard_swish", ["gate"]), "y_pw": ("decompose_hard_swish", ["gate"])},
             id="several ops for one",
         ),

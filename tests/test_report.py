@@ -72,7 +72,7 @@ def test_the_verdict_is_in_it() -> None:
     assert verdict["exact"] is False
     assert len(verdict["input_sets"]) >= 5
     found = verdict["differences"]["y"]
-    assert found.keys() == {"error", "allowed", "reason", "relative", "ulps", "floor", "excused", "magnitude"}
+    assert found.keys() == {"error", "allowed", "reason", "relative", "ulps", "noise_floor", "excused", "magnitude"}
     assert (found["reason"], found["excused"]) == ("", 0)
     assert verdict["failure"] is None
     assert verdict["random"] == []

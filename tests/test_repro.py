@@ -56,7 +56,7 @@ def foreign(g, x):
 @rule(lambda g, x, r: g.Erf(x) @ r, contract=EXACT)
 def ring(g, x, r):
     """Erf(x) => what is made of it"""
-    return next(iter(r.outputs[0].uses)).outputs[0]
+    return next(iter(r.outputs[0].consumers)).outputs[0]
 
 
 @rule(lambda g, x: g.Relu(x), contract=EXACT)
@@ -75,7 +75,7 @@ class FoldsWrongly:
         count = 0
         for op in graph.ops("Add"):
             a, b = op.inputs
-            if a.is_const and b.is_const and ledger.permits(self.name, op.outputs[0].name, (op,)):
+            if a.is_const and b.is_const and ledger.request_change(self.name, op.outputs[0].name, (op,)):
                 graph.make_constant(op.outputs[0], Tensor.from_array(a.const + b.const + 1))
                 graph.prune([op])
                 count += 1
@@ -500,6 +500,6 @@ def test_a_full_disk_ends_no_run(
 
 def test_a_pass_that_does_not_return_is_not_waited_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(repro, "NO_PROGRESS_TIMEOUT", 0.1)
-    while_true = RAISES.replace("if CONDITION", "while not graph.outputs[0].uses").replace("raise KeyError", "str")
+    while_true = RAISES.replace("if CONDITION", "while not graph.outputs[0].consumers").replace("raise KeyError", "str")
     found = passes_from_file(written(tmp_path / "p.py", while_true))["raises-there"].item
     assert repro.failure_alone(lambda: from_onnx(load(SMALL)), found) == FailureKind.ENDLESS

@@ -475,7 +475,7 @@ def test_any_operands(body: str, matched: int) -> None:
 
 
 @rule(lambda g, x: g.domain("com.microsoft").QuickGelu(x))
-def spell_out_quick_gelu(g: Build, x: Value) -> Value:
+def decompose_quick_gelu(g: Build, x: Value) -> Value:
     """QuickGelu(x) => x * Sigmoid(1.702 x)"""
     return g.Mul(x, g.Sigmoid(g.Mul(x, g.const(1.702, like=x))))
 
@@ -501,7 +501,7 @@ def microsoft(text: str) -> ModelProto:
 
 
 def test_a_domain_that_the_pattern_names() -> None:
-    result, ledger = apply_passes(microsoft(f"{G} {{ y = com.microsoft.QuickGelu(x) }}"), spell_out_quick_gelu)
+    result, ledger = apply_passes(microsoft(f"{G} {{ y = com.microsoft.QuickGelu(x) }}"), decompose_quick_gelu)
     assert len(ledger.changes) == 1
     assert op_types(to_onnx(result)) == ["Mul", "Sigmoid", "Mul"]
 
@@ -514,7 +514,7 @@ def test_a_domain_that_the_pattern_does_not_name() -> None:
 
 
 def test_a_domain_that_the_builder_names() -> None:
-    check("a = Sigmoid(x) y = Mul(x, a)", None, spell_out_quick_gelu)
+    check("a = Sigmoid(x) y = Mul(x, a)", None, decompose_quick_gelu)
     model = load(f"{G} {{ a = Sigmoid(x) y = Mul(a, x) }}")
     result, _ = apply_passes(model, fuse_silu)
     out = to_onnx(result)

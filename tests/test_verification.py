@@ -135,7 +135,7 @@ def test_json(tmp_path: Path) -> None:
     b = saved(tmp_path, "b.onnx", "g (float[N,4] x) => (float[N,4] y) { y = MatMul(x, w) }")
     right = json.loads(invoke("verify", a, a, "--json", "-").stdout)
     wrong = json.loads(invoke("verify", a, b, "--json", "-", code=WRONG).stdout)
-    assert (right["agree"], wrong["agree"]) == (True, False)
+    assert (right["agrees"], wrong["agrees"]) == (True, False)
     assert right["verdict"]["failure"] is None
     assert wrong["verdict"]["failure"]["reason"].startswith("off by up to")
     invoke("verify", a, b, "--json", tmp_path / "r.json", code=WRONG)

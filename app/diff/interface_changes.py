@@ -11,9 +11,9 @@ from dataclasses import dataclass, field
 
 import onnx
 
+from ...core.io.graph_interface import type_text
 from ...core.ir.graph import Graph
 from ...core.ir.values import Value
-from ...core.pass_manager.interface import type_text
 from .constant_numbering import ConstantNumbering
 from .diff_result import Delta
 

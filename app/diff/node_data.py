@@ -15,29 +15,17 @@ import numpy as np
 import onnx
 
 from ...core.ir import op_schemas
-from ...core.ir.digest import digest
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.tensor import Tensor
 from ...core.ir.values import Value
-from ...core.serialization.exporter import build_node_proto
+from ...core.serialization.node_attributes import bare_node, non_default_attributes
 from ...core.serialization.provenance import RULE_KEY
 from .constant_numbering import ConstantNumbering, constant_type
 from .diff_result import Delta, GraphDifference, Node, Plain
 from .indexed_graph import is_constant_op, op_count, output_mask, without_trailing_omitted
 
-GRAPHS = frozenset({onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS})
-
 EncodedAttributes = dict[str, bytes]
-
-
-def bare_node(op: Op) -> onnx.NodeProto:
-    """The node without its edges and without what the op holds apart from it."""
-    if op.proto_bytes is not None:
-        return onnx.NodeProto.FromString(op.proto_bytes)
-    plain = Op(op.type, op.domain, op.name, {k: v for k, v in op.attrs.items() if v not in op.subgraphs}, None)
-    plain.version = op.version
-    return build_node_proto(plain)
 
 
 def significant_attributes(op: Op, other_version: int) -> EncodedAttributes:
@@ -46,26 +34,8 @@ def significant_attributes(op: Op, other_version: int) -> EncodedAttributes:
     One at its default says nothing, unless that default is another in `other_version` of the opset.
     """
     shifted = changed_defaults(op.type, op.domain, op.version, other_version)
-    defaults = encoded_defaults(op.type, op.domain, op.version)
-    found = {name: defaults[name] for name in shifted}
-    for a in bare_node(op).attribute if op.proto_bytes is not None or op.attrs else ():
-        if a.type in GRAPHS:
-            continue
-        a.ClearField("doc_string")
-        code = a.SerializeToString(deterministic=True)
-        if code != defaults.get(a.name) or a.name in shifted:
-            found[a.name] = code
-    if op.is_stripped:
-        found.update((n, digest(t)) for n, t in op.attrs.items() if isinstance(t, Tensor))
-    return found
-
-
-@cache
-def encoded_defaults(op_type: str, domain: str, version: int) -> EncodedAttributes:
-    """The schema's defaults, serialized."""
-    spec = op_schemas.schema(op_type, domain, version)
-    declared = [a.default_value for a in spec.attributes.values() if a.default_value.name] if spec else []
-    return {a.name: a.SerializeToString(deterministic=True) for a in declared}
+    defaults = op_schemas.encoded_defaults(op.type, op.domain, op.version)
+    return {**{name: defaults[name] for name in shifted}, **non_default_attributes(op, shifted)}
 
 
 @cache
@@ -73,7 +43,7 @@ def changed_defaults(op_type: str, domain: str, version: int, other: int) -> fro
     """The attributes whose defaults differ between two versions of an opset, such as `axis` of Softmax at 13."""
     if version == other:
         return frozenset()
-    ours, theirs = (encoded_defaults(op_type, domain, v) for v in (version, other))
+    ours, theirs = (op_schemas.encoded_defaults(op_type, domain, v) for v in (version, other))
     return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name])
 
 

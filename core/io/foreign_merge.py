@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import onnx
 
 from ..errors import ModelError
+from ..ir.digest import tensors_equal
 from ..ir.graph import Graph, force_remove
 from ..ir.op import Op
 from ..ir.origin import inherit_name, set_origin
@@ -20,7 +21,7 @@ from ..serialization.proto_queries import opset_versions, used_domains
 from .convert import from_onnx
 from .interchange import is_placeholder
 from .interface_check import require_same_interface
-from .node_equivalence import NodeKey, node_key, tensors_equal
+from .node_equivalence import NodeKey, node_key
 
 
 def reset_inference(graph: Graph, declared: Collection[Value]) -> None:

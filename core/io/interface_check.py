@@ -1,60 +1,60 @@
-"""What a model that came back from another tool must have kept: its inputs, outputs, defaults and opsets."""
+"""Check of a model that another tool returned: inputs, outputs, defaults and opsets of the graph that was sent."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import onnx
 
 from ..errors import InterfaceError
+from ..ir.digest import tensors_equal
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor
-from ..ir.values import Value, declared_shape
-from ..serialization.exporter import renamed_value_info, written_inputs
+from ..ir.values import declared_shape
 from ..serialization.proto_queries import opset_versions, undefined_operators, used_domains
+from .graph_interface import (
+    Default,
+    default_values,
+    info_names,
+    input_infos,
+    output_infos,
+    require_same_defaults,
+    require_same_names,
+    type_text,
+)
 from .interchange import is_placeholder
-from .node_equivalence import tensors_equal
 
 
 def require_same_interface(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None) -> None:
     """Raise InterfaceError unless `model` has the inputs, outputs, defaults and opsets of `graph`.
 
-    It may use further `domains`, any if None. That a symbol became a number or is gone does not count: what is
-    written has the declarations of `graph`.
+    It may use further `domains`, any if None. Symbols of dims may differ, since the declarations of `graph` are
+    written.
     """
     held = {t.name: t for t in model.graph.initializer}
-    inputs = [renamed_value_info(info, v.name) for v, info in written_inputs(graph) if v.tensor is None]
-    listed = {onnx.ValueInfoProto.FromString(i).name for i in inputs}
+    inputs = input_infos(graph)
+    listed = set(info_names(inputs))
     old_style = graph.context.initializers_are_inputs
     given = [i for i in model.graph.input if not (old_style and i.name in held and i.name not in listed)]
     _require_same_values("input", inputs, given)
-    _require_same_values("output", [renamed_value_info(i, v.name) for v, i in _outputs(graph)], model.graph.output)
-    _require_defaults(graph, held, {t.values.name for t in model.graph.sparse_initializer})
+    _require_same_values("output", output_infos(graph), model.graph.output)
+    sparse = {t.values.name: t for t in model.graph.sparse_initializer}
+    names = {v.name for v in graph.inputs if not (old_style and v in graph.sparse_initializers)}
+    defaults = {name: t for name, t in {**held, **sparse}.items() if name in names}
+    require_same_defaults(default_values(graph), defaults, _is_same_default)
     _require_opsets(graph, model, domains)
 
 
-def _outputs(graph: Graph) -> Iterator[tuple[Value, bytes]]:
-    return zip(graph.outputs, graph.declared.outputs, strict=True)
-
-
 def _require_same_values(what: str, before: Sequence[bytes], after: Sequence[onnx.ValueInfoProto]) -> None:
-    infos = [onnx.ValueInfoProto.FromString(info) for info in before]
-    names = [info.name for info in after]
-    for info in infos:
-        if info.name not in names:
-            raise InterfaceError(f"{what} {info.name} is gone")
-    for name in names:
-        if name not in {info.name for info in infos}:
-            raise InterfaceError(f"{what} {name} was not there")
-    if names != [info.name for info in infos]:
-        raise InterfaceError(f"the {what}s have another order")
-    for old, new in zip(infos, after, strict=True):
+    require_same_names(what, info_names(before), [info.name for info in after])
+    for info, new in zip(before, after, strict=True):
+        old = onnx.ValueInfoProto.FromString(info)
         if not _types_compatible(old.type, new.type):
-            raise InterfaceError(f"the type of {what} {old.name} changed")
+            raise InterfaceError(f"{what} {old.name} was {type_text(old.type)} and is {type_text(new.type)}")
 
 
 def _types_compatible(a: onnx.TypeProto, b: onnx.TypeProto) -> bool:
-    """Whether two types can be those of one value."""
+    """Whether one value can have both types."""
     if not a.WhichOneof("value") or not b.WhichOneof("value"):
         return True
     if not (a.HasField("tensor_type") and b.HasField("tensor_type")):
@@ -68,21 +68,11 @@ def _types_compatible(a: onnx.TypeProto, b: onnx.TypeProto) -> bool:
     return len(mine) == len(theirs) and all(m == n for m, n in pairs if isinstance(m, int) and isinstance(n, int))
 
 
-def _require_defaults(graph: Graph, held: dict[str, onnx.TensorProto], sparse: set[str]) -> None:
-    for value, tensor in graph.input_defaults.items():
-        if value.name not in held:
-            raise InterfaceError(f"overridable initializer {value.name} is gone")
-        found = held[value.name]
-        if not is_placeholder(found) and not tensors_equal(tensor, Tensor.from_proto(found)):
-            raise InterfaceError(f"overridable initializer {value.name} changed")
-    inputs = set(graph.inputs)
-    for value in graph.sparse_initializers:
-        if value in inputs and value.name not in sparse:
-            raise InterfaceError(f"overridable initializer {value.name} is gone")
-    known = {v.name for v in graph.inputs if v not in graph.input_defaults and v not in graph.sparse_initializers}
-    for name in (*held, *sparse):
-        if name in known:
-            raise InterfaceError(f"input {name} became an overridable initializer")
+def _is_same_default(before: Default, after: onnx.TensorProto | onnx.SparseTensorProto) -> bool:
+    """Whether a default is equal, or its elements were not sent; sparse ones are never sent back changed."""
+    if not isinstance(before, Tensor) or not isinstance(after, onnx.TensorProto):
+        return True
+    return is_placeholder(after) or tensors_equal(before, Tensor.from_proto(after))
 
 
 def _require_opsets(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None) -> None:

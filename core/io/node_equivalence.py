@@ -12,6 +12,7 @@ from ..errors import ModelError
 from ..ir import op_schemas
 from ..ir.digest import digest
 from ..ir.tensor import Tensor
+from ..serialization.node_attributes import encoded_attribute
 
 NodeKey = tuple[Any, ...]
 NameResolver = Callable[[str], str]
@@ -29,17 +30,10 @@ def node_key(
     outputs = (o if o in kept_outputs else bool(o) for o in _without_trailing_empty(node.output))
     inputs = (resolve_name(i) if i else i for i in _without_trailing_empty(node.input))
     version = opsets.get(domain, 0)
-    idle = op_schemas.default_encodings(node.op_type, domain, version)
-    attributes = sorted(
-        (_attribute_key(a, resolve_name, opsets) for a in node.attribute if _serialized_attribute(a) not in idle),
-        key=lambda key: key[0],
-    )
+    defaults = op_schemas.encoded_defaults(node.op_type, domain, version)
+    chosen = (a for a in node.attribute if encoded_attribute(a) != defaults.get(a.name))
+    attributes = sorted((_attribute_key(a, resolve_name, opsets) for a in chosen), key=lambda key: key[0])
     return (node.op_type, domain, node.overload, tuple(inputs), tuple(outputs), tuple(attributes))
-
-
-def tensors_equal(a: Tensor, b: Tensor) -> bool:
-    """Whether two tensors have the same type, shape and elements."""
-    return (a.dtype, a.dims) == (b.dtype, b.dims) and a.comparable_bytes() == b.comparable_bytes()
 
 
 def _attribute_key(a: AttributeProto, resolve_name: NameResolver, opsets: Mapping[str, int]) -> NodeKey:
@@ -51,7 +45,7 @@ def _attribute_key(a: AttributeProto, resolve_name: NameResolver, opsets: Mappin
         return (a.name, a.type, _graph_key(a.g, resolve_name, opsets))
     if a.type == AttributeProto.GRAPHS:
         return (a.name, a.type, *(_graph_key(g, resolve_name, opsets) for g in a.graphs))
-    return (a.name, a.type, _serialized_attribute(a))
+    return (a.name, a.type, encoded_attribute(a))
 
 
 def _graph_key(graph: onnx.GraphProto, resolve_name: NameResolver, opsets: Mapping[str, int]) -> NodeKey:
@@ -77,15 +71,6 @@ def _tensor_key(tensor: onnx.TensorProto) -> NodeKey:
         return (digest(held),)
     except ModelError:  # elements in another file, or unreadable ones
         return (tensor.SerializeToString(deterministic=True),)
-
-
-def _serialized_attribute(a: AttributeProto) -> bytes:
-    if not a.doc_string:
-        return a.SerializeToString(deterministic=True)
-    bare = AttributeProto()
-    bare.CopyFrom(a)
-    bare.ClearField("doc_string")
-    return bare.SerializeToString(deterministic=True)
 
 
 def _without_trailing_empty(names: Iterable[str]) -> list[str]:

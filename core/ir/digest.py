@@ -20,6 +20,11 @@ def sample_key(tensor: Tensor) -> object:
     return tensor.dtype, tensor.dims, bytes(content)
 
 
+def tensors_equal(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors have the same type, shape and elements."""
+    return (a.dtype, a.dims) == (b.dtype, b.dims) and a.comparable_bytes() == b.comparable_bytes()
+
+
 def digest(tensor: Tensor) -> bytes:
     """A collision-resistant hash of type, shape and elements.
 

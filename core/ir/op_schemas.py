@@ -43,13 +43,11 @@ def attribute_default(op_type: str, domain: str, version: int, name: str) -> Any
 
 
 @cache
-def default_encodings(op_type: str, domain: str, version: int) -> frozenset[bytes]:
-    """The serialized attributes that are redundant, since they equal their schema default."""
+def encoded_defaults(op_type: str, domain: str, version: int) -> dict[str, bytes]:
+    """The serialized schema defaults of attributes, by name."""
     spec = schema(op_type, domain, version)
-    if spec is None:
-        return frozenset()
-    values = (a.default_value for a in spec.attributes.values() if a.default_value.name)
-    return frozenset(v.SerializeToString(deterministic=True) for v in values)
+    declared = [a.default_value for a in spec.attributes.values() if a.default_value.name] if spec else []
+    return {a.name: a.SerializeToString(deterministic=True) for a in declared}
 
 
 @cache

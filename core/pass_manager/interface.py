@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import NoReturn
@@ -11,16 +11,25 @@ from weakref import WeakKeyDictionary
 import onnx
 
 from ..errors import InterfaceError
+from ..io.graph_interface import (
+    Default,
+    default_values,
+    info_names,
+    input_infos,
+    output_infos,
+    require_same_defaults,
+    require_same_names,
+    type_text,
+)
 from ..io.model import Model
+from ..ir.digest import tensors_equal
 from ..ir.graph import Graph
 from ..ir.invariants import defined_values
 from ..ir.op import Op
 from ..ir.tensor import MAX_INTERNED_BYTES, Tensor
-from ..serialization.exporter import renamed_value_info, written_initializers, written_inputs, written_sparse
 from ..serialization.proto_queries import opset_versions
 from ..serialization.provenance import other_metadata, with_provenance
 
-Content = Tensor | onnx.SparseTensorProto
 Messages = onnx.ModelProto | onnx.GraphProto | onnx.ValueInfoProto
 
 
@@ -28,25 +37,24 @@ Messages = onnx.ModelProto | onnx.GraphProto | onnx.ValueInfoProto
 class DefaultValue:
     """The default of an overridable input; a digest of a small one detects changes in place."""
 
-    tensor: Content
+    tensor: Default
     digest: bytes
 
     @classmethod
-    def of(cls, tensor: Content) -> DefaultValue:
+    def of(cls, tensor: Default) -> DefaultValue:
         """Record a default; of a tensor that is on disk or large, only the object."""
         is_large = isinstance(tensor, Tensor) and (tensor.is_mapped or tensor.nbytes > MAX_INTERNED_BYTES)
         return cls(tensor, b"" if is_large else _digest(tensor))
 
-    def is_equal(self, tensor: Content) -> bool:
+    def is_equal(self, tensor: Default) -> bool:
         """Whether `tensor` is equal, apart from its name."""
         if tensor is self.tensor or not isinstance(tensor, Tensor) or not isinstance(self.tensor, Tensor):
             return not self.digest or _digest(tensor) == self.digest
-        if tensor.proto_without_elements("") != self.tensor.proto_without_elements(""):
-            return False
-        return tensor.comparable_bytes() == self.tensor.comparable_bytes()
+        same_header = tensor.proto_without_elements("") == self.tensor.proto_without_elements("")
+        return same_header and tensors_equal(tensor, self.tensor)
 
 
-def _digest(tensor: Content) -> bytes:
+def _digest(tensor: Default) -> bytes:
     """A digest of the message that would be written, since a decoded array may be an older copy."""
     message = tensor.to_proto("") if isinstance(tensor, Tensor) else tensor
     return blake2b(message.SerializeToString(deterministic=True)).digest()
@@ -71,10 +79,10 @@ class GraphInterface:
     def of(cls, graph: Graph) -> GraphInterface:
         """The interface of `graph`, just loaded."""
         return cls(
-            tuple(_inputs(graph)),
-            tuple(_outputs(graph)),
+            input_infos(graph),
+            output_infos(graph),
             tuple(info for _, info in graph.declared.value_infos),
-            {name: DefaultValue.of(tensor) for name, tensor in _defaults(graph)},
+            {name: DefaultValue.of(tensor) for name, tensor in default_values(graph).items()},
             graph.declared.header.SerializeToString(deterministic=True),
             tuple(sorted(v.name for v in graph.pinned)),
         )
@@ -82,12 +90,12 @@ class GraphInterface:
     def require(self, graph: Graph) -> None:
         """Raise InterfaceError unless `graph` still has this interface."""
         where = "" if graph.owner is None else f" of a subgraph of {graph.owner}"
-        inputs = tuple(_inputs(graph))
+        inputs = input_infos(graph)
         _require_same_infos("input", self.inputs, inputs, where)
-        _require_same_names("input", _names(inputs), [v.name for v in graph.inputs], where)
-        _require_same_infos("output", self.outputs, tuple(_outputs(graph)), where)
+        require_same_names("input", info_names(inputs), [v.name for v in graph.inputs], where)
+        _require_same_infos("output", self.outputs, output_infos(graph), where)
         self._require_values(graph, where)
-        self._require_defaults(graph, where)
+        require_same_defaults(self.defaults, default_values(graph), DefaultValue.is_equal, where)
         header = graph.declared.header
         if header.SerializeToString(deterministic=True) != self.header:
             require_same_fields(onnx.GraphProto.FromString(self.header), header, f"the graph{where}")
@@ -105,48 +113,12 @@ class GraphInterface:
                 name = onnx.ValueInfoProto.FromString(info).name
                 raise InterfaceError(f"the declaration of {name}{where} changed or is gone")
 
-    def _require_defaults(self, graph: Graph, where: str) -> None:
-        now = dict(_defaults(graph))
-        for name, default in self.defaults.items():
-            if name not in now:
-                raise InterfaceError(f"overridable initializer {name}{where} is gone")
-            if not default.is_equal(now[name]):
-                raise InterfaceError(f"overridable initializer {name}{where} changed")
-        for name in now:
-            if name not in self.defaults:
-                raise InterfaceError(f"input {name}{where} became an overridable initializer")
-
-
-def _inputs(graph: Graph) -> Iterator[bytes]:
-    """The inputs that a caller may give, as they would be written."""
-    for value, info in written_inputs(graph):
-        if not (graph.context.initializers_are_inputs and value in graph.initializers):
-            yield renamed_value_info(info, value.name)
-
-
-def _outputs(graph: Graph) -> Iterator[bytes]:
-    if len(graph.outputs) != len(graph.declared.outputs):
-        raise InterfaceError(f"the graph has {len(graph.outputs)} outputs and declares {len(graph.declared.outputs)}")
-    return (renamed_value_info(info, v.name) for v, info in zip(graph.outputs, graph.declared.outputs, strict=True))
-
-
-def _defaults(graph: Graph) -> Iterator[tuple[str, Content]]:
-    """The initializers that a caller may override, the sparse ones last; there are none before IR version 4."""
-    if not graph.context.initializers_are_inputs:
-        inputs = {v for v, _ in graph.declared.inputs}
-        yield from ((v.name, tensor) for v, tensor in written_initializers(graph) if v in inputs)
-        yield from ((v.name, sparse) for v, sparse in written_sparse(graph) if v in inputs)
-
-
-def _names(infos: Sequence[bytes]) -> list[str]:
-    return [onnx.ValueInfoProto.FromString(info).name for info in infos]
-
 
 def _require_same_infos(what: str, before: Sequence[bytes], after: Sequence[bytes], where: str) -> None:
     if before == after:
         return
     if not where:
-        _require_same_names(what, _names(before), _names(after), where)
+        require_same_names(what, info_names(before), info_names(after), where)
     elif len(before) != len(after):
         raise InterfaceError(f"the {what}s{where} were {len(before)} and are {len(after)}")
     for old, new in zip(before, after, strict=True):
@@ -155,18 +127,6 @@ def _require_same_infos(what: str, before: Sequence[bytes], after: Sequence[byte
         if a.type != b.type:
             raise InterfaceError(f"{what} {a.name}{where} was {type_text(a.type)} and is {type_text(b.type)}")
         require_same_fields(a, b, f"{what} {a.name}{where}")
-
-
-def _require_same_names(what: str, before: Sequence[str], after: Sequence[str], where: str) -> None:
-    if before == after:
-        return
-    gone, new = ([n for n in these if n not in those] for these, those in ((before, after), (after, before)))
-    if len(before) == len(after) and gone and new:
-        at = before.index(gone[0])
-        raise InterfaceError(f"{what} {gone[0]}{where} is now called {after[at]}")
-    if gone or new:
-        raise InterfaceError(f"{what} {gone[0]}{where} is gone" if gone else f"{what} {new[0]}{where} was not there")
-    raise InterfaceError(f"the {what}s{where} were {', '.join(before)} and are {', '.join(after)}")
 
 
 def require_same_fields(before: Messages, after: Messages, whose: str) -> None:
@@ -208,19 +168,6 @@ def require_same_annotations(op: Op) -> None:
         raise InterfaceError(f"the doc string of {called} changed")
     if other_metadata(after) != other_metadata(before):
         raise InterfaceError(f"the metadata of {called} changed")
-
-
-def type_text(proto: onnx.TypeProto) -> str:
-    """A type in ONNX's text form: `float[N,4]`; `float[?,4]` with an unknown dim, `float` with an unknown rank."""
-    kind = proto.WhichOneof("value")
-    if kind not in {"tensor_type", "sparse_tensor_type"}:
-        return " ".join(str(proto).split()) or "of any type"
-    tensor = proto.tensor_type if kind == "tensor_type" else proto.sparse_tensor_type
-    element = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
-    if not tensor.HasField("shape"):
-        return element
-    dims = (str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim)
-    return f"{element}[{','.join(dims)}]"
 
 
 @dataclass(frozen=True, slots=True)

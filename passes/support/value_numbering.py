@@ -9,21 +9,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
-import onnx
-
 from ...core import Graph, Op, Tensor, Value, is_pure
 from ...core.ir.digest import digest
-from ...core.ir.op_schemas import default_encodings
 from ...core.ir.traits import Trait, ops_with
 from ...core.rewriting.pattern import COMMUTATIVE
-from ...core.serialization.exporter import build_node_proto
+from ...core.serialization.node_attributes import non_default_attributes
 
 NodeKey = tuple[object, ...]
 T = TypeVar("T")
 EXACTLY_COMMUTATIVE = COMMUTATIVE - {"Max", "Min"}  # of 0 and -0 onnxruntime gives one or the other, as they stand
 AXIS_OF_FIRST_INPUT = ops_with(Trait.HAS_AXIS)
 SINGLE_OUTPUT = (True,)  # one for all: there are as many as ops
-SUBGRAPH_ATTRIBUTES = frozenset({onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS})
 
 
 @dataclass(slots=True)
@@ -103,21 +99,10 @@ def subgraphs_of(op: Op) -> list[tuple[str, Graph]]:
 
 def attribute_key(op: Op) -> frozenset[object]:
     """The attributes that differ from their defaults, serialized; subgraphs aside, an axis counted from the front."""
-    if op.proto_bytes is None:
-        plain = Op(op.type, op.domain, "", {k: v for k, v in op.attrs.items() if not isinstance(v, Graph)}, None)
-        plain.version = op.version
-        node = build_node_proto(plain)
-    else:
-        node = onnx.NodeProto.FromString(op.proto_bytes)
-    defaults = default_encodings(op.type, op.domain, op.version)
-    axis = normalized_axis(op)
-    found: set[object] = {("axis", axis)}
-    for a in node.attribute:
-        a.ClearField("doc_string")
-        if a.type not in SUBGRAPH_ATTRIBUTES and (axis is None or a.name != "axis"):
-            found.add(a.SerializeToString(deterministic=True))
-    tensors = [(name, held) for name, held in op.attrs.items() if isinstance(held, Tensor)] if op.is_stripped else []
-    return frozenset(found - defaults | {(name, digest(t)) for name, t in tensors})
+    found, axis = non_default_attributes(op), normalized_axis(op)
+    if axis is not None:
+        found.pop("axis", None)
+    return frozenset({*found.items(), ("axis", axis)})
 
 
 def normalized_axis(op: Op) -> int | None:

@@ -104,11 +104,11 @@ def test_names_that_are_not_the_tools_to_give_stay() -> None:
 @pytest.mark.parametrize(
     ("option", "why", "message"),
     [
-        ("rename_output", FailureKind.INTERFACE, "output y is gone"),
+        ("rename_output", FailureKind.INTERFACE, "output y is now called other"),
         ("drop_output", FailureKind.INTERFACE, "output y is gone"),
-        ("rename_input", FailureKind.INTERFACE, "input x is gone"),
-        ("retype_input", FailureKind.INTERFACE, "the type of input x changed"),
-        ("resize_input", FailureKind.INTERFACE, "the type of input x changed"),
+        ("rename_input", FailureKind.INTERFACE, "input x is now called other"),
+        ("retype_input", FailureKind.INTERFACE, "input x was float[N,4] and is double[N,4]"),
+        ("resize_input", FailureKind.INTERFACE, "input x was float[N,4] and is float[N,5]"),
         ("drop_default", FailureKind.INTERFACE, "input d is gone"),
         ("change_default", FailureKind.INTERFACE, "overridable initializer d changed"),
         ("raise_opset", FailureKind.INTERFACE, "opset 17 of ai.onnx became 18"),

@@ -1,0 +1,88 @@
+"""Inputs, outputs and defaults of a graph as they would be written, and their comparison by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
+
+import onnx
+
+from ..errors import InterfaceError
+from ..ir.graph import Graph
+from ..ir.tensor import Tensor
+from ..serialization.exporter import renamed_value_info, written_initializers, written_inputs, written_sparse
+
+Default = Tensor | onnx.SparseTensorProto
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+def input_infos(graph: Graph) -> tuple[bytes, ...]:
+    """The serialized ValueInfoProtos of the inputs that a caller may give."""
+    return tuple(
+        renamed_value_info(info, value.name)
+        for value, info in written_inputs(graph)
+        if not (graph.context.initializers_are_inputs and value in graph.initializers)
+    )
+
+
+def output_infos(graph: Graph) -> tuple[bytes, ...]:
+    """The serialized ValueInfoProtos of the outputs. Raises InterfaceError if some are undeclared."""
+    declared = graph.declared.outputs
+    if len(graph.outputs) != len(declared):
+        raise InterfaceError(f"the graph has {len(graph.outputs)} outputs and declares {len(declared)}")
+    return tuple(renamed_value_info(info, v.name) for v, info in zip(graph.outputs, declared, strict=True))
+
+
+def default_values(graph: Graph) -> dict[str, Default]:
+    """The initializers that a caller may override, the sparse ones last; there are none before IR version 4."""
+    if graph.context.initializers_are_inputs:
+        return {}
+    inputs = {v for v, _ in graph.declared.inputs}
+    dense = {v.name: tensor for v, tensor in written_initializers(graph) if v in inputs}
+    return {**dense, **{v.name: sparse for v, sparse in written_sparse(graph) if v in inputs}}
+
+
+def info_names(infos: Sequence[bytes]) -> list[str]:
+    """The names in serialized ValueInfoProtos."""
+    return [onnx.ValueInfoProto.FromString(info).name for info in infos]
+
+
+def require_same_names(what: str, before: Sequence[str], after: Sequence[str], where: str = "") -> None:
+    """Raise InterfaceError for names that are gone, new, changed, or in another order."""
+    if before == after:
+        return
+    gone, new = ([n for n in these if n not in those] for these, those in ((before, after), (after, before)))
+    if len(before) == len(after) and gone and new:
+        at = before.index(gone[0])
+        raise InterfaceError(f"{what} {gone[0]}{where} is now called {after[at]}")
+    if gone or new:
+        raise InterfaceError(f"{what} {gone[0]}{where} is gone" if gone else f"{what} {new[0]}{where} was not there")
+    raise InterfaceError(f"the {what}s{where} were {', '.join(before)} and are {', '.join(after)}")
+
+
+def require_same_defaults(
+    before: Mapping[str, S], after: Mapping[str, T], are_equal: Callable[[S, T], bool], where: str = ""
+) -> None:
+    """Raise InterfaceError for defaults of inputs that are gone, new, or not equal."""
+    for name, default in before.items():
+        if name not in after:
+            raise InterfaceError(f"overridable initializer {name}{where} is gone")
+        if not are_equal(default, after[name]):
+            raise InterfaceError(f"overridable initializer {name}{where} changed")
+    for name in after:
+        if name not in before:
+            raise InterfaceError(f"input {name}{where} became an overridable initializer")
+
+
+def type_text(proto: onnx.TypeProto) -> str:
+    """A type in ONNX's text form: `float[N,4]`; `float[?,4]` with an unknown dim, `float` with an unknown rank."""
+    kind = proto.WhichOneof("value")
+    if kind not in {"tensor_type", "sparse_tensor_type"}:
+        return " ".join(str(proto).split()) or "of any type"
+    tensor = proto.tensor_type if kind == "tensor_type" else proto.sparse_tensor_type
+    element = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
+    if not tensor.HasField("shape"):
+        return element
+    dims = (str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim)
+    return f"{element}[{','.join(dims)}]"

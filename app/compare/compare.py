@@ -17,10 +17,11 @@ from ...core.verify.oracle import Oracle
 from ...core.verify.verification_spec import Inputs, VerificationSpec
 from ..environment import machine_summary, versions
 from ..measure.feeds import Feeds, make_feeds
+from ..run.run_options import RunOptions
 from .bisect_advice import ORIGINAL, BisectAdvisor
 from .comparison_paths import ComparisonPaths
 from .comparison_report import DEFAULT_CONDITIONS, ComparisonReport, Conditions, Row
-from .own_run import OwnRun, RunOptions
+from .own_run import OwnRun
 from .row_timing import measure_rows, online_optimizations
 from .row_verification import RowVerifier
 from .tool_runs import OptimizerOutput, run_tool
@@ -70,10 +71,12 @@ def compare(
         original = source.load()
         question = _verification_spec(original, inputs, shapes or {}, dims or {})
     places.require([*source.files, *read], names)
-    run = RunOptions(pipeline, plugins, only, skip, enable)
+    run = RunOptions(
+        pipeline, plugins, inputs=inputs, only=only, skip=skip, enable=enable, seed=seed, visualize=page_to is not None
+    )
     with TemporaryDirectory() as name:
         folder = Path(name)
-        ours = OwnRun.run(path, run, inputs, seed, folder, watch, visualize=page_to is not None)
+        ours = OwnRun.run(path, run, folder, watch)
         made = [OptimizerOutput(ORIGINAL, "", path, seconds=0.0), ours.output, *_run_tools(chosen, path, folder, watch)]
         with watch.phase("asking the original"):
             asked = _ask_original(source, question, seed)

@@ -64,7 +64,7 @@ def test_no_such_level(model: Path) -> None:
 
 def test_what_is_for_passes_has_no_place_here(model: Path, tmp_path: Path) -> None:
     result = bisect(model, "--ort", "--repro", tmp_path / "r", code=USAGE)
-    assert "leave out what is for passes" in result.stderr
+    assert "leave out options of passes" in result.stderr
 
 
 @pytest.mark.parametrize(

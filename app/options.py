@@ -120,7 +120,6 @@ Html = Annotated[
 ]
 
 STANDARD_OUTPUT = Path("-")
-ORT_LEVELS = ("basic", "extended", "layout", "all")
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,8 +221,12 @@ def require(condition: object, reason: str) -> None:
 
 def with_default_level(args: list[str]) -> list[str]:
     """The arguments with `all` for a level that is left out."""
+    if "--ort" not in args:
+        return args
+    from ..core.ort.sessions import LEVELS  # noqa: PLC0415 - its package imports onnx
+
     own = args[: args.index("--")] if "--" in args else args
-    alone = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in ORT_LEVELS}
+    alone = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in LEVELS}
     return ["--ort=all" if i in alone else a for i, a in enumerate(args)]
 
 

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from ...core.errors import EvaluationError, UnverifiableError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source
+from ...core.ort.sessions import DISABLE_ALL, ENABLE_ALL
 from ...core.pass_manager.phase_timer import PhaseTimer
 from ...core.pass_manager.report import write_json
 from ...core.support.gc_pause import gc_paused
@@ -81,7 +82,7 @@ def compare(
         with watch.phase("asking the original"):
             asked = _ask_original(source, question, seed)
         options = _bisect_options(inputs, shapes or {}, dims or {}, seed)
-        advice = BisectAdvisor(path, options, conditions.session_setting("ENABLE_ALL"), places.models_folder)
+        advice = BisectAdvisor(path, options, conditions.session_setting(ENABLE_ALL), places.models_folder)
         rows = _verified_rows(made, original, asked.oracle, conditions, folder, advice, watch)
         feeds = _feeds(path, inputs, conditions.batches, asked.sizes, seed)
         files = {c.made_by: c.file for c in made}
@@ -172,8 +173,8 @@ def _verified_rows(
     advisor: BisectAdvisor,
     timer: PhaseTimer,
 ) -> list[Row]:
-    written = replace(conditions.session_setting("DISABLE_ALL"), prepack_weights=False)  # as a run is verified
-    online = conditions.session_setting("ENABLE_ALL")
+    written = replace(conditions.session_setting(DISABLE_ALL), prepack_weights=False)  # as a run is verified
+    online = conditions.session_setting(ENABLE_ALL)
     rows: list[Row] = []
     with timer.phase("judging"), RowVerifier(original, oracle, written, online, folder, advisor) as examination:
         for contender in outputs:

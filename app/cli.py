@@ -22,29 +22,32 @@ from .verify import command as verify
 from .view import command as view
 
 app = typer.Typer(
-    help="Rewrite ONNX models, and verify the result against the original in onnxruntime.",
+    help="Rewrite ONNX models, and verify with onnxruntime that they still compute the same.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command(epilog=run.EXIT_CODES)(run.run)
-app.command(cls=OptionalLevelCommand, epilog=bisect.EXIT_CODES)(bisect.bisect)
-app.command(epilog=verify.EXIT_CODES)(verify.verify)
-app.command(epilog=explain.EXIT_CODES)(explain.explain)
-app.command(epilog=diff.EXIT_CODES)(diff.diff)
-app.command(epilog=compare.EXIT_CODES)(compare.compare)
-app.command(epilog=bench.EXIT_CODES)(bench.bench)
-app.command(epilog=profile.EXIT_CODES)(profile.profile)
-app.command(epilog=view.EXIT_CODES)(view.view)
-app.command(epilog=check.EXIT_CODES)(check.check)
-app.command("list")(list_passes.list_passes)
-app.command(epilog=new.EXIT_CODES)(new.new)
+OPTIMIZE, VERIFY, INSPECT, MEASURE, PLUGINS = (
+    "Optimize", "Verify models", "Inspect models and runs", "Measure", "Write rules and plugins",
+)  # fmt: skip
+app.command(epilog=run.EXIT_CODES, rich_help_panel=OPTIMIZE)(run.run)
+app.command("list", rich_help_panel=OPTIMIZE)(list_passes.list_passes)
+app.command(epilog=verify.EXIT_CODES, rich_help_panel=VERIFY)(verify.verify)
+app.command(cls=OptionalLevelCommand, epilog=bisect.EXIT_CODES, rich_help_panel=VERIFY)(bisect.bisect)
+app.command(epilog=explain.EXIT_CODES, rich_help_panel=INSPECT)(explain.explain)
+app.command(epilog=diff.EXIT_CODES, rich_help_panel=INSPECT)(diff.diff)
+app.command(epilog=view.EXIT_CODES, rich_help_panel=INSPECT)(view.view)
+app.command(epilog=compare.EXIT_CODES, rich_help_panel=MEASURE)(compare.compare)
+app.command(epilog=bench.EXIT_CODES, rich_help_panel=MEASURE)(bench.bench)
+app.command(epilog=profile.EXIT_CODES, rich_help_panel=MEASURE)(profile.profile)
+app.command(epilog=check.EXIT_CODES, rich_help_panel=PLUGINS)(check.check)
+app.command(epilog=new.EXIT_CODES, rich_help_panel=PLUGINS)(new.new)
 
 
-def show_versions(wanted: bool) -> None:
-    """Print the versions that a report of a fault is to name, and exit."""
-    if wanted:
+def show_versions(requested: bool) -> None:
+    """Print the versions to name in a bug report, and exit."""
+    if requested:
         from .environment import versions  # noqa: PLC0415 - imports onnx
 
         typer.echo(", ".join(f"{name} {version}" for name, version in versions().items()))
@@ -54,7 +57,7 @@ def show_versions(wanted: bool) -> None:
 @app.callback()
 def passes(
     version: Annotated[
-        bool, typer.Option("--version", callback=show_versions, is_eager=True, help="Tell the versions, and exit.")
+        bool, typer.Option("--version", callback=show_versions, is_eager=True, help="Show the versions, and exit.")
     ] = False,
 ) -> None:
     """Take the options that belong to no command."""

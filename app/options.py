@@ -1,59 +1,201 @@
-"""The options that commands share, as types, and how their texts are read."""
+"""Options that commands share: their types, groups and parsers."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import inspect
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 from typer.core import TyperCommand
 
-Model = Annotated[Path, typer.Argument(help="The .onnx file; it is never written to.")]
+from .run.run_options import RunOptions
+
+CUTS, VERIFICATION, REPORTS = "Changes to the model first", "Verification", "Reports"
+"""Groups of options in the help of a command."""
+
+Model = Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file; it is never written to.")]
 Pipeline = Annotated[
     str,
     typer.Option(
-        help="Pipelines and passes, run in this order, as in basic,my-pass{n=3,name=text}; or FILE.toml:NAME."
+        metavar="NAMES",
+        help="Pipelines and passes, run in this order, as in basic,my-pass{n=3,name=text}; or FILE.toml:NAME.",
     ),
 ]
 Plugins = Annotated[
     list[Path] | None,
-    typer.Option("--plugin", help="A Python file with rules, passes or a Plugin of your own; may be repeated."),
+    typer.Option("--plugin", metavar="FILE", help="A Python file with rules, passes or a Plugin; may be repeated."),
 ]
-Only = Annotated[list[str] | None, typer.Option(help="Run only this pass or rule; may be repeated.")]
-Skip = Annotated[list[str] | None, typer.Option(help="Leave out this pass or rule; may be repeated.")]
+Only = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Run only this pass or rule; may be repeated.")]
+Skip = Annotated[list[str] | None, typer.Option(metavar="NAME", help="Leave out this pass or rule; may be repeated.")]
 Enable = Annotated[
     list[str] | None,
-    typer.Option(help="Add passes, or set options of those there, as in a,b{n=3,name=text}; may be repeated."),
+    typer.Option(
+        metavar="NAMES",
+        help="Add passes, or set options of passes of the pipeline, as in a,b{n=3,name=text}; may be repeated.",
+    ),
 ]
-Inputs = Annotated[Path | None, typer.Option(help="Inputs to verify with: an .npz, or a folder of ONNX test data.")]
-Shapes = Annotated[list[str] | None, typer.Option("--shape", help="Shape of an input, such as x:1,3,224,224.")]
-Dims = Annotated[list[str] | None, typer.Option("--dim", help="Size of a symbolic dim, such as batch=1.")]
+Inputs = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Inputs to verify with: an .npz, or a folder of ONNX test data.",
+        rich_help_panel=VERIFICATION,
+    ),
+]
+Shapes = Annotated[
+    list[str] | None, typer.Option("--shape", metavar="NAME:N,...", help="Shape of an input, such as x:1,3,224,224.")
+]
+Dims = Annotated[
+    list[str] | None, typer.Option("--dim", metavar="NAME=N", help="Size of a symbolic dim, such as batch=1.")
+]
 FixedShapes = Annotated[
     list[str] | None,
-    typer.Option("--shape", help="Fix the shape of an input, such as x:1,3,224,224, in what is written too."),
+    typer.Option(
+        "--shape",
+        metavar="NAME:N,...",
+        help="Fix the shape of an input, such as x:1,3,224,224, in the written model too.",
+        rich_help_panel=CUTS,
+    ),
+]
+FixedDims = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--dim", metavar="NAME=N", help="Fix the size of a symbolic dim, such as batch=1.", rich_help_panel=CUTS
+    ),
 ]
 Outputs = Annotated[
     list[str] | None,
-    typer.Option(help="Values that are to be the outputs, as a,b; what they do not need is cut off. May be repeated."),
+    typer.Option(
+        metavar="NAMES",
+        help="Values that become the outputs, as a,b; ops that they do not need are removed. May be repeated.",
+        rich_help_panel=CUTS,
+    ),
 ]
-DropUnusedInputs = Annotated[bool, typer.Option("--drop-unused-inputs", help="Drop the inputs that nothing reads.")]
-Seed = Annotated[int, typer.Option(min=0, help="Seed of the inputs that are made up.")]
+DropUnusedInputs = Annotated[
+    bool, typer.Option("--drop-unused-inputs", help="Drop the inputs that nothing reads.", rich_help_panel=CUTS)
+]
+Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of generated inputs.", rich_help_panel=VERIFICATION)]
 Exact = Annotated[bool, typer.Option("--exact", help="Only rewrites that keep every bit.")]
-KeepFunctions = Annotated[bool, typer.Option("--keep-functions", help="Leave local functions as they are.")]
-Repro = Annotated[Path | None, typer.Option(help="Write a small model and inputs here for each wrong change.")]
-Limit = Annotated[int, typer.Option(min=0, help="List at most so many of each kind.")]
-Threads = Annotated[int, typer.Option(min=0, help="Threads that compute an op; 0 for one on each core.")]
+KeepFunctions = Annotated[
+    bool, typer.Option("--keep-functions", help="Leave local functions as they are.", rich_help_panel=CUTS)
+]
+Repro = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FOLDER", help="Write a small model and inputs here for each wrong change.", rich_help_panel=REPORTS
+    ),
+]
+Limit = Annotated[int, typer.Option(min=0, metavar="N", help="List at most so many of each kind.")]
+Threads = Annotated[int, typer.Option(min=0, metavar="N", help="Threads that compute an op; 0 for one on each core.")]
 ExecutionProvider = Annotated[
     str,
-    typer.Option("--ep", help="Execution provider of onnxruntime, with options: cuda, or openvino{device_type=CPU}."),
+    typer.Option(
+        "--ep",
+        metavar="NAME",
+        help="Execution provider of onnxruntime, with options: cuda, or openvino{device_type=CPU}.",
+    ),
 ]
-Batch = Annotated[str, typer.Option(help="Batch sizes to measure beside a single sample, such as 8,32.")]
-MinTime = Annotated[float, typer.Option("--min-time", min=0.01, help="Seconds of calls for each model and batch size.")]
-Json = Annotated[Path | None, typer.Option(help="Write the report as JSON to this file; - for the output.")]
+Batch = Annotated[
+    str, typer.Option(metavar="N,...", help="Batch sizes to measure beside a single sample, such as 8,32.")
+]
+MinTime = Annotated[
+    float,
+    typer.Option("--min-time", min=0.01, metavar="SECONDS", help="Seconds of calls for each model and batch size."),
+]
+Json = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE",
+        help="Write the report as JSON to this file; - for standard output.",
+        rich_help_panel=REPORTS,
+    ),
+]
+Html = Annotated[
+    Path | None,
+    typer.Option(metavar="FILE", help="Write the report as a page of HTML to this file.", rich_help_panel=REPORTS),
+]
 
 STANDARD_OUTPUT = Path("-")
-ORT_LEVELS = ("basic", "extended", "layout", "all")
+
+
+@dataclass(frozen=True, slots=True)
+class PipelineOptions:
+    """Options of commands that run a pipeline."""
+
+    pipeline: Pipeline = "basic"
+    plugin: Plugins = None
+    enable: Enable = None
+    shape: FixedShapes = None
+    dim: FixedDims = None
+    exact: Exact = False
+    keep_functions: KeepFunctions = False
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationOptions:
+    """Options of commands that also choose passes by name, cut the model and verify the result."""
+
+    only: Only = None
+    skip: Skip = None
+    inputs: Inputs = None
+    outputs: Outputs = None
+    drop_unused_inputs: DropUnusedInputs = False
+    seed: Seed = 0
+    repro: Repro = None
+
+
+def run_options(
+    pipeline: PipelineOptions, verification: VerificationOptions, json: Path | None, progress: Callable[[str], None]
+) -> RunOptions:
+    """The options of a run. Raises UsageError for a text of another form than its option's."""
+    return RunOptions(
+        pipeline.pipeline,
+        pipeline.plugin or (),
+        inputs=verification.inputs,
+        shapes=parse_shapes(pipeline.shape or ()),
+        dims=parse_dims(pipeline.dim or ()),
+        outputs=parse_outputs(verification.outputs or ()),
+        drop_unused_inputs=verification.drop_unused_inputs,
+        only=verification.only or (),
+        skip=verification.skip or (),
+        enable=pipeline.enable or (),
+        exact=pipeline.exact,
+        keep_functions=pipeline.keep_functions,
+        seed=verification.seed,
+        report_to=report_file(json),
+        repro_to=verification.repro,
+        progress=progress,
+    )
+
+
+def flatten_options(command: Callable[..., None]) -> Callable[..., None]:
+    """The command with the fields of each dataclass among its parameters as parameters of their own, for typer."""
+    hints = get_type_hints(command, include_extras=True)
+    groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
+    members = {name: [f.name for f in fields(group)] for name, group in groups.items()}
+
+    @wraps(command)
+    def call(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{member: given.pop(member) for member in members[name]})
+        command(**given)
+
+    parameters = list[inspect.Parameter]()
+    for parameter in inspect.signature(command).parameters.values():
+        if parameter.name in groups:
+            of_group = get_type_hints(groups[parameter.name], include_extras=True)
+            parameters += [
+                inspect.Parameter(f.name, parameter.kind, default=f.default, annotation=of_group[f.name])
+                for f in fields(groups[parameter.name])
+            ]
+        else:
+            parameters.append(parameter.replace(annotation=hints[parameter.name]))
+    vars(call)["__signature__"] = inspect.Signature(parameters)
+    return call
 
 
 class OptionalLevelCommand(TyperCommand):
@@ -79,8 +221,12 @@ def require(condition: object, reason: str) -> None:
 
 def with_default_level(args: list[str]) -> list[str]:
     """The arguments with `all` for a level that is left out."""
+    if "--ort" not in args:
+        return args
+    from ..core.ort.sessions import LEVELS  # noqa: PLC0415 - its package imports onnx
+
     own = args[: args.index("--")] if "--" in args else args
-    alone = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in ORT_LEVELS}
+    alone = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in LEVELS}
     return ["--ort=all" if i in alone else a for i, a in enumerate(args)]
 
 

@@ -148,13 +148,13 @@ def test_json_holds_all_of_it(found: ComparisonReport) -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        pytest.param("os.abort()", "the process died of SIGABRT", id="aborts"),
-        pytest.param("os._exit(3)", "the process ended with exit code 3", id="exits"),
+        pytest.param("os.abort()", "it crashed (SIGABRT)", id="aborts"),
+        pytest.param("os._exit(3)", "it ended with exit code 3", id="exits"),
         pytest.param("sys.exit('done with')", "SystemExit: done with", id="leaves"),
         pytest.param("raise ValueError('no\\nsuch op')", "ValueError: no such op", id="raises"),
         pytest.param("return 'a model', True", "TypeError: it gave back no model, but 'a model'", id="no-model"),
         pytest.param("return None, True", "FileNotFoundError: it gave no model", id="nothing"),
-        pytest.param("time.sleep(600)", "it did not end in time (2 s)", id="hangs"),
+        pytest.param("time.sleep(600)", "it did not end within 2 s", id="hangs"),
     ],
 )
 def test_a_tool_that_fails_costs_a_line(body: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

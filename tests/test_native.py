@@ -22,7 +22,7 @@ from passwright.app.bisect.ort_optimizers import (
     logged_optimizers,
     merge_in_order,
 )
-from passwright.app.bisect.probe_process import ProbeFailure, ProbeProcess
+from passwright.app.bisect.probe_process import ProbeFailure, probe, probe_process
 from passwright.core import from_onnx
 from passwright.core.errors import EvaluationError, UnverifiableError
 from passwright.core.io.files import ModelFile
@@ -30,6 +30,7 @@ from passwright.core.io.files import load as load_file
 from passwright.core.ort import value_files
 from passwright.core.ort.backends import ModelLoadError, OnnxRuntime
 from passwright.core.ort.sessions import LEVELS, SessionConfig
+from passwright.core.ort.worker_process import WorkerProcess
 from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.core.support.binary_search import first_bad
 from passwright.core.verify.input_generation import InputSet
@@ -155,7 +156,7 @@ def test_two_culprits_are_both_named_in_order_each_with_its_failure() -> None:
 def test_crash_is_a_failure_and_survived() -> None:
     found = blamed(TRAP_MODEL, "basic")
     assert found is not None
-    assert (found.optimizers, found.failure) == (("ConstantFolding",), "onnxruntime crashed (signal 8)")
+    assert (found.optimizers, found.failure) == (("ConstantFolding",), "onnxruntime crashed (SIGFPE)")
     assert found.culprits[0].failure == found.failure
 
 
@@ -376,9 +377,9 @@ def test_transport_says_what_it_cannot_take(tmp_path: Path) -> None:
         value_files.write_value({"x": {1}}, tmp_path / "value")
 
 
-def script(tmp_path: Path, text: str) -> ProbeProcess:
+def script(tmp_path: Path, text: str) -> WorkerProcess:
     """A child that runs `text` instead of the worker."""
-    return ProbeProcess(tmp_path, 30.0, (sys.executable, "-c", text))
+    return probe_process(tmp_path, 30.0, (sys.executable, "-c", text))
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has exit codes for signals")
@@ -390,12 +391,12 @@ def test_crash_of_a_process_that_has_served_is_asked_again(tmp_path: Path) -> No
             if n or "bad" in line: os.kill(os.getpid(), 11)
             print('{"failure": null}', flush=True)"""
     with script(tmp_path, text) as child:
-        assert [child.probe(SessionConfig()) for _ in range(3)] == [None, None, None]
-        assert child.probe(SessionConfig("bad")) == ProbeFailure("onnxruntime crashed (signal 11)", "such inputs")
-        assert child.probe(SessionConfig()) is None
+        assert [probe(child, SessionConfig()) for _ in range(3)] == [None, None, None]
+        assert probe(child, SessionConfig("bad")) == ProbeFailure("onnxruntime crashed (SIGSEGV)", "such inputs")
+        assert probe(child, SessionConfig()) is None
 
 
 def test_process_that_fails_by_itself_is_no_failure_of_onnxruntime(tmp_path: Path) -> None:
     with script(tmp_path, "raise ValueError('no such folder')") as child, pytest.raises(EvaluationError) as error:
-        child.probe(SessionConfig())
-    assert str(error.value) == "the process for onnxruntime ended: ValueError: no such folder"
+        probe(child, SessionConfig())
+    assert str(error.value) == "the process for onnxruntime ended with exit code 1: ValueError: no such folder"

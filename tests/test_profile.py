@@ -293,7 +293,7 @@ def test_what_is_no_model(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     ("code", "said"),
     [
         pytest.param("import os; os.abort()", "SIGABRT", id="dies"),
-        pytest.param("import time; time.sleep(60)", "did not end in time", id="hangs"),
+        pytest.param("import time; time.sleep(60)", "did not end within 3 s", id="hangs"),
         pytest.param(
             'import sys; sys.stdin.readline(); print(\'{"failure": "no kernel"}\')', "no kernel", id="says why"
         ),

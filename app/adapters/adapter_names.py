@@ -1,4 +1,4 @@
-"""Passes of others by the names they have on the command line: the tool, a colon, and what of it."""
+"""Passes of other tools by their names on the command line: the tool, a colon, and a part of it."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from .tool_process import TIMEOUT, ToolProcess
 
 ONNXSCRIPT, ONNXOPTIMIZER, ORT = "onnxscript", "onnxoptimizer", "ort"
 SINGLE_PASS_TOOLS = ("onnxsim", "onnxslim")  # tools that do all they do at once
-PACKAGES = {name: name for name in (ONNXSCRIPT, ONNXOPTIMIZER, *SINGLE_PASS_TOOLS)} | {ORT: "onnxruntime"}
+PACKAGES = {ORT: "onnxruntime"} | {name: name for name in (*SINGLE_PASS_TOOLS, ONNXOPTIMIZER, ONNXSCRIPT)}
 CONTRIB_DOMAINS = ("com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc")  # what onnxruntime alone has
 SPELLINGS = f"{ONNXSCRIPT}:default, {ONNXSCRIPT}:package.module:ATTRIBUTE or {ONNXSCRIPT}:file.py:ATTRIBUTE"
 
 
 def adapter(name: str, *, timeout: float = TIMEOUT) -> Pass | None:
-    """The pass of another tool that is called so; None for a name that speaks of no other tool.
+    """The pass of another tool by its name; None for a name without a tool.
 
     A tool has `timeout` seconds for each answer. Raises PluginError for a tool that is not installed or rules that
     cannot be had, UnknownNameError for a part that a tool does not have.
@@ -46,8 +46,13 @@ def available() -> dict[str, str]:
         try:
             found[tool] = version(package)
         except PackageNotFoundError:
-            found[tool] = f"not installed (pip install {package})"
+            found[tool] = install_hint(tool)
     return found
+
+
+def install_hint(tool: str) -> str:
+    """The state of a tool that is not installed, and the remedy."""
+    return f"not installed (pip install {PACKAGES[tool]})"
 
 
 def _require_installed(tool: str) -> None:
@@ -55,7 +60,7 @@ def _require_installed(tool: str) -> None:
     try:
         version(package)
     except PackageNotFoundError:
-        raise PluginError(f"{tool} needs {package}, which is not installed (pip install {package})") from None
+        raise PluginError(f"{tool} needs {package}, which is {install_hint(tool)}") from None
 
 
 def _tool_process(function: str, timeout: float) -> ToolProcess:
@@ -85,9 +90,9 @@ def _onnxoptimizer_pass(name: str, option: str | None, timeout: float) -> Pass:
 
 
 def _ort_pass(name: str, option: str | None, timeout: float) -> Pass:
-    if option not in LEVELS:
+    if option is None or option not in LEVELS:
         raise UnknownNameError(f"{name}: onnxruntime has the levels {', '.join(f'{ORT}:{level}' for level in LEVELS)}")
-    return ToolPass(name, _tool_process(ORT, timeout), option, () if option == LEVELS[0] else CONTRIB_DOMAINS)
+    return ToolPass(name, _tool_process(ORT, timeout), option, () if option == next(iter(LEVELS)) else CONTRIB_DOMAINS)
 
 
 def _onnxscript_pass(name: str, option: str | None, _: float) -> Pass:

@@ -1,4 +1,4 @@
-"""Other optimizers as they are by default, from a model's file to the model that they make of it.
+"""Other optimizers with their default options, as functions of a file.
 
 Each function imports all that its tool needs, also what the tool itself would import late, and gives back the tool,
 so that the two can be timed apart. Nothing more of this package is imported, which would count as the tool's memory.
@@ -17,10 +17,8 @@ import onnx
 OptimizeFile = Callable[[Path, Path], onnx.ModelProto | None]
 """What becomes of the model in the first file; None where the tool itself has written that to the second."""
 
-LARGE_FILE_BYTES = (
-    1 << 30
-)  # bytes; what is saved may be larger than what was loaded, but one message holds less than 2 GB
-ORT_LEVELS = ("basic", "extended", "all")
+LARGE_FILE_BYTES = 1 << 30  # bytes; a saved model may be larger than its source, and a message holds less than 2 GB
+COMPARED_LEVELS = ("basic", "extended", "all")  # of onnxruntime; models optimized for a layout are for one machine
 
 
 def onnxsim() -> OptimizeFile:
@@ -53,11 +51,11 @@ def onnxoptimizer() -> OptimizeFile:
 def ort(level: str) -> OptimizeFile:
     """The optimizers of onnxruntime itself at a level, as it saves their result."""
     import_module("onnxruntime")
-    from ...core.ort.sessions import SessionConfig, create_session  # noqa: PLC0415 - not for the other tools
+    from ...core.ort.sessions import LEVELS, SessionConfig, create_session  # noqa: PLC0415 - not for the other tools
 
     def optimize(path: Path, destination: Path) -> None:
         saved = SessionConfig(
-            f"ENABLE_{level.upper()}",
+            LEVELS[level],
             prepack_weights=True,
             optimized_model_path=str(destination),
             save_external_data=needs_external_data(path),
@@ -68,7 +66,7 @@ def ort(level: str) -> OptimizeFile:
 
 
 LOADERS: dict[str, Callable[[], OptimizeFile]] = {
-    **{f"ort-{level}": partial(ort, level) for level in ORT_LEVELS},
+    **{f"ort-{level}": partial(ort, level) for level in COMPARED_LEVELS},
     "onnxsim": onnxsim,
     "onnxslim": onnxslim,
     "onnxoptimizer": onnxoptimizer,

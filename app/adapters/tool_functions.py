@@ -9,7 +9,8 @@ from typing import Any
 
 import onnx
 
-from ...core.serialization.proto_queries import undefined_operators
+from ...core.io.interface_check import undefined_operators
+from ...core.ort.sessions import LEVELS
 
 NONSTANDARD_FUSIONS = ("LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion")
 
@@ -46,7 +47,7 @@ def ort(model: onnx.ModelProto, level: str) -> onnx.ModelProto:
 def _optimized_by_ort(model: bytes, level: str, disabled: tuple[str, ...]) -> onnx.ModelProto:
     tool: Any = import_module("onnxruntime")
     options = tool.SessionOptions()
-    options.graph_optimization_level = getattr(tool.GraphOptimizationLevel, f"ORT_ENABLE_{level.upper()}")
+    options.graph_optimization_level = getattr(tool.GraphOptimizationLevel, f"ORT_{LEVELS[level]}")
     options.log_severity_level = 4
     with TemporaryDirectory() as folder:
         path = Path(folder) / "optimized.onnx"

@@ -1,8 +1,7 @@
-"""Asking a tool in a process of its own what it makes of a model."""
+"""Runs of a tool in a worker process."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from pathlib import Path
@@ -11,7 +10,7 @@ from typing import Any
 
 from ...core.errors import FailureKind
 from ...core.io.serialized_model import MAX_MESSAGE_BYTES, SerializedModel
-from ...core.ort.worker_process import WorkerProcess
+from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 
 TIMEOUT = 240.0  # seconds for an answer; before the manager takes the pass for stuck
 WORKER = f"{__package__}.tool_worker"
@@ -41,7 +40,7 @@ class ToolProcess:
     _cached: dict[bytes, ToolResult] = field(default_factory=dict[bytes, ToolResult], init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._process = WorkerProcess((sys.executable, "-P", "-m", WORKER), self.timeout)
+        self._process = WorkerProcess(module_command(WORKER), self.timeout)
 
     def run(self, model: SerializedModel, option: str) -> ToolResult:
         """What the tool makes of `model`."""
@@ -63,21 +62,13 @@ class ToolProcess:
         return self._cache(key.digest(), found)
 
     def _request(self, request: dict[str, Any]) -> ToolResult:
-        """A process that has served before may have been damaged by that; if it crashes, a new one is asked."""
-        is_fresh = self._process.is_fresh
-        end, said = self._process.request(request)
-        if end is not None and end.code is not None and not is_fresh:
-            end, said = self._process.request(request)
-        if end is not None:
-            late = f"it did not end within {self.timeout:g} s"
-            return (
-                ToolResult(why=FailureKind.ENDLESS, message=late)
-                if end.code is None
-                else ToolResult(b"", FailureKind.RAISED, str(end))
-            )
-        if said["error"]:
+        try:
+            self._process.request(request, retry=True)
+        except RequestFailed as e:
             self._process.terminate()  # an assertion of C++ that became an exception leaves anything behind
-            return ToolResult(why=FailureKind.RAISED, message=said["error"])
+            return ToolResult(why=FailureKind.RAISED, message=str(e))
+        except WorkerExit as e:
+            return ToolResult(why=FailureKind.ENDLESS if e.code is None else FailureKind.RAISED, message=str(e))
         return ToolResult(Path(request["back"]).read_bytes())
 
     def _cache(self, key: bytes, result: ToolResult) -> ToolResult:

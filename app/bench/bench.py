@@ -11,7 +11,7 @@ from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.ort.remote_backend import RemoteBackend
-from ...core.ort.sessions import SessionConfig
+from ...core.ort.sessions import ALL_LEVELS, SessionConfig
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import PhaseTimer
 from ...core.pass_manager.report import write_json
@@ -26,7 +26,6 @@ from ..measure.metrics import ModelMetrics, RatioInterval
 from .accuracy import LabelledSet, Metric, load_metric, run_in_batches
 from .bench_report import BenchReport, ModelBenchmark
 
-ORT_LEVELS = {"disable": "DISABLE_ALL", "basic": "ENABLE_BASIC", "extended": "ENABLE_EXTENDED", "all": "ENABLE_ALL"}
 DEFAULT_EFFORT = BenchmarkConfig()
 
 
@@ -57,14 +56,14 @@ def bench(
     A model that cannot be measured says so in `Measured.failure`. Raises ModelError for an unusable model, input or
     labelled set, UsageError for options that are, UnverifiableError if no inputs can be made up for any model.
     """
-    if level not in ORT_LEVELS:
-        raise UsageError(f"--level {level}: there are {', '.join(ORT_LEVELS)}")
+    if level not in ALL_LEVELS:
+        raise UsageError(f"--level {level}: there are {', '.join(ALL_LEVELS)}")
     if metric and labelled_set is None:
         raise UsageError("--metric is for a labelled set: give --labelled")
     if not models:
         raise UsageError("no model is given")
     watch = PhaseTimer(progress)
-    setting = parse_provider(provider).session_config(ORT_LEVELS[level], threads)
+    setting = parse_provider(provider).session_config(ALL_LEVELS[level], threads)
     judge = load_metric(metric) if labelled_set is not None else None
     subjects = [_LoadedModel.of(Path(m)) for m in models]
     places = OutputPaths(report=Path(report_to) if report_to is not None else None)

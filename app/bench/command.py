@@ -1,4 +1,4 @@
-"""`passes bench`: how fast and how large models are."""
+"""`passes bench`: latency, memory and size of models."""
 
 from __future__ import annotations
 
@@ -11,25 +11,36 @@ from .. import options
 from ..exit_codes import BAD_INPUT, echo_json, one_line_errors
 
 EXIT_CODES = """Exit codes: 0 all were measured; 1 bad model or input, or one that could not be measured; 2 usage;
-4 no inputs could be made up."""
+4 no inputs could be generated."""
 
 
 def bench(
-    models: Annotated[list[Path], typer.Argument(help="The .onnx files; the first is what others are held to.")],
+    models: Annotated[
+        list[Path], typer.Argument(metavar="FILE...", help="The .onnx files; the first is the baseline.")
+    ],
     inputs: Annotated[
-        Path | None, typer.Option(help="Inputs to measure with: an .npz, or a folder of ONNX test data.")
+        Path | None,
+        typer.Option(metavar="FILE", help="Inputs to measure with: an .npz, or a folder of ONNX test data."),
     ] = None,
     shape: options.Shapes = None,
     dim: options.Dims = None,
     batch: options.Batch = "1,32",
     level: Annotated[
-        str, typer.Option(help="What onnxruntime optimizes as it loads: disable, basic, extended or all.")
+        str,
+        typer.Option(
+            metavar="LEVEL", help="Optimization level of onnxruntime: disable, basic, extended, layout or all."
+        ),
     ] = "all",
     threads: options.Threads = 0,
     ep: options.ExecutionProvider = "cpu",
-    labelled: Annotated[Path | None, typer.Option(help="An .npz with inputs and labels, for an accuracy.")] = None,
+    labelled: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="An .npz with inputs and labels, for an accuracy.")
+    ] = None,
     metric: Annotated[
-        str, typer.Option(help="What accuracy is, as file.py:function, given outputs and labels; without it, top-1.")
+        str,
+        typer.Option(
+            metavar="FILE:NAME", help="Accuracy of outputs and labels, as file.py:function; without it, top-1."
+        ),
     ] = "",
     min_time: options.MinTime = 2.0,
     seed: options.Seed = 0,

@@ -11,11 +11,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ...core.ort.sessions import LEVELS, Loadable, SessionConfig
+from ...core.ort.worker_process import WorkerProcess
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.support.binary_search import first_bad
 from ...core.verify.oracle import Oracle
 from .ort_optimizers import RULE_BASED_TRANSFORMERS, known_optimizers, logged_optimizers, merge_in_order
-from .probe_process import PROBE_TIMEOUT, ProbeFailure, ProbeProcess, write_case
+from .probe_process import PROBE_TIMEOUT, ProbeFailure, probe, probe_log, probe_process, write_case
 
 
 def minimal_subset(items: Sequence[str], is_sufficient: Callable[[tuple[str, ...]], bool]) -> tuple[str, ...]:
@@ -100,15 +101,16 @@ def bisect_optimizers(
         raise UsageError(f"--ort {level}: there is no such level (there are {', '.join(LEVELS)})")
     with TemporaryDirectory() as folder:
         write_case(oracle, model, Path(folder))
-        with ProbeProcess(Path(folder), timeout) as child:
-            return _Bisection(child, level, progress).run()
+        with probe_process(Path(folder), timeout) as process:
+            return _Bisection(process, probe_log(Path(folder)), level, progress).run()
 
 
 @dataclass(slots=True)
 class _Bisection:
     """The probes of one level; none is made twice."""
 
-    probes: ProbeProcess
+    process: WorkerProcess
+    log: Path
     level: str
     progress: Callable[[str], None]
     runs: int = 0
@@ -136,20 +138,18 @@ class _Bisection:
         if key not in self.outcomes:
             few, most = sorted(key, key=self.names.index), len(self.names)
             self.progress(f"onnxruntime at {self.level}" + (f" without {len(key)} of {most} optimizers" if key else ""))
-            self.outcomes[key] = self._probe(
-                SessionConfig(f"ENABLE_{self.level.upper()}", tuple(few), prepack_weights=True)
-            )
+            self.outcomes[key] = self._probe(SessionConfig(LEVELS[self.level], tuple(few), prepack_weights=True))
         return self.outcomes[key]
 
     def _probe(self, config: SessionConfig) -> ProbeFailure | None:
         self.runs += 1
-        return self.probes.probe(config)
+        return probe(self.process, config)
 
     def _optimizer_names(self) -> list[str]:
         """All that can be disabled: what is known of, and what onnxruntime says that it runs."""
         self.progress(f"onnxruntime's optimizers at {self.level}")
-        self._probe(SessionConfig(f"ENABLE_{self.level.upper()}", prepack_weights=True, verbose=True))
-        with self.probes.log.open(encoding="utf-8", errors="replace") as lines:
+        self._probe(SessionConfig(LEVELS[self.level], prepack_weights=True, verbose=True))
+        with self.log.open(encoding="utf-8", errors="replace") as lines:
             return merge_in_order(known_optimizers(self.level), logged_optimizers(lines))
 
     def _culprit(self, name: str, guilty: Collection[str]) -> Culprit:

@@ -54,7 +54,7 @@ LOG_LINE = re.compile(r"(?:Applying graph transformer|GraphTransformer) (\S+) (?
 
 def known_optimizers(level: str) -> list[str]:
     """The optimizers of a level and of those below it, in the order in which they run."""
-    return [name for stage in LEVEL_OPTIMIZERS[: LEVELS.index(level) + 1] for name in stage]
+    return [name for stage in LEVEL_OPTIMIZERS[: [*LEVELS].index(level) + 1] for name in stage]
 
 
 def logged_optimizers(lines: Iterable[str]) -> list[str]:

@@ -1,22 +1,17 @@
-"""What a process of its own is to hold onnxruntime to: a model, inputs and the original's answers, in a folder.
-
-Asking onnxruntime in a process of its own, which it may take down.
-"""
+"""Probes of onnxruntime in a worker process, with their model, inputs and expected outputs in a folder."""
 
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from ...core.errors import EvaluationError
 from ...core.ort import value_files
 from ...core.ort.sessions import Loadable, SessionConfig
-from ...core.ort.worker_process import WorkerProcess
+from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from ...core.verify.oracle import Oracle
 
 CASE_INDEX = "case.json"
@@ -70,7 +65,7 @@ def read_case(folder: Path) -> ComparisonCase:
 
 PROBE_TIMEOUT = 300.0  # seconds for a probe
 WORKER = f"{__package__}.probe_worker"
-TRACEBACK_EXIT_CODE = 1  # the exit code of a Python process that ends with a traceback
+TRACEBACK_EXIT_CODES = {0, 1}  # of a Python process that ends by itself, or with a traceback
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,58 +79,26 @@ class ProbeFailure:
         return f"{self.reason}, on {self.input_set}" if self.input_set is not None else self.reason
 
 
-@dataclass(slots=True)
-class ProbeProcess:
-    """A process that serves many probes; another is started when it dies. `log` is what it wrote to standard error."""
+def probe_log(folder: Path) -> Path:
+    """The standard error of the process that served last."""
+    return folder / "log"
 
-    folder: Path
-    timeout: float = PROBE_TIMEOUT
-    command: tuple[str, ...] = (sys.executable, "-P", "-m", WORKER)
-    _process: WorkerProcess = field(init=False)
 
-    def __post_init__(self) -> None:
-        self._process = WorkerProcess((*self.command, str(self.folder)), self.timeout, self.log)
+def probe_process(
+    folder: Path, timeout: float = PROBE_TIMEOUT, command: tuple[str, ...] = module_command(WORKER)
+) -> WorkerProcess:
+    """A process that serves probes of the case in `folder`."""
+    return WorkerProcess((*command, str(folder)), timeout, probe_log(folder))
 
-    @property
-    def log(self) -> Path:
-        """Of the process that served last."""
-        return self.folder / "log"
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._process.terminate()
-
-    def probe(self, config: SessionConfig) -> ProbeFailure | None:
-        """How the model fails under a setting. Raises EvaluationError if the process itself fails.
-
-        A process that has served before may have been damaged by that; if it crashes, a new one is asked.
-        """
-        is_fresh = self._process.is_fresh
-        failure, crashed = self._probe(config)
-        return self._probe(config)[0] if crashed and not is_fresh else failure
-
-    def _probe(self, config: SessionConfig) -> tuple[ProbeFailure | None, bool]:
-        """The failure, and whether it was a crash."""
-        heard: dict[str, Any] = {}
-
-        def hear(answer: dict[str, Any]) -> bool:
-            heard.update(answer)
-            return "failure" in answer
-
-        end = self._process.stream(asdict(config), hear)
-        draw = heard.get("draw")
-        if end is None:
-            return (ProbeFailure(heard["failure"], draw) if heard["failure"] is not None else None), False
-        if end.code is None:
-            return ProbeFailure(f"onnxruntime did not end within {self.timeout:g} s", draw), False
-        return ProbeFailure(self._crash_message(end.code), draw), True
-
-    def _crash_message(self, code: int) -> str:
-        if code < 0:
-            return f"onnxruntime crashed (signal {-code})"
-        if code in {0, TRACEBACK_EXIT_CODE}:
-            lines = self.log.read_text(encoding="utf-8", errors="replace").splitlines()
-            raise EvaluationError(f"the process for onnxruntime ended: {lines[-1] if lines else f'exit code {code}'}")
-        return f"onnxruntime crashed (exit code {code})"
+def probe(process: WorkerProcess, config: SessionConfig) -> ProbeFailure | None:
+    """How the model fails under a config. Raises EvaluationError if the process itself fails."""
+    try:
+        process.request(asdict(config), retry=True)
+    except RequestFailed as e:
+        return ProbeFailure(str(e), e.parts.get("draw"))
+    except WorkerExit as e:
+        if e.code in TRACEBACK_EXIT_CODES:
+            raise EvaluationError(e.describe("the process for onnxruntime")) from e
+        return ProbeFailure(e.describe("onnxruntime"), e.parts.get("draw"))
+    return None

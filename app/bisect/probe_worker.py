@@ -1,7 +1,6 @@
-"""The process that onnxruntime may crash: `python -m <this module> FOLDER` answers probes, a line of JSON each.
+"""Worker of probe_process, which onnxruntime may crash: `python -m <this module> FOLDER`.
 
-A probe is a Setting. While it runs, the answer grows by a line for each draw begun; its last line is what failed,
-or null. child.py beside it is the other end.
+A request is a SessionConfig. The reply grows by a part for each input set begun; its failure is the first difference.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from ...core.errors import EvaluationError, ModelLoadError
+from ...core.errors import EvaluationError
 from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import SessionConfig
 from ...core.ort.worker_process import serve
@@ -19,22 +18,14 @@ from ...core.verify.output_comparison import compare_outputs
 from .probe_process import ComparisonCase, read_case
 
 
-def probe_replies(case: ComparisonCase, config: SessionConfig) -> Iterator[dict[str, str | None]]:
-    """The draws in turn, then the first failure."""
-    try:
-        suspect = OnnxRuntime(case.model, config)
-        for label, feeds, wanted in case.answers():
-            yield {"draw": label}
-            results = dict(zip(case.output_names, suspect.run(case.output_names, feeds), strict=True))
-            if failure := _first_difference(case, wanted, results):
-                yield {"failure": failure}
-                return
-    except ModelLoadError as e:
-        yield {"failure": str(e), "draw": None}
-    except EvaluationError as e:
-        yield {"failure": str(e)}
-    else:
-        yield {"failure": None}
+def probe_parts(case: ComparisonCase, config: SessionConfig) -> Iterator[dict[str, str]]:
+    """The input sets in turn. Raises EvaluationError for the first failure."""
+    suspect = OnnxRuntime(case.model, config)
+    for label, feeds, expected in case.answers():
+        yield {"draw": label}
+        results = dict(zip(case.output_names, suspect.run(case.output_names, feeds), strict=True))
+        if failure := _first_difference(case, expected, results):
+            raise EvaluationError(failure)
 
 
 def _first_difference(case: ComparisonCase, expected: dict[str, Any], results: dict[str, Any]) -> str:
@@ -47,9 +38,9 @@ def _first_difference(case: ComparisonCase, expected: dict[str, Any], results: d
 
 
 def serve_probes(folder: Path) -> None:
-    """Answer what comes on standard input, until it ends."""
+    """Reply to requests, until the input ends."""
     case = read_case(folder)
-    serve(lambda probe: probe_replies(case, SessionConfig(**probe)))
+    serve(lambda request: probe_parts(case, SessionConfig(**request)), (EvaluationError,))
 
 
 if __name__ == "__main__":

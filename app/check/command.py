@@ -1,4 +1,4 @@
-"""`passes check`: whether rules keep what they promise."""
+"""`passes check`: tests of rules against their contracts."""
 
 from __future__ import annotations
 
@@ -11,21 +11,25 @@ from .. import options
 from ..exit_codes import UNVERIFIED, WRONG, echo_json, one_line_errors
 
 EXIT_CODES = """Exit codes: 0 all are sound; 1 a file cannot be loaded; 2 usage; 3 a rule is wrong;
-4 a rule was not put to the test."""
+4 a rule could not be tested."""
 
 
 def check(
     targets: Annotated[
         list[str] | None,
         typer.Argument(
-            help="Python files with rules, and names of rules and passes: of the files, or of all there are."
+            metavar="NAME",
+            help="Python files with rules, and names of rules and passes: of the files, or of all there are.",
         ),
     ] = None,
     built_in: Annotated[bool, typer.Option("--built-in", help="Check all rules that come with passwright.")] = False,
-    budget: Annotated[int, typer.Option(min=1, help="Models made for each rule, at most.")] = 600,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the models and inputs that are made up.")] = 0,
+    budget: Annotated[int, typer.Option(min=1, metavar="N", help="Models made for each rule, at most.")] = 600,
+    seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the generated models and inputs.")] = 0,
     repro: Annotated[
-        Path | None, typer.Option(help="Write models and inputs here that show what is wrong with each rule.")
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Write a model and inputs here for each wrong rule.", rich_help_panel=options.REPORTS
+        ),
     ] = None,
     json: options.Json = None,
 ) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from ...core.ort.sessions import CPU, SessionConfig
+from ...core.ort.sessions import CPU, LEVELS, SessionConfig
 from .comparison_report import Row, RowVerdict
 from .tool_runs import OptimizerOutput
 
@@ -43,7 +43,7 @@ class BisectAdvisor:
         return [written, replace(online, advice=self._advice_for_online(output))]
 
     def _advice_for_saved(self, level: str, judge: FileJudge) -> str:
-        failure, judged = judge(self.model, replace(self.online, optimization_level=f"ENABLE_{level.upper()}"))
+        failure, judged = judge(self.model, replace(self.online, optimization_level=LEVELS[level]))
         if failure or (judged is not None and judged.wrong):
             return self._bisect_command(self.model, level)
         return "only what onnxruntime saves is wrong: it is right when it optimizes as it loads the original"

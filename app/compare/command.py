@@ -1,4 +1,4 @@
-"""`passes compare`: a model beside what optimizers make of it."""
+"""`passes compare`: outputs of several optimizers, compared."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ import typer
 from .. import options
 from ..exit_codes import UNVERIFIED, echo_json, one_line_errors
 
-EXIT_CODES = """Exit codes: 0 done, whatever others got wrong; 1 bad model, input or plugin; 2 usage;
-4 done, but nothing could be judged."""
+EXIT_CODES = """Exit codes: 0 done, even if other tools are wrong; 1 bad model, input or plugin; 2 usage;
+4 done, but nothing could be verified."""
 
 Tools = Annotated[
     list[str] | None,
     typer.Option(
-        "--with", help="Of ort, onnxsim, onnxslim, onnxoptimizer, onnxscript, as a,b: all that are installed."
+        "--with",
+        metavar="NAMES",
+        help="Of ort, onnxsim, onnxslim, onnxoptimizer, onnxscript, as a,b: all that are installed.",
     ),
 ]
 
@@ -37,13 +39,18 @@ def compare(
     batch: options.Batch = "1,32",
     min_time: options.MinTime = 1.0,
     seed: options.Seed = 0,
-    keep: Annotated[Path | None, typer.Option(help="Keep the optimized files in this folder.")] = None,
+    keep: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER", help="Keep the optimized files in this folder.", rich_help_panel=options.REPORTS
+        ),
+    ] = None,
     json: options.Json = None,
-    html: Annotated[Path | None, typer.Option(help="Write a page to look at to this file.")] = None,
+    html: options.Html = None,
 ) -> None:
-    """Compare a model with what passwright, onnxruntime and other optimizers make of it.
+    """Compare the outputs of passwright, onnxruntime and other optimizers for a model.
 
-    Right or wrong, how large, how fast: judged and measured side by side.
+    Each is verified and measured: correctness, size, latency, memory.
     """
     with one_line_errors():
         from ..measure.benchmark import BenchmarkConfig  # noqa: PLC0415 - as above

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 from ...core.errors import EvaluationError, UnverifiableError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source
+from ...core.ort.sessions import DISABLE_ALL, ENABLE_ALL
 from ...core.pass_manager.phase_timer import PhaseTimer
 from ...core.pass_manager.report import write_json
 from ...core.support.gc_pause import gc_paused
@@ -17,10 +18,11 @@ from ...core.verify.oracle import Oracle
 from ...core.verify.verification_spec import Inputs, VerificationSpec
 from ..environment import machine_summary, versions
 from ..measure.feeds import Feeds, make_feeds
+from ..run.run_options import RunOptions
 from .bisect_advice import ORIGINAL, BisectAdvisor
 from .comparison_paths import ComparisonPaths
 from .comparison_report import DEFAULT_CONDITIONS, ComparisonReport, Conditions, Row
-from .own_run import OwnRun, RunOptions
+from .own_run import OwnRun
 from .row_timing import measure_rows, online_optimizations
 from .row_verification import RowVerifier
 from .tool_runs import OptimizerOutput, run_tool
@@ -70,15 +72,17 @@ def compare(
         original = source.load()
         question = _verification_spec(original, inputs, shapes or {}, dims or {})
     places.require([*source.files, *read], names)
-    run = RunOptions(pipeline, plugins, only, skip, enable)
+    run = RunOptions(
+        pipeline, plugins, inputs=inputs, only=only, skip=skip, enable=enable, seed=seed, visualize=page_to is not None
+    )
     with TemporaryDirectory() as name:
         folder = Path(name)
-        ours = OwnRun.run(path, run, inputs, seed, folder, watch, visualize=page_to is not None)
+        ours = OwnRun.run(path, run, folder, watch)
         made = [OptimizerOutput(ORIGINAL, "", path, seconds=0.0), ours.output, *_run_tools(chosen, path, folder, watch)]
         with watch.phase("asking the original"):
             asked = _ask_original(source, question, seed)
         options = _bisect_options(inputs, shapes or {}, dims or {}, seed)
-        advice = BisectAdvisor(path, options, conditions.session_setting("ENABLE_ALL"), places.models_folder)
+        advice = BisectAdvisor(path, options, conditions.session_setting(ENABLE_ALL), places.models_folder)
         rows = _verified_rows(made, original, asked.oracle, conditions, folder, advice, watch)
         feeds = _feeds(path, inputs, conditions.batches, asked.sizes, seed)
         files = {c.made_by: c.file for c in made}
@@ -169,8 +173,8 @@ def _verified_rows(
     advisor: BisectAdvisor,
     timer: PhaseTimer,
 ) -> list[Row]:
-    written = replace(conditions.session_setting("DISABLE_ALL"), prepack_weights=False)  # as a run is verified
-    online = conditions.session_setting("ENABLE_ALL")
+    written = replace(conditions.session_setting(DISABLE_ALL), prepack_weights=False)  # as a run is verified
+    online = conditions.session_setting(ENABLE_ALL)
     rows: list[Row] = []
     with timer.phase("judging"), RowVerifier(original, oracle, written, online, folder, advisor) as examination:
         for contender in outputs:

@@ -2,43 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
 from ...core.errors import UnverifiableError
 from ...core.pass_manager.phase_timer import PhaseTimer
 from ...core.pass_manager.report import Report
-from ...core.verify.verification_spec import Inputs
 from ..environment import versions
-from ..run.optimize import Result, optimize
+from ..run.optimize import Result, run_pipeline
+from ..run.run_options import RunOptions
 from ..visualization.visualization import Visualization
 from .comparison_report import OURS
 from .tool_runs import OptimizerOutput, run_timed
 
 VERIFICATION_PHASES = ("asking the original", "comparing", "comparing and writing", "finding what broke it")
-
-
-@dataclass(frozen=True, slots=True)
-class RunOptions:
-    """What the run is asked for, in the words of `optimize`."""
-
-    pipeline: str = "basic"
-    plugins: Sequence[str | Path] = ()
-    only: Sequence[str] = ()
-    skip: Sequence[str] = ()
-    enable: Sequence[str] = ()
-
-    def to_data(self) -> dict[str, Any]:
-        """For another process."""
-        return {
-            "pipeline": self.pipeline,
-            "plugins": [str(p) for p in self.plugins],
-            "only": list(self.only),
-            "skip": list(self.skip),
-            "enable": list(self.enable),
-        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,26 +29,16 @@ class OwnRun:
     notes: list[str] = field(default_factory=list[str])
 
     @classmethod
-    def run(
-        cls,
-        model: Path,
-        options: RunOptions,
-        inputs: Inputs | None,
-        seed: int,
-        folder: Path,
-        timer: PhaseTimer,
-        *,
-        visualize: bool = False,
-    ) -> Self:
+    def run(cls, model: Path, options: RunOptions, folder: Path, timer: PhaseTimer) -> Self:
         """Run and write it into a new folder in `folder`. Raises what `optimize` raises, but not UnverifiableError."""
         place = folder / OURS
         place.mkdir()
         made = place / f"{OURS}.onnx"
         with timer.phase("optimizing and verifying"):
-            result, notes = _optimize(model, options, inputs, seed, made, visualize=visualize)
+            result, notes = _optimize(model, replace(options, output=made))
         timer.seconds["verifying"] = round(sum(result.report.seconds.get(p, 0.0) for p in VERIFICATION_PHASES), 6)
         with timer.phase("optimizing once more, timed"):
-            heard = run_timed(OURS, model, made.with_name("timed.onnx"), place / "log", options.to_data())
+            heard = run_timed(OURS, model, made.with_name("timed.onnx"), place / "log", _timed_options(options))
         for left in (place / "timed.onnx", place / "timed.onnx.data"):
             left.unlink(missing_ok=True)
         notes += [f"{OURS} left out {found.label}: {found.message}" for found in result.report.quarantined]
@@ -79,27 +47,21 @@ class OwnRun:
         return cls(contender, result.report, result.visualization, notes)
 
 
-def _optimize(
-    model: Path, options: RunOptions, inputs: Inputs | None, seed: int, destination: Path, *, visualize: bool
-) -> tuple[Result, list[str]]:
-    """The result and what to note: a model that cannot be verified is optimized all the same."""
+def _timed_options(options: RunOptions) -> dict[str, Any]:
+    """The options that change the optimized model, as JSON."""
+    return {
+        "pipeline": options.pipeline,
+        "plugins": [str(p) for p in options.plugins],
+        "only": list(options.only),
+        "skip": list(options.skip),
+        "enable": list(options.enable),
+    }
 
-    def run(*, verify: bool) -> Result:
-        return optimize(
-            model,
-            options.pipeline,
-            options.plugins,
-            verify,
-            inputs if verify else None,
-            only=options.only,
-            skip=options.skip,
-            enable=options.enable,
-            seed=seed,
-            output=destination,
-            visualize=visualize,
-        )
 
+def _optimize(model: Path, options: RunOptions) -> tuple[Result, list[str]]:
+    """The result and notes on it; a model that cannot be verified is optimized all the same."""
     try:
-        return run(verify=True), []
+        return run_pipeline(model, options), []
     except UnverifiableError as e:
-        return run(verify=False), [f"{OURS} could not verify its result: {e}"]
+        unverified = run_pipeline(model, replace(options, verify=False, inputs=None))
+        return unverified, [f"{OURS} could not verify its result: {e}"]

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ...core.ort.sessions import DISABLE_ALL, ENABLE_ALL
 from ...core.pass_manager.phase_timer import PhaseTimer
 from ..measure.benchmark import BenchmarkTarget, compare_latencies, run_benchmark
 from ..measure.metrics import ModelMetrics, RatioInterval
@@ -25,7 +26,7 @@ def measure_rows(
     places = [i for i, row in enumerate(rows) if not row.failure and conditions.is_timed(row)]
     entries = [
         BenchmarkTarget(
-            files[rows[i].made_by], conditions.session_setting("ENABLE_ALL" if rows[i].online else "DISABLE_ALL")
+            files[rows[i].made_by], conditions.session_setting(ENABLE_ALL if rows[i].online else DISABLE_ALL)
         )
         for i in places
     ]

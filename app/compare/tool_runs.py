@@ -1,16 +1,15 @@
-"""Having other optimizers make their models: each in a process of its own, which it may crash."""
+"""Runs of other optimizers, each in a worker process of its own."""
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ...core.ort.worker_process import WorkerProcess
+from ...core.ort.worker_process import WorkerError, WorkerProcess, module_command
 from .tools import Tool
 
-WORKER = f"{__package__}.tool_worker"
+WORKER = module_command(f"{__package__}.tool_worker")
 TIMEOUT = 600.0  # seconds that an optimizer may take for a model
 
 
@@ -41,11 +40,10 @@ def run_tool(tool: Tool, model: Path, folder: Path, timeout: float = TIMEOUT) ->
 def run_timed(
     tool: str, model: Path, destination: Path, log: Path, run_options: dict[str, Any], timeout: float = TIMEOUT
 ) -> dict[str, Any]:
-    """`seconds`, or the `failure`, of a tool in a fresh process; `run_options` is what our own is to be asked."""
-    process = WorkerProcess((sys.executable, "-P", "-m", WORKER), timeout, log)
+    """`seconds`, or the `failure`, of a tool in a fresh process; `run_options` are those of our own."""
+    request = {"tool": tool, "model": str(model.absolute()), "made": str(destination), "run": run_options}
     try:
-        question = {"tool": tool, "model": str(model.absolute()), "made": str(destination), "run": run_options}
-        end, heard = process.request(question)
-    finally:
-        process.terminate()
-    return heard if end is None else {"failure": f"{end}{f' ({timeout:g} s)' if end.code is None else ''}"}
+        with WorkerProcess(WORKER, timeout, log) as process:
+            return process.request(request)
+    except WorkerError as e:
+        return {"failure": str(e)}

@@ -1,7 +1,4 @@
-"""The process that an optimizer may crash: `python -m <this module>` makes one model, and says how long that took.
-
-making.py beside it is the other end.
-"""
+"""Worker of tool_runs, which an optimizer may crash: `python -m <this module>` makes one model, and times that."""
 
 from __future__ import annotations
 
@@ -16,28 +13,18 @@ from typing import Any
 
 import onnx
 
-from ...core.errors import format_error
 from ...core.io.serialized_model import MAX_MESSAGE_BYTES
-from ...core.ort.backends import strip_source_locations
 from ...core.ort.worker_process import serve
 from ..adapters.default_optimizers import LOADERS, OptimizeFile
+from ..adapters.tool_worker import require_model, tool_error
 from .comparison_report import OURS
-
-MAX_MESSAGE = 300  # characters of a complaint; some tools print the model
 
 
 def reply(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The `seconds` from the file to the model, without imports, or what was said against it."""
+    """The `seconds` from the file to the model, without imports."""
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
-    try:
-        seconds = _timed_run(request["tool"], Path(request["model"]), Path(request["made"]), request["run"])
-    except KeyboardInterrupt:
-        raise
-    except BaseException as e:  # noqa: BLE001 - the tool's, whatever it is
-        yield {"failure": strip_source_locations(format_error(e))[:MAX_MESSAGE] or type(e).__name__}
-    else:
-        yield {"seconds": seconds}
+    yield {"seconds": _timed_run(request["tool"], Path(request["model"]), Path(request["made"]), request["run"])}
 
 
 def _timed_run(tool: str, path: Path, destination: Path, run: dict[str, Any]) -> float:
@@ -47,7 +34,7 @@ def _timed_run(tool: str, path: Path, destination: Path, run: dict[str, Any]) ->
     model = optimize(path, destination)
     seconds = perf_counter() - start
     if model is not None:
-        write_model(model, destination)
+        write_model(require_model(model), destination)
     if not destination.is_file():
         raise FileNotFoundError("it gave no model")
     return seconds
@@ -61,13 +48,11 @@ def _own_optimizer(run: dict[str, Any]) -> OptimizeFile:
     return lambda path, _: optimize(path, verify=False, **run).model
 
 
-def write_model(model: object, destination: Path) -> None:
+def write_model(model: onnx.ModelProto, destination: Path) -> None:
     """Write what a tool made, its weights apart where they are too many for one message."""
-    if not isinstance(model, onnx.ModelProto):
-        raise TypeError(f"it gave back no model, but {model!r}")
     apart = sum(len(t.raw_data) for t in model.graph.initializer) > MAX_MESSAGE_BYTES
     onnx.save(model, str(destination), save_as_external_data=apart, location=f"{destination.name}.data")
 
 
 if __name__ == "__main__":
-    serve(reply)
+    serve(reply, (BaseException,), tool_error)

@@ -1,4 +1,4 @@
-"""The optimizers that there are to compare with, and those that were asked for."""
+"""Optimizers to compare with, chosen by name."""
 
 from __future__ import annotations
 
@@ -9,13 +9,8 @@ from importlib.util import find_spec
 
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.support.suggestions import did_you_mean
-from ..adapters.default_optimizers import ORT_LEVELS
-
-ORT = "ort"
-PACKAGES = {
-    ORT: "onnxruntime", "onnxsim": "onnxsim", "onnxslim": "onnxslim", "onnxoptimizer": "onnxoptimizer",
-    "onnxscript": "onnxscript",
-}  # fmt: skip
+from ..adapters.adapter_names import ORT, PACKAGES, install_hint
+from ..adapters.default_optimizers import COMPARED_LEVELS
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +30,7 @@ def select_tools(names: Sequence[str] | None) -> tuple[list[Tool], dict[str, str
     """
     if names is None:
         found = [n for n in PACKAGES if is_installed(n)]
-        left_out = {n: f"not installed (pip install {PACKAGES[n]})" for n in PACKAGES if n not in found}
+        left_out = {n: install_hint(n) for n in PACKAGES if n not in found}
     else:
         found, left_out = list(dict.fromkeys(names)), {}
         for name in found:
@@ -53,12 +48,12 @@ def _require_installed(name: str) -> None:
         near = did_you_mean(name, PACKAGES) or f" (there are {', '.join(PACKAGES)})"
         raise UsageError(f"--with {name}: no optimizer is called so{near}")
     if not is_installed(name):
-        raise UsageError(f"--with {name}: it is not installed (pip install {PACKAGES[name]})")
+        raise UsageError(f"--with {name}: it is {install_hint(name)}")
 
 
 def _tools_named(name: str) -> list[Tool]:
     if name == ORT:
-        return [Tool(f"ORT {level}", f"{ORT}-{level}", _version(name), level) for level in ORT_LEVELS]
+        return [Tool(f"ORT {level}", f"{ORT}-{level}", _version(name), level) for level in COMPARED_LEVELS]
     return [Tool(name, name, _version(name))]
 
 

@@ -1,4 +1,4 @@
-"""`passes diff`: where the structure of two models differs."""
+"""`passes diff`: structural differences of two models."""
 
 from __future__ import annotations
 
@@ -14,15 +14,17 @@ EXIT_CODES = """Exit codes: 0 the same; 1 bad model; 2 usage; 3 they differ."""
 
 
 def diff(
-    original: Annotated[Path, typer.Argument(help="The .onnx file as it was.")],
-    other: Annotated[Path, typer.Argument(help="The .onnx file as it is now.")],
+    original: Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file before.")],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The .onnx file after.")],
     include_names: Annotated[
         bool, typer.Option("--all", help="Names, doc strings, metadata of nodes and places of constants count too.")
     ] = False,
-    limit: Annotated[int, typer.Option(min=1, help="Lines of each region, and names in each list, to show.")] = 12,
+    limit: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Lines of each region, and names in each list, to show.")
+    ] = 12,
     json: options.Json = None,
 ) -> None:
-    """Tell what was removed, added, replaced and changed, by matching what computes the same."""
+    """List removed, added, replaced and changed nodes, by matching those that compute the same."""
     with one_line_errors():
         from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .model_diff import diff as compare  # noqa: PLC0415 - imports onnx and numpy

@@ -12,21 +12,15 @@ from ..exit_codes import echo_json, one_line_errors
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, place or plugin; 2 usage."""
 
 
+@options.flatten_options
 def explain(
     name: Annotated[str, typer.Argument(metavar="RULE_OR_PASS", help="A rule; a pass or a pipeline: all its rules.")],
     model: options.Model,
-    as_is: Annotated[
-        bool, typer.Option("--as-is", help="Hold it to the file as it is, not to what the pipeline leaves of it.")
-    ] = False,
-    at: Annotated[str, typer.Option(help="Only at this node, or at what makes this value.")] = "",
+    as_is: Annotated[bool, typer.Option("--as-is", help="Match in the file as it is, not after the pipeline.")] = False,
+    at: Annotated[str, typer.Option(metavar="NAME", help="Only at this node, or at the producer of this value.")] = "",
     limit: options.Limit = 10,
-    pipeline: options.Pipeline = "basic",
-    plugin: options.Plugins = None,
-    enable: options.Enable = None,
-    shape: options.FixedShapes = None,
-    dim: options.Dims = None,
-    exact: options.Exact = False,
-    keep_functions: options.KeepFunctions = False,
+    *,
+    pipeline: options.PipelineOptions,
     json: options.Json = None,
 ) -> None:
     """Say where a rule fires in a run, and why not elsewhere; no model is written, and nothing verified."""
@@ -40,16 +34,16 @@ def explain(
             explanation = explained(
                 model,
                 name,
-                pipeline,
-                plugin or (),
+                pipeline.pipeline,
+                pipeline.plugin or (),
                 as_is=as_is,
                 at=at,
                 limit=limit,
-                shapes=options.parse_shapes(shape or ()),
-                dims=options.parse_dims(dim or ()),
-                enable=enable or (),
-                exact=exact,
-                keep_functions=keep_functions,
+                shapes=options.parse_shapes(pipeline.shape or ()),
+                dims=options.parse_dims(pipeline.dim or ()),
+                enable=pipeline.enable or (),
+                exact=pipeline.exact,
+                keep_functions=pipeline.keep_functions,
                 report_to=options.report_file(json),
                 progress=progress,
             )

@@ -1,4 +1,4 @@
-"""`passes list`: what there is."""
+"""`passes list`: passes, rules and pipelines."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import typer
 from .. import options
 from ..exit_codes import echo_json, one_line_errors
 
-Names = Annotated[list[str] | None, typer.Argument(help="Passes, rules or pipelines to tell more of.")]
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="NAME", help="Passes, rules or pipelines to describe in full.")
+]
 
 
 def list_passes(
@@ -17,7 +19,7 @@ def list_passes(
     plugin: options.Plugins = None,
     json: options.Json = None,
 ) -> None:
-    """Show all passes in order, a line each with its stage, and all pipelines; of those named, all there is."""
+    """List all passes in order, with their stages, and all pipelines; or describe those named in full."""
     with one_line_errors():
         from ...core.pass_manager.report import write_json  # noqa: PLC0415 - imports onnx and numpy
         from ..terminal import Terminal  # noqa: PLC0415 - imports rich

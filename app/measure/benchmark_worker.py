@@ -1,8 +1,6 @@
-"""The process that runs one model again and again: see entrant.py, the other end.
+"""Worker of worker_proxy, which runs one model again and again: its methods are the requests.
 
-It is asked to load the model (`load`), to warm up for a batch (`warm_up`), for the times of a block of calls
-(`time_calls`), and for who ran the nodes (`provider_node_counts`). What onnxruntime refuses is answered with `failure`,
-a line.
+It imports neither onnx nor most of the package, as their memory would count as the model's.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ import json
 import signal
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import pairwise
@@ -48,12 +46,9 @@ class BenchmarkWorker:
         self.session: Any = None
         self.calls: dict[int, Call] = {}
 
-    def reply(self, request: Reply) -> Iterator[Reply]:
-        """The answer to a question, or what went wrong."""
-        try:
-            yield getattr(self, request.pop("do"))(**request)
-        except Exception as e:  # noqa: BLE001 - whatever onnxruntime raises is an answer
-            yield {"failure": str(e)}
+    def reply(self, request: Reply) -> Iterable[Reply]:
+        """The result of the method that the request names, with its arguments."""
+        return [getattr(self, request.pop("do"))(**request)]
 
     def load(self, model: str, setting: dict[str, Any], feeds: dict[str, str]) -> Reply:
         """Make a session and run its first batch once, with the memory that takes; then read all other batches."""
@@ -161,7 +156,7 @@ def peak_bytes(process: psutil.Process) -> int:
 
 
 def main() -> None:
-    """Answer what comes on standard input, until it ends. A stopped process would not notice that; its kernel does."""
+    """Reply to requests, until the input ends. A stopped process would not notice that; its kernel does."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     gc.disable()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -15,13 +14,13 @@ from ...core.errors import EvaluationError
 from ...core.io.files import ModelFile, load
 from ...core.ort import value_files
 from ...core.ort.sessions import SessionConfig
-from ...core.ort.worker_process import WorkerProcess
+from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 from .profile_trace import ProfiledRun, read_trace
 from .profiler_worker import TOO_MANY_EVENTS
 from .skeleton import make_node_names_unique, read_skeleton, write_with_nodes
 
 PROFILE_TIMEOUT = 600.0  # seconds for a model, beside those it is to run
-WORKER = (sys.executable, "-P", "-m", f"{__package__}.profiler_worker")
+WORKER = module_command(f"{__package__}.profiler_worker")
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +55,7 @@ def record_profile(
         copy, saves = folder / "model.onnx", folder / "ran.onnx"
         write_with_nodes(file, path, copy)
         value_files.write_value(dict(feeds), folder / "feeds")
-        question = {
+        request = {
             "setting": asdict(replace(config, optimized_model_path=str(saves), profile_prefix=str(folder / "profile"))),
             "model": str(copy),
             "folder": str(path.resolve().parent) if is_external else "",
@@ -64,11 +63,11 @@ def record_profile(
             "outputs": [v.name for v in file.output],
             "min_time": min_time,
         }
-        heard = _request_profile(question, command, timeout + min_time)
-        runs = tuple(read_trace(Path(heard["trace"]))[heard["warm"] :])
+        reply = _request_profile(request, command, timeout + min_time)
+        runs = tuple(read_trace(Path(reply["trace"]))[reply["warm"] :])
         if not runs:
             raise EvaluationError(TOO_MANY_EVENTS)
-        ran = read_skeleton(saves).graph if heard["saved"] and saves.exists() else None
+        ran = read_skeleton(saves).graph if reply["saved"] and saves.exists() else None
     return Recording(runs, file, ran)
 
 
@@ -79,14 +78,11 @@ def has_external_weights(path: Path) -> bool:
     return bool(file.external_files)
 
 
-def _request_profile(question: dict[str, Any], command: tuple[str, ...], timeout: float) -> dict[str, Any]:
-    process = WorkerProcess(command, timeout)
+def _request_profile(request: dict[str, Any], command: tuple[str, ...], timeout: float) -> dict[str, Any]:
     try:
-        end, heard = process.request(question)
-    finally:
-        process.terminate()
-    if end is not None:
-        raise EvaluationError(f"onnxruntime's profiler gave nothing: {end}")
-    if "failure" in heard:
-        raise EvaluationError(heard["failure"])
-    return heard
+        with WorkerProcess(command, timeout) as process:
+            return process.request(request)
+    except RequestFailed as e:
+        raise EvaluationError(str(e)) from e
+    except WorkerExit as e:
+        raise EvaluationError(f"onnxruntime's profiler gave nothing: {e}") from e

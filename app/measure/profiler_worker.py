@@ -1,7 +1,6 @@
-"""The process that runs a model under onnxruntime's profiler: `python -m <this module>`; recording.py asks it.
+"""Worker of profile_recording, which runs a model under onnxruntime's profiler: `python -m <this module>`.
 
-It answers a question with the file that the profile is in and how many runs at its beginning only warm up, or with
-what failed.
+The reply names the file of the profile, and how many of its first runs only warm up.
 """
 
 from __future__ import annotations
@@ -25,29 +24,25 @@ TOO_MANY_EVENTS = "one run has more events than onnxruntime's profiler takes"
 MAX_EVENTS = 50_000  # of a profile; onnxruntime drops those beyond a million, and writes up to 2 kB for each
 
 
-def profile_replies(question: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The answer; `question` is what `record` puts together."""
-    setting = SessionConfig(**question["setting"])
-    folder = Path(question["folder"]) if question["folder"] else None
-    model = Path(question["model"])
+def profile_replies(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The one part of the reply to `request`, see `record_profile`. Raises EvaluationError."""
+    config = SessionConfig(**request["setting"])
+    folder = Path(request["folder"]) if request["folder"] else None
+    model = Path(request["model"])
     loadable = model.read_bytes() if folder is not None else model
-    feeds = value_files.read_value(Path(question["feeds"]))
-    outputs: list[str] = question["outputs"]
-    try:
-        pilot, saved = _saving_session(loadable, setting, folder)
-        pilot.run(outputs, feeds)
-        first = read_trace(pilot.end_profile())
-        del pilot
-        if not first:
-            yield {"failure": TOO_MANY_EVENTS}
-            return
-        session = OnnxRuntime(loadable, replace(setting, optimized_model_path=""), folder=folder)
-        for _ in range(WARMUP_RUNS):
-            session.run(outputs, feeds)
-        repeat(lambda: session.run(outputs, feeds), question["min_time"], max_runs(len(first[0].kernels)))
-        yield {"trace": str(session.end_profile()), "warm": WARMUP_RUNS, "saved": saved}
-    except EvaluationError as e:
-        yield {"failure": str(e)}
+    feeds = value_files.read_value(Path(request["feeds"]))
+    outputs: list[str] = request["outputs"]
+    pilot, saved = _saving_session(loadable, config, folder)
+    pilot.run(outputs, feeds)
+    first = read_trace(pilot.end_profile())
+    del pilot
+    if not first:
+        raise EvaluationError(TOO_MANY_EVENTS)
+    session = OnnxRuntime(loadable, replace(config, optimized_model_path=""), folder=folder)
+    for _ in range(WARMUP_RUNS):
+        session.run(outputs, feeds)
+    repeat(lambda: session.run(outputs, feeds), request["min_time"], max_runs(len(first[0].kernels)))
+    yield {"trace": str(session.end_profile()), "warm": WARMUP_RUNS, "saved": saved}
 
 
 def _saving_session(model: Any, config: SessionConfig, folder: Path | None) -> tuple[OnnxRuntime, bool]:
@@ -75,4 +70,4 @@ def repeat(
 
 
 if __name__ == "__main__":
-    serve(profile_replies)
+    serve(profile_replies, (EvaluationError,))

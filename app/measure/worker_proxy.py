@@ -1,4 +1,4 @@
-"""One model in a process of its own: asked for one thing at a time, and stopped while others are asked."""
+"""Measurements of one model in a worker process, stopped while others are measured."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ import psutil
 from ...core.ort import value_files
 from ...core.ort.backends import strip_source_locations
 from ...core.ort.sessions import SessionConfig
-from ...core.ort.worker_process import WorkerProcess
+from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess
 
-REPLY_TIMEOUT = 900.0  # seconds for one answer
+REPLY_TIMEOUT = 900.0  # seconds for one reply
 NPZ_KINDS = "biufc"
 LAUNCHER = Path(__file__).with_name("worker_launcher.py")
 
@@ -29,7 +29,7 @@ class MeasurementFailed(Exception):
 
 @dataclass(slots=True)
 class WorkerProxy:
-    """A worker process. What it cannot do raises Withdrawn and ends it.
+    """A worker process. A request that fails raises MeasurementFailed and ends it.
 
     onnxruntime's threads go on looking for work for up to 0.1 s after a call. With users that is as it should be, here
     it would slow down whoever is next; so between turns the process is stopped, by signal.
@@ -42,11 +42,7 @@ class WorkerProxy:
 
     def __post_init__(self) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._process = WorkerProcess(self.command, self.timeout, self._log)
-
-    @property
-    def _log(self) -> Path:
-        return self.folder / "log"
+        self._process = WorkerProcess(self.command, self.timeout, self.folder / "log")
 
     def load(self, model: Path, config: SessionConfig, feeds: Mapping[int, Path]) -> dict[str, Any]:
         """Its figures once it has run the first of the batches."""
@@ -70,29 +66,23 @@ class WorkerProxy:
         """End the process."""
         self._process.terminate()
 
-    def _request(self, what: str, **question: Any) -> dict[str, Any]:
+    def _request(self, method: str, **arguments: Any) -> dict[str, Any]:
         self._signal(psutil.Process.resume)
-        end, heard = self._process.request({"do": what, **question})
-        if end is not None:
-            raise MeasurementFailed(f"{end}{self._last_stderr_line(end.code)}")
-        self._signal(psutil.Process.suspend)
-        if "failure" in heard:
+        try:
+            reply = self._process.request({"do": method, **arguments})
+        except WorkerExit as e:
+            raise MeasurementFailed(str(e)) from e
+        except RequestFailed as e:
             self.terminate()
-            raise MeasurementFailed(_one_line_error(str(heard["failure"])))
-        return heard
+            raise MeasurementFailed(_one_line_error(str(e))) from e
+        self._signal(psutil.Process.suspend)
+        return reply
 
     def _signal(self, send: Any) -> None:
         pid = self._process.pid
         if pid is not None:
             with suppress(psutil.NoSuchProcess):
                 send(psutil.Process(pid))
-
-    def _last_stderr_line(self, code: int | None) -> str:
-        """What it wrote to standard error at last, if it ended by itself."""
-        if code is None or code < 0:
-            return ""
-        lines = self._log.read_text(encoding="utf-8", errors="replace").split("\n")
-        return next((f": {line}" for line in reversed(lines) if line.strip()), "")
 
 
 def write_feeds(feeds: Mapping[str, Any], folder: Path) -> None:
@@ -117,5 +107,5 @@ def _fits_npz(value: Any) -> bool:
 
 
 def _one_line_error(text: str) -> str:
-    """A complaint of onnxruntime's, on one line."""
+    """A message of onnxruntime, on one line."""
     return " ".join(strip_source_locations(text).split())[:300] or "onnxruntime does not say why"

@@ -1,4 +1,4 @@
-"""`passes new`: begin a plugin."""
+"""`passes new`: a new plugin package."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ CURRENT_FOLDER = Path()
 
 
 def new(
-    name: Annotated[str, typer.Argument(help="What to call the package, such as my-plugin.", show_default=False)],
-    into: Annotated[Path, typer.Option(help="The folder to make it in.")] = CURRENT_FOLDER,
+    name: Annotated[
+        str, typer.Argument(metavar="NAME", help="Name of the package, such as my-plugin.", show_default=False)
+    ],
+    into: Annotated[Path, typer.Option(metavar="FOLDER", help="The folder to make it in.")] = CURRENT_FOLDER,
 ) -> None:
-    """Begin a plugin: a package with a rule, its tests and their workflow, to be installed as it is."""
+    """Create a plugin: an installable package with a rule, its tests and their workflow."""
     with one_line_errors():
         from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .plugin_names import names_for  # noqa: PLC0415 - imports onnx and numpy

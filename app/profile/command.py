@@ -1,4 +1,4 @@
-"""`passes profile`: where the time goes, before and after."""
+"""`passes profile`: time by node, before and after optimization."""
 
 from __future__ import annotations
 
@@ -23,23 +23,35 @@ def profile(
         bool, typer.Option("--no-optimize", help="Profile the model as it is, and no other.")
     ] = False,
     plugin: options.Plugins = None,
-    inputs: Annotated[Path | None, typer.Option(help="Inputs to run: an .npz, or a folder of ONNX test data.")] = None,
+    inputs: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Inputs to run: an .npz, or a folder of ONNX test data.")
+    ] = None,
     shape: options.Shapes = None,
     dim: options.Dims = None,
-    batch: Annotated[int, typer.Option(min=1, help="Samples of one run, of inputs that are made up.")] = 1,
+    batch: Annotated[int, typer.Option(min=1, metavar="N", help="Samples of one run, of generated inputs.")] = 1,
     seed: options.Seed = 0,
     threads: options.Threads = 0,
     ep: options.ExecutionProvider = "cpu",
     level: Annotated[
-        str, typer.Option(help="onnxruntime's own optimization: disable, basic, extended, layout or all.")
+        str,
+        typer.Option(
+            metavar="LEVEL", help="Optimization level of onnxruntime: disable, basic, extended, layout or all."
+        ),
     ] = "all",
     min_time: options.MinTime = 2.0,
-    limit: Annotated[int, typer.Option(min=0, help="List at most so many nodes of each model.")] = DEFAULT_LIMIT,
+    limit: Annotated[
+        int, typer.Option(min=0, metavar="N", help="List at most so many nodes of each model.")
+    ] = DEFAULT_LIMIT,
     trace: Annotated[
-        Path | None, typer.Option(help="Where to write the timeline for Perfetto: MODEL.profile.json, in this folder.")
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Where to write the timeline for Perfetto: MODEL.profile.json, in this folder.",
+            rich_help_panel=options.REPORTS,
+        ),
     ] = None,
     json: options.Json = None,
-    html: Annotated[Path | None, typer.Option(help="Write the report as a page to look at.")] = None,
+    html: options.Html = None,
 ) -> None:
     """Show where the time goes in onnxruntime, op by op, before and after optimization; the result is not kept."""
     with one_line_errors():

@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 from ...core.errors import EvaluationError
 from ...core.io.files import ModelFile, load
 from ...core.io.output_paths import OutputPaths
-from ...core.ort.sessions import SessionConfig
+from ...core.ort.sessions import ALL_LEVELS, SessionConfig
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import PhaseTimer
 from ...core.pass_manager.report import write_json
@@ -26,8 +26,6 @@ from ..run.optimize import Result, optimize
 from .profile_builder import RecordedProfile, build_profile
 from .profile_report import ProfileReport
 from .timeline import write_timeline
-
-ORT_LEVELS = {"disable": "DISABLE_ALL"} | {n: f"ENABLE_{n.upper()}" for n in ("basic", "extended", "layout", "all")}
 
 
 def profile(
@@ -62,8 +60,8 @@ def profile(
     where onnxruntime does not run a model, UnverifiableError if no inputs or nothing to hold the result to can be
     found.
     """
-    if level not in ORT_LEVELS:
-        raise UsageError(f"--level {level}: there is no such level (there are {', '.join(ORT_LEVELS)})")
+    if level not in ALL_LEVELS:
+        raise UsageError(f"--level {level}: there is no such level (there are {', '.join(ALL_LEVELS)})")
     path = Path(model)
     places = OutputPaths(
         *(None, _optional_path(report_to), None, None, _optional_path(page_to), _optional_path(trace_to))
@@ -74,7 +72,7 @@ def profile(
     with watch.phase("choosing inputs"):
         feeds = _feeds(path, places, others, inputs, shapes or {}, dims or {}, batch, seed)
         given = next(iter(feeds.by_batch.values()))
-    setting = (provider or ExecutionProvider()).session_config(ORT_LEVELS[level], threads)
+    setting = (provider or ExecutionProvider()).session_config(ALL_LEVELS[level], threads)
     with TemporaryDirectory() as folder:
         result, paths = None, {"before": path}
         if include_optimized:

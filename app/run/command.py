@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -16,43 +17,59 @@ EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin; 2 usage; 3 ver
 DEFAULT_LIMIT = 20  # changes of a dry run
 
 
+@options.flatten_options
 def run(
     model: options.Model,
-    output: Annotated[Path | None, typer.Option("-o", "--output", help="Where to write the verified model.")] = None,
-    pipeline: options.Pipeline = "basic",
-    plugin: options.Plugins = None,
-    only: options.Only = None,
-    skip: options.Skip = None,
-    enable: options.Enable = None,
-    inputs: options.Inputs = None,
-    shape: options.FixedShapes = None,
-    dim: options.Dims = None,
-    outputs: options.Outputs = None,
-    drop_unused_inputs: options.DropUnusedInputs = False,
+    output: Annotated[
+        Path | None, typer.Option("-o", "--output", metavar="FILE", help="Where to write the verified model.")
+    ] = None,
+    *,
+    pipeline: options.PipelineOptions,
+    verification: options.VerificationOptions,
     debloat: Annotated[
-        bool, typer.Option("--debloat", help="Write large constants that repeat themselves as how to make them.")
+        bool, typer.Option("--debloat", help="Write large repetitive constants as ops that compute them.")
     ] = False,
-    seed: options.Seed = 0,
-    no_verify: Annotated[bool, typer.Option("--no-verify", help="Write without verification.")] = False,
+    no_verify: Annotated[
+        bool, typer.Option("--no-verify", help="Write without verification.", rich_help_panel=options.VERIFICATION)
+    ] = False,
     strict: Annotated[
-        bool, typer.Option("--strict", help="Write nothing if any change is wrong, instead of leaving it out.")
+        bool,
+        typer.Option(
+            "--strict",
+            help="Write nothing if any change is wrong, instead of leaving it out.",
+            rich_help_panel=options.VERIFICATION,
+        ),
     ] = False,
-    exact: options.Exact = False,
-    keep_functions: options.KeepFunctions = False,
-    repro: options.Repro = None,
     map_to: Annotated[
-        Path | None, typer.Option("--map", help="Write what became of each name, as JSON, to this file.")
+        Path | None,
+        typer.Option(
+            "--map",
+            metavar="FILE",
+            help="Write the fate of each name, as JSON, to this file.",
+            rich_help_panel=options.REPORTS,
+        ),
     ] = None,
     dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="List each change with what it saves, and write no model.")
+        bool,
+        typer.Option(
+            "--dry-run",
+            help="List each change with what it saves, and write no model.",
+            rich_help_panel=options.REPORTS,
+        ),
     ] = False,
-    limit: Annotated[int | None, typer.Option(min=0, help="Of a dry run, list at most so many changes: 20.")] = None,
-    html: Annotated[
-        Path | None, typer.Option("--html", help="Write what was done as a page to look at, to this file.")
+    limit: Annotated[
+        int | None,
+        typer.Option(
+            min=0, metavar="N", help="Of a dry run, list at most so many changes: 20.", rich_help_panel=options.REPORTS
+        ),
     ] = None,
+    html: options.Html = None,
     json: options.Json = None,
     verbose: Annotated[
-        bool, typer.Option("-v", "--verbose", help="Say why rules declined, and show every rule.")
+        bool,
+        typer.Option(
+            "-v", "--verbose", help="Say why rules declined, and show every rule.", rich_help_panel=options.REPORTS
+        ),
     ] = False,
 ) -> None:
     """Optimize a model, verify it against the original, and write it.
@@ -61,40 +78,30 @@ def run(
     """
     with one_line_errors():
         from ..terminal import Terminal, log_to_stderr  # noqa: PLC0415 - imports rich
-        from .optimize import optimize  # noqa: PLC0415 - imports onnx and numpy
+        from .optimize import run_pipeline  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_report  # noqa: PLC0415 - imports rich
 
-        written = output or map_to or repro
+        written = output or map_to or verification.repro
         options.require(not (dry_run and written), "--dry-run writes nothing: leave out -o, --map and --repro")
         options.require(dry_run or limit is None, "--limit is for --dry-run: other runs list no changes")
         if verbose:
             log_to_stderr()
         screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         with screen.progress() as progress:
-            result = optimize(
+            given = options.run_options(pipeline, verification, json, progress)
+            enabled = [*given.enable, *["debloat"] * debloat]
+            result = run_pipeline(
                 model,
-                pipeline,
-                plugin or (),
-                not no_verify,
-                inputs,
-                shapes=options.parse_shapes(shape or ()),
-                dims=options.parse_dims(dim or ()),
-                outputs=options.parse_outputs(outputs or ()),
-                drop_unused_inputs=drop_unused_inputs,
-                only=only or (),
-                skip=skip or (),
-                enable=[*(enable or ()), *["debloat"] * debloat],
-                exact=exact,
-                strict=strict,
-                keep_functions=keep_functions,
-                seed=seed,
-                output=output,
-                report_to=options.report_file(json),
-                repro_to=repro,
-                map_to=map_to,
-                page_to=html,
-                plan=dry_run,
-                progress=progress,
+                replace(
+                    given,
+                    verify=not no_verify,
+                    enable=enabled,
+                    strict=strict,
+                    output=output,
+                    map_to=map_to,
+                    page_to=html,
+                    plan=dry_run,
+                ),
             )
         if result.report.plan is not None:
             from .render import show_plan  # noqa: PLC0415 - for dry runs alone

@@ -1,10 +1,10 @@
-"""`optimize`: a model goes in, a verified smaller model comes out."""
+"""Runs of a pipeline on a model, verified and reported."""
 
 from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -27,10 +27,10 @@ from ...core.rewriting.ledger import Ledger
 from ...core.support.gc_pause import gc_paused
 from ...core.transform.model_edits import edited_source, requested_edits
 from ...core.verify.verdict import Verdict
-from ...core.verify.verification_spec import Inputs, VerificationSpec
+from ...core.verify.verification_spec import VerificationSpec
 from ..environment import versions
-from ..registry.pass_sources import PluginLike
 from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
+from .run_options import RunOptions, with_keywords
 
 if TYPE_CHECKING:
     from ..visualization.snapshots import SnapshotObserver
@@ -62,119 +62,92 @@ class Result:
             publish(stage, destination)
 
 
-def optimize(
-    model: onnx.ModelProto | str | Path,
-    pipeline: str | Pass = "basic",
-    plugins: Sequence[PluginLike] = (),
-    verify: bool = True,
-    inputs: Inputs | None = None,
-    *,
-    shapes: Mapping[str, Sequence[int]] | None = None,
-    dims: Mapping[str, int] | None = None,
-    outputs: Sequence[str] = (),
-    drop_unused_inputs: bool = False,
-    only: Collection[str] = (),
-    skip: Collection[str] = (),
-    enable: Collection[str] = (),
-    exact: bool = False,
-    strict: bool = False,
-    keep_functions: bool = False,
-    seed: int = 0,
-    output: str | Path | None = None,
-    report_to: str | Path | None = None,
-    map_to: str | Path | None = None,
-    repro_to: str | Path | None = None,
-    page_to: str | Path | None = None,
-    plan: bool = False,
-    visualize: bool = False,
-    progress: Callable[[str], None] = lambda _: None,
-) -> Result:
-    """Rewrite a model and prove against onnxruntime that it still computes the same.
+def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Result:
+    """Rewrite a model, and verify with onnxruntime that it still computes the same.
 
     `pipeline`: names of pipelines and passes, as in `basic,my-pass{n=3}`, or a Pass. `plugins`: Python files, Plugins,
     passes or rules to add to it.
-    `inputs`: arrays by input name, an .npz, or a folder of ONNX test data; without them inputs are drawn,
+    `inputs`: arrays by input name, an .npz, or a folder of ONNX test data; without them inputs are generated
     from `seed`. `shapes` of inputs (by name) and sizes of symbols (`dims`) specialise the model before anything
-    is rewritten: what is declared becomes those numbers. `outputs`: values of the main graph that are
-    to be the outputs; what they do not need is cut off first, and `drop_unused_inputs` drops the inputs that nothing
-    reads: the result is compared with the model that this leaves. `only`, `skip`: passes and rules by name.
+    is rewritten: the declared shapes become those numbers. `outputs`: values of the main graph that become its
+    outputs; ops that they do not need are removed first, and `drop_unused_inputs` removes inputs without consumers.
+    Verification then compares with the model edited so. `only`, `skip`: passes and rules by name.
     `enable`: passes to add, or to set options of, as in `my-pass{n=3}`. `exact` runs only rules that keep every bit.
 
-    A change that breaks the model is found, left out and told of in `Result.report.quarantined`; with `strict` it
-    ends the run. `output`: where to write the verified model; `report_to`: the report, `map_to`: what became of
-    each name, both as JSON; `page_to`: an HTML page to look at. `repro_to`: a folder for small models that show what
-    was left out. With `plan`, `Result.report.plan` lists each change with what it saves; with `story`, `Result.story`
-    has pictures of each change, and of the model before and after.
+    A change that breaks the model is found, left out and listed in `Result.report.quarantined`; with `strict` it
+    ends the run. `output`: where to write the verified model; `report_to`: the report, `map_to`: the fate of each
+    name, both as JSON; `page_to`: a page of HTML. `repro_to`: a folder for small models that show each change
+    left out. With `plan`, `Result.report.plan` lists each change with what it saves; with `visualize`,
+    `Result.visualization` has pictures of each change, and of the model before and after. `progress` is called with
+    the name of each phase.
 
     A pass of a plugin that does not support the model's opset is left out, see `Result.report.unfit`.
 
-    Raises ModelError for a model or input that is unusable, UsageError for a pipeline that is, PluginError,
-    VerificationError if a change is wrong and `strict` (nothing is written), UnverifiableError if nobody can tell.
+    Raises ModelError for an unusable model or input, UsageError for an unusable pipeline, PluginError,
+    VerificationError if a change is wrong and `strict` (nothing is written), UnverifiableError if no inputs decide.
     """
-    watch = PhaseTimer(progress)
+    timer = PhaseTimer(options.progress)
     source = edited_source(
-        model_source(model, inline=not keep_functions),
-        requested_edits(shapes, dims, outputs, drop_inputs=drop_unused_inputs),
+        model_source(model, inline=not options.keep_functions),
+        requested_edits(options.shapes, options.dims, options.outputs, drop_inputs=options.drop_unused_inputs),
     )
-    places = OutputPaths(*(Path(p) if p is not None else None for p in (output, report_to, map_to, repro_to, page_to)))
-    others = [Path(p) for p in (inputs, *plugins) if isinstance(p, str | Path)]
-    places.require_writable((*source.files, *others))
-    choice = resolve_pipeline(pipeline, plugins, only, skip, enable)
-    others += choice.read_files
-    with gc_paused(), watch.phase("loading"):
+    paths = _output_paths(options)
+    paths.require_writable((*source.files, *options.input_files))
+    choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enable)
+    with gc_paused(), timer.phase("loading"):
         original = source.load()
         before = Stats.of(original, source.size)
-        whole = graph_size(original.graph) if plan else None
-        question = VerificationSpec.of(original, inputs, {}) if verify or inputs is not None else None
-    places.require_writable((*source.files, *others))
-    chosen, unfit = choice.for_opsets(original.graph.opsets)
-    keep = repro_writer(places.repro_folder, chosen, choice, plugins, only, skip, exact=exact, functions=keep_functions)
-    quarantine = Quarantine(PassManager(source.load, chosen, exact), CheckOptions(), keep)
-    album = observer_factory() if visualize or places.page is not None else None
-    proof = VerifiedRun(
+        size_before = graph_size(original.graph) if options.plan else None
+        is_specified = options.verify or options.inputs is not None
+        verification_spec = VerificationSpec.of(original, options.inputs, {}) if is_specified else None
+    paths.require_writable((*source.files, *options.input_files, *choice.read_files))
+    pipeline, unfit = choice.for_opsets(original.graph.opsets)
+    run = VerifiedRun(
         source,
-        quarantine,
-        watch,
-        strict,
-        track_names=places.name_map is not None,
-        record_changes=plan,
-        new_observer=album,
+        Quarantine(
+            PassManager(source.load, pipeline, options.exact), CheckOptions(), repro_writer(options, pipeline, choice)
+        ),
+        timer,
+        options.strict,
+        track_names=paths.name_map is not None,
+        record_changes=options.plan,
+        new_observer=observer_factory() if options.visualize or paths.page is not None else None,
     )
-    proof.start(original)
-    candidate, verdict = verified_candidate(
-        proof, chosen, question if verify else None, places.model, seed, exact=exact
-    )
-    told = run_visualization(proof, chosen, candidate)
+    run.start(original)
+    candidate, verdict = verified_candidate(run, pipeline, verification_spec if options.verify else None, options)
+    visualization = run_visualization(run, pipeline, candidate)
+    ledger = run.checked.attempt.ledger
     report = Report(
         source.label,
-        chosen.name,
+        pipeline.name,
         before,
         Stats.of(candidate.model, candidate.exported.size),
-        pass_records(chosen, proof.checked.attempt.ledger),
+        pass_records(pipeline, ledger),
         verdict,
-        quarantine.quarantined,
-        quarantine.replays,
-        watch.seconds,
+        run.quarantine.quarantined,
+        run.quarantine.replays,
+        timer.seconds,
         versions(),
-        Plan.of(proof.checked.attempt.ledger.changes, whole, graph_size(candidate.model.graph))
-        if whole is not None
-        else None,
+        Plan.of(ledger.changes, size_before, graph_size(candidate.model.graph)) if size_before is not None else None,
         unfit,
     )
-    write_reports(report, proof, told, places)
-    return Result(report, source, candidate, told)
+    write_reports(report, run, visualization, paths)
+    return Result(report, source, candidate, visualization)
+
+
+optimize = with_keywords(RunOptions, "optimize")(run_pipeline)
+
+
+def _output_paths(options: RunOptions) -> OutputPaths:
+    paths = (options.output, options.report_to, options.map_to, options.repro_to, options.page_to)
+    return OutputPaths(*(None if p is None else Path(p) for p in paths))
 
 
 def verified_candidate(
-    run: VerifiedRun,
-    chosen: Pass,
-    verification_spec: VerificationSpec | None,
-    destination: Path | None,
-    seed: int,
-    *,
-    exact: bool,
+    run: VerifiedRun, pipeline: Pass, verification_spec: VerificationSpec | None, options: RunOptions
 ) -> tuple[Candidate, Verdict | None]:
     """The first candidate that verification accepts, or without a `verification_spec` the first; written."""
+    destination = None if options.output is None else Path(options.output)
     if verification_spec is None:
         candidate = run.candidate()
         if destination is not None:
@@ -182,35 +155,34 @@ def verified_candidate(
                 publish(stage, destination)
         return candidate, None
     with run.timer.phase("asking the original"):
-        oracle = verification_spec.build_oracle(
-            run.source, seed, fired_rule_boundaries(chosen, run.checked.attempt.ledger)
-        )
+        boundaries = fired_rule_boundaries(pipeline, run.checked.attempt.ledger)
+        oracle = verification_spec.build_oracle(run.source, options.seed, boundaries)
     run.quarantine.options = CheckOptions(oracle_judge(oracle))
-    return run.verify(oracle, destination, exact=exact, uses_half=verification_spec.uses_half)
+    return run.verify(oracle, destination, exact=options.exact, uses_half=verification_spec.uses_half)
 
 
-def write_reports(report: Report, run: VerifiedRun, visualization: Visualization | None, places: OutputPaths) -> None:
-    """Write what is to be told of a run. Raises ModelError if that cannot be done."""
-    if places.report is not None:
-        write_json(report.to_json(), places.report)
-    if places.name_map is not None:
-        write_json(json.dumps(run.name_map(), indent=1), places.name_map)
-    if visualization is not None and places.page is not None:
+def write_reports(report: Report, run: VerifiedRun, visualization: Visualization | None, paths: OutputPaths) -> None:
+    """Write the report, the map of names and the page, where there are paths for them. Raises ModelError."""
+    if paths.report is not None:
+        write_json(report.to_json(), paths.report)
+    if paths.name_map is not None:
+        write_json(json.dumps(run.name_map(), indent=1), paths.name_map)
+    if visualization is not None and paths.page is not None:
         from ..pages.rendering import write_page  # noqa: PLC0415 - seldom needed
         from .page import run_page  # noqa: PLC0415 - seldom needed
 
-        write_page(run_page(report, visualization), places.page)
+        write_page(run_page(report, visualization), paths.page)
 
 
 def observer_factory() -> Callable[[], SnapshotObserver]:
-    """What makes an album for a run; drawing is imported only if it is wanted."""
+    """The observer that draws a run; imported late, as most runs draw nothing."""
     from ..visualization.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
 
     return SnapshotObserver
 
 
 def run_visualization(run: VerifiedRun, pipeline: Pass, candidate: Candidate) -> Visualization | None:
-    """The story of the run that stands, if it was drawn. Raises what kept it from being drawn."""
+    """The drawings of an accepted run, None if nothing was observed. Raises the observer's failure."""
     if run.observer is None:
         return None
     ledger = run.checked.attempt.ledger
@@ -227,30 +199,20 @@ def run_visualization(run: VerifiedRun, pipeline: Pass, candidate: Candidate) ->
 
 
 def fired_rule_boundaries(pipeline: Pass, ledger: Ledger) -> list[float]:
-    """The numbers at which rules that made changes say that they are delicate."""
+    """The fragile numbers that rules declare, of the rules that made changes."""
     fired = {by for counts in ledger.counts.values() for by in counts}
     rules = [r for p in leaves(pipeline) if isinstance(p, RulePass) for r in p.rules]
     return sorted({number for r in rules if r.name in fired for number in r.fragile})
 
 
-def repro_writer(
-    root: Path | None,
-    chosen: Pass,
-    choice: ResolvedPipeline,
-    plugins: Sequence[PluginLike],
-    only: Collection[str],
-    skip: Collection[str],
-    *,
-    exact: bool,
-    functions: bool,
-) -> OnQuarantine | None:
-    """What writes repros of a run of `chosen`, if they are wanted; the rest is what the run was asked."""
-    if root is None:
+def repro_writer(options: RunOptions, pipeline: Pass, choice: ResolvedPipeline) -> OnQuarantine | None:
+    """The function that writes the repros of a run of `pipeline`; None without a folder for them."""
+    if options.repro_to is None:
         return None
     from ..repro.folder import CommandOptions, ReproFolder  # noqa: PLC0415 - seldom needed
 
-    options = [f"--pipeline {shlex.quote(choice.spec)}"] if choice.spec not in {"", "basic"} else []
-    options += [f"--plugin {shlex.quote(str(Path(p).resolve()))}" for p in plugins if isinstance(p, str | Path)]
-    options += ["--exact"] * exact + ["--keep-functions"] * functions
-    asked = CommandOptions(options, tuple(only), tuple(skip), choice.enabled_specs, exact)
-    return ReproFolder(root, chosen, asked, versions()).write
+    texts = [f"--pipeline {shlex.quote(choice.spec)}"] if choice.spec not in {"", "basic"} else []
+    texts += [f"--plugin {shlex.quote(str(file.resolve()))}" for file in options.plugin_files]
+    texts += ["--exact"] * options.exact + ["--keep-functions"] * options.keep_functions
+    repeated = CommandOptions(texts, tuple(options.only), tuple(options.skip), choice.enabled_specs, options.exact)
+    return ReproFolder(Path(options.repro_to), pipeline, repeated, versions()).write

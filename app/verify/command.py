@@ -1,4 +1,4 @@
-"""`passes verify`: hold one model to another."""
+"""`passes verify`: two models compared."""
 
 from __future__ import annotations
 
@@ -10,19 +10,23 @@ import typer
 from .. import options
 from ..exit_codes import WRONG, echo_json, one_line_errors
 
-EXIT_CODES = """Exit codes: 0 they agree; 1 bad model or input; 2 usage; 3 they differ; 4 could not be found out."""
+EXIT_CODES = """Exit codes: 0 they agree; 1 bad model or input; 2 usage; 3 they differ; 4 could not be verified."""
 
 
 def verify(
-    original: Annotated[Path, typer.Argument(help="The .onnx file whose answers count.")],
-    other: Annotated[Path, typer.Argument(help="The .onnx file to hold to them, whatever made it.")],
+    original: Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file whose outputs are right.")],
+    other: Annotated[
+        Path, typer.Argument(metavar="OTHER", help="The .onnx file to compare with it, whatever made it.")
+    ],
     inputs: options.Inputs = None,
     shape: options.Shapes = None,
     seed: options.Seed = 0,
-    exact: Annotated[bool, typer.Option("--exact", help="Demand the same bits.")] = False,
+    exact: Annotated[
+        bool, typer.Option("--exact", help="Require bit-identical outputs.", rich_help_panel=options.VERIFICATION)
+    ] = False,
     json: options.Json = None,
 ) -> None:
-    """Compare two models on inputs made to find mistakes."""
+    """Compare two models on inputs that are generated to find mistakes."""
     with one_line_errors():
         from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .render import show_verification  # noqa: PLC0415 - imports rich

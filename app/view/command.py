@@ -14,10 +14,12 @@ EXIT_CODES = """Exit codes: 0 done; 1 bad model, or a port that is taken; 2 usag
 
 def view(
     model: options.Model,
-    port: Annotated[int | None, typer.Option(min=1, max=65535, help="Port to serve at, instead of a free one.")] = None,
-    no_browser: Annotated[bool, typer.Option("--no-browser", help="Only serve it: open no browser.")] = False,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, metavar="N", help="Port to serve at, instead of a free one.")
+    ] = None,
+    no_browser: Annotated[bool, typer.Option("--no-browser", help="Serve it without opening a browser.")] = False,
 ) -> None:
-    """Look at a model in Netron, if that is installed."""
+    """Show a model in Netron, if that is installed."""
     with one_line_errors():
         from ..terminal import printable  # noqa: PLC0415 - imports rich
         from .netron import view as show  # noqa: PLC0415 - imports onnx

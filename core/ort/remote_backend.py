@@ -1,8 +1,7 @@
-"""A backend whose sessions live in a process of their own: what crashes or hangs there is an error here."""
+"""Backend with sessions in a worker process, where crashes and hangs become errors."""
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import count
@@ -15,10 +14,10 @@ from ..errors import EvaluationError, ModelLoadError
 from . import value_files
 from .backends import Arrays
 from .sessions import UNOPTIMIZED, Loadable, SessionConfig
-from .worker_process import ProcessExit, WorkerProcess
+from .worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
 
 LOAD_TIMEOUT = 300.0  # seconds to load a model
-TERMINATION_GRACE = 10.0  # seconds that a run which is told to stop has for it
+TERMINATION_GRACE = 10.0  # seconds for a run to stop after its timeout
 WORKER = f"{__package__}.remote_backend_worker"
 
 
@@ -26,13 +25,13 @@ WORKER = f"{__package__}.remote_backend_worker"
 class RemoteBackend:
     """A `Backend`: onnxruntime under a `config`, one session at a time, in a process that is started when needed.
 
-    Asked for a session while there is one, it gives up the first. To be closed, as a context. `crashes`: how often the
-    process crashed or had to be ended.
+    Another session replaces the first. To be closed, as a context. `crashes`: how often the process crashed or was
+    killed.
     """
 
     config: SessionConfig = UNOPTIMIZED
     timeout: float = LOAD_TIMEOUT
-    command: tuple[str, ...] = (sys.executable, "-P", "-m", WORKER)
+    command: tuple[str, ...] = module_command(WORKER)
     crashes: int = field(default=0, init=False)
     _folder: TemporaryDirectory[str] = field(init=False)
     _process: WorkerProcess = field(init=False)
@@ -68,12 +67,13 @@ class RemoteBackend:
         session.load()
         return session
 
-    def request(self, message: dict[str, Any], timeout: float) -> str | ProcessExit | None:
-        """Why it fails, in words or because the process ended; None if it does not."""
-        self._process.timeout = timeout
-        end, heard = self._process.request(message)
-        self.crashes += end is not None
-        return end if end is not None else heard["failure"]
+    def request(self, message: Message, timeout: float) -> None:
+        """Load or run a session. Raises RequestFailed or WorkerExit."""
+        try:
+            self._process.request(message, timeout)
+        except WorkerExit:
+            self.crashes += 1
+            raise
 
     def exchange_folder(self) -> TemporaryDirectory[str]:
         """A folder for what goes in and what comes out."""
@@ -97,11 +97,12 @@ class RemoteSession:
 
     def load(self) -> None:
         """Have it loaded. Raises ModelLoadError."""
-        failure = self.backend.request(self.load_request, self.backend.timeout)
-        if isinstance(failure, ProcessExit):
-            raise ModelLoadError(f"onnxruntime {_exit_message(failure, self.backend.timeout)} as it loads it")
-        if failure is not None:
-            raise ModelLoadError(failure)
+        try:
+            self.backend.request(self.load_request, self.backend.timeout)
+        except RequestFailed as e:
+            raise ModelLoadError(str(e)) from e
+        except WorkerExit as e:
+            raise ModelLoadError(f"{e.describe('onnxruntime')} as it loads it") from e
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
         """Run once, for at most `timeout` seconds. Raises EvaluationError, UnverifiableError for odd values."""
@@ -110,15 +111,10 @@ class RemoteSession:
             given, results = Path(folder) / "feeds", Path(folder) / "results"
             value_files.write_value(dict(feeds), given)
             run = {"feeds": str(given), "outputs": list(outputs), "results": str(results), "limit": timeout}
-            failure = self.backend.request(self.load_request | run, allowed)
-            if isinstance(failure, ProcessExit):
-                raise EvaluationError(f"onnxruntime {_exit_message(failure, allowed)}")
-            if failure is not None:
-                raise EvaluationError(failure)
+            try:
+                self.backend.request(self.load_request | run, allowed)
+            except RequestFailed as e:
+                raise EvaluationError(str(e)) from e
+            except WorkerExit as e:
+                raise EvaluationError(e.describe("onnxruntime")) from e
             return value_files.read_value(results)
-
-
-def _exit_message(end: ProcessExit, timeout: float) -> str:
-    if end.code is None:
-        return f"does not end within {timeout:g} s"
-    return f"crashes ({end})"

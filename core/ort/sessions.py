@@ -1,16 +1,23 @@
-"""How onnxruntime is asked to treat a model, and the sessions it makes of one."""
+"""Sessions of onnxruntime, their configuration, and its optimization levels."""
 
 from __future__ import annotations
 
 import importlib
 from dataclasses import dataclass
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 Loadable = bytes | Path
 """A serialized model, or the file it is in; weights in other files are found beside that."""
 
 CPU = "CPUExecutionProvider"
+DISABLE_ALL, ENABLE_ALL = "DISABLE_ALL", "ENABLE_ALL"
+LEVELS = MappingProxyType({
+    "basic": "ENABLE_BASIC", "extended": "ENABLE_EXTENDED", "layout": "ENABLE_LAYOUT", "all": ENABLE_ALL,
+})  # fmt: skip
+"""The levels at which onnxruntime optimizes, from least to most, with its own names for them."""
+ALL_LEVELS = MappingProxyType({"disable": DISABLE_ALL, **LEVELS})
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +31,7 @@ class SessionConfig:
     With `save_external_data`, weights go to a file of their own beside the one saved, as they have to beyond 2 GB.
     """
 
-    optimization_level: str = "DISABLE_ALL"
+    optimization_level: str = DISABLE_ALL
     disabled_optimizers: tuple[str, ...] = ()
     prepack_weights: bool = False
     verbose: bool = False
@@ -70,6 +77,3 @@ def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder:
 def _providers(config: SessionConfig) -> list[Any]:
     wanted: Any = (config.provider, dict(config.provider_options)) if config.provider_options else config.provider
     return [wanted] if config.provider == CPU else [wanted, CPU]
-
-
-LEVELS = ("basic", "extended", "layout", "all")

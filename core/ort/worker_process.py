@@ -1,4 +1,8 @@
-"""A process of its own for what may crash, hang or print: it answers questions, a line of JSON each."""
+"""Worker processes for code that may crash, hang or print: requests and replies as lines of JSON.
+
+A request is an object. Its reply is any number of objects, taken together; the last has the key `failure`: a text, or
+null if the request succeeded.
+"""
 
 from __future__ import annotations
 
@@ -7,39 +11,62 @@ import os
 import subprocess
 import sys
 from _thread import start_new_thread
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from queue import SimpleQueue
 from signal import Signals
 from threading import Event, Timer
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 from weakref import finalize
 
-EXIT_WAIT = 10.0  # seconds between its last word and its exit code
+Message = dict[str, Any]
+EXIT_WAIT = 10.0  # seconds between the last line of a process and its exit code
 
 
-@dataclass(frozen=True, slots=True)
-class ProcessExit:
-    """How a process ended before it had answered: its exit code; None if it took too long and was ended."""
+class WorkerError(Exception):
+    """A request without a result: why, in a line, and `parts`, the part of the reply that came before."""
 
-    code: int | None
+    def __init__(self, message: str, parts: Message) -> None:
+        super().__init__(message)
+        self.parts = parts
 
-    def __str__(self) -> str:
+
+class RequestFailed(WorkerError):
+    """A request that the worker replied to with a failure."""
+
+
+class WorkerExit(WorkerError):
+    """A process that ended before its reply: its exit code `code`, None if it was killed after `timeout` seconds."""
+
+    def __init__(self, code: int | None, timeout: float, last_line: str, parts: Message) -> None:
+        self.code = code
+        self.timeout = timeout
+        self.last_line = last_line
+        super().__init__(self.describe("it"), parts)
+
+    def describe(self, subject: str) -> str:
+        """The end of the process, in words: `subject` is its program."""
         if self.code is None:
-            return "it did not end in time"
+            return f"{subject} did not end within {self.timeout:g} s"
         if self.code < 0:
             with suppress(ValueError):
-                return f"the process died of {Signals(-self.code).name}"
-        return f"the process ended with exit code {self.code}"
+                return f"{subject} crashed ({Signals(-self.code).name})"
+        return f"{subject} ended with exit code {self.code}" + (f": {self.last_line}" if self.last_line else "")
+
+
+def module_command(module: str, *arguments: str) -> tuple[str, ...]:
+    """The command that runs a module as a worker in this interpreter."""
+    return (sys.executable, "-P", "-m", module, *arguments)
 
 
 @dataclass(slots=True, weakref_slot=True)
 class WorkerProcess:
-    """`command` serves many questions, for at most `timeout` seconds each; it is started anew when it has died.
+    """`command` serves many requests, for at most `timeout` seconds each; it is started anew after its death.
 
-    What it writes to standard error goes to `log`, or nowhere. It ends with this object at the latest.
+    Its standard error goes to `log`, or nowhere. It ends with this object at the latest; as a context, with that.
     """
 
     command: tuple[str, ...]
@@ -48,46 +75,64 @@ class WorkerProcess:
     _process: subprocess.Popen[str] | None = field(default=None, init=False)
     _terminate_process: Callable[[], object] = field(default=lambda: None, init=False)
 
-    @property
-    def is_fresh(self) -> bool:
-        """Whether the next question is the first that the process is asked."""
-        return self._process is None
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.terminate()
 
     @property
     def pid(self) -> int | None:
         """The number of the process that is running."""
         return self._process.pid if self._process is not None else None
 
-    def stream(self, request: dict[str, Any], on_reply: Callable[[dict[str, Any]], bool]) -> ProcessExit | None:
-        """Put a question. `on_reply` is given each answer, and says whether it was the last; None if that one came."""
+    def request(self, message: Message, timeout: float | None = None, *, retry: bool = False) -> Message:
+        """The reply, all parts of it. Raises RequestFailed or WorkerExit.
+
+        With `retry`, a crash of a process that served other requests, which may have damaged it, counts only if a new
+        process crashes too.
+        """
+        is_fresh = self._process is None
+        try:
+            return self._request(message, self.timeout if timeout is None else timeout)
+        except WorkerExit as e:
+            if not retry or is_fresh or e.code is None:
+                raise
+        return self._request(message, self.timeout if timeout is None else timeout)
+
+    def _request(self, message: Message, timeout: float) -> Message:
         process = self._process = self._process or self._start()
+        reply: Message = {}
         late = Event()
-        timer = Timer(self.timeout, _kill_late, (process, late))
+        timer = Timer(timeout, _kill_late, (process, late))
         timer.start()
         try:
-            for answer in _replies(process, json.dumps(request)):
-                if on_reply(answer):
-                    return None
-            with suppress(subprocess.TimeoutExpired):
-                process.wait(EXIT_WAIT)
+            for part in _reply_parts(process, json.dumps(message)):
+                reply |= part
+                if "failure" in part:
+                    break
+            else:
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(EXIT_WAIT)
         except BaseException:
-            self.terminate()  # what it says from now on would be taken for an answer to the next question
+            self.terminate()  # later lines would be taken for the reply to the next request
             raise
         finally:
             timer.cancel()
             timer.join()
-        self.terminate()
-        return ProcessExit(None if late.is_set() else process.returncode)
+        if "failure" not in reply:
+            self.terminate()
+            raise WorkerExit(None if late.is_set() else process.returncode, timeout, self._last_log_line(), reply)
+        failure = reply.pop("failure")
+        if failure is not None:
+            raise RequestFailed(failure, reply)
+        return reply
 
-    def request(self, message: dict[str, Any]) -> tuple[ProcessExit | None, dict[str, Any]]:
-        """Put a question that has one answer: how the process ended if that did not come, and the answer."""
-        said: dict[str, Any] = {}
-
-        def hear(answer: dict[str, Any]) -> bool:
-            said.update(answer)
-            return True
-
-        return self.stream(message, hear), said
+    def _last_log_line(self) -> str:
+        if self.log is None:
+            return ""
+        lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
+        return next((line for line in reversed(lines) if line.strip()), "")
 
     def terminate(self) -> None:
         """End the process, if one is running."""
@@ -111,28 +156,46 @@ class WorkerProcess:
         return process
 
 
-def serve(reply: Callable[[dict[str, Any]], Iterator[dict[str, Any]]]) -> None:
-    """Be the other end: answer what comes on standard input. When that ends, so does this process, come what may."""
-    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
-        os.dup2(2, 1)  # what anything prints is no answer
-        questions = SimpleQueue[str]()
-        start_new_thread(_read_requests, (questions,))
+def serve(
+    handler: Callable[[Message], Iterable[Message]],
+    failures: tuple[type[BaseException], ...] = (Exception,),
+    describe: Callable[[BaseException], str] = str,
+) -> None:
+    """Reply to the requests on standard input with the parts that `handler` gives, until the input ends.
+
+    An exception of the kinds `failures` is a reply, in the words of `describe`; others end the process.
+    """
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as output:
+        os.dup2(2, 1)  # printed text is no reply
+        requests = SimpleQueue[str]()
+        start_new_thread(_read_requests, (requests,))
+
+        def send(message: Message) -> None:
+            output.write(json.dumps(message) + "\n")
+            output.flush()
+
         while True:
-            for answer in reply(json.loads(questions.get())):
-                answers.write(json.dumps(answer) + "\n")
-                answers.flush()
+            try:
+                for part in handler(json.loads(requests.get())):
+                    send(part)
+            except KeyboardInterrupt:
+                raise
+            except failures as e:
+                send({"failure": describe(e)})
+            else:
+                send({"failure": None})
 
 
-def _read_requests(questions: SimpleQueue[str]) -> None:
-    """Pass on what is asked; nobody waits for an answer any more when the one who asks is gone."""
-    with os.fdopen(os.dup(0), encoding="utf-8") as asked:
-        for line in asked:
-            questions.put(line)
+def _read_requests(requests: SimpleQueue[str]) -> None:
+    """Queue the requests, and end the process with them: nobody waits for a reply any more."""
+    with os.fdopen(os.dup(0), encoding="utf-8") as lines:
+        for line in lines:
+            requests.put(line)
     os._exit(0)
 
 
-def _replies(process: subprocess.Popen[str], request: str) -> Iterator[dict[str, Any]]:
-    """The lines of an answer; they stop early when the process dies."""
+def _reply_parts(process: subprocess.Popen[str], request: str) -> Iterator[Message]:
+    """The lines of a reply; they stop early when the process dies."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:

@@ -1,0 +1,83 @@
+"""Options of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import KW_ONLY, dataclass, field
+from functools import wraps
+from inspect import signature
+from pathlib import Path
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
+
+if TYPE_CHECKING:  # they import onnx, which commands do without until they run
+    from ...core.pass_manager.pipeline import Pass
+    from ...core.verify.verification_spec import Inputs
+    from ..registry.pass_sources import PluginLike
+
+P = ParamSpec("P")
+Subject = TypeVar("Subject")
+Options = TypeVar("Options")
+Outcome = TypeVar("Outcome")
+
+
+def no_progress(_: str) -> None:
+    """Ignore the name of a phase."""
+
+
+@dataclass(frozen=True, slots=True)
+class RunOptions:
+    """The parameters of `optimize` beside the model, whose docstring says what they mean."""
+
+    pipeline: str | Pass = "basic"
+    plugins: Sequence[PluginLike] = ()
+    verify: bool = True
+    inputs: Inputs | None = None
+    _: KW_ONLY
+    shapes: Mapping[str, Sequence[int]] | None = None
+    dims: Mapping[str, int] | None = None
+    outputs: Sequence[str] = ()
+    drop_unused_inputs: bool = False
+    only: Collection[str] = ()
+    skip: Collection[str] = ()
+    enable: Collection[str] = ()
+    exact: bool = False
+    strict: bool = False
+    keep_functions: bool = False
+    seed: int = 0
+    output: str | Path | None = None
+    report_to: str | Path | None = None
+    map_to: str | Path | None = None
+    repro_to: str | Path | None = None
+    page_to: str | Path | None = None
+    plan: bool = False
+    visualize: bool = False
+    progress: Callable[[str], None] = field(default=no_progress, repr=False)
+
+    @property
+    def plugin_files(self) -> list[Path]:
+        """The plugins that are files."""
+        return [Path(p) for p in self.plugins if isinstance(p, str | Path)]
+
+    @property
+    def input_files(self) -> list[Path]:
+        """The files that are read beside the model and those that a pipeline names."""
+        return ([Path(self.inputs)] if isinstance(self.inputs, str | Path) else []) + self.plugin_files
+
+
+def with_keywords(
+    options: Callable[P, Options], name: str
+) -> Callable[[Callable[[Subject, Options], Outcome]], Callable[Concatenate[Subject, P], Outcome]]:
+    """Decorate a function of a subject and `options`: the result, called `name`, has the options as parameters."""
+
+    def decorate(function: Callable[[Subject, Options], Outcome]) -> Callable[Concatenate[Subject, P], Outcome]:
+        @wraps(function)
+        def call(model: Subject, *args: P.args, **keywords: P.kwargs) -> Outcome:
+            return function(model, options(*args, **keywords))
+
+        subject, _ = signature(function).parameters.values()
+        parameters = [subject, *signature(options).parameters.values()]
+        vars(call)["__signature__"] = signature(function).replace(parameters=parameters)
+        call.__name__ = call.__qualname__ = name
+        return call
+
+    return decorate

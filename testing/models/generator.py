@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, cast
 
 import numpy as np
@@ -23,7 +24,7 @@ OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
 
 
 def select_inputs(generator: PatternGenerator, pattern: OpPattern, spec: defs.OpSchema) -> list[InputPattern]:
-    """The patterns of all inputs: `*xs` are expanded to some inputs, and optional ones are sometimes omitted."""
+    """The pattern of each input: `*xs` and `...` stand for some, and optional inputs are left out at times."""
     variadic = bool(spec.inputs) and spec.inputs[-1].option == VARIADIC
     most = max(MAX_OPERANDS, len(pattern.inputs)) if variadic else len(spec.inputs)
     wants = pattern.inputs if variadic else pattern.inputs[: max(len(spec.inputs), _required_count(pattern.inputs))]
@@ -41,7 +42,8 @@ def select_inputs(generator: PatternGenerator, pattern: OpPattern, spec: defs.Op
         rests -= 1
         size = room if rests == 0 else generator.choices.draw_below(room + 1)
         room -= size
-        slots += [_select_rest(generator, Var(f"{want.name} {i}"), len(slots) + i, spec) for i in range(size)]
+        name = want.name or f"... {next(generator.unnamed)}"
+        slots += [_select_rest(generator, Var(f"{name} {i}"), len(slots) + i, spec) for i in range(size)]
     while slots and slots[-1] is None:
         slots.pop()
     return slots
@@ -298,6 +300,7 @@ class PatternGenerator:
     )  # what the pattern's ops make, the root's last
     no_fire_reasons: list[str] = field(default_factory=list[str])  # why the rule may not fire
     traits: list[str] = field(default_factory=list[str])
+    unnamed: Iterator[int] = field(default_factory=count)  # numbers for operands that `...` stands for
     depth: int = 0
     last_dim: int = 0  # the dim chosen last
     has_extra_producers: bool = False  # whether anything was grown that the pattern does not have

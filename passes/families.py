@@ -32,8 +32,7 @@ from .fusion.rectifiers import FUSE_RECTIFIERS
 from .fusion.reductions import FUSE_REDUCE_MEAN, FUSE_REDUCTIONS
 from .fusion.softmaxes import FUSE_SOFTMAX
 from .linear.affine_before_conv import FOLD_AFFINE_BEFORE_CONV
-from .linear.affine_into_conv import FOLD_AFFINE_INTO_CONV
-from .linear.batchnorm import FOLD_BATCHNORM
+from .linear.affine_into_conv import FOLD_AFFINE_INTO_CONV, FOLD_BATCHNORM
 from .linear.consecutive_convs import MERGE_CONSECUTIVE_CONVS
 from .linear.conv_padding import FOLD_PAD_INTO_CONV, FOLD_PAD_INTO_POOL
 from .linear.einsum import SIMPLIFY_EINSUM

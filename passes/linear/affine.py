@@ -1,34 +1,109 @@
-"""Ops with constants that scale and shift each channel: what they multiply by and what they add."""
+"""Ops that compute `k * x + c` with constant k and c."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...core import Op, Value, require
-from ..support.operand_queries import Array
+from ...core import Declined, Op, Value, require
+from ..support.operand_queries import Array, require_broadcastable_to, uniform_value, values_along_axis
 from .convolution import per_channel
 
-AFFINE_OPS = ("Add", "Sub", "Mul", "Div")
+ARITHMETIC = ("Add", "Sub", "Mul", "Div")
+SCALE_OPS = ("Mul", "Div", "Neg")
+AFFINE_OPS = (*ARITHMETIC, "Neg", "BatchNormalization")
 Affine = tuple[Array, Array]
 """The k and c of `k * x + c`, in float64; one number each, or one for each channel."""
 
 ONE, ZERO = np.ones(1), np.zeros(1)
 
 
-def required_affine(op: Op, x: Value, rank: int, channels: int) -> Affine:
-    """What an op of ARITHMETIC does to `x`, of so many dims and channels; its other operand is a constant."""
+def varying_operand(op: Op) -> Value:
+    """The only operand of an op that is not constant."""
+    varying = [v for v in op.inputs if v is not None and not v.is_const]
+    require(len(varying) == 1, f"{op.label} has not one operand that varies")
+    return varying[0]
+
+
+def other_operand(op: Op, x: Value) -> Value:
+    """The operand of a binary op besides `x`."""
+    found = [v for v in op.inputs if v is not None and v is not x]
+    require(len(op.inputs) == 2 and len(found) == 1, f"{op.label} is not of {x.name} and another value")
+    return found[0]
+
+
+def constant_operand(op: Op, x: Value) -> Value:
+    """The operand of a binary op besides `x`, which is constant."""
+    c = other_operand(op, x)
+    require(c.is_const, f"{c.name} is not constant")
+    return c
+
+
+def required_affine(op: Op, x: Value, rank: int, channels: int | None) -> Affine:
+    """The k and c of an op of AFFINE_OPS on `x`, of that rank and, if it is known, number of channels."""
+    if op.type == "Neg":
+        return -ONE, ZERO
+    if op.type == "BatchNormalization":
+        k, shift = scale_and_shift(op)
+        require(channels in {None, k.size}, "the statistics do not fit the weights")
+        return k, shift
     require(op.version >= 7, "before opset 7 an attribute says how to broadcast")
-    c = next((v for v in op.inputs if v is not x and v is not None), None)
-    require(c is not None and len(op.inputs) == 2 and x in op.inputs, "it has not one constant operand")
-    assert c is not None
-    numbers = per_channel(c, rank, channels)
+    c = constant_operand(op, x)
+    numbers = per_channel(c, rank, 1 if channels is None else channels)
     require(bool(np.isfinite(numbers).all()), f"{c.name} is not finite")
     if op.type == "Add":
         return ONE, numbers
     if op.type == "Sub":
         return (ONE, -numbers) if op.inputs[0] is x else (-ONE, numbers)
-    if op.type == "Mul":
-        return numbers, ZERO
-    require(op.type == "Div" and op.inputs[0] is x, "it is a quotient of a constant")
+    return factors(op, x, numbers), ZERO
+
+
+def scale_and_shift(bn: Op) -> Affine:
+    """The k and c of a BatchNormalization in inference form, one number per channel."""
+    require(bn.version >= 7, "before opset 7 the statistics may be updated in place")
+    require(not bn.attr("training_mode", 0), "in training mode the statistics come from the data")
+    require(bn.attr("spatial", 1) == 1, "the statistics are per element, not per channel")
+    # Before opset 14 the optional outputs are what says that it trains (BatchNormalization-9, Outputs case 1).
+    require(not any(v.name for v in bn.outputs[1:]), "it also gives statistics, as in training mode")
+    gamma, beta, mu, sigma2 = (v.const.astype(np.float64) for v in bn.inputs[1:5] if v is not None)
+    require(gamma.ndim == 1 and gamma.shape == beta.shape == mu.shape == sigma2.shape, "the statistics differ in shape")
     with np.errstate(all="ignore"):
-        return 1 / numbers, ZERO
+        k = gamma / np.sqrt(sigma2 + bn.attr("epsilon", 1e-5))
+        return k, beta - mu * k
+
+
+def required_factors(op: Op, x: Value) -> Array:
+    """The factors by which an op of SCALE_OPS scales the last axis of `x`: one, or one for each index; in float64."""
+    if op.type == "Neg":
+        return -ONE
+    c = constant_operand(op, x)
+    if not c.shape:
+        return factors(op, x, c.const.reshape(1).astype(np.float64))
+    require_broadcastable_to(c, x)
+    return factors(op, x, values_along_axis(c, x.rank, -1))
+
+
+def required_factor(op: Op, x: Value) -> float:
+    """The finite number, not 0, by which an op of SCALE_OPS scales all of `x`."""
+    if op.type == "Neg":
+        return -1.0
+    c = constant_operand(op, x)
+    require_broadcastable_to(c, x)
+    value = nonzero_scale(c)
+    return float(factors(op, x, np.full(1, value))[0])
+
+
+def nonzero_scale(c: Value) -> float:
+    """The one finite number, not 0, that all elements of a constant are."""
+    value = float(uniform_value(c))
+    require(np.isfinite(value) and value != 0, f"{value} is no scale")
+    return value
+
+
+def factors(op: Op, x: Value, numbers: Array) -> Array:
+    """The factors of a Mul or Div of `x` by `numbers`; where one of them is 0, those of a Div are infinite."""
+    if op.type == "Mul":
+        return numbers
+    if op.inputs[0] is not x:
+        raise Declined("it is a quotient of a constant")
+    with np.errstate(all="ignore"):
+        return 1 / numbers

@@ -1,79 +1,27 @@
-"""A constant added to, taken from, multiplied with or dividing a convolution is part of its weights and bias."""
+"""Folding of affine ops and BatchNormalization into a preceding convolution."""
 
 from __future__ import annotations
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, rule
-from .affine import ONE, ZERO, required_affine
-from .convolution import fold_affine, output_channels
+from ...core import Build, Op, RulePass, Value, rule
+from .affine import ARITHMETIC, required_affine
+from .convolution import CONVOLUTIONS, fold_affine, output_channels
+
+
+@rule(lambda g, x, w, conv, bn: g.BatchNormalization(g.one_of(*CONVOLUTIONS)(x, g.const(w), ...) @ conv, ...) @ bn)
+def fold_batchnorm_into_conv(g: Build, w: Value, conv: Op, bn: Op) -> Value:
+    """BatchNormalization(Conv(x, w, b)) => Conv(x, w * k, (b - mean) * k + bias), k = scale / sqrt(var + epsilon)"""
+    return fold_affine(g, conv, *required_affine(bn, conv.outputs[0], w.rank, output_channels(conv, w)))
 
 
 @rule(
-    lambda g, x, w, c, conv, op, b=None: (
-        g.Add(g.one_of("Conv", "ConvTranspose")(x, g.const(w), b) @ conv, g.const(c)) @ op
-    ),
-    contract=ROUNDING,
+    lambda g, x, w, conv, op: (
+        g.one_of(*ARITHMETIC, "Neg")(..., g.one_of(*CONVOLUTIONS)(x, g.const(w), ...) @ conv, ...) @ op
+    )
 )
-def fold_sum_into_conv(g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op) -> Value:
-    """Conv(x, w, b) + c => Conv(x, w, b + c)"""
-    return fold_operand(g, w, conv, op)
-
-
-@rule(
-    lambda g, x, w, c, conv, op, b=None: (
-        g.Mul(g.one_of("Conv", "ConvTranspose")(x, g.const(w), b) @ conv, g.const(c)) @ op
-    ),
-    contract=ROUNDING,
-)
-def fold_product_into_conv(g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op) -> Value:
-    """Conv(x, w, b) * c => Conv(x, w * c, b * c)"""
-    return fold_operand(g, w, conv, op)
-
-
-@rule(
-    lambda g, x, w, c, conv, op, b=None: (
-        g.one_of("Sub", "Div")(g.one_of("Conv", "ConvTranspose")(x, g.const(w), b) @ conv, g.const(c)) @ op
-    ),
-    contract=ROUNDING,
-)
-def fold_difference_or_quotient_into_conv(
-    g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op
-) -> Value:
-    """Conv(x, w, b) - c => Conv(x, w, b - c), Conv(x, w, b) / c => Conv(x, w / c, b / c)"""
-    return fold_operand(g, w, conv, op)
-
-
-@rule(
-    lambda g, x, w, c, conv, op, b=None: (
-        g.Sub(g.const(c), g.one_of("Conv", "ConvTranspose")(x, g.const(w), b) @ conv) @ op
-    ),
-    contract=ROUNDING,
-)
-def fold_reflection_into_conv(g: Build, x: Value, w: Value, b: Value | None, c: Value, conv: Op, op: Op) -> Value:
-    """Sub(c, Conv(x, w, b)) => Conv(x, -w, c - b)"""
-    return fold_operand(g, w, conv, op)
-
-
-@rule(
-    lambda g, x, w, conv, b=None: g.Neg(g.one_of("Conv", "ConvTranspose")(x, g.const(w), b) @ conv),
-    contract=ROUNDING,
-)
-def fold_negation_into_conv(g: Build, x: Value, w: Value, b: Value | None, conv: Op) -> Value:
-    """-Conv(x, w, b) => Conv(x, -w, -b)"""
-    return fold_affine(g, conv, -ONE, ZERO)
-
-
-def fold_operand(g: Build, w: Value, conv: Op, op: Op) -> Value:
-    """The convolution that does what `op` does to the output of `conv`."""
+def fold_affine_into_conv(g: Build, w: Value, conv: Op, op: Op) -> Value:
+    """K * Conv(x, w, b) + c => Conv(x, w * k, b * k + c)"""
     return fold_affine(g, conv, *required_affine(op, conv.outputs[0], w.rank, output_channels(conv, w)))
 
 
-FOLD_AFFINE_INTO_CONV = RulePass(
-    "fold-affine-into-conv",
-    (
-        fold_sum_into_conv,
-        fold_product_into_conv,
-        fold_difference_or_quotient_into_conv,
-        fold_reflection_into_conv,
-        fold_negation_into_conv,
-    ),
-)
+FOLD_BATCHNORM = RulePass("fold-batchnorm", (fold_batchnorm_into_conv,))
+FOLD_AFFINE_INTO_CONV = RulePass("fold-affine-into-conv", (fold_affine_into_conv,))

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, require, rule
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ..support.operand_queries import pads_of, required_scalar
 from .sliding_window import Window, conv_window, parse_window
 
 
-@rule(lambda g, x, w, conv, pad, rest, b=None: g.Conv(g.Pad(x, *rest) @ pad, w, b) @ conv, contract=ROUNDING)
+@rule(lambda g, x, w, conv, pad, rest, b=None: g.Conv(g.Pad(x, *rest) @ pad, w, b) @ conv)
 def fold_pad_into_conv(
     g: Build, x: Value, w: Value, b: Value | None, rest: tuple[Value | None, ...], conv: Op, pad: Op
 ) -> Value:
@@ -95,7 +95,7 @@ FOLD_PAD_INTO_CONV = RulePass(
 )
 
 
-@rule(lambda g, x, pool, pad, rest: g.AveragePool(g.Pad(x, *rest) @ pad) @ pool, contract=ROUNDING)
+@rule(lambda g, x, pool, pad, rest: g.AveragePool(g.Pad(x, *rest) @ pad) @ pool)
 def fold_pad_into_average_pool(g: Build, x: Value, rest: tuple[Value | None, ...], pool: Op, pad: Op) -> Value:
     """AveragePool(Pad(x, 0)) => AveragePool(x), pads that count"""
     inner = dense_window(pool)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from onnx import TensorProto
 
-from ...core import EXACT, ROUNDING, Build, Declined, RulePass, Value, conditional, require, rule, same_extent
+from ...core import EXACT, Build, Declined, RulePass, Value, conditional, require, rule, same_extent
 from ...core.ir.dims import Shape
 from .weighted_products import GEMM_TYPES, build_gemm, require_ort_matmul
 
@@ -69,7 +69,7 @@ def einsum_to_transpose(g: Build, x: Value, e: str) -> Value:
     return x if term == eq.result else g.Transpose(x, perm=[term.index(label) for label in eq.result])
 
 
-@rule(lambda g, x, e: g.Einsum(x, equation=e), contract=ROUNDING)
+@rule(lambda g, x, e: g.Einsum(x, equation=e))
 def einsum_to_reduce_sum(g: Build, x: Value, e: str) -> Value:
     """Einsum(x, "ij->i") => ReduceSum(x)"""
     eq = parse_equation(e, [x.rank])
@@ -90,7 +90,7 @@ def einsum_to_mul(g: Build, a: Value, b: Value, e: str) -> Value:
     return g.Mul(a, b)
 
 
-@rule(lambda g, a, b, e: g.Einsum(a, b, equation=e), contract=ROUNDING)
+@rule(lambda g, a, b, e: g.Einsum(a, b, equation=e))
 def einsum_to_matmul(g: Build, a: Value, b: Value, e: str) -> Value:
     """Einsum(a, b, "bij,bjk->bik") => MatMul(a, b); a constant may be transposed for it"""
     require(a.dtype in MATMUL_TYPES, "onnxruntime may not multiply this type")
@@ -99,7 +99,7 @@ def einsum_to_matmul(g: Build, a: Value, b: Value, e: str) -> Value:
     return g.MatMul(left.arranged(g), right.arranged(g))
 
 
-@rule(lambda g, a, b, e: g.Einsum(a, b, equation=e), contract=ROUNDING)
+@rule(lambda g, a, b, e: g.Einsum(a, b, equation=e))
 def einsum_to_gemm(g: Build, a: Value, b: Value, e: str) -> Value:
     """Einsum(a, b, "ij,kj->ik") => Gemm(a, b, transB=1)"""
     eq = parse_equation(e, [a.rank, b.rank])

@@ -13,7 +13,8 @@ import numpy as np
 from ...core import Build, Declined, Graph, Ledger, Op, Value, made_from, require
 from ...core.ir.op import replaced
 from ..support.operand_queries import Array, downcast_constant, has_one_use
-from .weighted_products import nonzero_scale, product_of, rebuild_product
+from .affine import nonzero_scale
+from .weighted_products import product_of, rebuild_product
 
 # What they do with their first input does not depend on its numbers.
 DATA_MOVEMENT_OPS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from ...core import ROUNDING, Build, RulePass, Value, broadcasts_to, require, rule
+from ...core import Build, RulePass, Value, broadcasts_to, require, rule
 from .weighted_products import GEMM_TYPES
 
 
-@rule(lambda g, a, b, c: g.Add(g.MatMul(a, b), c), contract=ROUNDING)
+@rule(lambda g, a, b, c: g.Add(g.MatMul(a, b), c))
 def matmul_add_to_gemm(g: Build, a: Value, b: Value, c: Value) -> Value:
     """MatMul(a, b) + c => Gemm(a, b, c)"""
     require(g.opset >= 7, "before opset 7 Gemm and Add do not broadcast by rule")

@@ -1,74 +1,49 @@
-"""What is added to a product of matrices, or to its operand, is the bias of a Gemm."""
+"""Folding of additions to a matrix product, or to its operand, into the bias of a Gemm."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, broadcasts_to, conditional, require, rule
+from ...core import Build, Op, RulePass, Value, broadcasts_to, conditional, require, rule
 from ..support.operand_queries import downcast_constant, operand, require_broadcastable_to, values_along_axis
+from .affine import other_operand
 from .ort_fusion_guards import require_no_norm
 from .weighted_products import GEMM_TYPES, Array, alpha_or_beta, gemm_attributes, product_of, require_nonempty_sums
 
-Bias = Value | None
+
+@rule(lambda g, gemm, op: g.one_of("Add", "Sub", "Sum")(..., g.Gemm(...) @ gemm, ...) @ op)
+def add_to_gemm(g: Build, gemm: Op, op: Op) -> Value:
+    """D + Gemm(a, b, c, alpha, beta) => Gemm(a, b, d + c * beta, alpha); as well for differences, with signs"""
+    d = other_operand(op, gemm.outputs[0])
+    if op.type != "Sub":
+        return gemm_plus(g, gemm, d)
+    return gemm_plus(g, gemm, d, sign_of_gemm=-1) if op.inputs[0] is d else gemm_plus(g, gemm, d, sign_of_d=-1)
 
 
-@rule(lambda g, a, b, d, gemm, c=None: g.one_of("Add", "Sum")(g.Gemm(a, b, c) @ gemm, d), contract=ROUNDING)
-def add_to_gemm(g: Build, a: Value, b: Value, d: Value, gemm: Op, c: Bias) -> Value:
-    """Gemm(a, b, c, beta) + d => Gemm(a, b, c * beta + d)"""
-    return gemm_plus(g, gemm, d)
-
-
-@rule(lambda g, a, b, d, gemm, c=None: g.Sub(g.Gemm(a, b, c) @ gemm, d), contract=ROUNDING)
-def subtract_from_gemm(g: Build, a: Value, b: Value, d: Value, gemm: Op, c: Bias) -> Value:
-    """Gemm(a, b, c, beta) - d => Gemm(a, b, c * beta - d)"""
-    return gemm_plus(g, gemm, d, sign_of_d=-1)
-
-
-@rule(lambda g, a, b, d, gemm, c=None: g.Sub(d, g.Gemm(a, b, c) @ gemm), contract=ROUNDING)
-def subtract_gemm(g: Build, a: Value, b: Value, d: Value, gemm: Op, c: Bias) -> Value:
-    """Sub(d, Gemm(a, b, c, alpha, beta)) => Gemm(a, b, d - c * beta, -alpha)"""
-    return gemm_plus(g, gemm, d, sign_of_gemm=-1)
-
-
-@rule(lambda g, a, b, d, product: g.Sub(g.MatMul(a, b) @ product, d), contract=ROUNDING)
-def subtract_from_matmul(g: Build, a: Value, b: Value, d: Value, product: Op) -> Value:
-    """MatMul(a, b) - d => Gemm(a, b, d, beta=-1), or Gemm(a, b, -d) where d is constant"""
+@rule(lambda g, a, b, product, op: g.Sub(..., g.MatMul(a, b) @ product, ...) @ op)
+def subtract_matmul(g: Build, a: Value, b: Value, product: Op, op: Op) -> Value:
+    """MatMul(a, b) - d => Gemm(a, b, d, beta=-1), or Gemm(a, b, -d) where d is constant; d - it => Gemm(alpha=-1)"""
+    d = other_operand(op, product.outputs[0])
     require_gemm_applies(g, a, b, d, product)
+    if op.inputs[0] is d:
+        return g.Gemm(a, b, d, alpha=-1.0)
     if d.is_const:
         return g.Gemm(a, b, g.const(-d.const))
     require_nonempty_sums(a, product)
     return g.Gemm(a, b, d, beta=-1.0)
 
 
-@rule(lambda g, a, b, d, product: g.Sub(d, g.MatMul(a, b) @ product), contract=ROUNDING)
-def subtract_matmul(g: Build, a: Value, b: Value, d: Value, product: Op) -> Value:
-    """Sub(d, MatMul(a, b)) => Gemm(a, b, d, alpha=-1)"""
-    require_gemm_applies(g, a, b, d, product)
-    return g.Gemm(a, b, d, alpha=-1.0)
-
-
 @rule(
-    lambda g, x, v, w, product, c=None: g.one_of("MatMul", "Gemm")(g.Add(x, g.const(v)), g.const(w), c) @ product,
-    contract=ROUNDING,
+    lambda g, x, v, w, op, product: (
+        g.one_of("MatMul", "Gemm")(g.one_of("Add", "Sub")(x, g.const(v)) @ op, g.const(w), ...) @ product
+    )
 )
-def fold_sum_before_product(g: Build, x: Value, v: Value, w: Value, product: Op, c: Bias) -> Value:
-    """(x + v) @ w + c => Gemm(x, w, v @ w + c)"""
-    return gemm_of_shifted(g, x, v, product, 1)
+def fold_shift_before_product(g: Build, x: Value, v: Value, op: Op, product: Op) -> Value:
+    """(x + v) @ w + c => Gemm(x, w, v @ w + c), (x - v) @ w + c => Gemm(x, w, c - v @ w)"""
+    return gemm_of_shifted(g, x, v, product, -1 if op.type == "Sub" else 1)
 
 
-@rule(
-    lambda g, x, v, w, product, c=None: g.one_of("MatMul", "Gemm")(g.Sub(x, g.const(v)), g.const(w), c) @ product,
-    contract=ROUNDING,
-)
-def fold_difference_before_product(g: Build, x: Value, v: Value, w: Value, product: Op, c: Bias) -> Value:
-    """(x - v) @ w + c => Gemm(x, w, c - v @ w)"""
-    return gemm_of_shifted(g, x, v, product, -1)
-
-
-@rule(
-    lambda g, x, v, w, c, product: g.Add(g.MatMul(g.Add(x, g.const(v)), g.const(w)) @ product, g.const(c)),
-    contract=ROUNDING,
-)
+@rule(lambda g, x, v, w, c, product: g.Add(g.MatMul(g.Add(x, g.const(v)), g.const(w)) @ product, g.const(c)))
 def move_shift_behind_matmul(g: Build, x: Value, v: Value, w: Value, c: Value, product: Op) -> Value:
     """MatMul(x + v, w) + c => MatMul(x, w) + (v @ w + c)"""
     require_broadcastable_to(c, product.outputs[0])
@@ -137,15 +112,5 @@ def gemm_of_shifted(g: Build, x: Value, v: Value, product: Op, sign: int) -> Val
 
 FOLD_BIAS = RulePass(
     "fold-bias",
-    (
-        add_to_gemm,
-        subtract_from_gemm,
-        subtract_gemm,
-        subtract_from_matmul,
-        subtract_matmul,
-        fold_sum_before_product,
-        fold_difference_before_product,
-        move_shift_behind_matmul,
-        drop_zero_bias,
-    ),
+    (add_to_gemm, subtract_matmul, fold_shift_before_product, move_shift_behind_matmul, drop_zero_bias),
 )

@@ -1,4 +1,4 @@
-"""Transposes around products: Gemm reads its operands either way, and the product of transposes is a transpose."""
+"""Folding of transposes around matrix products: Gemm reads either operand transposed."""
 
 from __future__ import annotations
 
@@ -6,66 +6,44 @@ from typing import Any
 
 import numpy as np
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
+from ...core import Build, Op, RulePass, Value, require, rule
+from ..support.operand_queries import operand
 from .weighted_products import GEMM_TYPES, build_gemm, gemm_attributes, require_ort_matmul
 
-Bias = Value | None
 Perm = list[int] | None  # None reverses all axes
 
 
 @rule(
-    lambda g, a, b, p, t, gemm, c=None: g.Gemm(g.Transpose(a, perm=p) @ t, b, c) @ gemm, shared=True, contract=ROUNDING
+    lambda g, x, p, t, product: g.one_of("Gemm", "MatMul")(..., g.Transpose(x, perm=p) @ t, ...) @ product,
+    shared=True,
 )
-def fold_left_transpose_into_gemm(g: Build, a: Value, b: Value, p: Perm, t: Op, gemm: Op, c: Bias) -> Value:
-    """Gemm(Transpose(a), b, c, transA) => Gemm(a, b, c, not transA)"""
+def fold_transpose_into_product(g: Build, x: Value, p: Perm, t: Op, product: Op) -> Value:
+    """Gemm(Transpose(a), b, c, transA) => Gemm(a, b, c, not transA); as well for b, and for MatMul"""
+    side = product.inputs.index(t.outputs[0])
+    require(side < 2, "it is the bias that is transposed")
     require_only_product_consumers(t, p)
-    require(gemm.version >= 7 and a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this version and type")
-    return g.Gemm(a, b, c, **with_transpose_toggled(gemm, "transA"))
+    a, b = (x, operand(product, 1)) if side == 0 else (operand(product), x)
+    turned = ("transA", "transB")[side]
+    if product.type == "MatMul":
+        return build_gemm(g, a, b, **{turned: 1})
+    require(product.version >= 7 and a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this version and type")
+    return g.Gemm(a, b, product.input(2), **with_transpose_toggled(product, turned))
 
 
-@rule(
-    lambda g, a, b, p, t, gemm, c=None: g.Gemm(a, g.Transpose(b, perm=p) @ t, c) @ gemm, shared=True, contract=ROUNDING
-)
-def fold_right_transpose_into_gemm(g: Build, a: Value, b: Value, p: Perm, t: Op, gemm: Op, c: Bias) -> Value:
-    """Gemm(a, Transpose(b), c, transB) => Gemm(a, b, c, not transB)"""
-    require_only_product_consumers(t, p)
-    require(gemm.version >= 7 and a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this version and type")
-    return g.Gemm(a, b, c, **with_transpose_toggled(gemm, "transB"))
-
-
-@rule(lambda g, a, b, p, t: g.MatMul(g.Transpose(a, perm=p) @ t, b), shared=True, contract=ROUNDING)
-def fold_left_transpose_into_matmul(g: Build, a: Value, b: Value, p: Perm, t: Op) -> Value:
-    """MatMul(Transpose(a), b) => Gemm(a, b, transA=1)"""
-    require_only_product_consumers(t, p)
-    return build_gemm(g, a, b, transA=1)
-
-
-@rule(lambda g, a, b, p, t: g.MatMul(a, g.Transpose(b, perm=p) @ t), shared=True, contract=ROUNDING)
-def fold_right_transpose_into_matmul(g: Build, a: Value, b: Value, p: Perm, t: Op) -> Value:
-    """MatMul(a, Transpose(b)) => Gemm(a, b, transB=1)"""
-    require_only_product_consumers(t, p)
-    return build_gemm(g, a, b, transB=1)
-
-
-@rule(lambda g, a, b, p, gemm, c=None: g.Transpose(g.Gemm(a, b, c) @ gemm, perm=p), contract=ROUNDING)
-def fold_transpose_of_gemm(g: Build, a: Value, b: Value, p: Perm, gemm: Op, c: Bias) -> Value:
+@rule(lambda g, a, b, p, product, c=None: g.Transpose(g.one_of("Gemm", "MatMul")(a, b, c) @ product, perm=p))
+def fold_transpose_of_product(g: Build, a: Value, b: Value, p: Perm, product: Op, c: Value | None) -> Value:
     """Transpose(Gemm(a, b, c, transA, transB)) => Gemm(b, a, Transpose(c), not transB, not transA), c constant"""
-    require(gemm.version >= 7 and a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this version and type")
-    require(swaps_last_two(p, 2), "it moves nothing")
-    attrs = gemm_attributes(gemm)
+    require(swaps_last_two(p, 2), "it moves other axes than those of a matrix")
+    if product.type == "MatMul":
+        return build_gemm(g, b, a, transA=1, transB=1)
+    require(product.version >= 7 and a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this version and type")
+    attrs = gemm_attributes(product)
     sides = {"transA": not attrs.pop("transB", 0), "transB": not attrs.pop("transA", 0)}
     turned_bias = None if c is None else g.const(np.atleast_2d(c.const).T)
     return g.Gemm(b, a, turned_bias, **attrs, **{side: 1 for side, turn in sides.items() if turn})
 
 
-@rule(lambda g, a, b, p: g.Transpose(g.MatMul(a, b), perm=p), contract=ROUNDING)
-def fold_transpose_of_matmul(g: Build, a: Value, b: Value, p: Perm) -> Value:
-    """Transpose(MatMul(a, b)) => Gemm(b, a, transA=1, transB=1)"""
-    require(swaps_last_two(p, 2), "there are more axes than two")
-    return build_gemm(g, b, a, transA=1, transB=1)
-
-
-@rule(lambda g, a, b, p, q: g.MatMul(g.Transpose(a, perm=p), g.Transpose(b, perm=q)), contract=ROUNDING)
+@rule(lambda g, a, b, p, q: g.MatMul(g.Transpose(a, perm=p), g.Transpose(b, perm=q)))
 def merge_operand_transposes(g: Build, a: Value, b: Value, p: Perm, q: Perm) -> Value:
     """MatMul(Transpose(a), Transpose(b)) => Transpose(MatMul(b, a)), last two axes swapped"""
     require(swaps_last_two(p, a.rank) and swaps_last_two(q, b.rank), "they move other axes than the last two")
@@ -74,16 +52,13 @@ def merge_operand_transposes(g: Build, a: Value, b: Value, p: Perm, q: Perm) -> 
     return g.Transpose(g.MatMul(b, a), perm=[*range(rank - 2), rank - 1, rank - 2])
 
 
-@rule(lambda g, x, w, p, q: g.Transpose(g.MatMul(g.Transpose(x, perm=p), w), perm=q), contract=ROUNDING)
+@rule(lambda g, x, w, p, q: g.Transpose(g.MatMul(g.Transpose(x, perm=p), w), perm=q))
 def cancel_transposes_around_matmul(g: Build, x: Value, w: Value, p: Perm, q: Perm) -> Value:
     """Transpose(MatMul(Transpose(x), w)) => MatMul(Transpose(w), x), last two axes swapped"""
     return g.MatMul(transposed_operand(g, x, w, p, q), x)
 
 
-@rule(
-    lambda g, x, w, c, p, q: g.Transpose(g.Add(g.MatMul(g.Transpose(x, perm=p), g.const(w)), g.const(c)), perm=q),
-    contract=ROUNDING,
-)
+@rule(lambda g, x, w, c, p, q: g.Transpose(g.Add(g.MatMul(g.Transpose(x, perm=p), g.const(w)), g.const(c)), perm=q))
 def cancel_transposes_around_matmul_add(g: Build, x: Value, w: Value, c: Value, p: Perm, q: Perm) -> Value:
     """Transpose(MatMul(Transpose(x), w) + c) => MatMul(Transpose(w), x) + Transpose(c), last two axes swapped"""
     require(c.rank <= x.rank, "the sum has more dims than the product")
@@ -127,14 +102,10 @@ def with_transpose_toggled(gemm: Op, side: str) -> dict[str, Any]:
 FOLD_TRANSPOSE_INTO_GEMM = RulePass(
     "fold-transpose-into-gemm",
     (
-        fold_left_transpose_into_gemm,
-        fold_right_transpose_into_gemm,
-        fold_transpose_of_gemm,
         cancel_transposes_around_matmul_add,
         cancel_transposes_around_matmul,
-        fold_transpose_of_matmul,
+        fold_transpose_of_product,
         merge_operand_transposes,
-        fold_left_transpose_into_matmul,
-        fold_right_transpose_into_matmul,
+        fold_transpose_into_product,
     ),
 )

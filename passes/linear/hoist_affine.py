@@ -1,16 +1,15 @@
-"""What scales and shifts channels passes back through sums, joins and pools into the convolutions behind them.
+"""Hoisting of affine ops through sums, Concat and pools into the convolutions before them.
 
-It does so only where every convolution can take its part, so that one op goes and none comes.
+Only where every convolution can take its part, so that one op goes and none comes.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
+from ...core import Build, Op, RulePass, Value, require, rule
 from ..support.operand_queries import Array, has_one_use, normalized_axes
-from .affine import ONE, ZERO, Affine, required_affine
-from .batchnorm import scale_and_shift
+from .affine import ARITHMETIC, ONE, ZERO, Affine, required_affine, varying_operand
 from .convolution import CONVOLUTIONS, fold_affine
 
 POOL_OPS = ("AveragePool", "GlobalAveragePool", "MaxPool", "GlobalMaxPool")
@@ -18,79 +17,18 @@ MAX_DEPTH = 8  # ops passed through on one path, which bounds what is looked at 
 
 
 @rule(
-    lambda g, xs, scale, bias, mean, var, op, bn: (
-        g.BatchNormalization(
-            g.one_of("Add", "Sub", "Concat", *POOL_OPS)(*xs) @ op,
-            g.const(scale),
-            g.const(bias),
-            g.const(mean),
-            g.const(var),
-        )
-        @ bn
-    ),
-    contract=ROUNDING,
+    lambda g, op, then: (
+        g.one_of(*ARITHMETIC, "BatchNormalization")(g.one_of("Add", "Sub", "Concat", *POOL_OPS)(...) @ op, ...) @ then
+    )
 )
-def hoist_batchnorm(
-    g: Build, xs: tuple[Value, ...], scale: Value, bias: Value, mean: Value, var: Value, op: Op, bn: Op
-) -> Value:
-    """BatchNormalization(Conv + Conv) => Conv + Conv; as well for Concat and pools of them"""
+def hoist_affine(g: Build, op: Op, then: Op) -> Value:
+    """K * (Conv + Conv) + c => Conv + Conv; as well for Concat and pools of them"""
     y = op.outputs[0]
-    require_accepts_affine(y, bn, scales=True)
-    return apply_affine(g, y, scale_and_shift(bn, scale, bias, mean, var), y.rank)
-
-
-@rule(
-    lambda g, xs, c, op, scaling: (
-        g.Mul(
-            g.one_of("Add", "Sub", "Concat", *POOL_OPS)(*xs) @ op,
-            g.const(c),
-        )
-        @ scaling
-    ),
-    contract=ROUNDING,
-)
-def hoist_product(g: Build, xs: tuple[Value, ...], c: Value, op: Op, scaling: Op) -> Value:
-    """(Conv + Conv) * c => Conv + Conv; as well for Concat and pools of them"""
-    return hoist_arithmetic(g, op, scaling)
-
-
-@rule(
-    lambda g, xs, c, op, shifting: (
-        g.Add(
-            g.one_of("Add", "Sub", "Concat", *POOL_OPS)(*xs) @ op,
-            g.const(c),
-        )
-        @ shifting
-    ),
-    contract=ROUNDING,
-)
-def hoist_sum(g: Build, xs: tuple[Value, ...], c: Value, op: Op, shifting: Op) -> Value:
-    """(Conv + y) + c => Conv + y; as well for Concat and pools of Conv"""
-    return hoist_arithmetic(g, op, shifting)
-
-
-@rule(
-    lambda g, xs, c, op, inverse: (
-        g.one_of("Sub", "Div")(
-            g.one_of("Add", "Sub", "Concat", *POOL_OPS)(*xs) @ op,
-            g.const(c),
-        )
-        @ inverse
-    ),
-    contract=ROUNDING,
-)
-def hoist_difference_or_quotient(g: Build, xs: tuple[Value, ...], c: Value, op: Op, inverse: Op) -> Value:
-    """(Conv + y) - c => Conv + y, (Conv + Conv) / c => Conv + Conv; as well for Concat and pools of Conv"""
-    return hoist_arithmetic(g, op, inverse)
-
-
-def hoist_arithmetic(g: Build, op: Op, then: Op) -> Value:
-    """`then` scales or shifts the output of `op`."""
-    y = op.outputs[0]
-    require_accepts_affine(y, then, scales=then.type in {"Mul", "Div"})
+    require(varying_operand(then) is y, f"{then.label} is not of constants and {y.name}")
+    require_accepts_affine(y, then, scales=then.type not in {"Add", "Sub"})
     require(y.rank >= 3, "it has no channels")
-    channels = y.shape[1]
-    return apply_affine(g, y, required_affine(then, y, y.rank, channels if isinstance(channels, int) else 1), y.rank)
+    channels = y.shape[1] if isinstance(y.shape[1], int) else None
+    return apply_affine(g, y, required_affine(then, y, y.rank, channels), y.rank)
 
 
 def require_accepts_affine(y: Value, reader: Op, *, scales: bool) -> None:
@@ -183,4 +121,4 @@ def require_commutes(pool: Op, k: Array, shift: Array) -> None:
         )
 
 
-HOIST_AFFINE = RulePass("hoist-affine", (hoist_batchnorm, hoist_product, hoist_sum, hoist_difference_or_quotient))
+HOIST_AFFINE = RulePass("hoist-affine", (hoist_affine,))

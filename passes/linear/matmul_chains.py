@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule, same_extent
-from ..support.operand_queries import downcast_constant, require_broadcastable_to, values_along_axis
+from ...core import Build, Op, RulePass, Value, require, rule, same_extent
+from ..support.operand_queries import downcast_constant, operand, require_broadcastable_to, values_along_axis
 from .finite_values import is_finite
 from .weighted_products import WeightedProduct, product_of, rebuild_product
 
@@ -15,8 +15,7 @@ Bias = Value | None
 @rule(
     lambda g, x, v, w, first, second, b=None, c=None: (
         g.one_of("MatMul", "Gemm")(g.one_of("MatMul", "Gemm")(x, g.const(v), b) @ first, g.const(w), c) @ second
-    ),
-    contract=ROUNDING,
+    )
 )
 def merge_products(g: Build, x: Value, v: Value, w: Value, first: Op, second: Op, b: Bias, c: Bias) -> Value:
     """(x @ v + b) @ w + c => x @ (v @ w) + (b @ w + c)"""
@@ -34,8 +33,7 @@ def merge_products(g: Build, x: Value, v: Value, w: Value, first: Op, second: Op
 @rule(
     lambda g, x, v, b, w, first, second: (
         g.MatMul(g.Add(g.MatMul(x, g.const(v)) @ first, g.const(b)), g.const(w)) @ second
-    ),
-    contract=ROUNDING,
+    )
 )
 def merge_products_around_bias(g: Build, x: Value, v: Value, b: Value, w: Value, first: Op, second: Op) -> Value:
     """(x @ v + b) @ w => x @ (v @ w) + b @ w"""
@@ -52,8 +50,7 @@ def merge_products_around_bias(g: Build, x: Value, v: Value, b: Value, w: Value,
 @rule(
     lambda g, x, v, w, first, second: g.one_of("Add", "Sum")(
         g.MatMul(x, g.const(v)) @ first, g.MatMul(x, g.const(w)) @ second
-    ),
-    contract=ROUNDING,
+    )
 )
 def merge_products_of_same_operand(g: Build, x: Value, v: Value, w: Value, first: Op, second: Op) -> Value:
     """(x @ v) + (x @ w) => x @ (v + w)"""
@@ -63,20 +60,15 @@ def merge_products_of_same_operand(g: Build, x: Value, v: Value, w: Value, first
     return g.MatMul(x, downcast_constant(g, p.weights + q.weights, v))
 
 
-@rule(lambda g, x, y, w: g.Add(g.MatMul(x, w), g.MatMul(y, w)), contract=ROUNDING)
-def factor_out_right_operand(g: Build, x: Value, y: Value, w: Value) -> Value:
-    """(x @ w) + (y @ w) => (x + y) @ w"""
+@rule(lambda g, p, q: g.Add(g.MatMul(...) @ p, g.MatMul(...) @ q))
+def factor_out_operand(g: Build, p: Op, q: Op) -> Value:
+    """(x @ w) + (y @ w) => (x + y) @ w, (w @ x) + (w @ y) => w @ (x + y)"""
+    side = 1 if p.inputs[1] is q.inputs[1] else 0
+    w, x, y = operand(p, side), operand(p, 1 - side), operand(q, 1 - side)
+    require(w is q.inputs[side], "the products have no common factor")
     require_equal_shapes(x, y)
     require(w.is_const or is_finite(w), f"{w.name} may hold infinities")
-    return g.MatMul(g.Add(x, y), w)
-
-
-@rule(lambda g, x, y, w: g.Add(g.MatMul(w, x), g.MatMul(w, y)), contract=ROUNDING)
-def factor_out_left_operand(g: Build, x: Value, y: Value, w: Value) -> Value:
-    """(w @ x) + (w @ y) => w @ (x + y)"""
-    require_equal_shapes(x, y)
-    require(w.is_const or is_finite(w), f"{w.name} may hold infinities")
-    return g.MatMul(w, g.Add(x, y))
+    return g.MatMul(g.Add(x, y), w) if side else g.MatMul(w, g.Add(x, y))
 
 
 def require_finite(x: Value) -> None:
@@ -104,7 +96,6 @@ MERGE_MATMULS = RulePass(
         merge_products,
         merge_products_around_bias,
         merge_products_of_same_operand,
-        factor_out_right_operand,
-        factor_out_left_operand,
+        factor_out_operand,
     ),
 )

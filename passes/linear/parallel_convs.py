@@ -1,4 +1,4 @@
-"""Convolutions of one value that are added up are one convolution; so is one added to what it is given.
+"""Merging of parallel convolutions of one value whose outputs are added, and of a convolution with its input.
 
 Training forms of RepVGG, ACNet, MobileOne and RepLKNet have such branches and are deployed without them.
 """
@@ -13,7 +13,6 @@ import numpy as np
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
 from ..support.operand_queries import Array, downcast_weights
 from .affine import ONE, ZERO, Affine, required_affine
-from .batchnorm import scale_and_shift
 from .convolution import group_count, input_channels, weights_as_float64
 from .sliding_window import Window, conv_window, tap_slices, union
 
@@ -115,48 +114,16 @@ def merge_conv_with_identity(g: Build, x: Value, w: Value, b: Value | None, conv
 
 
 @rule(
-    lambda g, x, w, k, conv, op, scaling, b=None: (
-        g.Add(g.Conv(x, g.const(w), b) @ conv, g.Mul(x, g.const(k)) @ scaling) @ op
+    lambda g, x, w, conv, affine, op: (
+        g.Add(g.Conv(x, g.const(w), ...) @ conv, g.one_of("Mul", "BatchNormalization")(..., x, ...) @ affine) @ op
     ),
     contract=FINITE_BRANCHES,
 )
-def merge_conv_with_scaled(
-    g: Build, x: Value, w: Value, b: Value | None, k: Value, conv: Op, scaling: Op, op: Op
-) -> Value:
-    """Conv(x, w, b) + x * k => Conv(x, w + k in the centre, b)"""
+def merge_conv_with_affine(g: Build, x: Value, w: Value, conv: Op, affine: Op, op: Op) -> Value:
+    """Conv(x, w, b) + (k * x + c) => Conv(x, w + k in the centre, b + c)"""
     require(op.version >= 7, "before opset 7 an attribute says how to broadcast")
-    return conv_plus_affine(
-        g, x, ConvBranch.of(conv, w, b), required_affine(scaling, x, w.rank, input_channels(conv, w))
-    )
-
-
-@rule(
-    lambda g, x, w, scale, bias, mean, var, conv, bn, op, b=None: (
-        g.Add(
-            g.Conv(x, g.const(w), b) @ conv,
-            g.BatchNormalization(x, g.const(scale), g.const(bias), g.const(mean), g.const(var)) @ bn,
-        )
-        @ op
-    ),
-    contract=FINITE_BRANCHES,
-)
-def merge_conv_with_batchnorm(
-    g: Build,
-    x: Value,
-    w: Value,
-    b: Value | None,
-    scale: Value,
-    bias: Value,
-    mean: Value,
-    var: Value,
-    conv: Op,
-    bn: Op,
-    op: Op,
-) -> Value:
-    """Conv(x, w, b) + BatchNormalization(x) => Conv(x, w + k in the centre, b + bias - mean * k)"""
-    k, shift = scale_and_shift(bn, scale, bias, mean, var)
-    require(k.size == input_channels(conv, w), "the statistics do not fit the weights")
-    return conv_plus_affine(g, x, ConvBranch.of(conv, w, b), (k, shift))
+    k_and_c = required_affine(affine, x, w.rank, input_channels(conv, w))
+    return conv_plus_affine(g, x, ConvBranch.of(conv, w, conv.input(2)), k_and_c)
 
 
 def sum_of_convs(g: Build, x: Value, a: ConvBranch, b: ConvBranch, sign: int) -> Value:
@@ -211,8 +178,7 @@ MERGE_PARALLEL_CONVS = RulePass(
     (
         merge_parallel_convs,
         merge_conv_with_identity,
-        merge_conv_with_batchnorm,
-        merge_conv_with_scaled,
+        merge_conv_with_affine,
         merge_parallel_convs_in_sum_op,
         merge_parallel_convs_of_sum,
     ),

@@ -11,7 +11,7 @@ from onnx import TensorProto
 from ...core import Build, Declined, Op, Value, require, same_extent
 from ...core.ir.dims import Shape
 from ...core.ir.dtypes import CPU_FLOATS
-from ..support.operand_queries import Array, downcast_constant, uniform_value, values_along_axis
+from ..support.operand_queries import Array, downcast_constant, values_along_axis
 
 # onnxruntime has Gemm kernels for these alone; an integer Gemm is valid ONNX that nothing runs.
 GEMM_TYPES = CPU_FLOATS
@@ -85,13 +85,6 @@ def require_ort_matmul(left: Shape, right: Shape) -> None:
     alike = len(left) == len(right) and all(map(same_extent, left[:-2], right[:-2]))
     is_full = all(isinstance(d, int) and d > 0 for d in right)
     require(alike or is_full, "the left factor is stretched, and the right one may be empty")
-
-
-def nonzero_scale(c: Value) -> float:
-    """The one finite number, not 0, that all elements of a constant are."""
-    value = float(uniform_value(c))
-    require(np.isfinite(value) and value != 0, f"{value} is no scale")
-    return value
 
 
 def alpha_or_beta(gemm: Op, name: str) -> float:

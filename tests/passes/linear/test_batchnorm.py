@@ -9,14 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.linear.batchnorm import (
-    FOLD_BATCHNORM,
-    fold_batchnorm_into_conv,
-    fold_batchnorm_into_conv_transpose,
-)
+from passwright.passes.linear.affine_into_conv import FOLD_BATCHNORM, fold_batchnorm_into_conv
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
-RULES = (fold_batchnorm_into_conv, fold_batchnorm_into_conv_transpose)
+RULES = (fold_batchnorm_into_conv,)
 Weights = dict[str, Any]
 
 

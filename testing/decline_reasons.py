@@ -24,7 +24,7 @@ def _reasons_at(rule: Rule, graph: Graph, root: Op) -> Iterator[str]:
     try:
         for match in rule.matches(graph, root):
             try:
-                rule.build(Build(graph, root), **match.bindings)
+                rule.build(Build(graph, root), **rule.arguments(match))
             except Declined as why:
                 yield str(why)
     except (Declined, PassesError) as why:

@@ -148,7 +148,7 @@ def _decline_sites(rule: Rule, graph: Graph, root: Op) -> Iterator[DeclineSite |
         for match in rule.matches(graph, root):
             g = Build(graph, root)
             try:
-                built = rule.build(g, **match.bindings)
+                built = rule.build(g, **rule.arguments(match))
             except Declined as why:
                 yield _traceback_lines(why)
             except KeyboardInterrupt:

@@ -60,12 +60,12 @@ def merge_products_of_same_operand(g: Build, x: Value, v: Value, w: Value, first
     return g.MatMul(x, downcast_constant(g, p.weights + q.weights, v))
 
 
-@rule(lambda g, p, q: g.Add(g.MatMul(...) @ p, g.MatMul(...) @ q))
-def factor_out_operand(g: Build, p: Op, q: Op) -> Value:
+@rule(lambda g, w, p, q: g.Add(g.MatMul(..., w, ...) @ p, g.MatMul(..., w, ...) @ q))
+def factor_out_operand(g: Build, w: Value, p: Op, q: Op) -> Value:
     """(x @ w) + (y @ w) => (x + y) @ w, (w @ x) + (w @ y) => w @ (x + y)"""
-    side = 1 if p.inputs[1] is q.inputs[1] else 0
-    w, x, y = operand(p, side), operand(p, 1 - side), operand(q, 1 - side)
-    require(w is q.inputs[side], "the products have no common factor")
+    side = 1 if p.inputs[1] is w is q.inputs[1] else 0
+    require(p.inputs[side] is w is q.inputs[side], "the common factor is the left one of one product only")
+    x, y = operand(p, 1 - side), operand(q, 1 - side)
     require_equal_shapes(x, y)
     require(w.is_const or is_finite(w), f"{w.name} may hold infinities")
     return g.MatMul(g.Add(x, y), w) if side else g.MatMul(w, g.Add(x, y))

@@ -103,7 +103,7 @@ def test_a_model_that_crashes_onnxruntime_is_a_line_and_others_go_on(tmp_path: P
         { y = Div(least, minus) z = Relu(x) }"""
     crashes = saved(tmp_path, text, "crashes.onnx")
     told = invoke(crashes, saved(tmp_path, NAMES), "--min-time", "0.01", "--batch", "1", code=1).output
-    assert "crashes.onnx: not measured: the process died of SIGFPE" in told
+    assert "crashes.onnx: not measured: it crashed (SIGFPE)" in told
     assert re.search(r"m\.onnx +│ +1 ", told)
 
 
@@ -120,7 +120,7 @@ def test_models_with_other_inputs_get_their_own(tmp_path: Path) -> None:
     [
         (["--batch", "0"], 2, "--batch 0: not of the form 1,32"),
         (["--batch", "a"], 2, "--batch a"),
-        (["--level", "most"], 2, "--level most: there are disable, basic, extended, all"),
+        (["--level", "most"], 2, "--level most: there are disable, basic, extended, layout, all"),
         (["--ep", "nonesuch"], 2, "no execution provider nonesuch"),
         (["--metric", "m.py"], 2, "--metric is for a labelled set"),
         (["--labelled", "none.npz"], 1, "none.npz does not exist"),

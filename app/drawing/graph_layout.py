@@ -1,17 +1,10 @@
-"""How deep each box of a whole graph stands: its row, counted from the top.
+"""Layout of whole graphs, of any size, in about linear time.
 
-What room there is beside the boxes that stand already.
-
-Which boxes of a whole graph stand below each other, in one column, and where long lines run.
-
-A column is a chain: each box feeds the next, is the deepest of those that feed it, and the next leads on the farthest.
-So the longest way through a graph is straight, and what goes round it stands beside. A value that is read farther down
-than in the next row runs down in a column of its own, once for all that read it.
-
-Where the boxes and lines of a whole graph stand, however large it is.
-
-Columns are put beside those that stand already and that they are linked with: the longest first, then the short ones,
-so that what goes round something stands outside of it. Lines that run far go beside all.
+Each box has a row, one above those it feeds. A column is a chain: each box feeds the next, is the deepest of those that
+feed it, and the next has the longest path to the bottom. So the longest path through a graph is straight, with branches
+beside it. A value that is read further down than in the next row runs down in a column of its own, a track, once for
+all its readers. Columns are placed next to columns that they are linked with, the longest first, then the short ones,
+so that what surrounds a branch is outside of it. Tracks of many rows run beside all boxes.
 """
 
 from __future__ import annotations
@@ -24,14 +17,16 @@ from itertools import accumulate
 from operator import add, sub
 from statistics import fmean
 
+import networkx as nx
+
 PathLength = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A line from box to box. Links that carry one value (`name`) from one source share their way.
+    """A line from box to box. Links that carry one value (`name`) from one source share a track.
 
-    `is_auxiliary` are those of what merely helps, such as a shape: boxes line up for others.
+    `is_auxiliary`: it carries a shape, index or condition; boxes line up along other links.
     """
 
     source: int
@@ -42,9 +37,9 @@ class Link:
 
 @dataclass(frozen=True, slots=True)
 class RowAssignment:
-    """`rows` of the boxes, and the longest ways to each box from the top (`from_top`), and from it on (`to_bottom`).
+    """`rows` of the boxes, and the lengths of the longest paths to each box (`from_top`) and from it (`to_bottom`).
 
-    Ways are as long as the links at their end that are not light; the number of all links decides between equals.
+    A length is the number of links that are not auxiliary; that of all links decides between equals.
     """
 
     rows: list[int]
@@ -53,16 +48,18 @@ class RowAssignment:
 
 
 def assign_rows(count: int, links: Sequence[Link]) -> RowAssignment:
-    """The rows of `count` boxes whose links make no circle: as near as may be above what they feed. O(boxes + links).
+    """The rows of `count` boxes whose links form no cycle: as near as possible to those they feed. O(boxes + links).
 
-    What feeds nothing stands right below what feeds it, not at the bottom of all.
+    A box that feeds none is in the row below the boxes that feed it, not in the last row.
     """
     fed: list[list[Link]] = [[] for _ in range(count)]
     feeding: list[list[Link]] = [[] for _ in range(count)]
     for link in links:
         fed[link.target].append(link)
         feeding[link.source].append(link)
-    order = _topological_order(fed, feeding)
+    edges: nx.DiGraph[int] = nx.DiGraph([(link.source, link.target) for link in links])
+    edges.add_nodes_from(range(count))
+    order = list(nx.topological_sort(edges))
     below, above = [(0, 0)] * count, [(0, 0)] * count
     for p in order:
         below[p] = _longest_path((below[link.source], link) for link in fed[p])
@@ -81,47 +78,35 @@ def _longest_path(ways: Iterable[tuple[PathLength, Link]]) -> PathLength:
     return heavy, length
 
 
-def _topological_order(fed: Sequence[Sequence[Link]], feeding: Sequence[Sequence[Link]]) -> list[int]:
-    """The boxes, each after those that feed it."""
-    missing = list(map(len, fed))
-    order = [p for p, n in enumerate(missing) if n == 0]
-    for p in order:
-        for link in feeding[p]:
-            missing[link.target] -= 1
-            if missing[link.target] == 0:
-                order.append(link.target)
-    return order
-
-
 BOX_GAP = 18.0
-"""The room between boxes."""
+"""The space between boxes."""
 MIN_GAP = 2.0
-"""Of room that is left between two boxes, as much is not worth to be remembered."""
+"""A space between two boxes that is too small to be kept."""
 ROUNDING_TOLERANCE = 1e-3
-"""What sums of coordinates may be off by."""
+"""The error of sums of coordinates."""
 BLOCK = 64
 
 
 @dataclass(slots=True)
 class RowOccupancy:
-    """What is taken in each row, as separate stretches from left to right."""
+    """The occupied intervals of each row, disjoint, from left to right."""
 
     lefts: list[list[float]]
     rights: list[list[float]]
 
     @classmethod
     def empty(cls, count: int) -> RowOccupancy:
-        """So many rows in which nothing stands."""
+        """`count` rows without boxes."""
         return cls([[] for _ in range(count)], [[] for _ in range(count)])
 
     def nearest_fit(self, top: int, half_widths: Sequence[float], wanted: float) -> float:
-        """The centre nearest to the wanted one at which a column fits, to the right if in doubt."""
+        """The centre nearest to the wanted one at which a column fits; of two, that to the right."""
         right = self._first_fit(top, half_widths, wanted, 1)
         left = self._first_fit(top, half_widths, wanted, -1)
         return right if right - wanted <= wanted - left else left
 
     def _first_fit(self, top: int, halves: Sequence[float], x: float, side: int) -> float:
-        """The first centre at which nothing is in the way, going to one side. `settled` counts rows where it fits."""
+        """The first centre to one side at which the column fits. `settled` counts rows in which it does."""
         settled, row, count = 0, 0, len(halves)
         while settled < count:
             reach = halves[row] + BOX_GAP / 2
@@ -134,7 +119,7 @@ class RowOccupancy:
         return x
 
     def _obstacle_end(self, row: int, left: float, right: float, side: int) -> float | None:
-        """Where what is in the way ends on that side; None if nothing is."""
+        """The end on that side of the intervals in the way; None if there are none."""
         rights = self.rights[row]
         first = bisect_right(rights, left + ROUNDING_TOLERANCE)
         if first == len(rights) or self.lefts[row][first] >= right - ROUNDING_TOLERANCE:
@@ -144,7 +129,7 @@ class RowOccupancy:
         return rights[bisect_left(self.lefts[row], right - ROUNDING_TOLERANCE) - 1]
 
     def occupy(self, top: int, half_widths: Sequence[float], x: float) -> None:
-        """Let a column stand there."""
+        """Mark the space of a column as occupied."""
         for row, half in enumerate(half_widths, top):
             self._add(row, x - half - BOX_GAP / 2, x + half + BOX_GAP / 2)
 
@@ -159,18 +144,18 @@ class RowOccupancy:
 
 @dataclass(slots=True)
 class Skyline:
-    """How far the rows reach to one side, kept in blocks too, so that many rows are asked at once."""
+    """The extents of the rows to one side, also by block, for queries over many rows."""
 
     extents: list[float]
     block_max: list[float] = field(init=False)
-    block_min: list[float] = field(init=False)  # what all rows of a block reach at least
+    block_min: list[float] = field(init=False)  # a lower bound of the extents in a block
 
     def __post_init__(self) -> None:
         self.block_max = [max(self.extents[i : i + BLOCK]) for i in range(0, len(self.extents), BLOCK)]
         self.block_min = [float("-inf")] * len(self.block_max)
 
     def max_extent(self, top: int, end: int) -> float:
-        """How far any of the rows reaches."""
+        """The largest extent of the rows from `top` to before `end`."""
         first, last = -(-top // BLOCK), end // BLOCK
         if first >= last:
             return max(*self.extents[top:end], *self.block_min[top // BLOCK : (end - 1) // BLOCK + 1])
@@ -178,7 +163,7 @@ class Skyline:
         return max(*self.block_max[first:last], *ends, *self.block_min[top // BLOCK : (end - 1) // BLOCK + 1])
 
     def raise_extent(self, top: int, end: int, extent: float) -> None:
-        """Let all of the rows reach that far; none reached farther."""
+        """Set the extent of the rows from `top` to before `end`, of which none is larger."""
         first, last = -(-top // BLOCK), end // BLOCK
         if first >= last:
             first = last = end // BLOCK
@@ -199,12 +184,12 @@ class Skyline:
 LINE_WIDTH = 6.0
 """The width of a line."""
 MAX_INNER_ROWS = 40
-"""Rows that a line runs between the boxes; a longer one runs beside all of them."""
+"""The most rows of a track between the boxes; a longer one runs beside all boxes."""
 
 
 @dataclass(slots=True)
 class Column:
-    """The rows from `top` on: half the width in each, and which boxes are in it, or which run it is."""
+    """The rows from `top` on: half the width in each, and the boxes in it or the index of its track."""
 
     top: int
     half_widths: list[float]
@@ -214,7 +199,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Track:
-    """The rows from `top` to before `end` that a value runs through on its way from `source` to what reads it."""
+    """The rows from `top` to before `end` that a value passes from `source` to its readers."""
 
     source: int
     top: int
@@ -228,20 +213,20 @@ class Track:
 
 
 NEAR_ROWS = 8
-"""Rows in which a value has a way of its own to those that read it there."""
+"""Rows below its source in which the readers of a value have a track of their own."""
 TrackKey = tuple[int, str, bool]
-"""What shares a run: the source, the name of the value, and whether it is read near it."""
+"""The links that share a track: the source, the name of the value, and whether its reader is near."""
 TrackIndices = dict[TrackKey, int]
-"""The place of each run."""
+"""The index of each track."""
 
 
 def track_key(link: Link, rows: Sequence[int]) -> TrackKey:
-    """Which run the link would take."""
+    """The key of the track that the link would take."""
     return link.source, link.name, rows[link.target] - rows[link.source] <= NEAR_ROWS
 
 
 def column_links(links: Sequence[Link], depths: RowAssignment) -> dict[int, Link]:
-    """The link along which a column goes on below a box."""
+    """The link along which a column continues, by the box above."""
     into: dict[int, Link] = {}
     out: dict[int, Link] = {}
     for link in links:
@@ -264,7 +249,7 @@ def _rank(link: Link, way: PathLength) -> tuple[bool, PathLength]:
 
 
 def tracks_of(links: Sequence[Link], rows: Sequence[int]) -> tuple[list[Track], TrackIndices]:
-    """What the links need that skip rows."""
+    """The tracks of the links that skip rows."""
     readers: dict[TrackKey, dict[int, None]] = {}
     for link in links:
         if rows[link.target] - rows[link.source] > 1:
@@ -276,7 +261,7 @@ def tracks_of(links: Sequence[Link], rows: Sequence[int]) -> tuple[list[Track], 
 def columns_of(
     next_links: Mapping[int, Link], rows: Sequence[int], widths: Sequence[float], tracks: Sequence[Track]
 ) -> list[Column]:
-    """All boxes and all runs but the long ones, each in one column. O(boxes + rows of runs)."""
+    """All boxes and all tracks but the long ones, each in one column. O(boxes + rows of tracks)."""
     columns: list[Column] = []
     for start in sorted(set(range(len(widths))) - {link.target for link in next_links.values()}):
         column = Column(rows[start], [widths[start] / 2], [start])
@@ -290,13 +275,13 @@ def columns_of(
 
 
 ROW_GAP, TRACK_GAP, MARGIN, PORT_INSET = 34.0, 10.0, 24.0, 8.0
-"""The room between rows, between long lines, around all, and from a corner of a box to where lines may reach it."""
+"""The space between rows, between long tracks, around all, and from a corner of a box to the nearest line end."""
 Point = tuple[float, float]
 
 
 @dataclass(frozen=True, slots=True)
 class GraphLayout:
-    """The centres of the boxes, and the points that each link runs through: straight down from row to row."""
+    """The centres of the boxes, and the points of each link: straight down from row to row."""
 
     width: float
     height: float
@@ -305,7 +290,7 @@ class GraphLayout:
 
 
 def graph_layout(sizes: Sequence[Point], links: Sequence[Link]) -> GraphLayout:
-    """Boxes of such widths and heights, from top to bottom. About O(boxes + links)."""
+    """Lay out boxes of the given widths and heights from top to bottom. About O(boxes + links)."""
     if not sizes:
         return GraphLayout(2 * MARGIN, 2 * MARGIN, [], [])
     found = assign_rows(len(sizes), links)
@@ -336,7 +321,7 @@ def _x_coordinates(
     link_tracks: Sequence[int | None],
     rows: RowOccupancy,
 ) -> tuple[list[float], dict[int, float]]:
-    """The centres of all boxes, and of the runs that are not long, by their places."""
+    """The centres of all boxes, and of the tracks that are not long, by index."""
     column_of = {p: i for i, c in enumerate(columns) for p in c.boxes}
     column_of_run = {c.track: i for i, c in enumerate(columns) if c.track is not None}
     beside = _column_neighbours(columns, links, tracks, link_tracks, (column_of, column_of_run))
@@ -356,7 +341,7 @@ def _column_neighbours(
     link_tracks: Sequence[int | None],
     column_indices: tuple[dict[int, int], dict[int, int]],
 ) -> list[list[int]]:
-    """The columns that each is linked with, as often as it is. `column_indices`: the columns of boxes and of runs."""
+    """The columns that each is linked with, once a link. `column_indices`: the columns of boxes and of tracks."""
     of_box, of_run = column_indices
     pairs = [(of_box[tracks[run].source], i) for run, i in of_run.items()]
     for link, run in zip(links, link_tracks, strict=True):
@@ -371,9 +356,9 @@ def _column_neighbours(
 
 
 def _placement_order(columns: Sequence[Column], neighbours: Sequence[Sequence[int]]) -> list[int]:
-    """The columns in the order in which they are put: each beside one that stands already, the shortest first.
+    """The columns in order of placement: each linked with one that is placed, the shortest first.
 
-    Where none is beside any that stands, the longest that is left comes.
+    Where none is linked with a placed one, the longest of the others comes next.
     """
     seen: set[int] = set()
     order: list[int] = []
@@ -394,7 +379,7 @@ def _placement_order(columns: Sequence[Column], neighbours: Sequence[Sequence[in
 def _place_long_tracks(
     tracks: Sequence[Track], centres: Sequence[float], track_xs: dict[int, float], rows: RowOccupancy
 ) -> None:
-    """Put the long runs beside all that is in their rows, the shorter ones nearer."""
+    """Place the long tracks beside all boxes of their rows, the shorter ones nearer."""
     far = sorted((run.end - run.top, i) for i, run in enumerate(tracks) if run.is_long)
     if not far:
         return
@@ -450,6 +435,6 @@ def _link_path(
 
 
 def _port_x(centre: float, width: float, wanted: float) -> float:
-    """Where a line leaves or reaches a box: as near as may be to where it comes from or goes."""
+    """The x at which a line leaves or reaches a box: as near as possible to the other end."""
     half = max(width / 2 - PORT_INSET, 0.0)
     return min(max(wanted, centre - half), centre + half)

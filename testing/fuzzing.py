@@ -16,11 +16,10 @@ from ..core.errors import EvaluationError, ModelError, UnverifiableError
 from ..core.rewriting.rules import Rule
 from .application import apply_rule
 from .case import Case
-from .decline_reasons import decline_reasons
 from .fault import Fault
-from .guided_search import guided_search
+from .guided_search import decline_reasons, guided_search
 from .model_comparison import Comparer, compare_case
-from .mutation import ChoiceSequence, mutated_cases
+from .strategies import ChoiceSequence, mutated_cases
 
 MAX_SHRINK_STEPS = 400  # cases tried to make the one that shows a fault smaller
 SUPPRESSED_HEALTH_CHECKS = (

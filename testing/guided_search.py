@@ -171,3 +171,21 @@ def _traceback_lines(error: BaseException) -> DeclineSite:
         frames.append((at.tb_frame.f_code.co_name, at.tb_lineno))
         at = at.tb_next
     return tuple(frames[1:])
+
+
+def decline_reasons(rule: Rule, case: Case) -> Iterator[str]:
+    """The reasons for which `rule` declines, at each match of its pattern."""
+    for graph in from_onnx(case.model).graph.with_subgraphs():
+        for op in list(graph.ops(*rule.pattern.types)):
+            yield from _reasons_at(rule, graph, op)
+
+
+def _reasons_at(rule: Rule, graph: Graph, root: Op) -> Iterator[str]:
+    try:
+        for match in rule.matches(graph, root):
+            try:
+                rule.build(Build(graph, root), **rule.arguments(match))
+            except Declined as why:
+                yield str(why)
+    except (Declined, PassesError) as why:
+        yield str(why)

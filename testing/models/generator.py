@@ -24,7 +24,7 @@ OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
 
 
 def select_inputs(generator: PatternGenerator, pattern: OpPattern, spec: defs.OpSchema) -> list[InputPattern]:
-    """The patterns of all inputs: `*xs` and `...` are expanded to some inputs, and optional ones are sometimes omitted."""
+    """The patterns of all inputs: `*xs` and `...` expand to some inputs, and optional ones are sometimes omitted."""
     variadic = bool(spec.inputs) and spec.inputs[-1].option == VARIADIC
     most = max(MAX_OPERANDS, len(pattern.inputs)) if variadic else len(spec.inputs)
     wants = pattern.inputs if variadic else pattern.inputs[: max(len(spec.inputs), _required_count(pattern.inputs))]

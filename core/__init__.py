@@ -15,7 +15,7 @@ from .pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, r
 from .plugins.plugin import Placed, Plugin
 from .rewriting.builder import Build
 from .rewriting.ledger import Ledger
-from .rewriting.rules import EXACT, ROUNDING, Contract, Rule, conditional, rule
+from .rewriting.rules import EXACT, ROUNDING, Contract, Rule, by_dtype, conditional, rule
 
 __all__ = [
     "EXACT",
@@ -38,6 +38,7 @@ __all__ = [
     "Tensor",
     "Value",
     "broadcasts_to",
+    "by_dtype",
     "conditional",
     "evaluate",
     "from_onnx",

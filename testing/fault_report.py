@@ -13,8 +13,9 @@ from onnx import printer
 from ..core.errors import EvaluationError
 from ..core.ort.backends import OnnxRuntime
 from ..core.plugins.discovery import FILE_MODULE_PREFIX
-from ..core.rewriting.rules import Rule
+from ..core.rewriting.rules import EXACT, Rule
 from .fault import Fault
+from .model_comparison import contract_in
 
 LINE_WIDTH = 100
 MAX_SHOWN_ELEMENTS = 24  # elements of an array that are shown; of larger ones, the ends
@@ -34,9 +35,10 @@ def format_fault(rule: Rule, fault: Fault) -> str:
 
 def format_contract(rule: Rule, fault: Fault) -> str:
     """The contract, and what it comes to in 16-bit floats."""
-    if rule.is_exact and fault.mismatch is not None and not fault.exact:
-        return f"{rule.contract} (within rounding in 16-bit floats)"
-    return str(rule.contract)
+    contract = contract_in(rule, fault.case.model)
+    if contract == EXACT and fault.mismatch is not None and not fault.exact:
+        return f"{contract} (within rounding in 16-bit floats)"
+    return str(contract)
 
 
 def model_text(model: onnx.ModelProto) -> str:

@@ -1,4 +1,4 @@
-"""What a rule left, held to the answers of the model that it was given."""
+"""Comparison of a rewritten model with the answers of the model before."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from ..core.io.model import Model
 from ..core.ir.dims import Shape
 from ..core.ir.effects import is_stateful, uses_16_bit_floats
 from ..core.ort.backends import OnnxReference
-from ..core.rewriting.rules import EXACT, ROUNDING, Rule
+from ..core.rewriting.pattern import match_op
+from ..core.rewriting.rules import EXACT, ROUNDING, Contract, Rule
 from ..core.verify.empty_tensor_support import CONVOLUTIONS, EMPTY_SUM_ERROR, reduced_dims
 from ..core.verify.input_generation import InputSet
 from ..core.verify.input_search import Answer
@@ -65,10 +66,23 @@ def compare_case(
 ) -> Fault | None:
     """How `after` differs from the case's model, if it does. Raises UnverifiableError for a case that does not run."""
     before, made = case.model.SerializeToString(), after.SerializeToString()
-    found = compare(ComparisonRequest(before, made, rule.fragile, rule.contract.kind, by_reference))
+    found = compare(ComparisonRequest(before, made, rule.fragile, contract_in(rule, case.model).kind, by_reference))
     if found is None:
         return None
     return Fault(found.kind, found.message, case, after, found.mismatch, found.exact)
+
+
+def contract_in(rule: Rule, model: onnx.ModelProto) -> Contract:
+    """The contract of `rule` in a model: the weakest at an op where its pattern matches."""
+    if rule.contract.for_dtypes is None:
+        return rule.contract
+    graphs = from_onnx(model).graph.with_subgraphs()
+    roots = [op for g in graphs for op in g.ops(*rule.pattern.types) if any(match_op(rule.pattern, op, g, {}, ()))]
+    return max((rule.contract_at(op) for op in roots), key=_weakness, default=rule.contract.at(0))
+
+
+def _weakness(contract: Contract) -> int:
+    return (EXACT.kind, ROUNDING.kind).index(contract.kind) if contract.kind in {EXACT.kind, ROUNDING.kind} else 2
 
 
 def compare_models(request: ComparisonRequest) -> Discrepancy | None:

@@ -201,7 +201,7 @@ def test_the_same_each_time() -> None:
 
 @rule(
     lambda g, x, c, p, conv, rest, b=None: g.Sum(
-        g.one_of("Add", "Sub")(g.Conv(x, g.const(c), b) @ conv, x), g.Transpose(x, perm=p), *rest
+        g.one_of("Add", "Sub")(g.Conv(x, g.const(c), b) @ conv, ...), g.Transpose(x, perm=p), ..., *rest
     ),
     contract=EXACT,
 )
@@ -212,7 +212,7 @@ def everything(g: Build, x: Value, c: Value, p: list[int], conv: Op, rest: tuple
 
 def test_a_pattern_says() -> None:
     picture = pattern_picture(everything.pattern)
-    want = ["Add or Sub", "Conv", "Sum", "Transpose perm: p", "b or none", "c constant", "rest ...", "x"]
+    want = ["...", "...", "Add or Sub", "Conv", "Sum", "Transpose perm: p", "b or none", "c constant", "rest ...", "x"]
     assert words(picture) == want
 
 

@@ -98,6 +98,12 @@ def negated_second_part(g: Build, x: Value) -> Value:
     return x
 
 
+@rule(lambda g, x, op: g.Sub(..., g.Neg(x), ...) @ op)
+def difference_of_negation(g: Build, op: Any) -> Value:
+    """no matter"""
+    return op.inputs[0] or op.outputs[0]
+
+
 @rule(lambda g, x: g.Gelu(x))
 def gelu_away(g: Build, x: Value) -> Value:
     """Gelu(x) => x"""
@@ -230,6 +236,11 @@ def finding(r: Rule, text: str, opset: int = 17, at: str = "y", **weights: Any) 
         pytest.param(
             gemm_of_gemm, "s = Gemm(x, q) y = Gemm(s, q, k)", (2, 2),
             "Gemm y has a third input, k; the pattern has 2", id="more inputs",
+        ),
+        pytest.param(difference_of_negation, "a = Neg(x) y = Sub(w, a)", (2, 2), None, id="any operand"),
+        pytest.param(
+            difference_of_negation, "a = Abs(x) y = Sub(w, a)", (1, 2),
+            "the first input of Sub y is an input of the graph, not from Neg", id="none of any operands",
         ),
         pytest.param(
             concat_of_one, "y = Concat<axis=0>(x, w)", (1, 1),

@@ -8,17 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from onnx import ModelProto, helper
+from onnx import ModelProto, TensorProto, helper
 from passwright.core import (
     EXACT,
     ROUNDING,
     Build,
+    Contract,
     Declined,
     Ledger,
     Op,
     Rule,
     RulePass,
     Value,
+    by_dtype,
     conditional,
     from_onnx,
     require,
@@ -27,6 +29,7 @@ from passwright.core import (
 )
 from passwright.core.errors import NoFixpoint, PassesError, RuleError
 from passwright.core.rewriting.rule_index import RuleIndex
+from passwright.testing.model_comparison import contract_in
 from rewriting import apply_passes, becomes, initializers, load, op_types, stays
 
 G = "g (float[2,3] x, float[2,3] w) => (float[n,m] y)"
@@ -428,6 +431,49 @@ def test_one_of(chosen: Rule, body: str, left: list[str]) -> None:
     assert op_types(to_onnx(result)) == left
 
 
+@rule(lambda g, x, c: g.one_of("Mul", "Div")(g.Neg(x), g.const(c)), contract=EXACT)
+def negate_twice(g: Build, x: Value) -> Value:
+    """-x * c, -x / c => -(-x), a toy for operators of which one commutes"""
+    return g.Neg(g.Neg(x))
+
+
+@pytest.mark.parametrize(
+    ("before", "fires"), [("Mul(a, c)", True), ("Mul(c, a)", True), ("Div(a, c)", True), ("Div(c, a)", False)]
+)
+def test_operands_are_swapped_where_the_matched_op_commutes(before: str, fires: bool) -> None:
+    weights = {"c": np.full(1, 1, np.float32)}
+    _, ledger = apply_passes(load(f"{G} {{ a = Neg(x) y = {before} }}", weights=weights), negate_twice)
+    assert bool(ledger.changes) == fires
+
+
+@rule(lambda g, x, op: g.one_of("Sum", "Sub", "Add")(..., g.Neg(x), ...) @ op, contract=EXACT)
+def around_negation(g: Build, op: Op) -> Value:
+    """a + -x + b => the same of absolute values, a toy that names one operand of several"""
+    return getattr(g, op.type)(*(g.Abs(v) for v in op.inputs))
+
+
+@pytest.mark.parametrize(
+    ("body", "matched"),
+    [
+        pytest.param("a = Neg(x) y = Sum(a)", 1, id="alone"),
+        pytest.param("a = Neg(x) y = Sum(a, w)", 1, id="first"),
+        pytest.param("a = Neg(x) y = Sum(w, x, a)", 1, id="last"),
+        pytest.param("a = Neg(x) y = Sum(w, a, x)", 1, id="between"),
+        pytest.param("a = Neg(x) b = Neg(w) y = Sum(w, a, b, x)", 2, id="two of them"),
+        pytest.param("a = Neg(x) y = Sub(w, a)", 1, id="an op that does not commute"),
+        pytest.param("a = Neg(x) y = Add(w, a)", 1, id="an op that does: once"),
+        pytest.param("a = Neg(x) y = Add(a, a)", 0, id="the inner value is another operand, too"),
+        pytest.param("y = Sum(x, w)", 0, id="no operand is it"),
+    ],
+)
+def test_any_operands(body: str, matched: int) -> None:
+    graph = from_onnx(load(f"{G} {{ {body} }}")).graph
+    root = next(op for op in graph.ops() if op.outputs[0].name == "y")
+    found = list(around_negation.matches(graph, root))
+    assert len(found) == matched
+    assert all(set(m.bindings) == {"x", "op"} for m in found)
+
+
 @rule(lambda g, x: g.domain("com.microsoft").QuickGelu(x))
 def spell_out_quick_gelu(g: Build, x: Value) -> Value:
     """QuickGelu(x) => x * Sigmoid(1.702 x)"""
@@ -696,15 +742,23 @@ def test_new_constants_of_a_body_are_its_own() -> None:
 # -- what is written wrongly -------------------------------------------------------------
 
 
-def test_the_pattern_and_the_function_must_agree() -> None:
-    with pytest.raises(RuleError, match="wrong") as e:
+def test_a_function_takes_variables_of_its_pattern() -> None:
+    with pytest.raises(RuleError, match=r"wrong takes z, and the pattern binds only \['x', 'y'\]"):
 
         @rule(lambda g, x, y: g.Add(x, y))
-        def wrong(g: Build, x: Value) -> Value:
-            """Lacks one."""
-            return x
+        def wrong(g: Build, x: Value, z: Value) -> Value:
+            """Takes one too many."""
+            return g.Add(x, z)
 
-    assert "y" in str(e.value)
+
+@rule(lambda g, x, neg: g.Abs(g.Neg(x) @ neg), contract=EXACT)
+def abs_of_negation(g: Build, neg: Op) -> Value:
+    """Abs(Neg(x)) => Abs(x), a toy that takes one of two variables"""
+    return g.Abs(neg.inputs[0])
+
+
+def test_a_function_takes_what_it_uses() -> None:
+    check("a = Neg(x) y = Abs(a)", "y = Abs(x)", abs_of_negation)
 
 
 def test_a_pattern_must_be_an_operator() -> None:
@@ -789,7 +843,7 @@ def says_nothing(g: Build, x: Value) -> Value:
     ],
 )
 def test_contracts(chosen: Rule, body: str, exact: bool) -> None:
-    assert chosen.is_exact == exact
+    assert (chosen.contract == EXACT) == exact
     model = load(f"{G} {{ {body} }}")
     if chosen is not round_off:  # which would find its own result again
         _, ledger = apply_passes(model, chosen)
@@ -798,6 +852,38 @@ def test_contracts(chosen: Rule, body: str, exact: bool) -> None:
     result, ledger = apply_passes(model, chosen, exact_only=True)
     assert bool(ledger.changes) == exact
     assert exact or to_onnx(result) == model
+
+
+INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64})
+
+
+@rule(lambda g, x: g.Neg(g.Neg(x)), contract=by_dtype(INTEGERS, EXACT, otherwise=conditional("x is finite")))
+def exact_for_integers(g: Build, x: Value) -> Value:
+    """-(-x) => x, a toy whose contract depends on the element type"""
+    return x
+
+
+@pytest.mark.parametrize(("dtype", "exact"), [("int32", True), ("int64", True), ("float", False), ("int8", False)])
+def test_a_contract_by_element_type(dtype: str, exact: bool) -> None:
+    model = load(f"g ({dtype}[2] x) => ({dtype}[2] y) {{ a = Neg(x) y = Neg(a) }}")
+    _, ledger = apply_passes(model, exact_for_integers)
+    assert [c.exact for c in ledger.changes] == [exact]
+    assert ledger.is_exact == exact
+    _, ledger = apply_passes(model, exact_for_integers, exact_only=True)
+    assert bool(ledger.changes) == exact
+    assert contract_in(exact_for_integers, model) == (EXACT if exact else conditional("x is finite"))
+
+
+@pytest.mark.parametrize(
+    ("contract", "shown"),
+    [
+        (by_dtype(INTEGERS, EXACT), "exact for int32, int64, else rounding"),
+        (by_dtype(INTEGERS, EXACT, otherwise=conditional("x > 0")), "exact for int32, int64, else conditional: x > 0"),
+        (by_dtype({2, 3, 4, 5, 6, 7, 9}, EXACT), "exact for integers, bool, else rounding"),
+    ],
+)
+def test_a_contract_by_element_type_is_shown(contract: Contract, shown: str) -> None:
+    assert str(contract) == shown
 
 
 def test_the_equation_and_the_contract_can_be_shown() -> None:

@@ -13,7 +13,7 @@ from onnx import numpy_helper
 
 from ...core import Op, Value, require
 from ...core.errors import RuleError, format_error
-from ...core.rewriting.pattern import OpPattern, Var
+from ...core.rewriting.pattern import OpPattern, Var, VariadicVar
 
 Number = bool | int | float
 CONSTANT_DTYPES = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
@@ -58,7 +58,7 @@ class PatternValue:
 class Tracer:
     """Stands in for `op` while a pattern is traced.
 
-    What is written there without a name gets one: `constants` must have that content, `absent` inputs must be left out.
+    What has no name in the pattern gets one: `constants` must have that content, `absent` inputs must be left out.
     `outputs` are the values that `_outputs` names: the op is bound, and which of its outputs it is.
     """
 
@@ -80,6 +80,7 @@ class Tracer:
         _domain: str | None = None,
         _outputs: int | Sequence[str | None] = 1,
         _allow_other_attributes: bool | None = None,
+        _allow_other_inputs: bool = False,
         **attrs: Any,
     ) -> Any:
         """An operator; as many values as it is to have outputs."""
@@ -92,13 +93,16 @@ class Tracer:
         bind = self._fresh_name("op") if _allow_other_attributes or any(names) else ""
         self.outputs.update((name, (bind, i)) for i, name in enumerate(names) if name)
         written = tuple((name, _attribute_pattern(op_type, name, value)) for name, value in attrs.items())
-        made = OpPattern((op_type,), _domain or "", tuple(map(self._input, inputs)), written, bind)
+        others = (VariadicVar(),) if _allow_other_inputs else ()
+        made = OpPattern((op_type,), _domain or "", (*map(self._input, inputs), *others), written, bind)
         values = tuple(PatternValue(made[i], self) for i in range(len(names)))
         return values[0] if len(values) == 1 else values
 
-    def _input(self, given: Any) -> Var | OpPattern:
+    def _input(self, given: Any) -> Var | VariadicVar | OpPattern:
         if isinstance(given, PatternValue):
             return given.pattern
+        if given is ...:
+            return VariadicVar()
         if given is None:
             self.absent.append(self._fresh_name("none"))
             return Var(self.absent[-1], optional=True)

@@ -21,6 +21,8 @@ def _add(picture: Picture, pattern: OpPattern, variables: dict[str, int]) -> int
     for wanted in pattern.inputs:
         if isinstance(wanted, OpPattern):
             picture.link(_add(picture, wanted, variables), place, _tooltip(wanted))
+        elif isinstance(wanted, VariadicVar) and not wanted.name:
+            picture.link(picture.add(_variable(wanted)), place)
         elif wanted is not None:
             if wanted.name not in variables:
                 variables[wanted.name] = picture.add(_variable(wanted))
@@ -36,7 +38,7 @@ def _lines(pattern: OpPattern) -> list[str]:
 
 def _variable(variable: Var | VariadicVar) -> Box:
     if isinstance(variable, VariadicVar):
-        return Box(BoxKind.VALUE, (f"{variable.name} ...",), "any number of values")
+        return Box(BoxKind.VALUE, (f"{variable.name} ...".lstrip(),), "any number of values")
     if variable.constant:
         return Box(BoxKind.CONSTANT, (variable.name, "constant"))
     return Box(BoxKind.VALUE, (variable.name, "or none") if variable.optional else (variable.name,))

@@ -1,6 +1,4 @@
-"""What keeps a rule from firing at an op.
-
-The way in which a pattern fits best at an op, with what does not fit: the explaining twin of `pattern.match_op`.
+"""The closest match of a pattern at an op, with what does not fit: the explaining counterpart of `pattern.match_op`.
 
 It walks the same patterns over the same inputs in the same orders, but goes on behind what does not fit. Each
 misfit has its cost, that of an operator being as much of the pattern as hangs on it, and ways that cost more than
@@ -122,9 +120,9 @@ class _ClosestMatchSearch:
             here = replace(here, matched_ops=(*here.matched_ops, op))
         while values and values[-1] is None:
             values = values[:-1]
-        for order in p.input_orders():
+        for order in p.input_orders(op):
             yield from self._match_inputs(order, values, op, here, 0)
-        if len(values) == len(p.inputs) == 2 and len(p.input_orders()) == 1 and _has_interchangeable_inputs(op):
+        if len(values) == len(p.inputs) == 2 and len(p.input_orders(op)) == 1 and _has_interchangeable_inputs(op):
             why = f"{op.label} has its two inputs the other way round"
             yield from self._match_inputs(
                 p.inputs, values[::-1], op, here.with_failure(MatchFailureKind.ORDER, op, why, SWAPPED_INPUTS_COST), 0
@@ -274,6 +272,8 @@ def _has_interchangeable_inputs(op: Op) -> bool:
 
 
 def _bind_rest(way: NearMatch, op: Op, want: VariadicVar, values: Operands) -> NearMatch:
+    if not want.name:
+        return way
     known = way.bindings.get(want.name, values)
     if known != values:
         return way.with_failure(

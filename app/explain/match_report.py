@@ -82,12 +82,9 @@ def diagnose_match(r: Rule, op: Op, *, exact_only: bool = False) -> MatchDiagnos
         fitting, misses = _match_outcome(r, op)
     except Declined as why:  # while it was matched
         fitting, misses = 1, (MatchFailure(MatchFailureKind.DECLINED, op.label, str(why)),)
-    if not misses and exact_only and not r.is_exact:
-        misses = (
-            MatchFailure(
-                MatchFailureKind.FORBIDDEN, op.label, f"--exact does not allow it: its contract is {r.contract.kind}"
-            ),
-        )
+    if not misses and exact_only and not r.is_exact_at(op):
+        why = f"--exact does not allow it: its contract is {r.contract_at(op).kind}"
+        misses = (MatchFailure(MatchFailureKind.FORBIDDEN, op.label, why),)
     value = op.outputs[0].name if op.outputs else ""
     return MatchDiagnosis(
         r.name, op.label, value, describe_enclosing_body(op.graph), fitting, pattern_size(r.pattern), misses

@@ -75,13 +75,14 @@ def apply_rule(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
 def _apply_match(r: Rule, match: Match, ledger: Ledger) -> list[Op] | None:
     """Make one match what the rule says, unless it declines."""
     root, place = match.ops[0], _match_location(match)
-    if not ledger.may_change(r.name, place, exact=r.is_exact):
+    exact = r.is_exact_at(root)
+    if not ledger.may_change(r.name, place, exact=exact):
         log.debug("%s declined at %s: not permitted in this run", r.name, root)
         return None
     g = Build(root.graph, root)
     try:
         new = _build_replacement(r, g, match, place)
-        require(ledger.request_change(r.name, place, match.ops, exact=r.is_exact), "not permitted in this run")
+        require(ledger.request_change(r.name, place, match.ops, exact=exact), "not permitted in this run")
     except Declined as why:
         root.graph.discard(g.added_ops[::-1])
         touched = None
@@ -121,7 +122,7 @@ def _build_replacement(r: Rule, g: Build, match: Match, place: str) -> tuple[Val
 
 def _call_build(r: Rule, g: Build, match: Match, root: Op, place: str) -> Value | tuple[Value | None, ...]:
     try:
-        return r.build(g, **match.bindings)
+        return r.build(g, **r.arguments(match))
     except (Declined, ModelError, NoFixpoint, KeyboardInterrupt, NoProgress):
         raise
     except BaseException as e:

@@ -32,9 +32,9 @@ class Var:
 
 @dataclass(frozen=True, slots=True)
 class VariadicVar:
-    """Any number of inputs, bound as a tuple."""
+    """Any number of inputs, bound as a tuple; without a name, `...` in a pattern, not bound."""
 
-    name: str
+    name: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ class OpPattern:
         """`g.Split(x)[1]` stands for the second output."""
         return replace(self, output=output)
 
-    def input_orders(self) -> tuple[tuple[Any, ...], ...]:
-        """The input patterns in every order to be tried."""
-        if len(self.inputs) == 2 and not self.domain and COMMUTATIVE.issuperset(self.types):
+    def input_orders(self, op: Op) -> tuple[tuple[Any, ...], ...]:
+        """The input patterns in every order to be tried at `op`: in both if it commutes."""
+        if len(self.inputs) == 2 and op.type in COMMUTATIVE and not self.domain:
             return (self.inputs, self.inputs[::-1])
         return (self.inputs,)
 
@@ -74,8 +74,13 @@ class PatternBuilder:
         return PatternBuilder(name)
 
     def one_of(self, *types: str) -> Callable[..., OpPattern]:
-        """Any of several operators with the same inputs: `g.one_of("Add", "Sub")(x, y)`."""
-        return lambda *inputs, **attrs: OpPattern(types, self._domain, inputs, tuple(attrs.items()))
+        """Any of several operators with the same inputs: `g.one_of("Add", "Sub")(x, y)`.
+
+        `...` among the inputs takes any number of them: `g.Add(..., g.Conv(...) @ conv, ...) @ add`.
+        """
+        return lambda *inputs, **attrs: OpPattern(
+            types, self._domain, tuple(VariadicVar() if i is ... else i for i in inputs), tuple(attrs.items())
+        )
 
     def const(self, var: Var) -> Var:
         """An input that holds a constant: `g.Mul(x, g.const(c))`."""
@@ -98,6 +103,7 @@ def trace_pattern(pattern: Callable[..., OpPattern]) -> tuple[OpPattern, list[st
 
 
 Bindings = dict[str, Any]
+UNBOUND = "..."  # the key of all inputs that `...` took, which no variable has
 PartialMatch = tuple[Bindings, tuple[Op, ...]]
 
 
@@ -116,7 +122,7 @@ def match_op(p: OpPattern, op: Op, graph: Graph, bound: Bindings, covered: tuple
         return
     while values and values[-1] is None:
         values = values[:-1]
-    for order in p.input_orders():
+    for order in p.input_orders(op):
         yield from _match_inputs(order, values, graph, here, (*covered, op))
 
 
@@ -174,8 +180,10 @@ def _match_inputs(
     want, rest = patterns[0], patterns[1:]
     if isinstance(want, VariadicVar):
         for size in variadic_counts(rest, len(values)):
-            if bound.get(want.name, values[:size]) == values[:size]:
-                yield from _match_inputs(rest, values[size:], graph, {**bound, want.name: values[:size]}, covered)
+            taken = values[:size] if want.name else (*bound.get(UNBOUND, ()), *values[:size])
+            if not want.name or bound.get(want.name, taken) == taken:
+                here = {**bound, want.name or UNBOUND: taken}
+                yield from _match_inputs(rest, values[size:], graph, here, covered)
         return
     value = values[0] if values else None
     if isinstance(want, Var):
@@ -190,7 +198,7 @@ def _match_inputs(
 
 
 def variadic_counts(after: tuple[Any, ...], count: int) -> Iterator[int]:
-    """How many inputs a Rest may take, given the patterns after it."""
+    """How many inputs a VariadicVar may take, given the patterns after it."""
     room = count - sum(not isinstance(p, VariadicVar) for p in after)
     if any(isinstance(p, VariadicVar) for p in after):
         yield from range(max(room, 0) + 1)

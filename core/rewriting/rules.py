@@ -9,26 +9,40 @@ return x
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
+
+from onnx import TensorProto, helper
 
 from ..errors import RuleError
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.values import Value
-from .pattern import OpPattern, match_op, trace_pattern
+from .pattern import UNBOUND, OpPattern, match_op, trace_pattern
 
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What a rule promises about the numbers: `kind` is exact, rounding or conditional."""
+    """What a rule promises about the numbers: `kind` is exact, rounding or conditional.
+
+    For the element types `dtypes`, if there are such, it is the contract `for_dtypes` instead.
+    """
 
     kind: str
     condition: str = ""
+    dtypes: frozenset[int] = frozenset()
+    for_dtypes: Contract | None = None
+
+    def at(self, dtype: int) -> Contract:
+        """The contract for one element type; for an unknown one, 0, that of the types that are not named."""
+        if self.for_dtypes is None:
+            return self
+        return self.for_dtypes if dtype in self.dtypes else Contract(self.kind, self.condition)
 
     def __str__(self) -> str:
-        return f"{self.kind}: {self.condition}" if self.condition else self.kind
+        general = f"{self.kind}: {self.condition}" if self.condition else self.kind
+        return f"{self.for_dtypes} for {_dtype_words(self.dtypes)}, else {general}" if self.for_dtypes else general
 
 
 EXACT = Contract("exact")
@@ -42,6 +56,23 @@ def conditional(condition: str) -> Contract:
     return Contract("conditional", condition)
 
 
+def by_dtype(dtypes: Collection[int], contract: Contract, *, otherwise: Contract = ROUNDING) -> Contract:
+    """A contract that depends on the element type of the root's first output: `by_dtype(INTEGERS, EXACT)`."""
+    return Contract(otherwise.kind, otherwise.condition, frozenset(dtypes), contract)
+
+
+_DTYPE_WORDS = {"i": "integers", "u": "integers", "f": "floats"}
+_MAX_LISTED_DTYPES = 3  # of more, only the kinds are listed
+
+
+def _dtype_words(dtypes: Collection[int]) -> str:
+    names = {t: TensorProto.DataType.Name(t).lower() for t in sorted(dtypes)}
+    if len(names) > _MAX_LISTED_DTYPES:
+        kinds = {t: helper.tensor_dtype_to_np_dtype(t).kind for t in names}
+        names = {t: _DTYPE_WORDS.get(kinds[t], name) for t, name in names.items()}
+    return ", ".join(dict.fromkeys(names.values()))
+
+
 @dataclass(frozen=True, slots=True)
 class Match:
     """Where a rule applies: what its variables stand for, and the ops covered, the root first."""
@@ -52,7 +83,10 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rewrite of one matched root; it keeps no state. Around its `fragile` numbers it is tried hardest."""
+    """A rewrite of one matched root; it keeps no state. Around its `fragile` numbers it is tried hardest.
+
+    `parameters` are the variables that `build` takes; None: all.
+    """
 
     name: str
     equation: str
@@ -61,17 +95,26 @@ class Rule:
     shared: bool
     contract: Contract
     fragile: tuple[float, ...] = ()
+    parameters: tuple[str, ...] | None = None
 
-    @property
-    def is_exact(self) -> bool:
-        """Whether results stay bit for bit the same."""
-        return self.contract == EXACT
+    def contract_at(self, root: Op) -> Contract:
+        """The contract for a match with that root."""
+        is_uniform = self.contract.for_dtypes is None
+        return self.contract if is_uniform else self.contract.at(root.outputs[0].known_dtype)
+
+    def is_exact_at(self, root: Op) -> bool:
+        """Whether results stay bit for bit the same where `root` is rewritten."""
+        return self.contract_at(root) == EXACT
+
+    def arguments(self, match: Match) -> dict[str, Any]:
+        """The variables of a match that `build` takes."""
+        return match.bindings if self.parameters is None else {name: match.bindings[name] for name in self.parameters}
 
     def matches(self, graph: Graph, root: Op) -> Iterator[Match]:
         """Every way in which the pattern matches at `root`: operands of commutative ops in either order."""
         for bound, ops in match_op(self.pattern, root, graph, {}, ()):
             if self.shared or _inner_values_are_private(graph, bound, ops):
-                yield Match(bound, ops)
+                yield Match({name: b for name, b in bound.items() if name != UNBOUND}, ops)
 
 
 def rule(
@@ -83,20 +126,21 @@ def rule(
 ) -> Callable[[Callable[..., Any]], Rule]:
     """Make a rule of a function `(g, **variables) -> Value`, or `-> tuple` with one value per output of the root.
 
-    The pattern's lambda has the same parameters; `b=None` there marks an input that may be left out,
-    `g.const(c)` one that is a constant, and `*xs` takes any number. Inner values may be used elsewhere only if
-    `shared`. A rule that states no contract counts as `ROUNDING`. `fragile` names the numbers at which it might
-    go wrong, such as the knees of an activation: inputs are drawn on and beside them.
-    Raises RuleError if the parameters differ.
+    The function takes those variables of the pattern's lambda that it uses. In the lambda, `b=None` marks an input
+    that may be left out, `g.const(c)` one that is a constant, `*xs` takes any number, and so does `...`, unbound.
+    Inner values may be used elsewhere only if `shared`. A rule that states no contract counts as `ROUNDING`.
+    `fragile` names the numbers at which it might go wrong, such as the knees of an activation: inputs are drawn on
+    and beside them. Raises RuleError for a parameter that is no variable of the pattern.
     """
 
     def wrap(build: Callable[..., Any]) -> Rule:
         root, names = trace_pattern(pattern)
-        given = list(inspect.signature(build).parameters)[1:]
-        if sorted(names) != sorted(given):
-            raise RuleError(f"{build.__name__}: the pattern binds {names}, the function takes {given}")
+        taken = tuple(inspect.signature(build).parameters)[1:]
+        unknown = [name for name in taken if name not in names]
+        if unknown:
+            raise RuleError(f"{build.__name__} takes {', '.join(unknown)}, and the pattern binds only {names}")
         equation = (inspect.getdoc(build) or "").partition("\n")[0]
-        return Rule(build.__name__, equation, root, build, shared, contract, tuple(map(float, fragile)))
+        return Rule(build.__name__, equation, root, build, shared, contract, tuple(map(float, fragile)), taken)
 
     return wrap
 

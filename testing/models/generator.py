@@ -1,14 +1,10 @@
-"""Which inputs an op of a pattern gets, where the pattern leaves their number open.
-
-One operator of a pattern where it is being made: what it may be given, and what it already has.
-
-Grows a rule's pattern into nodes, from the root down to what feeds it.
-"""
+"""Generation of nodes from a rule's pattern, from the root to its operands."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import count
 from typing import Any, cast
 
 import numpy as np
@@ -28,7 +24,7 @@ OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
 
 
 def select_inputs(generator: PatternGenerator, pattern: OpPattern, spec: defs.OpSchema) -> list[InputPattern]:
-    """What each input is to be: `*xs` stand for some, and what may be left out is so at times."""
+    """The pattern of each input: `*xs` and `...` stand for some, and optional inputs are left out at times."""
     variadic = bool(spec.inputs) and spec.inputs[-1].option == VARIADIC
     most = max(MAX_OPERANDS, len(pattern.inputs)) if variadic else len(spec.inputs)
     wants = pattern.inputs if variadic else pattern.inputs[: max(len(spec.inputs), _required_count(pattern.inputs))]
@@ -46,7 +42,8 @@ def select_inputs(generator: PatternGenerator, pattern: OpPattern, spec: defs.Op
         rests -= 1
         size = room if rests == 0 else generator.choices.draw_below(room + 1)
         room -= size
-        slots += [_select_rest(generator, Var(f"{want.name} {i}"), len(slots) + i, spec) for i in range(size)]
+        name = want.name or f"... {next(generator.unnamed)}"
+        slots += [_select_rest(generator, Var(f"{name} {i}"), len(slots) + i, spec) for i in range(size)]
     while slots and slots[-1] is None:
         slots.pop()
     return slots
@@ -303,6 +300,7 @@ class PatternGenerator:
     )  # what the pattern's ops make, the root's last
     no_fire_reasons: list[str] = field(default_factory=list[str])  # why the rule may not fire
     traits: list[str] = field(default_factory=list[str])
+    unnamed: Iterator[int] = field(default_factory=count)  # numbers for operands that `...` stands for
     depth: int = 0
     last_dim: int = 0  # the dim chosen last
     has_extra_producers: bool = False  # whether anything was grown that the pattern does not have

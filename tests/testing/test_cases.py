@@ -53,6 +53,12 @@ def any_conv(g: Build, x: Value, pads: Value, w: Value, pad: Op, conv: Op, b: Va
     return g.Conv(x, w, b, **conv.attrs)
 
 
+@rule(lambda g, w, conv, op: g.one_of("Add", "Sum")(..., g.Conv(..., g.const(w), ...) @ conv, ...) @ op)
+def any_operands(g: Build, conv: Op, op: Op) -> Value:
+    """Sum(..., Conv(x, w, ...), ...) => Sum(Conv(x, w, ...), ...)"""
+    return g.Sum(conv.outputs[0], *(v for v in op.inputs if v is not conv.outputs[0]))
+
+
 @rule(lambda g, x, p: g.Transpose(g.Transpose(x, perm=p), perm=p), contract=EXACT)
 def same_transposes(g: Build, x: Value, p: list[int]) -> Value:
     """Two equal Transposes => x"""
@@ -102,7 +108,7 @@ def turned_strings(g: Build, x: Value, y: Value) -> Value:
 
 
 ADDED = (fused_product, skip_norm, biased_gelu, fused_conv, binarizer, turned_strings)
-OWN = (cancel, twice_the_same, any_conv, same_transposes, plain_softmax)
+OWN = (cancel, twice_the_same, any_conv, any_operands, same_transposes, plain_softmax)
 
 
 def made(r: Rule, count: int, seed: int = 0) -> list[Case]:

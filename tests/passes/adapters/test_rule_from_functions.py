@@ -80,7 +80,15 @@ def to_contrib(op: Any, x: Any) -> Any:
     return op.Sub(0.0, op.Neg(op.Erf(x)))
 
 
+def pattern_sum(op: Any, x: Any) -> Any:
+    return op.Sum(op.Neg(x), _allow_other_inputs=True)
+
+
 ROWS = [
+    pytest.param(
+        rule_from_functions(pattern_sum, lambda op, x: op.Neg(x)), f"{F} {{ n = Neg(x) y = Sum(n) }}",
+        f"{F} {{ y = Neg(x) }}", id="other inputs: none",
+    ),
     pytest.param(
         rule_from_functions(pattern_gemm, to_gemm), f"{F} {{ t = MatMul(x, w) y = Add(b, t) }}",
         f"{F} {{ y = Gemm(x, w, b) }}", id="names bind values, sums go either way",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from passwright.core import EXACT
 from passwright.passes.movement.implicit_broadcasts import (
     DROP_EXPAND_BEFORE_BROADCAST,
     broadcasts_alike,
@@ -115,7 +116,7 @@ def test_an_output_is_kept() -> None:
 
 
 def test_what_is_not_exact_is_told() -> None:
-    assert [r.is_exact for r in RULES] == [True, False, False]
+    assert [r.contract == EXACT for r in RULES] == [True, False, False]
     g = "g (float[1] x, float[3] z) => (float[p] y) <int64[1] s = {3}>"
     for op in ("Max", "Min", "Pow"):
         model = load(f"{g} {{ u = Expand(x, s) y = {op}(u, z) }}")

@@ -94,13 +94,7 @@ SHAPES: tuple[Pass, ...] = (
 )
 """What is computed from shapes is written down."""
 
-STRUCTURE: tuple[Pass, ...] = (
-    InlineIf(),
-    MergeBranches(),
-    InlineLoop(),
-    HoistInvariants(),
-    RESOLVE_SEQUENCES,
-)
+STRUCTURE: tuple[Pass, ...] = (InlineIf(), MergeBranches(), InlineLoop(), HoistInvariants(), RESOLVE_SEQUENCES)
 """Bodies that need not be bodies, and sequences that need not be made."""
 
 NO_OPS: tuple[Pass, ...] = (

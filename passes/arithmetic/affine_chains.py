@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from onnx import TensorProto
 
-from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, require, rule
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ...core.rewriting.pattern import OpPattern, PatternBuilder, Var
 from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
 from ..support.operand_queries import Array, Inputs, is_integer_dtype
@@ -58,7 +58,7 @@ def merge_integer_products(
     return merge_affine_chain(g, inner, middle, outer, floats=False)
 
 
-@rule(sums_around_product, contract=ROUNDING)
+@rule(sums_around_product)
 def merge_sums_around_product(
     g: Build, b: Inputs, d: Inputs, ins: Inputs, e: Inputs, a: Inputs, inner: Op, middle: Op, outer: Op
 ) -> Value:
@@ -66,7 +66,7 @@ def merge_sums_around_product(
     return merge_affine_chain(g, inner, middle, outer, floats=True)
 
 
-@rule(products_around_sum, contract=ROUNDING)
+@rule(products_around_sum)
 def merge_products_around_sum(
     g: Build, b: Inputs, d: Inputs, ins: Inputs, e: Inputs, a: Inputs, inner: Op, middle: Op, outer: Op
 ) -> Value:

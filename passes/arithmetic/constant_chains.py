@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
+from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
 from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
 from ..support.dtypes import FLOATS
 from ..support.operand_queries import Array, Inputs, is_integer_dtype
@@ -45,18 +45,14 @@ def merge_added_integers(g: Build, before: Inputs, ins: Inputs, after: Inputs, i
 @rule(
     lambda g, before, ins, after, inner, outer: (
         g.one_of("Add", "Sub")(*before, g.one_of("Add", "Sub")(*ins) @ inner, *after) @ outer
-    ),
-    contract=ROUNDING,
+    )
 )
 def merge_added_constants(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
     """(x + c) + d => x + (c + d), c - (d - x) => x + (c - d), and all the like"""
     return merge_shifts(g, inner, outer, floats=True)
 
 
-@rule(
-    lambda g, x, c, d: g.Mul(g.Mul(x, g.const(c)), g.const(d)),
-    contract=EXACT,
-)
+@rule(lambda g, x, c, d: g.Mul(g.Mul(x, g.const(c)), g.const(d)), contract=EXACT)
 def merge_integer_factors(g: Build, x: Value, c: Value, d: Value) -> Value:
     """Integers' (x * c) * d => x * (c * d)"""
     require(g.opset >= 7 and not x.is_const, "no chain of two constants")
@@ -92,8 +88,7 @@ def factor_out_constant(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value
 @rule(
     lambda g, before, ins, after, inner, outer: (
         g.one_of("Mul", "Div")(*before, g.one_of("Mul", "Div")(*ins) @ inner, *after) @ outer
-    ),
-    contract=ROUNDING,
+    )
 )
 def merge_constant_factors(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
     """(x * c) * d => x * (c * d), (x * c) / d => x * (c / d), c / (d / x) => x * (c / d), and all the like"""

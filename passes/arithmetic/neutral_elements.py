@@ -55,10 +55,7 @@ def drop_subtracted_zero(g: Build, x: Value, c: Value, op: Op) -> Value:
     return x
 
 
-@rule(
-    lambda g, x, c, op: g.one_of("Mul", "And", "Or", "BitwiseAnd", "BitwiseOr")(x, g.const(c)) @ op,
-    contract=EXACT,
-)
+@rule(lambda g, x, c, op: g.one_of("Mul", "And", "Or", "BitwiseAnd", "BitwiseOr")(x, g.const(c)) @ op, contract=EXACT)
 def fold_absorbing_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
     """And(x, false), Or(x, true), BitwiseAnd(x, 0), BitwiseOr(x, -1), Mul(integers, 0) => that constant"""
     require(c.dtype not in FLOATS, "only of whole numbers and truth: 0 times NaN or infinity is not 0")
@@ -119,11 +116,5 @@ def all_ones(dtype: int) -> int:
 
 DROP_NEUTRAL_OPERANDS = RulePass(
     "drop-neutral-operands",
-    (
-        drop_neutral_operand,
-        drop_neutral_right_operand,
-        drop_added_zero,
-        drop_subtracted_zero,
-        fold_absorbing_operand,
-    ),
+    (drop_neutral_operand, drop_neutral_right_operand, drop_added_zero, drop_subtracted_zero, fold_absorbing_operand),
 )

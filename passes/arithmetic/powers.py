@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import EXACT, ROUNDING, Build, RulePass, Value, conditional, require, rule
+from ...core import EXACT, Build, RulePass, Value, conditional, require, rule
 from ..support.constant_operands import (
     downcast_at_full_precision,
     require_bounded_growth,
@@ -32,7 +32,7 @@ def swap_quotient(g: Build, a: Value, b: Value) -> Value:
     return g.Div(b, a)
 
 
-@rule(lambda g, x, c: g.Reciprocal(g.Mul(x, g.const(c))), contract=ROUNDING)
+@rule(lambda g, x, c: g.Reciprocal(g.Mul(x, g.const(c))))
 def reciprocal_of_multiple(g: Build, x: Value, c: Value) -> Value:
     """Reciprocal(Mul(x, c)) => Div(1 / c, x)"""
     require(g.opset >= 7, "before opset 7 there are other rules of broadcasting")
@@ -43,7 +43,7 @@ def reciprocal_of_multiple(g: Build, x: Value, c: Value) -> Value:
         return g.Div(downcast_at_full_precision(g, np.asarray(1 / numbers), c), x)
 
 
-@rule(lambda g, x, y: g.Div(x, g.Reciprocal(y)), contract=ROUNDING)
+@rule(lambda g, x, y: g.Div(x, g.Reciprocal(y)))
 def div_by_reciprocal_to_mul(g: Build, x: Value, y: Value) -> Value:
     """Div(x, Reciprocal(y)) => Mul(x, y)"""
     return g.Mul(x, y)
@@ -77,14 +77,14 @@ def root_of_square_to_abs(g: Build, x: Value, c: Value) -> Value:
     return g.Abs(x)
 
 
-@rule(lambda g, x: g.Mul(g.Sqrt(x), g.Sqrt(x)), contract=ROUNDING)
+@rule(lambda g, x: g.Mul(g.Sqrt(x), g.Sqrt(x)))
 def drop_product_of_roots(g: Build, x: Value) -> Value:
     """Mul(Sqrt(x), Sqrt(x)) => x, where x is known not to be negative"""
     require_not_negative(x)
     return x
 
 
-@rule(lambda g, x, c: g.Pow(g.Sqrt(x), g.const(c)), contract=ROUNDING)
+@rule(lambda g, x, c: g.Pow(g.Sqrt(x), g.const(c)))
 def drop_square_of_root(g: Build, x: Value, c: Value) -> Value:
     """Pow(Sqrt(x), 2) => x, where x is known not to be negative"""
     require_exponent(c, x, 2)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import EXACT, ROUNDING, Build, RulePass, Value, require, rule
+from ...core import EXACT, Build, RulePass, Value, require, rule
 from ..support.constant_operands import require_bounded_growth
 from ..support.operand_queries import Inputs
 from .ort_kernels import NO_NEGATIVE_ZERO
@@ -37,7 +37,7 @@ def flatten_min(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Value:
     return g.Min(*flattened_operands(g, before, ins, after))
 
 
-@rule(lambda g, before, ins, after: g.Sum(*before, g.Sum(*ins), *after), contract=ROUNDING)
+@rule(lambda g, before, ins, after: g.Sum(*before, g.Sum(*ins), *after))
 def flatten_sum(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Value:
     """Sum(a, Sum(b, c), d) => Sum(a, b, c, d)"""
     return g.Sum(*flattened_operands(g, before, ins, after))

@@ -83,11 +83,7 @@ def merge_casts_around_movement(g: Build, x: Value, b: int, c: int, move: Op, re
     return moved if c == x.dtype else g.Cast(moved, to=c)
 
 
-@rule(
-    lambda g, x, t, arg: g.one_of("ArgMax", "ArgMin")(g.Cast(x, to=t)) @ arg,
-    shared=True,
-    contract=EXACT,
-)
+@rule(lambda g, x, t, arg: g.one_of("ArgMax", "ArgMin")(g.Cast(x, to=t)) @ arg, shared=True, contract=EXACT)
 def drop_cast_before_arg_reduction(g: Build, x: Value, t: int, arg: Op) -> Value:
     """ArgMax(Cast(x)) => ArgMax(x), also ArgMin, where the cast keeps every value, and so order and ties"""
     require(x.dtype in ARG_REDUCTION_TYPES, "onnxruntime may not compare this type")

@@ -24,10 +24,7 @@ def fuse_attention(g: Build, z: Value, v: Value, axis: int) -> Value:
     return build_attention(g, z, None, v, axis)
 
 
-@rule(
-    lambda g, z, m, v, axis: g.MatMul(g.Softmax(g.Add(z, m), axis=axis), v),
-    contract=conditional(MASKED_CONDITION),
-)
+@rule(lambda g, z, m, v, axis: g.MatMul(g.Softmax(g.Add(z, m), axis=axis), v), contract=conditional(MASKED_CONDITION))
 def fuse_masked_attention(g: Build, z: Value, m: Value, v: Value, axis: int) -> Value:
     """MatMul(Softmax(MatMul(q, Transpose(k)) * scale + mask), v) => Attention(q, k, v, mask)"""
     return build_attention(g, z, m, v, axis)

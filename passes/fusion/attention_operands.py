@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import sqrt
 
-from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, conditional, require, rule, same_extent
+from ...core import Build, Declined, Op, RulePass, Value, conditional, require, rule, same_extent
 from ..support.dtypes import HALF_OR_SINGLE
 from .polynomials import require_dtype, scalar_constant
 
@@ -52,8 +52,7 @@ def scaled_attention(g: Build, op: Op, c: float, q: Value, k: Value, v: Value, m
             so,
         )
         @ joined
-    ),
-    contract=ROUNDING,
+    )
 )
 def fold_heads_into_attention(
     g: Build,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from math import pi, sqrt
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
+from ...core import Build, Op, RulePass, Value, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
 from .polynomials import linear_coefficient, require_dtype, require_polynomial, require_scalar
 
@@ -15,8 +15,7 @@ TANH_CUBIC = 0.044715
 @rule(
     lambda g, x, z, one, half, curve: g.Mul(
         g.Mul(x, g.one_of("Add", "Sum")(g.one_of("Erf", "Tanh")(z) @ curve, g.const(one))), g.const(half)
-    ),
-    contract=ROUNDING,
+    )
 )
 def fuse_halved_gelu(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op) -> Value:
     """Mul(x * (1 + Erf(x / sqrt(2))), 0.5) => Gelu(x), and with Tanh the Gelu approximated by it"""
@@ -27,8 +26,7 @@ def fuse_halved_gelu(g: Build, x: Value, z: Value, one: Value, half: Value, curv
 @rule(
     lambda g, x, z, one, half, curve: g.Mul(
         x, g.Mul(g.one_of("Add", "Sum")(g.one_of("Erf", "Tanh")(z) @ curve, g.const(one)), g.const(half))
-    ),
-    contract=ROUNDING,
+    )
 )
 def fuse_gelu_of_halved_curve(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op) -> Value:
     """Mul(x, (1 + Erf(x / sqrt(2))) * 0.5) => Gelu(x), and with Tanh the Gelu approximated by it"""
@@ -40,8 +38,7 @@ def fuse_gelu_of_halved_curve(g: Build, x: Value, z: Value, one: Value, half: Va
     lambda g, x, z, one, half, curve, scaled: g.Mul(
         g.one_of("Mul", "Div")(x, half) @ scaled,
         g.one_of("Add", "Sum")(g.one_of("Erf", "Tanh")(z) @ curve, g.const(one)),
-    ),
-    contract=ROUNDING,
+    )
 )
 def fuse_gelu_of_halved_input(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op, scaled: Op) -> Value:
     """Mul(x * 0.5, 1 + Erf(x / sqrt(2))) => Gelu(x), and with Tanh the Gelu approximated by it"""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
+from ...core import Build, Op, RulePass, Value, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
 from .polynomials import affine_form, is_close, require_dtype, require_polynomial, scalar_constant
 
 SIXTH = 1 / 6
 
 
-@rule(lambda g, z, low, high: g.Clip(z, min=low, max=high), contract=ROUNDING, fragile=(-3, 3))
+@rule(lambda g, z, low, high: g.Clip(z, min=low, max=high), fragile=(-3, 3))
 def fuse_hard_sigmoid(g: Build, z: Value, low: Any, high: Any) -> Value:
     """Clip(a * x + b, 0, 1) => HardSigmoid(x, a, b)"""
     require(low == 0 and high == 1, "it clips elsewhere")
@@ -23,7 +23,6 @@ def fuse_hard_sigmoid(g: Build, z: Value, low: Any, high: Any) -> Value:
 
 @rule(
     lambda g, z, low, high, c, scaled: g.one_of("Mul", "Div")(g.Clip(z, min=low, max=high), g.const(c)) @ scaled,
-    contract=ROUNDING,
     fragile=(-3, 3),
 )
 def fuse_scaled_hard_sigmoid(g: Build, z: Value, low: Any, high: Any, c: Value, scaled: Op) -> Value:
@@ -31,7 +30,7 @@ def fuse_scaled_hard_sigmoid(g: Build, z: Value, low: Any, high: Any, c: Value, 
     return hard_sigmoid(g, z, low, high, c, scaled.type)
 
 
-@rule(lambda g, z, low, high, c: g.Mul(g.const(c), g.Clip(z, min=low, max=high)), contract=ROUNDING, fragile=(-3, 3))
+@rule(lambda g, z, low, high, c: g.Mul(g.const(c), g.Clip(z, min=low, max=high)), fragile=(-3, 3))
 def fuse_multiplied_hard_sigmoid(g: Build, z: Value, low: Any, high: Any, c: Value) -> Value:
     """(1 / c) * Clip(a * x + b, 0, c) => HardSigmoid(x, a / c, b / c)"""
     return hard_sigmoid(g, z, low, high, c, "Mul")
@@ -47,7 +46,7 @@ def hard_sigmoid(g: Build, z: Value, low: Any, high: Any, c: Value, op_type: str
     return g.HardSigmoid(x, alpha=a / high, beta=b / high)
 
 
-@rule(lambda g, x, a, b: g.Mul(x, g.HardSigmoid(x, alpha=a, beta=b)), contract=ROUNDING, fragile=(-3, 3))
+@rule(lambda g, x, a, b: g.Mul(x, g.HardSigmoid(x, alpha=a, beta=b)), fragile=(-3, 3))
 def fuse_hard_swish(g: Build, x: Value, a: float, b: float) -> Value:
     """Mul(x, HardSigmoid(x, 1/6, 1/2)) => HardSwish(x)"""
     require_dtype(x, HALF_OR_SINGLE)
@@ -57,7 +56,6 @@ def fuse_hard_swish(g: Build, x: Value, a: float, b: float) -> Value:
 
 @rule(
     lambda g, x, z, c, scaled: g.one_of("Mul", "Div")(g.Mul(x, g.Clip(z, min=0.0, max=6.0)), g.const(c)) @ scaled,
-    contract=ROUNDING,
     fragile=(-3, 3),
 )
 def fuse_scaled_hard_swish(g: Build, x: Value, z: Value, c: Value, scaled: Op) -> Value:
@@ -65,7 +63,7 @@ def fuse_scaled_hard_swish(g: Build, x: Value, z: Value, c: Value, scaled: Op) -
     return hard_swish(g, x, z, c, scaled.type)
 
 
-@rule(lambda g, x, z, c: g.Mul(g.const(c), g.Mul(x, g.Clip(z, min=0.0, max=6.0))), contract=ROUNDING, fragile=(-3, 3))
+@rule(lambda g, x, z, c: g.Mul(g.const(c), g.Mul(x, g.Clip(z, min=0.0, max=6.0))), fragile=(-3, 3))
 def fuse_multiplied_hard_swish(g: Build, x: Value, z: Value, c: Value) -> Value:
     """1/6 * (x * Clip(x + 3, 0, 6)) => HardSwish(x)"""
     return hard_swish(g, x, z, c, "Mul")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
+from ...core import Build, Op, RulePass, Value, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import downcast_constant, operand
 from .norm_weights import weight_array
@@ -11,13 +11,13 @@ from .polynomials import require_dtype, require_polynomial, require_scalar
 from .producers import required_producer
 
 
-@rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Sub(g.const(beta), g.Mul(mu, k))), contract=ROUNDING)
+@rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Sub(g.const(beta), g.Mul(mu, k))))
 def fuse_layer_norm_of_scale_and_offset(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
     """Add(x * k, beta - mean * k), k = gamma / Sqrt(variance + epsilon) => LayerNormalization(x, gamma, beta)"""
     return scale_and_offset_norm(g, x, k, mu, beta)
 
 
-@rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Add(g.Mul(g.Neg(mu), k), g.const(beta))), contract=ROUNDING)
+@rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Add(g.Mul(g.Neg(mu), k), g.const(beta))))
 def fuse_layer_norm_of_scale_and_negated_mean(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
     """Add(x * k, -mean * k + beta), k = gamma / Sqrt(variance + epsilon) => LayerNormalization(x, gamma, beta)"""
     return scale_and_offset_norm(g, x, k, mu, beta)

@@ -5,15 +5,12 @@ from __future__ import annotations
 import numpy as np
 from onnx import TensorProto
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, broadcasts_to, require, rule
+from ...core import Build, Op, RulePass, Value, broadcasts_to, require, rule
 from ..support.operand_queries import Array, downcast_constant, uniform_value
 from .norms import normalized_extents
 
 
-@rule(
-    lambda g, x, s, c, op, b=None: g.Mul(g.one_of("LayerNormalization", "RMSNormalization")(x, s, b) @ op, c),
-    contract=ROUNDING,
-)
+@rule(lambda g, x, s, c, op, b=None: g.Mul(g.one_of("LayerNormalization", "RMSNormalization")(x, s, b) @ op, c))
 def scale_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) -> Value:
     """Mul(LayerNormalization(x, s, b), c) => LayerNormalization(x, s * c, b * c), and so for RMSNormalization"""
     dims = weight_dims(x, s, op)
@@ -26,7 +23,7 @@ def scale_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) 
     return norm_with_weights(g, op, x, downcast_constant(g, weight_array(s, dims, x) * factor, x), shift)
 
 
-@rule(lambda g, x, s, c, op, b=None: g.Add(g.LayerNormalization(x, s, b) @ op, c), contract=ROUNDING)
+@rule(lambda g, x, s, c, op, b=None: g.Add(g.LayerNormalization(x, s, b) @ op, c))
 def shift_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) -> Value:
     """Add(LayerNormalization(x, s, b), c) => LayerNormalization(x, s, b + c)"""
     dims = weight_dims(x, s, op)
@@ -42,8 +39,7 @@ def shift_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) 
 @rule(
     lambda g, x, s, up, op, down: (
         g.Cast(g.one_of("LayerNormalization", "RMSNormalization")(g.Cast(x) @ up, s) @ op) @ down
-    ),
-    contract=ROUNDING,
+    )
 )
 def drop_casts_around_norm(g: Build, x: Value, s: Value, up: Op, op: Op, down: Op) -> Value:
     """Cast(LayerNormalization(Cast(x, to=float)), to=float16) => LayerNormalization(x), stash_type=float"""

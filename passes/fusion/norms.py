@@ -9,7 +9,7 @@ from math import prod
 
 import numpy as np
 
-from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, require, rule
+from ...core import Build, Declined, Op, RulePass, Value, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import constant_integers, has_n_consumers, normalized_axes, operand
 from .polynomials import require_dtype, require_polynomial, require_scalar, scalar_constant
@@ -20,10 +20,7 @@ RMS_NORM_OPSET = 23  # and RMSNormalization
 MAX_WEIGHTS = 1 << 16
 
 
-@rule(
-    lambda g, d, q, eps, mean, axes=None: g.Div(d, g.Sqrt(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps)))),
-    contract=ROUNDING,
-)
+@rule(lambda g, d, q, eps, mean, axes=None: g.Div(d, g.Sqrt(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps)))))
 def fuse_norm_of_quotient(g: Build, d: Value, q: Value, eps: Value, mean: Op, axes: Value | None) -> Value:
     """Div(d, Sqrt(ReduceMean(d * d) + epsilon)) => RMSNormalization(d), or LayerNormalization(x), d = x - mean"""
     return build_norm(g, d, q, eps, mean)
@@ -32,8 +29,7 @@ def fuse_norm_of_quotient(g: Build, d: Value, q: Value, eps: Value, mean: Op, ax
 @rule(
     lambda g, d, q, eps, mean, axes=None: g.Mul(
         d, g.Reciprocal(g.Sqrt(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps))))
-    ),
-    contract=ROUNDING,
+    )
 )
 def fuse_norm_of_reciprocal(g: Build, d: Value, q: Value, eps: Value, mean: Op, axes: Value | None) -> Value:
     """Mul(d, Reciprocal(Sqrt(ReduceMean(d * d) + epsilon))) => RMSNormalization(d), or LayerNormalization(x)"""
@@ -43,8 +39,7 @@ def fuse_norm_of_reciprocal(g: Build, d: Value, q: Value, eps: Value, mean: Op, 
 @rule(
     lambda g, d, q, eps, one, mean, axes=None: g.Mul(
         d, g.Div(g.const(one), g.Sqrt(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps))))
-    ),
-    contract=ROUNDING,
+    )
 )
 def fuse_norm_of_inverse(g: Build, d: Value, q: Value, eps: Value, one: Value, mean: Op, axes: Value | None) -> Value:
     """Mul(d, 1 / Sqrt(ReduceMean(d * d) + epsilon)) => RMSNormalization(d), or LayerNormalization(x)"""
@@ -55,8 +50,7 @@ def fuse_norm_of_inverse(g: Build, d: Value, q: Value, eps: Value, one: Value, m
 @rule(
     lambda g, d, q, eps, p, mean, axes=None: g.Mul(
         d, g.Pow(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps)), g.const(p))
-    ),
-    contract=ROUNDING,
+    )
 )
 def fuse_norm_of_power(g: Build, d: Value, q: Value, eps: Value, p: Value, mean: Op, axes: Value | None) -> Value:
     """Mul(d, Pow(ReduceMean(d * d) + epsilon, -0.5)) => RMSNormalization(d), or LayerNormalization(x)"""

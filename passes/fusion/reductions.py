@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from math import prod
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
+from ...core import Build, Op, RulePass, Value, conditional, require, rule
 from ..support.dtypes import CPU_FLOATS
 from ..support.operand_queries import constant_integers, normalized_axes
 from .polynomials import require_dtype, require_scalar, scalar_constant
 
 
-@rule(lambda g, x, total, axes=None: g.ReduceSum(g.Mul(x, x), axes) @ total, contract=ROUNDING)
+@rule(lambda g, x, total, axes=None: g.ReduceSum(g.Mul(x, x), axes) @ total)
 def fuse_reduce_sum_square(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(x * x) => ReduceSumSquare(x)"""
     require_dtype(x, CPU_FLOATS)
     return build_reduction(g, "ReduceSumSquare", x, total, axes)
 
 
-@rule(lambda g, x, two, total, axes=None: g.ReduceSum(g.Pow(x, g.const(two)), axes) @ total, contract=ROUNDING)
+@rule(lambda g, x, two, total, axes=None: g.ReduceSum(g.Pow(x, g.const(two)), axes) @ total)
 def fuse_reduce_sum_of_power(g: Build, x: Value, two: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(Pow(x, 2)) => ReduceSumSquare(x)"""
     require_dtype(x, CPU_FLOATS)
@@ -28,14 +28,14 @@ def fuse_reduce_sum_of_power(g: Build, x: Value, two: Value, total: Op, axes: Va
     return build_reduction(g, "ReduceSumSquare", x, total, axes)
 
 
-@rule(lambda g, x, total, axes=None: g.ReduceSum(g.Abs(x), axes) @ total, contract=ROUNDING)
+@rule(lambda g, x, total, axes=None: g.ReduceSum(g.Abs(x), axes) @ total)
 def fuse_reduce_l1(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(Abs(x)) => ReduceL1(x)"""
     require_dtype(x, CPU_FLOATS)
     return build_reduction(g, "ReduceL1", x, total, axes)
 
 
-@rule(lambda g, x, total, axes=None: g.Sqrt(g.ReduceSumSquare(x, axes) @ total), contract=ROUNDING)
+@rule(lambda g, x, total, axes=None: g.Sqrt(g.ReduceSumSquare(x, axes) @ total))
 def fuse_reduce_l2(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Sqrt(ReduceSumSquare(x)) => ReduceL2(x)"""
     require_dtype(x, CPU_FLOATS)
@@ -52,14 +52,14 @@ def fuse_reduce_log_sum_exp(g: Build, x: Value, total: Op, axes: Value | None) -
     return build_reduction(g, "ReduceLogSumExp", x, total, axes)
 
 
-@rule(lambda g, x, total, axes=None: g.Log(g.ReduceSum(x, axes) @ total), contract=ROUNDING)
+@rule(lambda g, x, total, axes=None: g.Log(g.ReduceSum(x, axes) @ total))
 def fuse_reduce_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(x)) => ReduceLogSum(x)"""
     require_dtype(x, CPU_FLOATS)
     return build_reduction(g, "ReduceLogSum", x, total, axes)
 
 
-@rule(lambda g, x, n, total, axes=None: g.Div(g.ReduceSum(x, axes) @ total, g.const(n)), contract=ROUNDING)
+@rule(lambda g, x, n, total, axes=None: g.Div(g.ReduceSum(x, axes) @ total, g.const(n)))
 def fuse_reduce_mean_of_quotient(g: Build, x: Value, n: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(x) / n => ReduceMean(x)"""
     require_dtype(x, CPU_FLOATS)
@@ -67,7 +67,7 @@ def fuse_reduce_mean_of_quotient(g: Build, x: Value, n: Value, total: Op, axes: 
     return build_reduction(g, "ReduceMean", x, total, axes)
 
 
-@rule(lambda g, x, c, total, axes=None: g.Mul(g.ReduceSum(x, axes) @ total, g.const(c)), contract=ROUNDING)
+@rule(lambda g, x, c, total, axes=None: g.Mul(g.ReduceSum(x, axes) @ total, g.const(c)))
 def fuse_reduce_mean_of_product(g: Build, x: Value, c: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(x) * (1 / n) => ReduceMean(x)"""
     require_dtype(x, CPU_FLOATS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
+from ...core import Build, Op, RulePass, Value, conditional, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import constant_integers, has_n_consumers, normalized_axes, operand
 from .polynomials import require_dtype
@@ -13,7 +13,7 @@ from .producers import required_producer
 SINGLE_AXIS_OPSET = 13  # since this opset; before, an axis and all that follow are taken together
 
 
-@rule(lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total), contract=ROUNDING)
+@rule(lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total))
 def fuse_softmax(g: Build, e: Value, total: Op, axes: Value | None) -> Value:
     """Exp(x - ReduceMax(x)) / ReduceSum(Exp(x - ReduceMax(x))) => Softmax(x)"""
     return g.Softmax(input_of_max_subtraction(exp_operand(e), total), axis=softmax_axis(e, total))
@@ -28,7 +28,7 @@ def fuse_softmax_of_exponentials(g: Build, e: Value, total: Op, axes: Value | No
     return g.Softmax(exp_operand(e), axis=softmax_axis(e, total))
 
 
-@rule(lambda g, d, total, axes=None: g.Sub(d, g.Log(g.ReduceSum(g.Exp(d), axes) @ total)), contract=ROUNDING)
+@rule(lambda g, d, total, axes=None: g.Sub(d, g.Log(g.ReduceSum(g.Exp(d), axes) @ total)))
 def fuse_log_softmax(g: Build, d: Value, total: Op, axes: Value | None) -> Value:
     """Sub(d, Log(ReduceSum(Exp(d)))), d = x - ReduceMax(x) => LogSoftmax(x)"""
     return g.LogSoftmax(input_of_max_subtraction(d, total), axis=softmax_axis(d, total))

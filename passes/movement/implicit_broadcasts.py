@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule, same_extent
+from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
 from ..support.operand_queries import Inputs, is_float_value
 
 Shape = tuple[Any, ...]
@@ -48,7 +48,6 @@ def drop_expand_before_extremum(
 @rule(
     lambda g, x, a, before, after, inner, op: g.Pow(*before, g.one_of(*EXPANDING_OPS)(x, *a) @ inner, *after) @ op,
     shared=True,
-    contract=ROUNDING,
 )
 def drop_expand_before_power(g: Build, x: Value, a: Inputs, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     """Pow(Expand(x, s), y) => Pow(x, y), of floats, where the shape comes out the same"""

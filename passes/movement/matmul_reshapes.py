@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule, same_extent
+from ...core import Build, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
 from ..support.operand_queries import Inputs, has_n_consumers, inferred_shape, same_shape
 from .reshape_targets import RESHAPE_OPS
@@ -15,7 +15,6 @@ from .reshape_targets import RESHAPE_OPS
         ) @ outer
     ),
     shared=True,
-    contract=ROUNDING,
 )  # fmt: skip
 def multiply_without_reshapes(
     g: Build, x: Value, w: Value, a: Inputs, b: Inputs, inner: Op, product: Op, outer: Op
@@ -36,7 +35,6 @@ def multiply_without_reshapes(
         ) @ outer
     ),
     shared=True,
-    contract=ROUNDING,
 )  # fmt: skip
 def add_bias_without_reshapes(
     g: Build, x: Value, w: Value, a: Inputs, b: Inputs, c: Value, inner: Op, product: Op, total: Op, outer: Op
@@ -57,7 +55,6 @@ def add_bias_without_reshapes(
         ) @ outer
     ),
     shared=True,
-    contract=ROUNDING,
 )  # fmt: skip
 def gemm_without_reshapes(
     g: Build, x: Value, w: Value, a: Inputs, b: Inputs, c: Value | None, gemm: Op, inner: Op, outer: Op

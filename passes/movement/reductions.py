@@ -6,7 +6,7 @@ from typing import Any
 
 from onnx import TensorProto
 
-from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
+from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
 from ..support.operand_queries import Inputs, constant_integers, inferred_shape, normalized_axes, same_shape
 from .reshape_targets import RESHAPE_OPS
 
@@ -19,8 +19,7 @@ REDUCED_INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.
             g.one_of("ReduceSum", "ReduceMean", "ReduceProd")(x, *a) @ inner, *b
         )
         @ outer
-    ),
-    contract=ROUNDING,
+    )
 )
 def merge_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
     """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), of floats; so ReduceMean and ReduceProd"""

@@ -7,11 +7,7 @@ from ..support.operand_queries import Inputs
 from .slice_ranges import build_slice, compose_ranges, required_slice_ranges
 
 
-@rule(
-    lambda g, x, a, b, inner, outer: g.Slice(g.Slice(x, *a) @ inner, *b) @ outer,
-    shared=True,
-    contract=EXACT,
-)
+@rule(lambda g, x, a, b, inner, outer: g.Slice(g.Slice(x, *a) @ inner, *b) @ outer, shared=True, contract=EXACT)
 def merge_slices(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
     """Slice(Slice(x, a), b) => Slice(x, both), or x"""
     first, second = required_slice_ranges(inner, x), required_slice_ranges(outer, x)

@@ -78,10 +78,11 @@ def merge_affine_chain(g: Build, inner: Op, middle: Op, outer: Op, *, floats: bo
     """One Mul and one Add in the place of three ops."""
     last, between, first = affine_step(outer), affine_step(middle), affine_step(inner)
     chained = last.x is middle.outputs[0] and between.x is inner.outputs[0]
-    require(chained, "the chain ends there")
+    require(chained, "the two ops are not chained")
     kinds = {TensorProto.FLOAT, TensorProto.DOUBLE}
     require(
-        first.c.dtype in kinds if floats else is_integer_dtype(first.c.dtype), "another rule's business, or half floats"
+        first.c.dtype in kinds if floats else is_integer_dtype(first.c.dtype),
+        "the element type is not covered by this rule",
     )
     require_bounded_growth(first.c, between.c, last.c)
     with np.errstate(all="ignore"):  # integers wrap around, here as there; floats that overflow are declined
@@ -89,7 +90,7 @@ def merge_affine_chain(g: Build, inner: Op, middle: Op, outer: Op, *, floats: bo
         scale = first.scale * between.scale * last.scale
         offset = (moved + between.offset) * last.scale + last.offset
         centre = np.maximum(1, np.abs(last.offset)) * MAX_CENTRE if floats else None
-    require(centre is None or bool((np.abs(moved) <= centre).all()), "digits would be lost")
+    require(centre is None or bool((np.abs(moved) <= centre).all()), "the offset would lose precision")
     made = (
         downcast_at_full_precision(g, np.asarray(scale), first.c),
         downcast_at_full_precision(g, np.asarray(offset), first.c),
@@ -106,7 +107,7 @@ def affine_step(op: Op) -> AffineStep:
         return AffineStep(x, number, zero, c)
     with np.errstate(all="ignore"):
         if op.type == "Div":
-            require(not turned and not is_integer_dtype(c.dtype), "no product")
+            require(not turned and not is_integer_dtype(c.dtype), "it is not a multiplication by a constant")
             return AffineStep(x, 1 / number, zero, c)
         if op.type == "Sub" and turned:
             return AffineStep(x, np.negative(one), number, c)

@@ -18,7 +18,7 @@ def drop_no_op_clamp(g: Build, x: Value, bounds: Inputs, clamp: Op) -> Value:
     """Relu(x), Clip(x, a, b), Max(x, a) or Min(x, b) => x, where x is known to lie within"""
     of, found = required_clamp(clamp)
     within = range_of(of)
-    require(found.low <= within.low and within.high <= found.high, "it may lie outside")
+    require(found.low <= within.low and within.high <= found.high, "x may lie outside the bounds")
     require(not may_change_zero_sign(clamp), "it may change the sign of a zero")
     return of
 
@@ -63,9 +63,9 @@ def merge_clamps_by_zero(g: Build, ins: Inputs, c: Value, inner: Op, outer: Op) 
 @rule(lambda g, x, c: g.Max(x, g.const(c)), contract=NO_NEGATIVE_ZERO, fragile=(0.0,))
 def max_with_zero_to_relu(g: Build, x: Value, c: Value) -> Value:
     """Max(x, 0) => Relu(x)"""
-    require(not x.is_const and c.dtype in FLOATS, "of constants or integers")
+    require(not x.is_const and c.dtype in FLOATS, "x is constant or not a float")
     number = float(required_scalar(c))
-    require(number == 0 and copysign(1, number) > 0, "Max with something else than 0")
+    require(number == 0 and copysign(1, number) > 0, "the bound is not positive zero")
     require_scalar_or_broadcastable_to(c, x)
     return build_clamp(g, x, Clamp(low=0.0))
 
@@ -74,7 +74,7 @@ def max_with_zero_to_relu(g: Build, x: Value, c: Value) -> Value:
 @rule(lambda g, x, clip: g.Clip(x) @ clip, contract=conditional("no element is infinite"))
 def drop_unbounded_clip(g: Build, x: Value, clip: Op) -> Value:
     """Clip(x) => x"""
-    require(required_clamp(clip)[1] == type_limits(x.dtype), "it has bounds")
+    require(required_clamp(clip)[1] == type_limits(x.dtype), "Clip has bounds")
     return x
 
 
@@ -82,7 +82,7 @@ def merge_clamp_pair(g: Build, inner: Op, outer: Op, *, exact: bool) -> Value:
     """One clamp in the place of two."""
     x, first = required_clamp(inner)
     between, second = required_clamp(outer)
-    require(between is inner.outputs[0], "it is clamped by a value, not by a number")
+    require(between is inner.outputs[0], "the inner result is not the clamped operand")
     both = second.compose(first)
     signs = all(copysign(1, both.apply(zero)) == copysign(1, second.apply(first.apply(zero))) for zero in (0.0, -0.0))
     blurred = not signs or may_change_zero_sign(inner) or may_change_zero_sign(outer)

@@ -122,7 +122,7 @@ def _build_one_sided_clamp(g: Build, x: Value, clamp: Clamp) -> Value:
     if clamp == Clamp(low=0.0):
         require_ort_kernel(g, "Relu", x)
         return g.Relu(x)
-    require(g.opset >= 8, "before opset 8 the operands of Max and Min have one shape")
+    require(g.opset >= 8, "before opset 8, Max and Min do not broadcast")
     op_type, bound = ("Max", clamp.low) if clamp.high == inf else ("Min", clamp.high)
     require_ort_kernel(g, op_type, x)
     return g.Max(x, g.const(bound, like=x)) if op_type == "Max" else g.Min(x, g.const(bound, like=x))

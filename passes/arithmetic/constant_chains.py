@@ -55,8 +55,8 @@ def merge_added_constants(g: Build, before: Inputs, ins: Inputs, after: Inputs, 
 @rule(lambda g, x, c, d: g.Mul(g.Mul(x, g.const(c)), g.const(d)), contract=EXACT)
 def merge_integer_factors(g: Build, x: Value, c: Value, d: Value) -> Value:
     """Integers' (x * c) * d => x * (c * d)"""
-    require(g.opset >= 7 and not x.is_const, "no chain of two constants")
-    require(c.dtype not in FLOATS, "of floats it rounds")
+    require(g.opset >= 7 and not x.is_const, "it is not a chain of ops with constants")
+    require(c.dtype not in FLOATS, "float arithmetic rounds")
     require_bounded_growth(c, d)
     with np.errstate(all="ignore"):  # integers wrap around, here as there
         return g.Mul(x, g.const(c.const * d.const, like=c))
@@ -65,11 +65,11 @@ def merge_integer_factors(g: Build, x: Value, c: Value, d: Value) -> Value:
 @rule(lambda g, x, c, d: g.Div(g.Div(x, g.const(c)), g.const(d)), contract=EXACT)
 def merge_integer_divisors(g: Build, x: Value, c: Value, d: Value) -> Value:
     """Integers' (x / c) / d => x / (c * d), for divisors above 0"""
-    require(g.opset >= 7 and not x.is_const, "no chain of two constants")
-    require(is_integer_dtype(c.dtype), "of floats it rounds")
+    require(g.opset >= 7 and not x.is_const, "it is not a chain of ops with constants")
+    require(is_integer_dtype(c.dtype), "float arithmetic rounds")
     require_bounded_growth(c, d)
     most = int(np.iinfo(c.const.dtype).max)
-    require(int(c.const.min()) > 0 and int(d.const.min()) > 0, "rounding goes the other way")
+    require(int(c.const.min()) > 0 and int(d.const.min()) > 0, "the signs differ, so truncation differs")
     require(int(c.const.max()) * int(d.const.max()) <= most, "the product overflows")
     return g.Div(x, g.const(c.const * d.const, like=c))
 
@@ -80,8 +80,8 @@ def merge_integer_divisors(g: Build, x: Value, c: Value, d: Value) -> Value:
 )
 def factor_out_constant(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value:
     """(a * c) + (b * c) => (a + b) * c, and so for Sub"""
-    require(g.opset >= 7, "before opset 7 there are other rules of broadcasting")
-    require(a is not b, "it is one product")
+    require(g.opset >= 7, "before opset 7, broadcasting follows other rules")
+    require(a is not b, "both terms are the same product")
     return g.Mul(g.Add(a, b) if op.type == "Add" else g.Sub(a, b), c)
 
 
@@ -93,9 +93,9 @@ def factor_out_constant(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value
 def merge_constant_factors(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
     """(x * c) * d => x * (c * d), (x * c) / d => x * (c / d), c / (d / x) => x * (c / d), and all the like"""
     second = required_scaling(outer)
-    require(second.x is inner.outputs[0], "the chain ends there")
+    require(second.x is inner.outputs[0], "the two ops are not chained")
     first = required_scaling(inner)
-    require(first.c.dtype in FLOATS, "integers are rounded between the two")
+    require(first.c.dtype in FLOATS, "integer division truncates between the two ops")
     require_bounded_growth(first.c, second.c)
     return merge_scalings(g, first, second)
 
@@ -103,9 +103,9 @@ def merge_constant_factors(g: Build, before: Inputs, ins: Inputs, after: Inputs,
 def merge_shifts(g: Build, inner: Op, outer: Op, *, floats: bool) -> Value:
     """The Add or Sub that `inner` and then `outer` come to."""
     second = required_shift(outer)
-    require(second.x is inner.outputs[0], "the chain ends there")
+    require(second.x is inner.outputs[0], "the two ops are not chained")
     first = required_shift(inner)
-    require((first.c.dtype in FLOATS) == floats, "another rule's business")
+    require((first.c.dtype in FLOATS) == floats, "the element type is not covered by this rule")
     require_bounded_growth(first.c, second.c)
     d = signed_constant(outer, second.c)
     with np.errstate(all="ignore"):
@@ -140,14 +140,14 @@ def merge_scalings(g: Build, first: Scaling, second: Scaling) -> Value:
     """The Mul or Div that `first` and then `second` come to."""
     c, d = upcast(first.c), upcast(second.c)
     plain = not (first.is_divisor or first.is_dividend or second.is_divisor or second.is_dividend)
-    require(plain or bool(c.all() and d.all()), "0 divides, or is divided")
+    require(plain or bool(c.all() and d.all()), "a constant is 0")
     with np.errstate(all="ignore"):  # what overflows is declined
         if first.is_divisor and second.is_divisor:
             return g.Div(first.x, downcast_at_full_precision(g, np.asarray(c * d), first.c))
         k = 1 / c if first.is_divisor else c
         k = d / k if second.is_dividend else k / d if second.is_divisor else k * d
     grows = second.is_dividend or bool((np.abs(k) >= np.abs(c)).all())
-    require(not first.is_dividend or grows, "c / x may overflow where what comes after would make it small again")
+    require(not first.is_dividend or grows, "c / x may overflow before the outer op scales it down")
     made = downcast_at_full_precision(g, np.asarray(k), first.c)
     return g.Mul(first.x, made) if first.is_dividend == second.is_dividend else g.Div(made, first.x)
 

@@ -47,17 +47,17 @@ def drop_idempotent_logic(g: Build, x: Value) -> Value:
 @rule(lambda g, x, c: g.Xor(x, g.const(c)), contract=EXACT)
 def xor_true_to_not(g: Build, x: Value, c: Value) -> Value:
     """Xor(x, true) => Not(x)"""
-    require(g.opset >= 7, "before opset 7 there are other rules of broadcasting")
+    require(g.opset >= 7, "before opset 7, broadcasting follows other rules")
     require_scalar_or_broadcastable_to(c, x)
-    require(bool(uniform_value(c)), "xor false")
+    require(bool(uniform_value(c)), "the constant is false")
     return g.Not(x)
 
 
 @rule(lambda g, x, c: g.Equal(x, g.const(c)), contract=EXACT)
 def drop_comparison_with_bool(g: Build, x: Value, c: Value) -> Value:
     """Equal(x, true) => x, Equal(x, false) => Not(x)"""
-    require(c.dtype == TensorProto.BOOL, "a comparison of numbers")
-    require(g.opset >= 7 and not x.is_const, "two constants")
+    require(c.dtype == TensorProto.BOOL, "the operands are not booleans")
+    require(g.opset >= 7 and not x.is_const, "both operands are constant")
     require_scalar_or_broadcastable_to(c, x)
     return x if uniform_value(c) else g.Not(x)
 
@@ -83,8 +83,8 @@ def cancel_nots_in_xor(g: Build, a: Value, b: Value) -> Value:
 @rule(lambda g, a, b, op: g.Not(g.one_of(*INVERSE_COMPARISON)(a, b) @ op), contract=EXACT)
 def negate_comparison(g: Build, a: Value, b: Value, op: Op) -> Value:
     """Not(Less(a, b)) => GreaterOrEqual(a, b), of integers, and all the like"""
-    require(is_integer_dtype(a.dtype), "with a NaN neither holds")
-    require(g.opset >= 12, "onnxruntime has LessOrEqual of integers since opset 12")
+    require(is_integer_dtype(a.dtype), "neither comparison holds for NaN")
+    require(g.opset >= 12, "onnxruntime has LessOrEqual for integers since opset 12")
     turned: Value = getattr(g, INVERSE_COMPARISON[op.type])(a, b)
     return turned
 
@@ -92,8 +92,8 @@ def negate_comparison(g: Build, a: Value, b: Value, op: Op) -> Value:
 @rule(lambda g, x, op: g.one_of(*CONSTANT_ON_EQUAL_OPERANDS)(x, x) @ op, contract=EXACT)
 def fold_comparison_with_itself(g: Build, x: Value, op: Op) -> Value:
     """Equal(x, x), Less(x, x), Xor(x, x), Sub(x, x) and the like of integers or truths => a constant"""
-    require(is_integer_dtype(x.dtype) or x.dtype == TensorProto.BOOL, "with a NaN it is something else")
-    require(prod(x.static_shape) <= MAX_FOLDED_ELEMENTS, "too large to be written down")
+    require(is_integer_dtype(x.dtype) or x.dtype == TensorProto.BOOL, "the result differs for NaN")
+    require(prod(x.static_shape) <= MAX_FOLDED_ELEMENTS, "the constant would be too large")
     number = np.full(x.static_shape, op.type in REFLEXIVE)
     return g.const(number, like=x) if op.type in OPERAND_TYPED else g.const(number)
 
@@ -115,11 +115,11 @@ def drop_not_in_where_of_floats(g: Build, c: Value, a: Value, b: Value) -> Value
 @rule(lambda g, c, a, b: g.Where(c, g.const(a), g.const(b)), contract=EXACT)
 def where_to_condition(g: Build, c: Value, a: Value, b: Value) -> Value:
     """Where(c, true, false) => c, Where(c, false, true) => Not(c)"""
-    require(a.dtype == TensorProto.BOOL, "a choice of numbers")
+    require(a.dtype == TensorProto.BOOL, "the branches are not booleans")
     require_scalar_or_broadcastable_to(a, c)
     require_scalar_or_broadcastable_to(b, c)
     chosen, other = bool(uniform_value(a)), bool(uniform_value(b))
-    require(chosen != other, "always the same")
+    require(chosen != other, "both branches are the same constant")
     return c if chosen else g.Not(c)
 
 

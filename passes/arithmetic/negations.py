@@ -45,7 +45,7 @@ def cancel_negations_in_product(g: Build, a: Value, b: Value) -> Value:
 @rule(lambda g, a, b: g.Div(g.Neg(a), g.Neg(b)), contract=EXACT)
 def cancel_negations_in_quotient(g: Build, a: Value, b: Value) -> Value:
     """-a / -b => a / b"""
-    require(a.dtype in FLOATS, "the least integer has no negative")
+    require(a.dtype in FLOATS, "the smallest integer has no negation")
     return g.Div(a, b)
 
 
@@ -97,7 +97,7 @@ def multiply_by_minus_one(g: Build, x: Value, c: Value, op: Op) -> Value:
 @rule(lambda g, x, c, op: g.Div(x, g.const(c)) @ op, contract=EXACT)
 def divide_by_minus_one(g: Build, x: Value, c: Value, op: Op) -> Value:
     """Div(x, -1) => Neg(x)"""
-    require(c.dtype in FLOATS, "the least integer has no negative")
+    require(c.dtype in FLOATS, "the smallest integer has no negation")
     require_uniform(op, x, c, -1)
     require_ort_kernel(g, "Neg", x)
     return g.Neg(x)
@@ -113,8 +113,8 @@ def sub_from_zero(g: Build, x: Value, c: Value, op: Op) -> Value:
 
 def negate_constant(g: Build, op: Op, c: Value) -> Value:
     """-c, for an op in whose place another one comes."""
-    require(op.version >= 7, "before opset 7 there are other rules of broadcasting")
-    require(op.type != "Div" or c.dtype in FLOATS, "the least integer has no negative")
+    require(op.version >= 7, "before opset 7, broadcasting follows other rules")
+    require(op.type != "Div" or c.dtype in FLOATS, "the smallest integer has no negation")
     require_bounded_growth(c)
     with np.errstate(all="ignore"):  # integers wrap around, here as there
         return downcast_at_full_precision(g, np.asarray(np.negative(upcast(c))), c)

@@ -37,7 +37,7 @@ def drop_neutral_right_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
     number = neutral_element(op.type, c.dtype)
     require_uniform(op, x, c, number)
     require_zero_sign(c, number)
-    require(op.type != "Pow" or x.dtype not in INEXACT_POW_TYPES, "large integers change")
+    require(op.type != "Pow" or x.dtype not in INEXACT_POW_TYPES, "large integers are changed by the op")
     return x
 
 
@@ -58,14 +58,14 @@ def drop_subtracted_zero(g: Build, x: Value, c: Value, op: Op) -> Value:
 @rule(lambda g, x, c, op: g.one_of("Mul", "And", "Or", "BitwiseAnd", "BitwiseOr")(x, g.const(c)) @ op, contract=EXACT)
 def fold_absorbing_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
     """And(x, false), Or(x, true), BitwiseAnd(x, 0), BitwiseOr(x, -1), Mul(integers, 0) => that constant"""
-    require(c.dtype not in FLOATS, "only of whole numbers and truth: 0 times NaN or infinity is not 0")
-    require(op.version >= 7 and not x.is_const, "two constants, or an older rule of broadcasting")
+    require(c.dtype not in FLOATS, "x is a float: 0 times NaN or infinity is not 0")
+    require(op.version >= 7 and not x.is_const, "both operands are constant, or the opset is below 7")
     number = absorbing_element(op.type, c.dtype)
-    require(bool(uniform_value(c) == number), "not the number that absorbs")
+    require(bool(uniform_value(c) == number), "the constant does not absorb x")
     if broadcasts_to(x.shape, c.shape):
         return c
     shape = np.broadcast_shapes(x.static_shape, c.static_shape)
-    require(prod(shape) <= MAX_FOLDED_ELEMENTS, "too large to be written down")
+    require(prod(shape) <= MAX_FOLDED_ELEMENTS, "the constant would be too large")
     return g.const(np.full(shape, number), like=x)
 
 
@@ -74,8 +74,8 @@ def require_uniform(op: Op, x: Value, c: Value, number: Any) -> None:
 
     The first element is looked at first: it rules out most operands before shapes are worked out.
     """
-    require(op.version >= 7, "before opset 7 there are other rules of broadcasting")
-    require(not x.is_const, "of constants alone another pass makes one")
+    require(op.version >= 7, "before opset 7, broadcasting follows other rules")
+    require(not x.is_const, "both operands are constant")
     data: Array = c.const
     require(data.size > 0 and bool(data.reshape(-1)[0] == number), f"{c.name} is not {number}")
     require_scalar_or_broadcastable_to(c, x)
@@ -86,7 +86,7 @@ def require_zero_sign(c: Value, number: Any) -> None:
     """If the constant is a floating-point zero, all its elements must be the one with this sign."""
     if c.dtype in FLOATS and number == 0:
         signs = np.signbit(c.const.astype(np.float64))
-        require(bool((signs == np.signbit(number)).all()), "another zero")
+        require(bool((signs == np.signbit(number)).all()), "the zero has the wrong sign")
 
 
 def neutral_element(op_type: str, dtype: int) -> Any:
@@ -109,7 +109,7 @@ def absorbing_element(op_type: str, dtype: int) -> Any:
 
 def all_ones(dtype: int) -> int:
     """The integer whose bits are all set."""
-    require(is_integer_dtype(dtype), "bits of integers only")
+    require(is_integer_dtype(dtype), "the operands are not integers")
     limits = np.iinfo(helper.tensor_dtype_to_np_dtype(dtype))
     return -1 if limits.min else int(limits.max)
 

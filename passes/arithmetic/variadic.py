@@ -62,14 +62,14 @@ def merge_min_constants(g: Build, x: Value, c: Value, d: Value) -> Value:
 def flattened_operands(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Inputs:
     """The operands of both ops, in order; declines more than a reader of the model may like."""
     operands = (*before, *ins, *after)
-    require(g.opset >= VARIADIC_BROADCASTING_OPSET, "before opset 8 all shapes are equal")
+    require(g.opset >= VARIADIC_BROADCASTING_OPSET, "before opset 8, the operands do not broadcast")
     require(len(operands) <= MAX_INPUTS, "too many operands")
     return operands
 
 
 def require_variadic_broadcasting(g: Build, x: Value) -> None:
     """Constants of different shapes may meet; of constants alone another pass makes one."""
-    require(g.opset >= VARIADIC_BROADCASTING_OPSET and not x.is_const, "no chain of two constants")
+    require(g.opset >= VARIADIC_BROADCASTING_OPSET and not x.is_const, "it is not a chain of ops with constants")
 
 
 MERGE_VARIADIC = RulePass(

@@ -51,7 +51,7 @@ def cast_like_to_cast(g: Build, x: Value, like: Value, cast: Op) -> Value:
 @rule(lambda g, x, cast: g.one_of("BitCast", "Cast")(x) @ cast, contract=EXACT)
 def drop_cast_to_same_type(g: Build, x: Value, cast: Op) -> Value:
     """Cast(x, the type of x) => x"""
-    require(cast.attr("to") == x.dtype, "it changes the type")
+    require(cast.attr("to") == x.dtype, "the cast changes the type")
     return x
 
 
@@ -60,7 +60,7 @@ def merge_casts(g: Build, x: Value, b: int, c: int) -> Value:
     """Cast(Cast(x, b), c) => Cast(x, c), or x, where b lets through all that c keeps"""
     require(
         equals_direct_cast(NUMERIC_FORMATS.get(x.dtype), NUMERIC_FORMATS.get(b), NUMERIC_FORMATS.get(c)),
-        "the type between changes values",
+        "the intermediate type changes values",
     )
     return x if c == x.dtype else g.Cast(x, to=c)
 
@@ -77,7 +77,7 @@ def merge_casts_around_movement(g: Build, x: Value, b: int, c: int, move: Op, re
     """Cast(Reshape(Cast(x, b)), c) => Cast(Reshape(x), c), or Reshape(x), and so for whatever only moves elements"""
     require(
         equals_direct_cast(NUMERIC_FORMATS.get(x.dtype), NUMERIC_FORMATS.get(b), NUMERIC_FORMATS.get(c)),
-        "the type between changes values",
+        "the intermediate type changes values",
     )
     moved = getattr(g, move.type)(x, *rest, **move.attrs)
     return moved if c == x.dtype else g.Cast(moved, to=c)
@@ -87,7 +87,7 @@ def merge_casts_around_movement(g: Build, x: Value, b: int, c: int, move: Op, re
 def drop_cast_before_arg_reduction(g: Build, x: Value, t: int, arg: Op) -> Value:
     """ArgMax(Cast(x)) => ArgMax(x), also ArgMin, where the cast keeps every value, and so order and ties"""
     require(x.dtype in ARG_REDUCTION_TYPES, "onnxruntime may not compare this type")
-    require(can_represent(NUMERIC_FORMATS.get(t), NUMERIC_FORMATS[x.dtype]), "the cast may make values equal")
+    require(can_represent(NUMERIC_FORMATS.get(t), NUMERIC_FORMATS[x.dtype]), "the cast may make distinct values equal")
     return getattr(g, arg.type)(x, **arg.attrs)
 
 

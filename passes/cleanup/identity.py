@@ -21,7 +21,7 @@ def drop_dropout(g: Build, x: Value, dropout: Op, rest: tuple[Value | None, ...]
     mask = dropout.outputs[1] if len(dropout.outputs) > 1 else None
     if mask is None or not (mask.consumers or dropout.graph.is_output(mask)):
         return x, None
-    require(g.opset >= 9, "before opset 9 there is no ConstantOfShape to make a mask with")
+    require(g.opset >= 9, "before opset 9, there is no ConstantOfShape for the mask")
     # onnxruntime fills the mask with zeros up to version 11; since then the operator asks for ones.
     # Before version 10 the mask has the type of the data.
     kind = np.bool_ if g.opset >= 10 else helper.tensor_dtype_to_np_dtype(x.dtype)

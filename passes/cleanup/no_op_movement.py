@@ -13,9 +13,9 @@ from ..support.operand_queries import constant_integers, keeps_shape, required_s
 def drop_empty_concat_inputs(g: Build, xs: tuple[Value, ...], concat: Op) -> Value:
     """Concat(x, nothing, y) => Concat(x, y), and Concat(x) => x"""
     axis = concat.attr("axis")
-    require(axis is not None, "its axis is not given")
+    require(axis is not None, "the axis is missing")
     kept = [x for x in xs if not is_empty_along(x, axis)] or [xs[0]]
-    require(len(kept) < len(xs) or len(xs) == 1, "no piece is known to be empty")
+    require(len(kept) < len(xs) or len(xs) == 1, "no input is known to be empty")
     return kept[0] if len(kept) == 1 else g.Concat(*kept, axis=axis)
 
 
@@ -25,8 +25,8 @@ def drop_single_split(g: Build, x: Value, split: Op, sizes: Value | None) -> tup
     if len(split.outputs) == 1:
         return (x,)
     extents = constant_integers(split, "split") or []
-    require(len(extents) == len(split.outputs), "its pieces are of unknown extent")
-    require(sum(map(bool, extents)) == 1, "more than one piece may hold something")
+    require(len(extents) == len(split.outputs), "the extents of the pieces are unknown")
+    require(sum(map(bool, extents)) == 1, "more than one piece may be nonempty")
     return tuple(x if extent else None for extent in extents)
 
 
@@ -50,7 +50,7 @@ INT32_MAX = 2**31 - 1  # operator Slice: up to the end of a dim of unknown size
 )
 def drop_no_op_reshape(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
     """Reshape(x, the shape of x) => x, and so CenterCropPad, Expand, Flatten, Tile, Unsqueeze"""
-    require(keeps_shape(op, x), "its shape may be another")
+    require(keeps_shape(op, x), "the shape may differ from that of x")
     return x
 
 
@@ -67,7 +67,7 @@ def drop_full_slice(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) 
     """Slice(x, from the first element to the last) => x"""
     starts, ends = constant_integers(op, "starts") or [], constant_integers(op, "ends") or []
     axes, steps = constant_integers(op) or list(range(len(starts))), constant_integers(op, "steps") or [1] * len(starts)
-    require(len(starts) == len(ends) == len(axes) == len(steps), "its bounds do not fit each other")
+    require(len(starts) == len(ends) == len(axes) == len(steps), "the bounds have different lengths")
     dims = x.known_shape
     for axis, *bounds in zip(axes, starts, ends, steps, strict=True):
         extent = None if dims is None or not -len(dims) <= axis < len(dims) else dims[axis]
@@ -78,9 +78,9 @@ def drop_full_slice(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) 
 @rule(lambda g, x, op, rest: g.Slice(x, *rest) @ op, contract=EXACT)
 def drop_slice_to_same_shape(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
     """Slice(x, 0, ends) => x, where the shape stays"""
-    require(not any(constant_integers(op, "starts") or []), "it leaves out the first elements")
-    require(all(s == 1 for s in constant_integers(op, "steps") or []), "it skips elements")
-    require(keeps_shape(op, x), "its shape may be another")
+    require(not any(constant_integers(op, "starts") or []), "the slice does not start at 0")
+    require(all(s == 1 for s in constant_integers(op, "steps") or []), "the step is not 1")
+    require(keeps_shape(op, x), "the shape may differ from that of x")
     return x
 
 
@@ -88,14 +88,14 @@ def drop_slice_to_same_shape(g: Build, x: Value, op: Op, rest: tuple[Value | Non
 def drop_no_op_pad(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
     """Pad(x, 0 0 ...) => x, in every mode"""
     pads = constant_integers(op, "pads")
-    require(pads is not None and not any(pads), "it pads")
+    require(pads is not None and not any(pads), "a pad is not 0")
     return x
 
 
 @rule(lambda g, x, op: g.one_of("DepthToSpace", "SpaceToDepth")(x) @ op, contract=EXACT)
 def drop_unit_depth_to_space(g: Build, x: Value, op: Op) -> Value:
     """DepthToSpace(x, blocksize=1) => x, and so SpaceToDepth"""
-    require(op.attr("blocksize") == 1, "the blocks hold more than one element")
+    require(op.attr("blocksize") == 1, "the block size is not 1")
     return x
 
 
@@ -104,7 +104,7 @@ def drop_no_op_einsum(g: Build, x: Value, equation: str) -> Value:
     """Einsum(x, ij -> ij) => x"""
     given, arrow, wanted = equation.replace(" ", "").partition("->")
     letters = given.replace("...", "")
-    require(bool(arrow) and given == wanted and len(set(letters)) == len(letters), "it does something")
+    require(bool(arrow) and given == wanted and len(set(letters)) == len(letters), "the equation is not the identity")
     return x
 
 
@@ -112,10 +112,10 @@ def drop_no_op_einsum(g: Build, x: Value, equation: str) -> Value:
 def drop_no_op_trilu(g: Build, x: Value, op: Op, k: Value | None) -> Value:
     """Trilu(x, k) => x, where no element lies beyond the k-th diagonal"""
     side = -2 if op.attr("upper", 1) else -1
-    require(x.rank >= 2, "it has no diagonals")
+    require(x.rank >= 2, "x has fewer than 2 dims")
     extent, diagonal = x.shape[side], 0 if k is None else required_scalar(k)
     reach = -diagonal if side == -2 else diagonal
-    require(isinstance(extent, int) and extent - 1 <= reach, "an element may lie beyond")
+    require(isinstance(extent, int) and extent - 1 <= reach, "an element may lie beyond the diagonal")
     return x
 
 

@@ -15,15 +15,15 @@ HALF_PIXEL_FOR_NN = "tf_half_pixel_for_nn"  # by half an element even where noth
 )
 def drop_no_op_average_pool(g: Build, x: Value, pool: Op) -> Value:
     """AveragePool(x, kernel 1, stride 1) => x, GlobalAveragePool(x) => x where there is one element"""
-    require(is_unit_pool(pool, x), "its windows may hold several elements, or leave some out")
+    require(is_unit_pool(pool, x), "the windows may not cover each element once")
     return x
 
 
 @rule(lambda g, x, pool: g.MaxPool(x) @ pool, contract=EXACT)
 def drop_no_op_max_pool(g: Build, x: Value, pool: Op) -> tuple[Value | None, ...]:
     """MaxPool(x, kernel 1, stride 1) => x, for whole numbers"""
-    require(not is_float_value(x), "only of whole numbers: onnxruntime may make a finite number of NaN and -infinity")
-    require(is_unit_pool(pool, x), "its windows may hold several elements, or leave some out")
+    require(not is_float_value(x), "x is a float: onnxruntime may return a finite number for NaN and -infinity")
+    require(is_unit_pool(pool, x), "the windows may not cover each element once")
     return (x, None)
 
 
@@ -32,16 +32,16 @@ def drop_unit_resize(g: Build, x: Value, resize: Op, rest: Inputs) -> Value:
     """Resize(x, scales 1 1 ...) => x, Resize(x, sizes: the extents) => x, and so Upsample"""
     require(
         resize.attr("coordinate_transformation_mode") not in {CROP_AND_RESIZE, HALF_PIXEL_FOR_NN},
-        "it may take other elements",
+        "the coordinate transformation may select other elements",
     )
     scales = attribute_or_input(resize, "scales")
     if scales:
-        require(all(s == 1 for s in scales), "it scales")
+        require(all(s == 1 for s in scales), "a scale is not 1")
         return x
     sizes = constant_integers(resize, "sizes") or []
     axes = resize.attr("axes") or list(range(x.rank))
-    require(len(sizes) == len(axes) and all(-x.rank <= a < x.rank for a in axes), "the sizes do not fit")
-    require(all(same_extent(x.shape[a], s) for a, s in zip(axes, sizes, strict=True)), "its size may be another")
+    require(len(sizes) == len(axes) and all(-x.rank <= a < x.rank for a in axes), "the sizes do not match the axes")
+    require(all(same_extent(x.shape[a], s) for a, s in zip(axes, sizes, strict=True)), "a size may differ")
     return x
 
 
@@ -50,11 +50,13 @@ def drop_resize_to_same_shape(g: Build, x: Value, resize: Op, rest: Inputs) -> V
     """Resize(x, sizes=the shape of x) => x"""
     require(
         resize.attr("coordinate_transformation_mode") not in {CROP_AND_RESIZE, HALF_PIXEL_FOR_NN},
-        "it may take other elements",
+        "the coordinate transformation may select other elements",
     )
-    require(resize.attr("keep_aspect_ratio_policy", "stretch") == "stretch", "it may scale by less than the sizes say")
-    require(resize.input(3) is not None and not attribute_or_input(resize, "scales"), "it is not given sizes")
-    require(keeps_shape(resize, x), "its shape may be another")
+    require(
+        resize.attr("keep_aspect_ratio_policy", "stretch") == "stretch", "the aspect ratio policy may change the sizes"
+    )
+    require(resize.input(3) is not None and not attribute_or_input(resize, "scales"), "the op has no sizes")
+    require(keeps_shape(resize, x), "the shape may differ from that of x")
     return x
 
 

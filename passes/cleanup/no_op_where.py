@@ -12,7 +12,7 @@ NO_NEGATIVE_ZERO = conditional("no zero is negative")
 @rule(lambda g, c, x, y: g.Where(g.const(c), x, y), contract=EXACT)
 def fold_constant_where(g: Build, c: Value, x: Value, y: Value) -> Value:
     """Where(true, x, y) => x, Where(false, x, y) => y"""
-    require(not uniform_value(c) or not is_float_value(x), "a zero may lose its sign")
+    require(not uniform_value(c) or not is_float_value(x), "a negative zero may become positive")
     return selected_operand(c, x, y)
 
 
@@ -25,7 +25,7 @@ def fold_constant_where_of_floats(g: Build, c: Value, x: Value, y: Value) -> Val
 @rule(lambda g, c, x: g.Where(c, x, x), contract=EXACT)
 def drop_where_of_equals(g: Build, c: Value, x: Value) -> Value:
     """Where(c, x, x) => x"""
-    require(not is_float_value(x), "a zero may lose its sign")
+    require(not is_float_value(x), "a negative zero may become positive")
     require_broadcastable_to(c, x)
     return x
 

@@ -16,7 +16,7 @@ def unwrap_optional(g: Build, x: Value, made: Op) -> Value:
 @rule(lambda g, x: g.OptionalGetElement(x), contract=EXACT)
 def drop_get_element_of_non_optional(g: Build, x: Value) -> Value:
     """OptionalGetElement(x) => x, where x is a tensor or a sequence"""
-    require(is_non_optional(x), "it may be an optional value")
+    require(is_non_optional(x), "x may be an optional value")
     return x
 
 
@@ -29,7 +29,7 @@ def fold_has_element_of_optional(g: Build, x: Value | None, made: Op) -> Value:
 @rule(lambda g, x=None: g.OptionalHasElement(x), contract=EXACT)
 def fold_has_element(g: Build, x: Value | None) -> Value:
     """OptionalHasElement(x) => true, where x is a tensor or a sequence; OptionalHasElement() => false"""
-    require(x is None or is_non_optional(x), "it may be an optional value")
+    require(x is None or is_non_optional(x), "x may be an optional value")
     return g.const(np.array(x is not None))
 
 

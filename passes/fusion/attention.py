@@ -39,7 +39,7 @@ def fuse_guarded_attention(g: Build, p: Value, v: Value, zero: Value) -> Value:
     softmax = required_producer(p, "Softmax")
     require(has_n_consumers(p, 2), f"{p.name} is read elsewhere")
     # Where a row is masked throughout, Attention gives zeros, as the guard does.
-    require(scalar_constant(zero, p) == 0.0, "something else than 0 stands for a NaN")
+    require(scalar_constant(zero, p) == 0.0, "NaN is not replaced by 0")
     masked = required_producer(operand(softmax), "Add")
     require(has_n_consumers(masked.outputs[0], 1), "the masked scores are read elsewhere")
     z, m = operand(masked), operand(masked, 1)
@@ -57,9 +57,9 @@ def is_scaled_matmul(z: Value) -> bool:
 
 def build_attention(g: Build, z: Value, m: Value | None, v: Value, axis: int) -> Value:
     """The Attention over scores `z`, to which `m` is added."""
-    require(g.opset >= ATTENTION_OPSET, f"Attention came with opset {ATTENTION_OPSET}")
+    require(g.opset >= ATTENTION_OPSET, f"before opset {ATTENTION_OPSET}, there is no Attention")
     require_dtype(v, HALF_OR_SINGLE)
-    require(v.rank == 4 and axis in {-1, 3}, "it is not over heads in 4 dims")
+    require(v.rank == 4 and axis in {-1, 3}, "the operands do not have 4 dims, or the softmax is not over the last")
     product, scale = z, 1.0
     if required_producer(z, "MatMul", "Mul", "Div").type != "MatMul":
         require(has_n_consumers(z, 1), f"{z.name} is read elsewhere")
@@ -70,7 +70,7 @@ def build_attention(g: Build, z: Value, m: Value | None, v: Value, axis: int) ->
     q, q_scale = split_scale(operand(matmul))
     turned, k_scale = split_scale(operand(matmul, 1))
     scale *= q_scale * k_scale
-    require(scale > 0, "a scale has to be above 0")
+    require(scale > 0, "the scale is not positive")
     require_heads(q, turned, v)
     if m is not None:
         require_mask(m, q, turned)
@@ -92,18 +92,18 @@ def split_scale(v: Value) -> tuple[Value, float]:
 
 def require_heads(q: Value, transposed_keys: Value, v: Value) -> None:
     """All three have the same batches and heads, and something to attend to."""
-    require(q.rank == transposed_keys.rank == 4, "it is not over heads in 4 dims")
+    require(q.rank == transposed_keys.rank == 4, "the operands do not have 4 dims, or the softmax is not over the last")
     for other in (transposed_keys, v):
         same = all(same_extent(a, b) for a, b in zip(q.shape[:2], other.shape[:2], strict=True))
         require(same, f"{q.name} and {other.name} may differ in batches or heads")
-    require(0 not in (*q.shape, *transposed_keys.shape, *v.shape), "there is nothing to attend to")
+    require(0 not in (*q.shape, *transposed_keys.shape, *v.shape), "an extent is 0")
 
 
 def require_mask(m: Value, q: Value, transposed_keys: Value) -> None:
     """The mask has an entry for each score, for all batches and heads together or for each."""
     # onnxruntime broadcasts the first two dims only.
     dims = (*q.shape[:3], transposed_keys.shape[3])
-    require(m.rank in {2, 4}, "the mask has other dims")
+    require(m.rank in {2, 4}, "the rank of the mask is not 2 or 4")
     require(all(same_extent(a, b) for a, b in zip(m.shape[-2:], dims[-2:], strict=True)), "the mask is broadcast")
     lead = zip(m.shape[:-2], dims[:2], strict=False)
     require(all(a == 1 or same_extent(a, b) for a, b in lead), "the mask stretches the scores")

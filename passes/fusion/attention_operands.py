@@ -30,9 +30,9 @@ def scaled_attention(g: Build, op: Op, c: float, q: Value, k: Value, v: Value, m
     scale = op.attr("scale")
     if scale is None:
         size = known_extent(q, 3)
-        require(size > 0, "there is nothing to score by")
+        require(size > 0, "the extent of the last dim is 0")
         scale = 1 / sqrt(size)
-    require(scale * c > 0, "the scale would not be above 0")
+    require(scale * c > 0, "the scale would not be positive")
     return g.Attention(q, k, v, m, **{**op.attrs, "scale": scale * c})
 
 
@@ -74,7 +74,7 @@ def fold_heads_into_attention(
     heads, kv_heads = head_count(q, q4.outputs[0]), head_count(k, k4.outputs[0])
     require(kv_heads == head_count(v, v4.outputs[0]), "keys and values differ in heads")
     require(
-        joined.outputs[0].rank == 3 and keeps_leading_dims(q, joined.outputs[0]), "the heads are joined in another way"
+        joined.outputs[0].rank == 3 and keeps_leading_dims(q, joined.outputs[0]), "the output is not the joined heads"
     )
     attrs = {"scale": sqrt(heads / known_extent(q, 2)), **op.attrs}
     return g.Attention(q, k, v, m, **{**attrs, "q_num_heads": heads, "kv_num_heads": kv_heads})
@@ -82,10 +82,10 @@ def fold_heads_into_attention(
 
 def head_count(x: Value, split: Value) -> int:
     """How many heads `split` makes of the last of the 3 dims of `x`, by naming their number or their size."""
-    require(x.rank == 3 and split.rank == 4 and keeps_leading_dims(x, split), "it is not one dim that is split")
+    require(x.rank == 3 and split.rank == 4 and keeps_leading_dims(x, split), "the last dim is not split into heads")
     count, width = split.shape[2], known_extent(x, 2)
     heads = count if isinstance(count, int) else width // max(known_extent(split, 3), 1)
-    require(heads > 0 and width % heads == 0, f"{x.name} has no heads")
+    require(heads > 0 and width % heads == 0, f"the last dim of {x.name} does not divide into heads")
     return heads
 
 

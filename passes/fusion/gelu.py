@@ -43,13 +43,13 @@ def fuse_gelu_of_halved_curve(g: Build, x: Value, z: Value, one: Value, half: Va
 def fuse_gelu_of_halved_input(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op, scaled: Op) -> Value:
     """Mul(x * 0.5, 1 + Erf(x / sqrt(2))) => Gelu(x), and with Tanh the Gelu approximated by it"""
     x = half if x.is_const and scaled.type == "Mul" else x
-    require(linear_coefficient(scaled.outputs[0], x) == 0.5, "it is not half of its input")
+    require(linear_coefficient(scaled.outputs[0], x) == 0.5, "the scale is not 0.5")
     return gelu(g, x, z, one, curve)
 
 
 def gelu(g: Build, x: Value, z: Value, one: Value, curve: Op) -> Value:
     """The Gelu of `x`, where `curve` of `z` is the curve it takes, and `one` is 1."""
-    require(g.opset >= 20, "Gelu came with opset 20")
+    require(g.opset >= 20, "before opset 20, there is no Gelu")
     # By tanh, onnxruntime runs doubles as well, with 32-bit constants.
     require_dtype(x, HALF_OR_SINGLE)
     require_scalar(one, 1.0, x)

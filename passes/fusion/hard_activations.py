@@ -14,9 +14,9 @@ SIXTH = 1 / 6
 @rule(lambda g, z, low, high: g.Clip(z, min=low, max=high), fragile=(-3, 3))
 def fuse_hard_sigmoid(g: Build, z: Value, low: Any, high: Any) -> Value:
     """Clip(a * x + b, 0, 1) => HardSigmoid(x, a, b)"""
-    require(low == 0 and high == 1, "it clips elsewhere")
+    require(low == 0 and high == 1, "the Clip has other bounds")
     x, a, b = affine_form(z)
-    require(x is not z, "there is nothing but the Clip")
+    require(x is not z, "the slope is 0")
     require_dtype(x, HALF_OR_SINGLE)
     return g.HardSigmoid(x, alpha=a, beta=b)
 
@@ -38,10 +38,10 @@ def fuse_multiplied_hard_sigmoid(g: Build, z: Value, low: Any, high: Any, c: Val
 
 def hard_sigmoid(g: Build, z: Value, low: Any, high: Any, c: Value, op_type: str) -> Value:
     """A Clip of `z`, scaled to run from 0 to 1 by a Mul or Div by `c`."""
-    require(low == 0 and isinstance(high, int | float) and high > 0, "it clips elsewhere")
+    require(low == 0 and isinstance(high, int | float) and high > 0, "the Clip has other bounds")
     require_dtype(z, HALF_OR_SINGLE)
     k = scalar_constant(c, z)
-    require(is_close(k, 1 / high if op_type == "Mul" else high, z), "it does not run from 0 to 1")
+    require(is_close(k, 1 / high if op_type == "Mul" else high, z), "the line and the bounds do not match")
     x, a, b = affine_form(z)
     return g.HardSigmoid(x, alpha=a / high, beta=b / high)
 
@@ -50,7 +50,7 @@ def hard_sigmoid(g: Build, z: Value, low: Any, high: Any, c: Value, op_type: str
 def fuse_hard_swish(g: Build, x: Value, a: float, b: float) -> Value:
     """Mul(x, HardSigmoid(x, 1/6, 1/2)) => HardSwish(x)"""
     require_dtype(x, HALF_OR_SINGLE)
-    require(is_close(a, SIXTH, x) and is_close(b, 0.5, x), "the line is another one")
+    require(is_close(a, SIXTH, x) and is_close(b, 0.5, x), "the line has other coefficients")
     return g.HardSwish(x)
 
 
@@ -72,7 +72,9 @@ def fuse_multiplied_hard_swish(g: Build, x: Value, z: Value, c: Value) -> Value:
 def hard_swish(g: Build, x: Value, z: Value, c: Value, op_type: str) -> Value:
     """`x` times a Clip of `z` to 6, scaled by a Mul or Div by `c`."""
     require_dtype(x, HALF_OR_SINGLE)
-    require(is_close(scalar_constant(c, x), SIXTH if op_type == "Mul" else 6.0, x), "it does not run from 0 to 1")
+    require(
+        is_close(scalar_constant(c, x), SIXTH if op_type == "Mul" else 6.0, x), "the line and the bounds do not match"
+    )
     require_polynomial(z, x, [3.0, 1.0])
     return g.HardSwish(x) if g.opset >= 14 else g.Mul(x, g.HardSigmoid(x, alpha=SIXTH, beta=0.5))
 

@@ -25,7 +25,7 @@ def fuse_layer_norm_of_scale_and_negated_mean(g: Build, x: Value, k: Value, mu: 
 
 def scale_and_offset_norm(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
     """The normalization of `x`, whose mean is `mu` and whose slope is `k`."""
-    require(g.opset >= LAYER_NORM_OPSET, f"LayerNormalization came with opset {LAYER_NORM_OPSET}")
+    require(g.opset >= LAYER_NORM_OPSET, f"before opset {LAYER_NORM_OPSET}, there is no LayerNormalization")
     require_dtype(x, HALF_OR_SINGLE)
     mean = required_producer(mu, "ReduceMean")
     require(operand(mean) is x, f"{mu.name} is the mean of another value")
@@ -66,7 +66,7 @@ def require_variance(variance: Op, x: Value, mu: Value, axis: int) -> None:
     """`variance` is the mean of the squares of x - mu."""
     squares = operand(variance)
     d = operand(required_producer(squares, "Mul", "Pow"))
-    require(required_producer(d, "Sub").inputs == (x, mu), f"{d.name} is not centred")
+    require(required_producer(d, "Sub").inputs == (x, mu), f"{d.name} is not centred by its mean")
     require_polynomial(squares, d, [0.0, 0.0, 1.0])
     require(first_normalized_axis(d, variance) == axis, "mean and variance are along other axes")
 

@@ -29,7 +29,7 @@ def fuse_lp_norm(g: Build, x: Value, length: Op, axes: Value | None) -> Value:
 )
 def fuse_clipped_lp_norm(g: Build, x: Value, length: Op, low: Any, axes: Value | None) -> Value:
     """Div(x, Clip(ReduceL2(x), epsilon)) => LpNormalization(x, p=2), and so for ReduceL1"""
-    require(isinstance(low, float) and 0 <= low <= MAX_EPSILON, "the bound is no matter of rounding")
+    require(isinstance(low, float) and 0 <= low <= MAX_EPSILON, "the bound is too large")
     return lp_norm(g, x, length)
 
 
@@ -41,7 +41,7 @@ def fuse_clipped_lp_norm(g: Build, x: Value, length: Op, low: Any, axes: Value |
 )
 def fuse_bounded_lp_norm(g: Build, x: Value, length: Op, low: Value, axes: Value | None) -> Value:
     """Div(x, Max(ReduceL2(x), epsilon)) => LpNormalization(x, p=2), and so for ReduceL1"""
-    require(0 <= scalar_constant(low, length.outputs[0]) <= MAX_EPSILON, "the bound is no matter of rounding")
+    require(0 <= scalar_constant(low, length.outputs[0]) <= MAX_EPSILON, "the bound is too large")
     return lp_norm(g, x, length)
 
 
@@ -67,7 +67,7 @@ def fuse_inverted_lp_norm(g: Build, x: Value, length: Op, low: Value, axes: Valu
 
 def bounded_norm(g: Build, x: Value, total: Op, low: Value) -> Value:
     """`x` over the root of its `total` of squares, which is held above `low`."""
-    require(0 <= scalar_constant(low, total.outputs[0]) <= MAX_EPSILON**2, "the bound is no matter of rounding")
+    require(0 <= scalar_constant(low, total.outputs[0]) <= MAX_EPSILON**2, "the bound is too large")
     return lp_norm(g, x, total)
 
 
@@ -75,7 +75,7 @@ def lp_norm(g: Build, x: Value, length: Op) -> Value:
     """`x` over the `length` that it has along one axis."""
     require_dtype(x, HALF_OR_SINGLE)
     axes = kept_reduced_axes(x, length)
-    require(len(axes) == 1, "the length is along several axes")
+    require(len(axes) == 1, "the norm is over several axes")
     return g.LpNormalization(x, axis=axes[0], p=1 if length.type == "ReduceL1" else 2)
 
 

@@ -15,8 +15,8 @@ def scale_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) 
     """Mul(LayerNormalization(x, s, b), c) => LayerNormalization(x, s * c, b * c), and so for RMSNormalization"""
     dims = weight_dims(x, s, op)
     if not c.is_const:
-        require(b is None and c.shape == dims and c.dtype == s.dtype, f"{c.name} is no weight")
-        require(uniform_value(s) == 1, "it has weights already")
+        require(b is None and c.shape == dims and c.dtype == s.dtype, f"{c.name} is not a weight")
+        require(uniform_value(s) == 1, "the normalization has a scale already")
         return norm_with_weights(g, op, x, c, None)
     factor = weight_array(c, dims, x)
     shift = None if b is None else downcast_constant(g, weight_array(b, dims, x) * factor, x)
@@ -28,7 +28,7 @@ def shift_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) 
     """Add(LayerNormalization(x, s, b), c) => LayerNormalization(x, s, b + c)"""
     dims = weight_dims(x, s, op)
     if not c.is_const:
-        require(b is None and c.shape == dims, f"{c.name} is no bias")
+        require(b is None and c.shape == dims, f"{c.name} is not a bias")
         return norm_with_weights(g, op, x, s, c)
     shift = weight_array(c, dims, x)
     return norm_with_weights(
@@ -43,9 +43,9 @@ def shift_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) 
 )
 def drop_casts_around_norm(g: Build, x: Value, s: Value, up: Op, op: Op, down: Op) -> Value:
     """Cast(LayerNormalization(Cast(x, to=float)), to=float16) => LayerNormalization(x), stash_type=float"""
-    require(up.attr("to") == TensorProto.FLOAT and x.dtype == TensorProto.FLOAT16, "it is not computed more precisely")
-    require(down.attr("to") == x.dtype and op.attr("stash_type") == TensorProto.FLOAT, "other types are in it")
-    require(uniform_value(s) == 1, "it has weights of a higher precision")
+    require(up.attr("to") == TensorProto.FLOAT and x.dtype == TensorProto.FLOAT16, "the inner type is not more precise")
+    require(down.attr("to") == x.dtype and op.attr("stash_type") == TensorProto.FLOAT, "the casts have other types")
+    require(uniform_value(s) == 1, "the weights have a higher precision")
     return norm_with_weights(g, op, x, g.const(s.const, like=x), None)
 
 
@@ -53,7 +53,7 @@ def weight_dims(x: Value, s: Value, op: Op) -> tuple[int, ...]:
     """The extents that a normalization runs over, which its weights have to have."""
     require(op.outputs[0].dtype == x.dtype == s.dtype, "the types differ")
     dims = normalized_extents(x, op.attr("axis") % x.rank)
-    require(s.shape == dims, "the weights are stretched")
+    require(s.shape == dims, "the weights would be broadcast")
     return dims
 
 

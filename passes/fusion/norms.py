@@ -60,14 +60,14 @@ def fuse_norm_of_power(g: Build, d: Value, q: Value, eps: Value, p: Value, mean:
 
 def build_norm(g: Build, d: Value, q: Value, eps: Value, mean: Op) -> Value:
     """The normalization of `d`, whose squares `q` have the mean that is the output of `mean`."""
-    require(g.opset >= LAYER_NORM_OPSET, f"LayerNormalization came with opset {LAYER_NORM_OPSET}")
+    require(g.opset >= LAYER_NORM_OPSET, f"before opset {LAYER_NORM_OPSET}, there is no LayerNormalization")
     require_dtype(d, HALF_OR_SINGLE)  # epsilon is a 32-bit float
     require_polynomial(q, d, [0.0, 0.0, 1.0])
     epsilon = positive_epsilon(eps, mean.outputs[0])
     axis = first_normalized_axis(d, mean)
     x = d if g.opset >= RMS_NORM_OPSET and not is_centred(d, axis) else input_of_centring(d, axis)
     dims = normalized_extents(x, axis)
-    require(prod(dims) <= MAX_WEIGHTS, "the model would grow by that many weights")
+    require(prod(dims) <= MAX_WEIGHTS, "the new weights would be too large")
     ones = g.const(np.ones(dims), like=x)
     axis -= x.rank
     if x is d:
@@ -84,7 +84,10 @@ def positive_epsilon(eps: Value, variance: Value) -> float:
 
 def first_normalized_axis(x: Value, mean: Op) -> int:
     """The axis from which on `mean` takes all axes of `x` and keeps their dims."""
-    require(mean.attr("keepdims", 1) == 1 and not mean.attr("noop_with_empty_axes", 0), "it does not keep the axes")
+    require(
+        mean.attr("keepdims", 1) == 1 and not mean.attr("noop_with_empty_axes", 0),
+        "the reduction does not keep the reduced axes",
+    )
     axes = constant_integers(mean)
     over = normalized_axes(axes, x.rank) if axes else list(range(x.rank))
     require(over and over == list(range(over[0], x.rank)), f"axes {over} are not the last ones")
@@ -94,7 +97,7 @@ def first_normalized_axis(x: Value, mean: Op) -> int:
 def normalized_extents(x: Value, axis: int) -> tuple[int, ...]:
     """The extents that `x` has from `axis` on, all of them known and at least 1."""
     dims = tuple(d for d in x.shape[axis:] if isinstance(d, int) and d > 0)
-    require(len(dims) == x.rank - axis, "how much is normalized is unknown")
+    require(len(dims) == x.rank - axis, "the number of normalized elements is unknown")
     return dims
 
 
@@ -102,7 +105,7 @@ def input_of_centring(d: Value, axis: int) -> Value:
     """The x of which `d` is x minus its mean from `axis` on, for its square and its quotient alone."""
     sub = required_producer(d, "Sub")
     x, mean = operand(sub), required_producer(operand(sub, 1), "ReduceMean")
-    require(operand(mean) is x and first_normalized_axis(x, mean) == axis, f"{d.name} is not centred")
+    require(operand(mean) is x and first_normalized_axis(x, mean) == axis, f"{d.name} is not centred by its mean")
     require(has_n_consumers(d, 2), f"{d.name} is read elsewhere")
     return x
 

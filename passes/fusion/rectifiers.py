@@ -51,7 +51,7 @@ def fuse_prelu_of_negated_slope(g: Build, x: Value, c: Value) -> Value:
     """Relu(x) + c * Relu(-x) => PRelu(x, -c)"""
     require_dtype(x, HALF_OR_SINGLE)
     require_broadcastable_to(c, x)
-    require(bool(np.isfinite(c.const).all()), "0 times a slope that is infinite is no number")
+    require(bool(np.isfinite(c.const).all()), "a slope is infinite, and 0 times infinity is NaN")
     return rectifier(g, x, g.const(-c.const), None)
 
 
@@ -96,7 +96,7 @@ def elu(g: Build, x: Value, n: Value, zero: Value) -> Value:
 def fuse_thresholded_relu(g: Build, x: Value, t: Value, zero: Value) -> Value:
     """Where(x > t, x, 0) => ThresholdedRelu(x, alpha=t)"""
     require_dtype(x, HALF_OR_SINGLE)
-    require(scalar_constant(zero, x) == 0.0 and not np.signbit(zero.const).any(), "what is below it is not 0")
+    require(scalar_constant(zero, x) == 0.0 and not np.signbit(zero.const).any(), "the other branch is not 0")
     return g.ThresholdedRelu(x, alpha=scalar_constant(t, x))
 
 

@@ -77,8 +77,8 @@ def fuse_reduce_mean_of_product(g: Build, x: Value, c: Value, total: Op, axes: V
 
 def build_reduction(g: Build, name: str, x: Value, total: Op, axes: Value | None) -> Value:
     """The reduction `name` of `x` over the axes that `total` sums over."""
-    require(not total.attr("noop_with_empty_axes", 0), "without axes it reduces nothing")
-    require(axes is None or not axes.is_const or 0 not in axes.shape, "it names no axes")
+    require(not total.attr("noop_with_empty_axes", 0), "noop_with_empty_axes is set")
+    require(axes is None or not axes.is_const or 0 not in axes.shape, "the axes are empty")
     attrs = {k: v for k, v in total.attrs.items() if k != "noop_with_empty_axes"}
     return getattr(g, name)(x, axes, **attrs)
 
@@ -88,7 +88,7 @@ def reduced_element_count(x: Value, total: Op) -> int:
     axes = constant_integers(total)
     over = range(x.rank) if axes is None else normalized_axes(axes, x.rank)
     extents = [d for i in over if isinstance(d := x.shape[i], int)]
-    require(len(extents) == len(over) and prod(extents) > 0, "how much is added up is unknown")
+    require(len(extents) == len(over) and prod(extents) > 0, "the number of reduced elements is unknown")
     return prod(extents)
 
 

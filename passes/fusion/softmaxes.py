@@ -55,7 +55,7 @@ def fuse_log_softmax_of_log_sum(g: Build, x: Value, total: Op, axes: Value | Non
 @rule(lambda g, x, a: g.Log(g.Softmax(x, axis=a)), contract=conditional("no share underflows to 0"))
 def fuse_log_of_softmax(g: Build, x: Value, a: int) -> Value:
     """Log(Softmax(x)) => LogSoftmax(x)"""
-    require(x.dtype in {TensorProto.FLOAT, TensorProto.DOUBLE}, "shares in half precision are coarse")
+    require(x.dtype in {TensorProto.FLOAT, TensorProto.DOUBLE}, "half precision is too coarse")
     return g.LogSoftmax(x, axis=a)
 
 
@@ -70,8 +70,8 @@ def input_of_max_subtraction(d: Value, total: Op) -> Value:
     """The x of which `d` is x - ReduceMax(x), along the axes of `total`."""
     sub = required_producer(d, "Sub")
     x, top = operand(sub), required_producer(operand(sub, 1), "ReduceMax")
-    require(operand(top) is x, f"{d.name} is not centred")
-    require(kept_reduced_axes(x, top) == kept_reduced_axes(d, total), "the maximum is along other axes")
+    require(operand(top) is x, f"{d.name} is not centred by its mean")
+    require(kept_reduced_axes(x, top) == kept_reduced_axes(d, total), "the maximum is over other axes")
     return x
 
 
@@ -86,10 +86,13 @@ def softmax_axis(x: Value, total: Op) -> int:
 
 def kept_reduced_axes(x: Value, op: Op) -> list[int]:
     """The axes of `x` that a reduction keeps with extent 1; there is at least one."""
-    require(op.attr("keepdims", 1) == 1 and not op.attr("noop_with_empty_axes", 0), "it does not keep the axes")
+    require(
+        op.attr("keepdims", 1) == 1 and not op.attr("noop_with_empty_axes", 0),
+        "the reduction does not keep the reduced axes",
+    )
     axes = constant_integers(op)
     found = list(range(x.rank)) if axes is None else normalized_axes(axes, x.rank)
-    require(bool(found), "it reduces nothing")
+    require(bool(found), "the op reduces no axis")
     return found
 
 

@@ -101,7 +101,7 @@ def find_split(xs: Inputs, concat: Op) -> tuple[int, Op]:
             continue
         if xs[at : at + len(maker.outputs)] == maker.outputs and same_axis(maker, concat):
             return at, maker
-    raise Declined("the outputs of no Split are all there, in order")
+    raise Declined("no Split has all its outputs among the inputs, in order")
 
 
 @rule(
@@ -110,23 +110,24 @@ def find_split(xs: Inputs, concat: Op) -> tuple[int, Op]:
 def cancel_slices_concat(g: Build, x: Value, a: Inputs, rest: Inputs, first: Op, concat: Op) -> Value:
     """Concat(x[:i], x[i:j], x[j:]) => x"""
     makers = [first, *(maker for v in rest if (maker := concat.graph.producer(v)) is not None)]
-    require(len(makers) == len(concat.inputs), "not all of them are computed here")
-    require(all(m.type == "Slice" and not m.domain and m.inputs[0] is x for m in makers), "not all are slices of it")
+    require(len(makers) == len(concat.inputs), "an input is not computed in this graph")
+    require(all(m.type == "Slice" and not m.domain and m.inputs[0] is x for m in makers), "not all are slices of x")
     axis = written_axis(concat) % x.rank
     cuts: list[SliceRange] = []
     for m in makers:
         found = required_slice_ranges(m, x)
-        require(list(found) == [axis] and found[axis].step == 1, "they are cut otherwise, too")
+        require(list(found) == [axis] and found[axis].step == 1, "a slice is along another axis or has a step")
         cuts.append(found[axis])
     extent = x.shape[axis]
     if isinstance(extent, int):
         cuts = [SliceRange(r.start, r.stop) for r in (c.indices(extent) for c in cuts)]
     require(
-        cuts[0].start == 0 and cuts[-1].end >= (extent if isinstance(extent, int) else INT32_MAX), "an end is missing"
+        cuts[0].start == 0 and cuts[-1].end >= (extent if isinstance(extent, int) else INT32_MAX),
+        "the slices do not cover the axis",
     )
     inner = [c.start for c in cuts[1:]]
-    require(inner == [c.end for c in cuts[:-1]] and inner == sorted(inner), "they do not meet")
-    require(not inner or (inner[0] >= 0) == (inner[-1] >= 0), "they may overlap")
+    require(inner == [c.end for c in cuts[:-1]] and inner == sorted(inner), "the slices are not adjacent")
+    require(not inner or (inner[0] >= 0) == (inner[-1] >= 0), "the slices may overlap")
     return x
 
 

@@ -27,11 +27,11 @@ def merge_gathers(g: Build, x: Value, i: Value, j: Value, inner: Op, outer: Op) 
     first += x.rank if first < 0 else 0
     second += between.rank if second < 0 else 0
     along, given = second - first, i.static_shape
-    require(0 <= along < len(given), "they take along different axes")
+    require(0 <= along < len(given), "the axes differ")
     size = prod(given[:along]) * prod(j.static_shape) * prod(given[along + 1 :])
-    require(size <= max(MAX_MERGED_INDICES, prod(given)), "the indices would be many more")
+    require(size <= max(MAX_MERGED_INDICES, prod(given)), "the merged indices would be too many")
     extent = given[along]
-    require(bool(((j.const >= -extent) & (j.const < extent)).all()), "it takes more than there is")
+    require(bool(((j.const >= -extent) & (j.const < extent)).all()), "an index is out of range")
     return g.Gather(x, g.const(np.take(i.const, j.const, axis=along), like=i), axis=first)
 
 
@@ -46,10 +46,10 @@ def reshape_indices(g: Build, x: Value, i: Value, b: Inputs, gather: Op, outer: 
     size, made = prod(i.static_shape), inferred_shape(outer)
     end = len(made) - (x.rank - 1 - axis)
     around = (*made[:axis], *made[end:])
-    require(size > 0 and end >= axis, "it joins axes")
-    require(same_shape(around, (*x.shape[:axis], *x.shape[axis + 1 :])), "it reshapes more than the indices")
+    require(size > 0 and end >= axis, "the op merges axes")
+    require(same_shape(around, (*x.shape[:axis], *x.shape[axis + 1 :])), "it changes other axes")
     shape = as_integers(made[axis:end])
-    require(shape is not None and prod(shape) == size, "it reshapes more than the indices")
+    require(shape is not None and prod(shape) == size, "it changes other axes")
     assert shape is not None
     return g.Gather(x, g.const(i.const.reshape(shape), like=i), axis=axis)
 
@@ -58,10 +58,13 @@ def reshape_indices(g: Build, x: Value, i: Value, b: Inputs, gather: Op, outer: 
 def squeeze_of_slice_to_gather(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
     """Squeeze(x[i:i+1]) => Gather(x, i)"""
     cuts = required_slice_ranges(inner, x)
-    require(len(cuts) == 1, "it cuts along several axes")
+    require(len(cuts) == 1, "the slice is along several axes")
     ((axis, cut),) = cuts.items()
-    require(cut.step == 1 and cut.end in {cut.start + 1 or INT32_MAX, cut.start + 1 or INT64_MAX}, "it takes several")
-    require(squeezed_axes(outer, inner.outputs[0]) == [axis], "another axis goes")
+    require(
+        cut.step == 1 and cut.end in {cut.start + 1 or INT32_MAX, cut.start + 1 or INT64_MAX},
+        "it holds several elements",
+    )
+    require(squeezed_axes(outer, inner.outputs[0]) == [axis], "another axis is removed")
     return g.Gather(x, g.const(np.array(cut.start, np.int64)), axis=axis)
 
 
@@ -73,17 +76,17 @@ def gather_from_slice(g: Build, x: Value, a: Inputs, i: Value, inner: Op, outer:
     cuts = required_slice_ranges(inner, x)
     axis = written_axis(outer)
     axis += x.rank if axis < 0 else 0
-    require(list(cuts) == [axis], "it cuts along another axis")
+    require(list(cuts) == [axis], "the slice is along another axis")
     cut, extent = cuts[axis], x.shape[axis]
     indices = i.const.astype(np.int64)
     if isinstance(extent, int):
         taken = cut.indices(extent)
-        require(bool(((indices >= -len(taken)) & (indices < len(taken))).all()), "it takes more than there is")
+        require(bool(((indices >= -len(taken)) & (indices < len(taken))).all()), "an index is out of range")
         indices = taken.start + taken.step * np.where(indices < 0, indices + len(taken), indices)
     else:
-        require(cut.start >= 0 and cut.step > 0, "where it begins is unknown")
+        require(cut.start >= 0 and cut.step > 0, "the start of the slice is unknown")
         whole = cut.end >= INT32_MAX and cut.step == 1
-        require(whole or bool((indices >= 0).all()), "where it ends is unknown")
+        require(whole or bool((indices >= 0).all()), "the end of the slice is unknown")
         indices = np.where(indices < 0, indices, cut.start + cut.step * indices)
     return g.Gather(x, g.const(indices, like=i), axis=axis)
 

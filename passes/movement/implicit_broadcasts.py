@@ -56,11 +56,11 @@ def drop_expand_before_power(g: Build, x: Value, a: Inputs, before: Inputs, afte
 
 
 def _without_expand(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
-    require(op.version >= 8, "not all ops broadcast by rule before opset 8")
+    require(op.version >= 8, "before opset 8, not all ops broadcast as NumPy does")
     others = [v for v in (*before, *after) if v is not None]
     if not is_expand_to_shape_of(inner, others):
         fits = broadcasts_alike(x.shape, inner.outputs[0].shape, [v.shape for v in others])
-        require(fits, f"{op.type} would not spread it as far")
+        require(fits, f"{op.type} would not broadcast to the same shape")
     return getattr(g, op.type)(*before, x, *after, **op.attrs)
 
 

@@ -20,7 +20,7 @@ def multiply_without_reshapes(
     g: Build, x: Value, w: Value, a: Inputs, b: Inputs, inner: Op, product: Op, outer: Op
 ) -> Value:
     """Reshape(MatMul(Reshape(x, (-1, k)), w), t) => MatMul(x, w), of a matrix w"""
-    require(has_n_consumers(product.outputs[0]), "something else reads the product")
+    require(has_n_consumers(product.outputs[0]), "the product has other consumers")
     require_rows_restored(x, w.shape, inner, outer)
     return g.MatMul(x, w)
 
@@ -41,7 +41,7 @@ def add_bias_without_reshapes(
 ) -> Value:
     """Reshape(MatMul(Reshape(x, (-1, k)), w) + c, t) => MatMul(x, w) + c, of a matrix w and a vector c"""
     require(
-        has_n_consumers(product.outputs[0]) and has_n_consumers(total.outputs[0]), "something else reads the product"
+        has_n_consumers(product.outputs[0]) and has_n_consumers(total.outputs[0]), "the product has other consumers"
     )
     require_row_bias(c, w.shape, x)
     require_rows_restored(x, w.shape, inner, outer)
@@ -60,12 +60,12 @@ def gemm_without_reshapes(
     g: Build, x: Value, w: Value, a: Inputs, b: Inputs, c: Value | None, gemm: Op, inner: Op, outer: Op
 ) -> Value:
     """Reshape(Gemm(Reshape(x, (-1, k)), w, c), t) => MatMul(x, w) + c, of a vector c and no scales"""
-    require(g.opset >= 7, "before opset 7 Gemm does not broadcast by rule")
-    require(has_n_consumers(gemm.outputs[0]), "something else reads the product")
-    require((gemm.attr("alpha", 1.0), gemm.attr("beta", 1.0)) == (1.0, 1.0), "it scales")
+    require(g.opset >= 7, "before opset 7, Gemm does not broadcast as NumPy does")
+    require(has_n_consumers(gemm.outputs[0]), "the product has other consumers")
+    require((gemm.attr("alpha", 1.0), gemm.attr("beta", 1.0)) == (1.0, 1.0), "a scale is not 1")
     turned = bool(gemm.attr("transB", 0))
-    require(not gemm.attr("transA", 0) and x.rank > 2, "Gemm does as well")
-    require(not turned or (w.is_const and len(w.consumers) == 1), "the weights would be kept twice")
+    require(not gemm.attr("transA", 0) and x.rank > 2, "Gemm takes these operands as they are")
+    require(not turned or (w.is_const and len(w.consumers) == 1), "the weights would be stored twice")
     columns = w.shape[::-1] if turned else w.shape
     if c is not None:
         require_row_bias(c, columns, x)
@@ -76,19 +76,19 @@ def gemm_without_reshapes(
 
 def require_rows_restored(x: Value, factor: Shape, inner: Op, outer: Op) -> None:
     """`inner` has to keep the rows of `x`, and `outer` to lay those of the product with `factor` out as they were."""
-    require(len(factor) == 2, "the second factor is no matrix")
+    require(len(factor) == 2, "the second factor is not a matrix")
     rows = inner.outputs[0].shape
-    require(len(rows) == 2 and x.rank > 0, "the first factor is no matrix")
-    require(same_extent(rows[1], x.shape[-1]), "rows are cut or joined")
-    require(isinstance(factor[1], int) and factor[1] > 0, "how many columns there are is unknown")
-    require(same_shape(inferred_shape(outer), (*x.shape[:-1], factor[1])), "they are laid out otherwise")
+    require(len(rows) == 2 and x.rank > 0, "the first factor is not a matrix")
+    require(same_extent(rows[1], x.shape[-1]), "the reshape changes the rows")
+    require(isinstance(factor[1], int) and factor[1] > 0, "the number of columns is unknown")
+    require(same_shape(inferred_shape(outer), (*x.shape[:-1], factor[1])), "the shapes differ")
 
 
 def require_row_bias(c: Value, factor: Shape, x: Value) -> None:
     """`c` has to be a number for each column of `factor`, or one for all."""
     shape = c.shape
     fits = len(shape) <= min(2, x.rank) and all(d == 1 for d in shape[:-1]) and shape[-1:] in {(), (1,), factor[-1:]}
-    require(fits, "what is added differs from row to row")
+    require(fits, "the addend differs between rows")
 
 
 MULTIPLY_WITHOUT_RESHAPES = RulePass(

@@ -26,11 +26,11 @@ def transpose_without_reshapes(g: Build, x: Value, a: Inputs, b: Inputs, inner: 
     merged, result = inner.outputs[0].shape, outer.outputs[0].shape
     lead = x.rank - len(merged) + 1
     perm = [int(i) for i in transpose.attr("perm") or range(len(merged))[::-1]]
-    require(lead > 1 and perm[:1] == [0] and len(result) == x.rank, "no leading dims are merged and left in front")
-    require(same_shape(merged[1:], x.shape[lead:]), "more than leading dims are merged")
+    require(lead > 1 and perm[:1] == [0] and len(result) == x.rank, "no leading dims are merged")
+    require(same_shape(merged[1:], x.shape[lead:]), "dims other than the leading ones are merged")
     moved = [lead - 1 + i for i in perm[1:]]
     full = [*range(lead), *moved]
-    require(same_shape(result, tuple(x.shape[i] for i in full)), "they are not split again as they were")
+    require(same_shape(result, tuple(x.shape[i] for i in full)), "the dims are not split back")
     return g.Transpose(x, perm=full)
 
 
@@ -58,7 +58,7 @@ def sink_reshape(g: Build, xs: Inputs, b: Inputs, last: Op, outer: Op) -> Value:
     assert x is not None
     shape = inferred_shape(outer)
     cancels = same_shape(shape, x.shape)
-    require(cancels or has_n_consumers(inner.outputs[0]), "one Reshape would stay for others, and one be added")
+    require(cancels or has_n_consumers(inner.outputs[0]), "the number of Reshapes would not decrease")
     made = x
     for op in between[::-1]:
         at = shaped_operand(op)
@@ -80,23 +80,23 @@ def elementwise_chain(last: Op) -> tuple[list[Op], Op]:
         op = between[-1]
         value = op.inputs[shaped_operand(op)]
         maker = op.graph.producer(value)
-        require(value is not None and maker is not None, "no Reshape stands above")
+        require(value is not None and maker is not None, "no Reshape precedes it")
         assert maker is not None
         assert value is not None
         if maker.type in RESHAPE_OPS and not maker.domain:
             return between, maker
-        require(not maker.domain and has_n_consumers(value), "something else reads what is computed")
+        require(not maker.domain and has_n_consumers(value), "an intermediate value has other consumers")
         between.append(maker)
-    raise Declined("no Reshape is near")
+    raise Declined("no Reshape is in reach")
 
 
 def shaped_operand(op: Op) -> int:
     """Which input of an elementwise op has its shape; declines if it has two such, or is another op."""
     if op.type in SINKABLE_UNARY:
         return 0
-    require(op.version >= 7, "before opset 7 there is no broadcasting by rule")
+    require(op.version >= 7, "before opset 7, broadcasting follows other rules")
     single = [v is not None and v.tensor is not None and prod(v.tensor.dims) == 1 for v in op.inputs]
-    require(len(single) == 2 and any(single) and op.type in SINKABLE_BINARY, "it is not elementwise in one operand")
+    require(len(single) == 2 and any(single) and op.type in SINKABLE_BINARY, "the op is not elementwise in one operand")
     return 0 if single[1] else 1
 
 

@@ -33,7 +33,7 @@ def transpose_to_reshape(g: Build, x: Value, p: list[int] | None) -> Value:
     """Transpose(x, p) => Reshape(x), where all that change places are of extent 1"""
     shape = x.shape
     order = [i for i in (range(len(shape))[::-1] if p is None else p) if shape[i] != 1]
-    require(all(i < j for i, j in pairwise(order)), "it moves elements")
+    require(all(i < j for i, j in pairwise(order)), "the permutation moves elements")
     made = tuple(shape[i] for i in (p or range(len(shape))[::-1]))
     return x if same_shape(made, shape) else g.Reshape(x, shape=reshape_target(x, made))
 
@@ -45,7 +45,7 @@ def flatten_axis(shape: Shape, made: Shape) -> int:
     for axis in range(len(dims) + 1):
         if same_shape((prod(dims[:axis]), prod(dims[axis:])), made):
             return axis
-    raise Declined("it parts them otherwise")
+    raise Declined("Flatten splits the dims elsewhere")
 
 
 def build_squeeze_or_unsqueeze(g: Build, x: Value, inner: Op, outer: Op) -> Value | None:

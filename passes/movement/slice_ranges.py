@@ -36,12 +36,12 @@ def required_slice_ranges(op: Op, x: Value) -> dict[int, SliceRange]:
     assert ends is not None
     axes = list(range(len(starts))) if axes is None else axes
     steps = [1] * len(starts) if steps is None else steps
-    require(len(starts) == len(ends) == len(axes) == len(steps) and 0 not in steps, "it is not well-formed")
+    require(len(starts) == len(ends) == len(axes) == len(steps) and 0 not in steps, "the slice is malformed")
     if any(a < 0 for a in axes):
         axes = [a + x.rank if a < 0 else a for a in axes]
-    require(len(set(axes)) == len(axes), "an axis is cut twice")
+    require(len(set(axes)) == len(axes), "an axis is sliced twice")
     # Backwards to INT_MAX is nothing by the operator, and all the way to onnxruntime 1.31.
-    require(all(s > 0 or e < INT32_MAX for e, s in zip(ends, steps, strict=True)), "it goes back to INT_MAX")
+    require(all(s > 0 or e < INT32_MAX for e, s in zip(ends, steps, strict=True)), "a negative step ends at INT_MAX")
     return {a: SliceRange(*cut) for a, *cut in zip(axes, starts, ends, steps, strict=True)}
 
 
@@ -93,7 +93,7 @@ def _composed_end(first: SliceRange, second: SliceRange) -> int:
         return first.end
     if second.end >= 0:
         bound = first.start + first.step * second.end
-        require(first.end >= 0, "either may end first")
+        require(first.end >= 0, "the shorter of the two slices is unknown")
         return min(first.end, bound)
     require(first.step == 1 and (first.end < 0 or first.end >= INT32_MAX), "the extent is unknown")
     return second.end + min(first.end, 0)

@@ -31,9 +31,9 @@ def merge_slices(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op)
 )
 def cancel_depth_and_space(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
     """SpaceToDepth(DepthToSpace(x)) => x, of one block size, blocks before channels; and the other way round"""
-    require(inner.type != outer.type, "they go the same way")
-    require(inner.attr("blocksize") == outer.attr("blocksize"), "the blocks differ")
-    require(all(op.attr("mode", "DCR") == "DCR" for op in (inner, outer)), "channels come before blocks")
+    require(inner.type != outer.type, "both are the same operator")
+    require(inner.attr("blocksize") == outer.attr("blocksize"), "the block sizes differ")
+    require(all(op.attr("mode", "DCR") == "DCR" for op in (inner, outer)), "the mode is not DCR")
     return x
 
 

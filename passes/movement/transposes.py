@@ -22,7 +22,7 @@ def merge_transposes(g: Build, x: Value, p: Perm, q: Perm) -> Value:
 def drop_no_op_transpose(g: Build, x: Value, p: Perm) -> Value:
     """Transpose(x, 0 1 2 ...) => x"""
     order = default_perm(x.rank) if p is None else p
-    require(order == list(range(len(order))), "it moves an axis")
+    require(order == list(range(len(order))), "the permutation is not the identity")
     return x
 
 

@@ -23,10 +23,10 @@ class ConstantBinary(NamedTuple):
 
 def constant_binary(op: Op) -> ConstantBinary:
     """The operands of an op of two inputs of which one is constant; declines for any other."""
-    require(op.version >= 7, "before opset 7 there are other rules of broadcasting")
-    require(len(op.inputs) == 2, f"{op.label} has not two inputs")
+    require(op.version >= 7, "before opset 7, broadcasting follows other rules")
+    require(len(op.inputs) == 2, f"{op.label} does not have two inputs")
     a, b = op.inputs
-    require(a is not None and b is not None, f"{op.label} has not two inputs")
+    require(a is not None and b is not None, f"{op.label} does not have two inputs")
     assert a is not None
     assert b is not None
     require(

@@ -36,7 +36,7 @@ def known_scalar(v: Value | None) -> Any:
 def required_scalar(c: Value) -> Any:
     """As `known_scalar`; declines for anything else."""
     found = known_scalar(c)
-    require(found is not None, f"{c.name} is not one constant number")
+    require(found is not None, f"{c.name} is not a constant of one element")
     return found
 
 
@@ -52,17 +52,20 @@ def uniform_value(c: Value) -> Any:
 
 def require_broadcastable_to(c: Value, x: Value) -> None:
     """Broadcasting `c` against `x` has to give the shape of `x`."""
-    require(broadcasts_to(c.shape, x.shape), f"{c.name} of {list(c.shape)} stretches {x.name} of {list(x.shape)}")
+    require(
+        broadcasts_to(c.shape, x.shape),
+        f"{c.name} of {list(c.shape)} does not broadcast to {x.name} of {list(x.shape)}",
+    )
 
 
 def values_along_axis(c: Value, rank: int, axis: int) -> Array:
     """A constant that broadcasts to `rank` dims and varies along `axis` at most: one number or more, in float64."""
     data = c.const
-    require(rank > 0, "there is no axis to vary along")
+    require(rank > 0, "the rank is 0")
     require(data.ndim <= rank, f"{c.name} has more than {rank} dims")
     dims = (*[1] * (rank - data.ndim), *data.shape)
     axis %= rank
-    require(all(d == 1 for i, d in enumerate(dims) if i != axis), f"{c.name} varies along another axis than {axis}")
+    require(all(d == 1 for i, d in enumerate(dims) if i != axis), f"{c.name} varies along an axis other than {axis}")
     return data.reshape(-1).astype(np.float64)
 
 
@@ -86,10 +89,10 @@ def constant_integers(op: Op, name: str = "axes") -> list[int] | None:
 def pads_of(pad: Op, rank: int) -> list[int]:
     """What a Pad puts before each of `rank` axes and then behind each, in every way of saying so since opset 1."""
     pads, axes = constant_integers(pad, "paddings" if pad.version < 2 else "pads"), constant_integers(pad)
-    require(pads is not None, "its pads are missing")
+    require(pads is not None, "the pads are missing")
     padded = list(range(rank)) if axes is None else normalize_axes(axes, rank)
     written = pads or []
-    require(len(written) == 2 * len(padded), "its pads do not fit its axes")
+    require(len(written) == 2 * len(padded), "the pads do not match the axes")
     full = [0] * 2 * rank
     for i, axis in enumerate(padded):
         full[axis], full[axis + rank] = written[i], written[i + len(padded)]
@@ -103,7 +106,7 @@ def inferred_shape(op: Op) -> Shape:
     if not op.graph.is_output(out) or all(isinstance(d, int) for d in shape):
         return shape
     # What an output's dims are called was written by hand, and nothing ever checks it.
-    require(op.type in DATA_MOVEMENT_SHAPES, f"what {op.label} gives is not followed")
+    require(op.type in DATA_MOVEMENT_SHAPES, f"the output shape of {op.label} is unknown")
     return DATA_MOVEMENT_SHAPES[op.type](op)[0]
 
 
@@ -159,7 +162,7 @@ def downcast_weights(data: Array, kind: np.dtype[Any]) -> Array:
         require(bool(np.isfinite(wide).all()), "the new weights overflow")
         lost, most = np.abs(wide - data).max(initial=0), np.abs(data).max(initial=0)
     limits = cast("Any", ml_dtypes.finfo(kind))
-    require(bool(lost <= limits.eps * most), "the new weights are too small for their type")
+    require(bool(lost <= limits.eps * most), "the new weights underflow")
     return narrow
 
 

@@ -38,7 +38,7 @@ def _group_ends(before: Shape, after: Shape, i: int, j: int) -> tuple[int, int]:
         elif left == right and (old > i or new > j):
             break
         else:
-            require(False, "the extents do not agree")
+            require(False, "the numbers of elements differ")
     return old, new
 
 
@@ -62,10 +62,10 @@ def reshape_layouts(before: Shape, after: Shape, layout: Layout, *, forward: boo
     for axis in layout:
         k = group_of[axis]
         if extents[axis] != 1:
-            require(k not in held or order[-1] == k, "axes that are merged do not stay together")
+            require(k not in held or order[-1] == k, "merged axes do not stay adjacent")
             order += [k] if k not in held else []
             held.setdefault(k, []).append(axis)
-    require(all(axes == sorted(axes) for axes in held.values()), "axes that are merged change their order")
+    require(all(axes == sorted(axes) for axes in held.values()), "the order of merged axes changes")
     other = [axis for k in _with_unit_groups(order, len(pairs)) for axis in pairs[k][1]]
     return (layout, tuple(other)) if forward else (tuple(other), layout)
 

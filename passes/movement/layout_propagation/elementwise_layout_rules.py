@@ -31,7 +31,7 @@ def unary(request: LayoutRequest) -> LayoutRewrite:
     casts = op.type in {"Cast", "CastLike"}
     require(
         not casts or op.outputs[0].dtype not in WRAPPING_CAST_TYPES,
-        "what is out of range is cast in another way by vector instructions",
+        "onnxruntime casts out-of-range numbers differently in vectorized code",
     )
     return request.rewrite({0: layout}, {0: layout}, exact=op.type in EXACT_UNARY)
 
@@ -48,7 +48,7 @@ def dropout(request: LayoutRequest) -> LayoutRewrite:
 def broadcasting(request: LayoutRequest) -> LayoutRewrite:
     """Op(a, b, ...) in the layout of the result; operands of lower rank are moved and unsqueezed into theirs."""
     op = request.op
-    require(op.version >= 7, "it broadcasts in another way")
+    require(op.version >= 7, "the op broadcasts along an axis")
     values = [(i, v) for i, v in enumerate(op.inputs) if v is not None]
     rank = max(v.rank for _, v in values)
     lead = rank - len(request.layout)

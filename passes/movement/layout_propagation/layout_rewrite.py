@@ -53,7 +53,7 @@ class LayoutRequest:
 
     def layout_at(self, inputs: Sequence[int] = (0,), outputs: Sequence[int] = (0,)) -> Layout:
         """The layout, where it is asked of one of these inputs and outputs, which all have one rank."""
-        require(self.index in inputs or ~self.index in outputs, "its layout does not depend on that of this operand")
+        require(self.index in inputs or ~self.index in outputs, "the layout does not depend on that of this operand")
         return self.layout
 
     def rewrite(self, inputs: Mapping[int, Layout], outputs: Mapping[int, Layout], **rest: Any) -> LayoutRewrite:

@@ -1,4 +1,4 @@
-"""Truth values: And, Or, Xor, Not, Where, and comparisons that are negated."""
+"""Simplification of logic: And, Or, Xor, Not, Where and negated comparisons."""
 
 from __future__ import annotations
 
@@ -7,34 +7,29 @@ from math import prod
 import numpy as np
 from onnx import TensorProto
 
-from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, require, rule
+from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, by_dtype, require, rule
 from ..support.constant_operands import require_scalar_or_broadcastable_to
-from ..support.dtypes import FLOATS
+from ..support.dtypes import DISCRETE_TYPES
 from ..support.operand_queries import is_integer_dtype, uniform_value
 from .ort_kernels import MAX_FOLDED_ELEMENTS, NO_NEGATIVE_ZERO
 
 INVERSE_COMPARISON = {
-    "Less": "GreaterOrEqual",
-    "LessOrEqual": "Greater",
-    "Greater": "LessOrEqual",
-    "GreaterOrEqual": "Less",
-}
-
+    "Less": "GreaterOrEqual", "LessOrEqual": "Greater", "Greater": "LessOrEqual", "GreaterOrEqual": "Less",
+}  # fmt: skip
 
 OPERAND_TYPED = ("BitwiseXor", "Sub", "Xor")  # of their operands; comparisons give truths
 REFLEXIVE = ("Equal", "GreaterOrEqual", "LessOrEqual")
 CONSTANT_ON_EQUAL_OPERANDS = ("Greater", "Less", *REFLEXIVE, *OPERAND_TYPED)
 
 
-@rule(lambda g, x: g.Not(g.Not(x)), shared=True, contract=EXACT)
-def cancel_nots(g: Build, x: Value) -> Value:
-    """Not(Not(x)) => x"""
-    return x
-
-
-@rule(lambda g, x: g.BitwiseNot(g.BitwiseNot(x)), shared=True, contract=EXACT)
-def cancel_bitwise_nots(g: Build, x: Value) -> Value:
-    """BitwiseNot(BitwiseNot(x)) => x"""
+@rule(
+    lambda g, x, inner, outer: g.one_of("Not", "BitwiseNot")(g.one_of("Not", "BitwiseNot")(x) @ inner) @ outer,
+    shared=True,
+    contract=EXACT,
+)
+def cancel_nots(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+    """Not(Not(x)) => x, BitwiseNot(BitwiseNot(x)) => x"""
+    require(inner.type == outer.type, "the operators differ")
     return x
 
 
@@ -62,16 +57,10 @@ def drop_comparison_with_bool(g: Build, x: Value, c: Value) -> Value:
     return x if uniform_value(c) else g.Not(x)
 
 
-@rule(lambda g, a, b: g.And(g.Not(a), g.Not(b)), contract=EXACT)
-def merge_nots_in_and(g: Build, a: Value, b: Value) -> Value:
-    """And(Not(a), Not(b)) => Not(Or(a, b))"""
-    return g.Not(g.Or(a, b))
-
-
-@rule(lambda g, a, b: g.Or(g.Not(a), g.Not(b)), contract=EXACT)
-def merge_nots_in_or(g: Build, a: Value, b: Value) -> Value:
-    """Or(Not(a), Not(b)) => Not(And(a, b))"""
-    return g.Not(g.And(a, b))
+@rule(lambda g, a, b, op: g.one_of("And", "Or")(g.Not(a), g.Not(b)) @ op, contract=EXACT)
+def merge_nots(g: Build, a: Value, b: Value, op: Op) -> Value:
+    """And(Not(a), Not(b)) => Not(Or(a, b)), Or(Not(a), Not(b)) => Not(And(a, b))"""
+    return g.Not(g.Or(a, b) if op.type == "And" else g.And(a, b))
 
 
 @rule(lambda g, a, b: g.Xor(g.Not(a), g.Not(b)), contract=EXACT)
@@ -85,8 +74,7 @@ def negate_comparison(g: Build, a: Value, b: Value, op: Op) -> Value:
     """Not(Less(a, b)) => GreaterOrEqual(a, b), of integers, and all the like"""
     require(is_integer_dtype(a.dtype), "neither comparison holds for NaN")
     require(g.opset >= 12, "onnxruntime has LessOrEqual for integers since opset 12")
-    turned: Value = getattr(g, INVERSE_COMPARISON[op.type])(a, b)
-    return turned
+    return getattr(g, INVERSE_COMPARISON[op.type])(a, b)
 
 
 @rule(lambda g, x, op: g.one_of(*CONSTANT_ON_EQUAL_OPERANDS)(x, x) @ op, contract=EXACT)
@@ -98,16 +86,13 @@ def fold_comparison_with_itself(g: Build, x: Value, op: Op) -> Value:
     return g.const(number, like=x) if op.type in OPERAND_TYPED else g.const(number)
 
 
-@rule(lambda g, c, a, b: g.Where(g.Not(c), a, b), contract=EXACT)
+# onnxruntime returns 0 for a -0 of the first branch, but -0 for one of the second.
+@rule(
+    lambda g, c, a, b: g.Where(g.Not(c), a, b),
+    contract=by_dtype(DISCRETE_TYPES, EXACT, otherwise=NO_NEGATIVE_ZERO),
+    fragile=(0.0,),
+)
 def drop_not_in_where(g: Build, c: Value, a: Value, b: Value) -> Value:
-    """Where(Not(c), a, b) => Where(c, b, a), of anything but floats"""
-    require(a.dtype not in FLOATS, "it may change the sign of a zero")
-    return g.Where(c, b, a)
-
-
-# onnxruntime gives 0 for a -0 that the condition chooses, but -0 for one that it does not.
-@rule(lambda g, c, a, b: g.Where(g.Not(c), a, b), contract=NO_NEGATIVE_ZERO, fragile=(0.0,))
-def drop_not_in_where_of_floats(g: Build, c: Value, a: Value, b: Value) -> Value:
     """Where(Not(c), a, b) => Where(c, b, a)"""
     return g.Where(c, b, a)
 
@@ -138,7 +123,7 @@ def merge_wheres_if_true(g: Build, c: Value, a: Value, b: Value, other: Value) -
 
 
 def require_no_broadcast_effect(gone: Value, *kept: Value) -> None:
-    """What is never chosen must not decide the shape: one of those that stay has to cover it."""
+    """Decline unless the shape of `gone`, which is never selected, broadcasts to that of another operand."""
     require(any(broadcasts_to(gone.shape, k.shape) for k in kept), f"{gone.name} may stretch the result")
 
 
@@ -146,17 +131,14 @@ MERGE_LOGIC = RulePass(
     "merge-logic",
     (
         cancel_nots,
-        cancel_bitwise_nots,
         drop_idempotent_logic,
         xor_true_to_not,
         drop_comparison_with_bool,
-        merge_nots_in_and,
-        merge_nots_in_or,
+        merge_nots,
         cancel_nots_in_xor,
         negate_comparison,
         fold_comparison_with_itself,
         drop_not_in_where,
-        drop_not_in_where_of_floats,
         where_to_condition,
         merge_wheres_if_false,
         merge_wheres_if_true,

@@ -1,4 +1,4 @@
-"""Inputs that change nothing, such as 0 in a sum, and those that leave nothing, such as 0 in a product."""
+"""Removal of neutral operands, such as 0 in a sum, and folding of absorbing ones, such as 0 in a product."""
 
 from __future__ import annotations
 
@@ -19,21 +19,14 @@ INEXACT_POW_TYPES = frozenset({TensorProto.INT64})  # onnxruntime takes them thr
 
 @rule(
     lambda g, x, c, op: (
-        g.one_of("Add", "Mul", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor")(x, g.const(c)) @ op
+        g.one_of(
+            "Add", "Mul", "And", "Or", "Xor", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Sub", "Div", "Pow", "BitShift"
+        )(x, g.const(c)) @ op
     ),
     contract=EXACT,
-)
+)  # fmt: skip
 def drop_neutral_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
-    """Add(x, -0), Mul(x, 1), And(x, true), Or or Xor(x, false), BitwiseAnd(x, -1), Add(integers, 0), ... => x"""
-    number = neutral_element(op.type, c.dtype)
-    require_uniform(op, x, c, number)
-    require_zero_sign(c, number)
-    return x
-
-
-@rule(lambda g, x, c, op: g.one_of("Sub", "Div", "Pow", "BitShift")(x, g.const(c)) @ op, contract=EXACT)
-def drop_neutral_right_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
-    """Sub(x, 0), Div(x, 1), Pow(x, 1), BitShift(x, 0) => x"""
+    """Add(x, -0), Mul(x, 1), And(x, true), Or or Xor(x, false), Sub(x, 0), Div(x, 1), Pow(x, 1), ... => x"""
     number = neutral_element(op.type, c.dtype)
     require_uniform(op, x, c, number)
     require_zero_sign(c, number)
@@ -41,16 +34,9 @@ def drop_neutral_right_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
     return x
 
 
-@rule(lambda g, x, c, op: g.Add(x, g.const(c)) @ op, contract=NO_NEGATIVE_ZERO, fragile=(0.0,))
+@rule(lambda g, x, c, op: g.one_of("Add", "Sub")(x, g.const(c)) @ op, contract=NO_NEGATIVE_ZERO, fragile=(0.0,))
 def drop_added_zero(g: Build, x: Value, c: Value, op: Op) -> Value:
-    """Add(x, 0) => x"""
-    require_uniform(op, x, c, 0)
-    return x
-
-
-@rule(lambda g, x, c, op: g.Sub(x, g.const(c)) @ op, contract=NO_NEGATIVE_ZERO, fragile=(0.0,))
-def drop_subtracted_zero(g: Build, x: Value, c: Value, op: Op) -> Value:
-    """Sub(x, -0) => x"""
+    """Add(x, 0), Sub(x, -0) => x"""
     require_uniform(op, x, c, 0)
     return x
 
@@ -70,9 +56,9 @@ def fold_absorbing_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
 
 
 def require_uniform(op: Op, x: Value, c: Value, number: Any) -> None:
-    """All elements of `c` must be that number, and the shape of `x` must not change without it.
+    """Decline unless all elements of `c` are that number, and `c` does not change the shape of `x`.
 
-    The first element is looked at first: it rules out most operands before shapes are worked out.
+    The first element is compared first: it rules out most operands before shapes are inferred.
     """
     require(op.version >= 7, "before opset 7, broadcasting follows other rules")
     require(not x.is_const, "both operands are constant")
@@ -83,14 +69,14 @@ def require_uniform(op: Op, x: Value, c: Value, number: Any) -> None:
 
 
 def require_zero_sign(c: Value, number: Any) -> None:
-    """If the constant is a floating-point zero, all its elements must be the one with this sign."""
+    """Decline if the constant is a floating-point zero of which some element has another sign."""
     if c.dtype in FLOATS and number == 0:
         signs = np.signbit(c.const.astype(np.float64))
         require(bool((signs == np.signbit(number)).all()), "the zero has the wrong sign")
 
 
 def neutral_element(op_type: str, dtype: int) -> Any:
-    """The operand that changes nothing, of floats not even the sign of a zero."""
+    """The operand that changes nothing, not even the sign of a zero."""
     if op_type in {"Mul", "Div", "Pow", "And"}:
         return 1
     if op_type == "Add":
@@ -101,7 +87,7 @@ def neutral_element(op_type: str, dtype: int) -> Any:
 
 
 def absorbing_element(op_type: str, dtype: int) -> Any:
-    """The operand that decides the result alone."""
+    """The operand that alone determines the result."""
     if op_type == "Or":
         return 1
     return all_ones(dtype) if op_type == "BitwiseOr" else 0
@@ -115,6 +101,5 @@ def all_ones(dtype: int) -> int:
 
 
 DROP_NEUTRAL_OPERANDS = RulePass(
-    "drop-neutral-operands",
-    (drop_neutral_operand, drop_neutral_right_operand, drop_added_zero, drop_subtracted_zero, fold_absorbing_operand),
+    "drop-neutral-operands", (drop_neutral_operand, drop_added_zero, fold_absorbing_operand)
 )

@@ -1,12 +1,10 @@
-"""Joining with nothing, and splitting into one.
-
-Ops that put each element where it is already: reshaping, cutting and filling up to the same shape.
-"""
+"""Removal of ops that leave each element in its place: reshapes, slices, pads, splits and joins."""
 
 from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
-from ..support.operand_queries import constant_integers, keeps_shape, required_scalar
+from ...core.ir.dims import Shape
+from ..support.operand_queries import constant_integers, keeps_shape, known_integers, required_scalar
 
 
 @rule(lambda g, xs, concat: g.Concat(*xs) @ concat, contract=EXACT)
@@ -19,8 +17,8 @@ def drop_empty_concat_inputs(g: Build, xs: tuple[Value, ...], concat: Op) -> Val
     return kept[0] if len(kept) == 1 else g.Concat(*kept, axis=axis)
 
 
-@rule(lambda g, x, split, sizes=None: g.Split(x, sizes) @ split, contract=EXACT)
-def drop_single_split(g: Build, x: Value, split: Op, sizes: Value | None) -> tuple[Value | None, ...]:
+@rule(lambda g, x, split: g.Split(x, ...) @ split, contract=EXACT)
+def drop_single_split(g: Build, x: Value, split: Op) -> tuple[Value | None, ...]:
     """Split(x) => x, where it is one piece, or where the others are empty and not read"""
     if len(split.outputs) == 1:
         return (x,)
@@ -43,12 +41,10 @@ INT32_MAX = 2**31 - 1  # operator Slice: up to the end of a dim of unknown size
 
 
 @rule(
-    lambda g, x, op, rest: (
-        g.one_of("CenterCropPad", "Expand", "Flatten", "Reshape", "Tile", "Unsqueeze")(x, *rest) @ op
-    ),
+    lambda g, x, op: g.one_of("CenterCropPad", "Expand", "Flatten", "Reshape", "Tile", "Unsqueeze")(x, ...) @ op,
     contract=EXACT,
 )
-def drop_no_op_reshape(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+def drop_no_op_reshape(g: Build, x: Value, op: Op) -> Value:
     """Reshape(x, the shape of x) => x, and so CenterCropPad, Expand, Flatten, Tile, Unsqueeze"""
     require(keeps_shape(op, x), "the shape may differ from that of x")
     return x
@@ -62,30 +58,22 @@ def drop_no_op_squeeze(g: Build, x: Value, axes: list[int] | None) -> Value:
     return x
 
 
-@rule(lambda g, x, op, rest: g.Slice(x, *rest) @ op, contract=EXACT)
-def drop_full_slice(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+@rule(lambda g, x, op: g.Slice(x, ...) @ op, contract=EXACT)
+def drop_full_slice(g: Build, x: Value, op: Op) -> Value:
     """Slice(x, from the first element to the last) => x"""
-    starts, ends = constant_integers(op, "starts") or [], constant_integers(op, "ends") or []
-    axes, steps = constant_integers(op) or list(range(len(starts))), constant_integers(op, "steps") or [1] * len(starts)
-    require(len(starts) == len(ends) == len(axes) == len(steps), "the bounds have different lengths")
-    dims = x.known_shape
-    for axis, *bounds in zip(axes, starts, ends, steps, strict=True):
-        extent = None if dims is None or not -len(dims) <= axis < len(dims) else dims[axis]
-        require(is_full_slice(extent, *bounds), f"it may cut axis {axis}")
-    return x
-
-
-@rule(lambda g, x, op, rest: g.Slice(x, *rest) @ op, contract=EXACT)
-def drop_slice_to_same_shape(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
-    """Slice(x, 0, ends) => x, where the shape stays"""
+    starts, ends = known_integers(op, "starts"), known_integers(op, "ends")
+    axes, steps = known_integers(op), constant_integers(op, "steps")
+    has_axes = axes is not None or op.input(3) is None
+    if starts and ends and has_axes and takes_everything(x.known_shape, starts, ends, axes, steps):
+        return x
     require(not any(constant_integers(op, "starts") or []), "the slice does not start at 0")
-    require(all(s == 1 for s in constant_integers(op, "steps") or []), "the step is not 1")
+    require(all(s == 1 for s in steps or []), "the step is not 1")
     require(keeps_shape(op, x), "the shape may differ from that of x")
     return x
 
 
-@rule(lambda g, x, op, rest: g.Pad(x, *rest) @ op, contract=EXACT)
-def drop_no_op_pad(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+@rule(lambda g, x, op: g.Pad(x, ...) @ op, contract=EXACT)
+def drop_no_op_pad(g: Build, x: Value, op: Op) -> Value:
     """Pad(x, 0 0 ...) => x, in every mode"""
     pads = constant_integers(op, "pads")
     require(pads is not None and not any(pads), "a pad is not 0")
@@ -119,11 +107,21 @@ def drop_no_op_trilu(g: Build, x: Value, op: Op, k: Value | None) -> Value:
     return x
 
 
-def is_full_slice(extent: object, start: int, end: int, step: int) -> bool:
-    """Whether a slice of a dim is all of it, in order (operator Slice; its bounds are clamped as Python's are)."""
-    if isinstance(extent, int):
-        return step != 0 and range(extent)[start:end:step] == range(extent)
-    return start == 0 and step == 1 and end >= INT32_MAX
+def takes_everything(
+    shape: Shape | None, starts: list[int], ends: list[int], axes: list[int] | None, steps: list[int] | None
+) -> bool:
+    """Whether a Slice with these operands takes all elements, in order (operator Slice; bounds are clamped)."""
+    axes, steps = axes or list(range(len(starts))), steps or [1] * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        return False
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        extent = None if shape is None or not -len(shape) <= axis < len(shape) else shape[axis]
+        if isinstance(extent, int):
+            if step == 0 or range(extent)[start:end:step] != range(extent):
+                return False
+        elif start != 0 or step != 1 or end < INT32_MAX:
+            return False
+    return True
 
 
 DROP_NO_OP_MOVEMENT = RulePass(
@@ -132,7 +130,6 @@ DROP_NO_OP_MOVEMENT = RulePass(
         drop_no_op_reshape,
         drop_no_op_squeeze,
         drop_full_slice,
-        drop_slice_to_same_shape,
         drop_no_op_pad,
         drop_unit_depth_to_space,
         drop_no_op_einsum,

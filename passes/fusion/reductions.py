@@ -1,4 +1,4 @@
-"""Reductions spelled out: ReduceSumSquare, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceMean.
+"""Fusion of ReduceSumSquare, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp and ReduceMean.
 
 Floats only: where integers overflow, onnxruntime gives other sums of squares than Mul and ReduceSum do.
 """
@@ -59,19 +59,12 @@ def fuse_reduce_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Va
     return build_reduction(g, "ReduceLogSum", x, total, axes)
 
 
-@rule(lambda g, x, n, total, axes=None: g.Div(g.ReduceSum(x, axes) @ total, g.const(n)))
-def fuse_reduce_mean_of_quotient(g: Build, x: Value, n: Value, total: Op, axes: Value | None) -> Value:
-    """ReduceSum(x) / n => ReduceMean(x)"""
+@rule(lambda g, x, n, total, op, axes=None: g.one_of("Div", "Mul")(g.ReduceSum(x, axes) @ total, g.const(n)) @ op)
+def fuse_reduce_mean(g: Build, x: Value, n: Value, total: Op, op: Op, axes: Value | None) -> Value:
+    """ReduceSum(x) / n => ReduceMean(x), ReduceSum(x) * (1 / n) => ReduceMean(x)"""
     require_dtype(x, CPU_FLOATS)
-    require_scalar(n, float(reduced_element_count(x, total)), total.outputs[0])
-    return build_reduction(g, "ReduceMean", x, total, axes)
-
-
-@rule(lambda g, x, c, total, axes=None: g.Mul(g.ReduceSum(x, axes) @ total, g.const(c)))
-def fuse_reduce_mean_of_product(g: Build, x: Value, c: Value, total: Op, axes: Value | None) -> Value:
-    """ReduceSum(x) * (1 / n) => ReduceMean(x)"""
-    require_dtype(x, CPU_FLOATS)
-    require_scalar(c, 1 / reduced_element_count(x, total), total.outputs[0])
+    count = float(reduced_element_count(x, total))
+    require_scalar(n, count if op.type == "Div" else 1 / count, total.outputs[0])
     return build_reduction(g, "ReduceMean", x, total, axes)
 
 
@@ -84,7 +77,7 @@ def build_reduction(g: Build, name: str, x: Value, total: Op, axes: Value | None
 
 
 def reduced_element_count(x: Value, total: Op) -> int:
-    """How many numbers `total` adds up for each of its results."""
+    """The number of elements that `total` sums for each result."""
     axes = constant_integers(total)
     over = range(x.rank) if axes is None else normalized_axes(axes, x.rank)
     extents = [d for i in over if isinstance(d := x.shape[i], int)]
@@ -103,4 +96,4 @@ FUSE_REDUCTIONS = RulePass(
         fuse_reduce_log_sum,
     ),
 )
-FUSE_REDUCE_MEAN = RulePass("fuse-reduce-mean", (fuse_reduce_mean_of_quotient, fuse_reduce_mean_of_product))
+FUSE_REDUCE_MEAN = RulePass("fuse-reduce-mean", (fuse_reduce_mean,))

@@ -1,4 +1,4 @@
-"""Reductions of reductions are one, and take over from a reshape whether the axes they reduce stay."""
+"""Merging of reductions with reductions, and with reshapes of the reduced axes."""
 
 from __future__ import annotations
 
@@ -6,77 +6,54 @@ from typing import Any
 
 from onnx import TensorProto
 
-from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
-from ..support.operand_queries import Inputs, constant_integers, inferred_shape, normalized_axes, same_shape
+from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, conditional, require, rule
+from ..support.operand_queries import constant_integers, inferred_shape, normalized_axes, same_shape
 from .reshape_targets import RESHAPE_OPS
 
 REDUCED_INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.INT8})
 
 
+# onnxruntime sums and multiplies integers as doubles, and saturates each result.
 @rule(
-    lambda g, x, a, b, inner, outer: (
+    lambda g, x, inner, outer: (
         g.one_of("ReduceSum", "ReduceMean", "ReduceProd")(
-            g.one_of("ReduceSum", "ReduceMean", "ReduceProd")(x, *a) @ inner, *b
+            g.one_of("ReduceSum", "ReduceMean", "ReduceProd")(x, ...) @ inner, ...
         )
         @ outer
-    )
-)
-def merge_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
-    """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), of floats; so ReduceMean and ReduceProd"""
-    require(x.dtype not in REDUCED_INTEGERS, "integers may overflow, and means of integers truncate")
-    return _merge(g, x, inner, outer)
-
-
-# onnxruntime adds up and multiplies integers as doubles, and ends at the ends of their type each time.
-@rule(
-    lambda g, x, a, b, inner, outer: (
-        g.one_of("ReduceSum", "ReduceProd")(g.one_of("ReduceSum", "ReduceProd")(x, *a) @ inner, *b) @ outer
     ),
-    contract=conditional("no result exceeds 2**53 or overflows"),
+    contract=by_dtype(REDUCED_INTEGERS, conditional("no result exceeds 2**53 or overflows")),
 )
-def merge_integer_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
-    """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), of integers; so ReduceProd"""
-    require(x.dtype in REDUCED_INTEGERS, "float summation depends on the order")
+def merge_reductions(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+    """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), so ReduceProd and, of floats, ReduceMean"""
+    require(outer.type != "ReduceMean" or x.dtype not in REDUCED_INTEGERS, "means of integers truncate")
     return _merge(g, x, inner, outer)
 
 
 @rule(
-    lambda g, x, a, b, inner, outer: (
-        g.one_of("ReduceMax", "ReduceMin")(g.one_of("ReduceMax", "ReduceMin")(x, *a) @ inner, *b) @ outer
+    lambda g, x, inner, outer: (
+        g.one_of("ReduceMax", "ReduceMin")(g.one_of("ReduceMax", "ReduceMin")(x, ...) @ inner, ...) @ outer
     ),
-    contract=conditional("no element is NaN, and no zero is negative"),
+    contract=by_dtype(REDUCED_INTEGERS, EXACT, otherwise=conditional("no element is NaN, and no zero is negative")),
 )
-def merge_extrema(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+def merge_extrema(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """ReduceMax(ReduceMax(x, a), b) => ReduceMax(x, a and b); so ReduceMin"""
     return _merge(g, x, inner, outer)
 
 
 @rule(
-    lambda g, x, a, b, inner, outer: (
-        g.one_of("ReduceMax", "ReduceMin")(g.one_of("ReduceMax", "ReduceMin")(x, *a) @ inner, *b) @ outer
-    ),
-    contract=EXACT,
-)
-def merge_integer_extrema(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
-    """ReduceMax(ReduceMax(x, a), b) => ReduceMax(x, a and b), of integers; so ReduceMin"""
-    require(x.dtype in REDUCED_INTEGERS, "floats may be NaN or negative zero")
-    return _merge(g, x, inner, outer)
-
-
-@rule(
-    lambda g, x, a, b, inner, outer: (
+    lambda g, x, inner, outer: (
         g.one_of(*RESHAPE_OPS)(
             g.one_of(
                 "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
                 "ReduceProd", "ReduceSum", "ReduceSumSquare", "ArgMax", "ArgMin",
-            )(x, *a) @ inner,
-            *b,
+            )(x, ...) @ inner,
+            ...,
         )
         @ outer
     ),
     contract=EXACT,
 )  # fmt: skip
-def keep_or_drop_reduced_axes(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+def keep_or_drop_reduced_axes(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """Unsqueeze(ReduceX(x, a, keepdims=0), a) => ReduceX(x, a, keepdims=1); Squeeze likewise"""
     axes, keeps = required_reduced_axes(inner, x), bool(inner.attr("keepdims", 1))
     wanted = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if not keeps or i not in axes)
@@ -123,7 +100,4 @@ def _merge(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     return _build_reduction(g, outer, x, sorted({*first, *second}), keeps=keeps)
 
 
-MERGE_REDUCTIONS = RulePass(
-    "merge-reductions",
-    (merge_reductions, merge_integer_reductions, merge_extrema, merge_integer_extrema, keep_or_drop_reduced_axes),
-)
+MERGE_REDUCTIONS = RulePass("merge-reductions", (merge_reductions, merge_extrema, keep_or_drop_reduced_axes))

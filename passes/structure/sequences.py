@@ -1,4 +1,4 @@
-"""Sequences that are built and taken apart in sight of each other.
+"""Simplification of sequences that are constructed and read in one graph.
 
 Positions count from the back where they are negative (operators SequenceAt, SequenceInsert, SequenceErase).
 """
@@ -27,16 +27,14 @@ def sequence_at_of_insert(g: Build, s: Value, x: Value, i: Value) -> Value:
     return x
 
 
-@rule(lambda g, xs: g.SequenceLength(g.SequenceConstruct(*xs)), contract=EXACT, shared=True)
+@rule(
+    lambda g, xs, made: g.SequenceLength(g.one_of("SequenceConstruct", "SequenceEmpty")(*xs) @ made),
+    contract=EXACT,
+    shared=True,
+)
 def fold_length_of_construct(g: Build, xs: Values) -> Value:
-    """SequenceLength(SequenceConstruct(xs)) => how many xs there are"""
+    """SequenceLength(SequenceConstruct(xs)) => the number of xs, SequenceLength(SequenceEmpty()) => 0"""
     return g.const(np.int64(len(xs)))
-
-
-@rule(lambda g, empty: g.SequenceLength(g.SequenceEmpty() @ empty), contract=EXACT, shared=True)
-def fold_length_of_empty(g: Build, empty: Op) -> Value:
-    """SequenceLength(SequenceEmpty()) => 0"""
-    return g.const(np.int64(0))
 
 
 @rule(lambda g, xs, concat: g.ConcatFromSequence(g.SequenceConstruct(*xs)) @ concat, contract=EXACT, shared=True)
@@ -49,18 +47,15 @@ def concat_from_construct(g: Build, xs: Values, concat: Op) -> Value:
     return g.Concat(*xs, axis=axis)
 
 
-@rule(lambda g, xs, x, at=None: g.SequenceInsert(g.SequenceConstruct(*xs), x, at), contract=EXACT, shared=True)
+@rule(
+    lambda g, xs, x, made, at=None: g.SequenceInsert(g.one_of("SequenceConstruct", "SequenceEmpty")(*xs) @ made, x, at),
+    contract=EXACT,
+    shared=True,
+)
 def insert_into_construct(g: Build, xs: Values, x: Value, at: Value | None) -> Value:
-    """SequenceInsert(SequenceConstruct(xs), x, at) => SequenceConstruct(xs[:at], x, xs[at:])"""
+    """SequenceInsert(SequenceConstruct(xs), x, at) => SequenceConstruct(xs[:at], x, xs[at:]), also of SequenceEmpty"""
     n = len(xs) if at is None else normalized_position(at, len(xs), more=1)
     return g.SequenceConstruct(*xs[:n], x, *xs[n:])
-
-
-@rule(lambda g, empty, x, at=None: g.SequenceInsert(g.SequenceEmpty() @ empty, x, at), contract=EXACT, shared=True)
-def insert_into_empty(g: Build, empty: Op, x: Value, at: Value | None) -> Value:
-    """SequenceInsert(SequenceEmpty(), x) => SequenceConstruct(x)"""
-    require(at is None or required_scalar(at) == 0, "the position is out of range for an empty sequence")
-    return g.SequenceConstruct(x)
 
 
 @rule(lambda g, xs, at=None: g.SequenceErase(g.SequenceConstruct(*xs), at), contract=EXACT, shared=True)
@@ -121,19 +116,19 @@ def concat_from_split(g: Build, x: Value, split: Op, concat: Op, sizes: Value | 
 
 
 def require_axis_stays(split: Op, sizes: Value | None) -> None:
-    """Decline where ONNX ignores keepdims, since sizes are given, and onnxruntime 1.31, given one number, does not."""
+    """Decline where sizes are given: ONNX then ignores keepdims, onnxruntime 1.31, given one number, does not."""
     require(sizes is None or sizes.rank == 1 or split.attr("keepdims"), "the pieces may not keep the axis")
 
 
 def normalized_position(v: Value, count: int, more: int = 0) -> int:
-    """A position among `count` pieces, and `more` behind them, counted from the front."""
+    """A position among `count` pieces, or `more` after them, counted from the front."""
     index = required_scalar(v)
     require(-count <= index < count + more, f"position {index} is out of range for {count} pieces")
     return index + count if index < 0 else index
 
 
 def piece_lengths(x: Value, axis: int, sizes: Value | None) -> list[int] | None:
-    """The extents of the pieces that a SplitToSequence makes; None where nobody knows, or they are very many."""
+    """The extents of the pieces of a SplitToSequence; None where they are unknown or too many."""
     if sizes is not None:
         require(sizes.is_const, f"{sizes.name} is not a constant")
         if sizes.rank == 1:
@@ -153,10 +148,8 @@ RESOLVE_SEQUENCES = RulePass(
         sequence_at_of_construct,
         sequence_at_of_insert,
         fold_length_of_construct,
-        fold_length_of_empty,
         concat_from_construct,
         insert_into_construct,
-        insert_into_empty,
         erase_from_construct,
         sequence_at_of_split,
         fold_length_of_split,

@@ -14,8 +14,8 @@ def drop_identity(g: Build, x: Value) -> Value:
     return x
 
 
-@rule(lambda g, x, dropout, rest: g.Dropout(x, *rest) @ dropout, contract=EXACT)
-def drop_dropout(g: Build, x: Value, dropout: Op, rest: tuple[Value | None, ...]) -> tuple[Value, Value | None]:
+@rule(lambda g, x, dropout: g.Dropout(x, ...) @ dropout, contract=EXACT)
+def drop_dropout(g: Build, x: Value, dropout: Op) -> tuple[Value, Value | None]:
     """Dropout(x) => x, and a mask of one value, where nothing is dropped"""
     require(is_inactive_dropout(dropout), "it may drop elements")
     mask = dropout.outputs[1] if len(dropout.outputs) > 1 else None

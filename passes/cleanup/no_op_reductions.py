@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
-from ..support.operand_queries import Inputs, constant_integers, is_float_value, normalized_axes, required_scalar
+from ..support.operand_queries import constant_integers, is_float_value, normalized_axes, required_scalar
 
 SUM_REDUCTIONS = frozenset({"ReduceMean", "ReduceSum"})
 ARITHMETIC_REDUCTIONS = SUM_REDUCTIONS | {"ReduceProd"}
@@ -14,20 +14,20 @@ INT64_TYPES = frozenset({TensorProto.INT64, TensorProto.UINT64})
 
 
 @rule(
-    lambda g, x, op, rest: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, *rest) @ op,
+    lambda g, x, op: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, ...) @ op,
     contract=EXACT,
 )
-def drop_no_op_reduction(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
+def drop_no_op_reduction(g: Build, x: Value, op: Op) -> Value:
     """ReduceSum(x, no axes, noop_with_empty_axes=1) => x, and so ReduceMax, ReduceMean, ReduceMin, ReduceProd"""
     require(not constant_integers(op) and op.attr("noop_with_empty_axes", 0), "the op reduces axes")
     return x
 
 
 @rule(
-    lambda g, x, op, rest: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, *rest) @ op,
+    lambda g, x, op: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, ...) @ op,
     contract=EXACT,
 )
-def drop_reduction_of_unit_axes(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
+def drop_reduction_of_unit_axes(g: Build, x: Value, op: Op) -> Value:
     """ReduceMax(x, axes of extent 1) => x, or Squeeze(x, axes); so ReduceMin, ReduceProd, and sums of whole numbers"""
     require(op.type not in SUM_REDUCTIONS or not is_float_value(x), "x is a float: a negative zero may become positive")
     require(op.type not in ARITHMETIC_REDUCTIONS or x.dtype not in INT64_TYPES, "onnxruntime computes it in float64")
@@ -35,10 +35,10 @@ def drop_reduction_of_unit_axes(g: Build, x: Value, op: Op, rest: Inputs) -> Val
 
 
 @rule(
-    lambda g, x, op, rest: g.one_of("ReduceMean", "ReduceProd", "ReduceSum")(x, *rest) @ op,
+    lambda g, x, op: g.one_of("ReduceMean", "ReduceProd", "ReduceSum")(x, ...) @ op,
     contract=conditional("no zero is negative, and no integer beyond 2**53"),
 )
-def drop_sum_of_unit_axes(g: Build, x: Value, op: Op, rest: Inputs) -> Value:
+def drop_sum_of_unit_axes(g: Build, x: Value, op: Op) -> Value:
     """ReduceSum(x, axes of extent 1) => x, or Squeeze(x, axes), and so ReduceMean and ReduceProd"""
     return without_unit_axes(g, x, op)
 
@@ -53,7 +53,7 @@ def drop_cumulative_op_of_unit_axis(g: Build, x: Value, axis: Value, op: Op) -> 
 
 
 @rule(lambda g, x, lengths, op: g.ReverseSequence(x, lengths) @ op, contract=EXACT)
-def drop_reverse_of_unit_axis(g: Build, x: Value, lengths: Value, op: Op) -> Value:
+def drop_reverse_of_unit_axis(g: Build, x: Value, op: Op) -> Value:
     """ReverseSequence(x, lengths) => x, where a sequence has one element at most"""
     (at,) = normalized_axes([op.attr("time_axis", 0)], x.rank)
     require(same_extent(x.shape[at], 1), "the extent of the time axis is not 1")

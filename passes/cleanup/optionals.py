@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ...core import EXACT, Build, RulePass, Value, require, rule
 
 
 @rule(lambda g, x, made: g.OptionalGetElement(g.Optional(x) @ made), shared=True, contract=EXACT)
-def unwrap_optional(g: Build, x: Value, made: Op) -> Value:
+def unwrap_optional(g: Build, x: Value) -> Value:
     """OptionalGetElement(Optional(x)) => x"""
     return x
 
@@ -21,7 +21,7 @@ def drop_get_element_of_non_optional(g: Build, x: Value) -> Value:
 
 
 @rule(lambda g, made, x=None: g.OptionalHasElement(g.Optional(x) @ made), shared=True, contract=EXACT)
-def fold_has_element_of_optional(g: Build, x: Value | None, made: Op) -> Value:
+def fold_has_element_of_optional(g: Build, x: Value | None) -> Value:
     """OptionalHasElement(Optional(x)) => true, OptionalHasElement(Optional()) => false"""
     return g.const(np.array(x is not None))
 

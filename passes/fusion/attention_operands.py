@@ -55,20 +55,7 @@ def scaled_attention(g: Build, op: Op, c: float, q: Value, k: Value, v: Value, m
     )
 )
 def fold_heads_into_attention(
-    g: Build,
-    q: Value,
-    k: Value,
-    v: Value,
-    m: Value | None,
-    sq: Value,
-    sk: Value,
-    sv: Value,
-    so: Value,
-    q4: Op,
-    k4: Op,
-    v4: Op,
-    op: Op,
-    joined: Op,
+    g: Build, q: Value, k: Value, v: Value, m: Value | None, q4: Op, k4: Op, v4: Op, op: Op, joined: Op
 ) -> Value:
     """Reshape(Transpose(Attention(Transpose(Reshape(q)), ...))) => Attention(q, k, v, q_num_heads, kv_num_heads)"""
     heads, kv_heads = head_count(q, q4.outputs[0]), head_count(k, k4.outputs[0])

@@ -16,7 +16,7 @@ MAX_EPSILON = 1e-6  # the most that may stand in for a length of 0
     lambda g, x, length, axes=None: g.Div(x, g.one_of("ReduceL1", "ReduceL2")(x, axes) @ length),
     contract=conditional("no length is 0"),
 )
-def fuse_lp_norm(g: Build, x: Value, length: Op, axes: Value | None) -> Value:
+def fuse_lp_norm(g: Build, x: Value, length: Op) -> Value:
     """Div(x, ReduceL2(x)) => LpNormalization(x, p=2), and so for ReduceL1"""
     return lp_norm(g, x, length)
 
@@ -27,7 +27,7 @@ def fuse_lp_norm(g: Build, x: Value, length: Op, axes: Value | None) -> Value:
     ),
     contract=conditional("no length is below the bound that it is clipped to"),
 )
-def fuse_clipped_lp_norm(g: Build, x: Value, length: Op, low: Any, axes: Value | None) -> Value:
+def fuse_clipped_lp_norm(g: Build, x: Value, length: Op, low: Any) -> Value:
     """Div(x, Clip(ReduceL2(x), epsilon)) => LpNormalization(x, p=2), and so for ReduceL1"""
     require(isinstance(low, float) and 0 <= low <= MAX_EPSILON, "the bound is too large")
     return lp_norm(g, x, length)
@@ -39,7 +39,7 @@ def fuse_clipped_lp_norm(g: Build, x: Value, length: Op, low: Any, axes: Value |
     ),
     contract=conditional("no length is below the bound that it is held above"),
 )
-def fuse_bounded_lp_norm(g: Build, x: Value, length: Op, low: Value, axes: Value | None) -> Value:
+def fuse_bounded_lp_norm(g: Build, x: Value, length: Op, low: Value) -> Value:
     """Div(x, Max(ReduceL2(x), epsilon)) => LpNormalization(x, p=2), and so for ReduceL1"""
     require(0 <= scalar_constant(low, length.outputs[0]) <= MAX_EPSILON, "the bound is too large")
     return lp_norm(g, x, length)
@@ -49,7 +49,7 @@ def fuse_bounded_lp_norm(g: Build, x: Value, length: Op, low: Value, axes: Value
     lambda g, x, length, low, axes=None: g.Div(x, g.Sqrt(g.Max(g.ReduceSumSquare(x, axes) @ length, g.const(low)))),
     contract=conditional("no sum of squares is below the bound that it is held above"),
 )
-def fuse_rooted_lp_norm(g: Build, x: Value, length: Op, low: Value, axes: Value | None) -> Value:
+def fuse_rooted_lp_norm(g: Build, x: Value, length: Op, low: Value) -> Value:
     """Div(x, Sqrt(Max(ReduceSumSquare(x), epsilon))) => LpNormalization(x, p=2)"""
     return bounded_norm(g, x, length, low)
 
@@ -60,7 +60,7 @@ def fuse_rooted_lp_norm(g: Build, x: Value, length: Op, low: Value, axes: Value 
     ),
     contract=conditional("no sum of squares is below the bound that it is held above"),
 )
-def fuse_inverted_lp_norm(g: Build, x: Value, length: Op, low: Value, axes: Value | None) -> Value:
+def fuse_inverted_lp_norm(g: Build, x: Value, length: Op, low: Value) -> Value:
     """Mul(x, Reciprocal(Sqrt(Max(ReduceSumSquare(x), epsilon)))) => LpNormalization(x, p=2)"""
     return bounded_norm(g, x, length, low)
 

@@ -21,7 +21,7 @@ MAX_WEIGHTS = 1 << 16
 
 
 @rule(lambda g, d, q, eps, mean, axes=None: g.Div(d, g.Sqrt(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps)))))
-def fuse_norm_of_quotient(g: Build, d: Value, q: Value, eps: Value, mean: Op, axes: Value | None) -> Value:
+def fuse_norm_of_quotient(g: Build, d: Value, q: Value, eps: Value, mean: Op) -> Value:
     """Div(d, Sqrt(ReduceMean(d * d) + epsilon)) => RMSNormalization(d), or LayerNormalization(x), d = x - mean"""
     return build_norm(g, d, q, eps, mean)
 
@@ -31,7 +31,7 @@ def fuse_norm_of_quotient(g: Build, d: Value, q: Value, eps: Value, mean: Op, ax
         d, g.Reciprocal(g.Sqrt(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps))))
     )
 )
-def fuse_norm_of_reciprocal(g: Build, d: Value, q: Value, eps: Value, mean: Op, axes: Value | None) -> Value:
+def fuse_norm_of_reciprocal(g: Build, d: Value, q: Value, eps: Value, mean: Op) -> Value:
     """Mul(d, Reciprocal(Sqrt(ReduceMean(d * d) + epsilon))) => RMSNormalization(d), or LayerNormalization(x)"""
     return build_norm(g, d, q, eps, mean)
 
@@ -41,7 +41,7 @@ def fuse_norm_of_reciprocal(g: Build, d: Value, q: Value, eps: Value, mean: Op, 
         d, g.Div(g.const(one), g.Sqrt(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps))))
     )
 )
-def fuse_norm_of_inverse(g: Build, d: Value, q: Value, eps: Value, one: Value, mean: Op, axes: Value | None) -> Value:
+def fuse_norm_of_inverse(g: Build, d: Value, q: Value, eps: Value, one: Value, mean: Op) -> Value:
     """Mul(d, 1 / Sqrt(ReduceMean(d * d) + epsilon)) => RMSNormalization(d), or LayerNormalization(x)"""
     require_scalar(one, 1.0, d)
     return build_norm(g, d, q, eps, mean)
@@ -52,7 +52,7 @@ def fuse_norm_of_inverse(g: Build, d: Value, q: Value, eps: Value, one: Value, m
         d, g.Pow(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps)), g.const(p))
     )
 )
-def fuse_norm_of_power(g: Build, d: Value, q: Value, eps: Value, p: Value, mean: Op, axes: Value | None) -> Value:
+def fuse_norm_of_power(g: Build, d: Value, q: Value, eps: Value, p: Value, mean: Op) -> Value:
     """Mul(d, Pow(ReduceMean(d * d) + epsilon, -0.5)) => RMSNormalization(d), or LayerNormalization(x)"""
     require_scalar(p, -0.5, d)
     return build_norm(g, d, q, eps, mean)

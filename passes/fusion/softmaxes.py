@@ -14,7 +14,7 @@ SINGLE_AXIS_OPSET = 13  # since this opset; before, an axis and all that follow 
 
 
 @rule(lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total))
-def fuse_softmax(g: Build, e: Value, total: Op, axes: Value | None) -> Value:
+def fuse_softmax(g: Build, e: Value, total: Op) -> Value:
     """Exp(x - ReduceMax(x)) / ReduceSum(Exp(x - ReduceMax(x))) => Softmax(x)"""
     return g.Softmax(input_of_max_subtraction(exp_operand(e), total), axis=softmax_axis(e, total))
 
@@ -23,13 +23,13 @@ def fuse_softmax(g: Build, e: Value, total: Op, axes: Value | None) -> Value:
     lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total),
     contract=conditional("Exp(x) does not overflow"),
 )
-def fuse_softmax_of_exponentials(g: Build, e: Value, total: Op, axes: Value | None) -> Value:
+def fuse_softmax_of_exponentials(g: Build, e: Value, total: Op) -> Value:
     """Exp(x) / ReduceSum(Exp(x)) => Softmax(x)"""
     return g.Softmax(exp_operand(e), axis=softmax_axis(e, total))
 
 
 @rule(lambda g, d, total, axes=None: g.Sub(d, g.Log(g.ReduceSum(g.Exp(d), axes) @ total)))
-def fuse_log_softmax(g: Build, d: Value, total: Op, axes: Value | None) -> Value:
+def fuse_log_softmax(g: Build, d: Value, total: Op) -> Value:
     """Sub(d, Log(ReduceSum(Exp(d)))), d = x - ReduceMax(x) => LogSoftmax(x)"""
     return g.LogSoftmax(input_of_max_subtraction(d, total), axis=softmax_axis(d, total))
 
@@ -38,7 +38,7 @@ def fuse_log_softmax(g: Build, d: Value, total: Op, axes: Value | None) -> Value
     lambda g, x, total, axes=None: g.Sub(x, g.Log(g.ReduceSum(g.Exp(x), axes) @ total)),
     contract=conditional("Exp(x) does not overflow"),
 )
-def fuse_log_softmax_of_exponentials(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+def fuse_log_softmax_of_exponentials(g: Build, x: Value, total: Op) -> Value:
     """Sub(x, Log(ReduceSum(Exp(x)))) => LogSoftmax(x)"""
     return g.LogSoftmax(x, axis=softmax_axis(x, total))
 
@@ -47,7 +47,7 @@ def fuse_log_softmax_of_exponentials(g: Build, x: Value, total: Op, axes: Value 
     lambda g, x, total, axes=None: g.Sub(x, g.ReduceLogSumExp(x, axes) @ total),
     contract=conditional("no number is infinite"),
 )
-def fuse_log_softmax_of_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+def fuse_log_softmax_of_log_sum(g: Build, x: Value, total: Op) -> Value:
     """Sub(x, ReduceLogSumExp(x)) => LogSoftmax(x)"""
     return g.LogSoftmax(x, axis=softmax_axis(x, total))
 

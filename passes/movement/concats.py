@@ -104,10 +104,8 @@ def find_split(xs: Inputs, concat: Op) -> tuple[int, Op]:
     raise Declined("no Split has all its outputs among the inputs, in order")
 
 
-@rule(
-    lambda g, x, a, rest, first, concat: g.Concat(g.Slice(x, *a) @ first, *rest) @ concat, shared=True, contract=EXACT
-)
-def cancel_slices_concat(g: Build, x: Value, a: Inputs, rest: Inputs, first: Op, concat: Op) -> Value:
+@rule(lambda g, x, rest, first, concat: g.Concat(g.Slice(x, ...) @ first, *rest) @ concat, shared=True, contract=EXACT)
+def cancel_slices_concat(g: Build, x: Value, rest: Inputs, first: Op, concat: Op) -> Value:
     """Concat(x[:i], x[i:j], x[j:]) => x"""
     makers = [first, *(maker for v in rest if (maker := concat.graph.producer(v)) is not None)]
     require(len(makers) == len(concat.inputs), "an input is not computed in this graph")

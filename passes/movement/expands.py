@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import Inputs, inferred_shape, same_shape
+from ..support.operand_queries import inferred_shape, same_shape
 
 
 @rule(lambda g, x, s, t: g.Expand(g.Expand(x, g.const(s)), g.const(t)), shared=True, contract=EXACT)
@@ -25,10 +25,8 @@ def merge_tiles(g: Build, x: Value, r: Value, q: Value) -> Value:
     return g.Tile(x, g.const(r.const * q.const))
 
 
-@rule(
-    lambda g, x, a, s, inner: g.Expand(g.one_of("Unsqueeze", "Reshape")(x, *a) @ inner, s), shared=True, contract=EXACT
-)
-def drop_unsqueeze_before_expand(g: Build, x: Value, a: Inputs, s: Value, inner: Op) -> Value:
+@rule(lambda g, x, s, inner: g.Expand(g.one_of("Unsqueeze", "Reshape")(x, ...) @ inner, s), shared=True, contract=EXACT)
+def drop_unsqueeze_before_expand(g: Build, x: Value, s: Value, inner: Op) -> Value:
     """Expand(Unsqueeze(x, 0), s) => Expand(x, s), where s has a dim for each"""
     made = inferred_shape(inner)
     new = len(made) - x.rank

@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ...core.ir.dims import as_integers
-from ..support.operand_queries import Inputs, inferred_shape, same_shape
+from ..support.operand_queries import inferred_shape, same_shape
 from .concats import written_axis
 from .reshape_targets import RESHAPE_OPS, squeezed_axes
 from .slice_ranges import INT32_MAX, INT64_MAX, required_slice_ranges
@@ -36,10 +36,9 @@ def merge_gathers(g: Build, x: Value, i: Value, j: Value, inner: Op, outer: Op) 
 
 
 @rule(
-    lambda g, x, i, b, gather, outer: g.one_of(*RESHAPE_OPS)(g.Gather(x, g.const(i)) @ gather, *b) @ outer,
-    contract=EXACT,
+    lambda g, x, i, gather, outer: g.one_of(*RESHAPE_OPS)(g.Gather(x, g.const(i)) @ gather, ...) @ outer, contract=EXACT
 )
-def reshape_indices(g: Build, x: Value, i: Value, b: Inputs, gather: Op, outer: Op) -> Value:
+def reshape_indices(g: Build, x: Value, i: Value, gather: Op, outer: Op) -> Value:
     """Unsqueeze(Gather(x, i), a) => Gather(x, Unsqueeze(i, a)); so any reshape of what the indices stand for"""
     axis = written_axis(gather)
     axis += x.rank if axis < 0 else 0
@@ -54,8 +53,8 @@ def reshape_indices(g: Build, x: Value, i: Value, b: Inputs, gather: Op, outer: 
     return g.Gather(x, g.const(i.const.reshape(shape), like=i), axis=axis)
 
 
-@rule(lambda g, x, a, b, inner, outer: g.Squeeze(g.Slice(x, *a) @ inner, *b) @ outer, contract=EXACT)
-def squeeze_of_slice_to_gather(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+@rule(lambda g, x, inner, outer: g.Squeeze(g.Slice(x, ...) @ inner, ...) @ outer, contract=EXACT)
+def squeeze_of_slice_to_gather(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """Squeeze(x[i:i+1]) => Gather(x, i)"""
     cuts = required_slice_ranges(inner, x)
     require(len(cuts) == 1, "the slice is along several axes")
@@ -68,10 +67,8 @@ def squeeze_of_slice_to_gather(g: Build, x: Value, a: Inputs, b: Inputs, inner: 
     return g.Gather(x, g.const(np.array(cut.start, np.int64)), axis=axis)
 
 
-@rule(
-    lambda g, x, a, i, inner, outer: g.Gather(g.Slice(x, *a) @ inner, g.const(i)) @ outer, shared=True, contract=EXACT
-)
-def gather_from_slice(g: Build, x: Value, a: Inputs, i: Value, inner: Op, outer: Op) -> Value:
+@rule(lambda g, x, i, inner, outer: g.Gather(g.Slice(x, ...) @ inner, g.const(i)) @ outer, shared=True, contract=EXACT)
+def gather_from_slice(g: Build, x: Value, i: Value, inner: Op, outer: Op) -> Value:
     """Gather(x[s:], i) => Gather(x, s + i)"""
     cuts = required_slice_ranges(inner, x)
     axis = written_axis(outer)

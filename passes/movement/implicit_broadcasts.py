@@ -13,43 +13,39 @@ EXPANDING_OPS = ("Expand", "Tile", "Unsqueeze", "Reshape")
 
 
 @rule(
-    lambda g, x, a, before, after, inner, op: (
+    lambda g, x, before, after, inner, op: (
         g.one_of(
             "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater",
             "GreaterOrEqual", "Less", "LessOrEqual", "Mean", "Mod", "Mul", "Or", "Sub", "Sum", "Where", "Xor",
-        )(*before, g.one_of(*EXPANDING_OPS)(x, *a) @ inner, *after) @ op
+        )(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op
     ),
     shared=True,
     contract=EXACT,
 )  # fmt: skip
-def drop_expand_before_broadcast(
-    g: Build, x: Value, a: Inputs, before: Inputs, after: Inputs, inner: Op, op: Op
-) -> Value:
+def drop_expand_before_broadcast(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     """Add(Expand(x, s), y) => Add(x, y), where the shape comes out the same; so Tile, and leading 1s of a Reshape"""
     return _without_expand(g, x, before, after, inner, op)
 
 
 # onnxruntime 1.31 has kernels of their own for one number: of 0 and -0 they give the other one.
 @rule(
-    lambda g, x, a, before, after, inner, op: (
-        g.one_of("Max", "Min")(*before, g.one_of(*EXPANDING_OPS)(x, *a) @ inner, *after) @ op
+    lambda g, x, before, after, inner, op: (
+        g.one_of("Max", "Min")(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op
     ),
     shared=True,
     contract=conditional("no zero is negative"),
 )
-def drop_expand_before_extremum(
-    g: Build, x: Value, a: Inputs, before: Inputs, after: Inputs, inner: Op, op: Op
-) -> Value:
+def drop_expand_before_extremum(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     """Max(Expand(x, s), y) => Max(x, y), where the shape comes out the same; so Min"""
     return _without_expand(g, x, before, after, inner, op)
 
 
 # onnxruntime 1.31 multiplies where the exponent is one number, 2 or 3.
 @rule(
-    lambda g, x, a, before, after, inner, op: g.Pow(*before, g.one_of(*EXPANDING_OPS)(x, *a) @ inner, *after) @ op,
+    lambda g, x, before, after, inner, op: g.Pow(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op,
     shared=True,
 )
-def drop_expand_before_power(g: Build, x: Value, a: Inputs, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
+def drop_expand_before_power(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     """Pow(Expand(x, s), y) => Pow(x, y), of floats, where the shape comes out the same"""
     require(is_float_value(op.outputs[0]), "a power of integers that overflows depends on the kernel")
     return _without_expand(g, x, before, after, inner, op)

@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from ...core import Build, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
-from ..support.operand_queries import Inputs, has_n_consumers, inferred_shape, same_shape
+from ..support.operand_queries import has_n_consumers, inferred_shape, same_shape
 from .reshape_targets import RESHAPE_OPS
 
 
 @rule(
-    lambda g, x, w, a, b, inner, product, outer: (
+    lambda g, x, w, inner, product, outer: (
         g.Reshape(
-            g.MatMul(g.one_of(*RESHAPE_OPS)(x, *a) @ inner, w) @ product, *b
+            g.MatMul(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, w) @ product, ...
         ) @ outer
     ),
     shared=True,
 )  # fmt: skip
-def multiply_without_reshapes(
-    g: Build, x: Value, w: Value, a: Inputs, b: Inputs, inner: Op, product: Op, outer: Op
-) -> Value:
+def multiply_without_reshapes(g: Build, x: Value, w: Value, inner: Op, product: Op, outer: Op) -> Value:
     """Reshape(MatMul(Reshape(x, (-1, k)), w), t) => MatMul(x, w), of a matrix w"""
     require(has_n_consumers(product.outputs[0]), "the product has other consumers")
     require_rows_restored(x, w.shape, inner, outer)
@@ -26,18 +24,18 @@ def multiply_without_reshapes(
 
 
 @rule(
-    lambda g, x, w, a, b, c, inner, product, total, outer: (
+    lambda g, x, w, c, inner, product, total, outer: (
         g.Reshape(
             g.Add(
-                g.MatMul(g.one_of(*RESHAPE_OPS)(x, *a) @ inner, w) @ product, c
+                g.MatMul(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, w) @ product, c
             ) @ total,
-            *b,
+            ...,
         ) @ outer
     ),
     shared=True,
 )  # fmt: skip
 def add_bias_without_reshapes(
-    g: Build, x: Value, w: Value, a: Inputs, b: Inputs, c: Value, inner: Op, product: Op, total: Op, outer: Op
+    g: Build, x: Value, w: Value, c: Value, inner: Op, product: Op, total: Op, outer: Op
 ) -> Value:
     """Reshape(MatMul(Reshape(x, (-1, k)), w) + c, t) => MatMul(x, w) + c, of a matrix w and a vector c"""
     require(
@@ -49,16 +47,14 @@ def add_bias_without_reshapes(
 
 
 @rule(
-    lambda g, x, w, a, b, gemm, inner, outer, c=None: (
+    lambda g, x, w, gemm, inner, outer, c=None: (
         g.Reshape(
-            g.Gemm(g.one_of(*RESHAPE_OPS)(x, *a) @ inner, w, c) @ gemm, *b
+            g.Gemm(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, w, c) @ gemm, ...
         ) @ outer
     ),
     shared=True,
 )  # fmt: skip
-def gemm_without_reshapes(
-    g: Build, x: Value, w: Value, a: Inputs, b: Inputs, c: Value | None, gemm: Op, inner: Op, outer: Op
-) -> Value:
+def gemm_without_reshapes(g: Build, x: Value, w: Value, c: Value | None, gemm: Op, inner: Op, outer: Op) -> Value:
     """Reshape(Gemm(Reshape(x, (-1, k)), w, c), t) => MatMul(x, w) + c, of a vector c and no scales"""
     require(g.opset >= 7, "before opset 7, Gemm does not broadcast as NumPy does")
     require(has_n_consumers(gemm.outputs[0]), "the product has other consumers")

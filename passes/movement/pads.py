@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import Inputs, pads_of
+from ..support.operand_queries import pads_of
 
 
-@rule(lambda g, x, a, b, inner, outer: g.Pad(g.Pad(x, *a) @ inner, *b) @ outer, shared=True, contract=EXACT)
-def merge_pads(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+@rule(lambda g, x, inner, outer: g.Pad(g.Pad(x, ...) @ inner, ...) @ outer, shared=True, contract=EXACT)
+def merge_pads(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """Pad(Pad(x, p), q) => Pad(x, p + q), in one mode and with one value"""
     mode = outer.attr("mode", "constant")
     require(mode == inner.attr("mode", "constant"), "the modes differ")

@@ -9,19 +9,19 @@ from math import prod
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
 from .. import elementwise
-from ..support.operand_queries import Inputs, has_n_consumers, inferred_shape, same_shape
+from ..support.operand_queries import has_n_consumers, inferred_shape, same_shape
 from .reshape_targets import RESHAPE_OPS, SQUEEZE_OPS, reshape_target
 from .reshapes import build_squeeze_or_unsqueeze
 
 
 @rule(
-    lambda g, x, a, b, inner, transpose, outer: (
-        g.Reshape(g.Transpose(g.Reshape(x, *a) @ inner) @ transpose, *b) @ outer
+    lambda g, x, inner, transpose, outer: (
+        g.Reshape(g.Transpose(g.Reshape(x, ...) @ inner) @ transpose, ...) @ outer
     ),
     shared=True,
     contract=EXACT,
 )  # fmt: skip
-def transpose_without_reshapes(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, transpose: Op, outer: Op) -> Value:
+def transpose_without_reshapes(g: Build, x: Value, inner: Op, transpose: Op, outer: Op) -> Value:
     """Reshape(Transpose(Reshape(x, (-1, ...)))) => Transpose(x), where it merges leading dims, and splits them again"""
     merged, result = inner.outputs[0].shape, outer.outputs[0].shape
     lead = x.rank - len(merged) + 1
@@ -46,12 +46,10 @@ MAX_CHAIN = 16  # ops between two reshapes
 
 
 @rule(
-    lambda g, xs, b, last, outer: (
-        g.one_of(*RESHAPE_OPS)(g.one_of(*SINKABLE_UNARY, *SINKABLE_BINARY)(*xs) @ last, *b) @ outer
-    ),
+    lambda g, last, outer: g.one_of(*RESHAPE_OPS)(g.one_of(*SINKABLE_UNARY, *SINKABLE_BINARY)(...) @ last, ...) @ outer,
     contract=EXACT,
 )
-def sink_reshape(g: Build, xs: Inputs, b: Inputs, last: Op, outer: Op) -> Value:
+def sink_reshape(g: Build, last: Op, outer: Op) -> Value:
     """Reshape(Relu(Reshape(x, s)), t) => Relu(x), or Reshape(Relu(x), t), for any elementwise ops between"""
     between, inner = elementwise_chain(last)
     x = inner.inputs[0]

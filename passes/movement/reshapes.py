@@ -7,16 +7,16 @@ from itertools import pairwise
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
 from ...core.ir.dims import Shape
 from ...core.ir.expressions import prod
-from ..support.operand_queries import Inputs, inferred_shape, same_shape
+from ..support.operand_queries import inferred_shape, same_shape
 from .reshape_targets import RESHAPE_OPS, SQUEEZE_OPS, map_axes, reshape_target
 
 
 @rule(
-    lambda g, x, a, b, inner, outer: g.one_of(*RESHAPE_OPS)(g.one_of(*RESHAPE_OPS)(x, *a) @ inner, *b) @ outer,
+    lambda g, x, inner, outer: g.one_of(*RESHAPE_OPS)(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, ...) @ outer,
     shared=True,
     contract=EXACT,
 )
-def merge_reshapes(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+def merge_reshapes(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """Reshape(Reshape(x, s), t) => Reshape(x, t), or x; so any two of Reshape, Flatten, Squeeze, Unsqueeze"""
     made = inferred_shape(outer)
     if same_shape(made, x.known_shape or ()):

@@ -12,8 +12,8 @@ from .slice_ranges import INT32_MAX, SliceRange, build_slice, range_of_indices, 
 MAX_CONCAT_INPUTS = 256  # pieces among which the one is looked for, anew for each op that reads the Concat
 
 
-@rule(lambda g, xs, a, concat, split: g.Split(g.Concat(*xs) @ concat, *a) @ split, shared=True, contract=EXACT)
-def bypass_split_of_concat(g: Build, xs: Inputs, a: Inputs, concat: Op, split: Op) -> tuple[Value, ...]:
+@rule(lambda g, xs, concat, split: g.Split(g.Concat(*xs) @ concat, ...) @ split, shared=True, contract=EXACT)
+def bypass_split_of_concat(g: Build, xs: Inputs, concat: Op, split: Op) -> tuple[Value, ...]:
     """Split(Concat(a, b, c)) => a, b, c, of the same sizes"""
     require(len(xs) == len(split.outputs) and same_axis(concat, split), "the pieces or the axes differ")
     pieces = tuple(v for v in xs if v is not None)
@@ -30,8 +30,8 @@ def bypass_split_of_concat(g: Build, xs: Inputs, a: Inputs, concat: Op, split: O
     return pieces
 
 
-@rule(lambda g, xs, a, concat, op: g.Slice(g.Concat(*xs) @ concat, *a) @ op, shared=True, contract=EXACT)
-def bypass_slice_of_concat(g: Build, xs: Inputs, a: Inputs, concat: Op, op: Op) -> Value:
+@rule(lambda g, xs, concat, op: g.Slice(g.Concat(*xs) @ concat, ...) @ op, shared=True, contract=EXACT)
+def bypass_slice_of_concat(g: Build, xs: Inputs, concat: Op, op: Op) -> Value:
     """Slice(Concat(a, b)) => Slice(b), or b, where it takes nothing of a"""
     whole = concat.outputs[0]
     cuts = required_slice_ranges(op, whole)

@@ -10,9 +10,9 @@ MAX_DEPTH = 8  # ops between a Range and the index it becomes
 
 
 @rule(
-    lambda g, x, rest, columns, rows, place, n, flat, gather: (
+    lambda g, x, columns, rows, place, n, flat, gather: (
         g.Gather(
-            g.one_of("Flatten", "Reshape")(x, *rest) @ flat,
+            g.one_of("Flatten", "Reshape")(x, ...) @ flat,
             g.Add(g.Range(*columns), g.Mul(g.Unsqueeze(g.Range(*rows), axes=place), n)),
         ) @ gather
     ),
@@ -20,7 +20,7 @@ MAX_DEPTH = 8  # ops between a Range and the index it becomes
     contract=EXACT,
 )  # fmt: skip
 def gather_of_ranges_to_unsqueeze(
-    g: Build, x: Value, rest: Inputs, columns: Inputs, rows: Inputs, place: list[int], n: Value, flat: Op, gather: Op
+    g: Build, x: Value, columns: Inputs, rows: Inputs, place: list[int], n: Value, flat: Op, gather: Op
 ) -> Value:
     """Gather(Flatten(x), range(n) + range(m)[:, None] * n) => Unsqueeze(x), of x with m rows of n columns"""
     require(x.rank == 2 and gather.attr("axis", 0) == 0, "x is not a matrix gathered along axis 0")

@@ -69,10 +69,8 @@ def fold_expand_shape(g: Build, x: Value, shape: Value) -> Value:
     return g.Expand(x, g.const(np.array(numbers, np.int64)))
 
 
-@rule(lambda g, x, starts, ends, slice_, rest: g.Slice(x, starts, ends, *rest) @ slice_, contract=EXACT)
-def fold_slice_bounds(
-    g: Build, x: Value, starts: Value, ends: Value, slice_: Op, rest: tuple[Value | None, ...]
-) -> Value:
+@rule(lambda g, x, starts, ends, slice_: g.Slice(x, starts, ends, ...) @ slice_, contract=EXACT)
+def fold_slice_bounds(g: Build, x: Value, starts: Value, ends: Value, slice_: Op) -> Value:
     """Slice(x, start, computed) => Slice(x, start, to the end), where the end is the extent"""
     require(not (starts.is_const and ends.is_const), "the bounds are constant already")
     require(bool(_required_elements(starts)) and bool(_required_elements(ends)), "the bounds are empty")
@@ -90,9 +88,7 @@ def fold_slice_bounds(
 
 
 @rule(lambda g, x, sizes, resize, roi=None, scales=None: g.Resize(x, roi, scales, sizes) @ resize, contract=EXACT)
-def resize_sizes_to_scales(
-    g: Build, x: Value, roi: Value | None, scales: Value | None, sizes: Value, resize: Op
-) -> Value:
+def resize_sizes_to_scales(g: Build, x: Value, roi: Value | None, sizes: Value, resize: Op) -> Value:
     """Resize(x, sizes=computed) => Resize(x, scales), where they are whole multiples of the extents"""
     require(not sizes.is_const, "the sizes are constant already")
     require(resize.attr("keep_aspect_ratio_policy", "stretch") == "stretch", "the sizes may be changed")

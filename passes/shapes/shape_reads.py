@@ -10,7 +10,7 @@ MAX_OPS = 1000  # ops that a Shape is moved up at once
 
 
 @rule(lambda g, x, i, gather: g.Gather(g.Shape(x), g.const(i)) @ gather, shared=True, contract=EXACT)
-def gather_of_shape_to_shape(g: Build, x: Value, i: Value, gather: Op) -> Value:
+def gather_of_shape_to_shape(g: Build, x: Value, i: Value) -> Value:
     """Gather(Shape(x), [i, i + 1, ...]) => Shape(x, start=i, end=...)"""
     require(g.opset >= 15, "before opset 15, Shape has no start and end")
     require(i.rank == 1 and i.const.size > 0, "the indices are not consecutive")

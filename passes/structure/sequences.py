@@ -21,7 +21,7 @@ def sequence_at_of_construct(g: Build, xs: Values, i: Value) -> Value:
 
 
 @rule(lambda g, s, x, i: g.SequenceAt(g.SequenceInsert(s, x), g.const(i)), contract=EXACT, shared=True)
-def sequence_at_of_insert(g: Build, s: Value, x: Value, i: Value) -> Value:
+def sequence_at_of_insert(g: Build, x: Value, i: Value) -> Value:
     """SequenceAt(SequenceInsert(s, x), -1) => x"""
     require(required_scalar(i) == -1, "the position may be any")
     return x

@@ -127,20 +127,8 @@ def require_no_broadcast_effect(gone: Value, *kept: Value) -> None:
     require(any(broadcasts_to(gone.shape, k.shape) for k in kept), f"{gone.name} may stretch the result")
 
 
-MERGE_LOGIC = RulePass(
-    "merge-logic",
-    (
-        cancel_nots,
-        drop_idempotent_logic,
-        xor_true_to_not,
-        drop_comparison_with_bool,
-        merge_nots,
-        cancel_nots_in_xor,
-        negate_comparison,
-        fold_comparison_with_itself,
-        drop_not_in_where,
-        where_to_condition,
-        merge_wheres_if_false,
-        merge_wheres_if_true,
-    ),
-)
+MERGE_LOGIC = RulePass("merge-logic", (
+    cancel_nots, drop_idempotent_logic, xor_true_to_not, drop_comparison_with_bool, merge_nots, cancel_nots_in_xor,
+    negate_comparison, fold_comparison_with_itself, drop_not_in_where, where_to_condition, merge_wheres_if_false,
+    merge_wheres_if_true,
+))  # fmt: skip

@@ -94,16 +94,7 @@ def negate_constant(g: Build, op: Op, c: Value) -> Value:
 
 
 CANONICALIZE_NEGATIONS = RulePass("canonicalize-negations", (multiply_by_minus_one, sub_from_zero))
-MERGE_NEGATIONS = RulePass(
-    "merge-negations",
-    (
-        cancel_negations,
-        add_negation_to_sub,
-        cancel_negations_in_product,
-        sub_from_negation,
-        negate_other_operand,
-        negate_operand,
-        swap_difference,
-        negate_sum,
-    ),
-)
+MERGE_NEGATIONS = RulePass("merge-negations", (
+    cancel_negations, add_negation_to_sub, cancel_negations_in_product, sub_from_negation, negate_other_operand,
+    negate_operand, swap_difference, negate_sum,
+))  # fmt: skip

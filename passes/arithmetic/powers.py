@@ -136,22 +136,8 @@ def require_exponent(c: Value, x: Value, exponent: int) -> None:
     require(uniform_value(c) == exponent, f"another exponent than {exponent}")
 
 
-MERGE_POWERS = RulePass(
-    "merge-powers",
-    (
-        cancel_reciprocals,
-        swap_quotient,
-        reciprocal_of_multiple,
-        div_by_reciprocal_to_mul,
-        mul_by_reciprocal_to_div,
-        mul_by_inverse_to_div,
-        root_of_product_to_abs,
-        root_of_square_to_abs,
-        drop_product_of_roots,
-        drop_square_of_root,
-        drop_exp_of_log,
-        drop_sign_before_even_power,
-        drop_abs_before_square,
-        merge_powers,
-    ),
-)
+MERGE_POWERS = RulePass("merge-powers", (
+    cancel_reciprocals, swap_quotient, reciprocal_of_multiple, div_by_reciprocal_to_mul, mul_by_reciprocal_to_div,
+    mul_by_inverse_to_div, root_of_product_to_abs, root_of_square_to_abs, drop_product_of_roots, drop_square_of_root,
+    drop_exp_of_log, drop_sign_before_even_power, drop_abs_before_square, merge_powers,
+))  # fmt: skip

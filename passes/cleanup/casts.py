@@ -116,13 +116,6 @@ def equals_direct_cast(a: NumericFormat | None, b: NumericFormat | None, c: Nume
     return bool(c.exponent_bits) or can_represent(c, a)
 
 
-MERGE_CASTS = RulePass(
-    "merge-casts",
-    (
-        cast_like_to_cast,
-        drop_cast_to_same_type,
-        merge_casts,
-        merge_casts_around_movement,
-        drop_cast_before_arg_reduction,
-    ),
-)
+MERGE_CASTS = RulePass("merge-casts", (
+    cast_like_to_cast, drop_cast_to_same_type, merge_casts, merge_casts_around_movement, drop_cast_before_arg_reduction,
+))  # fmt: skip

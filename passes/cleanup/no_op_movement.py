@@ -124,15 +124,7 @@ def takes_everything(
     return True
 
 
-DROP_NO_OP_MOVEMENT = RulePass(
-    "drop-no-op-movement",
-    (
-        drop_no_op_reshape,
-        drop_no_op_squeeze,
-        drop_full_slice,
-        drop_no_op_pad,
-        drop_unit_depth_to_space,
-        drop_no_op_einsum,
-        drop_no_op_trilu,
-    ),
-)
+DROP_NO_OP_MOVEMENT = RulePass("drop-no-op-movement", (
+    drop_no_op_reshape, drop_no_op_squeeze, drop_full_slice, drop_no_op_pad, drop_unit_depth_to_space,
+    drop_no_op_einsum, drop_no_op_trilu,
+))  # fmt: skip

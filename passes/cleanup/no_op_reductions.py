@@ -74,13 +74,7 @@ def without_unit_axes(g: Build, x: Value, op: Op) -> Value:
     return g.Squeeze(x, axes=reduced)
 
 
-DROP_NO_OP_REDUCTIONS = RulePass(
-    "drop-no-op-reductions",
-    (
-        drop_no_op_reduction,
-        drop_reduction_of_unit_axes,
-        drop_sum_of_unit_axes,
-        drop_cumulative_op_of_unit_axis,
-        drop_reverse_of_unit_axis,
-    ),
-)
+DROP_NO_OP_REDUCTIONS = RulePass("drop-no-op-reductions", (
+    drop_no_op_reduction, drop_reduction_of_unit_axes, drop_sum_of_unit_axes, drop_cumulative_op_of_unit_axis,
+    drop_reverse_of_unit_axis,
+))  # fmt: skip

@@ -100,17 +100,8 @@ def fuse_thresholded_relu(g: Build, x: Value, t: Value, zero: Value) -> Value:
     return g.ThresholdedRelu(x, alpha=scalar_constant(t, x))
 
 
-FUSE_RECTIFIERS = RulePass(
-    "fuse-rectifiers",
-    (
-        fuse_leaky_relu_of_max,
-        fuse_rectifier_of_negatives,
-        fuse_rectifier_of_positives,
-        fuse_prelu_of_difference,
-        fuse_prelu_of_negated_part,
-        fuse_prelu_of_negated_slope,
-        fuse_elu_of_negatives,
-        fuse_elu_of_positives,
-        fuse_thresholded_relu,
-    ),
-)
+FUSE_RECTIFIERS = RulePass("fuse-rectifiers", (
+    fuse_leaky_relu_of_max, fuse_rectifier_of_negatives, fuse_rectifier_of_positives, fuse_prelu_of_difference,
+    fuse_prelu_of_negated_part, fuse_prelu_of_negated_slope, fuse_elu_of_negatives, fuse_elu_of_positives,
+    fuse_thresholded_relu,
+))  # fmt: skip

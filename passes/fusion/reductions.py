@@ -85,15 +85,8 @@ def reduced_element_count(x: Value, total: Op) -> int:
     return prod(extents)
 
 
-FUSE_REDUCTIONS = RulePass(
-    "fuse-reductions",
-    (
-        fuse_reduce_sum_square,
-        fuse_reduce_sum_of_power,
-        fuse_reduce_l1,
-        fuse_reduce_l2,
-        fuse_reduce_log_sum_exp,
-        fuse_reduce_log_sum,
-    ),
-)
+FUSE_REDUCTIONS = RulePass("fuse-reductions", (
+    fuse_reduce_sum_square, fuse_reduce_sum_of_power, fuse_reduce_l1, fuse_reduce_l2, fuse_reduce_log_sum_exp,
+    fuse_reduce_log_sum,
+))  # fmt: skip
 FUSE_REDUCE_MEAN = RulePass("fuse-reduce-mean", (fuse_reduce_mean,))

@@ -96,14 +96,7 @@ def kept_reduced_axes(x: Value, op: Op) -> list[int]:
     return found
 
 
-FUSE_SOFTMAX = RulePass(
-    "fuse-softmax",
-    (
-        fuse_softmax,
-        fuse_softmax_of_exponentials,
-        fuse_log_softmax,
-        fuse_log_softmax_of_exponentials,
-        fuse_log_softmax_of_log_sum,
-        fuse_log_of_softmax,
-    ),
-)
+FUSE_SOFTMAX = RulePass("fuse-softmax", (
+    fuse_softmax, fuse_softmax_of_exponentials, fuse_log_softmax, fuse_log_softmax_of_exponentials,
+    fuse_log_softmax_of_log_sum, fuse_log_of_softmax,
+))  # fmt: skip

@@ -142,17 +142,7 @@ def piece_lengths(x: Value, axis: int, sizes: Value | None) -> list[int] | None:
     return [min(length, extent - begin) for begin in range(0, extent, length)]
 
 
-RESOLVE_SEQUENCES = RulePass(
-    "resolve-sequences",
-    (
-        sequence_at_of_construct,
-        sequence_at_of_insert,
-        fold_length_of_construct,
-        concat_from_construct,
-        insert_into_construct,
-        erase_from_construct,
-        sequence_at_of_split,
-        fold_length_of_split,
-        concat_from_split,
-    ),
-)
+RESOLVE_SEQUENCES = RulePass("resolve-sequences", (
+    sequence_at_of_construct, sequence_at_of_insert, fold_length_of_construct, concat_from_construct,
+    insert_into_construct, erase_from_construct, sequence_at_of_split, fold_length_of_split, concat_from_split,
+))  # fmt: skip

@@ -1,4 +1,4 @@
-"""The pipelines that come with passwright."""
+"""The built-in pipelines."""
 
 from __future__ import annotations
 

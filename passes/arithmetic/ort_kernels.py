@@ -1,4 +1,4 @@
-"""Element types: which ops onnxruntime computes in which; and what the rules here share."""
+"""Element types for which onnxruntime has kernels."""
 
 from __future__ import annotations
 
@@ -23,6 +23,6 @@ KERNEL_TYPES: dict[str, tuple[tuple[int, frozenset[int]], ...]] = {
 
 
 def require_ort_kernel(g: Build, op_type: str, x: Value) -> None:
-    """Decline where onnxruntime could not run the op to be made, though it runs what stands there."""
+    """Decline where onnxruntime has no kernel for the replacement."""
     kinds = next((kinds for since, kinds in KERNEL_TYPES[op_type] if g.opset >= since), frozenset[int]())
     require(x.dtype in kinds, f"onnxruntime has no {op_type} of this type at opset {g.opset}")

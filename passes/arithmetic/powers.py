@@ -1,4 +1,4 @@
-"""Powers, roots, logarithms and reciprocals that undo each other."""
+"""Cancellation of powers, roots, logarithms and reciprocals."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def drop_abs_before_square(g: Build, x: Value) -> Value:
 
 
 def require_exponent(c: Value, x: Value, exponent: int) -> None:
-    """The power has to be of floats, with this exponent throughout, and not change the shape."""
+    """Decline unless the power is of floats, with this exponent throughout, and keeps the shape."""
     require(x.dtype in FLOATS, "the operands are integers, whose powers wrap around")
     require_scalar_or_broadcastable_to(c, x)
     require(uniform_value(c) == exponent, f"another exponent than {exponent}")

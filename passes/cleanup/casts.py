@@ -1,4 +1,4 @@
-"""Casts that change no value, and pairs of casts that one does as well."""
+"""Removal of casts that change no value, and merging of pairs of casts."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def can_represent(b: NumericFormat | None, a: NumericFormat | None) -> bool:
 
 
 def equals_direct_cast(a: NumericFormat | None, b: NumericFormat | None, c: NumericFormat | None) -> bool:
-    """Whether casting from `a` to `b` and on to `c` always gives what casting from `a` to `c` does.
+    """Whether a cast from `a` to `b` and on to `c` always equals the cast from `a` to `c`.
 
     Whole numbers lose their upper bits. What a float out of range becomes as a whole number, nothing defines.
     """

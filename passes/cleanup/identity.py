@@ -1,4 +1,4 @@
-"""Ops that hand on what they are given: Identity, and Dropout outside training."""
+"""Removal of Identity, and of Dropout outside training."""
 
 from __future__ import annotations
 

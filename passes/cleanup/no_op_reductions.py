@@ -1,4 +1,4 @@
-"""Reductions of one element each, or of none."""
+"""Removal of reductions over single elements, or over none."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Constant folding: what depends on constants alone is computed once, here."""
+"""Constant folding."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class FoldConstants:
     name: str = "fold-constants"
 
     def __post_init__(self) -> None:
-        """Raise UsageError for what is no budget."""
+        """Raise UsageError for an invalid budget."""
         if self.max_growth < 0 or not 0 <= self.max_share < inf:
             raise UsageError("max_growth and max_share are 0 or more, and finite")
 
@@ -76,7 +76,7 @@ class FoldConstants:
 
 
 def constant_inputs(g: Graph) -> Iterator[Value]:
-    """The constants that the ops of `g` read: its own, and for a subgraph those around it too."""
+    """The constants that the ops of `g` read: its own, and for a subgraph those of the graphs around it."""
     if g.owner is None:
         yield from g.initializers
     else:

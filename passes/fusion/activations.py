@@ -1,4 +1,4 @@
-"""Smooth activations spelled out: Sigmoid, Softplus, Softsign, Mish, Swish."""
+"""Fusion of smooth activations: Sigmoid, Softplus, Softsign, Mish, Swish."""
 
 from __future__ import annotations
 

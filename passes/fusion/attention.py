@@ -1,4 +1,4 @@
-"""Scaled dot-product attention spelled out is one Attention, of 4-D operands; opset 23 brought it."""
+"""Fusion of scaled dot-product attention on 4-D operands into Attention (since opset 23)."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ def split_scale(v: Value) -> tuple[Value, float]:
 
 
 def require_heads(q: Value, transposed_keys: Value, v: Value) -> None:
-    """All three have the same batches and heads, and something to attend to."""
+    """Decline unless all three have the same batches and heads, and no extent is 0."""
     require(q.rank == transposed_keys.rank == 4, "the operands do not have 4 dims, or the softmax is not over the last")
     for other in (transposed_keys, v):
         same = all(same_extent(a, b) for a, b in zip(q.shape[:2], other.shape[:2], strict=True))
@@ -100,7 +100,7 @@ def require_heads(q: Value, transposed_keys: Value, v: Value) -> None:
 
 
 def require_mask(m: Value, q: Value, transposed_keys: Value) -> None:
-    """The mask has an entry for each score, for all batches and heads together or for each."""
+    """Decline unless the mask has an entry for each score, shared by batches and heads or not."""
     # onnxruntime broadcasts the first two dims only.
     dims = (*q.shape[:3], transposed_keys.shape[3])
     require(m.rank in {2, 4}, "the rank of the mask is not 2 or 4")

@@ -1,4 +1,4 @@
-"""What stands around an Attention becomes part of it: scales, and the reshapes that tell the heads apart."""
+"""Fusion of scales, and of reshapes that split heads, into Attention."""
 
 from __future__ import annotations
 

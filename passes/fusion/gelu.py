@@ -1,4 +1,4 @@
-"""Gelu spelled out, by the error function or by the hyperbolic tangent."""
+"""Fusion of Gelu, with the error function or with the hyperbolic tangent."""
 
 from __future__ import annotations
 

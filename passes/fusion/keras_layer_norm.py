@@ -1,4 +1,4 @@
-"""LayerNormalization as Keras spells it: one line a row, its slope and offset computed from mean and variance."""
+"""Fusion of Keras's LayerNormalization: a scale and an offset computed from mean and variance."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A vector over its own length is an LpNormalization."""
+"""Fusion of LpNormalization."""
 
 from __future__ import annotations
 
@@ -66,13 +66,13 @@ def fuse_inverted_lp_norm(g: Build, x: Value, length: Op, low: Value) -> Value:
 
 
 def bounded_norm(g: Build, x: Value, total: Op, low: Value) -> Value:
-    """`x` over the root of its `total` of squares, which is held above `low`."""
+    """Build the normalization of `x` by the root of its sum of squares `total`, bounded below by `low`."""
     require(0 <= scalar_constant(low, total.outputs[0]) <= MAX_EPSILON**2, "the bound is too large")
     return lp_norm(g, x, total)
 
 
 def lp_norm(g: Build, x: Value, length: Op) -> Value:
-    """`x` over the `length` that it has along one axis."""
+    """Build the normalization of `x` by its norm `length` along one axis."""
     require_dtype(x, HALF_OR_SINGLE)
     axes = kept_reduced_axes(x, length)
     require(len(axes) == 1, "the norm is over several axes")

@@ -1,4 +1,4 @@
-"""What scales, shifts or casts a normalized value becomes part of the normalization."""
+"""Fusion of scales, offsets and casts into normalizations."""
 
 from __future__ import annotations
 

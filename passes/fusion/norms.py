@@ -1,4 +1,4 @@
-"""LayerNormalization and RMSNormalization spelled out: a value over its own deviation.
+"""Fusion of LayerNormalization and RMSNormalization.
 
 What is recognised is normalized without weights; a Mul and an Add that follow become weights in `norm_weights`.
 """

@@ -1,4 +1,4 @@
-"""Numbers in front of a value: which constants they are, and which polynomial an expression is."""
+"""Expressions read as polynomials, and their coefficients."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a value was computed by, where a pattern would need too many spellings."""
+"""Producers of values, where a pattern would need too many variants."""
 
 from __future__ import annotations
 

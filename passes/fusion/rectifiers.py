@@ -1,4 +1,4 @@
-"""Rectifiers spelled out: LeakyRelu, PRelu, Elu, ThresholdedRelu."""
+"""Fusion of rectifiers: LeakyRelu, PRelu, Elu, ThresholdedRelu."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Softmax and LogSoftmax spelled out."""
+"""Fusion of Softmax and LogSoftmax."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concats that join what was joined, or what was taken apart of one value."""
+"""Merging of Concats, and cancellation of Concats with Splits and Slices."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MergeConcats:
 
 
 def flattened_inputs(g: Graph, op: Op) -> tuple[list[Value | None], list[Op]]:
-    """What a Concat joins in the end, and the Concats in between."""
+    """The inputs of a Concat with inner Concats expanded, and those inner Concats."""
     inputs: list[Value | None] = []
     inner: list[Op] = []
     found, stack = mergeable_inputs(g, op), list(reversed(op.inputs))

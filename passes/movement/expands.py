@@ -1,4 +1,4 @@
-"""What is spread out twice is spread out once, and leading 1s come with it."""
+"""Merging of Expand and Tile, and removal of leading 1s before Expand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Gather of a Gather is one Gather; one knows the shape of its indices, and takes a single element as well."""
+"""Merging of Gathers with Gathers, Slices and reshapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is spread out before an op that broadcasts anyway need not be."""
+"""Removal of explicit expansion before ops that broadcast."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A matrix multiplies the rows of a tensor without their being laid out as another matrix first."""
+"""Removal of reshapes around matrix products."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Pad of a Pad is one Pad."""
+"""Merging of Pads."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def merge_pads(g: Build, x: Value, inner: Op, outer: Op) -> Value:
 
 
 def require_same_pad_value(inner: Op, outer: Op) -> None:
-    """Both have to pad with the same bits."""
+    """Decline unless both pad with the same bits."""
     same = inner.input(2) is outer.input(2) and inner.attr("value", 0.0) == outer.attr("value", 0.0)
     require(same or _pad_value_bits(inner) == _pad_value_bits(outer), "the pad values differ")
 
@@ -46,7 +46,7 @@ def _pad_value_bits(op: Op) -> Any:
 
 
 def _merged_pad(mode: str, first: int, second: int) -> int:
-    """One pad on a side for two; declines what would pad again what was cut off, or cut what others pad."""
+    """One pad on a side for two; declines a crop followed by a pad, or the reverse, that does not compose."""
     grows = first >= 0 and second >= 0
     cuts = first <= 0 and second <= 0
     require(grows or (mode == "constant" and (cuts or first >= -second > 0)), "one pads and the other crops")

@@ -1,4 +1,4 @@
-"""What Reshape, Flatten, Squeeze and Unsqueeze make of a shape, and how one Reshape says it."""
+"""Target shapes of Reshape, Flatten, Squeeze and Unsqueeze."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def squeezed_axes(op: Op, x: Value) -> list[int]:
 
 
 def map_axes(op: Op, axes: list[int | None]) -> list[int | None]:
-    """What a Squeeze or Unsqueeze makes of the axes of something else: None for a new one."""
+    """The axes after a Squeeze or Unsqueeze, in terms of those before; None for a new one."""
     if op.type == "Squeeze":
         gone = squeezed_axes(op, operand(op))
         return [a for i, a in enumerate(axes) if i not in gone]

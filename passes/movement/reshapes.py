@@ -1,4 +1,4 @@
-"""Reshape, Flatten, Squeeze and Unsqueeze only rename the axes of the same elements: a chain of them is one of them."""
+"""Merging of Reshape, Flatten, Squeeze and Unsqueeze."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a Slice takes along each axis, and what one Slice takes of what another has left (operator Slice-13)."""
+"""Ranges of a Slice by axis, and their composition (operator Slice-13)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class SliceRange:
 
 
 def required_slice_ranges(op: Op, x: Value) -> dict[int, SliceRange]:
-    """What a Slice of `x` takes, by axis from the front; declines where that is computed."""
+    """The ranges of a Slice of `x`, by axis from the front; declines where they are computed."""
     starts, ends = constant_integers(op, "starts"), constant_integers(op, "ends")
     axes, steps = constant_integers(op, "axes"), constant_integers(op, "steps")
     assert starts is not None
@@ -61,7 +61,7 @@ def build_slice(g: Build, x: Value, ranges: dict[int, SliceRange]) -> Value:
 
 
 def compose_ranges(first: SliceRange, second: SliceRange, extent: int | None) -> SliceRange | None:
-    """What `second` takes of what `first` takes; None if that is all there is. Declines what depends on the extent."""
+    """The range of `second` applied after `first`; None if it is everything. Declines what depends on the extent."""
     if extent is not None:
         taken = first.indices(extent)
         return range_of_indices(taken[_python_slice(second.indices(len(taken)))], extent)
@@ -71,7 +71,7 @@ def compose_ranges(first: SliceRange, second: SliceRange, extent: int | None) ->
 
 
 def range_of_indices(indices: range, extent: int) -> SliceRange | None:
-    """A Cut that takes the indices `indices` of `extent` elements; None if those are all, in order."""
+    """The range that selects `indices` of `extent` elements; None if those are all, in order."""
     if indices == range(extent):
         return None
     if len(indices) == 0:
@@ -88,7 +88,7 @@ def _python_slice(taken: range) -> slice:
 
 
 def _composed_end(first: SliceRange, second: SliceRange) -> int:
-    """The end of two cuts with positive steps, whatever the extent."""
+    """The end of two composed ranges with positive steps, for any extent."""
     if second.end >= INT32_MAX:
         return first.end
     if second.end >= 0:

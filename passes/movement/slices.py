@@ -1,4 +1,4 @@
-"""A Slice of a Slice is one Slice."""
+"""Merging of Slices, and of DepthToSpace with SpaceToDepth."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Slices that cut a value up are one Split."""
+"""Replacement of Slices that partition a value by a Split."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ class SlicesToSplit:
 
 
 def slice_part(op: Op) -> tuple[Value, int, range] | None:
-    """What a Slice takes, along which axis, and which indices; None unless it is one run along one axis."""
+    """The operand, axis and indices of a Slice; None unless it is one run along one axis."""
     x = op.input(0)
     if op.domain or x is None or len(x.consumers) < 2 or op.graph.is_unused(op.outputs[0]):
         return None

@@ -1,4 +1,4 @@
-"""What is taken of a Concat is taken of the piece that holds it."""
+"""Reads of a Concat replaced by reads of one of its inputs."""
 
 from __future__ import annotations
 

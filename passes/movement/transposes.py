@@ -1,4 +1,4 @@
-"""Transposes that meet, merge; those that move nothing go."""
+"""Merging of Transposes, and removal of those that move nothing."""
 
 from __future__ import annotations
 

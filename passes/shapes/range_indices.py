@@ -1,4 +1,4 @@
-"""Indices that are counted out of ranges, as exporters write masks: what they take is what stands there."""
+"""Removal of gathers whose indices are built from Ranges, as in exported masks."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def gather_of_ranges_to_unsqueeze(
 
 
 def _range_length(ends: Inputs) -> Dim:
-    """How far a Range counts from 0 in steps of 1."""
+    """The limit of a Range from 0 in steps of 1."""
     first, last, step = (_known_element(v) for v in ends)
     require((first, step) == (0, 1), "the range is not 0, 1, 2, ...")
     return last
 
 
 def _known_element(v: Value | None) -> Dim:
-    """The one element of a value; None where it is not followed."""
+    """The one element of a value; None where it is unknown."""
     found = v.known_elements if v is not None else None
     return found[0] if found is not None and len(found) == 1 else None
 

@@ -1,4 +1,4 @@
-"""Shapes handed to Reshape, Expand, Slice and Resize, written down as far as they are known."""
+"""Folding of the shape operands of Reshape, Expand, Slice and Resize."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the elements of shapes are taken from, in as few ops as can be."""
+"""Simplification of reads of shapes."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def concat_of_dims_to_shape(g: Build, xs: tuple[Value, ...]) -> Value:
 
 
 def _shape_source(v: Value) -> Value | None:
-    """The value whose dims `v` was taken from, looked for through a few ops."""
+    """The value whose dims `v` was taken from, found through a few ops."""
     for _ in range(4):
         maker = v.producer
         if maker is None or not maker.inputs or maker.inputs[0] is None:

@@ -1,4 +1,4 @@
-"""What nothing reads is not asked for: optional outputs, and what bodies compute for no one."""
+"""Removal of unused outputs of ops and of subgraphs."""
 
 from __future__ import annotations
 

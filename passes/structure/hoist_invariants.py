@@ -1,4 +1,4 @@
-"""What is the same in every trip of a Loop or Scan is computed once, before it.
+"""Hoisting of loop-invariant computations.
 
 Only what cannot fail: a Loop may run no trip at all. Nothing moves out of an If, where it may never run.
 """

@@ -1,4 +1,4 @@
-"""Ops that succeed on whatever they are given: they may be run where the model might not have run them."""
+"""Speculation: ops that cannot fail may run where the model might not have run them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ VARIADIC_BROADCASTING_OPSET = 8
 
 
 def is_speculatable(op: Op) -> bool:
-    """Whether the op cannot fail, whatever the numbers; what is not known to fit is not taken to."""
+    """Whether the op cannot fail, whatever the numbers; unknown shapes count as mismatched."""
     if op.domain or op.subgraphs or not is_pure(op) or any(v is None for v in op.inputs):
         return False
     values = [v for v in op.inputs if v is not None]

@@ -1,4 +1,4 @@
-"""Constants made of others: how large they may get, and what their type can hold."""
+"""Constants computed from constants: limits of size and of precision."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def require_scalar_or_broadcastable_to(c: Value, x: Value) -> None:
 
 
 def require_bounded_growth(*constants: Value) -> None:
-    """Decline a combination that is large and not paid for by a constant that goes."""
+    """Decline a combination that is large, unless a removed constant is as large."""
     shape = np.broadcast_shapes(*(c.static_shape for c in constants))
     size = int(np.prod(shape))
     require(size > 0, "the constants are empty")

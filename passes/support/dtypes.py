@@ -1,4 +1,4 @@
-"""Element types by what can be relied on of them."""
+"""Sets of element types."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What rules ask about their operands; each question declines where the answer is no."""
+"""Queries about operands; those that `require` decline."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def uniform_value(c: Value) -> Any:
 
 
 def require_broadcastable_to(c: Value, x: Value) -> None:
-    """Broadcasting `c` against `x` has to give the shape of `x`."""
+    """Decline unless `c` broadcasts to the shape of `x`."""
     require(
         broadcasts_to(c.shape, x.shape),
         f"{c.name} of {list(c.shape)} does not broadcast to {x.name} of {list(x.shape)}",
@@ -87,7 +87,7 @@ def constant_integers(op: Op, name: str = "axes") -> list[int] | None:
 
 
 def pads_of(pad: Op, rank: int) -> list[int]:
-    """What a Pad puts before each of `rank` axes and then behind each, in every way of saying so since opset 1."""
+    """The pads before each of `rank` axes and then after each, from attributes or inputs since opset 1."""
     pads, axes = constant_integers(pad, "paddings" if pad.version < 2 else "pads"), constant_integers(pad)
     require(pads is not None, "the pads are missing")
     padded = list(range(rank)) if axes is None else normalize_axes(axes, rank)
@@ -116,7 +116,7 @@ def same_shape(a: Shape, b: Shape) -> bool:
 
 
 def known_integers(op: Op, name: str = "axes") -> list[int] | None:
-    """As `constant_integers`; None as well where they are computed."""
+    """As `constant_integers`, but None where they are computed."""
     try:
         return constant_integers(op, name)
     except Declined:
@@ -144,13 +144,13 @@ def normalized_axes(axes: list[int], rank: int) -> list[int]:
 
 
 def has_n_consumers(v: Value, count: int = 1) -> bool:
-    """Whether so many ops read a computed value, and nothing else looks at it."""
+    """Whether `count` ops, and no graph output, read a computed value."""
     home = v.producer.graph if v.producer is not None else None
     return home is not None and len(v.consumers) == count and not home.is_output(v) and v not in home.pinned
 
 
 def has_one_use(v: Value) -> bool:
-    """Whether one input of one op is all that looks at a computed value."""
+    """Whether one input of one op is the only use of a computed value."""
     return has_n_consumers(v) and all(user.inputs.count(v) == 1 for user in v.consumers)
 
 

@@ -1,4 +1,4 @@
-"""Value numbering: equal numbers mean equal values, whatever they are called and in whatever order ops stand.
+"""Value numbering: equal numbers mean equal values, independent of names and of the order of ops.
 
 Source: Briggs, Cooper and Simpson, "Value Numbering", 1997.
 """

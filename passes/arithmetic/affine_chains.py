@@ -67,16 +67,16 @@ def merge_affine_chain(g: Build, inner: Op, middle: Op, outer: Op) -> Value:
 
 def affine_step(op: Op) -> AffineStep:
     """Read an op with one constant as an affine function of the other; declines c / x, and quotients of integers."""
-    x, c, turned = constant_binary(op)
+    x, c, constant_first = constant_binary(op)
     number = upcast(c)
     one, zero = np.ones((), number.dtype), np.zeros((), number.dtype)
     if op.type == "Mul":
         return AffineStep(x, number, zero, c)
     with np.errstate(all="ignore"):
         if op.type == "Div":
-            require(not turned and not is_integer_dtype(c.dtype), "it is not a multiplication by a constant")
+            require(not constant_first and not is_integer_dtype(c.dtype), "it is not a multiplication by a constant")
             return AffineStep(x, 1 / number, zero, c)
-        if op.type == "Sub" and turned:
+        if op.type == "Sub" and constant_first:
             return AffineStep(x, np.negative(one), number, c)
         return AffineStep(x, one, np.negative(number) if op.type == "Sub" else number, c)
 

@@ -9,7 +9,12 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Build, Op, Value, require
-from ..support.operand_queries import is_integer_dtype, known_scalar
+from ..support.operand_queries import (
+    VARIADIC_BROADCASTING_OPSET,
+    is_integer_dtype,
+    known_scalar,
+    require_numpy_broadcasting,
+)
 from .ort_kernels import require_ort_kernel
 
 CLAMPS = ("Relu", "Clip", "Max", "Min")
@@ -122,7 +127,7 @@ def _build_one_sided_clamp(g: Build, x: Value, clamp: Clamp) -> Value:
     if clamp == Clamp(low=0.0):
         require_ort_kernel(g, "Relu", x)
         return g.Relu(x)
-    require(g.opset >= 8, "before opset 8, Max and Min do not broadcast")
+    require_numpy_broadcasting(g.opset, VARIADIC_BROADCASTING_OPSET)
     op_type, bound = ("Max", clamp.low) if clamp.high == inf else ("Min", clamp.high)
     require_ort_kernel(g, op_type, x)
     return g.Max(x, g.const(bound, like=x)) if op_type == "Max" else g.Min(x, g.const(bound, like=x))

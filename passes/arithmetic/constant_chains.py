@@ -9,7 +9,7 @@ import numpy as np
 from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, conditional, require, rule
 from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
 from ..support.dtypes import FLOATS, INTEGERS
-from ..support.operand_queries import Array
+from ..support.operand_queries import Array, require_numpy_broadcasting
 
 MAX_CANCELLATION = 8  # how many times smaller than the constants their sum may be
 
@@ -58,7 +58,7 @@ def merge_added_constants(g: Build, inner: Op, outer: Op) -> Value:
 )
 def factor_out_constant(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value:
     """(a * c) + (b * c) => (a + b) * c, and so for Sub"""
-    require(g.opset >= 7, "before opset 7, broadcasting follows other rules")
+    require_numpy_broadcasting(g.opset)
     require(a is not b, "both terms are the same product")
     return g.Mul(g.Add(a, b) if op.type == "Add" else g.Sub(a, b), c)
 
@@ -78,8 +78,8 @@ def merge_constant_factors(g: Build, inner: Op, outer: Op) -> Value:
 
 def required_shift(op: Op) -> Shift:
     """Read an Add or Sub with one constant."""
-    x, c, turned = constant_binary(op)
-    return Shift(x, -1 if op.type == "Sub" and turned else 1, c)
+    x, c, constant_first = constant_binary(op)
+    return Shift(x, -1 if op.type == "Sub" and constant_first else 1, c)
 
 
 def signed_constant(op: Op, c: Value) -> Array:
@@ -90,8 +90,8 @@ def signed_constant(op: Op, c: Value) -> Array:
 
 def required_scaling(op: Op) -> Scaling:
     """Read a Mul or Div with one constant."""
-    x, c, turned = constant_binary(op)
-    return Scaling(x, c, op.type == "Div" and not turned, op.type == "Div" and turned)
+    x, c, constant_first = constant_binary(op)
+    return Scaling(x, c, op.type == "Div" and not constant_first, op.type == "Div" and constant_first)
 
 
 def merge_integer_scalings(g: Build, first: Scaling, second: Scaling) -> Value:

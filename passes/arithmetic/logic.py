@@ -10,7 +10,7 @@ from onnx import TensorProto
 from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, by_dtype, require, rule
 from ..support.constant_operands import require_scalar_or_broadcastable_to
 from ..support.dtypes import DISCRETE_TYPES
-from ..support.operand_queries import is_integer_dtype, uniform_value
+from ..support.operand_queries import is_integer_dtype, require_numpy_broadcasting, uniform_value
 from .ort_kernels import MAX_FOLDED_ELEMENTS, NO_NEGATIVE_ZERO
 
 INVERSE_COMPARISON = {
@@ -42,7 +42,7 @@ def drop_idempotent_logic(g: Build, x: Value) -> Value:
 @rule(lambda g, x, c: g.Xor(x, g.const(c)), contract=EXACT)
 def xor_true_to_not(g: Build, x: Value, c: Value) -> Value:
     """Xor(x, true) => Not(x)"""
-    require(g.opset >= 7, "before opset 7, broadcasting follows other rules")
+    require_numpy_broadcasting(g.opset)
     require_scalar_or_broadcastable_to(c, x)
     require(bool(uniform_value(c)), "the constant is false")
     return g.Not(x)
@@ -52,7 +52,8 @@ def xor_true_to_not(g: Build, x: Value, c: Value) -> Value:
 def drop_comparison_with_bool(g: Build, x: Value, c: Value) -> Value:
     """Equal(x, true) => x, Equal(x, false) => Not(x)"""
     require(c.dtype == TensorProto.BOOL, "the operands are not booleans")
-    require(g.opset >= 7 and not x.is_const, "both operands are constant")
+    require_numpy_broadcasting(g.opset)
+    require(not x.is_const, "both operands are constant")
     require_scalar_or_broadcastable_to(c, x)
     return x if uniform_value(c) else g.Not(x)
 

@@ -7,6 +7,7 @@ import numpy as np
 from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, require, rule
 from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
 from ..support.dtypes import FLOATS, INTEGERS
+from ..support.operand_queries import require_numpy_broadcasting
 from .neutral_elements import require_uniform
 from .ort_kernels import NO_NEGATIVE_ZERO, require_ort_kernel
 
@@ -86,7 +87,7 @@ def with_negated_constant(g: Build, op: Op, x: Value) -> Value:
 
 def negate_constant(g: Build, op: Op, c: Value) -> Value:
     """-c, for the op that replaces `op`."""
-    require(op.version >= 7, "before opset 7, broadcasting follows other rules")
+    require_numpy_broadcasting(op.version)
     require(op.type != "Div" or c.dtype in FLOATS, "the smallest integer has no negation")
     require_bounded_growth(c)
     with np.errstate(all="ignore"):  # integers wrap around, here as in the op

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper
 from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, require, rule
 from ..support.constant_operands import require_scalar_or_broadcastable_to
 from ..support.dtypes import FLOATS
-from ..support.operand_queries import Array, is_integer_dtype, uniform_value
+from ..support.operand_queries import Array, is_integer_dtype, require_numpy_broadcasting, uniform_value
 from .ort_kernels import MAX_FOLDED_ELEMENTS, NO_NEGATIVE_ZERO
 
 INEXACT_POW_TYPES = frozenset({TensorProto.INT64})  # onnxruntime takes them through a double
@@ -45,7 +45,8 @@ def drop_added_zero(g: Build, x: Value, c: Value, op: Op) -> Value:
 def fold_absorbing_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
     """And(x, false), Or(x, true), BitwiseAnd(x, 0), BitwiseOr(x, -1), Mul(integers, 0) => that constant"""
     require(c.dtype not in FLOATS, "x is a float: 0 times NaN or infinity is not 0")
-    require(op.version >= 7 and not x.is_const, "both operands are constant, or the opset is below 7")
+    require_numpy_broadcasting(op.version)
+    require(not x.is_const, "both operands are constant")
     number = absorbing_element(op.type, c.dtype)
     require(bool(uniform_value(c) == number), "the constant does not absorb x")
     if broadcasts_to(x.shape, c.shape):
@@ -60,7 +61,7 @@ def require_uniform(op: Op, x: Value, c: Value, number: Any) -> None:
 
     The first element is compared first: it rules out most operands before shapes are inferred.
     """
-    require(op.version >= 7, "before opset 7, broadcasting follows other rules")
+    require_numpy_broadcasting(op.version)
     require(not x.is_const, "both operands are constant")
     data: Array = c.const
     require(data.size > 0 and bool(data.reshape(-1)[0] == number), f"{c.name} is not {number}")

@@ -12,7 +12,7 @@ from ..support.constant_operands import (
     upcast,
 )
 from ..support.dtypes import FLOATS
-from ..support.operand_queries import uniform_value
+from ..support.operand_queries import require_numpy_broadcasting, uniform_value
 from .value_ranges import require_not_negative
 
 NO_SQUARE_OVERFLOW = conditional("no square overflows or underflows")
@@ -35,7 +35,7 @@ def swap_quotient(g: Build, a: Value, b: Value) -> Value:
 @rule(lambda g, x, c: g.Reciprocal(g.Mul(x, g.const(c))))
 def reciprocal_of_multiple(g: Build, x: Value, c: Value) -> Value:
     """Reciprocal(Mul(x, c)) => Div(1 / c, x)"""
-    require(g.opset >= 7, "before opset 7, broadcasting follows other rules")
+    require_numpy_broadcasting(g.opset)
     require_bounded_growth(c)
     numbers = upcast(c)
     require(bool(numbers.all()), "the constant is 0")
@@ -103,7 +103,7 @@ def drop_exp_of_log(g: Build, x: Value) -> Value:
 def merge_powers(g: Build, x: Value, a: Value, b: Value) -> Value:
     """Pow(Pow(x, a), b) => Pow(x, a * b), for whole numbers, or where x is known not to be negative"""
     require(x.dtype in FLOATS and not x.is_const, "the operands are integers, whose powers wrap around")
-    require(g.opset >= 7, "before opset 7, broadcasting follows other rules")
+    require_numpy_broadcasting(g.opset)
     exponents = [float(uniform_value(c)) for c in (a, b)]
     require(min(exponents) > 0, "a power with a negative exponent is infinite at 0")
     if not all(e.is_integer() for e in exponents):

@@ -6,10 +6,9 @@ import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ..support.constant_operands import require_bounded_growth
-from ..support.operand_queries import Inputs
+from ..support.operand_queries import VARIADIC_BROADCASTING_OPSET, Inputs, require_numpy_broadcasting
 from .ort_kernels import NO_NEGATIVE_ZERO
 
-VARIADIC_BROADCASTING_OPSET = 8
 MAX_INPUTS = 64  # of one op
 
 
@@ -52,7 +51,7 @@ def flatten_sum(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Value:
 def merge_extremum_constants(g: Build, x: Value, c: Value, d: Value, inner: Op, outer: Op) -> Value:
     """Max(Max(x, c), d) => Max(x, max(c, d)), and so for Min"""
     require(inner.type == outer.type, "the operators differ")
-    require(g.opset >= VARIADIC_BROADCASTING_OPSET, "before opset 8, the operands do not broadcast")
+    require_numpy_broadcasting(g.opset, VARIADIC_BROADCASTING_OPSET)
     require(not x.is_const, "all operands are constant")
     require_bounded_growth(c, d)
     combine = np.maximum if outer.type == "Max" else np.minimum
@@ -62,7 +61,7 @@ def merge_extremum_constants(g: Build, x: Value, c: Value, d: Value, inner: Op, 
 def flattened_operands(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> Inputs:
     """The operands of both ops, in order; declines too many of them."""
     operands = (*before, *ins, *after)
-    require(g.opset >= VARIADIC_BROADCASTING_OPSET, "before opset 8, the operands do not broadcast")
+    require_numpy_broadcasting(g.opset, VARIADIC_BROADCASTING_OPSET)
     require(len(operands) <= MAX_INPUTS, "too many operands")
     return operands
 

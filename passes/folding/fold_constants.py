@@ -51,7 +51,7 @@ class FoldConstants:
         return total
 
     def _fold(self, g: Graph, root: Graph, known: list[Value], ledger: Ledger) -> list[Value]:
-        """Fold what the `known` constants make foldable; returns the constants that came of it."""
+        """Fold ops that depend on the `known` constants; returns the new constants."""
         candidates = foldable_ops(g, known)
         if not candidates:  # as in most bodies, and the budget takes a look at all of the model
             return []
@@ -134,7 +134,7 @@ def _divides_safely(op: Op) -> bool:
 
 
 def _has_bounded_size(op: Op) -> bool:
-    """Whether the results have a known size that is no more than what may be computed on the way."""
+    """Whether the results have a known size within the transient limit."""
     size = result_bytes(op)
     read = sum(known_bytes(v) or 0 for v in op.inputs if v is not None)
     return size is not None and size <= max(MAX_TRANSIENT_BYTES, read)

@@ -68,13 +68,13 @@ def build_attention(g: Build, z: Value, m: Value | None, v: Value, axis: int) ->
     matmul = required_producer(product, "MatMul")
     require(has_n_consumers(product, 1), f"{product.name} is read elsewhere")
     q, q_scale = split_scale(operand(matmul))
-    turned, k_scale = split_scale(operand(matmul, 1))
+    transposed_keys, k_scale = split_scale(operand(matmul, 1))
     scale *= q_scale * k_scale
     require(scale > 0, "the scale is not positive")
-    require_heads(q, turned, v)
+    require_heads(q, transposed_keys, v)
     if m is not None:
-        require_mask(m, q, turned)
-    return g.Attention(q, untransposed_keys(g, turned), v, m, scale=scale)
+        require_mask(m, q, transposed_keys)
+    return g.Attention(q, untransposed_keys(g, transposed_keys), v, m, scale=scale)
 
 
 def scaled_operand(z: Value) -> Value:

@@ -68,7 +68,7 @@ def fold_heads_into_attention(
 
 
 def head_count(x: Value, split: Value) -> int:
-    """How many heads `split` makes of the last of the 3 dims of `x`, by naming their number or their size."""
+    """The number of heads into which `split` divides the last of the 3 dims of `x`."""
     require(x.rank == 3 and split.rank == 4 and keeps_leading_dims(x, split), "the last dim is not split into heads")
     count, width = split.shape[2], known_extent(x, 2)
     heads = count if isinstance(count, int) else width // max(known_extent(split, 3), 1)
@@ -77,7 +77,7 @@ def head_count(x: Value, split: Value) -> int:
 
 
 def keeps_leading_dims(x: Value, reshaped: Value) -> bool:
-    """Whether the first two dims stay; what is in a row then stays in it."""
+    """Whether the first two dims, and so the contents of rows, are kept."""
     return all(same_extent(a, b) for a, b in zip(x.shape[:2], reshaped.shape[:2], strict=True))
 
 

@@ -59,7 +59,7 @@ def fuse_norm_of_power(g: Build, d: Value, q: Value, eps: Value, p: Value, mean:
 
 
 def build_norm(g: Build, d: Value, q: Value, eps: Value, mean: Op) -> Value:
-    """The normalization of `d`, whose squares `q` have the mean that is the output of `mean`."""
+    """Build the normalization of `d`, of whose squares `q` the output of `mean` is the mean."""
     require(g.opset >= LAYER_NORM_OPSET, f"before opset {LAYER_NORM_OPSET}, there is no LayerNormalization")
     require_dtype(d, HALF_OR_SINGLE)  # epsilon is a 32-bit float
     require_polynomial(q, d, [0.0, 0.0, 1.0])

@@ -11,11 +11,10 @@ from onnx import helper
 
 from ...core import Declined, Value, broadcasts_to, require
 from ..support.dtypes import CPU_FLOATS
-from ..support.operand_queries import has_n_consumers, required_scalar
+from ..support.operand_queries import BROADCASTING_OPSET, has_n_consumers, required_scalar
 
 MAX_DEPTH = 5  # of the expressions read: 0.8 * (x + 0.04 * x * (x * x)) has that many operators on its longest way
 MAX_TERMS = 4
-NUMPY_BROADCASTING_OPSET = 7
 LINEAR_OPS = frozenset({"Add", "Sum", "Sub", "Mul", "Div", "Neg"})
 POLYNOMIAL_OPS = LINEAR_OPS | {"Pow"}
 
@@ -94,7 +93,7 @@ def _affine_step(v: Value) -> tuple[Value, list[float]] | None:
     if op is None or op.domain or op.type not in LINEAR_OPS or not has_n_consumers(v):
         return None
     moving = [i for i in op.inputs if i is not None and not i.is_const]
-    if len(moving) != 1 or op.version < NUMPY_BROADCASTING_OPSET:
+    if len(moving) != 1 or op.version < BROADCASTING_OPSET:
         return None
     terms = polynomial_coefficients(v, moving[0], 1)
     return (moving[0], terms) if len(terms) == 2 else None

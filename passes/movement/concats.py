@@ -94,7 +94,7 @@ def cancel_split_concat(g: Build, xs: Inputs, concat: Op) -> Value:
 
 
 def find_split(xs: Inputs, concat: Op) -> tuple[int, Op]:
-    """Where the outputs of a Split stand side by side among the inputs of a Concat, and the Split."""
+    """The first position of all outputs of a Split, in order, among the inputs of a Concat, and the Split."""
     for at, v in enumerate(xs):
         maker = concat.graph.producer(v)
         if maker is None or maker.type != "Split" or maker.domain or maker.outputs[0] is not v:

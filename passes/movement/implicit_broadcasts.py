@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
-from ..support.operand_queries import Inputs, is_float_value
+from ..support.operand_queries import VARIADIC_BROADCASTING_OPSET, Inputs, is_float_value, require_numpy_broadcasting
 
 Shape = tuple[Any, ...]
 
@@ -52,7 +52,7 @@ def drop_expand_before_power(g: Build, x: Value, before: Inputs, after: Inputs, 
 
 
 def _without_expand(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
-    require(op.version >= 8, "before opset 8, not all ops broadcast as NumPy does")
+    require_numpy_broadcasting(op.version, VARIADIC_BROADCASTING_OPSET)
     others = [v for v in (*before, *after) if v is not None]
     if not is_expand_to_shape_of(inner, others):
         fits = broadcasts_alike(x.shape, inner.outputs[0].shape, [v.shape for v in others])
@@ -70,7 +70,7 @@ def is_expand_to_shape_of(op: Op, others: list[Value]) -> bool:
 
 
 def broadcasts_alike(small: Shape, expanded: Shape, others: list[Shape]) -> bool:
-    """Whether broadcasting against `others` is known to make of `small` what it makes of `expanded`."""
+    """Whether `small` and `expanded` are known to broadcast against `others` to the same shape."""
     if len(small) > len(expanded):
         return False
     for p in range(1, len(expanded) + 1):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core import Build, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Shape
-from ..support.operand_queries import has_n_consumers, inferred_shape, same_shape
+from ..support.operand_queries import has_n_consumers, inferred_shape, require_numpy_broadcasting, same_shape
 from .reshape_targets import RESHAPE_OPS
 
 
@@ -56,22 +56,22 @@ def add_bias_without_reshapes(
 )  # fmt: skip
 def gemm_without_reshapes(g: Build, x: Value, w: Value, c: Value | None, gemm: Op, inner: Op, outer: Op) -> Value:
     """Reshape(Gemm(Reshape(x, (-1, k)), w, c), t) => MatMul(x, w) + c, of a vector c and no scales"""
-    require(g.opset >= 7, "before opset 7, Gemm does not broadcast as NumPy does")
+    require_numpy_broadcasting(g.opset)
     require(has_n_consumers(gemm.outputs[0]), "the product has other consumers")
     require((gemm.attr("alpha", 1.0), gemm.attr("beta", 1.0)) == (1.0, 1.0), "a scale is not 1")
-    turned = bool(gemm.attr("transB", 0))
+    is_transposed = bool(gemm.attr("transB", 0))
     require(not gemm.attr("transA", 0) and x.rank > 2, "Gemm takes these operands as they are")
-    require(not turned or (w.is_const and len(w.consumers) == 1), "the weights would be stored twice")
-    columns = w.shape[::-1] if turned else w.shape
+    require(not is_transposed or (w.is_const and len(w.consumers) == 1), "the weights would be stored twice")
+    columns = w.shape[::-1] if is_transposed else w.shape
     if c is not None:
         require_row_bias(c, columns, x)
     require_rows_restored(x, columns, inner, outer)
-    product = g.MatMul(x, g.const(w.const.T) if turned else w)
+    product = g.MatMul(x, g.const(w.const.T) if is_transposed else w)
     return product if c is None else g.Add(product, c)
 
 
 def require_rows_restored(x: Value, factor: Shape, inner: Op, outer: Op) -> None:
-    """`inner` has to keep the rows of `x`, and `outer` to lay those of the product with `factor` out as they were."""
+    """Decline unless `inner` keeps the rows of `x` and `outer` restores them in the product with `factor`."""
     require(len(factor) == 2, "the second factor is not a matrix")
     rows = inner.outputs[0].shape
     require(len(rows) == 2 and x.rank > 0, "the first factor is not a matrix")
@@ -81,7 +81,7 @@ def require_rows_restored(x: Value, factor: Shape, inner: Op, outer: Op) -> None
 
 
 def require_row_bias(c: Value, factor: Shape, x: Value) -> None:
-    """`c` has to be a number for each column of `factor`, or one for all."""
+    """Decline unless `c` is one number for each column of `factor`, or for all."""
     shape = c.shape
     fits = len(shape) <= min(2, x.rank) and all(d == 1 for d in shape[:-1]) and shape[-1:] in {(), (1,), factor[-1:]}
     require(fits, "the addend differs between rows")

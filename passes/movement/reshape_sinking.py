@@ -9,7 +9,7 @@ from math import prod
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
 from .. import elementwise
-from ..support.operand_queries import has_n_consumers, inferred_shape, same_shape
+from ..support.operand_queries import has_n_consumers, inferred_shape, require_numpy_broadcasting, same_shape
 from .reshape_targets import RESHAPE_OPS, SQUEEZE_OPS, reshape_target
 from .reshapes import build_squeeze_or_unsqueeze
 
@@ -89,10 +89,10 @@ def elementwise_chain(last: Op) -> tuple[list[Op], Op]:
 
 
 def shaped_operand(op: Op) -> int:
-    """Which input of an elementwise op has its shape; declines if it has two such, or is another op."""
+    """The input of an elementwise op that has its shape; declines if there are two, or for another op."""
     if op.type in SINKABLE_UNARY:
         return 0
-    require(op.version >= 7, "before opset 7, broadcasting follows other rules")
+    require_numpy_broadcasting(op.version)
     single = [v is not None and v.tensor is not None and prod(v.tensor.dims) == 1 for v in op.inputs]
     require(len(single) == 2 and any(single) and op.type in SINKABLE_BINARY, "the op is not elementwise in one operand")
     return 0 if single[1] else 1

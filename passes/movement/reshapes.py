@@ -39,7 +39,7 @@ def transpose_to_reshape(g: Build, x: Value, p: list[int] | None) -> Value:
 
 
 def flatten_axis(shape: Shape, made: Shape) -> int:
-    """Where a Flatten parts the extents of `shape` into those of `made`."""
+    """The axis of a Flatten of `shape` to `made`."""
     dims = [d for d in shape if d is not None]
     require(len(dims) == len(shape), "an extent is unknown")
     for axis in range(len(dims) + 1):
@@ -49,7 +49,7 @@ def flatten_axis(shape: Shape, made: Shape) -> int:
 
 
 def build_squeeze_or_unsqueeze(g: Build, x: Value, inner: Op, outer: Op) -> Value | None:
-    """One Squeeze or Unsqueeze of `x` for what two of them did, or `x`; None where it takes both."""
+    """Build one Squeeze or Unsqueeze of `x` for two of them, or `x`; None where both are needed."""
     shape = x.shape
     axes = map_axes(outer, map_axes(inner, list(range(len(shape)))))
     left = [a for a in axes if a is not None]
@@ -71,7 +71,7 @@ def build_squeeze_or_unsqueeze(g: Build, x: Value, inner: Op, outer: Op) -> Valu
 
 
 def _cancel(gone: list[tuple[int, int]], new: list[tuple[int, int]]) -> None:
-    """Drop pairs of a lost and a new 1 with the same dims before them: one stands for the other."""
+    """Remove pairs of a removed and a new 1 after the same dims."""
     for pair in tuple(gone):
         same = next((n for n in new if n[0] == pair[0]), None)
         if same is not None:

@@ -17,7 +17,7 @@ class SlicesToSplit:
     name: str = "slices-to-split"
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
-        """One look at each Slice. O(Slices)."""
+        """Group the Slices of each value, and replace complete groups. O(Slices)."""
         return sum(self._split(g, ledger) for g in tuple(graph.with_subgraphs()) if g.opsets.get("", 0) >= 2)
 
     def _split(self, g: Graph, ledger: Ledger) -> int:

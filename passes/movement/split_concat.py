@@ -70,7 +70,7 @@ def bypass_gather_of_concat(g: Build, xs: Inputs, i: Value, concat: Op, op: Op) 
 
 
 def input_holding(xs: Inputs, axis: int, first: int, last: int) -> tuple[Value, int]:
-    """The piece of a Concat that holds all indices from `first` to `last`, and where it begins; else declines."""
+    """The input of a Concat that holds all indices from `first` to `last`, and its offset; else declines."""
     require(len(xs) <= MAX_CONCAT_INPUTS, "the Concat has too many inputs")
     begin = 0
     for v in xs:

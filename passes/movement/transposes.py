@@ -27,7 +27,7 @@ def drop_no_op_transpose(g: Build, x: Value, p: Perm) -> Value:
 
 
 def default_perm(rank: int) -> list[int]:
-    """The permutation that a Transpose without one stands for."""
+    """The default permutation of a Transpose."""
     return list(range(rank))[::-1]
 
 

@@ -24,7 +24,7 @@ RECURRENT_OPTIONAL_SINCE = {"GRU": 3, "LSTM": 7, "RNN": 7}
 
 @dataclass(frozen=True, slots=True)
 class DropOutputs:
-    """Outputs that nothing reads go: optional ones, and those of If, Loop and Scan with what is computed for them."""
+    """Removes unused outputs: optional ones, and those of If, Loop and Scan with the ops behind them."""
 
     name: str = "drop-outputs"
 

@@ -76,7 +76,7 @@ class InlineLoop:
 
 
 def known_trip_count(loop: LoopView) -> int | None:
-    """How often a Loop runs, if that is known to be once or never."""
+    """The trip count of a Loop, if it is known to be 0 or 1."""
     count, start = loop.op.input(0), loop.op.input(1)
     most = known_scalar(count)
     if known_scalar(start) == 0 or (most is not None and most <= 0):

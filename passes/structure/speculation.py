@@ -9,6 +9,7 @@ from ...core.ir.dims import Dim, Shape
 from ...core.ir.tensor import STRING
 from .. import elementwise
 from ..support.dtypes import CPU_FLOATS
+from ..support.operand_queries import VARIADIC_BROADCASTING_OPSET
 
 SPECULATABLE_UNARY = elementwise.UNARY | {"Identity", "Shape", "Size"}
 SPECULATABLE_BROADCASTING = frozenset({
@@ -16,7 +17,6 @@ SPECULATABLE_BROADCASTING = frozenset({
     "Sum", "Where", "Xor",
 })  # fmt: skip
 SPECULATABLE_ON_FLOATS = frozenset({"Div", "Pow"})  # of integers they may fail
-VARIADIC_BROADCASTING_OPSET = 8
 
 
 def is_speculatable(op: Op) -> bool:

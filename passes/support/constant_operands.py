@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core import Build, Op, Value, require
 from .dtypes import FLOATS
-from .operand_queries import Array, require_broadcastable_to
+from .operand_queries import Array, require_broadcastable_to, require_numpy_broadcasting
 
 MAX_ADDED_ELEMENTS = 1024  # elements that may be added to the model
 
@@ -23,7 +23,7 @@ class ConstantBinary(NamedTuple):
 
 def constant_binary(op: Op) -> ConstantBinary:
     """The operands of an op of two inputs of which one is constant; declines for any other."""
-    require(op.version >= 7, "before opset 7, broadcasting follows other rules")
+    require_numpy_broadcasting(op.version)
     require(len(op.inputs) == 2, f"{op.label} does not have two inputs")
     a, b = op.inputs
     require(a is not None and b is not None, f"{op.label} does not have two inputs")

@@ -16,6 +16,8 @@ from .dtypes import DISCRETE_TYPES, INTEGERS
 
 Array = np.ndarray[Any, Any]
 Inputs = tuple[Value | None, ...]
+BROADCASTING_OPSET = 7  # of operators with two inputs, such as Add and Gemm; before, attributes say how to broadcast
+VARIADIC_BROADCASTING_OPSET = 8  # of Max, Mean, Min and Sum; before, their inputs have one shape
 
 
 def operand(op: Op, index: int = 0) -> Value:
@@ -48,6 +50,11 @@ def uniform_value(c: Value) -> Any:
     same = data.size == 1 or bool((data == first).all())
     require(same and first == first, f"the elements of {c.name} differ")  # noqa: PLR0124 - a NaN is not itself
     return first
+
+
+def require_numpy_broadcasting(version: int, since: int = BROADCASTING_OPSET) -> None:
+    """Decline a version of an operator that does not broadcast as NumPy does yet."""
+    require(version >= since, f"before opset {since}, operands do not broadcast as in NumPy")
 
 
 def require_broadcastable_to(c: Value, x: Value) -> None:

@@ -1,4 +1,4 @@
-"""Which axes a Reshape merges into which, and what that makes of a layout."""
+"""Groups of axes that a Reshape merges or splits, and the layouts that follow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ AxisGroups = list[tuple[list[int], list[int]]]
 
 
 def group_axes(before: Shape, after: Shape) -> AxisGroups:
-    """The axes before and after in groups of as few as hold the same elements; declines where that is not known."""
+    """The axes before and after in the smallest groups with equal sizes; declines where those are unknown."""
     groups: AxisGroups = []
     i = j = 0
     while i < len(before) or j < len(after):
@@ -71,7 +71,7 @@ def reshape_layouts(before: Shape, after: Shape, layout: Layout, *, forward: boo
 
 
 def _with_unit_groups(order: list[int], count: int) -> list[int]:
-    """All groups: those that hold nothing but axes of 1 stand behind the one that they follow."""
+    """All groups; those of axes of extent 1 only follow the group before them."""
     full = list(order)
     present = set(order)
     for k in range(count):

@@ -13,7 +13,7 @@ from .layout_rewrite import LayoutRequest, LayoutRewrite, axes_in_layout, consta
 
 
 def _axis_attribute(op: Op, layout: Layout, default: int) -> dict[str, int]:
-    """The attribute `axis`, for what is held in `layout`."""
+    """The attribute `axis` for a value in `layout`."""
     return {"axis": axes_in_layout([op.attr("axis", default)], layout)[0]}
 
 

@@ -6,6 +6,7 @@ from onnx import TensorProto
 
 from ....core import Value, require
 from ... import elementwise
+from ...support.operand_queries import require_numpy_broadcasting
 from .layout import Layout, inverse
 from .layout_rewrite import LayoutRequest, LayoutRewrite
 
@@ -48,7 +49,7 @@ def dropout(request: LayoutRequest) -> LayoutRewrite:
 def broadcasting(request: LayoutRequest) -> LayoutRewrite:
     """Op(a, b, ...) in the layout of the result; operands of lower rank are moved and unsqueezed into theirs."""
     op = request.op
-    require(op.version >= 7, "the op broadcasts along an axis")
+    require_numpy_broadcasting(op.version)
     values = [(i, v) for i, v in enumerate(op.inputs) if v is not None]
     rank = max(v.rank for _, v in values)
     lead = rank - len(request.layout)
@@ -66,7 +67,7 @@ def broadcasting(request: LayoutRequest) -> LayoutRewrite:
 
 
 def broadcast_layout(value: Value, layout: Layout) -> tuple[Layout, tuple[int, ...]]:
-    """The layout of an operand that is broadcast to what is held in `layout`, and the axes to unsqueeze then."""
+    """The layout of an operand that is broadcast to a value in `layout`, and the axes to unsqueeze."""
     rank = value.rank
     plain = tuple(range(rank))
     if all(d == 1 for d in value.shape) and (value.producer is None or rank < len(layout)):

@@ -89,13 +89,13 @@ def resize(request: LayoutRequest) -> LayoutRewrite:
 
 
 def _is_given(op: Op, index: int) -> bool:
-    """Whether an input is there; an empty one counts as left out (operator Resize, version 11)."""
+    """Whether an input is given; an empty one counts as left out (operator Resize, version 11)."""
     value = op.input(index)
     return value is not None and value.known_shape != (0,)
 
 
 def _keeps_leading_axes(op: Op, layout: Layout) -> bool:
-    """Whether the first two of four axes, as held, are not resized."""
+    """Whether the first two of four axes, in the layout, are not resized."""
     x, y = operand(op, 0).shape, op.outputs[0].shape
     if len(layout) != 4:
         return False

@@ -21,12 +21,12 @@ REDUCTIONS = frozenset({
 
 
 def layout_without(layout: Layout, gone: Collection[int]) -> Layout:
-    """The layout of what is left when axes are taken away."""
+    """A layout without some axes."""
     return renumbered([axis for axis in layout if axis not in gone])
 
 
 def layout_with(layout: Layout, new: Collection[int]) -> Layout:
-    """The layout of what has `new` axes besides: each is held behind the axis that it stands behind."""
+    """A layout with `new` axes, each stored after the axis that precedes it."""
     rank = len(layout) + len(new)
     old = [axis for axis in range(rank) if axis not in new]
     full = [old[axis] for axis in layout]
@@ -90,7 +90,7 @@ def unsqueeze(request: LayoutRequest) -> LayoutRewrite:
 
 
 def gather(request: LayoutRequest) -> LayoutRewrite:
-    """Gather along an axis: the axes of the indices stand in its place."""
+    """Gather along an axis, which the axes of the indices replace."""
     op = request.op
     request.layout_at()
     axis = normalized_axis(op, operand(op, 0).rank)
@@ -104,14 +104,14 @@ def gather(request: LayoutRequest) -> LayoutRewrite:
     else:
         outer = request.layout
         inner = _before_gather(outer, axis, count)
-    # Taking rows from a table copies each at once; one that is turned round would give number by number.
+    # Taking rows from a table copies each at once; a transposed one would copy single numbers.
     is_lookup = operand(op, 0).is_const and count > 0 and axis < len(inner) - 1
     require(not is_lookup or inner[-1] != axis, "it is a lookup of rows")
     return request.rewrite({0: inner}, {0: outer}, attrs={"axis": inner.index(axis)})
 
 
 def _before_gather(outer: Layout, axis: int, count: int) -> Layout:
-    """The layout of the data, given that of what Gather takes from it by indices with `count` dims."""
+    """The layout of the data of a Gather, given that of its result; the indices have `count` dims."""
     block = tuple(range(axis, axis + count))
     if not count:
         return layout_with(outer, [axis])
@@ -122,7 +122,7 @@ def _before_gather(outer: Layout, axis: int, count: int) -> Layout:
 
 
 def reshape(request: LayoutRequest) -> LayoutRewrite:
-    """Reshape to known extents, where what it splits and merges are axes that stay together."""
+    """Reshape to known extents, where merged and split axes stay adjacent."""
     op = request.op
     request.layout_at()
     before, after = operand(op, 0).shape, op.outputs[0].shape

@@ -5,9 +5,9 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ..support.contracts import NO_NEGATIVE_ZERO
 from ..support.dtypes import FLOATS
 from ..support.operand_queries import is_integer_dtype
-from .ort_kernels import NO_NEGATIVE_ZERO
 from .value_ranges import DATA_MOVEMENT_OPS, range_of
 
 INTEGER_VALUED_OPS = frozenset({"Ceil", "Floor", "Round", "Sign"})

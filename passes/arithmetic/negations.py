@@ -6,10 +6,11 @@ import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, require, rule
 from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
+from ..support.contracts import NO_NEGATIVE_ZERO
 from ..support.dtypes import FLOATS, INTEGERS
 from ..support.operand_queries import require_numpy_broadcasting
 from .neutral_elements import require_uniform
-from .ort_kernels import NO_NEGATIVE_ZERO, require_ort_kernel
+from .ort_kernels import require_ort_kernel
 
 
 @rule(lambda g, x: g.Neg(g.Neg(x)), shared=True, contract=EXACT)

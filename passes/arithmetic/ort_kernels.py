@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from ...core import Build, Value, conditional, require
+from ...core import Build, Value, require
 from ..support.dtypes import CPU_FLOATS, HALF_OR_SINGLE, INTEGERS
 
 MAX_FOLDED_ELEMENTS = 1024  # elements of a result that is written down as a constant
-
-NO_NEGATIVE_ZERO = conditional("no zero is negative")
 
 _CLAMP_TYPES = CPU_FLOATS | (INTEGERS - {TensorProto.INT16, TensorProto.UINT16})
 # What onnxruntime's CPU provider has kernels for, from which opset on, the newest first.

@@ -6,8 +6,8 @@ import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ..support.constant_operands import require_bounded_growth
+from ..support.contracts import NO_NEGATIVE_ZERO
 from ..support.operand_queries import VARIADIC_BROADCASTING_OPSET, Inputs, require_numpy_broadcasting
-from .ort_kernels import NO_NEGATIVE_ZERO
 
 MAX_INPUTS = 64  # of one op
 

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
+from ..support.contracts import NO_NEGATIVE_ZERO
 from ..support.operand_queries import attribute_or_input, is_float_value, keeps_shape, known_integers
 
 CROP_AND_RESIZE = "tf_crop_and_resize"
 HALF_PIXEL_FOR_NN = "tf_half_pixel_for_nn"  # by half an element even where nothing is resized, but not in onnxruntime
 
 
-@rule(
-    lambda g, x, pool: g.one_of("AveragePool", "GlobalAveragePool")(x) @ pool,
-    contract=conditional("no zero is negative"),
-)
+@rule(lambda g, x, pool: g.one_of("AveragePool", "GlobalAveragePool")(x) @ pool, contract=NO_NEGATIVE_ZERO)
 def drop_no_op_average_pool(g: Build, x: Value, pool: Op) -> Value:
     """AveragePool(x, kernel 1, stride 1) => x, GlobalAveragePool(x) => x where there is one element"""
     require(is_unit_pool(pool, x), "the windows may not cover each element once")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from ...core import EXACT, Build, RulePass, Value, by_dtype, conditional, require, rule
+from ...core import EXACT, Build, RulePass, Value, by_dtype, require, rule
+from ..support.contracts import NO_NEGATIVE_ZERO
 from ..support.dtypes import DISCRETE_TYPES
 from ..support.operand_queries import is_float_value, require_broadcastable_to, uniform_value
 
 # Where the condition holds, onnxruntime returns 0 for -0.
-NO_NEGATIVE_ZERO = conditional("no zero is negative")
 
 
 @rule(lambda g, c, x, y: g.Where(g.const(c), x, y), contract=EXACT)

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from ...core import Build, RulePass, Value, conditional, require, rule, same_extent
 from ..support.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import has_n_consumers, operand
+from ..support.operand_queries import has_n_consumers, operand, required_producer
 from .polynomials import affine_form, linear_coefficient, require_dtype, scalar_constant
-from .producers import required_producer
 
 ATTENTION_OPSET = 23
 # onnxruntime counts the lowest number as -inf, and gives zeros for a row of nothing else.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from ...core import Build, Op, RulePass, Value, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import downcast_constant, operand
+from ..support.operand_queries import downcast_constant, operand, required_producer
 from .norm_weights import weight_array
 from .norms import LAYER_NORM_OPSET, first_normalized_axis, normalized_extents, positive_epsilon
 from .polynomials import require_dtype, require_polynomial, require_scalar
-from .producers import required_producer
 
 
 @rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Sub(g.const(beta), g.Mul(mu, k))))

@@ -6,8 +6,8 @@ from typing import Any
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
+from ..support.operand_queries import kept_reduced_axes
 from .polynomials import require_dtype, scalar_constant
-from .softmaxes import kept_reduced_axes
 
 MAX_EPSILON = 1e-6  # the most that may stand in for a length of 0
 

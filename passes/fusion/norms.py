@@ -11,9 +11,8 @@ import numpy as np
 
 from ...core import Build, Declined, Op, RulePass, Value, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import constant_integers, has_n_consumers, normalized_axes, operand
+from ..support.operand_queries import has_n_consumers, kept_reduced_axes, operand, required_producer
 from .polynomials import require_dtype, require_polynomial, require_scalar, scalar_constant
-from .producers import required_producer
 
 LAYER_NORM_OPSET = 17  # the opset that brought LayerNormalization
 RMS_NORM_OPSET = 23  # and RMSNormalization
@@ -84,13 +83,8 @@ def positive_epsilon(eps: Value, variance: Value) -> float:
 
 def first_normalized_axis(x: Value, mean: Op) -> int:
     """The axis from which on `mean` takes all axes of `x` and keeps their dims."""
-    require(
-        mean.attr("keepdims", 1) == 1 and not mean.attr("noop_with_empty_axes", 0),
-        "the reduction does not keep the reduced axes",
-    )
-    axes = constant_integers(mean)
-    over = normalized_axes(axes, x.rank) if axes else list(range(x.rank))
-    require(over and over == list(range(over[0], x.rank)), f"axes {over} are not the last ones")
+    over = kept_reduced_axes(x, mean)
+    require(over == list(range(over[0], x.rank)), f"axes {over} are not the last ones")
     return over[0]
 
 

@@ -6,9 +6,8 @@ from onnx import TensorProto
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
 from ..support.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import constant_integers, has_n_consumers, normalized_axes, operand
+from ..support.operand_queries import has_n_consumers, kept_reduced_axes, operand, required_producer
 from .polynomials import require_dtype
-from .producers import required_producer
 
 SINGLE_AXIS_OPSET = 13  # since this opset; before, an axis and all that follow are taken together
 
@@ -82,18 +81,6 @@ def softmax_axis(x: Value, total: Op) -> int:
     suffix = list(range(axes[0], x.rank))
     require(len(axes) == 1 if total.version >= SINGLE_AXIS_OPSET else axes == suffix, f"no Softmax has axes {axes}")
     return axes[0]
-
-
-def kept_reduced_axes(x: Value, op: Op) -> list[int]:
-    """The axes of `x` that a reduction keeps with extent 1; there is at least one."""
-    require(
-        op.attr("keepdims", 1) == 1 and not op.attr("noop_with_empty_axes", 0),
-        "the reduction does not keep the reduced axes",
-    )
-    axes = constant_integers(op)
-    found = list(range(x.rank)) if axes is None else normalized_axes(axes, x.rank)
-    require(bool(found), "the op reduces no axis")
-    return found
 
 
 FUSE_SOFTMAX = RulePass("fuse-softmax", (

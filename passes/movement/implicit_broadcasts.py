@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule, same_extent
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
+from ..support.contracts import NO_NEGATIVE_ZERO
 from ..support.operand_queries import VARIADIC_BROADCASTING_OPSET, Inputs, is_float_value, require_numpy_broadcasting
 
 Shape = tuple[Any, ...]
@@ -33,7 +34,7 @@ def drop_expand_before_broadcast(g: Build, x: Value, before: Inputs, after: Inpu
         g.one_of("Max", "Min")(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op
     ),
     shared=True,
-    contract=conditional("no zero is negative"),
+    contract=NO_NEGATIVE_ZERO,
 )
 def drop_expand_before_extremum(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     """Max(Expand(x, s), y) => Max(x, y), where the shape comes out the same; so Min"""

@@ -35,6 +35,14 @@ def known_scalar(v: Value | None) -> Any:
     return v.const.reshape(-1)[0].item()
 
 
+def required_producer(v: Value | None, *types: str) -> Op:
+    """The standard op of one of `types` that computes `v`; declines where there is none."""
+    op = None if v is None else v.producer
+    if op is None or op.domain or op.type not in types:
+        raise Declined(f"{None if v is None else v.name} is not computed by {' or '.join(types)}")
+    return op
+
+
 def required_scalar(c: Value) -> Any:
     """As `known_scalar`; declines for anything else."""
     found = known_scalar(c)
@@ -148,6 +156,18 @@ def is_float_value(value: Value) -> bool:
 def normalized_axes(axes: list[int], rank: int) -> list[int]:
     """Axes counted from the front, in order; declines what is out of range or named twice."""
     return sorted(normalize_axes(axes, rank))
+
+
+def kept_reduced_axes(x: Value, op: Op) -> list[int]:
+    """The axes of `x` that a reduction keeps with extent 1; there is at least one."""
+    require(
+        op.attr("keepdims", 1) == 1 and not op.attr("noop_with_empty_axes", 0),
+        "the reduction does not keep the reduced axes",
+    )
+    axes = constant_integers(op)
+    found = list(range(x.rank)) if axes is None else normalized_axes(axes, x.rank)
+    require(bool(found), "the op reduces no axis")
+    return found
 
 
 def has_n_consumers(v: Value, count: int = 1) -> bool:

@@ -22,7 +22,7 @@ from .verify import command as verify
 from .view import command as view
 
 app = typer.Typer(
-    help="Rewrite ONNX models, and prove with onnxruntime that they still compute the same.",
+    help="Rewrite ONNX models, and verify the result against the original in onnxruntime.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

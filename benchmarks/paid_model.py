@@ -27,7 +27,7 @@ TIMED_LABELS = (BASELINE, OURS_ONLINE, *LEVELS, *(peer + ORT_SUFFIX for peer in 
 
 
 def verify_candidates(model: Path, kept: Path) -> dict[str, Any]:
-    """What everybody made of the model, and what is wrong with that, by label."""
+    """The result of every optimizer for the model, with its verdict, by label."""
     found = compare(model, conditions=Conditions(is_timed=lambda _: False), keep_to=kept)
     rows = {row.label: row_facts(row) for row in found.rows}
     return {"verification": found.verification, "notes": found.notes, "versions": found.versions, "rows": rows}
@@ -36,7 +36,7 @@ def verify_candidates(model: Path, kept: Path) -> dict[str, Any]:
 def row_facts(row: Row) -> dict[str, Any]:
     shape, left = row.stats, row.online_stats
     return {
-        "wrong": failure_reason(row),
+        **verdict_parts(row),
         "nodes": shape.nodes if shape else None,
         "bytes": shape.bytes if shape else None,
         "nodes_run": left.nodes if left else None,
@@ -44,13 +44,17 @@ def row_facts(row: Row) -> dict[str, Any]:
     }
 
 
-def failure_reason(row: Row) -> str:
-    """What onnx.checker says of operators that only onnxruntime has does not count."""
-    if row.failure:
-        return f"fails: {row.failure}"
-    if row.verdict is not None and row.verdict.wrong:
-        return row.verdict.wrong
-    return row.stats.checker_error if row.stats is not None and row.stats.is_portable else ""
+def verdict_parts(row: Row) -> dict[str, str]:
+    """The verdict, in parts that are each empty or a line: `failure`, `wrong` and `invalid`.
+
+    The objection of the ONNX checker counts only for portable files: it knows no operator of onnxruntime's own.
+    """
+    stats = row.stats
+    return {
+        "failure": row.failure,
+        "wrong": row.verdict.wrong if row.verdict is not None else "",
+        "invalid": stats.checker_error if stats is not None and stats.is_portable else "",
+    }
 
 
 def time_candidates(
@@ -82,7 +86,9 @@ def time_candidates(
 
 def is_correct(label: str, rows: dict[str, Any]) -> bool:
     written = rows.get(label.removesuffix(ORT_SUFFIX))
-    return written is not None and not written["wrong"] and not rows[label]["wrong"].startswith("fails")
+    if written is None or rows[label]["failure"]:
+        return False
+    return not (written["failure"] or written["wrong"] or written["invalid"])
 
 
 def model_path(label: str, model: Path, kept: Path) -> Path:

@@ -49,10 +49,11 @@ class ModelResult:
     verified_rows: dict[str, Any]
     timed_rows: dict[str, Any]
 
-    def is_wrong(self, label: str) -> bool:
-        """Whether what was made cannot be had or used, however it is run."""
-        row = self.verified_rows.get(label.removesuffix(ORT_SUFFIX))
-        return row is not None and bool(row["wrong"])
+    def verdict(self, label: str) -> str:
+        """`right`, `fails`, `wrong` or `invalid`, of the file as it is written."""
+        row = self.verified_rows.get(label.removesuffix(ORT_SUFFIX), {})
+        parts = {"fails": "failure", "wrong": "wrong", "invalid": "invalid"}
+        return next((word for word, part in parts.items() if row.get(part)), "right")
 
     def ratio(self, label: str, key: str = "ratio") -> Ratio | None:
         """Of the original under ORT ALL; with `ours`, passwright's share of this row."""
@@ -71,13 +72,14 @@ class ModelResult:
         return min(found)[1] if found else None
 
     def cell(self, label: str) -> str:
-        if self.is_wrong(label):
-            fails = self.verified_rows[label.removesuffix(ORT_SUFFIX)]["wrong"].startswith("fails")
-            return "fails" if fails else "~~wrong~~"
-        ratio, wrong = self.ratio(label), self.verified_rows.get(label, {}).get("wrong")
-        told = str(ratio) if ratio else "fails" if label in self.timed_rows or wrong else ""
-        # Where onnxruntime gets the original wrong too, it is not what was made of it.
-        return f"~~{told}~~" if ratio and wrong and not self.verified_rows[BASELINE]["wrong"] else told
+        if (verdict := self.verdict(label)) != "right":
+            return verdict
+        ratio, row = self.ratio(label), self.verified_rows.get(label, {})
+        if ratio is None:
+            return "fails" if label in self.timed_rows or row.get("failure") or row.get("wrong") else ""
+        # Where onnxruntime is wrong about the original too, the optimizer is not to blame.
+        is_wrong = row.get("wrong") and not self.verified_rows[BASELINE]["wrong"]
+        return f"{ratio} (wrong)" if is_wrong else str(ratio)
 
     def row(self) -> list[str]:
         shares = [f"{s:.2f}" if (s := self.metric_ratio(figure)) else "" for figure in ("creation", "resident")]
@@ -106,14 +108,20 @@ def _summary_lines(models: list[ModelResult]) -> Iterator[str]:
     yield _ratio_summary(f"{OURS}, against the original (both with ORT ALL)", models, lambda m: m.ratio(OURS_ONLINE))
     yield _ratio_summary(f"{OURS}, against the best right peer", models, lambda m: m.ratio(m.best_peer or "", "ours"))
     for label in COMPARED_LABELS:
-        wrong = [m.name for m in models if m.is_wrong(label)]
-        told = _ratio_summary(f"{label}, against the original", models, lambda m, label=label: m.ratio(label))
-        yield f"{told}; wrong or none on {len(wrong)}{': ' * bool(wrong)}{', '.join(wrong)}"
+        ratios = _ratio_summary(f"{label}, against the original", models, lambda m, label=label: m.ratio(label))
+        yield "; ".join([ratios, *_verdict_lines(models, label)])
     for what, figure in (("seconds to create a session", "creation"), ("memory", "resident")):
         shares = [s for m in models if (s := m.metric_ratio(figure))]
         if shares:
             mean = f"{geometric_mean(shares):.2f} in the geometric mean"
             yield f"- {what}, {OURS} against the original: {mean}, {min(shares):.2f} to {max(shares):.2f}"
+
+
+def _verdict_lines(models: list[ModelResult], label: str) -> Iterator[str]:
+    """The models on which a result is not right, by verdict."""
+    for verdict in ("wrong", "invalid", "fails"):
+        names = [m.name for m in models if m.verdict(label) == verdict]
+        yield f"{verdict} on {len(names)}{': ' * bool(names)}{', '.join(names)}"
 
 
 def _ratio_summary(title: str, models: list[ModelResult], ratio: Callable[[ModelResult], Ratio | None]) -> str:

@@ -1,7 +1,8 @@
-"""Nodes that passwright and every installed peer leave of each model, and whether the result is right.
+"""Nodes that passwright and every installed peer leave of each model, and the verdict on each result.
 
-Each tool runs in a process of its own, with the clock and the peak of memory; what it gives is verified against
-the original. Nodes that no output depends on are not counted, nor are Constant ops. The peers are in the extra `peers`:
+Each tool runs in a process of its own, which measures time and peak memory. A result is `wrong` where its values or its
+interface differ from the original's, and `invalid` where the ONNX checker objects to the file; the two are counted
+apart. Nodes that no output depends on are not counted, nor are Constant ops. The peers are in the extra `peers`:
 `pip install -e .[peers]`.
 """
 
@@ -32,13 +33,27 @@ GOLDEN = Path(__file__).parent.parent / "golden_models"
 
 @dataclass(frozen=True)
 class ToolResult:
-    """What one tool made of a model: `failure` says how it fails; a tool that gave no model has no nodes."""
+    """The result of one tool for a model, and its verdict; after a `failure` there are neither nodes nor a verdict."""
 
     nodes: int | None
     original_nodes: int
     seconds: float
     peak_bytes: int
-    failure: str
+    failure: str = ""
+    wrong: str = ""
+    interface: str = ""
+    invalid: str = ""
+
+    @property
+    def verdict(self) -> str:
+        """`right`, `fails`, `wrong` or `invalid`. Values are not compared where the interface differs."""
+        if self.nodes is None:
+            return "fails"
+        if self.wrong:
+            return "wrong"
+        if self.invalid:
+            return "invalid"
+        return "wrong" if self.interface else "right"
 
 
 def generated_models(folder: Path) -> Iterator[Path]:
@@ -52,23 +67,25 @@ def generated_models(folder: Path) -> Iterator[Path]:
 
 
 def run_and_verify(tool: str, model: Path, timeout: float, folder: Path) -> ToolResult:
-    """One run of one tool, judged."""
-    figures, optimized = folder / "result.json", folder / "optimized.onnx"
+    """Run one tool once and judge its result."""
+    figures, optimized, verdict = folder / "result.json", folder / "optimized.onnx", folder / "verdict.json"
     failure = run_script("measure.py", tool, model, figures, "--save", optimized, timeout=timeout)
-    if failure is not None:
+    failure = failure or run_script("judge.py", model, optimized, verdict, timeout=timeout)
+    judged = {} if failure else json.loads(verdict.read_text())
+    if failure := failure or judged.pop("refused", ""):
         return ToolResult(None, 0, 0.0, 0, failure)
-    told = json.loads(figures.read_text())
-    wrong = run_script("judge.py", model, optimized, timeout=timeout) or ""
-    return ToolResult(told["nodes"], told["original_nodes"], told["seconds"], told["peak_bytes"], wrong)
+    measured = json.loads(figures.read_text())
+    counted = (measured[key] for key in ("nodes", "original_nodes", "seconds", "peak_bytes"))
+    return ToolResult(*counted, **judged)
 
 
 def best_peer_nodes(row: dict[str, ToolResult]) -> int | None:
-    """The fewest nodes that a peer with a right result left."""
-    return min((r.nodes for t, r in row.items() if t != OURS and r.nodes is not None and not r.failure), default=None)
+    """The fewest nodes in a right result of a peer."""
+    return min((r.nodes for t, r in row.items() if t != OURS and r.nodes and r.verdict == "right"), default=None)
 
 
 def record_best_peer(model: Path, row: dict[str, ToolResult]) -> None:
-    """Note beside a golden model what the best right peer leaves of it: the tests hold passwright to that."""
+    """Note the nodes of the best right peer beside a golden model: the tests hold passwright to that."""
     best = best_peer_nodes(row)
     if best is not None:
         path = model.with_suffix(".json")
@@ -78,26 +95,31 @@ def record_best_peer(model: Path, row: dict[str, ToolResult]) -> None:
 def cell(r: ToolResult) -> str:
     if r.nodes is None:
         return "fails"
-    return f"{r.nodes}{' (wrong)' if r.failure else ''}"
+    return f"{r.nodes}{'' if r.verdict == 'right' else f' ({r.verdict})'}"
 
 
 def summary(rows: dict[str, dict[str, ToolResult]], tools: list[str]) -> list[str]:
-    """The table, then what follows from it."""
+    """The table, then the conclusions."""
     sizes = {name: max(r.original_nodes for r in row.values()) for name, row in rows.items()}
     lines = [[name, str(sizes[name]), *map(cell, row.values())] for name, row in rows.items()]
     out = [*markdown(["model", "nodes", *tools], lines), ""]
-    standing = [(name, row[OURS].nodes, best_peer_nodes(row)) for name, row in rows.items()]
-    judged = [(name, a, b) for name, a, b in standing if a is not None and b is not None]
+    pairs = [(name, row[OURS].nodes, best_peer_nodes(row)) for name, row in rows.items()]
+    judged = [(name, a, b) for name, a, b in pairs if a is not None and b is not None]
     fewer, more = sum(a < b for _, a, b in judged), [f"{name} {a} ({b})" for name, a, b in judged if a > b]
     alike = len(judged) - fewer - len(more)
     out.append(f"- against the best right peer on {len(judged)} models: fewer nodes on {fewer}, as many on {alike}")
     out.append(f"- more on {len(more)}: {', '.join(more)}")
-    out += [f"- {t} is wrong or fails on {sum(bool(row[t].failure) for row in rows.values())} models" for t in tools]
+    out += [f"- {tool}: {verdict_counts([row[tool] for row in rows.values()])}" for tool in tools]
     return out + [time_comparison(rows, t) for t in tools if t != OURS]
 
 
+def verdict_counts(results: list[ToolResult]) -> str:
+    """On how many models a tool is wrong, gives an invalid file, or fails."""
+    return ", ".join(f"{v} on {sum(r.verdict == v for r in results)}" for v in ("wrong", "invalid", "fails"))
+
+
 def time_comparison(rows: dict[str, dict[str, ToolResult]], tool: str) -> str:
-    """Time against one peer."""
+    """The time of passwright as a share of that of one peer."""
     pairs = [(row[OURS], row[tool]) for row in rows.values()]
     ratios = [a.seconds / b.seconds for a, b in pairs if a.nodes is not None and b.nodes is not None]
     if not ratios:

@@ -1,4 +1,4 @@
-"""The IR, the rule language, the pass manager and verification. Never imports passes."""
+"""The framework: IR, rule language, pass manager and verification. It never imports rewrites or the application."""
 
 from .errors import Declined, PassesError, require
 from .inference.broadcasting import broadcasts_to, same_extent

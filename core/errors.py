@@ -1,4 +1,4 @@
-"""Everything this package raises on purpose."""
+"""Exceptions of the framework."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ class ModelError(PassesError):
 
 
 class GraphError(PassesError):
-    """A mutation would break an invariant of the graph, or one is broken already."""
+    """A mutation would break an invariant of the graph, or an invariant is already broken."""
 
 
 class RuleError(PassesError):
-    """A rule is written wrongly: its pattern, its signature or what it returned.
+    """A rule has an invalid pattern, signature or return value.
 
-    `rule` and `place` say which and where, if it came up at a match.
+    `rule` and `place` name the rule and the matched value if the error occurred at a match.
     """
 
     def __init__(self, message: str, rule: str = "", place: str = "") -> None:
@@ -32,7 +32,7 @@ class RuleError(PassesError):
 class NoFixpoint(PassesError):
     """A pass, or a group of passes or rules, kept changing the graph past its budget.
 
-    `suspects` are the names of those that did, the likeliest first.
+    `suspects` are the names of the passes or rules that did, the likeliest first.
     """
 
     def __init__(self, message: str, suspects: Sequence[str] = ()) -> None:
@@ -41,7 +41,7 @@ class NoFixpoint(PassesError):
 
 
 class FailureKind(StrEnum):
-    """What is wrong: other values, a model no backend takes, an exception, a broken graph, no end, or the interface."""
+    """Kinds of failure: wrong values, refused by backends, exception, invalid graph, no termination, interface."""
 
     WRONG = "wrong"
     REFUSED = "refused"
@@ -52,7 +52,7 @@ class FailureKind(StrEnum):
 
 
 class PassFailed(PassesError):
-    """A pass raised, left an invalid graph or did not end; an exception behind it is its cause."""
+    """A pass raised, left an invalid graph or did not terminate; `__cause__` is the underlying exception, if any."""
 
     def __init__(self, pass_name: str, kind: FailureKind, message: str) -> None:
         super().__init__(message)
@@ -60,27 +60,27 @@ class PassFailed(PassesError):
 
 
 class InterfaceError(PassesError):
-    """What a model has to keep, whatever is done to it, was changed: a name, a type, a default, a doc string."""
+    """A part of the model's interface changed: a name, a type, a default, a doc string."""
 
 
 class EvaluationError(PassesError):
-    """No backend could run a model, or a piece of one."""
+    """No backend could run a model or a part of it."""
 
 
 class ModelLoadError(EvaluationError):
-    """A backend refuses a model as such, whatever its inputs."""
+    """A backend does not load a model."""
 
 
 class VerificationError(PassesError):
-    """The rewritten model no longer computes what the original did."""
+    """The rewritten model computes other results than the original."""
 
 
 class UnverifiableError(PassesError):
-    """No input could be found on which the original runs, so nothing can be claimed."""
+    """The original runs on no input that was tried, so the rewritten model cannot be verified."""
 
 
 class PluginError(PassesError):
-    """A pass could not be loaded, or two passes share a name. `names` are those of what it stands in the way of."""
+    """A pass could not be loaded, or two passes share a name. `names` are the passes that are unavailable for it."""
 
     def __init__(self, message: str, names: Sequence[str] = ()) -> None:
         super().__init__(message)
@@ -88,14 +88,14 @@ class PluginError(PassesError):
 
 
 class Declined(Exception):
-    """A rule looked at a match and said no. The message says why."""
+    """A rule declined a match; the message is the reason."""
 
 
 def format_error(error: BaseException) -> str:
-    """What an exception says: its text if it is one of ours, else with its type; whatever its own methods do."""
+    """The text of an exception, with its type unless it is a PassesError; an error in its `__str__` is ignored."""
     try:
         text = " ".join(str(error).split())
-    except Exception:  # noqa: BLE001 - it is a plugin's
+    except Exception:  # noqa: BLE001 - a plugin's own exception
         text = ""
     if isinstance(error, PassesError) and text:
         return text
@@ -103,6 +103,6 @@ def format_error(error: BaseException) -> str:
 
 
 def require(condition: object, reason: str) -> None:
-    """The one way for a rule to say no: raises `Declined` unless `condition` holds."""
+    """Raise `Declined` unless `condition` holds: the one way for a rule to decline a match."""
     if not condition:
         raise Declined(reason)

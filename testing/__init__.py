@@ -1,4 +1,4 @@
-"""The kit for authors of rules: models made from a rule's own pattern, and what a rule has to hold on them."""
+"""Test kit for authors of rules: models generated from a rule's own pattern, and checks of the rule on them."""
 
 from .check import CheckInconclusive, CheckResult, RuleIsWrong, check_rule, examine
 

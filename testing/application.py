@@ -1,4 +1,4 @@
-"""A rule on a model, and what can be said against it without running the model."""
+"""Application of a rule to a model, and faults that show without running the model."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ FAULT_KINDS = {
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """What a rule did to a case: how often it `fired`, what that left, and what is wrong already."""
+    """The result of applying a rule to a case: how often it `fired`, the model after, and a fault found so far."""
 
     fired: int
     after: onnx.ModelProto | None = None
@@ -35,10 +35,7 @@ class Application:
 
 
 def apply_rule(rule: Rule, case: Case, other_rules: Sequence[Rule] = ()) -> Application:
-    """Apply `rule` wherever it fires, and with those `other_rules` it.
-
-    Raises ModelError for a case that is no model.
-    """
+    """Apply `rule` wherever it fires, alone and together with `other_rules`. Raises ModelError for an invalid case."""
     attempt = _attempt(case.model, rule)
     made = attempt.ledger.change_count
     found = trouble(attempt, try_export=True)
@@ -62,12 +59,12 @@ def _attempt(model: onnx.ModelProto, *rules: Rule) -> Attempt:
 
 
 def _silent_change(attempt: Attempt, case: Case) -> Fault | None:
-    """Whether it touched a graph that it says it left alone. What was built for a match that was declined is gone."""
+    """A fault if the graph differs although no change was recorded; ops of declined matches are removed by then."""
     after = to_onnx(attempt.model)
     if after == case.model:
         return None
     return Fault(
-        FaultKind.SILENT_CHANGE, "the rule declined, or gave back what was there, and the graph is another", case, after
+        FaultKind.SILENT_CHANGE, "the rule declined, or returned the matched value, but the graph changed", case, after
     )
 
 
@@ -80,30 +77,30 @@ def _unexpected_firing(attempt: Attempt, case: Case, after: onnx.ModelProto) -> 
 
 
 def _nondeterminism(rule: Rule, case: Case, after: onnx.ModelProto) -> Fault | None:
-    """Whether a second run from the same start ends elsewhere: it keeps state."""
+    """A fault if a second run on the same model has another result, as of a rule that keeps state."""
     again = _attempt(case.model, rule)
     if trouble(again) is None and to_onnx(again.model) == after:
         return None
     return Fault(
         FaultKind.NONDETERMINISTIC,
-        "a second run on the same model did something else: the rule keeps state",
+        "a second run on the same model has another result: the rule keeps state",
         case,
         after,
     )
 
 
 def _non_idempotence(rule: Rule, case: Case, after: onnx.ModelProto) -> Fault | None:
-    """Whether it finds more to do in its own result, written and loaded."""
+    """A fault if the rule fires on its own result, written and loaded."""
     again = _attempt(after, rule)
     if trouble(again) is None and not again.ledger.change_count:
         return None
     places = ", ".join(dict.fromkeys(change.place for change in again.ledger.changes))
-    told = f"run again on its own result, it fires at {places}" if places else "it cannot be run on its own result"
-    return Fault(FaultKind.NOT_IDEMPOTENT, told, case, after)
+    message = f"on its own result it fires again, at {places}" if places else "it cannot be run on its own result"
+    return Fault(FaultKind.NOT_IDEMPOTENT, message, case, after)
 
 
 def _endless_with_others(rule: Rule, case: Case, other_rules: Sequence[Rule]) -> Fault | None:
-    """Whether it and the rules `other_rules` it, each of which may be right, undo what the others do without end."""
+    """A fault if the rule and `other_rules`, each of which may be correct, undo each other's changes without end."""
     rules = tuple(dict.fromkeys((rule, *other_rules)))
     found = trouble(_attempt(case.model, *rules)) if len(rules) > 1 else None
     if found is None or found.kind is not FailureKind.ENDLESS:

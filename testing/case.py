@@ -1,4 +1,4 @@
-"""A model on which a rule is tried."""
+"""Test cases for rules."""
 
 from __future__ import annotations
 
@@ -9,11 +9,10 @@ import onnx
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """A model that holds what a rule looks for.
+    """A model with a match of a rule's pattern.
 
-    `place` is the name of the value that the pattern's root makes; `traits` say in words what is special about the
-    model ("inside an If", "the middle value is an output", "a dim of 0"). Where `no_fire_reason` gives a reason, the
-    rule is not to fire at `place`.
+    `place` is the name of the root's output; `traits` describe special features of the model ("inside an If", "an inner
+    value is an output", "a dim of 0"). With a `no_fire_reason`, the rule must not fire at `place`.
     """
 
     model: onnx.ModelProto

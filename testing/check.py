@@ -1,9 +1,9 @@
-"""Holds a rule to what it promises, on models made from its own pattern.
+"""Checks of a rule against its contract, on models generated from its own pattern.
 
-An exact rule keeps every bit on all inputs, NaN and infinite ones too. One that rounds is right in real arithmetic:
-it is held to finite inputs, and may be off as far as verification allows, or as far as the model itself moves when
-all its numbers do by a few ulps. A conditional one is so held where its condition is taken to be true: on usual numbers
-with finite results. Special values are then up to the verification of each model.
+An exact rule keeps every bit on all inputs, NaN and infinite ones too. A rounding rule is correct in real arithmetic:
+it is checked on finite inputs, within the tolerance of verification or the change of the model itself when all its
+numbers are perturbed by a few ulps. A conditional rule is checked where its condition is assumed to hold: on ordinary
+numbers with finite results. Special values are left to the verification of each model.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ Example = str | onnx.ModelProto
 
 
 class RuleIsWrong(AssertionError):
-    """A rule does not keep what it promises; the message tells the whole story."""
+    """A rule violates its contract; the message is a full report."""
 
     def __init__(self, result: CheckResult) -> None:
         super().__init__(result.report)
@@ -40,7 +40,7 @@ class RuleIsWrong(AssertionError):
 
 
 class CheckInconclusive(AssertionError):
-    """A rule fired on none of the models made for it, so nothing can be said of it."""
+    """A rule fired on none of the generated models that run, so it was not checked."""
 
     def __init__(self, result: CheckResult) -> None:
         super().__init__(result.report)
@@ -49,10 +49,10 @@ class CheckInconclusive(AssertionError):
 
 @dataclass(frozen=True)
 class CheckResult:
-    """What checking a rule came to.
+    """The result of checking a rule.
 
-    Of so many `models` it fired on `fired`, of which `ran` ran in onnxruntime. `decline_counts` counts what it said
-    where it never fired at all.
+    It fired on `fired` of `models`, of which `ran` ran in onnxruntime. `decline_counts` counts its reasons to decline
+    if it never fired.
     """
 
     rule: Rule
@@ -65,16 +65,16 @@ class CheckResult:
 
     @property
     def is_sound(self) -> bool:
-        """Whether it was put to the test and kept its promises."""
+        """Whether the rule ran on models without a fault."""
         return self.fault is None and self.ran > 0
 
     @property
     def report(self) -> str:
-        """What is wrong, from the model that shows it to a test of it; or why nothing could be told."""
+        """A full report of the fault, with a test; or one line on the result."""
         if self.fault is not None:
             return format_fault(self.rule, self.fault)
         if self.is_sound:
-            return f"{self.rule.name} keeps its promise on {self.ran} models"
+            return f"{self.rule.name} keeps its contract on {self.ran} models"
         if self.fired:
             return (
                 f"{self.rule.name} fired on {self.fired} models, none of which onnxruntime runs: give examples that do"
@@ -91,10 +91,10 @@ def check_rule(
     examples: Sequence[Example] = (),
     other_rules: Sequence[Rule] = (),
 ) -> CheckResult:
-    """Try `rule` on up to `budget` models made from its pattern, and from `examples` of models in which it fires.
+    """Check `rule` on up to `budget` models generated from its pattern, and from `examples` in which it fires.
 
-    It also has to come to an end where the rules `other_rules` it run with it. Raises RuleIsWrong with the smallest
-    model that shows a fault, and CheckInconclusive where it was not put to the test.
+    Together with `other_rules`, it must also terminate. Raises RuleIsWrong with the smallest model found that shows a
+    fault, and CheckInconclusive if it fired on no model that runs.
     """
     checked = examine(rule, budget=budget, seed=seed, examples=examples, other_rules=other_rules)
     if checked.fault is not None:
@@ -113,9 +113,9 @@ def examine(
     other_rules: Sequence[Rule] = (),
     compare: Comparer = compare_models,
 ) -> CheckResult:
-    """As `check_rule`, but what is wrong is told and not raised; `compare` runs the models.
+    """As `check_rule`, but a fault is returned in the result; `compare` runs the models.
 
-    Raises UsageError for what cannot be asked.
+    Raises UsageError for invalid arguments.
     """
     if budget < 1:
         raise UsageError(f"a budget of {budget} models: at least one is needed")
@@ -126,14 +126,14 @@ def examine(
     start = perf_counter()
     given = tuple(map(parse_example, (*declared_examples(rule), *examples)))
     limits = Budget(budget, MAX_RUNS)
-    with np.errstate(all="ignore"):  # what a rule computes of its constants is not to be told twice
+    with np.errstate(all="ignore"):  # without warnings from a rule's own arithmetic on constants
         tally, fault = fuzz_rule(RuleTester(rule, compare, given, other_rules), limits, seed)
     declined = dict(tally.decline_counts.most_common()) if not tally.fired else {}
     return CheckResult(rule, tally.models, tally.fired, tally.ran, perf_counter() - start, fault, declined)
 
 
 def parse_example(example: Example) -> onnx.ModelProto:
-    """The model that an example stands for. Raises UsageError for text that is none."""
+    """The model of an example. Raises UsageError for invalid text."""
     if isinstance(example, onnx.ModelProto):
         return example
     source = example if example.lstrip().startswith("<") else f"{MODEL_HEADER} {example}"
@@ -144,7 +144,7 @@ def parse_example(example: Example) -> onnx.ModelProto:
 
 
 def declared_examples(rule: Rule) -> Sequence[Example]:
-    """What the rule's module lists for it: EXAMPLES = {"name_of_rule": [model, ...]}. Raises UsageError."""
+    """The examples in the rule's module: EXAMPLES = {"name_of_rule": [model, ...]}. Raises UsageError."""
     listed: Any = getattr(rule.build, "__globals__", {}).get("EXAMPLES", {})
     found: Any = cast("dict[Any, Any]", listed).get(rule.name, ()) if isinstance(listed, dict) else None
     models = cast("Sequence[Any]", found if isinstance(found, list | tuple) else (None,))

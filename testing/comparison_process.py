@@ -1,4 +1,4 @@
-"""Questions answered in a process of their own, which onnxruntime may take down."""
+"""Comparisons in a process of their own, which onnxruntime may crash."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from ..core.errors import PassesError, UnverifiableError
 from .fault import FaultKind
 from .model_comparison import ComparisonRequest, Discrepancy, compare_models
 
-TIMEOUT = 60.0  # seconds for a question
+TIMEOUT = 60.0  # seconds for a comparison
 CRASHES, HANGS = "crashes", "does not end"
 
 
 class _ProcessLost(Exception):
-    """The process crashed, or had to be ended."""
+    """The process crashed or was killed."""
 
 
 @dataclass(slots=True)
 class ComparisonProcess:
-    """Answers questions one after another; a process that dies, or takes longer than `timeout`, is replaced."""
+    """Compares models in a child process; one that crashes, or takes longer than `timeout`, is replaced."""
 
     timeout: float = TIMEOUT
     _process: SpawnProcess | None = field(default=None, init=False)
@@ -36,7 +36,10 @@ class ComparisonProcess:
         self._stop()
 
     def __call__(self, request: ComparisonRequest) -> Discrepancy | None:
-        """Answer a question. That a rule's model takes onnxruntime down, which the one before did not, is a finding."""
+        """Compare two models. A crash on the rewritten model alone is a discrepancy.
+
+        Raises UnverifiableError if the original crashes too.
+        """
         try:
             return self._request(request)
         except _ProcessLost as lost:
@@ -44,8 +47,8 @@ class ComparisonProcess:
         try:
             self._request(replace(request, after=request.before))
         except _ProcessLost as lost:
-            raise UnverifiableError(f"onnxruntime {lost} on the model as it was made") from lost
-        return Discrepancy(FaultKind.REFUSED, f"onnxruntime {how} on what the rule made")
+            raise UnverifiableError(f"onnxruntime {lost} on the generated model") from lost
+        return Discrepancy(FaultKind.REFUSED, f"onnxruntime {how} on the rewritten model")
 
     def _request(self, request: ComparisonRequest) -> Discrepancy | None:
         if self._process is None:
@@ -79,7 +82,7 @@ class ComparisonProcess:
 
 
 def _serve(connection: Connection[Any, Any]) -> None:
-    """Answer what comes, until nothing does."""
+    """Answer requests until the connection is closed."""
     while True:
         try:
             question: ComparisonRequest = connection.recv()

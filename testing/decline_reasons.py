@@ -1,4 +1,4 @@
-"""What a rule says where it does not fire."""
+"""Reasons for which a rule declines."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .case import Case
 
 
 def decline_reasons(rule: Rule, case: Case) -> Iterator[str]:
-    """Why `rule` declines, at each place that its pattern matches."""
+    """The reasons for which `rule` declines, at each match of its pattern."""
     for graph in from_onnx(case.model).graph.with_subgraphs():
         for op in list(graph.ops(*rule.pattern.types)):
             yield from _reasons_at(rule, graph, op)

@@ -1,4 +1,4 @@
-"""What a rule may do wrong, and the model that shows it."""
+"""Faults of rules, with the models that show them."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from .case import Case
 
 
 class FaultKind(StrEnum):
-    """What is wrong, in a clause about the rule."""
+    """Kinds of faults, as predicates of the rule."""
 
-    RAISED = "raises what is not a decline"
-    SILENT_CHANGE = "changes the graph where it says no"
-    ENDLESS = "does not end"
-    ENDLESS_WITH_OTHERS = "does not end beside the rules next to it"
+    RAISED = "raises an exception other than Declined"
+    SILENT_CHANGE = "changes the graph although it declines"
+    ENDLESS = "does not terminate"
+    ENDLESS_WITH_OTHERS = "does not terminate together with other rules"
     INVALID = "leaves an invalid graph"
     INTERFACE = "changes the interface of the model"
     FIRED_UNEXPECTEDLY = "fires where it must not"
-    NONDETERMINISTIC = "does not do the same twice"
+    NONDETERMINISTIC = "is not deterministic"
     NOT_IDEMPOTENT = "changes its own result again"
-    REFUSED = "makes a model that onnxruntime refuses, though it runs the one before"
-    WRONG = "changes what the model computes"
+    REFUSED = "makes a model that onnxruntime does not run, unlike the one before"
+    WRONG = "changes the results of the model"
 
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """What went wrong on a case: in kind, in a line, and what was made of the model, if anything was.
+    """A fault on a case: its kind, a one-line message, and the rewritten model, if any.
 
-    `mismatch` says how outputs differ, and on which inputs; `exact` whether they were compared to the last bit;
-    `other_rules` which rules it takes besides.
+    `mismatch` has the differing output and inputs; `exact` whether outputs were compared bit for bit; `other_rules`
+    the rules that are necessary besides.
     """
 
     kind: FaultKind

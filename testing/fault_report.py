@@ -1,4 +1,4 @@
-"""A fault as a story: the smallest model that shows it, the inputs, and what came of them."""
+"""Reports of faults: the smallest model that shows one, its inputs, and the outputs before and after."""
 
 from __future__ import annotations
 
@@ -18,23 +18,23 @@ from .fault import Fault
 from .model_comparison import contract_in
 
 LINE_WIDTH = 100
-MAX_SHOWN_ELEMENTS = 24  # elements of an array that are shown; of larger ones, the ends
+MAX_SHOWN_ELEMENTS = 24  # elements of an array that is shown in full; of larger ones, both ends
 
 
 def format_fault(rule: Rule, fault: Fault) -> str:
-    """All there is to say of a fault, in lines."""
+    """The full report of a fault."""
     return "\n".join([
         f"{rule.name} {fault.kind}: {fault.message}",
-        f"    {rule.equation}    promised: {format_contract(rule, fault)}",
+        f"    {rule.equation}    contract: {format_contract(rule, fault)}",
         *_section(f"the model{_format_traits(fault)}:", model_text(fault.case.model)),
-        *(_section("what the rule made of it:", model_text(fault.after)) if fault.after is not None else ()),
+        *(_section("the rewritten model:", model_text(fault.after)) if fault.after is not None else ()),
         *_inputs_and_outputs(fault),
-        *_section("a test of it:", pytest_snippet(rule, fault)),
+        *_section("a test:", pytest_snippet(rule, fault)),
     ])  # fmt: skip
 
 
 def format_contract(rule: Rule, fault: Fault) -> str:
-    """The contract, and what it comes to in 16-bit floats."""
+    """The contract, with the tolerance that applies to 16-bit floats."""
     contract = contract_in(rule, fault.case.model)
     if contract == EXACT and fault.mismatch is not None and not fault.exact:
         return f"{contract} (within rounding in 16-bit floats)"
@@ -47,8 +47,8 @@ def model_text(model: onnx.ModelProto) -> str:
 
 
 def pytest_snippet(rule: Rule, fault: Fault) -> str:
-    """A test for pytest that tries the rule on this model first."""
-    beside = f", beside=[{', '.join(fault.other_rules)}]" if fault.other_rules else ""
+    """A test for pytest that checks the rule on this model first."""
+    others = f", other_rules=[{', '.join(fault.other_rules)}]" if fault.other_rules else ""
     return "\n".join([
         f"from {rule.build.__module__.removeprefix(FILE_MODULE_PREFIX)} import {rule.name}",
         "from passwright.testing import check_rule",
@@ -58,12 +58,12 @@ def pytest_snippet(rule: Rule, fault: Fault) -> str:
         '"""',
         "",
         f"def test_{rule.name}():",
-        f"    check_rule({rule.name}, examples=[MODEL]{beside})",
+        f"    check_rule({rule.name}, examples=[MODEL]{others})",
     ])  # fmt: skip
 
 
 def failing_inputs(fault: Fault) -> Mapping[str, Any]:
-    """The inputs that show it, if it takes some."""
+    """The inputs that show the fault, if it depends on them."""
     draw = fault.mismatch.input_set if fault.mismatch is not None else None
     return draw.feeds if draw is not None else {}
 
@@ -77,7 +77,7 @@ def _section(title: str, body: str) -> list[str]:
 
 
 def _inputs_and_outputs(fault: Fault) -> Iterator[str]:
-    """Inputs, and what both models give for them."""
+    """Lines with the inputs, and the outputs of both models."""
     given = failing_inputs(fault)
     if fault.mismatch is None or fault.mismatch.input_set is None:
         return

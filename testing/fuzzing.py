@@ -1,4 +1,4 @@
-"""Cases made from a rule's pattern, until one shows a fault; hypothesis then makes that one smaller."""
+"""Fuzzing of a rule with cases generated from its pattern, and minimization of failing ones by hypothesis."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ SUPPRESSED_HEALTH_CHECKS = (
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How many `models` are made at most, and after how many that fired and ran it is `max_runs`."""
+    """Limits of fuzzing: generated `models`, and `max_runs` of models on which the rule fired."""
 
     models: int
     max_runs: int
@@ -38,10 +38,10 @@ class Budget:
 
 @dataclass(slots=True)
 class Tally:
-    """How many `models` were made; on how many the rule `fired`, and of these how many `ran` before and after.
+    """Counts of generated `models`, of those on which the rule `fired`, and of those that `ran` before and after.
 
-    `run_failures` says why the others did not run; `invalid` counts what was made and is no model, `decline_counts`
-    what the rule said where it declined.
+    `run_failures` has the reasons for which others did not run; `invalid` counts invalid models, `decline_counts` the
+    reasons for which the rule declined.
     """
 
     models: int = 0
@@ -53,7 +53,7 @@ class Tally:
 
 
 class _FaultFound(Exception):
-    """A fault, on its way through hypothesis."""
+    """Carries a fault through hypothesis."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.message)
@@ -62,7 +62,7 @@ class _FaultFound(Exception):
 
 @dataclass(frozen=True, slots=True)
 class RuleTester:
-    """Tries a rule on cases, with `other_rules` as well, and runs those on which it fires; `compare` compares."""
+    """Applies a rule to cases, with `other_rules` too, and compares the models on which it fires by `compare`."""
 
     rule: Rule
     compare: Comparer
@@ -71,7 +71,7 @@ class RuleTester:
     by_reference: bool = False
 
     def find_fault(self, case: Case, tally: Tally) -> Fault | None:
-        """What is wrong on a case, if anything is; counted in `tally`."""
+        """The fault on a case, if any; the case is counted in `tally`."""
         try:
             trial = apply_rule(self.rule, case, self.other_rules)
         except ModelError:
@@ -92,7 +92,7 @@ class RuleTester:
         return fault
 
     def minimize(self, fault: Fault, choice_sequence: ChoiceSequence, seed: int) -> Fault:
-        """A smaller case than that of `choice_sequence` with a fault of the same kind, if hypothesis finds one."""
+        """A fault of the same kind on a smaller case than that of `choice_sequence`, if hypothesis finds one."""
         known: dict[bytes, Fault | None] = {}
 
         def look(case: Case) -> None:
@@ -111,9 +111,9 @@ class RuleTester:
 
 
 def fuzz_rule(tester: RuleTester, budget: Budget, seed: int) -> tuple[Tally, Fault | None]:
-    """Try a rule on examples, then on models made from its pattern and from them; the first fault, on a smaller one.
+    """Fuzz a rule on examples, then on models generated from its pattern and from them; minimize the first fault.
 
-    Where onnxruntime runs none of them, the reference evaluator of ONNX does. The same for the same `seed`.
+    If onnxruntime runs none of them, ONNX's reference evaluator does. Deterministic for a given `seed`.
     """
     tally, fault = _fuzz_once(tester, budget, seed)
     if fault is not None or tally.ran or not tally.fired:
@@ -140,7 +140,7 @@ def _fuzz_once(tester: RuleTester, budget: Budget, seed: int) -> tuple[Tally, Fa
 
 
 def _run_hypothesis(check: Callable[[Case], None], strategy: SearchStrategy[Case], seed: int) -> None:
-    """Have `check` called with cases; where it raises an Exception, once more with the smallest on which it does."""
+    """Call `check` with cases; if it raises an Exception, finally with the smallest case on which it does."""
     chosen = settings(
         max_examples=MAX_SHRINK_STEPS,
         database=None,

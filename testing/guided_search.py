@@ -1,9 +1,9 @@
-"""Finds models on which a rule fires, many a second, without hypothesis and without running any.
+"""Coverage-guided search for models on which a rule fires, without hypothesis and without running them.
 
-Most models made from a pattern are declined. Where in the rule's code that happens tells how near a model came: one
-that is declined where none was before is kept, and others are made from it by changing some of the choices that led to
-it. What fired comes with its `choice_sequence`, from which `cases.cases` makes the same model again: a hypothesis
-database that holds `choices_to_bytes(tape)` lets hypothesis begin there, and make it smaller.
+A rule declines most models generated from its pattern. The line of the rule's code that declines measures progress: a
+model that is declined at a new line is kept, and others are mutated from its choices. A model on which the rule fires
+comes with its `choice_sequence`, from which `strategies.cases` generates it again: given a database that holds
+`choices_to_bytes(choice_sequence)`, hypothesis starts there and minimizes it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from .models.model_builder import GenerationError
 from .models.model_generator import MODEL_WIDE_CHOICES, generate_case
 
 DeclineSite = tuple[tuple[str, int], ...]
-"""Where a rule declined: the functions and lines on the way there, the outermost first."""
+"""The functions and lines of the traceback of a decline, the outermost first."""
 NO_MATCH: DeclineSite = ()
 FIRES_OFTEN_ONE_IN = 4  # models for each on which it fires, from which on others are made from what came near
 MUTATION_RATE_RARE, MUTATION_RATE_OFTEN = 0.7, 0.2  # how many, then and else
@@ -42,10 +42,7 @@ ChoiceMap = Mapping[Key, int]
 
 @dataclass(frozen=True, slots=True)
 class GeneratedCase:
-    """A case on which the rule fires, or must not; made again from its `choice_sequence`.
-
-    `fired` is what a first look tells.
-    """
+    """A case on which the rule fires, or must not, with its `choice_sequence`; `fired` as found by the search."""
 
     case: Case
     choice_sequence: tuple[int, ...]
@@ -54,7 +51,7 @@ class GeneratedCase:
 
 @dataclass(slots=True)
 class GuidedSearch:
-    """Counts what was made, look-alikes aside and keeps the choices that led to each place where the rule declined."""
+    """Generates distinct cases, and keeps the choices that led to each line where the rule declined."""
 
     rule: Rule
     dictionary: Dictionary
@@ -68,7 +65,7 @@ class GuidedSearch:
     shuffled_levels: dict[Key, list[int]] = field(default_factory=dict[Key, list[int]])
 
     def generate(self, attempts: int) -> Iterator[GeneratedCase]:
-        """What is found in so many tries. The same for the same seed."""
+        """The cases found in that many attempts. Deterministic for a given seed."""
         rng = Random(f"{self.rule.name} {self.seed}")  # noqa: S311 - nothing secret
         for turn in range(attempts):
             often = self.fired * FIRES_OFTEN_ONE_IN > self.generated
@@ -95,7 +92,7 @@ class GuidedSearch:
                 self.corpus.setdefault(site, choices.recorded)
 
     def _is_new(self, case: Case) -> bool:
-        """Whether there were few models yet that look like this one."""
+        """Whether few models with this fingerprint were generated so far."""
         seen = (fingerprint(case), structure_fingerprint(case))
         self.fingerprint_counts.update(seen)
         return (
@@ -104,14 +101,14 @@ class GuidedSearch:
         )
 
     def _next_level(self, key: Key, rng: Random) -> int:
-        """The next level of what colours a model: all of them in some order, then in another."""
+        """The next level of a model-wide choice: all of them in random order, repeatedly."""
         deck = self.shuffled_levels.setdefault(key, [])
         if not deck:
             deck += rng.sample(range(MODEL_WIDE_CHOICES[key]), MODEL_WIDE_CHOICES[key])
         return deck.pop()
 
     def _mutated_choices(self, rng: Random) -> dict[Key, int]:
-        """The choices behind one of the places that were seldom reached, some of them left out or of another model."""
+        """The choices that led to a rarely reached line, some of them omitted or from another model."""
         sites = list(self.corpus)
         made = dict(self.corpus[min((rng.choice(sites) for _ in range(3)), key=self.decline_counts.__getitem__)])
         for _ in range(1 + rng.randrange(rng.choice((MAX_MUTATIONS, max(MAX_MUTATIONS, len(made) // 4))))):
@@ -132,7 +129,7 @@ def guided_search(rule: Rule, *, seed: int = 0, examples: Sequence[onnx.ModelPro
 
 
 def decline_site(rule: Rule, case: Case) -> DeclineSite | None:
-    """Where `rule` declines, the last that it does; None if it fires, or raises something else."""
+    """The site of the last decline of `rule`; None if it fires, or raises another exception."""
     try:
         graph = from_onnx(case.model).graph
     except ModelError:
@@ -167,7 +164,7 @@ def _decline_sites(rule: Rule, graph: Graph, root: Op) -> Iterator[DeclineSite |
 
 
 def _traceback_lines(error: BaseException) -> DeclineSite:
-    """The functions and lines that an exception passed."""
+    """The functions and lines in the traceback of an exception."""
     frames: list[tuple[str, int]] = []
     at = error.__traceback__
     while at is not None:

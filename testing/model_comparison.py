@@ -1,4 +1,4 @@
-"""Comparison of a rewritten model with the answers of the model before."""
+"""Comparison of a rewritten model with the original within the contract of a rule."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from .fault import Fault, FaultKind
 from .perturbation import is_explained_by_rounding
 
 ORDINARY_KINDS = frozenset({"normal", "negative"})
-"""Kinds of draw on which a condition on the numbers is taken to hold."""
+"""Kinds of input sets on which the condition of a conditional rule is assumed to hold."""
 INVALID_MODEL_ERRORS = (onnx.checker.ValidationError, onnx.shape_inference.InferenceError)
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRequest:
-    """Two models, and the kind of contract between them. All of it can be sent to another process.
+    """Two models and the contract between them, picklable for another process.
 
-    They run in onnxruntime, or, `by_reference`, in the reference evaluator of ONNX.
+    They run in onnxruntime or, with `by_reference`, in ONNX's reference evaluator.
     """
 
     before: bytes
@@ -49,7 +49,7 @@ class ComparisonRequest:
 
 @dataclass(frozen=True, slots=True)
 class Discrepancy:
-    """How the second model fails to do what the first does; `exact` if they were compared to the last bit."""
+    """The failure of the second model to compute the results of the first; `exact` if compared bit for bit."""
 
     kind: FaultKind
     message: str
@@ -58,13 +58,13 @@ class Discrepancy:
 
 
 Comparer = Callable[[ComparisonRequest], Discrepancy | None]
-"""Answers a question. Raises UnverifiableError where the first model does not run."""
+"""Compares two models. Raises UnverifiableError if the first one does not run."""
 
 
 def compare_case(
     rule: Rule, case: Case, after: onnx.ModelProto, compare: Comparer, *, by_reference: bool = False
 ) -> Fault | None:
-    """How `after` differs from the case's model, if it does. Raises UnverifiableError for a case that does not run."""
+    """The discrepancy of `after` from the case's model, if any. Raises UnverifiableError if the case does not run."""
     before, made = case.model.SerializeToString(), after.SerializeToString()
     found = compare(ComparisonRequest(before, made, rule.fragile, contract_in(rule, case.model).kind, by_reference))
     if found is None:
@@ -86,7 +86,7 @@ def _weakness(contract: Contract) -> int:
 
 
 def compare_models(request: ComparisonRequest) -> Discrepancy | None:
-    """How the second model differs from the first, on inputs of all kinds, those around fragile numbers too."""
+    """The discrepancy of the second model from the first, on inputs of all kinds, those around boundaries too."""
     oracle, half = _require_oracle(request)
     try:
         _require_valid(request.after)
@@ -105,7 +105,7 @@ def compare_models(request: ComparisonRequest) -> Discrepancy | None:
 def _first_mismatch(
     oracle: Oracle, request: ComparisonRequest, draws: list[InputSet], *, exact: bool
 ) -> Mismatch | None:
-    """The first difference that counts: where a contract allows for rounding, one that rounding does not explain."""
+    """The first mismatch that violates the contract; for a rounding rule, one that rounding does not explain."""
     while draws:
         found = oracle.compare(request.after, exact=exact, input_sets=draws).failure
         if found is None or not found.output or found.input_set is None or request.contract == EXACT.kind:
@@ -117,10 +117,10 @@ def _first_mismatch(
 
 
 def _is_covered_by_contract(answer: Answer, contract: str) -> bool:
-    """Whether a contract is about numbers such as those of an answer.
+    """Whether a contract covers the numbers of an answer.
 
-    What rounds is right in real arithmetic, which has no NaN and no infinity. A condition on the numbers is taken to
-    hold where they are no special ones, not missing, and what comes of them is finite.
+    A rounding rule is correct in real arithmetic, without NaN and infinity. The condition of a conditional one is
+    assumed to hold on ordinary numbers, without empty tensors, if the results are finite.
     """
     draw = answer.input_set
     if contract == EXACT.kind:
@@ -137,7 +137,7 @@ def _is_finite(result: Any) -> bool:
 
 
 def _require_oracle(request: ComparisonRequest) -> tuple[Oracle, bool]:
-    """The answers of the first model, if it is valid and onnxruntime loads it; and whether it has 16-bit floats."""
+    """The oracle for the first model, if it is valid and loads; and whether it computes in 16-bit floats."""
     try:
         _require_valid(request.before)
         model = from_onnx(onnx.load_from_string(request.before))
@@ -162,7 +162,7 @@ def _make_oracle(request: ComparisonRequest, model: Model) -> Oracle:
 
 
 def _require_declared_shapes(oracle: Oracle, model: Model) -> None:
-    """Raise UnverifiableError where onnxruntime gives an output another shape than it is declared to have."""
+    """Raise UnverifiableError if onnxruntime gives an output another shape than the declared one."""
     for v in model.graph.outputs:
         declared = v.recorded_type[1]
         for answer in oracle.answers if declared is not None else ():

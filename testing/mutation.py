@@ -1,4 +1,4 @@
-"""Cases around one: hypothesis changes a few of the choices that led to it, and makes simple what it can."""
+"""Mutation of a case: hypothesis changes a few of the choices that led to it, and simplifies others."""
 
 from __future__ import annotations
 
@@ -23,10 +23,7 @@ MUTATION_PERIOD = 40
 def mutated_cases(
     rule: Rule, choice_sequence: ChoiceSequence, examples: Sequence[onnx.ModelProto] = ()
 ) -> st.SearchStrategy[Case]:
-    """The case that comes of `choice_sequence`, with some of its choices changed.
-
-    They shrink to the simplest choices.
-    """
+    """The case of `choice_sequence` with some choices changed; hypothesis shrinks them to the simplest choices."""
     words = dictionary_of(rule)
 
     @st.composite

@@ -1,4 +1,4 @@
-"""How far a model's own results move when every step on the way to them rounds in another way."""
+"""Perturbation of all intermediate results of a model, to measure the effect of other roundings."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from onnx import TensorProto, helper, numpy_helper
 
 from ..core.errors import EvaluationError, ModelLoadError
 from ..core.io.convert import from_onnx
+from ..core.ir.traits import Trait, ops_with
 from ..core.ort.backends import Arrays
+from ..core.serialization.proto_queries import opset_versions, subgraphs
 from ..core.verify.noise import perturb
 from ..core.verify.seeded_session import SINGLE_THREADED
 from ..core.verify.tolerance import min_tolerance, to_64_bit
@@ -21,10 +23,9 @@ RUNS_PER_SCALE = 6
 SMALL_ULPS, MEDIUM_ULPS, LARGE_ULPS = 1, 8, 64  # ulps that every number moves, up or down
 DROPOUT_INPUTS_OPSET = 12  # since this opset it takes what it does from inputs
 DROPOUT_RATIO, DROPOUT_TRAINING = "half of them", "training"
-PERTURBED_WEIGHT_OPS = frozenset({
-    "Add", "BatchNormalization", "Conv", "ConvTranspose", "Div", "Einsum", "Gemm", "GroupNormalization",
-    "InstanceNormalization", "LayerNormalization", "MatMul", "Mul", "RMSNormalization", "Sub", "Sum",
-})  # fmt: skip
+PERTURBED_WEIGHT_OPS = ops_with(Trait.NORMALIZATION) | {
+    "Add", "BatchNormalization", "Conv", "ConvTranspose", "Div", "Einsum", "Gemm", "MatMul", "Mul", "Sub", "Sum",
+}  # fmt: skip
 """Operators whose weights are added and multiplied, and are no bounds, exponents or extents."""
 MIN_GROWTH = 2  # times as far as with fewer ulps, at least: a jump goes as far each time, and explains nothing
 FLOAT_DTYPES = {TensorProto.FLOAT16: np.float16, TensorProto.FLOAT: np.float32, TensorProto.DOUBLE: np.float64}
@@ -32,10 +33,10 @@ PERTURBED_DTYPES: dict[int, Any] = {int(kind): dtype for kind, dtype in FLOAT_DT
 
 
 def is_explained_by_rounding(before: bytes, after: bytes, feeds: Arrays) -> bool:
-    """Whether the second model is as close to the first as the first is to itself, shaken.
+    """Whether the second model is as close to the first as the perturbed first model is, element by element.
 
-    What is added and taken away again is rounded by its own size, not by that of what is left. Element by element; one
-    that is NaN or infinite in one of the two alone has to become so when shaken, or cease to be.
+    Terms that cancel are rounded by their own size, not by that of the result, so noise of the inputs is not enough. An
+    element that is NaN or infinite in only one of the models must turn into or from a number under perturbation.
     """
     model = onnx.load_from_string(before)
     names = [v.name for v in model.graph.output]
@@ -54,7 +55,7 @@ def is_explained_by_rounding(before: bytes, after: bytes, feeds: Arrays) -> bool
 
 
 def perturbed_model(model: onnx.ModelProto, ulps: int, seed: int) -> bytes:
-    """The model with every element of its weights, and of the floats that its nodes make, `far` ulps or so off."""
+    """The model with every element of its weights, and of its intermediate floats, perturbed by about `ulps`."""
     out = onnx.ModelProto()
     out.CopyFrom(model)
     for kind, dtype in PERTURBED_DTYPES.items():
@@ -64,7 +65,7 @@ def perturbed_model(model: onnx.ModelProto, ulps: int, seed: int) -> bytes:
     types = {v.name: v.known_dtype for g in graphs for op in g.ops() for v in op.outputs}
     switches = {DROPOUT_RATIO: np.float32(0.5), DROPOUT_TRAINING: np.bool_(True)}
     out.graph.initializer.extend(numpy_helper.from_array(np.array(n), name) for name, n in switches.items())
-    opset = max(o.version for o in model.opset_import if not o.domain)
+    opset = opset_versions(model)[""]
     _perturb_graph(out.graph, types, opset, ulps, seed)
     return out.SerializeToString()
 
@@ -77,7 +78,7 @@ def _perturb_graph(graph: onnx.GraphProto, types: Mapping[str, int], opset: int,
             t.CopyFrom(numpy_helper.from_array(perturb({t.name: numpy_helper.to_array(t)}, seed, ulps)[t.name], t.name))
     del graph.node[:]
     for node in nodes:
-        for body in (b for a in node.attribute for b in (a.g, *a.graphs) if b.node):
+        for body in subgraphs(node):
             _perturb_graph(body, types, opset, ulps, seed)
         outputs = [
             name for name in node.output if types.get(name, 0) in PERTURBED_DTYPES and node.op_type != "Constant"
@@ -90,7 +91,7 @@ def _perturb_graph(graph: onnx.GraphProto, types: Mapping[str, int], opset: int,
 
 
 def _perturbing_nodes(name: str, kind: int, opset: int, seed: int) -> Iterator[onnx.NodeProto]:
-    """Nodes that make `name`, which is v * (1 + share * r) with r -1 or 1 for each element."""
+    """Nodes that compute `name` = v * (1 + share * r), with r -1 or 1 for each element."""
     v, sides, r, part, factor = (f"{name} {suffix}" for suffix in ("unshaken", "sides", "r", "part", "factor"))
     yield from (_dropout_signs if opset >= DROPOUT_INPUTS_OPSET else _uniform_signs)(v, sides, seed)
     yield helper.make_node("Cast", [sides], [r], to=kind)
@@ -100,7 +101,7 @@ def _perturbing_nodes(name: str, kind: int, opset: int, seed: int) -> Iterator[o
 
 
 def _dropout_signs(value: str, signs: str, seed: int) -> Iterator[onnx.NodeProto]:
-    """-1 or 1 for each element, by a Dropout: of opset 22, onnxruntime has no other random kernel."""
+    """-1 or 1 for each element, by a Dropout, the only random kernel of onnxruntime for opset 22."""
     extents, ones, kept = (f"{signs} {suffix}" for suffix in ("extents", "ones", "kept"))
     one = numpy_helper.from_array(np.ones(1, np.float32))
     yield helper.make_node("Shape", [value], [extents])
@@ -150,12 +151,12 @@ def _is_within_noise(want: Any, got: Any, small_runs: list[Any], medium_runs: li
 
 
 def _has_same_finiteness(x: Array, y: Array) -> Array:
-    """Where both are numbers, or both NaN, or the same infinity."""
+    """A mask of elements that are both finite, both NaN, or the same infinity."""
     return (np.isfinite(x) & np.isfinite(y)) | (np.isnan(x) & np.isnan(y)) | (x == y)
 
 
 def _max_distances(x: Array, runs: list[Any]) -> Array:
-    """How far each element goes in any of the runs; not at all where it is no number."""
+    """The largest distance of each element over the runs, 0 where it is not finite."""
     ways = [_distances(x, to_64_bit(r)) for r in runs if np.shape(r) == x.shape]
     return np.max(ways, axis=0, initial=0.0) if ways else np.zeros(x.shape)
 

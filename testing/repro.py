@@ -1,4 +1,4 @@
-"""A folder that shows a fault to whoever has no copy of the rule: models, inputs, and the story."""
+"""Repro folders of faults for readers without the rule: models, inputs and report."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from .fault_report import failing_inputs, format_fault
 
 
 def write_repro(rule: Rule, fault: Fault, root: Path) -> Path:
-    """Write the models before and after, the inputs and the story into a folder named after the rule.
+    """Write the models before and after, the inputs and the report to a folder named after the rule.
 
-    What stands in such a folder already is overwritten. Raises ModelError if that cannot be done.
+    Existing files of these names are overwritten. Raises ModelError if a file cannot be written.
     """
     folder = root / re.sub(r"[^\w.-]+", "_", rule.name)[:60]
     arrays: dict[str, Any] = {name: a for name, a in failing_inputs(fault).items() if isinstance(a, np.ndarray)}

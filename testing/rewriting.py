@@ -1,11 +1,11 @@
-"""Tables of what rules and passes make of models in ONNX's own text form, with the meaning checked in onnxruntime.
+"""Assertions on rewrites of models in ONNX's text form, with the meaning checked in onnxruntime.
 
     def test_two_negations_cancel():
         becomes("g (float[N] x) => (float[N] y) { a = Neg(x) y = Neg(a) }",
                 "g (float[N] x) => (float[N] y) { y = Identity(x) }", cancel_negations)
 
-Each text is the inside of a model: `g (float[2,3] x) => (float[n,m] y) { y = Relu(x) }`. Initializers are
-written as the parser wants them: `g (...) => (...) <float[2] w = {1.0, 2.0}> { ... }`; larger ones are given
+Each text is a graph without header: `g (float[2,3] x) => (float[n,m] y) { y = Relu(x) }`. Initializers are in
+the syntax of the parser: `g (...) => (...) <float[2] w = {1.0, 2.0}> { ... }`; larger ones are given
 as arrays in `weights`, by name.
 """
 
@@ -54,7 +54,7 @@ def require_equivalent(
 ) -> Verdict:
     """Compare two models in onnxruntime on many inputs; raises VerificationError if they differ.
 
-    `fixed` gives sizes of symbolic dims. `exact`: they have to agree bit for bit.
+    `fixed` gives sizes of symbolic dims. `exact`: outputs must be bit-identical.
     """
     model = from_onnx(before)
     oracle = Oracle(before.SerializeToString(), input_specs(model), [o.name for o in before.graph.output], fixed=fixed)
@@ -69,7 +69,7 @@ def becomes(
     weights: Mapping[str, Any] | None = None,
     runs: bool = True,
 ) -> onnx.ModelProto:
-    """`before` is rewritten to the ops of `after` and computes the same. `runs=False`: no backend can run it."""
+    """Assert that `before` becomes the ops of `after`, with equal results. `runs=False`: no backend can run it."""
     model = load(before, opset, weights)
     result, ledger = apply_passes(model, *passes)
     out = to_onnx(result)
@@ -84,11 +84,11 @@ def becomes(
 def stays(
     before: str, *passes: Rule | Pass, opset: int = OPSET, weights: Mapping[str, Any] | None = None, runs: bool = True
 ) -> None:
-    """Nothing happens to `before`."""
+    """Assert that `before` does not change."""
     model = load(before, opset, weights)
     result, ledger = apply_passes(model, *passes)
     assert not ledger.changes, f"it was changed by {', '.join(f'{c.by} at {c.place}' for c in ledger.changes)}"
-    assert to_onnx(result) == model, "it was changed, and no change was told of"
+    assert to_onnx(result) == model, "it was changed, but no change was recorded"
     if runs:
         require_equivalent(model, to_onnx(result), exact=True)
 
@@ -98,8 +98,7 @@ def canonical_nodes(
 ) -> list[str]:
     """The nodes as text, values renumbered in order of appearance, so that only structure is compared.
 
-    `outer_names` and `outer_constants` are for bodies: what the values of enclosing graphs are called, and which are
-    constants there.
+    `outer_names` and `outer_constants` are the names of values and the constants of enclosing graphs.
     """
     names = {**(outer_names or {}), **{n.name: n.name for n in (*graph.input, *graph.output)}}
     constants = outer_constants | {t.name for t in graph.initializer}
@@ -137,5 +136,5 @@ def initializers(model: onnx.ModelProto) -> dict[str, np.ndarray[Any, Any]]:
 
 
 def run(model: onnx.ModelProto, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None) -> list[Any]:
-    """What onnxruntime gives with all optimizations off."""
+    """The outputs in onnxruntime with all optimizations off."""
     return OnnxRuntime(model.SerializeToString()).run(outputs or [o.name for o in model.graph.output], feeds)

@@ -1,4 +1,4 @@
-"""Cases for a rule: models made from its own pattern, in which it must fire, may, or must not."""
+"""Hypothesis strategies for cases of a rule, in which it must, may or must not fire."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from .models.model_generator import generate_case
 def cases(
     rule: Rule, dictionary: Dictionary | None = None, examples: Sequence[onnx.ModelProto] = ()
 ) -> st.SearchStrategy[Case]:
-    """Models that hold the pattern of `rule`, or are variants of `examples`, as hypothesis draws them.
+    """A strategy for models with the pattern of `rule`, or variants of `examples`.
 
-    What is drawn is one number after another: the `tape` of a case.
+    Hypothesis draws one number after another, the choice sequence of a case.
     """
     words = dictionary_of(rule) if dictionary is None else dictionary
 

@@ -1,12 +1,11 @@
-"""What a document shows is what happens: its files are written, its code and commands run, its output compared.
+"""Executable documents: their files are written, their code and commands run, and the output is compared.
 
-A Markdown document is played in a folder of its own, block after block, with the repository's `golden_models` in it.
-Of the fenced blocks
+The blocks of a Markdown document run in order in a folder of its own that contains the repository's `golden_models`.
 
-- `python`, `toml` and `text` ones whose first line is a comment with the name of a file are that file,
-- other `python` ones run, each as a program,
-- `console` ones are commands behind `$`, each with what it prints, `...` for anything,
-- `json` ones have to be JSON; whatever else there is is shown only.
+- A `python`, `toml` or `text` block whose first line is a comment with the name of a file is that file.
+- Any other `python` block is a program.
+- A `console` block has commands after `$`, each with its output, in which `...` matches anything.
+- A `json` block has to be JSON. All other blocks are only shown.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -31,7 +30,7 @@ PROGRAMS = {"passes": str(Path(sys.executable).with_name("passes")), "python": s
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A fenced block: its language, its text, and the file that it is, if any."""
+    """A fenced block: its language, its text, and the name of its file, if it is one."""
 
     language: str
     text: str
@@ -46,7 +45,7 @@ def blocks(document: Path) -> Iterator[Block]:
 
 
 def write_file(block: Block, folder: Path) -> Path:
-    """The file that a block is, in `folder`."""
+    """Write the file of a block to `folder`."""
     path = folder / block.file
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(block.text, encoding="utf-8")
@@ -54,26 +53,23 @@ def write_file(block: Block, folder: Path) -> Path:
 
 
 def console_commands(block: str) -> list[tuple[str, str]]:
-    """The commands of a console block, each with what it prints."""
+    """The commands of a console block, each with its output."""
     before, *commands = re.split(r"^\$ ", block, flags=re.MULTILINE)
     assert commands, f"no command behind $ in {block!r}"
-    assert not before, f"{before!r} stands before the first command"
+    assert not before, f"{before!r} precedes the first command"
     return [(c.partition("\n")[0], c.partition("\n")[2]) for c in commands]
 
 
-def run_document(document: Path, folder: Path, executed_files: Collection[str] = ()) -> int:
-    """Do in `folder` what the document shows; the files in `executed_files` are run when they are written.
+def run_document(document: Path, folder: Path) -> int:
+    """Do in `folder` what the document shows, and count its commands.
 
-    Counts commands. Raises AssertionError with the command and what it printed where that is not what the document
-    says.
+    Raises AssertionError with the command and its output where the document shows another.
     """
     (folder / MODELS).symlink_to(ROOT / MODELS, target_is_directory=True)
     commands = 0
     for block in blocks(document):
         if block.file:
-            path = write_file(block, folder)
-            if block.file in executed_files:
-                subprocess.run([sys.executable, path.name], cwd=path.parent, check=True)
+            write_file(block, folder)
         elif block.language == "python":
             subprocess.run([sys.executable, "-c", block.text], cwd=folder, check=True, timeout=TIMEOUT)
         elif block.language == "json":
@@ -86,12 +82,12 @@ def run_document(document: Path, folder: Path, executed_files: Collection[str] =
 
 
 def require_output(command: str, expected: str, folder: Path) -> None:
-    """Run a command; it must print what is expected, on whichever stream."""
+    """Run a command and require its output, of both streams."""
     program, *arguments = shlex.split(command)
     done = subprocess.run(
         [PROGRAMS[program], *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=TIMEOUT
     )
-    # On a terminal the two streams are one: what is told of mistakes stands before the verdict.
+    # On a terminal the two streams are one, and warnings precede the verdict.
     before, mark, after = done.stdout.partition("verified: ")
     warned = done.stderr.startswith("warning")
     printed = before + done.stderr + mark + after if warned else done.stdout + done.stderr

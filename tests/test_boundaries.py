@@ -15,7 +15,12 @@ from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
 from rewriting import load
 
-WEIGHTS = {"two": np.float32(2), "six": np.float32(6), "many": np.linspace(0, 1, 50, dtype=np.float32)}
+WEIGHTS = {
+    "two": np.float32(2),
+    "six": np.float32(6),
+    "n": np.array([[0], [1]]),
+    "many": np.linspace(0, 1, 50, dtype=np.float32),
+}
 
 
 def points_of(body: str, head: str = "g (float[N,4] x) => (y)", opset: int = 17) -> tuple[float, ...]:
@@ -40,6 +45,8 @@ def points_of(body: str, head: str = "g (float[N,4] x) => (y)", opset: int = 17)
         pytest.param("a = Div(x, two) y = Less(a, six)", (12,), id="divided"),
         pytest.param("a = Div(two, x) y = Less(a, six)", (), id="a divisor is not followed"),
         pytest.param("a = Transpose(x) y = Less(a, six)", (6,), id="moved"),
+        pytest.param("a = Trilu(x) y = Less(a, six)", (6,), id="a triangle is moved"),
+        pytest.param("a = ScatterND(x, n, x) y = Less(a, six)", (6,), id="scattered"),
         pytest.param("a = Exp(x) y = Less(a, six)", (), id="computed"),
         pytest.param("y = ThresholdedRelu<alpha=1.5>(x)", (1.5,), id="ThresholdedRelu"),
         pytest.param("y = Shrink<lambd=1.5>(x)", (-1.5, 1.5), id="Shrink"),

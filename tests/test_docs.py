@@ -1,4 +1,4 @@
-"""The documents: what they show is what happens, the site is complete and loads nothing, the catalogue is whole."""
+"""The documents: their blocks run, the site is complete and loads nothing, the catalogue has every rule."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from passwright.core import RulePass
 
 DOCS = ROOT / "docs"
 PAGES = sorted(DOCS.glob("*.md"))
+DOCUMENTS = [ROOT / "README.md", *PAGES]
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source|video|audio|embed|object)\b[^>]*\b(?:src|data|srcset)=["']?\s*(?:https?:)?//"""
     r"""|<link\b[^>]*\brel=["']?(?:stylesheet|preconnect|preload|icon|dns-prefetch|modulepreload)[^>]*\bhref=["']?(?:https?:)?//"""
@@ -22,9 +23,9 @@ LOADED = re.compile(
 )
 
 
-@pytest.mark.parametrize("page", PAGES, ids=[p.stem for p in PAGES])
-def test_what_a_page_shows_is_what_happens(page: Path, tmp_path: Path) -> None:
-    run_document(page, tmp_path)
+@pytest.mark.parametrize("document", DOCUMENTS, ids=[d.stem for d in DOCUMENTS])
+def test_a_document_shows_the_actual_output(document: Path, tmp_path: Path) -> None:
+    run_document(document, tmp_path)
 
 
 @pytest.fixture(scope="module")

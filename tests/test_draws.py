@@ -238,10 +238,10 @@ def shapes_at(inputs: list[InputSpec], sizes: dict[str, int]) -> dict[str, tuple
 def declared(*shapes: tuple[int | str | None, ...]) -> list[InputSpec]:
     """Float inputs `x0`, `x1`, ... of the given shapes; the text form has no unnamed dims and no sums."""
     infos = [helper.make_tensor_value_info(f"x{n}", TensorProto.FLOAT, shape) for n, shape in enumerate(shapes)]
-    out = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
-    node = helper.make_node("Sum", [i.name for i in infos], ["y"])
+    nodes = [helper.make_node("Identity", [i.name], [f"y_{i.name}"]) for i in infos]
+    outs = [helper.make_tensor_value_info(n.output[0], TensorProto.FLOAT, None) for n in nodes]
     model = helper.make_model(
-        helper.make_graph([node], "g", infos, [out]), opset_imports=[helper.make_opsetid("", 17)], ir_version=10
+        helper.make_graph(nodes, "g", infos, outs), opset_imports=[helper.make_opsetid("", 17)], ir_version=10
     )
     return input_specs(from_onnx(model))
 
@@ -419,7 +419,7 @@ NOTHING = InputSet("given", {}, {"x": np.ones((1, 2, 4, 4), np.float32), "w": np
 )
 def test_what_makes_a_convolution_sum_over_nothing_is_refused(asked: dict[str, Any]) -> None:
     model = load(CONV)
-    told = "with nothing in w a convolution may be one that sums over nothing"
+    told = "if w is empty, a convolution may be one that sums over no elements"
     with pytest.raises((ModelError, UnverifiableError), match=told):
         Oracle(model.SerializeToString(), input_specs(from_onnx(model)), ["y"], **asked)
 
@@ -707,6 +707,14 @@ def weighted(text: str, **weights: Any) -> dict[str, int]:
         ),
         pytest.param("(float[N,H] x) => (y) { y = LayerNormalization(x, s) }", {"s": (6,)}, {"H": 6}, id="LayerNorm"),
         pytest.param("(float[N,H] x) => (y) { y = Add(s, x) }", {"s": (1, 6)}, {"H": 6}, id="Add"),
+        pytest.param("(float[N,H] x) => (y) { y = Max(s, x) }", {"s": (1, 6)}, {"H": 6}, id="Max"),
+        pytest.param("(float[N,C,H] x) => (y) { y = PRelu(x, s) }", {"s": (6, 1)}, {"C": 6}, id="PRelu"),
+        pytest.param(
+            "(float[N,C] x) => (y) { a = HardSwish(x) b = Pow(a, two) y = MatMul(b, w) }",
+            {"two": (), "w": (9, 2)},
+            {"C": 9},
+            id="behind elementwise ops",
+        ),
         pytest.param(
             "(float[T,B,I] x) => (y) { y = GRU<hidden_size=3>(x, w, r, , , h) }",
             {"w": (1, 9, 6), "r": (1, 9, 3), "h": (1, 1, 3)},

@@ -29,7 +29,7 @@ DRAW = np.random.default_rng(0)
 # -- as their READMEs show them -------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["rule_file", "split_matmul", "package"])
+@pytest.mark.parametrize("name", ["rule_file", "split_matmul", "sink_into_branches", "package"])
 def test_what_it_shows_is_what_happens(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = tmp_path / "example"
     shutil.copytree(EXAMPLES / name, folder, ignore=shutil.ignore_patterns("__pycache__"))
@@ -327,6 +327,102 @@ def test_the_loop_does_not_put_the_blocks_together_again() -> None:
 def test_columns_is_at_least_one(columns: int) -> None:
     with pytest.raises(ValueError, match="columns is at least 1"):
         split_matmul(columns)
+
+
+# -- the pass with networkx ------------------------------------------------------------------------
+
+
+def sink_into_branches() -> Pass:
+    passes_from_file(EXAMPLES / "sink_into_branches" / "sink_into_branches.py")
+    return sys.modules["passwright_local_sink_into_branches"].SinkIntoBranches()
+
+
+CHOICE = "g (float[N] x, bool c) => (float[N] y)"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        pytest.param(
+            "a = Exp(x) b = Sqrt(x) y = If(c) <then_branch = t () => (float[N] p) { p = Neg(a) }, "
+            "else_branch = e () => (float[N] q) { q = Abs(b) }>",
+            "y = If(c) <then_branch = t () => (float[N] p) { a = Exp(x) p = Neg(a) }, "
+            "else_branch = e () => (float[N] q) { b = Sqrt(x) q = Abs(b) }>",
+            id="one for each branch",
+        ),
+        pytest.param(
+            "s = Sin(x) a = Exp(s) b = Cos(s) d = Mul(a, b) y = If(c) <then_branch = t () => (float[N] p) "
+            "{ p = Add(d, a) }, else_branch = e () => (float[N] q) { q = Abs(x) }>",
+            "y = If(c) <then_branch = t () => (float[N] p) { s = Sin(x) a = Exp(s) b = Cos(s) d = Mul(a, b) "
+            "p = Add(d, a) }, else_branch = e () => (float[N] q) { q = Abs(x) }>",
+            id="all paths, apart and together again",
+        ),
+        pytest.param(
+            "s = Sin(x) a = Exp(s) b = Cos(s) y = If(c) <then_branch = t () => (float[N] p) { p = Neg(a) }, "
+            "else_branch = e () => (float[N] q) { q = Abs(b) }>",
+            "s = Sin(x) y = If(c) <then_branch = t () => (float[N] p) { a = Exp(s) p = Neg(a) }, "
+            "else_branch = e () => (float[N] q) { b = Cos(s) q = Abs(b) }>",
+            id="not what both need",
+        ),
+        pytest.param(
+            "a = Exp(x) y = If(c) <then_branch = t () => (float[N] a) { }, "
+            "else_branch = e () => (float[N] q) { q = Abs(x) }>",
+            "y = If(c) <then_branch = t () => (float[N] a) { a = Exp(x) }, "
+            "else_branch = e () => (float[N] q) { q = Abs(x) }>",
+            id="an output of the branch",
+        ),
+        pytest.param(
+            "a = Exp(x) y = If(c) <then_branch = t () => (float[N] p) { p = If(c) <"
+            "then_branch = u () => (float[N] r) { r = Neg(a) }, else_branch = v () => (float[N] s) { s = Abs(x) }> }, "
+            "else_branch = e () => (float[N] q) { q = Abs(x) }>",
+            "y = If(c) <then_branch = t () => (float[N] p) { p = If(c) <"
+            "then_branch = u () => (float[N] r) { a = Exp(x) r = Neg(a) }, "
+            "else_branch = v () => (float[N] s) { s = Abs(x) }> }, else_branch = e () => (float[N] q) { q = Abs(x) }>",
+            id="a branch of a branch",
+        ),
+    ],
+)
+def test_what_one_branch_needs_is_computed_there(before: str, after: str) -> None:
+    p = sink_into_branches()
+    out = becomes(f"{CHOICE} {{ {before} }}", f"{CHOICE} {{ {after} }}", p)
+    again, ledger = apply_passes(out, p)
+    assert not ledger.changes
+    assert to_onnx(again) == out
+
+
+BRANCHES = (
+    "y = If(c) <then_branch = t () => (float[2] p) { p = Neg(a) }, else_branch = e () => (float[2] q) { q = Abs(x) }>"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(f"g (float[2] x, bool c) => (float[2] y, float[2] a) {{ a = Exp(x) {BRANCHES} }}", id="an output"),
+        pytest.param(
+            f"g (float[2] x, bool c) => (float[2] y, float[2] z) {{ a = Exp(x) z = Neg(a) {BRANCHES} }}", id="used"
+        ),
+        pytest.param(f"g (float[2] x, float[2] a, bool c) => (float[2] y) {{ {BRANCHES} }}", id="an input"),
+        pytest.param(
+            "g (bool[] x) => (bool[] y) { a = Not(x) y = If(a) <then_branch = t () => (bool[] p) { p = Not(a) }, "
+            "else_branch = e () => (bool[] q) { q = Not(x) }> }",
+            id="the condition",
+        ),
+        pytest.param(
+            "g (float[2] x, bool c) => (float[2] y) { a = Exp(x) y = If(c) <then_branch = t () => (float[2] p) "
+            "{ p = Neg(a) }, else_branch = e () => (float[2] q) { q = Abs(a) }> }",
+            id="both branches",
+        ),
+    ],
+)
+def test_what_is_needed_elsewhere_stays(text: str) -> None:
+    stays(text, sink_into_branches())
+
+
+def test_random_numbers_are_drawn_as_often_as_before() -> None:
+    text = f"g (float[2] x, bool c) => (float[2] y) {{ a = RandomNormalLike(x) {BRANCHES} }}"
+    _, ledger = apply_passes(load(text), sink_into_branches())
+    assert not ledger.changes
 
 
 # -- the package ----------------------------------------------------------------------------------

@@ -104,6 +104,9 @@ def said(text: str, opset: int = 18) -> str:
     ("body", "expected"),
     [
         ("y = Relu(x)", "[N, M, 8]"),
+        ("c = Concat<axis=1>(x, x) y = Acosh(c)", "[N, 2*M, 8]"),
+        ("c = Concat<axis=1>(x, x) y = Hardmax(c)", "[N, 2*M, 8]"),
+        ("c = Concat<axis=1>(x, x) y = BatchNormalization(c, q, q, q, q)", "[N, 2*M, 8]"),
         ("y = Transpose<perm=[2,0,1]>(x)", "[8, N, M]"),
         ("y = Flatten<axis=2>(z)", "[3*N, H*W]"),
         ("y = Flatten<axis=0>(z)", "[1, 3*H*N*W]"),

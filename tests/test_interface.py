@@ -200,9 +200,9 @@ NO_METADATA = helper.make_tensor_value_info("y", FLOAT, ["N", 4])
         pytest.param(redeclare("inputs", 3, WIDER), r"input e was float\[4\] and is double\[4\]", id="element type"),
         pytest.param(redeclare("inputs", 0, NO_DOC), "the doc string of input x changed", id="doc string of an input"),
         pytest.param(redeclare("outputs", 0, NO_METADATA), "the metadata of output y changed", id="metadata of output"),
-        pytest.param(redeclare("value_infos", 0, FLAT), "what is declared of a changed or is gone", id="value info"),
+        pytest.param(redeclare("value_infos", 0, FLAT), "the declaration of a changed or is gone", id="value info"),
         pytest.param(
-            lambda m: m.graph.declared.value_infos.clear(), "what is declared of a changed", id="value info dropped"
+            lambda m: m.graph.declared.value_infos.clear(), "the declaration of a changed", id="value info dropped"
         ),
         pytest.param(
             lambda m: m.graph.input_defaults.clear(), "overridable initializer d is gone", id="default popped"

@@ -96,6 +96,9 @@ RUNS = [
     pytest.param("g (float[5,2] x, int64[2] i) => (y) { y = Gather(x, i) }", "i", {-5, 0, 4}, id="Gather"),
     pytest.param("g (float[4,4] x, int64[9,2] i) => (y) { y = GatherND(x, i) }", "i", {-4, 0, 3}, id="GatherND"),
     pytest.param(
+        "g (float[5,2] x, int64[2,2] i) => (y) { j = Trilu(i) y = Gather(x, j) }", "i", {-5, 0, 4}, id="Gather of Trilu"
+    ),
+    pytest.param(
         "g (float[6] x, int64[2] i, float[2] u) => (y) { y = ScatterElements(x, i, u) }", "i", {-6, 5}, id="Scatter"
     ),
     pytest.param(
@@ -214,6 +217,15 @@ LOOP = (
         pytest.param("g (float[2] x) => (y) { a = Add(x, x) y = Div(a, a) }", False, id="floats divided"),
         pytest.param("g (float x) => (y) { a = Cast<to=7>(x) y = Range(a, a, a) }", True, id="a Range, cast"),
         pytest.param(LOOP % "Neg", True, id="the condition of a Loop"),
+        pytest.param(
+            "g (int64[4] s, float[1,1,2,2] x, int64[1,1,2,2] i) => (y) { y = MaxUnpool<kernel_shape=[2,2]>(x, i, s) }",
+            True,
+            id="the shape of a MaxUnpool",
+        ),
+        pytest.param("g (float[2,2] x) => (y) { a = EyeLike<dtype=7>(x) y = Tile(x, a) }", False, id="a diagonal"),
+        pytest.param(
+            'g (int64[2] x) => (y) { a = BitShift<direction="LEFT">(x, x) y = Div(a, a) }', True, id="shifted"
+        ),
     ],
 )
 def test_what_steers(text: str, want: bool) -> None:
@@ -226,6 +238,10 @@ def test_what_steers(text: str, want: bool) -> None:
     [
         pytest.param("y = Relu(x)", True, id="Relu"),
         pytest.param("a = Transpose(x) y = Max(a, a)", True, id="moved and chosen"),
+        pytest.param("a = Trilu(x) y = ThresholdedRelu(a)", True, id="a triangle, beyond a threshold"),
+        pytest.param("a = Greater(x, x) b = Not(a) y = And(a, b)", True, id="compared, and combined"),
+        pytest.param("y = Hardmax(x)", True, id="Hardmax"),
+        pytest.param("a = Relu(x) y = Softmax(a)", False, id="normalized"),
         pytest.param("y = Add(x, x)", False, id="added"),
         pytest.param("a = Neg(x) y = MatMul(a, a)", False, id="multiplied after a while"),
         pytest.param("a = Shape(x) y = Mul(a, a)", True, id="only its shape is computed with"),

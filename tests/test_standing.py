@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx
 import pytest
-from passwright.app.measure.skeleton import all_nodes, make_node_names_unique, read_skeleton, write_with_nodes
+from passwright.app.measure.skeleton import make_node_names_unique, read_skeleton, write_with_nodes
 from passwright.app.profile.node_attribution import (
     INSERTED_OPS,
     MAYBE_INSERTED_OPS,
@@ -18,6 +18,7 @@ from passwright.app.profile.node_attribution import (
 )
 from passwright.core.errors import ModelError
 from passwright.core.ort.sessions import SessionConfig, create_session
+from passwright.core.serialization.proto_queries import all_nodes
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -148,14 +149,14 @@ def test_golden_models(path: Path, tmp_path: Path) -> None:
     file = read_skeleton(path)
     make_node_names_unique(file.graph)
     found = attribute_nodes(file.graph, optimized(path, file, tmp_path))
-    there = {n.name for n in all_nodes(file.graph)}
+    there = {n.name for n in all_nodes(file.graph.node)}
     busy = {name for s in found for name in s.file_nodes}
     assert busy <= there
     left = eliminated_nodes(file.graph, found)
     assert len(set(left)) == len(left)
     assert busy.isdisjoint(left)
     assert {s.op for s in found if not s.file_nodes} <= INSERTED_OPS | MAYBE_INSERTED_OPS
-    kinds = {n.name: n.op_type for n in all_nodes(file.graph)}
+    kinds = {n.name: n.op_type for n in all_nodes(file.graph.node)}
     assert not {kinds[n] for n in left} & {"MatMul", "Gemm", "Conv", "Softmax", "LayerNormalization", "If", "Loop"}
 
 
@@ -164,7 +165,7 @@ def test_a_node_that_kept_its_name_and_type_stands_for_itself(tmp_path: Path) ->
         path = GOLDEN / f"{stem}.onnx"
         file = read_skeleton(path)
         make_node_names_unique(file.graph)
-        kinds = {n.name: n.op_type for n in all_nodes(file.graph)}
+        kinds = {n.name: n.op_type for n in all_nodes(file.graph.node)}
         for s in attribute_nodes(file.graph, optimized(path, file, tmp_path)):
             if kinds.get(s.name) == s.op:
                 assert s.name in s.file_nodes, (stem, s)
@@ -182,7 +183,7 @@ def test_name_apart() -> None:
     )
     g.node[3].name = "a #2"
     make_node_names_unique(g)
-    assert names(all_nodes(g)) == ["a", "a #3", "r", "a #2", "y", "a #4", "r #2"]
+    assert names(all_nodes(g.node)) == ["a", "a #3", "r", "a #2", "y", "a #4", "r #2"]
 
 
 def test_the_outline_has_no_weights_and_the_copy_has_them(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import onnx
 
-from ...core.io.interface_check import undefined_operators
+from ...core.serialization.proto_queries import undefined_operators
 
 NONSTANDARD_FUSIONS = ("LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion")
 

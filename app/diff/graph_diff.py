@@ -5,7 +5,7 @@ Two models: their headers, graphs and functions.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 
 import onnx
 
@@ -15,7 +15,7 @@ from ...core.io.model import Model
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op, attribute_value
 from ...core.ir.values import Value
-from ...core.serialization.importer import DOMAIN_ALIASES
+from ...core.serialization.proto_queries import opset_versions
 from .constant_numbering import ConstantNumbering, constant_difference, constants_of
 from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, ModelDifference, SubgraphChange
 from .edge_matching import Correspondence, EdgeMatching, OptionalValuePair
@@ -204,7 +204,7 @@ def _diff_graphs(a: Model, b: Model, outside: OuterPartner | None = None) -> Gra
 
 def _header_changes(a: onnx.ModelProto, b: onnx.ModelProto) -> Iterator[Delta]:
     yield from _table_deltas({"IR version": a.ir_version}, {"IR version": b.ir_version})
-    yield from _table_deltas(_opset_table(a.opset_import), _opset_table(b.opset_import))
+    yield from _table_deltas(_opset_table(a), _opset_table(b))
     yield from _table_deltas(*({f"metadata {k}": v for k, v in metadata_of(m).items()} for m in (a, b)))
     trained = [[t.SerializeToString(deterministic=True) for t in m.training_info] for m in (a, b)]
     if trained[0] != trained[1]:
@@ -221,8 +221,8 @@ def _annotation_deltas(a: Model, b: Model) -> Iterator[Delta]:
     yield from _table_deltas(*({f"metadata {k} of the graph": v for k, v in metadata_of(g).items()} for g in graphs))
 
 
-def _opset_table(imports: Iterable[onnx.OperatorSetIdProto]) -> dict[str, int]:
-    return {f"opset {DOMAIN_ALIASES.get(e.domain, e.domain) or 'ai.onnx'}": e.version for e in imports}
+def _opset_table(holder: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
+    return {f"opset {domain or 'ai.onnx'}": version for domain, version in opset_versions(holder).items()}
 
 
 def _table_deltas(a: Mapping[str, object], b: Mapping[str, object]) -> Iterator[Delta]:
@@ -245,7 +245,7 @@ def _functions_by_name(header: onnx.ModelProto) -> dict[str, onnx.FunctionProto]
 def _diff_functions(f: onnx.FunctionProto, g: onnx.FunctionProto, a: Model, b: Model) -> GraphDifference:
     """Compare two functions of one name, and the opsets and attributes that they state."""
     found = _diff_graphs(_as_model(f, a), _as_model(g, b), _no_outer_partner)
-    found.interface += _table_deltas(_opset_table(f.opset_import), _opset_table(g.opset_import))
+    found.interface += _table_deltas(_opset_table(f), _opset_table(g))
     found.interface += _table_deltas(*(_attribute_table(function) for function in (f, g)))
     found.notes += _table_deltas({"doc string": f.doc_string}, {"doc string": g.doc_string})
     return found

@@ -1,45 +1,16 @@
-"""Things that belong together.
-
-What has no partner, in connected pieces, each with the values at its rim.
-"""
+"""Connected subgraphs of the ops without a partner, each with the values at its boundary."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from itertools import chain
+
+import networkx as nx
+from networkx.utils import UnionFind
 
 from ...core.ir.values import Value
 from .edge_matching import Correspondence, EdgeMatching, OptionalValuePair
-
-T = TypeVar("T", bound=tuple[int, ...])
-
-
-class DisjointSets(Generic[T]):
-    """Disjoint sets that are joined; the least member stands for a set.
-
-    Source: Galler and Fischer, "An Improved Equivalence Algorithm", 1964.
-    """
-
-    def __init__(self) -> None:
-        self._parents: dict[T, T] = {}
-
-    def find(self, x: T) -> T:
-        """What stands for the set of `x`."""
-        path = [x]
-        while (up := self._parents.get(path[-1], path[-1])) != path[-1]:
-            path.append(up)
-        self._parents.update(dict.fromkeys(path[:-1], path[-1]))
-        return path[-1]
-
-    def union(self, x: T, y: T) -> bool:
-        """Make one set of two; False if they are one already."""
-        x, y = sorted((self.find(x), self.find(y)))
-        if x != y:
-            self._parents[y] = x
-        return x != y
-
 
 OpRef = tuple[int, int]  # a side, and the number of an op of it
 ValueRef = tuple[int, Value]  # a side, and a value of it
@@ -74,59 +45,60 @@ class UnmatchedSubgraphs:
         """The pieces in order, each with its place among the ops of the first graph."""
         pieces: dict[OpRef, UnmatchedSubgraph] = {}
         for node in self._nodes:
-            piece = pieces.setdefault(self._sets.find(node), UnmatchedSubgraph())
+            piece = pieces.setdefault(self._sets[node], UnmatchedSubgraph())
             piece.ops[node[0]].append(node[1])
             for rim in self._input_pairs(*node):
                 piece.inputs[rim] = None
                 for maker in self._unmatched_producers(rim)[:1]:
-                    pieces.setdefault(self._sets.find(maker), UnmatchedSubgraph()).outputs[rim] = None
+                    pieces.setdefault(self._sets[maker], UnmatchedSubgraph()).outputs[rim] = None
         for rim in self._output_pairs():
             for maker in self._unmatched_producers(rim)[:1]:
-                pieces[self._sets.find(maker)].outputs[rim] = None
+                pieces[self._sets[maker]].outputs[rim] = None
         return [(self._position(piece)[0], piece) for piece in sorted(pieces.values(), key=self._position)]
 
     # -- what belongs together ---------------------------------------------------------
 
-    def _join_ops(self) -> DisjointSets[OpRef]:
+    def _join_ops(self) -> UnionFind[OpRef]:
         """The open ops, joined: all that touch, but for what makes a piece too large to be read as one."""
-        whole, parts = self._join_corresponding_producers(), self._join_corresponding_producers()
-        for node in self._nodes:
-            for maker in self._joinable_producers(*node):
-                whole.union(node, maker)
-        sizes = Counter(map(whole.find, self._nodes))
-        large = [node for node in self._nodes if sizes[whole.find(node)] >= LARGE_SUBGRAPH]
-        for node in self._nodes:
-            for maker in self._joinable_producers(*node) if sizes[whole.find(node)] < LARGE_SUBGRAPH else ():
-                parts.union(node, maker)
-        while sum(self._join_consumers(parts, node) for node in reversed(large)):
+        touching = list(self._touching_ops())
+        joined: nx.Graph[OpRef] = nx.Graph([*self._corresponding_producers(), *touching])
+        components = nx.connected_components(joined)
+        large = set(chain.from_iterable(c for c in components if len(c) >= LARGE_SUBGRAPH))
+        parts = UnionFind(self._nodes)
+        for a, b in (*self._corresponding_producers(), *(pair for pair in touching if pair[0] not in large)):
+            parts.union(a, b)
+        at_end = [node for node in reversed(self._nodes) if node in large]
+        while sum(self._join_consumers(parts, node) for node in at_end):
             pass
         return parts
 
-    def _join_corresponding_producers(self) -> DisjointSets[OpRef]:
-        """Ops of the two graphs joined where their results stand in the same place."""
-        parts = DisjointSets[OpRef]()
-        for rim in self._output_pairs():
-            makers = self._unmatched_producers(rim)
-            if len(makers) == 2:
-                parts.union(*makers)
-        return parts
+    def _corresponding_producers(self) -> Iterator[tuple[OpRef, OpRef]]:
+        """Ops of the two graphs whose results are in the same place."""
+        for pair in self._output_pairs():
+            producers = self._unmatched_producers(pair)
+            if len(producers) == 2:
+                yield producers[0], producers[1]
 
-    def _join_consumers(self, parts: DisjointSets[OpRef], node: OpRef) -> bool:
-        """Join an op to those that read it if they are of one part and nothing else sees it. False if that is so."""
+    def _touching_ops(self) -> Iterator[tuple[OpRef, OpRef]]:
+        """Each open op with those of which it reads a value that corresponds to none."""
+        for side, i in self._nodes:
+            for v, _ in self.agreement.matching.sides[side].operands(i):
+                producer = self._unmatched_producer(side, v)
+                if producer is not None and (side, v) not in self._corresponding_pairs:
+                    yield (side, i), producer
+
+    def _join_consumers(self, parts: UnionFind[OpRef], node: OpRef) -> bool:
+        """Join an op to its consumers if they are of one other part and nothing else reads it; False if not."""
         side, here = node[0], self.agreement.matching.sides[node[0]]
         outputs = here.ops[node[1]].outputs
         if any((side, v) in self._pairs_of_value or (side, v) in self._corresponding_pairs for v in outputs):
             return False
         partners = self.agreement.matching.partners[side]
-        readers = {parts.find((side, u)) for v in outputs for u, _ in here.uses.get(v, ()) if partners[u] is None}
-        return len(readers) == 1 and parts.union(node, readers.pop())
-
-    def _joinable_producers(self, side: int, i: int) -> Iterator[OpRef]:
-        """The open ops of which an open op reads something that has nothing to correspond to."""
-        for v, _ in self.agreement.matching.sides[side].operands(i):
-            maker = self._unmatched_producer(side, v)
-            if maker is not None and (side, v) not in self._corresponding_pairs:
-                yield maker
+        consumers = {parts[side, u] for v in outputs for u, _ in here.uses.get(v, ()) if partners[u] is None}
+        if len(consumers) != 1 or parts[node] in consumers:
+            return False
+        parts.union(node, *consumers)
+        return True
 
     # -- values at the rims ------------------------------------------------------------
 
@@ -191,7 +163,7 @@ class UnmatchedSubgraphs:
             elif maker is None and v not in self.agreement.constants:
                 other = self.agreement.partner(side, v)
                 yield (v, other) if side == 0 else (other, v)
-            elif maker is not None and self._sets.find(maker) != self._sets.find((side, i)):
+            elif maker is not None and self._sets[maker] != self._sets[side, i]:
                 yield self._boundary_pair(side, v)
 
     def _boundary_pair(self, side: int, v: Value) -> OptionalValuePair:

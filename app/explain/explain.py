@@ -32,7 +32,7 @@ from ..registry.pass_sources import PluginLike
 from ..registry.resolved_pipeline import resolve_pipeline
 from ..registry.subject import Subject, find_subject
 from .match_report import MatchReport, report_matches
-from .op_lookup import all_op_names, ops_named, pattern_roots_near, require_op_name
+from .op_lookup import all_op_names, downstream_layers, ops_named, pattern_roots_near, require_op_name
 
 NO_ROOTS = (2,)
 """The rank of a rule that has nothing to start at."""
@@ -184,11 +184,11 @@ def _explain_subject(
 ) -> tuple[list[RuleExplanation], list[PassExplanation]]:
     graph = run.model.graph
     made = [c for c in run.changes if not at or _touches(c, at)]
-    focus = ops_named(graph, at) if at else None
+    layers = downstream_layers(ops_named(graph, at)) if at else None
     hung = {q.by for q in run.quarantined if q.failure_kind == FailureKind.ENDLESS}
     rules: list[RuleExplanation] = []
     for r, p in subject.rules:
-        here = pattern_roots_near(focus, r.pattern).__contains__ if focus is not None else None
+        here = pattern_roots_near(layers, r.pattern).__contains__ if layers is not None else None
         left = None if r.name in hung else report_matches(r, graph, limit, here, exact_only=exact)
         rules.append(
             RuleExplanation(r.name, p.name, r.equation, str(r.contract), [c for c in made if c.by == r.name], left)

@@ -14,10 +14,16 @@ from google.protobuf.message import DecodeError
 from onnx import inliner
 
 from ...core.errors import ModelError
-from ...core.io.interface_check import undefined_operators, used_operators
 from ...core.ir import op_schemas
+from ...core.ir.op_schemas import canonical_domain
 from ...core.ort.backends import backend_message
-from ...core.serialization.importer import DOMAIN_ALIASES
+from ...core.serialization.proto_queries import (
+    all_nodes,
+    local_functions,
+    subgraphs,
+    undefined_operators,
+    used_operators,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +65,9 @@ def compute_model_stats(path: Path) -> ModelStats:
     tensors = list(_weight_tensors((model.graph, *model.functions)))
     files = {path, *(path.parent / f for t in tensors if (f := _external_file(t)))}
     size = sum(f.stat().st_size for f in files if f.is_file())
+    nodes = [*model.graph.node, *(n for f in model.functions for n in f.node)]
     parameters = sum(prod(t.dims) for t in tensors) + sum(
-        _attribute_element_count(n) for n in _all_nodes(model) if _is_constant(n)
+        _attribute_element_count(n) for n in all_nodes(nodes) if _is_constant(n)
     )
     flat = _inlined(_strip_raw_data(model, tensors))
     return ModelStats(
@@ -86,18 +93,12 @@ def _count_live(graph: onnx.GraphProto) -> Counter[str]:
             continue
         seen.add(id(node))
         if not _is_constant(node):
-            ops[_qualified_type(DOMAIN_ALIASES.get(node.domain, node.domain), node.op_type)] += 1
+            ops[_qualified_type(canonical_domain(node.domain), node.op_type)] += 1
         wanted += node.input
         for body in subgraphs(node):
             ops += _count_live(body)
             wanted += [name for inner in body.node for name in _names_read(inner)] + [o.name for o in body.output]
     return ops
-
-
-def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
-    """The graphs in a node's attributes."""
-    for a in node.attribute:
-        yield from [a.g] if a.HasField("g") else a.graphs
 
 
 def _names_read(node: onnx.NodeProto) -> Iterator[str]:
@@ -119,14 +120,6 @@ def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
 
 
-def _all_nodes(model: onnx.ModelProto) -> Iterator[onnx.NodeProto]:
-    """The nodes in the file, those in bodies and functions too."""
-    work = [*model.graph.node, *(n for f in model.functions for n in f.node)]
-    for node in work:
-        yield node
-        work += (inner for body in subgraphs(node) for inner in body.node)
-
-
 def _weight_tensors(holders: Iterable[onnx.GraphProto | onnx.FunctionProto]) -> Iterator[onnx.TensorProto]:
     """Initializers and the tensors of Constant ops, in bodies too; of sparse ones the elements that are there."""
     for holder in holders:
@@ -141,7 +134,7 @@ def _weight_tensors(holders: Iterable[onnx.GraphProto | onnx.FunctionProto]) -> 
 
 
 def _is_constant(node: onnx.NodeProto) -> bool:
-    return node.op_type == "Constant" and not DOMAIN_ALIASES.get(node.domain, node.domain)
+    return node.op_type == "Constant" and not canonical_domain(node.domain)
 
 
 def _attribute_element_count(constant: onnx.NodeProto) -> int:
@@ -169,7 +162,7 @@ def _strip_raw_data(model: onnx.ModelProto, tensors: Iterable[onnx.TensorProto])
 
 def _nonstandard_operators(model: onnx.ModelProto) -> tuple[str, ...]:
     """Operators that no version of ONNX has, or not the one that the model imports."""
-    called = {(DOMAIN_ALIASES.get(f.domain, f.domain), f.name) for f in model.functions}
+    called = local_functions(model)
     elsewhere = (
         key for key in used_operators(model.graph) if key not in called and not op_schemas.latest_opset_version(key[0])
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
@@ -12,6 +11,7 @@ from ...core.errors import ModelError
 from ...core.ir import wire_format
 from ...core.ir.tensor import MappedFile
 from ...core.serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
+from ...core.serialization.proto_queries import all_nodes
 
 TENSOR_NAME_FIELD = 8  # of a TensorProto, in onnx.proto
 
@@ -44,28 +44,11 @@ def _merge_graph_field(graph: onnx.GraphProto, data: memoryview, part: wire_form
         graph.MergeFromString(bytes(data[part.tag_start : part.end]))
 
 
-def named_subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
-    """The graphs inside a node, by attribute."""
-    for a in node.attribute:
-        if a.type == onnx.AttributeProto.GRAPH:
-            yield a.name, a.g
-        for i, g in enumerate(a.graphs):
-            yield f"{a.name}[{i}]", g
-
-
-def all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes of a graph and of all bodies in it, each before those inside it."""
-    for node in graph.node:
-        yield node
-        for _, body in named_subgraphs(node):
-            yield from all_nodes(body)
-
-
 def make_node_names_unique(graph: onnx.GraphProto) -> None:
     """Give each node a name of its own: a nameless one that of its first output, a namesake a number."""
-    taken = {node.name for node in all_nodes(graph)}
+    taken = {node.name for node in all_nodes(graph.node)}
     seen: set[str] = set()
-    for node in all_nodes(graph):
+    for node in all_nodes(graph.node):
         wanted = node.name or next(filter(None, node.output), node.op_type)
         if not node.name or node.name in seen:
             node.name = _unused_name(wanted, taken)

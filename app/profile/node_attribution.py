@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import onnx
 
-from ..measure.skeleton import all_nodes, named_subgraphs
+from ...core.serialization.proto_queries import all_nodes, named_subgraphs
 
 INSERTED_OPS = frozenset({"ReorderInput", "ReorderOutput", "MemcpyFromHost", "MemcpyToHost"})
 MAYBE_INSERTED_OPS = frozenset({"Cast", "Transpose"})
@@ -54,13 +54,13 @@ def _attribute_graph(file_graph: onnx.GraphProto, optimized_graph: onnx.GraphPro
             if twin is not None:
                 yield from _attribute_graph(twin, body)
             else:
-                yield from (NodeAttribution(n.name, n.op_type, tuple(names)) for n in all_nodes(body))
+                yield from (NodeAttribution(n.name, n.op_type, tuple(names)) for n in all_nodes(body.node))
 
 
 def eliminated_nodes(file_graph: onnx.GraphProto, attributions: Iterable[NodeAttribution]) -> list[str]:
     """The nodes of the file that nothing stands for: computed ahead, merged into an equal one, or left out."""
     busy = {name for s in attributions for name in s.file_nodes}
-    return [n.name for n in all_nodes(file_graph) if n.op_type != "Constant" and n.name not in busy]
+    return [n.name for n in all_nodes(file_graph.node) if n.op_type != "Constant" and n.name not in busy]
 
 
 @dataclass(slots=True)

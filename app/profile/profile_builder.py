@@ -9,10 +9,10 @@ from statistics import median
 
 import onnx
 
+from ...core.serialization.proto_queries import all_nodes
 from ...core.serialization.provenance import read_provenance
 from ..measure.profile_recording import Recording
 from ..measure.profile_trace import KernelExecution, ProfiledRun
-from ..measure.skeleton import all_nodes
 from .node_attribution import NodeAttribution, attribute_nodes, eliminated_nodes
 from .profile_report import NodeTime, Profile, TypeTime
 
@@ -65,7 +65,7 @@ def _median_run(runs: Sequence[ProfiledRun]) -> int:
 
 def _identity_attribution(file: onnx.GraphProto) -> list[NodeAttribution]:
     """For a provider that does not tell what it made of the file: nodes that kept their names."""
-    return [NodeAttribution(n.name, n.op_type, (n.name,)) for n in all_nodes(file)]
+    return [NodeAttribution(n.name, n.op_type, (n.name,)) for n in all_nodes(file.node)]
 
 
 def _attributed_nodes(
@@ -89,7 +89,7 @@ def _attributed_nodes(
 
 def _origins(file: onnx.GraphProto) -> dict[str, tuple[str, list[str]]]:
     """The rule that made a node of the file, and the nodes of the original behind it: itself, if none did."""
-    told = ((node.name, read_provenance(node)) for node in all_nodes(file))
+    told = ((node.name, read_provenance(node)) for node in all_nodes(file.node))
     return {name: (rule, names or [name]) for name, (rule, names) in told}
 
 

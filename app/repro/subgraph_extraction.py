@@ -1,12 +1,14 @@
-"""A piece of a model that stands on its own: some ops, the constants they read, and inputs for all else."""
+"""Models of some ops of another model, with their constants, and with inputs for all other values they read."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Mapping
 from contextlib import contextmanager
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
+import networkx as nx
 import onnx
 from onnx import helper
 
@@ -34,24 +36,19 @@ def external_inputs(ops: Collection[Op]) -> list[Value]:
 
 
 def external_outputs(graph: Graph, ops: Collection[Op]) -> list[Value]:
-    """The values that the ops make and others read, or the graph gives out, in order."""
-    inside = set(ops)
-    inside.update(inner for op in ops for sub in op.subgraphs for g in sub.with_subgraphs() for inner in g.ops())
-    return [
-        v for op in ops for v in op.outputs if graph.is_output(v) or any(user not in inside for user in v.consumers)
-    ]
+    """The values that the ops make and that other ops read or that are outputs of the graph, in order."""
+    made = [v for op in ops for v in op.outputs]
+    leaving = {v for v, _ in nx.edge_boundary(graph.nx, {*ops, *made})}
+    return [v for v in made if graph.is_output(v) or v in leaving]
 
 
 def neighbourhood(op: Op, radius: int) -> list[Op]:
-    """The ops at most `radius` edges away, in order."""
-    graph, found, rim = op.graph, {op: None}, [op]
-    for _ in range(radius):
-        near = [graph.producer(v) for o in rim for v in o.inputs] + [
-            u for o in rim for v in o.outputs for u in v.consumers
-        ]
-        rim = [o for o in dict.fromkeys(near) if o is not None and o.graph is graph and o not in found]
-        found.update(dict.fromkeys(rim))
-    return [o for o in graph.sorted_ops() if o in found]
+    """The ops at most `radius` ops away in either direction, in order. O(V + E)."""
+    ops = op.graph.sorted_ops()
+    edges = nx.bipartite.projected_graph(op.graph.nx, ops)
+    layers = nx.bfs_layers(edges.to_undirected(as_view=True), op)
+    near: set[Op] = set(chain.from_iterable(islice(layers, radius + 1)))
+    return [o for o in ops if o in near]
 
 
 def declared_type(value: Value) -> onnx.TypeProto:
@@ -90,7 +87,7 @@ def extract_model(
     graph.input.extend(onnx.ValueInfoProto(name=name, type=kind) for name, kind in inputs.items())
     made = {v.name for op in ops for v in op.outputs}
     handed_on = {name: f"{name}_constant" for name in outputs if name not in made}
-    # What is read may be held by a Constant, or by an enclosing graph, so values are asked, not the model.
+    # A Constant or an enclosing graph may hold a constant that is read, so it is found by its value.
     held = [(v.name, v.tensor) for v in external_inputs(ops) if v.name not in inputs]
     held += [(handed_on[v.name], tensor) for v, tensor in model.written_initializers() if v.name in handed_on]
     for name, tensor in held:

@@ -33,7 +33,7 @@ def run(
         bool, typer.Option("--debloat", help="Write large constants that repeat themselves as how to make them.")
     ] = False,
     seed: options.Seed = 0,
-    no_verify: Annotated[bool, typer.Option("--no-verify", help="Write without any proof.")] = False,
+    no_verify: Annotated[bool, typer.Option("--no-verify", help="Write without verification.")] = False,
     strict: Annotated[
         bool, typer.Option("--strict", help="Write nothing if any change is wrong, instead of leaving it out.")
     ] = False,

@@ -20,7 +20,7 @@ from ..verify.render import difference_table, verdict_lines
 
 
 def show_plan(terminal: Terminal, report: Report, plan: Plan, limit: int) -> None:
-    """What each rule would change in all, then the changes, and whether it is proven."""
+    """What each rule would change in all, then the changes, and whether it is verified."""
     terminal.line(report.source)
     terminal.out.print(savings_table(plan))
     for c in plan.changes[:limit]:

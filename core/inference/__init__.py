@@ -1,1 +1,1 @@
-"""Types, shapes, and the elements of small integer tensors, worked out when someone asks."""
+"""Inference of types, shapes, and the elements of small integer tensors, on demand."""

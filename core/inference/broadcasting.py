@@ -1,19 +1,19 @@
-"""How shapes stretch against each other (Multidirectional Broadcasting in ONNX), and whether extents are equal."""
+"""Broadcasting of shapes (Multidirectional Broadcasting in ONNX), and equality of extents."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..ir.dims import Dim, Shape, is_unresolved
+from ..ir.dims import Dim, Shape
 
 
 def same_extent(a: Dim, b: Dim) -> bool:
-    """Whether two dims are known to be equal. Two unnamed ones are not."""
+    """Whether two dims are known to be equal. Two unknown ones are not."""
     return a is not None and a == b
 
 
 def broadcasts_to(small: Shape, big: Shape) -> bool:
-    """Whether broadcasting `small` against `big` is known to give `big`."""
+    """Whether broadcasting `small` with `big` is known to give `big`."""
     if len(small) > len(big):
         return False
     return all(s == 1 or same_extent(s, b) for s, b in zip(small[::-1], big[::-1], strict=False))
@@ -32,19 +32,12 @@ def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
 
 
 def broadcast_dim(a: Dim, b: Dim) -> Dim:
-    """The extent of two that are broadcast; None where it depends on which of them is 1."""
+    """The extent of two that are broadcast; None if it depends on which of them is 1."""
     if b in {a, 1}:
         return a
     if a == 1 or (isinstance(b, int) and not isinstance(a, int)):
         return b
     return a if isinstance(a, int) else None
-
-
-def unify_dims(a: Dim, b: Dim) -> Dim:
-    """What two statements on one extent say together."""
-    if isinstance(a, int) or b is None or a == b:
-        return a
-    return b if a is None or isinstance(b, int) or is_unresolved(a) else a
 
 
 def matmul_shape(a: Shape | None, b: Shape | None) -> Shape | None:

@@ -1,18 +1,18 @@
-"""Shapes of what ops that move elements give, symbolic ones too (each operator's own documentation)."""
+"""Output shapes of data-movement operators, symbolic ones too, by the documentation of each operator."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from ..errors import Declined, require
-from ..ir.dims import Dim, Shape
+from ..ir.dims import Dim, Shape, merge_dim
 from ..ir.expressions import (
     SymInt,
     add,
     divide,
     floor_divide,
     is_known_le,
-    lower_bound,
+    is_known_nonnegative,
     maximum,
     minimum,
     multiply,
@@ -20,8 +20,9 @@ from ..ir.expressions import (
     subtract,
 )
 from ..ir.op import Op
-from .broadcasting import broadcast, unify_dims
+from .broadcasting import broadcast
 from .input_queries import (
+    INT32_MAX,
     input_dims,
     input_elements,
     input_shape,
@@ -32,14 +33,11 @@ from .input_queries import (
     slice_range,
 )
 
-SLICE_END = (1 << 31) - 1
-"""A bound of a Slice from here on stands for the end: the largest int32 or int64."""
-
 
 def _transpose(op: Op) -> list[Shape]:
     x = input_shape(op)
     perm = [int(i) for i in op.attr("perm") or range(len(x))[::-1]]
-    require(sorted(perm) == list(range(len(x))), "its perm does not fit")
+    require(sorted(perm) == list(range(len(x))), "its perm does not fit the rank")
     return [tuple(x[i] for i in perm)]
 
 
@@ -49,25 +47,19 @@ def _reshape(op: Op) -> list[Shape]:
     out: list[Dim] = []
     for i, e in enumerate(asked):
         copied = e == 0 and not op.attr("allowzero", 0)
-        require(not copied or i < len(x), "it copies a dim that is not there")
-        out.append(x[i] if copied else e if _is_known_nonnegative(e) else None)
+        require(not copied or i < len(x), "it copies a dim that the input does not have")
+        out.append(x[i] if copied else e if is_known_nonnegative(e) else None)
     if asked.count(-1) == 1 and None not in x:
         out[asked.index(-1)] = _inferred_reshape_dim(x, [d for i, d in enumerate(out) if i != asked.index(-1)])
     return [tuple(out)]
 
 
-def _is_known_nonnegative(e: SymInt) -> bool:
-    """Whether an element is an extent, and not perhaps the -1 that stands for one."""
-    low = lower_bound(e)
-    return low is not None and low >= 0
-
-
 def _inferred_reshape_dim(whole: Shape, others: list[Dim]) -> Dim:
-    """What one dim has to be, given the elements and all other dims."""
+    """The dim at -1, from the input shape and all other dims."""
     if None in others or 0 in others:
         return None
     left, taken = list(whole), list(others)
-    for d in others:  # what is copied cancels, whatever it is
+    for d in others:  # equal dims cancel, symbolic ones too
         if d in left:
             left.remove(d)
             taken.remove(d)
@@ -80,7 +72,7 @@ def _inferred_reshape_dim(whole: Shape, others: list[Dim]) -> Dim:
 def _flatten(op: Op) -> list[Shape]:
     x = input_dims(op)
     axis = int(op.attr("axis", 1))
-    require(-len(x) <= axis <= len(x), "its axis does not fit")
+    require(-len(x) <= axis <= len(x), "its axis does not fit the rank")
     axis += len(x) * (axis < 0)
     return [(prod(x[:axis]), prod(x[axis:]))]
 
@@ -88,7 +80,7 @@ def _flatten(op: Op) -> list[Shape]:
 def _squeeze(op: Op) -> list[Shape]:
     x, axes = input_shape(op), integer_list(op, "axes")
     if axes is None:
-        require(all(isinstance(d, int) for d in x), "what is 1 is not known")
+        require(all(isinstance(d, int) for d in x), "which dims are 1 is unknown")
         return [tuple(d for d in x if d != 1)]
     gone = normalize_axes(axes, len(x))
     return [tuple(d for i, d in enumerate(x) if i not in gone)]
@@ -109,7 +101,7 @@ def _concat(op: Op) -> list[Shape]:
     for s in shapes[1:]:
         for i, d in enumerate(s):
             here = out[i]
-            out[i] = unify_dims(here, d) if i != axis else None if here is None or d is None else add(here, d)
+            out[i] = merge_dim(here, d) if i != axis else None if here is None or d is None else add(here, d)
     return [tuple(out)]
 
 
@@ -119,14 +111,14 @@ def _split(op: Op) -> list[Shape]:
     sizes: tuple[Dim, ...]
     if (op.version < 13 and op.attr("split")) or (op.version >= 13 and op.input(1) is not None):
         sizes = tuple(op.attr("split")) if op.version < 13 else input_elements(op, 1)
-        require(len(sizes) == n, "there are not as many sizes as pieces")
+        require(len(sizes) == n, "the numbers of sizes and outputs differ")
     else:
         sizes = _even_split(x[axis], n)
     return [(*x[:axis], s, *x[axis + 1 :]) for s in sizes]
 
 
 def _even_split(extent: Dim, pieces: int) -> tuple[Dim, ...]:
-    """Equal pieces; of what does not divide, the last is smaller (operator Split, num_outputs)."""
+    """Equal parts; the last one is smaller if the extent is not divisible (operator Split, num_outputs)."""
     if extent is None:
         return (None,) * pieces
     if not isinstance(extent, int):
@@ -146,16 +138,16 @@ def _slice(op: Op) -> list[Shape]:
 
 
 def slice_extent(extent: SymInt, start: SymInt, end: SymInt, step: int) -> Dim:
-    """How many of `extent` elements a Slice takes; None where that cannot be told."""
+    """The output extent of a Slice along an axis of `extent`; None if it is unknown."""
     if isinstance(extent, int) and isinstance(start, int) and isinstance(end, int):
         run = slice_range(extent, start, end, step)
         return None if run is None else len(run)
     if step < 0:
         whole = (
             isinstance(end, int)
-            and end <= -SLICE_END
+            and end <= -INT32_MAX
             and isinstance(start, int)
-            and (start == -1 or start >= SLICE_END)
+            and (start == -1 or start >= INT32_MAX)
         )
         return extent if whole and step == -1 else None
     first, last = _clamp_bound(extent, start), _clamp_bound(extent, end)
@@ -166,12 +158,12 @@ def slice_extent(extent: SymInt, start: SymInt, end: SymInt, step: int) -> Dim:
 
 
 def _clamp_bound(extent: SymInt, bound: SymInt) -> SymInt | None:
-    """Where a bound lies between 0 and the extent; None where it is not known from which end it counts."""
+    """A bound of a Slice, clamped to 0 ... extent; None if it is unknown whether it counts from the end."""
     if isinstance(bound, int):
-        if abs(bound) >= SLICE_END:
+        if abs(bound) >= INT32_MAX:
             return extent if bound > 0 else 0
         return minimum(bound, extent) if bound >= 0 else maximum(add(extent, bound), 0)
-    return minimum(bound, extent) if is_known_le(0, bound) else None
+    return minimum(bound, extent) if is_known_nonnegative(bound) else None
 
 
 def _pad(op: Op) -> list[Shape]:
@@ -180,7 +172,7 @@ def _pad(op: Op) -> list[Shape]:
     amounts = tuple(op.attr(name)) if op.version < 11 else input_elements(op, 1)
     axes = integer_list(op, "axes") if op.version >= 18 else None
     places = list(range(len(x))) if axes is None else normalize_axes(axes, len(x))
-    require(len(amounts) == 2 * len(places), "its pads do not fit")
+    require(len(amounts) == 2 * len(places), "its pads do not fit the rank")
     out = list(x)
     for i, axis in enumerate(places):
         here = out[axis]
@@ -190,7 +182,7 @@ def _pad(op: Op) -> list[Shape]:
 
 def _expand(op: Op) -> list[Shape]:
     asked = input_elements(op, 1)
-    require(all(map(_is_known_nonnegative, asked)), "what it expands to is not known")
+    require(all(map(is_known_nonnegative, asked)), "its target shape is unknown")
     shape = broadcast([input_shape(op), asked])
     assert shape is not None
     return [shape]
@@ -198,7 +190,7 @@ def _expand(op: Op) -> list[Shape]:
 
 def _tile(op: Op) -> list[Shape]:
     x, times = input_shape(op), input_elements(op, 1)
-    require(op.version >= 6 and len(times) == len(x), "its repeats do not fit")
+    require(op.version >= 6 and len(times) == len(x), "its repeats do not fit the rank")
     return [tuple(None if d is None else multiply(d, n) for d, n in zip(x, times, strict=True))]
 
 
@@ -210,12 +202,12 @@ def _gather(op: Op) -> list[Shape]:
 
 def _constant_of_shape(op: Op) -> list[Shape]:
     asked = input_elements(op, 0)
-    return [tuple(e if _is_known_nonnegative(e) else None for e in asked)]
+    return [tuple(e if is_known_nonnegative(e) else None for e in asked)]
 
 
 def _range(op: Op) -> list[Shape]:
     ends = [input_elements(op, i) for i in range(3)]
-    require(all(len(e) == 1 for e in ends), "its ends are no scalars")
+    require(all(len(e) == 1 for e in ends), "its bounds are no scalars")
     (start,), (limit,), (step,) = ends
     if not isinstance(step, int) or step == 0:
         raise Declined("its step is computed")
@@ -230,7 +222,7 @@ def _ceil_divide(a: SymInt, b: int) -> SymInt:
 
 
 def _nonzero(op: Op) -> list[Shape]:
-    """One row for each dim. Of a scalar, ONNX says that there is none, and onnxruntime gives one."""
+    """One row for each dim. For a scalar there is none in ONNX and one in onnxruntime, so it is unknown."""
     return [(len(input_shape(op)) or None, None)]
 
 
@@ -251,7 +243,7 @@ def _space_to_depth(op: Op) -> list[Shape]:
 
 
 def _resize(op: Op) -> list[Shape]:
-    """Resize and Upsample by whole numbers, or to sizes."""
+    """Resize and Upsample to sizes or by integer scales."""
     x = input_shape(op)
     named = {i.name: op.input(n) for n, i in enumerate(op.schema.inputs)} if op.schema is not None else {}
     sizes, scales = named.get("sizes"), named.get("scales")
@@ -260,15 +252,15 @@ def _resize(op: Op) -> list[Shape]:
     out = list(x)
     if sizes is not None and plain:
         wanted = input_elements(op, [i.name for i in op.schema.inputs].index("sizes")) if op.schema is not None else ()
-        require(len(wanted) == len(axes) and all(map(_is_known_nonnegative, wanted)), "its sizes do not fit")
+        require(len(wanted) == len(axes) and all(map(is_known_nonnegative, wanted)), "its sizes do not fit the axes")
         for axis, size in zip(axes, wanted, strict=True):
             out[axis] = size
         return [tuple(out)]
-    require(scales is not None and scales.tensor is not None and scales.tensor.size == len(axes), "no scales are known")
+    require(scales is not None and scales.tensor is not None and scales.tensor.size == len(axes), "scales are unknown")
     assert scales is not None
     for axis, scale in zip(axes, scales.const.reshape(-1).tolist(), strict=True):
         d = x[axis]
-        require(isinstance(d, int) or scale == int(scale), "a scale is no whole number")
+        require(isinstance(d, int) or scale == int(scale), "a scale of a symbolic dim is no integer")
         out[axis] = None if d is None else int(d * scale) if isinstance(d, int) else multiply(d, int(scale))
     return [tuple(out)]
 

@@ -1,8 +1,7 @@
-"""If, Loop and Scan: what they give has the types of what their bodies give back.
+"""Type, shape and element inference on demand.
 
-Lets values learn their types, shapes and elements, op by op, when someone asks, and never twice for the same facts.
-
-The commonest operators are done here, with symbolic dims; all others by the inference functions of their ONNX schemas.
+Each op is inferred once for the same facts: the most common operators here, with symbolic dims, all others by the
+inference functions of their ONNX schemas.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ from ..errors import Declined
 from ..ir.dims import Dim, Elements, Shape, is_unresolved
 from ..ir.expressions import Expr, expr_size
 from ..ir.op import Op
+from ..ir.traits import Trait, ops_with
 from ..ir.values import Value
 from .broadcasting import broadcast, matmul_shape
 from .data_movement_shapes import DATA_MOVEMENT_SHAPES
@@ -24,11 +24,13 @@ from .window_shapes import conv_shape, conv_transpose_shape, pool_shape
 
 
 def infer_from_subgraphs(op: Op) -> None:
-    """Let the outputs of an op with subgraphs learn what those tell of them."""
+    """Infer the output types of If, Loop and Scan from the outputs of their subgraphs."""
     if op.type == "If" and len(op.subgraphs) == 2:
-        for out, a, b in zip(op.outputs, *(sub.outputs for sub in op.subgraphs), strict=False):
-            if a.recorded_type[0] == b.recorded_type[0]:
-                out.merge_inferred_type(a.recorded_type[0], _common_shape(a.recorded_type[1], b.recorded_type[1]))
+        first, second = (sub.outputs for sub in op.subgraphs)
+        for out, a, b in zip(op.outputs, first, second, strict=False):
+            (dtype, shape), (other_dtype, other_shape) = a.recorded_type, b.recorded_type
+            if dtype == other_dtype:
+                out.merge_inferred_type(dtype, _common_shape(shape, other_shape))
     elif op.type in {"Loop", "Scan"}:
         results = op.subgraphs[0].outputs[1 if op.type == "Loop" else 0 :]
         for out, v in zip(op.outputs, results, strict=False):
@@ -43,16 +45,9 @@ def _common_shape(a: Shape | None, b: Shape | None) -> Shape | None:
 
 InferredType = tuple[int, Shape | None]
 
-UNARY_SAME_TYPE_OPS = frozenset({
-    "Abs", "Acos", "Asin", "Atan", "Ceil", "Celu", "Clip", "Cos", "Cosh", "Dropout", "Elu", "Erf", "Exp", "Floor",
-    "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "Log", "LogSoftmax", "Mish", "Neg", "Not", "PRelu",
-    "Reciprocal", "Relu", "Round", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softmax", "Softplus", "Softsign", "Sqrt",
-    "Tan", "Tanh", "ThresholdedRelu",
-})  # fmt: skip
-BROADCASTING_OPS = frozenset(
-    {"Add", "And", "Div", "Mod", "Mul", "Or", "Pow", "Sub", "Xor", "Max", "Min", "Sum", "Mean"}
-)
-BROADCASTING_COMPARISONS = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual"})
+SAME_TYPE_OPS = ops_with(Trait.SAME_SHAPE | Trait.SAME_DTYPE)
+BROADCASTING_OPS = ops_with(Trait.BROADCASTING)
+COMPARISONS = ops_with(Trait.COMPARISON)
 MULTIDIRECTIONAL_BROADCAST_OPSET = 8  # the variadic ones were the last to get multidirectional broadcasting
 WINDOW_SHAPE_FUNCTIONS: dict[str, Callable[[Op], Shape | None]] = {
     "Conv": conv_shape,
@@ -60,14 +55,11 @@ WINDOW_SHAPE_FUNCTIONS: dict[str, Callable[[Op], Shape | None]] = {
     **dict.fromkeys(("AveragePool", "LpPool"), pool_shape),
 }
 INT64_OUTPUT_OPS = frozenset({"NonZero", "Shape", "Size"})
-# What these give is decided by the data; no rewrite will tell more of it.
-DATA_DEPENDENT_SHAPE_OPS = frozenset({
-    "ArgMax", "ArgMin", "Compress", "NonMaxSuppression", "NonZero", "StringSplit", "TopK", "Unique",
-})  # fmt: skip
+DATA_DEPENDENT_OPS = ops_with(Trait.DATA_DEPENDENT)  # no rewrite makes more known of what they give
 
 
 def infer(op: Op) -> None:
-    """Let the outputs of `op`, and of all it depends on, learn what can be known. O(ops not yet asked)."""
+    """Infer the outputs of `op` and of the ops on which it depends. O(ops not inferred yet)."""
     now = op.graph.context.inference_epoch
     stack = [op]
     while stack:
@@ -90,13 +82,13 @@ def infer(op: Op) -> None:
 
 
 def _was_refined(v: Value, shape: Shape | None, elements: Elements | None) -> bool:
-    """Whether something that was given a name until more is known of it is better known now."""
+    """Whether a tentative unknown was replaced in the shape or elements of `v`."""
     found = (*(v.recorded_type[1] or ()), *(v.elements or ()))
     return any(isinstance(x, Expr) and is_unresolved(x) and x not in found for x in (*(shape or ()), *(elements or ())))
 
 
 def _pending_dependencies(op: Op) -> Iterator[Op]:
-    """The ops whose answers `op` needs and that still have something to learn."""
+    """The producers of inputs of `op` that inference may still refine."""
     results = (v for sub in op.subgraphs for v in sub.outputs)
     for v in (*op.inputs, *results):
         maker = v.producer if v is not None and v.tensor is None else None
@@ -119,7 +111,7 @@ def _infer_op(op: Op) -> None:
 
 
 def _infer_built_in(op: Op, spec: onnx.defs.OpSchema) -> bool:
-    """Whether types and shapes of all outputs could be told with what is known here."""
+    """Infer types and shapes with the built-in functions; whether all outputs are known then."""
     try:
         found = _built_in_types(op, spec)
     except Declined:
@@ -134,7 +126,7 @@ def _infer_built_in(op: Op, spec: onnx.defs.OpSchema) -> bool:
 
 
 def _built_in_types(op: Op, spec: onnx.defs.OpSchema) -> list[InferredType]:
-    """Type and shape of the outputs, for the operators done here; nothing for all others."""
+    """Types and shapes of the outputs by the built-in functions; empty for other operators."""
     known = [v.recorded_type for v in op.inputs if v is not None]
     if len(known) < spec.min_input or not known or any(v is not None and v.type is not None for v in op.inputs):
         return []
@@ -143,7 +135,7 @@ def _built_in_types(op: Op, spec: onnx.defs.OpSchema) -> list[InferredType]:
         return [(_data_movement_dtype(op, dtype), s) for s in DATA_MOVEMENT_SHAPES[op.type](op)]
     if len(op.outputs) != 1 or op.version < 1:
         return []
-    if op.type in UNARY_SAME_TYPE_OPS:
+    if op.type in SAME_TYPE_OPS:
         return [known[0]]
     if op.type in WINDOW_SHAPE_FUNCTIONS:
         return [(dtype, WINDOW_SHAPE_FUNCTIONS[op.type](op))]
@@ -155,7 +147,7 @@ def _built_in_types(op: Op, spec: onnx.defs.OpSchema) -> list[InferredType]:
 
 
 def _data_movement_dtype(op: Op, dtype: int) -> int:
-    """The element type of what an op that moves elements gives."""
+    """The output element type of a data-movement operator."""
     if op.type in INT64_OUTPUT_OPS:
         return onnx.TensorProto.INT64
     if op.type != "ConstantOfShape":
@@ -165,32 +157,29 @@ def _data_movement_dtype(op: Op, dtype: int) -> int:
 
 
 def _broadcast_types(op: Op, known: list[InferredType]) -> list[InferredType]:
-    if op.type in BROADCASTING_OPS:
-        return [(known[0][0], broadcast([s for _, s in known]))]
-    if op.type in BROADCASTING_COMPARISONS:
-        return [(onnx.TensorProto.BOOL, broadcast([s for _, s in known]))]
-    if op.type == "Where" and len(known) == 3:
-        return [(known[1][0], broadcast([s for _, s in known]))]
-    return []
+    if op.type not in BROADCASTING_OPS or (op.type == "Where" and len(known) != 3):
+        return []
+    dtype = onnx.TensorProto.BOOL if op.type in COMPARISONS else known[op.type == "Where"][0]
+    return [(dtype, broadcast([s for _, s in known]))]
 
 
 def _introduce_unknown_dims(op: Op, value: Value) -> None:
-    """Let each dim that nothing is known of be a number of its own."""
+    """Replace each unknown dim by a new unknown integer."""
     shape = value.recorded_type[1]
     if shape is None or None not in shape:
         return
-    shared, tentative = op.graph.context, op.type not in DATA_DEPENDENT_SHAPE_OPS
+    shared, tentative = op.graph.context, op.type not in DATA_DEPENDENT_OPS
     named: list[Dim] = [shared.new_unknown(tentative=tentative) if d is None else d for d in shape]
     value.merge_inferred_type(0, tuple(named))
 
 
 def _infer_elements(op: Op) -> None:
-    """What is known of elements; each that is not is a number of its own."""
+    """Infer the elements of the outputs; each unknown element becomes a new unknown integer."""
     followed = [v for v in op.outputs if v.tensor is None and is_tracked(v)]
     if not followed:
         return
     found = dict(zip(op.outputs, infer_elements(op), strict=False))
-    shared, tentative = op.graph.context, op.type not in DATA_DEPENDENT_SHAPE_OPS
+    shared, tentative = op.graph.context, op.type not in DATA_DEPENDENT_OPS
     for v in followed:
         shape = v.recorded_type[1]
         size = int(str(shape[0])) if shape else 1

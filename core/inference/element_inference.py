@@ -1,10 +1,6 @@
-"""Elements that are computed: arithmetic, comparisons and reductions of integers and booleans.
+"""Inference of the elements of small integer and boolean tensors, as expressions of the model's symbols.
 
-Elements that are taken from elsewhere: from a shape, or from other tensors.
-
-The elements of small integer and boolean tensors, as expressions of the model's symbols.
-
-Integers are taken as unbounded; what leaves the range of its type is not followed. Booleans are 0 and 1.
+Integers count as unbounded; elements outside the range of their type are not tracked. Booleans are 0 and 1.
 """
 
 from __future__ import annotations
@@ -21,7 +17,7 @@ from ..ir.expressions import (
     expr_size,
     floor_divide,
     is_known_le,
-    lower_bound,
+    is_known_nonnegative,
     maximum,
     minimum,
     multiply,
@@ -47,7 +43,7 @@ BinaryFunction = Callable[[SymInt, SymInt], SymInt | None]
 
 
 def _elementwise(function: Callable[..., SymInt | None]) -> Callable[[Op], list[PartialElements]]:
-    """An operator on elements that stand opposite each other once their vectors are stretched."""
+    """An elementwise operator on broadcast vectors."""
 
     def apply(op: Op) -> list[PartialElements]:
         operands = [input_elements(op, i) for i in range(len(op.inputs))]
@@ -70,25 +66,20 @@ def _variadic(function: BinaryFunction) -> Callable[..., SymInt | None]:
 
 
 def _truncated_divide(a: SymInt, b: SymInt) -> SymInt | None:
-    """Div of integers rounds towards zero, which is down where nothing is negative."""
+    """Div of integers, which rounds towards zero: floor division where nothing is negative."""
     if isinstance(a, int) and isinstance(b, int) and b:
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    return floor_divide(a, b) if _is_known_nonnegative(a) and _is_known_nonnegative(b) else None
+    return floor_divide(a, b) if is_known_nonnegative(a) and is_known_nonnegative(b) else None
 
 
 def _remainder(a: SymInt, b: SymInt) -> SymInt | None:
-    """Mod, whichever sign it takes: the same where nothing is negative."""
-    quotient = _truncated_divide(a, b) if _is_known_nonnegative(a) and _is_known_nonnegative(b) else None
+    """Mod, with and without fmod: both agree where nothing is negative."""
+    quotient = _truncated_divide(a, b) if is_known_nonnegative(a) and is_known_nonnegative(b) else None
     return None if quotient is None else subtract(a, multiply(quotient, b))
 
 
-def _is_known_nonnegative(x: SymInt) -> bool:
-    low = lower_bound(x)
-    return low is not None and low >= 0
-
-
 def _absolute(x: SymInt) -> SymInt | None:
-    return abs(x) if isinstance(x, int) else x if _is_known_nonnegative(x) else None
+    return abs(x) if isinstance(x, int) else x if is_known_nonnegative(x) else None
 
 
 def _less(a: SymInt, b: SymInt) -> int | None:
@@ -209,7 +200,7 @@ def _size(op: Op) -> list[PartialElements]:
 
 
 def _identity(op: Op) -> list[PartialElements]:
-    """What keeps the order of a vector or less."""
+    """Operators that keep the elements and their order, of tensors up to rank 1."""
     return [input_elements(op, 0)]
 
 
@@ -259,7 +250,7 @@ def _split(op: Op) -> list[PartialElements]:
 
 
 def _output_size(op: Op) -> int:
-    """How many elements the first output has."""
+    """The number of elements of the first output."""
     numbers = as_integers(op.outputs[0].recorded_type[1] or ())
     require(numbers is not None, "its extent is not known")
     return numbers[0] if numbers else 1
@@ -283,7 +274,7 @@ def _range(op: Op) -> list[PartialElements]:
 
 
 def _scatter(op: Op) -> list[PartialElements]:
-    """ScatterND and ScatterElements into a vector, at constant places, each once."""
+    """ScatterND and ScatterElements into a vector, at constant indices, each at most once."""
     source, updates, places = list(input_elements(op, 0)), input_elements(op, 2), op.input(1)
     require(places is not None and places.tensor is not None, "the places are computed")
     assert places is not None
@@ -317,12 +308,12 @@ INTEGER_LIMITS: dict[int, int] = {
     onnx.TensorProto.BOOL: 2,
 }
 MAX_EXPR_SIZE = 200
-"""Atoms and factors of an expression that is not worth its cost any more."""
+"""Atoms and factors of the largest expression that is tracked."""
 ELEMENT_FUNCTIONS: dict[str, Callable[[Op], list[PartialElements]]] = {**ELEMENT_DATA_MOVEMENT, **ELEMENT_ARITHMETIC}
 
 
 def infer_elements(op: Op) -> list[PartialElements]:
-    """What can be said of the elements of each output of `op`, whose shapes are known already; [] of nothing."""
+    """The elements of each output of `op`, whose shapes are known already; [] if nothing is known."""
     rule = ELEMENT_FUNCTIONS.get(op.type) if not op.domain else None
     if rule is None:
         return []
@@ -334,7 +325,7 @@ def infer_elements(op: Op) -> list[PartialElements]:
 
 
 def is_tracked(value: Value) -> bool:
-    """Whether the elements of a value are followed: few integers or booleans in rank 0 or 1."""
+    """Whether the elements of a value are tracked: few integers or booleans of rank 0 or 1."""
     dtype, shape = value.recorded_type
     if dtype not in TRACKED_DTYPES or shape is None or len(shape) > 1:
         return False

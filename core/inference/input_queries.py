@@ -1,4 +1,4 @@
-"""What inference asks of an op's operands, with no inference of its own; what is unknown declines."""
+"""Queries on the operands of an op, from recorded facts only; they raise Declined for unknown ones."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from ..ir.op import Op
 from ..ir.op_schemas import input_names
 from ..ir.values import Value
 
-OPEN_SLICE_ENDS = (2**31 - 1, 2**63 - 1)
-"""Ends of a Slice that stand for none: ONNX reads them as numbers where the step is negative."""
+INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
+"""Bounds that mean the end of an axis of unknown extent (operator Slice): no extent reaches the smaller one."""
 
 PartialElements = Sequence[SymInt | None]
 """Elements, some of them unknown."""
@@ -28,7 +28,7 @@ def input_shape(op: Op, index: int = 0) -> Shape:
 
 
 def input_dims(op: Op, index: int = 0) -> tuple[SymInt, ...]:
-    """As `input_shape`, where something is known of each dim."""
+    """As `input_shape`, with no unknown dim."""
     shape = input_shape(op, index)
     dims = tuple(d for d in shape if d is not None)
     require(len(dims) == len(shape), "a dim is unknown")
@@ -45,12 +45,12 @@ def input_elements(op: Op, index: int) -> Elements:
 
 
 def recorded_elements(value: Value) -> Elements | None:
-    """The elements of a value, as far as they are known by now."""
+    """The elements of a value, as far as they are recorded."""
     return value.tensor.elements if value.tensor is not None else value.elements
 
 
 def integer_list(op: Op, name: str) -> list[int] | None:
-    """An attribute, or the constant input that took its place, such as axes; None where it is left out."""
+    """Integers such as axes from an attribute, or from the constant input that replaced it; None if omitted."""
     spec = op.schema
     if spec is not None and name in spec.attributes:
         given = op.attr(name)
@@ -95,7 +95,7 @@ def slice_bounds(op: Op, rank: int) -> dict[int, tuple[SymInt, SymInt, int]]:
 
 def slice_range(extent: int, start: int, end: int, step: int) -> range | None:
     """The places that a Slice takes (operator Slice); None where ONNX and onnxruntime do not agree on the end."""
-    if step < 0 and end in OPEN_SLICE_ENDS:
+    if step < 0 and end in {INT32_MAX, INT64_MAX}:  # in ONNX a number, in onnxruntime the open end
         return None
     low, high = (0, extent) if step > 0 else (-1, extent - 1)
     first = min(max(start + extent * (start < 0), 0), high)

@@ -1,1 +1,1 @@
-"""Reading and writing: files and messages become a Model, and a Model becomes one of them."""
+"""Models in files and messages: reading, writing, and merging results of other tools."""

@@ -1,7 +1,7 @@
-"""ModelProto <-> Model, losing nothing.
+"""Lossless conversion between ModelProto and Model.
 
-With no pass in between, `to_onnx(from_onnx(m)) == m`, down to node order, doc strings, metadata and the
-order of every list. Unused initializers and dead nodes are kept too: removing them is a pass.
+Without a pass in between, `to_onnx(from_onnx(m)) == m`, with node order, doc strings, metadata and the
+order of every list. Unused initializers and dead nodes are kept; passes remove them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..ir.context import GraphContext
 from ..ir.graph import Graph
 from ..ir.subgraphs import constant_bytes
 from ..ir.tensor import Tensor
-from ..serialization.importer import DOMAIN_ALIASES, Importer, TensorReader, graph_header
+from ..serialization.importer import Importer, TensorReader, graph_header
 from .function_inlining import inline_functions
 from .model import Model
 from .serialized_model import serialize
@@ -26,7 +26,7 @@ from .serialized_model import serialize
 def from_onnx(model: onnx.ModelProto, read_tensor: TensorReader = Tensor.from_proto, *, inline: bool = False) -> Model:
     """Build the graph of `model`; tensors are shared with it, not copied. `inline` its local functions.
 
-    Raises ModelError for a model that is no graph: cyclic, names missing or defined twice, versions unknown.
+    Raises ModelError for cycles, names that are undefined or defined twice, and unknown versions.
     """
     header, info = copy_header(model), graph_header(model.graph)
     opsets_of(header)  # refuses unknown versions before anything is read
@@ -40,7 +40,7 @@ def from_onnx(model: onnx.ModelProto, read_tensor: TensorReader = Tensor.from_pr
 def import_graph(
     importer: Importer, info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto], initializers: Iterable[Tensor]
 ) -> Graph:
-    """`importer.read`, with what Python says to nesting without end or to broken text as a ModelError."""
+    """`Importer.read_graph`; Python's errors for too deep nesting and invalid text are raised as ModelError."""
     try:
         return importer.read_graph(info, nodes, initializers)
     except RecursionError as e:
@@ -50,12 +50,12 @@ def import_graph(
 
 
 def to_onnx(model: Model) -> onnx.ModelProto:
-    """The model as one message, with all its weights."""
+    """The model as one message with all its weights."""
     return serialize(model).to_proto()
 
 
 def copy_header(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of everything but the graph."""
+    """A copy of the message without the graph."""
     header = onnx.ModelProto()
     for descriptor, value in model.ListFields():
         if descriptor.name == "graph":
@@ -78,7 +78,7 @@ def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
         raise ModelError(f"IR version {header.ir_version} is newer than the installed onnx knows ({onnx.IR_VERSION})")
     opsets: dict[str, int] = {}
     for entry in header.opset_import:
-        domain = DOMAIN_ALIASES.get(entry.domain, entry.domain)
+        domain = op_schemas.canonical_domain(entry.domain)
         newest = op_schemas.latest_opset_version(domain)
         if newest and not 1 <= entry.version <= newest:
             raise ModelError(f"opset {entry.version} of domain '{domain or 'ai.onnx'}' is unknown (newest: {newest})")
@@ -94,7 +94,7 @@ def make_importer(header: onnx.ModelProto, read_tensor: TensorReader) -> Importe
 
 
 def make_model(header: onnx.ModelProto, graph: Graph) -> Model:
-    """The model, with what its training information refers to by name kept from change."""
+    """The model of `graph`, with the values pinned to which training information refers by name."""
     if bound := training_info_names(header):
         graph.pinned.update(v for v in graph.initializers if v.name in bound)
     graph.context.weight_bytes = constant_bytes(graph)
@@ -102,7 +102,7 @@ def make_model(header: onnx.ModelProto, graph: Graph) -> Model:
 
 
 def training_info_names(header: onnx.ModelProto) -> set[str]:
-    """What the training information refers to by name."""
+    """The names to which the training information refers."""
     names = {e.key for t in header.training_info for e in (*t.initialization_binding, *t.update_binding)}
     for t in header.training_info:
         names.update(name for node in (*t.initialization.node, *t.algorithm.node) for name in node.input)

@@ -1,7 +1,7 @@
-"""Model files: read without their weights, written whole or not at all.
+"""Model files, read without their weights and written atomically.
 
-Weights stay where they are on disk until a rewrite needs them. A new file is made in a staging folder
-beside its destination and moved there at the end.
+Weights stay on disk until a rewrite needs them. A new file is written to a staging folder beside its destination
+and moved there at the end.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ PAGE_BYTES = 4096  # external tensors start on a page, so that runtimes can map 
 
 @dataclass(slots=True)
 class ModelFile:
-    """Where a model came from: its file and the files of weights it refers to."""
+    """The file of a model and the files of external data to which it refers."""
 
     path: Path
     external_files: dict[Path, MappedFile] = field(default_factory=dict[Path, MappedFile])
@@ -45,7 +45,7 @@ class ModelFile:
         return self.resolve_external(Tensor.from_proto(proto))
 
     def resolve_external(self, tensor: Tensor) -> Tensor:
-        """Find the elements of an external tensor. Raises ModelError if they are not to be had."""
+        """Locate the elements of an external tensor in its file. Raises ModelError if they are not available."""
         if not tensor.is_external:
             return tensor
         proto = tensor.header(tensor.name)
@@ -75,7 +75,7 @@ class ModelFile:
 
 
 def load(file: ModelFile, *, inline: bool = True) -> Model:
-    """Read a model. Nodes are parsed, weights are not. Raises ModelError with one clear line."""
+    """Load a model; nodes are parsed, weights are not. Raises ModelError with a one-line message."""
     path = file.path
     if path.is_dir():
         raise ModelError(f"{path} is a folder, not a model")
@@ -116,7 +116,7 @@ def _load(file: ModelFile, inline: bool) -> Model:
 
 
 class _Spans:
-    """Positions in a file, compactly: a model may have a million nodes."""
+    """Spans in a file, stored compactly, since a model may have a million nodes."""
 
     def __init__(self) -> None:
         self._bounds = array("q")
@@ -129,7 +129,7 @@ class _Spans:
 
 
 class _GraphParts(NamedTuple):
-    """Where nodes and initializers of a serialized graph lie, and everything else."""
+    """The spans of nodes and initializers of a serialized graph, and its other fields."""
 
     nodes: _Spans
     tensors: _Spans
@@ -155,10 +155,10 @@ def weight_bytes(model: Model) -> int:
 
 @contextmanager
 def staged(model: Model | SerializedModel, destination: Path, *, external: bool = False) -> Generator[Path]:
-    """Write the model into a staging folder beside `destination`; the folder goes at the end.
+    """Write the model into a staging folder beside `destination`, which is removed at the end.
 
-    Of a Model, with `external` or beyond 2 GB, large tensors go to `<name>.data` next to it. Yields the
-    staged model, to be verified and then given to `publish`.
+    With `external` or beyond 2 GB, large tensors of a Model are written to `<name>.data` next to it. Yields the path
+    of the staged model, to be verified and then given to `publish`.
     """
     try:
         stage = TemporaryDirectory(prefix=f".{destination.name}.", dir=destination.parent)
@@ -175,7 +175,7 @@ def staged(model: Model | SerializedModel, destination: Path, *, external: bool 
 
 @contextmanager
 def as_loadable(model: Model, exported: SerializedModel | None = None) -> Generator[Loadable]:
-    """The model in a form that a backend takes: bytes, or a file for as long as this lasts if it is large."""
+    """The model in a form that backends load: bytes, or, for a large one, a temporary file."""
     if weight_bytes(model) <= MAX_IN_MEMORY_BYTES:
         yield b"".join((exported or serialize(model)).chunks())
         return
@@ -205,7 +205,7 @@ def _flush_to_disk(file: BinaryIO) -> None:
 
 @dataclass(slots=True)
 class _ExternalDataWriter:
-    """Puts the elements of large tensors into a file and leaves references in the messages."""
+    """Writes the elements of large tensors to a file and references to them into the messages."""
 
     file: BinaryIO
     location: str
@@ -226,7 +226,7 @@ class _ExternalDataWriter:
 
 
 def publish(staged_model: Path, destination: Path) -> None:
-    """Move a staged model, and its weights first, to their place."""
+    """Move a staged model to its destination, its weights first."""
     data = Path(f"{staged_model}.data")
     try:
         if data.exists():

@@ -16,7 +16,7 @@ from .model import Model
 
 
 def encode_text(text: str) -> bytes:
-    """As UTF-8, but paths byte for byte as they are; what cannot stand in a file at all is spelled out."""
+    """Text as UTF-8, with the original bytes of paths; other lone surrogates are escaped."""
     try:
         return text.encode(errors="surrogateescape")
     except UnicodeEncodeError:
@@ -24,7 +24,7 @@ def encode_text(text: str) -> bytes:
 
 
 def write_files(folder: Path, files: Mapping[str, Any]) -> list[str]:
-    """Write what can be written; returns what cannot, and why."""
+    """Write `files`; returns the error for each that cannot be written."""
     lost: list[str] = []
     for name, content in files.items():
         try:
@@ -36,7 +36,7 @@ def write_files(folder: Path, files: Mapping[str, Any]) -> list[str]:
 
 
 def write_file(path: Path, content: Any) -> None:
-    """Write a model, or arrays by name as an .npz, if there are any."""
+    """Write a model, or arrays by name as an .npz if there are any."""
     if isinstance(content, onnx.ModelProto):
         path.write_bytes(content.SerializeToString())
         return
@@ -54,5 +54,5 @@ def write_file(path: Path, content: Any) -> None:
 
 
 def _without_objects(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """Strings in the form that needs no pickle."""
+    """The array with strings in a dtype that needs no pickle."""
     return array.astype(np.str_) if array.dtype == np.object_ else array

@@ -1,7 +1,4 @@
-"""Beginning anew with what is known of values, where inference may have learned it of others.
-
-Taking in what another tool made of a graph: what it left alone stays, op by op, and what it made is put in.
-"""
+"""Merging of a model that another tool returned into the graph: unchanged ops stay, new ops are added."""
 
 from __future__ import annotations
 
@@ -19,14 +16,15 @@ from ..ir.tensor import Tensor
 from ..ir.values import Value
 from ..serialization.exporter import node_bytes
 from ..serialization.importer import Importer, declare_input, merge_declared_type
+from ..serialization.proto_queries import opset_versions, used_domains
 from .convert import from_onnx
 from .interchange import is_placeholder
-from .interface_check import require_same_interface, used_domains
+from .interface_check import require_same_interface
 from .node_equivalence import NodeKey, node_key, tensors_equal
 
 
 def reset_inference(graph: Graph, declared: Collection[Value]) -> None:
-    """Forget what was inferred in `graph` and the graphs inside it; what the file says of `declared` values stays."""
+    """Remove inferred types in `graph` and the graphs inside it; those that the file declares for `declared` stay."""
     values = graph.declared.value_infos
     values[:] = [(v if v is None or v in declared else Value(v.name), info) for v, info in values]
     for g in graph.with_subgraphs():
@@ -54,11 +52,11 @@ def _reset_inputs(graph: Graph) -> None:
 
 @dataclass(slots=True)
 class ForeignMerge:
-    """What a model that came back would change in the graph that went out.
+    """The changes to a graph that a returned model makes.
 
-    `matched_ops`: the ops that stand, by their place in the model. `matched_names`: what its names are called in the
-    graph, for values that are there already; `matched_constants`: those whose content is there, too. `removed_ops`: ops
-    that nothing in the model stands for.
+    `matched_ops`: the ops that stay, by node index in the model. `matched_names`: the names in the graph of values
+    that exist already, by name in the model; `matched_constants`: those with equal content too. `removed_ops`: ops
+    without a node in the model.
     """
 
     graph: Graph
@@ -71,7 +69,7 @@ class ForeignMerge:
 
     @property
     def is_no_op(self) -> bool:
-        """Whether nothing would change."""
+        """Whether the graph would not change."""
         proto = self.model.graph
         if self.removed_ops or len(self.matched_ops) < len(proto.node):
             return False
@@ -82,7 +80,7 @@ class ForeignMerge:
         }
 
     def apply(self, by: str) -> None:
-        """Let it become the content of the graph; what is new is marked as made by the pass `by`."""
+        """Change the graph into the model; `by` is recorded as the author of new ops."""
         graph, shared = self.graph, self.graph.context
         read = dict.fromkeys(v for op in self.removed_ops for v in (*op.inputs, *op.captures) if v is not None)
         for op in self.removed_ops:
@@ -90,8 +88,9 @@ class ForeignMerge:
         self._drop_constants()
         here = self._resolve_values()
         self._add_constants(here)
+        imports = opset_versions(self.model)
         for domain in used_domains(self.model.graph):
-            shared.opsets.setdefault(domain, {e.domain: e.version for e in self.model.opset_import}.get(domain, 1))
+            shared.opsets.setdefault(domain, imports.get(domain, 1))
         self._name_nodes()
         made = self._add_new_ops(Importer(shared), here)
         shared.reserved_names = None  # those of the model are to be known when the next one is made up
@@ -100,7 +99,7 @@ class ForeignMerge:
         self._prune_unused(read)
 
     def _prune_unused(self, read: Iterable[Value]) -> None:
-        """Remove what only the ops read that went."""
+        """Remove constants and ops that only removed ops read."""
         for v in read:
             if v.producer is not None:
                 self.graph.prune((v.producer,))
@@ -115,7 +114,7 @@ class ForeignMerge:
             del graph.sparse_initializers[v]
 
     def _resolve_values(self) -> dict[str, Value]:
-        """The value for each name of the model: one of the graph, or a new one under a name that is free there."""
+        """The value for each name of the model: one of the graph, or a new one under an unused name."""
         proto = self.model.graph
         found = {new: self.values_by_name[old] for new, old in self.matched_names.items()}
         taken = {v.name for v in found.values()} | {o for op in self.matched_ops.values() for o in _output_names(op)}
@@ -134,7 +133,7 @@ class ForeignMerge:
                 self.graph.initializers[value] = None
 
     def _add_new_ops(self, importer: Importer, here: dict[str, Value]) -> dict[Op, onnx.NodeProto]:
-        """Add the ops that are new, and give all of them the order of the model."""
+        """Add the new ops, and order all ops as in the model."""
         for value in (here[o] for node in self._new_nodes() for o in node.output if o):
             value.reset()
         made: dict[Op, onnx.NodeProto] = {}
@@ -148,9 +147,9 @@ class ForeignMerge:
         return made
 
     def _name_nodes(self) -> None:
-        """Let what is new be called as what it stands for, and no two nodes the same: onnxruntime takes no such model.
+        """Name new ops after the ops that they replace, with unique node names, as onnxruntime requires.
 
-        A tool may have copied a node that stands.
+        A tool may have copied a node that stays.
         """
         makers = {name: op for op in self.removed_ops for name in _output_names(op)}
         taken = {op.name for op in self.matched_ops.values()}
@@ -164,11 +163,11 @@ class ForeignMerge:
             taken.add(node.name)
 
     def _new_nodes(self) -> list[onnx.NodeProto]:
-        """The nodes that no op of the graph stands for."""
+        """The nodes without a matched op in the graph."""
         return [node for i, node in enumerate(self.model.graph.node) if i not in self.matched_ops]
 
     def _record_origins(self, made: dict[Op, onnx.NodeProto], by: str) -> None:
-        """Note for each new op which of those that went had its name or made one of its values."""
+        """Record as sources of each new op the removed ops that had its name or produced one of its values."""
         named = {op.name: op for op in self.removed_ops if op.name}
         makers = {name: op for op in self.removed_ops for name in _output_names(op)}
         for op, node in made.items():
@@ -179,7 +178,7 @@ class ForeignMerge:
                 inherit_name(op, sources[0])
 
     def _values_still_declared(self, made: dict[Op, onnx.NodeProto]) -> set[Value]:
-        """The values of new ops that the model declares as the file does."""
+        """The outputs of new ops whose declaration in the model is that of the file."""
         stated = {info.name: info.type for info in self.model.graph.value_info}
         fresh = {v for op in made for v in op.outputs}
         return {
@@ -190,10 +189,10 @@ class ForeignMerge:
 
 
 def plan_foreign_merge(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None = ()) -> ForeignMerge:
-    """What `model` would change in `graph`, which is not touched. `domains` are those it may bring in; None: any.
+    """Compute the changes that `model` makes to `graph`, without applying them; it may add `domains` (None: any).
 
-    Raises InterfaceError for a model with other inputs, outputs, defaults or opsets, and ModelError for one that is no
-    graph or has weights in other files. O(V + E).
+    Raises InterfaceError for a model with other inputs, outputs, defaults or opsets, and ModelError for an invalid
+    graph or weights in other files. O(V + E).
     """
     require_same_interface(graph, model, domains)
     _require_valid(graph, model)
@@ -220,7 +219,7 @@ def _require_valid(graph: Graph, model: onnx.ModelProto) -> None:
 
 
 def _match_constants(merge: ForeignMerge) -> None:
-    """Inputs and outputs, which keep their values whatever makes them, and what has the content that it had."""
+    """Match inputs and outputs by name, and constants by content."""
     graph = merge.graph
     merge.matched_names.update((v.name, v.name) for v in (*graph.inputs, *graph.sparse_initializers, *graph.outputs))
     merge.matched_constants.update((v.name for v in graph.input_defaults), _sparse_names(merge.model.graph))
@@ -234,7 +233,7 @@ def _match_constants(merge: ForeignMerge) -> None:
 
 
 def _match_ops(merge: ForeignMerge) -> None:
-    """Find the op for each node, in order. What is new takes over the values whose names it bears from their op."""
+    """Match ops and nodes, in order. A new node takes over the values of the same names from their op."""
     graph, names = merge.graph, merge.matched_names
     kept_names = frozenset(v.name for v in (*graph.outputs, *graph.pinned))
     waiting: dict[NodeKey, deque[Op]] = {}
@@ -259,7 +258,7 @@ def _match_ops(merge: ForeignMerge) -> None:
 
 
 def _claim_names(merge: ForeignMerge, settled: set[Op], names: Iterable[str]) -> None:
-    """Let what bears these names take over the values that an op has under them, if that is not settled already."""
+    """Match `names` to the values of an op with the same names, unless they are matched already."""
     makers = {
         n: merge.values_by_name[n].producer for n in names if n in merge.values_by_name and n not in merge.matched_names
     }

@@ -1,4 +1,4 @@
-"""Local functions are inlined before anything is rewritten, by `onnx.inliner`, on a model without weights."""
+"""Inlining of local functions on import, by `onnx.inliner`, on a model without weights."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from onnx import inliner
 from ..errors import ModelError
 from ..ir import op_schemas
 from ..ir.tensor import Tensor, first_line
+from ..serialization.proto_queries import all_nodes, opset_versions
 
 
 def inline_functions(
     header: onnx.ModelProto, info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto], initializers: Sequence[Tensor]
 ) -> tuple[onnx.ModelProto, Iterator[onnx.NodeProto]]:
-    """The header and the nodes with every call replaced by the body; what cannot be inlined stays a call."""
+    """The header and the nodes with each call replaced by its body, except calls that cannot be inlined."""
     skeleton = onnx.ModelProto()
     skeleton.CopyFrom(header)
     skeleton.graph.CopyFrom(info)
@@ -36,22 +37,18 @@ def inline_functions(
 
 
 def _is_operator(function: onnx.FunctionProto, model: onnx.ModelProto) -> bool:
-    """Whether ONNX defines an operator of that name. onnxruntime then runs its own kernel, not the function."""
-    versions = {entry.domain: entry.version for entry in model.opset_import}
-    return op_schemas.schema(function.name, function.domain, versions.get(function.domain, 0)) is not None
+    """Whether ONNX defines an operator of that name, for which onnxruntime runs its own kernel, not the function."""
+    domain = op_schemas.canonical_domain(function.domain)
+    return op_schemas.schema(function.name, domain, opset_versions(model).get(domain, 0)) is not None
 
 
 def _write_default_attributes(model: onnx.ModelProto) -> None:
-    """Give every call the attributes that it leaves to their defaults: the inliner would lose them."""
+    """Write the default attributes of each call, which the inliner would lose."""
     functions = {(f.domain, f.name, f.overload): f for f in model.functions if f.attribute_proto}
     if not functions:
         return
-    work: list[onnx.NodeProto] = [*model.graph.node, *(node for f in model.functions for node in f.node)]
-    for node in work:
+    for node in all_nodes((*model.graph.node, *(node for f in model.functions for node in f.node))):
         given = {a.name for a in node.attribute}
         called = functions.get((node.domain, node.op_type, node.overload))
         if called is not None:
             node.attribute.extend(a for a in called.attribute_proto if a.name not in given)
-        for a in node.attribute:
-            work += a.g.node
-            work += (inner for g in a.graphs for inner in g.node)

@@ -1,4 +1,4 @@
-"""A graph as a message for other tools, and what they may send back in place of weights that stayed as they were."""
+"""Models exchanged with other tools, with placeholders for unchanged large weights."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..serialization.exporter import written_initializers
 from .model import Model
 from .serialized_model import SerializedModel, serialize
 
-UNCHANGED_LOCATION = "passwright:as-sent"  # where the data of a placeholder is said to be
+UNCHANGED_LOCATION = "passwright:as-sent"  # the location of the external data of a placeholder
 
 
 def serialize_main_graph(graph: Graph) -> SerializedModel:
-    """The main graph and the local functions that it calls as a model, to be written in pieces. No weight is copied.
+    """The main graph and the local functions that it calls as a model, without a copy of the weights.
 
-    Raises GraphError for what a pass left there that cannot be written.
+    Raises GraphError if the graph cannot be written.
     """
     shared = graph.context
     imports = [helper.make_opsetid(domain, version) for domain, version in shared.opsets.items()]
@@ -27,7 +27,7 @@ def serialize_main_graph(graph: Graph) -> SerializedModel:
 
 
 def proto_without_weights(graph: Graph) -> onnx.ModelProto:
-    """As `serialize_main_graph`, as a message, with placeholders for large weights and without the functions."""
+    """The main graph as a message, with placeholders for large weights and without local functions."""
     exported = serialize_main_graph(graph)
     proto = onnx.ModelProto.FromString(exported.header)
     proto.ClearField("functions")
@@ -41,7 +41,7 @@ def proto_without_weights(graph: Graph) -> onnx.ModelProto:
 
 
 def make_placeholder(tensor: onnx.TensorProto) -> onnx.TensorProto:
-    """What stands for the initializer of that name, type and shape, which has the elements that were sent."""
+    """A placeholder for an initializer of that name, type and shape whose elements did not change."""
     proto = onnx.TensorProto(name=tensor.name, data_type=tensor.data_type, dims=tensor.dims)
     proto.data_location = onnx.TensorProto.EXTERNAL
     proto.external_data.add(key="location", value=UNCHANGED_LOCATION)
@@ -49,12 +49,12 @@ def make_placeholder(tensor: onnx.TensorProto) -> onnx.TensorProto:
 
 
 def is_placeholder(tensor: onnx.TensorProto) -> bool:
-    """Whether its elements are those that were sent."""
+    """Whether a tensor is a placeholder for unchanged elements."""
     return any(e.key == "location" and e.value == UNCHANGED_LOCATION for e in tensor.external_data)
 
 
 def replace_unchanged_weights(model: onnx.ModelProto, sent: dict[str, bytes]) -> onnx.ModelProto:
-    """`model` with placeholders for the large initializers that still have the content they were sent with."""
+    """`model` with placeholders for the large initializers whose content has not changed since it was sent."""
     for tensor in model.graph.initializer:
         if tensor.name in sent and large_tensor_digest(tensor) == sent[tensor.name]:
             tensor.CopyFrom(make_placeholder(tensor))
@@ -62,13 +62,13 @@ def replace_unchanged_weights(model: onnx.ModelProto, sent: dict[str, bytes]) ->
 
 
 def large_tensor_digests(model: onnx.ModelProto) -> dict[str, bytes]:
-    """What tells whether a large initializer still is what it was, by name."""
+    """Digests of the large initializers, by name."""
     found = ((t.name, large_tensor_digest(t)) for t in model.graph.initializer)
     return {name: content for name, content in found if content}
 
 
 def large_tensor_digest(tensor: onnx.TensorProto) -> bytes:
-    """A digest of type, shape and elements; nothing of a small tensor."""
+    """A digest of type, shape and elements; empty for a small tensor."""
     held = Tensor.from_proto(tensor)
     if held.nbytes <= SMALL_TENSOR_BYTES or held.is_external:
         return b""

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 import onnx
-from onnx import AttributeProto
 
 from ..errors import InterfaceError
-from ..ir import op_schemas
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ir.values import Value, declared_shape
 from ..serialization.exporter import renamed_value_info, written_inputs
-from ..serialization.importer import DOMAIN_ALIASES
+from ..serialization.proto_queries import opset_versions, undefined_operators, used_domains
 from .interchange import is_placeholder
 from .node_equivalence import tensors_equal
 
@@ -99,39 +97,3 @@ def _require_opsets(graph: Graph, model: onnx.ModelProto, domains: Sequence[str]
         if not any(op.domain == domain for g in graph.with_subgraphs() for op in g.ops(kind)):
             version = imports.get(domain, graph.opsets.get(domain))
             raise InterfaceError(f"it brought in {kind}, which opset {version} of {domain or 'ai.onnx'} does not have")
-
-
-def used_domains(graph: onnx.GraphProto) -> dict[str, None]:
-    """The domains of its nodes and of those in their subgraphs, each once, in order."""
-    return dict.fromkeys(domain for domain, _ in used_operators(graph))
-
-
-def used_operators(graph: onnx.GraphProto) -> dict[tuple[str, str], None]:
-    """Domain and type of its nodes and of those in their subgraphs, each pair once, in order."""
-    found: dict[tuple[str, str], None] = {}
-    work = list(graph.node)
-    for node in work:
-        found[DOMAIN_ALIASES.get(node.domain, node.domain), node.op_type] = None
-        for a in node.attribute:
-            if a.type in {AttributeProto.GRAPH, AttributeProto.GRAPHS}:
-                work += a.g.node
-                work += (inner for g in a.graphs for inner in g.node)
-    return found
-
-
-def undefined_operators(model: onnx.ModelProto) -> dict[tuple[str, str], None]:
-    """Domain and type of what it uses of a domain of ONNX, and ONNX does not define at the model's opset."""
-    versions = opset_versions(model)
-    own = {(DOMAIN_ALIASES.get(f.domain, f.domain), f.name) for f in model.functions}
-    return dict.fromkeys(
-        (domain, kind)
-        for domain, kind in used_operators(model.graph)
-        if (domain, kind) not in own
-        and op_schemas.latest_opset_version(domain)
-        and op_schemas.schema(kind, domain, versions.get(domain, 0)) is None
-    )
-
-
-def opset_versions(model: onnx.ModelProto) -> dict[str, int]:
-    """The opset version of each domain that it imports."""
-    return {DOMAIN_ALIASES.get(e.domain, e.domain): e.version for e in model.opset_import}

@@ -1,4 +1,4 @@
-"""A graph and what surrounds it in a file."""
+"""Models: a graph and the header of its file."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ir.values import Value
 from ..serialization.exporter import declare_new_initializers, written_initializers
-from ..serialization.importer import DOMAIN_ALIASES
+from ..serialization.proto_queries import opset_versions
 
 
 @dataclass(slots=True)
 class Model:
-    """A graph and what surrounds it in the file: `header` is the ModelProto without the graph."""
+    """A graph and the `header` of its file, which is the ModelProto without the graph."""
 
     header: onnx.ModelProto
     graph: Graph
@@ -27,10 +27,10 @@ class Model:
 
 
 def export_header(model: Model) -> onnx.ModelProto:
-    """The header for export: domains that rewrites brought in are imported."""
+    """The header for export, with imports of domains that rewrites added."""
     proto = onnx.ModelProto()
     proto.CopyFrom(model.header)
-    imported = {DOMAIN_ALIASES.get(e.domain, e.domain) for e in proto.opset_import}
+    imported = opset_versions(proto)
     used = {op.domain for g in model.graph.with_subgraphs() for op in g.ops() if op.domain not in imported}
     for domain, version in model.graph.opsets.items():
         if domain in used:

@@ -1,4 +1,4 @@
-"""Where a model comes from: a file, or a message in memory. It can be loaded again and again."""
+"""Model sources: files or messages that can be loaded repeatedly."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from .model import Model
 
 @dataclass(slots=True)
 class ModelSource:
-    """An original model. `loadable` is what a backend takes, `size` its bytes on disk or as a message.
+    """An original model. `loadable` gives a form that backends load, `size` its bytes on disk or as a message.
 
-    `compute_size`, if given, says the size of a model that no file or message is the whole of.
+    `compute_size`, if given, computes the size of a model that is only a part of its file or message.
     """
 
     label: str
@@ -36,19 +36,19 @@ class ModelSource:
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """What it is read from: the file and, once it is loaded, the files of weights that it refers to."""
+        """The file and, once it is loaded, the files of weights to which it refers."""
         return (self._file.path, *self._file.external_files) if self._file is not None else ()
 
     @property
     def size(self) -> int:
-        """Bytes of the model and of the files of weights that it refers to."""
+        """Bytes of the model and of the files of weights to which it refers."""
         if self.compute_size is not None:
             return self.compute_size()
         return sum(p.stat().st_size for p in self.files) if self._file is not None else self._message_bytes
 
 
 def model_source(model: onnx.ModelProto | str | Path, *, inline: bool) -> ModelSource:
-    """The source that `model` is or names."""
+    """The source for a message or the path of a file."""
     if isinstance(model, onnx.ModelProto):
         return ModelSource(
             model.graph.name or "model",

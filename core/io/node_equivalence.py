@@ -1,4 +1,4 @@
-"""When two nodes are the same: what tools write in other words, or leave out, does not make them differ."""
+"""Equivalence keys of nodes, independent of the ways in which tools write the same node."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from ..errors import ModelError
 from ..ir import op_schemas
 from ..ir.digest import digest
 from ..ir.tensor import Tensor
-from ..serialization.importer import DOMAIN_ALIASES
 
 NodeKey = tuple[Any, ...]
 NameResolver = Callable[[str], str]
@@ -21,13 +20,12 @@ NameResolver = Callable[[str], str]
 def node_key(
     node: onnx.NodeProto, resolve_name: NameResolver, opsets: Mapping[str, int], kept_outputs: Collection[str] = ()
 ) -> NodeKey:
-    """What nodes that do the same share, whatever they and their outputs are called.
+    """A key that is equal for equivalent nodes, whatever the names of the nodes and their outputs.
 
-    `resolve_name` says what those it reads are called on the other side. Outputs among `kept_outputs` go by their
-    names. Docs, metadata, attributes at their default, their order and the way in which tensors are written do not
-    count.
+    `resolve_name` maps names of inputs to those of the other model. Outputs among `kept_outputs` count by name. Doc
+    strings, metadata, attributes at their default, the order of attributes and the encoding of tensors do not count.
     """
-    domain = DOMAIN_ALIASES.get(node.domain, node.domain)
+    domain = op_schemas.canonical_domain(node.domain)
     outputs = (o if o in kept_outputs else bool(o) for o in _without_trailing_empty(node.output))
     inputs = (resolve_name(i) if i else i for i in _without_trailing_empty(node.input))
     version = opsets.get(domain, 0)
@@ -62,7 +60,7 @@ def _graph_key(graph: onnx.GraphProto, resolve_name: NameResolver, opsets: Mappi
     inner = {name: f"\0\0{i}" for i, name in enumerate(own)}
 
     def name_of(name: str) -> str:
-        return inner[name] if name in inner else resolve_name(name)  # an inner name hides an outer one
+        return inner[name] if name in inner else resolve_name(name)  # an inner name shadows an outer one
 
     return (
         len(graph.input),
@@ -77,7 +75,7 @@ def _tensor_key(tensor: onnx.TensorProto) -> NodeKey:
     held = Tensor.from_proto(tensor)
     try:
         return (digest(held),)
-    except ModelError:  # its elements are in another file, or cannot be read
+    except ModelError:  # elements in another file, or unreadable ones
         return (tensor.SerializeToString(deterministic=True),)
 
 
@@ -91,7 +89,7 @@ def _serialized_attribute(a: AttributeProto) -> bytes:
 
 
 def _without_trailing_empty(names: Iterable[str]) -> list[str]:
-    """Without the empty names at the end, which say nothing."""
+    """`names` without trailing empty names, which have no meaning."""
     found = list(names)
     while found and not found[-1]:
         found.pop()

@@ -1,4 +1,4 @@
-"""Where results go: looked at before anything is done, so that nothing is lost or half written."""
+"""Output paths of a run, checked before it starts."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ..errors import ModelError
 class OutputPaths:
     """The files that a run writes, if any: the model, large weights beside it, report, map of names, and page.
 
-    `repro_folder` is a folder, made if need be. `page` is the report to be looked at, `trace` a profile's events.
+    `repro_folder` is a folder, created if necessary. `page` is the HTML report, `trace` has the events of a profile.
     """
 
     model: Path | None = None
@@ -26,7 +26,7 @@ class OutputPaths:
     trace: Path | None = None
 
     def require_writable(self, read: Collection[Path]) -> None:
-        """Raise ModelError unless all can be written, apart from each other and from what is `read`."""
+        """Raise ModelError unless all can be written and differ from each other and from the files in `read`."""
         if self.repro_folder is not None:
             _require_folder(self.repro_folder)
         written = {"model": self.model, "report": self.report, "map of names": self.name_map}
@@ -48,7 +48,7 @@ class OutputPaths:
 
 
 def _require_writable(path: Path) -> None:
-    """Raise ModelError if a file cannot be put there; what only shows in writing is found out later."""
+    """Raise ModelError if a file cannot be created at `path`, as far as that shows without writing."""
     try:
         path.parent.stat()
         is_folder = path.is_dir()
@@ -64,7 +64,7 @@ def _require_writable(path: Path) -> None:
 
 
 def _require_folder(path: Path) -> None:
-    """Raise ModelError unless folders can be made in `path`, or it in the nearest folder above."""
+    """Raise ModelError unless `path`, or else its nearest existing parent, is a writable folder."""
     try:
         nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
     except OSError as e:
@@ -76,8 +76,8 @@ def _require_folder(path: Path) -> None:
 
 
 def _is_same(a: Path, b: Path) -> bool:
-    """Whether two paths are one file, by whatever links."""
+    """Whether two paths are the same file, links resolved."""
     try:
         return a.resolve() == b.resolve() or (a.exists() and b.exists() and a.samefile(b))
-    except OSError:  # such as a loop of links, which leads nowhere
+    except OSError:  # such as a loop of links
         return False

@@ -1,4 +1,4 @@
-"""A model as it will be written: made once, then measured, loaded, saved or handed out."""
+"""Serialized models, for measuring, loading and saving without serializing again."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ MAX_MESSAGE_BYTES = (2 << 30) - (1 << 20)  # protobuf's limit for a message, les
 
 @dataclass(frozen=True)
 class SerializedModel:
-    """A serialized model: header, graph without initializers, and each initializer in pieces.
+    """A serialized model: header, graph without initializers, and each initializer in chunks.
 
-    The pieces of large tensors are views of where they lie: a mapped file or an array.
+    The chunks of large tensors are views of a mapped file or an array.
     """
 
     header: bytes
@@ -39,7 +39,7 @@ class SerializedModel:
         return len(self.header) + len(wire_format.encode_prefix(MODEL_GRAPH, self._graph_bytes)) + self._graph_bytes
 
     def chunks(self) -> Iterator[Chunk]:
-        """The message in pieces. Raises ModelError beyond protobuf's 2 GB."""
+        """The message in chunks. Raises ModelError beyond protobuf's 2 GB."""
         if self.size > MAX_MESSAGE_BYTES:
             raise ModelError("the model is over 2 GB; it can only be written with external data")
         yield self.header
@@ -50,7 +50,7 @@ class SerializedModel:
             yield from pieces
 
     def to_proto(self) -> onnx.ModelProto:
-        """The model as a message. Each initializer is parsed on its own, so that no more than one is copied twice."""
+        """The model as a message. Initializers are parsed one by one, so that at most one is copied twice."""
         proto = onnx.ModelProto.FromString(self.header)
         proto.graph.MergeFromString(bytes(self.body))
         for pieces in self.initializers:
@@ -59,10 +59,7 @@ class SerializedModel:
 
 
 def serialize(model: Model, tensor_chunks: TensorWriter = Tensor.chunks) -> SerializedModel:
-    """Serialize `model`; `tensor_chunks` says how tensors are written.
-
-    Raises GraphError for what a pass left there that cannot be written.
-    """
+    """Serialize `model`, tensors by `tensor_chunks`. Raises GraphError if the graph cannot be written."""
     try:
         return _serialize(model, tensor_chunks)
     except (PassesError, MemoryError, OSError):

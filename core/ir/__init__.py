@@ -1,1 +1,1 @@
-"""The graph: values, ops, tensors, and what ONNX says of operators. Knows no rules and no files."""
+"""The IR: graphs, values, ops, tensors and operator schemas, independent of rules and files."""

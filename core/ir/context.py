@@ -1,4 +1,4 @@
-"""What graphs have in common, and what the file said about each."""
+"""State shared by a graph and its subgraphs, and the declarations of each in the file."""
 
 from __future__ import annotations
 
@@ -30,45 +30,45 @@ class GraphContext:
     infer: Callable[[Op], None] = lambda _: None
     weight_bytes: int = 0  # of all constants, as loaded
     mutation_count: int = 0  # grows with every mutation
-    mutation_limit: int | None = None  # the version past which a pass is taken to be without end
-    inference_epoch: int = 0  # grows when inference may come to know more than before
+    mutation_limit: int | None = None  # the mutation count past which a pass is taken not to terminate
+    inference_epoch: int = 0  # grows when inference may have more to infer than before
     root: Graph | None = None
-    reserved_names: set[str] | None = None  # that might be made again; gathered when the first new one is wanted
+    reserved_names: set[str] | None = None  # names of the model that `fresh_name` might generate
     fresh_name_count: int = 0
     unknown_count: int = 0
     interned_tensors: dict[bytes, Tensor] = field(default_factory=dict[bytes, Tensor])  # small ones made by rewrites
-    replacement_log: ReplacementLog | None = None  # kept where a name map is wanted
-    mutation_log: MutationLog | None = None  # kept where changes are to be weighed
-    functions: Sequence[onnx.FunctionProto] = ()  # local ones that are called as they are
+    replacement_log: ReplacementLog | None = None  # kept for name maps
+    mutation_log: MutationLog | None = None  # kept where the size of each change is recorded
+    functions: Sequence[onnx.FunctionProto] = ()  # local functions that are not inlined
 
     @property
     def initializers_are_inputs(self) -> bool:
-        """Before IR version 4 every initializer had to be an input too, and onnxruntime refuses to override it."""
+        """Whether every initializer is an input too, before IR version 4; onnxruntime does not let callers set it."""
         return self.ir_version < 4
 
     def count_mutation(self) -> None:
-        """Note a mutation. Raises NoFixpoint past the ceiling."""
+        """Count a mutation. Raises NoFixpoint past the limit."""
         self.mutation_count += 1
         if self.mutation_limit is not None and self.mutation_count > self.mutation_limit:
             self.mutation_limit = None
-            raise NoFixpoint("it keeps changing the graph, far more often than there is anything in it")
+            raise NoFixpoint("it keeps changing the graph, far more often than the graph has ops and initializers")
 
     def reinfer(self, op: Op) -> None:
-        """Let an op tell what it knows of outputs that another one made before."""
+        """Infer the outputs of an op anew, after it took over outputs of another op."""
         op.inferred_epoch = -1
         self.infer(op)
 
     def new_unknown(self, *, lower_bound: int | None = 0, tentative: bool = False) -> SymInt:
-        """A whole number of which nothing is known but its `lower_bound`: an extent that nobody named, an element."""
+        """A new unknown integer, such as an unnamed extent or an element; only its `lower_bound` is known."""
         self.unknown_count += 1
         return from_atom(Unknown(self.unknown_count, lower_bound=lower_bound, tentative=tentative))
 
     def reserve_names(self, names: Iterable[str]) -> None:
-        """Keep those of the model's names that a new one could be equal to."""
+        """Reserve those of the model's names that `fresh_name` could generate."""
         self.reserved_names = {name for name in names if FRESH_NAME_MARK in name}
 
     def fresh_name(self, stem: str) -> str:
-        """A name that nothing bears. What was made from a name that was made carries one number, not two."""
+        """An unused name from `stem`; the number of a generated stem is replaced, not added to."""
         stem = stem.partition(FRESH_NAME_MARK)[0]
         taken = self.reserved_names or ()
         while True:
@@ -80,7 +80,7 @@ class GraphContext:
 
 @dataclass(slots=True)
 class Declarations:
-    """What the file said about a graph besides its ops and tensors; written back as it was."""
+    """The parts of a GraphProto besides its nodes and tensors, written back unchanged."""
 
     header: onnx.GraphProto  # name, doc string, metadata, annotations
     inputs: list[tuple[Value, bytes]] = field(default_factory=list[tuple[Value, bytes]])

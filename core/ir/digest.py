@@ -1,4 +1,4 @@
-"""What tells tensors apart, however they are stored: a few bytes first, then a hash."""
+"""Keys and digests for comparing tensors independently of their storage."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from hashlib import blake2b
 from .tensor import STRING, Tensor
 
 CHUNK_BYTES = 16 << 20  # bytes read at a time
-SAMPLE_BYTES = 64  # bytes looked at in three places before a large tensor is read whole
+SAMPLE_BYTES = 64  # bytes at the start, middle and end of a large tensor
 
 
 def sample_key(tensor: Tensor) -> object:
-    """A key that equal tensors share that are stored alike, from a few bytes of each; of small ones, from all."""
+    """A key from a few bytes of a large tensor or all bytes of a small one; equal for equal tensors stored alike."""
     content = tensor.comparable_bytes()
     if len(content) > 3 * SAMPLE_BYTES:
         middle = len(content) // 2
@@ -21,9 +21,10 @@ def sample_key(tensor: Tensor) -> object:
 
 
 def digest(tensor: Tensor) -> bytes:
-    """A hash of type, shape and elements, too long for two different tensors to share.
+    """A collision-resistant hash of type, shape and elements.
 
-    What is on disk is read in pieces, and the memory of each given back. Raises ModelError if it cannot be read.
+    Elements on disk are read in chunks, and the memory of each chunk is released. Raises ModelError if they cannot be
+    read.
     """
     found = blake2b(f"{tensor.dtype}{tensor.dims}".encode())
     for piece in _string_chunks(tensor) if tensor.dtype == STRING else _raw_chunks(tensor):
@@ -39,7 +40,7 @@ def _raw_chunks(tensor: Tensor) -> Iterator[bytes | memoryview]:
 
 
 def _string_chunks(tensor: Tensor) -> Iterator[bytes]:
-    """The elements, each told from the next."""
+    """The elements, each with its length, so that their boundaries count."""
     for s in tensor.to_proto("").string_data:
         yield len(s).to_bytes(8, "little")
         yield s

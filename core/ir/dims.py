@@ -1,4 +1,4 @@
-"""What is known of an extent, and which of two statements on it says more."""
+"""Dims of shapes, and the merging of two statements on one dim."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ Elements = tuple[SymInt, ...]
 
 
 def as_integers(dims: Iterable[Dim]) -> tuple[int, ...] | None:
-    """Dims, or elements, that are all numbers; None where one is not."""
+    """Dims, or elements, as integers; None if one is symbolic or unknown."""
     asked = tuple(dims)
     found = tuple(d for d in asked if isinstance(d, int))
     return found if len(found) == len(asked) else None
 
 
 def is_unresolved(dim: Dim) -> bool:
-    """Whether a dim may yet become better known."""
+    """Whether inference may still refine a dim."""
     return dim is None or (isinstance(dim, Expr) and is_tentative(dim))
 
 
 def merge_dim(a: Dim, b: Dim) -> Dim:
-    """Of two statements on one extent, the first, unless only the second is a number or says anything for good."""
+    """The better known of two statements on one dim: a number, then a symbol, then a tentative unknown; else `a`."""
     if b is None or isinstance(a, int):
         return a
-    return b if isinstance(b, int) or (is_unresolved(a) and not is_unresolved(b)) else a if a is not None else b
+    return b if a is None or isinstance(b, int) or (is_unresolved(a) and not is_unresolved(b)) else a
 
 
 def merge_inferred_dim(a: Dim, b: Dim) -> Dim:
-    """Of what was stated and what was inferred, the one that says more; the inferred one if both do."""
-    return a if b is None or isinstance(a, int) or (is_unresolved(b) and not is_unresolved(a)) else b
+    """The declared dim `a` merged with the inferred `b`: as `merge_dim`, but a symbol of `b` takes precedence."""
+    return merge_dim(a, b) if isinstance(a, int) else merge_dim(b, a)

@@ -1,12 +1,11 @@
-"""What an op may do besides computing its outputs from its inputs."""
+"""Effects of ops besides computing outputs from inputs: randomness, updates in place, opaque operators."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-import onnx
-
 from . import op_schemas
+from .dtypes import FLOAT16_DTYPES
 from .op import Op
 
 if TYPE_CHECKING:
@@ -19,24 +18,24 @@ def is_known(op: Op) -> bool:
 
 
 def may_drop(op: Op) -> bool:
-    """Whether an op may go when nothing reads its outputs: opaque ones could be there for an effect."""
+    """Whether an op may be removed when its outputs are unused; opaque ops may have effects."""
     return is_known(op) and all(may_drop(inner) for sub in op.subgraphs for inner in sub.ops())
 
 
 def is_pure(op: Op) -> bool:
-    """Whether the same inputs always give the same outputs, and nothing else happens."""
+    """Whether the same inputs always give the same outputs, without side effects."""
     if not is_known(op) or _is_random_op(op) or writes_inputs(op):
         return False
     return all(is_pure(inner) for sub in op.subgraphs for inner in sub.ops())
 
 
 def is_random(op: Op) -> bool:
-    """Whether two runs on the same inputs may differ. Opaque ops are taken at their word."""
+    """Whether two runs on the same inputs may differ. Opaque ops count as deterministic."""
     return _is_random_op(op) or any(is_random(inner) for sub in op.subgraphs for inner in sub.ops())
 
 
 def _is_random_op(op: Op) -> bool:
-    """Whether the op itself, its bodies aside, makes random numbers."""
+    """Whether the op itself, apart from its subgraphs, generates random numbers."""
     return op_schemas.is_nondeterministic(op.type, op.domain, op.version) or is_training_dropout(op)
 
 
@@ -49,11 +48,8 @@ def writes_inputs(op: Op) -> bool:
 
 
 def is_stateful(graph: Graph) -> bool:
-    """Whether a run may change what the next one starts from: something in the graph writes to its inputs."""
+    """Whether a run may change the state of the next run: an op in the graph updates its inputs in place."""
     return any(writes_inputs(op) for g in graph.with_subgraphs() for op in g.ops("BatchNormalization"))
-
-
-FLOAT16_DTYPES = frozenset({onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16})
 
 
 def uses_16_bit_floats(graph: Graph) -> bool:

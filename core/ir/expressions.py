@@ -1,10 +1,8 @@
-"""Integer expressions in canonical form, so that two that are equal are the same.
+"""Symbolic integer expressions in canonical form, for dims and for the elements of shapes.
 
-An expression is a sum of products of atoms with whole factors. Atoms are the model's symbols (their names), numbers
-that nobody named (`Unknown`), and floor divisions, minima and maxima of expressions (`Call`). What is a whole number
-or one symbol stays an `int` or a `str`.
-
-Arithmetic on dims and on the elements of shapes: whole numbers, symbols, and expressions of them.
+An expression is a sum of products of atoms with integer factors; equal sums compare equal. Atoms are the model's
+symbols (their names), unnamed integers (`Unknown`), and floor divisions, minima and maxima of expressions (`Call`).
+An expression that is one number or one symbol stays an `int` or a `str`.
 """
 
 from __future__ import annotations
@@ -14,9 +12,9 @@ from math import gcd
 
 
 class Unknown:
-    """A whole number that nobody named: an extent, at least 0, or an element, of which `lower_bound` is None.
+    """An unnamed integer: an extent, which is at least 0, or an element, whose `lower_bound` is None.
 
-    Each is equal to itself alone. A `tentative` one may turn out to be something better known.
+    Each is equal only to itself. Inference may replace a `tentative` one later.
     """
 
     __slots__ = ("lower_bound", "number", "tentative")
@@ -29,7 +27,7 @@ class Unknown:
 
 
 class Call:
-    """A function of expressions that cannot be worked out: `function` is //, min or max."""
+    """An unevaluated function of expressions: `function` is //, min or max."""
 
     __slots__ = ("_hash", "args", "function", "size")
 
@@ -51,7 +49,7 @@ class Call:
 
 
 class Expr:
-    """A sum: pairs of a product of atoms and its factor, in a fixed order. Made by the functions here only."""
+    """A sum: pairs of a product of atoms and its factor, in a fixed order. Only the functions here create it."""
 
     __slots__ = ("_hash", "size", "terms")
 
@@ -84,7 +82,7 @@ Terms = dict[Product, int]
 
 
 def atom_sort_key(atom: Atom) -> tuple[int, int, str]:
-    """A fixed order of atoms: symbols by name, what has no name by age, calls by what they look like."""
+    """A fixed order of atoms: symbols by name, unknowns by age, calls by their text."""
     if isinstance(atom, str):
         return 0, 0, atom
     return (1, atom.number, "") if isinstance(atom, Unknown) else (2, 0, repr(atom))
@@ -193,7 +191,7 @@ def _floor_divide_by_int(rest: SymInt, b: int) -> SymInt:
 
 
 def divide(a: SymInt, b: SymInt) -> SymInt | None:
-    """The expression that times b is a, for one product b; None where there is none. Valid where b is not 0."""
+    """The exact quotient a / b, for b a single product; None where there is none. Valid where b is not 0."""
     by = terms_of(b)
     if len(by) != 1:
         return 1 if a == b and by else None
@@ -212,7 +210,7 @@ def divide(a: SymInt, b: SymInt) -> SymInt | None:
 
 
 def lower_bound(x: SymInt) -> int | None:
-    """A number that `x` is never below, given that no extent is negative; None where there is none."""
+    """A lower bound of `x`, given that no extent is negative; None where none is known."""
     if isinstance(x, int | str):
         return x if isinstance(x, int) else 0
     out = 0
@@ -251,9 +249,14 @@ def _atom_lower_bound(a: Atom) -> int | None:
 
 
 def is_known_le(a: SymInt, b: SymInt) -> bool:
-    """Whether a <= b whatever the symbols stand for."""
+    """Whether a <= b for all values of the symbols."""
     low = lower_bound(subtract(b, a))
     return low is not None and low >= 0
+
+
+def is_known_nonnegative(x: SymInt) -> bool:
+    """Whether x >= 0 for all values of the symbols; an extent is, the -1 of a Reshape is not."""
+    return is_known_le(0, x)
 
 
 def minimum(a: SymInt, b: SymInt) -> SymInt:
@@ -267,7 +270,7 @@ def maximum(a: SymInt, b: SymInt) -> SymInt:
 
 
 def _min_or_max(kind: str, a: SymInt, b: SymInt) -> SymInt:
-    """The least or largest of what `a` and `b` are made of; what another is never beyond is left out."""
+    """The minimum or maximum of the arguments of `a` and `b`, without those that another argument bounds."""
     args: dict[SymInt, None] = {}
     for x in (a, b):
         inner = _as_single_call(x, kind)
@@ -289,7 +292,7 @@ def _as_single_call(x: SymInt, kind: str) -> Call | None:
 
 
 def atoms(x: SymInt) -> set[Atom]:
-    """The symbols and unknowns that `x` is made of, those inside calls too."""
+    """The symbols and unknowns in `x`, those inside calls too."""
     found: set[Atom] = set()
     for product in terms_of(x):
         for a in product:
@@ -298,17 +301,17 @@ def atoms(x: SymInt) -> set[Atom]:
 
 
 def is_tentative(x: SymInt) -> bool:
-    """Whether something in `x` may come to be better known."""
+    """Whether inference may still refine a part of `x`."""
     return isinstance(x, Expr) and any(isinstance(a, Unknown) and a.tentative for a in atoms(x))
 
 
 def is_symbolic_only(x: SymInt) -> bool:
-    """Whether `x` is made of numbers and symbols alone."""
+    """Whether `x` has no atoms but symbols."""
     return not isinstance(x, Expr) or all(isinstance(a, str) for a in atoms(x))
 
 
 def substitute(x: SymInt, values: Callable[[Atom], SymInt | None]) -> SymInt:
-    """`x` with each atom replaced by what `values` gives for it, if anything."""
+    """`x` with each atom replaced by its entry in `values`, if there is one."""
     if isinstance(x, int):
         return x
     out: SymInt = 0

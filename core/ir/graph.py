@@ -1,11 +1,7 @@
-"""Topological order that keeps to the order of the file.
+"""Graphs of ops and values, and the mutators that keep both consistent.
 
-Taking out what nothing needs any more.
-
-The graph: values, the ops between them, and the mutators that keep the two in agreement.
-
-It is bipartite, as ONNX is. Order, repetition and holes live in `Op.inputs` and `Op.outputs`, which
-only the mutators here may write. `Graph.nx` shows the same graph to every networkx algorithm.
+A graph is bipartite, as in ONNX. Order, repetition and omitted optional inputs are in `Op.inputs` and `Op.outputs`,
+which only the mutators here write. `Graph.nx` presents the same graph to networkx algorithms.
 """
 
 from __future__ import annotations
@@ -41,10 +37,10 @@ if TYPE_CHECKING:
 
 
 def topological_order(ops: Collection[Op]) -> list[Op]:
-    """All `ops` of one graph, each after those it depends on, otherwise by their key. Raises GraphError on a cycle."""
+    """`ops` of one graph in topological order, ties in the order of their keys. Raises GraphError on a cycle."""
     order = sorted(ops, key=attrgetter("order_key"))
     seen: set[Op] = set()
-    for op in order:  # written out, since every pass over a whole graph goes through here
+    for op in order:  # not factored further, as every pass over a whole graph runs this
         for v in (*op.inputs, *op.captures) if op.subgraphs else op.inputs:
             if v is not None and (p := v.producer) is not None and p not in seen and p.graph is op.graph:
                 return depth_first_order(order)
@@ -61,7 +57,7 @@ def dependencies(op: Op) -> Iterator[Op]:
 
 
 def depth_first_order(order: list[Op]) -> list[Op]:
-    """Depth first from each op in turn, so that what was in order stays in order. O(V + E)."""
+    """Depth-first from each op in turn, so that ops in topological order keep their order. O(V + E)."""
     done: dict[Op, None] = {}
     for start in order:
         path: dict[Op, Iterator[Op]] = {} if start in done else {start: dependencies(start)}
@@ -80,7 +76,7 @@ def depth_first_order(order: list[Op]) -> list[Op]:
 
 
 def prune(ops: Iterable[Op]) -> int:
-    """Remove those of `ops` that became dead and may go, and what dies with them. O(removed)."""
+    """Remove those of `ops` that became dead and may be removed, and ops that die with them. O(removed)."""
     stack, removed = list(ops), 0
     while stack:
         op = stack.pop()
@@ -91,7 +87,7 @@ def prune(ops: Iterable[Op]) -> int:
 
 
 def discard(ops: Iterable[Op]) -> int:
-    """Remove those of `ops` that became dead, whatever they are, and what dies with them. O(removed)."""
+    """Remove those of `ops` that became dead, opaque ones too, and ops that die with them. O(removed)."""
     removed = 0
     for op in ops:
         if _is_dead(op):
@@ -104,7 +100,7 @@ def _is_dead(op: Op) -> bool:
 
 
 def _remove_with_constants(op: Op) -> list[Op]:
-    """Remove an op and the constants that only it read; returns the ops that fed it."""
+    """Remove an op and the constants that only it read; returns the producers of its inputs."""
     home = op.graph
     read = {v: None for v in (*op.inputs, *op.captures) if v is not None}
     home.remove_op(op)
@@ -144,7 +140,7 @@ def force_remove(op: Op) -> None:
 
 
 def drop_captured_uses(graph: Graph, owner: Op) -> None:
-    """Let go of everything outside that a subgraph reads, when its owner goes."""
+    """Remove the uses of outer values by a subgraph whose owner is removed."""
     for v in graph.outputs:
         v.remove_consumer(owner)
     for op in graph.ops():
@@ -156,7 +152,7 @@ def drop_captured_uses(graph: Graph, owner: Op) -> None:
 
 
 def drop_output(op: Op, index: int) -> None:
-    """Ask no longer for an output of `op` that nothing looks at; the last ones go, others lose their names."""
+    """Drop an unused output of `op`: trailing outputs are removed, others lose their names."""
     value = op.outputs[index]
     if not op.graph.is_unused(value):
         raise GraphError(f"cannot leave out {value.name} of {op.label}: it is still used")
@@ -172,7 +168,7 @@ def drop_output(op: Op, index: int) -> None:
 
 
 class Graph:
-    """A graph or subgraph. `inputs` and `outputs` are ordered and keep their names for ever."""
+    """A graph or subgraph. The names and order of `inputs` and `outputs` never change."""
 
     def __init__(self, context: GraphContext) -> None:
         self.context = context
@@ -203,7 +199,7 @@ class Graph:
         self._outputs = IndexedSequence(values)
 
     def ops(self, *types: str) -> Iterator[Op]:
-        """Ops of the given types, or all of them, in order of insertion. O(answer)."""
+        """Ops of the given types, or all ops, in order of insertion. O(result)."""
         if not types:
             yield from tuple(self._ops)
         for t in types:
@@ -220,17 +216,17 @@ class Graph:
         return value in self._outputs
 
     def is_unused(self, value: Value) -> bool:
-        """Whether nothing at all looks at `value`."""
+        """Whether `value` has no consumers and is no graph output."""
         return not value.consumers and value not in self._outputs and value not in self.pinned
 
     def producer(self, value: Value | None) -> Op | None:
-        """The op of this very graph that computes `value`; None for what comes from elsewhere."""
+        """The op of this graph that computes `value`; None if another graph or no op does."""
         op = value.producer if value is not None else None
         return op if op is not None and op.graph is self else None
 
     @property
     def can_hold_initializers(self) -> bool:
-        """Whether an initializer may be put here: not in a subgraph where each would have to be an input too."""
+        """Whether initializers may be added: not in a subgraph before IR version 4, where each must be an input."""
         return self.owner is None or not self.context.initializers_are_inputs
 
     def with_subgraphs(self) -> Iterator[Graph]:
@@ -245,7 +241,7 @@ class Graph:
         return captured_values(self)
 
     def sorted_ops(self) -> list[Op]:
-        """All ops, each after those it depends on, otherwise as in the file. Raises GraphError on a cycle."""
+        """All ops in topological order, ties as in the file. Raises GraphError on a cycle."""
         return topological_order(self._ops)
 
     @property
@@ -256,11 +252,11 @@ class Graph:
         return NetworkxView(self)
 
     def mark_changed(self) -> None:
-        """Note that the graph differs from what it was. Raises NoFixpoint past the ceiling."""
+        """Count a mutation of the graph. Raises NoFixpoint past the limit."""
         self.context.count_mutation()
 
     def fresh_name(self, stem: str) -> str:
-        """A name that nothing in the model bears."""
+        """An unused name in the model."""
         if self.context.reserved_names is None:
             self.context.reserve_names(all_value_names(self.context.root or self))
         return self.context.fresh_name(stem)
@@ -274,7 +270,7 @@ class Graph:
         return value
 
     def add_op(self, op: Op, inputs: Sequence[Value | None], outputs: Sequence[Value]) -> Op:
-        """Put `op` into the graph. Raises GraphError if an output has a producer already."""
+        """Add `op` to the graph. Raises GraphError if an output has a producer already."""
         for v in outputs:
             if v.producer is not None:
                 raise GraphError(f"{v.name} is produced by both {v.producer.label} and {op.label}")
@@ -299,14 +295,14 @@ class Graph:
         return op
 
     def remove_op(self, op: Op) -> None:
-        """Remove an op whose outputs nothing looks at. Raises GraphError if something does."""
+        """Remove an op whose outputs are unused. Raises GraphError if one is used."""
         for v in op.outputs:
             if not self.is_unused(v):
                 raise GraphError(f"cannot remove {op.label}: {v.name} is still used")
         force_remove(op)
 
     def set_inputs(self, op: Op, inputs: Sequence[Value | None]) -> None:
-        """Give `op` other inputs. O(arity)."""
+        """Replace all inputs of `op`. O(arity)."""
         for v in op.inputs:
             if v is not None:
                 v.remove_consumer(op)
@@ -318,9 +314,9 @@ class Graph:
         self.mark_changed()
 
     def replace_uses(self, old: Value, new: Value) -> None:
-        """Point everything that reads `old` at `new`; an output of the graph keeps its name. O(uses).
+        """Replace all uses of `old` by `new`; a graph output keeps its name. O(uses).
 
-        Declines where both belong to the interface: then only an Identity can stand between them.
+        Declines where both are graph inputs or outputs, which only an Identity can connect.
         """
         self.require_replaceable(old, new)
         swaps = self.is_output(old)
@@ -341,7 +337,7 @@ class Graph:
         self.mark_changed()
 
     def require_replaceable(self, old: Value, new: Value) -> None:
-        """Decline unless `replace_uses` can be done."""
+        """Decline unless `replace_uses` is possible."""
         is_foreign = self.producer(new) is None and new not in self.initializers
         if self.is_output(old) and (is_foreign or self.is_output(new) or new in self.pinned):
             raise Declined(f"{old.name} and {new.name} both have names to keep; an Identity stays between them")
@@ -349,11 +345,11 @@ class Graph:
             raise Declined(f"{old.name} is referred to by name")
 
     def replace_output(self, old: Value, new: Value) -> None:
-        """Let `new` stand where `old` was among the outputs."""
+        """Replace `old` by `new` among the outputs."""
         self._outputs.replace(old, new)
 
     def take_over(self, new: Value, old: Value) -> None:
-        """Let the op that produces `new` produce `old` instead. Consumers of `old` are not touched."""
+        """Make the producer of `new` produce `old` instead. Consumers of `old` do not change."""
         op = new.producer
         if op is None:
             raise GraphError(f"nothing produces {new.name}, so nothing can take over {old.name}")
@@ -369,7 +365,7 @@ class Graph:
         self.mark_changed()
 
     def replace_value(self, old: Value, new: Value) -> Op | None:
-        """`replace_uses`, with an Identity in between, which is returned, where both have names to keep."""
+        """`replace_uses`; where both names must stay, the Identity that was inserted between them is returned."""
         try:
             self.replace_uses(old, new)
         except Declined:
@@ -388,7 +384,7 @@ class Graph:
         self.mark_changed()
 
     def _detach(self, value: Value) -> None:
-        """Leave `value` without a producer; the op that had it gets an unused output instead."""
+        """Leave `value` without a producer; its former producer gets an unused output instead."""
         if (op := value.producer) is not None:
             record_detached(self.context.replacement_log, op)
             spare = Value(self.fresh_name(value.name))
@@ -397,14 +393,14 @@ class Graph:
             value.producer = None
 
     def splice_op(self, op: Op, key: int) -> None:
-        """Move `op` here from one of this graph's subgraphs, to stand at position `key`."""
+        """Move `op` here from a subgraph of this graph, or from a graph around it, to position `key`."""
         op.graph.unlink_op(op)
         op.graph, op.order_key = self, key
         self._index(op)
         self.mark_changed()
 
     def unlink_op(self, op: Op) -> None:
-        """Take `op` out of the indexes, its edges left as they are."""
+        """Remove `op` from the indexes; its edges do not change."""
         del self._ops[op]
         del self._by_type[op.type][op]
         self._ops_with_subgraphs.pop(op, None)
@@ -416,11 +412,11 @@ class Graph:
             self._ops_with_subgraphs[op] = None
 
     def prune(self, ops: Iterable[Op]) -> int:
-        """Remove those of `ops` that became dead, and what dies with them. O(removed)."""
+        """Remove those of `ops` that became dead, and ops that die with them. O(removed)."""
         return prune(ops)
 
     def discard(self, ops: Iterable[Op]) -> int:
-        """As `prune`, but `ops` themselves go even if they are opaque. O(removed)."""
+        """As `prune`, but `ops` themselves are removed even if they are opaque. O(removed)."""
         return discard(ops)
 
     def drop_initializer(self, value: Value) -> bool:

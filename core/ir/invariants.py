@@ -1,4 +1,4 @@
-"""What must hold of a graph at every moment."""
+"""Invariants of a graph."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 
 def check_invariants(graph: Graph, by_type: Mapping[str, Mapping[Op, None]]) -> None:
-    """Raise GraphError unless edges agree, the index is exact, outputs are there and no cycle is. O(V + E).
+    """Raise GraphError unless edges and indexes are consistent, outputs are defined and there is no cycle. O(V + E).
 
-    Who uses a value is known only where all graphs are looked at: from the outermost one.
+    Consumers are checked only from the outermost graph, since all subgraphs count.
     """
     ops = list(graph.ops())
     for op in ops:
@@ -43,7 +43,7 @@ def check_invariants(graph: Graph, by_type: Mapping[str, Mapping[Op, None]]) -> 
 
 
 def defined_values(graph: Graph) -> Iterator[Value]:
-    """The values that come to be in this graph: inputs, constants, what its ops produce."""
+    """The values that this graph defines: inputs, constants and outputs of its ops."""
     yield from dict.fromkeys((*graph.inputs, *graph.initializers, *graph.sparse_initializers))
     for op in graph.ops():
         yield from op.outputs
@@ -79,7 +79,7 @@ def _check_outputs(graph: Graph) -> None:
 
 
 def _check_edges(root: Graph) -> None:
-    """Every value that is read is to be had where it is read, and knows its readers, and no others."""
+    """Raise GraphError unless every value that is read is defined there, and its consumers are exactly its readers."""
     graphs = list(root.with_subgraphs())
     home = {v: g for g in graphs for v in defined_values(g)}
     users: dict[Value, set[Op]] = {v: set() for v in home}

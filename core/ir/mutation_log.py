@@ -1,7 +1,4 @@
-"""What comes into a graph and what leaves it, in order: the mutators say it here, so that changes can be weighed.
-
-What became of values and ops: the mutators of Graph say it here, in O(1) each.
-"""
+"""Logs of mutations, written by the mutators of Graph in O(1) each: sizes for reports, replacements for name maps."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Mutation(NamedTuple):
-    """Nodes and bytes of constants that came, or, below zero, went; and the op that they came or went with."""
+    """Nodes and bytes of constants that were added or, if negative, removed; and the op of which they are part."""
 
     node_delta: int
     byte_delta: int
@@ -28,24 +25,24 @@ class Mutation(NamedTuple):
 
 @dataclass(slots=True)
 class MutationLog:
-    """The moves that nobody has asked for yet. Kept only where changes are to be weighed."""
+    """The mutations that were not drained yet. Kept only where the sizes of changes are recorded."""
 
     entries: list[Mutation] = field(default_factory=list[Mutation])
 
     def drain(self, count: int | None = None) -> list[Mutation]:
-        """The first `count` moves, or all; they are forgotten here."""
+        """Remove and return the first `count` mutations, or all."""
         taken, self.entries = self.entries[:count], [] if count is None else self.entries[count:]
         return taken
 
 
 def log_insertion(log: MutationLog | None, op: Op) -> None:
-    """`op` was put into a graph; what its bodies hold came by itself."""
+    """Log that `op` was added to a graph; the ops in its subgraphs are logged by themselves."""
     if log is not None and not _is_in_removed_op(op.graph):
         log.entries.append(Mutation(1, 0, op))
 
 
 def log_removal(log: MutationLog | None, op: Op) -> None:
-    """`op` is about to go, and with it what its bodies hold, unless another op has them by now."""
+    """Log that `op` is about to be removed, with its subgraphs unless another op owns them by now."""
     if log is not None and not _is_in_removed_op(op.graph):
         inner = [g for sub in op.subgraphs if sub.owner is op for g in sub.with_subgraphs()]
         nodes = 1 + sum(map(len, inner))
@@ -56,20 +53,20 @@ def log_removal(log: MutationLog | None, op: Op) -> None:
 
 
 def set_constant(log: MutationLog | None, value: Value, tensor: Tensor) -> None:
-    """Make `value` a constant; that of a Constant op was one already."""
+    """Make `value` a constant; the output of a Constant op is one already."""
     if log is not None:
         log.entries.append(Mutation(0, tensor.nbytes - _constant_nbytes(value)))
     value.set_constant(tensor)
 
 
 def log_initializer_removal(log: MutationLog | None, graph: Graph, value: Value) -> None:
-    """An initializer of `graph` is about to go."""
+    """Log that an initializer of `graph` is about to be removed."""
     if log is not None and not _is_in_removed_op(graph):
         log.entries.append(Mutation(0, -_constant_nbytes(value)))
 
 
 def _is_in_removed_op(graph: Graph) -> bool:
-    """Whether the op that holds a body has gone, and the body with it, though somebody still works on it."""
+    """Whether the owner of a subgraph was removed while a pass still rewrites the subgraph."""
     owner = graph.owner
     while owner is not None:
         if owner not in owner.graph:
@@ -79,7 +76,7 @@ def _is_in_removed_op(graph: Graph) -> bool:
 
 
 def _own_constants(graph: Graph) -> Iterator[Value]:
-    """The constants that go with a body: not those that were moved to a graph around it."""
+    """The constants that are removed with a subgraph, without those that were moved to an enclosing graph."""
     for v in graph.initializers:
         outer = graph.owner.graph if graph.owner is not None else None
         while outer is not None and v not in outer.initializers:
@@ -96,11 +93,11 @@ def _constant_nbytes(value: Value) -> int:
 
 @dataclass(slots=True)
 class ReplacementLog:
-    """All that was noted. It stays in memory, so it is kept only where a name map is wanted.
+    """Replacements of values and ops during a run. It stays in memory, so it is kept only for name maps.
 
-    `replaced_values`: what the readers of a value were pointed at. `derived_ops`: what was made of an op.
-    `equivalent_ops`: the op whose values stand for those of another. `original_labels`: what an op was called before
-    its outputs changed. `removed_ops`: in that order.
+    `replaced_values`: the replacement of a value. `derived_ops`: the ops made from an op. `equivalent_ops`: the op
+    whose outputs replace those of another. `original_labels`: the label of an op before its outputs changed.
+    `removed_ops`: in the order of removal.
     """
 
     replaced_values: dict[Value, Value] = field(default_factory=dict[Value, Value])
@@ -110,13 +107,13 @@ class ReplacementLog:
     removed_ops: list[Op] = field(default_factory=list[Op])
 
     def record_derived(self, ops: Iterable[Op], by: Op) -> None:
-        """`by` was made out of `ops`."""
+        """Record that `by` was made from `ops`."""
         for op in ops:
             self.derived_ops.setdefault(op, {})[by] = None
 
 
 def record_use_replacement(log: ReplacementLog | None, old: Value, new: Value, *, swaps: bool) -> None:
-    """The readers of `old` are about to read `new`, which is the same; if it `swaps`, names are exchanged."""
+    """Record that consumers of `old` are about to read the equal `new`; if it `swaps`, names are exchanged."""
     if swaps:
         record_source(old.producer)
         record_source(new.producer)
@@ -131,20 +128,20 @@ def record_use_replacement(log: ReplacementLog | None, old: Value, new: Value, *
 
 
 def record_detached(log: ReplacementLog | None, op: Op) -> None:
-    """An output of `op` is about to be had from elsewhere."""
+    """Record that an output of `op` is about to get another producer."""
     record_source(op)
     if log is not None:
         log.original_labels[op] = op.label
 
 
 def record_takeover(log: ReplacementLog | None, new: Value, old: Value) -> None:
-    """What produces `new` is about to produce `old` instead."""
+    """Record that the producer of `new` is about to produce `old` instead."""
     record_source(new.producer)
     if log is not None:
         log.replaced_values[new] = old
 
 
 def record_removed(log: ReplacementLog | None, op: Op) -> None:
-    """`op` is about to go."""
+    """Record that `op` is about to be removed."""
     if log is not None:
         log.removed_ops.append(op)

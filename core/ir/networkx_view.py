@@ -1,4 +1,4 @@
-"""A Graph as networkx sees it: adjacency read off the ops and values, nothing copied."""
+"""A networkx view of a Graph: adjacency computed from ops and values, without a copy."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Node = Op | Value
 class NetworkxView(nx.DiGraph[Node] if TYPE_CHECKING else nx.DiGraph):
     """A frozen `networkx.DiGraph` over one graph: edges `value -> op -> value`, without data.
 
-    A value that a subgraph captures has an edge to the op that holds the subgraph. The set of nodes
-    is that of the moment the view was made; adjacency follows the graph.
+    A value that a subgraph captures has an edge to the op that holds the subgraph. The nodes are those of the moment
+    at which the view was made, in topological order after inputs and constants; adjacency follows the graph.
     """
 
     def __init__(  # pyright: ignore[reportInconsistentConstructor] - networkx's own takes a backend
@@ -31,7 +31,9 @@ class NetworkxView(nx.DiGraph[Node] if TYPE_CHECKING else nx.DiGraph):
         base.__init__()
         if graph is None:  # networkx makes empty graphs of the same class, for copies
             return
-        nodes: dict[Node, dict[str, Any]] = {v: {} for v in (*graph.inputs, *graph.initializers)}
+        nodes: dict[Node, dict[str, Any]] = {
+            v: {} for v in (*graph.inputs, *graph.initializers, *graph.sparse_initializers)
+        }
         for op in graph.sorted_ops():
             nodes.update({v: {} for v in (*op.inputs, *op.captures) if v is not None})
             nodes[op] = {}

@@ -1,9 +1,4 @@
-"""Attributes as Python values.
-
-Values in an order that matters, of which some are exchanged for others: outputs of a graph, edges of a wide op.
-
-One operator application: its edges, its attributes, and where it came from.
-"""
+"""Operator applications: edges, attributes and origin."""
 
 from __future__ import annotations
 
@@ -45,7 +40,10 @@ T = TypeVar("T")
 
 
 class IndexedSequence(Generic[T]):
-    """Values in order, perhaps with repetitions; finding and exchanging one is O(its repetitions)."""
+    """An ordered sequence of values, perhaps with repetitions; finding or replacing one is O(its repetitions).
+
+    For the outputs of a graph and the edges of ops with many of them.
+    """
 
     __slots__ = ("_positions", "_values")
 
@@ -62,7 +60,7 @@ class IndexedSequence(Generic[T]):
         return value in self._positions
 
     def replace(self, old: T, new: T) -> None:
-        """Let `new` stand where `old` was."""
+        """Replace `old` by `new`."""
         slots = self._positions.pop(old, [])
         for i in slots:
             self._values[i] = new
@@ -75,11 +73,11 @@ Side = Literal["inputs", "outputs"]
 
 
 class Op:
-    """One operator application. `None` in `inputs` is an optional input left out.
+    """One operator application. `None` in `inputs` is an omitted optional input.
 
-    `proto_bytes` is the NodeProto it came from without inputs and outputs; attributes are decoded from it when first
-    asked for. An op made by a rewrite has none. `loaded_proto_bytes` is `proto_bytes` as it was in the file: what is
-    written is held to it. `origin` says what a rewrite made the op of, see `made_from`.
+    `proto_bytes` is the NodeProto of the file without inputs and outputs; attributes are decoded from it on first use.
+    An op made by a rewrite has none. `loaded_proto_bytes` is `proto_bytes` as loaded, with which the interface check
+    compares the written node. `origin` names the ops from which a rewrite made the op, see `made_from`.
     """
 
     __slots__ = (
@@ -133,7 +131,7 @@ class Op:
 
     @property
     def name(self) -> str:
-        """The node's name; empty if it has none."""
+        """The name of the node; empty if it has none."""
         if self._name is None:
             self._name = onnx.NodeProto.FromString(self.proto_bytes or b"").name
         return self._name
@@ -144,14 +142,14 @@ class Op:
 
     @property
     def is_renamed(self) -> bool:
-        """Whether it is called otherwise than in the file it came from."""
+        """Whether its name differs from the one in the file."""
         if self._name is None or self.loaded_proto_bytes is None:  # a name that nobody asked for has not been changed
             return False
         return self._name != onnx.NodeProto.FromString(self.loaded_proto_bytes).name
 
     @property
     def label(self) -> str:
-        """Type and place, for messages."""
+        """Type and name or first output, for messages."""
         where = self.name or (self.outputs[0].name if self.outputs else "")
         return f"{self.type} {where}".strip()
 
@@ -162,7 +160,7 @@ class Op:
 
     @property
     def schema(self) -> onnx.defs.OpSchema | None:
-        """The schema in force, or None for an operator that ONNX does not define."""
+        """The schema at the model's opset, or None for an operator that ONNX does not define."""
         return op_schemas.schema(self.type, self.domain, self.version)
 
     @property
@@ -173,26 +171,26 @@ class Op:
         return MappingProxyType(self._attrs)  # what is written there would not reach the file
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """An attribute's value; where it is not written, its schema default; without one, `default`."""
+        """The value of an attribute; if it is absent, its schema default, or else `default`."""
         if name in self.attrs:
             return self.attrs[name]
         known = op_schemas.attribute_default(self.type, self.domain, self.version, name)
         return default if known is None else known
 
     def input(self, index: int) -> Value | None:
-        """The input at `index`, or None where it is left out."""
+        """The input at `index`, or None if it is omitted."""
         return self.inputs[index] if index < len(self.inputs) else None
 
     # -- edges, for the mutators of Graph only -------------------------------------------
 
     def set_edges(self, side: Side, values: Iterable[Value | None]) -> None:
-        """Have these `values` for inputs or outputs."""
+        """Set the inputs or outputs to `values`."""
         setattr(self, side, tuple(values))
         if self._indexed_edges is not None:
             self._indexed_edges.pop(side, None)
 
     def replace_edge(self, side: Side, old: Value, new: Value) -> None:
-        """Put `new` wherever `old` is among the inputs or outputs. Where those are many, O(places of `old`)."""
+        """Replace `old` by `new` among the inputs or outputs; O(uses of `old`) where there are many."""
         slots = self._indexed_edges.get(side) if self._indexed_edges is not None else None
         if slots is None:
             values: tuple[Value | None, ...] = getattr(self, side)
@@ -208,7 +206,7 @@ class Op:
     if not TYPE_CHECKING:
 
         def __getattr__(self, name: str) -> Any:
-            """Called where a slot is empty: the tuple of edges that are many is made when it is asked for."""
+            """Build the tuple of many edges when an empty slot is first read."""
             if name not in {"inputs", "outputs"} or self._indexed_edges is None or name not in self._indexed_edges:
                 raise AttributeError(f"an op has no {name} here", name=name, obj=self)
             values = tuple(self._indexed_edges[name])
@@ -225,7 +223,7 @@ class Op:
 
 
 def replaced(values: Sequence[T], old: Value, new: Value) -> tuple[T | Value, ...]:
-    """`values` with `new` wherever `old` was. Searched and copied in C: ops may have 10,000 inputs."""
+    """`values` with `old` replaced by `new`, by C-level search and copy, since ops may have 10,000 inputs."""
     out: list[T | Value] = list(values)
     try:
         at = out.index(old)

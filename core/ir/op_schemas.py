@@ -1,4 +1,4 @@
-"""What the ONNX operator schemas say, per opset version: `onnx.defs`, asked once."""
+"""Operator schemas of ONNX by opset version, from `onnx.defs`, cached."""
 
 from __future__ import annotations
 
@@ -9,9 +9,17 @@ from typing import Any, cast
 import onnx
 from onnx import defs, helper
 
+from .traits import TRAITS, Trait, ops_with
+
 ONNX_DOMAIN = ""
+DOMAIN_ALIASES = {"ai.onnx": ONNX_DOMAIN}  # the standard domain has two names (ONNX IR, Operator Sets)
 
 defs.get_schema("Identity", ONNX_DOMAIN)  # the first look-up reads all schemas: part of the import, not of a rewrite
+
+
+def canonical_domain(domain: str) -> str:
+    """A domain under one name: "" for "ai.onnx"."""
+    return DOMAIN_ALIASES.get(domain, domain)
 
 
 @cache
@@ -36,7 +44,7 @@ def attribute_default(op_type: str, domain: str, version: int, name: str) -> Any
 
 @cache
 def default_encodings(op_type: str, domain: str, version: int) -> frozenset[bytes]:
-    """The serialized attributes that say nothing, since they equal their schema default."""
+    """The serialized attributes that are redundant, since they equal their schema default."""
     spec = schema(op_type, domain, version)
     if spec is None:
         return frozenset()
@@ -46,7 +54,7 @@ def default_encodings(op_type: str, domain: str, version: int) -> frozenset[byte
 
 @cache
 def input_names(op_type: str, domain: str, version: int) -> tuple[str, ...]:
-    """Formal input names, in order; the last one stands for all that follow if it is variadic."""
+    """Formal input names, in order; a variadic last one is given once."""
     spec = schema(op_type, domain, version)
     return tuple(i.name for i in spec.inputs) if spec else ()
 
@@ -75,22 +83,14 @@ def since_versions(domain: str) -> Mapping[str, int]:
     return found
 
 
-# If, Loop and Scan count as non-deterministic in the schemas only because of what their bodies may hold, and
-# AffineGrid because its function body has an If; Dropout is random in training form alone.
-DETERMINISM_OVERRIDES = frozenset({"If", "Loop", "Scan", "SequenceMap", "Dropout", "AffineGrid"})
-RANDOM_OPS = frozenset(
-    {"RandomNormal", "RandomNormalLike", "RandomUniform", "RandomUniformLike", "Multinomial", "Bernoulli"}
-)
-
-
 @cache
 def is_nondeterministic(op_type: str, domain: str, version: int) -> bool:
-    """Whether the schema says that the same inputs may give different outputs."""
+    """Whether the same inputs may give different outputs; subgraphs and training forms are not looked at here."""
     spec = schema(op_type, domain, version)
-    if spec is None or op_type in DETERMINISM_OVERRIDES:
-        return False
+    if domain == ONNX_DOMAIN and op_type in TRAITS:
+        return spec is not None and op_type in ops_with(Trait.RANDOM)
     stated: Any = getattr(spec, "node_determinism", None)  # as of onnx 1.20
-    return op_type in RANDOM_OPS or getattr(stated, "name", "") == "NonDeterministic"
+    return getattr(stated, "name", "") == "NonDeterministic"
 
 
 def decode_strings(value: Any) -> Any:
@@ -104,7 +104,7 @@ def decode_strings(value: Any) -> Any:
 
 
 def make_attribute(name: str, value: Any, spec: defs.OpSchema | None) -> onnx.AttributeProto:
-    """`value` as an AttributeProto of the type that the schema declares, guessed where it declares none."""
+    """`value` as an AttributeProto of the type that the schema declares, or else of the type that `value` suggests."""
     declared = spec.attributes.get(name) if spec else None
     stated: Any = declared.type if declared is not None else None
     kind = None if stated is None else onnx.AttributeProto.AttributeType.Value(stated.name)

@@ -1,7 +1,7 @@
-"""Where an op that a rewrite made came from.
+"""Origins of ops made by rewrites: the author and the nodes of the file.
 
-Kept flat and bounded: each op holds its sources itself, at most `MAX_SOURCES`, so that a chain of rewrites of any
-length costs the same at each link, and nothing that was replaced is held but the bytes of its node.
+Each op holds its sources itself, at most `MAX_SOURCES`, so that a step in a chain of rewrites costs the same at any
+length, and of a replaced op only the bytes of its node stay in memory.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAX_SOURCES = 50
 
 
 class SourceNode(NamedTuple):
-    """An op of the file: its NodeProto without edges, and what its first output was called."""
+    """A node of the file: its NodeProto without edges, and the name of its first output."""
 
     node: bytes
     output: str
@@ -27,9 +27,9 @@ class SourceNode(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """`by` is the rule or pass that made the op last; `is_truncated` says that it has more than the `sources` listed.
+    """The rule or pass `by` that made the op last, and its `sources`; `is_truncated` if there are more of them.
 
-    `named_after` is the NodeProto of the op whose name it took, if any: it hands on doc string and metadata.
+    `named_after` is the NodeProto of the op whose name, doc string and metadata it took, if any.
     """
 
     by: str
@@ -39,9 +39,9 @@ class Origin:
 
 
 def made_from(op: Op, by: str, ops: Iterable[Op]) -> Op:
-    """Note that the rule or pass `by` made `op` out of `ops`, which may be gone already; returns `op`.
+    """Record that the rule or pass `by` made `op` from `ops`, which may be removed already; returns `op`.
 
-    Where one of `ops` was made by a rewrite itself, its sources count, so that in the end all are ops of the file.
+    For one of `ops` that a rewrite made, its own sources count, so that all sources are nodes of the file.
     """
     set_origin((op,), by, tuple(ops))
     return op
@@ -58,7 +58,7 @@ def set_origin(made: Iterable[Op], by: str, ops: tuple[Op, ...]) -> None:
 
 
 def combined_origin(by: str, ops: Iterable[Op]) -> Origin:
-    """The origin of what `by` makes out of `ops`."""
+    """The origin of ops that `by` makes from `ops`."""
     found: dict[SourceNode, None] = {}
     more = False
     for op in ops:
@@ -72,7 +72,7 @@ def combined_origin(by: str, ops: Iterable[Op]) -> Origin:
 
 
 def source_node_of(op: Op) -> SourceNode:
-    """An op that no rewrite made, or none that said so, as a source."""
+    """An op without recorded origin as a source."""
     node = op.loaded_proto_bytes
     if node is None:
         node = onnx.NodeProto(name=op.name).SerializeToString() if op.name else b""
@@ -80,13 +80,13 @@ def source_node_of(op: Op) -> SourceNode:
 
 
 def record_source(op: Op | None) -> None:
-    """Keep what the first output of `op` is called in the file, before that changes: a nameless op is known by it."""
+    """Record the name of the first output of `op` in the file before it changes: it identifies a nameless op."""
     if op is not None and op.origin is None and op.loaded_proto_bytes is not None:
         op.origin = source_node_of(op)
 
 
 def inherit_name(op: Op, root: Op) -> None:
-    """Give `op` the name of `root`, which it replaces, and with it the doc string and metadata of that in the file."""
+    """Give `op` the name of `root`, which it replaces, and the doc string and metadata of that in the file."""
     if root.name:
         op.name = root.name
     namesake = root.origin.named_after if isinstance(root.origin, Origin) else root.loaded_proto_bytes or b""

@@ -1,4 +1,4 @@
-"""Graphs inside graphs: what they hold, and what they read from outside."""
+"""Queries on subgraphs: contained constants and names, captured values."""
 
 from __future__ import annotations
 
@@ -6,10 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from .op import Op
+from .traits import Trait, ops_with
 from .values import Value
 
 if TYPE_CHECKING:
     from .graph import Graph
+
+CAPTURING_OPS = ops_with(Trait.HAS_SUBGRAPHS) - {"SequenceMap"}  # defined by a function, and those capture nothing
 
 
 def enclosing_op(graph: Graph, op: Op) -> Op | None:
@@ -35,7 +38,7 @@ def captured_values(graph: Graph) -> Iterator[Value]:
 
 
 def add_captured_output_uses(op: Op) -> None:
-    """A value of an enclosing graph may be an output of a subgraph: that is a use by its owner."""
+    """Add `op` as consumer of the values of enclosing graphs that are outputs of its subgraphs."""
     for v in op.captures if op.subgraphs else ():
         if any(sub.is_output(v) for sub in op.subgraphs):
             v.add_consumer(op)
@@ -50,8 +53,13 @@ def all_value_names(graph: Graph) -> Iterator[str]:
             yield from (v.name for v in op.outputs)
 
 
+def total_op_count(graph: Graph) -> int:
+    """Ops of a graph and of those inside it, Constant ops included."""
+    return sum(map(len, graph.with_subgraphs()))
+
+
 def all_constants(graph: Graph) -> Iterator[Value]:
-    """The constants of a graph and of those inside it: initializers and what Constant ops hold."""
+    """The constants of a graph and of those inside it: initializers and outputs of Constant ops."""
     for g in graph.with_subgraphs():
         yield from g.initializers
         for op in g.ops("Constant"):

@@ -1,7 +1,7 @@
 """Constant tensors, decoded on first use.
 
-A tensor is a TensorProto, a slice of a mapped file, or an array made by a rewrite. What no
-rewrite touched is written back as the bytes it came from.
+A tensor is a TensorProto, a span of a mapped file, or an array made by a rewrite. Tensors of the file are written
+back as the bytes that were read.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ SUB_BYTE_BITS = {
 
 @dataclass(slots=True)
 class MappedFile:
-    """A file of weights, mapped into memory the first time it is looked at."""
+    """A file of weights, mapped into memory on first use."""
 
     path: Path
     _map: mmap.mmap | None = field(default=None, repr=False)
@@ -60,13 +60,13 @@ class MappedFile:
         return memoryview(self._map)
 
     def release_pages(self) -> None:
-        """Give back the memory of what was read; it comes back from the file when it is looked at again."""
+        """Release the memory of pages that were read; they are read from the file again on the next use."""
         if self._map is not None and hasattr(mmap, "MADV_DONTNEED"):
             self._map.madvise(mmap.MADV_DONTNEED)
 
 
 class MappedField(NamedTuple):
-    """The value of one element field of a TensorProto, still where it was found."""
+    """The span of one element field of a TensorProto in its file."""
 
     field_number: int
     file: MappedFile
@@ -122,7 +122,7 @@ class Tensor:
 
     @classmethod
     def intern(cls, array: np.ndarray[Any, Any], known: dict[bytes, Tensor]) -> Tensor:
-        """As `from_array`, but a small tensor equal to one in `known` is that one: rewrites repeat themselves."""
+        """As `from_array`, but a small tensor equal to one in `known` is shared, since rewrites often repeat them."""
         if array.nbytes > MAX_INTERNED_BYTES or array.dtype.hasobject:
             return cls.from_array(array)
         key = blake2b(f"{array.dtype}{array.shape}".encode(), digest_size=16)
@@ -131,19 +131,19 @@ class Tensor:
 
     @classmethod
     def from_proto(cls, proto: onnx.TensorProto, external: MappedField | None = None) -> Tensor:
-        """A tensor that shares `proto`; `external` is where its elements lie if not in the message."""
+        """A tensor that shares `proto`; `external` has its elements if they are not in the message."""
         return cls(proto, external, None)
 
     @classmethod
     def from_bytes(cls, message: bytes) -> Tensor:
-        """A small serialized TensorProto: as bytes it takes a tenth of the memory that the message would."""
+        """A tensor from a small serialized TensorProto, which takes a tenth of the memory of the parsed message."""
         tensor = cls(onnx.TensorProto.FromString(message), None, None)
         tensor._header = message
         return tensor
 
     @classmethod
     def from_wire(cls, source: MappedFile, begin: int, end: int) -> Tensor:
-        """The serialized TensorProto in that span; a large element field stays on disk."""
+        """A tensor from the serialized TensorProto in that span; a large element field stays on disk."""
         data = source.view()
         if end - begin <= SMALL_TENSOR_BYTES:
             return cls.from_bytes(bytes(data[begin:end]))
@@ -156,7 +156,7 @@ class Tensor:
 
     @property
     def _message(self) -> onnx.TensorProto | None:
-        """The message it came from, without what is still on disk."""
+        """The message of the file, without elements that are still on disk."""
         return onnx.TensorProto.FromString(self._header) if isinstance(self._header, bytes) else self._header
 
     # -- what it is ------------------------------------------------------------------
@@ -176,7 +176,7 @@ class Tensor:
 
     @property
     def elements(self) -> tuple[int, ...] | None:
-        """A few integers or booleans in rank 0 or 1, as numbers; None of any other tensor."""
+        """The elements of a small integer or boolean tensor of rank 0 or 1; None for any other tensor."""
         if len(self.dims) > 1 or self.dtype not in TRACKED_DTYPES or self.size > MAX_TRACKED_ELEMENTS:
             return None
         return tuple(map(int, self.array.reshape(-1).tolist()))
@@ -226,7 +226,7 @@ class Tensor:
 
     @property
     def _array_bytes(self) -> memoryview | None:
-        """The elements of a large array that a rewrite made, where they lie, if they lie there in raw form."""
+        """A view of a large array that a rewrite made, if its memory has ONNX's raw form."""
         if self._header is not None or self._array is None or self._array.nbytes <= SMALL_TENSOR_BYTES:
             return None
         if sys.byteorder != "little" or self._array.dtype.hasobject or element_bits(self.dtype) % 8:
@@ -234,7 +234,7 @@ class Tensor:
         return self._array.reshape(-1).view(np.uint8).data
 
     def release_pages(self) -> None:
-        """Give back the memory of elements that were read from disk; they are read again when asked for."""
+        """Release the memory of elements that were read from disk; they are read again on the next use."""
         if self._mapped is not None and self._array is None:
             self._mapped.file.release_pages()
 
@@ -254,7 +254,7 @@ class Tensor:
         return proto
 
     def proto_without_elements(self, name: str) -> onnx.TensorProto:
-        """The message with no elements at all, whatever holds them."""
+        """The message without elements, wherever they are stored."""
         proto = onnx.TensorProto(data_type=self.dtype, dims=self.dims, name=name)
         if (message := self._message) is not None:
             proto.metadata_props.extend(message.metadata_props)
@@ -273,7 +273,7 @@ class Tensor:
         return proto
 
     def chunks(self, name: str) -> Iterator[bytes | memoryview]:
-        """The serialized message in pieces, large elements straight from where they lie."""
+        """The serialized message in chunks, large elements without a copy."""
         if self._mapped is None and (elements := self._array_bytes) is not None:
             proto = onnx.TensorProto(data_type=self.dtype, dims=self.dims, name=name)
             yield proto.SerializeToString(deterministic=True)

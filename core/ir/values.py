@@ -1,4 +1,4 @@
-"""Values: what ops read and make, and what is known of them."""
+"""Values, which ops consume and produce, with their types, shapes and small constant elements."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Value:
         self.tensor: Tensor | None = None  # set where the value is a constant
         self.type: onnx.TypeProto | None = None  # set where the value is no dense tensor
         self.producer: Op | None = None
-        self.elements: Elements | None = None  # what inference made out of a few integers, see known_elements
+        self.elements: Elements | None = None  # inferred elements of small integer values, see known_elements
         self._consumers: list[Op] | dict[Op, None] = []  # a list while there are few, which saves half the memory
 
     def __repr__(self) -> str:
@@ -40,11 +40,11 @@ class Value:
 
     @property
     def consumers(self) -> Collection[Op]:
-        """The ops that read the value, each once, in order: in its graph, and in subgraphs that capture it."""
+        """The ops that read the value, each once, in order, in its graph and in subgraphs that capture it."""
         return self._consumers
 
     def add_consumer(self, op: Op) -> None:
-        """Note that `op` reads the value. For the mutators of Graph only."""
+        """Add `op` to the consumers. For the mutators of Graph only."""
         if isinstance(self._consumers, dict):
             self._consumers[op] = None
         elif op not in self._consumers:
@@ -53,40 +53,40 @@ class Value:
                 self._consumers = dict.fromkeys(self._consumers)
 
     def remove_consumer(self, op: Op) -> None:
-        """Note that `op` does not read the value any more. For the mutators of Graph only."""
+        """Remove `op` from the consumers. For the mutators of Graph only."""
         if isinstance(self._consumers, dict):
             self._consumers.pop(op, None)
         elif op in self._consumers:
             self._consumers.remove(op)
 
     def clear_consumers(self) -> None:
-        """Note that nothing reads the value any more. For the mutators of Graph only."""
+        """Remove all consumers. For the mutators of Graph only."""
         self._consumers = []
 
     # -- asking; an unknown answer declines ------------------------------------------
 
     @property
     def dtype(self) -> int:
-        """The element type (TensorProto.DataType); a rule that asks for one nobody knows declines."""
+        """The element type (TensorProto.DataType). Raises Declined if it is unknown."""
         if (found := self.known_dtype) == 0:
             raise Declined(f"the type of {self.name} is unknown")
         return found
 
     @property
     def shape(self) -> Shape:
-        """The shape; a rule that asks for one nobody knows declines."""
+        """The shape. Raises Declined if the rank is unknown."""
         if (found := self.known_shape) is None:
             raise Declined(f"the shape of {self.name} is unknown")
         return found
 
     @property
     def rank(self) -> int:
-        """The number of dims; a rule that asks for one nobody knows declines."""
+        """The number of dims. Raises Declined if it is unknown."""
         return len(self.shape)
 
     @property
     def static_shape(self) -> tuple[int, ...]:
-        """The shape in numbers; declines where a dim is symbolic."""
+        """The shape as integers. Raises Declined if a dim is symbolic or unknown."""
         dims = as_integers(self.shape)
         if dims is None:
             raise Declined(f"the shape of {self.name} is not fixed: {list(self.shape)}")
@@ -94,7 +94,7 @@ class Value:
 
     @property
     def const(self) -> np.ndarray[Any, Any]:
-        """The constant held, read-only; a rule that asks this of a computed value declines."""
+        """The constant's elements, read-only. Raises Declined for a computed value."""
         if self.tensor is None:
             raise Declined(f"{self.name} is not a constant")
         return self.tensor.array
@@ -108,7 +108,7 @@ class Value:
 
     @property
     def is_fully_known(self) -> bool:
-        """Whether type, shape and elements are known with nothing left to learn."""
+        """Whether type, shape and elements are known, and inference cannot refine them."""
         if self.type is not None or self.tensor is not None:
             return True
         if self._dtype == 0 or self._shape is None or any(map(is_unresolved, self._shape)):
@@ -117,20 +117,20 @@ class Value:
 
     @property
     def known_dtype(self) -> int:
-        """The element type, inferred if need be; 0 where it stays unknown."""
+        """The element type, inferred if necessary; 0 if it is unknown."""
         if self._dtype == 0:
             self._infer()
         return self._dtype
 
     @property
     def known_shape(self) -> Shape | None:
-        """The shape, inferred if need be; None where the rank stays unknown."""
+        """The shape, inferred if necessary; None if the rank is unknown."""
         self._infer()
         return self._shape
 
     @property
     def known_elements(self) -> Elements | None:
-        """The elements of an integer or boolean value of rank 0 or 1, as expressions; None of a large or other one."""
+        """The elements of a small integer or boolean value of rank 0 or 1, as expressions; None for other values."""
         if self.tensor is not None:
             return self.tensor.elements
         self._infer()
@@ -143,23 +143,23 @@ class Value:
 
     @property
     def recorded_type(self) -> tuple[int, Shape | None]:
-        """Element type and shape as far as they are written down, with no inference."""
+        """Element type and shape as recorded so far, without inference."""
         return self._dtype, self._shape
 
     def merge_type(self, dtype: int, shape: Shape | None) -> None:
-        """Fill in what is not known yet; what is known stays, but for a number in the place of a symbol."""
+        """Record a type where none is known; of a known shape, only symbols are replaced by numbers."""
         self._merge_with(dtype, shape, merge_dim)
 
     def clear_shape(self) -> None:
-        """Forget what was stated of the shape, so that inference tells it anew."""
+        """Remove the recorded shape, so that inference computes it anew."""
         self._shape = None
 
     def reset(self) -> None:
-        """Forget all that is known of it; its name, producer and readers stay."""
+        """Remove type, shape, elements and constant; name, producer and consumers stay."""
         self._dtype, self._shape, self.elements, self.tensor, self.type = 0, None, None, None, None
 
     def merge_inferred_type(self, dtype: int, shape: Shape | None) -> None:
-        """As `merge_type` of what inference found: it says more than the names that a file gives to dims in between."""
+        """As `merge_type` for an inferred type, which replaces the names that the file gives to intermediate dims."""
         self._merge_with(dtype, shape, merge_inferred_dim)
 
     def _merge_with(self, dtype: int, shape: Shape | None, merge: Callable[[Dim, Dim], Dim]) -> None:
@@ -175,9 +175,9 @@ class Value:
 
 
 def declared_shape(tensor_type: onnx.TypeProto.Tensor) -> Shape | None:
-    """Declared dims: a number, a symbol, or None where nothing is said; None in all if the rank is open.
+    """Declared dims: a number, a symbol or None each; None for an undeclared rank.
 
-    Some exporters write -1 for what is not fixed.
+    A dim of -1, which some exporters write, counts as None.
     """
     if not tensor_type.HasField("shape"):
         return None

@@ -1,8 +1,7 @@
-"""Protocol Buffers wire format, as far as reading and writing around large fields needs it.
+"""Protocol Buffers wire format, for reading and writing messages without copying large fields.
 
-Weights dominate a model file. Walking the top-level fields lets them stay on disk: only their
-positions are kept, and they are written back as the bytes they came from.
-Source: the Protocol Buffers encoding specification.
+Weights dominate a model file. Parsing only the top-level fields leaves them on disk: their positions are kept, and
+the bytes are written back unchanged. Source: the Protocol Buffers encoding specification.
 """
 
 from __future__ import annotations

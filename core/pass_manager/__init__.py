@@ -1,1 +1,1 @@
-"""Pipelines of passes, runs that can be replayed, quarantine, and the verified run."""
+"""Pipelines of passes, replayable runs, quarantine of wrong changes, and verified runs."""

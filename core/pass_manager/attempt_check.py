@@ -1,4 +1,4 @@
-"""Looking at what a run of the pipeline left: is the graph valid, its interface kept, are its values right?"""
+"""Checks of an attempt: validity of the graph, interface, and values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .pass_manager import Attempt
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """What is wrong with an attempt, in a word and a line; where outputs differ, how."""
+    """The failure of an attempt: its kind, a one-line message, and the mismatch if outputs differ."""
 
     kind: FailureKind
     message: str
@@ -23,7 +23,7 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAttempt:
-    """An attempt and what is wrong with it. `exact`: whether results had to be equal to the last bit."""
+    """An attempt and its failure, if any. `exact`: whether outputs had to be bit-identical."""
 
     attempt: Attempt
     failure: Failure | None
@@ -31,14 +31,15 @@ class CheckedAttempt:
 
 
 Comparer = Callable[[Attempt, bool, Collection[InputSet] | None], Mismatch | None]
-"""Compares the model of an attempt with the original, bit for bit if asked, on some draws or all."""
+"""Compares the model of an attempt with the original, bit for bit if the flag is set, on some input sets or all."""
 
 
 @dataclass(frozen=True, slots=True)
 class CheckOptions:
-    """How attempts are looked at: by whom, on which draws (None: all), bit for bit, after each pass, when written.
+    """Options of the check of attempts: the comparer, input sets (None: all), exactness, further static checks.
 
-    Without a judge only what shows without running the model is found.
+    Without a comparer, only failures that show without running the model are found. `validates_graphs`: after each
+    pass. `tries_export`: the model is serialized too.
     """
 
     compare: Comparer | None = None
@@ -48,7 +49,7 @@ class CheckOptions:
     tries_export: bool = False
 
     def to_reproduce(self, failed: CheckedAttempt) -> CheckOptions:
-        """What suffices to see the same failure again."""
+        """The options that suffice to reproduce the failure of `failed`."""
         assert failed.failure is not None
         if failed.failure.kind not in {FailureKind.WRONG, FailureKind.REFUSED}:
             return replace(self, compare=None, tries_export=True)
@@ -57,7 +58,7 @@ class CheckOptions:
         return replace(self, input_sets=shown_by, exact=failed.exact)
 
     def check(self, attempt: Attempt) -> CheckedAttempt:
-        """The attempt and what is wrong with it."""
+        """Check an attempt."""
         failure = static_failure(attempt, try_export=self.tries_export)
         if failure is None and self.compare is not None:
             try:
@@ -68,7 +69,7 @@ class CheckOptions:
 
 
 def static_failure(attempt: Attempt, *, try_export: bool = False) -> Failure | None:
-    """What can be said against an attempt without running its model; writing it is tried if asked. O(V + E)."""
+    """The failure of an attempt that shows without running its model, with `try_export` in export too. O(V + E)."""
     if attempt.error is not None:
         return Failure(attempt.error.kind, str(attempt.error))
     try:
@@ -86,7 +87,7 @@ def static_failure(attempt: Attempt, *, try_export: bool = False) -> Failure | N
 
 
 def mismatch_failure(mismatch: Mismatch | None) -> Failure | None:
-    """What a comparison with the original came to."""
+    """The failure that a mismatch with the original is."""
     if mismatch is None:
         return None
     return Failure(FailureKind.REFUSED if mismatch.input_set is None else FailureKind.WRONG, str(mismatch), mismatch)

@@ -1,9 +1,4 @@
-"""What a graph has to keep, as it would be written, and the words for what it did not keep.
-
-The interface of a model: what no rewrite may change unless it is asked to.
-
-It is taken when the model is loaded, and what would be written is held to it before every export.
-"""
+"""Interfaces of models, recorded on load and checked before export."""
 
 from __future__ import annotations
 
@@ -22,7 +17,7 @@ from ..ir.invariants import defined_values
 from ..ir.op import Op
 from ..ir.tensor import MAX_INTERNED_BYTES, Tensor
 from ..serialization.exporter import renamed_value_info, written_initializers, written_inputs, written_sparse
-from ..serialization.importer import DOMAIN_ALIASES
+from ..serialization.proto_queries import opset_versions
 from ..serialization.provenance import other_metadata, with_provenance
 
 Content = Tensor | onnx.SparseTensorProto
@@ -31,19 +26,19 @@ Messages = onnx.ModelProto | onnx.GraphProto | onnx.ValueInfoProto
 
 @dataclass(frozen=True, slots=True)
 class DefaultValue:
-    """What an input is if a caller leaves it out; the digest tells if a small one was written to in place."""
+    """The default of an overridable input; a digest of a small one detects changes in place."""
 
     tensor: Content
     digest: bytes
 
     @classmethod
     def of(cls, tensor: Content) -> DefaultValue:
-        """Of a tensor that is on disk or large, only the object is remembered."""
+        """Record a default; of a tensor that is on disk or large, only the object."""
         is_large = isinstance(tensor, Tensor) and (tensor.is_mapped or tensor.nbytes > MAX_INTERNED_BYTES)
         return cls(tensor, b"" if is_large else _digest(tensor))
 
     def is_equal(self, tensor: Content) -> bool:
-        """Whether `tensor` is the same, but for its name."""
+        """Whether `tensor` is equal, apart from its name."""
         if tensor is self.tensor or not isinstance(tensor, Tensor) or not isinstance(self.tensor, Tensor):
             return not self.digest or _digest(tensor) == self.digest
         if tensor.proto_without_elements("") != self.tensor.proto_without_elements(""):
@@ -52,17 +47,17 @@ class DefaultValue:
 
 
 def _digest(tensor: Content) -> bytes:
-    """Of what would be written: the array may be an older copy."""
+    """A digest of the message that would be written, since a decoded array may be an older copy."""
     message = tensor.to_proto("") if isinstance(tensor, Tensor) else tensor
     return blake2b(message.SerializeToString(deterministic=True)).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class GraphInterface:
-    """Inputs, outputs and value infos as they would be written, and what else a graph has to keep.
+    """The interface of one graph: inputs, outputs and value infos as they would be written, defaults and header.
 
-    `pinned`: values that annotations or training information name. Of a subgraph, inputs and outputs have no names to
-    keep: they go by their place.
+    `pinned`: values that annotations or training information name. The inputs and outputs of a subgraph are compared
+    by position, not by name.
     """
 
     inputs: tuple[bytes, ...]
@@ -74,7 +69,7 @@ class GraphInterface:
 
     @classmethod
     def of(cls, graph: Graph) -> GraphInterface:
-        """The facts of `graph`, just loaded."""
+        """The interface of `graph`, just loaded."""
         return cls(
             tuple(_inputs(graph)),
             tuple(_outputs(graph)),
@@ -85,7 +80,7 @@ class GraphInterface:
         )
 
     def require(self, graph: Graph) -> None:
-        """Raise InterfaceError unless `graph` keeps all of it."""
+        """Raise InterfaceError unless `graph` still has this interface."""
         where = "" if graph.owner is None else f" of a subgraph of {graph.owner}"
         inputs = tuple(_inputs(graph))
         _require_same_infos("input", self.inputs, inputs, where)
@@ -108,7 +103,7 @@ class GraphInterface:
         for info in self.value_infos:
             if info not in kept:
                 name = onnx.ValueInfoProto.FromString(info).name
-                raise InterfaceError(f"what is declared of {name}{where} changed or is gone")
+                raise InterfaceError(f"the declaration of {name}{where} changed or is gone")
 
     def _require_defaults(self, graph: Graph, where: str) -> None:
         now = dict(_defaults(graph))
@@ -199,7 +194,7 @@ def _raise_annotation_changed(
 
 
 def require_same_annotations(op: Op) -> None:
-    """Raise InterfaceError unless an op of the file keeps name, doc string and metadata; our own notes aside."""
+    """Raise InterfaceError unless an op of the file keeps name, doc string and metadata, apart from our provenance."""
     if op.loaded_proto_bytes is None or (op.proto_bytes == op.loaded_proto_bytes and not op.is_renamed):
         return
     before = onnx.NodeProto.FromString(op.loaded_proto_bytes)
@@ -216,7 +211,7 @@ def require_same_annotations(op: Op) -> None:
 
 
 def type_text(proto: onnx.TypeProto) -> str:
-    """A type as ONNX's text form has it: `float[N,4]`; `float[?,4]` where a dim is open, `float` where all are."""
+    """A type in ONNX's text form: `float[N,4]`; `float[?,4]` with an unknown dim, `float` with an unknown rank."""
     kind = proto.WhichOneof("value")
     if kind not in {"tensor_type", "sparse_tensor_type"}:
         return " ".join(str(proto).split()) or "of any type"
@@ -230,10 +225,10 @@ def type_text(proto: onnx.TypeProto) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Interface:
-    """Inputs, outputs, defaults, texts, metadata and annotations as they were loaded.
+    """Inputs, outputs, defaults, doc strings, metadata and annotations of a model as loaded.
 
-    Ops are not in it: each knows the bytes it was loaded from. An op that a rewrite made is free, one that stands is
-    not. Of subgraphs, those count that still stand; their inner names are their own.
+    Ops are not included: each stores the bytes from which it was loaded. Ops of the file are checked, ops made by
+    rewrites are not. Subgraphs are checked as long as they exist; names inside them may change.
     """
 
     header: bytes
@@ -242,19 +237,19 @@ class Interface:
 
     @classmethod
     def of(cls, model: Model) -> Interface:
-        """What `model`, just loaded, has to keep. O(its graphs, their inputs, outputs and value infos)."""
+        """The interface of `model`, just loaded. O(its graphs, their inputs, outputs and value infos)."""
         header = _without_opset_imports(model.header).SerializeToString(deterministic=True)
         graphs = WeakKeyDictionary((g, GraphInterface.of(g)) for g in model.graph.with_subgraphs())
-        return cls(header, _opset_imports(model.header), graphs)
+        return cls(header, opset_versions(model.header), graphs)
 
     def require(self, model: Model) -> None:
-        """Raise InterfaceError, naming what changed, unless `model` keeps all of it. O(ops).
+        """Raise InterfaceError, naming the first change, unless `model` still has this interface. O(ops).
 
-        `model` is the very one that this was taken from: another load of the same file is refused.
+        `model` must be the object from which the interface was recorded, not another load of the same file.
         """
         self._require_header(model)
         if model.graph not in self.graphs:
-            raise InterfaceError("the model has another graph than the one whose interface it has to keep")
+            raise InterfaceError("the model has another graph than the one whose interface was recorded")
         for g in model.graph.with_subgraphs():
             if g in self.graphs:
                 self.graphs[g].require(g)
@@ -263,7 +258,7 @@ class Interface:
                     require_same_annotations(op)
 
     def _require_header(self, model: Model) -> None:
-        for now in (_opset_imports(model.header), model.graph.opsets):
+        for now in (opset_versions(model.header), model.graph.opsets):
             for domain, version in self.opset_imports.items():
                 if now.get(domain) != version:
                     found = f"opset {now[domain]}" if domain in now else "none"
@@ -274,12 +269,8 @@ class Interface:
         require_same_fields(before, after, "the model")
 
 
-def _opset_imports(header: onnx.ModelProto) -> dict[str, int]:
-    return {DOMAIN_ALIASES.get(e.domain, e.domain): e.version for e in header.opset_import}
-
-
 def _without_opset_imports(header: onnx.ModelProto) -> onnx.ModelProto:
-    """The header but for the opset imports, which may grow."""
+    """The header without the opset imports, which may grow."""
     rest = onnx.ModelProto()
     rest.CopyFrom(header)
     rest.ClearField("opset_import")

@@ -1,7 +1,4 @@
-"""A name of its own for each value and op of a model: what bears the same name in several graphs is told apart.
-
-The name map: what became of each tensor and node of the original, for those who look for a name after the fact.
-"""
+"""Name maps: the tensors and nodes of the rewritten model that correspond to names in the original."""
 
 from __future__ import annotations
 
@@ -27,10 +24,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class UniqueNames:
-    """A name in the main graph is as it is; one inside a subgraph that is borne elsewhere, too, has its path before it.
+    """Unique names of values and ops: names of subgraphs that occur elsewhere too are prefixed by their path.
 
-    The path is `holder/attribute/`, once for each level. An op without a name, or with one that another of its graph
-    has, goes by its first output.
+    The path is `op/attribute/`, once for each level. An op without a name of its own within its graph is identified
+    by its first output.
     """
 
     values: dict[Value, str]
@@ -38,7 +35,7 @@ class UniqueNames:
 
     @classmethod
     def of(cls, root: Graph) -> UniqueNames:
-        """The names that everything in `root` bears now. O(V + E)."""
+        """The current names of everything in `root`. O(V + E)."""
         graphs = list(graph_paths(root))
         values = ((v, path, v.name) for g, path in graphs for v in _written_values(g) if v.name)
         ops = ((op, path, name) for g, path in graphs for op, name in _named_ops(g))
@@ -46,7 +43,7 @@ class UniqueNames:
 
 
 def graph_paths(graph: Graph, path: str = "") -> Iterator[tuple[Graph, str]]:
-    """The graph and all inside it, outermost first, each with its path."""
+    """The graph and those inside it, outermost first, each with its path."""
     yield graph, path
     for op, name in _named_ops(graph):
         for attribute, sub in _subgraphs_by_attribute(op):
@@ -75,13 +72,13 @@ def _fallback_name(op: Op) -> str:
 
 
 def _written_values(graph: Graph) -> Iterator[Value]:
-    """The values of a graph that are in the file it makes."""
+    """The values of a graph that are in the written file."""
     sparse = {v for v, _ in written_sparse(graph)}
     return (v for v in defined_values(graph) if v not in graph.sparse_initializers or v in sparse)
 
 
 def _disambiguate(items: Iterable[tuple[T, str, str]]) -> dict[T, str]:
-    """A name for each of `items`: (what, path, name)."""
+    """A unique name for each of `items`: (object, path, name)."""
     listed = list(items)
     bearers = Counter(name for _, _, name in listed)
     found: dict[T, str] = {}
@@ -102,9 +99,9 @@ FORMAT_VERSION = 1
 
 @dataclass(frozen=True, slots=True)
 class NameTracker:
-    """What a model was made of before any rewrite, and the trace that is kept of it from then on.
+    """The values and ops of a model before any rewrite, and the log of their replacements.
 
-    It holds all that is removed, so it is for runs that write a map.
+    Removed ops stay in memory, so it is for runs that write a name map.
     """
 
     names: UniqueNames
@@ -116,7 +113,7 @@ class NameTracker:
 
     @classmethod
     def of(cls, model: Model) -> NameTracker:
-        """Begin to track `model`, just loaded. O(V + E)."""
+        """Start to track `model`, just loaded. O(V + E)."""
         names = UniqueNames.of(model.graph)
         trace = model.graph.context.replacement_log = ReplacementLog()
         makers = {v: op for op in names.ops for v in op.outputs}
@@ -126,12 +123,12 @@ class NameTracker:
 
 
 def name_map(tracker: NameTracker, model: Model, changes: Sequence[Change]) -> dict[str, object]:
-    """What became of everything, ready for JSON; to be asked after export, which may rename what is in subgraphs.
+    """The name map as data for JSON; call it after export, which may rename values in subgraphs.
 
-    `changes` are those of the run, all recorded. "tensors": each name, and the name that the same numbers have now,
-    or None. "nodes": each name, and those of the nodes that were made of it; itself where it stands. "folded":
-    computed tensors that are initializers now. "removed": nodes of which nothing stands, and initializers that are
-    gone. Both say which rule or pass did it; None where a pass did not say so.
+    `changes` are all those of the run. "tensors": for each name, the name of the equal tensor now, or None. "nodes":
+    for each name, the nodes made from it, or itself if it still exists. "folded": computed tensors that are
+    initializers now. "removed": nodes without successor, and removed initializers. Both map to the rule or pass that
+    did it, None if the pass did not report it.
     """
     fate = _NameHistory(tracker, UniqueNames.of(model.graph), changes)
     targets = {name: fate.target(v) for v, name in tracker.names.values.items()}
@@ -152,7 +149,7 @@ def name_map(tracker: NameTracker, model: Model, changes: Sequence[Change]) -> d
 
 
 class _NameHistory:
-    """Answers to what became of a value or op, each found once."""
+    """The successors of values and ops, cached."""
 
     def __init__(self, tracker: NameTracker, current_names: UniqueNames, changes: Sequence[Change]) -> None:
         self.tracker, self.current_names = tracker, current_names
@@ -163,7 +160,7 @@ class _NameHistory:
     # -- values ----------------------------------------------------------------------
 
     def target(self, value: Value) -> Value | None:
-        """The value that is there now and has what `value` had; the value itself if it still is."""
+        """The value that replaces `value` now; the value itself if it still exists."""
         path: list[Value] = []
         at: Value | None = value
         while at is not None and at not in self.current_names.values and at not in self._targets:
@@ -181,13 +178,13 @@ class _NameHistory:
         return target.tensor is not None and target.producer is None
 
     def folded_by(self, value: Value) -> str | None:
-        """Who made a computed value constant."""
+        """The rule or pass that made a computed value constant."""
         maker = self.tracker.producers[value]
         change = self._change.get(self._label(maker))
         return change.by if change is not None else self.op_removers.get(maker)
 
     def removed_by(self, value: Value) -> str | None:
-        """Who removed an initializer: by itself, or with the last op that read it."""
+        """The rule or pass that removed an initializer, by itself or with the last op that read it."""
         change = self._change.get(self.tracker.initializers[value])
         return change.by if change is not None else self._consumer_removed_by.get(value)
 
@@ -202,7 +199,7 @@ class _NameHistory:
     # -- ops -------------------------------------------------------------------------
 
     def successors(self, op: Op) -> list[str]:
-        """The names of the ops that stand for `op`: itself, its twin, or what was made of it; at most 50."""
+        """The names of the ops that replace `op`: itself, its equivalent, or the ops made from it; at most 50."""
         work, begun = [op], {op}
         while work:
             nexts = self._direct_successors(work[-1])
@@ -228,23 +225,23 @@ class _NameHistory:
         )
 
     def _direct_successors(self, op: Op) -> list[Op]:
-        """What stands for an op that is gone, or was made of it: each of these may be gone, too."""
+        """The equivalent of a removed op, or the ops made from it, which may be removed too."""
         if op in self.current_names.ops:
             return []
         nexts = list(self.tracker.replacement_log.derived_ops.get(op, ()))
         twin, change = self.tracker.replacement_log.equivalent_ops.get(op), self._change.get(self._label(op))
-        # What merely fed an op that fell away is not its twin: that one was part of the very change, and stayed.
+        # The producer of the input of a removed op is not its equivalent: it was part of the same change, and stayed.
         if twin is not None and change is not None and self._label(twin) in change.replaced:
             nexts.append(twin)
         return nexts
 
     def _label(self, op: Op) -> str:
-        """What the ledger called the op."""
+        """The label of the op in the ledger."""
         return self.tracker.replacement_log.original_labels.get(op) or self.tracker.labels.get(op) or op.label
 
     @cached_property
     def op_removers(self) -> dict[Op, str | None]:
-        """Who removed each op that is gone. What dies along with another goes right after it."""
+        """The rule or pass that removed each op. Ops that die with another are removed right after it."""
         found: dict[Op, str | None] = {}
         last: str | None = None
         for op in self.tracker.replacement_log.removed_ops:
@@ -258,7 +255,7 @@ class _NameHistory:
 
     @staticmethod
     def _enclosing_op_removed_by(op: Op, found: dict[Op, str | None]) -> str | None:
-        """What is in a subgraph goes with the op that holds it."""
+        """The rule or pass that removed the op in whose subgraph `op` was, if any did."""
         graph: Graph = op.graph
         while graph.owner is not None and graph.owner not in found:
             graph = graph.owner.graph

@@ -1,4 +1,4 @@
-"""Runs a pipeline over a model, from a fresh start each time, so that a run can be repeated with changes left out."""
+"""Replayable runs of a pipeline, each on a fresh model, with changes excluded if necessary."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ NO_PROGRESS_TIMEOUT = 300.0  # seconds; constant folding may be busy that long w
 
 @dataclass(frozen=True, slots=True)
 class Attempt:
-    """A run of the pipeline: the model as it left it, what it did, what was promised before, and what went wrong."""
+    """A run of the pipeline: the resulting model, its ledger, the interface before, and the error, if any."""
 
     model: Model
     ledger: Ledger
@@ -31,10 +31,10 @@ class Attempt:
 
 @dataclass(frozen=True, slots=True)
 class PassManager:
-    """`load` gives the unchanged model anew each time; passes are deterministic, so runs can be replayed.
+    """Runs `pipeline` on the model that `load` returns; passes are deterministic, so runs can be replayed.
 
-    `exclusions` says what no run is to do; it grows while mistakes are found. A pass that changes nothing for
-    `no_progress_timeout` seconds, and does not return, is ended.
+    `exclusions` are omitted from all runs; the set grows as wrong changes are found. A pass that changes nothing for
+    `no_progress_timeout` seconds, and does not return, is interrupted.
     """
 
     load: Callable[[], Model]
@@ -54,11 +54,11 @@ class PassManager:
         account_sizes: bool = False,
         observer: ChangeObserver | None = None,
     ) -> Attempt:
-        """Run the pipeline, to its end or as far as `limit` says.
+        """Run the pipeline, to its end or up to `limit`.
 
-        `model`, if given, must be as `load` gives it; it is rewritten in place. `validate_graphs`: a graph that a pass
-        leaves invalid is found out after that pass. `track_names`: what becomes of each name is noted.
-        `account_sizes`: so is what each change that is recorded saves; a `observer` then looks on.
+        `model`, if given, must be as returned by `load`; it is rewritten in place. `validate_graphs`: the graph is
+        validated after each pass. `track_names`: replacements are logged for a name map. `account_sizes`: the savings
+        of each recorded change are computed, and reported to `observer`.
         """
         model = self.load() if model is None else model
         interface = Interface.of(model)

@@ -1,4 +1,4 @@
-"""Choosing passes and rules by name."""
+"""Selection of passes and rules by name."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from .pipeline import Fixpoint, Pass, Pipeline, leaves, selectable_rules, with_r
 
 
 class UsageError(PassesError):
-    """A run was asked for in a way that makes no sense, whatever the model."""
+    """An argument or option is invalid, whatever the model."""
 
 
 class UnknownNameError(UsageError):
-    """A pass or rule was asked for that does not exist."""
+    """No pass or rule has a name that was given."""
 
 
 def selectable_names(p: Pass) -> set[str]:
@@ -25,7 +25,7 @@ def selectable_names(p: Pass) -> set[str]:
 
 
 def nested_passes(p: Pass) -> Iterator[Pass]:
-    """The passes and groups inside a pipeline, each as often as it stands there; a pass itself if it holds none."""
+    """The passes and groups inside a pipeline, with repetitions; a pass that contains none gives itself."""
     if not isinstance(p, Pipeline | Fixpoint):
         yield p
         return
@@ -36,7 +36,7 @@ def nested_passes(p: Pass) -> Iterator[Pass]:
 
 
 def require_known_names(p: Pass, names: Collection[str]) -> None:
-    """Raise UnknownNameError unless the pipeline holds passes and rules of all these names."""
+    """Raise UnknownNameError unless the pipeline has passes or rules of all these names."""
     known = selectable_names(p) if names else set[str]()
     for name in names:
         if name not in known:
@@ -45,13 +45,13 @@ def require_known_names(p: Pass, names: Collection[str]) -> None:
 
 
 def select(p: Pass, only: Collection[str] = (), skip: Collection[str] = ()) -> Pass:
-    """The pipeline with `only` the named passes and rules, or all but those to `skip`. Raises UnknownNameError."""
+    """The pipeline with `only` the named passes and rules, or without those in `skip`. Raises UnknownNameError."""
     require_known_names(p, (*only, *skip))
     return _select(p, set(only) or selectable_names(p), set(skip))
 
 
 def exclude(p: Pass, names: Collection[str]) -> Pass:
-    """The pipeline less the named passes; rules of these names stay."""
+    """The pipeline without the named passes; rules of these names stay."""
     if p.name in names:
         return Pipeline(p.name, ())
     if isinstance(p, Pipeline | Fixpoint):
@@ -73,7 +73,7 @@ def _select(p: Pass, only: set[str], skip: set[str]) -> Pass:
 
 
 def _effective_only(p: Pass, only: set[str]) -> set[str]:
-    """`only`, or all of a group that is named itself while nothing in it is."""
+    """`only`, or all names in a group that is named itself while none of its members is."""
     names = selectable_names(p)
     return names if p.name in only and only.isdisjoint(names - {p.name}) else only
 
@@ -83,7 +83,7 @@ def _contains_any(p: Pass, only: set[str]) -> bool:
 
 
 def map_passes(p: Pass, transform: Callable[[Pass], Pass]) -> Pass:
-    """The pipeline with each of its passes as `transform` makes it."""
+    """The pipeline with `transform` applied to each of its passes."""
     if isinstance(p, Pipeline | Fixpoint):
         return replace(p, passes=tuple(map_passes(q, transform) for q in p.passes))
     return transform(p)

@@ -1,4 +1,4 @@
-"""Where the time of a run goes."""
+"""Times of the phases of a run."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from time import perf_counter
 
 @dataclass(slots=True)
 class PhaseTimer:
-    """Seconds by phase; tells `progress` what is going on."""
+    """Seconds by phase; each phase is reported to `progress`."""
 
     progress: Callable[[str], None]
     seconds: dict[str, float] = field(default_factory=dict[str, float])
 
     @contextmanager
     def phase(self, name: str) -> Generator[None]:
-        """Time one phase; what comes again adds up."""
+        """Time one phase; repeated phases add up."""
         self.progress(name)
         start = perf_counter()
         try:
@@ -26,7 +26,7 @@ class PhaseTimer:
             self._add(name, perf_counter() - start)
 
     def transfer(self, name: str, other: str, seconds: float) -> None:
-        """Book seconds of one phase on another, if there are any."""
+        """Move seconds from one phase to another, if there are any."""
         if seconds:
             self._add(name, -seconds)
             self._add(other, seconds)

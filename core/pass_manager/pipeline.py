@@ -1,4 +1,4 @@
-"""What a pass is, and the ways of putting passes together."""
+"""Passes, and their composition into pipelines and fixpoints."""
 
 from __future__ import annotations
 
@@ -10,26 +10,27 @@ from typing import Any, Protocol, SupportsIndex, cast, runtime_checkable
 
 from ..errors import FailureKind, GraphError, ModelError, NoFixpoint, PassFailed, format_error
 from ..ir.graph import Graph
+from ..ir.subgraphs import total_op_count
 from ..rewriting.driver import rewrite
 from ..rewriting.ledger import Ledger
 from ..rewriting.rules import Rule
 from ..support.watchdog import NoProgress
 
 BASE_MUTATION_BUDGET, MUTATION_BUDGET_PER_ITEM = 10_000, 50
-"""The mutations that one run of a pass may come to: so many, and so many for each op and initializer."""
+"""The limit of mutations in one run of a pass: a constant, and a number for each op and initializer."""
 
 
 @runtime_checkable
 class Pass(Protocol):
-    """A named function from a graph to the number of changes made in it (0: untouched).
+    """A named function that rewrites a graph and returns the number of changes (0: unchanged).
 
-    It must be deterministic, keep no state, and treat graphs inside the graph as well. A pass that asks
-    `ledger.permits` before each change can be bisected change by change; any other counts as one.
+    It must be deterministic, keep no state, and rewrite subgraphs too. A pass that calls `ledger.permits` before each
+    change can be bisected change by change; a run of any other pass counts as one change.
     """
 
     @property
     def name(self) -> str:
-        """What it is called on the command line: kebab-case."""
+        """The name on the command line: kebab-case."""
         ...
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
@@ -38,9 +39,9 @@ class Pass(Protocol):
 
 
 def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:
-    """Run one pass; its time and changes are booked under its name.
+    """Run one pass; its time and changes are recorded under its name.
 
-    Raises PassFailed for whatever goes wrong in it, but ModelError for weights that cannot be read.
+    Raises PassFailed for any error of the pass, but ModelError for weights that cannot be read.
     """
     if not _should_run(p, ledger):
         return 0
@@ -69,7 +70,7 @@ def _should_run(p: Pass, ledger: Ledger) -> bool:
 
 
 def _run_single(p: Pass, graph: Graph, ledger: Ledger) -> int:
-    """Run a pass that holds no others. What it does without asking the ledger is one change."""
+    """Run a pass that contains no others. Mutations without permission of the ledger count as one change."""
     shared, made = graph.context, ledger.change_count
     version = shared.mutation_count
     budget = BASE_MUTATION_BUDGET + MUTATION_BUDGET_PER_ITEM * sum(
@@ -96,7 +97,7 @@ def _run_single(p: Pass, graph: Graph, ledger: Ledger) -> int:
 
 
 def _change_count(p: Pass, changes: Any) -> int:
-    """What a pass gave back, if it is a number."""
+    """The number that a pass returned. Raises PassFailed if it is none."""
     if not isinstance(changes, SupportsIndex):
         raise PassFailed(
             p.name, FailureKind.RAISED, f"run() gave back {reprlib.repr(changes)}, not the number of changes"
@@ -106,13 +107,13 @@ def _change_count(p: Pass, changes: Any) -> int:
 
 @dataclass(frozen=True, slots=True)
 class RulePass:
-    """Rules that belong together, applied until none fires."""
+    """Rules that are applied together until none fires."""
 
     name: str
     rules: tuple[Rule, ...]
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
-        """Apply the rules everywhere. Raises NoFixpoint if they chase each other."""
+        """Apply the rules everywhere. Raises NoFixpoint if they undo each other without end."""
         return rewrite(graph, self.rules, ledger).total()
 
 
@@ -130,23 +131,23 @@ class Pipeline:
 
 @dataclass(frozen=True, slots=True)
 class Fixpoint:
-    """Passes in order, again and again, until each has seen the graph and found nothing to do."""
+    """Passes in order, repeated until none of them changes the graph."""
 
     name: str
     passes: Sequence[Pass]
     patience: int = 50
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
-        """Run to the fixpoint. Raises NoFixpoint after `patience` rounds in which the model got no smaller."""
+        """Run to the fixpoint. Raises NoFixpoint after `patience` rounds in which the model did not shrink."""
         total, settled = 0, [-1] * len(self.passes)
-        least, idle = sum(map(len, graph.with_subgraphs())), 0
+        least, idle = total_op_count(graph), 0
         changed: list[str] = []
         while idle < self.patience:
             before = total
             changed.clear()
             for i, p in enumerate(self.passes):
                 if settled[i] == graph.context.mutation_count:
-                    continue  # nothing happened since this pass found nothing to do
+                    continue  # the graph has not changed since this pass did nothing
                 changes = run_pass(p, graph, ledger)
                 if changes:
                     changed.append(p.name)
@@ -154,7 +155,7 @@ class Fixpoint:
                 settled[i] = -1 if changes else graph.context.mutation_count
             if total == before:
                 return total
-            size = sum(map(len, graph.with_subgraphs()))
+            size = total_op_count(graph)
             least, idle = (size, 0) if size < least else (least, idle + 1)
         raise NoFixpoint(f"{', '.join(changed)}: still changing after {self.patience} idle rounds", changed[::-1])
 
@@ -168,32 +169,32 @@ def find_pass(p: Pass, name: str) -> Pass | None:
 
 
 def rules_in(p: Pass) -> tuple[Any, ...]:
-    """The `rules` of a single pass, be they ours or those of another tool; each has a name."""
+    """The `rules` of a single pass, ours or those of another tool; each has a name."""
     rules: Any = getattr(p, "rules", ())
     held = cast("tuple[Any, ...]", rules) if isinstance(rules, tuple | list) else ()
     return tuple(r for r in held if hasattr(r, "name"))
 
 
 def rule_names(p: Pass) -> frozenset[str]:
-    """The names in which a single pass asks the ledger for its changes; none if it asks in its own."""
+    """The names under which a single pass records its changes; empty if it uses its own name."""
     return frozenset(str(r.name) for r in rules_in(p))
 
 
 def selectable_rules(p: Pass) -> tuple[Any, ...]:
-    """Those of its rules that a single pass can do without: a field of it holds them."""
+    """The rules of a single pass that can be deselected: those in a field of it."""
     is_field = is_dataclass(p) and any(f.name == "rules" and f.init for f in fields(p))
     return rules_in(p) if is_field else ()
 
 
 def with_rules(p: Pass, rules: Sequence[Any]) -> Pass:
-    """A pass with some of its rules; itself if they are all there is to choose from."""
+    """A pass with some of its rules; itself if these are all selectable ones."""
     if len(rules) == len(selectable_rules(p)):
         return p
     return cast("Pass", replace(cast("Any", p), rules=tuple(rules)))
 
 
 def leaves(p: Pass) -> list[Pass]:
-    """The passes that do the work, in order, each once."""
+    """The passes that contain no others, in order, each once."""
     if isinstance(p, Pipeline | Fixpoint):
         return list({leaf.name: leaf for inner in p.passes for leaf in leaves(inner)}.values())
     return [p]

@@ -1,4 +1,4 @@
-"""What a run changes, change by change: what `passes run --dry-run` lists."""
+"""Plans of runs: the changes and their savings, as listed by `passes run --dry-run`."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ..ir.graph import Graph
-from ..ir.subgraphs import constant_bytes
+from ..ir.subgraphs import constant_bytes, total_op_count
 from ..rewriting.changes import Change
 
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """What became fewer, or more, below zero: nodes (those in bodies too) and bytes of constants."""
+    """Savings, negative for growth: nodes (those in subgraphs too) and bytes of constants."""
 
     nodes: int = 0
     weight_bytes: int = 0
@@ -25,13 +25,13 @@ class Savings:
 
     @classmethod
     def of_change(cls, change: Change) -> Savings:
-        """What one change saves."""
+        """The savings of one change."""
         return cls(change.nodes_saved, change.weight_bytes_saved)
 
 
 @dataclass(frozen=True, slots=True)
 class RuleSavings:
-    """What one rule, or one pass without rules, does to a model in all."""
+    """The total savings of one rule, or of one pass without rules."""
 
     pass_name: str
     by: str
@@ -41,10 +41,10 @@ class RuleSavings:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """All `changes` in order, and what each rule or pass has in them: who saves most nodes comes first.
+    """All `changes` in order, and the savings of each rule or pass, the most nodes first.
 
-    `saved` is what they come to. `unattributed` is what a model lost beside that: it is nothing unless a pass keeps
-    from the graph what it does. Bytes of nodes and names are in neither; they are in those of the files.
+    `saved` is their sum. `unattributed` are savings outside recorded changes, which are 0 unless a pass bypasses the
+    mutators of the graph. Bytes of nodes and names are in neither, but in the sizes of the files.
     """
 
     changes: list[Change]
@@ -54,7 +54,7 @@ class Plan:
 
     @classmethod
     def of(cls, changes: Sequence[Change], before: Savings, after: Savings) -> Plan:
-        """The plan that weighed changes make; `before` and `after` are what is in the model."""
+        """The plan of changes with recorded sizes; `before` and `after` are the sizes of the model."""
         shares: dict[tuple[str, str], RuleSavings] = {}
         for c in changes:
             known = shares.get((c.pass_name, c.by), RuleSavings(c.pass_name, c.by, 0, Savings()))
@@ -67,5 +67,5 @@ class Plan:
 
 
 def graph_size(graph: Graph) -> Savings:
-    """What could be saved of a graph at most: all that is in it. O(V)."""
-    return Savings(sum(map(len, graph.with_subgraphs())), constant_bytes(graph))
+    """The size of a graph, as the most that could be saved. O(V)."""
+    return Savings(total_op_count(graph), constant_bytes(graph))

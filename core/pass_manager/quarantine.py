@@ -1,7 +1,7 @@
-"""Finding the changes that break a model, one after the other, and leaving them out.
+"""Quarantine of wrong changes: bisection by replay, and exclusion from further runs.
 
-Passes are deterministic, so the first wrong change is found by replaying with a limit and halving it; it is
-banned, and the run goes on without it. The good path costs nothing.
+Passes are deterministic, so the first wrong change is found by binary search over replays with a limit; it is
+excluded, and the pipeline runs again without it. A correct run has no extra cost.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ MAX_FAILURES_PER_RULE = (
 
 @dataclass(frozen=True, slots=True)
 class Quarantined:
-    """A change that was left out: who made it and where, what it did wrong, and the inputs that showed it.
+    """An excluded change: its author and place, the failure, and the inputs that show it.
 
-    `place` is a value's name, or "" where a pass (or rule) is left out as a whole. `error` and `allowed` are
-    absolute; `input_kind` is that of the inputs, `input_set` the inputs in words.
+    `place` is the name of a value, or "" where a pass (or rule) is excluded as a whole. `error` and `allowed` are
+    absolute; `input_kind` and `input_set` describe the inputs.
     """
 
     pass_name: str
@@ -49,21 +49,21 @@ class Quarantined:
 
     @property
     def label(self) -> str:
-        """Who, and where."""
+        """Author and place."""
         who = self.by if self.by == self.pass_name else f"{self.pass_name}/{self.by}"
         number = f" #{self.ordinal}" if self.ordinal is not None else ""
         return f"{who}{number} at {self.place}" if self.place else f"{who}{number}, as a whole"
 
 
 OnQuarantine = Callable[[Quarantined, CheckedAttempt, CheckedAttempt | None], Quarantined]
-"""Told of what is left out with the trials just before and, of a change, just after it; gives it back, annotated."""
+"""Called for each excluded change with the attempts just before and, if known, just after it; returns the entry."""
 FaultLocation = tuple[Quarantined, ReplayLimit, CheckedAttempt | None]
-"""What is to be left out, where a replay stops just before it, and the trial just after it, if it is a change."""
+"""An entry, the limit of a replay that stops just before it, and the attempt just after it if it is a change."""
 
 
 @dataclass(slots=True)
 class Quarantine:
-    """Replays a run until it is right. `quarantined` is what was left out, `replays` counts the runs this took."""
+    """Replays a run until it is correct. `quarantined` are the excluded changes, `replays` counts the runs."""
 
     manager: PassManager
     options: CheckOptions
@@ -78,7 +78,7 @@ class Quarantine:
     )  # the last one found, up to which this draw is known to go well
 
     def quarantine_next(self, failed: CheckedAttempt) -> Quarantined:
-        """Find out what first broke a full run, and ban it. Raises VerificationError if it was no pass."""
+        """Find and exclude the first wrong change of a full run. Raises VerificationError if no pass is the cause."""
         found, stop, after = self._locate_fault(failed)
         if self.on_quarantine is not None:
             found = self.on_quarantine(found, self._replay(replace(self.options, compare=None), stop), after)
@@ -96,19 +96,19 @@ class Quarantine:
         self.quarantined.append(found)
         bans = self.manager.exclusions
         if found.ordinal is not None:
-            # Where an exception was, there is nothing to be had at any time.
+            # A change that raises is excluded at every ordinal.
             self._exclude_change(
                 (found.by, found.place), 0 if found.failure_kind == FailureKind.RAISED else found.ordinal
             )
             return
         names = bans.rules if self._is_rule(found.pass_name, found.by) else bans.passes
         if found.by in names:
-            raise VerificationError(f"{found.message}; it is so although {found.by} is left out")
+            raise VerificationError(f"{found.message}; also without {found.by}")
         names.add(found.by)
-        self._last_good = (None, -1)  # what comes before has other numbers now
+        self._last_good = (None, -1)  # earlier changes have other ordinals now
 
     def _exclude_change(self, key: ChangeKey, ordinal: int) -> None:
-        """From `ordinal` on. Later changes get lower numbers by it, so bans on them reach down to it."""
+        """Exclude a change from `ordinal` on. Ordinals of later changes shrink, so their exclusions start there too."""
         changes = self.manager.exclusions.changes
         changes.update({k: ordinal for k, other in changes.items() if other > ordinal})
         changes[key] = ordinal
@@ -116,7 +116,7 @@ class Quarantine:
             self._last_good = (None, -1)
 
     def _readmit_raising(self) -> None:
-        """Give those who raised another chance: it may have been for what another had left there."""
+        """Readmit changes that raised, as an excluded earlier change may have been the cause."""
         bans = self.manager.exclusions
         for q in (q for q in self.quarantined if q.failure_kind == FailureKind.RAISED):
             bans.passes.discard(q.by)
@@ -148,21 +148,21 @@ class Quarantine:
         return self._fault_of_exception(error, failure, failed.attempt.ledger)
 
     def _nondeterministic_pass(self, failed: CheckedAttempt, again: CheckedAttempt) -> FaultLocation:
-        """The first pass that did something else when all was run again. Raises VerificationError if none shows."""
+        """The first pass with another result in a second run. Raises VerificationError if there is none."""
         assert failed.failure is not None
         counts = [t.attempt.ledger.counts for t in (failed, again)]
         for name in dict.fromkeys(failed.attempt.ledger.passes_run):
             if counts[0].get(name) != counts[1].get(name):
-                said = f"{failed.failure.message}; it does not do the same twice"
+                said = f"{failed.failure.message}; it is not deterministic"
                 return (
                     with_mismatch(quarantined_pass(name, failed.failure, said), failed.failure),
                     ReplayLimit(after_runs=0),
                     None,
                 )
-        raise VerificationError(f"{failed.failure.message}; but not when all was run again: a pass keeps state")
+        raise VerificationError(f"{failed.failure.message}; but not in a second run: a pass keeps state")
 
     def _fault_of_exception(self, error: PassFailed, failure: Failure, ledger: Ledger) -> FaultLocation:
-        """The culprit that an exception names: a rule at a place, what never ends, or the pass."""
+        """The cause that an exception names: a rule at a place, a non-terminating rule or pass, or the failed pass."""
         cause = error.__cause__
         if isinstance(cause, RuleError) and cause.place and self._is_rule(error.pass_name, cause.rule):
             here = Quarantined(
@@ -175,12 +175,12 @@ class Quarantine:
         return found, ReplayLimit(after_runs=len(ledger.passes_run)), None
 
     def _is_rule(self, pass_name: str, name: str) -> bool:
-        """Whether `name` is that of a rule of the pass."""
+        """Whether the pass has a rule called `name`."""
         item = find_pass(self.manager.pipeline, pass_name)
         return item is not None and name in rule_names(item)
 
     def _nonterminating(self, error: PassFailed, suspects: Sequence[str]) -> str:
-        """The first suspect without which it ends: a rule of the pass, or a pass of the group."""
+        """The first suspect without which the run terminates: a rule of the pass, or a pass of the group."""
         item = find_pass(self.manager.pipeline, error.pass_name)
         bans = self.manager.exclusions
         if isinstance(item, RulePass):
@@ -201,7 +201,7 @@ class Quarantine:
         return again is None or again.pass_name != error.pass_name
 
     def _bisect_changes(self, failed: CheckedAttempt, options: CheckOptions) -> FaultLocation:
-        """The first change after which `options` finds something wrong."""
+        """The first change after which the check with `options` fails."""
         assert failed.failure is not None
         mismatch, ledger = failed.failure.mismatch, failed.attempt.ledger
         draw = mismatch.input_set if mismatch is not None else None
@@ -222,7 +222,7 @@ class Quarantine:
         return self._bisect_pass_runs(failed, options)
 
     def _bisect_pass_runs(self, failed: CheckedAttempt, options: CheckOptions) -> FaultLocation:
-        """The first run of a pass after which something is wrong that it never asked the ledger for."""
+        """The first run of a pass after which the check fails, for mutations without permission of the ledger."""
         assert failed.failure is not None
         if (untouched := self._replay(options, ReplayLimit(after_runs=0)).failure) is not None:
             raise VerificationError(f"even with no pass run: {untouched.message}")
@@ -237,12 +237,12 @@ class Quarantine:
 
 
 def quarantined_pass(name: str, failure: Failure, message: str = "") -> Quarantined:
-    """A pass, left out altogether."""
+    """An entry for a pass that is excluded altogether."""
     return Quarantined(name, name, "", failure.kind, message or failure.message)
 
 
 def quarantined_change(change: Change, failure: Failure) -> Quarantined:
-    """A change, and what is wrong after it."""
+    """An entry for a change and the failure after it."""
     found = Quarantined(
         change.pass_name, change.by, change.place, failure.kind, failure.message, change.ordinal, change.replaced
     )
@@ -250,7 +250,7 @@ def quarantined_change(change: Change, failure: Failure) -> Quarantined:
 
 
 def with_mismatch(quarantined: Quarantined, failure: Failure) -> Quarantined:
-    """With the output, the numbers and the inputs that showed it."""
+    """The entry with output, errors and inputs of the mismatch."""
     mismatch = failure.mismatch
     if mismatch is None or mismatch.input_set is None:
         return quarantined

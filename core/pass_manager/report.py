@@ -1,4 +1,4 @@
-"""What a run did, as data."""
+"""Reports of runs."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .quarantine import Quarantined
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """A model in numbers: ops by type (subgraphs included), nodes, elements in initializers, bytes written."""
+    """Size of a model: ops by type (subgraphs included), nodes, elements of initializers, bytes when written."""
 
     ops: dict[str, int]
     nodes: int
@@ -35,14 +35,14 @@ class Stats:
 
 
 def op_histogram(graph: Graph) -> dict[str, int]:
-    """Ops by type, in this graph and all inside it; the domain stands before the type unless it is the standard one."""
+    """Ops by type in a graph and those inside it, as `domain::type` outside the standard domain."""
     types = (f"{op.domain}::{op.type}" if op.domain else op.type for g in graph.with_subgraphs() for op in g.ops())
     return dict(sorted(Counter(types).items()))
 
 
 @dataclass(frozen=True, slots=True)
 class PassRecord:
-    """What one pass did over the whole run: changes by rule, and seconds."""
+    """Changes by rule and seconds of one pass over the whole run."""
 
     name: str
     changes: int
@@ -52,7 +52,7 @@ class PassRecord:
 
 @dataclass(frozen=True, slots=True)
 class SkippedPass:
-    """A pass that did not run because it is not made for the model, and why."""
+    """A pass that did not run because it does not fit the model, and the reason."""
 
     pass_name: str
     reason: str
@@ -63,7 +63,7 @@ class SkippedPass:
 
 @dataclass(slots=True)
 class Report:
-    """Everything there is to tell about a run. `seconds` has an entry for each phase, `plan` one for each change."""
+    """The report of a run. `seconds` has an entry for each phase, `plan` one for each change."""
 
     source: str
     pipeline: str
@@ -86,7 +86,7 @@ class Report:
 
 
 def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
-    """One record for each pass that could have run, in order."""
+    """One record for each pass of the pipeline, in order."""
     records: list[PassRecord] = []
     for name in (p.name for p in leaves(pipeline)):
         rules: dict[str, int] = dict(ledger.counts.get(name, Counter[str]()))
@@ -95,7 +95,7 @@ def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
 
 
 def write_json(text: str, path: Path) -> None:
-    """Write a report. Raises ModelError if that cannot be done."""
+    """Write a report. Raises ModelError if the file cannot be written."""
     try:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as e:

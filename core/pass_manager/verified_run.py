@@ -1,4 +1,4 @@
-"""A run that goes on until its result is right: what breaks it is found, named and left out."""
+"""Verified runs: wrong changes are found, named and excluded until the result is correct."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ BISECTING, DRAWING = "finding what broke it", "drawing"
 
 
 def oracle_judge(oracle: Oracle) -> Comparer:
-    """A judge that holds attempts to the answers of the original."""
+    """A comparer of attempts with the answers of the original."""
 
     def judge(attempt: Attempt, bits: bool, on: Collection[InputSet] | None) -> Mismatch | None:
         with as_loadable(attempt.model) as model:
@@ -38,7 +38,7 @@ def oracle_judge(oracle: Oracle) -> Comparer:
 
 @dataclass(frozen=True)
 class Candidate:
-    """A model as it would be written; its large weights in a file of their own if those of the original are."""
+    """A model ready to be written, with external weights if those of the original are external."""
 
     model: Model
     exported: SerializedModel
@@ -50,7 +50,7 @@ class Candidate:
         return staged(self.model if external else self.exported, destination, external=external)
 
     def verify_and_write(self, oracle: Oracle, destination: Path | None, *, bitwise: bool) -> Verdict:
-        """Hold what would be written to the original, bit for bit if asked; if it is right, write it, if anywhere."""
+        """Compare the serialized model with the original, and write it to `destination`, if given, if it is correct."""
         if destination is None:
             with as_loadable(self.model, self.exported) as model:
                 return oracle.compare(model, exact=bitwise)
@@ -63,11 +63,11 @@ class Candidate:
 
 @dataclass(slots=True)
 class VerifiedRun:
-    """Runs a pipeline again and again, each time without what was found to be wrong.
+    """Runs a pipeline repeatedly, each time without the changes that were found to be wrong.
 
-    `strict`: the first wrong change ends it with a VerificationError that names it. `track_names`: for a map of names.
-    `record_changes`: each change is kept in the ledger, and weighed. With `new_observer`, the changes of the
-    last run, which is the one that stands, are drawn in `observer`.
+    `strict`: raise VerificationError for the first wrong change, naming it. `track_names`: for a name map.
+    `record_changes`: the ledger records each change and its savings. With `new_observer`, `observer` has observed the
+    changes of the last run, which gives the result.
     """
 
     source: ModelSource
@@ -81,14 +81,14 @@ class VerifiedRun:
     observer: ChangeObserver | None = field(init=False, default=None)
 
     def start(self, original: Model) -> Model:
-        """The model after the pipeline, less what raised, did not end or broke the graph. `original` is rewritten."""
+        """Run the pipeline without changes that raise, do not end or break the graph; `original` is rewritten."""
         self._run(original)
         return self._quarantine_failures()
 
     def verify(
         self, oracle: Oracle, destination: Path | None, *, exact: bool, uses_half: bool
     ) -> tuple[Candidate, Verdict]:
-        """The candidate that `oracle` finds right, written to `destination`, and what it says of it."""
+        """The first candidate that `oracle` finds correct, written to `destination`, and its verdict."""
         while True:
             candidate = self.candidate()
             bits = exact or (self.checked.attempt.ledger.is_exact and not uses_half)
@@ -100,7 +100,7 @@ class VerifiedRun:
             self._quarantine_failures()
 
     def candidate(self) -> Candidate:
-        """The model as it stands, exported; less what cannot be written."""
+        """The current model, serialized; changes that cannot be written are excluded."""
         while True:
             attempt = self.checked.attempt
             try:
@@ -111,7 +111,7 @@ class VerifiedRun:
                 self._quarantine_failures()
 
     def name_map(self) -> dict[str, object]:
-        """What became of each name; to be asked for after export, if it was tracked."""
+        """The name map, after export, if names were tracked."""
         attempt = self.checked.attempt
         assert attempt.tracker is not None
         return name_map(attempt.tracker, attempt.model, attempt.ledger.changes)
@@ -131,7 +131,7 @@ class VerifiedRun:
         self.timer.transfer("rewriting", DRAWING, attempt.ledger.observer_seconds)
 
     def _quarantine_failures(self) -> Model:
-        """Leave out what is wrong until nothing shows any more without running the model."""
+        """Exclude wrong changes until the attempt passes the checks that do not run the model."""
         while self.checked.failure is not None:
             with gc_paused(), self.timer.phase(BISECTING):
                 found = self.quarantine.quarantine_next(self.checked)

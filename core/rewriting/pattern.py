@@ -11,11 +11,10 @@ from ..errors import RuleError
 from ..ir import op_schemas
 from ..ir.graph import Graph
 from ..ir.op import Op
+from ..ir.traits import Trait, ops_with
 from ..ir.values import Value
 
-COMMUTATIVE = frozenset({
-    "Add", "And", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Equal", "Max", "Mean", "Min", "Mul", "Or", "Sum", "Xor",
-})  # fmt: skip
+COMMUTATIVE = ops_with(Trait.COMMUTATIVE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,1 +1,1 @@
-"""ONNX messages: graphs read from them and written to them."""
+"""Conversion between ONNX messages and graphs."""

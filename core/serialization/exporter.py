@@ -1,4 +1,4 @@
-"""ONNX out: a Graph becomes serialized messages, in pieces, so that large tensors are never copied."""
+"""Export of a Graph as serialized ONNX messages, in chunks, so that large tensors are not copied."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ NODE_INPUT, NODE_OUTPUT = 1, 2
 
 Chunk = bytes | bytearray | memoryview
 TensorWriter = Callable[[Tensor, str], Iterator[Chunk]]
-"""How a tensor of a given name is written: inline, or as a reference to where its elements were put."""
+"""Writes a tensor of a given name: inline, or as a reference to external data."""
 
 
 def graph_chunks(graph: Graph, tensor_chunks: TensorWriter = Tensor.chunks) -> Iterator[Chunk]:
-    """The serialized GraphProto but for its initializers."""
+    """The serialized GraphProto without its initializers."""
     if graph.owner is not None:
         rename_shadowed_values(graph)
     for op in graph.sorted_ops():
@@ -46,20 +46,20 @@ def graph_chunks(graph: Graph, tensor_chunks: TensorWriter = Tensor.chunks) -> I
 
 
 def written_inputs(graph: Graph) -> Iterator[tuple[Value, bytes]]:
-    """The inputs that are declared and still there: before IR version 4, initializers among them may have gone."""
+    """The declared inputs that still exist: before IR version 4, initializers among them may have been removed."""
     return ((v, info) for v, info in graph.declared.inputs if v.tensor is None or v in graph.initializers)
 
 
 def written_sparse(graph: Graph) -> Iterator[tuple[Value, onnx.SparseTensorProto]]:
-    """The sparse initializers that something reads, or that a caller may override."""
+    """The sparse initializers that are used or that a caller may override."""
     inputs = set(graph.inputs) if graph.sparse_initializers else set[Value]()
     return ((v, t) for v, t in graph.sparse_initializers.items() if v.consumers or graph.is_output(v) or v in inputs)
 
 
 def rename_shadowed_values(graph: Graph) -> None:
-    """Rename what is defined in a subgraph and would hide a value from outside that is read there.
+    """Rename the values of a subgraph whose names would shadow an outer value that is read there.
 
-    A file may use one name on both levels as long as no one needs the outer value; rewrites may.
+    A file may use one name on both levels as long as the inner graph does not read the outer value; rewrites may.
     """
     read = {v.name for v in graph.captured_values()}
     for v in (*graph.inputs, *graph.initializers, *(v for op in graph.ops() for v in op.outputs)):
@@ -68,7 +68,7 @@ def rename_shadowed_values(graph: Graph) -> None:
 
 
 def renamed_value_info(info: bytes, name: str) -> bytes:
-    """A ValueInfoProto under the name that the value has now."""
+    """A ValueInfoProto under the current name of its value."""
     proto = onnx.ValueInfoProto.FromString(info)
     if proto.name == name:
         return info
@@ -77,7 +77,7 @@ def renamed_value_info(info: bytes, name: str) -> bytes:
 
 
 def written_initializers(graph: Graph) -> Iterator[tuple[Value, Tensor]]:
-    """What the graph writes as initializers, in file order."""
+    """The initializers to write, in file order."""
     for value in dict.fromkeys((*graph.declared.initializers, *graph.initializers)):
         if value in graph.input_defaults:
             yield value, graph.input_defaults[value]
@@ -86,7 +86,7 @@ def written_initializers(graph: Graph) -> Iterator[tuple[Value, Tensor]]:
 
 
 def node_bytes(op: Op, tensor_chunks: TensorWriter = Tensor.chunks) -> bytes:
-    """The serialized NodeProto: names as they are now, everything else as it came."""
+    """The serialized NodeProto: with the current names, otherwise unchanged for a node of the file."""
     if op.proto_bytes is None:
         try:
             rest = build_node_proto(op, tensor_chunks).SerializeToString(deterministic=True)
@@ -102,7 +102,7 @@ def node_bytes(op: Op, tensor_chunks: TensorWriter = Tensor.chunks) -> bytes:
 
 
 def build_node_proto(op: Op, tensor_chunks: TensorWriter = Tensor.chunks) -> onnx.NodeProto:
-    """An op made by a rewrite, without its edges."""
+    """The NodeProto of an op made by a rewrite, without its edges."""
     node = onnx.NodeProto(op_type=op.type)
     if op.name:
         node.name = op.name
@@ -129,7 +129,7 @@ def _attribute_to_onnx(value: Any, tensor_chunks: TensorWriter) -> Any:
 
 
 def _restored_node(op: Op, tensor_chunks: TensorWriter) -> onnx.NodeProto:
-    """The node with its subgraphs and tensors put back where the importer took them out."""
+    """The node with its subgraphs and tensors, which the importer removed from it."""
     node = onnx.NodeProto.FromString(op.proto_bytes or b"")
     for a in node.attribute:
         value: Any = op.attrs.get(a.name)
@@ -162,7 +162,7 @@ def _is_part_of(graph: Graph, value: Value) -> bool:
 
 
 def declare_new_initializers(graph: Graph) -> None:
-    """Before IR version 4 an initializer must be an input as well: declare those that rewrites added."""
+    """Declare the initializers that rewrites added as inputs, as every initializer must be before IR version 4."""
     known = {v for v, _ in graph.declared.inputs}
     for value, tensor in written_initializers(graph):
         if value not in known:

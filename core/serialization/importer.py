@@ -1,4 +1,4 @@
-"""ONNX in: a GraphProto, and the graphs inside it, become a Graph."""
+"""Import of a GraphProto and its subgraphs as a Graph."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from ..ir.context import Declarations, GraphContext
 from ..ir.graph import Graph
 from ..ir.op import Op, attribute_value
 from ..ir.tensor import SMALL_TENSOR_BYTES, STRING, Tensor
+from ..ir.traits import Trait, ops_with
 from ..ir.values import Value, declared_shape
+from .proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
 
 STRIPPED_ATTRIBUTE_TYPES = frozenset({
-    AttributeProto.GRAPH, AttributeProto.GRAPHS, AttributeProto.TENSOR, AttributeProto.TENSORS,
+    *SUBGRAPH_ATTRIBUTE_TYPES, AttributeProto.TENSOR, AttributeProto.TENSORS,
 })  # fmt: skip
-SUBGRAPH_ATTRIBUTE_TYPES = frozenset({AttributeProto.GRAPH, AttributeProto.GRAPHS})
-STRIPPABLE_OPS = frozenset({"If", "Loop", "Scan", "SequenceMap", "ConstantOfShape"})  # of subgraphs or tensors
-DOMAIN_ALIASES = {"ai.onnx": op_schemas.ONNX_DOMAIN}  # the standard domain has two names (ONNX IR, Operator Sets)
+STRIPPABLE_OPS = ops_with(Trait.HAS_SUBGRAPHS) | {"ConstantOfShape"}  # of subgraphs or tensors
 
 TensorReader = Callable[[onnx.TensorProto], Tensor]
 
 
 class Importer:
-    """Builds graphs that share one state; `read_tensor` says where the elements of a message lie."""
+    """Builds graphs that share one context; `read_tensor` resolves the elements of a TensorProto."""
 
     def __init__(self, context: GraphContext, read_tensor: TensorReader = Tensor.from_proto) -> None:
         self.context, self.read_tensor = context, read_tensor
@@ -41,7 +41,7 @@ class Importer:
         initializers: Iterable[Tensor],
         outer: Callable[[str], Value] | None = None,
     ) -> Graph:
-        """A graph from its parts. Raises ModelError for a name that is defined twice or never, or for a cycle."""
+        """Build a graph from its parts. Raises ModelError for a name that is defined twice or never, or for a cycle."""
         graph = Graph(self.context)
         graph.declared = Declarations(header)
         if outer is None:
@@ -104,11 +104,11 @@ class Importer:
         lookup: Callable[[str], Value],
         sources: Collection[Value] = (),
     ) -> Op:
-        """Put a node into `graph` as an op; `sources` are values that no op may produce."""
+        """Add a node to `graph` as an op; `sources` are values that no op may produce."""
         _require_utf8(node.op_type, node.domain, node.name)
         inputs = [lookup(name) if name else None for name in node.input]
         outputs = [lookup(name) if name else Value("") for name in node.output]
-        domain = DOMAIN_ALIASES.get(node.domain, node.domain)
+        domain = op_schemas.canonical_domain(node.domain)
         attrs = subgraphs = None
         constant = self._read_constant(node) if node.op_type == "Constant" and not domain else None
         if constant is not None and (constant.nbytes > SMALL_TENSOR_BYTES or constant.is_external):
@@ -153,7 +153,7 @@ class Importer:
         return attrs, subgraphs
 
     def _read_constant(self, node: onnx.NodeProto) -> Tensor | None:
-        """What a Constant node holds; None for a sparse one or a reference to a function's attribute."""
+        """The tensor of a Constant node; None for a sparse one or a reference to a function's attribute."""
         for a in node.attribute:
             if a.name == "value" and a.HasField("t"):
                 small = not a.t.external_data and a.t.ByteSize() <= SMALL_TENSOR_BYTES
@@ -194,13 +194,13 @@ CONSTANT_FORMS: dict[str, Any] = {
 
 
 def _require_utf8(*strings: object) -> None:
-    """Protobuf hands out bytes where a string is not UTF-8."""
+    """Raise ModelError for names that are not UTF-8, which protobuf returns as bytes."""
     if not all(isinstance(s, str) for s in strings):
         raise ModelError("it is damaged: a name is not UTF-8 text")
 
 
 def merge_declared_type(value: Value, proto: onnx.TypeProto) -> Value:
-    """Let `value` know what a ValueInfoProto declares."""
+    """Record the declared type of a ValueInfoProto in `value`."""
     if proto.HasField("tensor_type"):
         value.merge_type(proto.tensor_type.elem_type, declared_shape(proto.tensor_type))
     elif proto.WhichOneof("value"):
@@ -209,7 +209,7 @@ def merge_declared_type(value: Value, proto: onnx.TypeProto) -> Value:
 
 
 def declare_input(value: Value, proto: onnx.TypeProto, context: GraphContext) -> Value:
-    """`merge_declared_type`, with an unknown extent for each dim of which nothing is said."""
+    """`merge_declared_type`, with a new unknown extent for each undeclared dim."""
     dtype, shape = merge_declared_type(value, proto).recorded_type
     if shape is not None and None in shape:
         value.merge_type(dtype, tuple(context.new_unknown() if d is None else d for d in shape))
@@ -244,7 +244,7 @@ def _edgeless_proto_bytes(node: onnx.NodeProto, stripped: bool) -> bytes:
 
 
 def _is_stored_apart(attribute: onnx.AttributeProto) -> bool:
-    """Whether an op keeps the attribute apart from the rest of its message: graphs, and tensors in other files."""
+    """Whether an op stores the attribute apart from the rest of its message: graphs and external tensors."""
     if attribute.type in SUBGRAPH_ATTRIBUTE_TYPES:
         return True
     tensors = [attribute.t] if attribute.type == AttributeProto.TENSOR else attribute.tensors
@@ -252,7 +252,7 @@ def _is_stored_apart(attribute: onnx.AttributeProto) -> bool:
 
 
 def _stripped(attribute: onnx.AttributeProto) -> onnx.AttributeProto:
-    """The attribute without its graphs or tensor, which the op's own parts stand for."""
+    """The attribute without its graphs or tensor, which the op stores apart."""
     if attribute.type not in STRIPPED_ATTRIBUTE_TYPES or attribute.ref_attr_name:
         return attribute
     shell = onnx.AttributeProto(name=attribute.name, type=attribute.type)

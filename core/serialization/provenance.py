@@ -1,8 +1,8 @@
-"""What is written behind a node that a rewrite made: where it came from, where Netron shows it.
+"""Provenance of nodes made by rewrites, written as their metadata, which Netron displays.
 
-`passwright.rule` is the rule or pass that made it last; `passwright.from` a JSON list of the names of the file's
-nodes that it replaced, a nameless one by its first output. onnx.checker and onnxruntime take the metadata of nodes
-at every IR version, though it came with version 10.
+`passwright.rule` is the rule or pass that made the node last; `passwright.from` a JSON list of the names of the nodes
+of the file that it replaced, a nameless one by its first output. onnx.checker and onnxruntime accept metadata of nodes
+at every IR version, though it was introduced in version 10.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ JSON_ENCODER = json.JSONEncoder(ensure_ascii=False)
 def with_provenance(op: Op, node: bytes) -> bytes:
     """The serialized `node` of `op`, with its origin if a rewrite made it.
 
-    An op that took the name of one of the file has its doc string and metadata as well, before our own.
+    An op with the name of a node of the file has the doc string and metadata of that node too, before our own.
     """
     origin = op.origin
     if not isinstance(origin, Origin):
@@ -44,7 +44,7 @@ def with_provenance(op: Op, node: bytes) -> bytes:
 
 
 def _inherited_metadata(namesake: bytes) -> bytes:
-    """Doc string and metadata of the node whose name an op took, but for our own."""
+    """Doc string and metadata, without our own, of the node whose name an op took."""
     root, kept = onnx.NodeProto.FromString(namesake), onnx.NodeProto()
     if root.HasField("doc_string"):
         kept.doc_string = root.doc_string
@@ -60,7 +60,7 @@ def _metadata_entry(key: str, text: str) -> bytes:
 
 
 def source_names(origin: Origin) -> list[str]:
-    """The names of the sources, each once, in order; of many the first 50, and that there are more."""
+    """The names of the sources, each once, in order: the first 50, and an ellipsis if there are more."""
     found = dict.fromkeys(name for source in origin.sources for name in _source_names(source))
     names = [name for name in found if name and name != TRUNCATION_MARK]
     more = (
@@ -70,7 +70,7 @@ def source_names(origin: Origin) -> list[str]:
 
 
 def _source_names(source: SourceNode) -> Iterable[str]:
-    """The node's name; the names in its own `passwright.from` where an earlier run made it."""
+    """The name of the node, or the names in its `passwright.from` if an earlier run made it."""
     node = onnx.NodeProto.FromString(source.node)
     for p in node.metadata_props:
         if p.key == SOURCES_KEY:
@@ -79,13 +79,13 @@ def _source_names(source: SourceNode) -> Iterable[str]:
 
 
 def read_provenance(node: onnx.NodeProto) -> tuple[str, list[str]]:
-    """The rule that is written behind a node, and the names; "" and none where no rewrite of ours made it."""
+    """The rule and the names in the metadata of a node; "" and none if no rewrite of ours made it."""
     written = {p.key: p.value for p in node.metadata_props}
     return written.get(RULE_KEY, ""), _parse_names(written.get(SOURCES_KEY, "[]"))
 
 
 def _parse_names(text: str) -> list[str]:
-    """The strings of a JSON list; none where it is something else, which anyone may have written there."""
+    """The strings of a JSON list; none if the text is anything else."""
     try:
         found: Any = json.loads(text)
     except (ValueError, RecursionError):
@@ -103,5 +103,5 @@ def _without_provenance(node: bytes) -> bytes:
 
 
 def other_metadata(node: onnx.NodeProto) -> list[tuple[str, str]]:
-    """The metadata of a node but for our own."""
+    """The metadata of a node without our own."""
     return [(p.key, p.value) for p in node.metadata_props if p.key not in PROVENANCE_KEYS]

@@ -1,1 +1,1 @@
-"""Support code that knows nothing of ONNX."""
+"""Support code that is independent of ONNX."""

@@ -1,4 +1,4 @@
-"""Searching by halves."""
+"""Binary search for the first failure."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 
 def first_bad(good: int, bad: int, is_bad: Callable[[int], bool]) -> int:
-    """The first bad number after `good`, which is known to be good, up to `bad`, which is known to be bad.
+    """The first bad number after `good`, known to be good, up to `bad`, known to be bad, in O(log(bad - good)) calls.
 
-    ceil(log2(bad - good)) probes. If bad and good ones alternate: a bad one whose predecessor is good.
+    Where good and bad numbers alternate, a bad number whose predecessor is good.
     """
     while bad - good > 1:
         middle = (good + bad) // 2

@@ -1,4 +1,4 @@
-"""Python's cyclic garbage collector, out of the way while a graph is built."""
+"""Pauses of Python's cyclic garbage collector while a graph is built or rewritten."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def gc_paused() -> Generator[None]:
-    """Pause the collector: it would walk the whole graph again and again, and find nothing.
+    """Pause the collector, which would traverse the whole graph repeatedly and free nothing.
 
-    A graph is one large cycle that stays alive; what a rewrite removes is freed by reference counts.
+    A graph is one large cycle that stays alive; removed ops and values are freed by reference counting.
     """
     was_on = gc.isenabled()
     gc.disable()
@@ -19,7 +19,7 @@ def gc_paused() -> Generator[None]:
         yield
     finally:
         if was_on:
-            if gc.get_freeze_count() == 0:  # else they are the caller's
-                gc.freeze()  # all that is young would be walked at once, and that is the graph: it counts as old now
+            if gc.get_freeze_count() == 0:  # otherwise the caller has frozen objects of its own
+                gc.freeze()  # moves the graph to the oldest generation; the next young collection would traverse it
                 gc.unfreeze()
             gc.enable()

@@ -1,4 +1,4 @@
-"""What somebody may have meant by a name that does not exist."""
+"""Suggestions for misspelt names."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MAX_SUGGESTIONS = 3
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A question after the names most like it, such as `; did you mean a or b?`; nothing if none is."""
+    """A question with the most similar names, such as `; did you mean a or b?`; empty if no name is similar."""
     folded = {k.casefold(): k for k in known if k}
     near = get_close_matches(name.casefold(), folded, MAX_SUGGESTIONS)
     return f"; did you mean {' or '.join(folded[n] for n in near)}?" if near else ""

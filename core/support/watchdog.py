@@ -1,4 +1,4 @@
-"""Ends code that neither returns nor gets on."""
+"""Watchdogs that interrupt code which makes no progress or takes too long."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from contextlib import contextmanager, suppress
 from threading import Event, Lock, get_ident
 from time import monotonic
 
-TICK = 0.05  # seconds between looks; a longer patience is looked at as often as 200 times
+TICK = 0.05  # seconds between polls at least; otherwise 1/200 of the patience
 
 
 class NoProgress(BaseException):
-    """Raised inside code that has not got on for too long; no `except Exception` keeps it from ending that."""
+    """Raised inside code that made no progress for too long; `except Exception` does not catch it."""
 
 
 @contextmanager
 def progress_watchdog(progress: Callable[[], object], patience: float) -> Generator[None]:
     """Raise NoProgress in this thread once `progress()` has stayed the same for `patience` seconds.
 
-    It comes when the next Python instruction runs: what hangs in a library's own code is not ended.
+    It is raised at the next Python instruction: native code that hangs is not interrupted.
     """
     done, sent, lock, me = Event(), Event(), Lock(), get_ident()
 
@@ -34,9 +34,9 @@ def progress_watchdog(progress: Callable[[], object], patience: float) -> Genera
                 with lock:
                     if not done.is_set():
                         sent.set()
-                        _raise_in_thread(me)  # and again, for what catches it and goes on
+                        _raise_in_thread(me)  # and again, should the code catch it and continue
 
-    start_new_thread(poll_progress, ())  # threading.Thread would wait for it to begin
+    start_new_thread(poll_progress, ())  # threading.Thread waits until the thread has started
     try:
         yield
     except NoProgress:
@@ -51,7 +51,7 @@ def progress_watchdog(progress: Callable[[], object], patience: float) -> Genera
 
 @contextmanager
 def call_after(seconds: float | None, action: Callable[[], object]) -> Generator[Event]:
-    """Call `action` from another thread if this takes longer than that; what is yielded tells whether it was."""
+    """Call `action` from another thread if the block takes longer than `seconds`; yields an event that is set then."""
     done, late = Event(), Event()
 
     def wait() -> None:
@@ -68,14 +68,14 @@ def call_after(seconds: float | None, action: Callable[[], object]) -> Generator
 
 
 def _raise_in_thread(thread: int) -> None:
-    """Let a thread raise NoProgress at its next instruction (CPython, PyThreadState_SetAsyncExc)."""
+    """Raise NoProgress in a thread at its next instruction (CPython, PyThreadState_SetAsyncExc)."""
     ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(NoProgress))
 
 
 def _absorb_pending() -> None:
-    """Take what was sent just as the work ended.
+    """Catch an exception that was sent just as the block ended.
 
-    It is not called off: CPython 3.11 would look for it at every instruction from there on, and hang under a profiler.
+    Cancelling it is no option: CPython 3.11 would check for it at every instruction, and hang under a profiler.
     """
     end = monotonic() + 1
     with suppress(NoProgress):

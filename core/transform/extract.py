@@ -1,8 +1,9 @@
-"""Cutting a model down: to the outputs that are wanted, and to the inputs that are needed for them."""
+"""Reduction of a model to some of its values as outputs, and to the inputs that they need."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 import onnx
 from onnx import shape_inference
@@ -12,7 +13,7 @@ from ..inference.schema_inference import inferred_type_proto
 from ..io.convert import training_info_names
 from ..io.model import Model
 from ..io.serialized_model import serialize
-from ..ir.graph import Graph, dependencies
+from ..ir.graph import Graph
 from ..ir.invariants import defined_values
 from ..ir.op import Op
 from ..ir.subgraphs import constant_bytes
@@ -109,23 +110,23 @@ def _declare_former_outputs(graph: Graph) -> None:
 
 
 def _required_ops(graph: Graph, wanted: Sequence[Value]) -> set[Op]:
-    """The ops that some values depend on; what an annotation names of those counts as well. O(V + E)."""
-    needed: set[Op] = set()
-    notes = list(graph.declared.header.quantization_annotation)
-    spoken = {v.name: v for v in graph.pinned}
-    stack = [v.producer for v in wanted if v.producer is not None]
-    while stack:
-        while stack:
-            op = stack.pop()
-            if op not in needed:
-                needed.add(op)
-                stack += dependencies(op)
-        there = {v.name for op in needed for v in op.outputs} if notes else set[str]()
-        for note in [n for n in notes if n.tensor_name in there]:
-            notes.remove(note)
-            named = (spoken.get(p.value) for p in note.quant_parameter_tensor_names)
-            stack += [v.producer for v in named if v is not None and v.producer is not None]
-    return needed
+    """The ops that some values depend on, and those of the values that quantization annotations of these name.
+
+    O(V + E) for each step in a chain of annotations.
+    """
+    import networkx as nx  # noqa: PLC0415 - takes longer to import than a small model to optimize
+
+    upstream = graph.nx.reverse(copy=False)
+    named = {v.name: v for v in graph.pinned if v in upstream}
+    sources = set(wanted)
+    while True:
+        needed = {n for n in chain.from_iterable(nx.bfs_layers(upstream, sources)) if isinstance(n, Op)}
+        made = {v.name for op in needed for v in op.outputs}
+        notes = (n for n in graph.declared.header.quantization_annotation if n.tensor_name in made)
+        parameters = {named[p.value] for n in notes for p in n.quant_parameter_tensor_names if p.value in named}
+        if parameters <= sources:
+            return needed
+        sources |= parameters
 
 
 def _keep_only(graph: Graph, needed: set[Op], training_names: set[str]) -> None:

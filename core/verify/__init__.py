@@ -1,1 +1,1 @@
-"""Whether a rewritten model still computes what the original computes."""
+"""Verification of rewritten models against the original on sets of inputs."""

@@ -1,34 +1,29 @@
-"""Values on which it depends how long a run takes or how much memory, or that an integer division reads."""
+"""Values that control the time or memory of a run, and operands of integer divisions."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ..ir.dtypes import INTEGER_DTYPES
 from ..ir.graph import Graph
 from ..ir.op import Op
+from ..ir.traits import Trait, ops_with, ops_with_role, roles
 from ..ir.values import Value
-from .input_roles import INTEGER_DTYPES
 
-CONTROL_INPUTS: dict[str, tuple[int, ...]] = {
-    "Loop": (0, 1), "Range": (0, 1, 2), "ConstantOfShape": (0,), "Expand": (1,), "Tile": (1,), "Pad": (1,),
-    "OneHot": (1,), "Resize": (1, 2, 3), "Upsample": (1,), "CenterCropPad": (1,), "Col2Im": (1, 2), "DFT": (1,),
-    "STFT": (1, 3), "AffineGrid": (1,), "HannWindow": (0,), "HammingWindow": (0,), "BlackmanWindow": (0,),
-    "MelWeightMatrix": (0, 1, 2, 3, 4),
-}  # fmt: skip
-SAME_DTYPE_OPS = frozenset({
-    "Abs", "Add", "Concat", "Div", "Erf", "Exp", "Gather", "Gemm", "Identity", "LayerNormalization", "MatMul", "Mul",
-    "Neg", "Pow", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Slice", "Softmax", "Split", "Sqrt", "Squeeze", "Sub",
-    "Transpose", "Unsqueeze",
-})  # fmt: skip
+SIZE_ROLES = frozenset({"extent", "pads", "scales", "stretch", "trips"})
+# Besides inputs with one of these roles: a condition, the ends of a range, a region, and frequencies.
+OTHER_CONTROL_INPUTS = {"Loop": (1,), "Range": (0, 1, 2), "Resize": (1,), "MelWeightMatrix": (2, 3, 4)}
+SAME_DTYPE_OPS = ops_with(Trait.SAME_DTYPE)
+DIVISIONS = ops_with_role("divisor")
 MAX_LOOKBACK = 100  # ops
-SHAPE_ONLY_OPS = frozenset({"Shape", "Size"})
+SHAPE_ONLY_OPS = ops_with(Trait.READS_SHAPE)
 
 
 def control_values(graph: Graph) -> frozenset[Value]:
-    """All such values, and what they are computed from. O(V + E).
+    """All such values and the values from which they are computed. O(V + E).
 
-    Some numbers do harm there: a Loop that does not end, a tensor that fills the memory, or the least integer
-    divided by -1, which ends the process.
+    Extreme numbers are harmful there: a Loop does not end, a tensor fills the memory, or the least integer is divided
+    by -1, which crashes the process.
     """
     queue = [v for g in graph.with_subgraphs() for op in g.ops() for v in _control_inputs(op)]
     found = dict.fromkeys(queue)
@@ -44,8 +39,9 @@ def control_values(graph: Graph) -> frozenset[Value]:
 def _control_inputs(op: Op) -> Iterator[Value]:
     if op.domain:
         return
-    chosen = [op.input(i) for i in CONTROL_INPUTS.get(op.type, ())]
-    if op.type in {"Div", "Mod"} and _operand_dtype(op) in INTEGER_DTYPES:
+    indices = [i for i, role in roles(op.type).items() if role in SIZE_ROLES]
+    chosen = [op.input(i) for i in (*indices, *OTHER_CONTROL_INPUTS.get(op.type, ()))]
+    if op.type in DIVISIONS and _operand_dtype(op) in INTEGER_DTYPES:
         chosen += op.inputs
     if op.type == "Loop":
         chosen += [body.outputs[0] for body in op.subgraphs if body.outputs]
@@ -53,7 +49,7 @@ def _control_inputs(op: Op) -> Iterator[Value]:
 
 
 def _operand_dtype(op: Op) -> int:
-    """The type of the operands, looked for where it is written down before it is inferred."""
+    """The type of the operands, from recorded types upstream if possible, otherwise inferred."""
     value = op.input(0)
     for _ in range(MAX_LOOKBACK):
         maker = value.producer if value is not None and not value.recorded_type[0] else None
@@ -64,10 +60,10 @@ def _operand_dtype(op: Op) -> int:
 
 
 def _upstream_values(value: Value, visited: set[Op]) -> Iterator[Value]:
-    """What `value` is computed from, but for what ops in `visited` read.
+    """The values from which `value` is computed, without inputs of ops in `visited`.
 
-    Inside a body that is also all its owner reads. Each op is looked at once and goes into `visited`: what an owner
-    captures takes a look at all its body.
+    Inside a subgraph these include all inputs of its owner. Each op is added to `visited` and examined once, since the
+    captures of an owner take a walk over its subgraphs.
     """
     op = value.producer
     while op is not None and op not in visited and op.type not in SHAPE_ONLY_OPS:

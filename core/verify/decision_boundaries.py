@@ -1,7 +1,4 @@
-"""Numbers on, beside and between the boundaries of a model.
-
-Numbers around which a model changes its mind: the constants that its inputs are compared with or clipped to.
-"""
+"""Decision boundaries of a model, such as constants in comparisons and clips, and numbers around them."""
 
 from __future__ import annotations
 
@@ -12,6 +9,7 @@ import numpy as np
 
 from ..errors import Declined
 from ..ir.op import Op
+from ..ir.traits import Trait, data_inputs, ops_with
 from ..ir.values import Value
 from .float_inputs import to_finite
 from .integer_inputs import Range
@@ -22,7 +20,7 @@ Points = tuple[float, ...]
 
 
 def floats_near_points(points: Points, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
-    """Floats at each point, one step below, one above, and a little to both sides, in random places."""
+    """Floats at each point, one step below and above, and 1 % to both sides, in random order."""
     at = to_finite(np.array(points), dtype)
     below, above = (np.nextafter(at, to_finite(np.full(at.shape, far), dtype)) for far in (-np.inf, np.inf))
     wide = np.abs(at.astype(np.float64)) + 1.0
@@ -31,13 +29,13 @@ def floats_near_points(points: Points, shape: tuple[int, ...], dtype: np.dtype[A
 
 
 def integers_near_points(points: Points, shape: tuple[int, ...], rng: np.random.Generator, limits: Range) -> Array:
-    """Integers at each point, next to it and a little further off."""
+    """Integers at each point and at distances of 1 and 5, in random order."""
     down, up = np.floor(points), np.ceil(points)
     return _clipped_integers(_shuffled(np.stack([down, up, down - 1, up + 1, down - 5, up + 5]), shape, rng), limits)
 
 
 def _shuffled(table: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """The numbers of the table in random places, those of its first rows first where there is not room for all."""
+    """The numbers of the table in random order; its first rows have priority if there is not room for all."""
     size = int(np.prod(shape))
     rows = [rng.permutation(row) for row in table]
     return rng.permutation(np.resize(np.concatenate(rows), size)).reshape(shape)
@@ -46,7 +44,7 @@ def _shuffled(table: Array, shape: tuple[int, ...], rng: np.random.Generator) ->
 def floats_in_interval(
     points: Points, number: int, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
 ) -> Array:
-    """Floats that are all in one place: below the first point, at it, between it and the next, and so on."""
+    """Floats that are all in one interval: below the first point, at it, between it and the next, and so on."""
     index, is_at = divmod(number % (2 * len(points) + 1), 2)
     if is_at:
         return np.full(shape, to_finite(np.array(points[index]), dtype))
@@ -56,7 +54,7 @@ def floats_in_interval(
 def integers_in_interval(
     points: Points, number: int, shape: tuple[int, ...], rng: np.random.Generator, limits: Range
 ) -> Array:
-    """As `floats_in_interval`, in whole numbers."""
+    """As `floats_in_interval`, for integers."""
     index, is_at = divmod(number % (2 * len(points) + 1), 2)
     if is_at:
         return _clipped_integers(np.full(shape, points[index]), limits)
@@ -65,7 +63,7 @@ def integers_in_interval(
 
 
 def _interpolated(points: Points, index: int, fraction: Array) -> Array:
-    """Between the point before `index` and that at it; beyond the first and last as far as these are from 0, and 1."""
+    """Numbers between the points `index` - 1 and `index`; beyond the ends within |point| + 1."""
     if index == 0:
         return points[0] - fraction * (abs(points[0]) + 1.0)
     if index == len(points):
@@ -79,19 +77,14 @@ def _clipped_integers(a: Array, limits: Range) -> Array:
     return np.array(whole, np.uint64 if most > np.iinfo(np.int64).max else np.int64).reshape(a.shape)
 
 
-MAX_BOUNDARIES = 8  # boundaries of one input; of more, as a tree ensemble has them, some are taken
-MAX_CONSTANT_SIZE = 1024  # elements of a constant that is looked at
-COMPARISON_OPS = frozenset({"Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal", "Max", "Min"})
-VALUE_PRESERVING_INPUTS: dict[str, tuple[int, ...] | None] = {
-    "Identity": None, "Cast": (0,), "CastLike": (0,), "Unsqueeze": (0,), "Squeeze": (0,), "Reshape": (0,),
-    "Transpose": (0,), "Flatten": (0,), "Slice": (0,), "Expand": (0,), "Gather": (0,), "Concat": None, "Split": (0,),
-    "Tile": (0,), "Where": (1, 2), "Clip": (0,), "Dropout": (0,), "Pad": (0,), "Max": None, "Min": None,
-}  # fmt: skip
+MAX_BOUNDARIES = 8  # boundaries of one input; more, as in tree ensembles, are subsampled
+MAX_CONSTANT_SIZE = 1024  # elements of a constant whose numbers count as boundaries
+THRESHOLD_OPS = ops_with(Trait.COMPARISON) | {"Max", "Min"}  # the other operand is where they change
 REDUCTION_OPS = frozenset({"ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "GlobalAveragePool", "GlobalMaxPool"})
 
 
 class DecisionBoundaries(NamedTuple):
-    """`points`, in order; `pooled` if all elements together decide on which side of one the model is."""
+    """Boundaries at `points`, in order; `pooled` if a reduction of all elements is compared."""
 
     points: tuple[float, ...] = ()
     pooled: bool = False
@@ -105,7 +98,7 @@ NO_BOUNDARIES = DecisionBoundaries()
 
 
 class _AffineMap(NamedTuple):
-    """What a value has become on the way: `x * scale + shift`, perhaps of all elements together."""
+    """The value as a function of the input: `x * scale + shift`, after a reduction if `pooled`."""
 
     scale: float = 1.0
     shift: float = 0.0
@@ -113,7 +106,7 @@ class _AffineMap(NamedTuple):
 
 
 def decision_boundaries(value: Value) -> DecisionBoundaries:
-    """The boundaries of an input, in its own numbers, through what moves, shifts and scales it."""
+    """The boundaries of an input, traced through data movement, shifts and scales."""
     found: list[float] = []
     pooled = False
     for reading, line in transitive_uses(value, _AffineMap(), _propagate):
@@ -124,7 +117,7 @@ def decision_boundaries(value: Value) -> DecisionBoundaries:
 
 
 def _subsampled(points: Iterable[float]) -> tuple[float, ...]:
-    """The different finite ones, in order, and no more than `MAX_BOUNDARIES`, spread over all."""
+    """The distinct finite points, in order, at most `MAX_BOUNDARIES`, evenly subsampled."""
     kept = sorted({float(p) for p in points if np.isfinite(p)})
     if len(kept) <= MAX_BOUNDARIES:
         return tuple(kept)
@@ -136,8 +129,7 @@ def _propagate(op: Op, index: int, affine: _AffineMap) -> _AffineMap | None:
         return None
     if op.type in REDUCTION_OPS:
         return affine._replace(pooled=True) if index == 0 else None
-    moved = VALUE_PRESERVING_INPUTS.get(op.type, ())
-    if moved is None or index in moved:
+    if index in data_inputs(op.type):
         return affine
     if op.type == "Neg":
         return affine._replace(scale=-affine.scale, shift=-affine.shift)
@@ -165,14 +157,14 @@ def _compose(op_type: str, index: int, affine: _AffineMap, c: float) -> _AffineM
 
 
 def _thresholds(use: Use) -> Iterator[float]:
-    """The numbers at which what `use` computes has a step or a knee."""
+    """The numbers at which the function of `use` has a step or a knee."""
     op, index = use.op, use.index
     if op.domain == "ai.onnx.ml":
         yield from op.attr("nodes_values") or ()
         yield from [op.attr("threshold", 0.0)] if op.type == "Binarizer" else []
     elif op.domain:
         return
-    elif op.type in COMPARISON_OPS:
+    elif op.type in THRESHOLD_OPS:
         for i, other in enumerate(op.inputs):
             yield from _constant_elements(other) if i != index else ()
     elif op.type == "Clip" and index == 0:
@@ -195,7 +187,7 @@ def _activation_thresholds(op: Op) -> Iterator[float]:
 
 
 def _constant_elements(value: Value | None) -> list[float]:
-    """The different numbers in a small constant; none of anything else."""
+    """The distinct numbers of a small constant; empty for other values."""
     if value is None or value.tensor is None or value.tensor.size > MAX_CONSTANT_SIZE:
         return []
     try:

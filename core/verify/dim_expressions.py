@@ -1,4 +1,4 @@
-"""What the name of a symbolic dim says: exporters write sums and products of other dims there."""
+"""Formulas in the names of symbolic dims, where exporters write sums and products of other dims."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_FORMULA_LENGTH = 200  # characters of a formula; a longer one is a name
 
 
 def extent(dim: SymInt, sizes: Sizes) -> int:
-    """A dim in numbers, at the given sizes of symbols; a symbol without one counts as 1."""
+    """The extent of a dim at the given sizes of symbols; a symbol without a size counts as 1."""
     if isinstance(dim, int):
         return max(dim, 0)
     if isinstance(dim, Expr):
@@ -33,7 +33,7 @@ def extent(dim: SymInt, sizes: Sizes) -> int:
 
 
 def dim_symbols(dim: str) -> list[str]:
-    """The symbols in a formula; what is none is a symbol itself."""
+    """The symbols in a formula; a name that is no formula is a symbol itself."""
     tree = _parse(dim)
     return [dim] if tree is None else [n.id for n in ast.walk(tree) if isinstance(n, ast.Name)]
 

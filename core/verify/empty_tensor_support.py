@@ -1,6 +1,6 @@
-"""Convolutions that sum over nothing: on some onnxruntime hangs, of others it gives what happens to be in memory.
+"""Support of onnxruntime's kernels for empty tensors and for convolutions over empty filters.
 
-Whether a model may be run on tensors without elements: some kernels of onnxruntime end the process on those.
+Some kernels crash on empty tensors; on empty filters some hang, and others return uninitialized memory.
 """
 
 from __future__ import annotations
@@ -15,27 +15,29 @@ from ..io.convert import from_onnx
 from ..ir.dims import Shape
 from ..ir.graph import Graph
 from ..ir.op import Op
+from ..ir.traits import Trait, ops_with
 from ..ir.values import Value
 from ..ort.sessions import Loadable
+from ..serialization.proto_queries import used_operators
 
-EMPTY_SUM_ERROR = "sums over nothing, which onnxruntime does not do right"
-CONVOLUTIONS = ("Conv", "ConvTranspose", "ConvInteger", "QLinearConv")
+EMPTY_SUM_ERROR = "sums over no elements, for which onnxruntime gives wrong results"
+CONVOLUTIONS = ops_with(Trait.CONVOLUTION)
 
 
 def require_nonempty_filters(graph: Graph) -> None:
-    """Raise UnverifiableError for a convolution that sums over nothing whatever the inputs."""
+    """Raise UnverifiableError for a convolution whose filter is empty for all inputs."""
     for op in _convolutions(graph):
         if 0 in reduced_dims(_filter_operand(op)):
             raise UnverifiableError(f"{op.label} {EMPTY_SUM_ERROR}")
 
 
 def has_nonempty_filters(graph: Graph) -> bool:
-    """Whether no convolution may sum over nothing, whatever the sizes of the inputs. A filter has two dims or more."""
+    """Whether no filter of a convolution can be empty at any sizes of the inputs. Filters have at least two dims."""
     return all(_is_static_nonempty(reduced_dims(_filter_operand(op))) for op in _convolutions(graph))
 
 
 def reduced_dims(v: Value | None) -> Shape:
-    """The dims of an operand but the first, as far as they are known."""
+    """The dims of an operand without the first, as far as they are known."""
     return (v.known_shape or ())[1:] if v is not None else ()
 
 
@@ -51,24 +53,7 @@ def _is_static_nonempty(dims: Shape) -> bool:
     return bool(dims) and all(isinstance(d, int) and d > 0 for d in dims)
 
 
-# Operators that were run on empty tensors of all sorts without harm. Attention, ConvTranspose, Einsum, GRU, LSTM,
-# STFT and Unique were not.
-EMPTY_SAFE_OPS = frozenset({
-    "Abs", "Acos", "Acosh", "Add", "And", "ArgMax", "ArgMin", "Asin", "Asinh", "Atan", "Atanh", "AveragePool",
-    "BatchNormalization", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor", "Cast", "CastLike", "Ceil", "Celu",
-    "Clip", "Compress", "Concat", "Constant", "ConstantOfShape", "Conv", "ConvInteger", "Cos", "Cosh", "CumSum",
-    "DepthToSpace", "DequantizeLinear", "Div", "Dropout", "DynamicQuantizeLinear", "Elu", "Equal", "Erf", "Exp",
-    "Expand", "Flatten", "Floor", "Gather", "GatherElements", "GatherND", "Gelu", "Gemm", "GlobalAveragePool",
-    "GlobalMaxPool", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish", "Hardmax", "Identity", "If",
-    "InstanceNormalization", "IsInf", "IsNaN", "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log",
-    "LogSoftmax", "Loop", "LpNormalization", "MatMul", "MatMulInteger", "Max", "MaxPool", "Mean", "Min", "Mish",
-    "Mod", "Mul", "Neg", "NonZero", "Not", "OneHot", "Or", "PRelu", "Pad", "Pow", "QLinearConv", "QLinearMatMul",
-    "QuantizeLinear", "RMSNormalization", "Range", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum",
-    "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu",
-    "Reshape", "Resize", "Round", "ScatterElements", "ScatterND", "Selu", "Shape", "Shrink", "Sigmoid", "Sign", "Sin",
-    "Sinh", "Size", "Slice", "Softmax", "Softplus", "Softsign", "SpaceToDepth", "Split", "Sqrt", "Squeeze", "Sub",
-    "Sum", "Tan", "Tanh", "ThresholdedRelu", "Tile", "TopK", "Transpose", "Trilu", "Unsqueeze", "Where", "Xor",
-})  # fmt: skip
+EMPTY_SAFE_OPS = ops_with(Trait.EMPTY_SAFE)
 
 
 def supports_empty_tensors(graph: Graph) -> bool:
@@ -77,10 +62,10 @@ def supports_empty_tensors(graph: Graph) -> bool:
 
 
 def serialized_supports_empty_tensors(model: Loadable) -> bool:
-    """The same of a serialized model, and that none of its convolutions may sum over nothing."""
+    """The same for a serialized model, and whether no filter of its convolutions can be empty."""
     proto = onnx.ModelProto()
     proto.ParseFromString(model.read_bytes() if isinstance(model, Path) else model)
-    kinds = {(n.domain, n.op_type) for n in _all_nodes(proto.graph)}
+    kinds = used_operators(proto.graph)
     return _all_empty_safe(kinds) and (
         not any(kind in CONVOLUTIONS for _, kind in kinds) or _has_nonempty_filters(proto)
     )
@@ -94,12 +79,4 @@ def _has_nonempty_filters(proto: onnx.ModelProto) -> bool:
 
 
 def _all_empty_safe(kinds: Iterable[tuple[str, str]]) -> bool:
-    return all(domain in {"", "ai.onnx"} and op_type in EMPTY_SAFE_OPS for domain, op_type in kinds)
-
-
-def _all_nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    for node in graph.node:
-        yield node
-        for a in node.attribute:
-            for sub in (a.g, *a.graphs) if a.type in {a.GRAPH, a.GRAPHS} else ():
-                yield from _all_nodes(sub)
+    return all(not domain and op_type in EMPTY_SAFE_OPS for domain, op_type in kinds)

@@ -1,4 +1,4 @@
-"""Floats of each kind, in the reach of their type."""
+"""Generation of floats of each kind, within the range of their type."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class FloatLimits(NamedTuple):
 def generate_floats(
     kind: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator, *, selection_only: bool = False
 ) -> Array:
-    """Numbers of a kind; complex ones have parts of that kind. Non-finite only in the kinds `nan` and `inf`."""
+    """Numbers of a kind, finite except for `nan` and `inf`; both parts of complex numbers are of that kind."""
     if dtype.kind == "c":
         part = np.dtype(np.float64 if dtype.itemsize == 16 else np.float32)
         with np.errstate(all="ignore"):
@@ -50,13 +50,13 @@ def generate_floats(
 def generate_unit_interval_floats(
     kind: str, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
 ) -> Array:
-    """Numbers between 0 and 1, as probabilities, ratios and thresholds are: small, large, or zeros in those kinds."""
+    """Numbers between 0 and 1, such as probabilities and ratios; small, large or zero in the kinds of these names."""
     low, high = {"negative": (0.01, 0.1), "large": (0.9, 0.99), "zeros": (0.0, 0.0)}.get(kind, (0.1, 0.9))
     return to_finite(np.asarray(rng.uniform(low, high, shape)), dtype)
 
 
 def is_distinguishable_kind(kind: str, dtype: np.dtype[Any]) -> bool:
-    """Whether the type has a NaN, or infinities, or a negative zero."""
+    """Whether the type has the special values of a kind: NaN, infinities or negative zero."""
     probe = np.dtype(np.float64) if dtype.kind == "c" else dtype
     with np.errstate(all="ignore"):
         if kind == "nan":
@@ -83,7 +83,7 @@ def _unfitted_floats(kind: str, shape: tuple[int, ...], dtype: np.dtype[Any], rn
 
 
 def _generate_wide(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """Numbers three times as far apart, above zero in the first half of the rows; in all of them if those are few."""
+    """Numbers with three times the spread, positive in the first half of the rows, or in all if there are few."""
     drawn = 3.0 * np.asarray(rng.standard_normal(shape))
     if drawn.ndim == 0 or len(drawn) < MIN_ROWS_TO_HALVE:
         return np.abs(drawn) + MIN_POSITIVE
@@ -93,7 +93,7 @@ def _generate_wide(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
 
 
 def _generate_mixed(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
-    """One run of each of the kinds that do not drown the others."""
+    """Consecutive runs of numbers, one of each kind that does not dominate the others."""
     runs = np.array_split(np.zeros(prod(shape), dtype), len(MIXED_KINDS))
     flat = np.concatenate(
         [generate_floats(kind, r.shape, dtype, rng) for kind, r in zip(MIXED_KINDS, runs, strict=True)]
@@ -102,14 +102,14 @@ def _generate_mixed(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random
 
 
 def _generate_signed_zeros(shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """Zeros of both signs, the first one negative, with a few ones between them to multiply and divide by."""
+    """Zeros of both signs, the first one negative, with a few ones between them."""
     flat = rng.choice(np.array([-0.0, 0.0, -1.0, 1.0]), shape, p=(0.4, 0.4, 0.1, 0.1)).reshape(-1)
     flat[:2] = (-0.0, 0.0)[: flat.size]
     return flat.reshape(shape)
 
 
 def _generate_tiny(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
-    """Numbers of both signs whose magnitudes are spread evenly by exponent, from the least subnormal to 1e-6."""
+    """Numbers of both signs with log-uniform magnitudes from the least subnormal to 1e-6."""
     low = float_limits(dtype).smallest_subnormal
     high = max(1e-6, 4.0 * low)
     magnitude = np.exp2(np.asarray(rng.uniform(np.log2(low), np.log2(high), shape)))
@@ -117,12 +117,11 @@ def _generate_tiny(shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.
 
 
 def extreme_values(dtype: np.dtype[Any], *, selection_only: bool) -> Array:
-    """The ends of a type: its largest numbers, half of them, and the least normal and subnormal ones.
+    """The extremes of a type: its largest numbers, half of them, and the least normal and subnormal ones.
 
-    Where they are computed with, the fourth root of the largest stands in its place: squares and sums of squares
-    stay finite. Whether `(x * w) * k` overflows depends on the order, which a rewrite that only rounds
-    differently may change, as when a BatchNormalization is folded into a Conv; the wrong and the right ones
-    could not be told apart.
+    For arithmetic, the fourth root of the largest is used instead, so that squares and sums of squares stay finite.
+    Whether `(x * w) * k` overflows depends on the order, which a correct rewrite that only rounds differently may
+    change, such as folding a BatchNormalization into a Conv.
     """
     top, normal, least = float_limits(dtype)
     top = top if selection_only else top**0.25
@@ -130,13 +129,13 @@ def extreme_values(dtype: np.dtype[Any], *, selection_only: bool) -> Array:
 
 
 def float_limits(dtype: np.dtype[Any]) -> FloatLimits:
-    """The ends of a float type."""
+    """The limits of a float type."""
     info = cast("Any", ml_dtypes.finfo(dtype))
     return FloatLimits(float(info.max), float(info.smallest_normal), float(info.smallest_subnormal))
 
 
 def _with_special_values(normal: Array, values: Array, rng: np.random.Generator) -> Array:
-    """`smallest_normal` with some of `values` in its last half, at least one; the first rows stay as they are."""
+    """`normal` with some of `values` in its last half, at least one; the first rows do not change."""
     flat: Array = np.array(normal.reshape(-1))
     places = rng.permutation(np.arange(flat.size // 2, flat.size))
     places = places[: max(flat.size // SPECIAL_ONE_IN, min(flat.size, 1))]
@@ -146,7 +145,7 @@ def _with_special_values(normal: Array, values: Array, rng: np.random.Generator)
 
 
 def to_finite(a: Array, dtype: np.dtype[Any]) -> Array:
-    """`a` in the type; what it cannot hold becomes its largest number, and 1 where it has no sign or no zero."""
+    """`a` in the type, clipped to its largest numbers; 1 replaces numbers whose sign or zero the type lacks."""
     if dtype.kind == "c":
         return _cast(a, dtype)
     top = float_limits(dtype).max

@@ -1,4 +1,4 @@
-"""Inputs that the user gives: an .npz file, or a folder of serialized tensors as ONNX test data has them."""
+"""Inputs given by the user: an .npz file, or a folder of serialized tensors in the layout of ONNX test data."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from .input_specs import OPTIONAL, SEQUENCE, TENSOR, InputSpec
 
 
 def read_inputs(path: Path, inputs: Sequence[InputSpec]) -> list[InputSet]:
-    """The draws in `path`: one for an .npz, one for each `test_data_set_*` folder. Raises ModelError."""
+    """The input sets in `path`: one for an .npz, one for each `test_data_set_*` folder. Raises ModelError."""
     if path.is_dir():
         folders = sorted(path.glob("test_data_set_*")) or [path]
         return [
@@ -62,10 +62,7 @@ def _deserialize(data: bytes, form: str) -> Any:
 
 
 def checked_inputs(input_set: InputSet, inputs: Sequence[InputSpec]) -> InputSet:
-    """`input_set` as arrays of the types that the signature wants.
-
-    Raises ModelError naming the input that does not fit.
-    """
+    """`input_set` as arrays of the types of the input specs. Raises ModelError for an input that does not fit."""
     known = {i.name: i for i in inputs}
     for name in input_set.feeds:
         if name not in known:
@@ -92,7 +89,7 @@ def _converted(value: Any, spec: InputSpec, input_set: InputSet) -> Any:
 
 
 def _converted_array(value: Any, spec: InputSpec, input_set: InputSet) -> np.ndarray[Any, Any]:
-    """An array of the wanted type; Python's own numbers and lists become one, arrays must have it already."""
+    """An array of the required type; Python numbers and lists are converted, arrays must have it already."""
     wanted = helper.tensor_dtype_to_np_dtype(spec.dtype)
     try:
         array = np.asarray(value)
@@ -114,12 +111,12 @@ def _converted_array(value: Any, spec: InputSpec, input_set: InputSet) -> np.nda
 
 
 def with_given_shapes(shapes: Mapping[str, Sequence[int]], inputs: Sequence[InputSpec]) -> list[InputSpec]:
-    """The inputs; those with no stated rank take the shape given for them."""
+    """The inputs; those without a declared rank get the shape given for them."""
     return [i if i.is_ranked or i.name not in shapes else i.with_shape(tuple(shapes[i.name])) for i in inputs]
 
 
 def sizes_from_shapes(shapes: Mapping[str, Sequence[int]], inputs: Sequence[InputSpec]) -> Sizes:
-    """What symbols become when inputs take the given shapes. Raises ModelError for a shape that cannot be."""
+    """The sizes of symbols at the given shapes. Raises ModelError for a shape that does not fit its input."""
     known = {i.name: i for i in inputs}
     sizes: Sizes = {}
     for name, shape in shapes.items():

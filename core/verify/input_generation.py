@@ -1,11 +1,11 @@
-"""Inputs made up for a model: several kinds of numbers.
+"""Generation of input sets with several kinds of numbers.
 
-Each kind is there for what it finds. *normal*: most mistakes. *negative*: what holds above zero only. *wide*: 64
-rows of numbers three times as far apart, for what seldom happens. *large*: saturation. *tiny*: numbers lost on the
-way, an epsilon misplaced. *zeros*, *signed zeros*: divisions, signs, defaults. *ties*: order among equals.
-*extremes*: clipping, casts, overflow. *boundaries*: the wrong side of a comparison. *nan*, *inf*: what swallows or
-makes them; elements of the first rows stay finite, so that they show a leak. *medley*: several of these side by side,
-for inputs so large that a run for each would cost too much.
+Each kind shows other mistakes. *normal*: most of them. *negative*: identities that hold for positive numbers only.
+*wide*: 64 rows with three times the spread, for rare events. *large*: saturation. *tiny*: lost numbers, a misplaced
+epsilon. *zeros*, *signed zeros*: divisions, signs, defaults. *ties*: order among equals. *extremes*: clipping, casts,
+overflow. *boundaries*: the wrong side of a comparison. *nan*, *inf*: lost or new special values; the first rows stay
+finite, so that a leak between rows shows. *medley*: several kinds in one input, for inputs so large that a run for
+each would cost too much.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
+from ..ir.dtypes import INTEGER_DTYPES
 from .decision_boundaries import floats_in_interval, floats_near_points, integers_in_interval, integers_near_points
 from .dim_expressions import Sizes, extent
 from .float_inputs import (
@@ -29,7 +30,6 @@ from .float_inputs import (
     generate_unit_interval_floats,
     is_distinguishable_kind,
 )
-from .input_roles import INTEGER_DTYPES
 from .input_specs import SEQUENCE, InputSpec
 from .integer_inputs import generate_extreme_integers, generate_integers, index_limits, integer_limits
 
@@ -84,17 +84,17 @@ class InputSet:
 
     @property
     def is_finite(self) -> bool:
-        """Whether it was made with no NaN or infinity in it."""
+        """Whether its kind has no NaN and no infinity."""
         return is_finite(self.kind)
 
 
 def is_finite(kind: str) -> bool:
-    """Whether draws of a kind hold no NaN and no infinity."""
+    """Whether input sets of a kind have no NaN and no infinity."""
     return kind not in NONFINITE_VALUES
 
 
 def distinct_kinds(inputs: list[InputSpec], *, are_large: bool) -> tuple[str, ...]:
-    """The kinds of draw that differ, the normal one first; only a `are_large` for floats if those are many."""
+    """The distinct kinds of input sets, the normal one first; with `are_large`, only a medley for floats."""
     found = [kind for kind in KINDS if kind == "normal" or any(_is_affected_by(i, kind) for i in inputs)]
     if are_large and any(_is_mixable(i) for i in inputs):
         others = [i for i in inputs if not _is_mixable(i)]
@@ -104,7 +104,7 @@ def distinct_kinds(inputs: list[InputSpec], *, are_large: bool) -> tuple[str, ..
 
 
 def variant_count(inputs: list[InputSpec], kind: str, sizes: Sizes) -> int:
-    """How many draws of a kind are worth while: several where one element, or all together, decide what happens."""
+    """The number of input sets of a kind: several if single elements, or a reduction, decide the result."""
     if kind != "boundaries":
         return 1
     deciding = [i for i in inputs if _is_affected_by(i, kind) and _decides_branch(i, _concrete_shape(i, sizes))]
@@ -114,7 +114,7 @@ def variant_count(inputs: list[InputSpec], kind: str, sizes: Sizes) -> int:
 def generate_input_sets(
     inputs: list[InputSpec], kind: str, sizes: Sizes, seed: tuple[int, ...], variant: int = 0
 ) -> Iterator[InputSet]:
-    """Draws of one kind at given sizes, the best first, tamer ones after it should the model reject it."""
+    """Input sets of one kind at given sizes, the best first, then restricted ones in case the model rejects it."""
     places = {i.name: n for n, i in enumerate(i for i in inputs if _is_boolean(i))}
     places |= {i.name: n for n, i in enumerate(i for i in inputs if i.boundaries.points)}
     for tameness in range(4 if any(_can_be_restricted(i) for i in inputs) else 1):
@@ -125,7 +125,7 @@ def generate_input_sets(
 
 
 def is_same_input_set(a: InputSet, b: InputSet) -> bool:
-    """Whether two draws hold the same tensors, bit for bit."""
+    """Whether two input sets have the same tensors, bit for bit."""
     if a.sizes != b.sizes or a.feeds.keys() != b.feeds.keys():
         return False
     return all(_is_same_array(x, b.feeds[name]) for name, x in a.feeds.items())
@@ -141,7 +141,7 @@ def _is_same_array(x: Any, y: Any) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _GenerationParams:
-    """What is asked of all inputs of a draw; `truth_indices` numbers those that decide something."""
+    """Parameters for all inputs of an input set; `truth_indices` numbers the scalar conditions."""
 
     kind: str
     sizes: Sizes
@@ -152,7 +152,7 @@ class _GenerationParams:
 
 
 def _is_affected_by(i: InputSpec, kind: str) -> bool:
-    """Whether an input is drawn in another way in this kind than in the normal one."""
+    """Whether an input is generated differently in this kind than in the normal one."""
     if i.default is not None:
         return kind in OVERRIDE_KINDS and _is_overridable(i.default.array)
     if i.dtype == onnx.TensorProto.STRING:
@@ -175,7 +175,7 @@ def _is_mixable(i: InputSpec) -> bool:
 
 
 def _is_free(i: InputSpec) -> bool:
-    """Whether any number will do. A float counts as true or false by being zero or not, so that stays free."""
+    """Whether any number is valid; so it is for a float that serves as a truth value, which is true if not 0."""
     return i.role.kind == "free" or (i.role.kind == "truth" and i.dtype not in INTEGER_DTYPES)
 
 
@@ -209,7 +209,7 @@ def _generate(i: InputSpec, plan: _GenerationParams) -> Any:
 
 
 def _generate_sequence(i: InputSpec, shape: tuple[int, ...], plan: _GenerationParams) -> list[Array]:
-    """Two tensors of one shape; in some kinds none, one, or three whose unnamed dims grow from each to the next."""
+    """Two tensors of one shape; in some kinds none, one, or three with growing unnamed dims."""
     length = 2 if plan.restriction else SEQUENCE_LENGTHS.get(plan.kind, 2)
     unnamed = [d in {"[0]", f"{i.name}[{axis}]"} and length > 2 for axis, d in enumerate(i.shape)]
     return [
@@ -218,7 +218,7 @@ def _generate_sequence(i: InputSpec, shape: tuple[int, ...], plan: _GenerationPa
 
 
 def _override_value(default: Array, kind: str) -> Array | None:
-    """What an overridable initializer is set to; None leaves its default, as most callers do."""
+    """The value of an overridable initializer; None keeps its default, as most callers do."""
     if kind not in OVERRIDE_KINDS or not _is_overridable(default):
         return None
     if default.dtype.kind == "b":
@@ -255,7 +255,7 @@ def _generate_array(i: InputSpec, shape: tuple[int, ...], plan: _GenerationParam
 
 
 def _generate_mixed(i: InputSpec, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
-    """A medley whose last run is at the boundaries."""
+    """A medley whose last run of numbers is at the boundaries."""
     last = prod(shape) // (len(MIXED_KINDS) + 1)
     runs = (
         generate_floats(MIXED, (prod(shape) - last,), dtype, rng),

@@ -1,50 +1,22 @@
-"""What the values of an input are for: free numbers, indices, extents, truth, what cannot be zero."""
+"""Roles of inputs by their uses: free numbers, indices, extents, truth values, divisors."""
 
 from __future__ import annotations
 
-import re
 from dataclasses import dataclass
 
 import numpy as np
 import onnx
 
 from ..ir.dims import Dim
+from ..ir.dtypes import INTEGER_DTYPES
 from ..ir.expressions import is_symbolic_only
 from ..ir.op import Op
+from ..ir.traits import data_inputs, roles
 from ..ir.values import Value
-from .transitive_uses import LOOP_CONDITION, Use, transitive_uses
+from .transitive_uses import Use, transitive_uses
 
-INTEGER_DTYPES = frozenset(t for name, t in onnx.TensorProto.DataType.items() if re.fullmatch(r"U?INT\d+", name))
-
-# Inputs of operators whose values are handed on nearly as they are, by operator.
-PASS_THROUGH_INPUTS: dict[str, tuple[int, ...] | None] = {
-    "Identity": None, "Cast": None, "CastLike": (0,), "Unsqueeze": (0,), "Squeeze": (0,), "Reshape": (0,),
-    "Transpose": None, "Flatten": None, "Slice": (0,), "Expand": (0,), "Gather": (0,), "Concat": None, "Split": (0,),
-    "Tile": (0,), "Where": (1, 2), "Clip": (0,), "Dropout": (0,), "Add": None, "Sub": (0,), "Max": None, "Min": None,
-}  # fmt: skip
-# What inputs of operators are for. See `integers.py` for what is drawn for each.
-OPERAND_ROLES: dict[str, dict[int, str]] = {
-    "Gather": {1: "index"}, "GatherElements": {1: "index"}, "GatherND": {1: "index"}, "ScatterElements": {1: "index"},
-    "Scatter": {1: "index"}, "ScatterND": {1: "index"}, "NegativeLogLikelihoodLoss": {1: "index"},
-    "SoftmaxCrossEntropyLoss": {1: "index"}, "RotaryEmbedding": {3: "index"},
-    "OneHot": {0: "index", 1: "extent"}, "TopK": {1: "count"}, "ReverseSequence": {1: "count"},
-    "RNN": {4: "count"}, "GRU": {4: "count"}, "LSTM": {4: "count"},
-    "If": {0: "truth"}, "Loop": {0: "trips", 1: "truth", LOOP_CONDITION: "truth"},
-    "Reshape": {1: "factors"}, "Expand": {1: "stretch"}, "ConstantOfShape": {0: "extent"}, "Tile": {1: "extent"},
-    "Range": {0: "start", 1: "limit", 2: "step"}, "Slice": {1: "start", 2: "end", 3: "axes", 4: "step"},
-    "Split": {1: "parts"}, "SplitToSequence": {1: "parts"}, "Pad": {1: "pads", 3: "axes"},
-    "Resize": {2: "scales", 3: "extent"}, "Upsample": {1: "scales"},
-    "Unsqueeze": {1: "new axes"}, "Squeeze": {1: "unit axes"}, "CumSum": {1: "axes"},
-    "STFT": {1: "extent", 3: "extent"}, "DFT": {1: "extent"}, "HannWindow": {0: "extent"},
-    "HammingWindow": {0: "extent"}, "BlackmanWindow": {0: "extent"}, "CenterCropPad": {1: "extent"},
-    "Col2Im": {1: "extent", 2: "extent"}, "AffineGrid": {1: "extent"}, "MaxUnpool": {2: "extent"},
-    "NonMaxSuppression": {2: "extent", 3: "share"}, "Dropout": {1: "share"}, "Bernoulli": {0: "share"},
-    "SequenceAt": {1: "start"}, "SequenceErase": {1: "start"}, "SequenceInsert": {2: "start"},
-    "Div": {1: "divisor"}, "Mod": {1: "divisor"}, "BitShift": {1: "shift"},
-    **{f"Reduce{name}": {1: "axes"} for name in (
-        "L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Prod", "Sum", "SumSquare"
-    )},
-}  # fmt: skip
+# Sums and differences of indices, extents and axes count as indices, extents and axes.
+OFFSET_INPUTS: dict[str, tuple[int, ...]] = {"Add": (0, 1), "Sub": (0,)}
 # Where one input serves several purposes, the first of these wins.
 ROLE_PRIORITY = (
     "factors", "parts", "unit axes", "new axes", "axes", "index", "count", "stretch", "scales", "share", "divisor",
@@ -56,10 +28,10 @@ NEGATIVE_INDEX_OPSET = 11  # the opset in which indices from the end became part
 
 @dataclass(frozen=True, slots=True)
 class InputRole:
-    """What an input's values are for.
+    """The role of an input.
 
-    `bound` limits an index, a count or axes; `dims` is the shape that factors, parts and stretches refer to;
-    `signed` numbers may count from the end; `words` are the strings it is compared with.
+    `bound` limits an index, a count or axes; `dims` is the shape to which factors, split sizes and target shapes refer;
+    `signed` numbers may count from the end; `words` are the strings with which it is compared.
     """
 
     kind: str = "free"
@@ -70,7 +42,7 @@ class InputRole:
 
 
 def input_role(value: Value) -> InputRole:
-    """The narrowest role among the readers of `value` and of what hands it on."""
+    """The narrowest role among all transitive uses of `value`."""
     words: list[str] = []
     found = InputRole()
     for reading, _ in transitive_uses(value, True, _propagate):
@@ -84,16 +56,16 @@ def input_role(value: Value) -> InputRole:
 
 
 def _propagate(op: Op, index: int, state: bool) -> bool | None:
-    carries = PASS_THROUGH_INPUTS.get(op.type, ())
-    return state if not op.domain and (carries is None or index in carries) else None
+    carries = index in data_inputs(op.type) or index in OFFSET_INPUTS.get(op.type, ())
+    return state if carries and not op.domain else None
 
 
 def _operand_role(use: Use) -> InputRole | None:
-    """What `use` is for; None where any number will do."""
+    """The role of `use`; None if any number is valid."""
     op, index = use.op, use.index
     if op.type == "Cast" and op.attr("to") == onnx.TensorProto.BOOL:
         return InputRole("truth")
-    kind = OPERAND_ROLES.get(op.type, {}).get(index)
+    kind = roles(op.type).get(index)
     if op.type == "Resize" and op.version < 11:
         kind = "scales" if index == 1 else None
     if kind is None or (kind == "divisor" and use.value.known_dtype not in INTEGER_DTYPES):
@@ -131,7 +103,7 @@ def _single_dim(shape: tuple[Dim, ...] | None, axis: int) -> tuple[Dim, ...] | N
 
 
 def _index_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
-    """The extent that an index input of `op` runs over."""
+    """The extent to which an index input of `op` refers."""
     if op.type == "OneHot":
         return _depth(op)
     if op.type == "RotaryEmbedding":
@@ -150,7 +122,7 @@ def _allows_negative_indices(op: Op) -> bool:
 
 
 def _count_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
-    """The extent that a k or a sequence length may not exceed."""
+    """The extent that limits a k or a sequence length."""
     if op.type == "TopK":
         return _dim_at(shape, int(op.attr("axis", -1)))
     if op.type == "ReverseSequence":
@@ -159,7 +131,7 @@ def _count_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
 
 
 def _may_run_backwards(op: Op) -> bool:
-    """Whether a range may run backwards: where its step is an input as well. A Slice may always count from the end."""
+    """Whether a range may run backwards: if its step is an input too. A Slice may always count from the end."""
     step = op.input(2)
     return op.type == "Slice" or (step is not None and not step.is_const)
 

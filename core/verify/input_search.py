@@ -1,4 +1,4 @@
-"""Inputs on which a model runs, found by trying, and what it answers."""
+"""Search for input sets on which the original runs, and its answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from .size_assignments import (
 )
 
 RunModel = Callable[[InputSet], dict[str, Any]]
-"""Runs a model on a draw; gives its outputs by name. Raises EvaluationError."""
+"""Runs a model on an input set; returns its outputs by name. Raises EvaluationError."""
 TRIED_RANKS = (0, 1, 2, 3, 4, 5)  # tried for inputs whose rank is not stated
 ROTATING_KINDS = ("normal", "negative", "large", "zeros")  # kinds drawn at the accepted sizes in turn
 MAX_EMPTY_ANSWERS = 2
@@ -41,7 +41,7 @@ CHEAP_ELEMENTS = 1 << 16  # elements: above that, all kinds are drawn at the sma
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What the original gives for a draw, by output name."""
+    """The outputs of the original for an input set, by name."""
 
     input_set: InputSet
     outputs: dict[str, Any] = field(repr=False)
@@ -49,9 +49,9 @@ class Answer:
 
 @dataclass(slots=True)
 class InputSearch:
-    """Looks for draws that `run` accepts, with `fixed` sizes for some symbols; `notes` tells what was not found.
+    """Searches for input sets that `run` accepts, with `fixed` sizes for some symbols; `notes` list what was not found.
 
-    `boundaries` are drawn around in every input of numbers, besides those that its consumers have.
+    Numbers around `boundaries` are generated for every numeric input, besides those of its transitive uses.
     """
 
     run: RunModel
@@ -62,9 +62,9 @@ class InputSearch:
     boundaries: Collection[float] = ()
 
     def answers(self) -> Iterator[Answer]:
-        """One answer for each kind of draw, at the model's usual sizes and with dims of 1 in turn.
+        """One answer for each kind of input set, at the model's usual sizes and with dims of 1 in turn.
 
-        Raises UnverifiableError if inputs cannot be made up, or none of those tried is accepted.
+        Raises UnverifiableError if inputs cannot be generated, or the model accepts none of those tried.
         """
         require_generatable(self.inputs)
         if self.boundaries:
@@ -87,7 +87,7 @@ class InputSearch:
                     yield answer
 
     def _answers_of_kind(self, kind: str, plans: list[Sizes]) -> Iterator[Answer]:
-        """The answers to all variants of a kind of draw, at one of the plans or else the first of them."""
+        """The answers to all variants of a kind, at the first size assignment that is accepted for them."""
         in_turn = self._cheap_sizes(plans)
         if kind in ROTATING_KINDS and in_turn == plans[0]:
             in_turn = plans[ROTATING_KINDS.index(kind) % len(plans)]
@@ -109,11 +109,11 @@ class InputSearch:
             self.notes.append(f"the original accepts no {kind} inputs")
 
     def _fixed_symbols(self) -> frozenset[str]:
-        """The symbols that the user or the weights leave no choice about."""
+        """The symbols whose sizes the user or the weights determine."""
         return frozenset(self.fixed.keys() | required_sizes(self.inputs, self.fixed).keys())
 
     def _empty_answers(self, base: Sizes) -> list[Answer]:
-        """Answers at a size of 0, no more than `MAX_EMPTY_ANSWERS`, those with most to compare first."""
+        """Answers at a size of 0, at most `MAX_EMPTY_ANSWERS`, those with the most output elements first."""
         found: dict[frozenset[str], Answer] = {}
         for plan in with_zeros(self.inputs, base, self._fixed_symbols()):
             zeros = frozenset(s for s, size in plan.items() if size == 0)
@@ -129,7 +129,7 @@ class InputSearch:
         return min(plans, key=lambda plan: element_count(self.inputs, plan))
 
     def _first_answer(self) -> Answer:
-        """The first draw that is accepted; from then on open ranks are settled."""
+        """The answer to the first accepted input set, which also fixes undeclared ranks."""
         why, shares = "", with_unit_interval_floats(self.inputs)
         for inputs in (*with_tried_ranks(self.inputs), *(with_tried_ranks(shares) if shares else ())):
             for plan in size_assignments(inputs, self.fixed):
@@ -141,11 +141,11 @@ class InputSearch:
         if not why:
             count = element_count(self.inputs, dict.fromkeys(free_symbols(self.inputs), 1) | self.fixed)
             why = f"they would have {count:,} elements or more; give inputs of your own"
-            raise UnverifiableError(f"no inputs are made up for the original: {why}")
+            raise UnverifiableError(f"no inputs are generated for the original: {why}")
         raise UnverifiableError(f"the original runs on none of the inputs tried: {why}")
 
     def _answers_at_other_sizes(self, base: Sizes) -> Iterator[Answer]:
-        """Answers at 1 and, where only 1 was accepted so far, at more. What the weights decide stays."""
+        """Answers at sizes of 1 and, where only 1 was accepted so far, at larger ones. Required sizes do not change."""
         held = self.fixed | {s: n for s, n in required_sizes(self.inputs, self.fixed).items() if base[s] == n}
         tried = [base]
         for plan in (*with_ones(self.inputs, base, held), *with_more(self.inputs, base, held)):
@@ -168,7 +168,7 @@ class InputSearch:
     def _first_accepted(
         self, kind: str, plan: Sizes, number: int, inputs: list[InputSpec] | None = None, variant: int = 0
     ) -> tuple[Answer | None, str]:
-        """The first draw of a kind that the original runs on, or None and what it said to the first."""
+        """The answer to the first accepted input set of a kind, or None and the error of the first one."""
         why, seed = "", (self.seed, number, variant) if variant else (self.seed, number)
         for draw in generate_input_sets(self.inputs if inputs is None else inputs, kind, plan, seed, variant):
             try:
@@ -183,12 +183,12 @@ def require_generatable(inputs: list[InputSpec]) -> None:
     for i in inputs:
         if i.type_kind not in GENERATABLE:
             raise UnverifiableError(
-                f"the original's input {i.name} is a {i.type_kind}, which cannot be made up; give inputs of your own"
+                f"the original's input {i.name} is a {i.type_kind}, which cannot be generated; give inputs of your own"
             )
 
 
 def with_tried_ranks(inputs: list[InputSpec]) -> Iterator[list[InputSpec]]:
-    """The inputs, with several ranks in turn for those whose rank is not stated."""
+    """The inputs, with several ranks in turn for those whose rank is not declared."""
     if all(i.is_ranked for i in inputs):
         yield inputs
         return
@@ -197,7 +197,7 @@ def with_tried_ranks(inputs: list[InputSpec]) -> Iterator[list[InputSpec]]:
 
 
 def with_unit_interval_floats(inputs: list[InputSpec]) -> list[InputSpec]:
-    """The inputs with floats between 0 and 1, for models that take no others; none if all are already as they are."""
+    """The inputs with floats between 0 and 1, for models that accept no others; empty if all are restricted already."""
     found = [replace(i, role=replace(i.role, kind="share")) if _is_free_float(i) else i for i in inputs]
     return found if found != inputs else []
 

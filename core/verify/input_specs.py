@@ -1,4 +1,4 @@
-"""What a model asks of its inputs: types, and extents that go together."""
+"""Input specs of a model: types, shapes with shared symbols, and restrictions of values."""
 
 from __future__ import annotations
 
@@ -28,14 +28,13 @@ GENERATABLE = frozenset({TENSOR, SEQUENCE, OPTIONAL})
 
 @dataclass(frozen=True, slots=True)
 class InputSpec:
-    """One input: `shape` holds numbers and symbols; an unnamed dim is a symbol of its own.
+    """One input: `shape` has numbers and symbols; an unnamed dim is a symbol of its own.
 
-    `type_kind` is tensor, sequence or optional (of tensors), or says what else it is; of an input with no stated
-    rank the shape is empty. `required_extents` has the extents that the weights leave no choice about, by axis;
-    `boundaries` the numbers at which the model changes its mind. What `is_control` decides how long a run takes or how
-    much memory, so it is no place for the ends of a type; what is `is_selection_only` is not computed with;
-    what `may_be_empty` does no harm without elements; what is `must_be_nonempty` may leave
-    a convolution nothing to sum over.
+    `type_kind` is tensor, sequence or optional (of tensors), or describes another type; the shape of an input without
+    declared rank is empty. `required_extents` are the extents that the weights determine, by axis; `boundaries` the
+    decision boundaries. An input that `is_control` determines the time or memory of a run, so it gets no extremes of
+    its type; one that `is_selection_only` is never an operand of arithmetic; one that `may_be_empty` crashes no kernel
+    without elements; one that `must_be_nonempty` would otherwise make the filter of a convolution empty.
     """
 
     name: str
@@ -53,12 +52,12 @@ class InputSpec:
     must_be_nonempty: bool = False
 
     def is_emptied_by(self, array: Any) -> bool:
-        """Whether an array has an extent of 0 that the model does not ask for."""
+        """Whether an array has an extent of 0 that the model does not declare."""
         stated = (*self.shape, *[None] * np.ndim(array))
         return any(size == 0 != wanted for size, wanted in zip(np.shape(array), stated, strict=False))
 
     def with_rank(self, rank: int) -> InputSpec:
-        """The input with a rank, and a symbol of its own for each dim."""
+        """The input with a rank and a new symbol for each dim."""
         return self.with_shape(tuple(_dim_or_symbol(None, self.name, axis) for axis in range(rank)))
 
     def with_shape(self, shape: tuple[int | str, ...]) -> InputSpec:
@@ -103,14 +102,14 @@ def _input_spec(graph: Graph, value: Value, is_control: bool) -> InputSpec:
 
 
 def _dim_or_symbol(dim: Dim, name: str, axis: int) -> int | str:
-    """A dim with a symbol where it has none. First dims are taken to be the batch, and so the same in all inputs."""
+    """A dim, with a symbol for an unnamed one. First dims count as the batch, so they share one symbol."""
     if isinstance(dim, int | str):
         return dim
     return f"{name}[{axis}]" if axis else "[0]"
 
 
 def _element_type(proto: onnx.TypeProto) -> tuple[str, onnx.TypeProto.Tensor]:
-    """The form of a type, and the tensors it is made of; an empty type where there are none."""
+    """The kind of a type, and its tensor type; an empty type if there is none."""
     kind = proto.WhichOneof("value")
     outer = {"sequence_type": SEQUENCE, "optional_type": OPTIONAL}.get(kind or "")
     if outer is None:

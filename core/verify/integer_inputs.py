@@ -1,4 +1,4 @@
-"""Integers of each kind: as far as the type goes where they are free, otherwise what their role allows."""
+"""Generation of integers of each kind: within the range of the type if they are free, otherwise by their role."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ RESTRICTED_RANGES: dict[str, tuple[Range, Range, Range]] = {
     "divisor": ((1, 2), (1, 1), (-1, -1)), "step": ((1, 1), (1, 1), (-1, -1)), "extent": ((1, 2), (1, 1), (2, 2)),
     "count": ((1, 2), (1, 1), (2, 2)), "trips": ((2, 6), (0, 0), (1, 1)),
 }  # fmt: skip
-# The least and greatest number by role and kind; "" stands for all other kinds.
+# The least and greatest number by role and kind; "" means all other kinds.
 ROLE_RANGES: dict[str, dict[str, Range]] = {
     "truth": {"": (0, 1), "zeros": (0, 0), "negative": (1, 1)},
     "share": {"": (0, 1), "zeros": (0, 0)},
@@ -54,7 +54,7 @@ def generate_integers(
     limits: Range,
     restriction: int,
 ) -> Array:
-    """Integers within `limits`, that of their type. Tamer attempts take 0 and 1, then one of them alone."""
+    """Integers within `limits` of their type. With `restriction`, 0 and 1, then one of them alone."""
     arranged = _structured_integers(role, kind, prod(shape), sizes, rng) if restriction < 2 else None
     if arranged is not None:
         return np.clip(arranged, *limits).reshape(shape)
@@ -78,7 +78,7 @@ def integer_limits(dtype: np.dtype[Any]) -> Range:
 
 
 def generate_extreme_integers(shape: tuple[int, ...], rng: np.random.Generator, limits: Range) -> Array:
-    """Small numbers with the ends of the type among them."""
+    """Small numbers with the extremes of the type among them."""
     least, most = limits
     ends = np.array([most, least, most - 1, least + 1, most // 2, most // 2 + 1], _widest_dtype(limits))
     flat = rng.integers(0, min(10, most), prod(shape), endpoint=True, dtype=_widest_dtype(limits))
@@ -92,7 +92,7 @@ def _widest_dtype(limits: Range) -> type[np.integer[Any]]:
 
 
 def _role_range(role: InputRole, kind: str, sizes: Sizes, limits: Range) -> Range:
-    """The least and greatest integer to draw."""
+    """The least and greatest integer to generate."""
     if role.kind == "index":
         return _index_range(role, kind, sizes, limits)
     if role.kind == "count":
@@ -106,7 +106,7 @@ def _role_range(role: InputRole, kind: str, sizes: Sizes, limits: Range) -> Rang
 
 
 def index_limits(role: InputRole, sizes: Sizes, limits: Range) -> Range:
-    """The least and greatest index that the role allows, of those that the type holds."""
+    """The least and greatest index that role and type allow."""
     bound = extent(role.bound, sizes) if role.bound is not None else DEFAULT_INDEX_BOUND
     top = min(max(bound - 1, 0), limits[1])
     return (max(-top - 1, limits[0]) if role.signed and role.bound is not None else 0), top
@@ -120,7 +120,7 @@ def _index_range(role: InputRole, kind: str, sizes: Sizes, limits: Range) -> Ran
 
 
 def _free_range(kind: str, limits: Range) -> Range:
-    """As far as the type goes; an unsigned type has numbers up to 255 in place of negative ones."""
+    """The range of a free integer of a kind; an unsigned type has numbers up to 255 instead of negative ones."""
     least, most = limits
     low, high = FREE_RANGES.get(kind, FREE_RANGES[""])
     if kind == "normal" and limits == (0, 255):
@@ -145,7 +145,7 @@ def _replace_zeros(drawn: Array) -> Array:
 def _structured_integers(
     role: InputRole, kind: str, count: int, sizes: Sizes, rng: np.random.Generator
 ) -> Array | None:
-    """Numbers that fit together as `role` wants, as far as the shapes are known; None where each stands alone."""
+    """Numbers that fit together as `role` requires, as far as shapes are known; None if they are independent."""
     dims = None if role.dims is None else [extent(d, sizes) if d is not None else None for d in role.dims]
     known = None if dims is None or None in dims else [d for d in dims if d is not None]
     if role.kind in {"axes", "new axes", "unit axes"}:
@@ -162,7 +162,7 @@ def _structured_integers(
 def _axis_permutation(
     role: InputRole, kind: str, count: int, dims: list[int | None] | None, rng: np.random.Generator
 ) -> Array:
-    """Different axes; those of extent 1 for a Squeeze. The first, counted from the end, in the negative kind."""
+    """Distinct axes; those of extent 1 for a Squeeze. Counted from the end in the negative kind."""
     rank = (len(dims) if dims is not None else count) + (count if role.kind == "new axes" else 0)
     fit = [a for a, d in enumerate(dims or ()) if d in {1, None}] if role.kind == "unit axes" else list(range(rank))
     fit = fit if len(fit) >= count else list(range(max(rank, count)))
@@ -174,7 +174,7 @@ def _axis_permutation(
 
 
 def _split_sizes(total: int, count: int, kind: str, rng: np.random.Generator) -> Array:
-    """Numbers that add up to `total`; equal ones, or all in the last, in some kinds."""
+    """Numbers with the sum `total`; equal ones, or all in the last, in some kinds."""
     if kind == "zeros":
         return np.array([0] * (count - 1) + [total])
     if kind == "ties" and total % count == 0:
@@ -185,7 +185,7 @@ def _split_sizes(total: int, count: int, kind: str, rng: np.random.Generator) ->
 
 
 def _reshape_target(dims: list[int], count: int, kind: str, rng: np.random.Generator) -> Array:
-    """Extents with as many elements as `dims`; one left open, or all copied, in some kinds."""
+    """Extents with as many elements as `dims`; with a -1, or all copied, in some kinds."""
     if kind == "zeros" and count == len(dims):
         return np.zeros(count, np.int64)  # 0 copies a dim
     found, total, divisor = np.ones(count, np.int64), prod(dims), 2
@@ -200,7 +200,7 @@ def _reshape_target(dims: list[int], count: int, kind: str, rng: np.random.Gener
 
 
 def _broadcast_target(dims: list[int], count: int, kind: str, rng: np.random.Generator) -> Array:
-    """A shape that `dims` can be broadcast with: 1 or their own extent, and up to 3 where that is 1."""
+    """A shape that broadcasts with `dims`: 1 or the same extent, and up to 3 where that is 1."""
     aligned = ([1] * count + dims)[-count:] if count else []
     free = {"zeros": (1, 1), "large": (2, 3)}.get(kind, (1, 2))
     own = [d if kind == "large" else rng.choice([1, d]) for d in aligned]

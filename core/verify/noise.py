@@ -1,7 +1,7 @@
-"""How far the original's own outputs move when its float inputs move by one unit in the last place.
+"""Noise of the original's outputs under perturbation of its float inputs by one unit in the last place.
 
-Right rewrites of the golden and of random models, 50-layer CNNs, K=4096 products, 24-layer attention: off by up to 1.7
-floors (2.7 on zeros), or 5 epsilons where the floor is less. A batch norm's epsilon forgotten: 10 to 370 floors.
+Correct rewrites of the golden and of random models, 50-layer CNNs, K=4096 products, 24-layer attention differ by up to
+1.7 noise floors (2.7 on zeros), or 5 epsilons where the floor is less. A batch norm without epsilon: 10 to 370 floors.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ MAX_PERTURBED_WEIGHTS = 64 << 20  # elements up to which weights are moved where
 
 @dataclass(frozen=True, slots=True)
 class Noise:
-    """What an output becomes under each `perturbed` of the inputs, and its `typical_floor` floor in parts of its scale.
+    """The `perturbed` outputs of an original, and its `typical_floor` relative to the scale of the output.
 
-    `more_perturbed` are larger moves, moves of the weights, and other kernels, with how many ulps far: asked for last,
-    before something is called wrong. All are computed when first asked. Moves that the original does not run on are
-    left out. `excuses_jumps` says whether elements at which it jumps may differ, `is_cheap` whether the usual floor may
-    be asked for out of curiosity.
+    `more_perturbed` are outputs under larger perturbations, perturbed weights, and other kernels, with their ulps; they
+    are the last check before an output counts as wrong. All are computed on first use. Perturbations on which the
+    original does not run are omitted. `excuses_jumps`: elements at which it jumps may differ. `is_cheap`: the typical
+    floor may be computed for reports alone.
     """
 
     perturbed: Callable[[], Sequence[Any]]
@@ -49,11 +49,11 @@ class Noise:
         )
 
     def perturbed_like(self, a: Array) -> list[Array]:
-        """The outputs under moved inputs that have the type and shape of `a`."""
+        """The outputs under perturbed inputs that have the type and shape of `a`."""
         return _same_type_and_shape(a, self.perturbed())
 
     def more_perturbed_like(self, a: Array) -> list[tuple[Array, int]]:
-        """The outputs under all other moves that have the type and shape of `a`, and how many ulps those were."""
+        """The outputs under all other perturbations that have the type and shape of `a`, with the ulps of each."""
         return [(m, far) for other, far in self.more_perturbed() for m in _same_type_and_shape(a, [other])]
 
 
@@ -66,20 +66,20 @@ NO_NOISE = Noise(list[Any], lambda: 0.0)
 
 
 def perturb(feeds: Mapping[str, Any], seed: int, ulps: int = 1) -> dict[str, Any]:
-    """The feeds with every finite float `ulps` ulps up or down, at random; the rest as it is."""
+    """The feeds with every finite float moved `ulps` ulps up or down at random; other elements do not change."""
     rng = np.random.default_rng(seed)
     return {name: _perturb_value(value, rng, ulps) for name, value in feeds.items()}
 
 
 def has_floats(feeds: Mapping[str, Any]) -> bool:
-    """Whether moving the feeds changes anything."""
+    """Whether the feeds have floats to perturb."""
     return any(map(_has_floats, feeds.values()))
 
 
 def perturb_weights(model: onnx.ModelProto, folder: Path | None, seed: int, ulps: int = 1) -> bool:
-    """Move the float initializers of `model` that products sum over; vectors may be bounds, scales and exponents.
+    """Perturb the float initializers of `model` of rank 2 or more, as vectors may be bounds, scales or exponents.
 
-    False, and nothing done, if they are too many.
+    Returns False, without a change, if they are too large.
     """
     rng = np.random.default_rng(seed)
     floats = [t for t in model.graph.initializer if is_float(helper.tensor_dtype_to_np_dtype(t.data_type))]
@@ -96,12 +96,12 @@ def perturb_weights(model: onnx.ModelProto, folder: Path | None, seed: int, ulps
 
 
 def is_float(dtype: np.dtype[Any]) -> bool:
-    """Whether elements are real or complex floats, those that NumPy lacks among them."""
+    """Whether elements are real or complex floats, including types that NumPy lacks."""
     return dtype.kind in "fc" or dtype.name.startswith(("float", "bfloat"))
 
 
 def float_info(dtype: np.dtype[Any]) -> Any:
-    """What `finfo` says of a real type, of those that NumPy lacks too."""
+    """The `finfo` of a real type, including types that NumPy lacks."""
     finfo: Any = ml_dtypes.finfo
     return finfo(dtype)
 
@@ -128,7 +128,7 @@ def _perturb_value(value: Any, rng: np.random.Generator, ulps: int) -> Any:
 
 
 def _step_ulps(a: Array, rng: np.random.Generator, ulps: int) -> Array:
-    """`a` so many ulps further, zeros to a subnormal, the greatest numbers inward; what is not finite stays."""
+    """`a` moved by `ulps`: zeros to a subnormal, the greatest numbers inwards; non-finite elements do not change."""
     most: Array = np.asarray(float_info(a.dtype).max, a.dtype)
     towards: Array = rng.choice(np.array([1, -1], a.dtype), a.shape) * most
     for _ in range(ulps):

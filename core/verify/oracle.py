@@ -1,7 +1,7 @@
-"""Whether the rewritten model still computes what the original computes.
+"""Comparison of models with the answers of the original.
 
-The original runs under onnxruntime with every optimization off, on inputs that it accepts; whatever is
-derived from it is held to those answers.
+The original runs in onnxruntime with all optimizations off, on input sets that it accepts; models derived from it must
+give the same outputs.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from .seeded_session import BACKENDS, Backend, SeededSession, open_original_sess
 from .sensitivity import Sensitivity
 from .verdict import Mismatch, MismatchError, OutputDifference, Verdict
 
-UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so nothing can be said of it"
+UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so it cannot be verified"
 
 
 class Oracle:
     """The answers of the original, and the comparison with them.
 
-    `given` inputs are used as they are; otherwise draws are made from `inputs`, with `fixed` sizes for some symbols,
-    around `boundaries` too. Where outputs are `random_outputs`, random ops run with seeds of ours, and outputs of those
-    that take none are compared by type and rank only. `fresh_sessions`: runs leave traces, so each gets a session of
-    its own. Raises UnverifiableError when none of `backends` can load the original or no draw runs on it, and
-    ModelError when inputs that were given do not.
+    `given` input sets are used unchanged; otherwise they are generated from `inputs`, with `fixed` sizes for some
+    symbols, around `boundaries` too. If there are `random_outputs`, random ops get seeds, and outputs of those that
+    take none are compared by type and rank only. `fresh_sessions`: each run gets a session of its own, as runs change
+    state. Raises UnverifiableError if none of `backends` loads the original or it runs on no input set, and ModelError
+    if it does not run on given inputs.
     """
 
     def __init__(
@@ -83,11 +83,10 @@ class Oracle:
         input_sets: Collection[InputSet] | None = None,
         backend: Backend | None = None,
     ) -> Verdict:
-        """Compare `model` with the original up to the first draw on which it fails, finite ones first.
+        """Compare `model` with the original up to the first input set on which it fails, finite ones first.
 
-        `input_sets` limits to some of the draws; those left out count as known to agree. `backend` runs `model`, where
-        that is to be another than the one that ran the original; as it lives in a process of its own, which may crash,
-        it is put sizes of 0 whatever the operators.
+        `input_sets` restricts the comparison; the others count as equal already. `backend` runs `model` instead of the
+        backend of the original; as it has its own process, which may crash, sizes of 0 are tried for all operators.
         """
         try:
             original = self._original
@@ -125,11 +124,11 @@ class Oracle:
     def _run(self, draw: InputSet) -> dict[str, Any]:
         emptied = (i.name for i in self._nonempty_inputs if i.is_emptied_by(draw.feeds.get(i.name, 0)))
         if (name := next(emptied, None)) is not None:
-            raise EvaluationError(f"with nothing in {name} a convolution may be one that {EMPTY_SUM_ERROR}")
+            raise EvaluationError(f"if {name} is empty, a convolution may be one that {EMPTY_SUM_ERROR}")
         return dict(zip(self.output_names, self._original.run(self.output_names, draw.feeds), strict=True))
 
     def _note_empty_outputs(self) -> None:
-        """Say which outputs have no elements at all. Raises UnverifiableError if that is so because of a size of 0."""
+        """Note outputs that are always empty. Raises UnverifiableError if a size of 0 is the reason for all."""
         empty = [n for n in self.output_names if all(_is_empty(a.outputs[n]) for a in self.answers)]
         if all(map(_has_zero_size, self.answers)) and len(empty) == len(self.output_names):
             zeros = {s for a in self.answers for s, size in a.input_set.sizes.items() if size == 0}
@@ -141,7 +140,7 @@ class Oracle:
 
 
 class _ModelComparison:
-    """What was found out about one model so far."""
+    """The comparison of one model so far."""
 
     def __init__(
         self, names: list[str], unseeded_outputs: tuple[str, ...], sensitivity: Sensitivity, *, exact: bool
@@ -153,7 +152,7 @@ class _ModelComparison:
         self.failure: Mismatch | None = None
 
     def compare_on(self, session: SeededSession, answer: Answer) -> None:
-        """Hold what `session` gives to an answer of the original."""
+        """Compare the outputs of `session` with an answer of the original."""
         draw, finite = answer.input_set, answer.input_set.is_finite
         self.input_sets[finite].append(str(draw))
         try:
@@ -178,7 +177,7 @@ class _ModelComparison:
                 return
 
     def verdict(self, backend: str, notes: list[str]) -> Verdict:
-        """What it comes to."""
+        """The verdict on the model."""
         return Verdict(
             backend,
             self.exact,
@@ -203,7 +202,7 @@ def _is_empty(result: Any) -> bool:
 
 
 def _is_partly_finite(result: Any) -> bool:
-    """Whether there is something else in it than NaN and infinities."""
+    """Whether a result has elements other than NaN and infinities."""
     if isinstance(result, list):
         return any(map(_is_partly_finite, cast("list[Any]", result)))
     if not isinstance(result, np.ndarray):

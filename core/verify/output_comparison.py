@@ -1,4 +1,4 @@
-"""Comparing one output of the original with the same output of what was made of it."""
+"""Comparison of one output of the original with that of a rewritten model."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Array = np.ndarray[Any, Any]
 def compare_outputs(
     expected: Any, actual: Any, *, exact: bool, compare_values: bool = True, noise: Noise = NO_NOISE
 ) -> OutputDifference:
-    """Compare two results: types, shapes, then values. NaN equals NaN; bit for bit if `exact`.
+    """Compare two results: types, shapes, then values, bit for bit if `exact`. NaN equals NaN.
 
     Otherwise floats may differ as far as the original's `noise` allows, and single elements of any type where the
-    original jumps too. Without `compare_values`, only types and ranks count: what is random may decide on extents too.
+    original jumps too. Without `compare_values`, only types and ranks count, as random values may determine extents.
     """
     maps, others = _float_maps(expected), _float_maps(actual)
     if maps is not None and others is not None and maps.keys == others.keys:
@@ -52,7 +52,7 @@ def relative_noise_floor(expected: Any, noise: Noise) -> float:
 
 
 def _compare_discrete(a: Array, b: Array, noise: Noise) -> OutputDifference:
-    """An element that differs is excused where the original changes it too, but never most of them."""
+    """Compare integers, bools or strings; differing elements are excused where the original jumps too, if few."""
     off = np.asarray(a != b)
     wrong = int(np.count_nonzero(off))
     if not wrong:
@@ -72,12 +72,12 @@ def _compare_discrete(a: Array, b: Array, noise: Noise) -> OutputDifference:
 
 
 def _dtype_key(a: Array) -> object:
-    """The type of the elements; strings are strings, whatever NumPy keeps them in."""
+    """The element type; all of NumPy's string types are one."""
     return "string" if a.dtype.kind in "OUS" else a.dtype
 
 
 def _integer_distances(a: Array, b: Array) -> Array:
-    """How far integers are apart, or bools."""
+    """|a - b| of integers or bools."""
     return np.abs(a.astype(np.float64) - b.astype(np.float64))
 
 
@@ -103,7 +103,7 @@ def _map_values(result: Any) -> Array | None:
 
 
 def _entry_getter(index: int) -> Callable[[Any], Any]:
-    """What picks an entry out of a container; None where there is none."""
+    """A function that returns an entry of a container; None where there is none."""
 
     def pick(container: Any) -> Any:
         entries = _entries(container)[1] if _is_container(container) else []

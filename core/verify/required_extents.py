@@ -1,28 +1,24 @@
-"""Extents that the weights of a model decide: a Conv takes as many channels as its filters have."""
+"""Extents of inputs that the weights of a model determine, such as the channels of a Conv."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 from ..ir.op import Op
+from ..ir.traits import Trait, ops_with
 from ..ir.values import Value
 
 MAX_FOLLOWED_VALUES = 100  # values followed from an input before giving up
-SAME_SHAPE_OPS = frozenset({
-    "Identity", "Cast", "CastLike", "Dropout", "Clip", "Relu", "LeakyRelu", "PRelu", "Sigmoid", "Tanh", "Softmax",
-    "LogSoftmax", "Elu", "Selu", "Gelu", "Neg", "Abs", "Exp", "Log", "Sqrt", "Erf", "Floor", "Ceil", "Round",
-    "QuantizeLinear", "DequantizeLinear", "DynamicQuantizeLinear", "BatchNormalization", "InstanceNormalization",
-    "LayerNormalization", "RMSNormalization",
-})  # fmt: skip
-BROADCAST_OPS = frozenset({"Add", "Sub", "Mul", "Div"})
+SAME_SHAPE_OPS = ops_with(Trait.SAME_SHAPE)
+BROADCASTING_OPS = ops_with(Trait.BROADCASTING)
 ExtentRequirement = tuple[int, int]
 """An axis, and the extent that it must have; negative axes count from the end."""
 Axes = tuple[int | None, ...]
-"""Which axis of the input each axis of a value is."""
+"""The axis of the input for each axis of a value."""
 
 
 def required_extents(value: Value, rank: int) -> dict[int, int]:
-    """The extents of `value`, of that rank, that ops reading it have no choice about, by axis."""
+    """The extents of `value`, of that rank, that its transitive uses require, by axis."""
     found: dict[int, int] = {}
     queue: list[tuple[Value, Axes]] = [(value, tuple(range(rank)))] if rank else []
     seen = {value}
@@ -41,19 +37,19 @@ def required_extents(value: Value, rank: int) -> dict[int, int]:
 
 
 def _propagate_axes(op: Op, value: Value, axes: Axes) -> Axes | None:
-    """Which axis is which after `op`; None where that is not followed."""
-    if op.domain or (op.input(0) is not value and op.type not in BROADCAST_OPS):
+    """The axes after `op`; None if they are not tracked through it."""
+    if op.domain or (op.input(0) is not value and op.type not in BROADCASTING_OPS):
         return None
-    if op.type in BROADCAST_OPS and any(_rank(op, i) > len(axes) for i in range(2)):
+    if op.type in BROADCASTING_OPS and any(_rank(op, i) > len(axes) for i in range(len(op.inputs))):
         return None
     if op.type == "Transpose":
         perm = op.attr("perm") or range(len(axes) - 1, -1, -1)
         return tuple(axes[p] for p in perm) if sorted(perm) == list(range(len(axes))) else None
-    return axes if op.type in SAME_SHAPE_OPS or op.type in BROADCAST_OPS else None
+    return axes if op.type in SAME_SHAPE_OPS or op.type in BROADCASTING_OPS else None
 
 
 def _requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
-    """What `op` asks of its input at `index`, as far as its other inputs have fixed extents."""
+    """The extents that `op` requires of its input at `index`, as far as its other inputs have fixed extents."""
     asks = REQUIREMENTS.get(op.type)
     if asks is not None and not op.domain:
         yield from asks(op, index)
@@ -105,7 +101,7 @@ def _channel_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
 
 
 def _trailing_axis_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
-    """The scale of a LayerNormalization, or the other operand of an Add, stretches over the last axes."""
+    """Requirements by broadcasting over the last axes: the scale of a LayerNormalization, the operand of an Add."""
     other = 1 - index
     for axis in range(-_rank(op, other), 0) if index < 2 else ():
         extent = _static_extent(op, other, axis)
@@ -124,11 +120,11 @@ def _recurrent_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
 
 
 REQUIREMENTS: dict[str, Callable[[Op, int], Iterator[ExtentRequirement]]] = {
-    **dict.fromkeys(("Conv", "ConvTranspose", "ConvInteger", "QLinearConv"), _conv_requirements),
+    **dict.fromkeys(ops_with(Trait.CONVOLUTION), _conv_requirements),
     **dict.fromkeys(("MatMul", "MatMulInteger", "QLinearMatMul"), _matmul_requirements),
     **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), _channel_requirements),
     **dict.fromkeys(
-        ("LayerNormalization", "RMSNormalization", "Add", "Sub", "Mul", "Div"), _trailing_axis_requirements
+        BROADCASTING_OPS | {"PRelu", "LayerNormalization", "RMSNormalization"}, _trailing_axis_requirements
     ),
     **dict.fromkeys(("RNN", "GRU", "LSTM"), _recurrent_requirements),
     "Gemm": _gemm_requirements,

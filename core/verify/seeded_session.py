@@ -1,11 +1,7 @@
-"""Which outputs of a model depend on chance.
+"""Reproducible sessions: random ops get seeds, and each run of a model with random ops a new session.
 
-Random operators with seeds of their own, so that what they give can be compared.
-
-onnxruntime and onnx.reference give the same numbers in every new session where an op has a seed, wherever it
-stands. A seed comes from the name of the op's first output, which rewriting keeps.
-
-Models that give the same numbers on every run: those with random ops get seeds and a new session for each run.
+onnxruntime and onnx.reference give the same numbers in every new session if an op has a seed, whatever its position.
+The seed is derived from the name of the op's first output, which rewriting keeps.
 """
 
 from __future__ import annotations
@@ -27,10 +23,12 @@ from ..ir import op_schemas
 from ..ir.context import FRESH_NAME_MARK
 from ..ir.effects import is_random
 from ..ir.graph import Graph
+from ..ir.op_schemas import canonical_domain
 from ..ir.subgraphs import enclosing_op
 from ..ir.values import Value
 from ..ort.backends import Arrays, OnnxReference, OnnxRuntime
 from ..ort.sessions import Loadable, SessionConfig
+from ..serialization.proto_queries import all_nodes, opset_versions
 from .noise import perturb_weights
 
 
@@ -56,9 +54,9 @@ FunctionTable = Mapping[tuple[str, str, str], onnx.FunctionProto]
 
 @dataclass(frozen=True, slots=True)
 class SeededModel:
-    """A model whose random ops have seeds; `seeds` has them by output name, None for those that came with one.
+    """A model whose random ops have seeds; `seeds` has them by output name, None for those of the file.
 
-    Outputs in `loose` depend on a random op that could not be given a seed.
+    `unseeded_outputs` depend on a random op that takes no seed.
     """
 
     model: onnx.ModelProto
@@ -68,11 +66,11 @@ class SeededModel:
 
 
 def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = None) -> SeededModel:
-    """`model`, its weights left where they are, with a seed in each random op: those of `like` where given."""
+    """`model`, without its external weights, with a seed in each random op: that in `known_seeds` if given."""
     proto, folder = read_proto(model)
-    versions = {o.domain: o.version for o in proto.opset_import}
+    versions = opset_versions(proto)
     functions = {(f.domain, f.name, f.overload): f for f in proto.functions}
-    everything = list(_all_nodes((*proto.graph.node, *(n for f in proto.functions for n in f.node))))
+    everything = list(all_nodes((*proto.graph.node, *(n for f in proto.functions for n in f.node))))
     seeds: dict[str, int | None] = {}
     loose: set[str] = set()
     for node in everything:
@@ -108,50 +106,41 @@ def _seed_for(known_seeds: Mapping[str, int | None], name: str) -> int | None:
 
 
 def read_proto(model: Loadable) -> tuple[onnx.ModelProto, Path | None]:
-    """The message, its external weights left out, and the folder they are in."""
+    """The message without its external weights, and their folder."""
     data = model if isinstance(model, bytes) else model.read_bytes()
     return onnx.ModelProto.FromString(data), None if isinstance(model, bytes) else model.resolve().parent
 
 
 def _add_aliases(nodes: list[onnx.NodeProto], seeds: dict[str, int | None]) -> None:
-    """Identities and branches hand a seed on: without them the random op takes the name of an output."""
+    """Add seeds under the names behind Identity and If: once these are removed, the random op has such a name."""
     for node in nodes:
-        if node.op_type == "If" and not node.domain:
+        if node.op_type == "If" and not canonical_domain(node.domain):
             for branch in (a.g for a in node.attribute):
                 for name, inner in zip(node.output, branch.output, strict=False):
                     if inner.name in seeds:
                         seeds.setdefault(name, seeds[inner.name])
-        if node.op_type == "Identity" and not node.domain and node.input[0] in seeds:
+        if node.op_type == "Identity" and not canonical_domain(node.domain) and node.input[0] in seeds:
             seeds.setdefault(node.output[0], seeds[node.input[0]])
 
 
 def _is_random(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
-    version = versions.get(node.domain, 0)
-    if node.op_type != "Dropout" or node.domain:
-        return op_schemas.is_nondeterministic(node.op_type, node.domain, version)
+    domain = canonical_domain(node.domain)
+    version = versions.get(domain, 0)
+    if node.op_type != "Dropout" or domain:
+        return op_schemas.is_nondeterministic(node.op_type, domain, version)
     if version < 7:
         return not any(a.name == "is_test" and a.i for a in node.attribute)
     return len(node.input) > 2 and bool(node.input[2])
 
 
 def _has_seed_attribute(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
-    found = op_schemas.schema(node.op_type, node.domain, versions.get(node.domain, 0))
+    domain = canonical_domain(node.domain)
+    found = op_schemas.schema(node.op_type, domain, versions.get(domain, 0))
     return found is not None and SEED in found.attributes
 
 
-def _all_nodes(nodes: tuple[onnx.NodeProto, ...]) -> Iterator[onnx.NodeProto]:
-    """Nodes and all in their bodies."""
-    work = list(reversed(nodes))
-    while work:
-        node = work.pop()
-        yield node
-        for a in node.attribute:
-            for graph in (a.g, *a.graphs):
-                work.extend(reversed(graph.node))
-
-
 def _downstream_outputs(graph: onnx.GraphProto, functions: FunctionTable, unseeded: set[str]) -> frozenset[str]:
-    """The outputs downstream of `loose` values, in bodies and functions too."""
+    """The outputs downstream of `unseeded` values, in subgraphs and functions too."""
     found = set(unseeded)
     for node in graph.node:  # in topological order, as ONNX has it
         inside = list(_with_calls(node, functions))
@@ -163,7 +152,7 @@ def _downstream_outputs(graph: onnx.GraphProto, functions: FunctionTable, unseed
 def _with_calls(node: onnx.NodeProto, functions: FunctionTable) -> Iterator[onnx.NodeProto]:
     work, called = [node], set[tuple[str, str, str]]()
     while work:
-        for inner in _all_nodes((work.pop(),)):
+        for inner in all_nodes((work.pop(),)):
             yield inner
             key = (inner.domain, inner.op_type, inner.overload)
             if key in functions and key not in called:
@@ -171,12 +160,12 @@ def _with_calls(node: onnx.NodeProto, functions: FunctionTable) -> Iterator[onnx
                 work += functions[key].node
 
 
-FIRST_RUN_TIMEOUT = 600.0  # seconds that the first run may take
-MIN_RUN_TIMEOUT, TIMEOUT_FACTOR = 20.0, 50.0  # what all others may take at least, and how much longer than the first
+FIRST_RUN_TIMEOUT = 600.0  # seconds for the first run
+MIN_RUN_TIMEOUT, TIMEOUT_FACTOR = 20.0, 50.0  # seconds for other runs at least, and their ratio to the first run
 
 
 class Session(Protocol):
-    """A model that a backend has loaded."""
+    """A model loaded by a backend."""
 
     name: str
 
@@ -186,15 +175,15 @@ class Session(Protocol):
 
 
 Backend = Callable[..., Session]
-"""Makes a session of a model, and of the `folder` where weights of one given as bytes are. Raises ModelLoadError."""
+"""Loads a model; `folder` has the external weights of one given as bytes. Raises ModelLoadError."""
 BACKENDS: tuple[Backend, ...] = (OnnxRuntime, OnnxReference)
 SINGLE_THREADED: tuple[Backend, ...] = (partial(OnnxRuntime, config=SessionConfig(intra_op_threads=1)),)
-"""For many small models, to which more threads cost more than they bring; what onnxruntime refuses is refused."""
+"""For many small models, which more threads slow down; without fallback to the reference evaluator."""
 
 
 @dataclass(slots=True)
 class SeededSession:
-    """A model that runs. `make_session` is set where each run needs a new session: generators go on where they were."""
+    """A reproducible session. `make_session` is set if each run needs a new session, as generators keep state."""
 
     session: Session
     backend: Backend
@@ -205,7 +194,7 @@ class SeededSession:
     _is_used: bool = False
 
     def run(self, outputs: Sequence[str], feeds: Arrays) -> list[Any]:
-        """Run once, for at most `timeout` seconds, which the first run decides on. Raises EvaluationError."""
+        """Run once, with a timeout derived from the first run. Raises EvaluationError."""
         if self._is_used and self.make_session is not None:
             self.session = self.make_session()
         start = perf_counter()
@@ -224,9 +213,9 @@ def open_session(
     seeds: Mapping[str, int | None] | None = None,
     fresh_sessions: bool = False,
 ) -> SeededSession:
-    """`model` in a backend; where it is `random`, with seeds, those of `like` if given. Raises ModelLoadError.
+    """Load `model` in a backend, with seeds if it is `random`, those of `like` if given. Raises ModelLoadError.
 
-    `fresh_sessions`: each run gets a session of its own all the same.
+    `fresh_sessions`: each run gets a session of its own in any case.
     """
     if not random:
         return SeededSession(backend(model), backend, partial(backend, model) if fresh_sessions else None)
@@ -242,7 +231,7 @@ def open_session(
 def open_original_session(
     model: Loadable, *, random: bool, fresh_sessions: bool = False, backends: Sequence[Backend] = BACKENDS
 ) -> SeededSession:
-    """`model` in the first backend that loads it. Raises UnverifiableError."""
+    """Load `model` in the first backend that accepts it. Raises UnverifiableError."""
     reasons: list[str] = []
     for backend in backends:
         try:
@@ -253,7 +242,7 @@ def open_original_session(
 
 
 def with_prepacked_weights(model: Loadable, like: SeededSession) -> SeededSession:
-    """`model` as `like` runs it, but with its weights packed for onnxruntime's kernels. Raises ModelLoadError."""
+    """Load `model` as in `like`, but with weights prepacked for onnxruntime's kernels. Raises ModelLoadError."""
     if not isinstance(like.session, OnnxRuntime):
         raise ModelLoadError("only onnxruntime packs weights")
     proto, folder = _read_proto(model, random=True) if like.seeds is not None else (None, None)
@@ -263,7 +252,7 @@ def with_prepacked_weights(model: Loadable, like: SeededSession) -> SeededSessio
 
 
 def with_perturbed_weights(model: Loadable, like: SeededSession, seed: int, ulps: int = 1) -> SeededSession | None:
-    """`model` with its float weights moved by `ulps` ulps, as `like` runs it; None where they are too many."""
+    """Load `model` as in `like`, with float weights perturbed by `ulps`; None if they are too large."""
     backend = like.backend
     proto, folder = _read_proto(model, random=like.seeds is not None)
     if not perturb_weights(proto, folder, seed, ulps):

@@ -1,4 +1,4 @@
-"""What the original gives when its inputs move by an ulp, found out when first asked, once for each draw."""
+"""Sensitivity of the original's outputs to perturbation, computed on first use, once for each input set."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ Outputs = dict[str, Any]
 
 
 def has_generic_values(input_set: InputSet) -> bool:
-    """Whether a jump there is chance. Ties, zeros and the like are drawn so as to sit on jumps, where sides matter."""
+    """Whether jumps are accidental; ties, zeros and the like lie on jumps on purpose, so there the side counts."""
     return input_set.kind in {"normal", "negative", "wide", "large"} or input_set.kind.startswith("given")
 
 
 @dataclass(slots=True)
 class Sensitivity:
-    """The noise of the `original`'s outputs. Where nothing that is fed is a float, its weights move instead.
+    """The noise of the `original`'s outputs. If no input is a float, its weights are perturbed instead.
 
-    What is usual for an output is how it moves on the `first_answer` draw: on zeros, say, it does not.
+    The typical noise of an output is that on the input set of `first_answer`; on zeros, for one, there is none.
     """
 
     original: Loadable
@@ -46,7 +46,7 @@ class Sensitivity:
     _weight_perturbed_cache: list[SeededSession] | None = None
 
     def noise(self, answer: Answer, name: str) -> Noise:
-        """The noise of an output on a draw."""
+        """The noise of an output on an input set."""
         return Noise(
             partial(self._perturbed, answer, name),
             partial(self._typical_floor, name),
@@ -57,7 +57,7 @@ class Sensitivity:
 
     @property
     def _is_cheap(self) -> bool:
-        """Whether the first draw is small."""
+        """Whether the first input set is small."""
         return sum(np.size(v) for v in self.first_answer.input_set.feeds.values()) <= CHEAP_ELEMENTS
 
     def _more_perturbed(self, answer: Answer, name: str) -> list[tuple[Any, int]]:
@@ -67,7 +67,7 @@ class Sensitivity:
         return [(m[name], far) for m, far in self._more_perturbed_by_input_set[key]]
 
     def _more_runs(self, answer: Answer) -> Iterator[tuple[Outputs, int]]:
-        """Other kernels, inputs moved further, and weights moved, a model at a time."""
+        """Runs with other kernels, further perturbed inputs, and perturbed weights, one model at a time."""
         feeds = answer.input_set.feeds
         tries: list[tuple[Callable[[], list[Any]], int]] = [(partial(self._run_with_other_kernels, feeds), 1)]
         if has_floats(feeds) and has_generic_values(answer.input_set):
@@ -89,7 +89,7 @@ class Sensitivity:
                 yield dict(zip(self.names, results, strict=True)), far
 
     def _run_with_other_kernels(self, feeds: Arrays) -> list[Any]:
-        """Where weights are packed for it, onnxruntime sums in another order: the same mathematics."""
+        """Runs with prepacked weights, for which onnxruntime sums in another order, in the same mathematics."""
         if self._prepacked is None:
             self._prepacked = with_prepacked_weights(self.original, self.session)
         return self._prepacked.run(self.names, feeds)
@@ -129,7 +129,7 @@ class Sensitivity:
         return self.session.run(self.names, perturb(answer.input_set.feeds, seed + 1000 * (ulps - 1), ulps))
 
     def _weight_perturbed_sessions(self) -> list[SeededSession]:
-        """Two models with moved weights; none where they would take too much memory or do not load."""
+        """Two models with perturbed weights; empty if they would take too much memory or do not load."""
         if self._weight_perturbed_cache is None:
             try:
                 made = [with_perturbed_weights(self.original, self.session, seed) for seed in range(2)]

@@ -1,4 +1,4 @@
-"""Which sizes to try for the symbolic dims of a model's inputs."""
+"""Size assignments to try for the symbolic dims of a model's inputs."""
 
 from __future__ import annotations
 
@@ -33,9 +33,9 @@ MAX_SUM_SYMBOLS = 12  # symbols among which sums are looked for: the number of p
 
 
 def size_assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
-    """Sizes for the symbolic dims: all different first, since equal ones hide a mixed-up axis; then uniform ones.
+    """Sizes for the symbolic dims: distinct ones first, since equal ones hide swapped axes; then uniform ones.
 
-    What the weights decide comes first, and plans in which an input has no elements last.
+    Assignments with the sizes that the weights determine come first, those that empty an input last.
     """
     if all(s in fixed for s in free_symbols(inputs)):
         yield from _within_memory(inputs, iter([dict(fixed)]))
@@ -47,7 +47,7 @@ def size_assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
 
 
 def _within_memory(inputs: list[InputSpec], assignments: Iterator[Sizes]) -> Iterator[Sizes]:
-    """The plans that fit into memory, those with an empty input last; the smallest one if all are large."""
+    """The assignments that fit into memory, those with an empty input last; the smallest one if all are large."""
     empty: list[Sizes] = []
     dear: list[Sizes] = []
     found = False
@@ -78,14 +78,14 @@ def _assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
 
 
 def sum_relations(free: list[str]) -> Iterator[tuple[str, str, str]]:
-    """Every way in which a symbol may be the sum of two others, as a mask is as long as past and present together."""
+    """Each symbol as the sum of two others, such as the length of a mask, which is that of past plus present."""
     for total, a, b in permutations(free[:MAX_SUM_SYMBOLS], 3):
         if free.index(a) < free.index(b):
             yield total, a, b
 
 
 def required_sizes(inputs: list[InputSpec], fixed: Sizes) -> Sizes:
-    """The symbols whose sizes the weights leave no choice about, unless `fixed` says otherwise."""
+    """The sizes of symbols that the weights determine, unless they are `fixed`."""
     free = {s for s in free_symbols(inputs) if s not in fixed}
     found: Sizes = {}
     for i in inputs:
@@ -97,12 +97,12 @@ def required_sizes(inputs: list[InputSpec], fixed: Sizes) -> Sizes:
 
 
 def element_count(inputs: list[InputSpec], sizes: Sizes) -> int:
-    """How many numbers the inputs have at those sizes."""
+    """The number of elements of all inputs at those sizes."""
     return sum(prod(extent(d, sizes) for d in i.shape) for i in inputs)
 
 
 def with_ones(inputs: list[InputSpec], base: Sizes, fixed: Sizes) -> Iterator[Sizes]:
-    """Plans in which symbols are 1: all together, then each alone."""
+    """Assignments with symbols of 1: all together, then each alone."""
     free = [s for s in free_symbols(inputs) if s not in fixed]
     if free:
         yield base | dict.fromkeys(free, 1)
@@ -115,13 +115,13 @@ def with_ones(inputs: list[InputSpec], base: Sizes, fixed: Sizes) -> Iterator[Si
 
 
 def with_more(inputs: list[InputSpec], base: Sizes, fixed: Sizes) -> Iterator[Sizes]:
-    """Plans in which a symbol that is 1 is more, each alone."""
+    """Assignments with a larger size for one symbol that is 1, each alone."""
     free = [s for s in free_symbols(inputs) if s not in fixed and base[s] == 1]
     yield from (base | {s: n} for s in free for n in (2, 3))
 
 
 def with_zeros(inputs: list[InputSpec], base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
-    """Plans in which a symbol is 0, each alone, then all: no past, an empty batch."""
+    """Assignments with symbols of 0, each alone, then all: no past, an empty batch."""
     free = [s for s in free_symbols(inputs) if s not in fixed]
     alone = (p for s in free for p in (base | {s: 0}, *_with_sums(base, base | {s: 0}, free)))
     yield from islice(alone, MAX_VARIATIONS)
@@ -130,11 +130,11 @@ def with_zeros(inputs: list[InputSpec], base: Sizes, fixed: Collection[str]) -> 
 
 
 def unusual_sizes(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Sizes]:
-    """What a kind of draw is made at if that is accepted, the best first; the usual sizes find most but not all.
+    """Preferred sizes for a kind of input set, the best first, to find mistakes that the usual sizes do not show.
 
-    Large numbers: 17 of everything, as a rewrite may hold for the first 16 only. Wide ones: 64 of what comes first,
-    the batch as a rule, if possible with 17 of all else. Ties: sizes that are all the same, or each one more: some
-    mistakes take three rows to show.
+    Large numbers: 17 everywhere, as a rewrite may be correct for the first 16 only. Wide ones: 64 for the first symbol,
+    usually the batch, if possible with 17 for the others. Ties: equal sizes, or each one larger: some mistakes take
+    three rows to show.
     """
     free = [s for s in base if s not in fixed]
     if not free:
@@ -156,7 +156,7 @@ def unusual_sizes(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Si
 
 
 def _with_sums(base: Sizes, plan: Sizes, free: list[str]) -> Iterator[Sizes]:
-    """`plan` with each symbol in turn that is the sum of two others in `base` as their sum."""
+    """`plan` with the sum of two others for each symbol in turn that is such a sum in `base`."""
     for total, a, b in sum_relations(free):
         if base[total] == base[a] + base[b] and plan[total] != plan[a] + plan[b]:
             yield plan | {total: plan[a] + plan[b]}

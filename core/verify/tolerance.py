@@ -1,4 +1,4 @@
-"""Two arrays of floats: bit for bit, or as close as rounding explains."""
+"""Tolerances for floating-point outputs."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MIN_TOLERANCE_EPSILONS_16_BIT = 4  # the same for 16-bit floats
 
 
 def compare_bits(a: Array, b: Array) -> OutputDifference:
-    """NaNs count as equal whatever their payload; zeros must agree in sign."""
+    """Compare bit for bit; NaNs are equal whatever their payload, zeros must agree in sign."""
     x, y = to_64_bit(a), to_64_bit(b)
     signs = (np.signbit(x.real) == np.signbit(y.real)) & (np.signbit(x.imag) == np.signbit(y.imag))
     same = (np.isnan(x) & np.isnan(y)) | ((x == y) & signs)
@@ -46,9 +46,9 @@ def compare_bits(a: Array, b: Array) -> OutputDifference:
 
 
 def compare_floats(a: Array, b: Array, noise: Noise) -> OutputDifference:
-    """Finite, infinite and NaN in the same places, and no further off than the original's noise allows.
+    """Compare elements, which must be finite, infinite or NaN alike and differ within the original's noise.
 
-    An element further off is excused where the original jumps at that element too, but never most of an output.
+    An element further off is excused if the original jumps there too, but never most of an output.
     """
     x, y = to_64_bit(a), to_64_bit(b)
     finite = np.isfinite(x)
@@ -76,7 +76,7 @@ def compare_floats(a: Array, b: Array, noise: Noise) -> OutputDifference:
 
 @dataclass(frozen=True, slots=True)
 class _ComparedArrays:
-    """What is wanted and what is there, where they are alike, and how far apart."""
+    """The expected and the actual array, with masks and distances."""
 
     x: Array
     y: Array
@@ -89,10 +89,10 @@ class _ComparedArrays:
     def difference(
         self, perturbed: list[Array], noise_floor: float, jumps: list[Array], jump_threshold: float | None
     ) -> OutputDifference:
-        """The difference in the light of `perturbed`; elements may differ where one of `jumps` goes `jump_threshold`.
+        """The difference given the `perturbed` outputs; elements may differ where a jump exceeds `jump_threshold`.
 
-        `jump_threshold` None: further than is allowed for all. Where the original could not be moved, its noise is
-        unknown, and the cap is what counts.
+        With a `jump_threshold` of None, where it exceeds the tolerance of all elements. If the original was not
+        perturbed, its noise is unknown, and the cap is the tolerance.
         """
         noise_floor = max(observed_noise_floor(self.x, perturbed), noise_floor)
         is_known = bool(perturbed) or noise_floor > 0
@@ -125,10 +125,10 @@ def _failure_reason(off: Array, is_comparable: Array, error: float, allowed: flo
 
 
 def has_similar_jumps(off: Array, distances: Array, jumps: list[tuple[Array, Array]]) -> bool:
-    """Whether the elements that are off are rare, about as many as jump in the original, and about as far.
+    """Whether the elements that are off are rare, and about as many and as far as those that jump in the original.
 
-    `jumps` has where it jumps in each of its moves, and how far. Which of a million roundings fall the other way is
-    chance; how many do is not.
+    `jumps` has the jumps and distances under each perturbation. Which of a million roundings change is random; how
+    many of them is not.
     """
     count = int(np.count_nonzero(off))
     most = max((int(np.count_nonzero(where)) for where, _ in jumps), default=0)
@@ -137,17 +137,17 @@ def has_similar_jumps(off: Array, distances: Array, jumps: list[tuple[Array, Arr
 
 
 def max_excused(size: int) -> int:
-    """How many elements of an output of `size` may be excused: where more jump, nothing is known of it."""
+    """The most elements of an output of `size` that may be excused."""
     return max(size // 2, 1)
 
 
 def max_tolerance(dtype: np.dtype[Any]) -> float:
-    """The most that an output may be off, whatever its noise, as a share of its largest magnitude."""
+    """The largest tolerance of an output, whatever its noise, relative to its largest magnitude."""
     return MAX_TOLERANCE.get(dtype.name, MAX_TOLERANCE_8_BIT)
 
 
 def min_tolerance(dtype: np.dtype[Any]) -> float:
-    """What an output may always be off, as a share of its largest magnitude."""
+    """The smallest tolerance of an output, relative to its largest magnitude."""
     real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
     epsilon = float(float_info(real).eps)
     return min(
@@ -156,12 +156,12 @@ def min_tolerance(dtype: np.dtype[Any]) -> float:
 
 
 def observed_noise_floor(x: Array, perturbed: list[Array]) -> float:
-    """The largest movement of an element, in `perturbed` of `x`; jumps between finite and not are none."""
+    """The largest change of an element of `x` in `perturbed`, apart from jumps between finite and non-finite."""
     return max((float(_distances(x, m).max()) for m in perturbed), default=0.0)
 
 
 def array_noise_floor(expected: Array, noise: Noise) -> float:
-    """The noise floor of an output as a share of its largest magnitude."""
+    """The noise floor of an output, relative to its largest magnitude."""
     x = to_64_bit(expected)
     return (
         observed_noise_floor(x, [to_64_bit(m) for m in noise.perturbed_like(expected)]) / _scale(x) if x.size else 0.0
@@ -169,7 +169,7 @@ def array_noise_floor(expected: Array, noise: Noise) -> float:
 
 
 def _jump_mask(x: Array, y: Array, perturbed: list[Array], threshold: float) -> Array:
-    """Where the original itself moves by more than `cap` and half as far as `y` is off, or becomes as `y` is."""
+    """Where the original itself changes by more than the threshold and half the distance of `y`, or turns into `y`."""
     found = np.zeros(x.shape, np.bool_)
     off = _distances(x, y)
     for m in perturbed:
@@ -189,14 +189,14 @@ def _scale(x: Array) -> float:
 
 
 def _distances(x: Array, y: Array) -> Array:
-    """|x - y|, 0 where either is not finite; what overflows is the greatest number."""
+    """|x - y|, 0 where either is not finite; an overflow gives the greatest number."""
     both = np.isfinite(x) & np.isfinite(y)
     with np.errstate(all="ignore"):
         return np.minimum(np.where(both, np.abs(np.where(both, x - y, 0)), 0), np.finfo(np.float64).max)
 
 
 def max_relative_error(x: Array, y: Array) -> float:
-    """The largest relative error of an element that is not 0."""
+    """The largest relative error of an element other than 0."""
     size = np.abs(x)
     counts = np.isfinite(size) & (size > 0)
     if not counts.any():
@@ -217,7 +217,7 @@ def max_ulps(a: Array, b: Array) -> float:
 
 
 def _representable_ordinals(a: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
-    """The place of each number among all numbers of its type, 0 for both zeros."""
+    """The ordinal of each number among all numbers of its type, 0 for both zeros."""
     bits = np.abs(a).view(np.dtype(f"u{a.dtype.itemsize}")).astype(np.int64)
     return np.where(np.signbit(a), -bits, bits)
 

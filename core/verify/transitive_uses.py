@@ -1,7 +1,4 @@
-"""Where a value goes: the ops that read it or what it becomes, through the bodies of If, Loop and Scan.
-
-Whether the numbers of an input are computed with, or only moved, compared and chosen among.
-"""
+"""Transitive uses of a value through data movement and the subgraphs of If, Loop and Scan."""
 
 from __future__ import annotations
 
@@ -11,9 +8,9 @@ from typing import TypeVar
 
 from ..ir.graph import Graph
 from ..ir.op import Op
+from ..ir.traits import LOOP_CONDITION, Trait, data_inputs, ops_with
 from ..ir.values import Value
 
-LOOP_CONDITION = -1  # the "input" of a Loop at which its body says whether to go on
 MAX_FOLLOWED_VALUES = 400  # values followed from one before giving up
 
 S = TypeVar("S")
@@ -21,7 +18,7 @@ S = TypeVar("S")
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """`op` reads `value` as its input `index`, or learns from it whether to `LOOP_CONDITION`."""
+    """The use of `value` by `op` as its input `index`, or as a loop condition if that is `LOOP_CONDITION`."""
 
     op: Op
     index: int
@@ -29,9 +26,9 @@ class Use:
 
 
 def transitive_uses(value: Value, start: S, propagate: Callable[[Op, int, S], S | None]) -> Iterator[tuple[Use, S]]:
-    """Every reading of `value` and of what it is handed on as, each with a state that says what became of it.
+    """Every use of `value` and of values derived from it, each with the propagated state.
 
-    `propagate` gives the state after an op, None where its outputs are something else. Bodies hand on as they are.
+    `propagate` returns the state after an op, None if its outputs are not derived. Subgraphs pass values on unchanged.
     """
     queue: list[tuple[Value, Graph | None, S]] = [(value, None, start)]
     seen = {value}
@@ -56,7 +53,7 @@ def transitive_uses(value: Value, start: S, propagate: Callable[[Op, int, S], S 
 
 
 def _body_inputs(op: Op, index: int) -> Iterator[tuple[Value, Graph]]:
-    """What an input of `op` is called inside its body, and what it becomes if the body does nothing to it."""
+    """The value of an input of `op` inside its body, and the output that it initializes as loop state."""
     if op.type not in {"Loop", "Scan", "SequenceMap"} or op.domain or (op.type == "Loop" and index < 2):
         return
     for body in op.subgraphs:
@@ -68,7 +65,7 @@ def _body_inputs(op: Op, index: int) -> Iterator[tuple[Value, Graph]]:
 
 
 def _body_results(owner: Op, body: Graph, value: Value) -> Iterator[tuple[Value, Graph]]:
-    """What a result of a body is called outside, and in the next round."""
+    """The value of a body's result outside, and in the next iteration."""
     if owner.domain or not body.is_output(value):
         return
     for i in (i for i, o in enumerate(body.outputs) if o is value):
@@ -86,33 +83,23 @@ def _loop_conditions(owner: Op, body: Graph, value: Value) -> Iterator[int]:
 
 
 def _loop_state_count(op: Op) -> int:
-    """How many values a Loop or Scan hands from round to round."""
+    """The number of loop-carried values of a Loop or Scan."""
     return len(op.inputs) - (2 if op.type == "Loop" else int(op.attr("num_scan_inputs", 0)))
 
 
-# Operators whose results are numbers that they were given, perhaps with another sign, or tell about them in integers.
-SELECTION_OPS = frozenset({
-    "Identity", "Cast", "CastLike", "Unsqueeze", "Squeeze", "Reshape", "Transpose", "Flatten", "Slice", "Expand",
-    "Gather", "GatherElements", "GatherND", "ScatterElements", "ScatterND", "Concat", "Split", "Tile", "Where", "Pad",
-    "Dropout", "DepthToSpace", "SpaceToDepth", "Compress", "Trilu", "ReverseSequence", "Shape", "Size", "NonZero",
-    "Abs", "Neg", "Sign", "Relu", "Clip", "Max", "Min", "Ceil", "Floor", "Round", "ReduceMax", "ReduceMin", "MaxPool",
-    "GlobalMaxPool", "ArgMax", "ArgMin", "TopK", "IsNaN", "IsInf", "If", "Loop", "Scan", "SequenceConstruct",
-    "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal",
-})  # fmt: skip
-QUERY_OPS = frozenset({
-    "Shape", "Size", "NonZero", "ArgMax", "ArgMin", "IsNaN", "IsInf", "Sign", "Greater", "GreaterOrEqual", "Less",
-    "LessOrEqual", "Equal",
-})  # fmt: skip
+QUERIES = ops_with(Trait.QUERIES)
+SELECTION_OPS = QUERIES | ops_with(Trait.SELECTS)
 
 
 def is_selection_only(value: Value) -> bool:
-    """Whether nothing is computed from the numbers in `value` that might overflow or round."""
+    """Whether no arithmetic that might overflow or round uses the elements of `value`."""
     for count, (reading, _) in enumerate(transitive_uses(value, True, _propagate)):
-        if reading.op.domain or reading.op.type not in SELECTION_OPS or count >= MAX_FOLLOWED_VALUES:
+        op = reading.op
+        if op.domain or count >= MAX_FOLLOWED_VALUES or not (op.type in SELECTION_OPS or data_inputs(op.type)):
             return False
     return True
 
 
 def _propagate(op: Op, index: int, state: bool) -> bool | None:
-    """What is told of numbers is none of them; into bodies they are followed by `transitive_uses` itself."""
-    return None if op.type in QUERY_OPS or op.subgraphs else state
+    """Queries do not return elements of their input; `transitive_uses` itself follows values into subgraphs."""
+    return None if op.type in QUERIES or op.subgraphs else state

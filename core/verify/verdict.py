@@ -1,7 +1,4 @@
-"""How far one output is from what the original gives.
-
-What a comparison with the original came to, as data.
-"""
+"""Verdicts of comparing a model with the original, and the differences found."""
 
 from __future__ import annotations
 
@@ -14,12 +11,12 @@ from .input_generation import InputSet
 
 @dataclass(frozen=True, slots=True)
 class OutputDifference:
-    """The largest absolute `error` of an output and what was `allowed`; `reason` is set where that is too much.
+    """The largest absolute `error` of an output and the `allowed` error; `reason` is set if it is larger.
 
-    Of integers, bools and strings, `error` counts the wrong elements. `relative` and `ulps` are the largest
-    relative error and distance in units in the last place; `noise_floor` is how far the original itself moves, None
-    where nobody asked. `excused` elements differ, and jump in the original too. `magnitude` is that of the largest
-    element that is wanted, for floats. All numbers are finite.
+    For integers, bools and strings, `error` counts the wrong elements. `relative` and `ulps` are the largest relative
+    error and distance in units in the last place; `noise_floor` is the change of the original itself under
+    perturbation, None if it was not computed. `excused` elements differ, and jump in the original too. `magnitude` is
+    that of the largest expected element, for floats. All numbers are finite.
     """
 
     error: float = 0.0
@@ -33,16 +30,16 @@ class OutputDifference:
 
     @property
     def share_of_allowed(self) -> float:
-        """Error in parts of what is allowed."""
+        """The error divided by the allowed error."""
         return self.error / self.allowed if self.allowed else float(self.error > 0)
 
 
 @dataclass(frozen=True, slots=True)
 class Mismatch:
-    """The first output found wrong, or a model that does not load or run.
+    """The first wrong output, or a model that does not load or run.
 
-    `output` is empty where the model fails as a whole, `input_set` None where it does not load. Finite inputs are
-    compared first, so a mismatch on others says that the finite ones agree.
+    `output` is empty if the model does not run, `input_set` None if it does not load. Finite inputs are compared first,
+    so on non-finite ones the mismatch implies that finite ones agree.
     """
 
     output: str
@@ -52,16 +49,16 @@ class Mismatch:
 
     @property
     def is_nonfinite_only(self) -> bool:
-        """Whether it shows on NaN or infinite inputs alone."""
+        """Whether it occurs only on NaN or infinite inputs."""
         return self.input_set is not None and not self.input_set.is_finite
 
     def __str__(self) -> str:
         return self.describe("the rewritten model")
 
     def describe(self, model_label: str) -> str:
-        """One line on it, with a word for the model that was compared."""
+        """The mismatch in one line, with a label for the model that was compared."""
         if self.input_set is None:
-            return f"{model_label} is refused: {self.reason}"
+            return f"{model_label} does not load: {self.reason}"
         where = f"{self.input_set} (finite inputs agree)" if self.is_nonfinite_only else str(self.input_set)
         if not self.output:
             return f"{model_label} fails on {where}: {self.reason}"
@@ -78,10 +75,10 @@ class MismatchError(VerificationError):
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was compared with what, and the largest difference of each output, up to the first `failure`.
+    """The result of a comparison: input sets and the largest difference of each output, up to the first `failure`.
 
-    `input_sets` and `differences` are about finite inputs, `nonfinite_input_sets` and `nonfinite_differences` about NaN
-    and infinite ones. Outputs that are `random` were compared by type and rank only.
+    `input_sets` and `differences` are for finite inputs, `nonfinite_input_sets` and `nonfinite_differences` for NaN and
+    infinite ones. Outputs that are `random` were compared by type and rank only.
     """
 
     backend: str
@@ -95,7 +92,7 @@ class Verdict:
     nonfinite_differences: dict[str, OutputDifference] = field(default_factory=dict[str, OutputDifference])
 
     def to_data(self) -> dict[str, Any]:
-        """Numbers, texts, lists and dicts, for JSON; a draw goes by its name."""
+        """The verdict as data for JSON; an input set is given by its name."""
         data = asdict(replace(self, failure=None))
         if self.failure is not None:
             f = self.failure

@@ -1,4 +1,4 @@
-"""What an original is to be asked, made out before it is rewritten."""
+"""Verification specs, derived from the original before it is rewritten."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ NO_SIZES: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class VerificationSpec:
-    """The inputs and outputs of an original, and what is known of the numbers to give it.
+    """The inputs and outputs of an original, with given inputs and fixed sizes.
 
-    `uses_half`: whether anything is computed in 16-bit floats, which backends do not reproduce to the bit. `stateful`:
-    whether a run leaves traces in the weights.
+    `uses_half`: 16-bit floats are computed, which backends do not reproduce to the bit. `stateful`: a run changes the
+    weights in place.
     """
 
     inputs: list[InputSpec]
@@ -48,10 +48,10 @@ class VerificationSpec:
         shapes: Mapping[str, Sequence[int]],
         dims: Mapping[str, int] = NO_SIZES,
     ) -> VerificationSpec:
-        """Of sizes that `shapes` of inputs and those of symbols (`dims`) fix.
+        """The spec of `model`, with sizes fixed by `shapes` of inputs and `dims` of symbols.
 
-        Raises ModelError for given inputs, shapes and symbols that are not those of the model, UnverifiableError for a
-        convolution that never has anything to sum over.
+        Raises ModelError for given inputs, shapes and symbols that do not fit the model, UnverifiableError for a
+        convolution whose filter is always empty.
         """
         require_symbols(model.graph, dims)
         require_nonempty_filters(model.graph)
@@ -67,9 +67,9 @@ class VerificationSpec:
         )
 
     def build_oracle(self, source: ModelSource, seed: int, boundaries: Collection[float] = ()) -> Oracle:
-        """The answers of the original, around `boundaries` too.
+        """The oracle for the original, with inputs around `boundaries` too.
 
-        Raises UnverifiableError, and ModelError for given inputs that do not run.
+        Raises UnverifiableError, and ModelError for given inputs on which the original does not run.
         """
         return Oracle(
             source.loadable(),

@@ -8,8 +8,8 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, require, rule
+from ...core.ir.dtypes import INTEGERS
 from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
-from ..support.dtypes import INTEGERS
 from ..support.operand_queries import Array, is_integer_dtype
 
 MAX_CENTRE = 64  # how far from 0, in scaled units, x may be centred: of what is subtracted again, digits are lost

@@ -9,6 +9,7 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Build, Op, Value, require
+from ...core.ir.dtypes import CPU_FLOATS
 from ..support.operand_queries import (
     VARIADIC_BROADCASTING_OPSET,
     is_integer_dtype,
@@ -18,7 +19,6 @@ from ..support.operand_queries import (
 from .ort_kernels import require_ort_kernel
 
 CLAMPS = ("Relu", "Clip", "Max", "Min")
-CLAMP_FLOATS = frozenset({TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.FLOAT16})
 
 
 class Clamp(NamedTuple):
@@ -50,7 +50,7 @@ def known_clamp(op: Op) -> tuple[Value, Clamp] | None:
 
 def type_limits(dtype: int) -> Clamp | None:
     """The bounds of a Clip that has none (operator Clip: numeric_limits), infinity left out; None for other types."""
-    if not is_integer_dtype(dtype) and dtype not in CLAMP_FLOATS:
+    if not is_integer_dtype(dtype) and dtype not in CPU_FLOATS:
         return None
     kind = helper.tensor_dtype_to_np_dtype(dtype)
     if is_integer_dtype(dtype):
@@ -96,7 +96,7 @@ def _clamp_of_max_min(op: Op) -> tuple[Value, Clamp] | None:
         return None
     x, c = (b, a) if a.is_const else (a, b)
     number = _bound_value(c, 0.0)
-    if number is None or (x.known_dtype not in CLAMP_FLOATS and not is_integer_dtype(x.known_dtype)):
+    if number is None or (x.known_dtype not in CPU_FLOATS and not is_integer_dtype(x.known_dtype)):
         return None
     if op.type == "Max":
         return None if number == inf else (x, Clamp(low=number))

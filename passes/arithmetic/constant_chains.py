@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, conditional, require, rule
+from ...core.ir.dtypes import FLOATS, INTEGERS
 from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
-from ..support.dtypes import FLOATS, INTEGERS
 from ..support.operand_queries import Array, require_numpy_broadcasting
 
 MAX_CANCELLATION = 8  # how many times smaller than the constants their sum may be

@@ -5,8 +5,8 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ...core.ir.dtypes import FLOATS
 from ..support.contracts import NO_NEGATIVE_ZERO
-from ..support.dtypes import FLOATS
 from ..support.operand_queries import is_integer_dtype
 from .value_ranges import DATA_MOVEMENT_OPS, range_of
 

@@ -8,9 +8,9 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, by_dtype, require, rule
+from ...core.ir.dtypes import DISCRETE_TYPES
 from ..support.constant_operands import require_scalar_or_broadcastable_to
 from ..support.contracts import NO_NEGATIVE_ZERO
-from ..support.dtypes import DISCRETE_TYPES
 from ..support.operand_queries import is_integer_dtype, require_numpy_broadcasting, uniform_value
 from .ort_kernels import MAX_FOLDED_ELEMENTS
 

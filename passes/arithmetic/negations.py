@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, require, rule
+from ...core.ir.dtypes import FLOATS, INTEGERS
 from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
 from ..support.contracts import NO_NEGATIVE_ZERO
-from ..support.dtypes import FLOATS, INTEGERS
 from ..support.operand_queries import require_numpy_broadcasting
 from .neutral_elements import require_uniform
 from .ort_kernels import require_ort_kernel

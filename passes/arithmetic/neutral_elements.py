@@ -9,9 +9,9 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, require, rule
+from ...core.ir.dtypes import FLOATS
 from ..support.constant_operands import require_scalar_or_broadcastable_to
 from ..support.contracts import NO_NEGATIVE_ZERO
-from ..support.dtypes import FLOATS
 from ..support.operand_queries import Array, is_integer_dtype, require_numpy_broadcasting, uniform_value
 from .ort_kernels import MAX_FOLDED_ELEMENTS
 

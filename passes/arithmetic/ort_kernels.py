@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ...core import Build, Value, require
-from ..support.dtypes import CPU_FLOATS, HALF_OR_SINGLE, INTEGERS
+from ...core.ir.dtypes import CPU_FLOATS, HALF_OR_SINGLE, INTEGERS
 
 MAX_FOLDED_ELEMENTS = 1024  # elements of a result that is written down as a constant
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, RulePass, Value, conditional, require, rule
+from ...core.ir.dtypes import FLOATS
 from ..support.constant_operands import (
     downcast_at_full_precision,
     require_bounded_growth,
     require_scalar_or_broadcastable_to,
     upcast,
 )
-from ..support.dtypes import FLOATS
 from ..support.operand_queries import require_numpy_broadcasting, uniform_value
 from .value_ranges import require_not_negative
 

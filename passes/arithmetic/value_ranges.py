@@ -9,7 +9,8 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Op, Value, require
-from ..support.dtypes import FLOATS
+from ...core.ir.dtypes import FLOATS
+from ...core.ir.traits import Trait, ops_with
 from ..support.operand_queries import is_integer_dtype, known_scalar
 from .clamps import CLAMPS, Clamp, known_clamp
 
@@ -34,11 +35,7 @@ OUTPUT_RANGES = {
     "Sqrt": ValueRange(0.0),
 }
 NON_NEGATIVE_REDUCTIONS = frozenset({"ReduceL1", "ReduceL2", "ReduceSumSquare"})
-# Results are elements of the first input.
-DATA_MOVEMENT_OPS = frozenset({
-    "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "Identity", "Reshape", "Slice",
-    "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
-})  # fmt: skip
+DATA_MOVEMENT_OPS = ops_with(Trait.MOVES_DATA)
 
 
 def range_of(value: Value, depth: int = MAX_DEPTH) -> ValueRange:

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core import Graph, Ledger, Tensor, Value
+from ...core.ir.traits import Trait, ops_with
 
 STATE_INPUTS = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
 """Which inputs are initial states: "assumed to be 0" if not specified (operators LSTM, GRU, RNN)."""
 
-DATA_MOVEMENT_OPS = frozenset({
-    "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
-})  # fmt: skip
+DATA_MOVEMENT_OPS = ops_with(Trait.MOVES_DATA)
 MAX_DEPTH = 12
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ...core import Graph, Ledger, Tensor, Value
 from ...core.ir.digest import SAMPLE_BYTES, digest, sample_key
 from ...core.ir.effects import writes_inputs
+from ...core.ir.subgraphs import CAPTURING_OPS
 from ..support.unique_names import NameDisambiguator
 
 
@@ -110,7 +111,7 @@ def may_capture_constants(g: Graph) -> bool:
     """Whether a graph, and each that it is in, may read any constant from outside."""
     owners = (inner.owner for inner in enclosing(g))
     return not g.context.initializers_are_inputs and all(
-        op is None or (op.type in {"If", "Loop", "Scan"} and not op.domain) for op in owners
+        op is None or (op.type in CAPTURING_OPS and not op.domain) for op in owners
     )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ...core import Graph, Ledger, Op, is_pure
+from ...core.ir.subgraphs import CAPTURING_OPS
 from ..support.value_numbering import (
     NodeKey,
     ValueNumbering,
@@ -13,8 +14,6 @@ from ..support.value_numbering import (
     operator_key,
     subgraphs_of,
 )
-
-CAPTURING_OPS = frozenset({"If", "Loop", "Scan"})  # their bodies may read what is outside
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
+from ...core.inference.input_queries import INT32_MAX
 from ...core.ir.dims import Shape
 from ..support.operand_queries import constant_integers, keeps_shape, known_integers, required_scalar
 
@@ -35,9 +36,6 @@ def is_empty_along(x: Value, axis: int) -> bool:
 
 
 DROP_NO_OP_SPLIT_CONCAT = RulePass("drop-no-op-split-concat", (drop_empty_concat_inputs, drop_single_split))
-
-
-INT32_MAX = 2**31 - 1  # operator Slice: up to the end of a dim of unknown size
 
 
 @rule(

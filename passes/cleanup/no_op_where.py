@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ...core import EXACT, Build, RulePass, Value, by_dtype, require, rule
+from ...core.ir.dtypes import DISCRETE_TYPES
 from ..support.contracts import NO_NEGATIVE_ZERO
-from ..support.dtypes import DISCRETE_TYPES
 from ..support.operand_queries import is_float_value, require_broadcastable_to, uniform_value
 
 # Where the condition holds, onnxruntime returns 0 for -0.

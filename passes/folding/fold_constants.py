@@ -9,11 +9,10 @@ from math import inf
 import numpy as np
 
 from ...core import Graph, Ledger, Op, Value, evaluate, is_pure
-from ...core.ir.effects import FLOAT16_DTYPES
+from ...core.ir.dtypes import FLOAT16_DTYPES, FLOATS
 from ...core.ir.subgraphs import enclosing_op
 from ...core.ir.tensor import STRING
 from ...core.pass_manager.pass_selection import UsageError
-from ..support.dtypes import FLOATS
 from .growth_budget import Budget, known_bytes, result_bytes, select_within_budget
 
 # A weight between QuantizeLinear and DequantizeLinear is how a quantized model says what is quantized.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core import Build, RulePass, Value, conditional, require, rule
-from ..support.dtypes import CPU_FLOATS, HALF_OR_SINGLE
+from ...core.ir.dtypes import CPU_FLOATS, HALF_OR_SINGLE
 from .polynomials import linear_coefficient, require_dtype, require_scalar
 
 

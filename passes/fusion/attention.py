@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core import Build, RulePass, Value, conditional, require, rule, same_extent
-from ..support.dtypes import HALF_OR_SINGLE
+from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import has_n_consumers, operand, required_producer
 from .polynomials import affine_form, linear_coefficient, require_dtype, scalar_constant
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import sqrt
 
 from ...core import Build, Declined, Op, RulePass, Value, conditional, require, rule, same_extent
-from ..support.dtypes import HALF_OR_SINGLE
+from ...core.ir.dtypes import HALF_OR_SINGLE
 from .polynomials import require_dtype, scalar_constant
 
 HEADS_FIRST = [0, 2, 1, 3]

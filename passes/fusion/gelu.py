@@ -5,7 +5,7 @@ from __future__ import annotations
 from math import pi, sqrt
 
 from ...core import Build, Op, RulePass, Value, require, rule
-from ..support.dtypes import HALF_OR_SINGLE
+from ...core.ir.dtypes import HALF_OR_SINGLE
 from .polynomials import linear_coefficient, require_dtype, require_polynomial, require_scalar
 
 TANH_SCALE = sqrt(2 / pi)

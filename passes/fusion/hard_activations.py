@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import Build, Op, RulePass, Value, require, rule
-from ..support.dtypes import HALF_OR_SINGLE
+from ...core.ir.dtypes import HALF_OR_SINGLE
 from .polynomials import affine_form, is_close, require_dtype, require_polynomial, scalar_constant
 
 SIXTH = 1 / 6

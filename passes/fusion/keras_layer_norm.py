@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ...core import Build, Op, RulePass, Value, require, rule
-from ..support.dtypes import HALF_OR_SINGLE
+from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import downcast_constant, operand, required_producer
 from .norm_weights import weight_array
 from .norms import LAYER_NORM_OPSET, first_normalized_axis, normalized_extents, positive_epsilon

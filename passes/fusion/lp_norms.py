@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
-from ..support.dtypes import HALF_OR_SINGLE
+from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import kept_reduced_axes
 from .polynomials import require_dtype, scalar_constant
 

@@ -10,7 +10,7 @@ from math import prod
 import numpy as np
 
 from ...core import Build, Declined, Op, RulePass, Value, require, rule
-from ..support.dtypes import HALF_OR_SINGLE
+from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import has_n_consumers, kept_reduced_axes, operand, required_producer
 from .polynomials import require_dtype, require_polynomial, require_scalar, scalar_constant
 

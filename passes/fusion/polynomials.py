@@ -10,7 +10,7 @@ from numpy.polynomial import polynomial as poly
 from onnx import helper
 
 from ...core import Declined, Value, broadcasts_to, require
-from ..support.dtypes import CPU_FLOATS
+from ...core.ir.dtypes import CPU_FLOATS
 from ..support.operand_queries import BROADCASTING_OPSET, has_n_consumers, required_scalar
 
 MAX_DEPTH = 5  # of the expressions read: 0.8 * (x + 0.04 * x * (x * x)) has that many operators on its longest way

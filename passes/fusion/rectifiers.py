@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, RulePass, Value, conditional, require, rule
-from ..support.dtypes import HALF_OR_SINGLE
+from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import require_broadcastable_to
 from .polynomials import affine_form, is_close, require_dtype, scalar_constant
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from math import prod
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
-from ..support.dtypes import CPU_FLOATS
+from ...core.ir.dtypes import CPU_FLOATS
 from ..support.operand_queries import constant_integers, normalized_axes
 from .polynomials import require_dtype, require_scalar, scalar_constant
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
-from ..support.dtypes import HALF_OR_SINGLE
+from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import has_n_consumers, kept_reduced_axes, operand, required_producer
 from .polynomials import require_dtype
 

@@ -7,18 +7,12 @@ from math import prod
 import numpy as np
 
 from ...core import Op, Value
-from ..support.dtypes import FLOATS
+from ...core.ir.dtypes import FLOATS
+from ...core.ir.traits import Trait, ops_with
 
-# Of anything at all they give moderate numbers, or NaN.
-BOUNDED_OPS = frozenset({"Cos", "Erf", "HardSigmoid", "Sigmoid", "Sin", "Softmax", "Softsign", "Tanh"})
-# Of anything at all they give moderate numbers times a scale plus a shift.
-NORMALIZATION_OPS = frozenset({"GroupNormalization", "InstanceNormalization", "LayerNormalization", "RMSNormalization"})
-# Of moderate numbers they give moderate numbers.
-FINITENESS_PRESERVING_OPS = frozenset({
-    "Abs", "Add", "Concat", "DepthToSpace", "Dropout", "Elu", "Expand", "Flatten", "Gather", "Gelu", "HardSwish",
-    "Identity", "LeakyRelu", "Max", "Mean", "Min", "Mish", "Mul", "Neg", "ReduceMean", "Relu", "Reshape", "Selu",
-    "Slice", "Softplus", "SpaceToDepth", "Split", "Squeeze", "Sub", "Sum", "Tile", "Transpose", "Unsqueeze", "Where",
-})  # fmt: skip
+BOUNDED_OPS = ops_with(Trait.BOUNDED)
+NORMALIZATION_OPS = ops_with(Trait.NORMALIZATION)
+FINITENESS_PRESERVING_OPS = ops_with(Trait.KEEPS_FINITE)
 MAX_OPS = 32  # ops looked at
 MAX_CONSTANT_ELEMENTS = 1 << 16  # elements of a constant that is read for this
 

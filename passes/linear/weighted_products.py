@@ -10,7 +10,7 @@ from onnx import TensorProto
 
 from ...core import Build, Declined, Op, Value, require, same_extent
 from ...core.ir.dims import Shape
-from ..support.dtypes import CPU_FLOATS
+from ...core.ir.dtypes import CPU_FLOATS
 from ..support.operand_queries import Array, downcast_constant, uniform_value, values_along_axis
 
 # onnxruntime has Gemm kernels for these alone; an integer Gemm is valid ONNX that nothing runs.

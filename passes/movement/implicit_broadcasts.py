@@ -5,20 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
+from ...core.ir.traits import Trait, ops_with
 from ..support.contracts import NO_NEGATIVE_ZERO
 from ..support.operand_queries import VARIADIC_BROADCASTING_OPSET, Inputs, is_float_value, require_numpy_broadcasting
 
 Shape = tuple[Any, ...]
 
+EXACTLY_BROADCASTING = tuple(sorted(ops_with(Trait.BROADCASTING) - {"Max", "Min", "Pow"}))
 EXPANDING_OPS = ("Expand", "Tile", "Unsqueeze", "Reshape")
 
 
 @rule(
     lambda g, x, before, after, inner, op: (
-        g.one_of(
-            "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater",
-            "GreaterOrEqual", "Less", "LessOrEqual", "Mean", "Mod", "Mul", "Or", "Sub", "Sum", "Where", "Xor",
-        )(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op
+        g.one_of(*EXACTLY_BROADCASTING)(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op
     ),
     shared=True,
     contract=EXACT,

@@ -8,8 +8,15 @@ from __future__ import annotations
 from math import prod
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
-from .. import elementwise
-from ..support.operand_queries import has_n_consumers, inferred_shape, require_numpy_broadcasting, same_shape
+from ...core.ir.traits import Trait, ops_with
+from ..support.operand_queries import (
+    BROADCASTING_OPSET,
+    VARIADIC_BROADCASTING_OPSET,
+    has_n_consumers,
+    inferred_shape,
+    require_numpy_broadcasting,
+    same_shape,
+)
 from .reshape_targets import RESHAPE_OPS, SQUEEZE_OPS, reshape_target
 from .reshapes import build_squeeze_or_unsqueeze
 
@@ -37,11 +44,9 @@ def transpose_without_reshapes(g: Build, x: Value, inner: Op, transpose: Op, out
 TRANSPOSE_WITHOUT_RESHAPES = RulePass("transpose-without-reshapes", (transpose_without_reshapes,))
 
 
-SINKABLE_UNARY = tuple(sorted(elementwise.UNARY | {"BitwiseNot", "Cast", "Clip"}))
-SINKABLE_BINARY = (
-    "Add", "And", "Div", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Mod", "Mul", "Or", "Pow", "Sub",
-    "Xor",
-)  # fmt: skip
+SINKABLE_UNARY = tuple(sorted(ops_with(Trait.ELEMENTWISE)))
+SINKABLE_BINARY = tuple(sorted(ops_with(Trait.BROADCASTING) - {"Where"}))
+VARIADIC = frozenset({"Max", "Mean", "Min", "Sum"})  # broadcast by rule since opset 8
 MAX_CHAIN = 16  # ops between two reshapes
 
 
@@ -92,7 +97,7 @@ def shaped_operand(op: Op) -> int:
     """The input of an elementwise op that has its shape; declines if there are two, or for another op."""
     if op.type in SINKABLE_UNARY:
         return 0
-    require_numpy_broadcasting(op.version)
+    require_numpy_broadcasting(op.version, VARIADIC_BROADCASTING_OPSET if op.type in VARIADIC else BROADCASTING_OPSET)
     single = [v is not None and v.tensor is not None and prod(v.tensor.dims) == 1 for v in op.inputs]
     require(len(single) == 2 and any(single) and op.type in SINKABLE_BINARY, "the op is not elementwise in one operand")
     return 0 if single[1] else 1

@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import Build, Op, Value, require
+from ...core.inference.input_queries import INT32_MAX, INT64_MAX
 from ..support.operand_queries import constant_integers
-
-INT32_MAX = 2**31 - 1  # the INT_MAX with which a Slice goes to an end that it does not know
-INT64_MAX = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)

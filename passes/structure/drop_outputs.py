@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op
 from ...core.ir.graph import drop_output
+from ...core.ir.traits import Trait, ops_with
 from .body_rewriting import prune_body, rebuild_op
 from .loop_view import loop_view
 from .merge_branches import branches_of
@@ -19,6 +20,7 @@ OPTIONAL_OUTPUTS = {
 BatchNormalization is not among them, as its outputs say whether it trains, nor is MaxPool: without indices onnxruntime
 computes it in another way, with other zeros and NaNs.
 """
+SUBGRAPH_OPS = tuple(sorted(ops_with(Trait.HAS_SUBGRAPHS)))
 RECURRENT_OPTIONAL_SINCE = {"GRU": 3, "LSTM": 7, "RNN": 7}
 
 
@@ -37,7 +39,7 @@ class DropOutputs:
                 changes += self._leave_out(op, ledger)
             for op in g.ops("If", "Loop", "Scan"):
                 changes += self._drop_body_outputs(op, ledger)
-            work += [sub for op in g.ops("If", "Loop", "Scan", "SequenceMap") for sub in op.subgraphs]
+            work += [sub for op in g.ops(*SUBGRAPH_OPS) for sub in op.subgraphs]
         return changes
 
     def _leave_out(self, op: Op, ledger: Ledger) -> int:

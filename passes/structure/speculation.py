@@ -6,16 +6,13 @@ from collections.abc import Sequence
 
 from ...core import Op, Value, is_pure, same_extent
 from ...core.ir.dims import Dim, Shape
+from ...core.ir.dtypes import CPU_FLOATS
 from ...core.ir.tensor import STRING
-from .. import elementwise
-from ..support.dtypes import CPU_FLOATS
+from ...core.ir.traits import Trait, ops_with
 from ..support.operand_queries import VARIADIC_BROADCASTING_OPSET
 
-SPECULATABLE_UNARY = elementwise.UNARY | {"Identity", "Shape", "Size"}
-SPECULATABLE_BROADCASTING = frozenset({
-    "Add", "And", "Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Max", "Mean", "Min", "Mul", "Or", "Sub",
-    "Sum", "Where", "Xor",
-})  # fmt: skip
+SPECULATABLE_UNARY = ops_with(Trait.ELEMENTWISE | Trait.TOTAL) | {"Shape", "Size"}
+SPECULATABLE_BROADCASTING = ops_with(Trait.BROADCASTING | Trait.TOTAL)
 SPECULATABLE_ON_FLOATS = frozenset({"Div", "Pow"})  # of integers they may fail
 
 

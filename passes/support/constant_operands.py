@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ...core import Build, Op, Value, require
-from .dtypes import FLOATS
+from ...core.ir.dtypes import FLOATS
 from .operand_queries import Array, require_broadcastable_to, require_numpy_broadcasting
 
 MAX_ADDED_ELEMENTS = 1024  # elements that may be added to the model

@@ -12,7 +12,7 @@ from ...core import Build, Declined, Op, Value, broadcasts_to, require, same_ext
 from ...core.inference.data_movement_shapes import DATA_MOVEMENT_SHAPES
 from ...core.inference.input_queries import normalize_axes
 from ...core.ir.dims import Shape
-from .dtypes import DISCRETE_TYPES, INTEGERS
+from ...core.ir.dtypes import DISCRETE_TYPES, INTEGERS
 
 Array = np.ndarray[Any, Any]
 Inputs = tuple[Value | None, ...]

@@ -14,16 +14,14 @@ import onnx
 from ...core import Graph, Op, Tensor, Value, is_pure
 from ...core.ir.digest import digest
 from ...core.ir.op_schemas import default_encodings
+from ...core.ir.traits import Trait, ops_with
 from ...core.rewriting.pattern import COMMUTATIVE
 from ...core.serialization.exporter import build_node_proto
 
 NodeKey = tuple[object, ...]
 T = TypeVar("T")
 EXACTLY_COMMUTATIVE = COMMUTATIVE - {"Max", "Min"}  # of 0 and -0 onnxruntime gives one or the other, as they stand
-AXIS_OF_FIRST_INPUT = frozenset({
-    "ArgMax", "ArgMin", "Concat", "Gather", "GatherElements", "Hardmax", "LayerNormalization", "LogSoftmax",
-    "ScatterElements", "Softmax", "Split", "SplitToSequence",
-})  # fmt: skip
+AXIS_OF_FIRST_INPUT = ops_with(Trait.HAS_AXIS)
 SINGLE_OUTPUT = (True,)  # one for all: there are as many as ops
 SUBGRAPH_ATTRIBUTES = frozenset({onnx.AttributeProto.GRAPH, onnx.AttributeProto.GRAPHS})
 

@@ -1,1 +1,1 @@
-"""Models made from a rule's pattern: one choice after another, each valid where the next is made."""
+"""Generation of models from a rule's pattern, by a sequence of choices."""

@@ -1,4 +1,4 @@
-"""Where a model's random choices come from: a generator of numbers, earlier choices, or hypothesis."""
+"""Choices in the generation of a model, from a random generator, earlier choices, or hypothesis."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import TypeVar
 
 T = TypeVar("T")
 Key = tuple[str, int]
-"""What a choice is about, and how many were made about it before."""
+"""The scope of a choice, and its index in that scope."""
 DrawBelow = Callable[[int], int]
-"""Gives a number from 0 to below its argument."""
+"""Returns a number from 0 up to its argument, exclusive."""
 NO_CHOICES: Mapping[Key, int] = MappingProxyType({})
 
 
 class Choices:
-    """Choices among a few; the first is always the simplest. `recorded` holds the numbers they came from, in order.
+    """Choices among a few options, the first of which is the simplest; `recorded` has their numbers, in order.
 
-    What was chosen `previous` about the same thing is chosen again, where it fits; else `draw_below` chooses.
+    The number in `previous` of the same scope and index is chosen again if it is valid, otherwise `draw_below` draws.
     """
 
     def __init__(self, draw_below: DrawBelow, previous: Mapping[Key, int] = NO_CHOICES) -> None:
@@ -30,12 +30,12 @@ class Choices:
 
     @property
     def sequence(self) -> tuple[int, ...]:
-        """The numbers in the order in which they were asked for."""
+        """The numbers in the order of the choices."""
         return tuple(self.recorded.values())
 
     @contextmanager
     def scope(self, part: str) -> Generator[None]:
-        """What is chosen in here is about a part of the model, and can be chosen anew apart from others."""
+        """A scope for the choices of one part of the model, which can be replaced independently of others."""
         outer = self._scope
         self._scope = f"{outer}/{part}"
         try:
@@ -58,11 +58,11 @@ class Choices:
         return options[self.draw_below(len(options))]
 
     def one_in(self, count: int) -> bool:
-        """True once in `count` times; `count` 0 stands for never."""
+        """True with probability 1 / `count`; never for a `count` of 0."""
         return count > 0 and self.draw_below(count) == count - 1
 
     def shuffled(self, items: Sequence[T]) -> list[T]:
-        """All of `items` in some order; as they stand is the simplest."""
+        """All of `items` in some order; the given order is the simplest."""
         rest = list(items)
         return [rest.pop(self.draw_below(len(rest))) for _ in items]
 
@@ -74,7 +74,7 @@ class Choices:
 
 
 def replay(sequence: Sequence[int], fallback: DrawBelow | None = None) -> Choices:
-    """The choices on a tape, in order; where it does not fit or is at its end, those of `fallback`, or the simplest."""
+    """The choices of a sequence; where it has no valid number, those of `fallback`, or the simplest."""
     numbers = iter(sequence)
 
     def below(count: int) -> int:

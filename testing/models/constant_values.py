@@ -1,4 +1,4 @@
-"""What constants hold: one number all over, one that is off, or many."""
+"""Values of generated constants: uniform, uniform but for one element, or distinct."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .model_builder import Array, Shape
 
 STRINGS = ("a", "", "b", "nan")
 FRACTIONS = (1.5, -0.5, 0.25, 2.0, -1.0, 0.75, -2.25, 3.0, 1.0, 0.5)
-LARGE_HALF = 300.0  # its square is no half float any more
+LARGE_HALF = 300.0  # its square overflows in float16
 DISTINCT = 3  # the form in which elements differ
 
 
@@ -25,7 +25,7 @@ def constant_array(
     *,
     positive: bool = False,
 ) -> Array:
-    """An array of small numbers: of one of the dictionary's all over, but for one, or of different ones."""
+    """An array of one number of the dictionary, with or without one other element, or of distinct numbers."""
     count = int(np.prod(shape, dtype=np.int64))
     if dtype == TensorProto.STRING:
         return np.array([choices.pick(STRINGS) for _ in range(count)], object).reshape(shape)

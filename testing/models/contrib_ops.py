@@ -1,4 +1,4 @@
-"""Operators that onnxruntime adds to those of ONNX, `com.microsoft`."""
+"""Generators for contrib operators of onnxruntime, domain `com.microsoft`."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ def fused_matmul(site: OpSite) -> None:
 
 
 def fused_conv(site: OpSite) -> None:
-    """FusedConv: a Conv and what follows it."""
+    """FusedConv: a Conv and an activation."""
     site.parameter("activation", lambda: site.choices.pick(("Relu", "Tanh", "Sigmoid")))
     conv(site)
 
 
 def fused_gemm(site: OpSite) -> None:
-    """FusedGemm: a Gemm and what follows it."""
+    """FusedGemm: a Gemm and an activation."""
     site.parameter("activation", lambda: site.choices.pick(("Relu", "Tanh", "Sigmoid")))
     gemm(site)
 
 
 def bias_gelu(site: OpSite) -> None:
-    """BiasGelu and FastGelu: a number for each place along the last axis is added."""
+    """BiasGelu and FastGelu: with a bias for the last axis."""
     site.add_remaining_operands(site.first_operand(1, 3).shape[-1:])
 
 
 def skip_norm(site: OpSite) -> None:
-    """SkipLayerNormalization and its like: of a sum; weights for the last axis."""
+    """SkipLayerNormalization and variants: of a sum, with weights for the last axis."""
     x = site.first_operand(3, 3).shape
     site.operand(1, x)
     site.parameter("epsilon", lambda: site.choices.pick((0.5, 1e-3)))

@@ -1,4 +1,4 @@
-"""Convolutions and pools."""
+"""Generators for convolutions and pooling."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def spatial_shape(site: OpSite) -> Shape:
 
 
 def kernel_sizes(site: OpSite, dims: Shape, *, same: bool) -> list[int]:
-    """How large a window is; an odd one where the output is to be as large as the input."""
+    """Kernel sizes, odd ones for outputs of the size of the input."""
     sizes = (1, 3) if same else (1, 2, 3)
     return [site.choices.pick([k for k in sizes if k <= max(d, 1)]) for d in dims]
 
@@ -39,7 +39,7 @@ def strides_and_pads(site: OpSite, kernel: Sequence[int], *, same: bool, dilated
 
 
 def conv(site: OpSite) -> None:
-    """Conv, ConvInteger and QLinearConv: the weight follows from the input; scales and zero points are scalars."""
+    """Conv, ConvInteger and QLinearConv: a weight that fits the input; scales and zero points are scalars."""
     x = spatial_shape(site)
     _batch, channels, *dims = x
     same = site.choices.draw_below(2) == 0
@@ -62,7 +62,7 @@ def conv(site: OpSite) -> None:
 
 
 def conv_transpose(site: OpSite) -> None:
-    """ConvTranspose: its weight has the input channels first."""
+    """ConvTranspose, whose weight has the input channels first."""
     _batch, channels, *dims = spatial_shape(site)
     settled = site.existing_operand(1)
     group = site.parameter("group", lambda: site.choices.pick(group_counts(channels)), 1)
@@ -99,10 +99,10 @@ def pool(site: OpSite) -> None:
 
 
 def global_pool(site: OpSite) -> None:
-    """GlobalAveragePool and its like."""
+    """GlobalAveragePool and other global pooling."""
     spatial_shape(site)
 
 
 def group_counts(channels: int) -> list[int]:
-    """How many groups the channels may fall into."""
+    """Valid numbers of groups of the channels."""
     return [1, *(d for d in range(2, channels + 1) if channels % d == 0)]

@@ -1,4 +1,4 @@
-"""Operators that move elements or repeat them, and compute nothing."""
+"""Generators for data-movement operators."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .reductions import draw_axes
 
 
 def transpose(site: OpSite) -> None:
-    """Transpose: the input is made so that the output is as wished, where it can be."""
+    """Transpose, with an input that gives the hinted output shape if possible."""
     named: Any = dict(site.pattern.attrs).get("perm")
     rank = None if named is None or isinstance(named, Var) else len(named)
     shape = site.hint.shape if rank is None else site.hinted_shape(rank, rank)
@@ -32,7 +32,7 @@ def transpose(site: OpSite) -> None:
 
 
 def reshape(site: OpSite) -> None:
-    """Reshape of as many elements, grouped otherwise."""
+    """Reshape to another grouping of the elements."""
     wished = site.hint.shape
     x = site.operand(0, regrouped_shape(site, wished)).shape
     target = (
@@ -43,7 +43,7 @@ def reshape(site: OpSite) -> None:
 
 
 def _target_with_wildcards(site: OpSite, x: Shape, target: Shape) -> list[int]:
-    """The target with one dim left to be found, or some copied from the input."""
+    """The target with -1 for one dim, or 0 for dims copied from the input."""
     dims = list(target)
     form = site.choices.draw_below(4)
     if form == 1 and dims and element_count(target):
@@ -58,7 +58,7 @@ def _target_with_wildcards(site: OpSite, x: Shape, target: Shape) -> list[int]:
 
 
 def regrouped_shape(site: OpSite, shape: Shape) -> Shape:
-    """As many elements in other dims: two merged, one split, a 1 put in or taken out."""
+    """Another shape with as many elements: two dims merged, one split, a 1 inserted or removed."""
     dims = list(shape)
     for _ in range(1 + site.choices.draw_below(2)):
         form = site.choices.draw_below(5)
@@ -84,7 +84,7 @@ def flatten(site: OpSite) -> None:
 
 
 def squeeze(site: OpSite) -> None:
-    """Squeeze: 1s are put into the shape that is wished for."""
+    """Squeeze of the hinted shape with 1s inserted."""
     dims = list(site.hint.shape)
     for _ in range(1 + site.choices.draw_below(2)):
         dims.insert(site.choices.draw_below(len(dims) + 1), 1)
@@ -96,7 +96,7 @@ def squeeze(site: OpSite) -> None:
 
 
 def unsqueeze(site: OpSite) -> None:
-    """Unsqueeze: a dim of what is wished for is taken out, a 1 if there is one."""
+    """Unsqueeze: a dim of the hinted shape is removed, a 1 if there is one."""
     dims = list(site.hint.shape)
     ones = [i for i, d in enumerate(dims) if d == 1]
     if dims:
@@ -111,14 +111,14 @@ def unsqueeze(site: OpSite) -> None:
 
 
 def _maybe_negative_axes(site: OpSite, axes: list[int], rank: int, more: int | None = None) -> list[int]:
-    """Axes counted from the end at times; they count in the output's dims where `more` are put in."""
+    """The axes, sometimes counted from the end, of `more` dims in the output if those are inserted."""
     total = rank if more is None else rank + len(axes)
     axes = [a for a in axes if a < total]
     return [a - total for a in axes] if site.choices.one_in(3) else axes
 
 
 def expand(site: OpSite) -> None:
-    """Expand of 1s, or of nothing."""
+    """Expand of dims of 1, or of no dims."""
     wished = site.hint.shape
     kept = wished[site.choices.draw_below(len(wished) + 1) if site.choices.draw_below(2) else 0 :]
     x = site.operand(0, tuple(1 if site.choices.one_in(3) else d for d in kept)).shape
@@ -184,7 +184,7 @@ def trilu(site: OpSite) -> None:
 
 
 def resize(site: OpSite) -> None:
-    """Resize and Upsample: by a factor, or to a size."""
+    """Resize and Upsample, by a factor or to a size."""
     x = site.first_operand(3, 4).shape
     factors = [1.0] * 2 + [site.choices.pick((2.0, 1.0)) for _ in x[2:]]
     site.parameter("mode", lambda: site.choices.pick(("nearest", "linear")))

@@ -1,4 +1,4 @@
-"""What a rule's own code speaks of: its numbers, and the operators it names. Models made of them fire it sooner."""
+"""Dictionaries of the literals in a rule's code, from which generated models make it fire sooner."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ CONTAINER_TYPES = (tuple, list, frozenset, set)
 
 @dataclass(frozen=True, slots=True)
 class Dictionary:
-    """Numbers to fill constants with, strings for attributes, and operators to feed a rule's operands from.
+    """Numbers for constants, strings for attributes, and operators for the producers of operands.
 
-    `own_numbers` are the numbers that are likeliest to matter.
+    `own_numbers` are those from the rule itself.
     """
 
     own_numbers: tuple[float, ...] = COMMON_NUMBERS[:3]
@@ -38,17 +38,17 @@ class Dictionary:
     operators: tuple[str, ...] = DEFAULT_PRODUCERS
 
     def draw_number(self, choices: Choices) -> float:
-        """One of the numbers, as often one of the rule's own as any other."""
+        """One of the numbers, the rule's own ones with probability 1/2."""
         return choices.pick(choices.pick((self.numbers, self.own_numbers)))
 
     def draw_finite_number(self, choices: Choices) -> float:
-        """The same, but 1 for an infinite one: no operator is as steep as that."""
+        """The same, but 1 for an infinite number."""
         number = self.draw_number(choices)
         return 1.0 if isinf(number) else number
 
 
 def dictionary_of(rule: Rule) -> Dictionary:
-    """The numbers and names in the code that `rule` reaches in its own package, in its pattern and its promises."""
+    """The literals in the code that `rule` reaches in its own package, in its pattern and its contract."""
     numbers: dict[float, None] = dict.fromkeys(rule.fragile)
     texts: dict[str, None] = {}
     for word in (
@@ -71,7 +71,7 @@ def dictionary_of(rule: Rule) -> Dictionary:
 
 
 def _package(build: Callable[..., Any]) -> str:
-    """The modules that count as the rule's own: those below the same two leading names."""
+    """The package of a rule: the first two parts of the module name."""
     return ".".join(build.__module__.split(".")[:2])
 
 
@@ -84,7 +84,7 @@ def _pattern_literals(pattern: OpPattern) -> Iterator[Any]:
 
 
 def _reachable_literals(function: Any, package: str, depth: int, seen: set[int]) -> Iterator[Any]:
-    """The words in a function and in those of its package that it calls."""
+    """The literals in a function and in functions of its package that it calls."""
     if not isinstance(function, FunctionType) or id(function) in seen or depth == 0:
         return
     seen.add(id(function))
@@ -123,7 +123,7 @@ def _literals(value: Any) -> Iterator[float | str]:
 
 
 def _entries(value: Any) -> list[Any]:
-    """The entries of a container, in an order of their own; of a small array, its elements."""
+    """The entries of a container in a fixed order, or the elements of a small array."""
     if isinstance(value, dict):
         return [x for pair in cast("dict[Any, Any]", value).items() for x in pair]
     if isinstance(value, CONTAINER_TYPES):

@@ -12,12 +12,12 @@ from .choices import Choices
 
 @dataclass(frozen=True, slots=True)
 class Distribution:
-    """One in so many open operands is a constant, a value that is there already, or computed; 0 stands for none.
+    """Frequencies of features, as 1 in n (0: never), and flags for the whole model.
 
-    `extra_producers` are made by operators that the rule's code names, `shapes_from_inputs` ones are the dims of an
-    input. Of constants some may be `overridable_constants`, of attributes some are `non_default_attributes` off their
-    defaults. `zero_dims`: dims may be 0; `equal_dims`: all dims are the same; `uniform_constants`: a constant is one
-    number; `distinct_elements`: its elements differ; `large_halves`: half floats are near the end of their type.
+    Open operands may be constants, existing values, or computed: `extra_producers` by operators that the rule's code
+    names, `shapes_from_inputs` as dims of an input. Constants may be `overridable_constants`, attributes
+    `non_default_attributes`. `zero_dims`: dims may be 0; `equal_dims`: all dims are equal; `uniform_constants`: all
+    elements of a constant are equal; `distinct_elements`: they differ; `large_halves`: float16 numbers are large.
     """
 
     constant_operands: int

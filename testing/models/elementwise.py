@@ -1,4 +1,4 @@
-"""Operators that compute element by element, with broadcasting."""
+"""Generators for elementwise operators with broadcasting."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CASTS = (
 
 
 def broadcast(site: OpSite) -> None:
-    """The first operand that is made decides the shape; the others fit it, and seldom stretch it."""
+    """Operands that broadcast: the first one determines the shape, others seldom extend it."""
     target = site.hint.shape
     for n, i in enumerate(site.operand_order(reverse=site.choices.draw_below(2) == 1)):
         if n == 0:
@@ -28,7 +28,7 @@ def broadcast(site: OpSite) -> None:
 
 
 def broadcastable_shape(site: OpSite, target: Shape, index: int) -> Shape:
-    """A shape that broadcasts with `target`: mostly the same, one number for all, or its last dims."""
+    """A shape that broadcasts with `target`: mostly the same, a scalar, or its last dims."""
     want = site.input_patterns[index]
     if site.generator.distribution.uniform_constants and isinstance(want, Var) and want.constant:
         return ()
@@ -48,7 +48,7 @@ def broadcastable_shape(site: OpSite, target: Shape, index: int) -> Shape:
 
 
 def broadcast_shape(a: Shape, b: Shape) -> Shape:
-    """What two shapes broadcast to."""
+    """The shape of broadcasting two shapes."""
     try:
         return tuple(int(d) for d in np.broadcast_shapes(a, b))
     except ValueError as e:
@@ -62,13 +62,13 @@ def bit_shift(site: OpSite) -> None:
 
 
 def mod(site: OpSite) -> None:
-    """Mod, which takes floats with fmod only."""
+    """Mod, which accepts floats with fmod only."""
     site.parameter("fmod", lambda: 1)
     broadcast(site)
 
 
 def cast(site: OpSite) -> None:
-    """Cast and BitCast: what the pattern wants, or to the type that is wished for."""
+    """Cast and BitCast, to the type of the pattern or the hint."""
     named = "to" in dict(site.pattern.attrs)
     site.bound_types.clear()
     wished = site.hint.dtype
@@ -86,21 +86,21 @@ def cast(site: OpSite) -> None:
 
 
 def clip(site: OpSite) -> None:
-    """Clip: the bounds are scalars, the lower one first."""
+    """Clip, with scalar bounds, the lower one first."""
     site.first_operand()
     site.parameter("min", lambda: site.generator.dictionary.draw_number(site.choices))
     site.parameter("max", lambda: site.generator.dictionary.draw_number(site.choices))
 
 
 def number_attributes(site: OpSite) -> None:
-    """HardSigmoid and what else has attributes that are numbers."""
+    """HardSigmoid and other operators with numeric attributes."""
     site.first_operand()
     for name in site.spec.attributes:
         site.parameter(name, lambda: site.generator.dictionary.draw_finite_number(site.choices))
 
 
 def dropout(site: OpSite) -> None:
-    """Dropout: at times in training form."""
+    """Dropout, sometimes in training form."""
     x = site.first_operand()
     site.parameter("ratio", lambda: site.choices.pick((0.5, 0.25, 0.0)))
     site.parameter("training_mode", lambda: not site.choices.one_in(3))
@@ -108,14 +108,14 @@ def dropout(site: OpSite) -> None:
 
 
 def prelu(site: OpSite) -> None:
-    """PRelu, whose slope broadcasts one way only."""
+    """PRelu, whose slope broadcasts unidirectionally."""
     x = site.first_operand(1)
     form = site.choices.draw_below(3)
     site.add_remaining_operands(x.shape if form == 0 else () if form == 1 else (1,) * len(x.shape[2:]))
 
 
 def quantize(site: OpSite) -> None:
-    """QuantizeLinear and DequantizeLinear: one scale for all, or one for each slice along an axis."""
+    """QuantizeLinear and DequantizeLinear, with one scale or one along an axis."""
     x = site.first_operand(1)
     axis = site.parameter("axis", lambda: site.choices.draw_below(len(x.shape)), 1)
     shape = (x.dim_at(axis),) if site.choices.one_in(3) else ()

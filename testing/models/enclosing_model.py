@@ -1,4 +1,4 @@
-"""What stands around a pattern in a model: other readers of its values, an If, sizes that are left open."""
+"""The model around a generated pattern: further consumers, an If, symbolic dims."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+from ...core.ir.traits import Trait, ops_with
 from ...core.rewriting.rules import Rule
 from ..case import Case
 from .choices import Choices
@@ -18,12 +19,12 @@ from .model_builder import GenerationError, ModelBuilder, TypedValue
 IR_VERSION = 10
 SYMBOL = "N"
 SYMBOLIC_ONE_IN = 4  # models for each in which a size is left open
-CONV_OPS = frozenset({"Conv", "ConvTranspose", "ConvInteger", "QLinearConv"})
+CONV_OPS = ops_with(Trait.CONVOLUTION)
 
 
 @dataclass(slots=True)
 class EnclosingModel:
-    """The model around what was grown."""
+    """The model around generated ops."""
 
     rule: Rule
     generator: PatternGenerator
@@ -40,7 +41,7 @@ class EnclosingModel:
         return self.generator.builder
 
     def build_case(self) -> Case:
-        """The model, what is special about it, and why the rule may not fire in it. Raises Unmade for a dull one."""
+        """Build the case. Raises GenerationError for a model without inputs in use."""
         if self.generator.has_extra_constants and not self._builder.inputs:
             raise GenerationError("all is constant")
         root = self.generator.pattern_outputs[-1]
@@ -69,7 +70,7 @@ class EnclosingModel:
         return Case(model, root.name, tuple(self.generator.traits), self._no_fire_reason())
 
     def _no_fire_reason(self) -> str:
-        """Why the rule may not fire: only told where nothing else could stand for what is in the way."""
+        """The reason for which the rule must not fire; empty unless it is certain."""
         if (
             self.generator.has_extra_producers
             or self.generator.has_extra_constants
@@ -79,7 +80,7 @@ class EnclosingModel:
         return self.generator.no_fire_reasons[0]
 
     def _add_outputs(self) -> None:
-        """Outputs: what the root makes, or what is made of that."""
+        """Add the root's outputs, or the outputs of further ops on them, as graph outputs."""
         first, *others = [k for k in self.generator.last_outputs if k.name]
         root = self.generator.pattern_outputs[-1]
         if self._choices.one_in(4) and first is root and root.dtype:
@@ -89,14 +90,14 @@ class EnclosingModel:
         self.outputs += [self._with_known_rank(k) for k in others if k is not root and self._choices.draw_below(3)]
 
     def _with_known_rank(self, value: TypedValue) -> TypedValue:
-        """The value as it may be an output: of a known rank."""
+        """The value, reshaped if its rank is unknown, as a graph output must have a known rank."""
         if not value.dtype or value.type.tensor_type.HasField("shape"):
             return value
         flat = self._builder.constant(np.array([-1]))
         return self._builder.node("Reshape", [value, flat], {})[0]
 
     def _expose_inner_value(self) -> None:
-        """A value between the ops of the pattern has another reader, or is an output."""
+        """Give an inner value of the pattern another consumer, or make it a graph output."""
         values = [k for k in self.generator.pattern_outputs[:-1] if k.dtype]
         if not values:
             return
@@ -113,27 +114,27 @@ class EnclosingModel:
             self.generator.no_fire_reasons.append(why)
 
     def _share_constant(self) -> None:
-        """A constant is read elsewhere too."""
+        """Give a constant another consumer."""
         if self._builder.constants:
             self.outputs += self._builder.node("Identity", [self._choices.pick(self._builder.constants)], {})
             self.generator.add_trait("a constant has another reader")
 
     def _make_size_symbolic(self) -> None:
-        """One size of the inputs is left open, but none with which onnxruntime does anything at all where it is 0."""
+        """Make one size of the inputs symbolic, if onnxruntime is well-defined for a size of 0 there."""
         sizes = sorted(_sizes(self._builder.inputs) - _sizes(self._fixed_size_values()) - {0})
         if sizes:
             self.symbolic_size = self._choices.pick(sizes)
             self.generator.add_trait("a size is left open")
 
     def _fixed_size_values(self) -> list[TypedValue]:
-        """What has its sizes for good: the windows of Convs, and, beside a Concat, constants."""
-        sketch = self._builder
-        names = {name for node in sketch.nodes if node.op_type in CONV_OPS for name in node.input[1:]}
-        windows = [k for k in (*sketch.inputs, *sketch.node_outputs) if k.name in names]
-        return [*windows, *(sketch.constants if any(n.op_type == "Concat" for n in sketch.nodes) else ())]
+        """Values whose sizes must stay fixed: filters of convolutions and, with a Concat, constants."""
+        builder = self._builder
+        names = {name for node in builder.nodes if node.op_type in CONV_OPS for name in node.input[1:]}
+        windows = [k for k in (*builder.inputs, *builder.node_outputs) if k.name in names]
+        return [*windows, *(builder.constants if any(n.op_type == "Concat" for n in builder.nodes) else ())]
 
     def _value_infos(self, values: Sequence[TypedValue], symbolic_size: int | None = None) -> list[onnx.ValueInfoProto]:
-        """Values as a graph declares them; of outputs only the rank is told where a size is open."""
+        """Declarations of values; with a symbolic size, of outputs only the rank."""
         infos = [helper.make_value_info(k.name, k.type) for k in values]
         if self.symbolic_size is None:
             return infos
@@ -149,7 +150,7 @@ class EnclosingModel:
         return infos
 
     def _wrap_in_if(self) -> list[onnx.NodeProto]:
-        """All nodes in both branches of an If."""
+        """Move all nodes into both branches of an If."""
         self.generator.add_trait("it stands inside an If")
         bodies: list[onnx.GraphProto] = []
         for suffix in ("", "_else"):

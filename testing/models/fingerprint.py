@@ -1,4 +1,4 @@
-"""What a model looks like from afar: of models that look alike, a few are as good as many."""
+"""Fingerprints of generated models, to skip similar ones."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .model_builder import Array
 
 
 def structure_fingerprint(case: Case) -> Hashable:
-    """The operators, types, and what kinds of dims there are, whatever stands around the pattern."""
+    """Operators, types and classes of dims, independent of the model around the pattern."""
     graph = case.model.graph
     types = [i.type.tensor_type for i in graph.input]
     sizes = {d.dim_value for t in types for d in t.shape.dim if d.dim_value > 1}
@@ -26,7 +26,7 @@ def structure_fingerprint(case: Case) -> Hashable:
 
 
 def fingerprint(case: Case) -> Hashable:
-    """The build of a model, with its attributes, its kinds of constants, and what is special about it."""
+    """The structure of a model, with attributes, summaries of constants, and traits."""
     graph = case.model.graph
     attributes = (a.SerializeToString(deterministic=True) for node in _nodes(graph) for a in node.attribute)
     constants = (_constant_summary(numpy_helper.to_array(t)) for t in graph.initializer)
@@ -34,12 +34,12 @@ def fingerprint(case: Case) -> Hashable:
 
 
 def _dim_class(dim: onnx.TensorShapeProto.Dimension) -> int:
-    """0, 1 or more; what is open is more."""
+    """0, 1 or 2 for more; symbolic dims count as more."""
     return min(dim.dim_value, 2) if dim.HasField("dim_value") else 2
 
 
 def _constant_summary(array: Array) -> Hashable:
-    """Whether all elements are the same, and the sign of the first number."""
+    """Whether all elements are equal, and the sign of the first one."""
     if array.size == 0:
         return None
     first = array.reshape(-1)[0]
@@ -48,7 +48,7 @@ def _constant_summary(array: Array) -> Hashable:
 
 
 def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
-    """The nodes, of an If those of one branch."""
+    """The nodes, with those of one branch instead of an If."""
     for node in graph.node:
         bodies = [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
         yield from _nodes(bodies[0]) if bodies else (node,)

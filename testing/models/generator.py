@@ -1,4 +1,4 @@
-"""Generation of nodes from a rule's pattern, from the root to its operands."""
+"""Generation of the ops of a rule's pattern, from the root to its operands."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
 
 
 def select_inputs(generator: PatternGenerator, pattern: OpPattern, spec: defs.OpSchema) -> list[InputPattern]:
-    """The pattern of each input: `*xs` and `...` stand for some, and optional inputs are left out at times."""
+    """The patterns of all inputs: `*xs` and `...` are expanded, and optional ones sometimes omitted."""
     variadic = bool(spec.inputs) and spec.inputs[-1].option == VARIADIC
     most = max(MAX_OPERANDS, len(pattern.inputs)) if variadic else len(spec.inputs)
     wants = pattern.inputs if variadic else pattern.inputs[: max(len(spec.inputs), _required_count(pattern.inputs))]
@@ -50,12 +50,12 @@ def select_inputs(generator: PatternGenerator, pattern: OpPattern, spec: defs.Op
 
 
 def _required_count(wants: tuple[Any, ...]) -> int:
-    """How many inputs there must be at least for those to be among them that may not be left out."""
+    """The number of inputs up to the last one that must not be omitted."""
     return max((i for i, w in enumerate(wants, 1) if not (isinstance(w, Var) and w.optional)), default=0)
 
 
 def _select_optional(generator: PatternGenerator, want: Any) -> InputPattern:
-    """An optional input is left out of half of all models."""
+    """Omit an optional input in half of all models."""
     if not isinstance(want, Var) or not want.optional:
         return want
     if want.name in generator.bound:
@@ -83,7 +83,7 @@ PREFERRED_DTYPES = (TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, Ten
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """What the reader of a value would like it to be; it need not be."""
+    """The preferred type and shape of a value, which its consumer suggests."""
 
     shape: Shape
     dtype: int
@@ -91,7 +91,7 @@ class Hint:
 
 @dataclass(slots=True)
 class OpSite:
-    """An op to be made for `pattern`. Its maker asks for operands and parameters; those not asked for stay away."""
+    """An op to be generated for `pattern`; its generator requests operands and parameters, others are omitted."""
 
     generator: PatternGenerator
     pattern: OpPattern
@@ -106,20 +106,20 @@ class OpSite:
 
     @property
     def choices(self) -> Choices:
-        """Where choices come from."""
+        """The choices of the generator."""
         return self.generator.choices
 
     @property
     def input_count(self) -> int:
-        """How many inputs the pattern wants, left out ones among them."""
+        """The number of inputs in the pattern, including omitted ones."""
         return len(self.input_patterns)
 
     def wants_input(self, index: int) -> bool:
-        """Whether the pattern wants an input there."""
+        """Whether the pattern has an input at `index`."""
         return index < len(self.input_patterns) and self.input_patterns[index] is not None
 
     def operand_order(self, *, reverse: bool = False) -> list[int]:
-        """The inputs, those that decide the others first: ops, then what is bound, then the rest, the last first."""
+        """The inputs, those that determine others first: ops, then bound variables, then the rest, the last first."""
 
         def rank(index: int) -> int:
             want = self.input_patterns[index]
@@ -133,14 +133,14 @@ class OpSite:
         return sorted(present[::-1] if reverse else present, key=rank)
 
     def existing_operand(self, index: int) -> TypedValue | None:
-        """The operand there, if it is made already, here or elsewhere."""
+        """The operand at `index`, if it exists already, here or as a bound variable."""
         want = self.input_patterns[index] if index < len(self.input_patterns) else None
         if index not in self.operands and isinstance(want, Var):
             return cast("TypedValue | None", self.generator.bound.get(want.name))
         return self.operands.get(index)
 
     def operand(self, index: int, shape: Shape, *, positive: bool = False, array: Array | None = None) -> TypedValue:
-        """The input at `index`, made like `shape` (or holding `input_array`) unless it is there already."""
+        """The input at `index`, generated with `shape` (or the elements of `input_array`) unless it exists already."""
         found = self.operands.get(index)
         if found is not None:
             return found
@@ -162,14 +162,14 @@ class OpSite:
         return found
 
     def first_operand(self, min_rank: int = 0, max_rank: int = 5) -> TypedValue:
-        """The first input, of a rank from `min_rank` to `max_rank`, like what is wished of the output."""
+        """The first input, of a rank from `min_rank` to `max_rank`, like the hint for the output."""
         made = self.operand(0, self.hinted_shape(min_rank, max_rank))
         if len(made.shape) < min_rank:
             raise GenerationError(f"{self.op_type} takes no input of rank {len(made.shape)}")
         return made
 
     def hinted_shape(self, min_rank: int, max_rank: int) -> Shape:
-        """The shape wished for, or another one where its rank does not fit."""
+        """The hinted shape, or another one if its rank does not fit."""
         shape = self.hint.shape
         if min_rank <= len(shape) <= max_rank:
             return shape
@@ -177,14 +177,14 @@ class OpSite:
         return self.generator.draw_shape(rank, shape)
 
     def formal_parameter(self, index: int) -> defs.OpSchema.FormalParameter:
-        """What the schema says of the input at `index`."""
+        """The formal parameter of the schema for the input at `index`."""
         inputs = self.spec.inputs
         if index >= len(inputs) and not (inputs and inputs[-1].option == VARIADIC):
             raise GenerationError(f"{self.op_type} takes no input {index}")
         return inputs[min(index, len(inputs) - 1)]
 
     def input_dtype(self, index: int) -> int | str:
-        """The element type of an input, as far as it follows from others; the type's name if it is no tensor."""
+        """The element type of an input, consistent with other operands; the name of the type if it is no tensor."""
         formal = self.formal_parameter(index).type_str
         if formal in self.bound_types:
             return self.bound_types[formal]
@@ -199,14 +199,14 @@ class OpSite:
         return next((d for d in wished if d in dtypes), dtypes[0])
 
     def allowed_types(self, formal: str) -> list[str]:
-        """The types that a type parameter of the schema may stand for."""
+        """The types that a formal parameter of the schema allows."""
         found = (sorted(c.allowed_type_strs) for c in self.spec.type_constraints if c.type_param_str == formal)
         return next(found, [formal])
 
     def parameter(self, name: str, make: Callable[[], Any], default: Any = None, *, needed: bool = False) -> Any:
-        """What is in force for an attribute, or the input that plays its part at other opsets.
+        """The value of an attribute, or of the input that replaces it at other opsets.
 
-        `make` gives a value that is valid here. It is asked only where the pattern leaves room for one.
+        `make` returns a valid value. It is called only if the pattern leaves the value open.
         """
         with self.choices.scope(name):
             return self._parameter(name, make, default, needed)
@@ -235,7 +235,7 @@ class OpSite:
         return self.generator.bound[want.name]
 
     def _set_parameter(self, name: str, index: int | None, value: Any) -> None:
-        """Give a value that the pattern names, as the attribute or as the constant that it is at this opset."""
+        """Set the value of the pattern, as the attribute or constant input that it is at this opset."""
         if index is None:
             if name in self.spec.attributes:
                 self.attrs[name] = value
@@ -257,7 +257,7 @@ class OpSite:
         return not self.generator.depth and self.choices.one_in(self.generator.distribution.non_default_attributes)
 
     def input_array(self, index: int, value: Any) -> Array:
-        """`value` as the input at `index` wants it."""
+        """`value` as an array of the type of the input at `index`."""
         dtype = self.input_dtype(index)
         if not isinstance(dtype, int):
             raise GenerationError(f"input {index} of {self.op_type} is no tensor")
@@ -267,7 +267,7 @@ class OpSite:
             raise GenerationError(f"input {index} of {self.op_type} cannot be {value}") from e
 
     def add_remaining_operands(self, shape: Shape) -> None:
-        """Make the inputs that the maker did not ask for."""
+        """Generate the inputs that were not requested."""
         for i in range(len(self.input_patterns)):
             if self.wants_input(i):
                 self.operand(i, shape)
@@ -286,7 +286,7 @@ DIMS = (2, 3, 1, 4, 2, 3, 1, 5, 0)
 
 @dataclass(slots=True)
 class PatternGenerator:
-    """Makes ops by the `op_generators` of their types, and operands as the pattern's variables want them."""
+    """Generates ops by the `op_generators` of their types, and operands for the pattern's variables."""
 
     builder: ModelBuilder
     choices: Choices
@@ -308,7 +308,7 @@ class PatternGenerator:
     last_outputs: list[TypedValue] = field(default_factory=list[TypedValue])  # the outputs of the op made last
 
     def generate(self, pattern: OpPattern, hint: Hint) -> TypedValue:
-        """The output that `pattern` stands for."""
+        """The output of `pattern`, generated."""
         site = self._op_site(pattern, hint)
         if pattern.bound_name:
             self.bound[pattern.bound_name] = None
@@ -337,7 +337,7 @@ class PatternGenerator:
         return site
 
     def _output_count(self, site: OpSite) -> int:
-        """How many outputs the op has: those it must have, and where more may be, some."""
+        """The number of outputs: the required ones, and some of a variadic one."""
         last = site.spec.outputs[-1]
         if last.option == VARIADIC:
             return site.output_count
@@ -348,7 +348,7 @@ class PatternGenerator:
     def bound_value(
         self, var: Var, dtype: int | str, shape: Shape, *, positive: bool, array: Array | None, is_only_operand: bool
     ) -> TypedValue:
-        """What the pattern's variable stands for: the same wherever it stands."""
+        """The value of a variable of the pattern, the same at each occurrence."""
         found = self.bound.get(var.name)
         if found is None:
             found = self.bound[var.name] = self._new_value(var, dtype, shape, positive, array, is_only_operand)
@@ -398,13 +398,13 @@ class PatternGenerator:
         return self.choices.one_in(self.distribution.shapes_from_inputs)
 
     def _computed_shape(self, array: Array) -> TypedValue:
-        """The numbers as the shape of an input."""
+        """The numbers as the computed shape of an input."""
         self.add_trait("a shape is computed")
         self.has_extra_producers = True
         return self.builder.node("Shape", [self.builder.input(self.dtype, array.tolist())], {})[0]
 
     def _values_of_type(self, dtype: int, shape: Shape) -> list[TypedValue]:
-        """Values of the same type, of which one could stand here too."""
+        """Existing values of the same type and shape."""
         known = [*self.builder.inputs, *self.builder.node_outputs]
         same = [k for k in known if k.dtype == dtype and _has_shape(k, shape)]
         return same or ([k for k in known if k.dtype == dtype] if self.depth else [])
@@ -450,7 +450,7 @@ class PatternGenerator:
     # -- shapes --------------------------------------------------------------------------
 
     def draw_dim(self) -> int:
-        """A small dim; 0 only in models that are to have such. In some models all are the same."""
+        """A small dim; 0 only with `zero_dims`, always the same with `equal_dims`."""
         if self.distribution.equal_dims and self.last_dim:
             return self.last_dim
         self.last_dim = self.choices.pick(DIMS if self.distribution.zero_dims else DIMS[:-1])
@@ -462,12 +462,12 @@ class PatternGenerator:
         return (*(self.draw_dim() for _ in range(rank - len(kept))), *kept)
 
     def add_trait(self, trait: str) -> None:
-        """Say what is special about the model."""
+        """Record a special feature of the model."""
         if trait not in self.traits:
             self.traits.append(trait)
 
     def record_attribute(self, site: OpSite, name: str, value: Any) -> None:
-        """An attribute was set that the pattern does not name; off its default, the rule may not match."""
+        """Record an attribute that the pattern does not name; off its default, the rule must not match."""
         if value != op_schemas.attribute_default(site.op_type, site.pattern.domain, self.builder.opset, name):
             self.add_trait("an attribute is off its default")
             self.no_fire_reasons.append(
@@ -485,6 +485,3 @@ def _has_shape(known: TypedValue, shape: Shape) -> bool:
         return known.shape == shape
     except GenerationError:
         return False
-
-
-FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE})

@@ -1,18 +1,17 @@
-"""Operators that cut tensors up, pick from them, and put them together."""
+"""Generators for operators that split, index and join tensors, for sequences, and for sources of values."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ...core.inference.input_queries import INT32_MAX
 from .generator import OpSite
 from .model_builder import GenerationError, Shape
 from .reductions import draw_axis
 
-INT32_MAX = 2**31 - 1
-
 
 def concat(site: OpSite) -> None:
-    """Concat: pieces that differ along one axis at most."""
+    """Concat of operands that differ in one dim at most."""
     first = site.operand_order()[0]
     wished = site.hinted_shape(1, 4)
     x = site.operand(first, wished)
@@ -43,7 +42,7 @@ def split(site: OpSite) -> None:
 
 
 def slice_tensor(site: OpSite) -> None:
-    """Slice: forwards, backwards, in steps, beyond the ends."""
+    """Slice, forwards, backwards, with steps, beyond the ends."""
     wished = list(site.hinted_shape(1, 4))
     grown = site.choices.draw_below(len(wished))
     wished[grown] += site.choices.draw_below(3)
@@ -78,7 +77,7 @@ def _bounds(site: OpSite, dim: int, step: int) -> tuple[int, int]:
 
 
 def gather(site: OpSite) -> None:
-    """Gather, from the end at times."""
+    """Gather, sometimes with negative indices."""
     x = site.first_operand(1)
     axis = site.parameter("axis", lambda: draw_axis(site, x), 0)
     dim = x.dim_at(axis)
@@ -90,7 +89,7 @@ def gather(site: OpSite) -> None:
 
 
 def _indices(site: OpSite, dim: int, shape: Shape) -> object:
-    """Indices in order, or any, or counted from the end."""
+    """Indices in order, random, or counted from the end."""
     count = int(np.prod(shape, dtype=np.int64))
     if count == dim and site.choices.draw_below(3):
         return np.arange(dim).reshape(shape).tolist()
@@ -180,7 +179,7 @@ def random_tensor(site: OpSite) -> None:
 
 
 def sequence_access(site: OpSite) -> None:
-    """SequenceAt, and what else takes a sequence and a place in it."""
+    """SequenceAt and other operators with a sequence and a position."""
     site.operand(0, site.hint.shape)
     last = site.input_count - 1
     if site.op_type == "SequenceInsert" and site.wants_input(1):

@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""Generators for matrix products."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TERNARY_EQUATIONS = ("ij,jk,kl->il", "i,j,k->ijk")
 
 
 def matmul(site: OpSite) -> None:
-    """MatMul: of matrices, of stacks of them, and of vectors at times."""
+    """MatMul of matrices, batches of matrices, and sometimes vectors."""
     shape = site.hint.shape if len(site.hint.shape) > 1 else site.hinted_shape(2, 4)
     rows, columns = shape[-2:]
     inner = rows if site.choices.one_in(3) else site.generator.draw_dim()
@@ -43,7 +43,7 @@ def _require_rank(shape: Shape) -> None:
 
 
 def gemm(site: OpSite) -> None:
-    """Gemm with transposed factors, scales and a bias that broadcasts one way."""
+    """Gemm with transposed operands, scales and a bias that broadcasts unidirectionally."""
     hint = site.hinted_shape(2, 2)
     swap_a = site.parameter("transA", lambda: site.choices.draw_below(2), 0)
     swap_b = site.parameter("transB", lambda: site.choices.draw_below(2), 0)
@@ -67,7 +67,7 @@ def gemm(site: OpSite) -> None:
 
 
 def einsum(site: OpSite) -> None:
-    """Einsum of one to three factors, by one of some equations."""
+    """Einsum of one to three operands, by one of some equations."""
     table = {1: UNARY_EQUATIONS, 2: BINARY_EQUATIONS, 3: TERNARY_EQUATIONS}.get(site.input_count)
     if table is None:
         raise GenerationError("no equation is known for so many factors")
@@ -104,5 +104,5 @@ def matmul_integer(site: OpSite) -> None:
 
 
 def element_count(shape: Shape) -> int:
-    """How many elements a shape has."""
+    """The number of elements of a shape."""
     return int(np.prod(shape, dtype=np.int64))

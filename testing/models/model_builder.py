@@ -1,4 +1,4 @@
-"""A model in the making: each node is checked, and its outputs typed, as it is added."""
+"""Builder of models, which checks each node and infers its output types as it is added."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ Array = np.ndarray[Any, Any]
 
 
 class GenerationError(Exception):
-    """The choices led to no valid model."""
+    """The choices lead to no valid model."""
 
 
 @dataclass(frozen=True, slots=True)
 class TypedValue:
-    """A value of the model; `array` is what it holds, where that is fixed."""
+    """A value of the model; `array` has the elements of a constant."""
 
     name: str
     type: onnx.TypeProto
@@ -34,12 +34,12 @@ class TypedValue:
 
     @property
     def dtype(self) -> int:
-        """The element type; 0 of what is no tensor."""
+        """The element type; 0 for values other than tensors."""
         return self.type.tensor_type.elem_type
 
     @property
     def shape(self) -> Shape:
-        """The dims. Raises Unmade where they are not fixed."""
+        """The dims. Raises GenerationError if they are not fixed."""
         if not self.type.HasField("tensor_type") or not self.type.tensor_type.HasField("shape"):
             raise GenerationError(f"{self.name} has no fixed shape")
         dims = self.type.tensor_type.shape.dim
@@ -48,7 +48,7 @@ class TypedValue:
         return tuple(d.dim_value for d in dims)
 
     def dim_at(self, axis: int) -> int:
-        """The dim of an axis. Raises Unmade where there is no such axis."""
+        """The dim of an axis. Raises GenerationError if there is no such axis."""
         if not -len(self.shape) <= axis < len(self.shape):
             raise GenerationError(f"{self.name} has no axis {axis}")
         return self.shape[axis]
@@ -56,7 +56,7 @@ class TypedValue:
 
 @dataclass(slots=True)
 class ModelBuilder:
-    """Nodes, inputs and constants so far, at one opset."""
+    """The nodes, inputs and constants of a model under construction, at one opset."""
 
     opset: int
     nodes: list[onnx.NodeProto] = field(default_factory=list[onnx.NodeProto])
@@ -95,7 +95,7 @@ class ModelBuilder:
         domain: str = "",
         outputs: int = 1,
     ) -> list[TypedValue]:
-        """The outputs of a new node. Raises Unmade where ONNX allows none such."""
+        """Add a node and return its outputs. Raises GenerationError if it is invalid in ONNX."""
         start = len(self.node_outputs)
         names = [self._fresh_name("v", start + i) for i in range(outputs)]
         spec = signatures.schema(op_type, domain, self.opset)

@@ -32,16 +32,16 @@ MODEL_WIDE_CHOICES: Mapping[Key, int] = MappingProxyType({
     ("/setting/open", 0): SYMBOLIC_ONE_IN,
     **{(f"/distribution/{field}", 0): len(levels) for field, levels in LEVELS.items()},
 })  # fmt: skip
-"""The choices that colour a whole model, and among how many each is."""
+"""The model-wide choices, and the number of options of each."""
 RANKS = (2, 3, 4, 1, 4, 0, 5)
 
 
 def generate_case(
     rule: Rule, choices: Choices, dictionary: Dictionary, examples: Sequence[onnx.ModelProto] = ()
 ) -> Case:
-    """A model that holds the pattern of `rule`, or a variant of one of `examples`.
+    """A model with the pattern of `rule`, or a variant of one of `examples`.
 
-    Raises Unmade where the choices lead to none.
+    Raises GenerationError if the choices lead to none.
     """
     which = choices.draw_below(1 + 2 * len(examples))
     with choices.scope("dtype"):
@@ -58,7 +58,7 @@ def generate_case(
 
 
 def _opset(pattern: OpPattern, dtype: int, choices: Choices) -> int:
-    """An opset that has the operators of a pattern; if there are such, one in which its root makes that type."""
+    """An opset with the operators of a pattern; if possible, one in which its root supports that type."""
     opsets = [o for o in OPSETS if _exists(pattern, o)]
     if not opsets:
         raise GenerationError(f"the pattern from {pattern.types[0]} on exists at no opset")
@@ -71,7 +71,7 @@ def _can_produce(pattern: OpPattern, dtype: int, opset: int) -> bool:
 
 
 def _exists(pattern: OpPattern, opset: int) -> bool:
-    """Whether every operator of the pattern does at that opset, or one of those that it may be."""
+    """Whether every operator of the pattern, or one of its alternatives, exists at that opset."""
     if all(signatures.schema(t, pattern.domain, opset) is None for t in pattern.types):
         return False
     return all(_exists(want, opset) for want in pattern.inputs if isinstance(want, OpPattern))

@@ -1,4 +1,4 @@
-"""Operators over axes: reductions, running sums, softmax, normalization."""
+"""Generators for operators over axes: reductions, cumulative sums, softmax, normalization."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from .model_builder import TypedValue
 
 
 def draw_axis(site: OpSite, x: TypedValue) -> int:
-    """An axis of `x`, counted from the end at times."""
+    """An axis of `x`, sometimes counted from the end."""
     rank = max(len(x.shape), 1)
     axis = site.choices.draw_below(rank)
     return axis - rank if site.choices.draw_below(2) else axis
 
 
 def draw_axes(site: OpSite, rank: int) -> list[int]:
-    """One or more axes out of `rank`, counted from the end at times."""
+    """One or more axes out of `rank`, sometimes counted from the end."""
     axes = site.choices.subset(range(max(rank, 1)))
     if site.choices.one_in(4):
         axes = axes[::-1]
@@ -38,7 +38,7 @@ def arg_reduce(site: OpSite) -> None:
 
 
 def softmax(site: OpSite) -> None:
-    """Softmax and what else has one axis."""
+    """Softmax and other operators with one axis."""
     x = site.first_operand(1)
     site.parameter("axis", lambda: draw_axis(site, x))
 

@@ -1,4 +1,4 @@
-"""What operators take and make: by the schemas of ONNX, and of those that onnxruntime adds, by its own."""
+"""Schemas of operators: those of ONNX, and onnxruntime's for contrib operators."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def schema(op_type: str, domain: str, version: int) -> defs.OpSchema | None:
 
 
 def is_contrib(spec: defs.OpSchema) -> bool:
-    """Whether onnxruntime alone knows the operator, so that ONNX infers no types for it."""
+    """Whether the operator is onnxruntime's own, for which ONNX infers no types."""
     return (spec.domain, spec.name) in _contrib_schemas()
 
 
@@ -41,7 +41,7 @@ def infer_types_by_running(
     data: Mapping[str, onnx.TensorProto],
     imports: Sequence[onnx.OperatorSetIdProto],
 ) -> dict[str, onnx.TypeProto]:
-    """The types of what `node` makes, seen by running it on ones. Raises EvaluationError where that does not run."""
+    """The output types of `node` from a run on ones. Raises EvaluationError if it does not run."""
     inputs = [helper.make_value_info(name, t) for name, t in types.items() if name not in data]
     outputs = [onnx.ValueInfoProto(name=name) for name in node.output]
     held = [onnx.TensorProto.FromString(t.SerializeToString()) for t in data.values()]
@@ -66,7 +66,7 @@ def _ones(type_: onnx.TypeProto) -> np.ndarray[Any, Any]:
 
 @cache
 def _contrib_schemas() -> Mapping[OpKey, defs.OpSchema]:
-    """The schemas that onnxruntime has of its own, made into those of ONNX; of each operator the newest."""
+    """The newest schemas of onnxruntime's own operators, as schemas of ONNX."""
     bindings: Any = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
     found: dict[OpKey, defs.OpSchema] = {}
     for spec in sorted(bindings.get_all_operator_schema(), key=lambda s: s.since_version):

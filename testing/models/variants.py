@@ -1,4 +1,4 @@
-"""Variants of an example: the same nodes with other sizes, types, numbers and opsets, and other things around them."""
+"""Variants of an example model, with other sizes, types, constants and opsets."""
 
 from __future__ import annotations
 
@@ -11,25 +11,26 @@ from onnx.shape_inference import InferenceError
 
 from ...core.errors import Declined, PassesError
 from ...core.io.convert import from_onnx
+from ...core.ir.dtypes import CPU_FLOATS
 from ...core.rewriting.pattern import COMMUTATIVE
 from ...core.rewriting.rules import Rule
+from ...core.serialization.proto_queries import opset_versions
 from .choices import Choices
 from .dictionary import Dictionary
 from .generator import PatternGenerator
 from .model_builder import GenerationError, TypedValue
 
 MAX_OPSET_INCREASE = 4  # up to so many later than the example's
-FLOATS = frozenset({TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE})
 
 
 def generate_variant(rule: Rule, example: onnx.ModelProto, generator: PatternGenerator) -> None:
-    """Put a variant of `example` into the sketch. Raises Unmade where it is no model any more."""
-    choices, sketch = generator.choices, generator.builder
+    """Load a variant of `example` into the builder. Raises GenerationError if it is invalid."""
+    choices, builder = generator.choices, generator.builder
     model = onnx.ModelProto()
     model.CopyFrom(example)
-    sketch.opset = next(o.version for o in model.opset_import if o.domain in {"", "ai.onnx"})
+    builder.opset = opset_versions(model)[""]
     if choices.one_in(3):
-        sketch.opset += 1 + choices.draw_below(MAX_OPSET_INCREASE)
+        builder.opset += 1 + choices.draw_below(MAX_OPSET_INCREASE)
     _fix_symbolic_dims(model.graph, choices)
     if choices.one_in(3):
         _replace_float_type(model, choices.pick((TensorProto.FLOAT16, TensorProto.DOUBLE)))
@@ -43,7 +44,7 @@ def generate_variant(rule: Rule, example: onnx.ModelProto, generator: PatternGen
     matched = list(_match_outputs(rule, model))
     if not matched:
         raise GenerationError("the pattern matches nowhere in the example")
-    known = {k.name: k for k in sketch.node_outputs}
+    known = {k.name: k for k in builder.node_outputs}
     root, *inner = choices.pick(matched)
     if root not in known:
         raise GenerationError(f"nobody knows the type of {root}")
@@ -54,7 +55,7 @@ def generate_variant(rule: Rule, example: onnx.ModelProto, generator: PatternGen
 
 
 def _fix_symbolic_dims(graph: onnx.GraphProto, choices: Choices) -> None:
-    """Give each symbolic size a number, the same wherever it stands; or leave them all open."""
+    """Replace each symbolic size by a number, the same at each occurrence; or keep them all."""
     sizes: dict[str, int] = {}
     stay = choices.one_in(3)
     for info in graph.input:
@@ -67,20 +68,20 @@ def _fix_symbolic_dims(graph: onnx.GraphProto, choices: Choices) -> None:
 
 
 def _replace_float_type(model: onnx.ModelProto, dtype: int) -> None:
-    """Have floats of another type all through."""
+    """Replace all float types by another one."""
     graph = model.graph
     for info in (*graph.input, *graph.output):
-        if info.type.tensor_type.elem_type in FLOATS:
+        if info.type.tensor_type.elem_type in CPU_FLOATS:
             info.type.tensor_type.elem_type = dtype
     kind = helper.tensor_dtype_to_np_dtype(dtype)
     for tensor in (*graph.initializer, *(a.t for node in graph.node for a in node.attribute if a.HasField("t"))):
-        if tensor.data_type in FLOATS:
+        if tensor.data_type in CPU_FLOATS:
             tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(kind), tensor.name))
 
 
 def _replace_constant_values(graph: onnx.GraphProto, choices: Choices, dictionary: Dictionary) -> None:
-    """Another number in the place of one that a constant is full of, or in one of its places."""
-    tensors = [t for t in graph.initializer if t.data_type in FLOATS]
+    """Replace trailing elements of a constant by another number."""
+    tensors = [t for t in graph.initializer if t.data_type in CPU_FLOATS]
     if not tensors:
         return
     tensor = choices.pick(tensors)
@@ -92,30 +93,30 @@ def _replace_constant_values(graph: onnx.GraphProto, choices: Choices, dictionar
 
 
 def _load_into_builder(model: onnx.ModelProto, generator: PatternGenerator) -> None:
-    """Read the model into the sketch."""
-    sketch = generator.builder
-    sketch.domain_versions.update((o.domain, o.version) for o in model.opset_import if o.domain not in {"", "ai.onnx"})
+    """Load the model into the builder."""
+    builder = generator.builder
+    builder.domain_versions.update((domain, version) for domain, version in opset_versions(model).items() if domain)
     del model.opset_import[:]
-    model.opset_import.extend(sketch.opset_imports)
+    model.opset_import.extend(builder.opset_imports)
     try:
         inferred = shape_inference.infer_shapes(model, check_type=True, strict_mode=True, data_prop=True).graph
     except (InferenceError, onnx.checker.ValidationError, ValueError) as e:
         raise GenerationError(str(e)) from e
     held = {t.name for t in inferred.initializer}
-    sketch.nodes += inferred.node
-    sketch.reserved_names |= {n for node in inferred.node for n in (*node.input, *node.output)}
-    sketch.inputs += [TypedValue(i.name, i.type) for i in inferred.input if i.name not in held]
-    sketch.overridable.update(i.name for i in inferred.input if i.name in held)
+    builder.nodes += inferred.node
+    builder.reserved_names |= {n for node in inferred.node for n in (*node.input, *node.output)}
+    builder.inputs += [TypedValue(i.name, i.type) for i in inferred.input if i.name not in held]
+    builder.overridable.update(i.name for i in inferred.input if i.name in held)
     for tensor in inferred.initializer:
         type_ = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
-        sketch.constants.append(TypedValue(tensor.name, type_, numpy_helper.to_array(tensor)))
+        builder.constants.append(TypedValue(tensor.name, type_, numpy_helper.to_array(tensor)))
     made = {o for node in inferred.node for o in node.output}
     infos = {i.name: i.type for i in (*inferred.value_info, *inferred.output) if i.name in made}
-    sketch.node_outputs += [TypedValue(name, type_) for name, type_ in infos.items()]
+    builder.node_outputs += [TypedValue(name, type_) for name, type_ in infos.items()]
 
 
 def _match_outputs(rule: Rule, model: onnx.ModelProto) -> Iterator[Sequence[str]]:
-    """For each match in the main graph, what the matched ops make: the root's first output, then that of the others."""
+    """For each match in the main graph, the first outputs of the matched ops, that of the root first."""
     try:
         graph = from_onnx(model).graph
         for root in list(graph.ops(*rule.pattern.types)):

@@ -140,7 +140,7 @@ def test_rules_beside_it_must_not_undo_what_it_does() -> None:
     assert fault.kind == FaultKind.ENDLESS_WITH_OTHERS
     assert "add_instead" in fault.message
     assert "subtract_negated" in fault.message
-    assert "examples=[MODEL], beside=[add_instead])" in format_fault(subtract_negated, fault)
+    assert "examples=[MODEL], other_rules=[add_instead])" in format_fault(subtract_negated, fault)
 
 
 def test_what_onnxruntime_does_not_run_the_reference_does() -> None:
@@ -161,7 +161,7 @@ def test_the_same_seed_tells_the_same() -> None:
 
 def test_the_story_is_whole() -> None:
     told = examine(relu_of_negated, budget=BUDGET).report
-    for part in ("Relu(-x) => Relu(x)", "promised: exact", "Neg (x", "inputs (", "before:", "after:", "check_rule("):
+    for part in ("Relu(-x) => Relu(x)", "contract: exact", "Neg (x", "inputs (", "before:", "after:", "check_rule("):
         assert part in told
     assert f"from {__name__} import relu_of_negated" in told
     model = parser.parse_model(told.partition('MODEL = """')[2].partition('"""')[0])

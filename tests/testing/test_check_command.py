@@ -64,7 +64,7 @@ def test_the_whole_file(rules: Path, tmp_path: Path) -> None:
     assert "3 rules: 1 sound, 1 wrong, 1 inconclusive" in output
     assert f"    from {rules.stem} import " in output
     assert "idle is no rule" in output
-    assert "relu_of_negated changes what the model computes" in output
+    assert "relu_of_negated changes the results of the model" in output
     assert "(it never will): give examples" in output
     data = json.loads(told.read_text(encoding="utf-8"))
     assert {r["name"]: r["result"] for r in data["rules"]} == {
@@ -135,13 +135,13 @@ def test_a_crash_is_survived_and_told() -> None:
         process: Any = judge._process
         process.kill()
         found: Any = judge(QUESTION)
-        assert found.message == "onnxruntime crashes on what the rule made"
+        assert found.message == "onnxruntime crashes on the rewritten model"
         assert judge(QUESTION) is None
 
 
 def test_what_hangs_is_ended() -> None:
     with (
         ComparisonProcess(timeout=0.0) as judge,
-        pytest.raises(UnverifiableError, match="does not end on the model as it was made"),
+        pytest.raises(UnverifiableError, match="does not end on the generated model"),
     ):
         judge(QUESTION)

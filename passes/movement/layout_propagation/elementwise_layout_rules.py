@@ -5,23 +5,14 @@ from __future__ import annotations
 from onnx import TensorProto
 
 from ....core import Value, require
-from ... import elementwise
+from ....core.ir.traits import Trait, ops_with
 from ...support.operand_queries import require_numpy_broadcasting
 from .layout import Layout, inverse
 from .layout_rewrite import LayoutRequest, LayoutRewrite
 
-# Each element is computed alike wherever it lies. What onnxruntime computes by vector instructions with another
-# formula for the last few elements (Exp, Sin, Tanh and their kin) differs in the last bit when elements change places.
-EXACT_UNARY = frozenset({
-    "Abs", "BitwiseNot", "Cast", "CastLike", "Ceil", "Clip", "Floor", "Identity", "IsInf", "IsNaN", "LeakyRelu", "Neg",
-    "Not", "Relu", "Round", "Sign", "Sqrt", "ThresholdedRelu",
-})  # fmt: skip
-INEXACT_UNARY = (elementwise.UNARY | {"Shrink", "Swish"}) - EXACT_UNARY
-EXACT_BROADCAST = frozenset({
-    "Add", "And", "BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "Equal", "Greater", "GreaterOrEqual",
-    "Less", "LessOrEqual", "Max", "Mean", "Min", "Mod", "Mul", "Or", "PRelu", "Sub", "Sum", "Where", "Xor",
-})  # fmt: skip
-INEXACT_BROADCAST = frozenset({"Pow"})
+ELEMENTWISE_OPS = ops_with(Trait.ELEMENTWISE)
+BROADCASTING_OPS = ops_with(Trait.BROADCASTING) | {"PRelu"}
+EXACT_OPS = ops_with(Trait.LAYOUT_INVARIANT)  # others differ in the last bit when elements change places
 # Casts to these give other numbers beyond the range where onnxruntime has fewer elements left than it takes at once.
 WRAPPING_CAST_TYPES = frozenset({TensorProto.UINT32, TensorProto.UINT64})
 
@@ -34,7 +25,7 @@ def unary(request: LayoutRequest) -> LayoutRewrite:
         not casts or op.outputs[0].dtype not in WRAPPING_CAST_TYPES,
         "onnxruntime casts out-of-range numbers differently in vectorized code",
     )
-    return request.rewrite({0: layout}, {0: layout}, exact=op.type in EXACT_UNARY)
+    return request.rewrite({0: layout}, {0: layout}, exact=op.type in EXACT_OPS)
 
 
 def dropout(request: LayoutRequest) -> LayoutRewrite:
@@ -61,9 +52,7 @@ def broadcasting(request: LayoutRequest) -> LayoutRewrite:
         if holes:
             spread[i] = holes
     extra = sum(not v.is_const for i, v in values if i in spread)
-    return request.rewrite(
-        wanted, {0: layout}, unsqueezed_axes=spread, extra_nodes=extra, exact=op.type in EXACT_BROADCAST
-    )
+    return request.rewrite(wanted, {0: layout}, unsqueezed_axes=spread, extra_nodes=extra, exact=op.type in EXACT_OPS)
 
 
 def broadcast_layout(value: Value, layout: Layout) -> tuple[Layout, tuple[int, ...]]:

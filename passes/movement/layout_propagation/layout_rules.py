@@ -5,34 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
-from onnx import TensorProto
-
 from ....core import Declined, Op
-from ....core.ir.effects import FLOAT16_DTYPES
+from ....core.ir.dtypes import DISCRETE_TYPES, FLOATS
+from ....core.ir.traits import Trait, ops_with
 from . import axis_layout_rules, elementwise_layout_rules, extent_layout_rules, rank_layout_rules
 from .layout import Layout
 from .layout_rewrite import LayoutRequest, LayoutRewrite
 
 # What onnxruntime can transpose.
-TRANSPOSABLE_TYPES = FLOAT16_DTYPES | {
-    TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.BOOL, TensorProto.STRING,
-    TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64,
-    TensorProto.UINT8, TensorProto.UINT16, TensorProto.UINT32, TensorProto.UINT64,
-}  # fmt: skip
+TRANSPOSABLE_TYPES = FLOATS | DISCRETE_TYPES
 
 # Not here for what onnxruntime makes of a NaN, which depends on where in memory it lies: Hardmax and
 # DynamicQuantizeLinear.
 LAYOUT_RULES: Mapping[str, Callable[[LayoutRequest], LayoutRewrite]] = MappingProxyType(
     {
-        **dict.fromkeys(
-            (*elementwise_layout_rules.EXACT_UNARY, *elementwise_layout_rules.INEXACT_UNARY),
-            elementwise_layout_rules.unary,
-        ),
-        **dict.fromkeys(
-            (*elementwise_layout_rules.EXACT_BROADCAST, *elementwise_layout_rules.INEXACT_BROADCAST),
-            elementwise_layout_rules.broadcasting,
-        ),
-        **dict.fromkeys(rank_layout_rules.REDUCTIONS, rank_layout_rules.reduction),
+        **dict.fromkeys(elementwise_layout_rules.ELEMENTWISE_OPS, elementwise_layout_rules.unary),
+        **dict.fromkeys(elementwise_layout_rules.BROADCASTING_OPS, elementwise_layout_rules.broadcasting),
+        **dict.fromkeys(ops_with(Trait.REDUCTION), rank_layout_rules.reduction),
         **dict.fromkeys(("ArgMax", "ArgMin"), rank_layout_rules.arg_reduction),
         **dict.fromkeys(("Softmax", "LogSoftmax"), axis_layout_rules.softmax),
         **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), axis_layout_rules.quantize),

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from operator import attrgetter
 
 from ....core import Graph, Ledger, Op, Value
-from ....core.ir.effects import FLOAT16_DTYPES
+from ....core.ir.dtypes import FLOAT16_DTYPES
 from .apply_layout import apply_layout
 from .layout import Layout
 from .layout_region import LayoutRegion, grow_region, seed_layouts

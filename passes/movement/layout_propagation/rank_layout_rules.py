@@ -8,16 +8,11 @@ import numpy as np
 
 from ....core import require
 from ....core.inference.input_queries import normalize_axes, normalized_axis
-from ...support.dtypes import FLOATS
+from ....core.ir.dtypes import FLOATS
 from ...support.operand_queries import constant_integers, operand
 from .axis_groups import reshape_layouts
 from .layout import Layout, renumbered
 from .layout_rewrite import LayoutRequest, LayoutRewrite, attribute_or_constant, axes_in_layout
-
-REDUCTIONS = frozenset({
-    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd",
-    "ReduceSum", "ReduceSumSquare",
-})  # fmt: skip
 
 
 def layout_without(layout: Layout, gone: Collection[int]) -> Layout:

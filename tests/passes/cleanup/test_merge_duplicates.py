@@ -48,6 +48,11 @@ G = "g (float[6,3] x, float[6,3] w) => (float[n,m] y)"
             id="an axis from the front and from the back",
         ),
         pytest.param(
+            "a = LpNormalization<axis=0>(x) b = LpNormalization<axis=-2>(x) y = Add(a, b)",
+            "a = LpNormalization<axis=0>(x) y = Add(a, a)",
+            id="an axis of a normalization",
+        ),
+        pytest.param(
             "a = Softmax(x) b = Softmax<axis=1>(x) y = Add(a, b)",
             "a = Softmax(x) y = Add(a, a)",
             id="the last axis, by default and by number",

@@ -19,6 +19,8 @@ G = (
     [
         pytest.param("y = Tanh(x)", True, id="saturates"),
         pytest.param("y = Softmax(x)", True, id="softmax"),
+        pytest.param("a = Atan(x) b = Hardmax(x) d = Sign(x) y = Sum(a, b, d)", True, id="other bounded ones"),
+        pytest.param("t = Tanh(x) r = Round(t) h = ThresholdedRelu(r) y = Trilu(h)", True, id="others that keep it"),
         pytest.param("y = LayerNormalization(x, c, c)", True, id="normalizes"),
         pytest.param("y = LayerNormalization(x, f, c)", False, id="normalizes, infinite scale"),
         pytest.param("y = LayerNormalization(x, z)", False, id="normalizes, open scale"),

@@ -1,0 +1,71 @@
+"""Queries on ONNX messages: nodes in subgraphs, operators in use, imported opsets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import onnx
+from onnx import AttributeProto
+
+from ..ir import op_schemas
+from ..ir.op_schemas import canonical_domain
+
+SUBGRAPH_ATTRIBUTE_TYPES = frozenset({AttributeProto.GRAPH, AttributeProto.GRAPHS})
+
+
+def named_subgraphs(node: onnx.NodeProto) -> Iterator[tuple[str, onnx.GraphProto]]:
+    """The graphs in the attributes of a node, by attribute; those of a list are numbered."""
+    for a in node.attribute:
+        if a.type == AttributeProto.GRAPH:
+            yield a.name, a.g
+        elif a.type == AttributeProto.GRAPHS:
+            yield from ((f"{a.name}[{i}]", g) for i, g in enumerate(a.graphs))
+
+
+def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
+    """The graphs in the attributes of a node."""
+    return (graph for _, graph in named_subgraphs(node))
+
+
+def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    """`nodes` and the nodes in their subgraphs, each before those inside it."""
+    work = [iter(nodes)]
+    while work:
+        node = next(work[-1], None)
+        if node is None:
+            work.pop()
+            continue
+        yield node
+        work += [iter(graph.node) for graph in reversed(list(subgraphs(node)))]
+
+
+def opset_versions(holder: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
+    """The opset version of each imported domain; "" is the standard domain, whichever of its names is imported."""
+    return {canonical_domain(e.domain): e.version for e in holder.opset_import}
+
+
+def used_domains(graph: onnx.GraphProto) -> dict[str, None]:
+    """The domains of the nodes of a graph and its subgraphs, each once, in order."""
+    return dict.fromkeys(domain for domain, _ in used_operators(graph))
+
+
+def used_operators(graph: onnx.GraphProto) -> dict[tuple[str, str], None]:
+    """Domain and type of the nodes of a graph and its subgraphs, each pair once, in order."""
+    return dict.fromkeys((canonical_domain(node.domain), node.op_type) for node in all_nodes(graph.node))
+
+
+def undefined_operators(model: onnx.ModelProto) -> dict[tuple[str, str], None]:
+    """Domain and type of nodes in domains of ONNX that ONNX does not define at the model's opset, nor the model."""
+    versions, functions = opset_versions(model), local_functions(model)
+    return dict.fromkeys(
+        (domain, kind)
+        for domain, kind in used_operators(model.graph)
+        if (domain, kind) not in functions
+        and op_schemas.latest_opset_version(domain)
+        and op_schemas.schema(kind, domain, versions.get(domain, 0)) is None
+    )
+
+
+def local_functions(model: onnx.ModelProto) -> set[tuple[str, str]]:
+    """Domain and name of the local functions of a model."""
+    return {(canonical_domain(f.domain), f.name) for f in model.functions}

@@ -1,0 +1,333 @@
+"""Traits of operators, compared with the schemas of onnx and with runs of onnxruntime."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import onnx
+import onnx.shape_inference
+import onnxruntime as ort
+import pytest
+from onnx import defs, helper
+from passwright.core.ir.traits import TRAITS, Trait, ops_with
+
+Array = np.ndarray[Any, Any]
+NEWEST_OPSET = 28  # the one that the rows are written for
+RUN_OPSET = min(24, defs.onnx_opset_version())
+DTYPES = {"tensor(float)": np.float32, "tensor(bool)": np.bool_, "tensor(uint8)": np.uint8, "tensor(int32)": np.int32}
+LAYOUT_SIZE = 67  # elements: several vectors of any width, and a few more
+SCHEMAS = [s for s in defs.get_all_schemas_with_history() if s.domain == "" and not s.deprecated]
+NEWEST = {
+    name: defs.get_schema(name) for name in sorted({s.name for s in SCHEMAS}) if not defs.get_schema(name).deprecated
+}
+
+
+def versions(op_type: str) -> list[defs.OpSchema]:
+    return [s for s in SCHEMAS if s.name == op_type]
+
+
+def known(trait: Trait) -> list[str]:
+    """The operators with a trait that the installed onnx knows."""
+    return sorted(ops_with(trait) & NEWEST.keys())
+
+
+def run(op_type: str, *inputs: Array, outputs: int = 1, **attributes: Any) -> list[Array]:
+    kinds = [helper.np_dtype_to_tensor_dtype(a.dtype) for a in inputs]
+    names, results = [f"x{i}" for i in range(len(inputs))], [f"y{i}" for i in range(outputs)]
+    graph = helper.make_graph(
+        [helper.make_node(op_type, names, results, **attributes)],
+        "g",
+        [helper.make_tensor_value_info(n, k, [None] * a.ndim) for n, k, a in zip(names, kinds, inputs, strict=True)],
+        [onnx.ValueInfoProto(name=n) for n in results],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", RUN_OPSET)], ir_version=10)
+    options = ort.SessionOptions()
+    options.log_severity_level = 4
+    session = ort.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+    return [np.asarray(a) for a in session.run(None, dict(zip(names, inputs, strict=True)))]
+
+
+def dtype_of(op_type: str) -> np.dtype[Any]:
+    """A type that the first input of an operator may have: float where it can be."""
+    schema = defs.get_schema(op_type, RUN_OPSET)
+    formal = schema.inputs[-1]
+    allowed = {t for c in schema.type_constraints if c.type_param_str == formal.type_str for t in c.allowed_type_strs}
+    return np.dtype(next(dtype for name, dtype in DTYPES.items() if name in allowed))
+
+
+def sample(op_type: str, shape: tuple[int, ...] = (2, 3, 4), seed: int = 0) -> Array:
+    rng = np.random.default_rng(seed)
+    dtype = dtype_of(op_type)
+    return (rng.normal(size=shape) if dtype == np.float32 else rng.integers(0, 5, shape)).astype(dtype)
+
+
+ATTRIBUTES: Mapping[str, Mapping[str, Any]] = {
+    "BitCast": {"to": onnx.TensorProto.INT32}, "BitShift": {"direction": "LEFT"},
+    "Cast": {"to": onnx.TensorProto.DOUBLE}, "Mod": {"fmod": 1},
+}  # fmt: skip
+LAST_INPUTS: Mapping[str, tuple[Array, ...]] = {"CastLike": (np.zeros(1),)}
+NOT_IN_ONNXRUNTIME = {"BitCast"} if RUN_OPSET < 26 else set[str]()
+ELEMENTWISE = [name for name in known(Trait.ELEMENTWISE) if name not in NOT_IN_ONNXRUNTIME]
+
+
+def unary(op_type: str, x: Array) -> Array:
+    return run(op_type, x, *LAST_INPUTS.get(op_type, ()), **ATTRIBUTES.get(op_type, {}))[0]
+
+
+def operands(op_type: str, *shapes: tuple[int, ...]) -> list[Array]:
+    found = [sample(op_type, shape, seed) for seed, shape in enumerate(shapes)]
+    return [found[0] > 0, *found[1:]] if op_type == "Where" else found
+
+
+def binary(op_type: str, *shapes: tuple[int, ...]) -> tuple[list[Array], Array]:
+    inputs = operands(op_type, *shapes)
+    return inputs, run(op_type, *inputs, **ATTRIBUTES.get(op_type, {}))[0]
+
+
+@pytest.mark.parametrize("op_type", NEWEST)
+def test_each_operator_has_a_row(op_type: str) -> None:
+    assert op_type in TRAITS
+
+
+@pytest.mark.skipif(defs.onnx_opset_version() < NEWEST_OPSET, reason="the installed onnx knows fewer operators")
+def test_each_row_is_of_an_operator() -> None:
+    assert set(TRAITS) <= {s.name for s in defs.get_all_schemas_with_history() if s.domain == ""}
+
+
+def test_rows_are_sorted() -> None:
+    assert list(TRAITS) == sorted(TRAITS)
+
+
+@pytest.mark.parametrize("op_type", NEWEST)
+def test_data_and_roles_are_of_inputs(op_type: str) -> None:
+    row, schema = TRAITS[op_type], NEWEST[op_type]
+    variadic = bool(schema.inputs) and "Variadic" in str(schema.inputs[-1].option)
+    count = max(len(s.inputs) for s in versions(op_type))
+    assert variadic or all(i < count for i in row.roles)
+    assert variadic or not any(i in row.data for i in range(count, 100))
+    assert not any(i in row.data for i in row.roles if i > 0)
+
+
+@pytest.mark.parametrize("op_type", NEWEST)
+def test_subgraphs(op_type: str) -> None:
+    kinds = {a.type for a in NEWEST[op_type].attributes.values()}
+    assert (defs.OpSchema.AttrType.GRAPH in kinds) == (op_type in ops_with(Trait.HAS_SUBGRAPHS))
+
+
+# AffineGrid is defined by a body that has an If, Dropout is random in training form alone.
+NOT_RANDOM = {"AffineGrid", "Dropout"}
+
+
+@pytest.mark.parametrize("op_type", NEWEST)
+def test_random(op_type: str) -> None:
+    stated = getattr(getattr(NEWEST[op_type], "node_determinism", None), "name", "")
+    random = stated == "NonDeterministic" and op_type not in ops_with(Trait.HAS_SUBGRAPHS) | NOT_RANDOM
+    assert random == (op_type in ops_with(Trait.RANDOM))
+
+
+# The axis of OneHot and ConcatFromSequence is one of the output; DFT and TensorScatter do not take every axis.
+OTHER_AXIS = {"ConcatFromSequence", "DFT", "OneHot", "TensorScatter"}
+
+
+@pytest.mark.parametrize("op_type", NEWEST)
+def test_axis(op_type: str) -> None:
+    declared = any("axis" in s.attributes and "broadcast" not in s.attributes for s in versions(op_type))
+    assert (declared and op_type not in OTHER_AXIS) == (op_type in ops_with(Trait.HAS_AXIS))
+
+
+# Of these the first input or output is a sequence or an optional, or something else than a tensor.
+NOT_A_TENSOR = {
+    "If",
+    "Loop",
+    "Scan",
+    "Optional",
+    "OptionalGetElement",
+    "SequenceErase",
+    "SequenceInsert",
+    "SequenceMap",
+}
+# Both type parameters allow one type only.
+ONE_TYPE = {"And", "Or", "StringSplit", "Xor"}
+
+
+@pytest.mark.parametrize("op_type", NEWEST)
+def test_same_dtype(op_type: str) -> None:
+    same = all(
+        bool(s.inputs) and bool(s.outputs) and s.inputs[0].type_str == s.outputs[0].type_str for s in versions(op_type)
+    )
+    expected = (same and op_type not in NOT_A_TENSOR) or op_type in ONE_TYPE
+    assert expected == (op_type in ops_with(Trait.SAME_DTYPE))
+
+
+@pytest.mark.parametrize("op_type", known(Trait.COMPARISON))
+def test_comparison(op_type: str) -> None:
+    (kinds,) = (c.allowed_type_strs for c in NEWEST[op_type].type_constraints if c.type_param_str == "T1")
+    assert list(kinds) == ["tensor(bool)"]
+
+
+def test_composite_traits() -> None:
+    assert ops_with(Trait.LAYOUT_INVARIANT) <= ops_with(Trait.ELEMENTWISE) | ops_with(Trait.BROADCASTING) | {"PRelu"}
+    assert ops_with(Trait.ELEMENTWISE) <= ops_with(Trait.SAME_SHAPE)
+    assert ops_with(Trait.COMPARISON) <= ops_with(Trait.BROADCASTING) & ops_with(Trait.QUERIES)
+    assert ops_with(Trait.COMMUTATIVE) <= ops_with(Trait.BROADCASTING)
+    assert all(0 in TRAITS[op_type].data for op_type in ops_with(Trait.MOVES_DATA))
+    assert not ops_with(Trait.ELEMENTWISE) & ops_with(Trait.BROADCASTING)
+
+
+@pytest.mark.parametrize("op_type", ELEMENTWISE)
+def test_elementwise(op_type: str) -> None:
+    x = sample(op_type, (LAYOUT_SIZE,))
+    order = np.random.default_rng(1).permutation(LAYOUT_SIZE)
+    there, back = unary(op_type, x[order]), unary(op_type, x)[order]
+    if op_type in ops_with(Trait.LAYOUT_INVARIANT):
+        assert there.tobytes() == back.tobytes()
+    else:
+        np.testing.assert_allclose(there, back, rtol=1e-5)
+
+
+@pytest.mark.parametrize("op_type", known(Trait.BROADCASTING))
+def test_broadcasting(op_type: str) -> None:
+    shapes = [(2, 1, 4), (3, 1), (2, 3, 4)][: 3 if op_type == "Where" else 2]
+    inputs, result = binary(op_type, *shapes)
+    assert result.shape == (2, 3, 4)
+    spread = [np.ascontiguousarray(np.broadcast_to(a, result.shape)).reshape(-1) for a in inputs]
+    order = np.random.default_rng(1).permutation(result.size)
+    there = run(op_type, *(a[order] for a in spread), **ATTRIBUTES.get(op_type, {}))[0]
+    np.testing.assert_allclose(there, result.reshape(-1)[order], rtol=1e-5)
+
+
+@pytest.mark.parametrize("op_type", known(Trait.COMMUTATIVE))
+def test_commutative(op_type: str) -> None:
+    inputs, result = binary(op_type, (2, 3), (2, 3))
+    assert result.tobytes() == run(op_type, *inputs[::-1])[0].tobytes()
+
+
+@pytest.mark.parametrize("op_type", sorted({*ELEMENTWISE, *known(Trait.BROADCASTING)} & ops_with(Trait.TOTAL)))
+def test_total(op_type: str) -> None:
+    dtype = dtype_of(op_type)
+    hard = np.array([0, -0.0, 1, -1, 0.5, 1e38, -1e38, 1e-45, np.inf, -np.inf, np.nan], np.float32)
+    if dtype != np.float32:
+        hard = np.array([0, 1], bool) if dtype == np.bool_ else np.array([0, 1, np.iinfo(dtype).max], dtype)
+    if op_type in ops_with(Trait.ELEMENTWISE):
+        unary(op_type, hard)
+        return
+    left, right = np.repeat(hard, hard.size), np.tile(hard, hard.size)
+    run(op_type, *([left > 0] if op_type == "Where" else []), left, right)
+
+
+SAME_SHAPE_INPUTS: Mapping[str, tuple[tuple[Array, ...], Mapping[str, Any]]] = {
+    **{op: ((np.ones(3, np.float32),) * 2, {}) for op in ("InstanceNormalization",)},
+    "GroupNormalization": ((np.ones(3, np.float32),) * 2, {"num_groups": 1}),
+    "BatchNormalization": ((np.ones(3, np.float32),) * 4, {}),
+    "LayerNormalization": ((np.ones(4, np.float32),), {}),
+    "RMSNormalization": ((np.ones(4, np.float32),), {}),
+    "PRelu": ((np.ones((3, 1), np.float32),), {}),
+    "QuantizeLinear": ((np.ones((), np.float32),), {}),
+    "CumSum": ((np.array(1),), {}),
+    "ReverseSequence": ((np.array([1, 2, 1]),), {}),
+    "ScatterElements": ((np.zeros((1, 3, 4), np.int64), np.ones((1, 3, 4), np.float32)), {}),
+    "ScatterND": ((np.zeros((1, 1), np.int64), np.ones((1, 3, 4), np.float32)), {}),
+    "LRN": ((), {"size": 3}),
+    "MeanVarianceNormalization": ((), {"axes": [0, 2]}),
+}
+# onnxruntime has no kernel for some; of others the first input is no float of three dims.
+SAME_SHAPE_BY_SCHEMA = {
+    "Bernoulli", "BitCast", "CumProd", "DequantizeLinear", "DynamicQuantizeLinear", "EyeLike", "LRN",
+    "RandomNormalLike", "RandomUniformLike", "RegexFullMatch", "RotaryEmbedding", "SwiGLU", "TensorScatter",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op_type", [n for n in known(Trait.SAME_SHAPE) if n not in SAME_SHAPE_BY_SCHEMA])
+def test_same_shape(op_type: str) -> None:
+    x = sample(op_type) if op_type in ELEMENTWISE else np.linspace(0.1, 0.9, 24, dtype=np.float32).reshape(2, 3, 4)
+    more, attributes = SAME_SHAPE_INPUTS.get(op_type, (LAST_INPUTS.get(op_type, ()), ATTRIBUTES.get(op_type, {})))
+    assert run(op_type, x, *more, **attributes)[0].shape == x.shape
+
+
+NOT_INFERRED = {"RotaryEmbedding", "TensorScatter"}  # their documentation alone says so
+
+
+@pytest.mark.parametrize("op_type", sorted(SAME_SHAPE_BY_SCHEMA & NEWEST.keys() - NOT_INFERRED))
+def test_same_shape_by_schema(op_type: str) -> None:
+    schema, dims = NEWEST[op_type], (3, 4)
+    needed = schema.inputs[: schema.min_input]
+    kinds = {c.type_param_str: sorted(c.allowed_type_strs) for c in schema.type_constraints}
+    kind_of = {name: "float" if "tensor(float)" in kinds[name] else kinds[name][0][7:-1] for name in kinds}
+    types = [getattr(onnx.TensorProto, kind_of.get(i.type_str, i.type_str[7:-1]).upper()) for i in needed]
+    attributes: dict[str, Any] = {"to": onnx.TensorProto.INT32} if op_type == "BitCast" else {}
+    attributes |= {"size": 3} if op_type == "LRN" else {}
+    results = [f"y{i}" for i in range(schema.min_output)]
+    graph = helper.make_graph(
+        [helper.make_node(op_type, [i.name for i in needed], results, **attributes)],
+        "g",
+        [helper.make_tensor_value_info(i.name, kind, dims) for i, kind in zip(needed, types, strict=True)],
+        [onnx.ValueInfoProto(name=n) for n in results],
+    )
+    found, *_ = onnx.shape_inference.infer_shapes(helper.make_model(graph)).graph.output
+    assert tuple(d.dim_value for d in found.type.tensor_type.shape.dim) == dims
+
+
+MOVES: Mapping[str, tuple[tuple[Array, ...], Mapping[str, Any]]] = {
+    "Compress": ((np.array([True, False]),), {"axis": 0}),
+    "DepthToSpace": ((), {"blocksize": 2}),
+    "Expand": ((np.array([2, 1, 4, 2, 2]),), {}),
+    "Flatten": ((), {}),
+    "Gather": ((np.array([1, 1]),), {}),
+    "GatherElements": ((np.zeros((1, 4, 2, 2), np.int64),), {}),
+    "GatherND": ((np.array([[1, 2]]),), {}),
+    "Identity": ((), {}),
+    "Reshape": ((np.array([4, -1]),), {}),
+    "ReverseSequence": ((np.array([1, 2, 1, 2]),), {}),
+    "Slice": ((np.array([3]), np.array([-5]), np.array([1]), np.array([-2])), {}),
+    "SpaceToDepth": ((), {"blocksize": 2}),
+    "Split": ((), {"num_outputs": 2, "outputs": 2}),
+    "Squeeze": ((), {}),
+    "Tile": ((np.array([1, 2, 1, 2]),), {}),
+    "Transpose": ((), {}),
+    "Unsqueeze": ((np.array([0]),), {}),
+}
+
+
+def test_all_that_move_data_are_run() -> None:
+    assert set(MOVES) == ops_with(Trait.MOVES_DATA)
+
+
+@pytest.mark.parametrize("op_type", MOVES)
+def test_moves_data(op_type: str) -> None:
+    x = np.random.default_rng(0).permutation(32).astype(np.float32).reshape(2, 4, 2, 2)
+    more, attributes = MOVES[op_type]
+    for result in run(op_type, x, *more, **attributes):
+        assert result.size
+        assert np.isin(result, x).all()
+
+
+UNARY_FLOATS = [n for n in ELEMENTWISE if dtype_of(n) == np.float32]
+
+
+@pytest.mark.parametrize("op_type", [*UNARY_FLOATS, "Softmax", "Hardmax"])
+def test_finiteness(op_type: str) -> None:
+    moderate, wide = np.array([-1e4, -30, -1, 0, 1, 30, 1e4], np.float32), np.array([-np.inf, np.inf], np.float32)
+    with np.errstate(all="ignore"):
+        if op_type in ops_with(Trait.BOUNDED):
+            assert not (np.abs(unary(op_type, np.concatenate([moderate, wide]))) > 1e4).any()
+        elif op_type in ops_with(Trait.KEEPS_FINITE):
+            assert not np.isinf(unary(op_type, moderate)).any()
+
+
+@pytest.mark.parametrize("op_type", ["EyeLike", "Shape", "Size"])
+def test_reads_shape(op_type: str) -> None:
+    zeros, ones = np.zeros((2, 3), np.float32), np.ones((2, 3), np.float32)
+    assert op_type in ops_with(Trait.READS_SHAPE)
+    assert (run(op_type, zeros)[0] == run(op_type, ones)[0]).all()
+
+
+@pytest.mark.parametrize("op_type", sorted({*ELEMENTWISE, *known(Trait.BROADCASTING)}))
+@pytest.mark.parametrize("shape", [(0,), (0, 3), (2, 0, 3)])
+def test_runs_on_empty_tensors(op_type: str, shape: tuple[int, ...]) -> None:
+    assert op_type in ops_with(Trait.EMPTY_SAFE)
+    if op_type in ELEMENTWISE:
+        assert unary(op_type, sample(op_type, shape)).shape == shape
+    else:
+        assert binary(op_type, *(shape,) * (3 if op_type == "Where" else 2))[1].shape == shape

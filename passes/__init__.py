@@ -1,1 +1,1 @@
-"""The rewrites that come with passwright, by family, and the pipelines made of them."""
+"""The built-in rewrites by family, and their pipelines."""

@@ -1,4 +1,4 @@
-"""The passes by family; families, and the passes of each, in the order in which they run."""
+"""The built-in passes by family, in the order in which they run."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ CONVOLUTION: tuple[Pass, ...] = (
     MERGE_PARALLEL_CONVS,
     MERGE_CONSECUTIVE_CONVS,
 )
-"""Conv and ConvTranspose take in what is linear around them."""
+"""Folding of linear ops into Conv and ConvTranspose."""
 
 SHAPES: tuple[Pass, ...] = (
     FoldShapes(),
@@ -91,16 +91,10 @@ SHAPES: tuple[Pass, ...] = (
     SIMPLIFY_SHAPE_READS,
     DROP_RANGE_GATHERS,
 )
-"""What is computed from shapes is written down."""
+"""Folding of shape computations."""
 
-STRUCTURE: tuple[Pass, ...] = (
-    InlineIf(),
-    MergeBranches(),
-    InlineLoop(),
-    HoistInvariants(),
-    RESOLVE_SEQUENCES,
-)
-"""Bodies that need not be bodies, and sequences that need not be made."""
+STRUCTURE: tuple[Pass, ...] = (InlineIf(), MergeBranches(), InlineLoop(), HoistInvariants(), RESOLVE_SEQUENCES)
+"""Inlining of subgraphs, and removal of sequences."""
 
 NO_OPS: tuple[Pass, ...] = (
     MERGE_CASTS,
@@ -112,7 +106,7 @@ NO_OPS: tuple[Pass, ...] = (
     DROP_NO_OP_REDUCTIONS,
     DROP_NO_OP_MOVEMENT,
 )
-"""Ops that hand on what they are given."""
+"""Ops without effect."""
 
 FUSION: tuple[Pass, ...] = (
     FUSE_GELU,
@@ -129,7 +123,7 @@ FUSION: tuple[Pass, ...] = (
     FUSE_ATTENTION,
     FUSE_INTO_ATTENTION,
 )
-"""Several ops that ONNX has one name for."""
+"""Fusion of several ops into one ONNX operator."""
 
 ARITHMETIC: tuple[Pass, ...] = (
     DROP_NEUTRAL_OPERANDS,

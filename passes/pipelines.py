@@ -1,4 +1,4 @@
-"""The pipelines that come with passwright."""
+"""The built-in pipelines."""
 
 from __future__ import annotations
 
@@ -37,10 +37,7 @@ BUILT_IN: tuple[Pass, ...] = (
 OPTIONAL_PASSES: tuple[Pass, ...] = (Debloat(),)
 """In no pipeline: they run where they are enabled by name."""
 
-PIPELINES: dict[str, Pass] = {
-    "none": Pipeline("none", ()),
-    "basic": Fixpoint("basic", BUILT_IN),
-}
+PIPELINES: dict[str, Pass] = {"none": Pipeline("none", ()), "basic": Fixpoint("basic", BUILT_IN)}
 
 STAGES: dict[str, Stage] = {
     **{p.name: "cleanup" for p in BUILT_IN},

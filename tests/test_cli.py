@@ -611,6 +611,14 @@ def test_list() -> None:
     assert "basic, a pipeline (passwright 0.1.0)\n    remove-unused, " in told
 
 
+def test_list_by_operator() -> None:
+    lines = invoke("list", "--op", "Conv").stdout.splitlines()
+    assert "fold-batchnorm" in lines
+    assert not any("merge_transposes" in line for line in lines)
+    assert any(re.match(r"  fold_batchnorm_into_conv +BatchNormalization\(Conv", line) for line in lines)
+    assert "no pattern has the operator Convv; did you mean Conv" in invoke("list", "--op", "Convv", code=2).stderr
+
+
 def test_list_with_a_plugin(tmp_path: Path) -> None:
     path = plugin(tmp_path)
     assert f"passes from {path}" in invoke("list", "--plugin", path).stdout.splitlines()

@@ -23,7 +23,7 @@ from ..registry.pass_sources import PluginLike
 
 @dataclass(frozen=True, slots=True)
 class RuleInfo:
-    """A rule: the pass it is in, what it makes of what, and what it promises."""
+    """A rule: the pass it is in, its equation, its contract, and the operators of its pattern."""
 
     name: str
     pass_name: str
@@ -31,6 +31,7 @@ class RuleInfo:
     contract: str
     doc: str
     fragile: tuple[float, ...]
+    operators: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +109,20 @@ def listing(wanted: Sequence[str] = (), plugins: Sequence[PluginLike] = ()) -> L
     )
 
 
+def listing_by_operator(operator: str, plugins: Sequence[PluginLike] = ()) -> Listing:
+    """The rules whose patterns have `operator`, and their passes. Raises UnknownNameError and PluginError."""
+    broken: LoadErrors = {}
+    registry = NameResolver(plugins).full_registry(broken)
+    passes = [_pass_info(entry, registry) for entry in registry.passes.values()]
+    rules = tuple(dict.fromkeys(r for p in passes for r in p.rules if operator in r.operators))
+    if not rules:
+        known = {t for p in passes for r in p.rules for t in r.operators}
+        raise UnknownNameError(f"no pattern has the operator {operator}{did_you_mean(operator, known)}")
+    holding = {r.pass_name for r in rules}
+    found = tuple(p for p in passes if any(r.pass_name in holding for r in p.rules))
+    return Listing(found, (), rules, {}, {name: str(e) for name, e in broken.items()})
+
+
 def _listing_by_name(wanted: Sequence[str], registry: PassRegistry, names: NameResolver) -> Listing:
     rules = {r.name: r for f in registry.passes.values() for p in f.passes for r in _rule_infos(p)}
     facts: list[PassInfo | PipelineInfo | RuleInfo] = []
@@ -159,9 +174,17 @@ def pass_doc(p: Pass) -> str:
 def _rule_infos(p: Pass) -> list[RuleInfo]:
     """The rules of a single pass; those of other tools count as rounding, and say no more."""
     return [
-        RuleInfo(r.name, p.name, r.equation, str(r.contract), inspect.getdoc(r.build) or "", r.fragile)
+        RuleInfo(
+            r.name,
+            p.name,
+            r.equation,
+            str(r.contract),
+            inspect.getdoc(r.build) or "",
+            r.fragile,
+            r.pattern.operators(),
+        )
         if isinstance(r, Rule)
-        else RuleInfo(r.name, p.name, "", str(ROUNDING), "", ())
+        else RuleInfo(r.name, p.name, "", str(ROUNDING), "", (), ())
         for r in rules_in(p)
     ]
 

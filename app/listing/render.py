@@ -29,6 +29,15 @@ def show_listing(terminal: Terminal, listing: Listing) -> None:
     _print_truncated(terminal, "`passes list NAME` tells more of a pass, rule or pipeline")
 
 
+def show_rules(terminal: Terminal, listing: Listing) -> None:
+    """The rules of a listing, a line each, by pass."""
+    width = max((len(r.name) for r in listing.rules), default=0)
+    for pass_name, rules in groupby(listing.rules, key=lambda r: r.pass_name):
+        _heading(terminal, pass_name)
+        for r in rules:
+            _print_truncated(terminal, f"  {r.name.ljust(width)}  {r.equation}")
+
+
 def _pass_cells(p: PassInfo) -> tuple[str, str, str, str]:
     what = plural(len(p.rules), "rule") if p.rules else plural(len(p.options), "option") if p.options else ""
     return p.name, p.stage, what, p.summary

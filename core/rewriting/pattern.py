@@ -55,6 +55,18 @@ class OpPattern:
         """`g.Split(x)[1]` stands for the second output."""
         return replace(self, output=output)
 
+    def walk(self) -> Iterator[OpPattern]:
+        """The pattern and those of its inputs, at any depth, the root first."""
+        yield self
+        for want in self.inputs:
+            if isinstance(want, OpPattern):
+                yield from want.walk()
+
+    def operators(self) -> tuple[str, ...]:
+        """The operators of the pattern, each once, as in `Conv` or `com.microsoft:Gelu`."""
+        found = (f"{p.domain}:{t}" if p.domain else t for p in self.walk() for t in p.types)
+        return tuple(dict.fromkeys(found))
+
     def input_orders(self, op: Op) -> tuple[tuple[Any, ...], ...]:
         """The input patterns in every order to be tried at `op`: in both if it commutes."""
         if len(self.inputs) == 2 and op.type in COMMUTATIVE and not self.domain:

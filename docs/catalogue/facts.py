@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
 from dataclasses import fields, is_dataclass
 from functools import cache
 from inspect import cleandoc, getdoc
@@ -11,7 +10,7 @@ from typing import Any
 
 from onnx import defs
 from passwright.core import Pass, Rule, RulePass
-from passwright.core.rewriting.pattern import OpPattern, Var, VariadicVar
+from passwright.core.rewriting.pattern import Var, VariadicVar
 from passwright.passes.pipelines import BUILT_IN, OPTIONAL_PASSES
 from record import Example
 from shown import apply_to_example
@@ -60,18 +59,20 @@ def opsets(rule: Rule, example: Example) -> tuple[int, int]:
 
     It may ask for more than that; then it declines.
     """
-    found = [opset_span(p.types, p.inputs, p.attrs) for p in pattern_ops(rule.pattern) if not p.domain]
+    found = [opset_span(p.types, p.inputs, p.attrs) for p in rule.pattern.walk() if not p.domain]
     graph, _ = apply_to_example(rule, example)
     found += [opset_span((op.type,), (), ()) for op in graph.ops() if op.by == rule.name and not op.domain]
     return max(first for first, _ in found), min(last for _, last in found)
 
 
-def pattern_ops(pattern: OpPattern) -> Iterator[OpPattern]:
-    """Every operator of a pattern."""
-    yield pattern
-    for i in pattern.inputs:
-        if isinstance(i, OpPattern):
-            yield from pattern_ops(i)
+def rules_by_operator() -> dict[str, list[tuple[str, Rule]]]:
+    """The rules whose patterns have each operator, in order of names, each with its family."""
+    found: dict[str, list[tuple[str, Rule]]] = {}
+    for family, passes in passes_by_family().items():
+        for rule in (r for p in passes if isinstance(p, RulePass) for r in p.rules):
+            for operator in rule.pattern.operators():
+                found.setdefault(operator, []).append((family, rule))
+    return dict(sorted(found.items()))
 
 
 def opset_span(types: tuple[str, ...], inputs: tuple[Any, ...], attrs: tuple[tuple[str, Any], ...]) -> tuple[int, int]:

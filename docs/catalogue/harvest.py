@@ -17,7 +17,6 @@ import onnx
 import pytest
 from passwright.core import Ledger, Model, Pass, PassesError, Rule, RulePass, from_onnx, to_onnx
 from passwright.core.rewriting.ledger import ReplayLimit
-from passwright.core.rewriting.pattern import OpPattern
 from passwright.passes.pipelines import BUILT_IN, OPTIONAL_PASSES
 
 ROOT = Path(__file__).parent.parent.parent
@@ -92,7 +91,7 @@ def model_size(model: onnx.ModelProto) -> tuple[int, int, int]:
 
 def find_example(target: Rule | Pass, models: Collection[onnx.ModelProto]) -> Example | None:
     """The first of `models` that `what` changes alone, and rightly."""
-    needed = wanted_types(target.pattern) if isinstance(target, Rule) else []
+    needed = [p.types for p in target.pattern.walk()] if isinstance(target, Rule) else []
     alone = RulePass(target.name, (target,)) if isinstance(target, Rule) else target
     for model in models:
         present = set(operators(model.graph))
@@ -117,11 +116,6 @@ def fires_correctly(p: Pass, model: onnx.ModelProto) -> bool:
     except PassesError:
         return False
     return ledger.change_count > 0
-
-
-def wanted_types(pattern: OpPattern) -> list[tuple[str, ...]]:
-    """The operators that a pattern asks for, each as the types it may have."""
-    return [pattern.types, *(t for i in pattern.inputs if isinstance(i, OpPattern) for t in wanted_types(i))]
 
 
 if __name__ == "__main__":

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from facts import family_docstring, opsets, options, pass_docstring, passes_by_family, rule_details
+from facts import (
+    family_docstring,
+    opsets,
+    options,
+    pass_docstring,
+    passes_by_family,
+    rule_details,
+    rules_by_operator,
+)
 from onnx import defs
 from passwright.core import Pass, Rule, RulePass
 from passwright.passes.pipelines import OPTIONAL_PASSES
@@ -12,7 +20,8 @@ from record import Example, load_examples
 
 INDEX = """# The rule catalogue
 
-Every pass and every rule, from their own docstrings. `passes list` prints the same in the terminal.
+Every pass and every rule, from their own docstrings. `passes list` prints the same in the terminal. There is
+an [index by operator](operators.md).
 
 A rule is an equation with a contract: `exact` (bit for bit), `rounding` (the same in real arithmetic), or `conditional`
 (the same where its condition holds). *Opsets* are those that have every operator the rule looks for, and writes in its
@@ -26,6 +35,15 @@ output.
 """
 
 
+OPERATORS = """# Rules by operator
+
+The rules whose patterns have an operator; `passes list --op Conv` prints those for one.
+
+| operator | rules |
+|---|---|
+"""
+
+
 def pages() -> dict[str, str]:
     """Markdown by path."""
     examples, found = load_examples(), passes_by_family()
@@ -34,8 +52,18 @@ def pages() -> dict[str, str]:
     index = "".join([INDEX, *rows, index_row("all", everything, "")])
     return {
         "catalogue/index.md": index,
+        "catalogue/operators.md": operator_page(),
         **{f"catalogue/{name}.md": family_page(name, ps, examples) for name, ps in found.items()},
     }
+
+
+def operator_page() -> str:
+    """The index by operator: the rules whose patterns have it."""
+    rows = [
+        f"| {operator} | {', '.join(f'[{r.name}]({family}.md#{r.name})' for family, r in rules)} |\n"
+        for operator, rules in rules_by_operator().items()
+    ]
+    return "".join([OPERATORS, *rows])
 
 
 def index_row(name: str, passes: list[Pass], summary: str) -> str:

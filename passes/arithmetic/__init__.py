@@ -1,1 +1,1 @@
-"""Elementwise algebra: neutral elements, chains, inverses, comparisons."""
+"""Simplification of elementwise arithmetic: neutral elements, chains, inverses, comparisons."""

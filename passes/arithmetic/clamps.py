@@ -1,4 +1,4 @@
-"""Relu, Clip, and Max or Min with one number: what keeps elements between two bounds."""
+"""Clamps between two bounds: Relu, Clip, and Max or Min with one number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from onnx import TensorProto, helper
 
 from ...core import Build, Op, Value, require
 from ...core.ir.dtypes import CPU_FLOATS
-from ..support.operand_queries import is_integer_dtype, known_scalar
+from ..support.operand_queries import (
+    VARIADIC_BROADCASTING_OPSET,
+    is_integer_dtype,
+    known_scalar,
+    require_numpy_broadcasting,
+)
 from .ort_kernels import require_ort_kernel
 
 CLAMPS = ("Relu", "Clip", "Max", "Min")
@@ -27,12 +32,12 @@ class Clamp(NamedTuple):
         return min(max(x, self.low), self.high)  # of equals Python takes the first
 
     def compose(self, first: Clamp) -> Clamp:
-        """The one clamp that `first` and then this one come to."""
+        """The composition of `first` and then this clamp."""
         return Clamp(self.apply(first.apply(-inf)), self.apply(first.apply(inf)))
 
 
 def known_clamp(op: Op) -> tuple[Value, Clamp] | None:
-    """What an op clamps, and to which bounds; None where it is no clamp or the bounds are not constants."""
+    """The operand and the bounds of a clamp; None where the op is not a clamp or the bounds are not constant."""
     x = op.input(0)
     if op.domain or x is None:
         return None
@@ -72,7 +77,7 @@ def _computes_in_float(x: Value, version: int) -> bool:
 
 
 def _attribute_bounds(low: float, high: float, widest: Clamp) -> Clamp:
-    """Of the attributes, which hold float numbers as written in decimals."""
+    """The bounds in attributes, which are 32-bit floats."""
     return Clamp(max(float(np.float32(low)), widest.low), min(float(np.float32(high)), widest.high))
 
 
@@ -85,7 +90,7 @@ def _bound_value(bound: Value | None, left_out: float) -> float | None:
 
 
 def _clamp_of_max_min(op: Op) -> tuple[Value, Clamp] | None:
-    """Of Max or Min of a value and one number, which may be of some rank."""
+    """The clamp of a Max or Min of a value and one number, of any rank."""
     a, b = op.inputs
     if a is None or b is None or a.is_const == b.is_const:
         return None
@@ -116,13 +121,13 @@ def build_clamp(g: Build, x: Value, clamp: Clamp) -> Value:
 
 
 def _build_one_sided_clamp(g: Build, x: Value, clamp: Clamp) -> Value:
-    """Of floats with a bound on one side. A Clip would take infinity to the greatest number."""
+    """Build a one-sided clamp of floats. A Clip would turn infinity into the greatest number."""
     if clamp == Clamp():
         return x
     if clamp == Clamp(low=0.0):
         require_ort_kernel(g, "Relu", x)
         return g.Relu(x)
-    require(g.opset >= 8, "before opset 8 the operands of Max and Min have one shape")
+    require_numpy_broadcasting(g.opset, VARIADIC_BROADCASTING_OPSET)
     op_type, bound = ("Max", clamp.low) if clamp.high == inf else ("Min", clamp.high)
     require_ort_kernel(g, op_type, x)
     return g.Max(x, g.const(bound, like=x)) if op_type == "Max" else g.Min(x, g.const(bound, like=x))

@@ -1,4 +1,4 @@
-"""Constants that are added, subtracted, multiplied or divided by one after the other become one."""
+"""Merging of consecutive sums, or of consecutive products, with constants."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
-from ...core.ir.dtypes import FLOATS
+from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, conditional, require, rule
+from ...core.ir.dtypes import FLOATS, INTEGERS
 from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
-from ..support.operand_queries import Array, Inputs, is_integer_dtype
+from ..support.operand_queries import Array, require_numpy_broadcasting
 
-MAX_CANCELLATION = 8  # by how much a sum of constants may be smaller than they are: rounding is lost with it
+MAX_CANCELLATION = 8  # how many times smaller than the constants their sum may be
 
 
 class Shift(NamedTuple):
@@ -32,50 +32,24 @@ class Scaling(NamedTuple):
 
 
 @rule(
-    lambda g, before, ins, after, inner, outer: (
-        g.one_of("Add", "Sub")(*before, g.one_of("Add", "Sub")(*ins) @ inner, *after) @ outer
-    ),
-    contract=EXACT,
+    lambda g, inner, outer: g.one_of("Add", "Sub")(..., g.one_of("Add", "Sub")(...) @ inner, ...) @ outer,
+    contract=by_dtype(INTEGERS, EXACT),
 )
-def merge_added_integers(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
-    """Integers' (x + c) + d => x + (c + d), and all the like with Sub"""
-    return merge_shifts(g, inner, outer, floats=False)
-
-
-@rule(
-    lambda g, before, ins, after, inner, outer: (
-        g.one_of("Add", "Sub")(*before, g.one_of("Add", "Sub")(*ins) @ inner, *after) @ outer
-    ),
-    contract=ROUNDING,
-)
-def merge_added_constants(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
+def merge_added_constants(g: Build, inner: Op, outer: Op) -> Value:
     """(x + c) + d => x + (c + d), c - (d - x) => x + (c - d), and all the like"""
-    return merge_shifts(g, inner, outer, floats=True)
-
-
-@rule(
-    lambda g, x, c, d: g.Mul(g.Mul(x, g.const(c)), g.const(d)),
-    contract=EXACT,
-)
-def merge_integer_factors(g: Build, x: Value, c: Value, d: Value) -> Value:
-    """Integers' (x * c) * d => x * (c * d)"""
-    require(g.opset >= 7 and not x.is_const, "no chain of two constants")
-    require(c.dtype not in FLOATS, "of floats it rounds")
-    require_bounded_growth(c, d)
-    with np.errstate(all="ignore"):  # integers wrap around, here as there
-        return g.Mul(x, g.const(c.const * d.const, like=c))
-
-
-@rule(lambda g, x, c, d: g.Div(g.Div(x, g.const(c)), g.const(d)), contract=EXACT)
-def merge_integer_divisors(g: Build, x: Value, c: Value, d: Value) -> Value:
-    """Integers' (x / c) / d => x / (c * d), for divisors above 0"""
-    require(g.opset >= 7 and not x.is_const, "no chain of two constants")
-    require(is_integer_dtype(c.dtype), "of floats it rounds")
-    require_bounded_growth(c, d)
-    most = int(np.iinfo(c.const.dtype).max)
-    require(int(c.const.min()) > 0 and int(d.const.min()) > 0, "rounding goes the other way")
-    require(int(c.const.max()) * int(d.const.max()) <= most, "the product overflows")
-    return g.Div(x, g.const(c.const * d.const, like=c))
+    second = required_shift(outer)
+    require(second.x is inner.outputs[0], "the two ops are not chained")
+    first = required_shift(inner)
+    require_bounded_growth(first.c, second.c)
+    d = signed_constant(outer, second.c)
+    with np.errstate(all="ignore"):
+        moved = signed_constant(inner, first.c)
+        c = (moved if second.sign > 0 else np.negative(moved)) + d
+    # Adding and subtracting a large number is a way to round.
+    most = np.maximum(np.abs(moved), np.abs(d)) if first.c.dtype in FLOATS else None
+    require(most is None or bool((np.abs(c) * MAX_CANCELLATION >= most).all()), "the constants cancel each other")
+    made = downcast_at_full_precision(g, np.asarray(c), first.c)
+    return g.Add(first.x, made) if first.sign == second.sign else g.Sub(made, first.x)
 
 
 @rule(
@@ -84,49 +58,28 @@ def merge_integer_divisors(g: Build, x: Value, c: Value, d: Value) -> Value:
 )
 def factor_out_constant(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value:
     """(a * c) + (b * c) => (a + b) * c, and so for Sub"""
-    require(g.opset >= 7, "before opset 7 there are other rules of broadcasting")
-    require(a is not b, "it is one product")
+    require_numpy_broadcasting(g.opset)
+    require(a is not b, "both terms are the same product")
     return g.Mul(g.Add(a, b) if op.type == "Add" else g.Sub(a, b), c)
 
 
 @rule(
-    lambda g, before, ins, after, inner, outer: (
-        g.one_of("Mul", "Div")(*before, g.one_of("Mul", "Div")(*ins) @ inner, *after) @ outer
-    ),
-    contract=ROUNDING,
+    lambda g, inner, outer: g.one_of("Mul", "Div")(..., g.one_of("Mul", "Div")(...) @ inner, ...) @ outer,
+    contract=by_dtype(INTEGERS, EXACT),
 )
-def merge_constant_factors(g: Build, before: Inputs, ins: Inputs, after: Inputs, inner: Op, outer: Op) -> Value:
+def merge_constant_factors(g: Build, inner: Op, outer: Op) -> Value:
     """(x * c) * d => x * (c * d), (x * c) / d => x * (c / d), c / (d / x) => x * (c / d), and all the like"""
     second = required_scaling(outer)
-    require(second.x is inner.outputs[0], "the chain ends there")
+    require(second.x is inner.outputs[0], "the two ops are not chained")
     first = required_scaling(inner)
-    require(first.c.dtype in FLOATS, "integers are rounded between the two")
     require_bounded_growth(first.c, second.c)
-    return merge_scalings(g, first, second)
-
-
-def merge_shifts(g: Build, inner: Op, outer: Op, *, floats: bool) -> Value:
-    """The Add or Sub that `inner` and then `outer` come to."""
-    second = required_shift(outer)
-    require(second.x is inner.outputs[0], "the chain ends there")
-    first = required_shift(inner)
-    require((first.c.dtype in FLOATS) == floats, "another rule's business")
-    require_bounded_growth(first.c, second.c)
-    d = signed_constant(outer, second.c)
-    with np.errstate(all="ignore"):
-        moved = signed_constant(inner, first.c)
-        c = (moved if second.sign > 0 else np.negative(moved)) + d
-        most = np.maximum(np.abs(moved), np.abs(d)) if floats else None
-    # Adding and subtracting a large number is a way to round.
-    require(most is None or bool((np.abs(c) * MAX_CANCELLATION >= most).all()), "the constants cancel each other")
-    made = downcast_at_full_precision(g, np.asarray(c), first.c)
-    return g.Add(first.x, made) if first.sign == second.sign else g.Sub(made, first.x)
+    return (merge_scalings if first.c.dtype in FLOATS else merge_integer_scalings)(g, first, second)
 
 
 def required_shift(op: Op) -> Shift:
-    """What an Add or Sub with one constant does; `signed_constant` gives the constant as it is added."""
-    x, c, turned = constant_binary(op)
-    return Shift(x, -1 if op.type == "Sub" and turned else 1, c)
+    """Read an Add or Sub with one constant."""
+    x, c, constant_first = constant_binary(op)
+    return Shift(x, -1 if op.type == "Sub" and constant_first else 1, c)
 
 
 def signed_constant(op: Op, c: Value) -> Array:
@@ -136,35 +89,39 @@ def signed_constant(op: Op, c: Value) -> Array:
 
 
 def required_scaling(op: Op) -> Scaling:
-    """What a Mul or Div with one constant does."""
-    x, c, turned = constant_binary(op)
-    return Scaling(x, c, op.type == "Div" and not turned, op.type == "Div" and turned)
+    """Read a Mul or Div with one constant."""
+    x, c, constant_first = constant_binary(op)
+    return Scaling(x, c, op.type == "Div" and not constant_first, op.type == "Div" and constant_first)
+
+
+def merge_integer_scalings(g: Build, first: Scaling, second: Scaling) -> Value:
+    """Build the Mul for two, or the Div for two with positive divisors."""
+    c, d = first.c.const, second.c.const
+    require(first[2:] == second[2:] and not first.is_dividend, "integer division truncates between the two ops")
+    if first.is_divisor:
+        require(int(c.min()) > 0 and int(d.min()) > 0, "the signs differ, so truncation differs")
+        require(int(c.max()) * int(d.max()) <= int(np.iinfo(c.dtype).max), "the product overflows")
+    with np.errstate(all="ignore"):  # products wrap around, as in the two ops
+        product = g.const(c * d, like=first.c)
+    return g.Div(first.x, product) if first.is_divisor else g.Mul(first.x, product)
 
 
 def merge_scalings(g: Build, first: Scaling, second: Scaling) -> Value:
-    """The Mul or Div that `first` and then `second` come to."""
+    """Build the Mul or Div of floats for `first` and then `second`."""
     c, d = upcast(first.c), upcast(second.c)
     plain = not (first.is_divisor or first.is_dividend or second.is_divisor or second.is_dividend)
-    require(plain or bool(c.all() and d.all()), "0 divides, or is divided")
+    require(plain or bool(c.all() and d.all()), "a constant is 0")
     with np.errstate(all="ignore"):  # what overflows is declined
         if first.is_divisor and second.is_divisor:
             return g.Div(first.x, downcast_at_full_precision(g, np.asarray(c * d), first.c))
         k = 1 / c if first.is_divisor else c
         k = d / k if second.is_dividend else k / d if second.is_divisor else k * d
     grows = second.is_dividend or bool((np.abs(k) >= np.abs(c)).all())
-    require(not first.is_dividend or grows, "c / x may overflow where what comes after would make it small again")
+    require(not first.is_dividend or grows, "c / x may overflow before the outer op scales it down")
     made = downcast_at_full_precision(g, np.asarray(k), first.c)
     return g.Mul(first.x, made) if first.is_dividend == second.is_dividend else g.Div(made, first.x)
 
 
 MERGE_CONSTANT_OPERANDS = RulePass(
-    "merge-constant-operands",
-    (
-        merge_added_integers,
-        merge_integer_factors,
-        merge_integer_divisors,
-        merge_added_constants,
-        merge_constant_factors,
-        factor_out_constant,
-    ),
+    "merge-constant-operands", (merge_added_constants, merge_constant_factors, factor_out_constant)
 )

@@ -1,4 +1,4 @@
-"""Ops that do nothing the second time: rounding what is whole, Abs and Sign of themselves."""
+"""Removal of idempotent ops: rounding of integers, repeated Abs and Sign."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ...core.ir.dtypes import FLOATS
+from ..support.contracts import NO_NEGATIVE_ZERO
 from ..support.operand_queries import is_integer_dtype
-from .ort_kernels import NO_NEGATIVE_ZERO
 from .value_ranges import DATA_MOVEMENT_OPS, range_of
 
 INTEGER_VALUED_OPS = frozenset({"Ceil", "Floor", "Round", "Sign"})
@@ -21,15 +21,14 @@ def drop_rounding_of_integers(g: Build, x: Value) -> Value:
     return x
 
 
-@rule(lambda g, x, inner: g.Sign(g.Sign(x) @ inner), shared=True, contract=EXACT)
-def drop_sign_of_sign(g: Build, x: Value, inner: Op) -> Value:
-    """Sign(Sign(x)) => Sign(x)"""
-    return inner.outputs[0]
-
-
-@rule(lambda g, x, inner: g.Abs(g.Abs(x) @ inner), shared=True, contract=EXACT)
-def drop_abs_of_abs(g: Build, x: Value, inner: Op) -> Value:
-    """Abs(Abs(x)) => Abs(x)"""
+@rule(
+    lambda g, inner, outer: g.one_of("Abs", "Sign")(g.one_of("Abs", "Sign")(...) @ inner) @ outer,
+    shared=True,
+    contract=EXACT,
+)
+def drop_repeated_op(g: Build, inner: Op, outer: Op) -> Value:
+    """Abs(Abs(x)) => Abs(x), Sign(Sign(x)) => Sign(x)"""
+    require(inner.type == outer.type, "the operators differ")
     return inner.outputs[0]
 
 
@@ -71,12 +70,5 @@ def is_integer_valued(value: Value, depth: int = MAX_DEPTH) -> bool:
 
 DROP_IDEMPOTENT = RulePass(
     "drop-idempotent",
-    (
-        drop_rounding_of_integers,
-        drop_sign_of_sign,
-        drop_abs_of_abs,
-        drop_neg_before_abs,
-        drop_abs_of_positive,
-        drop_abs_of_non_negative,
-    ),
+    (drop_rounding_of_integers, drop_repeated_op, drop_neg_before_abs, drop_abs_of_positive, drop_abs_of_non_negative),
 )

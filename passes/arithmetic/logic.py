@@ -1,4 +1,4 @@
-"""Truth values: And, Or, Xor, Not, Where, and comparisons that are negated."""
+"""Simplification of logic: And, Or, Xor, Not, Where and negated comparisons."""
 
 from __future__ import annotations
 
@@ -7,34 +7,30 @@ from math import prod
 import numpy as np
 from onnx import TensorProto
 
-from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, require, rule
-from ...core.ir.dtypes import FLOATS
+from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, by_dtype, require, rule
+from ...core.ir.dtypes import DISCRETE_TYPES
 from ..support.constant_operands import require_scalar_or_broadcastable_to
-from ..support.operand_queries import is_integer_dtype, uniform_value
-from .ort_kernels import MAX_FOLDED_ELEMENTS, NO_NEGATIVE_ZERO
+from ..support.contracts import NO_NEGATIVE_ZERO
+from ..support.operand_queries import is_integer_dtype, require_numpy_broadcasting, uniform_value
+from .ort_kernels import MAX_FOLDED_ELEMENTS
 
 INVERSE_COMPARISON = {
-    "Less": "GreaterOrEqual",
-    "LessOrEqual": "Greater",
-    "Greater": "LessOrEqual",
-    "GreaterOrEqual": "Less",
-}
-
+    "Less": "GreaterOrEqual", "LessOrEqual": "Greater", "Greater": "LessOrEqual", "GreaterOrEqual": "Less",
+}  # fmt: skip
 
 OPERAND_TYPED = ("BitwiseXor", "Sub", "Xor")  # of their operands; comparisons give truths
 REFLEXIVE = ("Equal", "GreaterOrEqual", "LessOrEqual")
 CONSTANT_ON_EQUAL_OPERANDS = ("Greater", "Less", *REFLEXIVE, *OPERAND_TYPED)
 
 
-@rule(lambda g, x: g.Not(g.Not(x)), shared=True, contract=EXACT)
-def cancel_nots(g: Build, x: Value) -> Value:
-    """Not(Not(x)) => x"""
-    return x
-
-
-@rule(lambda g, x: g.BitwiseNot(g.BitwiseNot(x)), shared=True, contract=EXACT)
-def cancel_bitwise_nots(g: Build, x: Value) -> Value:
-    """BitwiseNot(BitwiseNot(x)) => x"""
+@rule(
+    lambda g, x, inner, outer: g.one_of("Not", "BitwiseNot")(g.one_of("Not", "BitwiseNot")(x) @ inner) @ outer,
+    shared=True,
+    contract=EXACT,
+)
+def cancel_nots(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+    """Not(Not(x)) => x, BitwiseNot(BitwiseNot(x)) => x"""
+    require(inner.type == outer.type, "the operators differ")
     return x
 
 
@@ -47,31 +43,26 @@ def drop_idempotent_logic(g: Build, x: Value) -> Value:
 @rule(lambda g, x, c: g.Xor(x, g.const(c)), contract=EXACT)
 def xor_true_to_not(g: Build, x: Value, c: Value) -> Value:
     """Xor(x, true) => Not(x)"""
-    require(g.opset >= 7, "before opset 7 there are other rules of broadcasting")
+    require_numpy_broadcasting(g.opset)
     require_scalar_or_broadcastable_to(c, x)
-    require(bool(uniform_value(c)), "xor false")
+    require(bool(uniform_value(c)), "the constant is false")
     return g.Not(x)
 
 
 @rule(lambda g, x, c: g.Equal(x, g.const(c)), contract=EXACT)
 def drop_comparison_with_bool(g: Build, x: Value, c: Value) -> Value:
     """Equal(x, true) => x, Equal(x, false) => Not(x)"""
-    require(c.dtype == TensorProto.BOOL, "a comparison of numbers")
-    require(g.opset >= 7 and not x.is_const, "two constants")
+    require(c.dtype == TensorProto.BOOL, "the operands are not booleans")
+    require_numpy_broadcasting(g.opset)
+    require(not x.is_const, "both operands are constant")
     require_scalar_or_broadcastable_to(c, x)
     return x if uniform_value(c) else g.Not(x)
 
 
-@rule(lambda g, a, b: g.And(g.Not(a), g.Not(b)), contract=EXACT)
-def merge_nots_in_and(g: Build, a: Value, b: Value) -> Value:
-    """And(Not(a), Not(b)) => Not(Or(a, b))"""
-    return g.Not(g.Or(a, b))
-
-
-@rule(lambda g, a, b: g.Or(g.Not(a), g.Not(b)), contract=EXACT)
-def merge_nots_in_or(g: Build, a: Value, b: Value) -> Value:
-    """Or(Not(a), Not(b)) => Not(And(a, b))"""
-    return g.Not(g.And(a, b))
+@rule(lambda g, a, b, op: g.one_of("And", "Or")(g.Not(a), g.Not(b)) @ op, contract=EXACT)
+def merge_nots(g: Build, a: Value, b: Value, op: Op) -> Value:
+    """And(Not(a), Not(b)) => Not(Or(a, b)), Or(Not(a), Not(b)) => Not(And(a, b))"""
+    return g.Not(g.Or(a, b) if op.type == "And" else g.And(a, b))
 
 
 @rule(lambda g, a, b: g.Xor(g.Not(a), g.Not(b)), contract=EXACT)
@@ -83,31 +74,27 @@ def cancel_nots_in_xor(g: Build, a: Value, b: Value) -> Value:
 @rule(lambda g, a, b, op: g.Not(g.one_of(*INVERSE_COMPARISON)(a, b) @ op), contract=EXACT)
 def negate_comparison(g: Build, a: Value, b: Value, op: Op) -> Value:
     """Not(Less(a, b)) => GreaterOrEqual(a, b), of integers, and all the like"""
-    require(is_integer_dtype(a.dtype), "with a NaN neither holds")
-    require(g.opset >= 12, "onnxruntime has LessOrEqual of integers since opset 12")
-    turned: Value = getattr(g, INVERSE_COMPARISON[op.type])(a, b)
-    return turned
+    require(is_integer_dtype(a.dtype), "neither comparison holds for NaN")
+    require(g.opset >= 12, "onnxruntime has LessOrEqual for integers since opset 12")
+    return getattr(g, INVERSE_COMPARISON[op.type])(a, b)
 
 
 @rule(lambda g, x, op: g.one_of(*CONSTANT_ON_EQUAL_OPERANDS)(x, x) @ op, contract=EXACT)
 def fold_comparison_with_itself(g: Build, x: Value, op: Op) -> Value:
     """Equal(x, x), Less(x, x), Xor(x, x), Sub(x, x) and the like of integers or truths => a constant"""
-    require(is_integer_dtype(x.dtype) or x.dtype == TensorProto.BOOL, "with a NaN it is something else")
-    require(prod(x.static_shape) <= MAX_FOLDED_ELEMENTS, "too large to be written down")
+    require(is_integer_dtype(x.dtype) or x.dtype == TensorProto.BOOL, "the result differs for NaN")
+    require(prod(x.static_shape) <= MAX_FOLDED_ELEMENTS, "the constant would be too large")
     number = np.full(x.static_shape, op.type in REFLEXIVE)
     return g.const(number, like=x) if op.type in OPERAND_TYPED else g.const(number)
 
 
-@rule(lambda g, c, a, b: g.Where(g.Not(c), a, b), contract=EXACT)
+# onnxruntime returns 0 for a -0 of the first branch, but -0 for one of the second.
+@rule(
+    lambda g, c, a, b: g.Where(g.Not(c), a, b),
+    contract=by_dtype(DISCRETE_TYPES, EXACT, otherwise=NO_NEGATIVE_ZERO),
+    fragile=(0.0,),
+)
 def drop_not_in_where(g: Build, c: Value, a: Value, b: Value) -> Value:
-    """Where(Not(c), a, b) => Where(c, b, a), of anything but floats"""
-    require(a.dtype not in FLOATS, "it may change the sign of a zero")
-    return g.Where(c, b, a)
-
-
-# onnxruntime gives 0 for a -0 that the condition chooses, but -0 for one that it does not.
-@rule(lambda g, c, a, b: g.Where(g.Not(c), a, b), contract=NO_NEGATIVE_ZERO, fragile=(0.0,))
-def drop_not_in_where_of_floats(g: Build, c: Value, a: Value, b: Value) -> Value:
     """Where(Not(c), a, b) => Where(c, b, a)"""
     return g.Where(c, b, a)
 
@@ -115,11 +102,11 @@ def drop_not_in_where_of_floats(g: Build, c: Value, a: Value, b: Value) -> Value
 @rule(lambda g, c, a, b: g.Where(c, g.const(a), g.const(b)), contract=EXACT)
 def where_to_condition(g: Build, c: Value, a: Value, b: Value) -> Value:
     """Where(c, true, false) => c, Where(c, false, true) => Not(c)"""
-    require(a.dtype == TensorProto.BOOL, "a choice of numbers")
+    require(a.dtype == TensorProto.BOOL, "the branches are not booleans")
     require_scalar_or_broadcastable_to(a, c)
     require_scalar_or_broadcastable_to(b, c)
     chosen, other = bool(uniform_value(a)), bool(uniform_value(b))
-    require(chosen != other, "always the same")
+    require(chosen != other, "both branches are the same constant")
     return c if chosen else g.Not(c)
 
 
@@ -138,27 +125,12 @@ def merge_wheres_if_true(g: Build, c: Value, a: Value, b: Value, other: Value) -
 
 
 def require_no_broadcast_effect(gone: Value, *kept: Value) -> None:
-    """What is never chosen must not decide the shape: one of those that stay has to cover it."""
+    """Decline unless the shape of `gone`, which is never selected, broadcasts to that of another operand."""
     require(any(broadcasts_to(gone.shape, k.shape) for k in kept), f"{gone.name} may stretch the result")
 
 
-MERGE_LOGIC = RulePass(
-    "merge-logic",
-    (
-        cancel_nots,
-        cancel_bitwise_nots,
-        drop_idempotent_logic,
-        xor_true_to_not,
-        drop_comparison_with_bool,
-        merge_nots_in_and,
-        merge_nots_in_or,
-        cancel_nots_in_xor,
-        negate_comparison,
-        fold_comparison_with_itself,
-        drop_not_in_where,
-        drop_not_in_where_of_floats,
-        where_to_condition,
-        merge_wheres_if_false,
-        merge_wheres_if_true,
-    ),
-)
+MERGE_LOGIC = RulePass("merge-logic", (
+    cancel_nots, drop_idempotent_logic, xor_true_to_not, drop_comparison_with_bool, merge_nots, cancel_nots_in_xor,
+    negate_comparison, fold_comparison_with_itself, drop_not_in_where, where_to_condition, merge_wheres_if_false,
+    merge_wheres_if_true,
+))  # fmt: skip

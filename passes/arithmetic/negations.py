@@ -1,15 +1,16 @@
-"""Neg meets Add, Sub, Mul, Div and itself."""
+"""Simplification of Neg next to Add, Sub, Mul, Div and Neg."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ...core.ir.dtypes import FLOATS
+from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, require, rule
+from ...core.ir.dtypes import FLOATS, INTEGERS
 from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
-from ..support.operand_queries import Inputs
+from ..support.contracts import NO_NEGATIVE_ZERO
+from ..support.operand_queries import require_numpy_broadcasting
 from .neutral_elements import require_uniform
-from .ort_kernels import NO_NEGATIVE_ZERO, require_ort_kernel
+from .ort_kernels import require_ort_kernel
 
 
 @rule(lambda g, x: g.Neg(g.Neg(x)), shared=True, contract=EXACT)
@@ -18,16 +19,10 @@ def cancel_negations(g: Build, x: Value) -> Value:
     return x
 
 
-@rule(lambda g, a, b: g.Add(a, g.Neg(b)), contract=EXACT)
-def add_negation_to_sub(g: Build, a: Value, b: Value) -> Value:
-    """Add(a, Neg(b)) => Sub(a, b)"""
-    return g.Sub(a, b)
-
-
-@rule(lambda g, a, b: g.Sub(a, g.Neg(b)), contract=EXACT)
-def sub_negation_to_add(g: Build, a: Value, b: Value) -> Value:
-    """Sub(a, Neg(b)) => Add(a, b)"""
-    return g.Add(a, b)
+@rule(lambda g, a, b, op: g.one_of("Add", "Sub")(a, g.Neg(b)) @ op, contract=EXACT)
+def add_negation_to_sub(g: Build, a: Value, b: Value, op: Op) -> Value:
+    """Add(a, Neg(b)) => Sub(a, b), Sub(a, Neg(b)) => Add(a, b)"""
+    return g.Sub(a, b) if op.type == "Add" else g.Add(a, b)
 
 
 @rule(lambda g, x, c, op: g.Sub(g.Neg(x), g.const(c)) @ op, contract=EXACT)
@@ -36,45 +31,26 @@ def sub_from_negation(g: Build, x: Value, c: Value, op: Op) -> Value:
     return g.Sub(negate_constant(g, op, c), x)
 
 
-@rule(lambda g, a, b: g.Mul(g.Neg(a), g.Neg(b)), contract=EXACT)
-def cancel_negations_in_product(g: Build, a: Value, b: Value) -> Value:
-    """-a * -b => a * b"""
-    return g.Mul(a, b)
+@rule(lambda g, a, b, op: g.one_of("Mul", "Div")(g.Neg(a), g.Neg(b)) @ op, contract=EXACT)
+def cancel_negations_in_product(g: Build, a: Value, b: Value, op: Op) -> Value:
+    """-a * -b => a * b, -a / -b => a / b"""
+    require(op.type == "Mul" or a.dtype in FLOATS, "the smallest integer has no negation")
+    return getattr(g, op.type)(a, b)
 
 
-@rule(lambda g, a, b: g.Div(g.Neg(a), g.Neg(b)), contract=EXACT)
-def cancel_negations_in_quotient(g: Build, a: Value, b: Value) -> Value:
-    """-a / -b => a / b"""
-    require(a.dtype in FLOATS, "the least integer has no negative")
-    return g.Div(a, b)
-
-
-@rule(lambda g, before, x, after, op: g.one_of("Mul", "Div")(*before, g.Neg(x), *after) @ op, contract=EXACT)
-def negate_other_operand(g: Build, before: Inputs, x: Value, after: Inputs, op: Op) -> Value:
+@rule(lambda g, x, op: g.one_of("Mul", "Div")(..., g.Neg(x), ...) @ op, contract=EXACT)
+def negate_other_operand(g: Build, x: Value, op: Op) -> Value:
     """-x * c => x * -c, -x / c => x / -c, c / -x => -c / x"""
-    _, c, turned = constant_binary(op)
-    made = negate_constant(g, op, c)
-    pair = (made, x) if turned else (x, made)
-    return g.Mul(*pair) if op.type == "Mul" else g.Div(*pair)
+    return with_negated_constant(g, op, x)
 
 
-@rule(lambda g, ins, op: g.Neg(g.one_of("Mul", "Div")(*ins) @ op), contract=EXACT)
-def negate_operand(g: Build, ins: Inputs, op: Op) -> Value:
+@rule(lambda g, op: g.Neg(g.one_of("Mul", "Div")(...) @ op), contract=EXACT)
+def negate_operand(g: Build, op: Op) -> Value:
     """-(x * c) => x * -c, -(x / c) => x / -c, -(c / x) => -c / x"""
-    x, c, turned = constant_binary(op)
-    made = negate_constant(g, op, c)
-    pair = (made, x) if turned else (x, made)
-    return g.Mul(*pair) if op.type == "Mul" else g.Div(*pair)
+    return with_negated_constant(g, op, constant_binary(op).x)
 
 
-@rule(lambda g, a, b: g.Neg(g.Sub(a, b)), contract=EXACT)
-def swap_integer_difference(g: Build, a: Value, b: Value) -> Value:
-    """Integers' -(a - b) => b - a"""
-    require(a.dtype not in FLOATS, "it may change the sign of a zero")
-    return g.Sub(b, a)
-
-
-@rule(lambda g, a, b: g.Neg(g.Sub(a, b)), contract=NO_NEGATIVE_ZERO)
+@rule(lambda g, a, b: g.Neg(g.Sub(a, b)), contract=by_dtype(INTEGERS, EXACT, otherwise=NO_NEGATIVE_ZERO))
 def swap_difference(g: Build, a: Value, b: Value) -> Value:
     """-(a - b) => b - a"""
     return g.Sub(b, a)
@@ -86,18 +62,10 @@ def negate_sum(g: Build, x: Value, c: Value, op: Op) -> Value:
     return g.Sub(negate_constant(g, op, c), x)
 
 
-@rule(lambda g, x, c, op: g.Mul(x, g.const(c)) @ op, contract=EXACT)
+@rule(lambda g, x, c, op: g.one_of("Mul", "Div")(x, g.const(c)) @ op, contract=EXACT)
 def multiply_by_minus_one(g: Build, x: Value, c: Value, op: Op) -> Value:
-    """Mul(x, -1) => Neg(x)"""
-    require_uniform(op, x, c, -1)
-    require_ort_kernel(g, "Neg", x)
-    return g.Neg(x)
-
-
-@rule(lambda g, x, c, op: g.Div(x, g.const(c)) @ op, contract=EXACT)
-def divide_by_minus_one(g: Build, x: Value, c: Value, op: Op) -> Value:
-    """Div(x, -1) => Neg(x)"""
-    require(c.dtype in FLOATS, "the least integer has no negative")
+    """Mul(x, -1) => Neg(x), Div(x, -1) => Neg(x)"""
+    require(op.type == "Mul" or c.dtype in FLOATS, "the smallest integer has no negation")
     require_uniform(op, x, c, -1)
     require_ort_kernel(g, "Neg", x)
     return g.Neg(x)
@@ -111,29 +79,24 @@ def sub_from_zero(g: Build, x: Value, c: Value, op: Op) -> Value:
     return g.Neg(x)
 
 
+def with_negated_constant(g: Build, op: Op, x: Value) -> Value:
+    """A Mul or Div such as `op` of `x` and the negated constant."""
+    _, c, constant_first = constant_binary(op)
+    made = negate_constant(g, op, c)
+    return getattr(g, op.type)(*((made, x) if constant_first else (x, made)))
+
+
 def negate_constant(g: Build, op: Op, c: Value) -> Value:
-    """-c, for an op in whose place another one comes."""
-    require(op.version >= 7, "before opset 7 there are other rules of broadcasting")
-    require(op.type != "Div" or c.dtype in FLOATS, "the least integer has no negative")
+    """-c, for the op that replaces `op`."""
+    require_numpy_broadcasting(op.version)
+    require(op.type != "Div" or c.dtype in FLOATS, "the smallest integer has no negation")
     require_bounded_growth(c)
-    with np.errstate(all="ignore"):  # integers wrap around, here as there
+    with np.errstate(all="ignore"):  # integers wrap around, here as in the op
         return downcast_at_full_precision(g, np.asarray(np.negative(upcast(c))), c)
 
 
-CANONICALIZE_NEGATIONS = RulePass("canonicalize-negations", (multiply_by_minus_one, divide_by_minus_one, sub_from_zero))
-MERGE_NEGATIONS = RulePass(
-    "merge-negations",
-    (
-        cancel_negations,
-        add_negation_to_sub,
-        sub_negation_to_add,
-        cancel_negations_in_product,
-        cancel_negations_in_quotient,
-        sub_from_negation,
-        negate_other_operand,
-        negate_operand,
-        swap_integer_difference,
-        swap_difference,
-        negate_sum,
-    ),
-)
+CANONICALIZE_NEGATIONS = RulePass("canonicalize-negations", (multiply_by_minus_one, sub_from_zero))
+MERGE_NEGATIONS = RulePass("merge-negations", (
+    cancel_negations, add_negation_to_sub, cancel_negations_in_product, sub_from_negation, negate_other_operand,
+    negate_operand, swap_difference, negate_sum,
+))  # fmt: skip

@@ -1,15 +1,13 @@
-"""Element types: which ops onnxruntime computes in which; and what the rules here share."""
+"""Element types for which onnxruntime has kernels."""
 
 from __future__ import annotations
 
 from onnx import TensorProto
 
-from ...core import Build, Value, conditional, require
+from ...core import Build, Value, require
 from ...core.ir.dtypes import CPU_FLOATS, HALF_OR_SINGLE, INTEGERS
 
 MAX_FOLDED_ELEMENTS = 1024  # elements of a result that is written down as a constant
-
-NO_NEGATIVE_ZERO = conditional("no zero is negative")
 
 _CLAMP_TYPES = CPU_FLOATS | (INTEGERS - {TensorProto.INT16, TensorProto.UINT16})
 # What onnxruntime's CPU provider has kernels for, from which opset on, the newest first.
@@ -23,6 +21,6 @@ KERNEL_TYPES: dict[str, tuple[tuple[int, frozenset[int]], ...]] = {
 
 
 def require_ort_kernel(g: Build, op_type: str, x: Value) -> None:
-    """Decline where onnxruntime could not run the op to be made, though it runs what stands there."""
+    """Decline where onnxruntime has no kernel for the replacement."""
     kinds = next((kinds for since, kinds in KERNEL_TYPES[op_type] if g.opset >= since), frozenset[int]())
     require(x.dtype in kinds, f"onnxruntime has no {op_type} of this type at opset {g.opset}")

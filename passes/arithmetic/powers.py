@@ -1,10 +1,10 @@
-"""Powers, roots, logarithms and reciprocals that undo each other."""
+"""Cancellation of powers, roots, logarithms and reciprocals."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...core import EXACT, ROUNDING, Build, RulePass, Value, conditional, require, rule
+from ...core import EXACT, Build, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import FLOATS
 from ..support.constant_operands import (
     downcast_at_full_precision,
@@ -12,7 +12,7 @@ from ..support.constant_operands import (
     require_scalar_or_broadcastable_to,
     upcast,
 )
-from ..support.operand_queries import uniform_value
+from ..support.operand_queries import require_numpy_broadcasting, uniform_value
 from .value_ranges import require_not_negative
 
 NO_SQUARE_OVERFLOW = conditional("no square overflows or underflows")
@@ -32,18 +32,18 @@ def swap_quotient(g: Build, a: Value, b: Value) -> Value:
     return g.Div(b, a)
 
 
-@rule(lambda g, x, c: g.Reciprocal(g.Mul(x, g.const(c))), contract=ROUNDING)
+@rule(lambda g, x, c: g.Reciprocal(g.Mul(x, g.const(c))))
 def reciprocal_of_multiple(g: Build, x: Value, c: Value) -> Value:
     """Reciprocal(Mul(x, c)) => Div(1 / c, x)"""
-    require(g.opset >= 7, "before opset 7 there are other rules of broadcasting")
+    require_numpy_broadcasting(g.opset)
     require_bounded_growth(c)
     numbers = upcast(c)
-    require(bool(numbers.all()), "a reciprocal of 0")
+    require(bool(numbers.all()), "the constant is 0")
     with np.errstate(all="ignore"):
         return g.Div(downcast_at_full_precision(g, np.asarray(1 / numbers), c), x)
 
 
-@rule(lambda g, x, y: g.Div(x, g.Reciprocal(y)), contract=ROUNDING)
+@rule(lambda g, x, y: g.Div(x, g.Reciprocal(y)))
 def div_by_reciprocal_to_mul(g: Build, x: Value, y: Value) -> Value:
     """Div(x, Reciprocal(y)) => Mul(x, y)"""
     return g.Mul(x, y)
@@ -58,9 +58,9 @@ def mul_by_reciprocal_to_div(g: Build, x: Value, y: Value) -> Value:
 @rule(lambda g, x, y, c: g.Mul(x, g.Div(g.const(c), y)), contract=NO_INFINITE_RECIPROCAL)
 def mul_by_inverse_to_div(g: Build, x: Value, y: Value, c: Value) -> Value:
     """Mul(x, Div(1, y)) => Div(x, y)"""
-    require(y.dtype in FLOATS, "integers are rounded between the two")
+    require(y.dtype in FLOATS, "integer division truncates between the two ops")
     require_scalar_or_broadcastable_to(c, y)
-    require(uniform_value(c) == 1, "not 1")
+    require(uniform_value(c) == 1, "the dividend is not 1")
     return g.Div(x, y)
 
 
@@ -77,14 +77,14 @@ def root_of_square_to_abs(g: Build, x: Value, c: Value) -> Value:
     return g.Abs(x)
 
 
-@rule(lambda g, x: g.Mul(g.Sqrt(x), g.Sqrt(x)), contract=ROUNDING)
+@rule(lambda g, x: g.Mul(g.Sqrt(x), g.Sqrt(x)))
 def drop_product_of_roots(g: Build, x: Value) -> Value:
     """Mul(Sqrt(x), Sqrt(x)) => x, where x is known not to be negative"""
     require_not_negative(x)
     return x
 
 
-@rule(lambda g, x, c: g.Pow(g.Sqrt(x), g.const(c)), contract=ROUNDING)
+@rule(lambda g, x, c: g.Pow(g.Sqrt(x), g.const(c)))
 def drop_square_of_root(g: Build, x: Value, c: Value) -> Value:
     """Pow(Sqrt(x), 2) => x, where x is known not to be negative"""
     require_exponent(c, x, 2)
@@ -102,24 +102,24 @@ def drop_exp_of_log(g: Build, x: Value) -> Value:
 @rule(lambda g, x, a, b: g.Pow(g.Pow(x, g.const(a)), g.const(b)), contract=conditional("no inner power overflows"))
 def merge_powers(g: Build, x: Value, a: Value, b: Value) -> Value:
     """Pow(Pow(x, a), b) => Pow(x, a * b), for whole numbers, or where x is known not to be negative"""
-    require(x.dtype in FLOATS and not x.is_const, "powers of integers wrap around")
-    require(g.opset >= 7, "before opset 7 there are other rules of broadcasting")
+    require(x.dtype in FLOATS and not x.is_const, "the operands are integers, whose powers wrap around")
+    require_numpy_broadcasting(g.opset)
     exponents = [float(uniform_value(c)) for c in (a, b)]
     require(min(exponents) > 0, "a power with a negative exponent is infinite at 0")
     if not all(e.is_integer() for e in exponents):
         require_not_negative(x)
     product = exponents[0] * exponents[1]
-    require(product.is_integer() or a.dtype in FLOATS, "the exponent is an integer")
+    require(product.is_integer() or a.dtype in FLOATS, "the exponent has an integer type")
     shape = np.broadcast_shapes(a.static_shape, b.static_shape)
-    require(int(np.prod(shape)) <= 1, "many exponents")
+    require(int(np.prod(shape)) <= 1, "the exponent is not one number")
     return g.Pow(x, g.const(np.full(shape, product), like=a))
 
 
 @rule(lambda g, x, c: g.Pow(g.one_of("Abs", "Neg")(x), g.const(c)), contract=EXACT)
 def drop_sign_before_even_power(g: Build, x: Value, c: Value) -> Value:
     """Pow(Abs(x), 2), Pow(Neg(x), 2) => Pow(x, 2), and so for other even numbers"""
-    require(x.dtype in FLOATS, "the least integer has no absolute value")
-    require(float(uniform_value(c)) % 2 == 0, "an odd power")
+    require(x.dtype in FLOATS, "the smallest integer has no absolute value")
+    require(float(uniform_value(c)) % 2 == 0, "the exponent is odd")
     return g.Pow(x, c)
 
 
@@ -130,28 +130,14 @@ def drop_abs_before_square(g: Build, x: Value) -> Value:
 
 
 def require_exponent(c: Value, x: Value, exponent: int) -> None:
-    """The power has to be of floats, with this exponent throughout, and not change the shape."""
-    require(x.dtype in FLOATS, "powers of integers wrap around")
+    """Decline unless the power is of floats, with this exponent throughout, and keeps the shape."""
+    require(x.dtype in FLOATS, "the operands are integers, whose powers wrap around")
     require_scalar_or_broadcastable_to(c, x)
     require(uniform_value(c) == exponent, f"another exponent than {exponent}")
 
 
-MERGE_POWERS = RulePass(
-    "merge-powers",
-    (
-        cancel_reciprocals,
-        swap_quotient,
-        reciprocal_of_multiple,
-        div_by_reciprocal_to_mul,
-        mul_by_reciprocal_to_div,
-        mul_by_inverse_to_div,
-        root_of_product_to_abs,
-        root_of_square_to_abs,
-        drop_product_of_roots,
-        drop_square_of_root,
-        drop_exp_of_log,
-        drop_sign_before_even_power,
-        drop_abs_before_square,
-        merge_powers,
-    ),
-)
+MERGE_POWERS = RulePass("merge-powers", (
+    cancel_reciprocals, swap_quotient, reciprocal_of_multiple, div_by_reciprocal_to_mul, mul_by_reciprocal_to_div,
+    mul_by_inverse_to_div, root_of_product_to_abs, root_of_square_to_abs, drop_product_of_roots, drop_square_of_root,
+    drop_exp_of_log, drop_sign_before_even_power, drop_abs_before_square, merge_powers,
+))  # fmt: skip

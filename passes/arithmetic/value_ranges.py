@@ -1,4 +1,4 @@
-"""What numbers a value can hold, read off the ops that make it."""
+"""Value ranges inferred from the producers of a value."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DATA_MOVEMENT_OPS = ops_with(Trait.MOVES_DATA)
 
 
 def range_of(value: Value, depth: int = MAX_DEPTH) -> ValueRange:
-    """The range that the ops which make `value` leave; that of its type where they do not tell. O(1).
+    """The range of `value` by its producers; that of its type where they do not determine one. O(1).
 
     Types are not worked out for it: a type that nobody has asked for yet counts as unknown.
     """
@@ -82,7 +82,7 @@ def _constant_range(value: Value) -> ValueRange:
 
 
 def _float_range(op: Op, first: Value, depth: int) -> ValueRange:
-    """Of an op with floating-point results."""
+    """The range of the result of an op on floats."""
     if op.type == "Abs" or op.type in NON_NEGATIVE_REDUCTIONS or (op.type == "Pow" and _is_even(op.input(1))):
         return ValueRange(0.0)
     if op.type in {"Add", "Mul"} and len(op.inputs) == 2:
@@ -93,7 +93,7 @@ def _float_range(op: Op, first: Value, depth: int) -> ValueRange:
 
 
 def clamped_range(found: ValueRange, bounds: Clamp) -> ValueRange:
-    """The range of what is clamped, from the range of what is given."""
+    """The range of a clamped value."""
     return ValueRange(float(bounds.apply(found.low)), float(bounds.apply(found.high)))
 
 

@@ -1,1 +1,1 @@
-"""What is not needed or kept twice: dead ops, unused and equal constants, ops that hand on what they are given."""
+"""Removal of dead ops, unused and equal constants, duplicates and ops without effect."""

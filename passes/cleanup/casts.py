@@ -1,4 +1,4 @@
-"""Casts that change no value, and pairs of casts that one does as well."""
+"""Removal of casts that change no value, and merging of pairs of casts."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def cast_like_to_cast(g: Build, x: Value, like: Value, cast: Op) -> Value:
 @rule(lambda g, x, cast: g.one_of("BitCast", "Cast")(x) @ cast, contract=EXACT)
 def drop_cast_to_same_type(g: Build, x: Value, cast: Op) -> Value:
     """Cast(x, the type of x) => x"""
-    require(cast.attr("to") == x.dtype, "it changes the type")
+    require(cast.attr("to") == x.dtype, "the cast changes the type")
     return x
 
 
@@ -60,7 +60,7 @@ def merge_casts(g: Build, x: Value, b: int, c: int) -> Value:
     """Cast(Cast(x, b), c) => Cast(x, c), or x, where b lets through all that c keeps"""
     require(
         equals_direct_cast(NUMERIC_FORMATS.get(x.dtype), NUMERIC_FORMATS.get(b), NUMERIC_FORMATS.get(c)),
-        "the type between changes values",
+        "the intermediate type changes values",
     )
     return x if c == x.dtype else g.Cast(x, to=c)
 
@@ -77,21 +77,17 @@ def merge_casts_around_movement(g: Build, x: Value, b: int, c: int, move: Op, re
     """Cast(Reshape(Cast(x, b)), c) => Cast(Reshape(x), c), or Reshape(x), and so for whatever only moves elements"""
     require(
         equals_direct_cast(NUMERIC_FORMATS.get(x.dtype), NUMERIC_FORMATS.get(b), NUMERIC_FORMATS.get(c)),
-        "the type between changes values",
+        "the intermediate type changes values",
     )
     moved = getattr(g, move.type)(x, *rest, **move.attrs)
     return moved if c == x.dtype else g.Cast(moved, to=c)
 
 
-@rule(
-    lambda g, x, t, arg: g.one_of("ArgMax", "ArgMin")(g.Cast(x, to=t)) @ arg,
-    shared=True,
-    contract=EXACT,
-)
+@rule(lambda g, x, t, arg: g.one_of("ArgMax", "ArgMin")(g.Cast(x, to=t)) @ arg, shared=True, contract=EXACT)
 def drop_cast_before_arg_reduction(g: Build, x: Value, t: int, arg: Op) -> Value:
     """ArgMax(Cast(x)) => ArgMax(x), also ArgMin, where the cast keeps every value, and so order and ties"""
     require(x.dtype in ARG_REDUCTION_TYPES, "onnxruntime may not compare this type")
-    require(can_represent(NUMERIC_FORMATS.get(t), NUMERIC_FORMATS[x.dtype]), "the cast may make values equal")
+    require(can_represent(NUMERIC_FORMATS.get(t), NUMERIC_FORMATS[x.dtype]), "the cast may make distinct values equal")
     return getattr(g, arg.type)(x, **arg.attrs)
 
 
@@ -103,7 +99,7 @@ def can_represent(b: NumericFormat | None, a: NumericFormat | None) -> bool:
 
 
 def equals_direct_cast(a: NumericFormat | None, b: NumericFormat | None, c: NumericFormat | None) -> bool:
-    """Whether casting from `a` to `b` and on to `c` always gives what casting from `a` to `c` does.
+    """Whether a cast from `a` to `b` and on to `c` always equals the cast from `a` to `c`.
 
     Whole numbers lose their upper bits. What a float out of range becomes as a whole number, nothing defines.
     """
@@ -120,13 +116,6 @@ def equals_direct_cast(a: NumericFormat | None, b: NumericFormat | None, c: Nume
     return bool(c.exponent_bits) or can_represent(c, a)
 
 
-MERGE_CASTS = RulePass(
-    "merge-casts",
-    (
-        cast_like_to_cast,
-        drop_cast_to_same_type,
-        merge_casts,
-        merge_casts_around_movement,
-        drop_cast_before_arg_reduction,
-    ),
-)
+MERGE_CASTS = RulePass("merge-casts", (
+    cast_like_to_cast, drop_cast_to_same_type, merge_casts, merge_casts_around_movement, drop_cast_before_arg_reduction,
+))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Large constants that repeat themselves are written as how to make them."""
+"""Replacement of large repetitive constants by ops that compute them."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Debloat:
     name: str = "debloat"
 
     def __post_init__(self) -> None:
-        """Raise UsageError for what is no size."""
+        """Raise UsageError for a negative size."""
         if self.min_bytes < 0:
             raise UsageError("min_bytes is 0 or more")
 
@@ -87,7 +87,7 @@ def repeating_op(graph: Graph, small: Tensor) -> Op | None:
 
 
 def replace_constant(graph: Graph, value: Value, op: Op, small: Tensor, by: str) -> None:
-    """Let `op`, which makes it of `small`, stand for a constant."""
+    """Replace a constant by `op`, which repeats `small`."""
     shape = graph.add_constant(Tensor.from_array(np.array(value.shape, np.int64)), f"{value.name}_shape")
     inputs = [graph.add_constant(small, value.name), shape] if small.dims else [shape]
     op.order_key = -1  # before all that was in the file

@@ -1,4 +1,4 @@
-"""Ops that hand on what they are given: Identity, and Dropout outside training."""
+"""Removal of Identity, and of Dropout outside training."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ def drop_identity(g: Build, x: Value) -> Value:
     return x
 
 
-@rule(lambda g, x, dropout, rest: g.Dropout(x, *rest) @ dropout, contract=EXACT)
-def drop_dropout(g: Build, x: Value, dropout: Op, rest: tuple[Value | None, ...]) -> tuple[Value, Value | None]:
+@rule(lambda g, x, dropout: g.Dropout(x, ...) @ dropout, contract=EXACT)
+def drop_dropout(g: Build, x: Value, dropout: Op) -> tuple[Value, Value | None]:
     """Dropout(x) => x, and a mask of one value, where nothing is dropped"""
     require(is_inactive_dropout(dropout), "it may drop elements")
     mask = dropout.outputs[1] if len(dropout.outputs) > 1 else None
     if mask is None or not (mask.consumers or dropout.graph.is_output(mask)):
         return x, None
-    require(g.opset >= 9, "before opset 9 there is no ConstantOfShape to make a mask with")
+    require(g.opset >= 9, "before opset 9, there is no ConstantOfShape for the mask")
     # onnxruntime fills the mask with zeros up to version 11; since then the operator asks for ones.
     # Before version 10 the mask has the type of the data.
     kind = np.bool_ if g.opset >= 10 else helper.tensor_dtype_to_np_dtype(x.dtype)

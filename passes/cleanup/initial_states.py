@@ -1,4 +1,4 @@
-"""Initial states of recurrent networks that are zero, as they are where they are left out."""
+"""Removal of zero initial states of recurrent ops, which default to zero."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class DropZeroStates:
 
 
 def is_known_zero(v: Value | None) -> bool:
-    """Whether every element is known to be 0 and not -0: a constant, or a filled tensor that was moved about."""
+    """Whether every element is known to be 0 and not -0: a constant or a filled tensor, possibly moved."""
     for _ in range(MAX_DEPTH):
         if v is None or v.is_const or v.producer is None:
             break

@@ -1,4 +1,4 @@
-"""Constants are kept as initializers, where every pass and every runtime looks for them."""
+"""Conversion of Constant ops to initializers."""
 
 from __future__ import annotations
 

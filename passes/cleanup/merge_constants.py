@@ -1,4 +1,4 @@
-"""Equal constants are stored once."""
+"""Merging of equal constants."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class MergeConstants:
 
 @dataclass(frozen=True, slots=True)
 class ConstantSite:
-    """A constant and the graph that holds it, or did when it was met."""
+    """A constant and the graph that held it when it was found."""
 
     value: Value
     graph: Graph
@@ -69,7 +69,7 @@ class ConstantTable:
         return self.lookup_or_add((key, digest(tensor)), held)
 
     def lookup_or_add(self, key: object, held: ConstantSite) -> ConstantSite:
-        """What an enclosing graph, this one or another has under `key`; `held` from now on if there is nothing."""
+        """Look `key` up in this graph, those around it and all others; add `held` where it is missing."""
         scope: ConstantTable | None = self
         while scope is not None:
             if key in scope.local:
@@ -122,5 +122,5 @@ def subgraphs_of(g: Graph) -> Iterator[Graph]:
 
 
 def is_mergeable(g: Graph, value: Value) -> bool:
-    """Whether the value has no name to keep, and no reader that may write to it."""
+    """Whether the name of the value is free to change, and no consumer may write to it."""
     return not g.is_output(value) and value not in g.pinned and not any(map(writes_inputs, value.consumers))

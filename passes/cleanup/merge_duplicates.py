@@ -1,4 +1,4 @@
-"""Common subexpressions: what is computed twice is computed once."""
+"""Elimination of common subexpressions."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class MergeDuplicates:
     name: str = "merge-duplicates"
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
-        """One sweep in dependency order finds all there are. O(ops, times how deep they are nested)."""
+        """Merge in one sweep in dependency order. O(ops times nesting depth)."""
         return self._merge(graph, Scope(), ledger)
 
     def _merge(self, g: Graph, scope: Scope, ledger: Ledger) -> int:
@@ -61,7 +61,7 @@ class MergeDuplicates:
 
 @dataclass(slots=True)
 class Scope:
-    """The ops met so far in a graph and those around it."""
+    """The ops visited so far in a graph and those around it."""
 
     outer: tuple[Scope, ...] = ()
     numbering: ValueNumbering = field(default_factory=ValueNumbering)
@@ -71,7 +71,7 @@ class Scope:
 
     @property
     def scopes(self) -> tuple[Scope, ...]:
-        """The scope itself and those around it. Not kept: in a cycle it would outlive the pass, with all it knows."""
+        """The scope itself and those around it. Not stored, as a reference cycle would keep it alive after the pass."""
         return (self, *self.outer)
 
     def child(self, op: Op) -> Scope:
@@ -99,11 +99,11 @@ class Scope:
         return op
 
     def _detail_key(self, op: Op) -> NodeKey:
-        """What two equal ops of one head agree on: attributes, and what their bodies compute."""
+        """The rest of the key that equal ops share: attributes, and the values of their bodies."""
         bodies = [(name, len(g.inputs), *self.numbering.outputs(g)) for name, g in subgraphs_of(op)]
         return attribute_key(op), *bodies
 
 
 def shallow_key(op: Op) -> NodeKey:
-    """What two equal ops agree on before their attributes are looked at."""
+    """The key that equal ops share, without attributes."""
     return (*operator_key(op), *canonical_inputs(op, op.inputs, id))

@@ -1,4 +1,4 @@
-"""Constant indices that name every element in its own place."""
+"""Removal of gathers and scatters whose constant indices are the identity."""
 
 from __future__ import annotations
 
@@ -12,50 +12,36 @@ from ..support.operand_queries import Array
 def drop_no_op_gather(g: Build, x: Value, indices: Value, axis: int) -> Value:
     """Gather(x, 0 1 2 ...) => x"""
     extent = static_extent(x, axis)
-    require(indices.shape == (extent,), "it takes another number of entries")
-    require(are_indices_equal(indices, np.arange(extent), extent), "it takes the entries in another order")
-    return x
-
-
-@rule(lambda g, x, indices, axis: g.GatherElements(x, g.const(indices), axis=axis), contract=EXACT)
-def drop_no_op_gather_elements(g: Build, x: Value, indices: Value, axis: int) -> Value:
-    """GatherElements(x, the place of each element) => x"""
-    require_identity_element_indices(indices, x, axis)
+    require(indices.shape == (extent,), "the number of indices is not the extent")
+    require(are_indices_equal(indices, np.arange(extent), extent), "the indices are not in order")
     return x
 
 
 @rule(
-    lambda g, x, indices, updates, axis: g.one_of("Scatter", "ScatterElements")(
-        x, g.const(indices), updates, axis=axis
+    lambda g, x, indices, updates, axis: g.one_of("GatherElements", "Scatter", "ScatterElements")(
+        x, g.const(indices), *updates, axis=axis
     ),
     contract=EXACT,
 )
-def drop_full_scatter_elements(g: Build, x: Value, indices: Value, updates: Value, axis: int) -> Value:
-    """ScatterElements(x, the place of each element, updates) => updates"""
+def drop_identity_element_indices(g: Build, x: Value, indices: Value, updates: tuple[Value, ...], axis: int) -> Value:
+    """GatherElements(x, identity) => x, ScatterElements(x, identity, updates) => updates"""
     require_identity_element_indices(indices, x, axis)
-    return updates
+    return (*updates, x)[0]
 
 
-@rule(lambda g, x, indices: g.GatherND(x, g.const(indices)), contract=EXACT)
-def drop_no_op_gather_nd(g: Build, x: Value, indices: Value) -> Value:
-    """GatherND(x, all places in order) => x"""
+@rule(lambda g, x, indices, updates: g.one_of("GatherND", "ScatterND")(x, g.const(indices), *updates), contract=EXACT)
+def drop_identity_nd_indices(g: Build, x: Value, indices: Value, updates: tuple[Value, ...]) -> Value:
+    """GatherND(x, identity) => x, ScatterND(x, identity, updates) => updates"""
     require_identity_nd_indices(indices, x)
-    return x
-
-
-@rule(lambda g, x, indices, updates: g.ScatterND(x, g.const(indices), updates), contract=EXACT)
-def drop_full_scatter_nd(g: Build, x: Value, indices: Value, updates: Value) -> Value:
-    """ScatterND(x, all places in order, updates) => updates"""
-    require_identity_nd_indices(indices, x)
-    return updates
+    return (*updates, x)[0]
 
 
 @rule(lambda g, x, condition, axis: g.Compress(x, g.const(condition), axis=axis), contract=EXACT)
 def drop_no_op_compress(g: Build, x: Value, condition: Value, axis: int | None) -> Value:
     """Compress(x, true true ...) => x"""
-    require(axis is not None or x.rank == 1, "it flattens x")
-    require(condition.shape == (static_extent(x, axis or 0),), "it may end before x does")
-    require(bool(condition.const.all()), "it leaves out entries")
+    require(axis is not None or x.rank == 1, "without an axis, Compress flattens x")
+    require(condition.shape == (static_extent(x, axis or 0),), "the condition may be shorter than the axis")
+    require(bool(condition.const.all()), "the condition is not true throughout")
     return x
 
 
@@ -70,38 +56,31 @@ def static_extent(x: Value, axis: int) -> int:
 
 
 def require_identity_element_indices(indices: Value, x: Value, axis: int) -> None:
-    """For each element of `x`, `indices` has to hold its index along `axis`."""
+    """Decline unless `indices` holds, for each element of `x`, its own index along `axis`."""
     shape, extent = x.static_shape, static_extent(x, axis)
-    require(indices.shape == shape, "the indices have another shape")
+    require(indices.shape == shape, "the shape of the indices differs from that of x")
     order = np.arange(extent).reshape([-1 if i == axis % len(shape) else 1 for i in range(len(shape))])
-    require(are_indices_equal(indices, order, extent), "an element is to go elsewhere")
+    require(are_indices_equal(indices, order, extent), "an index is not the element's own position")
 
 
 def require_identity_nd_indices(indices: Value, x: Value) -> None:
-    """`indices` (operators GatherND and ScatterND) has to name all entries along the leading axes, in order."""
-    require(indices.rank >= 2, "it names one entry only")
+    """Decline unless `indices` (GatherND, ScatterND) lists all entries along the leading axes, in order."""
+    require(indices.rank >= 2, "the indices have no dims")
     depth = indices.rank - 1
-    require(depth <= x.rank, "the indices are too deep")
+    require(depth <= x.rank, "the indices have more dims than x")
     extents = tuple(static_extent(x, i) for i in range(depth))
-    require(indices.shape == (*extents, depth), "it does not name every entry")
+    require(indices.shape == (*extents, depth), "the indices do not cover all entries")
     order = np.moveaxis(np.indices(extents), 0, -1)
-    require(are_indices_equal(indices, order, np.array(extents)), "an entry is to go elsewhere")
+    require(are_indices_equal(indices, order, np.array(extents)), "an index is not the entry's own position")
 
 
 def are_indices_equal(indices: Value, order: Array, extents: Array | int) -> bool:
-    """Whether indices, of which negative ones count from the end, are those of `order`."""
+    """Whether indices, counted from the end where negative, equal `order`."""
     given = indices.const
     return bool((np.where(given < 0, given + extents, given) == order).all())
 
 
 DROP_NO_OP_INDEXING = RulePass(
     "drop-no-op-indexing",
-    (
-        drop_no_op_gather,
-        drop_no_op_gather_elements,
-        drop_full_scatter_elements,
-        drop_no_op_gather_nd,
-        drop_full_scatter_nd,
-        drop_no_op_compress,
-    ),
+    (drop_no_op_gather, drop_identity_element_indices, drop_identity_nd_indices, drop_no_op_compress),
 )

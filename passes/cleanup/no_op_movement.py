@@ -1,33 +1,31 @@
-"""Joining with nothing, and splitting into one.
-
-Ops that put each element where it is already: reshaping, cutting and filling up to the same shape.
-"""
+"""Removal of ops that leave each element in its place: reshapes, slices, pads, splits and joins."""
 
 from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
 from ...core.inference.input_queries import INT32_MAX
-from ..support.operand_queries import constant_integers, keeps_shape, required_scalar
+from ...core.ir.dims import Shape
+from ..support.operand_queries import constant_integers, keeps_shape, known_integers, required_scalar
 
 
 @rule(lambda g, xs, concat: g.Concat(*xs) @ concat, contract=EXACT)
 def drop_empty_concat_inputs(g: Build, xs: tuple[Value, ...], concat: Op) -> Value:
     """Concat(x, nothing, y) => Concat(x, y), and Concat(x) => x"""
     axis = concat.attr("axis")
-    require(axis is not None, "its axis is not given")
+    require(axis is not None, "the axis is missing")
     kept = [x for x in xs if not is_empty_along(x, axis)] or [xs[0]]
-    require(len(kept) < len(xs) or len(xs) == 1, "no piece is known to be empty")
+    require(len(kept) < len(xs) or len(xs) == 1, "no input is known to be empty")
     return kept[0] if len(kept) == 1 else g.Concat(*kept, axis=axis)
 
 
-@rule(lambda g, x, split, sizes=None: g.Split(x, sizes) @ split, contract=EXACT)
-def drop_single_split(g: Build, x: Value, split: Op, sizes: Value | None) -> tuple[Value | None, ...]:
+@rule(lambda g, x, split: g.Split(x, ...) @ split, contract=EXACT)
+def drop_single_split(g: Build, x: Value, split: Op) -> tuple[Value | None, ...]:
     """Split(x) => x, where it is one piece, or where the others are empty and not read"""
     if len(split.outputs) == 1:
         return (x,)
     extents = constant_integers(split, "split") or []
-    require(len(extents) == len(split.outputs), "its pieces are of unknown extent")
-    require(sum(map(bool, extents)) == 1, "more than one piece may hold something")
+    require(len(extents) == len(split.outputs), "the extents of the pieces are unknown")
+    require(sum(map(bool, extents)) == 1, "more than one piece may be nonempty")
     return tuple(x if extent else None for extent in extents)
 
 
@@ -41,14 +39,12 @@ DROP_NO_OP_SPLIT_CONCAT = RulePass("drop-no-op-split-concat", (drop_empty_concat
 
 
 @rule(
-    lambda g, x, op, rest: (
-        g.one_of("CenterCropPad", "Expand", "Flatten", "Reshape", "Tile", "Unsqueeze")(x, *rest) @ op
-    ),
+    lambda g, x, op: g.one_of("CenterCropPad", "Expand", "Flatten", "Reshape", "Tile", "Unsqueeze")(x, ...) @ op,
     contract=EXACT,
 )
-def drop_no_op_reshape(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+def drop_no_op_reshape(g: Build, x: Value, op: Op) -> Value:
     """Reshape(x, the shape of x) => x, and so CenterCropPad, Expand, Flatten, Tile, Unsqueeze"""
-    require(keeps_shape(op, x), "its shape may be another")
+    require(keeps_shape(op, x), "the shape may differ from that of x")
     return x
 
 
@@ -60,40 +56,32 @@ def drop_no_op_squeeze(g: Build, x: Value, axes: list[int] | None) -> Value:
     return x
 
 
-@rule(lambda g, x, op, rest: g.Slice(x, *rest) @ op, contract=EXACT)
-def drop_full_slice(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+@rule(lambda g, x, op: g.Slice(x, ...) @ op, contract=EXACT)
+def drop_full_slice(g: Build, x: Value, op: Op) -> Value:
     """Slice(x, from the first element to the last) => x"""
-    starts, ends = constant_integers(op, "starts") or [], constant_integers(op, "ends") or []
-    axes, steps = constant_integers(op) or list(range(len(starts))), constant_integers(op, "steps") or [1] * len(starts)
-    require(len(starts) == len(ends) == len(axes) == len(steps), "its bounds do not fit each other")
-    dims = x.known_shape
-    for axis, *bounds in zip(axes, starts, ends, steps, strict=True):
-        extent = None if dims is None or not -len(dims) <= axis < len(dims) else dims[axis]
-        require(is_full_slice(extent, *bounds), f"it may cut axis {axis}")
+    starts, ends = known_integers(op, "starts"), known_integers(op, "ends")
+    axes, steps = known_integers(op), constant_integers(op, "steps")
+    has_axes = axes is not None or op.input(3) is None
+    if starts and ends and has_axes and takes_everything(x.known_shape, starts, ends, axes, steps):
+        return x
+    require(not any(constant_integers(op, "starts") or []), "the slice does not start at 0")
+    require(all(s == 1 for s in steps or []), "the step is not 1")
+    require(keeps_shape(op, x), "the shape may differ from that of x")
     return x
 
 
-@rule(lambda g, x, op, rest: g.Slice(x, *rest) @ op, contract=EXACT)
-def drop_slice_to_same_shape(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
-    """Slice(x, 0, ends) => x, where the shape stays"""
-    require(not any(constant_integers(op, "starts") or []), "it leaves out the first elements")
-    require(all(s == 1 for s in constant_integers(op, "steps") or []), "it skips elements")
-    require(keeps_shape(op, x), "its shape may be another")
-    return x
-
-
-@rule(lambda g, x, op, rest: g.Pad(x, *rest) @ op, contract=EXACT)
-def drop_no_op_pad(g: Build, x: Value, op: Op, rest: tuple[Value | None, ...]) -> Value:
+@rule(lambda g, x, op: g.Pad(x, ...) @ op, contract=EXACT)
+def drop_no_op_pad(g: Build, x: Value, op: Op) -> Value:
     """Pad(x, 0 0 ...) => x, in every mode"""
     pads = constant_integers(op, "pads")
-    require(pads is not None and not any(pads), "it pads")
+    require(pads is not None and not any(pads), "a pad is not 0")
     return x
 
 
 @rule(lambda g, x, op: g.one_of("DepthToSpace", "SpaceToDepth")(x) @ op, contract=EXACT)
 def drop_unit_depth_to_space(g: Build, x: Value, op: Op) -> Value:
     """DepthToSpace(x, blocksize=1) => x, and so SpaceToDepth"""
-    require(op.attr("blocksize") == 1, "the blocks hold more than one element")
+    require(op.attr("blocksize") == 1, "the block size is not 1")
     return x
 
 
@@ -102,7 +90,7 @@ def drop_no_op_einsum(g: Build, x: Value, equation: str) -> Value:
     """Einsum(x, ij -> ij) => x"""
     given, arrow, wanted = equation.replace(" ", "").partition("->")
     letters = given.replace("...", "")
-    require(bool(arrow) and given == wanted and len(set(letters)) == len(letters), "it does something")
+    require(bool(arrow) and given == wanted and len(set(letters)) == len(letters), "the equation is not the identity")
     return x
 
 
@@ -110,30 +98,31 @@ def drop_no_op_einsum(g: Build, x: Value, equation: str) -> Value:
 def drop_no_op_trilu(g: Build, x: Value, op: Op, k: Value | None) -> Value:
     """Trilu(x, k) => x, where no element lies beyond the k-th diagonal"""
     side = -2 if op.attr("upper", 1) else -1
-    require(x.rank >= 2, "it has no diagonals")
+    require(x.rank >= 2, "x has fewer than 2 dims")
     extent, diagonal = x.shape[side], 0 if k is None else required_scalar(k)
     reach = -diagonal if side == -2 else diagonal
-    require(isinstance(extent, int) and extent - 1 <= reach, "an element may lie beyond")
+    require(isinstance(extent, int) and extent - 1 <= reach, "an element may lie beyond the diagonal")
     return x
 
 
-def is_full_slice(extent: object, start: int, end: int, step: int) -> bool:
-    """Whether a slice of a dim is all of it, in order (operator Slice; its bounds are clamped as Python's are)."""
-    if isinstance(extent, int):
-        return step != 0 and range(extent)[start:end:step] == range(extent)
-    return start == 0 and step == 1 and end >= INT32_MAX
+def takes_everything(
+    shape: Shape | None, starts: list[int], ends: list[int], axes: list[int] | None, steps: list[int] | None
+) -> bool:
+    """Whether a Slice with these operands takes all elements, in order (operator Slice; bounds are clamped)."""
+    axes, steps = axes or list(range(len(starts))), steps or [1] * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        return False
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        extent = None if shape is None or not -len(shape) <= axis < len(shape) else shape[axis]
+        if isinstance(extent, int):
+            if step == 0 or range(extent)[start:end:step] != range(extent):
+                return False
+        elif start != 0 or step != 1 or end < INT32_MAX:
+            return False
+    return True
 
 
-DROP_NO_OP_MOVEMENT = RulePass(
-    "drop-no-op-movement",
-    (
-        drop_no_op_reshape,
-        drop_no_op_squeeze,
-        drop_full_slice,
-        drop_slice_to_same_shape,
-        drop_no_op_pad,
-        drop_unit_depth_to_space,
-        drop_no_op_einsum,
-        drop_no_op_trilu,
-    ),
-)
+DROP_NO_OP_MOVEMENT = RulePass("drop-no-op-movement", (
+    drop_no_op_reshape, drop_no_op_squeeze, drop_full_slice, drop_no_op_pad, drop_unit_depth_to_space,
+    drop_no_op_einsum, drop_no_op_trilu,
+))  # fmt: skip

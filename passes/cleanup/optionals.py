@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ...core import EXACT, Build, RulePass, Value, require, rule
 
 
 @rule(lambda g, x, made: g.OptionalGetElement(g.Optional(x) @ made), shared=True, contract=EXACT)
-def unwrap_optional(g: Build, x: Value, made: Op) -> Value:
+def unwrap_optional(g: Build, x: Value) -> Value:
     """OptionalGetElement(Optional(x)) => x"""
     return x
 
@@ -16,12 +16,12 @@ def unwrap_optional(g: Build, x: Value, made: Op) -> Value:
 @rule(lambda g, x: g.OptionalGetElement(x), contract=EXACT)
 def drop_get_element_of_non_optional(g: Build, x: Value) -> Value:
     """OptionalGetElement(x) => x, where x is a tensor or a sequence"""
-    require(is_non_optional(x), "it may be an optional value")
+    require(is_non_optional(x), "x may be an optional value")
     return x
 
 
 @rule(lambda g, made, x=None: g.OptionalHasElement(g.Optional(x) @ made), shared=True, contract=EXACT)
-def fold_has_element_of_optional(g: Build, x: Value | None, made: Op) -> Value:
+def fold_has_element_of_optional(g: Build, x: Value | None) -> Value:
     """OptionalHasElement(Optional(x)) => true, OptionalHasElement(Optional()) => false"""
     return g.const(np.array(x is not None))
 
@@ -29,7 +29,7 @@ def fold_has_element_of_optional(g: Build, x: Value | None, made: Op) -> Value:
 @rule(lambda g, x=None: g.OptionalHasElement(x), contract=EXACT)
 def fold_has_element(g: Build, x: Value | None) -> Value:
     """OptionalHasElement(x) => true, where x is a tensor or a sequence; OptionalHasElement() => false"""
-    require(x is None or is_non_optional(x), "it may be an optional value")
+    require(x is None or is_non_optional(x), "x may be an optional value")
     return g.const(np.array(x is not None))
 
 

@@ -1,4 +1,4 @@
-"""What nothing reads goes: dead ops and unused initializers."""
+"""Removal of dead ops and unused initializers."""
 
 from __future__ import annotations
 

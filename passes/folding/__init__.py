@@ -1,1 +1,1 @@
-"""What depends on constants alone becomes a constant, as far as the bytes allow."""
+"""Constant folding within a size budget."""

@@ -1,4 +1,4 @@
-"""Constant folding: what depends on constants alone is computed once, here."""
+"""Constant folding."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class FoldConstants:
     name: str = "fold-constants"
 
     def __post_init__(self) -> None:
-        """Raise UsageError for what is no budget."""
+        """Raise UsageError for an invalid budget."""
         if self.max_growth < 0 or not 0 <= self.max_share < inf:
             raise UsageError("max_growth and max_share are 0 or more, and finite")
 
@@ -50,7 +50,7 @@ class FoldConstants:
         return total
 
     def _fold(self, g: Graph, root: Graph, known: list[Value], ledger: Ledger) -> list[Value]:
-        """Fold what the `known` constants make foldable; returns the constants that came of it."""
+        """Fold ops that depend on the `known` constants; returns the new constants."""
         candidates = foldable_ops(g, known)
         if not candidates:  # as in most bodies, and the budget takes a look at all of the model
             return []
@@ -75,7 +75,7 @@ class FoldConstants:
 
 
 def constant_inputs(g: Graph) -> Iterator[Value]:
-    """The constants that the ops of `g` read: its own, and for a subgraph those around it too."""
+    """The constants that the ops of `g` read: its own, and for a subgraph those of the graphs around it."""
     if g.owner is None:
         yield from g.initializers
     else:
@@ -133,7 +133,7 @@ def _divides_safely(op: Op) -> bool:
 
 
 def _has_bounded_size(op: Op) -> bool:
-    """Whether the results have a known size that is no more than what may be computed on the way."""
+    """Whether the results have a known size within the transient limit."""
     size = result_bytes(op)
     read = sum(known_bytes(v) or 0 for v in op.inputs if v is not None)
     return size is not None and size <= max(MAX_TRANSIENT_BYTES, read)

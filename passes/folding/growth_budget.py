@@ -1,4 +1,4 @@
-"""How much a model may grow, and which of the ops that could be folded fit into that."""
+"""The growth budget of constant folding, and selection of ops within it."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def select_within_budget(ops: Sequence[Op], max_bytes: int) -> list[Op]:
 
 
 class _GrowthCounter:
-    """Counts what folding ops one after the other adds and what it lets die."""
+    """Counts the bytes that folding ops in order adds and frees."""
 
     def __init__(self) -> None:
         self.growth = 0
@@ -110,7 +110,7 @@ def known_bytes(value: Value) -> int | None:
 
 
 def _sequence_bytes(value: Value) -> int | None:
-    """What a sequence holds at most: everything that went into it."""
+    """An upper bound on the bytes of a sequence: those of all values inserted."""
     total, stack, seen = 0, [value], {value}
     while stack:
         v = stack.pop()
@@ -147,7 +147,7 @@ def result_bytes(op: Op) -> int | None:
 
 
 def _range_bytes(op: Op) -> int | None:
-    """Range says its size in its inputs, once they are known (operator Range)."""
+    """The bytes of a Range, once its inputs are known (operator Range)."""
     ends = [v.const.reshape(-1) if v is not None and v.is_const else np.empty(0) for v in op.inputs]
     if any(e.size != 1 for e in ends) or not ends[2][0]:
         return None
@@ -156,7 +156,7 @@ def _range_bytes(op: Op) -> int | None:
 
 
 def _input_size_bound(factor: int) -> Callable[[Op], int | None]:
-    """Each result has at most as many elements as the first input, of at most `factor` bytes more in all."""
+    """A bound for results with at most as many elements as the first input, plus `factor` bits for each."""
 
     def bound(op: Op) -> int | None:
         data = op.input(0)

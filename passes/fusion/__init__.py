@@ -1,1 +1,1 @@
-"""Several ops that ONNX has one name for."""
+"""Fusion of several ops into one ONNX operator."""

@@ -1,12 +1,11 @@
-"""Scaled dot-product attention spelled out is one Attention, of 4-D operands; opset 23 brought it."""
+"""Fusion of scaled dot-product attention on 4-D operands into Attention (since opset 23)."""
 
 from __future__ import annotations
 
 from ...core import Build, RulePass, Value, conditional, require, rule, same_extent
 from ...core.ir.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import has_n_consumers, operand
+from ..support.operand_queries import has_n_consumers, operand, required_producer
 from .polynomials import affine_form, linear_coefficient, require_dtype, scalar_constant
-from .producers import required_producer
 
 ATTENTION_OPSET = 23
 # onnxruntime counts the lowest number as -inf, and gives zeros for a row of nothing else.
@@ -24,10 +23,7 @@ def fuse_attention(g: Build, z: Value, v: Value, axis: int) -> Value:
     return build_attention(g, z, None, v, axis)
 
 
-@rule(
-    lambda g, z, m, v, axis: g.MatMul(g.Softmax(g.Add(z, m), axis=axis), v),
-    contract=conditional(MASKED_CONDITION),
-)
+@rule(lambda g, z, m, v, axis: g.MatMul(g.Softmax(g.Add(z, m), axis=axis), v), contract=conditional(MASKED_CONDITION))
 def fuse_masked_attention(g: Build, z: Value, m: Value, v: Value, axis: int) -> Value:
     """MatMul(Softmax(MatMul(q, Transpose(k)) * scale + mask), v) => Attention(q, k, v, mask)"""
     return build_attention(g, z, m, v, axis)
@@ -42,7 +38,7 @@ def fuse_guarded_attention(g: Build, p: Value, v: Value, zero: Value) -> Value:
     softmax = required_producer(p, "Softmax")
     require(has_n_consumers(p, 2), f"{p.name} is read elsewhere")
     # Where a row is masked throughout, Attention gives zeros, as the guard does.
-    require(scalar_constant(zero, p) == 0.0, "something else than 0 stands for a NaN")
+    require(scalar_constant(zero, p) == 0.0, "NaN is not replaced by 0")
     masked = required_producer(operand(softmax), "Add")
     require(has_n_consumers(masked.outputs[0], 1), "the masked scores are read elsewhere")
     z, m = operand(masked), operand(masked, 1)
@@ -60,9 +56,9 @@ def is_scaled_matmul(z: Value) -> bool:
 
 def build_attention(g: Build, z: Value, m: Value | None, v: Value, axis: int) -> Value:
     """The Attention over scores `z`, to which `m` is added."""
-    require(g.opset >= ATTENTION_OPSET, f"Attention came with opset {ATTENTION_OPSET}")
+    require(g.opset >= ATTENTION_OPSET, f"before opset {ATTENTION_OPSET}, there is no Attention")
     require_dtype(v, HALF_OR_SINGLE)
-    require(v.rank == 4 and axis in {-1, 3}, "it is not over heads in 4 dims")
+    require(v.rank == 4 and axis in {-1, 3}, "the operands do not have 4 dims, or the softmax is not over the last")
     product, scale = z, 1.0
     if required_producer(z, "MatMul", "Mul", "Div").type != "MatMul":
         require(has_n_consumers(z, 1), f"{z.name} is read elsewhere")
@@ -71,13 +67,13 @@ def build_attention(g: Build, z: Value, m: Value | None, v: Value, axis: int) ->
     matmul = required_producer(product, "MatMul")
     require(has_n_consumers(product, 1), f"{product.name} is read elsewhere")
     q, q_scale = split_scale(operand(matmul))
-    turned, k_scale = split_scale(operand(matmul, 1))
+    transposed_keys, k_scale = split_scale(operand(matmul, 1))
     scale *= q_scale * k_scale
-    require(scale > 0, "a scale has to be above 0")
-    require_heads(q, turned, v)
+    require(scale > 0, "the scale is not positive")
+    require_heads(q, transposed_keys, v)
     if m is not None:
-        require_mask(m, q, turned)
-    return g.Attention(q, untransposed_keys(g, turned), v, m, scale=scale)
+        require_mask(m, q, transposed_keys)
+    return g.Attention(q, untransposed_keys(g, transposed_keys), v, m, scale=scale)
 
 
 def scaled_operand(z: Value) -> Value:
@@ -94,19 +90,19 @@ def split_scale(v: Value) -> tuple[Value, float]:
 
 
 def require_heads(q: Value, transposed_keys: Value, v: Value) -> None:
-    """All three have the same batches and heads, and something to attend to."""
-    require(q.rank == transposed_keys.rank == 4, "it is not over heads in 4 dims")
+    """Decline unless all three have the same batches and heads, and no extent is 0."""
+    require(q.rank == transposed_keys.rank == 4, "the operands do not have 4 dims, or the softmax is not over the last")
     for other in (transposed_keys, v):
         same = all(same_extent(a, b) for a, b in zip(q.shape[:2], other.shape[:2], strict=True))
         require(same, f"{q.name} and {other.name} may differ in batches or heads")
-    require(0 not in (*q.shape, *transposed_keys.shape, *v.shape), "there is nothing to attend to")
+    require(0 not in (*q.shape, *transposed_keys.shape, *v.shape), "an extent is 0")
 
 
 def require_mask(m: Value, q: Value, transposed_keys: Value) -> None:
-    """The mask has an entry for each score, for all batches and heads together or for each."""
+    """Decline unless the mask has an entry for each score, shared by batches and heads or not."""
     # onnxruntime broadcasts the first two dims only.
     dims = (*q.shape[:3], transposed_keys.shape[3])
-    require(m.rank in {2, 4}, "the mask has other dims")
+    require(m.rank in {2, 4}, "the rank of the mask is not 2 or 4")
     require(all(same_extent(a, b) for a, b in zip(m.shape[-2:], dims[-2:], strict=True)), "the mask is broadcast")
     lead = zip(m.shape[:-2], dims[:2], strict=False)
     require(all(a == 1 or same_extent(a, b) for a, b in lead), "the mask stretches the scores")

@@ -1,10 +1,10 @@
-"""What stands around an Attention becomes part of it: scales, and the reshapes that tell the heads apart."""
+"""Fusion of scales, and of reshapes that split heads, into Attention."""
 
 from __future__ import annotations
 
 from math import sqrt
 
-from ...core import ROUNDING, Build, Declined, Op, RulePass, Value, conditional, require, rule, same_extent
+from ...core import Build, Declined, Op, RulePass, Value, conditional, require, rule, same_extent
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from .polynomials import require_dtype, scalar_constant
 
@@ -30,9 +30,9 @@ def scaled_attention(g: Build, op: Op, c: float, q: Value, k: Value, v: Value, m
     scale = op.attr("scale")
     if scale is None:
         size = known_extent(q, 3)
-        require(size > 0, "there is nothing to score by")
+        require(size > 0, "the extent of the last dim is 0")
         scale = 1 / sqrt(size)
-    require(scale * c > 0, "the scale would not be above 0")
+    require(scale * c > 0, "the scale would not be positive")
     return g.Attention(q, k, v, m, **{**op.attrs, "scale": scale * c})
 
 
@@ -52,46 +52,32 @@ def scaled_attention(g: Build, op: Op, c: float, q: Value, k: Value, v: Value, m
             so,
         )
         @ joined
-    ),
-    contract=ROUNDING,
+    )
 )
 def fold_heads_into_attention(
-    g: Build,
-    q: Value,
-    k: Value,
-    v: Value,
-    m: Value | None,
-    sq: Value,
-    sk: Value,
-    sv: Value,
-    so: Value,
-    q4: Op,
-    k4: Op,
-    v4: Op,
-    op: Op,
-    joined: Op,
+    g: Build, q: Value, k: Value, v: Value, m: Value | None, q4: Op, k4: Op, v4: Op, op: Op, joined: Op
 ) -> Value:
     """Reshape(Transpose(Attention(Transpose(Reshape(q)), ...))) => Attention(q, k, v, q_num_heads, kv_num_heads)"""
     heads, kv_heads = head_count(q, q4.outputs[0]), head_count(k, k4.outputs[0])
     require(kv_heads == head_count(v, v4.outputs[0]), "keys and values differ in heads")
     require(
-        joined.outputs[0].rank == 3 and keeps_leading_dims(q, joined.outputs[0]), "the heads are joined in another way"
+        joined.outputs[0].rank == 3 and keeps_leading_dims(q, joined.outputs[0]), "the output is not the joined heads"
     )
     attrs = {"scale": sqrt(heads / known_extent(q, 2)), **op.attrs}
     return g.Attention(q, k, v, m, **{**attrs, "q_num_heads": heads, "kv_num_heads": kv_heads})
 
 
 def head_count(x: Value, split: Value) -> int:
-    """How many heads `split` makes of the last of the 3 dims of `x`, by naming their number or their size."""
-    require(x.rank == 3 and split.rank == 4 and keeps_leading_dims(x, split), "it is not one dim that is split")
+    """The number of heads into which `split` divides the last of the 3 dims of `x`."""
+    require(x.rank == 3 and split.rank == 4 and keeps_leading_dims(x, split), "the last dim is not split into heads")
     count, width = split.shape[2], known_extent(x, 2)
     heads = count if isinstance(count, int) else width // max(known_extent(split, 3), 1)
-    require(heads > 0 and width % heads == 0, f"{x.name} has no heads")
+    require(heads > 0 and width % heads == 0, f"the last dim of {x.name} does not divide into heads")
     return heads
 
 
 def keeps_leading_dims(x: Value, reshaped: Value) -> bool:
-    """Whether the first two dims stay; what is in a row then stays in it."""
+    """Whether the first two dims, and so the contents of rows, are kept."""
     return all(same_extent(a, b) for a, b in zip(x.shape[:2], reshaped.shape[:2], strict=True))
 
 

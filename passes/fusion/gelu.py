@@ -1,10 +1,10 @@
-"""Gelu spelled out, by the error function or by the hyperbolic tangent."""
+"""Fusion of Gelu, with the error function or with the hyperbolic tangent."""
 
 from __future__ import annotations
 
 from math import pi, sqrt
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
+from ...core import Build, Op, RulePass, Value, require, rule
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from .polynomials import linear_coefficient, require_dtype, require_polynomial, require_scalar
 
@@ -15,8 +15,7 @@ TANH_CUBIC = 0.044715
 @rule(
     lambda g, x, z, one, half, curve: g.Mul(
         g.Mul(x, g.one_of("Add", "Sum")(g.one_of("Erf", "Tanh")(z) @ curve, g.const(one))), g.const(half)
-    ),
-    contract=ROUNDING,
+    )
 )
 def fuse_halved_gelu(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op) -> Value:
     """Mul(x * (1 + Erf(x / sqrt(2))), 0.5) => Gelu(x), and with Tanh the Gelu approximated by it"""
@@ -27,8 +26,7 @@ def fuse_halved_gelu(g: Build, x: Value, z: Value, one: Value, half: Value, curv
 @rule(
     lambda g, x, z, one, half, curve: g.Mul(
         x, g.Mul(g.one_of("Add", "Sum")(g.one_of("Erf", "Tanh")(z) @ curve, g.const(one)), g.const(half))
-    ),
-    contract=ROUNDING,
+    )
 )
 def fuse_gelu_of_halved_curve(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op) -> Value:
     """Mul(x, (1 + Erf(x / sqrt(2))) * 0.5) => Gelu(x), and with Tanh the Gelu approximated by it"""
@@ -40,19 +38,18 @@ def fuse_gelu_of_halved_curve(g: Build, x: Value, z: Value, one: Value, half: Va
     lambda g, x, z, one, half, curve, scaled: g.Mul(
         g.one_of("Mul", "Div")(x, half) @ scaled,
         g.one_of("Add", "Sum")(g.one_of("Erf", "Tanh")(z) @ curve, g.const(one)),
-    ),
-    contract=ROUNDING,
+    )
 )
 def fuse_gelu_of_halved_input(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op, scaled: Op) -> Value:
     """Mul(x * 0.5, 1 + Erf(x / sqrt(2))) => Gelu(x), and with Tanh the Gelu approximated by it"""
     x = half if x.is_const and scaled.type == "Mul" else x
-    require(linear_coefficient(scaled.outputs[0], x) == 0.5, "it is not half of its input")
+    require(linear_coefficient(scaled.outputs[0], x) == 0.5, "the scale is not 0.5")
     return gelu(g, x, z, one, curve)
 
 
 def gelu(g: Build, x: Value, z: Value, one: Value, curve: Op) -> Value:
     """The Gelu of `x`, where `curve` of `z` is the curve it takes, and `one` is 1."""
-    require(g.opset >= 20, "Gelu came with opset 20")
+    require(g.opset >= 20, "before opset 20, there is no Gelu")
     # By tanh, onnxruntime runs doubles as well, with 32-bit constants.
     require_dtype(x, HALF_OR_SINGLE)
     require_scalar(one, 1.0, x)

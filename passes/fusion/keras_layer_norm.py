@@ -1,23 +1,22 @@
-"""LayerNormalization as Keras spells it: one line a row, its slope and offset computed from mean and variance."""
+"""Fusion of Keras's LayerNormalization: a scale and an offset computed from mean and variance."""
 
 from __future__ import annotations
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, require, rule
+from ...core import Build, Op, RulePass, Value, require, rule
 from ...core.ir.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import downcast_constant, operand
+from ..support.operand_queries import downcast_constant, operand, required_producer
 from .norm_weights import weight_array
 from .norms import LAYER_NORM_OPSET, first_normalized_axis, normalized_extents, positive_epsilon
 from .polynomials import require_dtype, require_polynomial, require_scalar
-from .producers import required_producer
 
 
-@rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Sub(g.const(beta), g.Mul(mu, k))), contract=ROUNDING)
+@rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Sub(g.const(beta), g.Mul(mu, k))))
 def fuse_layer_norm_of_scale_and_offset(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
     """Add(x * k, beta - mean * k), k = gamma / Sqrt(variance + epsilon) => LayerNormalization(x, gamma, beta)"""
     return scale_and_offset_norm(g, x, k, mu, beta)
 
 
-@rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Add(g.Mul(g.Neg(mu), k), g.const(beta))), contract=ROUNDING)
+@rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Add(g.Mul(g.Neg(mu), k), g.const(beta))))
 def fuse_layer_norm_of_scale_and_negated_mean(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
     """Add(x * k, -mean * k + beta), k = gamma / Sqrt(variance + epsilon) => LayerNormalization(x, gamma, beta)"""
     return scale_and_offset_norm(g, x, k, mu, beta)
@@ -25,7 +24,7 @@ def fuse_layer_norm_of_scale_and_negated_mean(g: Build, x: Value, k: Value, mu: 
 
 def scale_and_offset_norm(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
     """The normalization of `x`, whose mean is `mu` and whose slope is `k`."""
-    require(g.opset >= LAYER_NORM_OPSET, f"LayerNormalization came with opset {LAYER_NORM_OPSET}")
+    require(g.opset >= LAYER_NORM_OPSET, f"before opset {LAYER_NORM_OPSET}, there is no LayerNormalization")
     require_dtype(x, HALF_OR_SINGLE)
     mean = required_producer(mu, "ReduceMean")
     require(operand(mean) is x, f"{mu.name} is the mean of another value")
@@ -66,7 +65,7 @@ def require_variance(variance: Op, x: Value, mu: Value, axis: int) -> None:
     """`variance` is the mean of the squares of x - mu."""
     squares = operand(variance)
     d = operand(required_producer(squares, "Mul", "Pow"))
-    require(required_producer(d, "Sub").inputs == (x, mu), f"{d.name} is not centred")
+    require(required_producer(d, "Sub").inputs == (x, mu), f"{d.name} is not centred by its mean")
     require_polynomial(squares, d, [0.0, 0.0, 1.0])
     require(first_normalized_axis(d, variance) == axis, "mean and variance are along other axes")
 

@@ -1,4 +1,4 @@
-"""Numbers in front of a value: which constants they are, and which polynomial an expression is."""
+"""Expressions read as polynomials, and their coefficients."""
 
 from __future__ import annotations
 
@@ -11,23 +11,22 @@ from onnx import helper
 
 from ...core import Declined, Value, broadcasts_to, require
 from ...core.ir.dtypes import CPU_FLOATS
-from ..support.operand_queries import has_n_consumers, required_scalar
+from ..support.operand_queries import BROADCASTING_OPSET, has_n_consumers, required_scalar
 
 MAX_DEPTH = 5  # of the expressions read: 0.8 * (x + 0.04 * x * (x * x)) has that many operators on its longest way
 MAX_TERMS = 4
-NUMPY_BROADCASTING_OPSET = 7
 LINEAR_OPS = frozenset({"Add", "Sum", "Sub", "Mul", "Div", "Neg"})
 POLYNOMIAL_OPS = LINEAR_OPS | {"Pow"}
 
 
 def require_dtype(x: Value, dtypes: frozenset[int]) -> None:
     """`x` has one of the element types that onnxruntime runs an operator for."""
-    require(x.dtype in dtypes, f"onnxruntime runs no such operator on {x.name}")
+    require(x.dtype in dtypes, f"onnxruntime has no kernel for the type of {x.name}")
 
 
 def scalar_constant(c: Value, x: Value) -> float:
     """The number that a constant of one element is, where broadcasting it against `x` gives the shape of `x`."""
-    require(c.is_const and all(d == 1 for d in c.shape), f"{c.name} is not one constant number")
+    require(c.is_const and all(d == 1 for d in c.shape), f"{c.name} is not a constant of one element")
     require(c.shape == () or broadcasts_to(c.shape, x.shape), f"{c.name} has more dims than {x.name}")
     return float(required_scalar(c))
 
@@ -48,13 +47,13 @@ def require_polynomial(v: Value, x: Value, want: Sequence[float]) -> None:
     """`v` is the polynomial of `x` with these coefficients, the constant one first, to the precision of `x`."""
     got = polynomial_coefficients(v, x)
     same = len(got) == len(want) and all(is_close(a, b, x, ulps=4) for a, b in zip(got, want, strict=True))
-    require(same, f"{v.name} is another function of {x.name}")
+    require(same, f"{v.name} is not the expected polynomial of {x.name}")
 
 
 def linear_coefficient(v: Value, x: Value) -> float:
     """The k with which `v` is `k * x`."""
     got = polynomial_coefficients(v, x)
-    require(len(got) == 2 and got[0] == 0, f"{v.name} is no multiple of {x.name}")
+    require(len(got) == 2 and got[0] == 0, f"{v.name} is not a multiple of {x.name}")
     return got[1]
 
 
@@ -66,10 +65,12 @@ def polynomial_coefficients(v: Value, x: Value, depth: int = MAX_DEPTH) -> list[
         return [scalar_constant(v, x)]
     op = v.producer
     if op is None or op.domain or not depth or op.type not in POLYNOMIAL_OPS:
-        raise Declined(f"{v.name} is no polynomial of {x.name}")
+        raise Declined(f"{v.name} is not a polynomial of {x.name}")
     terms = [polynomial_coefficients(i, x, depth - 1) for i in op.inputs if i is not None]
     got = _combine_coefficients(op.type, terms)
-    require(0 < len(got) <= MAX_TERMS and bool(np.isfinite(got).all()), f"{v.name} is no cubic polynomial of {x.name}")
+    require(
+        0 < len(got) <= MAX_TERMS and bool(np.isfinite(got).all()), f"{v.name} is not a cubic polynomial of {x.name}"
+    )
     return got
 
 
@@ -82,7 +83,7 @@ def affine_form(v: Value) -> tuple[Value, float, float]:
             break
         v, (lower, upper) = step
         k, b = k * upper, b + k * lower
-    require(k != 0 and bool(np.isfinite([k, b]).all()), "the line is flat or too steep")
+    require(k != 0 and bool(np.isfinite([k, b]).all()), "the slope is 0 or too large")
     return v, k, b
 
 
@@ -92,7 +93,7 @@ def _affine_step(v: Value) -> tuple[Value, list[float]] | None:
     if op is None or op.domain or op.type not in LINEAR_OPS or not has_n_consumers(v):
         return None
     moving = [i for i in op.inputs if i is not None and not i.is_const]
-    if len(moving) != 1 or op.version < NUMPY_BROADCASTING_OPSET:
+    if len(moving) != 1 or op.version < BROADCASTING_OPSET:
         return None
     terms = polynomial_coefficients(v, moving[0], 1)
     return (moving[0], terms) if len(terms) == 2 else None
@@ -106,7 +107,7 @@ def _combine_coefficients(op_type: str, terms: list[list[float]]) -> list[float]
         require(last in ([2.0], [3.0]), "the exponent is not 2 or 3")
         return poly.polypow(first, int(last[0])).tolist()
     if op_type == "Div":
-        require(len(last) == 1 and last[0] != 0, "it divides by what is no number")
+        require(len(last) == 1 and last[0] != 0, "the divisor is not constant")
         return [a / last[0] for a in first]
     combine = {"Add": poly.polyadd, "Sum": poly.polyadd, "Sub": poly.polysub, "Mul": poly.polymul}[op_type]
     return reduce(combine, terms[1:], np.array(first)).tolist()

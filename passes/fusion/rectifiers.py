@@ -1,10 +1,10 @@
-"""Rectifiers spelled out: LeakyRelu, PRelu, Elu, ThresholdedRelu."""
+"""Fusion of rectifiers: LeakyRelu, PRelu, Elu, ThresholdedRelu."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from ...core import EXACT, ROUNDING, Build, RulePass, Value, conditional, require, rule
+from ...core import EXACT, Build, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import require_broadcastable_to
 from .polynomials import affine_form, is_close, require_dtype, scalar_constant
@@ -13,7 +13,7 @@ NO_INFINITE_SLOPE = conditional("no slope is infinite")
 """0 times infinity is no number."""
 
 
-@rule(lambda g, x, a: g.Max(x, g.Mul(x, g.const(a))), contract=ROUNDING)
+@rule(lambda g, x, a: g.Max(x, g.Mul(x, g.const(a))))
 def fuse_leaky_relu_of_max(g: Build, x: Value, a: Value) -> Value:
     """Max(x, a * x) => LeakyRelu(x, alpha=a), 0 <= a <= 1"""
     require_dtype(x, HALF_OR_SINGLE)
@@ -46,12 +46,12 @@ def fuse_prelu_of_difference(g: Build, x: Value, a: Value) -> Value:
     return rectifier(g, x, a, None)
 
 
-@rule(lambda g, x, c: g.Add(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), g.const(c))), contract=ROUNDING)
+@rule(lambda g, x, c: g.Add(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), g.const(c))))
 def fuse_prelu_of_negated_slope(g: Build, x: Value, c: Value) -> Value:
     """Relu(x) + c * Relu(-x) => PRelu(x, -c)"""
     require_dtype(x, HALF_OR_SINGLE)
     require_broadcastable_to(c, x)
-    require(bool(np.isfinite(c.const).all()), "0 times a slope that is infinite is no number")
+    require(bool(np.isfinite(c.const).all()), "a slope is infinite, and 0 times infinity is NaN")
     return rectifier(g, x, g.const(-c.const), None)
 
 
@@ -71,13 +71,13 @@ def rectifier(g: Build, x: Value, a: Value, zero: Value | None) -> Value:
     return g.PRelu(x, a)
 
 
-@rule(lambda g, x, n, zero: g.Where(g.one_of("Less", "LessOrEqual")(x, g.const(zero)), n, x), contract=ROUNDING)
+@rule(lambda g, x, n, zero: g.Where(g.one_of("Less", "LessOrEqual")(x, g.const(zero)), n, x))
 def fuse_elu_of_negatives(g: Build, x: Value, n: Value, zero: Value) -> Value:
     """Where(x < 0, a * (Exp(x) - 1), x) => Elu(x, alpha=a)"""
     return elu(g, x, n, zero)
 
 
-@rule(lambda g, x, n, zero: g.Where(g.one_of("Greater", "GreaterOrEqual")(x, g.const(zero)), x, n), contract=ROUNDING)
+@rule(lambda g, x, n, zero: g.Where(g.one_of("Greater", "GreaterOrEqual")(x, g.const(zero)), x, n))
 def fuse_elu_of_positives(g: Build, x: Value, n: Value, zero: Value) -> Value:
     """Where(x > 0, x, a * (Exp(x) - 1)) => Elu(x, alpha=a)"""
     return elu(g, x, n, zero)
@@ -96,21 +96,12 @@ def elu(g: Build, x: Value, n: Value, zero: Value) -> Value:
 def fuse_thresholded_relu(g: Build, x: Value, t: Value, zero: Value) -> Value:
     """Where(x > t, x, 0) => ThresholdedRelu(x, alpha=t)"""
     require_dtype(x, HALF_OR_SINGLE)
-    require(scalar_constant(zero, x) == 0.0 and not np.signbit(zero.const).any(), "what is below it is not 0")
+    require(scalar_constant(zero, x) == 0.0 and not np.signbit(zero.const).any(), "the other branch is not 0")
     return g.ThresholdedRelu(x, alpha=scalar_constant(t, x))
 
 
-FUSE_RECTIFIERS = RulePass(
-    "fuse-rectifiers",
-    (
-        fuse_leaky_relu_of_max,
-        fuse_rectifier_of_negatives,
-        fuse_rectifier_of_positives,
-        fuse_prelu_of_difference,
-        fuse_prelu_of_negated_part,
-        fuse_prelu_of_negated_slope,
-        fuse_elu_of_negatives,
-        fuse_elu_of_positives,
-        fuse_thresholded_relu,
-    ),
-)
+FUSE_RECTIFIERS = RulePass("fuse-rectifiers", (
+    fuse_leaky_relu_of_max, fuse_rectifier_of_negatives, fuse_rectifier_of_positives, fuse_prelu_of_difference,
+    fuse_prelu_of_negated_part, fuse_prelu_of_negated_slope, fuse_elu_of_negatives, fuse_elu_of_positives,
+    fuse_thresholded_relu,
+))  # fmt: skip

@@ -1,4 +1,4 @@
-"""Reductions spelled out: ReduceSumSquare, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp, ReduceMean.
+"""Fusion of ReduceSumSquare, ReduceL1, ReduceL2, ReduceLogSum, ReduceLogSumExp and ReduceMean.
 
 Floats only: where integers overflow, onnxruntime gives other sums of squares than Mul and ReduceSum do.
 """
@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from math import prod
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
+from ...core import Build, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import CPU_FLOATS
 from ..support.operand_queries import constant_integers, normalized_axes
 from .polynomials import require_dtype, require_scalar, scalar_constant
 
 
-@rule(lambda g, x, total, axes=None: g.ReduceSum(g.Mul(x, x), axes) @ total, contract=ROUNDING)
+@rule(lambda g, x, total, axes=None: g.ReduceSum(g.Mul(x, x), axes) @ total)
 def fuse_reduce_sum_square(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(x * x) => ReduceSumSquare(x)"""
     require_dtype(x, CPU_FLOATS)
     return build_reduction(g, "ReduceSumSquare", x, total, axes)
 
 
-@rule(lambda g, x, two, total, axes=None: g.ReduceSum(g.Pow(x, g.const(two)), axes) @ total, contract=ROUNDING)
+@rule(lambda g, x, two, total, axes=None: g.ReduceSum(g.Pow(x, g.const(two)), axes) @ total)
 def fuse_reduce_sum_of_power(g: Build, x: Value, two: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(Pow(x, 2)) => ReduceSumSquare(x)"""
     require_dtype(x, CPU_FLOATS)
@@ -28,14 +28,14 @@ def fuse_reduce_sum_of_power(g: Build, x: Value, two: Value, total: Op, axes: Va
     return build_reduction(g, "ReduceSumSquare", x, total, axes)
 
 
-@rule(lambda g, x, total, axes=None: g.ReduceSum(g.Abs(x), axes) @ total, contract=ROUNDING)
+@rule(lambda g, x, total, axes=None: g.ReduceSum(g.Abs(x), axes) @ total)
 def fuse_reduce_l1(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(Abs(x)) => ReduceL1(x)"""
     require_dtype(x, CPU_FLOATS)
     return build_reduction(g, "ReduceL1", x, total, axes)
 
 
-@rule(lambda g, x, total, axes=None: g.Sqrt(g.ReduceSumSquare(x, axes) @ total), contract=ROUNDING)
+@rule(lambda g, x, total, axes=None: g.Sqrt(g.ReduceSumSquare(x, axes) @ total))
 def fuse_reduce_l2(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Sqrt(ReduceSumSquare(x)) => ReduceL2(x)"""
     require_dtype(x, CPU_FLOATS)
@@ -52,55 +52,41 @@ def fuse_reduce_log_sum_exp(g: Build, x: Value, total: Op, axes: Value | None) -
     return build_reduction(g, "ReduceLogSumExp", x, total, axes)
 
 
-@rule(lambda g, x, total, axes=None: g.Log(g.ReduceSum(x, axes) @ total), contract=ROUNDING)
+@rule(lambda g, x, total, axes=None: g.Log(g.ReduceSum(x, axes) @ total))
 def fuse_reduce_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(x)) => ReduceLogSum(x)"""
     require_dtype(x, CPU_FLOATS)
     return build_reduction(g, "ReduceLogSum", x, total, axes)
 
 
-@rule(lambda g, x, n, total, axes=None: g.Div(g.ReduceSum(x, axes) @ total, g.const(n)), contract=ROUNDING)
-def fuse_reduce_mean_of_quotient(g: Build, x: Value, n: Value, total: Op, axes: Value | None) -> Value:
-    """ReduceSum(x) / n => ReduceMean(x)"""
+@rule(lambda g, x, n, total, op, axes=None: g.one_of("Div", "Mul")(g.ReduceSum(x, axes) @ total, g.const(n)) @ op)
+def fuse_reduce_mean(g: Build, x: Value, n: Value, total: Op, op: Op, axes: Value | None) -> Value:
+    """ReduceSum(x) / n => ReduceMean(x), ReduceSum(x) * (1 / n) => ReduceMean(x)"""
     require_dtype(x, CPU_FLOATS)
-    require_scalar(n, float(reduced_element_count(x, total)), total.outputs[0])
-    return build_reduction(g, "ReduceMean", x, total, axes)
-
-
-@rule(lambda g, x, c, total, axes=None: g.Mul(g.ReduceSum(x, axes) @ total, g.const(c)), contract=ROUNDING)
-def fuse_reduce_mean_of_product(g: Build, x: Value, c: Value, total: Op, axes: Value | None) -> Value:
-    """ReduceSum(x) * (1 / n) => ReduceMean(x)"""
-    require_dtype(x, CPU_FLOATS)
-    require_scalar(c, 1 / reduced_element_count(x, total), total.outputs[0])
+    count = float(reduced_element_count(x, total))
+    require_scalar(n, count if op.type == "Div" else 1 / count, total.outputs[0])
     return build_reduction(g, "ReduceMean", x, total, axes)
 
 
 def build_reduction(g: Build, name: str, x: Value, total: Op, axes: Value | None) -> Value:
     """The reduction `name` of `x` over the axes that `total` sums over."""
-    require(not total.attr("noop_with_empty_axes", 0), "without axes it reduces nothing")
-    require(axes is None or not axes.is_const or 0 not in axes.shape, "it names no axes")
+    require(not total.attr("noop_with_empty_axes", 0), "noop_with_empty_axes is set")
+    require(axes is None or not axes.is_const or 0 not in axes.shape, "the axes are empty")
     attrs = {k: v for k, v in total.attrs.items() if k != "noop_with_empty_axes"}
     return getattr(g, name)(x, axes, **attrs)
 
 
 def reduced_element_count(x: Value, total: Op) -> int:
-    """How many numbers `total` adds up for each of its results."""
+    """The number of elements that `total` sums for each result."""
     axes = constant_integers(total)
     over = range(x.rank) if axes is None else normalized_axes(axes, x.rank)
     extents = [d for i in over if isinstance(d := x.shape[i], int)]
-    require(len(extents) == len(over) and prod(extents) > 0, "how much is added up is unknown")
+    require(len(extents) == len(over) and prod(extents) > 0, "the number of reduced elements is unknown")
     return prod(extents)
 
 
-FUSE_REDUCTIONS = RulePass(
-    "fuse-reductions",
-    (
-        fuse_reduce_sum_square,
-        fuse_reduce_sum_of_power,
-        fuse_reduce_l1,
-        fuse_reduce_l2,
-        fuse_reduce_log_sum_exp,
-        fuse_reduce_log_sum,
-    ),
-)
-FUSE_REDUCE_MEAN = RulePass("fuse-reduce-mean", (fuse_reduce_mean_of_quotient, fuse_reduce_mean_of_product))
+FUSE_REDUCTIONS = RulePass("fuse-reductions", (
+    fuse_reduce_sum_square, fuse_reduce_sum_of_power, fuse_reduce_l1, fuse_reduce_l2, fuse_reduce_log_sum_exp,
+    fuse_reduce_log_sum,
+))  # fmt: skip
+FUSE_REDUCE_MEAN = RulePass("fuse-reduce-mean", (fuse_reduce_mean,))

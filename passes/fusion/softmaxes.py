@@ -1,20 +1,19 @@
-"""Softmax and LogSoftmax spelled out."""
+"""Fusion of Softmax and LogSoftmax."""
 
 from __future__ import annotations
 
 from onnx import TensorProto
 
-from ...core import ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
+from ...core import Build, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import constant_integers, has_n_consumers, normalized_axes, operand
+from ..support.operand_queries import has_n_consumers, kept_reduced_axes, operand, required_producer
 from .polynomials import require_dtype
-from .producers import required_producer
 
 SINGLE_AXIS_OPSET = 13  # since this opset; before, an axis and all that follow are taken together
 
 
-@rule(lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total), contract=ROUNDING)
-def fuse_softmax(g: Build, e: Value, total: Op, axes: Value | None) -> Value:
+@rule(lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total))
+def fuse_softmax(g: Build, e: Value, total: Op) -> Value:
     """Exp(x - ReduceMax(x)) / ReduceSum(Exp(x - ReduceMax(x))) => Softmax(x)"""
     return g.Softmax(input_of_max_subtraction(exp_operand(e), total), axis=softmax_axis(e, total))
 
@@ -23,13 +22,13 @@ def fuse_softmax(g: Build, e: Value, total: Op, axes: Value | None) -> Value:
     lambda g, e, total, axes=None: g.Div(e, g.ReduceSum(e, axes) @ total),
     contract=conditional("Exp(x) does not overflow"),
 )
-def fuse_softmax_of_exponentials(g: Build, e: Value, total: Op, axes: Value | None) -> Value:
+def fuse_softmax_of_exponentials(g: Build, e: Value, total: Op) -> Value:
     """Exp(x) / ReduceSum(Exp(x)) => Softmax(x)"""
     return g.Softmax(exp_operand(e), axis=softmax_axis(e, total))
 
 
-@rule(lambda g, d, total, axes=None: g.Sub(d, g.Log(g.ReduceSum(g.Exp(d), axes) @ total)), contract=ROUNDING)
-def fuse_log_softmax(g: Build, d: Value, total: Op, axes: Value | None) -> Value:
+@rule(lambda g, d, total, axes=None: g.Sub(d, g.Log(g.ReduceSum(g.Exp(d), axes) @ total)))
+def fuse_log_softmax(g: Build, d: Value, total: Op) -> Value:
     """Sub(d, Log(ReduceSum(Exp(d)))), d = x - ReduceMax(x) => LogSoftmax(x)"""
     return g.LogSoftmax(input_of_max_subtraction(d, total), axis=softmax_axis(d, total))
 
@@ -38,7 +37,7 @@ def fuse_log_softmax(g: Build, d: Value, total: Op, axes: Value | None) -> Value
     lambda g, x, total, axes=None: g.Sub(x, g.Log(g.ReduceSum(g.Exp(x), axes) @ total)),
     contract=conditional("Exp(x) does not overflow"),
 )
-def fuse_log_softmax_of_exponentials(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+def fuse_log_softmax_of_exponentials(g: Build, x: Value, total: Op) -> Value:
     """Sub(x, Log(ReduceSum(Exp(x)))) => LogSoftmax(x)"""
     return g.LogSoftmax(x, axis=softmax_axis(x, total))
 
@@ -47,7 +46,7 @@ def fuse_log_softmax_of_exponentials(g: Build, x: Value, total: Op, axes: Value 
     lambda g, x, total, axes=None: g.Sub(x, g.ReduceLogSumExp(x, axes) @ total),
     contract=conditional("no number is infinite"),
 )
-def fuse_log_softmax_of_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
+def fuse_log_softmax_of_log_sum(g: Build, x: Value, total: Op) -> Value:
     """Sub(x, ReduceLogSumExp(x)) => LogSoftmax(x)"""
     return g.LogSoftmax(x, axis=softmax_axis(x, total))
 
@@ -55,7 +54,7 @@ def fuse_log_softmax_of_log_sum(g: Build, x: Value, total: Op, axes: Value | Non
 @rule(lambda g, x, a: g.Log(g.Softmax(x, axis=a)), contract=conditional("no share underflows to 0"))
 def fuse_log_of_softmax(g: Build, x: Value, a: int) -> Value:
     """Log(Softmax(x)) => LogSoftmax(x)"""
-    require(x.dtype in {TensorProto.FLOAT, TensorProto.DOUBLE}, "shares in half precision are coarse")
+    require(x.dtype in {TensorProto.FLOAT, TensorProto.DOUBLE}, "half precision is too coarse")
     return g.LogSoftmax(x, axis=a)
 
 
@@ -70,8 +69,8 @@ def input_of_max_subtraction(d: Value, total: Op) -> Value:
     """The x of which `d` is x - ReduceMax(x), along the axes of `total`."""
     sub = required_producer(d, "Sub")
     x, top = operand(sub), required_producer(operand(sub, 1), "ReduceMax")
-    require(operand(top) is x, f"{d.name} is not centred")
-    require(kept_reduced_axes(x, top) == kept_reduced_axes(d, total), "the maximum is along other axes")
+    require(operand(top) is x, f"{d.name} is not centred by its mean")
+    require(kept_reduced_axes(x, top) == kept_reduced_axes(d, total), "the maximum is over other axes")
     return x
 
 
@@ -84,23 +83,7 @@ def softmax_axis(x: Value, total: Op) -> int:
     return axes[0]
 
 
-def kept_reduced_axes(x: Value, op: Op) -> list[int]:
-    """The axes of `x` that a reduction keeps with extent 1; there is at least one."""
-    require(op.attr("keepdims", 1) == 1 and not op.attr("noop_with_empty_axes", 0), "it does not keep the axes")
-    axes = constant_integers(op)
-    found = list(range(x.rank)) if axes is None else normalized_axes(axes, x.rank)
-    require(bool(found), "it reduces nothing")
-    return found
-
-
-FUSE_SOFTMAX = RulePass(
-    "fuse-softmax",
-    (
-        fuse_softmax,
-        fuse_softmax_of_exponentials,
-        fuse_log_softmax,
-        fuse_log_softmax_of_exponentials,
-        fuse_log_softmax_of_log_sum,
-        fuse_log_of_softmax,
-    ),
-)
+FUSE_SOFTMAX = RulePass("fuse-softmax", (
+    fuse_softmax, fuse_softmax_of_exponentials, fuse_log_softmax, fuse_log_softmax_of_exponentials,
+    fuse_log_softmax_of_log_sum, fuse_log_of_softmax,
+))  # fmt: skip

@@ -1,1 +1,1 @@
-"""Ops that only move elements: Reshape, Transpose, Slice, Concat, Pad, Gather and their kin."""
+"""Simplification of data movement: Reshape, Transpose, Slice, Concat, Pad, Gather and the like."""

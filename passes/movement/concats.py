@@ -1,4 +1,4 @@
-"""Concats that join what was joined, or what was taken apart of one value."""
+"""Merging of Concats, and cancellation of Concats with Splits and Slices."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class MergeConcats:
 
 
 def flattened_inputs(g: Graph, op: Op) -> tuple[list[Value | None], list[Op]]:
-    """What a Concat joins in the end, and the Concats in between."""
+    """The inputs of a Concat with inner Concats expanded, and those inner Concats."""
     inputs: list[Value | None] = []
     inner: list[Op] = []
     found, stack = mergeable_inputs(g, op), list(reversed(op.inputs))
@@ -94,39 +94,38 @@ def cancel_split_concat(g: Build, xs: Inputs, concat: Op) -> Value:
 
 
 def find_split(xs: Inputs, concat: Op) -> tuple[int, Op]:
-    """Where the outputs of a Split stand side by side among the inputs of a Concat, and the Split."""
+    """The first position of all outputs of a Split, in order, among the inputs of a Concat, and the Split."""
     for at, v in enumerate(xs):
         maker = concat.graph.producer(v)
         if maker is None or maker.type != "Split" or maker.domain or maker.outputs[0] is not v:
             continue
         if xs[at : at + len(maker.outputs)] == maker.outputs and same_axis(maker, concat):
             return at, maker
-    raise Declined("the outputs of no Split are all there, in order")
+    raise Declined("no Split has all its outputs among the inputs, in order")
 
 
-@rule(
-    lambda g, x, a, rest, first, concat: g.Concat(g.Slice(x, *a) @ first, *rest) @ concat, shared=True, contract=EXACT
-)
-def cancel_slices_concat(g: Build, x: Value, a: Inputs, rest: Inputs, first: Op, concat: Op) -> Value:
+@rule(lambda g, x, rest, first, concat: g.Concat(g.Slice(x, ...) @ first, *rest) @ concat, shared=True, contract=EXACT)
+def cancel_slices_concat(g: Build, x: Value, rest: Inputs, first: Op, concat: Op) -> Value:
     """Concat(x[:i], x[i:j], x[j:]) => x"""
     makers = [first, *(maker for v in rest if (maker := concat.graph.producer(v)) is not None)]
-    require(len(makers) == len(concat.inputs), "not all of them are computed here")
-    require(all(m.type == "Slice" and not m.domain and m.inputs[0] is x for m in makers), "not all are slices of it")
+    require(len(makers) == len(concat.inputs), "an input is not computed in this graph")
+    require(all(m.type == "Slice" and not m.domain and m.inputs[0] is x for m in makers), "not all are slices of x")
     axis = written_axis(concat) % x.rank
     cuts: list[SliceRange] = []
     for m in makers:
         found = required_slice_ranges(m, x)
-        require(list(found) == [axis] and found[axis].step == 1, "they are cut otherwise, too")
+        require(list(found) == [axis] and found[axis].step == 1, "a slice is along another axis or has a step")
         cuts.append(found[axis])
     extent = x.shape[axis]
     if isinstance(extent, int):
         cuts = [SliceRange(r.start, r.stop) for r in (c.indices(extent) for c in cuts)]
     require(
-        cuts[0].start == 0 and cuts[-1].end >= (extent if isinstance(extent, int) else INT32_MAX), "an end is missing"
+        cuts[0].start == 0 and cuts[-1].end >= (extent if isinstance(extent, int) else INT32_MAX),
+        "the slices do not cover the axis",
     )
     inner = [c.start for c in cuts[1:]]
-    require(inner == [c.end for c in cuts[:-1]] and inner == sorted(inner), "they do not meet")
-    require(not inner or (inner[0] >= 0) == (inner[-1] >= 0), "they may overlap")
+    require(inner == [c.end for c in cuts[:-1]] and inner == sorted(inner), "the slices are not adjacent")
+    require(not inner or (inner[0] >= 0) == (inner[-1] >= 0), "the slices may overlap")
     return x
 
 

@@ -1,4 +1,4 @@
-"""A Gather of a Gather is one Gather; one knows the shape of its indices, and takes a single element as well."""
+"""Merging of Gathers with Gathers, Slices and reshapes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ...core.ir.dims import as_integers
-from ..support.operand_queries import Inputs, inferred_shape, same_shape
+from ..support.operand_queries import inferred_shape, same_shape
 from .concats import written_axis
 from .reshape_targets import RESHAPE_OPS, squeezed_axes
 from .slice_ranges import INT32_MAX, INT64_MAX, required_slice_ranges
@@ -27,63 +27,63 @@ def merge_gathers(g: Build, x: Value, i: Value, j: Value, inner: Op, outer: Op) 
     first += x.rank if first < 0 else 0
     second += between.rank if second < 0 else 0
     along, given = second - first, i.static_shape
-    require(0 <= along < len(given), "they take along different axes")
+    require(0 <= along < len(given), "the axes differ")
     size = prod(given[:along]) * prod(j.static_shape) * prod(given[along + 1 :])
-    require(size <= max(MAX_MERGED_INDICES, prod(given)), "the indices would be many more")
+    require(size <= max(MAX_MERGED_INDICES, prod(given)), "the merged indices would be too many")
     extent = given[along]
-    require(bool(((j.const >= -extent) & (j.const < extent)).all()), "it takes more than there is")
+    require(bool(((j.const >= -extent) & (j.const < extent)).all()), "an index is out of range")
     return g.Gather(x, g.const(np.take(i.const, j.const, axis=along), like=i), axis=first)
 
 
 @rule(
-    lambda g, x, i, b, gather, outer: g.one_of(*RESHAPE_OPS)(g.Gather(x, g.const(i)) @ gather, *b) @ outer,
-    contract=EXACT,
+    lambda g, x, i, gather, outer: g.one_of(*RESHAPE_OPS)(g.Gather(x, g.const(i)) @ gather, ...) @ outer, contract=EXACT
 )
-def reshape_indices(g: Build, x: Value, i: Value, b: Inputs, gather: Op, outer: Op) -> Value:
+def reshape_indices(g: Build, x: Value, i: Value, gather: Op, outer: Op) -> Value:
     """Unsqueeze(Gather(x, i), a) => Gather(x, Unsqueeze(i, a)); so any reshape of what the indices stand for"""
     axis = written_axis(gather)
     axis += x.rank if axis < 0 else 0
     size, made = prod(i.static_shape), inferred_shape(outer)
     end = len(made) - (x.rank - 1 - axis)
     around = (*made[:axis], *made[end:])
-    require(size > 0 and end >= axis, "it joins axes")
-    require(same_shape(around, (*x.shape[:axis], *x.shape[axis + 1 :])), "it reshapes more than the indices")
+    require(size > 0 and end >= axis, "the op merges axes")
+    require(same_shape(around, (*x.shape[:axis], *x.shape[axis + 1 :])), "it changes other axes")
     shape = as_integers(made[axis:end])
-    require(shape is not None and prod(shape) == size, "it reshapes more than the indices")
+    require(shape is not None and prod(shape) == size, "it changes other axes")
     assert shape is not None
     return g.Gather(x, g.const(i.const.reshape(shape), like=i), axis=axis)
 
 
-@rule(lambda g, x, a, b, inner, outer: g.Squeeze(g.Slice(x, *a) @ inner, *b) @ outer, contract=EXACT)
-def squeeze_of_slice_to_gather(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+@rule(lambda g, x, inner, outer: g.Squeeze(g.Slice(x, ...) @ inner, ...) @ outer, contract=EXACT)
+def squeeze_of_slice_to_gather(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """Squeeze(x[i:i+1]) => Gather(x, i)"""
     cuts = required_slice_ranges(inner, x)
-    require(len(cuts) == 1, "it cuts along several axes")
+    require(len(cuts) == 1, "the slice is along several axes")
     ((axis, cut),) = cuts.items()
-    require(cut.step == 1 and cut.end in {cut.start + 1 or INT32_MAX, cut.start + 1 or INT64_MAX}, "it takes several")
-    require(squeezed_axes(outer, inner.outputs[0]) == [axis], "another axis goes")
+    require(
+        cut.step == 1 and cut.end in {cut.start + 1 or INT32_MAX, cut.start + 1 or INT64_MAX},
+        "it holds several elements",
+    )
+    require(squeezed_axes(outer, inner.outputs[0]) == [axis], "another axis is removed")
     return g.Gather(x, g.const(np.array(cut.start, np.int64)), axis=axis)
 
 
-@rule(
-    lambda g, x, a, i, inner, outer: g.Gather(g.Slice(x, *a) @ inner, g.const(i)) @ outer, shared=True, contract=EXACT
-)
-def gather_from_slice(g: Build, x: Value, a: Inputs, i: Value, inner: Op, outer: Op) -> Value:
+@rule(lambda g, x, i, inner, outer: g.Gather(g.Slice(x, ...) @ inner, g.const(i)) @ outer, shared=True, contract=EXACT)
+def gather_from_slice(g: Build, x: Value, i: Value, inner: Op, outer: Op) -> Value:
     """Gather(x[s:], i) => Gather(x, s + i)"""
     cuts = required_slice_ranges(inner, x)
     axis = written_axis(outer)
     axis += x.rank if axis < 0 else 0
-    require(list(cuts) == [axis], "it cuts along another axis")
+    require(list(cuts) == [axis], "the slice is along another axis")
     cut, extent = cuts[axis], x.shape[axis]
     indices = i.const.astype(np.int64)
     if isinstance(extent, int):
         taken = cut.indices(extent)
-        require(bool(((indices >= -len(taken)) & (indices < len(taken))).all()), "it takes more than there is")
+        require(bool(((indices >= -len(taken)) & (indices < len(taken))).all()), "an index is out of range")
         indices = taken.start + taken.step * np.where(indices < 0, indices + len(taken), indices)
     else:
-        require(cut.start >= 0 and cut.step > 0, "where it begins is unknown")
+        require(cut.start >= 0 and cut.step > 0, "the start of the slice is unknown")
         whole = cut.end >= INT32_MAX and cut.step == 1
-        require(whole or bool((indices >= 0).all()), "where it ends is unknown")
+        require(whole or bool((indices >= 0).all()), "the end of the slice is unknown")
         indices = np.where(indices < 0, indices, cut.start + cut.step * indices)
     return g.Gather(x, g.const(indices, like=i), axis=axis)
 

@@ -1,12 +1,13 @@
-"""What is spread out before an op that broadcasts anyway need not be."""
+"""Removal of explicit expansion before ops that broadcast."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule, same_extent
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.traits import Trait, ops_with
-from ..support.operand_queries import Inputs, is_float_value
+from ..support.contracts import NO_NEGATIVE_ZERO
+from ..support.operand_queries import VARIADIC_BROADCASTING_OPSET, Inputs, is_float_value, require_numpy_broadcasting
 
 Shape = tuple[Any, ...]
 
@@ -15,52 +16,47 @@ EXPANDING_OPS = ("Expand", "Tile", "Unsqueeze", "Reshape")
 
 
 @rule(
-    lambda g, x, a, before, after, inner, op: (
-        g.one_of(*EXACTLY_BROADCASTING)(*before, g.one_of(*EXPANDING_OPS)(x, *a) @ inner, *after) @ op
+    lambda g, x, before, after, inner, op: (
+        g.one_of(*EXACTLY_BROADCASTING)(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op
     ),
     shared=True,
     contract=EXACT,
 )  # fmt: skip
-def drop_expand_before_broadcast(
-    g: Build, x: Value, a: Inputs, before: Inputs, after: Inputs, inner: Op, op: Op
-) -> Value:
+def drop_expand_before_broadcast(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     """Add(Expand(x, s), y) => Add(x, y), where the shape comes out the same; so Tile, and leading 1s of a Reshape"""
     return _without_expand(g, x, before, after, inner, op)
 
 
 # onnxruntime 1.31 has kernels of their own for one number: of 0 and -0 they give the other one.
 @rule(
-    lambda g, x, a, before, after, inner, op: (
-        g.one_of("Max", "Min")(*before, g.one_of(*EXPANDING_OPS)(x, *a) @ inner, *after) @ op
+    lambda g, x, before, after, inner, op: (
+        g.one_of("Max", "Min")(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op
     ),
     shared=True,
-    contract=conditional("no zero is negative"),
+    contract=NO_NEGATIVE_ZERO,
 )
-def drop_expand_before_extremum(
-    g: Build, x: Value, a: Inputs, before: Inputs, after: Inputs, inner: Op, op: Op
-) -> Value:
+def drop_expand_before_extremum(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     """Max(Expand(x, s), y) => Max(x, y), where the shape comes out the same; so Min"""
     return _without_expand(g, x, before, after, inner, op)
 
 
 # onnxruntime 1.31 multiplies where the exponent is one number, 2 or 3.
 @rule(
-    lambda g, x, a, before, after, inner, op: g.Pow(*before, g.one_of(*EXPANDING_OPS)(x, *a) @ inner, *after) @ op,
+    lambda g, x, before, after, inner, op: g.Pow(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op,
     shared=True,
-    contract=ROUNDING,
 )
-def drop_expand_before_power(g: Build, x: Value, a: Inputs, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
+def drop_expand_before_power(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
     """Pow(Expand(x, s), y) => Pow(x, y), of floats, where the shape comes out the same"""
     require(is_float_value(op.outputs[0]), "a power of integers that overflows depends on the kernel")
     return _without_expand(g, x, before, after, inner, op)
 
 
 def _without_expand(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
-    require(op.version >= 8, "not all ops broadcast by rule before opset 8")
+    require_numpy_broadcasting(op.version, VARIADIC_BROADCASTING_OPSET)
     others = [v for v in (*before, *after) if v is not None]
     if not is_expand_to_shape_of(inner, others):
         fits = broadcasts_alike(x.shape, inner.outputs[0].shape, [v.shape for v in others])
-        require(fits, f"{op.type} would not spread it as far")
+        require(fits, f"{op.type} would not broadcast to the same shape")
     return getattr(g, op.type)(*before, x, *after, **op.attrs)
 
 
@@ -74,7 +70,7 @@ def is_expand_to_shape_of(op: Op, others: list[Value]) -> bool:
 
 
 def broadcasts_alike(small: Shape, expanded: Shape, others: list[Shape]) -> bool:
-    """Whether broadcasting against `others` is known to make of `small` what it makes of `expanded`."""
+    """Whether `small` and `expanded` are known to broadcast against `others` to the same shape."""
     if len(small) > len(expanded):
         return False
     for p in range(1, len(expanded) + 1):

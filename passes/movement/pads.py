@@ -1,35 +1,35 @@
-"""A Pad of a Pad is one Pad."""
+"""Merging of Pads."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import Inputs, pads_of
+from ..support.operand_queries import pads_of
 
 
-@rule(lambda g, x, a, b, inner, outer: g.Pad(g.Pad(x, *a) @ inner, *b) @ outer, shared=True, contract=EXACT)
-def merge_pads(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+@rule(lambda g, x, inner, outer: g.Pad(g.Pad(x, ...) @ inner, ...) @ outer, shared=True, contract=EXACT)
+def merge_pads(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """Pad(Pad(x, p), q) => Pad(x, p + q), in one mode and with one value"""
     mode = outer.attr("mode", "constant")
     require(mode == inner.attr("mode", "constant"), "the modes differ")
-    require(outer.version >= 2, "the operator of opset 1 is another")
+    require(outer.version >= 2, "Pad of opset 1 is another operator")
     if mode == "constant":
         require_same_pad_value(inner, outer)
     first, second = pads_of(inner, x.rank), pads_of(outer, x.rank)
     pads = [_merged_pad(mode, p, q) for p, q in zip(first, second, strict=True)]
     if mode not in {"constant", "edge"}:
         touched = [{i % x.rank for i, n in enumerate(p) if n} for p in (first, second)]
-        require(touched[0].isdisjoint(touched[1]), f"to {mode} what was made by {mode} is something else")
+        require(touched[0].isdisjoint(touched[1]), f"mode {mode} does not compose")
     if outer.version < 11:
         return g.Pad(x, **{**outer.attrs, "pads": pads})
     return g.Pad(x, None, outer.input(2), pads=pads, mode=outer.attrs.get("mode"))
 
 
 def require_same_pad_value(inner: Op, outer: Op) -> None:
-    """Both have to pad with the same bits."""
+    """Decline unless both pad with the same bits."""
     same = inner.input(2) is outer.input(2) and inner.attr("value", 0.0) == outer.attr("value", 0.0)
-    require(same or _pad_value_bits(inner) == _pad_value_bits(outer), "they pad with different values")
+    require(same or _pad_value_bits(inner) == _pad_value_bits(outer), "the pad values differ")
 
 
 def _pad_value_bits(op: Op) -> Any:
@@ -46,10 +46,10 @@ def _pad_value_bits(op: Op) -> Any:
 
 
 def _merged_pad(mode: str, first: int, second: int) -> int:
-    """One pad on a side for two; declines what would pad again what was cut off, or cut what others pad."""
+    """One pad on a side for two; declines a crop followed by a pad, or the reverse, that does not compose."""
     grows = first >= 0 and second >= 0
     cuts = first <= 0 and second <= 0
-    require(grows or (mode == "constant" and (cuts or first >= -second > 0)), "one pads and the other cuts")
+    require(grows or (mode == "constant" and (cuts or first >= -second > 0)), "one pads and the other crops")
     return first + second
 
 

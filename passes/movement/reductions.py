@@ -1,4 +1,4 @@
-"""Reductions of reductions are one, and take over from a reshape whether the axes they reduce stay."""
+"""Merging of reductions with reductions, and with reshapes of the reduced axes."""
 
 from __future__ import annotations
 
@@ -6,82 +6,58 @@ from typing import Any
 
 from onnx import TensorProto
 
-from ...core import EXACT, ROUNDING, Build, Op, RulePass, Value, conditional, require, rule
-from ..support.operand_queries import Inputs, constant_integers, inferred_shape, normalized_axes, same_shape
+from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, conditional, require, rule
+from ..support.operand_queries import constant_integers, inferred_shape, normalized_axes, same_shape
 from .reshape_targets import RESHAPE_OPS
 
 REDUCED_INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.INT8})
 
 
+# onnxruntime sums and multiplies integers as doubles, and saturates each result.
 @rule(
-    lambda g, x, a, b, inner, outer: (
+    lambda g, x, inner, outer: (
         g.one_of("ReduceSum", "ReduceMean", "ReduceProd")(
-            g.one_of("ReduceSum", "ReduceMean", "ReduceProd")(x, *a) @ inner, *b
+            g.one_of("ReduceSum", "ReduceMean", "ReduceProd")(x, ...) @ inner, ...
         )
         @ outer
     ),
-    contract=ROUNDING,
+    contract=by_dtype(REDUCED_INTEGERS, conditional("no result exceeds 2**53 or overflows")),
 )
-def merge_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
-    """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), of floats; so ReduceMean and ReduceProd"""
-    require(x.dtype not in REDUCED_INTEGERS, "integers may overflow, and a mean of them is cut off each time")
-    return _merge(g, x, inner, outer)
-
-
-# onnxruntime adds up and multiplies integers as doubles, and ends at the ends of their type each time.
-@rule(
-    lambda g, x, a, b, inner, outer: (
-        g.one_of("ReduceSum", "ReduceProd")(g.one_of("ReduceSum", "ReduceProd")(x, *a) @ inner, *b) @ outer
-    ),
-    contract=conditional("nothing comes out beyond 2**53 or the type"),
-)
-def merge_integer_reductions(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
-    """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), of integers; so ReduceProd"""
-    require(x.dtype in REDUCED_INTEGERS, "floats have an order of summation")
+def merge_reductions(g: Build, x: Value, inner: Op, outer: Op) -> Value:
+    """ReduceSum(ReduceSum(x, a), b) => ReduceSum(x, a and b), so ReduceProd and, of floats, ReduceMean"""
+    require(outer.type != "ReduceMean" or x.dtype not in REDUCED_INTEGERS, "means of integers truncate")
     return _merge(g, x, inner, outer)
 
 
 @rule(
-    lambda g, x, a, b, inner, outer: (
-        g.one_of("ReduceMax", "ReduceMin")(g.one_of("ReduceMax", "ReduceMin")(x, *a) @ inner, *b) @ outer
+    lambda g, x, inner, outer: (
+        g.one_of("ReduceMax", "ReduceMin")(g.one_of("ReduceMax", "ReduceMin")(x, ...) @ inner, ...) @ outer
     ),
-    contract=conditional("no element is NaN, and no zero is negative"),
+    contract=by_dtype(REDUCED_INTEGERS, EXACT, otherwise=conditional("no element is NaN, and no zero is negative")),
 )
-def merge_extrema(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+def merge_extrema(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """ReduceMax(ReduceMax(x, a), b) => ReduceMax(x, a and b); so ReduceMin"""
     return _merge(g, x, inner, outer)
 
 
 @rule(
-    lambda g, x, a, b, inner, outer: (
-        g.one_of("ReduceMax", "ReduceMin")(g.one_of("ReduceMax", "ReduceMin")(x, *a) @ inner, *b) @ outer
-    ),
-    contract=EXACT,
-)
-def merge_integer_extrema(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
-    """ReduceMax(ReduceMax(x, a), b) => ReduceMax(x, a and b), of integers; so ReduceMin"""
-    require(x.dtype in REDUCED_INTEGERS, "floats have NaNs, and zeros of two signs")
-    return _merge(g, x, inner, outer)
-
-
-@rule(
-    lambda g, x, a, b, inner, outer: (
+    lambda g, x, inner, outer: (
         g.one_of(*RESHAPE_OPS)(
             g.one_of(
                 "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean", "ReduceMin",
                 "ReduceProd", "ReduceSum", "ReduceSumSquare", "ArgMax", "ArgMin",
-            )(x, *a) @ inner,
-            *b,
+            )(x, ...) @ inner,
+            ...,
         )
         @ outer
     ),
     contract=EXACT,
 )  # fmt: skip
-def keep_or_drop_reduced_axes(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+def keep_or_drop_reduced_axes(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """Unsqueeze(ReduceX(x, a, keepdims=0), a) => ReduceX(x, a, keepdims=1); Squeeze likewise"""
     axes, keeps = required_reduced_axes(inner, x), bool(inner.attr("keepdims", 1))
     wanted = tuple(1 if i in axes else d for i, d in enumerate(x.shape) if not keeps or i not in axes)
-    require(same_shape(inferred_shape(outer), wanted), "it changes more than the reduced axes")
+    require(same_shape(inferred_shape(outer), wanted), "the op changes more than the reduced axes")
     return _build_reduction(g, inner, x, axes, keeps=not keeps)
 
 
@@ -94,12 +70,12 @@ def required_reduced_axes(op: Op, x: Value) -> list[int]:
             or op.inputs[1].is_const), "the axes are computed")  # fmt: skip
     axes = constant_integers(op)
     if not axes:
-        require(not op.attr("noop_with_empty_axes", 0), "it reduces nothing")
+        require(not op.attr("noop_with_empty_axes", 0), "the op reduces no axis")
         axes = list(range(x.rank))
-    require(len(axes) > 0, "there is nothing to reduce")
+    require(len(axes) > 0, "no axis is reduced")
     # onnxruntime 1.31 takes negative axes of a tensor without elements for none at all.
     full = all(isinstance(d, int) and d > 0 for d in x.shape)
-    require(full or min(axes) >= 0, "it counts axes from the end, of what may be empty")
+    require(full or min(axes) >= 0, "an axis is negative and x may be empty")
     return normalized_axes(axes, x.rank)
 
 
@@ -113,18 +89,15 @@ def _build_reduction(g: Build, like: Op, x: Value, axes: list[int], *, keeps: bo
 
 def _merge(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """One reduction for two of the same type."""
-    require(inner.type == outer.type, "they reduce in different ways")
+    require(inner.type == outer.type, "the reductions differ")
     first = required_reduced_axes(inner, x)
     second = required_reduced_axes(outer, inner.outputs[0])
     keeps_first, keeps = bool(inner.attr("keepdims", 1)), bool(outer.attr("keepdims", 1))
     if not keeps_first:
         left = [i for i in range(x.rank) if i not in first]
         second = [left[i] for i in second]
-    require(keeps_first == keeps or (keeps_first and set(first) <= set(second)), "only some of the axes stay")
+    require(keeps_first == keeps or (keeps_first and set(first) <= set(second)), "only some reduced axes are kept")
     return _build_reduction(g, outer, x, sorted({*first, *second}), keeps=keeps)
 
 
-MERGE_REDUCTIONS = RulePass(
-    "merge-reductions",
-    (merge_reductions, merge_integer_reductions, merge_extrema, merge_integer_extrema, keep_or_drop_reduced_axes),
-)
+MERGE_REDUCTIONS = RulePass("merge-reductions", (merge_reductions, merge_extrema, keep_or_drop_reduced_axes))

@@ -1,4 +1,4 @@
-"""What Reshape, Flatten, Squeeze and Unsqueeze make of a shape, and how one Reshape says it."""
+"""Target shapes of Reshape, Flatten, Squeeze and Unsqueeze."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ def reshape_target(x: Value, made: Shape, *replaced: Op) -> list[int]:
     """The constant with which one Reshape makes the shape `made` of `x`; declines where it cannot be written."""
     own = x.known_shape or ()
     target = [_target_dim(d, own[i] if i < len(own) else None) for i, d in enumerate(made)]
-    require(target.count(INFERRED) <= 1, "more than one extent is open")
+    require(target.count(INFERRED) <= 1, "more than one extent is unknown")
     refused = {d for op in replaced for d in _copied_beside_inferred(op)}
     copied = [d for d, n in zip(made, target, strict=True) if n == 0]
     # A REST beside an extent of 0 fails in onnxruntime.
-    require(INFERRED not in target or refused.issuperset(copied), "an extent beside the open one may be 0")
+    require(INFERRED not in target or refused.issuperset(copied), "an extent next to the unknown one may be 0")
     return target
 
 
@@ -46,12 +46,12 @@ def squeezed_axes(op: Op, x: Value) -> list[int]:
 
 
 def map_axes(op: Op, axes: list[int | None]) -> list[int | None]:
-    """What a Squeeze or Unsqueeze makes of the axes of something else: None for a new one."""
+    """The axes after a Squeeze or Unsqueeze, in terms of those before; None for a new one."""
     if op.type == "Squeeze":
         gone = squeezed_axes(op, operand(op))
         return [a for i, a in enumerate(axes) if i not in gone]
     added = constant_integers(op)
-    require(added is not None, "it names no axes")
+    require(added is not None, "the axes are empty")
     rank = len(axes) + len(added or ())
     new, old = set(normalized_axes(added or [], rank)), iter(axes)
     return [None if i in new else next(old) for i in range(rank)]

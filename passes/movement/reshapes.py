@@ -1,4 +1,4 @@
-"""Reshape, Flatten, Squeeze and Unsqueeze only rename the axes of the same elements: a chain of them is one of them."""
+"""Merging of Reshape, Flatten, Squeeze and Unsqueeze."""
 
 from __future__ import annotations
 
@@ -7,16 +7,16 @@ from itertools import pairwise
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
 from ...core.ir.dims import Shape
 from ...core.ir.expressions import prod
-from ..support.operand_queries import Inputs, inferred_shape, same_shape
+from ..support.operand_queries import inferred_shape, same_shape
 from .reshape_targets import RESHAPE_OPS, SQUEEZE_OPS, map_axes, reshape_target
 
 
 @rule(
-    lambda g, x, a, b, inner, outer: g.one_of(*RESHAPE_OPS)(g.one_of(*RESHAPE_OPS)(x, *a) @ inner, *b) @ outer,
+    lambda g, x, inner, outer: g.one_of(*RESHAPE_OPS)(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, ...) @ outer,
     shared=True,
     contract=EXACT,
 )
-def merge_reshapes(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+def merge_reshapes(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """Reshape(Reshape(x, s), t) => Reshape(x, t), or x; so any two of Reshape, Flatten, Squeeze, Unsqueeze"""
     made = inferred_shape(outer)
     if same_shape(made, x.known_shape or ()):
@@ -33,23 +33,23 @@ def transpose_to_reshape(g: Build, x: Value, p: list[int] | None) -> Value:
     """Transpose(x, p) => Reshape(x), where all that change places are of extent 1"""
     shape = x.shape
     order = [i for i in (range(len(shape))[::-1] if p is None else p) if shape[i] != 1]
-    require(all(i < j for i, j in pairwise(order)), "it moves elements")
+    require(all(i < j for i, j in pairwise(order)), "the permutation moves elements")
     made = tuple(shape[i] for i in (p or range(len(shape))[::-1]))
     return x if same_shape(made, shape) else g.Reshape(x, shape=reshape_target(x, made))
 
 
 def flatten_axis(shape: Shape, made: Shape) -> int:
-    """Where a Flatten parts the extents of `shape` into those of `made`."""
+    """The axis of a Flatten of `shape` to `made`."""
     dims = [d for d in shape if d is not None]
     require(len(dims) == len(shape), "an extent is unknown")
     for axis in range(len(dims) + 1):
         if same_shape((prod(dims[:axis]), prod(dims[axis:])), made):
             return axis
-    raise Declined("it parts them otherwise")
+    raise Declined("Flatten splits the dims elsewhere")
 
 
 def build_squeeze_or_unsqueeze(g: Build, x: Value, inner: Op, outer: Op) -> Value | None:
-    """One Squeeze or Unsqueeze of `x` for what two of them did, or `x`; None where it takes both."""
+    """Build one Squeeze or Unsqueeze of `x` for two of them, or `x`; None where both are needed."""
     shape = x.shape
     axes = map_axes(outer, map_axes(inner, list(range(len(shape)))))
     left = [a for a in axes if a is not None]
@@ -71,7 +71,7 @@ def build_squeeze_or_unsqueeze(g: Build, x: Value, inner: Op, outer: Op) -> Valu
 
 
 def _cancel(gone: list[tuple[int, int]], new: list[tuple[int, int]]) -> None:
-    """Drop pairs of a lost and a new 1 with the same dims before them: one stands for the other."""
+    """Remove pairs of a removed and a new 1 after the same dims."""
     for pair in tuple(gone):
         same = next((n for n in new if n[0] == pair[0]), None)
         if same is not None:

@@ -1,4 +1,4 @@
-"""What a Slice takes along each axis, and what one Slice takes of what another has left (operator Slice-13)."""
+"""Ranges of a Slice by axis, and their composition (operator Slice-13)."""
 
 from __future__ import annotations
 
@@ -27,19 +27,19 @@ class SliceRange:
 
 
 def required_slice_ranges(op: Op, x: Value) -> dict[int, SliceRange]:
-    """What a Slice of `x` takes, by axis from the front; declines where that is computed."""
+    """The ranges of a Slice of `x`, by axis from the front; declines where they are computed."""
     starts, ends = constant_integers(op, "starts"), constant_integers(op, "ends")
     axes, steps = constant_integers(op, "axes"), constant_integers(op, "steps")
     assert starts is not None
     assert ends is not None
     axes = list(range(len(starts))) if axes is None else axes
     steps = [1] * len(starts) if steps is None else steps
-    require(len(starts) == len(ends) == len(axes) == len(steps) and 0 not in steps, "it is not well-formed")
+    require(len(starts) == len(ends) == len(axes) == len(steps) and 0 not in steps, "the slice is malformed")
     if any(a < 0 for a in axes):
         axes = [a + x.rank if a < 0 else a for a in axes]
-    require(len(set(axes)) == len(axes), "an axis is cut twice")
+    require(len(set(axes)) == len(axes), "an axis is sliced twice")
     # Backwards to INT_MAX is nothing by the operator, and all the way to onnxruntime 1.31.
-    require(all(s > 0 or e < INT32_MAX for e, s in zip(ends, steps, strict=True)), "it goes back to INT_MAX")
+    require(all(s > 0 or e < INT32_MAX for e, s in zip(ends, steps, strict=True)), "a negative step ends at INT_MAX")
     return {a: SliceRange(*cut) for a, *cut in zip(axes, starts, ends, steps, strict=True)}
 
 
@@ -59,7 +59,7 @@ def build_slice(g: Build, x: Value, ranges: dict[int, SliceRange]) -> Value:
 
 
 def compose_ranges(first: SliceRange, second: SliceRange, extent: int | None) -> SliceRange | None:
-    """What `second` takes of what `first` takes; None if that is all there is. Declines what depends on the extent."""
+    """The range of `second` applied after `first`; None if it is everything. Declines what depends on the extent."""
     if extent is not None:
         taken = first.indices(extent)
         return range_of_indices(taken[_python_slice(second.indices(len(taken)))], extent)
@@ -69,7 +69,7 @@ def compose_ranges(first: SliceRange, second: SliceRange, extent: int | None) ->
 
 
 def range_of_indices(indices: range, extent: int) -> SliceRange | None:
-    """A Cut that takes the indices `indices` of `extent` elements; None if those are all, in order."""
+    """The range that selects `indices` of `extent` elements; None if those are all, in order."""
     if indices == range(extent):
         return None
     if len(indices) == 0:
@@ -86,12 +86,12 @@ def _python_slice(taken: range) -> slice:
 
 
 def _composed_end(first: SliceRange, second: SliceRange) -> int:
-    """The end of two cuts with positive steps, whatever the extent."""
+    """The end of two composed ranges with positive steps, for any extent."""
     if second.end >= INT32_MAX:
         return first.end
     if second.end >= 0:
         bound = first.start + first.step * second.end
-        require(first.end >= 0, "either may end first")
+        require(first.end >= 0, "the shorter of the two slices is unknown")
         return min(first.end, bound)
     require(first.step == 1 and (first.end < 0 or first.end >= INT32_MAX), "the extent is unknown")
     return second.end + min(first.end, 0)

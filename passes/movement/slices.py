@@ -1,18 +1,13 @@
-"""A Slice of a Slice is one Slice."""
+"""Merging of Slices, and of DepthToSpace with SpaceToDepth."""
 
 from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import Inputs
 from .slice_ranges import build_slice, compose_ranges, required_slice_ranges
 
 
-@rule(
-    lambda g, x, a, b, inner, outer: g.Slice(g.Slice(x, *a) @ inner, *b) @ outer,
-    shared=True,
-    contract=EXACT,
-)
-def merge_slices(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+@rule(lambda g, x, inner, outer: g.Slice(g.Slice(x, ...) @ inner, ...) @ outer, shared=True, contract=EXACT)
+def merge_slices(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """Slice(Slice(x, a), b) => Slice(x, both), or x"""
     first, second = required_slice_ranges(inner, x), required_slice_ranges(outer, x)
     found = {**first, **second}
@@ -27,17 +22,17 @@ def merge_slices(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op)
 
 
 @rule(
-    lambda g, x, a, b, inner, outer: (
-        g.one_of("DepthToSpace", "SpaceToDepth")(g.one_of("DepthToSpace", "SpaceToDepth")(x, *a) @ inner, *b) @ outer
+    lambda g, x, inner, outer: (
+        g.one_of("DepthToSpace", "SpaceToDepth")(g.one_of("DepthToSpace", "SpaceToDepth")(x, ...) @ inner, ...) @ outer
     ),
     shared=True,
     contract=EXACT,
 )
-def cancel_depth_and_space(g: Build, x: Value, a: Inputs, b: Inputs, inner: Op, outer: Op) -> Value:
+def cancel_depth_and_space(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     """SpaceToDepth(DepthToSpace(x)) => x, of one block size, blocks before channels; and the other way round"""
-    require(inner.type != outer.type, "they go the same way")
-    require(inner.attr("blocksize") == outer.attr("blocksize"), "the blocks differ")
-    require(all(op.attr("mode", "DCR") == "DCR" for op in (inner, outer)), "channels come before blocks")
+    require(inner.type != outer.type, "both are the same operator")
+    require(inner.attr("blocksize") == outer.attr("blocksize"), "the block sizes differ")
+    require(all(op.attr("mode", "DCR") == "DCR" for op in (inner, outer)), "the mode is not DCR")
     return x
 
 

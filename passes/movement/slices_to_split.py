@@ -1,4 +1,4 @@
-"""Slices that cut a value up are one Split."""
+"""Replacement of Slices that partition a value by a Split."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class SlicesToSplit:
     name: str = "slices-to-split"
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
-        """One look at each Slice. O(Slices)."""
+        """Group the Slices of each value, and replace complete groups. O(Slices)."""
         return sum(self._split(g, ledger) for g in tuple(graph.with_subgraphs()) if g.opsets.get("", 0) >= 2)
 
     def _split(self, g: Graph, ledger: Ledger) -> int:
@@ -48,7 +48,7 @@ class SlicesToSplit:
 
 
 def slice_part(op: Op) -> tuple[Value, int, range] | None:
-    """What a Slice takes, along which axis, and which indices; None unless it is one run along one axis."""
+    """The operand, axis and indices of a Slice; None unless it is one run along one axis."""
     x = op.input(0)
     if op.domain or x is None or len(x.consumers) < 2 or op.graph.is_unused(op.outputs[0]):
         return None

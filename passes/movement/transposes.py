@@ -1,4 +1,4 @@
-"""Transposes that meet, merge; those that move nothing go."""
+"""Merging of Transposes, and removal of those that move nothing."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def merge_transposes(g: Build, x: Value, p: Perm, q: Perm) -> Value:
 def drop_no_op_transpose(g: Build, x: Value, p: Perm) -> Value:
     """Transpose(x, 0 1 2 ...) => x"""
     order = default_perm(x.rank) if p is None else p
-    require(order == list(range(len(order))), "it moves an axis")
+    require(order == list(range(len(order))), "the permutation is not the identity")
     return x
 
 
 def default_perm(rank: int) -> list[int]:
-    """The permutation that a Transpose without one stands for."""
+    """The default permutation of a Transpose."""
     return list(range(rank))[::-1]
 
 

@@ -1,1 +1,1 @@
-"""Arithmetic on shapes: what the symbolic shape engine knows need not be computed."""
+"""Folding of shape arithmetic that the symbolic shape engine evaluates."""

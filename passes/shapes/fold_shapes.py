@@ -1,4 +1,4 @@
-"""Shape arithmetic that comes out as numbers, or as what was computed before, need not be done."""
+"""Folding and merging of shape arithmetic."""
 
 from __future__ import annotations
 

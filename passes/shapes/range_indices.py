@@ -1,4 +1,4 @@
-"""Indices that are counted out of ranges, as exporters write masks: what they take is what stands there."""
+"""Removal of gathers whose indices are built from Ranges, as in exported masks."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ MAX_DEPTH = 8  # ops between a Range and the index it becomes
 
 
 @rule(
-    lambda g, x, rest, columns, rows, place, n, flat, gather: (
+    lambda g, x, columns, rows, place, n, flat, gather: (
         g.Gather(
-            g.one_of("Flatten", "Reshape")(x, *rest) @ flat,
+            g.one_of("Flatten", "Reshape")(x, ...) @ flat,
             g.Add(g.Range(*columns), g.Mul(g.Unsqueeze(g.Range(*rows), axes=place), n)),
         ) @ gather
     ),
@@ -20,33 +20,36 @@ MAX_DEPTH = 8  # ops between a Range and the index it becomes
     contract=EXACT,
 )  # fmt: skip
 def gather_of_ranges_to_unsqueeze(
-    g: Build, x: Value, rest: Inputs, columns: Inputs, rows: Inputs, place: list[int], n: Value, flat: Op, gather: Op
+    g: Build, x: Value, columns: Inputs, rows: Inputs, place: list[int], n: Value, flat: Op, gather: Op
 ) -> Value:
     """Gather(Flatten(x), range(n) + range(m)[:, None] * n) => Unsqueeze(x), of x with m rows of n columns"""
-    require(x.rank == 2 and gather.attr("axis", 0) == 0, "it is no matrix whose elements are taken one by one")
+    require(x.rank == 2 and gather.attr("axis", 0) == 0, "x is not a matrix gathered along axis 0")
     column = flat.outputs[0].shape
-    require(len(column) == 1 or (len(column) == 2 and column[1] == 1), "it is not laid out as one column")
+    require(len(column) == 1 or (len(column) == 2 and column[1] == 1), "the matrix is not flattened to one column")
     m, width = x.shape
     require(
-        same_extent(_range_length(columns), width) and same_extent(_range_length(rows), m), "it does not count them all"
+        same_extent(_range_length(columns), width) and same_extent(_range_length(rows), m),
+        "the range does not cover the axis",
     )
-    require(same_extent(_known_element(n), width), "rows are counted in other steps")
+    require(same_extent(_known_element(n), width), "the row step is not the width")
     rank = 1 + len(place)
     ones = sorted(a % rank for a in place)
-    require(len(set(ones)) == len(ones) and rank - 1 in ones, "the rows are not counted across the columns")
+    require(
+        len(set(ones)) == len(ones) and rank - 1 in ones, "the row indices do not broadcast against the column indices"
+    )
     free = [a for a in ones if a != rank - 1]
     return g.Unsqueeze(x, axes=free + ([rank] if len(column) == 2 else []))
 
 
 def _range_length(ends: Inputs) -> Dim:
-    """How far a Range counts from 0 in steps of 1."""
+    """The limit of a Range from 0 in steps of 1."""
     first, last, step = (_known_element(v) for v in ends)
-    require((first, step) == (0, 1), "it does not count from 0 by 1")
+    require((first, step) == (0, 1), "the range is not 0, 1, 2, ...")
     return last
 
 
 def _known_element(v: Value | None) -> Dim:
-    """The one element of a value; None where it is not followed."""
+    """The one element of a value; None where it is unknown."""
     found = v.known_elements if v is not None else None
     return found[0] if found is not None and len(found) == 1 else None
 
@@ -54,14 +57,16 @@ def _known_element(v: Value | None) -> Dim:
 @rule(lambda g, x, pieces, gather: g.GatherND(x, g.Concat(*pieces, axis=-1)) @ gather, shared=True, contract=EXACT)
 def gather_nd_of_ranges_to_unsqueeze(g: Build, x: Value, pieces: Inputs, gather: Op) -> Value:
     """GatherND(x, (range(m)[:, None], range(n))) => Unsqueeze(x), of x with m rows of n columns"""
-    require(len(pieces) == x.rank == 2 and not gather.attr("batch_dims", 0), "it is no matrix read by row and column")
+    require(len(pieces) == x.rank == 2 and not gather.attr("batch_dims", 0), "x is not an indexed matrix")
     out = gather.outputs[0].shape
-    require(all(v is not None and v.shape[-1:] == (1,) and v.rank == len(out) + 1 for v in pieces), "no single indices")
+    require(
+        all(v is not None and v.shape[-1:] == (1,) and v.rank == len(out) + 1 for v in pieces), "an index is not single"
+    )
     axes = [_range_axis(v, extent) for v, extent in zip(pieces, x.shape, strict=True)]
-    require(axes[0] < axes[1] < len(out), "rows are not counted before columns")
-    require(all(same_extent(out[a], d) for a, d in zip(axes, x.shape, strict=True)), "it does not read them all")
+    require(axes[0] < axes[1] < len(out), "the axes of rows and columns are not in order")
+    require(all(same_extent(out[a], d) for a, d in zip(axes, x.shape, strict=True)), "the indices do not cover x")
     ones = [a for a in range(len(out)) if a not in axes]
-    require(all(out[a] == 1 for a in ones), "elements are read more than once")
+    require(all(out[a] == 1 for a in ones), "elements are gathered more than once")
     return g.Unsqueeze(x, axes=ones) if ones else x
 
 
@@ -69,17 +74,17 @@ def _range_axis(v: Value | None, extent: Dim, far: int = MAX_DEPTH) -> int:
     """The axis along which `v` counts from 0 to `extent`; along all others it is the same."""
     maker = v.producer if v is not None else None
     if v is None or maker is None or maker.domain or not far:
-        raise Declined("it is no Range")
+        raise Declined("the index is not a Range")
     if maker.type == "Range":
-        require(same_extent(_range_length(maker.inputs), extent), "it does not count them all")
+        require(same_extent(_range_length(maker.inputs), extent), "the range does not cover the axis")
         return 0
-    require(maker.type in {"Unsqueeze", "Expand"}, "it is no Range")
+    require(maker.type in {"Unsqueeze", "Expand"}, "the index is not a Range")
     inner = maker.inputs[0]
     axis = _range_axis(inner, extent, far - 1)
     assert inner is not None
     if maker.type == "Expand":
         axis += v.rank - inner.rank
-        require(same_extent(v.shape[axis], extent), "it is stretched where it counts")
+        require(same_extent(v.shape[axis], extent), "the axis of the range is broadcast")
         return axis
     new = normalized_axes(constant_integers(maker) or [], v.rank)
     return [a for a in range(v.rank) if a not in new][axis]

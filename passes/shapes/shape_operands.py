@@ -1,4 +1,4 @@
-"""Shapes handed to Reshape, Expand, Slice and Resize, written down as far as they are known."""
+"""Folding of the shape operands of Reshape, Expand, Slice and Resize."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def fold_reshape_shape(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
     asked = shape.known_elements or ()
     fails_alike = -1 in target and asked[target.index(-1) :][:1] == (-1,) and not reshape.attr("allowzero", 0)
     others = [n for n in target if n != -1]
-    require(-1 not in target or fails_alike or all(n > 0 for n in others), "next to an extent of 0, -1 is refused")
+    require(-1 not in target or fails_alike or all(n > 0 for n in others), "-1 is invalid next to an extent of 0")
     return g.Reshape(x, g.const(np.array(target, np.int64)))
 
 
@@ -35,23 +35,23 @@ def fold_dynamic_reshape_shape(g: Build, x: Value, shape: Value, reshape: Op) ->
 
 def _reshape_target(x: Value, shape: Value, reshape: Op) -> list[int]:
     """The constant that gives the same shape; declines if more than one extent would have to be worked out."""
-    require(not shape.is_const, "the shape is a constant already")
+    require(not shape.is_const, "the shape is constant already")
     target = [_target_dim(d, x, i) for i, d in enumerate(reshape.outputs[0].shape)]
-    require(target.count(-1) <= 1, "more than one extent is open")
-    require(-1 not in target or 0 not in reshape.outputs[0].shape, "next to an extent of 0, -1 is refused")
+    require(target.count(-1) <= 1, "more than one extent is unknown")
+    require(-1 not in target or 0 not in reshape.outputs[0].shape, "-1 is invalid next to an extent of 0")
     return target
 
 
 def _target_dim(extent: Dim, x: Value, i: int) -> int:
     if i < x.rank and same_extent(extent, x.shape[i]):
         return 0
-    require(extent != 0, "a 0 would copy")
+    require(extent != 0, "a target of 0 would copy the input's extent")
     return extent if isinstance(extent, int) else -1
 
 
 def _required_elements(v: Value) -> Elements:
     found = v.known_elements
-    require(found is not None, f"the elements of {v.name} are not followed")
+    require(found is not None, f"the elements of {v.name} are unknown")
     assert found is not None
     return found
 
@@ -59,23 +59,21 @@ def _required_elements(v: Value) -> Elements:
 @rule(lambda g, x, shape: g.Expand(x, shape), contract=EXACT)
 def fold_expand_shape(g: Build, x: Value, shape: Value) -> Value:
     """Expand(x, computed) => Expand(x, numbers, 1 for what stays)"""
-    require(not shape.is_const, "the shape is a constant already")
+    require(not shape.is_const, "the shape is constant already")
     asked = _required_elements(shape)
-    require(len(asked) >= x.rank, "it has fewer dims than x")
+    require(len(asked) >= x.rank, "the target shape has fewer dims than x")
     lead = len(asked) - x.rank
     target = [1 if i >= lead and same_extent(e, x.shape[i - lead]) else e for i, e in enumerate(asked)]
     numbers = as_integers(target)
-    require(numbers is not None, "an extent is open")
+    require(numbers is not None, "an extent is unknown")
     return g.Expand(x, g.const(np.array(numbers, np.int64)))
 
 
-@rule(lambda g, x, starts, ends, slice_, rest: g.Slice(x, starts, ends, *rest) @ slice_, contract=EXACT)
-def fold_slice_bounds(
-    g: Build, x: Value, starts: Value, ends: Value, slice_: Op, rest: tuple[Value | None, ...]
-) -> Value:
+@rule(lambda g, x, starts, ends, slice_: g.Slice(x, starts, ends, ...) @ slice_, contract=EXACT)
+def fold_slice_bounds(g: Build, x: Value, starts: Value, ends: Value, slice_: Op) -> Value:
     """Slice(x, start, computed) => Slice(x, start, to the end), where the end is the extent"""
-    require(not (starts.is_const and ends.is_const), "its bounds are constants already")
-    require(bool(_required_elements(starts)) and bool(_required_elements(ends)), "it cuts nothing")
+    require(not (starts.is_const and ends.is_const), "the bounds are constant already")
+    require(bool(_required_elements(starts)) and bool(_required_elements(ends)), "the bounds are empty")
     bounds = slice_bounds(slice_, x.rank)
     begin, end = [], []
     for axis, (first, last, step) in bounds.items():
@@ -90,18 +88,16 @@ def fold_slice_bounds(
 
 
 @rule(lambda g, x, sizes, resize, roi=None, scales=None: g.Resize(x, roi, scales, sizes) @ resize, contract=EXACT)
-def resize_sizes_to_scales(
-    g: Build, x: Value, roi: Value | None, scales: Value | None, sizes: Value, resize: Op
-) -> Value:
+def resize_sizes_to_scales(g: Build, x: Value, roi: Value | None, sizes: Value, resize: Op) -> Value:
     """Resize(x, sizes=computed) => Resize(x, scales), where they are whole multiples of the extents"""
-    require(not sizes.is_const, "the sizes are constants already")
+    require(not sizes.is_const, "the sizes are constant already")
     require(resize.attr("keep_aspect_ratio_policy", "stretch") == "stretch", "the sizes may be changed")
-    require(resize.attr("coordinate_transformation_mode") != "tf_crop_and_resize", "the roi decides the scale")
+    require(resize.attr("coordinate_transformation_mode") != "tf_crop_and_resize", "the scale depends on roi")
     asked, dims = _required_elements(sizes), x.shape
-    require(resize.attr("axes") is None and len(asked) == len(dims), "the sizes are of some axes only")
+    require(resize.attr("axes") is None and len(asked) == len(dims), "the sizes do not cover all axes")
     factors = [divide(e, d) if d is not None and d != 0 else None for e, d in zip(asked, dims, strict=True)]
     numbers = [f for f in factors if isinstance(f, int) and f > 0]
-    require(len(numbers) == len(factors), "they are no whole multiples")
+    require(len(numbers) == len(factors), "the sizes are not integer multiples of the extents")
     return g.Resize(x, roi, g.const(np.array(numbers, np.float32)), None, **resize.attrs)
 
 

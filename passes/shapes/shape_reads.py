@@ -1,4 +1,4 @@
-"""Where the elements of shapes are taken from, in as few ops as can be."""
+"""Simplification of reads of shapes."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ MAX_OPS = 1000  # ops that a Shape is moved up at once
 
 
 @rule(lambda g, x, i, gather: g.Gather(g.Shape(x), g.const(i)) @ gather, shared=True, contract=EXACT)
-def gather_of_shape_to_shape(g: Build, x: Value, i: Value, gather: Op) -> Value:
+def gather_of_shape_to_shape(g: Build, x: Value, i: Value) -> Value:
     """Gather(Shape(x), [i, i + 1, ...]) => Shape(x, start=i, end=...)"""
-    require(g.opset >= 15, "before opset 15 Shape takes all dims")
-    require(i.rank == 1 and i.const.size > 0, "it is no run of dims")
+    require(g.opset >= 15, "before opset 15, Shape has no start and end")
+    require(i.rank == 1 and i.const.size > 0, "the indices are not consecutive")
     places = [int(n) for n in i.const]
     require(all(-x.rank <= n < x.rank for n in places), "an index is out of range")
     first = places[0] % x.rank
-    require([n % x.rank for n in places] == list(range(first, first + len(places))), "they are no run of dims")
+    require([n % x.rank for n in places] == list(range(first, first + len(places))), "the dims are not consecutive")
     return g.Shape(x, start=first or None, end=first + len(places))
 
 
@@ -27,21 +27,21 @@ def concat_of_dims_to_shape(g: Build, xs: tuple[Value, ...]) -> Value:
     wanted: list[Dim] = []
     for v in xs:
         found = v.known_elements
-        require(found is not None and v.rank == 1, "its elements are not followed")
+        require(found is not None and v.rank == 1, "the elements are unknown")
         wanted += found or ()
-    require(len(xs) > 1 and not all(isinstance(e, int) for e in wanted), "they are numbers, or only one piece")
+    require(len(xs) > 1 and not all(isinstance(e, int) for e in wanted), "the elements are numbers already")
     for source in dict.fromkeys(filter(None, map(_shape_source, xs))):
         for first in range(source.rank - len(wanted) + 1):
             run = source.shape[first : first + len(wanted)]
             if all(map(same_extent, run, wanted)):
                 whole = len(run) == source.rank
-                require(whole or g.opset >= 15, "before opset 15 Shape takes all dims")
+                require(whole or g.opset >= 15, "before opset 15, Shape has no start and end")
                 return g.Shape(source) if whole else g.Shape(source, start=first or None, end=first + len(run))
-    raise Declined("they are no run of dims of one value")
+    raise Declined("the pieces are not consecutive dims of one value")
 
 
 def _shape_source(v: Value) -> Value | None:
-    """The value whose dims `v` was taken from, looked for through a few ops."""
+    """The value whose dims `v` was taken from, found through a few ops."""
     for _ in range(4):
         maker = v.producer
         if maker is None or not maker.inputs or maker.inputs[0] is None:
@@ -61,7 +61,7 @@ def hoist_shape(g: Build, y: Value, shape: Op) -> Value:
         if before is None:
             break
         earliest = before
-    require(earliest is not y, "what comes before has another shape")
+    require(earliest is not y, "no preceding value has the same shape")
     return g.Shape(earliest, **shape.attrs)
 
 

@@ -1,1 +1,1 @@
-"""Control flow, sequences, optionals and the edges of the graph."""
+"""Simplification of control flow, sequences and outputs."""

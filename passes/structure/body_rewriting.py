@@ -1,4 +1,4 @@
-"""Taking bodies apart: what a body holds moves out of it, or into one with fewer inputs and outputs."""
+"""Rewriting of subgraph bodies: hoisting, inlining, and pruning of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from ..support.unique_names import NameDisambiguator
 
 
 def is_attached(op: Op) -> bool:
-    """Whether an op is still there, and so is each that it is inside of."""
+    """Whether an op, and each op around it, is still in its graph."""
     at: Op | None = op
     while at is not None:
         if at not in at.graph:
@@ -29,7 +29,7 @@ def defined_values(body: Graph) -> dict[Value, None]:
 
 
 def skip_identities(v: Value, body: Graph) -> Value:
-    """What stands before the Identities of a body that hand a value on; it may be an outer value."""
+    """The value before the Identities of a body; it may be an outer value."""
     while (op := body.producer(v)) is not None and op.type == "Identity" and not op.domain and op.inputs[0] is not None:
         v = op.inputs[0]
     return v
@@ -56,7 +56,7 @@ def constants_read_by(body: Graph, ops: Iterable[Op]) -> dict[Value, None]:
 def hoist_ops(
     body: Graph, ops: Collection[Op], constants: Iterable[Value], to: Graph, key: int, namer: NameDisambiguator
 ) -> None:
-    """Let ops of a body, and constants, stand in the graph around it, at position `key`."""
+    """Move ops and constants of a body to the graph around it, at position `key`."""
     constants = list(constants)
     namer.make_unique([*constants, *(v for op in ops for v in op.outputs)])
     for v in constants:
@@ -70,7 +70,7 @@ def hoist_ops(
 def inline_body(
     op: Op, body: Graph, arguments: Mapping[Value, Value], results: Sequence[Value], by: str, namer: NameDisambiguator
 ) -> None:
-    """Put what `body` holds in the place of `op`: `given` are the values of its inputs, `results` those of `op`."""
+    """Replace `op` by the ops of `body`; `arguments` are the values of its inputs, `results` those of `op`."""
     graph, ops, own = op.graph, body.sorted_ops(), defined_values(body)
     outputs = body.outputs
     for v in outputs:
@@ -96,7 +96,7 @@ def inline_body(
 
 
 def replace_body_input(old: Value, new: Value) -> None:
-    """Let what reads an input of a body read another value; what the file says of the one may not hold of the other."""
+    """Replace an input of a body by another value, whose declared type may differ."""
     for user in tuple(old.consumers):
         for sub in user.subgraphs:
             if sub.is_output(old):
@@ -108,7 +108,7 @@ def replace_body_input(old: Value, new: Value) -> None:
 
 
 def replace_output(old: Value, new: Value, by: str, op: Op) -> None:
-    """Let `new` stand for an output of `op`; an Identity that has to stand between them is made of that."""
+    """Replace an output of `op` by `new`; an Identity that is needed between them has `op` as its origin."""
     identity = op.graph.replace_value(old, new)
     if identity is not None:
         made_from(identity, by, (op,))
@@ -179,5 +179,5 @@ def rebuild_op(
 
 
 def unused_outputs(op: Op) -> Iterator[int]:
-    """The positions of outputs that nothing looks at."""
+    """The positions of unused outputs."""
     return (i for i, v in enumerate(op.outputs) if op.graph.is_unused(v))

@@ -1,4 +1,4 @@
-"""What nothing reads is not asked for: optional outputs, and what bodies compute for no one."""
+"""Removal of unused outputs of ops and of subgraphs."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ RECURRENT_OPTIONAL_SINCE = {"GRU": 3, "LSTM": 7, "RNN": 7}
 
 @dataclass(frozen=True, slots=True)
 class DropOutputs:
-    """Outputs that nothing reads go: optional ones, and those of If, Loop and Scan with what is computed for them."""
+    """Removes unused outputs: optional ones, and those of If, Loop and Scan with the ops behind them."""
 
     name: str = "drop-outputs"
 

@@ -1,4 +1,4 @@
-"""What is the same in every trip of a Loop or Scan is computed once, before it.
+"""Hoisting of loop-invariant computations.
 
 Only what cannot fail: a Loop may run no trip at all. Nothing moves out of an If, where it may never run.
 """
@@ -30,7 +30,7 @@ class HoistInvariants:
     name: str = "hoist-invariants"
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
-        """Innermost first, so that what can leave several loops does. O(ops in bodies)."""
+        """Hoist from the innermost body outwards, so that ops may leave several loops. O(ops in bodies)."""
         namer, changes = NameDisambiguator(graph), 0
         for op in reversed([op for g in graph.with_subgraphs() for op in g.ops("Loop", "Scan")]):
             loop = loop_view(op) if is_attached(op) else None
@@ -45,7 +45,7 @@ class HoistInvariants:
         return changes
 
     def _capture_invariants(self, loop: LoopView, invariants: list[int]) -> LoopView | None:
-        """Let the body read from outside what it hands on unchanged; the Loop without that, if there is one left."""
+        """Replace invariant carried values by captures; returns the new Loop, if one is left."""
         op, body = loop.op, loop.body
         starts = {i: start for i in invariants if (start := op.inputs[loop.leading_inputs + i]) is not None}
         body.outputs = [starts.get(i - loop.leading_outputs, v) for i, v in enumerate(body.outputs)]

@@ -1,4 +1,4 @@
-"""An If whose condition is constant is the branch it takes."""
+"""Inlining of Ifs with constant conditions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Loop that is known to run once, or not at all, is its body or what it starts from."""
+"""Inlining of Loops that run once or never."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class InlineLoop:
         inline_body(op, body, given, results, self.name, namer)
 
     def _unsqueezed(self, op: Op, body: Graph, v: Value) -> Value:
-        """What a scan output of one trip is; the op stands in the body still."""
+        """Build, in the body, the scan output of one trip."""
         as_input = body.opsets[op_schemas.ONNX_DOMAIN] >= AXES_AS_INPUT
         axes = [op.graph.add_constant(Tensor.from_array(np.zeros(1, np.int64)), "axes")] if as_input else []
         made = Op("Unsqueeze", "", "", {} if as_input else {"axes": [0]}, None)
@@ -76,7 +76,7 @@ class InlineLoop:
 
 
 def known_trip_count(loop: LoopView) -> int | None:
-    """How often a Loop runs, if that is known to be once or never."""
+    """The trip count of a Loop, if it is known to be 0 or 1."""
     count, start = loop.op.input(0), loop.op.input(1)
     most = known_scalar(count)
     if known_scalar(start) == 0 or (most is not None and most <= 0):
@@ -89,7 +89,7 @@ def known_trip_count(loop: LoopView) -> int | None:
 
 
 def no_scan_output_is_read(loop: LoopView) -> bool:
-    """Whether no result is wanted that is a stack of nothing, whose shape nobody can tell."""
+    """Whether no scan output is used, whose shape would be unknown."""
     return all(i < loop.carried for i in loop.live_outputs)
 
 

@@ -1,4 +1,4 @@
-"""Loop and Scan: which of their inputs, body inputs, body outputs and outputs belong together.
+"""Views of Loop and Scan that relate inputs, body inputs, body outputs and outputs.
 
 Operator Loop: inputs M, cond and the carried values; body inputs iteration, condition and the carried values; body
 outputs condition, carried values, scan outputs; outputs carried values, scan outputs.
@@ -36,11 +36,11 @@ class LoopView:
 
     @property
     def live_outputs(self) -> list[int]:
-        """The positions of outputs that something looks at."""
+        """The positions of used outputs."""
         return [i for i, v in enumerate(self.op.outputs) if not self.op.graph.is_unused(v)]
 
     def live_parts(self) -> LoopParts:
-        """On which parts anything that is read depends. O(ops of the body)."""
+        """The parts on which a used output depends. O(ops of the body)."""
         body, live = self.body, self.live_outputs
         places = {v: i - self.leading_inputs for i, v in enumerate(body.inputs)}
         kept = {i for i in live if i < self.carried}

@@ -1,4 +1,4 @@
-"""What both branches of an If compute is computed before it."""
+"""Hoisting of computations that both branches of an If share."""
 
 from __future__ import annotations
 

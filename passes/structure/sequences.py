@@ -1,4 +1,4 @@
-"""Sequences that are built and taken apart in sight of each other.
+"""Simplification of sequences that are constructed and read in one graph.
 
 Positions count from the back where they are negative (operators SequenceAt, SequenceInsert, SequenceErase).
 """
@@ -21,22 +21,20 @@ def sequence_at_of_construct(g: Build, xs: Values, i: Value) -> Value:
 
 
 @rule(lambda g, s, x, i: g.SequenceAt(g.SequenceInsert(s, x), g.const(i)), contract=EXACT, shared=True)
-def sequence_at_of_insert(g: Build, s: Value, x: Value, i: Value) -> Value:
+def sequence_at_of_insert(g: Build, x: Value, i: Value) -> Value:
     """SequenceAt(SequenceInsert(s, x), -1) => x"""
-    require(required_scalar(i) == -1, "it may be any of the others")
+    require(required_scalar(i) == -1, "the position may be any")
     return x
 
 
-@rule(lambda g, xs: g.SequenceLength(g.SequenceConstruct(*xs)), contract=EXACT, shared=True)
+@rule(
+    lambda g, xs, made: g.SequenceLength(g.one_of("SequenceConstruct", "SequenceEmpty")(*xs) @ made),
+    contract=EXACT,
+    shared=True,
+)
 def fold_length_of_construct(g: Build, xs: Values) -> Value:
-    """SequenceLength(SequenceConstruct(xs)) => how many xs there are"""
+    """SequenceLength(SequenceConstruct(xs)) => the number of xs, SequenceLength(SequenceEmpty()) => 0"""
     return g.const(np.int64(len(xs)))
-
-
-@rule(lambda g, empty: g.SequenceLength(g.SequenceEmpty() @ empty), contract=EXACT, shared=True)
-def fold_length_of_empty(g: Build, empty: Op) -> Value:
-    """SequenceLength(SequenceEmpty()) => 0"""
-    return g.const(np.int64(0))
 
 
 @rule(lambda g, xs, concat: g.ConcatFromSequence(g.SequenceConstruct(*xs)) @ concat, contract=EXACT, shared=True)
@@ -44,23 +42,20 @@ def concat_from_construct(g: Build, xs: Values, concat: Op) -> Value:
     """ConcatFromSequence(SequenceConstruct(xs)) => Concat(xs), or Unsqueeze(x) of a single x where the axis is new"""
     axis = concat.attr("axis")
     if concat.attr("new_axis"):
-        require(len(xs) == 1, "it would take an Unsqueeze for each piece")
+        require(len(xs) == 1, "each piece would need an Unsqueeze")
         return g.Unsqueeze(xs[0], axes=[axis])
     return g.Concat(*xs, axis=axis)
 
 
-@rule(lambda g, xs, x, at=None: g.SequenceInsert(g.SequenceConstruct(*xs), x, at), contract=EXACT, shared=True)
+@rule(
+    lambda g, xs, x, made, at=None: g.SequenceInsert(g.one_of("SequenceConstruct", "SequenceEmpty")(*xs) @ made, x, at),
+    contract=EXACT,
+    shared=True,
+)
 def insert_into_construct(g: Build, xs: Values, x: Value, at: Value | None) -> Value:
-    """SequenceInsert(SequenceConstruct(xs), x, at) => SequenceConstruct(xs[:at], x, xs[at:])"""
+    """SequenceInsert(SequenceConstruct(xs), x, at) => SequenceConstruct(xs[:at], x, xs[at:]), also of SequenceEmpty"""
     n = len(xs) if at is None else normalized_position(at, len(xs), more=1)
     return g.SequenceConstruct(*xs[:n], x, *xs[n:])
-
-
-@rule(lambda g, empty, x, at=None: g.SequenceInsert(g.SequenceEmpty() @ empty, x, at), contract=EXACT, shared=True)
-def insert_into_empty(g: Build, empty: Op, x: Value, at: Value | None) -> Value:
-    """SequenceInsert(SequenceEmpty(), x) => SequenceConstruct(x)"""
-    require(at is None or required_scalar(at) == 0, "there is no other place in an empty sequence")
-    return g.SequenceConstruct(x)
 
 
 @rule(lambda g, xs, at=None: g.SequenceErase(g.SequenceConstruct(*xs), at), contract=EXACT, shared=True)
@@ -88,7 +83,7 @@ def sequence_at_of_split(g: Build, x: Value, split: Op, i: Value, sizes: Value |
         begin = sum(lengths[:index])
         end = begin + lengths[index]
     else:
-        require(index >= 0, "nobody knows how many pieces there are")
+        require(index >= 0, "the number of pieces is unknown")
         length = 1 if sizes is None else required_scalar(sizes)
         begin, end = index * length, (index + 1) * length
     bounds = [g.const(np.array([n], np.int64)) for n in (begin, end, axis)]
@@ -101,7 +96,7 @@ def sequence_at_of_split(g: Build, x: Value, split: Op, i: Value, sizes: Value |
 def fold_length_of_split(g: Build, x: Value, split: Op, sizes: Value | None) -> Value:
     """SequenceLength(SplitToSequence(x, sizes)) => how many pieces there are"""
     lengths = piece_lengths(x, split.attr("axis"), sizes)
-    require(lengths is not None, "nobody knows how many pieces there are")
+    require(lengths is not None, "the number of pieces is unknown")
     return g.const(np.int64(len(lengths or ())))
 
 
@@ -114,26 +109,26 @@ def concat_from_split(g: Build, x: Value, split: Op, concat: Op, sizes: Value | 
     """ConcatFromSequence(SplitToSequence(x)) => x, along the same axis"""
     require_axis_stays(split, sizes)
     loses_axis = sizes is None and not split.attr("keepdims")
-    require(bool(concat.attr("new_axis")) == loses_axis, "the axis is lost, or there is a new one")
+    require(bool(concat.attr("new_axis")) == loses_axis, "the ops change the rank")
     axes = split.attr("axis"), concat.attr("axis")
     require(axes[0] == axes[1] or axes[0] % x.rank == axes[1] % x.rank, "the axes differ")
     return x
 
 
 def require_axis_stays(split: Op, sizes: Value | None) -> None:
-    """Decline where ONNX ignores keepdims, since sizes are given, and onnxruntime 1.31, given one number, does not."""
-    require(sizes is None or sizes.rank == 1 or split.attr("keepdims"), "the pieces may lose the axis")
+    """Decline where sizes are given: ONNX then ignores keepdims, onnxruntime 1.31, given one number, does not."""
+    require(sizes is None or sizes.rank == 1 or split.attr("keepdims"), "the pieces may not keep the axis")
 
 
 def normalized_position(v: Value, count: int, more: int = 0) -> int:
-    """A position among `count` pieces, and `more` behind them, counted from the front."""
+    """A position among `count` pieces, or `more` after them, counted from the front."""
     index = required_scalar(v)
-    require(-count <= index < count + more, f"position {index} is none of {count}")
+    require(-count <= index < count + more, f"position {index} is out of range for {count} pieces")
     return index + count if index < 0 else index
 
 
 def piece_lengths(x: Value, axis: int, sizes: Value | None) -> list[int] | None:
-    """The extents of the pieces that a SplitToSequence makes; None where nobody knows, or they are very many."""
+    """The extents of the pieces of a SplitToSequence; None where they are unknown or too many."""
     if sizes is not None:
         require(sizes.is_const, f"{sizes.name} is not a constant")
         if sizes.rank == 1:
@@ -141,25 +136,13 @@ def piece_lengths(x: Value, axis: int, sizes: Value | None) -> list[int] | None:
     require(-x.rank <= axis < x.rank, f"axis {axis} does not fit rank {x.rank}")
     extent = x.shape[axis]
     length = 1 if sizes is None else required_scalar(sizes)
-    require(length > 0, "pieces have no length")
+    require(length > 0, "the length of a piece is not positive")
     if not isinstance(extent, int) or extent > MAX_PIECES * length:
         return None
     return [min(length, extent - begin) for begin in range(0, extent, length)]
 
 
-RESOLVE_SEQUENCES = RulePass(
-    "resolve-sequences",
-    (
-        sequence_at_of_construct,
-        sequence_at_of_insert,
-        fold_length_of_construct,
-        fold_length_of_empty,
-        concat_from_construct,
-        insert_into_construct,
-        insert_into_empty,
-        erase_from_construct,
-        sequence_at_of_split,
-        fold_length_of_split,
-        concat_from_split,
-    ),
-)
+RESOLVE_SEQUENCES = RulePass("resolve-sequences", (
+    sequence_at_of_construct, sequence_at_of_insert, fold_length_of_construct, concat_from_construct,
+    insert_into_construct, erase_from_construct, sequence_at_of_split, fold_length_of_split, concat_from_split,
+))  # fmt: skip

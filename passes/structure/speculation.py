@@ -1,4 +1,4 @@
-"""Ops that succeed on whatever they are given: they may be run where the model might not have run them."""
+"""Speculation: ops that cannot fail may run where the model might not have run them."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from ...core.ir.dims import Dim, Shape
 from ...core.ir.dtypes import CPU_FLOATS
 from ...core.ir.tensor import STRING
 from ...core.ir.traits import Trait, ops_with
+from ..support.operand_queries import VARIADIC_BROADCASTING_OPSET
 
 SPECULATABLE_UNARY = ops_with(Trait.ELEMENTWISE | Trait.TOTAL) | {"Shape", "Size"}
 SPECULATABLE_BROADCASTING = ops_with(Trait.BROADCASTING | Trait.TOTAL)
 SPECULATABLE_ON_FLOATS = frozenset({"Div", "Pow"})  # of integers they may fail
-VARIADIC_BROADCASTING_OPSET = 8
 
 
 def is_speculatable(op: Op) -> bool:
-    """Whether the op cannot fail, whatever the numbers; what is not known to fit is not taken to."""
+    """Whether the op cannot fail, whatever the numbers; unknown shapes count as mismatched."""
     if op.domain or op.subgraphs or not is_pure(op) or any(v is None for v in op.inputs):
         return False
     values = [v for v in op.inputs if v is not None]

@@ -1,1 +1,1 @@
-"""Questions about operands and element types that rules of several families share."""
+"""Queries about operands and element types that several families share."""

@@ -1,4 +1,4 @@
-"""Constants made of others: how large they may get, and what their type can hold."""
+"""Constants computed from constants: limits of size and of precision."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import numpy as np
 
 from ...core import Build, Op, Value, require
 from ...core.ir.dtypes import FLOATS
-from .operand_queries import Array, require_broadcastable_to
+from .operand_queries import Array, require_broadcastable_to, require_numpy_broadcasting
 
 MAX_ADDED_ELEMENTS = 1024  # elements that may be added to the model
 
@@ -23,10 +23,10 @@ class ConstantBinary(NamedTuple):
 
 def constant_binary(op: Op) -> ConstantBinary:
     """The operands of an op of two inputs of which one is constant; declines for any other."""
-    require(op.version >= 7, "before opset 7 there are other rules of broadcasting")
-    require(len(op.inputs) == 2, f"{op.label} has not two inputs")
+    require_numpy_broadcasting(op.version)
+    require(len(op.inputs) == 2, f"{op.label} does not have two inputs")
     a, b = op.inputs
-    require(a is not None and b is not None, f"{op.label} has not two inputs")
+    require(a is not None and b is not None, f"{op.label} does not have two inputs")
     assert a is not None
     assert b is not None
     require(
@@ -42,7 +42,7 @@ def require_scalar_or_broadcastable_to(c: Value, x: Value) -> None:
 
 
 def require_bounded_growth(*constants: Value) -> None:
-    """Decline a combination that is large and not paid for by a constant that goes."""
+    """Decline a combination that is large, unless a removed constant is as large."""
     shape = np.broadcast_shapes(*(c.static_shape for c in constants))
     size = int(np.prod(shape))
     require(size > 0, "the constants are empty")

@@ -1,4 +1,4 @@
-"""What rules ask about their operands; each question declines where the answer is no."""
+"""Queries about operands; those that `require` decline."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from ...core.ir.dtypes import DISCRETE_TYPES, INTEGERS
 
 Array = np.ndarray[Any, Any]
 Inputs = tuple[Value | None, ...]
+BROADCASTING_OPSET = 7  # of operators with two inputs, such as Add and Gemm; before, attributes say how to broadcast
+VARIADIC_BROADCASTING_OPSET = 8  # of Max, Mean, Min and Sum; before, their inputs have one shape
 
 
 def operand(op: Op, index: int = 0) -> Value:
@@ -33,10 +35,18 @@ def known_scalar(v: Value | None) -> Any:
     return v.const.reshape(-1)[0].item()
 
 
+def required_producer(v: Value | None, *types: str) -> Op:
+    """The standard op of one of `types` that computes `v`; declines where there is none."""
+    op = None if v is None else v.producer
+    if op is None or op.domain or op.type not in types:
+        raise Declined(f"{None if v is None else v.name} is not computed by {' or '.join(types)}")
+    return op
+
+
 def required_scalar(c: Value) -> Any:
     """As `known_scalar`; declines for anything else."""
     found = known_scalar(c)
-    require(found is not None, f"{c.name} is not one constant number")
+    require(found is not None, f"{c.name} is not a constant of one element")
     return found
 
 
@@ -50,19 +60,27 @@ def uniform_value(c: Value) -> Any:
     return first
 
 
+def require_numpy_broadcasting(version: int, since: int = BROADCASTING_OPSET) -> None:
+    """Decline a version of an operator that does not broadcast as NumPy does yet."""
+    require(version >= since, f"before opset {since}, operands do not broadcast as in NumPy")
+
+
 def require_broadcastable_to(c: Value, x: Value) -> None:
-    """Broadcasting `c` against `x` has to give the shape of `x`."""
-    require(broadcasts_to(c.shape, x.shape), f"{c.name} of {list(c.shape)} stretches {x.name} of {list(x.shape)}")
+    """Decline unless `c` broadcasts to the shape of `x`."""
+    require(
+        broadcasts_to(c.shape, x.shape),
+        f"{c.name} of {list(c.shape)} does not broadcast to {x.name} of {list(x.shape)}",
+    )
 
 
 def values_along_axis(c: Value, rank: int, axis: int) -> Array:
     """A constant that broadcasts to `rank` dims and varies along `axis` at most: one number or more, in float64."""
     data = c.const
-    require(rank > 0, "there is no axis to vary along")
+    require(rank > 0, "the rank is 0")
     require(data.ndim <= rank, f"{c.name} has more than {rank} dims")
     dims = (*[1] * (rank - data.ndim), *data.shape)
     axis %= rank
-    require(all(d == 1 for i, d in enumerate(dims) if i != axis), f"{c.name} varies along another axis than {axis}")
+    require(all(d == 1 for i, d in enumerate(dims) if i != axis), f"{c.name} varies along an axis other than {axis}")
     return data.reshape(-1).astype(np.float64)
 
 
@@ -84,12 +102,12 @@ def constant_integers(op: Op, name: str = "axes") -> list[int] | None:
 
 
 def pads_of(pad: Op, rank: int) -> list[int]:
-    """What a Pad puts before each of `rank` axes and then behind each, in every way of saying so since opset 1."""
+    """The pads before each of `rank` axes and then after each, from attributes or inputs since opset 1."""
     pads, axes = constant_integers(pad, "paddings" if pad.version < 2 else "pads"), constant_integers(pad)
-    require(pads is not None, "its pads are missing")
+    require(pads is not None, "the pads are missing")
     padded = list(range(rank)) if axes is None else normalize_axes(axes, rank)
     written = pads or []
-    require(len(written) == 2 * len(padded), "its pads do not fit its axes")
+    require(len(written) == 2 * len(padded), "the pads do not match the axes")
     full = [0] * 2 * rank
     for i, axis in enumerate(padded):
         full[axis], full[axis + rank] = written[i], written[i + len(padded)]
@@ -103,7 +121,7 @@ def inferred_shape(op: Op) -> Shape:
     if not op.graph.is_output(out) or all(isinstance(d, int) for d in shape):
         return shape
     # What an output's dims are called was written by hand, and nothing ever checks it.
-    require(op.type in DATA_MOVEMENT_SHAPES, f"what {op.label} gives is not followed")
+    require(op.type in DATA_MOVEMENT_SHAPES, f"the output shape of {op.label} is unknown")
     return DATA_MOVEMENT_SHAPES[op.type](op)[0]
 
 
@@ -113,7 +131,7 @@ def same_shape(a: Shape, b: Shape) -> bool:
 
 
 def known_integers(op: Op, name: str = "axes") -> list[int] | None:
-    """As `constant_integers`; None as well where they are computed."""
+    """As `constant_integers`, but None where they are computed."""
     try:
         return constant_integers(op, name)
     except Declined:
@@ -140,14 +158,26 @@ def normalized_axes(axes: list[int], rank: int) -> list[int]:
     return sorted(normalize_axes(axes, rank))
 
 
+def kept_reduced_axes(x: Value, op: Op) -> list[int]:
+    """The axes of `x` that a reduction keeps with extent 1; there is at least one."""
+    require(
+        op.attr("keepdims", 1) == 1 and not op.attr("noop_with_empty_axes", 0),
+        "the reduction does not keep the reduced axes",
+    )
+    axes = constant_integers(op)
+    found = list(range(x.rank)) if axes is None else normalized_axes(axes, x.rank)
+    require(bool(found), "the op reduces no axis")
+    return found
+
+
 def has_n_consumers(v: Value, count: int = 1) -> bool:
-    """Whether so many ops read a computed value, and nothing else looks at it."""
+    """Whether `count` ops, and no graph output, read a computed value."""
     home = v.producer.graph if v.producer is not None else None
     return home is not None and len(v.consumers) == count and not home.is_output(v) and v not in home.pinned
 
 
 def has_one_use(v: Value) -> bool:
-    """Whether one input of one op is all that looks at a computed value."""
+    """Whether one input of one op is the only use of a computed value."""
     return has_n_consumers(v) and all(user.inputs.count(v) == 1 for user in v.consumers)
 
 
@@ -159,7 +189,7 @@ def downcast_weights(data: Array, kind: np.dtype[Any]) -> Array:
         require(bool(np.isfinite(wide).all()), "the new weights overflow")
         lost, most = np.abs(wide - data).max(initial=0), np.abs(data).max(initial=0)
     limits = cast("Any", ml_dtypes.finfo(kind))
-    require(bool(lost <= limits.eps * most), "the new weights are too small for their type")
+    require(bool(lost <= limits.eps * most), "the new weights underflow")
     return narrow
 
 

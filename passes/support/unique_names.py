@@ -13,7 +13,7 @@ from ...core.ir.subgraphs import all_value_names
 
 @dataclass(slots=True)
 class NameDisambiguator:
-    """Keeps names apart while values move between the graphs of a model; counts the bearers of each, once."""
+    """Disambiguates names while values move between the graphs of a model."""
 
     root: Graph
     _name_counts: Counter[str] | None = field(default=None)

@@ -1,4 +1,4 @@
-"""Value numbering: equal numbers mean equal values, whatever they are called and in whatever order ops stand.
+"""Value numbering: equal numbers mean equal values, independent of names and of the order of ops.
 
 Source: Briggs, Cooper and Simpson, "Value Numbering", 1997.
 """
@@ -38,7 +38,7 @@ class ValueNumbering:
         return [self._number_of(of, v) for v in graph.outputs]
 
     def values(self, graph: Graph, outer: dict[Value, int] | None = None, depth: int = 0) -> dict[Value, int]:
-        """A number for each value of a body; what is impure is equal to nothing."""
+        """A number for each value of a body; impure ops equal nothing."""
         of = dict(outer or {})
         for i, v in enumerate(graph.inputs):
             of[v] = self._number(("input", depth, i))
@@ -77,7 +77,7 @@ class ValueNumbering:
 
 
 def operator_key(op: Op) -> NodeKey:
-    """Operator and outputs. Which ones are asked for can decide what it computes (BatchNormalization before 14)."""
+    """Operator and outputs, whose presence can change the results (BatchNormalization before 14)."""
     alone = len(op.outputs) == 1 and bool(op.outputs[0].name)
     return op.type, op.domain, SINGLE_OUTPUT if alone else tuple(bool(v.name) for v in op.outputs)
 

@@ -19,22 +19,22 @@ Replacements = dict[Value, tuple[Value, Layout]]
 
 
 def apply_layout(region: LayoutRegion, ops: Sequence[Op], by: str) -> list[Op]:
-    """Compute `ops` of a region in its layout; returns the Transposes put in. O(ops and their edges)."""
-    turn = _LayoutApplication(region, ops, by)
+    """Compute `ops` of a region in its layout; returns the added Transposes. O(ops and their edges)."""
+    application = _LayoutApplication(region, ops, by)
     for op in ops:
-        turn.declare_results(op)
-    for op in turn.removed_transposes():
-        turn.alias_result(op)
+        application.declare_results(op)
+    for op in application.removed_transposes():
+        application.alias_result(op)
     for op in ops:
         if op.type != "Transpose":
-            turn.add_rewritten_op(op)
-    turn.replace_originals()
-    return turn.transposes
+            application.add_rewritten_op(op)
+    application.replace_originals()
+    return application.transposes
 
 
 @dataclass(slots=True)
 class _LayoutApplication:
-    """The work on one region.
+    """The application of a layout to one region.
 
     `replacements` says as what each value made by the ops comes to be, and in which layout.
     """
@@ -52,7 +52,7 @@ class _LayoutApplication:
         return self.region.graph
 
     def declare_results(self, op: Op) -> None:
-        """Make the values that a moved op will give."""
+        """Create the results of a rewritten op."""
         if op.type == "Transpose":
             return
         for v, own in zip(op.outputs, self.region.rewrites[op].output_layouts, strict=True):
@@ -63,7 +63,7 @@ class _LayoutApplication:
             self.replacements[v] = Value(name, v.recorded_type[0], shape), layout
 
     def removed_transposes(self) -> Iterable[Op]:
-        """The Transposes that go, each after those that feed it."""
+        """The removed Transposes, each after those that feed it."""
         going = {op for op in self.ops if op.type == "Transpose"}
         done: dict[Op, None] = {}
         for op in self.ops:
@@ -77,14 +77,14 @@ class _LayoutApplication:
         return done
 
     def alias_result(self, op: Op) -> None:
-        """The result of a Transpose that goes is held as its input is."""
+        """Let the result of a removed Transpose be its input."""
         found = self.region.rewrites[op]
         x = op.inputs[0]
         assert x is not None
         self.replacements[op.outputs[0]] = self.in_layout(x, found.input_layouts[0], op), found.output_layouts[0] or ()
 
     def in_layout(self, v: Value, layout: Layout | None, reader: Op, unsqueezed: tuple[int, ...] = ()) -> Value:
-        """A value as it is to be held, transposed from what there is if need be."""
+        """A value in a layout, transposed if needed."""
         wanted = layout or ()
         source, own = self.replacements.get(v, (v, ()))
         if own == wanted and not unsqueezed:
@@ -117,7 +117,7 @@ class _LayoutApplication:
             made_from(new, self.by, (source,))
 
     def add_rewritten_op(self, op: Op) -> None:
-        """Put the moved op beside the one that it replaces."""
+        """Add the rewritten op beside the original."""
         found = self.region.rewrites[op]
         inputs = [self._operand(op, i, v, found) for i, v in enumerate(op.inputs)]
         for i, data in sorted(found.constants.items()):
@@ -136,7 +136,7 @@ class _LayoutApplication:
         inherit_name(new, op)
 
     def _rewritten_shape(self, shape: Op, order: Layout) -> Value:
-        """The extents of what is held, which the readers of a Shape pick by other numbers or in order."""
+        """The extents in the new layout; the consumers of a Shape get other indices or a Gather."""
         old, count = shape.outputs[0], len(order)
         numbers = Value(self.graph.fresh_name(old.name))
         g = Build(self.graph, shape)
@@ -158,7 +158,7 @@ class _LayoutApplication:
         return self.in_layout(v, found.input_layouts[index], op, found.unsqueezed_axes.get(index, ()))
 
     def replace_originals(self) -> None:
-        """Give what is still read as it was, and take out what was replaced."""
+        """Restore values that are still used in their own layout, and remove the replaced ops."""
         gone, g = set(self.ops), self.graph
         replaced = [(op, v) for op in self.ops for v in op.outputs if v in self.replacements]
         # What is another value under a second name comes last: by then that other value is what it will be.
@@ -171,7 +171,7 @@ class _LayoutApplication:
         return op.type == "Transpose" and self.replacements[v][1] == ()
 
     def _restore(self, op: Op, v: Value) -> None:
-        """Let `v` be made from what is held in its place."""
+        """Compute `v` from its replacement."""
         source, own = self.replacements[v]
         source = self.taken_over.get(source, source)
         if self._is_alias(op, v):

@@ -1,4 +1,4 @@
-"""Which axes a Reshape merges into which, and what that makes of a layout."""
+"""Groups of axes that a Reshape merges or splits, and the layouts that follow."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ AxisGroups = list[tuple[list[int], list[int]]]
 
 
 def group_axes(before: Shape, after: Shape) -> AxisGroups:
-    """The axes before and after in groups of as few as hold the same elements; declines where that is not known."""
+    """The axes before and after in the smallest groups with equal sizes; declines where those are unknown."""
     groups: AxisGroups = []
     i = j = 0
     while i < len(before) or j < len(after):
@@ -38,7 +38,7 @@ def _group_ends(before: Shape, after: Shape, i: int, j: int) -> tuple[int, int]:
         elif left == right and (old > i or new > j):
             break
         else:
-            require(False, "the extents do not agree")
+            require(False, "the numbers of elements differ")
     return old, new
 
 
@@ -62,16 +62,16 @@ def reshape_layouts(before: Shape, after: Shape, layout: Layout, *, forward: boo
     for axis in layout:
         k = group_of[axis]
         if extents[axis] != 1:
-            require(k not in held or order[-1] == k, "axes that are merged do not stay together")
+            require(k not in held or order[-1] == k, "merged axes do not stay adjacent")
             order += [k] if k not in held else []
             held.setdefault(k, []).append(axis)
-    require(all(axes == sorted(axes) for axes in held.values()), "axes that are merged change their order")
+    require(all(axes == sorted(axes) for axes in held.values()), "the order of merged axes changes")
     other = [axis for k in _with_unit_groups(order, len(pairs)) for axis in pairs[k][1]]
     return (layout, tuple(other)) if forward else (tuple(other), layout)
 
 
 def _with_unit_groups(order: list[int], count: int) -> list[int]:
-    """All groups: those that hold nothing but axes of 1 stand behind the one that they follow."""
+    """All groups; those of axes of extent 1 only follow the group before them."""
     full = list(order)
     present = set(order)
     for k in range(count):

@@ -13,7 +13,7 @@ from .layout_rewrite import LayoutRequest, LayoutRewrite, axes_in_layout, consta
 
 
 def _axis_attribute(op: Op, layout: Layout, default: int) -> dict[str, int]:
-    """The attribute `axis`, for what is held in `layout`."""
+    """The attribute `axis` for a value in `layout`."""
     return {"axis": axes_in_layout([op.attr("axis", default)], layout)[0]}
 
 
@@ -24,14 +24,14 @@ def softmax(request: LayoutRequest) -> LayoutRewrite:
         return request.rewrite({0: layout}, {0: layout}, attrs=_axis_attribute(op, layout, -1), exact=False)
     start = normalized_axis(op, len(layout), 1)
     tail = range(start, len(layout))
-    require(sorted(layout[start:]) == list(tail), "it takes all axes from one on together")
+    require(sorted(layout[start:]) == list(tail), "the axes from one on are reduced together")
     return request.rewrite({0: layout}, {0: layout}, exact=False)
 
 
 def concat(request: LayoutRequest) -> LayoutRewrite:
     """Concat: all operands in one layout."""
     op, count = request.op, len(request.op.inputs)
-    require("axis" in op.attrs, "it has no axis")
+    require("axis" in op.attrs, "the axis is missing")
     layout = request.layout_at(range(count))
     return request.rewrite(dict.fromkeys(range(count), layout), {0: layout}, attrs=_axis_attribute(op, layout, 0))
 
@@ -49,11 +49,11 @@ def quantize(request: LayoutRequest) -> LayoutRewrite:
     """QuantizeLinear and DequantizeLinear, of a whole tensor or along an axis, not in blocks."""
     op, layout = request.op, request.layout_at()
     scale = operand(op, 1)
-    require(not op.attr("block_size"), "it has a scale for each block")
+    require(not op.attr("block_size"), "the quantization is blocked")
     if scale.rank == 0 or op.version < 13:
-        require(all(d == 1 for d in scale.shape), "it has several scales")
+        require(all(d == 1 for d in scale.shape), "it has one scale per channel")
         return request.rewrite({0: layout}, {0: layout})
-    require(scale.rank == 1, "it has a scale for each block")
+    require(scale.rank == 1, "the quantization is blocked")
     if scale.shape == (1,) and not -len(layout) <= op.attr("axis", 1) < len(layout):
         return request.rewrite({0: layout}, {0: layout})
     return request.rewrite({0: layout}, {0: layout}, attrs=_axis_attribute(op, layout, 1))
@@ -83,7 +83,7 @@ def layer_norm(request: LayoutRequest) -> LayoutRewrite:
     """LayerNormalization and RMSNormalization, over last axes that stay where they are."""
     op, layout = request.op, request.layout_at((0,), (0, 1, 2))
     start = normalized_axis(op, len(layout), -1)
-    require(layout[start:] == tuple(range(start, len(layout))), "it normalizes last axes")
+    require(layout[start:] == tuple(range(start, len(layout))), "it normalizes the last axes")
     return request.rewrite({0: layout}, dict.fromkeys(range(len(op.outputs)), layout), exact=False)
 
 
@@ -96,9 +96,9 @@ def lp_norm(request: LayoutRequest) -> LayoutRewrite:
 def batch_norm(request: LayoutRequest) -> LayoutRewrite:
     """BatchNormalization outside training, and InstanceNormalization, where the first two axes stay."""
     op, layout = request.op, request.layout_at()
-    require(not writes_inputs(op) and not op.attr("training_mode"), "it is in training form")
-    require(op.version >= 9 or op.type != "BatchNormalization", "it may take each element for itself")
-    require(layout[1] == 1 and layout[0] == 0, "its channels are on axis 1")
+    require(not writes_inputs(op) and not op.attr("training_mode"), "it is in training mode")
+    require(op.version >= 9 or op.type != "BatchNormalization", "the normalized axes are unknown")
+    require(layout[1] == 1 and layout[0] == 0, "the channel axis is fixed")
     return request.rewrite({0: layout}, {0: layout}, exact=False)
 
 
@@ -109,7 +109,7 @@ def matmul(request: LayoutRequest) -> LayoutRewrite:
     layout = request.layout_at((0, 1) if a == b else (0,))
     last = tuple(range(len(layout)))[-2:]
     if a == b >= 2:
-        require(layout[-2:] in {last, last[::-1]}, "it multiplies along the last two axes")
+        require(layout[-2:] in {last, last[::-1]}, "the matrices are the last two axes")
         return request.rewrite({0: layout, 1: layout}, {0: layout}, swap_inputs=layout[-2:] != last, exact=False)
-    require(a > b == 2 and layout[-1] == last[-1], "it multiplies along the last axis")
+    require(a > b == 2 and layout[-1] == last[-1], "it is a product with a vector")
     return request.rewrite({0: layout}, {0: layout}, exact=False)

@@ -6,6 +6,7 @@ from onnx import TensorProto
 
 from ....core import Value, require
 from ....core.ir.traits import Trait, ops_with
+from ...support.operand_queries import require_numpy_broadcasting
 from .layout import Layout, inverse
 from .layout_rewrite import LayoutRequest, LayoutRewrite
 
@@ -22,7 +23,7 @@ def unary(request: LayoutRequest) -> LayoutRewrite:
     casts = op.type in {"Cast", "CastLike"}
     require(
         not casts or op.outputs[0].dtype not in WRAPPING_CAST_TYPES,
-        "what is out of range is cast in another way by vector instructions",
+        "onnxruntime casts out-of-range numbers differently in vectorized code",
     )
     return request.rewrite({0: layout}, {0: layout}, exact=op.type in EXACT_OPS)
 
@@ -39,7 +40,7 @@ def dropout(request: LayoutRequest) -> LayoutRewrite:
 def broadcasting(request: LayoutRequest) -> LayoutRewrite:
     """Op(a, b, ...) in the layout of the result; operands of lower rank are moved and unsqueezed into theirs."""
     op = request.op
-    require(op.version >= 7, "it broadcasts in another way")
+    require_numpy_broadcasting(op.version)
     values = [(i, v) for i, v in enumerate(op.inputs) if v is not None]
     rank = max(v.rank for _, v in values)
     lead = rank - len(request.layout)
@@ -55,7 +56,7 @@ def broadcasting(request: LayoutRequest) -> LayoutRewrite:
 
 
 def broadcast_layout(value: Value, layout: Layout) -> tuple[Layout, tuple[int, ...]]:
-    """The layout of an operand that is broadcast to what is held in `layout`, and the axes to unsqueeze then."""
+    """The layout of an operand that is broadcast to a value in `layout`, and the axes to unsqueeze."""
     rank = value.rank
     plain = tuple(range(rank))
     if all(d == 1 for d in value.shape) and (value.producer is None or rank < len(layout)):

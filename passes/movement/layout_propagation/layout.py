@@ -1,4 +1,4 @@
-"""Layouts: in which order the axes of a value are held. `(0, 3, 1, 2)` holds its axis 3 second."""
+"""Layouts: the order in which the axes of a value are stored. `(0, 3, 1, 2)` stores its axis 3 second."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Layout = tuple[int, ...]
 
 
 def inverse(layout: Layout) -> Layout:
-    """Where each axis of the value is found in what is held."""
+    """The position of each axis of the value in the layout."""
     places = [0] * len(layout)
     for place, axis in enumerate(layout):
         places[axis] = place
@@ -34,7 +34,7 @@ def renumbered(order: Sequence[int]) -> Layout:
 
 
 def perm_of(transpose: Op) -> Layout | None:
-    """The perm of a Transpose; None where its rank, and so its default, is unknown or the perm is no permutation."""
+    """The perm of a Transpose; None where its default is unknown, or where it is not a permutation."""
     x: Value | None = transpose.input(0)
     perm = transpose.attr("perm")
     if perm is None:

@@ -1,4 +1,4 @@
-"""A region: the ops that a layout reaches, from a Transpose on, through whatever can be computed in it."""
+"""Regions of ops that can be computed in another layout, grown from a Transpose."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_REGIONS_PER_OP = 4  # regions that an op is in, in one round
 
 @dataclass(slots=True)
 class LayoutRegion:
-    """`rewrites` says how each op works in its other layout, `layouts` in which each value is held then.
+    """A region: the rewrite of each op, and the new layout of each value.
 
     A Transpose in `rewrites` would not work at all: its result, held so, is its input, held so.
     """
@@ -29,12 +29,12 @@ class LayoutRegion:
 
     @property
     def transposes(self) -> int:
-        """How many Transposes are in it."""
+        """The number of Transposes in the region."""
         return sum(op.type == "Transpose" for op in self.rewrites)
 
 
 def grow_region(graph: Graph, start: ValueLayout, visits: Counter[Op], *, exact_only: bool) -> LayoutRegion:
-    """The region that `start`, a value and the layout to hold it in, belongs to. O(region).
+    """Grow the region from `start`, a value and its new layout. O(region).
 
     `visits` counts for each op the regions that it is in.
     """
@@ -68,14 +68,14 @@ def _adjacent_ops(graph: Graph, value: Value) -> Iterator[Op]:
 
 
 def _changed_values(op: Op, found: LayoutRewrite) -> Iterator[ValueLayout]:
-    """The computed values of an op that it holds in other layouts."""
+    """The computed values of an op whose layouts change, with the new ones."""
     for v, own in zip((*op.inputs, *op.outputs), (*found.input_layouts, *found.output_layouts), strict=True):
         if v is not None and own is not None and not v.is_const:
             yield v, own
 
 
 def propagate_through(op: Op, index: int, layout: Layout, *, exact_only: bool) -> LayoutRewrite | None:
-    """`move`, and for a Transpose the two layouts between which it does nothing."""
+    """As `apply_layout_rule`; for a Transpose, the two layouts between which it is the identity."""
     if op.type != "Transpose" or op.domain:
         return apply_layout_rule(op, index, layout, exact_only=exact_only)
     perm, x = perm_of(op), op.input(0)
@@ -86,7 +86,7 @@ def propagate_through(op: Op, index: int, layout: Layout, *, exact_only: bool) -
 
 
 def seed_layouts(transpose: Op) -> Iterator[ValueLayout]:
-    """The two ways to do without a Transpose: its result held as its input is, or the other way round."""
+    """The two layouts that make a Transpose the identity: one of its result, one of its input."""
     perm, x = perm_of(transpose), transpose.input(0)
     if perm is not None and x is not None and not is_identity(perm):
         yield transpose.outputs[0], inverse(perm)

@@ -1,4 +1,4 @@
-"""How one op computes what it computes from and to other layouts."""
+"""Rewrites of single ops to other layouts."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ Layouts = tuple[Layout | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class LayoutRewrite:
-    """The op in other layouts. None stands for a value as it is.
+    """An op in other layouts of its inputs and outputs; None keeps the layout.
 
     `unsqueezed_axes`: axes by which an operand of lower rank is unsqueezed first. `attrs` and `constants` (by input)
     are written in place of what stands there. `swap_inputs`: the first two inputs change places. `gather_order`: the
@@ -41,7 +41,7 @@ class LayoutRewrite:
 
 @dataclass(frozen=True, slots=True)
 class LayoutRequest:
-    """An op and one place at it, an input or (counted as ~0, ~1, ...) an output, whose layout is given."""
+    """An op with the layout of one input or (as ~0, ~1, ...) output given."""
 
     op: Op
     index: int
@@ -52,23 +52,23 @@ class LayoutRequest:
         return operand(self.op, 0)
 
     def layout_at(self, inputs: Sequence[int] = (0,), outputs: Sequence[int] = (0,)) -> Layout:
-        """The layout, where it is asked of one of these inputs and outputs, which all have one rank."""
-        require(self.index in inputs or ~self.index in outputs, "its layout does not depend on that of this operand")
+        """The given layout; declines unless it is that of one of these inputs or outputs, all of one rank."""
+        require(self.index in inputs or ~self.index in outputs, "the layout does not depend on that of this operand")
         return self.layout
 
     def rewrite(self, inputs: Mapping[int, Layout], outputs: Mapping[int, Layout], **rest: Any) -> LayoutRewrite:
-        """A Move of the values in these layouts, all others as they are."""
+        """The rewrite with these layouts; all other values keep theirs."""
         return LayoutRewrite(_layouts_of(inputs, self.op.inputs), _layouts_of(outputs, self.op.outputs), **rest)
 
 
 def _layouts_of(layouts: Mapping[int, Layout], values: Sequence[Value | None]) -> Layouts:
-    """The layouts of values, None for what stays as it is or is left out."""
+    """The layouts of values, None for those that keep theirs or are left out."""
     wanted = (layouts.get(i) if v is not None and v.name else None for i, v in enumerate(values))
     return tuple(None if own is None or is_identity(own) else own for own in wanted)
 
 
 def axes_in_layout(axes: Sequence[int], layout: Layout) -> list[int]:
-    """Where the axes of a value are found in what is held, in the order given."""
+    """The positions of `axes` in a layout, in the order given."""
     places = inverse(layout)
     return [places[a] for a in normalize_axes(list(axes), len(layout))]
 
@@ -79,7 +79,7 @@ def constant_input(op: Op, index: int) -> list[int]:
 
 
 def attribute_or_constant(op: Op, name: str, index: int, numbers: Sequence[int]) -> dict[str, Any]:
-    """`numbers` written where `axes_of` finds them, or would: for `LayoutRewrite`."""
+    """`numbers` as the attribute or the constant of a `LayoutRewrite`, whichever the operator takes."""
     spec = op.schema
     if spec is not None and name in spec.attributes:
         return {"attrs": {name: list(numbers)}}

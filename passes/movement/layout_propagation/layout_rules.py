@@ -1,4 +1,4 @@
-"""Which ops can be computed in another layout, and how."""
+"""Layout rules by operator."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ LAYOUT_RULES: Mapping[str, Callable[[LayoutRequest], LayoutRewrite]] = MappingPr
 
 
 def apply_layout_rule(op: Op, index: int, layout: Layout, *, exact_only: bool) -> LayoutRewrite | None:
-    """How `op` does its work if the value at `index` (an input; ~0, ~1 ... for outputs) comes in `layout`, or None."""
+    """The rewrite of `op` if the value at `index` (an input; ~0, ~1 ... for outputs) has `layout`, or None."""
     ask = None if op.domain else LAYOUT_RULES.get(op.type)
     if ask is None:
         return None

@@ -53,7 +53,7 @@ class FlowNetwork:
                 return None
 
     def _levels(self) -> list[int]:
-        """How far each node is from the source over edges with room; -1 where it is out of reach."""
+        """The distance of each node from the source over edges with remaining capacity; -1 where unreachable."""
         levels = [-1] * len(self.edges)
         levels[0] = 0
         queue = [0]
@@ -91,7 +91,7 @@ class FlowNetwork:
         return steps
 
     def _augment(self, path: list[int]) -> list[int]:
-        """Send what fits along a path; returns the part of it before the first edge that is full now."""
+        """Send the maximum flow along a path; returns the part before the first saturated edge."""
         amount = min(self.residual[e] for e in path)
         for e in path:
             self.residual[e] -= amount
@@ -108,7 +108,7 @@ LARGE_CONSTANT_BYTES = 1 << 20  # bytes of a constant that is not to be stored i
 
 
 def select_ops(region: LayoutRegion) -> list[Op]:
-    """The ops to compute in the region's layout; none where nothing is won by it."""
+    """The ops to compute in the region's layout; none where that saves nothing."""
     if region.transposes == 0:
         return []
     plan = _CostNetwork(region)
@@ -138,7 +138,7 @@ class _CostNetwork:
             self._add_value_cost(v, layout)
 
     def _add_op_cost(self, op: Op) -> None:
-        """What an op costs on either side."""
+        """Add the cost of an op on either side."""
         if op.type == "Transpose":
             self.network.add_edge(REWRITTEN, self.node_of[op], TRANSPOSE_COST)
         found = self.region.rewrites[op]
@@ -157,7 +157,7 @@ class _CostNetwork:
             self.network.add_edge(self.node_of[op], UNCHANGED, more)
 
     def _add_value_cost(self, v: Value, layout: Layout) -> None:
-        """What it costs to have a value made on one side and read on the other."""
+        """Add the cost of a value that is made on one side and read on the other."""
         net = self.network
         maker = self._producer_node(v, layout)
         swayed, fixed = self._consumers(v)
@@ -177,7 +177,7 @@ class _CostNetwork:
                     net.add_edge(needed, reader, INFINITE)
 
     def _add_shared_transpose(self, readers: Sequence[int], maker: int = UNCHANGED) -> None:
-        """One Transpose for all readers that are moved, if their maker is not."""
+        """Add one Transpose for all rewritten consumers of an unchanged producer."""
         if len(readers) == 1:
             self.network.add_edge(readers[0], maker, TRANSPOSE_COST)
         elif readers:
@@ -187,7 +187,7 @@ class _CostNetwork:
                 self.network.add_edge(reader, moved, INFINITE)
 
     def _producer_node(self, v: Value, layout: Layout) -> int:
-        """The node of the op that makes a value, or of the side that it is on anyhow."""
+        """The node of the producer of a value, or of the side that it is always on."""
         maker = self.region.graph.producer(v)
         if maker is None or maker not in self.region.rewrites:
             return UNCHANGED
@@ -195,7 +195,7 @@ class _CostNetwork:
         return self.node_of[maker] if own == layout else UNCHANGED
 
     def _consumers(self, v: Value) -> tuple[list[int], bool]:
-        """The ops that may read a value on either side, and whether anything reads it as it is."""
+        """The consumers of a value that may be on either side, and whether any other use keeps its layout."""
         swayed = [
             self.node_of[op]
             for op in v.consumers

@@ -1,4 +1,4 @@
-"""The pass: regions one after the other, from each Transpose that may be spared."""
+"""The pass that moves Transposes, region by region."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MoveTransposes:
     name: str = "move-transposes"
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
-        """Flip regions until none is worth it, in each graph for itself. O(ops) a round."""
+        """Apply layouts to regions until none saves a Transpose, graph by graph. O(ops) a round."""
         changes = 0
         for g in tuple(graph.with_subgraphs()):
             begin: list[Op] = list(g.ops("Transpose"))
@@ -35,7 +35,7 @@ class MoveTransposes:
         return changes
 
     def _round(self, g: Graph, begin: list[Op], ledger: Ledger) -> tuple[int, list[Op]]:
-        """Look at each region that a Transpose belongs to; returns what to begin with in the next round."""
+        """Rewrite each region around a Transpose; returns the Transposes for the next round."""
         changes = 0
         touched: dict[Op, None] = {}
         visits: Counter[Op] = Counter()
@@ -54,7 +54,7 @@ class MoveTransposes:
         return changes, [op for op in touched if op.type == "Transpose" and op in g]
 
     def _apply(self, region: LayoutRegion, ledger: Ledger) -> list[Op] | None:
-        """Flip what is worth it; returns the new Transposes, None where nothing is."""
+        """Apply the layout where that saves Transposes; returns the new ones, None where nothing changes."""
         ops = select_ops(region)
         if not ops:
             return None

@@ -16,12 +16,12 @@ from .layout_rewrite import LayoutRequest, LayoutRewrite, attribute_or_constant,
 
 
 def layout_without(layout: Layout, gone: Collection[int]) -> Layout:
-    """The layout of what is left when axes are taken away."""
+    """A layout without some axes."""
     return renumbered([axis for axis in layout if axis not in gone])
 
 
 def layout_with(layout: Layout, new: Collection[int]) -> Layout:
-    """The layout of what has `new` axes besides: each is held behind the axis that it stands behind."""
+    """A layout with `new` axes, each stored after the axis that precedes it."""
     rank = len(layout) + len(new)
     old = [axis for axis in range(rank) if axis not in new]
     full = [old[axis] for axis in layout]
@@ -35,12 +35,12 @@ def reduction(request: LayoutRequest) -> LayoutRewrite:
     op = request.op
     exact = operand(op, 0).dtype not in FLOATS
     # onnxruntime's answer to a NaN depends on where in memory it lies.
-    require(exact or op.type not in {"ReduceMax", "ReduceMin"}, "which of its operands wins depends on the layout")
+    require(exact or op.type not in {"ReduceMax", "ReduceMin"}, "the result for NaN depends on the layout")
     rank = operand(op, 0).rank
     axes = constant_integers(op)
     keeps = bool(op.attr("keepdims", 1))
     if not axes:
-        require(not op.attr("noop_with_empty_axes", 0) and request.index == 0, "it reduces nothing")
+        require(not op.attr("noop_with_empty_axes", 0) and request.index == 0, "the op reduces no axis")
         return request.rewrite({0: request.layout}, {}, exact=exact)
     gone = normalize_axes(axes, rank)
     inner = request.layout if keeps or request.index == 0 else layout_with(request.layout, gone)
@@ -65,7 +65,7 @@ def squeeze(request: LayoutRequest) -> LayoutRewrite:
     op = request.op
     request.layout_at()
     axes = constant_integers(op)
-    require(axes, "it has no axes")
+    require(axes, "the op has no axes")
     gone = normalize_axes(axes or [], operand(op, 0).rank)
     inner = request.layout if request.index == 0 else layout_with(request.layout, gone)
     moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(gone, inner)))
@@ -77,7 +77,7 @@ def unsqueeze(request: LayoutRequest) -> LayoutRewrite:
     op = request.op
     request.layout_at()
     axes = constant_integers(op)
-    require(axes, "it has no axes")
+    require(axes, "the op has no axes")
     new = normalize_axes(axes or [], op.outputs[0].rank)
     outer = layout_with(request.layout, new) if request.index == 0 else request.layout
     moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(new, outer)))
@@ -85,7 +85,7 @@ def unsqueeze(request: LayoutRequest) -> LayoutRewrite:
 
 
 def gather(request: LayoutRequest) -> LayoutRewrite:
-    """Gather along an axis: the axes of the indices stand in its place."""
+    """Gather along an axis, which the axes of the indices replace."""
     op = request.op
     request.layout_at()
     axis = normalized_axis(op, operand(op, 0).rank)
@@ -99,14 +99,14 @@ def gather(request: LayoutRequest) -> LayoutRewrite:
     else:
         outer = request.layout
         inner = _before_gather(outer, axis, count)
-    # Taking rows from a table copies each at once; one that is turned round would give number by number.
+    # Taking rows from a table copies each at once; a transposed one would copy single numbers.
     is_lookup = operand(op, 0).is_const and count > 0 and axis < len(inner) - 1
-    require(not is_lookup or inner[-1] != axis, "it takes rows from a table")
+    require(not is_lookup or inner[-1] != axis, "it is a lookup of rows")
     return request.rewrite({0: inner}, {0: outer}, attrs={"axis": inner.index(axis)})
 
 
 def _before_gather(outer: Layout, axis: int, count: int) -> Layout:
-    """The layout of the data, given that of what Gather takes from it by indices with `count` dims."""
+    """The layout of the data of a Gather, given that of its result; the indices have `count` dims."""
     block = tuple(range(axis, axis + count))
     if not count:
         return layout_with(outer, [axis])
@@ -117,13 +117,13 @@ def _before_gather(outer: Layout, axis: int, count: int) -> Layout:
 
 
 def reshape(request: LayoutRequest) -> LayoutRewrite:
-    """Reshape to known extents, where what it splits and merges are axes that stay together."""
+    """Reshape to known extents, where merged and split axes stay adjacent."""
     op = request.op
     request.layout_at()
     before, after = operand(op, 0).shape, op.outputs[0].shape
     inner, outer = reshape_layouts(before, after, request.layout, forward=request.index == 0)
     extents = [d if isinstance(d, int) else -1 for d in after]
-    require(0 not in extents and extents.count(-1) <= 1, "its extents cannot be written down")
+    require(0 not in extents and extents.count(-1) <= 1, "the target shape is not constant")
     return request.rewrite({0: inner}, {0: outer}, constants={1: np.asarray([extents[a] for a in outer], np.int64)})
 
 
@@ -132,11 +132,11 @@ def flatten(request: LayoutRequest) -> LayoutRewrite:
     op, layout = request.op, request.layout_at((0,), ())
     rank = len(layout)
     start = op.attr("axis", 1)
-    require(-rank <= start <= rank, "its axis is out of range")
+    require(-rank <= start <= rank, "the axis is out of range")
     start += rank * (start < 0)
     x = operand(op, 0).shape
     held = [a for a in layout if x[a] != 1]
-    require(held == sorted(held), "the axes that it merges change their order")
+    require(held == sorted(held), "the order of the merged axes changes")
     head = sum(a < start for a in held)
     at = layout.index(held[head]) if head < len(held) else rank
     return request.rewrite({0: layout}, {}, attrs={"axis": at})

@@ -75,12 +75,12 @@ def shorten_paths(message: Message) -> None:
 
 
 def write_metadata(recipe: Recipe, exporter: str, model: ModelProto) -> None:
-    """Write the JSON beside the model, keeping what later steps put under `after` and `best_peer_nodes`."""
+    """Write the JSON beside the model, keeping what later steps put under `after` and `best_peer`."""
     path = HERE / f"{recipe.name}.json"
     kept = json.loads(path.read_text()) if path.exists() else {}
     opset = next(entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx"))
     facts = {"source": recipe.description, "exporter": exporter, "opset": opset, "before": histogram(model)}
-    facts |= {key: kept[key] for key in kept if key in {"after", "best_peer_nodes"}}
+    facts |= {key: kept[key] for key in kept if key in {"after", "best_peer"}}
     path.write_text(json.dumps(facts, indent=1) + "\n")
 
 

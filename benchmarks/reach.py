@@ -89,7 +89,7 @@ def record_best_peer(model: Path, row: dict[str, ToolResult]) -> None:
     best = best_peer_nodes(row)
     if best is not None:
         path = model.with_suffix(".json")
-        path.write_text(json.dumps(json.loads(path.read_text()) | {"best_peer_nodes": best}, indent=1) + "\n")
+        path.write_text(json.dumps(json.loads(path.read_text()) | {"best_peer": best}, indent=1) + "\n")
 
 
 def cell(r: ToolResult) -> str:

@@ -75,7 +75,7 @@ def test_the_command_prints_all_and_writes_json(tmp_path: Path, monkeypatch: pyt
         assert m["bytes"] == path.stat().st_size
         assert m["accuracy"] == 0.8
         assert m["measured"]["providers"] == {CPU: 1}
-        assert m["measured"]["resident"] > m["measured"]["base"] > 0
+        assert m["measured"]["resident_bytes"] > m["measured"]["baseline_bytes"] > 0
         four = m["measured"]["latencies"]["4"]
         assert four["throughput"] == pytest.approx(4 / four["median"])
         assert four["median_low"] <= four["median"] * 1.5

@@ -59,7 +59,7 @@ def test_it_measures_and_makes_pages(env: Environment, tmp_path: Path) -> None:
     )
     (model,) = json.loads((tmp_path / "bench.json").read_text(encoding="utf-8"))["models"]
     assert model["measured"]["failure"] == ""
-    assert model["measured"]["resident"] > model["measured"]["base"] > 0
+    assert model["measured"]["resident_bytes"] > model["measured"]["baseline_bytes"] > 0
 
 
 def test_a_new_plugin_installs_lists_runs_tests_and_goes(env: Environment, tmp_path: Path) -> None:

@@ -55,15 +55,15 @@ def collected_models() -> list[onnx.ModelProto]:
 @contextmanager
 def recording_models(found: dict[bytes, onnx.ModelProto]) -> Generator[None]:
     """Keep the models that the tests rewrite, by their bytes."""
-    load, rewritten = rewriting.load, rewriting.apply_passes
+    load, apply_passes = rewriting.load, rewriting.apply_passes
 
     def kept(model: onnx.ModelProto) -> onnx.ModelProto:
         if sum(a.size for a in weights(model)) <= MAX_ELEMENTS:
             found.setdefault(model.SerializeToString(deterministic=True), model)
         return model
 
-    def rewritten_by_steps(model: onnx.ModelProto, *what: Rule | Pass, **options: Any) -> tuple[Model, Ledger]:
-        result, ledger = rewritten(model, *what, **options)
+    def apply_by_steps(model: onnx.ModelProto, *what: Rule | Pass, **options: Any) -> tuple[Model, Ledger]:
+        result, ledger = apply_passes(model, *what, **options)
         for changes in range(1, min(ledger.change_count, MAX_STEPS)):
             kept(model_after(model, what, changes))
         return result, ledger
@@ -71,7 +71,7 @@ def recording_models(found: dict[bytes, onnx.ModelProto]) -> Generator[None]:
     with pytest.MonkeyPatch.context() as patch:
         for module in (rewriting, sys.modules[rewriting.becomes.__module__]):
             patch.setattr(module, "load", lambda *args, **options: kept(load(*args, **options)))
-            patch.setattr(module, "rewritten", rewritten_by_steps)
+            patch.setattr(module, "apply_passes", apply_by_steps)
             patch.setattr(module, "require_equivalent", lambda *_, **__: None)
         yield
 

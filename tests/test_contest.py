@@ -141,7 +141,7 @@ def test_kept_files_are_the_models(found: ComparisonReport) -> None:
 def test_json_holds_all_of_it(found: ComparisonReport) -> None:
     told = json.loads(found.to_json())
     assert len(told["rows"]) == len(found.rows)
-    assert told["rows"][1]["judged"]["wrong"] == found.rows[1].verdict.wrong  # type: ignore[union-attr]
+    assert told["rows"][1]["verdict"]["wrong"] == found.rows[1].verdict.wrong  # type: ignore[union-attr]
     assert told["rows"][0]["measured"]["latencies"]["1"]["median"] > 0
 
 
@@ -288,7 +288,7 @@ def test_what_nobody_can_run_is_counted_all_the_same_with_exit_code_4(
     assert told["is_verified"] is False
     assert told["verification"].startswith("nothing was judged: ")
     assert told["notes"][0].startswith("passwright could not verify its result: ")
-    assert [row["anatomy"]["nodes"] for row in told["rows"]] == [2, 2, 1, 1, 2, 2]
+    assert [row["stats"]["nodes"] for row in told["rows"]] == [2, 2, 1, 1, 2, 2]
     assert all("onnxruntime cannot load it" in row["failure"] for row in told["rows"])
 
 

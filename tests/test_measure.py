@@ -190,7 +190,7 @@ def test_median_bounds_hold_the_median() -> None:
 
 
 @pytest.mark.parametrize(
-    ("needs", "memory_budget", "baseline", "expected"),
+    ("needs", "room", "baseline", "expected"),
     [
         ([1, 1, 1], 9, 0, [[0, 1, 2]]),
         ([1, 1, 1], 2, 0, [[0, 1], [0, 2]]),
@@ -209,10 +209,10 @@ class Clock:
     def __init__(self, seconds: float, log: list[tuple[str, int]], name: str) -> None:
         self.seconds, self.log, self.name = seconds, log, name
 
-    def warm(self, batch: int) -> float:  # noqa: ARG002
+    def warm_up(self, batch: int) -> float:  # noqa: ARG002
         return self.seconds
 
-    def block(self, batch: int, calls: int, seconds: float) -> list[float]:  # noqa: ARG002
+    def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:  # noqa: ARG002
         self.log.append((self.name, calls))
         return [self.seconds] * calls
 
@@ -424,8 +424,14 @@ def fed(text: str, tmp_path: Path, **asked: Any) -> Any:
         ("1,3", {}, {1: (1, 3)}, {}, ""),
         ("N,3", {"dims": {"N": 7}, "batches": (1, 4)}, {7: (7, 3)}, {}, "the batch is fixed at 7"),
         ("N,3", {"shapes": {"x": (5, 3)}, "batches": (1, 4)}, {5: (5, 3)}, {}, "the batch is fixed at 5"),
-        ("N,3", {"given": {"x": np.ones((2, 3), np.float32)}, "batches": (1, 5)}, {1: (1, 3), 5: (5, 3)}, {}, ""),
-        ("4,3", {"given": {"x": np.ones((4, 3), np.float32)}}, {4: (4, 3)}, {}, "the batch is fixed at 4"),
+        (
+            "N,3",
+            {"given_inputs": {"x": np.ones((2, 3), np.float32)}, "batches": (1, 5)},
+            {1: (1, 3), 5: (5, 3)},
+            {},
+            "",
+        ),
+        ("4,3", {"given_inputs": {"x": np.ones((4, 3), np.float32)}}, {4: (4, 3)}, {}, "the batch is fixed at 4"),
     ],
 )
 def test_feeds(dims: str, asked: Any, shapes: Any, sizes: Any, note: str, tmp_path: Path) -> None:
@@ -436,7 +442,7 @@ def test_feeds(dims: str, asked: Any, shapes: Any, sizes: Any, note: str, tmp_pa
 
 def test_given_rows_are_repeated_in_order(tmp_path: Path) -> None:
     given = {"x": np.arange(6, dtype=np.float32).reshape(2, 3)}
-    found = fed(TINY.format(d="N,3"), tmp_path, given=given, batches=(2, 3)).by_batch
+    found = fed(TINY.format(d="N,3"), tmp_path, given_inputs=given, batches=(2, 3)).by_batch
     np.testing.assert_array_equal(found[2]["x"], given["x"])
     np.testing.assert_array_equal(found[3]["x"], given["x"][[0, 1, 0]])
 
@@ -471,9 +477,13 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
     [
         ({"dims": {"M": 1}}, ModelError, "--dim M: the inputs of the model have no such symbol"),
         ({"shapes": {"z": (1,)}}, ModelError, "no such input"),
-        ({"given": {"x": np.ones((1, 3))}}, ModelError, "x of the given inputs is float64; the model wants float32"),
-        ({"given": {}}, ModelError, "lack x"),
-        ({"given": {"x": np.ones((1, 3, 3), np.float32)}}, ModelError, "does not run on the given inputs"),
+        (
+            {"given_inputs": {"x": np.ones((1, 3))}},
+            ModelError,
+            "x of the given inputs is float64; the model wants float32",
+        ),
+        ({"given_inputs": {}}, ModelError, "lack x"),
+        ({"given_inputs": {"x": np.ones((1, 3, 3), np.float32)}}, ModelError, "does not run on the given inputs"),
     ],
 )
 def test_feeds_that_are_wrong(asked: Any, error: type[Exception], said: str, tmp_path: Path) -> None:
@@ -497,7 +507,7 @@ def test_a_model_that_crashes_onnxruntime_is_a_line(tmp_path: Path) -> None:
 
 def test_a_model_that_does_not_end_is_not_tried_for_ever(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("passwright.app.measure.feeds.RUN_TIMEOUT", 0.1)
-    with pytest.raises(UnverifiableError, match=r"m\.onnx: no inputs were found on which it runs: .*did not end"):
+    with pytest.raises(UnverifiableError, match=r"m\.onnx: no inputs were found on which it runs: .*does not end"):
         fed(FOREVER, tmp_path)
 
 

@@ -302,8 +302,8 @@ def test_intervals_stay_left_of_the_numbers() -> None:
 
 def test_charts_leave_no_importer_behind() -> None:
     code = (
-        "from importlib.metadata import version; from passwright.app.pages.charts import Bar, chart; "
-        "chart('t', [Bar('a', 1.0, '1')], str); import colorsys; version('passwright')"
+        "from importlib.metadata import version; from passwright.app.pages.charts import Bar, bar_chart; "
+        "bar_chart('t', [Bar('a', 1.0, '1')], str); import colorsys; version('passwright')"
     )
     subprocess.run([sys.executable, "-W", "error::ImportWarning", "-c", code], check=True)
 

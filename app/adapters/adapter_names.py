@@ -123,7 +123,7 @@ def _named_rules(name: str, reference: str) -> object:
 
 
 def _namespace_of(where: str) -> dict[str, Any]:
-    """What a module, or a Python file, defines; what it prints is no output."""
+    """The definitions of a module or Python file; its own prints do not reach the output."""
     with redirect_stdout(sys.stderr):
         if where.endswith(".py"):
             return run_path(where, run_name=Path(where).stem)

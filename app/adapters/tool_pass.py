@@ -40,7 +40,7 @@ class ToolPass:
 def plan_merge(
     name: str, graph: Graph, returned: bytes | onnx.ModelProto, domains: tuple[str, ...] | None
 ) -> ForeignMerge:
-    """What the answer would change in `graph`. Raises PassFailed if it cannot be taken."""
+    """The changes of the answer to `graph`. Raises PassFailed if it cannot be taken."""
     try:
         model = onnx.ModelProto.FromString(returned) if isinstance(returned, bytes) else returned
         return plan_foreign_merge(graph, model, domains)

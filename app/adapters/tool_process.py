@@ -19,7 +19,7 @@ CACHE_BYTES = 256 << 20  # bytes of answers
 
 @dataclass(frozen=True, slots=True)
 class ToolResult:
-    """What a tool made of a model, serialized, or why it made nothing of it."""
+    """The serialized result of a tool, or the reason for which there is none."""
 
     model: bytes = b""
     why: FailureKind | None = None
@@ -43,7 +43,7 @@ class ToolProcess:
         self._process = WorkerProcess(module_command(WORKER), self.timeout)
 
     def run(self, model: SerializedModel, option: str) -> ToolResult:
-        """What the tool makes of `model`."""
+        """The result of the tool for `model`."""
         if model.size > MAX_MESSAGE_BYTES:
             return ToolResult(why=FailureKind.RAISED, message="it cannot be given a model over 2 GB")
         key = blake2b(option.encode())

@@ -141,7 +141,7 @@ def _feeds_for_all(
     seed: int,
     shapes: Mapping[str, Sequence[int]] | None,
 ) -> tuple[Feeds, list[Feeds | None]]:
-    """What the first model that runs is fed, and for each model what it is fed instead, if anything."""
+    """The feeds of the first model that runs, and for each model its own feeds, if they differ."""
     first: Feeds | None = None
     refused: list[UnverifiableError | ModelError] = []
     own: list[Feeds | None] = []
@@ -186,7 +186,7 @@ def _with_accuracy(
 
 
 def accuracy_of(source: ModelSource, setting: SessionConfig, examples: LabelledSet, metric: Metric) -> float:
-    """What a metric makes of a model's outputs for a labelled set.
+    """The value of a metric for a model's outputs on a labelled set.
 
     Raises ModelError for a set that does not go with the model, EvaluationError if it does not run.
     """

@@ -23,7 +23,7 @@ def show_bench_report(terminal: Terminal, report: BenchReport) -> None:
 
 
 def size_table(report: BenchReport) -> Table:
-    """What a model takes before it does anything, and how right it is."""
+    """Costs of a model before its first run, and its accuracy."""
     right = [report.metric] if report.metric else []
     table = new_table("model", "on disk", "session made in", "memory", "at most", *right)
     for m in report.models:
@@ -43,7 +43,7 @@ def time_table(report: BenchReport) -> Table:
 
 
 def summary_lines(report: BenchReport) -> Iterator[str]:
-    """What went wrong, and what everything was measured with."""
+    """Failures, and the conditions of the measurement."""
     yield from ratio_lines(report)
     for m in report.models:
         if m.measured.failure:

@@ -1,7 +1,4 @@
-"""Which of many things something is due to.
-
-`blame`: which of onnxruntime's optimizers makes it wrong about a model, or unable to load it.
-"""
+"""Bisection of onnxruntime's optimizers: a smallest set to disable for a model to load and be right."""
 
 from __future__ import annotations
 
@@ -79,7 +76,7 @@ class OptimizerBisection:
 
     @property
     def optimizers(self) -> tuple[str, ...]:
-        """What to put into `disabled_optimizers`, in the order in which they run."""
+        """The names for `disabled_optimizers`, in the order in which they run."""
         return tuple(c.optimizer for c in self.culprits)
 
 

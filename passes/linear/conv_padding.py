@@ -12,10 +12,8 @@ from ..support.operand_queries import pads_of, required_scalar
 from .sliding_window import Window, conv_window, parse_window
 
 
-@rule(lambda g, x, w, conv, pad, rest, b=None: g.Conv(g.Pad(x, *rest) @ pad, w, b) @ conv)
-def fold_pad_into_conv(
-    g: Build, x: Value, w: Value, b: Value | None, rest: tuple[Value | None, ...], conv: Op, pad: Op
-) -> Value:
+@rule(lambda g, x, w, conv, pad, b=None: g.Conv(g.Pad(x, ...) @ pad, w, b) @ conv)
+def fold_pad_into_conv(g: Build, x: Value, w: Value, b: Value | None, conv: Op, pad: Op) -> Value:
     """Conv(Pad(x, 0), w, b) => Conv(x, w, b), pads"""
     around = padded_window(conv_window(conv, w, pad.outputs[0]), pad, w.rank)
     require(pad_value(pad) == 0, "it does not pad with zeros")
@@ -24,8 +22,8 @@ def fold_pad_into_conv(
 
 
 @rule(
-    lambda g, x, x_scale, x_zero, w, after, conv, pad, rest: (
-        g.QLinearConv(g.Pad(x, *rest) @ pad, x_scale, g.const(x_zero), w, *after) @ conv
+    lambda g, x, x_scale, x_zero, w, after, conv, pad: (
+        g.QLinearConv(g.Pad(x, ...) @ pad, x_scale, g.const(x_zero), w, *after) @ conv
     ),
     contract=EXACT,
 )
@@ -38,7 +36,6 @@ def fold_pad_into_quantized_conv(
     after: tuple[Value | None, ...],
     conv: Op,
     pad: Op,
-    rest: tuple[Value | None, ...],
 ) -> Value:
     """QLinearConv(Pad(x, zero point), ...) => QLinearConv(x, ...), pads"""
     around = padded_window(conv_window(conv, w, pad.outputs[0]), pad, w.rank)
@@ -47,7 +44,7 @@ def fold_pad_into_quantized_conv(
     return made
 
 
-@rule(lambda g, x, w, after, conv, pad, rest: g.ConvInteger(g.Pad(x, *rest) @ pad, w, *after) @ conv, contract=EXACT)
+@rule(lambda g, x, w, after, conv, pad: g.ConvInteger(g.Pad(x, ...) @ pad, w, *after) @ conv, contract=EXACT)
 def fold_pad_into_integer_conv(
     g: Build,
     x: Value,
@@ -55,7 +52,6 @@ def fold_pad_into_integer_conv(
     after: tuple[Value | None, ...],
     conv: Op,
     pad: Op,
-    rest: tuple[Value | None, ...],
 ) -> Value:
     """ConvInteger(Pad(x, zero point), w, ...) => ConvInteger(x, w, ...), pads"""
     around = padded_window(conv_window(conv, w, pad.outputs[0]), pad, w.rank)
@@ -95,8 +91,8 @@ FOLD_PAD_INTO_CONV = RulePass(
 )
 
 
-@rule(lambda g, x, pool, pad, rest: g.AveragePool(g.Pad(x, *rest) @ pad) @ pool)
-def fold_pad_into_average_pool(g: Build, x: Value, rest: tuple[Value | None, ...], pool: Op, pad: Op) -> Value:
+@rule(lambda g, x, pool, pad: g.AveragePool(g.Pad(x, ...) @ pad) @ pool)
+def fold_pad_into_average_pool(g: Build, x: Value, pool: Op, pad: Op) -> Value:
     """AveragePool(Pad(x, 0)) => AveragePool(x), pads that count"""
     inner = dense_window(pool)
     require(pool.version >= 7, "before opset 7 padding is never counted")
@@ -107,8 +103,8 @@ def fold_pad_into_average_pool(g: Build, x: Value, rest: tuple[Value | None, ...
     return made
 
 
-@rule(lambda g, x, pool, pad, rest: g.MaxPool(g.Pad(x, *rest) @ pad) @ pool, contract=EXACT)
-def fold_pad_into_max_pool(g: Build, x: Value, rest: tuple[Value | None, ...], pool: Op, pad: Op) -> Value:
+@rule(lambda g, x, pool, pad: g.MaxPool(g.Pad(x, ...) @ pad) @ pool, contract=EXACT)
+def fold_pad_into_max_pool(g: Build, x: Value, pool: Op, pad: Op) -> Value:
     """MaxPool(Pad(x, c)) => MaxPool(x), pads, of integers; c is the least there is"""
     # Of numbers that are not a number or infinite onnxruntime makes one thing or another, as the padding lies.
     require(x.dtype in (TensorProto.INT8, TensorProto.UINT8), "it is not of integers")

@@ -17,7 +17,7 @@ Bias = Value | None
         g.one_of("MatMul", "Gemm")(g.one_of("MatMul", "Gemm")(x, g.const(v), b) @ first, g.const(w), c) @ second
     )
 )
-def merge_products(g: Build, x: Value, v: Value, w: Value, first: Op, second: Op, b: Bias, c: Bias) -> Value:
+def merge_products(g: Build, x: Value, first: Op, second: Op) -> Value:
     """(x @ v + b) @ w + c => x @ (v @ w) + (b @ w + c)"""
     p, q = product_of(first), product_of(second)
     require(not second.attr("transA", 0), "the first product is transposed")

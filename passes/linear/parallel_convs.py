@@ -71,7 +71,6 @@ def merge_parallel_convs_of_sum(
     c: Value | None,
     p: Op,
     q: Op,
-    inner: Op,
     op: Op,
 ) -> Value:
     """(a + Conv(x, w, b)) + Conv(x, v, c) => a + Conv(x, w + v, b + c)"""

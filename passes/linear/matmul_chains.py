@@ -9,8 +9,6 @@ from ..support.operand_queries import downcast_constant, operand, require_broadc
 from .finite_values import is_finite
 from .weighted_products import WeightedProduct, product_of, rebuild_product
 
-Bias = Value | None
-
 
 @rule(
     lambda g, x, v, w, first, second, b=None, c=None: (

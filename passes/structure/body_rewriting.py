@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from ...core import Graph, Op, Value, made_from
 from ...core.ir.context import Declarations
@@ -176,8 +176,3 @@ def rebuild_op(
         sub.prune(reversed(sub.sorted_ops()))
     remove_unused(graph, read)
     return new
-
-
-def unused_outputs(op: Op) -> Iterator[int]:
-    """The positions of unused outputs."""
-    return (i for i, v in enumerate(op.outputs) if op.graph.is_unused(v))

@@ -97,12 +97,6 @@ def attention(site: OpSite) -> None:
     site.parameter("is_causal", lambda: site.choices.draw_below(2))
 
 
-def matmul_integer(site: OpSite) -> None:
-    """MatMulInteger."""
-    matmul(site)
-    site.add_remaining_operands(())
-
-
 def element_count(shape: Shape) -> int:
     """The number of elements of a shape."""
     return int(np.prod(shape, dtype=np.int64))

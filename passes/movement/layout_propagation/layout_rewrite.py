@@ -47,10 +47,6 @@ class LayoutRequest:
     index: int
     layout: Layout
 
-    def first_input(self) -> Value:
-        """The first input."""
-        return operand(self.op, 0)
-
     def layout_at(self, inputs: Sequence[int] = (0,), outputs: Sequence[int] = (0,)) -> Layout:
         """The given layout; declines unless it is that of one of these inputs or outputs, all of one rank."""
         require(self.index in inputs or ~self.index in outputs, "the layout does not depend on that of this operand")

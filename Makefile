@@ -4,12 +4,14 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 MODEL ?= golden_models/resnet_kept_bn.onnx
 
-.PHONY: run test lint types check bench docs clean
+.PHONY: run test test-all lint types check check-all bench docs clean
 
 run: $(VENV)/installed
 	$(BIN)/passes run $(MODEL) --pipeline basic -o $(VENV)/optimized.onnx
 
 test: lint types check  # in that order, the quickest first
+
+test-all: lint types check-all  # with the tests marked slow
 
 lint: $(VENV)/installed-dev
 	$(BIN)/ruff check .
@@ -19,7 +21,10 @@ types: $(VENV)/installed-dev
 	$(BIN)/basedpyright --warnings --pythonpath $(BIN)/python
 
 check: $(VENV)/installed-dev
-	$(BIN)/pytest -n 2 -q
+	$(BIN)/pytest -n 2 --dist loadgroup -q
+
+check-all: $(VENV)/installed-dev
+	$(BIN)/pytest -n 2 --dist loadgroup -q -m ""
 
 bench: $(VENV)/installed-dev
 	$(BIN)/pip install --quiet -e '.[peers]'

@@ -17,8 +17,12 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import dataclass
 from pathlib import Path
+
+from passwright.app.cli import app
+from typer.testing import CliRunner
 
 ROOT = Path(__file__).parent.parent
 MODELS = "golden_models"
@@ -60,8 +64,8 @@ def console_commands(block: str) -> list[tuple[str, str]]:
     return [(c.partition("\n")[0], c.partition("\n")[2]) for c in commands]
 
 
-def run_document(document: Path, folder: Path) -> int:
-    """Do in `folder` what the document shows, and count its commands.
+def run_document(document: Path, folder: Path, *, in_process: bool = True) -> int:
+    """Do in `folder` what the document shows, and count its commands; `passes` runs in this process or in its own.
 
     Raises AssertionError with the command and its output where the document shows another.
     """
@@ -76,19 +80,25 @@ def run_document(document: Path, folder: Path) -> int:
             json.loads(block.text)
         elif block.language == "console":
             for command, expected in console_commands(block.text):
-                require_output(command, expected, folder)
+                require_output(command, expected, folder, in_process=in_process)
                 commands += 1
     return commands
 
 
-def require_output(command: str, expected: str, folder: Path) -> None:
+def require_output(command: str, expected: str, folder: Path, *, in_process: bool) -> None:
     """Run a command and require its output, of both streams."""
     program, *arguments = shlex.split(command)
-    done = subprocess.run(
-        [PROGRAMS[program], *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=TIMEOUT
-    )
+    if program == "passes" and in_process:
+        with chdir(folder):
+            result = CliRunner().invoke(app, arguments, prog_name=program)
+        assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
+        out, err = result.stdout, result.stderr
+    else:
+        done = subprocess.run(
+            [PROGRAMS[program], *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=TIMEOUT
+        )
+        out, err = done.stdout, done.stderr
     # On a terminal the two streams are one, and warnings precede the verdict.
-    before, mark, after = done.stdout.partition("verified: ")
-    warned = done.stderr.startswith("warning")
-    printed = before + done.stderr + mark + after if warned else done.stdout + done.stderr
+    before, mark, after = out.partition("verified: ")
+    printed = before + err + mark + after if err.startswith("warning") else out + err
     assert doctest.OutputChecker().check_output(expected, printed, doctest.ELLIPSIS), f"$ {command}\n{printed}"

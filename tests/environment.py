@@ -21,7 +21,7 @@ class Environment:
 
     @classmethod
     def create(cls, folder: Path) -> Environment:
-        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=60)
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True, timeout=300)
         env = cls(folder)
         outer = dict.fromkeys(path for path in sys.path if Path(path).name in {"site-packages", "dist-packages"})
         (env.site / "outer.pth").write_text("".join(f"{path}\n" for path in outer))
@@ -46,7 +46,7 @@ class Environment:
             env=env,
             capture_output=True,
             text=True,
-            timeout=120,
+            timeout=300,
             check=False,
         )
         assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"

@@ -43,7 +43,7 @@ def digests(seed: str) -> dict[str, str]:
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=300,
     )
     return dict(line.split() for line in done.stdout.splitlines())
 

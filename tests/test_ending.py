@@ -23,8 +23,13 @@ def simplify(model):
     while True:
         time.sleep(0.1)
 """
-RUN = "import sys; from passwright.app.cli import main; sys.argv[0] = 'passes'; main()"
-PATIENCE = 30.0
+# Processes that a background job starts inherit that SIGINT is ignored.
+RUN = """import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
+from passwright.app.cli import main
+sys.argv[0] = "passes"
+main()"""
+PATIENCE = 300.0  # seconds, of which nothing is waited for where all is well
 
 
 @pytest.fixture

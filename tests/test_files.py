@@ -511,7 +511,7 @@ def huge(tmp_path: Path) -> Path:
 
 
 def test_a_model_over_2_gb_costs_no_memory(huge: Path) -> None:
-    done = subprocess.run([sys.executable, "-c", HUGE, huge], capture_output=True, text=True, check=False, timeout=15)
+    done = subprocess.run([sys.executable, "-c", HUGE, huge], capture_output=True, text=True, check=False, timeout=300)
     assert done.returncode == 0, done.stderr
     assert int(done.stdout) < 300 << 10, f"{int(done.stdout) >> 10} MB"
 

@@ -109,7 +109,7 @@ def test_a_type_checker_sees_what_a_user_calls(env: Environment, tmp_path: Path)
     )
     (tmp_path / "user.py").write_text(code, encoding="utf-8")
     command = [Path(sys.executable).with_name("basedpyright"), "--pythonpath", env.bin / "python", "user.py"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300)
     errors = [line for line in done.stdout.splitlines() if " error: " in line]
     assert len(errors) == 1, done.stdout
     assert 'Type "Result" is not assignable' in errors[0]

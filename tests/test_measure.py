@@ -343,22 +343,18 @@ def test_what_does_not_fit_together_runs_in_groups(monkeypatch: pytest.MonkeyPat
     assert sets[2] == [False, False, True, True]
 
 
-def stand_in(code: str, folder: Path) -> WorkerProxy:
-    return WorkerProxy(folder, 2.0, (sys.executable, "-c", code))
-
-
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "timeout", "said"),
     [
-        ("import os; input(); os.kill(os.getpid(), 11)", "it crashed (SIGSEGV)"),
-        ("input(); raise MemoryError('none left')", "it ended with exit code 1: MemoryError: none left"),
-        ('input(); print(\'{"failure": "/a/b.cc:12 Run no\\\\nkernel"}\', flush=True); input()', "no kernel"),
-        ("import time; time.sleep(60)", "it did not end within 2 s"),
+        ("import os; input(); os.kill(os.getpid(), 11)", 300.0, "it crashed (SIGSEGV)"),
+        ("input(); raise MemoryError('none left')", 300.0, "it ended with exit code 1: MemoryError: none left"),
+        ('input(); print(\'{"failure": "/a/b.cc:12 Run no\\\\nkernel"}\', flush=True); input()', 300.0, "no kernel"),
+        ("import time; time.sleep(600)", 0.5, "it did not end within 0.5 s"),
     ],
     ids=["crashes", "raises", "refuses", "hangs"],
 )
-def test_a_process_that_fails(code: str, said: str, tmp_path: Path) -> None:
-    entrant = stand_in(code, tmp_path / "e")
+def test_a_process_that_fails(code: str, timeout: float, said: str, tmp_path: Path) -> None:
+    entrant = WorkerProxy(tmp_path / "e", timeout, (sys.executable, "-c", code))
     with pytest.raises(MeasurementFailed) as caught:
         entrant.warm_up(1)
     assert said in str(caught.value)

@@ -58,7 +58,7 @@ def test_the_longest_name_keeps_lines_short(tmp_path: Path) -> None:
     assert new(name, "--into", tmp_path).exit_code == 0
     plugin = tmp_path / name
     for command in (["check"], ["format", "--check"]):
-        subprocess.run([ruff_path(), *command, "--no-cache"], cwd=plugin, check=True, timeout=60, capture_output=True)
+        subprocess.run([ruff_path(), *command, "--no-cache"], cwd=plugin, check=True, timeout=300, capture_output=True)
 
 
 def test_a_folder_with_spaces_is_quoted(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_plugin_may_be_called_as_one_of_its_files(name: str, tmp_path: Path) -
     env = {**os.environ, "PYTHONPATH": str(tmp_path / name / "src")}
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-k", "becomes"]
     done = subprocess.run(
-        command, cwd=tmp_path / name, env=env, capture_output=True, text=True, timeout=120, check=False
+        command, cwd=tmp_path / name, env=env, capture_output=True, text=True, timeout=300, check=False
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import gc
-import sys
 from collections.abc import Callable
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 from onnx import TensorProto, helper, numpy_helper
+from operation_counts import count_calls
 from passwright.core import EXACT, Ledger, Op, Value, rule
 from passwright.core.io.convert import from_onnx
 from passwright.core.ir.op import SLOTS_THRESHOLD
@@ -83,23 +82,6 @@ def chain(n: int) -> onnx.ModelProto:
     return model([*nodes, helper.make_node("Cos", [f"v{n}"], ["y"])])
 
 
-def calls(work: Callable[[], object]) -> int:
-    """How many functions of Python `work` calls."""
-    counted = 0
-
-    def count(_: FrameType, event: str, __: object) -> None:
-        nonlocal counted
-        counted += event == "call"
-
-    before = sys.getprofile()
-    sys.setprofile(count)
-    try:
-        work()
-    finally:
-        sys.setprofile(before)
-    return counted
-
-
 def copied(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
     """How many places `work` looks through to exchange one value for another."""
     from passwright.core.ir import op
@@ -127,7 +109,7 @@ def test_calls_grow_with_the_graph(build: Callable[[int], onnx.ModelProto]) -> N
         return lambda: optimize(m, verify=False)
 
     run(SMALL)()  # what is asked once and kept
-    assert calls(run(3 * SMALL)) < 3.6 * calls(run(SMALL))
+    assert count_calls(run(3 * SMALL)) < 3.6 * count_calls(run(SMALL))
 
 
 def test_questions_on_inputs_grow_with_a_body() -> None:
@@ -137,7 +119,7 @@ def test_questions_on_inputs_grow_with_a_body() -> None:
         m = from_onnx(load(f'g (float[2] x, int64 n) => (float[2] y) {{ y = Loop<body = {body}>(n, "", x) }}'))
         return lambda: input_specs(m)
 
-    assert calls(described(3 * SMALL)) < 3.6 * calls(described(SMALL))
+    assert count_calls(described(3 * SMALL)) < 3.6 * count_calls(described(SMALL))
 
 
 def test_the_budget_is_not_counted_for_each_body() -> None:
@@ -150,7 +132,7 @@ def test_the_budget_is_not_counted_for_each_body() -> None:
         m = from_onnx(load(f"g (float[2] x, bool c) => (float[2] v{n}) {{ v0 = Exp(x) {' '.join(ops)} }}"))
         return lambda: FoldConstants().run(m.graph, Ledger())
 
-    assert calls(folded(3 * SMALL)) < 3.6 * calls(folded(SMALL))
+    assert count_calls(folded(3 * SMALL)) < 3.6 * count_calls(folded(SMALL))
 
 
 @pytest.mark.parametrize("build", MODELS)

@@ -6,7 +6,7 @@ import resource
 import subprocess
 import sys
 from pathlib import Path
-from time import perf_counter
+from time import process_time
 from typing import Any
 
 import ml_dtypes
@@ -267,9 +267,9 @@ def test_what_is_too_big_costs_nothing(text: str) -> None:
         "pads": np.array([0, 1 << 32], np.int64),
     }
     model = load(f"g (float[1] x) => (float[n] y) {{ {text} }}", weights=WEIGHTS | more)
-    peak, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, perf_counter()
+    peak, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, process_time()
     result, _ = apply_passes(model, FoldConstants())
-    assert perf_counter() - start < 1
+    assert process_time() - start < 1
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - peak < 100 << 10  # KiB
     computed = {"Concat"} if "Concat" in text else set[str]()
     assert set(op_types(model)) - set(op_types(to_onnx(result))) == computed

@@ -13,8 +13,7 @@ from ..core.pass_manager.attempt_check import static_failure as trouble
 from ..core.pass_manager.pass_manager import Attempt, PassManager
 from ..core.pass_manager.pipeline import RulePass
 from ..core.rewriting.rules import Rule
-from .case import Case
-from .fault import Fault, FaultKind
+from .case import Case, Fault, FaultKind
 
 TIMEOUT = 10.0  # seconds for a rule that neither changes anything nor returns
 FAULT_KINDS = {
@@ -41,62 +40,37 @@ def apply_rule(rule: Rule, case: Case, other_rules: Sequence[Rule] = ()) -> Appl
     found = trouble(attempt, try_export=True)
     if found is not None:
         return Application(made, None, Fault(FAULT_KINDS[found.kind], found.message, case))
-    if not made:
-        return Application(0, None, _silent_change(attempt, case))
     after = to_onnx(attempt.model)
-    fault = (
-        _unexpected_firing(attempt, case, after)
-        or _nondeterminism(rule, case, after)
-        or _non_idempotence(rule, case, after)
-    )
-    return Application(made, after, fault or _endless_with_others(rule, case, other_rules))
+    if not made and after != case.model:  # ops of declined matches are removed by now
+        message = "the rule declined, or returned the matched value, but the graph changed"
+        return Application(0, None, Fault(FaultKind.SILENT_CHANGE, message, case, after))
+    if not made:
+        return Application(0)
+    return Application(made, after, _fault_of_result(rule, attempt, case, after, other_rules))
 
 
 def _attempt(model: onnx.ModelProto, *rules: Rule) -> Attempt:
-    return PassManager(lambda: from_onnx(model), RulePass(rules[0].name, rules), no_progress_timeout=TIMEOUT).run(
-        record=True
-    )
+    passes = RulePass(rules[0].name, rules)
+    return PassManager(lambda: from_onnx(model), passes, no_progress_timeout=TIMEOUT).run(record=True)
 
 
-def _silent_change(attempt: Attempt, case: Case) -> Fault | None:
-    """A fault if the graph differs although no change was recorded; ops of declined matches are removed by then."""
-    after = to_onnx(attempt.model)
-    if after == case.model:
-        return None
-    return Fault(
-        FaultKind.SILENT_CHANGE, "the rule declined, or returned the matched value, but the graph changed", case, after
-    )
-
-
-def _unexpected_firing(attempt: Attempt, case: Case, after: onnx.ModelProto) -> Fault | None:
+def _fault_of_result(
+    rule: Rule, attempt: Attempt, case: Case, after: onnx.ModelProto, other_rules: Sequence[Rule]
+) -> Fault | None:
+    """The fault of a rule that fired: at a wrong place, differently in a second run, again on its own result."""
     if case.no_fire_reason and any(change.place == case.place for change in attempt.ledger.changes):
-        return Fault(
-            FaultKind.FIRED_UNEXPECTEDLY, f"{case.place} was rewritten, but {case.no_fire_reason}", case, after
-        )
-    return None
-
-
-def _nondeterminism(rule: Rule, case: Case, after: onnx.ModelProto) -> Fault | None:
-    """A fault if a second run on the same model has another result, as of a rule that keeps state."""
+        message = f"{case.place} was rewritten, but {case.no_fire_reason}"
+        return Fault(FaultKind.FIRED_UNEXPECTEDLY, message, case, after)
     again = _attempt(case.model, rule)
-    if trouble(again) is None and to_onnx(again.model) == after:
-        return None
-    return Fault(
-        FaultKind.NONDETERMINISTIC,
-        "a second run on the same model has another result: the rule keeps state",
-        case,
-        after,
-    )
-
-
-def _non_idempotence(rule: Rule, case: Case, after: onnx.ModelProto) -> Fault | None:
-    """A fault if the rule fires on its own result, written and loaded."""
+    if trouble(again) is not None or to_onnx(again.model) != after:
+        message = "a second run on the same model has another result: the rule keeps state"
+        return Fault(FaultKind.NONDETERMINISTIC, message, case, after)
     again = _attempt(after, rule)
-    if trouble(again) is None and not again.ledger.change_count:
-        return None
-    places = ", ".join(dict.fromkeys(change.place for change in again.ledger.changes))
-    message = f"on its own result it fires again, at {places}" if places else "it cannot be run on its own result"
-    return Fault(FaultKind.NOT_IDEMPOTENT, message, case, after)
+    if trouble(again) is not None or again.ledger.change_count:
+        places = ", ".join(dict.fromkeys(change.place for change in again.ledger.changes))
+        message = f"on its own result it fires again, at {places}" if places else "it cannot be run on its own result"
+        return Fault(FaultKind.NOT_IDEMPOTENT, message, case, after)
+    return _endless_with_others(rule, case, other_rules)
 
 
 def _endless_with_others(rule: Rule, case: Case, other_rules: Sequence[Rule]) -> Fault | None:

@@ -1,10 +1,13 @@
-"""Test cases for rules."""
+"""Test cases for rules, and the faults that they show."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from enum import StrEnum
 
 import onnx
+
+from ..core.verify.verdict import Mismatch
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,3 +22,36 @@ class Case:
     place: str
     traits: tuple[str, ...] = ()
     no_fire_reason: str = ""
+
+
+class FaultKind(StrEnum):
+    """Kinds of faults, as predicates of the rule."""
+
+    RAISED = "raises an exception other than Declined"
+    SILENT_CHANGE = "changes the graph although it declines"
+    ENDLESS = "does not terminate"
+    ENDLESS_WITH_OTHERS = "does not terminate together with other rules"
+    INVALID = "leaves an invalid graph"
+    INTERFACE = "changes the interface of the model"
+    FIRED_UNEXPECTEDLY = "fires where it must not"
+    NONDETERMINISTIC = "is not deterministic"
+    NOT_IDEMPOTENT = "changes its own result again"
+    REFUSED = "makes a model that onnxruntime does not run, unlike the one before"
+    WRONG = "changes the results of the model"
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """A fault on a case: its kind, a one-line message, and the rewritten model, if any.
+
+    `mismatch` has the differing output and inputs; `exact` whether outputs were compared bit for bit; `other_rules`
+    the rules that are necessary besides.
+    """
+
+    kind: FaultKind
+    message: str
+    case: Case
+    after: onnx.ModelProto | None = None
+    mismatch: Mismatch | None = None
+    exact: bool = False
+    other_rules: tuple[str, ...] = ()

@@ -19,7 +19,7 @@ from onnx import parser
 
 from ..core.pass_manager.pass_selection import UsageError
 from ..core.rewriting.rules import Rule
-from .fault import Fault
+from .case import Fault
 from .fault_report import format_fault
 from .model_comparison import Comparer, compare_models
 
@@ -31,20 +31,20 @@ Example = str | onnx.ModelProto
 """A model on which a rule fires, as a message or as ONNX text; text without a header is of opset 17."""
 
 
-class RuleIsWrong(AssertionError):
+class _CheckFailed(AssertionError):
+    """A check without success; the message is the report of the result."""
+
+    def __init__(self, result: CheckResult) -> None:
+        super().__init__(result.report)
+        self.result = result
+
+
+class RuleIsWrong(_CheckFailed):
     """A rule violates its contract; the message is a full report."""
 
-    def __init__(self, result: CheckResult) -> None:
-        super().__init__(result.report)
-        self.result = result
 
-
-class CheckInconclusive(AssertionError):
+class CheckInconclusive(_CheckFailed):
     """A rule fired on none of the generated models that run, so it was not checked."""
-
-    def __init__(self, result: CheckResult) -> None:
-        super().__init__(result.report)
-        self.result = result
 
 
 @dataclass(frozen=True)
@@ -120,14 +120,13 @@ def examine(
     if budget < 1:
         raise UsageError(f"a budget of {budget} models: at least one is needed")
     try:
-        from .fuzzing import Budget, RuleTester, fuzz_rule  # noqa: PLC0415 - hypothesis comes with an extra
+        from .fuzzing import RuleTester, fuzz_rule  # noqa: PLC0415 - hypothesis comes with an extra
     except ModuleNotFoundError as e:
         raise UsageError(f"checking rules needs {e.name}: pip install 'passwright[testing]'") from e
     start = perf_counter()
     given = tuple(map(parse_example, (*declared_examples(rule), *examples)))
-    limits = Budget(budget, MAX_RUNS)
     with np.errstate(all="ignore"):  # without warnings from a rule's own arithmetic on constants
-        tally, fault = fuzz_rule(RuleTester(rule, compare, given, other_rules), limits, seed)
+        tally, fault = fuzz_rule(RuleTester(rule, compare, given, other_rules), budget, MAX_RUNS, seed)
     declined = dict(tally.decline_counts.most_common()) if not tally.fired else {}
     return CheckResult(rule, tally.models, tally.fired, tally.ran, perf_counter() - start, fault, declined)
 

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from ..core.errors import PassesError, UnverifiableError
-from .fault import FaultKind
+from .case import FaultKind
 from .model_comparison import ComparisonRequest, Discrepancy, compare_models
 
 TIMEOUT = 60.0  # seconds for a comparison

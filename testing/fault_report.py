@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
 from textwrap import indent
 from typing import Any, cast
 
@@ -10,11 +12,12 @@ import numpy as np
 import onnx
 from onnx import printer
 
-from ..core.errors import EvaluationError
+from ..core.errors import EvaluationError, ModelError
+from ..core.io.folders import encode_text, write_files
 from ..core.ort.backends import OnnxRuntime
 from ..core.plugins.discovery import FILE_MODULE_PREFIX
 from ..core.rewriting.rules import EXACT, Rule
-from .fault import Fault
+from .case import Fault
 from .model_comparison import contract_in
 
 LINE_WIDTH = 100
@@ -109,3 +112,22 @@ def _format_array(value: Any) -> str:
         array, max_line_width=LINE_WIDTH, threshold=MAX_SHOWN_ELEMENTS, separator=", ", floatmode="unique"
     )
     return f"{array.dtype}{list(array.shape)} {' '.join(numbers.split())}"
+
+
+def write_repro(rule: Rule, fault: Fault, root: Path) -> Path:
+    """Write the models before and after, the inputs and the report to a folder named after the rule.
+
+    Existing files of these names are overwritten. Raises ModelError if a file cannot be written.
+    """
+    folder = root / re.sub(r"[^\w.-]+", "_", rule.name)[:60]
+    arrays: dict[str, Any] = {name: a for name, a in failing_inputs(fault).items() if isinstance(a, np.ndarray)}
+    files: dict[str, Any] = {"before.onnx": fault.case.model, "after.onnx": fault.after, "inputs.npz": arrays}
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for old in files:
+            (folder / old).unlink(missing_ok=True)
+        write_files(folder, {name: content for name, content in files.items() if content is not None})
+        (folder / "README.md").write_bytes(encode_text(format_fault(rule, fault) + "\n"))
+    except OSError as e:
+        raise ModelError(f"cannot write a repro to {folder}: {e.strerror}") from e
+    return folder

@@ -10,29 +10,28 @@ from typing import Any
 import onnx
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as seeded
-from hypothesis.strategies import SearchStrategy
 
 from ..core.errors import EvaluationError, ModelError, UnverifiableError
 from ..core.rewriting.rules import Rule
 from .application import apply_rule
-from .case import Case
-from .fault import Fault
+from .case import Case, Fault
 from .guided_search import decline_reasons, guided_search
 from .model_comparison import Comparer, compare_case
 from .strategies import ChoiceSequence, mutated_cases
 
 MAX_SHRINK_STEPS = 400  # cases tried to make the one that shows a fault smaller
-SUPPRESSED_HEALTH_CHECKS = (
-    HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example,
+SHRINKING = settings(
+    max_examples=MAX_SHRINK_STEPS,
+    database=None,
+    deadline=None,
+    phases=(Phase.generate, Phase.shrink),
+    suppress_health_check=(
+        HealthCheck.too_slow, HealthCheck.filter_too_much, HealthCheck.data_too_large, HealthCheck.large_base_example,
+    ),
+    verbosity=Verbosity.quiet,
+    report_multiple_bugs=False,
+    print_blob=False,
 )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Limits of fuzzing: generated `models`, and `max_runs` of models on which the rule fired."""
-
-    models: int
-    max_runs: int
 
 
 @dataclass(slots=True)
@@ -94,7 +93,7 @@ class RuleTester:
         """A fault of the same kind on a smaller case than that of `choice_sequence`, if hypothesis finds one."""
         known: dict[bytes, Fault | None] = {}
 
-        def look(case: Case) -> None:
+        def test(case: Case) -> None:
             key = case.model.SerializeToString(deterministic=True) + repr((case.place, case.no_fire_reason)).encode()
             if key not in known:
                 known[key] = self.find_fault(case, Tally()) if len(known) < MAX_SHRINK_STEPS else None
@@ -102,57 +101,40 @@ class RuleTester:
             if found is not None and found.kind == fault.kind:
                 raise _FaultFound(found)
 
+        case = mutated_cases(self.rule, choice_sequence, self.examples)
+        run: Callable[[], Any] = seeded(seed)(SHRINKING(given(case=case)(test)))
         try:
-            _run_hypothesis(look, mutated_cases(self.rule, choice_sequence, self.examples), seed)
+            run()
         except _FaultFound as shown:
             return shown.fault
         return fault
 
 
-def fuzz_rule(tester: RuleTester, budget: Budget, seed: int) -> tuple[Tally, Fault | None]:
+def fuzz_rule(tester: RuleTester, budget: int, max_runs: int, seed: int) -> tuple[Tally, Fault | None]:
     """Fuzz a rule on examples, then on models generated from its pattern and from them; minimize the first fault.
 
-    If onnxruntime runs none of them, ONNX's reference evaluator does. Deterministic for a given `seed`.
+    At most `budget` models are generated, and `max_runs` run on which the rule fired. If onnxruntime runs none of them,
+    ONNX's reference evaluator does. Deterministic for a given `seed`.
     """
-    tally, fault = _fuzz_once(tester, budget, seed)
+    tally, fault = _fuzz_once(tester, budget, max_runs, seed)
     if fault is not None or tally.ran or not tally.fired:
         return tally, fault
-    return _fuzz_once(replace(tester, by_reference=True), budget, seed)
+    return _fuzz_once(replace(tester, by_reference=True), budget, max_runs, seed)
 
 
-def _fuzz_once(tester: RuleTester, budget: Budget, seed: int) -> tuple[Tally, Fault | None]:
+def _fuzz_once(tester: RuleTester, budget: int, max_runs: int, seed: int) -> tuple[Tally, Fault | None]:
     tally = Tally()
     for model in tester.examples:
         tally.models += 1
         if (fault := tester.find_fault(Case(model, "", ("an example",)), tally)) is not None:
             return tally, fault
-    hunted = guided_search(tester.rule, seed=seed, examples=tester.examples)
-    for found in hunted.generate(budget.models):
+    search = guided_search(tester.rule, seed=seed, examples=tester.examples)
+    for found in search.generate(budget):
         fault = tester.find_fault(found.case, tally)
         if fault is not None:
-            tally.models += hunted.generated
+            tally.models += search.generated
             return tally, tester.minimize(fault, found.choice_sequence, seed)
-        if tally.ran >= budget.max_runs:
+        if tally.ran >= max_runs:
             break
-    tally.models += hunted.generated
+    tally.models += search.generated
     return tally, None
-
-
-def _run_hypothesis(check: Callable[[Case], None], strategy: SearchStrategy[Case], seed: int) -> None:
-    """Call `check` with cases; if it raises an Exception, finally with the smallest case on which it does."""
-    chosen = settings(
-        max_examples=MAX_SHRINK_STEPS,
-        database=None,
-        deadline=None,
-        phases=(Phase.generate, Phase.shrink),
-        suppress_health_check=SUPPRESSED_HEALTH_CHECKS,
-        verbosity=Verbosity.quiet,
-        report_multiple_bugs=False,
-        print_blob=False,
-    )
-
-    def test(case: Case) -> None:
-        check(case)
-
-    run: Callable[[], Any] = seeded(seed)(chosen(given(case=strategy)(test)))
-    run()

@@ -8,25 +8,68 @@ comes with its `choice_sequence`, from which `strategies.cases` generates it aga
 
 from __future__ import annotations
 
+import traceback
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from random import Random
 
+import numpy as np
 import onnx
+from onnx import TensorProto, numpy_helper
 
 from ..core.errors import Declined, ModelError, PassesError
 from ..core.io.convert import from_onnx
 from ..core.ir.graph import Graph
-from ..core.ir.op import Op
 from ..core.rewriting.builder import Build
-from ..core.rewriting.rules import Rule
+from ..core.rewriting.rules import Match, Rule
 from .case import Case
 from .models.choices import NO_CHOICES, Choices, Key
 from .models.dictionary import Dictionary, dictionary_of
-from .models.fingerprint import fingerprint, structure_fingerprint
-from .models.model_builder import GenerationError
+from .models.model_builder import Array, GenerationError
 from .models.model_generator import MODEL_WIDE_CHOICES, generate_case
+
+
+def structure_fingerprint(case: Case) -> Hashable:
+    """Operators, types and classes of dims, independent of the model around the pattern."""
+
+    def size(dim: onnx.TensorShapeProto.Dimension) -> int:  # 2 for more, or a symbol
+        return min(dim.dim_value, 2) if dim.HasField("dim_value") else 2
+
+    graph = case.model.graph
+    types = [i.type.tensor_type for i in graph.input]
+    sizes = {d.dim_value for t in types for d in t.shape.dim if d.dim_value > 1}
+    return (
+        len(sizes) > 1,
+        tuple((t.elem_type, tuple(map(size, t.shape.dim))) for t in types if t.elem_type != TensorProto.BOOL),
+        tuple((t.data_type, tuple(min(d, 2) for d in t.dims)) for t in graph.initializer),
+        tuple(node.op_type for node in _nodes(graph) if node.op_type != "Identity"),
+    )
+
+
+def fingerprint(case: Case) -> Hashable:
+    """The structure of a model, with attributes, summaries of constants, and traits."""
+    graph = case.model.graph
+    attributes = (a.SerializeToString(deterministic=True) for node in _nodes(graph) for a in node.attribute)
+    constants = (_constant_summary(numpy_helper.to_array(t)) for t in graph.initializer)
+    return structure_fingerprint(case), case.traits, case.no_fire_reason, tuple(attributes), tuple(constants)
+
+
+def _constant_summary(array: Array) -> Hashable:
+    """Whether all elements are equal, and the sign of the first one."""
+    if array.size == 0:
+        return None
+    first = array.reshape(-1)[0]
+    sign = int(np.sign(np.nan_to_num(first))) if array.dtype.kind in "if" else 0
+    return bool((array == first).all()), sign
+
+
+def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
+    """The nodes, with those of one branch instead of an If."""
+    for node in graph.node:
+        bodies = [a.g for a in node.attribute if a.type == onnx.AttributeProto.GRAPH]
+        yield from _nodes(bodies[0]) if bodies else (node,)
+
 
 DeclineSite = tuple[tuple[str, int], ...]
 """The functions and lines of the traceback of a decline, the outermost first."""
@@ -130,62 +173,49 @@ def guided_search(rule: Rule, *, seed: int = 0, examples: Sequence[onnx.ModelPro
 
 def decline_site(rule: Rule, case: Case) -> DeclineSite | None:
     """The site of the last decline of `rule`; None if it fires, or raises another exception."""
+    site: DeclineSite | None = NO_MATCH
     try:
-        graph = from_onnx(case.model).graph
+        for site, _reason in _outcomes(rule, case):
+            if site is None:
+                break
     except ModelError:
         return NO_MATCH
-    site: DeclineSite | None = NO_MATCH
-    for g in graph.with_subgraphs():
-        for op in list(g.ops(*rule.pattern.types)):
-            for site in _decline_sites(rule, g, op):
-                if site is None:
-                    return None
     return site
-
-
-def _decline_sites(rule: Rule, graph: Graph, root: Op) -> Iterator[DeclineSite | None]:
-    try:
-        for match in rule.matches(graph, root):
-            g = Build(graph, root)
-            try:
-                built = rule.build(g, **rule.arguments(match))
-            except Declined as why:
-                yield _traceback_lines(why)
-            except KeyboardInterrupt:
-                raise
-            except BaseException:  # noqa: BLE001 - it is the rule's; whoever applies it finds out
-                yield None
-            else:
-                new = built if isinstance(built, tuple) else (built,)
-                yield None if any(v is not None and v not in root.outputs for v in new) else (("", 0),)
-            graph.discard(g.added_ops[::-1])
-    except (Declined, PassesError) as why:
-        yield _traceback_lines(why)
-
-
-def _traceback_lines(error: BaseException) -> DeclineSite:
-    """The functions and lines in the traceback of an exception."""
-    frames: list[tuple[str, int]] = []
-    at = error.__traceback__
-    while at is not None:
-        frames.append((at.tb_frame.f_code.co_name, at.tb_lineno))
-        at = at.tb_next
-    return tuple(frames[1:])
 
 
 def decline_reasons(rule: Rule, case: Case) -> Iterator[str]:
     """The reasons for which `rule` declines, at each match of its pattern."""
+    return (reason for _site, reason in _outcomes(rule, case) if reason)
+
+
+def _outcomes(rule: Rule, case: Case) -> Iterator[tuple[DeclineSite | None, str]]:
+    """For each match, the site of the decline and its reason; None where the rule fires or raises something else."""
     for graph in from_onnx(case.model).graph.with_subgraphs():
-        for op in list(graph.ops(*rule.pattern.types)):
-            yield from _reasons_at(rule, graph, op)
-
-
-def _reasons_at(rule: Rule, graph: Graph, root: Op) -> Iterator[str]:
-    try:
-        for match in rule.matches(graph, root):
+        for root in list(graph.ops(*rule.pattern.types)):
             try:
-                rule.build(Build(graph, root), **rule.arguments(match))
-            except Declined as why:
-                yield str(why)
-    except (Declined, PassesError) as why:
-        yield str(why)
+                yield from (_outcome(rule, graph, match) for match in rule.matches(graph, root))
+            except (Declined, PassesError) as why:
+                yield _traceback_lines(why), str(why)
+
+
+def _outcome(rule: Rule, graph: Graph, match: Match) -> tuple[DeclineSite | None, str]:
+    root = match.ops[0]
+    g = Build(graph, root)
+    try:
+        built = rule.build(g, **rule.arguments(match))
+    except Declined as why:
+        return _traceback_lines(why), str(why)
+    except KeyboardInterrupt:
+        raise
+    except BaseException:  # noqa: BLE001 - of the rule; it shows when the rule is applied
+        return None, ""
+    finally:
+        graph.discard(g.added_ops[::-1])
+    new = built if isinstance(built, tuple) else (built,)
+    return (None if any(v is not None and v not in root.outputs for v in new) else (("", 0),)), ""
+
+
+def _traceback_lines(error: BaseException) -> DeclineSite:
+    """The functions and lines in the traceback of an exception."""
+    frames = traceback.walk_tb(error.__traceback__)
+    return tuple((frame.f_code.co_name, line) for frame, line in frames)[1:]

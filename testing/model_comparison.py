@@ -24,8 +24,7 @@ from ..core.verify.input_specs import input_specs
 from ..core.verify.oracle import Oracle
 from ..core.verify.seeded_session import SINGLE_THREADED, random_outputs
 from ..core.verify.verdict import Mismatch
-from .case import Case
-from .fault import Fault, FaultKind
+from .case import Case, Fault, FaultKind
 from .perturbation import is_explained_by_rounding
 
 ORDINARY_KINDS = frozenset({"normal", "negative"})

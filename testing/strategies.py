@@ -10,12 +10,13 @@ from hypothesis import strategies as st
 
 from ..core.rewriting.rules import Rule
 from .case import Case
-from .models.choices import Choices
+from .models.choices import Choices, DrawBelow
 from .models.dictionary import Dictionary, dictionary_of
 from .models.model_builder import GenerationError
 from .models.model_generator import generate_case
 
 ChoiceSequence = tuple[int, ...]
+DrawInteger = Callable[[st.SearchStrategy[int]], int]
 MUTATION_PERIOD = 40
 """Of so many choices one becomes the simplest, and one is drawn anew, on average."""
 
@@ -28,27 +29,15 @@ def cases(
     Hypothesis draws one number after another, the choice sequence of a case.
     """
     words = dictionary_of(rule) if dictionary is None else dictionary
-
-    @st.composite
-    def drawn(draw: Callable[[st.SearchStrategy[int]], int]) -> Case | None:
-        choices = Choices(lambda count: draw(st.integers(0, count - 1)))
-        try:
-            return generate_case(rule, choices, words, examples)
-        except GenerationError:
-            return None
-
-    found: st.SearchStrategy[Any] = drawn().filter(lambda case: case is not None)
-    return found
+    return _cases(rule, words, examples, lambda draw: lambda count: draw(st.integers(0, count - 1)))
 
 
 def mutated_cases(
     rule: Rule, choice_sequence: ChoiceSequence, examples: Sequence[onnx.ModelProto] = ()
 ) -> st.SearchStrategy[Case]:
     """The case of `choice_sequence` with some choices changed; hypothesis shrinks them to the simplest choices."""
-    words = dictionary_of(rule)
 
-    @st.composite
-    def drawn(draw: Callable[[st.SearchStrategy[int]], int]) -> Case | None:
+    def mutated(draw: DrawInteger) -> DrawBelow:
         numbers = iter(choice_sequence)
 
         def below(count: int) -> int:
@@ -57,8 +46,18 @@ def mutated_cases(
                 return 0
             return number if turn < MUTATION_PERIOD and 0 <= number < count else draw(st.integers(0, count - 1))
 
+        return below
+
+    return _cases(rule, dictionary_of(rule), examples, mutated)
+
+
+def _cases(
+    rule: Rule, words: Dictionary, examples: Sequence[onnx.ModelProto], choose: Callable[[DrawInteger], DrawBelow]
+) -> st.SearchStrategy[Case]:
+    @st.composite
+    def drawn(draw: DrawInteger) -> Case | None:
         try:
-            return generate_case(rule, Choices(below), words, examples)
+            return generate_case(rule, Choices(choose(draw)), words, examples)
         except GenerationError:
             return None
 

@@ -10,8 +10,8 @@ import pytest
 from passwright.core import Rule
 from passwright.core.plugins.discovery import FILE_MODULE_PREFIX, all_rules
 from passwright.testing import examine
+from passwright.testing.case import Fault, FaultKind
 from passwright.testing.comparison_process import ComparisonProcess
-from passwright.testing.fault import Fault, FaultKind
 from passwright.testing.fuzzing import RuleTester
 from shelves import passes_from_file
 

@@ -17,8 +17,7 @@ from ...core.rewriting.rules import Rule
 from ...passes.pipelines import BUILT_IN
 from ...testing.check import DEFAULT_BUDGET, CheckResult, examine
 from ...testing.comparison_process import ComparisonProcess
-from ...testing.fault_report import model_text
-from ...testing.repro import write_repro
+from ...testing.fault_report import model_text, write_repro
 from ..environment import versions
 from ..registry.pass_sources import caller_registry, plugin_registries, search_passes, unknown_name_error
 

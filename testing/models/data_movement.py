@@ -1,16 +1,18 @@
-"""Generators for data-movement operators."""
+"""Generators for operators that move, index, split and join data, for sequences, and for sources of values."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from math import prod
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
+from ...core.inference.input_queries import INT32_MAX
 from ...core.rewriting.pattern import Var
-from .generator import OpSite
-from .matrix_products import element_count
+from .generator import OpGenerator, OpSite
 from .model_builder import GenerationError, Shape
-from .reductions import draw_axes
 
 
 def transpose(site: OpSite) -> None:
@@ -35,9 +37,8 @@ def reshape(site: OpSite) -> None:
     """Reshape to another grouping of the elements."""
     wished = site.hint.shape
     x = site.operand(0, regrouped_shape(site, wished)).shape
-    target = (
-        wished if element_count(wished) == element_count(x) and site.choices.draw_below(3) else regrouped_shape(site, x)
-    )
+    fits = prod(wished) == prod(x) and site.choices.draw_below(3)
+    target = wished if fits else regrouped_shape(site, x)
     site.parameter("shape", lambda: _target_with_wildcards(site, x, target), needed=True)
     site.parameter("allowzero", lambda: int(site.choices.one_in(3)))
 
@@ -46,13 +47,13 @@ def _target_with_wildcards(site: OpSite, x: Shape, target: Shape) -> list[int]:
     """The target with -1 for one dim, or 0 for dims copied from the input."""
     dims = list(target)
     form = site.choices.draw_below(4)
-    if form == 1 and dims and element_count(target):
+    if form == 1 and dims and prod(target):
         dims[site.choices.draw_below(len(dims))] = -1
     elif form > 1:
         same = [i for i, (a, b) in enumerate(zip(dims, x, strict=False)) if a == b]
         if same:
             dims[site.choices.pick(same)] = 0
-        if form > 2 and dims and element_count(target) and dims[-1] > 0:
+        if form > 2 and dims and prod(target) and dims[-1] > 0:
             dims[-1] = -1
     return dims
 
@@ -73,7 +74,7 @@ def regrouped_shape(site: OpSite, shape: Shape) -> Shape:
             first = site.choices.pick([f for f in (2, 3, 1) if dims[at] % f == 0])
             dims[at : at + 1] = [first, dims[at] // first]
         elif form == 4:
-            dims = [int(np.prod(dims))] if site.choices.draw_below(2) else dims
+            dims = [prod(dims)] if site.choices.draw_below(2) else dims
     return tuple(dims)
 
 
@@ -90,9 +91,9 @@ def squeeze(site: OpSite) -> None:
         dims.insert(site.choices.draw_below(len(dims) + 1), 1)
     x = site.operand(0, tuple(dims[:5])).shape
     ones = [i for i, d in enumerate(x) if d == 1]
-    if not ones and "axes" not in dict(site.pattern.attrs) and site.wants_input(1):
+    if not ones and "axes" not in dict(site.pattern.attrs) and site.input_pattern(1) is not None:
         raise GenerationError("there is nothing to squeeze")
-    site.parameter("axes", lambda: _maybe_negative_axes(site, site.choices.subset(ones) if ones else [], len(x)))
+    site.parameter("axes", lambda: _signed_axes(site, site.choices.subset(ones) if ones else [], len(x)))
 
 
 def unsqueeze(site: OpSite) -> None:
@@ -103,18 +104,20 @@ def unsqueeze(site: OpSite) -> None:
         del dims[site.choices.pick(ones) if ones else site.choices.draw_below(len(dims))]
     rank = len(site.operand(0, tuple(dims)).shape)
     count = 1 + site.choices.draw_below(2)
-    site.parameter(
-        "axes", lambda: _maybe_negative_axes(site, site.choices.subset(range(rank + count))[:count], rank, count)
-    )
+
+    def axes() -> list[int]:
+        chosen = site.choices.subset(range(rank + count))[:count]
+        total = rank + len(chosen)
+        return _signed_axes(site, [a for a in chosen if a < total], total)
+
+    site.parameter("axes", axes)
     if site.spec.since_version < 13 and "axes" not in site.attrs:
         site.attrs["axes"] = [0]
 
 
-def _maybe_negative_axes(site: OpSite, axes: list[int], rank: int, more: int | None = None) -> list[int]:
-    """The axes, sometimes counted from the end, of `more` dims in the output if those are inserted."""
-    total = rank if more is None else rank + len(axes)
-    axes = [a for a in axes if a < total]
-    return [a - total for a in axes] if site.choices.one_in(3) else axes
+def _signed_axes(site: OpSite, axes: list[int], rank: int) -> list[int]:
+    """The axes, sometimes counted from the end."""
+    return [a - rank for a in axes] if site.choices.one_in(3) else axes
 
 
 def expand(site: OpSite) -> None:
@@ -130,17 +133,11 @@ def expand(site: OpSite) -> None:
     site.parameter("shape", lambda: target, needed=True)
 
 
-def tile(site: OpSite) -> None:
-    """Tile."""
-    x = site.first_operand(1).shape
-    site.parameter("repeats", lambda: [1 + site.choices.draw_below(3) for _ in x])
-
-
 def pad(site: OpSite) -> None:
     """Pad at some ends of some dims."""
     x = site.first_operand(1).shape
-    mode = site.parameter("mode", lambda: site.choices.pick(("constant", "edge", "reflect", "wrap")), "constant")
-    axes = draw_axes(site, len(x)) if site.wants_input(3) else None
+    mode = site.pick("mode", "constant", "edge", "reflect", "wrap", default="constant")
+    axes = site.draw_axes(len(x)) if site.input_pattern(3) is not None else None
     form = site.choices.draw_below(5)
     some = site.choices.draw_below(2) + 1
 
@@ -151,58 +148,259 @@ def pad(site: OpSite) -> None:
         return [-p for p in ends] if form == 3 and site.choices.one_in(4) else ends
 
     site.parameter("pads", pads, needed=True)
-    if site.wants_input(3):
+    if site.input_pattern(3) is not None:
         site.parameter("axes", lambda: axes)
-    if site.wants_input(2):
-        value = (
-            0.0
-            if site.choices.draw_below(3) or mode != "constant"
-            else site.generator.dictionary.draw_number(site.choices)
-        )
+    if site.input_pattern(2) is not None:
+        is_zero = site.choices.draw_below(3) or mode != "constant"
+        value = 0.0 if is_zero else site.generator.dictionary.draw_number(site.choices)
         site.operand(2, (), array=site.input_array(2, value))
     elif mode == "constant":
-        site.parameter("value", lambda: 0.0)
+        site.pick("value", 0.0)
 
 
 def depth_and_space(site: OpSite) -> None:
     """DepthToSpace and SpaceToDepth."""
-    size = site.parameter("blocksize", lambda: 1 + site.choices.draw_below(2), needed=True)
-    if size is None:
-        size = site.attrs["blocksize"] = 1 + site.choices.draw_below(2)
+    size = site.required_parameter("blocksize", lambda: 1 + site.choices.draw_below(2))
     batch, channels, *dims = site.hinted_shape(4, 4)
     deep = site.op_type == "DepthToSpace"
     shape = (batch, channels * size**2, *dims) if deep else (batch, channels, *(d * size for d in dims))
     site.operand(0, shape)
-    site.parameter("mode", lambda: site.choices.pick(("DCR", "CRD")))
-
-
-def trilu(site: OpSite) -> None:
-    """Trilu."""
-    site.first_operand(2)
-    site.parameter("k", lambda: site.choices.pick((0, 1, -1, 5, -5)))
-    site.parameter("upper", lambda: site.choices.draw_below(2))
+    site.pick("mode", "DCR", "CRD")
 
 
 def resize(site: OpSite) -> None:
     """Resize and Upsample, by a factor or to a size."""
     x = site.first_operand(3, 4).shape
     factors = [1.0] * 2 + [site.choices.pick((2.0, 1.0)) for _ in x[2:]]
-    site.parameter("mode", lambda: site.choices.pick(("nearest", "linear")))
-    site.parameter(
-        "coordinate_transformation_mode", lambda: site.choices.pick(("half_pixel", "asymmetric", "align_corners"))
-    )
-    site.parameter("nearest_mode", lambda: site.choices.pick(("round_prefer_floor", "floor", "ceil")))
-    if site.wants_input(3) and site.spec.since_version > 10:
+    site.pick("mode", "nearest", "linear")
+    site.pick("coordinate_transformation_mode", "half_pixel", "asymmetric", "align_corners")
+    site.pick("nearest_mode", "round_prefer_floor", "floor", "ceil")
+    if site.input_pattern(3) is not None and site.spec.since_version > 10:
         site.input_patterns[2] = None
         site.parameter("sizes", lambda: [int(d * f) for d, f in zip(x, factors, strict=True)])
     else:
         site.parameter("scales", lambda: factors, needed=True)
-    if site.wants_input(1) and site.spec.since_version > 10:
+    if site.input_pattern(1) is not None and site.spec.since_version > 10:
         site.operand(1, (0,), array=np.zeros(0, np.float32))
+
+
+def concat(site: OpSite) -> None:
+    """Concat of operands that differ in one dim at most."""
+    first = site.operand_order()[0]
+    wished = site.hinted_shape(1, 4)
+    x = site.operand(first, wished)
+    axis = site.required_parameter("axis", lambda: site.draw_axis(x))
+    for i in site.operand_order():
+        settled = site.existing_operand(i)
+        dims = list(x.shape)
+        if -len(dims) <= axis < len(dims) and site.choices.draw_below(2):
+            dims[axis] = site.generator.draw_dim()
+        site.operand(i, settled.shape if settled else tuple(dims))
+
+
+def split(site: OpSite) -> None:
+    """Split into equal parts, or into given ones."""
+    x = site.first_operand(1)
+    dim = x.dim_at(site.axis(x, 0))
+    count = site.choices.pick([n for n in (2, 1, 3) if n > site.pattern.output])
+    even = [dim // count] * (count - 1) + [dim - dim // count * (count - 1)]
+    cuts = sorted(site.choices.draw_below(dim + 1) for _ in range(count - 1))
+    sizes = np.diff([0, *cuts, dim]).tolist() if site.choices.draw_below(2) else even
+    given = site.parameter("split", lambda: sizes)
+    site.output_count = count if given is None else len(given)
+    if given is None and "num_outputs" in site.spec.attributes:
+        site.attrs["num_outputs"] = count
+
+
+def slice_tensor(site: OpSite) -> None:
+    """Slice, forwards, backwards, with steps, beyond the ends."""
+    wished = list(site.hinted_shape(1, 4))
+    grown = site.choices.draw_below(len(wished))
+    wished[grown] += site.choices.draw_below(3)
+    x = site.first_operand(1) if site.existing_operand(0) else site.operand(0, tuple(wished))
+    rank = len(x.shape)
+    has_axes = site.input_pattern(3) is not None or (
+        "axes" in site.spec.attributes and bool(site.choices.draw_below(2))
+    )
+    axes = site.choices.subset(range(rank)) if has_axes else [*range(1 + site.choices.draw_below(rank))]
+    if has_axes:
+        signed = _signed_axes(site, axes, rank)
+        axes = site.parameter("axes", lambda: signed, signed)
+    steps = site.parameter("steps", lambda: [site.choices.pick((1, 2, -1, -2)) for _ in axes], [1] * len(axes))
+    if not len(axes) == len(steps) or any(not -rank <= a < rank for a in axes):
+        raise GenerationError("axes and steps do not fit")
+    bounds = [_bounds(site, x.shape[a], s) for a, s in zip(axes, steps, strict=True)]
+    site.parameter("starts", lambda: [b[0] for b in bounds], needed=True)
+    site.parameter("ends", lambda: [b[1] for b in bounds], needed=True)
+
+
+def _bounds(site: OpSite, dim: int, step: int) -> tuple[int, int]:
+    form = site.choices.draw_below(4)
+    if form == 0:
+        return (0, dim) if step > 0 else (dim - 1, -dim - 1)
+    if form == 1:
+        return (0, INT32_MAX) if step > 0 else (-1, -INT32_MAX)
+    start = site.choices.draw_below(dim + 1)
+    end = start + site.choices.draw_below(dim - start + 1)
+    if step < 0:
+        start, end = end - 1, start - 1 if start else -dim - 1
+    if form == 3 and dim:
+        start = start - dim if 0 <= start < dim else start
+    return start, end
+
+
+def gather(site: OpSite) -> None:
+    """Gather, sometimes with negative indices."""
+    x = site.first_operand(1)
+    dim = x.dim_at(site.axis(x, 0))
+    form = site.choices.draw_below(5)
+    shape: Shape = [(), (1,), (2,), (dim,), (2, 1)][form]
+    if dim == 0 and 0 not in shape:
+        raise GenerationError("there is nothing to gather")
+    site.parameter("indices", lambda: _indices(site, dim, shape))
+
+
+def _indices(site: OpSite, dim: int, shape: Shape) -> object:
+    """Indices in order, random, or counted from the end."""
+    count = prod(shape)
+    if count == dim and site.choices.draw_below(3):
+        return np.arange(dim).reshape(shape).tolist()
+    start, step = site.choices.draw_below(max(dim, 1)), site.choices.pick((1, 0, 2))
+    found = (start + step * np.arange(count)) % max(dim, 1)
+    return (found - dim if site.choices.one_in(3) else found).reshape(shape).tolist()
+
+
+def gather_elements(site: OpSite) -> None:
+    """GatherElements and ScatterElements: an index for each element."""
+    x = site.first_operand(1)
+    axis = site.axis(x, 0)
+    dim = x.dim_at(axis)
+    order = np.arange(dim)
+    if site.choices.one_in(3):
+        order = order[::-1]
+    elif site.choices.one_in(4):
+        order = order - dim
+    by_axis = [-1 if i == axis % len(x.shape) else 1 for i in range(len(x.shape))]
+    table = np.broadcast_to(order.reshape(by_axis), x.shape)
+    site.parameter("indices", table.tolist)
+    site.add_operands((2,), x.shape)
+
+
+def gather_nd(site: OpSite) -> None:
+    """GatherND and ScatterND: rows in order, or single ones."""
+    x = site.first_operand(1)
+    depth = 1 + site.choices.draw_below(len(x.shape))
+    batch = site.pick("batch_dims", default=0)
+    grid = np.stack(np.meshgrid(*map(np.arange, x.shape[:depth]), indexing="ij"), -1)
+    form = site.choices.draw_below(4)
+    if form == 1:
+        grid = grid[..., ::-1, :]
+    elif form == 2:
+        grid = grid[:1]
+    elif form == 3:
+        grid = grid.reshape(-1, depth)
+    if batch and depth < 2:
+        raise GenerationError("no dims are left beside the batch")
+    site.parameter("indices", grid[..., batch:].tolist)
+    site.add_operands((2,), (*grid.shape[:-1], *x.shape[depth:]))
+    site.pick("reduction", "none", "add")
+
+
+def compress(site: OpSite) -> None:
+    """Compress."""
+    x = site.first_operand(1)
+    axis = site.axis(x)
+    count = prod(x.shape) if axis is None else x.dim_at(axis)
+    site.parameter("condition", lambda: [not site.choices.one_in(4) for _ in range(count)])
+
+
+def shape_of(site: OpSite) -> None:
+    """Shape, of all dims or of some."""
+    x = site.operand(0, site.generator.draw_shape(1 + site.choices.draw_below(4)))
+    site.parameter("start", lambda: site.choices.draw_below(len(x.shape) + 1))
+    site.parameter("end", lambda: site.choices.draw_below(len(x.shape) + 1))
+
+
+def make_range(site: OpSite) -> None:
+    """Range from 0 to some dim, in steps of 1."""
+    wished = site.hint.shape[0] if site.hint.shape else 2
+    site.parameter("start", lambda: int(site.choices.one_in(4)))
+    site.pick("limit", wished)
+    site.pick("delta", 1)
+
+
+def random_tensor(site: OpSite) -> None:
+    """RandomNormal and RandomUniform."""
+    site.attrs["shape"] = list(site.hint.shape)
+    site.parameter("seed", lambda: float(site.choices.draw_below(3)))
+
+
+def sequence_access(site: OpSite) -> None:
+    """SequenceAt and other operators with a sequence and a position."""
+    site.operand(0, site.hint.shape)
+    last = len(site.input_patterns) - 1
+    inserts = site.op_type == "SequenceInsert"
+    site.add_operands((1,) if inserts else (), site.hint.shape)
+    if last > int(inserts) and not site.existing_operand(last):
+        site.operand(last, (), array=np.asarray(site.choices.pick((0, -1, 1)), np.int64))
+
+
+def sequence_construct(site: OpSite) -> None:
+    """SequenceConstruct of tensors of one type; their shapes may differ."""
+    for i in site.operand_order():
+        site.operand(i, site.hint.shape)
+
+
+def concat_from_sequence(site: OpSite) -> None:
+    """ConcatFromSequence."""
+    site.operand(0, site.hinted_shape(1, 3))
+    site.attrs["axis"] = 0 if site.pattern.bound_name == "" or site.choices.draw_below(2) else -1
+    site.pick("new_axis")
+
+
+def split_to_sequence(site: OpSite) -> None:
+    """SplitToSequence."""
+    x = site.first_operand(1)
+    dim = x.dim_at(site.axis(x, 0))
+    if site.input_pattern(1) is not None:
+        site.parameter("split", lambda: [dim - 1, 1] if site.choices.draw_below(2) and dim else max(1, dim // 2))
+    site.pick("keepdims")
 
 
 def center_crop_pad(site: OpSite) -> None:
     """CenterCropPad."""
     x = site.first_operand(1).shape
-    axes = site.parameter("axes", lambda: draw_axes(site, len(x)), [*range(len(x))])
+    axes = site.parameter("axes", lambda: site.draw_axes(len(x)), [*range(len(x))])
     site.parameter("shape", lambda: [x[a] if site.choices.draw_below(2) else site.generator.draw_dim() for a in axes])
+
+
+OP_GENERATORS: Mapping[str, OpGenerator] = MappingProxyType(
+    {
+        "Transpose": transpose,
+        "Reshape": reshape,
+        "Flatten": flatten,
+        "Squeeze": squeeze,
+        "Unsqueeze": unsqueeze,
+        "Expand": expand,
+        "Pad": pad,
+        **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), depth_and_space),
+        **dict.fromkeys(("Resize", "Upsample"), resize),
+        "CenterCropPad": center_crop_pad,
+        "Concat": concat,
+        "Split": split,
+        "Slice": slice_tensor,
+        "Gather": gather,
+        **dict.fromkeys(("GatherElements", "ScatterElements", "Scatter"), gather_elements),
+        **dict.fromkeys(("GatherND", "ScatterND"), gather_nd),
+        "Compress": compress,
+        "Shape": shape_of,
+        "Range": make_range,
+        "ConstantOfShape": lambda site: site.pick("input", list(site.hint.shape)),
+        **dict.fromkeys(("RandomNormal", "RandomUniform"), random_tensor),
+        **dict.fromkeys(("SequenceAt", "SequenceErase", "SequenceInsert"), sequence_access),
+        "SequenceConstruct": sequence_construct,
+        "ConcatFromSequence": concat_from_sequence,
+        "SplitToSequence": split_to_sequence,
+        "SequenceEmpty": lambda site: site.attrs.update(dtype=site.generator.dtype),
+    }
+)

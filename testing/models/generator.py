@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, cast
@@ -12,64 +12,13 @@ from onnx import TensorProto, defs, helper
 
 from ...core.ir import op_schemas
 from ...core.rewriting.pattern import OpPattern, Var, VariadicVar
-from . import signatures
 from .choices import Choices
-from .constant_values import constant_array
 from .dictionary import Dictionary
-from .distribution import Distribution
-from .model_builder import Array, GenerationError, ModelBuilder, Shape, TypedValue
+from .distribution import Distribution, constant_array
+from .model_builder import Array, GenerationError, ModelBuilder, Shape, TypedValue, schema
 
 MAX_OPERANDS = 4
 OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
-
-
-def select_inputs(generator: PatternGenerator, pattern: OpPattern, spec: defs.OpSchema) -> list[InputPattern]:
-    """The patterns of all inputs: `*xs` and `...` become some inputs, and optional ones are sometimes omitted."""
-    variadic = bool(spec.inputs) and spec.inputs[-1].option == VARIADIC
-    most = max(MAX_OPERANDS, len(pattern.inputs)) if variadic else len(spec.inputs)
-    wants = pattern.inputs if variadic else pattern.inputs[: max(len(spec.inputs), _required_count(pattern.inputs))]
-    fixed = sum(not isinstance(want, VariadicVar) for want in wants)
-    rests = len(wants) - fixed
-    least = max(spec.min_input, fixed)
-    if least > most:
-        raise GenerationError(f"{spec.name} takes no {fixed} inputs at this opset")
-    room = least - fixed + generator.choices.draw_below(most - least + 1) if rests else 0
-    slots: list[InputPattern] = []
-    for want in wants:
-        if not isinstance(want, VariadicVar):
-            slots.append(_select_optional(generator, want))
-            continue
-        rests -= 1
-        size = room if rests == 0 else generator.choices.draw_below(room + 1)
-        room -= size
-        name = want.name or f"... {next(generator.unnamed)}"
-        slots += [_select_rest(generator, Var(f"{name} {i}"), len(slots) + i, spec) for i in range(size)]
-    while slots and slots[-1] is None:
-        slots.pop()
-    return slots
-
-
-def _required_count(wants: tuple[Any, ...]) -> int:
-    """The number of inputs up to the last one that must not be omitted."""
-    return max((i for i, w in enumerate(wants, 1) if not (isinstance(w, Var) and w.optional)), default=0)
-
-
-def _select_optional(generator: PatternGenerator, want: Any) -> InputPattern:
-    """Omit an optional input in half of all models."""
-    if not isinstance(want, Var) or not want.optional:
-        return want
-    if want.name in generator.bound:
-        return want if generator.bound[want.name] is not None else None
-    if generator.choices.draw_below(2):
-        return want
-    generator.bound[want.name] = None
-    generator.add_trait("an optional input is left out")
-    return None
-
-
-def _select_rest(generator: PatternGenerator, var: Var, index: int, spec: defs.OpSchema) -> InputPattern:
-    optional = index < len(spec.inputs) and spec.inputs[index].option == OPTIONAL
-    return None if optional and generator.choices.one_in(3) else var
 
 
 VARIADIC = defs.OpSchema.FormalParameterOption.Variadic
@@ -109,14 +58,9 @@ class OpSite:
         """The choices of the generator."""
         return self.generator.choices
 
-    @property
-    def input_count(self) -> int:
-        """The number of inputs in the pattern, including omitted ones."""
-        return len(self.input_patterns)
-
-    def wants_input(self, index: int) -> bool:
-        """Whether the pattern has an input at `index`."""
-        return index < len(self.input_patterns) and self.input_patterns[index] is not None
+    def input_pattern(self, index: int) -> InputPattern:
+        """The pattern of the input at `index`; None if it is omitted."""
+        return self.input_patterns[index] if index < len(self.input_patterns) else None
 
     def operand_order(self, *, reverse: bool = False) -> list[int]:
         """The inputs, those that determine others first: ops, then bound variables, then the rest, the last first."""
@@ -134,7 +78,7 @@ class OpSite:
 
     def existing_operand(self, index: int) -> TypedValue | None:
         """The operand at `index`, if it exists already, here or as a bound variable."""
-        want = self.input_patterns[index] if index < len(self.input_patterns) else None
+        want = self.input_pattern(index)
         if index not in self.operands and isinstance(want, Var):
             return cast("TypedValue | None", self.generator.bound.get(want.name))
         return self.operands.get(index)
@@ -144,7 +88,7 @@ class OpSite:
         found = self.operands.get(index)
         if found is not None:
             return found
-        want = self.input_patterns[index] if index < len(self.input_patterns) else None
+        want = self.input_pattern(index)
         if want is None:
             raise GenerationError(f"{self.op_type} has no input {index}")
         dtype = self.input_dtype(index)
@@ -153,7 +97,7 @@ class OpSite:
                 found = self.generator.generate(want, Hint(shape, dtype if isinstance(dtype, int) else self.hint.dtype))
             else:
                 found = self.generator.bound_value(
-                    want, dtype, shape, positive=positive, array=array, is_only_operand=self.input_count < 2
+                    want, dtype, shape, positive=positive, array=array, is_only_operand=len(self.input_patterns) < 2
                 )
         self.operands[index] = found
         formal = self.formal_parameter(index).type_str
@@ -208,48 +152,76 @@ class OpSite:
 
         `make` returns a valid value. It is called only if the pattern leaves the value open.
         """
-        with self.choices.scope(name):
-            return self._parameter(name, make, default, needed)
-
-    def _parameter(self, name: str, make: Callable[[], Any], default: Any, needed: bool) -> Any:
-        named = dict(self.pattern.attrs)
         index = next((i for i, formal in enumerate(self.spec.inputs) if formal.name == name), None)
-        if name in named:
-            value = self._pattern_value(named[name], make)
-            self._set_parameter(name, index, value)
-            return default if value is None else value
-        if index is not None:
-            return self._read_parameter(index, make, default) if self.wants_input(index) else default
-        if name not in self.spec.attributes or not self._may_set_attribute(needed):
-            return default
-        value = self.attrs[name] = make()
-        if not self.pattern.bound_name:
-            self.generator.record_attribute(self, name, value)
+        with self.choices.scope(name):
+            if name in (named := dict(self.pattern.attrs)):
+                value = self._set_named_parameter(name, named[name], index, make)
+            elif index is not None:
+                value = self._input_parameter(index, make)
+            elif name in self.spec.attributes and self._may_set_attribute(needed):
+                value = self.attrs[name] = make()
+                if not self.pattern.bound_name:
+                    self.generator.record_attribute(self, name, value)
+                return value
+            else:
+                value = None
+        return default if value is None else value
+
+    def required_parameter(self, name: str, make: Callable[[], Any]) -> Any:
+        """As `parameter`, but the attribute is always set."""
+        value = self.parameter(name, make, needed=True)
+        if value is None:
+            value = self.attrs[name] = make()
         return value
 
-    def _pattern_value(self, want: Any, make: Callable[[], Any]) -> Any:
-        if not isinstance(want, Var):
-            return want
-        if want.name not in self.generator.bound:
-            self.generator.bound[want.name] = make()
-        return self.generator.bound[want.name]
+    def pick(self, name: str, *options: Any, default: Any = None) -> Any:
+        """A `parameter` that is one of `options`; without any, 0 or 1."""
+        return self.parameter(name, lambda: self.choices.pick(options or (0, 1)), default)
 
-    def _set_parameter(self, name: str, index: int | None, value: Any) -> None:
+    def axis(self, x: TypedValue, default: Any = None) -> Any:
+        """The `parameter` axis, an axis of `x`."""
+        return self.parameter("axis", lambda: self.draw_axis(x), default)
+
+    def draw_axis(self, x: TypedValue) -> int:
+        """An axis of `x`, sometimes counted from the end."""
+        rank = max(len(x.shape), 1)
+        axis = self.choices.draw_below(rank)
+        return axis - rank if self.choices.draw_below(2) else axis
+
+    def draw_axes(self, rank: int) -> list[int]:
+        """One or more axes out of `rank`, sometimes counted from the end."""
+        axes = self.choices.subset(range(max(rank, 1)))
+        if self.choices.one_in(4):
+            axes = axes[::-1]
+        return [a - max(rank, 1) for a in axes] if self.choices.draw_below(2) else axes
+
+    def draw_each(self, count: int, low: int = 0) -> list[int]:
+        """For each of `count` dims, `low` or one more."""
+        return [low + self.choices.draw_below(2) for _ in range(count)]
+
+    def _set_named_parameter(self, name: str, want: Any, index: int | None, make: Callable[[], Any]) -> Any:
         """Set the value of the pattern, as the attribute or constant input that it is at this opset."""
-        if index is None:
-            if name in self.spec.attributes:
-                self.attrs[name] = value
-        elif value is not None:
+        value = want
+        if isinstance(want, Var):
+            if want.name not in self.generator.bound:
+                self.generator.bound[want.name] = make()
+            value = self.generator.bound[want.name]
+        if index is None and name in self.spec.attributes:
+            self.attrs[name] = value
+        elif index is not None and value is not None:
             self.operands[index] = self.generator.builder.constant(self.input_array(index, value))
+        return value
 
-    def _read_parameter(self, index: int, make: Callable[[], Any], default: Any) -> Any:
-        settled = self.existing_operand(index)
-        if settled is None:
+    def _input_parameter(self, index: int, make: Callable[[], Any]) -> Any:
+        if self.input_pattern(index) is None:
+            return None
+        known = self.existing_operand(index)
+        if known is None:
             array = self.input_array(index, make())
-            settled = self.operand(index, array.shape, array=array)
+            known = self.operand(index, array.shape, array=array)
         else:
-            self.operand(index, settled.shape)
-        return default if settled.array is None else settled.array.tolist()
+            self.operand(index, known.shape)
+        return None if known.array is None else known.array.tolist()
 
     def _may_set_attribute(self, needed: bool) -> bool:
         if self.pattern.bound_name:
@@ -268,15 +240,13 @@ class OpSite:
 
     def add_remaining_operands(self, shape: Shape) -> None:
         """Generate the inputs that were not requested."""
-        for i in range(len(self.input_patterns)):
-            if self.wants_input(i):
-                self.operand(i, shape)
+        self.add_operands(range(len(self.input_patterns)), shape)
 
-    def add_node(self, outputs: int) -> list[TypedValue]:
-        """The outputs of the op."""
-        count = max(self.operands, default=-1) + 1
-        inputs: Sequence[TypedValue | None] = [self.operands.get(i) for i in range(count)]
-        return self.generator.builder.node(self.op_type, inputs, self.attrs, self.pattern.domain, outputs)
+    def add_operands(self, indices: Iterable[int], shape: Shape, *, positive: int = -1) -> None:
+        """Generate those of the inputs at `indices` that the pattern has, with positive numbers at `positive`."""
+        for i in indices:
+            if self.input_pattern(i) is not None:
+                self.operand(i, shape, positive=i == positive)
 
 
 OpGenerator = Callable[[OpSite], None]
@@ -313,11 +283,15 @@ class PatternGenerator:
         if pattern.bound_name:
             self.bound[pattern.bound_name] = None
         try:
-            self.op_generators.get(site.op_type, inputs_like_output)(site)
+            if site.op_type in self.op_generators:
+                self.op_generators[site.op_type](site)
             site.add_remaining_operands(hint.shape)
         except (ArithmeticError, IndexError, TypeError, ValueError) as e:  # a pattern may name any attribute's value
             raise GenerationError(f"{site.op_type} cannot be made so: {e}") from e
-        made = site.add_node(max(pattern.output + 1, self._output_count(site)))
+        is_variadic = site.spec.outputs[-1].option == VARIADIC
+        count = max(pattern.output + 1, site.output_count, 0 if is_variadic else site.spec.min_output)
+        inputs = [site.operands.get(i) for i in range(max(site.operands, default=-1) + 1)]
+        made = self.builder.node(site.op_type, inputs, site.attrs, pattern.domain, count)
         if self.depth == 0:
             self.pattern_outputs.append(made[pattern.output])
             self.last_outputs = made
@@ -325,23 +299,55 @@ class PatternGenerator:
 
     def _op_site(self, pattern: OpPattern, hint: Hint) -> OpSite:
         version = self.builder.opset
-        specs = {t: spec for t in pattern.types if (spec := signatures.schema(t, pattern.domain, version)) is not None}
+        specs = {t: spec for t in pattern.types if (spec := schema(t, pattern.domain, version)) is not None}
         if not specs:
             raise GenerationError(f"{pattern.types[0]} does not exist at opset {version}")
         op_type = self.choices.pick(list(specs))
         spec = specs[op_type]
-        site = OpSite(self, pattern, op_type, spec, select_inputs(self, pattern, spec), hint)
+        site = OpSite(self, pattern, op_type, spec, self._select_inputs(pattern, spec), hint)
         makes = spec.outputs[pattern.output if pattern.output < len(spec.outputs) else -1].type_str
         if hint.dtype in map(DTYPES_BY_TYPE_STR.get, site.allowed_types(makes)) and not makes.startswith("tensor("):
             site.bound_types[makes] = hint.dtype
         return site
 
-    def _output_count(self, site: OpSite) -> int:
-        """The number of outputs: the required ones, and some of a variadic one."""
-        last = site.spec.outputs[-1]
-        if last.option == VARIADIC:
-            return site.output_count
-        return max(site.output_count, site.spec.min_output)
+    def _select_inputs(self, pattern: OpPattern, spec: defs.OpSchema) -> list[InputPattern]:
+        """The patterns of all inputs: `*xs` and `...` become some inputs, and optional ones are sometimes omitted."""
+        variadic = bool(spec.inputs) and spec.inputs[-1].option == VARIADIC
+        required = [i for i, w in enumerate(pattern.inputs, 1) if not (isinstance(w, Var) and w.optional)]
+        most = max(MAX_OPERANDS, len(pattern.inputs)) if variadic else len(spec.inputs)
+        wants = pattern.inputs if variadic else pattern.inputs[: max(len(spec.inputs), *required, 0)]
+        fixed = sum(not isinstance(want, VariadicVar) for want in wants)
+        rests = len(wants) - fixed
+        least = max(spec.min_input, fixed)
+        if least > most:
+            raise GenerationError(f"{spec.name} takes no {fixed} inputs at this opset")
+        room = least - fixed + self.choices.draw_below(most - least + 1) if rests else 0
+        slots: list[InputPattern] = []
+        for want in wants:
+            if not isinstance(want, VariadicVar):
+                slots.append(self._select_optional(want))
+                continue
+            rests -= 1
+            size = room if rests == 0 else self.choices.draw_below(room + 1)
+            room -= size
+            name = want.name or f"... {next(self.unnamed)}"
+            for i in range(size):
+                optional = len(slots) < len(spec.inputs) and spec.inputs[len(slots)].option == OPTIONAL
+                slots.append(None if optional and self.choices.one_in(3) else Var(f"{name} {i}"))
+        while slots and slots[-1] is None:
+            slots.pop()
+        return slots
+
+    def _select_optional(self, want: Any) -> InputPattern:
+        """Omit an optional input in half of all models."""
+        if not isinstance(want, Var) or not want.optional:
+            return want
+        if want.name not in self.bound:
+            if self.choices.draw_below(2):
+                return want
+            self.bound[want.name] = None
+            self.add_trait("an optional input is left out")
+        return want if self.bound[want.name] is not None else None
 
     # -- operands ------------------------------------------------------------------------
 
@@ -359,27 +365,35 @@ class PatternGenerator:
     def _new_value(
         self, var: Var, dtype: int | str, shape: Shape, positive: bool, array: Array | None, is_only_operand: bool
     ) -> TypedValue:
+        one_in, often = self.choices.one_in, self.distribution
         if not isinstance(dtype, int):
             return self._container(dtype, shape)
         if array is not None:
-            return self._computed_shape(array) if self._may_compute(var, array) else self._new_constant(array, var)
-        alone = is_only_operand or (self.distribution.constant_operands == 1 and not self.builder.inputs)
-        if var.constant or (not alone and self.choices.one_in(self.distribution.constant_operands)):
-            array = constant_array(self.choices, self.dictionary, dtype, shape, self.distribution, positive=positive)
+            return self._new_parameter(array, var)
+        alone = is_only_operand or (often.constant_operands == 1 and not self.builder.inputs)
+        if var.constant or (not alone and one_in(often.constant_operands)):
+            array = constant_array(self.choices, self.dictionary, dtype, shape, often, positive=positive)
             return self._new_constant(array, var)
-        if self.choices.one_in(2 if self.depth else self.distribution.reused_values) and (
-            same := self._values_of_type(dtype, shape)
-        ):
-            return self.choices.pick(same)
-        if dtype == TensorProto.INT64 and len(shape) < 2 and self.choices.one_in(self.distribution.shapes_from_inputs):
+        if one_in(2 if self.depth else often.reused_values):
+            known = [k for k in (*self.builder.inputs, *self.builder.node_outputs) if k.dtype == dtype]
+            same = [k for k in known if k.known_shape == shape] or (known if self.depth else [])
+            if same:
+                return self.choices.pick(same)
+        if dtype == TensorProto.INT64 and len(shape) < 2 and one_in(often.shapes_from_inputs):
             return self._dims_of_input(shape)
-        if (
-            self.depth < MAX_DEPTH
-            and self.dictionary.operators
-            and self.choices.one_in(self.distribution.extra_producers)
-        ):
+        if self.depth < MAX_DEPTH and self.dictionary.operators and one_in(often.extra_producers):
             return self._producer_output(dtype, shape)
         return self.builder.input(dtype, shape)
+
+    def _new_parameter(self, array: Array, var: Var) -> TypedValue:
+        """The numbers as a constant, or as the computed shape of an input."""
+        is_small = array.dtype == np.int64 and array.ndim == 1 and array.size < MAX_OPERANDS
+        may_compute = is_small and not var.constant and all(0 <= n < MAX_OPERANDS + 1 for n in array.tolist())
+        if not may_compute or not self.choices.one_in(self.distribution.shapes_from_inputs):
+            return self._new_constant(array, var)
+        self.add_trait("a shape is computed")
+        self.has_extra_producers = True
+        return self.builder.node("Shape", [self.builder.input(self.dtype, array.tolist())], {})[0]
 
     def _new_constant(self, array: Array, var: Var) -> TypedValue:
         known = self.builder.constant(array)
@@ -390,24 +404,6 @@ class PatternGenerator:
             if var.constant and self.depth == 0:
                 self.no_fire_reasons.append(f"{known.name} is no constant: a caller may override it")
         return known
-
-    def _may_compute(self, var: Var, array: Array) -> bool:
-        small = array.dtype == np.int64 and array.ndim == 1 and array.size < MAX_OPERANDS
-        if var.constant or not small or not all(0 <= n < MAX_OPERANDS + 1 for n in array.tolist()):
-            return False
-        return self.choices.one_in(self.distribution.shapes_from_inputs)
-
-    def _computed_shape(self, array: Array) -> TypedValue:
-        """The numbers as the computed shape of an input."""
-        self.add_trait("a shape is computed")
-        self.has_extra_producers = True
-        return self.builder.node("Shape", [self.builder.input(self.dtype, array.tolist())], {})[0]
-
-    def _values_of_type(self, dtype: int, shape: Shape) -> list[TypedValue]:
-        """Existing values of the same type and shape."""
-        known = [*self.builder.inputs, *self.builder.node_outputs]
-        same = [k for k in known if k.dtype == dtype and _has_shape(k, shape)]
-        return same or ([k for k in known if k.dtype == dtype] if self.depth else [])
 
     def _producer_output(self, dtype: int, shape: Shape) -> TypedValue:
         """The output of an operator that the rule's code names."""
@@ -473,15 +469,3 @@ class PatternGenerator:
             self.no_fire_reasons.append(
                 f"{name} of {site.op_type}, which the pattern does not name, is off its default"
             )
-
-
-def inputs_like_output(site: OpSite) -> None:
-    """All inputs like the output."""
-    site.add_remaining_operands(site.hint.shape)
-
-
-def _has_shape(known: TypedValue, shape: Shape) -> bool:
-    try:
-        return known.shape == shape
-    except GenerationError:
-        return False

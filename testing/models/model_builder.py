@@ -2,18 +2,94 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import importlib
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cache
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 import onnx
-from onnx import helper, numpy_helper, shape_inference
+from onnx import defs, helper, numpy_helper, shape_inference
 from onnx.shape_inference import InferenceError
 
 from ...core.errors import EvaluationError
 from ...core.ir import op_schemas
-from . import signatures
+from ...core.ort.backends import OnnxRuntime
+
+CONTRIB_DOMAIN = "com.microsoft"
+OpKey = tuple[str, str]
+"""The domain and the type."""
+
+
+@cache
+def schema(op_type: str, domain: str, version: int) -> defs.OpSchema | None:
+    """The schema of an operator at an opset of ONNX, or None where there is no such operator."""
+    if domain == op_schemas.ONNX_DOMAIN:
+        return op_schemas.schema(op_type, domain, version)
+    found = op_schemas.schema(op_type, domain, op_schemas.latest_opset_version(domain))
+    return found or _contrib_schemas().get((domain, op_type))
+
+
+def infer_types_by_running(
+    node: onnx.NodeProto,
+    types: Mapping[str, onnx.TypeProto],
+    data: Mapping[str, onnx.TensorProto],
+    imports: Sequence[onnx.OperatorSetIdProto],
+) -> dict[str, onnx.TypeProto]:
+    """The output types of `node` from a run on ones. Raises EvaluationError if it does not run."""
+    inputs = [helper.make_value_info(name, t) for name, t in types.items() if name not in data]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node.output]
+    held = list(data.values())
+    graph = helper.make_graph([node], "g", inputs, outputs, held)
+    model = helper.make_model(graph, opset_imports=imports, ir_version=10)
+    tensors = {i.name: i.type.tensor_type for i in inputs}
+    feeds = {
+        name: np.ones([d.dim_value for d in t.shape.dim], helper.tensor_dtype_to_np_dtype(t.elem_type))
+        for name, t in tensors.items()
+    }
+    results = OnnxRuntime(model.SerializeToString()).run(list(node.output), feeds)
+    if not all(isinstance(r, np.ndarray) for r in results):
+        raise EvaluationError(f"{node.op_type} makes something else than tensors")
+    made = zip(node.output, map(numpy_helper.from_array, results), strict=True)
+    return {name: helper.make_tensor_type_proto(t.data_type, tuple(t.dims)) for name, t in made}
+
+
+@cache
+def _contrib_schemas() -> Mapping[OpKey, defs.OpSchema]:
+    """The newest schemas of onnxruntime's own operators, as schemas of ONNX."""
+    bindings: Any = importlib.import_module("onnxruntime.capi.onnxruntime_pybind11_state")
+    found: dict[OpKey, defs.OpSchema] = {}
+    for spec in sorted(bindings.get_all_operator_schema(), key=lambda s: s.since_version):
+        if spec.domain == CONTRIB_DOMAIN:
+            found[spec.domain, spec.name] = _onnx_schema(spec)
+    return MappingProxyType(found)
+
+
+def _onnx_schema(spec: Any) -> defs.OpSchema:
+    kind: Any = defs.OpSchema
+
+    def formal(p: Any) -> defs.OpSchema.FormalParameter:
+        option = getattr(kind.FormalParameterOption, p.option.name)
+        return kind.FormalParameter(p.name, p.typeStr, param_option=option, is_homogeneous=p.isHomogeneous, min_arity=0)
+
+    def attributes() -> Iterator[defs.OpSchema.Attribute]:
+        for name, a in spec.attributes.items():
+            default = onnx.AttributeProto.FromString(a._default_value)  # noqa: SLF001 - it is called so
+            stated = getattr(kind.AttrType, a.type.name)
+            yield kind.Attribute(name, default) if default.name else kind.Attribute(name, stated, required=a.required)
+
+    return defs.OpSchema(
+        spec.name,
+        spec.domain,
+        spec.since_version,
+        inputs=list(map(formal, spec.inputs)),
+        outputs=list(map(formal, spec.outputs)),
+        type_constraints=[(c.type_param_str, list(c.allowed_type_strs), "") for c in spec.type_constraints],
+        attributes=list(attributes()),
+    )
+
 
 MAX_ELEMENTS = 4096
 Shape = tuple[int, ...]
@@ -38,14 +114,19 @@ class TypedValue:
         return self.type.tensor_type.elem_type
 
     @property
+    def known_shape(self) -> Shape | None:
+        """The dims; None if they are not fixed."""
+        if not self.type.tensor_type.HasField("shape"):
+            return None
+        dims = self.type.tensor_type.shape.dim
+        return tuple(d.dim_value for d in dims) if all(d.HasField("dim_value") for d in dims) else None
+
+    @property
     def shape(self) -> Shape:
         """The dims. Raises GenerationError if they are not fixed."""
-        if not self.type.HasField("tensor_type") or not self.type.tensor_type.HasField("shape"):
+        if (found := self.known_shape) is None:
             raise GenerationError(f"{self.name} has no fixed shape")
-        dims = self.type.tensor_type.shape.dim
-        if not all(d.HasField("dim_value") for d in dims):
-            raise GenerationError(f"{self.name} has no fixed shape")
-        return tuple(d.dim_value for d in dims)
+        return found
 
     def dim_at(self, axis: int) -> int:
         """The dim of an axis. Raises GenerationError if there is no such axis."""
@@ -98,7 +179,7 @@ class ModelBuilder:
         """Add a node and return its outputs. Raises GenerationError if it is invalid in ONNX."""
         start = len(self.node_outputs)
         names = [self._fresh_name("v", start + i) for i in range(outputs)]
-        spec = signatures.schema(op_type, domain, self.opset)
+        spec = schema(op_type, domain, self.opset)
         if spec is None:
             raise GenerationError(f"{op_type} does not exist at opset {self.opset}")
         if domain:
@@ -126,10 +207,10 @@ class ModelBuilder:
         self, node: onnx.NodeProto, spec: onnx.defs.OpSchema, inputs: Sequence[TypedValue | None]
     ) -> dict[str, onnx.TypeProto]:
         types = {k.name: k.type for k in inputs if k}
-        data = {k.name: numpy_helper.from_array(k.array) for k in inputs if k and k.array is not None}
+        data = {k.name: numpy_helper.from_array(k.array, k.name) for k in inputs if k and k.array is not None}
         try:
-            if signatures.is_contrib(spec):
-                return signatures.infer_types_by_running(node, types, data, self.opset_imports)
+            if (spec.domain, spec.name) in _contrib_schemas():
+                return infer_types_by_running(node, types, data, self.opset_imports)
             return shape_inference.infer_node_outputs(spec, node, types, data, opset_imports=self.opset_imports)
         except (
             EvaluationError,

@@ -11,14 +11,13 @@ from onnx import TensorProto
 from ...core.rewriting.pattern import OpPattern
 from ...core.rewriting.rules import Rule
 from ..case import Case
-from . import signatures
 from .choices import Choices, Key
 from .dictionary import Dictionary
 from .distribution import LEVELS, draw_distribution
 from .enclosing_model import SYMBOLIC_ONE_IN, EnclosingModel
 from .generator import DTYPES_BY_TYPE_STR as BY_NAME
 from .generator import Hint, PatternGenerator
-from .model_builder import GenerationError, ModelBuilder
+from .model_builder import GenerationError, ModelBuilder, schema
 from .op_generators import OP_GENERATORS
 from .variants import generate_variant
 
@@ -66,12 +65,12 @@ def _opset(pattern: OpPattern, dtype: int, choices: Choices) -> int:
 
 
 def _can_produce(pattern: OpPattern, dtype: int, opset: int) -> bool:
-    specs = (signatures.schema(t, pattern.domain, opset) for t in pattern.types)
+    specs = (schema(t, pattern.domain, opset) for t in pattern.types)
     return any(dtype in map(BY_NAME.get, spec.outputs[0].types) for spec in specs if spec is not None)
 
 
 def _exists(pattern: OpPattern, opset: int) -> bool:
     """Whether every operator of the pattern, or one of its alternatives, exists at that opset."""
-    if all(signatures.schema(t, pattern.domain, opset) is None for t in pattern.types):
+    if all(schema(t, pattern.domain, opset) is None for t in pattern.types):
         return False
     return all(_exists(want, opset) for want in pattern.inputs if isinstance(want, OpPattern))

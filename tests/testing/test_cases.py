@@ -13,10 +13,9 @@ from passwright.core.errors import EvaluationError
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.passes.pipelines import BUILT_IN
 from passwright.testing.case import Case
-from passwright.testing.guided_search import MAX_SAME_FINGERPRINT, decline_site, guided_search
+from passwright.testing.guided_search import MAX_SAME_FINGERPRINT, decline_site, fingerprint, guided_search
 from passwright.testing.models.choices import Choices, replay
 from passwright.testing.models.dictionary import dictionary_of
-from passwright.testing.models.fingerprint import fingerprint
 from passwright.testing.models.model_builder import GenerationError
 from passwright.testing.models.model_generator import generate_case
 from passwright.testing.strategies import cases

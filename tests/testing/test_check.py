@@ -14,11 +14,9 @@ from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.testing import CheckInconclusive, RuleIsWrong, check_rule, examine
 from passwright.testing.application import apply_rule
-from passwright.testing.case import Case
-from passwright.testing.fault import FaultKind
-from passwright.testing.fault_report import format_fault
+from passwright.testing.case import Case, FaultKind
+from passwright.testing.fault_report import format_fault, write_repro
 from passwright.testing.model_comparison import compare_case, compare_models
-from passwright.testing.repro import write_repro
 from rewriting import load
 
 BUDGET = 60

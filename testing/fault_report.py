@@ -26,22 +26,18 @@ MAX_SHOWN_ELEMENTS = 24  # elements of an array that is shown in full; of larger
 
 def format_fault(rule: Rule, fault: Fault) -> str:
     """The full report of a fault."""
+    contract = str(contract_in(rule, fault.case.model))
+    if contract == str(EXACT) and fault.mismatch is not None and not fault.exact:
+        contract += " (within rounding in 16-bit floats)"
+    traits = f" ({', '.join(fault.case.traits)})" if fault.case.traits else ""
     return "\n".join([
         f"{rule.name} {fault.kind}: {fault.message}",
-        f"    {rule.equation}    contract: {format_contract(rule, fault)}",
-        *_section(f"the model{_format_traits(fault)}:", model_text(fault.case.model)),
+        f"    {rule.equation}    contract: {contract}",
+        *_section(f"the model{traits}:", model_text(fault.case.model)),
         *(_section("the rewritten model:", model_text(fault.after)) if fault.after is not None else ()),
         *_inputs_and_outputs(fault),
         *_section("a test:", pytest_snippet(rule, fault)),
     ])  # fmt: skip
-
-
-def format_contract(rule: Rule, fault: Fault) -> str:
-    """The contract, with the tolerance that applies to 16-bit floats."""
-    contract = contract_in(rule, fault.case.model)
-    if contract == EXACT and fault.mismatch is not None and not fault.exact:
-        return f"{contract} (within rounding in 16-bit floats)"
-    return str(contract)
 
 
 def model_text(model: onnx.ModelProto) -> str:
@@ -65,25 +61,15 @@ def pytest_snippet(rule: Rule, fault: Fault) -> str:
     ])  # fmt: skip
 
 
-def failing_inputs(fault: Fault) -> Mapping[str, Any]:
-    """The inputs that show the fault, if it depends on them."""
-    draw = fault.mismatch.input_set if fault.mismatch is not None else None
-    return draw.feeds if draw is not None else {}
-
-
-def _format_traits(fault: Fault) -> str:
-    return f" ({', '.join(fault.case.traits)})" if fault.case.traits else ""
-
-
 def _section(title: str, body: str) -> list[str]:
     return [title, indent(body, "    ")]
 
 
 def _inputs_and_outputs(fault: Fault) -> Iterator[str]:
     """Lines with the inputs, and the outputs of both models."""
-    given = failing_inputs(fault)
     if fault.mismatch is None or fault.mismatch.input_set is None:
         return
+    given = fault.mismatch.input_set.feeds
     yield from _section(f"inputs ({fault.mismatch.input_set}):", _format_arrays(given.items()))
     outputs = [v.name for v in fault.case.model.graph.output]
     shown = [fault.mismatch.output] if fault.mismatch.output else outputs
@@ -120,7 +106,9 @@ def write_repro(rule: Rule, fault: Fault, root: Path) -> Path:
     Existing files of these names are overwritten. Raises ModelError if a file cannot be written.
     """
     folder = root / re.sub(r"[^\w.-]+", "_", rule.name)[:60]
-    arrays: dict[str, Any] = {name: a for name, a in failing_inputs(fault).items() if isinstance(a, np.ndarray)}
+    shown = fault.mismatch.input_set if fault.mismatch is not None else None
+    feeds = shown.feeds if shown is not None else {}
+    arrays: dict[str, Any] = {name: a for name, a in feeds.items() if isinstance(a, np.ndarray)}
     files: dict[str, Any] = {"before.onnx": fault.case.model, "after.onnx": fault.after, "inputs.npz": arrays}
     try:
         folder.mkdir(parents=True, exist_ok=True)

@@ -12,7 +12,6 @@ import onnx
 from ..core.errors import ModelError, UnverifiableError
 from ..core.io.convert import from_onnx
 from ..core.io.model import Model
-from ..core.ir.dims import Shape
 from ..core.ir.effects import is_stateful, uses_16_bit_floats
 from ..core.ort.backends import OnnxReference
 from ..core.rewriting.pattern import match_op
@@ -77,11 +76,9 @@ def contract_in(rule: Rule, model: onnx.ModelProto) -> Contract:
         return rule.contract
     graphs = from_onnx(model).graph.with_subgraphs()
     roots = [op for g in graphs for op in g.ops(*rule.pattern.types) if any(match_op(rule.pattern, op, g, {}, ()))]
-    return max((rule.contract_at(op) for op in roots), key=_weakness, default=rule.contract.at(0))
-
-
-def _weakness(contract: Contract) -> int:
-    return (EXACT.kind, ROUNDING.kind).index(contract.kind) if contract.kind in {EXACT.kind, ROUNDING.kind} else 2
+    weakness = {EXACT.kind: 0, ROUNDING.kind: 1}
+    contracts = (rule.contract_at(op) for op in roots)
+    return max(contracts, key=lambda c: weakness.get(c.kind, 2), default=rule.contract.at(0))
 
 
 def compare_models(request: ComparisonRequest) -> Discrepancy | None:
@@ -127,12 +124,8 @@ def _is_covered_by_contract(answer: Answer, contract: str) -> bool:
     if contract == ROUNDING.kind:
         return draw.is_finite
     is_tame = draw.kind in ORDINARY_KINDS and 0 not in draw.sizes.values()
-    return is_tame and all(map(_is_finite, answer.outputs.values()))
-
-
-def _is_finite(result: Any) -> bool:
-    kind = getattr(getattr(result, "dtype", None), "kind", "")
-    return kind not in {"f", "c"} or bool(np.isfinite(result).all())
+    kinds = ((x, getattr(getattr(x, "dtype", None), "kind", "")) for x in answer.outputs.values())
+    return is_tame and all(kind not in {"f", "c"} or bool(np.isfinite(x).all()) for x, kind in kinds)
 
 
 def _require_oracle(request: ComparisonRequest) -> tuple[Oracle, bool]:
@@ -141,38 +134,32 @@ def _require_oracle(request: ComparisonRequest) -> tuple[Oracle, bool]:
         _require_valid(request.before)
         model = from_onnx(onnx.load_from_string(request.before))
         _require_no_empty_sums(model)
-        oracle = _make_oracle(request, model)
+        oracle = Oracle(
+            request.before,
+            input_specs(model),
+            [v.name for v in model.graph.outputs],
+            random_outputs=random_outputs(model.graph),
+            boundaries=request.fragile,
+            fresh_sessions=is_stateful(model.graph),
+            backends=(OnnxReference,) if request.by_reference else SINGLE_THREADED,
+        )
     except (*INVALID_MODEL_ERRORS, ModelError) as e:
         raise UnverifiableError(_one_line(e)) from e
     _require_declared_shapes(oracle, model)
     return oracle, uses_16_bit_floats(model.graph)
 
 
-def _make_oracle(request: ComparisonRequest, model: Model) -> Oracle:
-    return Oracle(
-        request.before,
-        input_specs(model),
-        [v.name for v in model.graph.outputs],
-        random_outputs=random_outputs(model.graph),
-        boundaries=request.fragile,
-        fresh_sessions=is_stateful(model.graph),
-        backends=(OnnxReference,) if request.by_reference else SINGLE_THREADED,
-    )
-
-
 def _require_declared_shapes(oracle: Oracle, model: Model) -> None:
     """Raise UnverifiableError if onnxruntime gives an output another shape than the declared one."""
     for v in model.graph.outputs:
         declared = v.recorded_type[1]
-        for answer in oracle.answers if declared is not None else ():
+        for answer in oracle.answers:
             shape = getattr(answer.outputs[v.name], "shape", None)
-            if shape is not None and not _matches_declared_shape(shape, declared or ()):
+            if shape is None or declared is None:
+                continue
+            pairs = zip(declared, shape, strict=False)
+            if len(shape) != len(declared) or any(isinstance(d, int) and d != n for d, n in pairs):
                 raise UnverifiableError(f"{v.name} comes out of shape {list(shape)}, which is not as declared")
-
-
-def _matches_declared_shape(shape: tuple[int, ...], declared: Shape) -> bool:
-    known = [(d, n) for d, n in zip(declared, shape, strict=False) if isinstance(d, int)]
-    return len(shape) == len(declared) and all(d == n for d, n in known)
 
 
 def _require_no_empty_sums(model: Model) -> None:

@@ -59,7 +59,7 @@ def perturbed_model(model: onnx.ModelProto, ulps: int, seed: int) -> bytes:
     out = onnx.ModelProto()
     out.CopyFrom(model)
     for kind, dtype in PERTURBED_DTYPES.items():
-        numbers = {_scale_name(kind): ulps * float(np.finfo(dtype).eps), _one_name(kind): 1}
+        numbers = {f"share of {kind}": ulps * float(np.finfo(dtype).eps), f"one of {kind}": 1}
         out.graph.initializer.extend(numpy_helper.from_array(np.array(n, dtype), name) for name, n in numbers.items())
     graphs = from_onnx(model).graph.with_subgraphs()
     types = {v.name: v.known_dtype for g in graphs for op in g.ops() for v in op.outputs}
@@ -93,37 +93,26 @@ def _perturb_graph(graph: onnx.GraphProto, types: Mapping[str, int], opset: int,
 def _perturbing_nodes(name: str, kind: int, opset: int, seed: int) -> Iterator[onnx.NodeProto]:
     """Nodes that compute `name` = v * (1 + share * r), with r -1 or 1 for each element."""
     v, sides, r, part, factor = (f"{name} {suffix}" for suffix in ("unshaken", "sides", "r", "part", "factor"))
-    yield from (_dropout_signs if opset >= DROPOUT_INPUTS_OPSET else _uniform_signs)(v, sides, seed)
+    yield from _random_signs(v, sides, opset, seed)
     yield helper.make_node("Cast", [sides], [r], to=kind)
-    yield helper.make_node("Mul", [r, _scale_name(kind)], [part])
-    yield helper.make_node("Add", [part, _one_name(kind)], [factor])
+    yield helper.make_node("Mul", [r, f"share of {kind}"], [part])
+    yield helper.make_node("Add", [part, f"one of {kind}"], [factor])
     yield helper.make_node("Mul", [v, factor], [name])
 
 
-def _dropout_signs(value: str, signs: str, seed: int) -> Iterator[onnx.NodeProto]:
-    """-1 or 1 for each element, by a Dropout, the only random kernel of onnxruntime for opset 22."""
-    extents, ones, kept = (f"{signs} {suffix}" for suffix in ("extents", "ones", "kept"))
+def _random_signs(value: str, signs: str, opset: int, seed: int) -> Iterator[onnx.NodeProto]:
+    """-1 or 1 for each element; as of opset 22, onnxruntime's only random kernel is that of Dropout."""
+    extents, ones, kept, drawn = (f"{signs} {suffix}" for suffix in ("extents", "ones", "kept", "drawn"))
+    if opset < DROPOUT_INPUTS_OPSET:
+        attributes: dict[str, Any] = {"dtype": TensorProto.FLOAT, "low": -1.0, "high": 1.0, "seed": float(seed)}
+        yield helper.make_node("RandomUniformLike", [value], [drawn], **attributes)
+        yield helper.make_node("Sign", [drawn], [signs])
+        return
     one = numpy_helper.from_array(np.ones(1, np.float32))
     yield helper.make_node("Shape", [value], [extents])
     yield helper.make_node("ConstantOfShape", [extents], [ones], value=one)
     yield helper.make_node("Dropout", [ones, DROPOUT_RATIO, DROPOUT_TRAINING], [kept], seed=seed)
-    yield helper.make_node("Sub", [kept, _one_name(TensorProto.FLOAT)], [signs])
-
-
-def _uniform_signs(value: str, signs: str, seed: int) -> Iterator[onnx.NodeProto]:
-    drawn = f"{signs} drawn"
-    yield helper.make_node(
-        "RandomUniformLike", [value], [drawn], dtype=TensorProto.FLOAT, low=-1.0, high=1.0, seed=float(seed)
-    )
-    yield helper.make_node("Sign", [drawn], [signs])
-
-
-def _scale_name(kind: int) -> str:
-    return f"share of {kind}"
-
-
-def _one_name(kind: int) -> str:
-    return f"one of {kind}"
+    yield helper.make_node("Sub", [kept, f"one of {int(TensorProto.FLOAT)}"], [signs])
 
 
 def _run(model: bytes, names: Sequence[str], feeds: Arrays) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from math import isinf, isnan
@@ -13,7 +13,6 @@ import numpy as np
 
 from ...core import Rule
 from ...core.ir import op_schemas
-from ...core.rewriting.pattern import OpPattern
 from .choices import Choices
 from .model_builder import Array
 
@@ -52,8 +51,8 @@ def dictionary_of(rule: Rule) -> Dictionary:
     numbers: dict[float, None] = dict.fromkeys(rule.fragile)
     texts: dict[str, None] = {}
     for word in (
-        *_pattern_literals(rule.pattern),
-        *_reachable_literals(rule.build, _package(rule.build), MAX_CALL_DEPTH, set()),
+        *(word for p in rule.pattern.walk() for _, want in p.attrs for word in _literals(want)),
+        *_reachable_literals(rule.build, ".".join(rule.build.__module__.split(".")[:2]), MAX_CALL_DEPTH, set()),
     ):
         if isinstance(word, str):
             texts[word] = None
@@ -68,19 +67,6 @@ def dictionary_of(rule: Rule) -> Dictionary:
         others,
         operators or DEFAULT_PRODUCERS,
     )
-
-
-def _package(build: Callable[..., Any]) -> str:
-    """The package of a rule: the first two parts of the module name."""
-    return ".".join(build.__module__.split(".")[:2])
-
-
-def _pattern_literals(pattern: OpPattern) -> Iterator[Any]:
-    for _, want in pattern.attrs:
-        yield from _literals(want)
-    for want in pattern.inputs:
-        if isinstance(want, OpPattern):
-            yield from _pattern_literals(want)
 
 
 def _reachable_literals(function: Any, package: str, depth: int, seen: set[int]) -> Iterator[Any]:

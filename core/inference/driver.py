@@ -6,7 +6,7 @@ inference functions of their ONNX schemas.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import onnx
 
@@ -16,11 +16,9 @@ from ..ir.expressions import Expr, expr_size
 from ..ir.op import Op
 from ..ir.traits import Trait, ops_with
 from ..ir.values import Value
-from .broadcasting import broadcast, matmul_shape
-from .data_movement_shapes import DATA_MOVEMENT_SHAPES
 from .element_inference import MAX_EXPR_SIZE, infer_elements, is_tracked
 from .schema_inference import infer_from_schema
-from .window_shapes import conv_shape, conv_transpose_shape, pool_shape
+from .shape_functions import SHAPE_FUNCTIONS
 
 
 def infer_from_subgraphs(op: Op) -> None:
@@ -30,30 +28,16 @@ def infer_from_subgraphs(op: Op) -> None:
         for out, a, b in zip(op.outputs, first, second, strict=False):
             (dtype, shape), (other_dtype, other_shape) = a.recorded_type, b.recorded_type
             if dtype == other_dtype:
-                out.merge_inferred_type(dtype, _common_shape(shape, other_shape))
+                is_common = shape is not None and other_shape is not None and len(shape) == len(other_shape)
+                pairs = zip(shape or (), other_shape or (), strict=False)
+                out.merge_inferred_type(dtype, tuple(x if x == y else None for x, y in pairs) if is_common else None)
     elif op.type in {"Loop", "Scan"}:
         results = op.subgraphs[0].outputs[1 if op.type == "Loop" else 0 :]
         for out, v in zip(op.outputs, results, strict=False):
             out.merge_inferred_type(v.recorded_type[0], None)
 
 
-def _common_shape(a: Shape | None, b: Shape | None) -> Shape | None:
-    if a is None or b is None or len(a) != len(b):
-        return None
-    return tuple(x if x == y else None for x, y in zip(a, b, strict=True))
-
-
-InferredType = tuple[int, Shape | None]
-
-SAME_TYPE_OPS = ops_with(Trait.SAME_SHAPE | Trait.SAME_DTYPE)
-BROADCASTING_OPS = ops_with(Trait.BROADCASTING)
 COMPARISONS = ops_with(Trait.COMPARISON)
-MULTIDIRECTIONAL_BROADCAST_OPSET = 8  # the variadic ones were the last to get multidirectional broadcasting
-WINDOW_SHAPE_FUNCTIONS: dict[str, Callable[[Op], Shape | None]] = {
-    "Conv": conv_shape,
-    "ConvTranspose": conv_transpose_shape,
-    **dict.fromkeys(("AveragePool", "LpPool"), pool_shape),
-}
 INT64_OUTPUT_OPS = frozenset({"NonZero", "Shape", "Size"})
 DATA_DEPENDENT_OPS = ops_with(Trait.DATA_DEPENDENT)  # no rewrite makes more known of what they give
 
@@ -64,21 +48,19 @@ def infer(op: Op) -> None:
     stack = [op]
     while stack:
         here = stack[-1]
-        waiting = (
-            [] if here.inferred_epoch == now else [p for p in _pending_dependencies(here) if p.inferred_epoch != now]
-        )
+        if here.inferred_epoch == now:
+            stack.pop()
+            continue
+        waiting = [p for p in _pending_dependencies(here) if p.inferred_epoch != now]
         if waiting:
             stack += waiting
             continue
         stack.pop()
-        if here.inferred_epoch != now:
-            is_new, here.inferred_epoch = here.inferred_epoch < 0, now
-            before = [(v.recorded_type[1], v.elements) for v in here.outputs] if is_new else []
-            _infer_op(here)
-            if any(_was_refined(v, *recorded) for v, recorded in zip(here.outputs, before, strict=False)):
-                op.graph.context.inference_epoch += (
-                    1  # the op took another's place, and others have read what that one said
-                )
+        is_new, here.inferred_epoch = here.inferred_epoch < 0, now
+        before = [(v.recorded_type[1], v.elements) for v in here.outputs] if is_new else []
+        _infer_op(here)
+        if any(_was_refined(v, *recorded) for v, recorded in zip(here.outputs, before, strict=False)):
+            op.graph.context.inference_epoch += 1  # the op replaced another one, whose outputs were read before
 
 
 def _was_refined(v: Value, shape: Shape | None, elements: Elements | None) -> bool:
@@ -112,55 +94,32 @@ def _infer_op(op: Op) -> None:
 
 def _infer_built_in(op: Op, spec: onnx.defs.OpSchema) -> bool:
     """Infer types and shapes with the built-in functions; whether all outputs are known then."""
+    known = [v.recorded_type for v in op.inputs if v is not None]
+    if len(known) < spec.min_input or not known or any(v is not None and v.type is not None for v in op.inputs):
+        return False
+    shape_function = SHAPE_FUNCTIONS.get(op.type)
     try:
-        found = _built_in_types(op, spec)
+        shapes = shape_function(op) if shape_function is not None else []
     except Declined:
         return False
-    if len(found) < len(op.outputs) or any(shape is None for _, shape in found):
+    if len(shapes) < len(op.outputs):
         return False
-    for v, (dtype, shape) in zip(op.outputs, found, strict=False):
-        v.merge_inferred_type(
-            dtype, shape and tuple(d if d is None or expr_size(d) <= MAX_EXPR_SIZE else None for d in shape)
-        )
+    dtype = _output_dtype(op, known)
+    for v, shape in zip(op.outputs, shapes, strict=False):
+        v.merge_inferred_type(dtype, tuple(d if d is None or expr_size(d) <= MAX_EXPR_SIZE else None for d in shape))
     return True
 
 
-def _built_in_types(op: Op, spec: onnx.defs.OpSchema) -> list[InferredType]:
-    """Types and shapes of the outputs by the built-in functions; empty for other operators."""
-    known = [v.recorded_type for v in op.inputs if v is not None]
-    if len(known) < spec.min_input or not known or any(v is not None and v.type is not None for v in op.inputs):
-        return []
-    dtype, shape = known[0]
-    if op.type in DATA_MOVEMENT_SHAPES:
-        return [(_data_movement_dtype(op, dtype), s) for s in DATA_MOVEMENT_SHAPES[op.type](op)]
-    if len(op.outputs) != 1 or op.version < 1:
-        return []
-    if op.type in SAME_TYPE_OPS:
-        return [known[0]]
-    if op.type in WINDOW_SHAPE_FUNCTIONS:
-        return [(dtype, WINDOW_SHAPE_FUNCTIONS[op.type](op))]
-    if op.type == "MaxPool":
-        return [(dtype, pool_shape(op))]
-    if op.type == "MatMul":
-        return [(dtype, matmul_shape(shape, known[1][1]))]
-    return _broadcast_types(op, known) if op.graph.opsets.get("", 0) >= MULTIDIRECTIONAL_BROADCAST_OPSET else []
-
-
-def _data_movement_dtype(op: Op, dtype: int) -> int:
-    """The output element type of a data-movement operator."""
+def _output_dtype(op: Op, known: list[tuple[int, Shape | None]]) -> int:
+    """The element type of the outputs, for operators with a shape function."""
     if op.type in INT64_OUTPUT_OPS:
         return onnx.TensorProto.INT64
+    if op.type in COMPARISONS:
+        return onnx.TensorProto.BOOL
     if op.type != "ConstantOfShape":
-        return dtype
+        return known[op.type == "Where"][0]
     fill = op.attr("value")
     return onnx.TensorProto.FLOAT if fill is None else fill.dtype
-
-
-def _broadcast_types(op: Op, known: list[InferredType]) -> list[InferredType]:
-    if op.type not in BROADCASTING_OPS or (op.type == "Where" and len(known) != 3):
-        return []
-    dtype = onnx.TensorProto.BOOL if op.type in COMPARISONS else known[op.type == "Where"][0]
-    return [(dtype, broadcast([s for _, s in known]))]
 
 
 def _introduce_unknown_dims(op: Op, value: Value) -> None:

@@ -55,6 +55,10 @@ def _elementwise(function: Callable[..., SymInt | None]) -> Callable[[Op], list[
     return apply
 
 
+def _binary(function: BinaryFunction) -> Callable[[Op], list[PartialElements]]:
+    return _elementwise(function)
+
+
 def _variadic(function: BinaryFunction) -> Callable[..., SymInt | None]:
     def of_all(first: SymInt, *others: SymInt) -> SymInt | None:
         out: SymInt | None = first
@@ -82,6 +86,10 @@ def _absolute(x: SymInt) -> SymInt | None:
     return abs(x) if isinstance(x, int) else x if is_known_nonnegative(x) else None
 
 
+def _negate(x: SymInt) -> SymInt:
+    return multiply(x, -1)
+
+
 def _less(a: SymInt, b: SymInt) -> int | None:
     if is_known_le(add(a, 1), b):
         return 1
@@ -92,22 +100,6 @@ def _equal(a: SymInt, b: SymInt) -> int | None:
     if a == b:
         return 1
     return 0 if 1 in {_less(a, b), _less(b, a)} else None
-
-
-def _greater(a: SymInt, b: SymInt) -> int | None:
-    return _less(b, a)
-
-
-def _less_or_equal(a: SymInt, b: SymInt) -> SymInt | None:
-    return _not(_less(b, a))
-
-
-def _greater_or_equal(a: SymInt, b: SymInt) -> SymInt | None:
-    return _not(_less(a, b))
-
-
-def _negate(x: SymInt) -> SymInt:
-    return multiply(x, -1)
 
 
 def _not(x: SymInt | None) -> SymInt | None:
@@ -134,13 +126,9 @@ def _where(condition: SymInt, a: SymInt, b: SymInt) -> SymInt | None:
 
 def _cast(op: Op) -> list[PartialElements]:
     source = input_elements(op, 0)
-    return [list(map(_to_bool, source)) if op.outputs[0].recorded_type[0] == onnx.TensorProto.BOOL else source]
-
-
-def _to_bool(x: SymInt) -> int | None:
-    if isinstance(x, int):
-        return int(x != 0)
-    return 1 if is_known_le(1, x) else None
+    if op.outputs[0].recorded_type[0] != onnx.TensorProto.BOOL:
+        return [source]
+    return [[int(x != 0) if isinstance(x, int) else 1 if is_known_le(1, x) else None for x in source]]
 
 
 def _reduction(
@@ -176,9 +164,9 @@ ELEMENT_ARITHMETIC: dict[str, Callable[[Op], list[PartialElements]]] = {
     "Sum": _elementwise(_variadic(add)),
     "Equal": _elementwise(_equal),
     "Less": _elementwise(_less),
-    "Greater": _elementwise(_greater),
-    "LessOrEqual": _elementwise(_less_or_equal),
-    "GreaterOrEqual": _elementwise(_greater_or_equal),
+    "Greater": _binary(lambda a, b: _less(b, a)),
+    "LessOrEqual": _binary(lambda a, b: _not(_less(b, a))),
+    "GreaterOrEqual": _binary(lambda a, b: _not(_less(a, b))),
     "And": _elementwise(_and),
     "Or": _elementwise(_or),
     "Not": _elementwise(_not),
@@ -193,15 +181,6 @@ ELEMENT_ARITHMETIC: dict[str, Callable[[Op], list[PartialElements]]] = {
 def _shape(op: Op) -> list[PartialElements]:
     """Shape, with start and end since opset 15."""
     return [input_shape(op)[slice(int(op.attr("start", 0)), op.attr("end"))]]
-
-
-def _size(op: Op) -> list[PartialElements]:
-    return [[prod(input_dims(op))]]
-
-
-def _identity(op: Op) -> list[PartialElements]:
-    """Operators that keep the elements and their order, of tensors up to rank 1."""
-    return [input_elements(op, 0)]
 
 
 def _concat(op: Op) -> list[PartialElements]:
@@ -288,11 +267,13 @@ def _scatter(op: Op) -> list[PartialElements]:
 
 
 ELEMENT_DATA_MOVEMENT: dict[str, Callable[[Op], list[PartialElements]]] = {
-    **dict.fromkeys(("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Identity"), _identity),
+    **dict.fromkeys(
+        ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Identity"), lambda op: [input_elements(op, 0)]
+    ),
     **dict.fromkeys(("Expand", "Tile"), _repeat),
     **dict.fromkeys(("ScatterND", "ScatterElements"), _scatter),
     "Shape": _shape,
-    "Size": _size,
+    "Size": lambda op: [[prod(input_dims(op))]],
     "Concat": _concat,
     "Gather": _gather,
     "Slice": _slice,

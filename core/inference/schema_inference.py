@@ -16,7 +16,7 @@ ANONYMOUS_DIM_PREFIX = "\N{SECTION SIGN}"  # before the number of a dim that has
 
 
 def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
-    """Let the outputs learn what `onnx.shape_inference.infer_node_outputs` tells of them."""
+    """Infer the output types with `onnx.shape_inference.infer_node_outputs`."""
     names = DimNames()
     types: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}

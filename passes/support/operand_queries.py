@@ -9,8 +9,8 @@ import numpy as np
 from onnx import helper
 
 from ...core import Build, Declined, Op, Value, broadcasts_to, require, same_extent
-from ...core.inference.data_movement_shapes import DATA_MOVEMENT_SHAPES
 from ...core.inference.input_queries import normalize_axes
+from ...core.inference.shape_functions import DATA_MOVEMENT_SHAPES
 from ...core.ir.dims import Shape
 from ...core.ir.dtypes import DISCRETE_TYPES, INTEGERS
 

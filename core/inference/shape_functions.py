@@ -1,8 +1,8 @@
-"""Output shapes of data-movement operators, symbolic ones too, by the documentation of each operator."""
+"""Output shapes of operators, symbolic ones too, by the documentation of each operator."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from ..errors import Declined, require
 from ..ir.dims import Dim, Shape, merge_dim
@@ -20,7 +20,8 @@ from ..ir.expressions import (
     subtract,
 )
 from ..ir.op import Op
-from .broadcasting import broadcast
+from ..ir.op_schemas import input_names
+from ..ir.traits import Trait, ops_with
 from .input_queries import (
     INT32_MAX,
     input_dims,
@@ -32,6 +33,41 @@ from .input_queries import (
     slice_bounds,
     slice_range,
 )
+
+MULTIDIRECTIONAL_BROADCAST_OPSET = 8  # of the variadic operators, the last to broadcast in both directions
+
+
+def same_extent(a: Dim, b: Dim) -> bool:
+    """Whether two dims are known to be equal. Two unknown ones are not."""
+    return a is not None and a == b
+
+
+def broadcasts_to(small: Shape, big: Shape) -> bool:
+    """Whether broadcasting `small` with `big` is known to give `big`."""
+    if len(small) > len(big):
+        return False
+    return all(s == 1 or same_extent(s, b) for s, b in zip(small[::-1], big[::-1], strict=False))
+
+
+def broadcast(shapes: Sequence[Shape | None]) -> Shape | None:
+    """The shape that ONNX's multidirectional broadcasting gives; None where a rank is unknown."""
+    out: list[Dim] = []
+    for shape in shapes:
+        if shape is None:
+            return None
+        out = [1] * (len(shape) - len(out)) + out
+        for i, d in enumerate(reversed(shape), 1):
+            out[-i] = broadcast_dim(out[-i], d)
+    return tuple(out)
+
+
+def broadcast_dim(a: Dim, b: Dim) -> Dim:
+    """The extent of two that are broadcast; None if it depends on which of them is 1."""
+    if b in {a, 1}:
+        return a
+    if a == 1 or (isinstance(b, int) and not isinstance(a, int)):
+        return b
+    return a if isinstance(a, int) else None
 
 
 def _transpose(op: Op) -> list[Shape]:
@@ -113,17 +149,16 @@ def _split(op: Op) -> list[Shape]:
         sizes = tuple(op.attr("split")) if op.version < 13 else input_elements(op, 1)
         require(len(sizes) == n, "the numbers of sizes and outputs differ")
     else:
-        sizes = _even_split(x[axis], n)
+        sizes = _equal_parts(x[axis], n)
     return [(*x[:axis], s, *x[axis + 1 :]) for s in sizes]
 
 
-def _even_split(extent: Dim, pieces: int) -> tuple[Dim, ...]:
+def _equal_parts(extent: Dim, pieces: int) -> tuple[Dim, ...]:
     """Equal parts; the last one is smaller if the extent is not divisible (operator Split, num_outputs)."""
     if extent is None:
         return (None,) * pieces
     if not isinstance(extent, int):
-        exact = divide(extent, pieces)
-        return (exact,) * pieces
+        return (divide(extent, pieces),) * pieces
     each = -(-extent // pieces)
     return (*[each] * (pieces - 1), max(extent - each * (pieces - 1), 0))
 
@@ -143,13 +178,8 @@ def slice_extent(extent: SymInt, start: SymInt, end: SymInt, step: int) -> Dim:
         run = slice_range(extent, start, end, step)
         return None if run is None else len(run)
     if step < 0:
-        whole = (
-            isinstance(end, int)
-            and end <= -INT32_MAX
-            and isinstance(start, int)
-            and (start == -1 or start >= INT32_MAX)
-        )
-        return extent if whole and step == -1 else None
+        from_end = isinstance(start, int) and (start == -1 or start >= INT32_MAX)
+        return extent if step == -1 and from_end and isinstance(end, int) and end <= -INT32_MAX else None
     first, last = _clamp_bound(extent, start), _clamp_bound(extent, end)
     if first is None or last is None:
         return None
@@ -212,13 +242,9 @@ def _range(op: Op) -> list[Shape]:
     if not isinstance(step, int) or step == 0:
         raise Declined("its step is computed")
     span = subtract(limit, start) if step > 0 else subtract(start, limit)
-    return [(maximum(_ceil_divide(span, abs(step)), 0),)]
-
-
-def _ceil_divide(a: SymInt, b: int) -> SymInt:
-    quotient = floor_divide(add(a, b - 1), b)
-    assert quotient is not None
-    return quotient
+    count = floor_divide(add(span, abs(step) - 1), abs(step))
+    assert count is not None
+    return [(maximum(count, 0),)]
 
 
 def _nonzero(op: Op) -> list[Shape]:
@@ -230,28 +256,24 @@ def _shape(op: Op) -> list[Shape]:
     return [(len(input_shape(op)[slice(int(op.attr("start", 0)), op.attr("end"))]),)]
 
 
-def _depth_to_space(op: Op) -> list[Shape]:
+def _depth_and_space(op: Op) -> list[Shape]:
     n, c, h, w = input_dims(op)
     block = int(op.attr("blocksize"))
-    return [(n, floor_divide(c, block * block), multiply(h, block), multiply(w, block))]
-
-
-def _space_to_depth(op: Op) -> list[Shape]:
-    n, c, h, w = input_dims(op)
-    block = int(op.attr("blocksize"))
+    if op.type == "DepthToSpace":
+        return [(n, floor_divide(c, block * block), multiply(h, block), multiply(w, block))]
     return [(n, multiply(c, block * block), floor_divide(h, block), floor_divide(w, block))]
 
 
 def _resize(op: Op) -> list[Shape]:
     """Resize and Upsample to sizes or by integer scales."""
     x = input_shape(op)
-    named = {i.name: op.input(n) for n, i in enumerate(op.schema.inputs)} if op.schema is not None else {}
-    sizes, scales = named.get("sizes"), named.get("scales")
+    names = input_names(op.type, op.domain, op.version)
+    sizes, scales = (op.input(names.index(name)) if name in names else None for name in ("sizes", "scales"))
     plain = op.attr("keep_aspect_ratio_policy", "stretch") == "stretch"
     axes = normalize_axes([int(a) for a in op.attr("axes") or range(len(x))], len(x))
     out = list(x)
     if sizes is not None and plain:
-        wanted = input_elements(op, [i.name for i in op.schema.inputs].index("sizes")) if op.schema is not None else ()
+        wanted = input_elements(op, names.index("sizes"))
         require(len(wanted) == len(axes) and all(map(is_known_nonnegative, wanted)), "its sizes do not fit the axes")
         for axis, size in zip(axes, wanted, strict=True):
             out[axis] = size
@@ -282,8 +304,106 @@ DATA_MOVEMENT_SHAPES: dict[str, Callable[[Op], list[Shape]]] = {
     "Range": _range,
     "NonZero": _nonzero,
     "Shape": _shape,
-    "DepthToSpace": _depth_to_space,
-    "SpaceToDepth": _space_to_depth,
-    "Resize": _resize,
-    "Upsample": _resize,
+    **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _depth_and_space),
+    **dict.fromkeys(("Resize", "Upsample"), _resize),
+}
+
+
+SAME_PADDING = frozenset({"SAME_UPPER", "SAME_LOWER"})
+
+
+def _conv(op: Op) -> list[Shape]:
+    x, w = _convolution_shapes(op)
+    return [(x[0], w[0], *_window_extents(op, x[2:], w[2:]))]
+
+
+def _convolution_shapes(op: Op) -> tuple[Shape, Shape]:
+    """The shapes of the input and of the filter."""
+    x, w = input_shape(op), input_shape(op, 1)
+    require(len(x) == len(w) > 2, "the filter has another rank")
+    return x, w
+
+
+def _pool(op: Op) -> list[Shape]:
+    """AveragePool, MaxPool and LpPool."""
+    x, kernel = input_shape(op), tuple(op.attr("kernel_shape") or ())
+    require(kernel and len(x) == len(kernel) + 2, "its window has another rank")
+    if op.attr("auto_pad", "NOTSET") in SAME_PADDING and any(d != 1 for d in op.attr("dilations") or ()):
+        return [(x[0], x[1], *[None] * len(kernel))]  # onnxruntime pads as if nothing were dilated
+    return [(x[0], x[1], *_window_extents(op, x[2:], kernel))]
+
+
+def _conv_transpose(op: Op) -> list[Shape]:
+    x, w = _convolution_shapes(op)
+    spatial = len(x) - 2
+    channels = None if w[1] is None else multiply(w[1], int(op.attr("group", 1)))
+    mode = op.attr("auto_pad", "NOTSET")
+    if stated := op.attr("output_shape"):
+        return [(x[0], channels, *stated[-spatial:])]
+    if mode in SAME_PADDING:
+        return [(x[0], channels, *[None] * spatial)]  # versions of ONNX and onnxruntime disagree
+    strides, dilations, pads = _window_attributes(op, spatial)
+    if mode == "VALID":
+        pads = [0] * 2 * spatial
+    extra = op.attr("output_padding") or [0] * spatial
+    out: list[Dim] = []
+    for i, (extent, kernel) in enumerate(zip(x[2:], w[2:], strict=True)):
+        if extent is None or not isinstance(kernel, int):
+            out.append(None)
+            continue
+        rest = extra[i] + (kernel - 1) * dilations[i] + 1 - pads[i] - pads[i + spatial] - strides[i]
+        out.append(add(multiply(extent, strides[i]), rest))
+    return [(x[0], channels, *out)]
+
+
+def _window_extents(op: Op, extents: Shape, kernels: Shape) -> list[Dim]:
+    """The output extents of windows of the sizes `kernels`."""
+    strides, dilations, pads = _window_attributes(op, len(extents))
+    mode = op.attr("auto_pad", "NOTSET")
+    out: list[Dim] = []
+    for i, (extent, kernel) in enumerate(zip(extents, kernels, strict=True)):
+        if extent is None or not isinstance(kernel, int):
+            raise Declined("an extent is unknown")
+        if mode in SAME_PADDING:
+            out.append(floor_divide(add(extent, strides[i] - 1), strides[i]))
+            continue
+        padded = 0 if mode == "VALID" else pads[i] + pads[i + len(extents)]
+        span = add(extent, padded - dilations[i] * (kernel - 1) - 1)
+        left = floor_divide(span, strides[i])
+        # Of a last window that is not full, versions of ONNX and onnxruntime disagree where it lies in the padding.
+        is_whole = not op.attr("ceil_mode", 0) or strides[i] == 1 or (isinstance(span, int) and span % strides[i] == 0)
+        out.append(add(left, 1) if left is not None and is_whole else None)
+    return out
+
+
+def _window_attributes(op: Op, spatial: int) -> tuple[list[int], list[int], list[int]]:
+    """Strides, dilations and pads, with their defaults."""
+    ones = [1] * spatial
+    return op.attr("strides") or ones, op.attr("dilations") or ones, op.attr("pads") or [0] * 2 * spatial
+
+
+def _matmul(op: Op) -> list[Shape]:
+    """MatMul, as numpy.matmul defines it."""
+    a, b = input_shape(op), input_shape(op, 1)
+    batch = broadcast([a[:-2], b[:-2]])
+    if not a or not b or batch is None:
+        raise Declined("a factor is a scalar")
+    return [(*batch, *a[-2:-1], *(b[-1:] if len(b) > 1 else ()))]
+
+
+def _broadcast(op: Op) -> list[Shape]:
+    shape = broadcast([v.recorded_type[1] for v in op.inputs if v is not None])
+    if shape is None or op.graph.opsets.get("", 0) < MULTIDIRECTIONAL_BROADCAST_OPSET:
+        raise Declined("the broadcast shape is unknown")
+    return [shape]
+
+
+SHAPE_FUNCTIONS: dict[str, Callable[[Op], list[Shape]]] = {
+    **dict.fromkeys(ops_with(Trait.BROADCASTING), _broadcast),
+    **dict.fromkeys(ops_with(Trait.SAME_SHAPE | Trait.SAME_DTYPE), lambda op: [input_shape(op)]),
+    **DATA_MOVEMENT_SHAPES,
+    "Conv": _conv,
+    "ConvTranspose": _conv_transpose,
+    **dict.fromkeys(("AveragePool", "LpPool", "MaxPool"), _pool),
+    "MatMul": _matmul,
 }

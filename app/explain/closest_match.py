@@ -1,13 +1,7 @@
-"""The closest match of a pattern at an op, with what does not fit: the explaining counterpart of `pattern.match_op`.
-
-It walks the same patterns over the same inputs in the same orders, but goes on behind what does not fit. Each
-misfit has its cost, that of an operator being as much of the pattern as hangs on it, and ways that cost more than
-the best so far are left, so that it takes little longer than matching.
-"""
+"""The closest match of a pattern at an op, with its misfits."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from math import inf
@@ -17,25 +11,17 @@ from ...core.ir import op_schemas
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.values import Value
-from ...core.rewriting.pattern import (
-    COMMUTATIVE,
-    OpPattern,
-    Var,
-    VariadicVar,
-    attribute_or_input,
-    non_default_attributes,
-    variadic_counts,
-)
+from ...core.rewriting.pattern import Bindings, OpPattern, Var, VariadicVar, match_op
 from ...core.support.suggestions import did_you_mean
 from ..descriptions import describe_origin, describe_producer, format_attribute_value, join_alternatives, ordinal
 
 
 class MatchFailureKind(StrEnum):
-    """In what way: no root, an operator, domain, attribute, input, constant or variable of the pattern.
+    """The part of a rule that an op does not fit.
 
-    ORDER: two inputs are the other way round. SHARED: what is inside the match is seen from outside.
-    DECLINED: the rule looked at the match and said no. RAISED: it failed. FORBIDDEN: it may not run here.
-    DEAD: nothing reads what the op makes.
+    ORDER: two inputs are the other way round. SHARED: an inner value of the match is read elsewhere.
+    DECLINED: the rule refuses the match. RAISED: it fails. FORBIDDEN: it may not run here.
+    DEAD: nothing reads the results of the op.
     """
 
     OPERATOR = "operator"
@@ -54,7 +40,7 @@ class MatchFailureKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class MatchFailure:
-    """One reason: the op it shows at, and why, as a sentence. `bindings`: what the pattern's variables stand for."""
+    """One reason, as a sentence, and the op that it concerns. `bindings`: the variables of the pattern in words."""
 
     kind: MatchFailureKind
     op_label: str
@@ -62,229 +48,152 @@ class MatchFailure:
     bindings: dict[str, str] | None = None
 
 
-Operands = tuple[Value | None, ...]
-SWAPPED_INPUTS_COST = (
-    0.5  # the cost of inputs the other way round: less than that of anything else, as it explains all of it
-)
+SWAPPED_INPUTS_COST = 0.5  # less than any other misfit, as it explains all that differs in the given order
 STRUCTURAL_KINDS = frozenset({MatchFailureKind.OPERATOR, MatchFailureKind.DOMAIN})
+
+
+@dataclass(slots=True)
+class _Best:
+    """The least cost so far."""
+
+    cost: float = inf
 
 
 @dataclass(frozen=True, slots=True)
 class NearMatch:
-    """A way to lay a pattern over ops: what its variables stand for, which ops fit, and what does not."""
+    """The misfits of a partial match and their cost, less than that of the best so far.
 
-    bindings: dict[str, Any] = field(default_factory=dict[str, Any])
-    matched_ops: tuple[Op, ...] = ()
+    A missing operator costs as much as the part of the pattern above it, the attributes of one op as much as one.
+    `unfit` are the ops whose attributes do not fit; `matched` is the number of the others.
+    """
+
+    graph: Graph
+    best: _Best = field(default_factory=_Best)
     failures: tuple[MatchFailure, ...] = ()
     cost: float = 0
+    unfit: tuple[Op, ...] = ()
+    matched: int = 0
 
-    def with_failure(self, kind: MatchFailureKind, at: Op, why: str, cost: float = 1) -> NearMatch:
-        """The way with one more misfit."""
-        return replace(self, failures=(*self.failures, MatchFailure(kind, at.label, why)), cost=self.cost + cost)
+    def with_failure(self, kind: MatchFailureKind, op: Op, why: str, cost: float = 1) -> NearMatch | None:
+        """Return the record with one more failure; None if it costs as much as the best so far."""
+        if self.cost + cost >= self.best.cost:
+            return None
+        return replace(self, failures=(*self.failures, MatchFailure(kind, op.label, why)), cost=self.cost + cost)
+
+    def _add_attribute(self, kind: MatchFailureKind, op: Op, why: str) -> NearMatch | None:
+        if self.unfit[-1:] == (op,):
+            return self.with_failure(kind, op, why, 0)
+        return replace(self, unfit=(*self.unfit, op)).with_failure(kind, op, why)
+
+    def wrong_operator(self, p: OpPattern, op: Op) -> NearMatch | None:
+        """Add that the op has another type or domain than the pattern."""
+        if op.type not in p.types:
+            why = f"{op.label} is not {join_alternatives(p.types)}"
+            return self.with_failure(MatchFailureKind.OPERATOR, op, why, pattern_size(p))
+        wanted = f'g.domain("{op.domain}").{op.type}' if op.domain else f"g.{op.type}"
+        domains = f"of domain {op.domain or 'ai.onnx'}, the pattern wants {p.domain or 'ai.onnx'}"
+        return self.with_failure(
+            MatchFailureKind.DOMAIN, op, f"{op.label} is {domains} ({wanted} fits)", pattern_size(p)
+        )
+
+    def wrong_producer(
+        self, p: OpPattern, op: Op, index: int, want: OpPattern, value: Value | None
+    ) -> NearMatch | None:
+        """Add that an input comes from another op or output, or that none of several inputs comes from a right one."""
+        wanted, producer = join_alternatives(want.types), self.graph.producer(value)
+        is_after_others = any(isinstance(i, VariadicVar) for i in p.inputs[: p.inputs.index(want)])
+        is_anywhere = len(op.inputs) > 1 and (is_after_others or len(p.input_orders(op)) > 1)
+        if producer is not None and value is not None and producer.type in want.types:
+            output = f"{ordinal(producer.outputs.index(value))} output of {producer.label}"
+            why = f"the {ordinal(index)} input of {op.label} is the {output}, not its {ordinal(want.output)}"
+        elif is_anywhere and not any(
+            m.type in want.types for m in map(self.graph.producer, op.inputs) if m is not None
+        ):
+            found = " and ".join(describe_producer(v, self.graph) for v in op.inputs)
+            why = f"no input of {op.label} comes from {wanted}: they are {found}"
+        else:
+            why = f"the {ordinal(index)} input of {op.label} {describe_origin(value, self.graph)}, not from {wanted}"
+        return self.with_failure(MatchFailureKind.OPERATOR, op, why, pattern_size(want))
+
+    def computed_attribute(self, op: Op, name: str) -> NearMatch | None:
+        """Add that an attribute, an input at this opset, is not constant."""
+        value = op.inputs[op_schemas.input_names(op.type, op.domain, op.version).index(name)]
+        why = f"{name} of {op.label} is not constant: it {describe_origin(value, self.graph)}"
+        return self._add_attribute(MatchFailureKind.CONSTANT, op, why)
+
+    def wrong_attribute(self, op: Op, name: str, have: Any, want: Any, var: Var | None) -> NearMatch | None:
+        """Add that an attribute has another value than in the pattern, or than its variable already has."""
+        said = f"{op.label} has {f'no {name}' if have is None else f'{name}={format_attribute_value(have)}'}"
+        if var is not None:
+            why = f"{said}, but {var.name} is {format_attribute_value(want)} already"
+            return self._add_attribute(MatchFailureKind.VARIABLE, op, why)
+        known = () if op.schema is None else (*op.schema.attributes, *(i.name for i in op.schema.inputs))
+        why = f"{said}, the pattern wants {format_attribute_value(want)}"
+        if have is None and known and name not in known:
+            why = f"{op.type} has no attribute {name}{did_you_mean(name, known)}"
+        return self._add_attribute(MatchFailureKind.ATTRIBUTE, op, why)
+
+    def unnamed_attribute(self, op: Op, name: str, value: Any, default: Any) -> NearMatch | None:
+        """Add that an attribute that the pattern does not name is not at its default."""
+        usual = "none" if default is None else f"the default {format_attribute_value(default)}"
+        found = f"{op.label} has {name}={format_attribute_value(value)}"
+        why = f"{found}; the pattern does not name it, so it wants {usual}"
+        return self._add_attribute(MatchFailureKind.ATTRIBUTE, op, why)
+
+    def wrong_input(self, op: Op, index: int, want: Var, value: Value | None, bound: Bindings) -> NearMatch | None:
+        """Add that an input is missing, not constant, or not the value that its variable already has."""
+        if value is None and not want.optional:
+            why = f"{op.label} has no {ordinal(index)} input, {want.name} in the pattern"
+            return self.with_failure(MatchFailureKind.INPUTS, op, why)
+        found: NearMatch | None = self
+        if value is not None and want.constant and not value.is_const:
+            label = want.name if want.name == value.name else f"{want.name} ({value.name})"
+            why = f"{label} is not constant: it {describe_origin(value, self.graph)}"
+            found = self.with_failure(MatchFailureKind.CONSTANT, op, why)
+        known = bound.get(want.name, value)
+        if known is value or found is None:
+            return found
+        here = f"the {ordinal(index)} input of {op.label}"
+        why = f"{want.name} stands for two values: {_value_label(known)} and, as {here}, {_value_label(value)}"
+        return found.with_failure(MatchFailureKind.VARIABLE, op, why)
+
+    def wrong_inputs(self, op: Op, want: VariadicVar) -> NearMatch | None:
+        """Add that inputs are not those that their variable already has."""
+        why = f"{want.name} stands for other inputs of {op.label} than before"
+        return self.with_failure(MatchFailureKind.VARIABLE, op, why)
+
+    def further_input(self, op: Op, index: int, value: Value) -> NearMatch | None:
+        """Add that the op has more inputs than the pattern."""
+        why = f"{op.label} has a {ordinal(index)} input, {value.name}; the pattern has {index or 'none'}"
+        return self.with_failure(MatchFailureKind.INPUTS, op, why)
+
+    def swapped_inputs(self, op: Op) -> NearMatch | None:
+        """Add that the two inputs are the other way round, if they are of one type and easily mistaken."""
+        formal = op.schema.inputs if op.schema is not None else ()
+        if len(formal) != 2 or formal[0].type_str != formal[1].type_str:
+            return None
+        why = f"{op.label} has its two inputs the other way round"
+        return self.with_failure(MatchFailureKind.ORDER, op, why, SWAPPED_INPUTS_COST)
 
 
 def closest_match(pattern: OpPattern, op: Op) -> NearMatch:
-    """The way that costs least; one without misses is a match. Of several, the first.
+    """The partial match with the least cost, the first of several; one without failures is a match.
 
-    Of its misses those come first without which the others would be others: an operator that is not there.
+    A missing operator comes first among its failures, as others may follow from it.
     """
-    search = _ClosestMatchSearch(op.graph)
-    found = NearMatch()
-    for way in search.match_at(pattern, op, NearMatch()):
-        if way.cost < search.cost_limit:
-            found, search.cost_limit = way, way.cost
+    found = start = NearMatch(op.graph)
+    for _, covered, way in match_op(pattern, op, op.graph, start):
+        assert isinstance(way, NearMatch)
+        if way.cost < start.best.cost:
+            found, start.best.cost = replace(way, matched=len(covered) - len(way.unfit)), way.cost
         if not way.cost:
             break
     return replace(found, failures=tuple(sorted(found.failures, key=lambda m: m.kind not in STRUCTURAL_KINDS)))
 
 
 def pattern_size(pattern: OpPattern) -> int:
-    """How many operators a pattern has."""
-    return 1 + sum(pattern_size(p) for p in pattern.inputs if isinstance(p, OpPattern))
-
-
-@dataclass(slots=True)
-class _ClosestMatchSearch:
-    """A walk over all ways; those that cost `bound` or more are not followed."""
-
-    graph: Graph
-    cost_limit: float = inf
-
-    def match_at(self, p: OpPattern, op: Op, way: NearMatch) -> Iterator[NearMatch]:
-        """Lay `p` over `op`."""
-        if op.type not in p.types or op.domain != p.domain:
-            yield from self._within_limit(_wrong_operator(p, op, way))
-            return
-        here, values = self._match_attributes(p, op, way)
-        if here.cost == way.cost:
-            here = replace(here, matched_ops=(*here.matched_ops, op))
-        while values and values[-1] is None:
-            values = values[:-1]
-        for order in p.input_orders(op):
-            yield from self._match_inputs(order, values, op, here, 0)
-        if len(values) == len(p.inputs) == 2 and len(p.input_orders(op)) == 1 and _has_interchangeable_inputs(op):
-            why = f"{op.label} has its two inputs the other way round"
-            yield from self._match_inputs(
-                p.inputs, values[::-1], op, here.with_failure(MatchFailureKind.ORDER, op, why, SWAPPED_INPUTS_COST), 0
-            )
-
-    def _within_limit(self, way: NearMatch) -> Iterator[NearMatch]:
-        if way.cost < self.cost_limit:
-            yield way
-
-    def _match_attributes(self, p: OpPattern, op: Op, way: NearMatch) -> tuple[NearMatch, Operands]:
-        """The way with what the attributes say, and the inputs that remain. Misfits of one op cost as much as one."""
-        cost = way.cost
-        here, values = (
-            replace(way, bindings={**way.bindings, p.bound_name: op} if p.bound_name else way.bindings),
-            op.inputs,
-        )
-        for name, want in p.attrs:
-            known, have, values = attribute_or_input(op, name, values)
-            if not known:
-                taken = op_schemas.input_names(op.type, op.domain, op.version).index(name)
-                why = f"{name} of {op.label} is not constant: it {describe_origin(values[taken], self.graph)}"
-                here = here.with_failure(MatchFailureKind.CONSTANT, op, why)
-                values = (*values[:taken], None, *values[taken + 1 :])
-            else:
-                here = _match_attribute(here, op, name, want, have)
-        for name, value, default in () if p.bound_name else non_default_attributes(p, op):
-            usual = "none" if default is None else f"the default {format_attribute_value(default)}"
-            found = f"{op.label} has {name}={format_attribute_value(value)}"
-            why = f"{found}; the pattern does not name it, so it wants {usual}"
-            here = here.with_failure(MatchFailureKind.ATTRIBUTE, op, why)
-        return replace(here, cost=min(here.cost, cost + 1)), values
-
-    def _match_inputs(
-        self, patterns: tuple[Any, ...], values: Operands, op: Op, way: NearMatch, index: int
-    ) -> Iterator[NearMatch]:
-        """Lay the patterns that are left over the inputs that are left, from that at `index` on."""
-        if way.cost >= self.cost_limit:
-            return
-        if not patterns:
-            for more, value in enumerate(values, index):
-                if value is not None:
-                    why = f"{op.label} has a {ordinal(more)} input, {value.name}; the pattern has {index or 'none'}"
-                    way = way.with_failure(MatchFailureKind.INPUTS, op, why)
-                    break
-            yield from self._within_limit(way)
-            return
-        want, rest = patterns[0], patterns[1:]
-        if isinstance(want, VariadicVar):
-            for size in [*variadic_counts(rest, len(values))] or [0]:
-                bound = _bind_rest(way, op, want, values[:size])
-                yield from self._match_inputs(rest, values[size:], op, bound, index + size)
-            return
-        value = values[0] if values else None
-        if isinstance(want, Var):
-            bound = self._bind_variable(way, op, want, value, index)
-            yield from self._match_inputs(rest, values[1:], op, bound, index + 1)
-            return
-        for inner in self._match_producer(want, value, op, way, index):
-            yield from self._match_inputs(rest, values[1:], op, inner, index + 1)
-
-    def _bind_variable(self, way: NearMatch, op: Op, want: Var, value: Value | None, index: int) -> NearMatch:
-        """Let a variable stand for a value."""
-        if value is None and not want.optional:
-            return way.with_failure(
-                MatchFailureKind.INPUTS, op, f"{op.label} has no {ordinal(index)} input, {want.name} in the pattern"
-            )
-        if value is not None and want.constant and not value.is_const:
-            why = f"{_variable_label(want, value)} is not constant: it {describe_origin(value, self.graph)}"
-            way = way.with_failure(MatchFailureKind.CONSTANT, op, why)
-        known = way.bindings.get(want.name, value)
-        if known is not value:
-            here = f"the {ordinal(index)} input of {op.label}"
-            why = f"{want.name} stands for two values: {_value_label(known)} and, as {here}, {_value_label(value)}"
-            return way.with_failure(MatchFailureKind.VARIABLE, op, why)
-        return replace(way, bindings={**way.bindings, want.name: value})
-
-    def _match_producer(
-        self, want: OpPattern, value: Value | None, op: Op, way: NearMatch, index: int
-    ) -> Iterator[NearMatch]:
-        """Lay the pattern of an input over what makes it."""
-        maker = self.graph.producer(value)
-        if maker is None or maker.type not in want.types:
-            yield from self._within_limit(
-                way.with_failure(
-                    MatchFailureKind.OPERATOR,
-                    op,
-                    self._wrong_producer_reason(want, op, index, value),
-                    pattern_size(want),
-                )
-            )
-        elif want.output >= len(maker.outputs) or maker.outputs[want.output] is not value:
-            where = f"{ordinal(maker.outputs.index(value))} output of {maker.label}" if value is not None else ""
-            why = f"the {ordinal(index)} input of {op.label} is the {where}, not its {ordinal(want.output)}"
-            yield from self._within_limit(way.with_failure(MatchFailureKind.OPERATOR, op, why, pattern_size(want)))
-        else:
-            yield from self.match_at(want, maker, way)
-
-    def _wrong_producer_reason(self, want: OpPattern, op: Op, index: int, value: Value | None) -> str:
-        """That another op makes an input, or that none of two that commute is made by a right one."""
-        wanted = join_alternatives(want.types)
-        makers = [self.graph.producer(v) for v in op.inputs] if len(op.inputs) == 2 else []
-        if op.type not in COMMUTATIVE or not makers or any(m.type in want.types for m in makers if m is not None):
-            return f"the {ordinal(index)} input of {op.label} {describe_origin(value, self.graph)}, not from {wanted}"
-        both = " and ".join(describe_producer(v, self.graph) for v in op.inputs)
-        return f"no input of {op.label} comes from {wanted}: they are {both}"
-
-
-def _wrong_operator(p: OpPattern, op: Op, way: NearMatch) -> NearMatch:
-    """That an op is another one than the pattern wants there."""
-    if op.type not in p.types:
-        return way.with_failure(
-            MatchFailureKind.OPERATOR, op, f"{op.label} is not {join_alternatives(p.types)}", pattern_size(p)
-        )
-    wanted = f'g.domain("{op.domain}").{op.type}' if op.domain else f"g.{op.type}"
-    why = f"{op.label} is of domain {op.domain or 'ai.onnx'}, the pattern wants {p.domain or 'ai.onnx'} ({wanted} fits)"
-    return way.with_failure(MatchFailureKind.DOMAIN, op, why, pattern_size(p))
-
-
-def _match_attribute(way: NearMatch, op: Op, name: str, want: Any, have: Any) -> NearMatch:
-    """Hold an attribute to what the pattern says, or let a variable stand for it."""
-    said = f"{op.label} has {f'no {name}' if have is None else f'{name}={format_attribute_value(have)}'}"
-    if not isinstance(want, Var):
-        if bool(have == want):
-            return way
-        why = have is None and _unknown_attribute_reason(op, name)
-        return way.with_failure(
-            MatchFailureKind.ATTRIBUTE, op, why or f"{said}, the pattern wants {format_attribute_value(want)}"
-        )
-    if want.name not in way.bindings:
-        return replace(way, bindings={**way.bindings, want.name: have})
-    known = way.bindings[want.name]
-    why = f"{said}, but {want.name} is {format_attribute_value(known)} already"
-    return way if bool(known == have) else way.with_failure(MatchFailureKind.VARIABLE, op, why)
-
-
-def _unknown_attribute_reason(op: Op, name: str) -> str:
-    """That an operator has no such attribute, nor an input of that name; nothing if it has, or nobody knows."""
-    spec = op.schema
-    known = () if spec is None else (*spec.attributes, *(i.name for i in spec.inputs))
-    return f"{op.type} has no attribute {name}{did_you_mean(name, known)}" if known and name not in known else ""
-
-
-def _has_interchangeable_inputs(op: Op) -> bool:
-    """Whether an operator takes two inputs of one type, which are easily taken for each other."""
-    spec = op.schema
-    return spec is not None and len(spec.inputs) == 2 and spec.inputs[0].type_str == spec.inputs[1].type_str
-
-
-def _bind_rest(way: NearMatch, op: Op, want: VariadicVar, values: Operands) -> NearMatch:
-    if not want.name:
-        return way
-    known = way.bindings.get(want.name, values)
-    if known != values:
-        return way.with_failure(
-            MatchFailureKind.VARIABLE, op, f"{want.name} stands for other inputs of {op.label} than before"
-        )
-    return replace(way, bindings={**way.bindings, want.name: values})
-
-
-def _variable_label(want: Var, value: Value) -> str:
-    """The name in the pattern, and that in the model."""
-    return want.name if want.name == value.name else f"{want.name} ({value.name})"
+    """The number of operators of a pattern."""
+    return sum(1 for _ in pattern.walk())
 
 
 def _value_label(value: Any) -> str:

@@ -93,10 +93,10 @@ def diagnose_match(r: Rule, op: Op, *, exact_only: bool = False) -> MatchDiagnos
 
 def _match_outcome(r: Rule, op: Op) -> tuple[int, tuple[MatchFailure, ...]]:
     """How many operators of the pattern fit, and what keeps the rule off."""
-    whole = next(match_op(r.pattern, op, op.graph, {}, ()), None)
+    whole = next(match_op(r.pattern, op, op.graph), None)
     if whole is None:
         way = closest_match(r.pattern, op)
-        return len(way.matched_ops), way.failures
+        return way.matched, way.failures
     fitting, said = len(whole[1]), dict[str, MatchFailure]()
     for match in r.matches(op.graph, op):
         if not is_live(op):
@@ -141,7 +141,7 @@ def _mentions(name: str, reason: str) -> bool:
 
 def _external_uses(graph: Graph, whole: PartialMatch) -> Iterator[MatchFailure]:
     """What a match has inside that something else sees, see `Rule.matches`."""
-    bound, ops = whole
+    bound, ops, _ = whole
     given = bound_values(bound)
     for op in ops[1:]:
         for v in op.outputs:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple, Protocol
 
 from ..errors import RuleError
 from ..ir import op_schemas
@@ -115,63 +115,136 @@ def trace_pattern(pattern: Callable[..., OpPattern]) -> tuple[OpPattern, list[st
 
 Bindings = dict[str, Any]
 UNBOUND = "..."  # the key of all inputs that `...` took, which no variable has
-PartialMatch = tuple[Bindings, tuple[Op, ...]]
+Operands = tuple[Value | None, ...]
 
 
-def match_op(p: OpPattern, op: Op, graph: Graph, bound: Bindings, covered: tuple[Op, ...]) -> Iterator[PartialMatch]:
-    """Every way in which `p` matches at `op`: the bindings, and the ops covered so far. Cost: the pattern's size."""
-    if op.type not in p.types or op.domain != p.domain or not _producers_can_match(p, op, graph):
-        return
-    here, values = dict(bound), op.inputs
-    if p.bound_name:
-        here[p.bound_name] = op
-    for name, want in p.attrs:
-        known, have, values = attribute_or_input(op, name, values)
-        if not known or not _bind_attribute(here, want, have):
-            return
-    if not p.bound_name and any(non_default_attributes(p, op)):
-        return
-    while values and values[-1] is None:
-        values = values[:-1]
-    for order in p.input_orders(op):
-        yield from _match_inputs(order, values, graph, here, (*covered, op))
+class Trace(Protocol):
+    """An immutable record of the misfits of a partial match, with which matching goes on behind each of them.
+
+    Every method returns the record with one more misfit, or None to abandon the partial match.
+    """
+
+    def wrong_operator(self, p: OpPattern, op: Op) -> Trace | None:
+        """`op` has another type or domain than `p`."""
+
+    def wrong_producer(self, p: OpPattern, op: Op, index: int, want: OpPattern, value: Value | None) -> Trace | None:
+        """`value`, the input of `op` at `index`, is not the output of an op that `want` describes."""
+
+    def computed_attribute(self, op: Op, name: str) -> Trace | None:
+        """An attribute is an input at this opset, and not constant."""
+
+    def wrong_attribute(self, op: Op, name: str, have: Any, want: Any, var: Var | None) -> Trace | None:
+        """An attribute is not as in the pattern, or not the value that its variable `var` already has."""
+
+    def unnamed_attribute(self, op: Op, name: str, value: Any, default: Any) -> Trace | None:
+        """An attribute that the pattern does not name is not at its default."""
+
+    def wrong_input(self, op: Op, index: int, want: Var, value: Value | None, bound: Bindings) -> Trace | None:
+        """The input of `op` at `index` is missing, not constant, or not the value that `want` already has."""
+
+    def wrong_inputs(self, op: Op, want: VariadicVar) -> Trace | None:
+        """Inputs of `op` are not those that `want` already has."""
+
+    def further_input(self, op: Op, index: int, value: Value) -> Trace | None:
+        """`op` has more inputs than the pattern."""
+
+    def swapped_inputs(self, op: Op) -> Trace | None:
+        """The two inputs of `op`, whose order matters, are tried in the other order."""
+
+
+PartialMatch = tuple[Bindings, tuple[Op, ...], Trace | None]
+
+
+def match_op(p: OpPattern, op: Op, graph: Graph, trace: Trace | None = None) -> Iterator[PartialMatch]:
+    """Every way in which `p` matches at `op`: the bindings, and the ops it covers. Cost: the pattern's size.
+
+    With a `trace` also the ways that do not match entirely, each with the record of its misfits.
+    """
+    return _match_at(p, op, graph, ({}, (), trace))
+
+
+def _match_at(p: OpPattern, op: Op, graph: Graph, found: PartialMatch) -> Iterator[PartialMatch]:
+    bound, covered, trace = found
+    if op.type not in p.types or op.domain != p.domain:
+        trace = trace and trace.wrong_operator(p, op)
+        return iter(() if trace is None else ((bound, covered, trace),))
+    if trace is None and not _producers_can_match(p, op, graph):
+        return iter(())
+    return _match_operands(p, op, graph, found)
 
 
 def _producers_can_match(p: OpPattern, op: Op, graph: Graph) -> bool:
     """Whether each operator that the pattern wants right above is there at all."""
     for want in p.inputs:
-        if isinstance(want, OpPattern) and not any(
-            (maker := graph.producer(v)) is not None and maker.type in want.types for v in op.inputs
-        ):
-            return False
+        if isinstance(want, OpPattern):
+            for v in op.inputs:
+                if (producer := graph.producer(v)) is not None and producer.type in want.types:
+                    break
+            else:
+                return False
     return True
 
 
-def attribute_or_input(
-    op: Op, name: str, values: tuple[Value | None, ...]
-) -> tuple[bool, Any, tuple[Value | None, ...]]:
-    """An attribute, or the constant input that took its place in a later opset; and the inputs that remain."""
+def _match_operands(p: OpPattern, op: Op, graph: Graph, found: PartialMatch) -> Iterator[PartialMatch]:
+    """Every way in which the attributes and inputs of `p` match those of `op`, an operator of `p`."""
+    bound, covered, trace = found
+    matched = _match_attributes(p, op, bound, trace)
+    if matched is None:
+        return
+    here, values, trace = matched
+    site, orders, found = _Site(p, op, values, graph), p.input_orders(op), (here, (*covered, op), trace)
+    for order in orders:
+        yield from _match_inputs(site, order, 0, found)
+    if trace is not None and len(orders) == 1 and len(values) == len(p.inputs) == 2:
+        trace = trace.swapped_inputs(op)
+        if trace is not None:
+            yield from _match_inputs(site._replace(values=values[::-1]), p.inputs, 0, (here, (*covered, op), trace))
+
+
+def _match_attributes(
+    p: OpPattern, op: Op, bound: Bindings, trace: Trace | None
+) -> tuple[Bindings, Operands, Trace | None] | None:
+    """The bindings with those of attributes, the inputs that are no attributes, and the trace; None if they differ."""
+    here, values = dict(bound), op.inputs
+    if p.bound_name:
+        here[p.bound_name] = op
+    for name, want in p.attrs:
+        is_known, have, values = _attribute_or_input(op, name, values)
+        var = want if isinstance(want, Var) else None
+        if not is_known:
+            trace = trace and trace.computed_attribute(op, name)
+        elif var is not None and var.name not in here:
+            here[var.name] = have
+            continue
+        elif bool(have == (wanted := want if var is None else here[var.name])):
+            continue
+        else:
+            trace = trace and trace.wrong_attribute(op, name, have, wanted, var)
+        if trace is None:
+            return None
+    for unnamed in () if p.bound_name else _unnamed_attributes(p, op):
+        if trace is None or (trace := trace.unnamed_attribute(op, *unnamed)) is None:
+            return None
+    while values and values[-1] is None:
+        values = values[:-1]
+    return here, values, trace
+
+
+def _attribute_or_input(op: Op, name: str, values: Operands) -> tuple[bool, Any, Operands]:
+    """Whether an attribute, or the input that took its place in a later opset, is known; it; and the other inputs."""
     spec = op.schema
     names = op_schemas.input_names(op.type, op.domain, op.version)
     if spec is None or name in spec.attributes or name not in names:
         return True, op.attr(name), values
     index = names.index(name)
     value = op.input(index)
+    others = (*values[:index], None, *values[index + 1 :])
     if value is not None and not value.is_const:
-        return False, None, values
-    return True, None if value is None else value.const.tolist(), (*values[:index], None, *values[index + 1 :])
+        return False, None, others
+    return True, None if value is None else value.const.tolist(), others
 
 
-def _bind_attribute(bound: Bindings, want: Any, have: Any) -> bool:
-    if not isinstance(want, Var):
-        return bool(have == want)
-    if want.name in bound:
-        return bool(bound[want.name] == have)
-    bound[want.name] = have
-    return True
-
-
-def non_default_attributes(p: OpPattern, op: Op) -> Iterator[tuple[str, Any, Any]]:
+def _unnamed_attributes(p: OpPattern, op: Op) -> Iterator[tuple[str, Any, Any]]:
     """Attributes that the pattern does not name and that are not at their schema default: name, value, default."""
     named = {name for name, _ in p.attrs}
     for name, value in op.attrs.items():
@@ -181,37 +254,69 @@ def non_default_attributes(p: OpPattern, op: Op) -> Iterator[tuple[str, Any, Any
                 yield name, value, default
 
 
-def _match_inputs(
-    patterns: tuple[Any, ...], values: tuple[Value | None, ...], graph: Graph, bound: Bindings, covered: tuple[Op, ...]
-) -> Iterator[PartialMatch]:
-    if not patterns:
-        if not any(values):
-            yield bound, covered
-        return
-    want, rest = patterns[0], patterns[1:]
-    if isinstance(want, VariadicVar):
-        for size in variadic_counts(rest, len(values)):
-            taken = values[:size] if want.name else (*bound.get(UNBOUND, ()), *values[:size])
-            if not want.name or bound.get(want.name, taken) == taken:
-                here = {**bound, want.name or UNBOUND: taken}
-                yield from _match_inputs(rest, values[size:], graph, here, covered)
-        return
-    value = values[0] if values else None
-    if isinstance(want, Var):
+class _Site(NamedTuple):
+    """A pattern at an op; `values` are the inputs that are no attributes of the pattern."""
+
+    pattern: OpPattern
+    op: Op
+    values: Operands
+    graph: Graph
+
+
+def _match_inputs(site: _Site, wanted: tuple[Any, ...], index: int, found: PartialMatch) -> Iterator[PartialMatch]:
+    """Every way in which the patterns `wanted` match the inputs from that at `index` on."""
+    bound, covered, trace = found
+    while wanted and isinstance(want := wanted[0], Var):
+        value = site.values[index] if index < len(site.values) else None
         fits = want.optional if value is None else (value.is_const or not want.constant)
-        if fits and bound.get(want.name, value) is value:
-            yield from _match_inputs(rest, values[1:], graph, {**bound, want.name: value}, covered)
-    elif (
-        (op := graph.producer(value)) is not None and want.output < len(op.outputs) and op.outputs[want.output] is value
-    ):
-        for inner, ops in match_op(want, op, graph, bound, covered):
-            yield from _match_inputs(rest, values[1:], graph, inner, ops)
+        if (not fits or bound.get(want.name, value) is not value) and (
+            trace is None or (trace := trace.wrong_input(site.op, index, want, value, bound)) is None
+        ):
+            return
+        if want.name not in bound and (fits or value is not None):
+            bound = {**bound, want.name: value}
+        wanted, index = wanted[1:], index + 1
+    if wanted:
+        step = _match_variadic if isinstance(wanted[0], VariadicVar) else _match_producer
+        for following, inner in step(site, wanted, index, (bound, covered, trace)):
+            yield from _match_inputs(site, wanted[1:], following, inner)
+        return
+    for value in site.values[index:]:
+        if value is not None:
+            if trace is None or (trace := trace.further_input(site.op, site.values.index(value, index), value)) is None:
+                return
+            break
+    yield bound, covered, trace
 
 
-def variadic_counts(after: tuple[Any, ...], count: int) -> Iterator[int]:
-    """How many inputs a VariadicVar may take, given the patterns after it."""
-    room = count - sum(not isinstance(p, VariadicVar) for p in after)
-    if any(isinstance(p, VariadicVar) for p in after):
-        yield from range(max(room, 0) + 1)
-    elif room >= 0:
-        yield room
+def _match_producer(
+    site: _Site, wanted: tuple[Any, ...], index: int, found: PartialMatch
+) -> Iterator[tuple[int, PartialMatch]]:
+    """Every way in which the first of the patterns matches the producer of the input at `index`."""
+    bound, covered, trace = found
+    want = wanted[0]
+    value = site.values[index] if index < len(site.values) else None
+    op = site.graph.producer(value)
+    if op is not None and op.type in want.types and want.output < len(op.outputs) and op.outputs[want.output] is value:
+        for inner in _match_at(want, op, site.graph, found):
+            yield index + 1, inner
+    elif trace is not None and (trace := trace.wrong_producer(site.pattern, site.op, index, want, value)) is not None:
+        yield index + 1, (bound, covered, trace)
+
+
+def _match_variadic(
+    site: _Site, wanted: tuple[Any, ...], index: int, found: PartialMatch
+) -> Iterator[tuple[int, PartialMatch]]:
+    """Every number of inputs that the first of the patterns, a VariadicVar, may take."""
+    bound, covered, trace = found
+    want, rest = wanted[0], wanted[1:]
+    room = len(site.values[index:]) - sum(not isinstance(p, VariadicVar) for p in rest)
+    sizes = range(max(room, 0) + 1) if any(isinstance(p, VariadicVar) for p in rest) else range(max(room, 0), room + 1)
+    for size in sizes or (() if trace is None else (0,)):
+        taken = site.values[index : index + size]
+        if not want.name:
+            yield index + size, ({**bound, UNBOUND: (*bound.get(UNBOUND, ()), *taken)}, covered, trace)
+        elif bound.get(want.name, taken) == taken:
+            yield index + size, ({**bound, want.name: taken}, covered, trace)
+        elif trace is not None and (other := trace.wrong_inputs(site.op, want)) is not None:
+            yield index + size, (bound, covered, other)

@@ -112,7 +112,7 @@ class Rule:
 
     def matches(self, graph: Graph, root: Op) -> Iterator[Match]:
         """Every way in which the pattern matches at `root`: operands of commutative ops in either order."""
-        for bound, ops in match_op(self.pattern, root, graph, {}, ()):
+        for bound, ops, _ in match_op(self.pattern, root, graph):
             if self.shared or _inner_values_are_private(graph, bound, ops):
                 yield Match({name: b for name, b in bound.items() if name != UNBOUND}, ops)
 

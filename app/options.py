@@ -156,20 +156,27 @@ def run_options(
         pipeline.pipeline,
         pipeline.plugin or (),
         inputs=verification.inputs,
-        shapes=parse_shapes(pipeline.shape or ()),
-        dims=parse_dims(pipeline.dim or ()),
         outputs=parse_outputs(verification.outputs or ()),
         drop_unused_inputs=verification.drop_unused_inputs,
         only=verification.only or (),
         skip=verification.skip or (),
-        enable=pipeline.enable or (),
-        exact=pipeline.exact,
-        keep_functions=pipeline.keep_functions,
         seed=verification.seed,
-        report_to=report_file(json),
         repro_to=verification.repro,
-        progress=progress,
+        **shared_options(pipeline, json, progress),
     )
+
+
+def shared_options(pipeline: PipelineOptions, json: Path | None, progress: Callable[[str], None]) -> dict[str, Any]:
+    """The fields of SharedOptions. Raises UsageError for a text of another form than its option's."""
+    return {
+        "shapes": parse_shapes(pipeline.shape or ()),
+        "dims": parse_dims(pipeline.dim or ()),
+        "enable": pipeline.enable or (),
+        "exact": pipeline.exact,
+        "keep_functions": pipeline.keep_functions,
+        "report_to": report_file(json),
+        "progress": progress,
+    }
 
 
 def flatten_options(command: Callable[..., None]) -> Callable[..., None]:

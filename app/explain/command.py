@@ -1,4 +1,4 @@
-"""`passes explain`: why a rule fires, or does not."""
+"""`passes explain`: the reasons for which a rule fires or does not."""
 
 from __future__ import annotations
 
@@ -26,26 +26,15 @@ def explain(
     """Say where a rule fires in a run, and why not elsewhere; no model is written, and nothing verified."""
     with one_line_errors():
         from ..terminal import Terminal  # noqa: PLC0415 - imports rich
-        from .explain import explain as explained  # noqa: PLC0415 - imports onnx and numpy
+        from .explain import ExplainOptions, explain_rules  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_explanation  # noqa: PLC0415 - imports rich
 
         screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         with screen.progress() as progress:
-            explanation = explained(
-                model,
-                name,
-                pipeline.pipeline,
-                pipeline.plugin or (),
-                as_is=as_is,
-                at=at,
-                limit=limit,
-                shapes=options.parse_shapes(pipeline.shape or ()),
-                dims=options.parse_dims(pipeline.dim or ()),
-                enable=pipeline.enable or (),
-                exact=pipeline.exact,
-                keep_functions=pipeline.keep_functions,
-                report_to=options.report_file(json),
-                progress=progress,
+            shared = options.shared_options(pipeline, json, progress)
+            chosen = ExplainOptions(
+                name, pipeline.pipeline, pipeline.plugin or (), as_is=as_is, at=at, limit=limit, **shared
             )
+            explanation = explain_rules(model, chosen)
         show_explanation(screen, explanation, limit)
         echo_json(json, explanation)

@@ -1,7 +1,4 @@
-"""What a rule has to say to one op: it fires there, or why not.
-
-What a rule has to say to a whole model: where it would fire, and where it nearly does.
-"""
+"""The ops of a graph at which a rule fires, and its failures at the others."""
 
 from __future__ import annotations
 
@@ -9,7 +6,6 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from heapq import nsmallest
 from operator import attrgetter
 
 from ...core.errors import Declined, FailureKind, PassFailed, RuleError
@@ -19,7 +15,7 @@ from ...core.ir.op import Op
 from ...core.ir.values import Value
 from ...core.pass_manager.pass_manager import NO_PROGRESS_TIMEOUT
 from ...core.rewriting.driver import is_live, try_build
-from ...core.rewriting.pattern import OpPattern, PartialMatch, match_op
+from ...core.rewriting.pattern import PartialMatch, match_op
 from ...core.rewriting.rules import Match, Rule, bound_values
 from ...core.support.watchdog import NoProgress, progress_watchdog
 from ..descriptions import (
@@ -34,12 +30,21 @@ from .closest_match import MatchFailure, MatchFailureKind, closest_match, patter
 MAX_REASONS = 4  # reasons of one kind at one op
 
 
+POST_MATCH_KINDS = frozenset(
+    {
+        MatchFailureKind.SHARED,
+        MatchFailureKind.DECLINED,
+        MatchFailureKind.RAISED,
+        MatchFailureKind.FORBIDDEN,
+        MatchFailureKind.DEAD,
+    }
+)
+"""Failures of a rule whose pattern matches."""
+
+
 @dataclass(frozen=True, slots=True)
 class MatchDiagnosis:
-    """How far a rule gets at an op, its root: `matched` of the `size` operators of its pattern fit.
-
-    It fires there if there are no `misses`.
-    """
+    """A rule at `root`: `matched` of the `size` operators of its pattern fit, and it fires without `failures`."""
 
     rule: str
     root: str
@@ -50,68 +55,50 @@ class MatchDiagnosis:
     failures: tuple[MatchFailure, ...]
 
     @property
-    def fires(self) -> bool:
-        """Whether the rule would rewrite the op."""
-        return not self.failures
-
-    @property
     def rank(self) -> tuple[int, int, int]:
-        """The lower, the nearer: what fits as a whole, what lacks the least of the pattern, what has fewer misses."""
+        """A lower rank for a nearer miss: first entire matches, then the least missing, then the fewest failures."""
         whole = all(m.kind in POST_MATCH_KINDS for m in self.failures)
         return (0 if whole else 1, self.size - self.matched, len(self.failures))
 
 
-POST_MATCH_KINDS = frozenset(
-    {
-        MatchFailureKind.SHARED,
-        MatchFailureKind.DECLINED,
-        MatchFailureKind.RAISED,
-        MatchFailureKind.FORBIDDEN,
-        MatchFailureKind.DEAD,
-    }
-)
-"""What keeps a rule off although its pattern fits."""
-
-
 def diagnose_match(r: Rule, op: Op, *, exact_only: bool = False) -> MatchDiagnosis:
-    """Match and try `rule` at `op` as a run would, and say what keeps it off. The graph stays as it is.
+    """Match and try a rule at `op` as a run would, and give the reasons if it does not fire; the graph is unchanged.
 
     Raises ModelError for weights that cannot be read.
     """
     try:
-        fitting, misses = _match_outcome(r, op)
+        matched, failures = _match_outcome(r, op)
     except Declined as why:  # while it was matched
-        fitting, misses = 1, (MatchFailure(MatchFailureKind.DECLINED, op.label, str(why)),)
-    if not misses and exact_only and not r.is_exact_at(op):
+        matched, failures = 1, (MatchFailure(MatchFailureKind.DECLINED, op.label, str(why)),)
+    if not failures and exact_only and not r.is_exact_at(op):
         why = f"--exact does not allow it: its contract is {r.contract_at(op).kind}"
-        misses = (MatchFailure(MatchFailureKind.FORBIDDEN, op.label, why),)
+        failures = (MatchFailure(MatchFailureKind.FORBIDDEN, op.label, why),)
     value = op.outputs[0].name if op.outputs else ""
-    return MatchDiagnosis(
-        r.name, op.label, value, describe_enclosing_body(op.graph), fitting, pattern_size(r.pattern), misses
-    )
+    inside = describe_enclosing_body(op.graph)
+    return MatchDiagnosis(r.name, op.label, value, inside, matched, pattern_size(r.pattern), failures)
 
 
 def _match_outcome(r: Rule, op: Op) -> tuple[int, tuple[MatchFailure, ...]]:
-    """How many operators of the pattern fit, and what keeps the rule off."""
+    """The number of operators of the pattern that fit, and the failures of the rule."""
     whole = next(match_op(r.pattern, op, op.graph), None)
     if whole is None:
         way = closest_match(r.pattern, op)
         return way.matched, way.failures
-    fitting, said = len(whole[1]), dict[str, MatchFailure]()
+    matched, failures = len(whole[1]), dict[str, MatchFailure]()
     for match in r.matches(op.graph, op):
         if not is_live(op):
-            return fitting, (MatchFailure(MatchFailureKind.DEAD, op.label, f"nothing reads what {op.label} makes"),)
-        miss = _rewrite_failure(r, match)
-        if miss is None:
-            return fitting, ()
-        said.setdefault(miss.reason, miss)
-        if miss.kind == MatchFailureKind.RAISED:  # that ends a run of the pass
+            return matched, (MatchFailure(MatchFailureKind.DEAD, op.label, f"nothing reads what {op.label} makes"),)
+        failure = _rewrite_failure(r, match)
+        if failure is None:
+            return matched, ()
+        failures.setdefault(failure.reason, failure)
+        if failure.kind == MatchFailureKind.RAISED:  # that ends a run of the pass
             break
-    return fitting, tuple(said.values())[:MAX_REASONS] or tuple(_external_uses(op.graph, whole))
+    return matched, tuple(failures.values())[:MAX_REASONS] or tuple(_external_uses(op.graph, whole))
 
 
 def _rewrite_failure(r: Rule, match: Match) -> MatchFailure | None:
-    """Why the rule does not take a match; None if it does."""
+    """The failure of the rule at a match; None if it rewrites it."""
     try:
         try_build(r, match)
     except Declined as why:
@@ -124,9 +111,9 @@ def _rewrite_failure(r: Rule, match: Match) -> MatchFailure | None:
 
 
 def _named_bindings(match: Match, reason: str) -> dict[str, str]:
-    """What the variables of a match stand for: those that the reason names by their names or the model's, or all.
+    """The values of the variables that a reason names, by their names in the pattern or the model; else of all.
 
-    Of what it names by the model's, that is told, too.
+    A value named as in the model is described with that name.
     """
     theirs = {name: b.name for name, b in match.bindings.items() if isinstance(b, Value) and _mentions(b.name, reason)}
     named = {name for name in match.bindings if name in theirs or _mentions(name, reason)}
@@ -135,12 +122,12 @@ def _named_bindings(match: Match, reason: str) -> dict[str, str]:
 
 
 def _mentions(name: str, reason: str) -> bool:
-    """Whether a reason names something, and not only something whose name is longer."""
+    """Whether a reason contains a name, and not only as a part of a longer one."""
     return bool(name) and re.search(rf"(?<![\w/.:]){re.escape(name)}(?![\w/:])", reason) is not None
 
 
 def _external_uses(graph: Graph, whole: PartialMatch) -> Iterator[MatchFailure]:
-    """What a match has inside that something else sees, see `Rule.matches`."""
+    """The uses of inner values outside the match, see `Rule.matches`."""
     bound, ops, _ = whole
     given = bound_values(bound)
     for op in ops[1:]:
@@ -161,9 +148,9 @@ RootFilter = Callable[[Op], bool]
 
 @dataclass(frozen=True, slots=True)
 class MatchReport:
-    """`roots` ops were looked at; the rule `matches` at some, and of the others the nearest `misses` are listed.
+    """The ops at which a rule could start: their number `roots`, its `matches`, and the nearest of the others.
 
-    `miss_counts` counts the others by what comes first in their way. `remark` says why there are no roots.
+    `miss_counts` counts the others by their first failure. `remark` is the reason for which there are no roots.
     """
 
     roots: int
@@ -182,58 +169,33 @@ def report_matches(
     exact_only: bool = False,
     no_progress_timeout: float = NO_PROGRESS_TIMEOUT,
 ) -> MatchReport:
-    """Hold a rule to each op it could start at, bodies included, where `is_selected` says so.
+    """Diagnose a rule at each op that it could start at, bodies included, if `is_selected`.
 
     O(ops of the root's types). Raises PassFailed if it does not return at one for `no_progress_timeout` seconds.
     """
-    fires: list[MatchDiagnosis] = []
-    kinds: Counter[str] = Counter()
-    looked = 0
-    roots = [op for op in _roots(r, graph) if is_selected is None or is_selected(op)]
-
-    def misses() -> Iterator[MatchDiagnosis]:
-        nonlocal looked
-        for looked, op in enumerate(roots):  # noqa: B007 - the watch looks at it
-            found = diagnose_match(r, op, exact_only=exact_only)
-            if found.fires:
-                fires.append(found)
-            else:
-                kinds[found.failures[0].kind.value] += 1
-                yield found
-
+    found: list[MatchDiagnosis] = []
+    ops = (op for g in graph.with_subgraphs() for op in sorted(g.ops(*r.pattern.types), key=attrgetter("order_key")))
+    roots = [op for op in ops if is_selected is None or is_selected(op)]
     try:
-        with progress_watchdog(lambda: looked, no_progress_timeout):
-            nearest = nsmallest(max(limit, 1), misses(), key=attrgetter("rank"))[
-                :limit
-            ]  # of none, it would look at none
+        with progress_watchdog(lambda: len(found), no_progress_timeout):
+            found.extend(diagnose_match(r, op, exact_only=exact_only) for op in roots)
     except NoProgress as e:
-        raise PassFailed(r.name, FailureKind.ENDLESS, f"{r.name} does not return at {roots[looked].label}") from e
+        raise PassFailed(r.name, FailureKind.ENDLESS, f"{r.name} does not return at {roots[len(found)].label}") from e
+    misses = [d for d in found if d.failures]
+    counts = Counter(d.failures[0].kind.value for d in misses)
     return MatchReport(
-        len(roots), fires, nearest, dict(kinds.most_common()), "" if roots else _no_roots_reason(r, graph, is_selected)
+        len(roots),
+        [d for d in found if not d.failures],
+        sorted(misses, key=attrgetter("rank"))[:limit],
+        dict(counts.most_common()),
+        "" if roots else _no_roots_reason(r, graph, is_selected),
     )
 
 
-def _roots(rule: Rule, graph: Graph) -> Iterator[Op]:
-    """The ops at which the pattern could start, as a run takes them."""
-    for g in graph.with_subgraphs():
-        yield from sorted(g.ops(*rule.pattern.types), key=attrgetter("order_key"))
-
-
 def _no_roots_reason(r: Rule, graph: Graph, is_selected: RootFilter | None) -> str:
-    """Why there is nothing to look at."""
-    for p in _op_patterns(r.pattern):
+    """An operator of the pattern that does not exist at this opset, or that no op has the type of the root."""
+    for p in r.pattern.walk():
         version = graph.opsets.get(p.domain, 0)
-        if not any(_is_defined(t, p.domain, version) for t in p.types):
+        if not p.domain and all(op_schemas.schema(t, p.domain, version) is None for t in p.types):
             return missing_operator_reason(p.types, p.domain, version)
     return f"no op {'there' if is_selected is not None else 'at all'} is {join_alternatives(r.pattern.types)}"
-
-
-def _is_defined(op_type: str, domain: str, version: int) -> bool:
-    return bool(domain) or op_schemas.schema(op_type, domain, version) is not None
-
-
-def _op_patterns(pattern: OpPattern) -> Iterator[OpPattern]:
-    yield pattern
-    for p in pattern.inputs:
-        if isinstance(p, OpPattern):
-            yield from _op_patterns(p)

@@ -1,4 +1,4 @@
-"""Why a rule fires, or does not."""
+"""Explanations as text."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ...core.rewriting.changes import Change
 from ..descriptions import join_truncated
 from ..terminal import Terminal, plural
-from .closest_match import MatchFailure, MatchFailureKind
-from .explain import NO_ROOTS, Explanation, PassExplanation, RuleExplanation
+from .closest_match import MatchFailureKind
+from .explain import NO_ROOTS, Explanation, RuleExplanation
 from .match_report import MatchReport
 
 MISS_TEXTS = {
@@ -28,15 +28,14 @@ MISS_TEXTS = {
 
 
 def show_explanation(terminal: Terminal, explanation: Explanation, limit: int) -> None:
-    """Each rule with where it fired, and its near misses."""
+    """Print each rule with its changes and near misses."""
     state = "as it is" if explanation.as_is else f"in a run of {explanation.pipeline}"
     terminal.line(
         f"{explanation.source}, {state}{f', around {explanation.at}' if explanation.at else ''}; not verified"
     )
-    for note in explanation.notes:
-        terminal.line(f"note: {note}")
-    for found in explanation.quarantined:
-        terminal.line(f"left out of the run: {found.label}: {found.message}")
+    notes = [f"note: {note}" for note in explanation.notes]
+    for line in (*notes, *(f"left out of the run: {q.label}: {q.message}" for q in explanation.quarantined)):
+        terminal.line(line)
     idle = [r for r in explanation.rules if len(explanation.rules) > 1 and r.rank == NO_ROOTS]
     busy = [r for r in explanation.rules if r not in idle]
     shown = busy[:limit] if explanation.is_group else busy
@@ -44,21 +43,20 @@ def show_explanation(terminal: Terminal, explanation: Explanation, limit: int) -
         _show_rule(terminal, r, limit, as_is=explanation.as_is)
     for p in explanation.passes:
         if p.changes or not explanation.is_group:
-            _show_pass(terminal, p, limit, as_is=explanation.as_is)
+            terminal.line(f"{p.name}  (no pattern to compare)")
+            if p.summary:
+                terminal.line(f"    {p.summary}")
+            made = f"{'would make' if explanation.as_is else 'made'} {plural(len(p.changes), 'change')}"
+            _show_changes(terminal, made, p.changes, limit)
     if explanation.is_group:
         further = f"{plural(len(busy) - len(shown), 'rule')} further off (--limit), " if len(busy) > len(shown) else ""
         rest = f"{plural(len(idle), 'rule')} with nothing to start at"
         terminal.line(
             further + rest if explanation.rules else "they have no patterns to compare; those not shown made no change"
         )
-    else:
-        _show_rootless(terminal, idle)
-
-
-def _show_rootless(terminal: Terminal, rules: Sequence[RuleExplanation]) -> None:
-    """The rules that have nothing to start at, those for one reason together."""
+        return
     remarks: dict[str, list[str]] = {}
-    for r in rules:
+    for r in idle:
         if r.match_report is not None:
             remarks.setdefault(r.match_report.remark, []).append(r.name)
     for remark, names in remarks.items():
@@ -74,14 +72,6 @@ def _show_rule(terminal: Terminal, r: RuleExplanation, limit: int, *, as_is: boo
         _show_changes(terminal, times, r.changes, limit)
     if r.match_report is not None:
         _show_match_report(terminal, r.match_report, limit, as_is=as_is)
-
-
-def _show_pass(terminal: Terminal, p: PassExplanation, limit: int, *, as_is: bool) -> None:
-    terminal.line(f"{p.name}  (no pattern to compare)")
-    if p.summary:
-        terminal.line(f"    {p.summary}")
-    changes = plural(len(p.changes), "change")
-    _show_changes(terminal, f"would make {changes}" if as_is else f"made {changes}", p.changes, limit)
 
 
 def _show_changes(terminal: Terminal, heading: str, changes: Sequence[Change], limit: int) -> None:
@@ -108,13 +98,9 @@ def _show_match_report(terminal: Terminal, match_report: MatchReport, limit: int
     for f in match_report.near_misses:
         terminal.line(f"        {f.root}{f.inside}: {f.matched} of {plural(f.size, 'op')} fit")
         for m in f.failures:
-            terminal.line(f"            {_miss_text(m)}")
+            values = ", ".join(f"{name} is {what}" for name, what in (m.bindings or {}).items())
+            terminal.line(f"            {m.reason}{f': {values}' if values else ''}")
     _show_remaining_count(terminal, missed - len(match_report.near_misses))
-
-
-def _miss_text(miss: MatchFailure) -> str:
-    values = ", ".join(f"{name} is {what}" for name, what in (miss.bindings or {}).items())
-    return f"{miss.reason}: {values}" if values else miss.reason
 
 
 def _show_remaining_count(terminal: Terminal, more: int) -> None:

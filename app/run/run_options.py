@@ -24,34 +24,40 @@ def no_progress(_: str) -> None:
     """Ignore the name of a phase."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SharedOptions:
+    """The parameters that `optimize` and `explain` share, described in the docstring of `optimize`."""
+
+    shapes: Mapping[str, Sequence[int]] | None = None
+    dims: Mapping[str, int] | None = None
+    enable: Collection[str] = ()
+    exact: bool = False
+    keep_functions: bool = False
+    report_to: str | Path | None = None
+    progress: Callable[[str], None] = field(default=no_progress, repr=False)
+
+
 @dataclass(frozen=True, slots=True)
-class RunOptions:
-    """The parameters of `optimize` beside the model, whose docstring says what they mean."""
+class RunOptions(SharedOptions):
+    """The parameters of `optimize` beside the model, described in its docstring."""
 
     pipeline: str | Pass = "basic"
     plugins: Sequence[PluginLike] = ()
     verify: bool = True
     inputs: Inputs | None = None
     _: KW_ONLY
-    shapes: Mapping[str, Sequence[int]] | None = None
-    dims: Mapping[str, int] | None = None
     outputs: Sequence[str] = ()
     drop_unused_inputs: bool = False
     only: Collection[str] = ()
     skip: Collection[str] = ()
-    enable: Collection[str] = ()
-    exact: bool = False
     strict: bool = False
-    keep_functions: bool = False
     seed: int = 0
     output: str | Path | None = None
-    report_to: str | Path | None = None
     map_to: str | Path | None = None
     repro_to: str | Path | None = None
     page_to: str | Path | None = None
     plan: bool = False
     visualize: bool = False
-    progress: Callable[[str], None] = field(default=no_progress, repr=False)
 
     @property
     def plugin_files(self) -> list[Path]:

@@ -18,7 +18,6 @@ from passwright.core.verify.input_generation import (
     InputSet,
     distinct_kinds,
     generate_input_sets,
-    is_same_input_set,
 )
 from passwright.core.verify.input_specs import InputSpec, free_symbols, input_specs
 from passwright.core.verify.oracle import Oracle
@@ -222,10 +221,10 @@ def test_one_element_is_poisoned_too() -> None:
 def test_equal_draws_are_recognized() -> None:
     a, b = (draw("g (int64[3] x) => (y) { y = Neg(x) }", k) for k in ("zeros", "normal"))
     again = InputSet("other", a.sizes, {"x": a.feeds["x"].copy()})
-    assert is_same_input_set(a, again)
-    assert not is_same_input_set(a, b)
+    assert a.is_same(again)
+    assert not a.is_same(b)
     negative = draw("g (float[3] x) => (y) { y = Neg(x) }", "signed zeros")
-    assert not is_same_input_set(negative, InputSet("zeros", negative.sizes, {"x": abs(negative.feeds["x"])}))
+    assert not negative.is_same(InputSet("zeros", negative.sizes, {"x": abs(negative.feeds["x"])}))
 
 
 # -- sizes ---------------------------------------------------------------------------

@@ -1,9 +1,9 @@
-"""Decision boundaries of a model, such as constants in comparisons and clips, and numbers around them."""
+"""Decision boundaries of a model, such as constants in comparisons and clips."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -11,71 +11,7 @@ from ..errors import Declined
 from ..ir.op import Op
 from ..ir.traits import Trait, data_inputs, ops_with
 from ..ir.values import Value
-from .float_inputs import to_finite
-from .integer_inputs import Range
 from .transitive_uses import Use, transitive_uses
-
-Array = np.ndarray[Any, Any]
-Points = tuple[float, ...]
-
-
-def floats_near_points(points: Points, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
-    """Floats at each point, one step below and above, and 1 % to both sides, in random order."""
-    at = to_finite(np.array(points), dtype)
-    below, above = (np.nextafter(at, to_finite(np.full(at.shape, far), dtype)) for far in (-np.inf, np.inf))
-    wide = np.abs(at.astype(np.float64)) + 1.0
-    near, far = (to_finite(at.astype(np.float64) + side * wide * 0.01, dtype) for side in (-1, 1))
-    return _shuffled(np.stack([at, below, above, near, far]), shape, rng)
-
-
-def integers_near_points(points: Points, shape: tuple[int, ...], rng: np.random.Generator, limits: Range) -> Array:
-    """Integers at each point and at distances of 1 and 5, in random order."""
-    down, up = np.floor(points), np.ceil(points)
-    return _clipped_integers(_shuffled(np.stack([down, up, down - 1, up + 1, down - 5, up + 5]), shape, rng), limits)
-
-
-def _shuffled(table: Array, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
-    """The numbers of the table in random order; its first rows have priority if there is not room for all."""
-    size = int(np.prod(shape))
-    rows = [rng.permutation(row) for row in table]
-    return rng.permutation(np.resize(np.concatenate(rows), size)).reshape(shape)
-
-
-def floats_in_interval(
-    points: Points, number: int, shape: tuple[int, ...], dtype: np.dtype[Any], rng: np.random.Generator
-) -> Array:
-    """Floats that are all in one interval: below the first point, at it, between it and the next, and so on."""
-    index, is_at = divmod(number % (2 * len(points) + 1), 2)
-    if is_at:
-        return np.full(shape, to_finite(np.array(points[index]), dtype))
-    return to_finite(_interpolated(points, index, np.asarray(rng.uniform(0.1, 0.9, shape))), dtype)
-
-
-def integers_in_interval(
-    points: Points, number: int, shape: tuple[int, ...], rng: np.random.Generator, limits: Range
-) -> Array:
-    """As `floats_in_interval`, for integers."""
-    index, is_at = divmod(number % (2 * len(points) + 1), 2)
-    if is_at:
-        return _clipped_integers(np.full(shape, points[index]), limits)
-    found = _interpolated(points, index, np.asarray(rng.uniform(0.1, 0.9, shape)))
-    return _clipped_integers(np.floor(found) if index == 0 else np.ceil(found), limits)
-
-
-def _interpolated(points: Points, index: int, fraction: Array) -> Array:
-    """Numbers between the points `index` - 1 and `index`; beyond the ends within |point| + 1."""
-    if index == 0:
-        return points[0] - fraction * (abs(points[0]) + 1.0)
-    if index == len(points):
-        return points[-1] + fraction * (abs(points[-1]) + 1.0)
-    return points[index - 1] + fraction * (points[index] - points[index - 1])
-
-
-def _clipped_integers(a: Array, limits: Range) -> Array:
-    least, most = limits
-    whole = [min(max(int(n), least), most) for n in a.reshape(-1)]
-    return np.array(whole, np.uint64 if most > np.iinfo(np.int64).max else np.int64).reshape(a.shape)
-
 
 MAX_BOUNDARIES = 8  # boundaries of one input; more, as in tree ensembles, are subsampled
 MAX_CONSTANT_SIZE = 1024  # elements of a constant whose numbers count as boundaries

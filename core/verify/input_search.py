@@ -7,20 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+from onnx import helper
 
 from ..errors import EvaluationError, UnverifiableError
 from .dim_expressions import Sizes
-from .input_generation import (
-    KIND_ORDER,
-    UNMIXED_DTYPES,
-    InputSet,
-    distinct_kinds,
-    generate_input_sets,
-    is_finite,
-    is_same_input_set,
-    variant_count,
-)
+from .float_inputs import NONFINITE_VALUES
+from .input_generation import KIND_ORDER, InputSet, distinct_kinds, generate_input_sets, variant_count
 from .input_specs import GENERATABLE, InputSpec, free_symbols
+from .noise import is_float
 from .size_assignments import (
     element_count,
     required_sizes,
@@ -82,7 +76,7 @@ class InputSearch:
             yield from self._empty_answers(plans[0])
         for kind in distinct_kinds(self.inputs, are_large=is_large)[1:]:
             for answer in self._answers_of_kind(kind, plans):
-                if not any(is_same_input_set(answer.input_set, draw) for draw in seen):
+                if not any(answer.input_set.is_same(draw) for draw in seen):
                     seen.append(answer.input_set)
                     yield answer
 
@@ -105,7 +99,7 @@ class InputSearch:
                     found = True
                     yield answer
                     break
-        if not found and is_finite(kind):
+        if not found and kind not in NONFINITE_VALUES:
             self.notes.append(f"the original accepts no {kind} inputs")
 
     def _fixed_symbols(self) -> frozenset[str]:
@@ -198,12 +192,8 @@ def with_tried_ranks(inputs: list[InputSpec]) -> Iterator[list[InputSpec]]:
 
 def with_unit_interval_floats(inputs: list[InputSpec]) -> list[InputSpec]:
     """The inputs with floats between 0 and 1, for models that accept no others; empty if all are restricted already."""
-    found = [replace(i, role=replace(i.role, kind="share")) if _is_free_float(i) else i for i in inputs]
-    return found if found != inputs else []
-
-
-def _is_free_float(i: InputSpec) -> bool:
-    return i.role.kind == "free" and i.dtype not in UNMIXED_DTYPES
+    free = {i.name for i in inputs if i.role.kind == "free" and is_float(helper.tensor_dtype_to_np_dtype(i.dtype))}
+    return [replace(i, role=replace(i.role, kind="share")) if i.name in free else i for i in inputs] if free else []
 
 
 def _hashable_sizes(sizes: Sizes) -> tuple[tuple[str, int], ...]:

@@ -9,20 +9,20 @@ import ml_dtypes
 import numpy as np
 
 from .dim_expressions import Sizes, extent
+from .float_inputs import shuffled
 from .input_roles import InputRole
 
 Array = np.ndarray[Any, Any]
 Range = tuple[int, int]
 
-DEFAULT_INDEX_BOUND = (
-    4  # how far an index goes into what has no known extent; if that is too far, a tamer attempt follows
-)
+DEFAULT_INDEX_BOUND = 4  # of indices into an unknown extent; if it is too large, restricted inputs follow
 RESTRICTED_RANGES: dict[str, tuple[Range, Range, Range]] = {
     "divisor": ((1, 2), (1, 1), (-1, -1)), "step": ((1, 1), (1, 1), (-1, -1)), "extent": ((1, 2), (1, 1), (2, 2)),
     "count": ((1, 2), (1, 1), (2, 2)), "trips": ((2, 6), (0, 0), (1, 1)),
 }  # fmt: skip
 # The least and greatest number by role and kind; "" means all other kinds.
 ROLE_RANGES: dict[str, dict[str, Range]] = {
+    "free": {"": (0, 10), "negative": (-10, -1), "large": (100, 1000), "zeros": (0, 0), "ties": (0, 1)},
     "truth": {"": (0, 1), "zeros": (0, 0), "negative": (1, 1)},
     "share": {"": (0, 1), "zeros": (0, 0)},
     "trips": {"": (1, 3), "zeros": (0, 0), "large": (17, 17), "ties": (0, 1)},
@@ -35,13 +35,6 @@ ROLE_RANGES: dict[str, dict[str, Range]] = {
     "end": {"": (2, 3), "zeros": (1, 1), "negative": (-1, -1), "large": (100, 1000)},
     "limit": {"": (2, 5), "zeros": (1, 1), "negative": (-5, -3), "large": (20, 40)},
     "step": {"": (1, 2), "zeros": (1, 1), "negative": (-1, -1)},
-}
-FREE_RANGES: dict[str, Range] = {
-    "": (0, 10),
-    "negative": (-10, -1),
-    "large": (100, 1000),
-    "zeros": (0, 0),
-    "ties": (0, 1),
 }
 
 
@@ -59,22 +52,17 @@ def generate_integers(
     if arranged is not None:
         return np.clip(arranged, *limits).reshape(shape)
     if restriction:
-        low, high = RESTRICTED_RANGES.get(role.kind, ((0, 1), (0, 0), (1, 1)))[restriction - 1]
+        bounds = RESTRICTED_RANGES.get(role.kind, ((0, 1), (0, 0), (1, 1)))[restriction - 1]
     else:
-        low, high = _role_range(role, kind, sizes, limits)
-    low, high = (min(max(n, limits[0]), limits[1]) for n in (low, high))
+        bounds = _role_range(role, kind, sizes, limits)
+    low, high = (min(max(n, limits[0]), limits[1]) for n in bounds)
     drawn = np.asarray(rng.integers(low, high, shape, endpoint=True, dtype=_widest_dtype(limits)))
     if role.kind == "index" and kind == "large" and not restriction and drawn.size > 1:
-        return _evenly_spaced(index_limits(role, sizes, limits)[1], shape)
+        evenly_spaced = np.linspace(index_limits(role, sizes, limits)[1], 0, drawn.size)
+        return evenly_spaced.round().astype(np.int64).reshape(shape)
     if role.kind == "index":
         drawn.reshape(-1)[:1] = low
-    return _replace_zeros(drawn) if role.kind in {"divisor", "step"} else drawn
-
-
-def integer_limits(dtype: np.dtype[Any]) -> Range:
-    """The least and greatest number of an integer type."""
-    info = ml_dtypes.iinfo(dtype)
-    return int(info.min), int(info.max)
+    return np.where(drawn == 0, 1, drawn).astype(drawn.dtype) if role.kind in {"divisor", "step"} else drawn
 
 
 def generate_extreme_integers(shape: tuple[int, ...], rng: np.random.Generator, limits: Range) -> Array:
@@ -87,22 +75,29 @@ def generate_extreme_integers(shape: tuple[int, ...], rng: np.random.Generator, 
     return flat.reshape(shape)
 
 
+def integers_near_points(
+    points: tuple[float, ...], shape: tuple[int, ...], rng: np.random.Generator, limits: Range
+) -> Array:
+    """Integers at each point and at distances of 1 and 5, in random order."""
+    down, up = np.floor(points), np.ceil(points)
+    return clipped_integers(shuffled(np.stack([down, up, down - 1, up + 1, down - 5, up + 5]), shape, rng), limits)
+
+
+def clipped_integers(a: Array, limits: Range) -> Array:
+    """Floats as integers within `limits`."""
+    return np.array([min(max(int(n), limits[0]), limits[1]) for n in a.reshape(-1)], _widest_dtype(limits)).reshape(
+        a.shape
+    )
+
+
 def _widest_dtype(limits: Range) -> type[np.integer[Any]]:
     return np.uint64 if limits[1] > np.iinfo(np.int64).max else np.int64
 
 
-def _role_range(role: InputRole, kind: str, sizes: Sizes, limits: Range) -> Range:
-    """The least and greatest integer to generate."""
-    if role.kind == "index":
-        return _index_range(role, kind, sizes, limits)
-    if role.kind == "count":
-        top = max(extent(role.bound, sizes), 1) if role.bound is not None else 2
-        return {"zeros": (1, 1), "large": (top, top), "ties": (1, min(2, top))}.get(kind, (1, top))
-    ranges = ROLE_RANGES.get(role.kind)
-    if ranges is None:
-        return _free_range(kind, limits)
-    unsigned = kind == "negative" and (limits[0] == 0 or (role.kind in {"start", "limit", "end"} and not role.signed))
-    return ranges[""] if unsigned else ranges.get(kind, ranges[""])
+def integer_limits(dtype: np.dtype[Any]) -> Range:
+    """The least and greatest number of an integer type."""
+    info = ml_dtypes.iinfo(dtype)
+    return int(info.min), int(info.max)
 
 
 def index_limits(role: InputRole, sizes: Sizes, limits: Range) -> Range:
@@ -112,34 +107,32 @@ def index_limits(role: InputRole, sizes: Sizes, limits: Range) -> Range:
     return (max(-top - 1, limits[0]) if role.signed and role.bound is not None else 0), top
 
 
-def _index_range(role: InputRole, kind: str, sizes: Sizes, limits: Range) -> Range:
-    least, top = index_limits(role, sizes, limits)
-    if kind == "negative" and least < 0:
-        return least, -1
-    return {"zeros": (0, 0), "large": (top, top), "ties": (0, min(1, top))}.get(kind, (0, top))
+def _role_range(role: InputRole, kind: str, sizes: Sizes, limits: Range) -> Range:
+    """The least and greatest integer to generate."""
+    if role.kind == "index":
+        least, top = index_limits(role, sizes, limits)
+        if kind == "negative" and least < 0:
+            return least, -1
+        return {"zeros": (0, 0), "large": (top, top), "ties": (0, min(1, top))}.get(kind, (0, top))
+    if role.kind == "count":
+        top = max(extent(role.bound, sizes), 1) if role.bound is not None else 2
+        return {"zeros": (1, 1), "large": (top, top), "ties": (1, min(2, top))}.get(kind, (1, top))
+    ranges = ROLE_RANGES.get(role.kind)
+    if ranges is None or role.kind == "free":
+        return _free_range(kind, limits)
+    unsigned = kind == "negative" and (limits[0] == 0 or (role.kind in {"start", "limit", "end"} and not role.signed))
+    return ranges[""] if unsigned else ranges.get(kind, ranges[""])
 
 
 def _free_range(kind: str, limits: Range) -> Range:
     """The range of a free integer of a kind; an unsigned type has numbers up to 255 instead of negative ones."""
     least, most = limits
-    low, high = FREE_RANGES.get(kind, FREE_RANGES[""])
+    low, high = ROLE_RANGES["free"].get(kind, ROLE_RANGES["free"][""])
     if kind == "normal" and limits == (0, 255):
         return limits
     if kind == "negative" and least == 0:
         return max(min(most, 255) - 9, 1), min(most, 255)
     return max(min(low, most // 2 + 1), least), min(high, most)
-
-
-def _evenly_spaced(top: int, shape: tuple[int, ...]) -> Array:
-    """Indices at equal distances, from the last to the first."""
-    return np.linspace(top, 0, prod(shape)).round().astype(np.int64).reshape(shape)
-
-
-def _replace_zeros(drawn: Array) -> Array:
-    return np.where(drawn == 0, 1, drawn).astype(drawn.dtype)
-
-
-# -- integers that have to fit together ------------------------------------------------
 
 
 def _structured_integers(

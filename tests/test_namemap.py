@@ -18,16 +18,14 @@ from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.output_comparison import compare_outputs
 from passwright.core.verify.seeded_session import random_outputs
-from passwright.passes.cleanup.identity import DROP_IDENTITY
-from passwright.passes.cleanup.lift_constants import LiftConstants
-from passwright.passes.cleanup.merge_constants import MergeConstants
+from passwright.passes.cleanup.constants import LiftConstants, MergeConstants
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates
-from passwright.passes.cleanup.remove_unused import RemoveUnused
+from passwright.passes.cleanup.no_ops import DROP_IDENTITY, RemoveUnused
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.linear.gemm import FUSE_GEMM
-from passwright.passes.movement.transposes import MERGE_TRANSPOSES
+from passwright.passes.movement.layout_propagation.move_transposes import MERGE_TRANSPOSES
 from passwright.passes.pipelines import PIPELINES
-from passwright.passes.structure.inline_if import InlineIf
+from passwright.passes.structure.inlining import InlineIf
 from random_models import models
 from rewriting import load
 

@@ -12,7 +12,7 @@ import pytest
 from passwright.core import Fixpoint, Pipeline, RulePass
 from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.core.plugins.pass_options import options_of, with_options
-from passwright.passes.cleanup.debloat import Debloat
+from passwright.passes.cleanup.constants import Debloat
 from passwright.passes.folding.fold_constants import FoldConstants
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from passwright.core import Fixpoint, Pass, Pipeline, Placed, RulePass, leaves
 from passwright.core.errors import PluginError
 from passwright.core.plugins.pass_placement import insert_passes, order_passes
-from passwright.passes.families import FUSION, MOVEMENT
-from passwright.passes.pipelines import BUILT_IN, PIPELINES, STAGES
+from passwright.passes.pipelines import BUILT_IN, FUSION, MOVEMENT, PIPELINES, STAGES
 
 LETTERS = dict(zip("abcdef", ("cleanup", "cleanup", "fold", "fuse", "fuse", "layout"), strict=True))
 

@@ -16,11 +16,11 @@ from passwright.core.ir.origin import MAX_SOURCES
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.rewriting.driver import rewrite
 from passwright.core.serialization.provenance import RULE_KEY, SOURCES_KEY, TRUNCATION_MARK
-from passwright.passes.cleanup.identity import DROP_DROPOUT, DROP_IDENTITY
+from passwright.passes.cleanup.no_ops import DROP_DROPOUT, DROP_IDENTITY
 from passwright.passes.linear.gemm import FUSE_GEMM
-from passwright.passes.movement.transposes import MERGE_TRANSPOSES
+from passwright.passes.movement.layout_propagation.move_transposes import MERGE_TRANSPOSES
 from passwright.passes.pipelines import PIPELINES
-from passwright.passes.structure.inline_if import InlineIf
+from passwright.passes.structure.inlining import InlineIf
 from rewriting import apply_passes, load, require_equivalent, run
 
 from passwright import optimize

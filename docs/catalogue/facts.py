@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 from dataclasses import fields, is_dataclass
 from functools import cache
-from inspect import cleandoc, getdoc
+from inspect import cleandoc, getdoc, getsource
+from itertools import pairwise
 from typing import Any
 
 from onnx import defs
@@ -38,8 +40,15 @@ def family_docstring(name: str) -> str:
 
 
 def pass_docstring(p: Pass) -> str:
-    """The docstring of a pass; of one that holds rules, that of their module."""
-    return cleandoc((sys.modules[defining_module(p)] if isinstance(p, RulePass) else type(p)).__doc__ or "")
+    """The docstring of a pass; of one that holds rules, the string after it, or that of the module."""
+    if not isinstance(p, RulePass):
+        return cleandoc(type(p).__doc__ or "")
+    module = sys.modules[defining_module(p)]
+    name = next(name for name, value in vars(module).items() if value is p)
+    for statement, after in pairwise(ast.parse(getsource(module)).body):
+        if isinstance(statement, ast.Assign) and ast.unparse(statement.targets[0]) == name:
+            return ast.literal_eval(after.value) if isinstance(after, ast.Expr) else cleandoc(module.__doc__ or "")
+    return cleandoc(module.__doc__ or "")
 
 
 def options(p: Pass) -> list[tuple[str, Any]]:

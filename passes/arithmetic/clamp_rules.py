@@ -6,11 +6,8 @@ from math import copysign
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import FLOATS
-from ..support.constant_operands import require_scalar_or_broadcastable_to
-from ..support.contracts import NO_NEGATIVE_ZERO
-from ..support.operand_queries import required_scalar
-from .clamps import CLAMPS, Clamp, build_clamp, known_clamp, type_limits
-from .value_ranges import range_of
+from ..support.operand_queries import NO_NEGATIVE_ZERO, require_scalar_or_broadcastable_to, required_scalar
+from .value_ranges import CLAMPS, Clamp, build_clamp, known_clamp, range_of, type_limits
 
 
 @rule(lambda g, clamp: g.one_of(*CLAMPS)(...) @ clamp, contract=EXACT)

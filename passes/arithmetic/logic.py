@@ -9,10 +9,14 @@ from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, by_dtype, require, rule
 from ...core.ir.dtypes import DISCRETE_TYPES
-from ..support.constant_operands import require_scalar_or_broadcastable_to
-from ..support.contracts import NO_NEGATIVE_ZERO
-from ..support.operand_queries import is_integer_dtype, require_numpy_broadcasting, uniform_value
-from .ort_kernels import MAX_FOLDED_ELEMENTS
+from ..support.operand_queries import (
+    MAX_FOLDED_ELEMENTS,
+    NO_NEGATIVE_ZERO,
+    is_integer_dtype,
+    require_numpy_broadcasting,
+    require_scalar_or_broadcastable_to,
+    uniform_value,
+)
 
 INVERSE_COMPARISON = {
     "Less": "GreaterOrEqual", "LessOrEqual": "Greater", "Greater": "LessOrEqual", "GreaterOrEqual": "Less",

@@ -6,11 +6,16 @@ import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, require, rule
 from ...core.ir.dtypes import FLOATS, INTEGERS
-from ..support.constant_operands import constant_binary, downcast_at_full_precision, require_bounded_growth, upcast
-from ..support.contracts import NO_NEGATIVE_ZERO
-from ..support.operand_queries import require_numpy_broadcasting
-from .neutral_elements import require_uniform
-from .ort_kernels import require_ort_kernel
+from ..support.operand_queries import (
+    NO_NEGATIVE_ZERO,
+    constant_binary,
+    downcast_at_full_precision,
+    require_bounded_growth,
+    require_numpy_broadcasting,
+    require_ort_kernel,
+    upcast,
+)
+from .no_op_arithmetic import require_uniform
 
 
 @rule(lambda g, x: g.Neg(g.Neg(x)), shared=True, contract=EXACT)

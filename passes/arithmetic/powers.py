@@ -6,13 +6,14 @@ import numpy as np
 
 from ...core import EXACT, Build, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import FLOATS
-from ..support.constant_operands import (
+from ..support.operand_queries import (
     downcast_at_full_precision,
     require_bounded_growth,
+    require_numpy_broadcasting,
     require_scalar_or_broadcastable_to,
+    uniform_value,
     upcast,
 )
-from ..support.operand_queries import require_numpy_broadcasting, uniform_value
 from .value_ranges import require_not_negative
 
 NO_SQUARE_OVERFLOW = conditional("no square overflows or underflows")

@@ -5,9 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.constant_operands import require_bounded_growth
-from ..support.contracts import NO_NEGATIVE_ZERO
-from ..support.operand_queries import VARIADIC_BROADCASTING_OPSET, Inputs, require_numpy_broadcasting
+from ..support.operand_queries import (
+    NO_NEGATIVE_ZERO,
+    VARIADIC_BROADCASTING_OPSET,
+    Inputs,
+    require_bounded_growth,
+    require_numpy_broadcasting,
+)
 
 MAX_INPUTS = 64  # of one op
 

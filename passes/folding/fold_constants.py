@@ -1,19 +1,199 @@
-"""Constant folding."""
+"""Constant folding within a size budget."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf, prod
 
 import numpy as np
 
 from ...core import Graph, Ledger, Op, Value, evaluate, is_pure
+from ...core.ir.dims import as_integers
 from ...core.ir.dtypes import FLOAT16_DTYPES, FLOATS
-from ...core.ir.subgraphs import enclosing_op
-from ...core.ir.tensor import STRING
+from ...core.ir.subgraphs import all_constants, enclosing_op
+from ...core.ir.tensor import STRING, element_bits
 from ...core.pass_manager.pass_selection import UsageError
-from .growth_budget import Budget, known_bytes, result_bytes, select_within_budget
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Bytes of constants: as loaded, as they are now, and how much may be added to the first."""
+
+    loaded_bytes: int
+    current_bytes: int
+    max_growth: int
+
+    @classmethod
+    def of(cls, root: Graph, max_growth: int, max_share: float) -> Budget:
+        """The budget of a model."""
+        loaded = root.context.weight_bytes
+        now = sum(v.tensor.nbytes for v in all_constants(root) if v.tensor is not None)
+        return cls(loaded, now, max(max_growth, int(max_share * loaded)))
+
+    @property
+    def remaining_bytes(self) -> int:
+        """Bytes by which the constants may still grow."""
+        return self.loaded_bytes + self.max_growth - self.current_bytes
+
+
+def select_within_budget(ops: Sequence[Op], max_bytes: int) -> list[Op]:
+    """Those of `ops` (sorted) that can be folded without the constants growing by more than `room` bytes.
+
+    Independent groups are judged apart, those that save most first; of a group that does not fit as a
+    whole, as many ops as do, in order. O(ops and their edges).
+    """
+    chosen: set[Op] = set()
+    groups = [(_GrowthCounter().add_all(group), group) for group in connected_components(ops)]
+    for growth, group in sorted(groups, key=lambda g: g[0]):
+        if growth <= max_bytes:
+            chosen.update(group)
+            max_bytes -= growth
+        else:
+            tally = _GrowthCounter()
+            fitting = tally.add_fitting(group, max_bytes)
+            chosen.update(fitting)
+            max_bytes -= tally.growth
+    return [op for op in ops if op in chosen]
+
+
+class _GrowthCounter:
+    """Counts the bytes that folding ops in order adds and frees."""
+
+    def __init__(self) -> None:
+        self.growth = 0
+        self._remaining_uses: dict[Value, int] = {}  # uses not yet folded away
+
+    def add_all(self, ops: Iterable[Op]) -> int:
+        for op in ops:
+            self.growth += self._growth_of(op)
+        return self.growth
+
+    def add_fitting(self, ops: Iterable[Op], max_bytes: int) -> list[Op]:
+        """Fold each op that fits and does not depend on one that did not."""
+        fitting: list[Op] = []
+        left: set[Value] = set()
+        for op in ops:
+            before = dict.fromkeys(v for v in op.inputs if v is not None)
+            saved = {v: self._remaining_uses.get(v) for v in before}
+            change = self._growth_of(op)
+            if left.isdisjoint(before) and self.growth + change <= max_bytes:
+                self.growth += change
+                fitting.append(op)
+                continue
+            left.update(op.outputs)
+            self._remaining_uses.update({v: n for v, n in saved.items() if n is not None})
+            for v in (v for v, n in saved.items() if n is None):
+                del self._remaining_uses[v]
+        return fitting
+
+    def _growth_of(self, op: Op) -> int:
+        change = sum((known_bytes(v) or 0) for v in op.outputs if v.consumers or op.graph.is_output(v))
+        for v in dict.fromkeys(v for v in (*op.inputs, *op.captures) if v is not None):
+            left = self._remaining_uses[v] = self._remaining_uses.get(v, len(v.consumers)) - 1
+            if left == 0 and not op.graph.is_output(v) and v not in op.graph.pinned:
+                change -= known_bytes(v) or 0
+        return change
+
+
+def known_bytes(value: Value) -> int | None:
+    """Bytes of a tensor of known type and extent, else None."""
+    if value.tensor is not None:
+        return value.tensor.nbytes
+    if value.producer is not None:
+        value.producer.graph.context.infer(value.producer)  # a declared symbol may turn out to be a number
+    if value.type is not None:
+        return _sequence_bytes(value)
+    dtype, shape = value.recorded_type
+    if dtype == 0 or shape is None:
+        return None
+    extents = as_integers(shape)
+    return None if extents is None else prod(extents) * element_bits(dtype) // 8
+
+
+def _sequence_bytes(value: Value) -> int | None:
+    """An upper bound on the bytes of a sequence: those of all values inserted."""
+    total, stack, seen = 0, [value], {value}
+    while stack:
+        v = stack.pop()
+        if v.type is None:
+            size = known_bytes(v)
+            if size is None:
+                return None
+            total += size
+        elif v.producer is None or v.producer.type not in SEQUENCE_PRODUCERS:
+            return None
+        else:
+            fresh = [i for i in v.producer.inputs if i is not None and i not in seen]
+            seen.update(fresh)
+            stack += fresh
+    return total
+
+
+SEQUENCE_PRODUCERS = frozenset(
+    {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
+)
+
+
+def result_bytes(op: Op) -> int | None:
+    """Bytes of all results of an op, or what they cannot exceed; None where that is unknown."""
+    total = 0
+    for v in (v for v in op.outputs if v.name):
+        size = known_bytes(v)
+        if size is None and not op.domain and op.type in SIZE_BOUNDS:
+            size = SIZE_BOUNDS[op.type](op)
+        if size is None:
+            return None
+        total += size
+    return total
+
+
+def _range_bytes(op: Op) -> int | None:
+    """The bytes of a Range, once its inputs are known (operator Range)."""
+    ends = [v.const.reshape(-1) if v is not None and v.is_const else np.empty(0) for v in op.inputs]
+    if any(e.size != 1 for e in ends) or not ends[2][0]:
+        return None
+    start, limit, delta = (float(e[0]) for e in ends)
+    return max(ceil((limit - start) / delta), 0) * ends[0].dtype.itemsize
+
+
+def _input_size_bound(factor: int) -> Callable[[Op], int | None]:
+    """A bound for results with at most as many elements as the first input, plus `factor` bits for each."""
+
+    def bound(op: Op) -> int | None:
+        data = op.input(0)
+        size = known_bytes(data) if data is not None else None
+        return None if size is None or data is None else size + factor * size * 8 // element_bits(data.known_dtype)
+
+    return bound
+
+
+# Operators whose results have a size that depends on the data, but not without bound.
+SIZE_BOUNDS: dict[str, Callable[[Op], int | None]] = {
+    "Range": _range_bytes,
+    "NonZero": _input_size_bound(8 * 8),  # an int64 for each axis, and no tensor has more than 8
+    "Unique": _input_size_bound(8),
+    "Compress": _input_size_bound(0),
+}
+
+
+def connected_components(ops: Sequence[Op]) -> list[list[Op]]:
+    """`ops` in groups that share no computed value, each in order."""
+    group_of: dict[Op, list[Op]] = {}
+    for op in ops:
+        feeders = (v.producer for v in (*op.inputs, *op.captures) if v is not None)
+        groups = {id(g): g for p in feeders if p is not None and (g := group_of.get(p)) is not None}
+        largest: list[Op] = max(groups.values(), key=len) if groups else []
+        for other in groups.values():
+            if other is not largest:
+                largest += other
+                group_of.update(dict.fromkeys(other, largest))
+        largest.append(op)
+        group_of[op] = largest
+    place = {op: i for i, op in enumerate(ops)}
+    unique = {id(g): g for g in group_of.values()}
+    return [sorted(g, key=place.__getitem__) for g in unique.values()]
+
 
 # A weight between QuantizeLinear and DequantizeLinear is how a quantized model says what is quantized.
 NEVER_FOLDED = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear"})

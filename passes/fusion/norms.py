@@ -1,17 +1,24 @@
-"""Fusion of LayerNormalization and RMSNormalization.
-
-What is recognised is normalized without weights; a Mul and an Add that follow become weights in `norm_weights`.
-"""
+"""Fusion of normalizations, and of scales, offsets and casts into them."""
 
 from __future__ import annotations
 
 from math import prod
+from typing import Any
 
 import numpy as np
+from onnx import TensorProto
 
-from ...core import Build, Declined, Op, RulePass, Value, require, rule
+from ...core import Build, Declined, Op, RulePass, Value, broadcasts_to, conditional, require, rule
 from ...core.ir.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import has_n_consumers, kept_reduced_axes, operand, required_producer
+from ..support.operand_queries import (
+    Array,
+    downcast_constant,
+    has_n_consumers,
+    kept_reduced_axes,
+    operand,
+    required_producer,
+    uniform_value,
+)
 from .polynomials import require_dtype, require_polynomial, require_scalar, scalar_constant
 
 LAYER_NORM_OPSET = 17  # the opset that brought LayerNormalization
@@ -116,3 +123,212 @@ def is_centred(d: Value, axis: int) -> bool:
 FUSE_NORM = RulePass(
     "fuse-norm", (fuse_norm_of_quotient, fuse_norm_of_reciprocal, fuse_norm_of_inverse, fuse_norm_of_power)
 )
+"""Fusion of LayerNormalization and RMSNormalization."""
+
+
+@rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Sub(g.const(beta), g.Mul(mu, k))))
+def fuse_layer_norm_of_scale_and_offset(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
+    """Add(x * k, beta - mean * k), k = gamma / Sqrt(variance + epsilon) => LayerNormalization(x, gamma, beta)"""
+    return scale_and_offset_norm(g, x, k, mu, beta)
+
+
+@rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Add(g.Mul(g.Neg(mu), k), g.const(beta))))
+def fuse_layer_norm_of_scale_and_negated_mean(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
+    """Add(x * k, -mean * k + beta), k = gamma / Sqrt(variance + epsilon) => LayerNormalization(x, gamma, beta)"""
+    return scale_and_offset_norm(g, x, k, mu, beta)
+
+
+def scale_and_offset_norm(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
+    """The normalization of `x`, whose mean is `mu` and whose slope is `k`."""
+    require(g.opset >= LAYER_NORM_OPSET, f"before opset {LAYER_NORM_OPSET}, there is no LayerNormalization")
+    require_dtype(x, HALF_OR_SINGLE)
+    mean = required_producer(mu, "ReduceMean")
+    require(operand(mean) is x, f"{mu.name} is the mean of another value")
+    axis = first_normalized_axis(x, mean)
+    inverse, gamma = inverse_deviation_and_gamma(k)
+    shifted = variance_plus_epsilon(inverse, x)
+    variance, eps = variance_and_epsilon(shifted)
+    require_variance(variance, x, mu, axis)
+    dims = normalized_extents(x, axis)
+    weights = [downcast_constant(g, weight_array(c, dims, x), x) for c in (gamma, beta)]
+    epsilon = positive_epsilon(eps, variance.outputs[0])
+    return g.LayerNormalization(x, *weights, axis=axis - x.rank, epsilon=epsilon)
+
+
+def inverse_deviation_and_gamma(k: Value) -> tuple[Value, Value]:
+    """The inverse deviation and the constant gamma whose product is `k`."""
+    a, b = (operand(required_producer(k, "Mul"), i) for i in (0, 1))
+    require(a.is_const != b.is_const, f"{k.name} has no constant weights")
+    return (b, a) if a.is_const else (a, b)
+
+
+def variance_plus_epsilon(inverse: Value, x: Value) -> Op:
+    """The Add of variance and epsilon, over the root of which `inverse` is 1."""
+    op = required_producer(inverse, "Reciprocal", "Div")
+    if op.type == "Div":
+        require_scalar(operand(op), 1.0, x)
+    return required_producer(operand(required_producer(operand(op, len(op.inputs) - 1), "Sqrt")), "Add")
+
+
+def variance_and_epsilon(shifted: Op) -> tuple[Op, Value]:
+    """The op that gives the variance, and the epsilon added to it."""
+    a, b = operand(shifted), operand(shifted, 1)
+    variance, eps = (b, a) if a.is_const else (a, b)
+    return required_producer(variance, "ReduceMean"), eps
+
+
+def require_variance(variance: Op, x: Value, mu: Value, axis: int) -> None:
+    """`variance` is the mean of the squares of x - mu."""
+    squares = operand(variance)
+    d = operand(required_producer(squares, "Mul", "Pow"))
+    require(required_producer(d, "Sub").inputs == (x, mu), f"{d.name} is not centred by its mean")
+    require_polynomial(squares, d, [0.0, 0.0, 1.0])
+    require(first_normalized_axis(d, variance) == axis, "mean and variance are along other axes")
+
+
+FUSE_KERAS_LAYER_NORM = RulePass(
+    "fuse-keras-layer-norm", (fuse_layer_norm_of_scale_and_offset, fuse_layer_norm_of_scale_and_negated_mean)
+)
+"""Fusion of Keras's LayerNormalization: a scale and an offset computed from mean and variance."""
+
+
+@rule(lambda g, x, s, c, op, b=None: g.Mul(g.one_of("LayerNormalization", "RMSNormalization")(x, s, b) @ op, c))
+def scale_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) -> Value:
+    """Mul(LayerNormalization(x, s, b), c) => LayerNormalization(x, s * c, b * c), and so for RMSNormalization"""
+    dims = weight_dims(x, s, op)
+    if not c.is_const:
+        require(b is None and c.shape == dims and c.dtype == s.dtype, f"{c.name} is not a weight")
+        require(uniform_value(s) == 1, "the normalization has a scale already")
+        return norm_with_weights(g, op, x, c, None)
+    factor = weight_array(c, dims, x)
+    shift = None if b is None else downcast_constant(g, weight_array(b, dims, x) * factor, x)
+    return norm_with_weights(g, op, x, downcast_constant(g, weight_array(s, dims, x) * factor, x), shift)
+
+
+@rule(lambda g, x, s, c, op, b=None: g.Add(g.LayerNormalization(x, s, b) @ op, c))
+def shift_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) -> Value:
+    """Add(LayerNormalization(x, s, b), c) => LayerNormalization(x, s, b + c)"""
+    dims = weight_dims(x, s, op)
+    if not c.is_const:
+        require(b is None and c.shape == dims, f"{c.name} is not a bias")
+        return norm_with_weights(g, op, x, s, c)
+    shift = weight_array(c, dims, x)
+    return norm_with_weights(
+        g, op, x, s, downcast_constant(g, shift if b is None else shift + weight_array(b, dims, x), x)
+    )
+
+
+@rule(
+    lambda g, x, s, up, op, down: (
+        g.Cast(g.one_of("LayerNormalization", "RMSNormalization")(g.Cast(x) @ up, s) @ op) @ down
+    )
+)
+def drop_casts_around_norm(g: Build, x: Value, s: Value, up: Op, op: Op, down: Op) -> Value:
+    """Cast(LayerNormalization(Cast(x, to=float)), to=float16) => LayerNormalization(x), stash_type=float"""
+    require(up.attr("to") == TensorProto.FLOAT and x.dtype == TensorProto.FLOAT16, "the inner type is not more precise")
+    require(down.attr("to") == x.dtype and op.attr("stash_type") == TensorProto.FLOAT, "the casts have other types")
+    require(uniform_value(s) == 1, "the weights have a higher precision")
+    return norm_with_weights(g, op, x, g.const(s.const, like=x), None)
+
+
+def weight_dims(x: Value, s: Value, op: Op) -> tuple[int, ...]:
+    """The extents that a normalization runs over, which its weights have to have."""
+    require(op.outputs[0].dtype == x.dtype == s.dtype, "the types differ")
+    dims = normalized_extents(x, op.attr("axis") % x.rank)
+    require(s.shape == dims, "the weights would be broadcast")
+    return dims
+
+
+def weight_array(c: Value, dims: tuple[int, ...], x: Value) -> Array:
+    """A constant as weights of extents `dims`, in float64; declines where it varies along other axes of `x`."""
+    start = max(len(c.shape) - len(dims), 0)
+    lead, tail = c.shape[:start], c.shape[start:]
+    require(c.is_const and len(c.shape) <= x.rank, f"{c.name} is not a constant, or adds dims")
+    require(all(d == 1 for d in lead) and broadcasts_to(tail, dims), f"{c.name} varies along other axes")
+    return np.broadcast_to(c.const.astype(np.float64).reshape(c.static_shape[start:]), dims)
+
+
+def norm_with_weights(g: Build, op: Op, x: Value, s: Value, b: Value | None) -> Value:
+    """The same normalization of `x`, with other weights."""
+    return getattr(g, op.type)(x, s, b, **op.attrs)
+
+
+FUSE_NORM_WEIGHTS = RulePass("fuse-norm-weights", (scale_norm, shift_norm, drop_casts_around_norm))
+"""Fusion of scales, offsets and casts into normalizations."""
+
+
+MAX_EPSILON = 1e-6  # the most that may stand in for a length of 0
+
+
+@rule(
+    lambda g, x, length, axes=None: g.Div(x, g.one_of("ReduceL1", "ReduceL2")(x, axes) @ length),
+    contract=conditional("no length is 0"),
+)
+def fuse_lp_norm(g: Build, x: Value, length: Op) -> Value:
+    """Div(x, ReduceL2(x)) => LpNormalization(x, p=2), and so for ReduceL1"""
+    return lp_norm(g, x, length)
+
+
+@rule(
+    lambda g, x, length, low, axes=None: g.Div(
+        x, g.Clip(g.one_of("ReduceL1", "ReduceL2")(x, axes) @ length, min=low, max=None)
+    ),
+    contract=conditional("no length is below the bound that it is clipped to"),
+)
+def fuse_clipped_lp_norm(g: Build, x: Value, length: Op, low: Any) -> Value:
+    """Div(x, Clip(ReduceL2(x), epsilon)) => LpNormalization(x, p=2), and so for ReduceL1"""
+    require(isinstance(low, float) and 0 <= low <= MAX_EPSILON, "the bound is too large")
+    return lp_norm(g, x, length)
+
+
+@rule(
+    lambda g, x, length, low, axes=None: g.Div(
+        x, g.Max(g.one_of("ReduceL1", "ReduceL2")(x, axes) @ length, g.const(low))
+    ),
+    contract=conditional("no length is below the bound that it is held above"),
+)
+def fuse_bounded_lp_norm(g: Build, x: Value, length: Op, low: Value) -> Value:
+    """Div(x, Max(ReduceL2(x), epsilon)) => LpNormalization(x, p=2), and so for ReduceL1"""
+    require(0 <= scalar_constant(low, length.outputs[0]) <= MAX_EPSILON, "the bound is too large")
+    return lp_norm(g, x, length)
+
+
+@rule(
+    lambda g, x, length, low, axes=None: g.Div(x, g.Sqrt(g.Max(g.ReduceSumSquare(x, axes) @ length, g.const(low)))),
+    contract=conditional("no sum of squares is below the bound that it is held above"),
+)
+def fuse_rooted_lp_norm(g: Build, x: Value, length: Op, low: Value) -> Value:
+    """Div(x, Sqrt(Max(ReduceSumSquare(x), epsilon))) => LpNormalization(x, p=2)"""
+    return bounded_norm(g, x, length, low)
+
+
+@rule(
+    lambda g, x, length, low, axes=None: g.Mul(
+        x, g.Reciprocal(g.Sqrt(g.Max(g.ReduceSumSquare(x, axes) @ length, g.const(low))))
+    ),
+    contract=conditional("no sum of squares is below the bound that it is held above"),
+)
+def fuse_inverted_lp_norm(g: Build, x: Value, length: Op, low: Value) -> Value:
+    """Mul(x, Reciprocal(Sqrt(Max(ReduceSumSquare(x), epsilon)))) => LpNormalization(x, p=2)"""
+    return bounded_norm(g, x, length, low)
+
+
+def bounded_norm(g: Build, x: Value, total: Op, low: Value) -> Value:
+    """Build the normalization of `x` by the root of its sum of squares `total`, bounded below by `low`."""
+    require(0 <= scalar_constant(low, total.outputs[0]) <= MAX_EPSILON**2, "the bound is too large")
+    return lp_norm(g, x, total)
+
+
+def lp_norm(g: Build, x: Value, length: Op) -> Value:
+    """Build the normalization of `x` by its norm `length` along one axis."""
+    require_dtype(x, HALF_OR_SINGLE)
+    axes = kept_reduced_axes(x, length)
+    require(len(axes) == 1, "the norm is over several axes")
+    return g.LpNormalization(x, axis=axes[0], p=1 if length.type == "ReduceL1" else 2)
+
+
+FUSE_LP_NORM = RulePass(
+    "fuse-lp-norm",
+    (fuse_lp_norm, fuse_clipped_lp_norm, fuse_bounded_lp_norm, fuse_rooted_lp_norm, fuse_inverted_lp_norm),
+)
+"""Fusion of LpNormalization."""

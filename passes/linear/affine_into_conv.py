@@ -1,10 +1,32 @@
-"""Folding of affine ops and BatchNormalization into a preceding convolution."""
+"""Folding of affine ops into convolutions before and after them."""
 
 from __future__ import annotations
 
-from ...core import Build, Op, RulePass, Value, rule
-from .affine import ARITHMETIC, required_affine
-from .convolution import CONVOLUTIONS, fold_affine, output_channels
+import numpy as np
+
+from ...core import Build, Op, RulePass, Value, require, rule
+from ..support.operand_queries import Array, downcast_weights, has_one_use, normalized_axes, require_broadcastable_to
+from .affine import (
+    AFFINE_OPS,
+    ARITHMETIC,
+    ONE,
+    ZERO,
+    Affine,
+    other_operand,
+    require_no_gelu,
+    required_affine,
+    varying_operand,
+)
+from .convolution import (
+    CONVOLUTIONS,
+    INPUT_AXIS,
+    conv_window,
+    fold_affine,
+    grouped_weights,
+    input_channels,
+    output_channels,
+    scaled_weights,
+)
 
 
 @rule(lambda g, x, w, conv, bn: g.BatchNormalization(g.one_of(*CONVOLUTIONS)(x, g.const(w), ...) @ conv, ...) @ bn)
@@ -24,4 +46,159 @@ def fold_affine_into_conv(g: Build, w: Value, conv: Op, op: Op) -> Value:
 
 
 FOLD_BATCHNORM = RulePass("fold-batchnorm", (fold_batchnorm_into_conv,))
+"""Folding of BatchNormalization into a preceding convolution."""
 FOLD_AFFINE_INTO_CONV = RulePass("fold-affine-into-conv", (fold_affine_into_conv,))
+"""Folding of affine ops into a preceding convolution."""
+
+
+@rule(lambda g, w, conv, op: g.one_of(*CONVOLUTIONS)(g.one_of(*AFFINE_OPS)(...) @ op, g.const(w), ...) @ conv)
+def fold_affine_before_conv(g: Build, w: Value, conv: Op, op: Op) -> Value:
+    """Conv(k * x + c, w, b) => Conv(x, w * k, b + sum(w * c)), nothing padded or c = 0"""
+    x = varying_operand(op)
+    if op.type in ARITHMETIC:
+        require(x.rank == w.rank, f"{x.name} has not the rank of {w.name}")
+        require_no_gelu(op.outputs[0])
+        require_broadcastable_to(other_operand(op, x), x)
+    return conv_of_affine(g, x, w, conv, required_affine(op, x, w.rank, input_channels(conv, w)))
+
+
+def conv_of_affine(g: Build, x: Value, w: Value, conv: Op, affine: Affine) -> Value:
+    """The convolution of `x` that gives what `conv` gives of `k * x + shift`."""
+    (k, shift), b = affine, conv.input(2)
+    require(bool(np.isfinite(k).all() and np.isfinite(shift).all()), "a number is not finite")
+    if shift.any():
+        require(conv.type == "Conv", "at the border of a ConvTranspose fewer inputs are summed up")
+        require(not any(conv_window(conv, w).pads), "the zeros of the padding would be shifted")
+    kind = np.dtype(w.const.dtype)
+    new = g.const(downcast_weights(scaled_weights(conv, w, k, INPUT_AXIS), kind)) if (k != 1).any() else w
+    bias = g.const(downcast_weights(shifted_bias(conv, w, b, shift), kind)) if shift.any() else b
+    made: Value = (g.ConvTranspose if conv.type == "ConvTranspose" else g.Conv)(x, new, bias, **conv.attrs)
+    return made
+
+
+def shifted_bias(conv: Op, w: Value, b: Value | None, shift: Array) -> Array:
+    """The bias of a Conv whose inputs are no longer shifted."""
+    weights = grouped_weights(conv, w)
+    groups, outputs, inputs = weights.shape[:3]
+    with np.errstate(all="ignore"):
+        taps = weights.reshape(groups, outputs, inputs, -1).sum(axis=-1)
+        per = np.broadcast_to(shift, groups * inputs).reshape(groups, inputs, 1)
+        old = np.zeros(1) if b is None else b.const.astype(np.float64)
+        return old + (taps @ per).reshape(-1)
+
+
+FOLD_AFFINE_BEFORE_CONV = RulePass("fold-affine-before-conv", (fold_affine_before_conv,))
+"""Folding of affine ops into a following convolution."""
+
+
+POOL_OPS = ("AveragePool", "GlobalAveragePool", "MaxPool", "GlobalMaxPool")
+MAX_DEPTH = 8  # ops passed through on one path, which bounds what is looked at in vain
+
+
+@rule(
+    lambda g, op, then: (
+        g.one_of(*ARITHMETIC, "BatchNormalization")(g.one_of("Add", "Sub", "Concat", *POOL_OPS)(...) @ op, ...) @ then
+    )
+)
+def hoist_affine(g: Build, op: Op, then: Op) -> Value:
+    """K * (Conv + Conv) + c => Conv + Conv; as well for Concat and pools of them"""
+    y = op.outputs[0]
+    require(varying_operand(then) is y, f"{then.label} is not of constants and {y.name}")
+    require_accepts_affine(y, then, scales=then.type not in {"Add", "Sub"})
+    require(y.rank >= 3, "it has no channels")
+    channels = y.shape[1] if isinstance(y.shape[1], int) else None
+    return apply_affine(g, y, required_affine(then, y, y.rank, channels), y.rank)
+
+
+def require_accepts_affine(y: Value, reader: Op, *, scales: bool) -> None:
+    """Only convolutions of its own make up `y`, which is asked before any number is looked at."""
+    require(accepts_affine(y, reader, scales=scales), f"{y.name} does not come from convolutions of its own")
+
+
+def accepts_affine(y: Value, reader: Op, *, scales: bool, depth: int = 0) -> bool:
+    """Whether `y`, read by nothing else, comes from convolutions that can be scaled, or at least shifted."""
+    op = y.producer
+    if op is None or op.graph is not reader.graph or op.domain or depth == MAX_DEPTH or not has_one_use(y):
+        return False
+    if op.type in CONVOLUTIONS:
+        w = op.input(1)
+        return w is not None and w.is_const
+    if op.type not in {"Add", "Sub", "Concat", *POOL_OPS} or op.version < 7:  # older sums broadcast by attribute
+        return False
+    enough = any if op.type in {"Add", "Sub"} and not scales else all
+    return enough(v is not None and accepts_affine(v, op, scales=scales, depth=depth + 1) for v in op.inputs)
+
+
+def apply_affine(g: Build, y: Value, affine: Affine, rank: int) -> Value:
+    """`k * y + shift` for a value that takes it."""
+    op = y.producer
+    assert op is not None
+    if op.type in CONVOLUTIONS:
+        w = op.input(1)
+        require(w is not None and w.rank == rank, f"{y.name} is stretched")
+        return fold_affine(g, op, *affine)
+    if op.type in {"Add", "Sub"}:
+        return apply_affine_to_sum(g, op, affine, rank)
+    if op.type == "Concat":
+        return apply_affine_to_concat(g, op, affine, rank)
+    require_commutes(op, *affine)
+    (x,) = op.inputs
+    assert x is not None
+    made: Value = getattr(g, op.type)(apply_affine(g, x, affine, rank), **op.attrs)
+    return made
+
+
+def apply_affine_to_sum(g: Build, op: Op, affine: Affine, rank: int) -> Value:
+    """Both operands are scaled, and one that can be is shifted."""
+    k, shift = affine
+    a, b = op.inputs
+    assert a is not None
+    assert b is not None
+    if (k != 1).any():
+        a, b = apply_affine(g, a, (k, shift), rank), apply_affine(g, b, (k, ZERO), rank)
+    elif accepts_affine(a, op, scales=False):
+        a = apply_affine(g, a, (ONE, shift), rank)
+    else:
+        b = apply_affine(g, b, (ONE, shift if op.type == "Add" else -shift), rank)
+    made: Value = g.Add(a, b) if op.type == "Add" else g.Sub(a, b)
+    return made
+
+
+def apply_affine_to_concat(g: Build, op: Op, affine: Affine, rank: int) -> Value:
+    """Each part is scaled and shifted by the numbers of its channels."""
+    (axis,) = normalized_axes([int(op.attr("axis", 1))], rank)
+    parts = [x for x in op.inputs if x is not None]
+    each = [affine] * len(parts)
+    if axis == 1:
+        sizes = [x.shape[1] for x in parts]
+        ends = np.cumsum([d if isinstance(d, int) else 0 for d in sizes])
+        whole = affine[0].size == affine[1].size == 1
+        require(whole or all(isinstance(d, int) for d in sizes), "the numbers of channels are unknown")
+        each = list(zip(split_by_channels(affine[0], ends), split_by_channels(affine[1], ends), strict=True))
+    made: Value = g.Concat(*(apply_affine(g, x, e, rank) for x, e in zip(parts, each, strict=True)), **op.attrs)
+    return made
+
+
+def split_by_channels(numbers: Array, ends: Array) -> list[Array]:
+    """The numbers of each part of the channels; one number is everyone's."""
+    if numbers.size == 1:
+        return [numbers] * len(ends)
+    require(numbers.size == ends[-1], "there is not one number for each channel")
+    return np.split(numbers, ends[:-1])
+
+
+def require_commutes(pool: Op, k: Array, shift: Array) -> None:
+    """A pool of what is scaled and shifted has to be the pool, scaled and shifted."""
+    if pool.type == "AveragePool":
+        counts = pool.version >= 7 and pool.attr("count_include_pad", 0)
+        plain = not counts and not pool.attr("ceil_mode", 0)
+        require(plain or not shift.any(), "it may average over more than there is")
+    elif pool.type in {"MaxPool", "GlobalMaxPool"}:
+        require(bool((k > 0).all()), "the greatest would become the least")
+        require(
+            not any(v.name and (v.consumers or pool.graph.is_output(v)) for v in pool.outputs[1:]), "indices are used"
+        )
+
+
+HOIST_AFFINE = RulePass("hoist-affine", (hoist_affine,))
+"""Hoisting of affine ops through sums, Concat and pools into the convolutions before them."""

@@ -9,7 +9,7 @@ from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ..support.operand_queries import pads_of, required_scalar
-from .sliding_window import Window, conv_window, parse_window
+from .convolution import Window, conv_window, parse_window
 
 
 @rule(lambda g, x, w, conv, pad, b=None: g.Conv(g.Pad(x, ...) @ pad, w, b) @ conv)

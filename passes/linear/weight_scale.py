@@ -1,14 +1,25 @@
-"""Folding of the scale of a product with constant weights, or of its operand, into the weights."""
+"""Folding of scales and BatchNormalization around a product into its constant weights."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from math import prod
+
 import numpy as np
 
-from ...core import Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import downcast_constant, require_broadcastable_to
-from .affine import SCALE_OPS, required_factors, varying_operand
-from .ort_fusion_guards import require_no_gelu, require_no_norm
-from .weighted_products import Array, product_of, rebuild_product, replace_weights
+from ...core import Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
+from ...core.ir.op import replaced
+from ..support.operand_queries import Array, downcast_constant, has_one_use, require_broadcastable_to
+from .affine import (
+    SCALE_OPS,
+    nonzero_scale,
+    require_no_gelu,
+    require_no_norm,
+    required_factors,
+    scale_and_shift,
+    varying_operand,
+)
+from .weighted_products import product_of, rebuild_product, replace_weights
 
 
 @rule(
@@ -63,3 +74,176 @@ def scale_rows(g: Build, product: Op, x: Value, k: Array) -> Value:
 FOLD_SCALE_INTO_WEIGHTS = RulePass(
     "fold-scale-into-weights", (fold_scale_into_columns, fold_scale_into_columns_and_bias, fold_scale_into_rows)
 )
+"""Folding of the scale of a product with constant weights, or of its operand, into the weights."""
+
+
+@rule(
+    lambda g, x, w, product, bn: (
+        g.BatchNormalization(g.one_of("MatMul", "Gemm")(x, g.const(w), ...) @ product, ...) @ bn
+    )
+)
+def fold_batchnorm_into_gemm(g: Build, x: Value, w: Value, product: Op, bn: Op) -> Value:
+    """BatchNormalization(x @ w + c) => Gemm(x, w * k, (c - mean) * k + bias), k = scale / sqrt(var + epsilon)"""
+    require(x.rank == w.rank == 2, "the channels are not the columns")
+    p = product_of(product)
+    k, shift = scale_and_shift(bn)
+    require(k.size == p.extents[1], "the weights do not fit the statistics")
+    before = 0 if p.bias is None else p.bias
+    with np.errstate(all="ignore"):
+        return rebuild_product(g, p, x, p.weights * k, before * k + shift)
+
+
+@rule(
+    lambda g, x, w, product, bn: (
+        g.one_of("MatMul", "Gemm")(g.BatchNormalization(x, ...) @ bn, g.const(w), ...) @ product
+    )
+)
+def fold_batchnorm_before_gemm(g: Build, x: Value, w: Value, product: Op, bn: Op) -> Value:
+    """BatchNormalization(x) @ w + c => Gemm(x, k * w, (bias - mean * k) @ w + c), k = scale / sqrt(var + epsilon)"""
+    require(x.rank == w.rank == 2 and not product.attr("transA", 0), "the channels are not what is summed over")
+    p = product_of(product)
+    k, shift = scale_and_shift(bn)
+    require(k.size == p.extents[0], "the weights do not fit the statistics")
+    behind = 0 if p.bias is None else p.bias
+    weights = p.weights
+    with np.errstate(all="ignore"):
+        return rebuild_product(g, p, x, weights * k.reshape(-1, 1), shift @ weights + behind)
+
+
+FOLD_BATCHNORM_INTO_GEMM = RulePass("fold-batchnorm-into-gemm", (fold_batchnorm_into_gemm, fold_batchnorm_before_gemm))
+"""Folding of BatchNormalization before or behind a product with constant weights."""
+
+
+# What they do with their first input does not depend on its numbers.
+DATA_MOVEMENT_OPS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
+MAX_OPS = 32  # ops looked at
+
+Path = tuple[tuple[Op, Value], ...]
+"""Ops from the product with constant weights to what is scaled, each with its output on the way."""
+
+
+@dataclass(frozen=True, slots=True)
+class FoldScale:
+    """s * f(x @ w + b) => f(x @ (s * w) + s * b), where f moves, adds constants or multiplies by another matrix."""
+
+    name: str = "fold-scale"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """One look at each Mul and Div by a number. O(ops)."""
+        scales = [op for g in graph.with_subgraphs() for op in sorted(g.ops("Mul", "Div"), key=lambda op: op.order_key)]
+        return sum(self._fold(op, ledger) for op in scales)
+
+    def _fold(self, op: Op, ledger: Ledger) -> bool:
+        if op not in op.graph or not ledger.may_change(self.name, op.outputs[0].name, exact=False):
+            return False
+        g = Build(op.graph, op)
+        try:
+            x, s = scaled_operand(op)
+            path = find_path(x, op)
+            result, others = rebuild_path(g, path, s)
+            ops = (op, *(step for step, _ in path))
+            require(ledger.request_change(self.name, op.outputs[0].name, ops, exact=False), "not permitted in this run")
+        except Declined:
+            op.graph.discard(g.added_ops[::-1])
+            for v in g.constants:
+                op.graph.drop_initializer(v)
+            return False
+        for made in g.added_ops:
+            made_from(made, self.name, ops)
+        for new, old in (*others, (result, op.outputs[0])):
+            op.graph.take_over(new, old)
+        op.graph.discard((op,))
+        return True
+
+
+def scaled_operand(op: Op) -> tuple[Value, float]:
+    """What a Mul or Div scales, and by what; declines if that is no number, or adds dims."""
+    a, b = op.input(0), op.input(1)
+    require(op.version >= 7 and not op.domain, "it does not broadcast by rule")
+    if a is None or b is None:
+        raise Declined("an operand is missing")
+    x, c = (b, a) if op.type == "Mul" and a.is_const else (a, b)
+    require(c.is_const and not x.is_const and x.producer is not None, "nothing is scaled by a constant")
+    require(prod(c.static_shape) == 1 and (c.rank == 0 or c.rank <= x.rank), f"{c.name} is no number")
+    return x, nonzero_scale(c) if op.type == "Mul" else 1 / nonzero_scale(c)
+
+
+def find_path(value: Value, reader: Op) -> Path:
+    """The way to `value`, read by `reader` alone, from a product with constant weights; declines if there is none."""
+    open_ends: list[Path] = [((reader, value),)]  # from the end to the start
+    for _ in range(MAX_OPS):
+        if not open_ends:
+            break
+        *_, (user, v) = steps = open_ends.pop()
+        op = user.graph.producer(v)
+        if op is None or op.domain or not has_one_use(v):
+            continue
+        way = (*steps[:-1], (op, v))
+        if op.type in {"MatMul", "Gemm"} and is_weight(op.input(1)):
+            return way[::-1]
+        open_ends += [(*way, (op, u)) for u in scalable_inputs(op)]
+    raise Declined("no constant weights come before it")
+
+
+def scalable_inputs(op: Op) -> list[Value]:
+    """The inputs with which the output of `op` is scaled; the first is tried last."""
+    inputs = [v for v in op.inputs if v is not None]
+    if op.type in DATA_MOVEMENT_OPS | {"Split"}:
+        return inputs[:1]
+    if op.type == "Add":
+        return [v for v in inputs if not v.is_const] if any(v.is_const for v in inputs) else []
+    return inputs[::-1] if op.type == "MatMul" else []
+
+
+def is_weight(v: Value | None) -> bool:
+    """Whether `v` is a constant matrix."""
+    return v is not None and v.is_const and v.rank == 2
+
+
+def rebuild_path(g: Build, path: Path, s: float) -> tuple[Value, list[tuple[Value, Value]]]:
+    """The ops of `path` again, all scaled; with what comes of them beside it, and what that stands for."""
+    (first, old), *rest = path
+    p = product_of(first)
+    factors = column_factors(path, p.extents[1], s)
+    bias = p.bias
+    new = rebuild_product(g, p, p.x, p.weights * factors, None if bias is None else bias * factors)
+    beside: list[tuple[Value, Value]] = []
+    for op, out in rest:
+        inputs = replaced(op.inputs, old, new)
+        if op.type == "Add":
+            inputs = tuple(scaled_constant(g, v, op, factors) if v is not None and v.is_const else v for v in inputs)
+        made: Value | tuple[Value, ...] = getattr(g, op.type)(*inputs, outputs=len(op.outputs), **op.attrs)
+        parts: tuple[Value, ...] = made if isinstance(made, tuple) else (made,)
+        beside += [(part, stood) for part, stood in zip(parts, op.outputs, strict=True) if stood is not out]
+        new = parts[op.outputs.index(out)]
+        factors = np.array([s]) if op.type == "Split" else factors
+        old = out
+    return new, beside
+
+
+def column_factors(path: Path, columns: int, s: float) -> Array:
+    """What each column of the weights is scaled by: `s`, or 1 where a Split leads it elsewhere."""
+    splits = [(i, op, out) for i, (op, out) in enumerate(path) if op.type == "Split"]
+    if not splits:
+        return np.array([s])
+    (at, op, out), *more = splits
+    steps = path[1:at]
+    is_direct = not more and all(step.type in {"Add", "Reshape"} and v.shape[-1:] == (columns,) for step, v in steps)
+    require(is_direct, "the Split is of something else than the columns of the product")
+    require(op.attr("axis", 0) in {out.rank - 1, -1}, "the Split is along another axis than the columns")
+    require(all(v.name for v in op.outputs), "the Split leaves a part out")
+    extents = [v.static_shape[-1] for v in op.outputs]
+    require(sum(extents) == columns, "the parts do not make up the columns")
+    index = op.outputs.index(out)
+    factors = np.ones(columns)
+    factors[sum(extents[:index]) : sum(extents[: index + 1])] = s
+    return factors
+
+
+def scaled_constant(g: Build, c: Value, add: Op, factors: Array) -> Value:
+    """What an Add on the way adds, scaled like what it is added to; it may not stretch a Split's columns."""
+    require(factors.size == 1 or c.rank <= add.outputs[0].rank, "it adds dims")
+    return downcast_constant(g, c.const.astype(np.float64) * factors, c)
+
+
+FOLD_SCALE = FoldScale()

@@ -1,11 +1,22 @@
-"""Merging of Expand and Tile, and removal of leading 1s before Expand."""
+"""Merging of Expand and Tile, and removal of those that broadcasting makes unnecessary."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import inferred_shape, same_shape
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
+from ...core.ir.traits import Trait, ops_with
+from ..support.operand_queries import (
+    NO_NEGATIVE_ZERO,
+    VARIADIC_BROADCASTING_OPSET,
+    Inputs,
+    inferred_shape,
+    is_float_value,
+    require_numpy_broadcasting,
+    same_shape,
+)
 
 
 @rule(lambda g, x, s, t: g.Expand(g.Expand(x, g.const(s)), g.const(t)), shared=True, contract=EXACT)
@@ -37,3 +48,84 @@ def drop_unsqueeze_before_expand(g: Build, x: Value, s: Value, inner: Op) -> Val
 
 
 MERGE_EXPANDS = RulePass("merge-expands", (merge_expands, merge_tiles, drop_unsqueeze_before_expand))
+"""Merging of Expand and Tile, and removal of leading 1s before Expand."""
+
+
+Shape = tuple[Any, ...]
+
+EXACTLY_BROADCASTING = tuple(sorted(ops_with(Trait.BROADCASTING) - {"Max", "Min", "Pow"}))
+EXPANDING_OPS = ("Expand", "Tile", "Unsqueeze", "Reshape")
+
+
+@rule(
+    lambda g, x, before, after, inner, op: (
+        g.one_of(*EXACTLY_BROADCASTING)(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op
+    ),
+    shared=True,
+    contract=EXACT,
+)  # fmt: skip
+def drop_expand_before_broadcast(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
+    """Add(Expand(x, s), y) => Add(x, y), where the shape comes out the same; so Tile, and leading 1s of a Reshape"""
+    return _without_expand(g, x, before, after, inner, op)
+
+
+# onnxruntime 1.31 has kernels of their own for one number: of 0 and -0 they give the other one.
+@rule(
+    lambda g, x, before, after, inner, op: (
+        g.one_of("Max", "Min")(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op
+    ),
+    shared=True,
+    contract=NO_NEGATIVE_ZERO,
+)
+def drop_expand_before_extremum(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
+    """Max(Expand(x, s), y) => Max(x, y), where the shape comes out the same; so Min"""
+    return _without_expand(g, x, before, after, inner, op)
+
+
+# onnxruntime 1.31 multiplies where the exponent is one number, 2 or 3.
+@rule(
+    lambda g, x, before, after, inner, op: g.Pow(*before, g.one_of(*EXPANDING_OPS)(x, ...) @ inner, *after) @ op,
+    shared=True,
+)
+def drop_expand_before_power(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
+    """Pow(Expand(x, s), y) => Pow(x, y), of floats, where the shape comes out the same"""
+    require(is_float_value(op.outputs[0]), "a power of integers that overflows depends on the kernel")
+    return _without_expand(g, x, before, after, inner, op)
+
+
+def _without_expand(g: Build, x: Value, before: Inputs, after: Inputs, inner: Op, op: Op) -> Value:
+    require_numpy_broadcasting(op.version, VARIADIC_BROADCASTING_OPSET)
+    others = [v for v in (*before, *after) if v is not None]
+    if not is_expand_to_shape_of(inner, others):
+        fits = broadcasts_alike(x.shape, inner.outputs[0].shape, [v.shape for v in others])
+        require(fits, f"{op.type} would not broadcast to the same shape")
+    return getattr(g, op.type)(*before, x, *after, **op.attrs)
+
+
+def is_expand_to_shape_of(op: Op, others: list[Value]) -> bool:
+    """Whether an op is an Expand to the shape of one of `others`."""
+    shape = op.graph.producer(op.input(1))
+    if op.type != "Expand" or shape is None or shape.type != "Shape" or shape.domain:
+        return False
+    whole = shape.attr("start", 0) == 0 and "end" not in shape.attrs
+    return whole and any(shape.inputs[0] is v for v in others)
+
+
+def broadcasts_alike(small: Shape, expanded: Shape, others: list[Shape]) -> bool:
+    """Whether `small` and `expanded` are known to broadcast against `others` to the same shape."""
+    if len(small) > len(expanded):
+        return False
+    for p in range(1, len(expanded) + 1):
+        if p <= len(small) and same_extent(small[-p], expanded[-p]):
+            continue
+        reached = any(p <= len(o) and (expanded[-p] == 1 or same_extent(o[-p], expanded[-p])) for o in others)
+        if not reached or (p <= len(small) and small[-p] != 1):
+            return False
+    return True
+
+
+DROP_EXPAND_BEFORE_BROADCAST = RulePass(
+    "drop-expand-before-broadcast",
+    (drop_expand_before_broadcast, drop_expand_before_extremum, drop_expand_before_power),
+)
+"""Removal of explicit expansion before ops that broadcast."""

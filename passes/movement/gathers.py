@@ -10,8 +10,8 @@ from ...core import EXACT, Build, Op, RulePass, Value, require, rule
 from ...core.ir.dims import as_integers
 from ..support.operand_queries import inferred_shape, same_shape
 from .concats import written_axis
-from .reshape_targets import RESHAPE_OPS, squeezed_axes
-from .slice_ranges import INT32_MAX, INT64_MAX, required_slice_ranges
+from .reshapes import RESHAPE_OPS, squeezed_axes
+from .slices import INT32_MAX, INT64_MAX, required_slice_ranges
 
 MAX_MERGED_INDICES = 1024  # indices that one Gather may have, however few the two had
 

@@ -8,7 +8,7 @@ from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, conditional, require, rule
 from ..support.operand_queries import constant_integers, inferred_shape, normalized_axes, same_shape
-from .reshape_targets import RESHAPE_OPS
+from .reshapes import RESHAPE_OPS
 
 REDUCED_INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.INT8})
 

@@ -1,14 +1,75 @@
-"""Merging of Reshape, Flatten, Squeeze and Unsqueeze."""
+"""Merging, sinking and removal of reshapes."""
 
 from __future__ import annotations
 
 from itertools import pairwise
 
-from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule
-from ...core.ir.dims import Shape
+from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
+from ...core.ir.dims import Dim, Shape
 from ...core.ir.expressions import prod
-from ..support.operand_queries import inferred_shape, same_shape
-from .reshape_targets import RESHAPE_OPS, SQUEEZE_OPS, map_axes, reshape_target
+from ...core.ir.traits import Trait, ops_with
+from ..support.operand_queries import (
+    BROADCASTING_OPSET,
+    VARIADIC_BROADCASTING_OPSET,
+    constant_integers,
+    has_n_consumers,
+    inferred_shape,
+    known_integers,
+    normalized_axes,
+    operand,
+    require_numpy_broadcasting,
+    same_shape,
+)
+
+RESHAPE_OPS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
+SQUEEZE_OPS = frozenset({"Squeeze", "Unsqueeze"})
+INFERRED = -1  # what is left of the elements, as in the shape of a Reshape
+
+
+def reshape_target(x: Value, made: Shape, *replaced: Op) -> list[int]:
+    """The constant with which one Reshape makes the shape `made` of `x`; declines where it cannot be written."""
+    own = x.known_shape or ()
+    target = [_target_dim(d, own[i] if i < len(own) else None) for i, d in enumerate(made)]
+    require(target.count(INFERRED) <= 1, "more than one extent is unknown")
+    refused = {d for op in replaced for d in _copied_beside_inferred(op)}
+    copied = [d for d, n in zip(made, target, strict=True) if n == 0]
+    # A REST beside an extent of 0 fails in onnxruntime.
+    require(INFERRED not in target or refused.issuperset(copied), "an extent next to the unknown one may be 0")
+    return target
+
+
+def _target_dim(wanted: Dim, own: Dim) -> int:
+    if isinstance(wanted, int) and wanted > 0:
+        return wanted
+    return 0 if same_extent(wanted, own) else INFERRED
+
+
+def _copied_beside_inferred(op: Op) -> list[Dim]:
+    """The extents that a Reshape copies while another one is open, so that it fails where they are 0."""
+    target = known_integers(op, "shape") if op.type == "Reshape" and not op.attr("allowzero", 0) else None
+    if target is None or INFERRED not in target:
+        return []
+    return [d for d, n in zip(operand(op).known_shape or (), target, strict=False) if n == 0]
+
+
+def squeezed_axes(op: Op, x: Value) -> list[int]:
+    """The axes of `x` that a Squeeze takes away."""
+    axes = constant_integers(op)
+    if axes:  # onnxruntime takes an empty list as none given
+        return normalized_axes(axes, x.rank)
+    return [i for i, n in enumerate(x.static_shape) if n == 1]
+
+
+def map_axes(op: Op, axes: list[int | None]) -> list[int | None]:
+    """The axes after a Squeeze or Unsqueeze, in terms of those before; None for a new one."""
+    if op.type == "Squeeze":
+        gone = squeezed_axes(op, operand(op))
+        return [a for i, a in enumerate(axes) if i not in gone]
+    added = constant_integers(op)
+    require(added is not None, "the axes are empty")
+    rank = len(axes) + len(added or ())
+    new, old = set(normalized_axes(added or [], rank)), iter(axes)
+    return [None if i in new else next(old) for i in range(rank)]
 
 
 @rule(
@@ -80,4 +141,178 @@ def _cancel(gone: list[tuple[int, int]], new: list[tuple[int, int]]) -> None:
 
 
 MERGE_RESHAPES = RulePass("merge-reshapes", (merge_reshapes,))
+"""Merging of Reshape, Flatten, Squeeze and Unsqueeze."""
 TRANSPOSE_TO_RESHAPE = RulePass("transpose-to-reshape", (transpose_to_reshape,))
+"""Conversion of Transposes that only move axes of extent 1 to Reshapes."""
+
+
+@rule(
+    lambda g, x, inner, transpose, outer: (
+        g.Reshape(g.Transpose(g.Reshape(x, ...) @ inner) @ transpose, ...) @ outer
+    ),
+    shared=True,
+    contract=EXACT,
+)  # fmt: skip
+def transpose_without_reshapes(g: Build, x: Value, inner: Op, transpose: Op, outer: Op) -> Value:
+    """Reshape(Transpose(Reshape(x, (-1, ...)))) => Transpose(x), where it merges leading dims, and splits them again"""
+    merged, result = inner.outputs[0].shape, outer.outputs[0].shape
+    lead = x.rank - len(merged) + 1
+    perm = [int(i) for i in transpose.attr("perm") or range(len(merged))[::-1]]
+    require(lead > 1 and perm[:1] == [0] and len(result) == x.rank, "no leading dims are merged")
+    require(same_shape(merged[1:], x.shape[lead:]), "dims other than the leading ones are merged")
+    moved = [lead - 1 + i for i in perm[1:]]
+    full = [*range(lead), *moved]
+    require(same_shape(result, tuple(x.shape[i] for i in full)), "the dims are not split back")
+    return g.Transpose(x, perm=full)
+
+
+TRANSPOSE_WITHOUT_RESHAPES = RulePass("transpose-without-reshapes", (transpose_without_reshapes,))
+"""Removal of reshapes that merge leading dims before a Transpose of the others and split them after it."""
+
+
+SINKABLE_UNARY = tuple(sorted(ops_with(Trait.ELEMENTWISE)))
+SINKABLE_BINARY = tuple(sorted(ops_with(Trait.BROADCASTING) - {"Where"}))
+VARIADIC = frozenset({"Max", "Mean", "Min", "Sum"})  # broadcast by rule since opset 8
+MAX_CHAIN = 16  # ops between two reshapes
+
+
+@rule(
+    lambda g, last, outer: g.one_of(*RESHAPE_OPS)(g.one_of(*SINKABLE_UNARY, *SINKABLE_BINARY)(...) @ last, ...) @ outer,
+    contract=EXACT,
+)
+def sink_reshape(g: Build, last: Op, outer: Op) -> Value:
+    """Reshape(Relu(Reshape(x, s)), t) => Relu(x), or Reshape(Relu(x), t), for any elementwise ops between"""
+    between, inner = elementwise_chain(last)
+    x = inner.inputs[0]
+    assert x is not None
+    shape = inferred_shape(outer)
+    cancels = same_shape(shape, x.shape)
+    require(cancels or has_n_consumers(inner.outputs[0]), "the number of Reshapes would not decrease")
+    made = x
+    for op in between[::-1]:
+        at = shaped_operand(op)
+        require(all(c is None or i == at or c.rank <= x.rank for i, c in enumerate(op.inputs)), "a constant adds dims")
+        made = getattr(g, op.type)(*op.inputs[:at], made, *op.inputs[at + 1 :], **op.attrs)
+    if cancels:
+        return made
+    if {inner.type, outer.type} <= SQUEEZE_OPS and (
+        done := build_squeeze_or_unsqueeze(g, made, inner, outer)
+    ) is not None:
+        return done
+    return g.Reshape(made, shape=reshape_target(x, shape, inner, outer))
+
+
+def elementwise_chain(last: Op) -> tuple[list[Op], Op]:
+    """The elementwise ops from `last` up to a reshape, and that; declines where there is none near."""
+    between = [last]
+    while len(between) <= MAX_CHAIN:
+        op = between[-1]
+        value = op.inputs[shaped_operand(op)]
+        maker = op.graph.producer(value)
+        require(value is not None and maker is not None, "no Reshape precedes it")
+        assert maker is not None
+        assert value is not None
+        if maker.type in RESHAPE_OPS and not maker.domain:
+            return between, maker
+        require(not maker.domain and has_n_consumers(value), "an intermediate value has other consumers")
+        between.append(maker)
+    raise Declined("no Reshape is in reach")
+
+
+def shaped_operand(op: Op) -> int:
+    """The input of an elementwise op that has its shape; declines if there are two, or for another op."""
+    if op.type in SINKABLE_UNARY:
+        return 0
+    require_numpy_broadcasting(op.version, VARIADIC_BROADCASTING_OPSET if op.type in VARIADIC else BROADCASTING_OPSET)
+    single = [v is not None and v.tensor is not None and prod(v.tensor.dims) == 1 for v in op.inputs]
+    require(len(single) == 2 and any(single) and op.type in SINKABLE_BINARY, "the op is not elementwise in one operand")
+    return 0 if single[1] else 1
+
+
+SINK_RESHAPES = RulePass("sink-reshapes", (sink_reshape,))
+"""Sinking of reshapes through elementwise ops, and their cancellation."""
+
+
+@rule(
+    lambda g, x, w, inner, product, outer: (
+        g.Reshape(
+            g.MatMul(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, w) @ product, ...
+        ) @ outer
+    ),
+    shared=True,
+)  # fmt: skip
+def multiply_without_reshapes(g: Build, x: Value, w: Value, inner: Op, product: Op, outer: Op) -> Value:
+    """Reshape(MatMul(Reshape(x, (-1, k)), w), t) => MatMul(x, w), of a matrix w"""
+    require(has_n_consumers(product.outputs[0]), "the product has other consumers")
+    require_rows_restored(x, w.shape, inner, outer)
+    return g.MatMul(x, w)
+
+
+@rule(
+    lambda g, x, w, c, inner, product, total, outer: (
+        g.Reshape(
+            g.Add(
+                g.MatMul(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, w) @ product, c
+            ) @ total,
+            ...,
+        ) @ outer
+    ),
+    shared=True,
+)  # fmt: skip
+def add_bias_without_reshapes(
+    g: Build, x: Value, w: Value, c: Value, inner: Op, product: Op, total: Op, outer: Op
+) -> Value:
+    """Reshape(MatMul(Reshape(x, (-1, k)), w) + c, t) => MatMul(x, w) + c, of a matrix w and a vector c"""
+    require(
+        has_n_consumers(product.outputs[0]) and has_n_consumers(total.outputs[0]), "the product has other consumers"
+    )
+    require_row_bias(c, w.shape, x)
+    require_rows_restored(x, w.shape, inner, outer)
+    return g.Add(g.MatMul(x, w), c)
+
+
+@rule(
+    lambda g, x, w, gemm, inner, outer, c=None: (
+        g.Reshape(
+            g.Gemm(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, w, c) @ gemm, ...
+        ) @ outer
+    ),
+    shared=True,
+)  # fmt: skip
+def gemm_without_reshapes(g: Build, x: Value, w: Value, c: Value | None, gemm: Op, inner: Op, outer: Op) -> Value:
+    """Reshape(Gemm(Reshape(x, (-1, k)), w, c), t) => MatMul(x, w) + c, of a vector c and no scales"""
+    require_numpy_broadcasting(g.opset)
+    require(has_n_consumers(gemm.outputs[0]), "the product has other consumers")
+    require((gemm.attr("alpha", 1.0), gemm.attr("beta", 1.0)) == (1.0, 1.0), "a scale is not 1")
+    is_transposed = bool(gemm.attr("transB", 0))
+    require(not gemm.attr("transA", 0) and x.rank > 2, "Gemm takes these operands as they are")
+    require(not is_transposed or (w.is_const and len(w.consumers) == 1), "the weights would be stored twice")
+    columns = w.shape[::-1] if is_transposed else w.shape
+    if c is not None:
+        require_row_bias(c, columns, x)
+    require_rows_restored(x, columns, inner, outer)
+    product = g.MatMul(x, g.const(w.const.T) if is_transposed else w)
+    return product if c is None else g.Add(product, c)
+
+
+def require_rows_restored(x: Value, factor: Shape, inner: Op, outer: Op) -> None:
+    """Decline unless `inner` keeps the rows of `x` and `outer` restores them in the product with `factor`."""
+    require(len(factor) == 2, "the second factor is not a matrix")
+    rows = inner.outputs[0].shape
+    require(len(rows) == 2 and x.rank > 0, "the first factor is not a matrix")
+    require(same_extent(rows[1], x.shape[-1]), "the reshape changes the rows")
+    require(isinstance(factor[1], int) and factor[1] > 0, "the number of columns is unknown")
+    require(same_shape(inferred_shape(outer), (*x.shape[:-1], factor[1])), "the shapes differ")
+
+
+def require_row_bias(c: Value, factor: Shape, x: Value) -> None:
+    """Decline unless `c` is one number for each column of `factor`, or for all."""
+    shape = c.shape
+    fits = len(shape) <= min(2, x.rank) and all(d == 1 for d in shape[:-1]) and shape[-1:] in {(), (1,), factor[-1:]}
+    require(fits, "the addend differs between rows")
+
+
+MULTIPLY_WITHOUT_RESHAPES = RulePass(
+    "multiply-without-reshapes", (multiply_without_reshapes, add_bias_without_reshapes, gemm_without_reshapes)
+)
+"""Removal of reshapes around matrix products."""

@@ -1,9 +1,100 @@
-"""Merging of Slices, and of DepthToSpace with SpaceToDepth."""
+"""Merging of Slices, their replacement by a Split, and merging of DepthToSpace with SpaceToDepth."""
 
 from __future__ import annotations
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from .slice_ranges import build_slice, compose_ranges, required_slice_ranges
+from dataclasses import dataclass
+
+from ...core import EXACT, Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
+from ...core.inference.input_queries import INT32_MAX, INT64_MAX
+from ..support.operand_queries import constant_integers
+
+
+@dataclass(frozen=True, slots=True)
+class SliceRange:
+    """The elements from `start` to before `end`, every `step`-th; as a Slice has them, negative ones from the end."""
+
+    start: int
+    end: int
+    step: int = 1
+
+    def indices(self, extent: int) -> range:
+        """The indices taken of `extent` elements."""
+        start = self.start + extent if self.start < 0 else self.start
+        end = self.end + extent if self.end < 0 else self.end
+        if self.step > 0:
+            return range(min(max(start, 0), extent), min(max(end, 0), extent), self.step)
+        return range(min(max(start, 0), extent - 1), min(max(end, -1), extent - 1), self.step)
+
+
+def required_slice_ranges(op: Op, x: Value) -> dict[int, SliceRange]:
+    """The ranges of a Slice of `x`, by axis from the front; declines where they are computed."""
+    starts, ends = constant_integers(op, "starts"), constant_integers(op, "ends")
+    axes, steps = constant_integers(op, "axes"), constant_integers(op, "steps")
+    assert starts is not None
+    assert ends is not None
+    axes = list(range(len(starts))) if axes is None else axes
+    steps = [1] * len(starts) if steps is None else steps
+    require(len(starts) == len(ends) == len(axes) == len(steps) and 0 not in steps, "the slice is malformed")
+    if any(a < 0 for a in axes):
+        axes = [a + x.rank if a < 0 else a for a in axes]
+    require(len(set(axes)) == len(axes), "an axis is sliced twice")
+    # Backwards to INT_MAX is nothing by the operator, and all the way to onnxruntime 1.31.
+    require(all(s > 0 or e < INT32_MAX for e, s in zip(ends, steps, strict=True)), "a negative step ends at INT_MAX")
+    return {a: SliceRange(*cut) for a, *cut in zip(axes, starts, ends, steps, strict=True)}
+
+
+def build_slice(g: Build, x: Value, ranges: dict[int, SliceRange]) -> Value:
+    """One Slice of `x`, or `x` itself where everything is taken."""
+    axes = sorted(ranges)
+    if not axes:
+        return x
+    steps = [ranges[a].step for a in axes]
+    return g.Slice(
+        x,
+        starts=[ranges[a].start for a in axes],
+        ends=[ranges[a].end for a in axes],
+        axes=axes,
+        steps=None if set(steps) == {1} else steps,
+    )
+
+
+def compose_ranges(first: SliceRange, second: SliceRange, extent: int | None) -> SliceRange | None:
+    """The range of `second` applied after `first`; None if it is everything. Declines what depends on the extent."""
+    if extent is not None:
+        taken = first.indices(extent)
+        return range_of_indices(taken[_python_slice(second.indices(len(taken)))], extent)
+    require(min(first.start, second.start) >= 0 and min(first.step, second.step) > 0, "the extent is unknown")
+    start = min(first.start + first.step * second.start, INT64_MAX)
+    return SliceRange(start, _composed_end(first, second), first.step * second.step)
+
+
+def range_of_indices(indices: range, extent: int) -> SliceRange | None:
+    """The range that selects `indices` of `extent` elements; None if those are all, in order."""
+    if indices == range(extent):
+        return None
+    if len(indices) == 0:
+        return SliceRange(0, 0)
+    if len(indices) == 1:
+        return SliceRange(indices[0], indices[0] + 1)
+    end = indices[-1] + (1 if indices.step > 0 else -1)
+    return SliceRange(indices[0], -extent - 1 if end < 0 else end, indices.step)
+
+
+def _python_slice(taken: range) -> slice:
+    """A Python slice for a range, which may end before 0."""
+    return slice(taken.start, taken.stop if taken.stop >= 0 else None, taken.step) if taken else slice(0, 0)
+
+
+def _composed_end(first: SliceRange, second: SliceRange) -> int:
+    """The end of two composed ranges with positive steps, for any extent."""
+    if second.end >= INT32_MAX:
+        return first.end
+    if second.end >= 0:
+        bound = first.start + first.step * second.end
+        require(first.end >= 0, "the shorter of the two slices is unknown")
+        return min(first.end, bound)
+    require(first.step == 1 and (first.end < 0 or first.end >= INT32_MAX), "the extent is unknown")
+    return second.end + min(first.end, 0)
 
 
 @rule(lambda g, x, inner, outer: g.Slice(g.Slice(x, ...) @ inner, ...) @ outer, shared=True, contract=EXACT)
@@ -37,4 +128,66 @@ def cancel_depth_and_space(g: Build, x: Value, inner: Op, outer: Op) -> Value:
 
 
 MERGE_SLICES = RulePass("merge-slices", (merge_slices,))
+"""Merging of Slices."""
 CANCEL_DEPTH_AND_SPACE = RulePass("cancel-depth-and-space", (cancel_depth_and_space,))
+"""Cancellation of DepthToSpace with SpaceToDepth."""
+
+
+SlicePart = tuple[range, Op]
+
+
+@dataclass(frozen=True, slots=True)
+class SlicesToSplit:
+    """x[:i], x[i:j], x[j:] => Split(x), where several Slices take each element along one axis just once."""
+
+    name: str = "slices-to-split"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Group the Slices of each value, and replace complete groups. O(Slices)."""
+        return sum(self._split(g, ledger) for g in tuple(graph.with_subgraphs()) if g.opsets.get("", 0) >= 2)
+
+    def _split(self, g: Graph, ledger: Ledger) -> int:
+        found: dict[tuple[Value, int], list[SlicePart]] = {}
+        for op in g.ops("Slice"):
+            part = slice_part(op)
+            if part is not None:
+                found.setdefault(part[:2], []).append((part[2], op))
+        changes = 0
+        for (x, axis), parts in found.items():
+            parts.sort(key=lambda p: p[0].start)
+            ops = [op for _, op in parts]
+            if covers_axis([r for r, _ in parts], x, axis) and ledger.request_change(
+                self.name, ops[0].outputs[0].name, ops
+            ):
+                self._replace(g, x, axis, parts)
+                changes += 1
+        return changes
+
+    def _replace(self, g: Graph, x: Value, axis: int, parts: list[SlicePart]) -> None:
+        ops = [op for _, op in parts]
+        build = Build(g, min(ops, key=lambda op: op.order_key))
+        made = build.Split(x, split=[len(r) for r, _ in parts], axis=axis, outputs=len(parts))
+        made_from(build.added_ops[0], self.name, ops)
+        for new, op in zip(made, ops, strict=True):
+            g.take_over(new, op.outputs[0])
+        g.prune(ops)
+
+
+def slice_part(op: Op) -> tuple[Value, int, range] | None:
+    """The operand, axis and indices of a Slice; None unless it is one run along one axis."""
+    x = op.input(0)
+    if op.domain or x is None or len(x.consumers) < 2 or op.graph.is_unused(op.outputs[0]):
+        return None
+    try:
+        ((axis, cut),) = required_slice_ranges(op, x).items()
+        extent = x.shape[axis]
+    except (Declined, ValueError):  # it cannot be told, or there are several axes
+        return None
+    return (x, axis, cut.indices(extent)) if isinstance(extent, int) and cut.step == 1 else None
+
+
+def covers_axis(parts: list[range], x: Value, axis: int) -> bool:
+    """Whether two or more runs, sorted, are all indices of an axis, each once and none of them empty."""
+    bounds = [0, *(r.stop for r in parts)]
+    meet = [r.start for r in parts] == bounds[:-1] and bounds[-1] == x.shape[axis]
+    return len(parts) > 1 and meet and all(len(r) > 0 for r in parts)

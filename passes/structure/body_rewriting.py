@@ -2,15 +2,35 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ...core import Graph, Op, Value, made_from
 from ...core.ir.context import Declarations
 from ...core.ir.graph import dependencies
 from ...core.ir.mutation_log import record_use_replacement
 from ...core.ir.op import replaced
-from ...core.ir.origin import inherit_name
-from ..support.unique_names import NameDisambiguator
+from ...core.ir.origin import inherit_name, record_source
+from ...core.ir.subgraphs import all_value_names
+
+
+@dataclass(slots=True)
+class NameDisambiguator:
+    """Disambiguates names while values move between the graphs of a model."""
+
+    root: Graph
+    _name_counts: Counter[str] | None = field(default=None)
+
+    def make_unique(self, values: Iterable[Value]) -> None:
+        """Rename those of `values`, about to move, whose names others bear too."""
+        if self._name_counts is None:
+            self._name_counts = Counter(all_value_names(self.root))
+        for v in values:
+            if v.name and self._name_counts[v.name] > 1:
+                self._name_counts[v.name] -= 1
+                record_source(v.producer)
+                v.name = self.root.fresh_name(v.name)
 
 
 def is_attached(op: Op) -> bool:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op, may_drop
 from ...core.ir.digest import digest, sample_key
-from ..support.unique_names import NameDisambiguator
 from ..support.value_numbering import ValueNumbering
 from .body_rewriting import (
+    NameDisambiguator,
     backward_slice,
     constants_read_by,
     hoist_ops,

@@ -1,18 +1,21 @@
-"""Queries about operands; those that `require` decline."""
+"""Queries about operands, and constants computed from constants."""
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import ml_dtypes
 import numpy as np
-from onnx import helper
+from onnx import TensorProto, helper
 
-from ...core import Build, Declined, Op, Value, broadcasts_to, require, same_extent
+from ...core import Build, Declined, Op, Value, broadcasts_to, conditional, require, same_extent
 from ...core.inference.input_queries import normalize_axes
 from ...core.inference.shape_functions import DATA_MOVEMENT_SHAPES
 from ...core.ir.dims import Shape
-from ...core.ir.dtypes import DISCRETE_TYPES, INTEGERS
+from ...core.ir.dtypes import CPU_FLOATS, DISCRETE_TYPES, FLOATS, HALF_OR_SINGLE, INTEGERS
+
+NO_NEGATIVE_ZERO = conditional("no zero is negative")
+
 
 Array = np.ndarray[Any, Any]
 Inputs = tuple[Value | None, ...]
@@ -196,3 +199,88 @@ def downcast_weights(data: Array, kind: np.dtype[Any]) -> Array:
 def downcast_constant(g: Build, data: Array, like: Value) -> Value:
     """A constant of numbers in float64 in the element type of `like`; declines what that type cannot hold."""
     return g.const(downcast_weights(data, helper.tensor_dtype_to_np_dtype(like.dtype)))
+
+
+MAX_ADDED_ELEMENTS = 1024  # elements that may be added to the model
+
+
+class ConstantBinary(NamedTuple):
+    """An op of a computed value and a constant; `constant_first` if the constant comes first."""
+
+    x: Value
+    c: Value
+    constant_first: bool
+
+
+def constant_binary(op: Op) -> ConstantBinary:
+    """The operands of an op of two inputs of which one is constant; declines for any other."""
+    require_numpy_broadcasting(op.version)
+    require(len(op.inputs) == 2, f"{op.label} does not have two inputs")
+    a, b = op.inputs
+    require(a is not None and b is not None, f"{op.label} does not have two inputs")
+    assert a is not None
+    assert b is not None
+    require(
+        a.is_const != b.is_const, f"{op.label} has {'two constant operands' if a.is_const else 'no constant operand'}"
+    )
+    return ConstantBinary(b, a, constant_first=True) if a.is_const else ConstantBinary(a, b, constant_first=False)
+
+
+def require_scalar_or_broadcastable_to(c: Value, x: Value) -> None:
+    """As `require_broadcastable_to`, but for a scalar the shape of `x` need not be known."""
+    if c.rank > 0:
+        require_broadcastable_to(c, x)
+
+
+def require_bounded_growth(*constants: Value) -> None:
+    """Decline a combination that is large, unless a removed constant is as large."""
+    shape = np.broadcast_shapes(*(c.static_shape for c in constants))
+    size = int(np.prod(shape))
+    require(size > 0, "the constants are empty")
+    going = max((c.tensor.size for c in constants if c.tensor is not None and len(c.consumers) == 1), default=0)
+    require(size <= max(going, MAX_ADDED_ELEMENTS), f"{size} elements would be added")
+
+
+def upcast(c: Value) -> Array:
+    """A constant in float64 if it holds floats, else as it is."""
+    return c.const.astype(np.float64) if c.dtype in FLOATS else c.const
+
+
+def downcast_at_full_precision(g: Build, data: Array, like: Value) -> Value:
+    """A constant of the type of `like`; declines floats which that type cannot hold to full precision."""
+    if like.dtype not in FLOATS:
+        return g.const(data, like=like)
+    kind = like.const.dtype
+    with np.errstate(all="ignore"):
+        held = data.astype(kind)
+        size = np.abs(held.astype(np.float64))
+    require(bool(np.isfinite(size).all()), "the constant overflows or is not finite")
+    tiny = smallest_normal(kind)
+    require(bool(((size >= tiny) | (data == 0)).all()), "the constant underflows")
+    return g.const(held)
+
+
+def smallest_normal(kind: np.dtype[Any]) -> float:
+    """The smallest number that a float type holds to full precision."""
+    if kind.name == "bfloat16":
+        return float(np.finfo(np.float32).smallest_normal)
+    return float(np.finfo(kind).smallest_normal)
+
+
+MAX_FOLDED_ELEMENTS = 1024  # elements of a result that is written down as a constant
+
+_CLAMP_TYPES = CPU_FLOATS | (INTEGERS - {TensorProto.INT16, TensorProto.UINT16})
+# What onnxruntime's CPU provider has kernels for, from which opset on, the newest first.
+KERNEL_TYPES: dict[str, tuple[tuple[int, frozenset[int]], ...]] = {
+    "Clip": ((12, _CLAMP_TYPES), (7, HALF_OR_SINGLE)),
+    "Max": ((12, _CLAMP_TYPES), (8, CPU_FLOATS), (7, HALF_OR_SINGLE)),
+    "Min": ((12, _CLAMP_TYPES), (8, CPU_FLOATS), (7, HALF_OR_SINGLE)),
+    "Neg": ((7, CPU_FLOATS | {TensorProto.INT8, TensorProto.INT16, TensorProto.INT32, TensorProto.INT64}),),
+    "Relu": ((14, CPU_FLOATS | {TensorProto.INT8, TensorProto.INT32}), (7, CPU_FLOATS)),
+}
+
+
+def require_ort_kernel(g: Build, op_type: str, x: Value) -> None:
+    """Decline where onnxruntime has no kernel for the replacement."""
+    kinds = next((kinds for since, kinds in KERNEL_TYPES[op_type] if g.opset >= since), frozenset[int]())
+    require(x.dtype in kinds, f"onnxruntime has no {op_type} of this type at opset {g.opset}")

@@ -10,10 +10,9 @@ import numpy as np
 
 from ....core import Build, Graph, Op, Tensor, Value, made_from
 from ....core.ir.origin import inherit_name
-from .extent_layout_rules import is_constant_gather
-from .layout import Layout, compose, inverse
+from .layout import Layout, LayoutRewrite, compose, inverse
 from .layout_region import LayoutRegion
-from .layout_rewrite import LayoutRewrite
+from .layout_rules import is_constant_gather
 
 Replacements = dict[Value, tuple[Value, Layout]]
 

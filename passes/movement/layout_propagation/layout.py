@@ -1,10 +1,17 @@
-"""Layouts: the order in which the axes of a value are stored. `(0, 3, 1, 2)` stores its axis 3 second."""
+"""Layouts, the orders in which the axes of a value are stored, and rewrites of single ops to other layouts."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any
 
-from ....core import Op, Value
+import numpy as np
+
+from ....core import Op, Value, require
+from ....core.inference.input_queries import normalize_axes
+from ...support.operand_queries import Array, operand
 
 Layout = tuple[int, ...]
 
@@ -41,3 +48,71 @@ def perm_of(transpose: Op) -> Layout | None:
         shape = x.known_shape if x is not None else None
         return None if shape is None else tuple(range(len(shape)))[::-1]
     return tuple(perm) if sorted(perm) == list(range(len(perm))) else None
+
+
+EMPTY: Mapping[Any, Any] = MappingProxyType({})
+Layouts = tuple[Layout | None, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRewrite:
+    """An op in other layouts of its inputs and outputs; None keeps the layout.
+
+    `unsqueezed_axes`: axes by which an operand of lower rank is unsqueezed first. `attrs` and `constants` (by input)
+    are written in place of what stands there. `swap_inputs`: the first two inputs change places. `gather_order`: the
+    result, a shape, is put in order with a Gather. `extra_nodes`: how many more nodes than the op itself all this
+    takes.
+    """
+
+    input_layouts: Layouts
+    output_layouts: Layouts
+    exact: bool = True
+    attrs: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
+    constants: Mapping[int, Array] = field(default_factory=lambda: EMPTY)
+    unsqueezed_axes: Mapping[int, tuple[int, ...]] = field(default_factory=lambda: EMPTY)
+    swap_inputs: bool = False
+    gather_order: Layout | None = None
+    extra_nodes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class LayoutRequest:
+    """An op with the layout of one input or (as ~0, ~1, ...) output given."""
+
+    op: Op
+    index: int
+    layout: Layout
+
+    def layout_at(self, inputs: Sequence[int] = (0,), outputs: Sequence[int] = (0,)) -> Layout:
+        """The given layout; declines unless it is that of one of these inputs or outputs, all of one rank."""
+        require(self.index in inputs or ~self.index in outputs, "the layout does not depend on that of this operand")
+        return self.layout
+
+    def rewrite(self, inputs: Mapping[int, Layout], outputs: Mapping[int, Layout], **rest: Any) -> LayoutRewrite:
+        """The rewrite with these layouts; all other values keep theirs."""
+        return LayoutRewrite(_layouts_of(inputs, self.op.inputs), _layouts_of(outputs, self.op.outputs), **rest)
+
+
+def _layouts_of(layouts: Mapping[int, Layout], values: Sequence[Value | None]) -> Layouts:
+    """The layouts of values, None for those that keep theirs or are left out."""
+    wanted = (layouts.get(i) if v is not None and v.name else None for i, v in enumerate(values))
+    return tuple(None if own is None or is_identity(own) else own for own in wanted)
+
+
+def axes_in_layout(axes: Sequence[int], layout: Layout) -> list[int]:
+    """The positions of `axes` in a layout, in the order given."""
+    places = inverse(layout)
+    return [places[a] for a in normalize_axes(list(axes), len(layout))]
+
+
+def constant_input(op: Op, index: int) -> list[int]:
+    """A constant input as a list of integers."""
+    return [int(i) for i in operand(op, index).const.reshape(-1)]
+
+
+def attribute_or_constant(op: Op, name: str, index: int, numbers: Sequence[int]) -> dict[str, Any]:
+    """`numbers` as the attribute or the constant of a `LayoutRewrite`, whichever the operator takes."""
+    spec = op.schema
+    if spec is not None and name in spec.attributes:
+        return {"attrs": {name: list(numbers)}}
+    return {"constants": {index: np.asarray(numbers, np.int64)}}

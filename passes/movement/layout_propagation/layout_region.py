@@ -7,8 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from ....core import Graph, Op, Value
-from .layout import Layout, compose, inverse, is_identity, perm_of
-from .layout_rewrite import LayoutRewrite
+from .layout import Layout, LayoutRewrite, compose, inverse, is_identity, perm_of
 from .layout_rules import TRANSPOSABLE_TYPES, apply_layout_rule
 
 ValueLayout = tuple[Value, Layout]

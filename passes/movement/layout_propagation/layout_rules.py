@@ -2,15 +2,514 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from types import MappingProxyType
+from typing import Any
 
-from ....core import Declined, Op
+import numpy as np
+from onnx import TensorProto
+
+from ....core import Declined, Op, Value, broadcasts_to, require, same_extent
+from ....core.inference.input_queries import normalize_axes, normalized_axis
+from ....core.ir.dims import Dim, Shape
 from ....core.ir.dtypes import DISCRETE_TYPES, FLOATS
+from ....core.ir.effects import writes_inputs
 from ....core.ir.traits import Trait, ops_with
-from . import axis_layout_rules, elementwise_layout_rules, extent_layout_rules, rank_layout_rules
-from .layout import Layout
-from .layout_rewrite import LayoutRequest, LayoutRewrite
+from ...support.operand_queries import constant_integers, operand, require_numpy_broadcasting
+from .layout import (
+    Layout,
+    LayoutRequest,
+    LayoutRewrite,
+    attribute_or_constant,
+    axes_in_layout,
+    constant_input,
+    inverse,
+    renumbered,
+)
+
+ELEMENTWISE_OPS = ops_with(Trait.ELEMENTWISE)
+BROADCASTING_OPS = ops_with(Trait.BROADCASTING) | {"PRelu"}
+EXACT_OPS = ops_with(Trait.LAYOUT_INVARIANT)  # others differ in the last bit when elements change places
+# Casts to these give other numbers beyond the range where onnxruntime has fewer elements left than it takes at once.
+WRAPPING_CAST_TYPES = frozenset({TensorProto.UINT32, TensorProto.UINT64})
+
+
+def unary(request: LayoutRequest) -> LayoutRewrite:
+    """Op(x) in the layout of x. What else it reads are numbers."""
+    op, layout = request.op, request.layout_at()
+    casts = op.type in {"Cast", "CastLike"}
+    require(
+        not casts or op.outputs[0].dtype not in WRAPPING_CAST_TYPES,
+        "onnxruntime casts out-of-range numbers differently in vectorized code",
+    )
+    return request.rewrite({0: layout}, {0: layout}, exact=op.type in EXACT_OPS)
+
+
+def dropout(request: LayoutRequest) -> LayoutRewrite:
+    """Dropout outside training, its mask included."""
+    require(request.op.version >= 7, "it may drop elements")
+    mode = request.op.input(2)
+    require(mode is None or (mode.is_const and not mode.const.any()), "it may drop elements")
+    layout = request.layout_at(outputs=(0, 1))
+    return request.rewrite({0: layout}, {0: layout, 1: layout})
+
+
+def broadcasting(request: LayoutRequest) -> LayoutRewrite:
+    """Op(a, b, ...) in the layout of the result; operands of lower rank are moved and unsqueezed into theirs."""
+    op = request.op
+    require_numpy_broadcasting(op.version)
+    values = [(i, v) for i, v in enumerate(op.inputs) if v is not None]
+    rank = max(v.rank for _, v in values)
+    lead = rank - len(request.layout)
+    layout = (*range(lead), *(lead + axis for axis in request.layout))
+    wanted: dict[int, Layout] = {}
+    spread: dict[int, tuple[int, ...]] = {}
+    for i, v in values:
+        wanted[i], holes = broadcast_layout(v, layout)
+        if holes:
+            spread[i] = holes
+    extra = sum(not v.is_const for i, v in values if i in spread)
+    return request.rewrite(wanted, {0: layout}, unsqueezed_axes=spread, extra_nodes=extra, exact=op.type in EXACT_OPS)
+
+
+def broadcast_layout(value: Value, layout: Layout) -> tuple[Layout, tuple[int, ...]]:
+    """The layout of an operand that is broadcast to a value in `layout`, and the axes to unsqueeze."""
+    rank = value.rank
+    plain = tuple(range(rank))
+    if all(d == 1 for d in value.shape) and (value.producer is None or rank < len(layout)):
+        return plain, ()
+    places = inverse(layout)[len(layout) - rank :]
+    order = sorted(plain, key=places.__getitem__)
+    first = min(places)
+    holes = tuple(i - first for i in range(first, len(layout)) if i not in places)
+    return tuple(order), holes
+
+
+def _axis_attribute(op: Op, layout: Layout, default: int) -> dict[str, int]:
+    """The attribute `axis` for a value in `layout`."""
+    return {"axis": axes_in_layout([op.attr("axis", default)], layout)[0]}
+
+
+def softmax(request: LayoutRequest) -> LayoutRewrite:
+    """Softmax and LogSoftmax: along one axis, before opset 13 along all from there on."""
+    op, layout = request.op, request.layout_at()
+    if op.version >= 13:
+        return request.rewrite({0: layout}, {0: layout}, attrs=_axis_attribute(op, layout, -1), exact=False)
+    start = normalized_axis(op, len(layout), 1)
+    tail = range(start, len(layout))
+    require(sorted(layout[start:]) == list(tail), "the axes from one on are reduced together")
+    return request.rewrite({0: layout}, {0: layout}, exact=False)
+
+
+def concat(request: LayoutRequest) -> LayoutRewrite:
+    """Concat: all operands in one layout."""
+    op, count = request.op, len(request.op.inputs)
+    require("axis" in op.attrs, "the axis is missing")
+    layout = request.layout_at(range(count))
+    return request.rewrite(dict.fromkeys(range(count), layout), {0: layout}, attrs=_axis_attribute(op, layout, 0))
+
+
+def split(request: LayoutRequest) -> LayoutRewrite:
+    """Split: all pieces in one layout; how long they are stays."""
+    count = len(request.op.outputs)
+    layout = request.layout_at((0,), range(count))
+    return request.rewrite(
+        {0: layout}, dict.fromkeys(range(count), layout), attrs=_axis_attribute(request.op, layout, 0)
+    )
+
+
+def quantize(request: LayoutRequest) -> LayoutRewrite:
+    """QuantizeLinear and DequantizeLinear, of a whole tensor or along an axis, not in blocks."""
+    op, layout = request.op, request.layout_at()
+    scale = operand(op, 1)
+    require(not op.attr("block_size"), "the quantization is blocked")
+    if scale.rank == 0 or op.version < 13:
+        require(all(d == 1 for d in scale.shape), "it has one scale per channel")
+        return request.rewrite({0: layout}, {0: layout})
+    require(scale.rank == 1, "the quantization is blocked")
+    if scale.shape == (1,) and not -len(layout) <= op.attr("axis", 1) < len(layout):
+        return request.rewrite({0: layout}, {0: layout})
+    return request.rewrite({0: layout}, {0: layout}, attrs=_axis_attribute(op, layout, 1))
+
+
+def gather_elements(request: LayoutRequest) -> LayoutRewrite:
+    """GatherElements: data, indices and result in one layout."""
+    layout = request.layout_at((0, 1))
+    return request.rewrite({0: layout, 1: layout}, {0: layout}, attrs=_axis_attribute(request.op, layout, 0))
+
+
+def cum_sum(request: LayoutRequest) -> LayoutRewrite:
+    """CumSum along a constant axis."""
+    layout = request.layout_at()
+    (axis,) = axes_in_layout(constant_input(request.op, 1), layout)
+    kind = operand(request.op, 1).const
+    return request.rewrite({0: layout}, {0: layout}, constants={1: np.full(kind.shape, axis, kind.dtype)}, exact=False)
+
+
+def top_k(request: LayoutRequest) -> LayoutRewrite:
+    """TopK: values and indices in one layout."""
+    layout = request.layout_at((0,), (0, 1))
+    return request.rewrite({0: layout}, {0: layout, 1: layout}, attrs=_axis_attribute(request.op, layout, -1))
+
+
+def layer_norm(request: LayoutRequest) -> LayoutRewrite:
+    """LayerNormalization and RMSNormalization, over last axes that stay where they are."""
+    op, layout = request.op, request.layout_at((0,), (0, 1, 2))
+    start = normalized_axis(op, len(layout), -1)
+    require(layout[start:] == tuple(range(start, len(layout))), "it normalizes the last axes")
+    return request.rewrite({0: layout}, dict.fromkeys(range(len(op.outputs)), layout), exact=False)
+
+
+def lp_norm(request: LayoutRequest) -> LayoutRewrite:
+    """LpNormalization along an axis."""
+    layout = request.layout_at()
+    return request.rewrite({0: layout}, {0: layout}, attrs=_axis_attribute(request.op, layout, -1), exact=False)
+
+
+def batch_norm(request: LayoutRequest) -> LayoutRewrite:
+    """BatchNormalization outside training, and InstanceNormalization, where the first two axes stay."""
+    op, layout = request.op, request.layout_at()
+    require(not writes_inputs(op) and not op.attr("training_mode"), "it is in training mode")
+    require(op.version >= 9 or op.type != "BatchNormalization", "the normalized axes are unknown")
+    require(layout[1] == 1 and layout[0] == 0, "the channel axis is fixed")
+    return request.rewrite({0: layout}, {0: layout}, exact=False)
+
+
+def matmul(request: LayoutRequest) -> LayoutRewrite:
+    """MatMul: other batch axes, both factors transposed and exchanged, or other rows of one factor."""
+    op = request.op
+    a, b = operand(op, 0).rank, operand(op, 1).rank
+    layout = request.layout_at((0, 1) if a == b else (0,))
+    last = tuple(range(len(layout)))[-2:]
+    if a == b >= 2:
+        require(layout[-2:] in {last, last[::-1]}, "the matrices are the last two axes")
+        return request.rewrite({0: layout, 1: layout}, {0: layout}, swap_inputs=layout[-2:] != last, exact=False)
+    require(a > b == 2 and layout[-1] == last[-1], "it is a product with a vector")
+    return request.rewrite({0: layout}, {0: layout}, exact=False)
+
+
+def pad(request: LayoutRequest) -> LayoutRewrite:
+    """Pad: constant pads are put in order; of others, since opset 18, the axes are named."""
+    op, layout = request.op, request.layout_at()
+    value = op.input(2)
+    require(value is None or value.rank == 0 or value.shape == (1,), "the pad value is not one number")
+    rank = len(layout)
+    pads = operand(op, 1) if op.version >= 11 else None
+    if op.version >= 18 and (op.input(3) is not None or (pads is not None and not pads.is_const)):
+        axes = constant_input(op, 3) if op.input(3) is not None else range(rank)
+        kind = np.int64 if (given := op.input(3)) is None else given.const.dtype
+        return request.rewrite({0: layout}, {0: layout}, constants={3: np.asarray(axes_in_layout(axes, layout), kind)})
+    numbers = constant_integers(op, "pads")
+    require(numbers is not None and len(numbers) == 2 * rank, "the pads do not cover all axes")
+    assert numbers is not None
+    ordered = [numbers[axis] for axis in layout] + [numbers[rank + axis] for axis in layout]
+    return request.rewrite({0: layout}, {0: layout}, **attribute_or_constant(op, "pads", 1, ordered))
+
+
+def slice_(request: LayoutRequest) -> LayoutRewrite:
+    """Slice along constant axes."""
+    op, layout = request.op, request.layout_at()
+    axes = constant_integers(op, "axes")
+    kind: Any = np.int64
+    if axes is None:
+        axes = range(len(op.attr("starts"))) if op.version < 10 else range(_length(op, 1))
+    elif op.version >= 10:
+        kind = operand(op, 3).const.dtype
+    moved = axes_in_layout(axes, layout)
+    if op.version >= 10 and op.input(3) is None:
+        kind = {6: np.int32, 7: np.int64}[operand(op, 1).dtype]  # axes have the type of starts
+    if op.version < 10:
+        return request.rewrite({0: layout}, {0: layout}, attrs={"axes": moved})
+    return request.rewrite({0: layout}, {0: layout}, constants={3: np.asarray(moved, kind)})
+
+
+def _length(op: Op, index: int) -> int:
+    (length,) = operand(op, index).static_shape
+    return length
+
+
+def tile(request: LayoutRequest) -> LayoutRewrite:
+    """Tile with constant repeats."""
+    op, layout = request.op, request.layout_at()
+    repeats = constant_input(op, 1)
+    require(len(repeats) == len(layout), "the op does not have one number for each axis")
+    return request.rewrite({0: layout}, {0: layout}, constants={1: np.asarray([repeats[a] for a in layout], np.int64)})
+
+
+def expand(request: LayoutRequest) -> LayoutRewrite:
+    """Expand to a constant shape, of the rank of the data."""
+    op, layout = request.op, request.layout_at()
+    extents = constant_input(op, 1)
+    require(len(extents) <= operand(op, 0).rank, "the op raises the rank")
+    full = [1] * (len(layout) - len(extents)) + extents
+    # onnxruntime copies what follows the last axis that is stretched at once: here, number by number.
+    stretched = [old == 1 != new for old, new in zip(operand(op, 0).shape, full, strict=True)]
+    require(not stretched[layout[-1]] or stretched[-1], "the innermost axis would be repeated")
+    return request.rewrite({0: layout}, {0: layout}, constants={1: np.asarray([full[a] for a in layout], np.int64)})
+
+
+def resize(request: LayoutRequest) -> LayoutRewrite:
+    """Resize by constant scales or sizes; by linear and cubic interpolation only as onnxruntime does it anyhow."""
+    op, layout = request.op, request.layout_at()
+    require(op.version >= 11, "before opset 11, it is another operator")
+    require(op.attr("coordinate_transformation_mode") != "tf_crop_and_resize", "the op crops")
+    nearest = op.attr("mode") == "nearest"
+    require(nearest or _keeps_leading_axes(op, layout), "onnxruntime interpolates along the last axes")
+    if op.attr("axes") is not None:
+        named = {"axes": axes_in_layout(op.attr("axes"), layout)}
+        return request.rewrite({0: layout}, {0: layout}, attrs=named, exact=nearest)
+    by = 3 if _is_given(op, 3) else 2
+    numbers = operand(op, by).const
+    require(numbers.shape == (len(layout),), "the op does not have one number for each axis")
+    return request.rewrite({0: layout}, {0: layout}, constants={by: numbers[list(layout)]}, exact=nearest)
+
+
+def _is_given(op: Op, index: int) -> bool:
+    """Whether an input is given; an empty one counts as left out (operator Resize, version 11)."""
+    value = op.input(index)
+    return value is not None and value.known_shape != (0,)
+
+
+def _keeps_leading_axes(op: Op, layout: Layout) -> bool:
+    """Whether the first two of four axes, in the layout, are not resized."""
+    x, y = operand(op, 0).shape, op.outputs[0].shape
+    if len(layout) != 4:
+        return False
+    if _is_given(op, 2) and op.attr("axes") is None:
+        scales = operand(op, 2).const
+        return all(scales[axis] == 1 for axis in layout[:2])
+    return all(broadcasts_to((x[axis],), (y[axis],)) for axis in layout[:2])
+
+
+def size(request: LayoutRequest) -> LayoutRewrite:
+    """Size: it is the same in all layouts."""
+    return request.rewrite({0: request.layout_at((0,), ())}, {})
+
+
+def shape(request: LayoutRequest) -> LayoutRewrite:
+    """Shape: extents that are picked by number are picked by another; else a Gather puts them back in order."""
+    op, layout = request.op, request.layout_at((0,), ())
+    picked = inverse(layout)[slice(op.attr("start", 0), op.attr("end"))]
+    require(picked, "the op has no outputs")
+    result = op.outputs[0]
+    shown = op.graph.is_output(result) or result in op.graph.pinned
+    extra = shown or not all(is_constant_gather(user, result, len(picked)) for user in result.consumers)
+    return request.rewrite(
+        {0: layout}, {}, attrs={"start": None, "end": None}, gather_order=picked, extra_nodes=int(extra)
+    )
+
+
+def is_constant_gather(reader: Op, numbers: Value, count: int) -> bool:
+    """Whether an op is a Gather of some of `count` numbers by constant indices."""
+    if reader.type != "Gather" or reader.domain or reader.graph is not (numbers.producer or reader).graph:
+        return False
+    index = reader.inputs[1]
+    if reader.inputs[0] is not numbers or index is None or not index.is_const or reader.attr("axis", 0) not in {0, -1}:
+        return False
+    return bool(((index.const >= -count) & (index.const < count)).all())
+
+
+AxisGroups = list[tuple[list[int], list[int]]]
+
+
+def group_axes(before: Shape, after: Shape) -> AxisGroups:
+    """The axes before and after in the smallest groups with equal sizes; declines where those are unknown."""
+    groups: AxisGroups = []
+    i = j = 0
+    while i < len(before) or j < len(after):
+        if i < len(before) and j < len(after) and same_extent(before[i], after[j]):
+            groups.append(([i], [j]))
+            i, j = i + 1, j + 1
+            continue
+        old, new = _group_ends(before, after, i, j)
+        groups.append((list(range(i, old)), list(range(j, new))))
+        i, j = old, new
+    return groups
+
+
+def _group_ends(before: Shape, after: Shape, i: int, j: int) -> tuple[int, int]:
+    """The ends of the shortest two runs of numbers that begin at `i` and `j` and have the same product."""
+    old, new = i, j
+    left = right = 1
+    while old == i or new == j or left != right:
+        if (left <= right or new == len(after)) and old < len(before):
+            left *= _required_extent(before[old])
+            old += 1
+        elif new < len(after):
+            right *= _required_extent(after[new])
+            new += 1
+        elif left == right and (old > i or new > j):
+            break
+        else:
+            require(False, "the numbers of elements differ")
+    return old, new
+
+
+def _required_extent(d: Dim) -> int:
+    require(isinstance(d, int) and d > 0, "an extent is unknown or 0")
+    assert isinstance(d, int)
+    return d
+
+
+def reshape_layouts(before: Shape, after: Shape, layout: Layout, *, forward: bool) -> tuple[Layout, Layout]:
+    """The layouts before and after a Reshape, given the first (`forward`) or the second of them.
+
+    Each group is held in one piece, in order; axes of 1, which hold nothing, go wherever they fit.
+    """
+    groups = group_axes(before, after)
+    pairs = groups if forward else [(new, old) for old, new in groups]
+    extents = before if forward else after
+    group_of = {axis: k for k, (own, _) in enumerate(pairs) for axis in own}
+    order: list[int] = []
+    held: dict[int, list[int]] = {}
+    for axis in layout:
+        k = group_of[axis]
+        if extents[axis] != 1:
+            require(k not in held or order[-1] == k, "merged axes do not stay adjacent")
+            order += [k] if k not in held else []
+            held.setdefault(k, []).append(axis)
+    require(all(axes == sorted(axes) for axes in held.values()), "the order of merged axes changes")
+    other = [axis for k in _with_unit_groups(order, len(pairs)) for axis in pairs[k][1]]
+    return (layout, tuple(other)) if forward else (tuple(other), layout)
+
+
+def _with_unit_groups(order: list[int], count: int) -> list[int]:
+    """All groups; those of axes of extent 1 only follow the group before them."""
+    full = list(order)
+    present = set(order)
+    for k in range(count):
+        if k not in present:
+            full.insert(full.index(k - 1) + 1 if k else 0, k)
+            present.add(k)
+    return full
+
+
+def layout_without(layout: Layout, gone: Collection[int]) -> Layout:
+    """A layout without some axes."""
+    return renumbered([axis for axis in layout if axis not in gone])
+
+
+def layout_with(layout: Layout, new: Collection[int]) -> Layout:
+    """A layout with `new` axes, each stored after the axis that precedes it."""
+    rank = len(layout) + len(new)
+    old = [axis for axis in range(rank) if axis not in new]
+    full = [old[axis] for axis in layout]
+    for axis in sorted(new):
+        full.insert(full.index(axis - 1) + 1 if axis else 0, axis)
+    return tuple(full)
+
+
+def reduction(request: LayoutRequest) -> LayoutRewrite:
+    """Reductions over constant axes."""
+    op = request.op
+    exact = operand(op, 0).dtype not in FLOATS
+    # onnxruntime's answer to a NaN depends on where in memory it lies.
+    require(exact or op.type not in {"ReduceMax", "ReduceMin"}, "the result for NaN depends on the layout")
+    rank = operand(op, 0).rank
+    axes = constant_integers(op)
+    keeps = bool(op.attr("keepdims", 1))
+    if not axes:
+        require(not op.attr("noop_with_empty_axes", 0) and request.index == 0, "the op reduces no axis")
+        return request.rewrite({0: request.layout}, {}, exact=exact)
+    gone = normalize_axes(axes, rank)
+    inner = request.layout if keeps or request.index == 0 else layout_with(request.layout, gone)
+    request.layout_at()
+    moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(gone, inner)))
+    return request.rewrite({0: inner}, {0: inner if keeps else layout_without(inner, gone)}, exact=exact, **moved)
+
+
+def arg_reduction(request: LayoutRequest) -> LayoutRewrite:
+    """ArgMax and ArgMin."""
+    op = request.op
+    request.layout_at()
+    gone = normalized_axis(op, operand(op, 0).rank)
+    keeps = bool(op.attr("keepdims", 1))
+    inner = request.layout if keeps or request.index == 0 else layout_with(request.layout, [gone])
+    attrs = {"axis": axes_in_layout([gone], inner)[0]}
+    return request.rewrite({0: inner}, {0: inner if keeps else layout_without(inner, [gone])}, attrs=attrs)
+
+
+def squeeze(request: LayoutRequest) -> LayoutRewrite:
+    """Squeeze of constant axes."""
+    op = request.op
+    request.layout_at()
+    axes = constant_integers(op)
+    require(axes, "the op has no axes")
+    gone = normalize_axes(axes or [], operand(op, 0).rank)
+    inner = request.layout if request.index == 0 else layout_with(request.layout, gone)
+    moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(gone, inner)))
+    return request.rewrite({0: inner}, {0: layout_without(inner, gone)}, **moved)
+
+
+def unsqueeze(request: LayoutRequest) -> LayoutRewrite:
+    """Unsqueeze by constant axes."""
+    op = request.op
+    request.layout_at()
+    axes = constant_integers(op)
+    require(axes, "the op has no axes")
+    new = normalize_axes(axes or [], op.outputs[0].rank)
+    outer = layout_with(request.layout, new) if request.index == 0 else request.layout
+    moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(new, outer)))
+    return request.rewrite({0: layout_without(outer, new)}, {0: outer}, **moved)
+
+
+def gather(request: LayoutRequest) -> LayoutRewrite:
+    """Gather along an axis, which the axes of the indices replace."""
+    op = request.op
+    request.layout_at()
+    axis = normalized_axis(op, operand(op, 0).rank)
+    count = operand(op, 1).rank
+    block = range(axis, axis + count)
+    if request.index == 0:
+        inner = request.layout
+        at = inner.index(axis)
+        shifted = [a + (count - 1) * (a > axis) for a in inner]
+        outer = (*shifted[:at], *block, *shifted[at + 1 :])
+    else:
+        outer = request.layout
+        inner = _before_gather(outer, axis, count)
+    # Taking rows from a table copies each at once; a transposed one would copy single numbers.
+    is_lookup = operand(op, 0).is_const and count > 0 and axis < len(inner) - 1
+    require(not is_lookup or inner[-1] != axis, "it is a lookup of rows")
+    return request.rewrite({0: inner}, {0: outer}, attrs={"axis": inner.index(axis)})
+
+
+def _before_gather(outer: Layout, axis: int, count: int) -> Layout:
+    """The layout of the data of a Gather, given that of its result; the indices have `count` dims."""
+    block = tuple(range(axis, axis + count))
+    if not count:
+        return layout_with(outer, [axis])
+    at = outer.index(axis)
+    require(outer[at : at + count] == block, "the axes of the indices do not stay together")
+    rest = (*outer[:at], axis, *outer[at + count :])
+    return tuple(a - (count - 1) * (a > axis) for a in rest)
+
+
+def reshape(request: LayoutRequest) -> LayoutRewrite:
+    """Reshape to known extents, where merged and split axes stay adjacent."""
+    op = request.op
+    request.layout_at()
+    before, after = operand(op, 0).shape, op.outputs[0].shape
+    inner, outer = reshape_layouts(before, after, request.layout, forward=request.index == 0)
+    extents = [d if isinstance(d, int) else -1 for d in after]
+    require(0 not in extents and extents.count(-1) <= 1, "the target shape is not constant")
+    return request.rewrite({0: inner}, {0: outer}, constants={1: np.asarray([extents[a] for a in outer], np.int64)})
+
+
+def flatten(request: LayoutRequest) -> LayoutRewrite:
+    """Flatten, where the axes that it merges stay together, in order."""
+    op, layout = request.op, request.layout_at((0,), ())
+    rank = len(layout)
+    start = op.attr("axis", 1)
+    require(-rank <= start <= rank, "the axis is out of range")
+    start += rank * (start < 0)
+    x = operand(op, 0).shape
+    held = [a for a in layout if x[a] != 1]
+    require(held == sorted(held), "the order of the merged axes changes")
+    head = sum(a < start for a in held)
+    at = layout.index(held[head]) if head < len(held) else rank
+    return request.rewrite({0: layout}, {}, attrs={"axis": at})
+
 
 # What onnxruntime can transpose.
 TRANSPOSABLE_TYPES = FLOATS | DISCRETE_TYPES
@@ -19,34 +518,34 @@ TRANSPOSABLE_TYPES = FLOATS | DISCRETE_TYPES
 # DynamicQuantizeLinear.
 LAYOUT_RULES: Mapping[str, Callable[[LayoutRequest], LayoutRewrite]] = MappingProxyType(
     {
-        **dict.fromkeys(elementwise_layout_rules.ELEMENTWISE_OPS, elementwise_layout_rules.unary),
-        **dict.fromkeys(elementwise_layout_rules.BROADCASTING_OPS, elementwise_layout_rules.broadcasting),
-        **dict.fromkeys(ops_with(Trait.REDUCTION), rank_layout_rules.reduction),
-        **dict.fromkeys(("ArgMax", "ArgMin"), rank_layout_rules.arg_reduction),
-        **dict.fromkeys(("Softmax", "LogSoftmax"), axis_layout_rules.softmax),
-        **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), axis_layout_rules.quantize),
-        **dict.fromkeys(("LayerNormalization", "RMSNormalization"), axis_layout_rules.layer_norm),
-        **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), axis_layout_rules.batch_norm),
-        "Concat": axis_layout_rules.concat,
-        "CumSum": axis_layout_rules.cum_sum,
-        "Dropout": elementwise_layout_rules.dropout,
-        "Expand": extent_layout_rules.expand,
-        "Flatten": rank_layout_rules.flatten,
-        "Gather": rank_layout_rules.gather,
-        "GatherElements": axis_layout_rules.gather_elements,
-        "LpNormalization": axis_layout_rules.lp_norm,
-        "MatMul": axis_layout_rules.matmul,
-        "Pad": extent_layout_rules.pad,
-        "Reshape": rank_layout_rules.reshape,
-        "Resize": extent_layout_rules.resize,
-        "Shape": extent_layout_rules.shape,
-        "Size": extent_layout_rules.size,
-        "Slice": extent_layout_rules.slice_,
-        "Split": axis_layout_rules.split,
-        "Squeeze": rank_layout_rules.squeeze,
-        "Tile": extent_layout_rules.tile,
-        "TopK": axis_layout_rules.top_k,
-        "Unsqueeze": rank_layout_rules.unsqueeze,
+        **dict.fromkeys(ELEMENTWISE_OPS, unary),
+        **dict.fromkeys(BROADCASTING_OPS, broadcasting),
+        **dict.fromkeys(ops_with(Trait.REDUCTION), reduction),
+        **dict.fromkeys(("ArgMax", "ArgMin"), arg_reduction),
+        **dict.fromkeys(("Softmax", "LogSoftmax"), softmax),
+        **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), quantize),
+        **dict.fromkeys(("LayerNormalization", "RMSNormalization"), layer_norm),
+        **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), batch_norm),
+        "Concat": concat,
+        "CumSum": cum_sum,
+        "Dropout": dropout,
+        "Expand": expand,
+        "Flatten": flatten,
+        "Gather": gather,
+        "GatherElements": gather_elements,
+        "LpNormalization": lp_norm,
+        "MatMul": matmul,
+        "Pad": pad,
+        "Reshape": reshape,
+        "Resize": resize,
+        "Shape": shape,
+        "Size": size,
+        "Slice": slice_,
+        "Split": split,
+        "Squeeze": squeeze,
+        "Tile": tile,
+        "TopK": top_k,
+        "Unsqueeze": unsqueeze,
     }
 )
 

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.arithmetic.affine_chains import MERGE_AFFINE_CHAINS
-from passwright.passes.arithmetic.constant_chains import MERGE_CONSTANT_OPERANDS
+from passwright.passes.arithmetic.constant_chains import MERGE_AFFINE_CHAINS, MERGE_CONSTANT_OPERANDS
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 NUMBERS = (

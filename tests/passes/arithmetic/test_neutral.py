@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.arithmetic.neutral_elements import DROP_NEUTRAL_OPERANDS
+from passwright.passes.arithmetic.no_op_arithmetic import DROP_NEUTRAL_OPERANDS
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 PASSES = (DROP_NEUTRAL_OPERANDS,)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.arithmetic.idempotent import DROP_IDEMPOTENT
+from passwright.passes.arithmetic.no_op_arithmetic import DROP_IDEMPOTENT
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from passwright.core import to_onnx
-from passwright.passes.cleanup.debloat import Debloat
+from passwright.passes.cleanup.constants import Debloat
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 SMALL = Debloat(min_bytes=64)

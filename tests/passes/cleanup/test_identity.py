@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.cleanup.identity import drop_dropout, drop_identity
+from passwright.passes.cleanup.no_ops import drop_dropout, drop_identity
 from rewriting import apply_passes, becomes, load, op_types, run, stays
 
 IF = "y = If (c) <then_branch = a () => (float[n] r) {{ {} }}, else_branch = b () => (float[n] s) {{ s = Neg(x) }}>"

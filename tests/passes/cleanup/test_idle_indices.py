@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_op_indexing import DROP_NO_OP_INDEXING
+from passwright.passes.cleanup.no_ops import DROP_NO_OP_INDEXING
 from rewriting import becomes, stays
 
 RULES = DROP_NO_OP_INDEXING.rules

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_op_movement import DROP_NO_OP_SPLIT_CONCAT
+from passwright.passes.cleanup.no_ops import DROP_NO_OP_SPLIT_CONCAT
 from rewriting import becomes, stays
 
 RULES = DROP_NO_OP_SPLIT_CONCAT.rules

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_op_reductions import (
+from passwright.passes.cleanup.no_ops import (
     DROP_NO_OP_REDUCTIONS,
     drop_cumulative_op_of_unit_axis,
     drop_no_op_reduction,

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_op_pool_resize import (
+from passwright.passes.cleanup.no_ops import (
     DROP_NO_OP_POOL_RESIZE,
     drop_no_op_average_pool,
     drop_no_op_max_pool,

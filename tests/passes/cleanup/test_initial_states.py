@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.cleanup.initial_states import DropZeroStates
+from passwright.passes.cleanup.no_ops import DropZeroStates
 from rewriting import apply_passes, canonical_nodes, load, require_equivalent, stays
 
 PASS = DropZeroStates()

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from onnx import TensorProto, helper, numpy_helper
 from passwright.core import to_onnx
-from passwright.passes.cleanup.merge_constants import MergeConstants
+from passwright.passes.cleanup.constants import MergeConstants
 from rewriting import apply_passes, becomes, initializers, load, require_equivalent, stays
 
 NAN = np.array([0x7FC00000, 0x3F800000], np.uint32).view(np.float32)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.cleanup.optionals import DROP_OPTIONALS
+from passwright.passes.structure.sequences import DROP_OPTIONALS
 from rewriting import apply_passes, becomes, initializers, load, op_types, run, stays
 
 RULES = DROP_OPTIONALS.rules

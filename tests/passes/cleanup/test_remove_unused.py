@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import checker, helper
 from passwright.core import to_onnx
-from passwright.passes.cleanup.remove_unused import RemoveUnused
+from passwright.passes.cleanup.no_ops import RemoveUnused
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 G = "g (float[n] x) => (float[n] y)"

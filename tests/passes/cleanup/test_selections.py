@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.cleanup.no_op_where import DROP_NO_OP_WHERE, drop_where_of_equals, fold_constant_where
+from passwright.passes.cleanup.no_ops import DROP_NO_OP_WHERE, drop_where_of_equals, fold_constant_where
 from rewriting import apply_passes, becomes, load, stays
 
 RULES = DROP_NO_OP_WHERE.rules

@@ -16,9 +16,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import ModelProto, helper
 from passwright.core import Fixpoint, to_onnx
-from passwright.passes.cleanup.lift_constants import LiftConstants
+from passwright.passes.cleanup.constants import LiftConstants
 from passwright.passes.folding.fold_constants import FoldConstants
-from passwright.passes.structure.inline_if import InlineIf
+from passwright.passes.structure.inlining import InlineIf
 from rewriting import OPSET, apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 WEIGHTS: dict[str, Any] = {

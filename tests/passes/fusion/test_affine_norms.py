@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.fusion.keras_layer_norm import FUSE_KERAS_LAYER_NORM
+from passwright.passes.fusion.norms import FUSE_KERAS_LAYER_NORM
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 G = "g (float[n,2,3] x) => (float[a,b,c] y)"

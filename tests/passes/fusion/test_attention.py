@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.fusion.attention import FUSE_ATTENTION
-from passwright.passes.fusion.attention_operands import FUSE_INTO_ATTENTION
+from passwright.passes.fusion.attention import FUSE_ATTENTION, FUSE_INTO_ATTENTION
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 G = "g (float[b,2,5,4] q, float[b,2,7,4] k, float[b,2,7,3] v) => (float[b,h,s,d] y)"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.fusion.gelu import FUSE_GELU
+from passwright.passes.fusion.activations import FUSE_GELU
 from rewriting import becomes, stays
 
 G = "g (float[n,3] x) => (float[n,3] y)"

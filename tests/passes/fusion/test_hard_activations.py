@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.fusion.hard_activations import FUSE_HARD_ACTIVATIONS
+from passwright.passes.fusion.activations import FUSE_HARD_ACTIVATIONS
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 G = "g (float[n,3] x) => (float[n,3] y)"

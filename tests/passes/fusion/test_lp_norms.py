@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.fusion.lp_norms import FUSE_LP_NORM
+from passwright.passes.fusion.norms import FUSE_LP_NORM
 from rewriting import becomes, stays
 
 G = "g (float[n,3] x) => (float[a,b] y)"

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.fusion.norm_weights import FUSE_NORM_WEIGHTS
-from passwright.passes.fusion.norms import FUSE_NORM
+from passwright.passes.fusion.norms import FUSE_NORM, FUSE_NORM_WEIGHTS
 from passwright.passes.fusion.reductions import FUSE_REDUCE_MEAN
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 

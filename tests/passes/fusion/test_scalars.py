@@ -9,17 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.polynomial import polynomial as poly
 from passwright.core import Declined, Value, from_onnx
-from passwright.passes.fusion.activations import FUSE_ACTIVATIONS
-from passwright.passes.fusion.attention import FUSE_ATTENTION
-from passwright.passes.fusion.attention_operands import FUSE_INTO_ATTENTION
-from passwright.passes.fusion.gelu import FUSE_GELU
-from passwright.passes.fusion.hard_activations import FUSE_HARD_ACTIVATIONS
-from passwright.passes.fusion.keras_layer_norm import FUSE_KERAS_LAYER_NORM
-from passwright.passes.fusion.lp_norms import FUSE_LP_NORM
-from passwright.passes.fusion.norm_weights import FUSE_NORM_WEIGHTS
-from passwright.passes.fusion.norms import FUSE_NORM
+from passwright.passes.fusion.activations import FUSE_ACTIVATIONS, FUSE_GELU, FUSE_HARD_ACTIVATIONS, FUSE_RECTIFIERS
+from passwright.passes.fusion.attention import FUSE_ATTENTION, FUSE_INTO_ATTENTION
+from passwright.passes.fusion.norms import FUSE_KERAS_LAYER_NORM, FUSE_LP_NORM, FUSE_NORM, FUSE_NORM_WEIGHTS
 from passwright.passes.fusion.polynomials import affine_form, polynomial_coefficients
-from passwright.passes.fusion.rectifiers import FUSE_RECTIFIERS
 from passwright.passes.fusion.reductions import FUSE_REDUCE_MEAN, FUSE_REDUCTIONS
 from passwright.passes.fusion.softmaxes import FUSE_SOFTMAX
 from rewriting import load, stays

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from passwright.core import to_onnx
 from passwright.core.verify.verdict import MismatchError
 from passwright.passes.linear.affine_into_conv import FOLD_BATCHNORM
-from passwright.passes.linear.parallel_convs import MERGE_PARALLEL_CONVS
+from passwright.passes.linear.conv_merging import MERGE_PARALLEL_CONVS
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 Arrays = dict[str, Any]

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.linear.hoist_affine import HOIST_AFFINE
+from passwright.passes.linear.affine_into_conv import HOIST_AFFINE
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 Arrays = dict[str, Any]

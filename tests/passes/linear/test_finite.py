@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from passwright.core import from_onnx
-from passwright.passes.linear.finite_values import is_finite
+from passwright.passes.linear.matmul_merging import is_finite
 from rewriting import load, run
 
 G = (

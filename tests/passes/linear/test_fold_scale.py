@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.fold_scale import FOLD_SCALE
+from passwright.passes.linear.weight_scale import FOLD_SCALE
 from rewriting import becomes, initializers, stays
 from weights import matrix, weights_used_in
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.gemm_alpha import FOLD_SCALE_INTO_GEMM
+from passwright.passes.linear.gemm import FOLD_SCALE_INTO_GEMM
 from rewriting import becomes, stays
 
 KINDS = {"float": np.float32, "double": np.float64, "float16": np.float16}

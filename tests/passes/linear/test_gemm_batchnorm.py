@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.gemm_batchnorm import FOLD_BATCHNORM_INTO_GEMM
+from passwright.passes.linear.weight_scale import FOLD_BATCHNORM_INTO_GEMM
 from rewriting import becomes, initializers, stays
 from weights import weights_used_in
 

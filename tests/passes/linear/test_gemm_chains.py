@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.matmul_chains import MERGE_MATMULS
+from passwright.passes.linear.matmul_merging import MERGE_MATMULS
 from rewriting import becomes, stays
 from weights import matrix, weights_used_in
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.gemm_transpose import FOLD_TRANSPOSE_INTO_GEMM
+from passwright.passes.linear.gemm import FOLD_TRANSPOSE_INTO_GEMM
 from rewriting import becomes, stays
 from weights import weights_used_in
 

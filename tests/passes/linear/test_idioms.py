@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Pass
-from passwright.passes.linear.affine_before_conv import FOLD_AFFINE_BEFORE_CONV
-from passwright.passes.linear.gemm_alpha import FOLD_SCALE_INTO_GEMM
-from passwright.passes.linear.gemm_bias import FOLD_BIAS
+from passwright.passes.linear.affine_into_conv import FOLD_AFFINE_BEFORE_CONV
+from passwright.passes.linear.gemm import FOLD_BIAS, FOLD_SCALE_INTO_GEMM
 from passwright.passes.linear.weight_scale import FOLD_SCALE_INTO_WEIGHTS
 from rewriting import becomes, stays
 from weights import weights_used_in

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.linear.consecutive_convs import MERGE_CONSECUTIVE_CONVS
+from passwright.passes.linear.conv_merging import MERGE_CONSECUTIVE_CONVS
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 Arrays = dict[str, Any]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.linear.parallel_matmuls import MERGE_PARALLEL_MATMULS
+from passwright.passes.linear.matmul_merging import MERGE_PARALLEL_MATMULS
 from rewriting import becomes, initializers, stays
 from weights import matrix, weights_used_in
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.reshape_sinking import TRANSPOSE_WITHOUT_RESHAPES
+from passwright.passes.movement.reshapes import TRANSPOSE_WITHOUT_RESHAPES
 from rewriting import becomes, stays
 
 CONST = "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] three = {3}, int64[1] minus = {-1}"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import EXACT
-from passwright.passes.movement.implicit_broadcasts import (
+from passwright.passes.movement.expands import (
     DROP_EXPAND_BEFORE_BROADCAST,
     broadcasts_alike,
     drop_expand_before_broadcast,

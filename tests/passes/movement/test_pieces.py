@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.split_concat import (
+from passwright.passes.movement.concats import (
     BYPASS_CONCATS,
     bypass_gather_of_concat,
     bypass_slice_of_concat,

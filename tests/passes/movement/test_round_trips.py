@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core.errors import EvaluationError
-from passwright.passes.movement.matmul_reshapes import (
+from passwright.passes.movement.reshapes import (
     MULTIPLY_WITHOUT_RESHAPES,
+    SINK_RESHAPES,
     add_bias_without_reshapes,
     gemm_without_reshapes,
     multiply_without_reshapes,
+    sink_reshape,
 )
-from passwright.passes.movement.reshape_sinking import SINK_RESHAPES, sink_reshape
 from rewriting import apply_passes, becomes, load, run, stays, to_onnx
 
 ROWS = (multiply_without_reshapes, add_bias_without_reshapes, gemm_without_reshapes)

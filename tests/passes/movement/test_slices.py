@@ -6,8 +6,14 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.slice_ranges import SliceRange, compose_ranges
-from passwright.passes.movement.slices import CANCEL_DEPTH_AND_SPACE, MERGE_SLICES, cancel_depth_and_space, merge_slices
+from passwright.passes.movement.slices import (
+    CANCEL_DEPTH_AND_SPACE,
+    MERGE_SLICES,
+    SliceRange,
+    cancel_depth_and_space,
+    compose_ranges,
+    merge_slices,
+)
 from rewriting import apply_passes, becomes, initializers, load, stays, to_onnx
 
 END = 2**31 - 1

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.slices_to_split import SlicesToSplit
+from passwright.passes.movement.slices import SlicesToSplit
 from rewriting import apply_passes, becomes, initializers, load, run, stays, to_onnx
 
 PASS = SlicesToSplit()

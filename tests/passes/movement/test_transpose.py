@@ -5,7 +5,11 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.transposes import MERGE_TRANSPOSES, drop_no_op_transpose, merge_transposes
+from passwright.passes.movement.layout_propagation.move_transposes import (
+    MERGE_TRANSPOSES,
+    drop_no_op_transpose,
+    merge_transposes,
+)
 from rewriting import becomes, stays
 
 G = "g (float[2,3,4] x) => (float[n,m,k] y)"

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import Declined
-from passwright.passes.movement.layout_propagation.axis_groups import group_axes, reshape_layouts
 from passwright.passes.movement.layout_propagation.layout import compose, inverse, is_identity, renumbered
+from passwright.passes.movement.layout_propagation.layout_rules import group_axes, reshape_layouts
 from passwright.passes.movement.layout_propagation.min_cut import INFINITE, FlowNetwork
 
 INNER = 5

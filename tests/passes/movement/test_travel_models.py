@@ -12,8 +12,7 @@ import pytest
 from onnx import helper
 from passwright.core import Fixpoint, Graph, from_onnx
 from passwright.core.rewriting.ledger import Ledger
-from passwright.passes.movement.layout_propagation.move_transposes import MoveTransposes
-from passwright.passes.movement.transposes import MERGE_TRANSPOSES
+from passwright.passes.movement.layout_propagation.move_transposes import MERGE_TRANSPOSES, MoveTransposes
 from rewriting import apply_passes, load, require_equivalent, to_onnx
 
 MOVE = MoveTransposes()

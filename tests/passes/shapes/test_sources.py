@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.movement.gathers import RESHAPE_INDICES
-from passwright.passes.shapes.shape_reads import SIMPLIFY_SHAPE_READS
+from passwright.passes.shapes.fold_shapes import SIMPLIFY_SHAPE_READS
 from rewriting import becomes, stays
 
 I64 = "int64 i = {1}, int64[1] v = {1}, int64[1] zero = {0}, int64[1] one = {1}, int64[1] three = {3}"

@@ -1,0 +1,238 @@
+"""Lifting, merging and compression of constants."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ...core import Graph, Ledger, Op, Tensor, Value, made_from
+from ...core.ir.digest import SAMPLE_BYTES, digest, sample_key
+from ...core.ir.effects import writes_inputs
+from ...core.ir.op_schemas import schema
+from ...core.ir.subgraphs import CAPTURING_OPS
+from ...core.ir.tensor import STRING, element_bits
+from ...core.pass_manager.pass_selection import UsageError
+from ..structure.body_rewriting import NameDisambiguator
+
+
+@dataclass(frozen=True, slots=True)
+class LiftConstants:
+    """Constant ops become initializers of the same name."""
+
+    name: str = "lift-constants"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Lift every dense Constant. O(constants)."""
+        return sum(self._lift(g, ledger) for g in tuple(graph.with_subgraphs()) if g.can_hold_initializers)
+
+    def _lift(self, g: Graph, ledger: Ledger) -> int:
+        changes = 0
+        for op in g.ops("Constant"):
+            value = op.outputs[0] if op.outputs and not op.domain else None
+            if value is None or value.tensor is None or not ledger.request_change(self.name, value.name, (op,)):
+                continue
+            g.make_constant(value, value.tensor)
+            g.prune([op])
+            changes += 1
+        return changes
+
+
+@dataclass(frozen=True, slots=True)
+class MergeConstants:
+    """Initializers of the same type, shape and content become one; of different bodies, in the outermost graph."""
+
+    name: str = "merge-constants"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Merge across all graphs. O(constants); only likely twins are read."""
+        return self._merge(graph, ConstantTable(), NameDisambiguator(graph), ledger)
+
+    def _merge(self, g: Graph, outer: ConstantTable, namer: NameDisambiguator, ledger: Ledger) -> int:
+        changes = 0
+        known = outer if g.owner is None else ConstantTable(outer, outer.hoistable)
+        for value in tuple(g.initializers):
+            tensor = value.tensor
+            if tensor is None or not is_mergeable(g, value):
+                continue
+            twin = known.find_equal(ConstantSite(value, g), tensor)
+            if twin.value is not value and value.consumers and ledger.request_change(self.name, value.name, (value,)):
+                if twin.graph not in enclosing(g):
+                    hoist_constant(twin, namer)
+                g.replace_uses(value, twin.value)
+                g.drop_initializer(value)
+                changes += 1
+        return changes + sum(self._merge(sub, known, namer, ledger) for sub in subgraphs_of(g))
+
+
+@dataclass(frozen=True, slots=True)
+class ConstantSite:
+    """A constant and the graph that held it when it was found."""
+
+    value: Value
+    graph: Graph
+
+
+@dataclass(slots=True)
+class ConstantTable:
+    """Constants met so far, by content. A large tensor is read only if its size and a sample occur twice.
+
+    `local` are those of one graph, `hoistable` those of all bodies whose constants may as well stand outside.
+    """
+
+    outer: ConstantTable | None = None
+    hoistable: dict[object, ConstantSite] = field(default_factory=dict[object, ConstantSite])
+    local: dict[object, ConstantSite] = field(default_factory=dict[object, ConstantSite])
+
+    def find_equal(self, held: ConstantSite, tensor: Tensor) -> ConstantSite:
+        """The first constant with the content of this one; itself if there was none."""
+        key = sample_key(tensor)
+        other = self.lookup_or_add(key, held)
+        if other.value is held.value or len(tensor.comparable_bytes()) <= 3 * SAMPLE_BYTES:
+            return other
+        if other.value.tensor is not None:
+            self.lookup_or_add((key, digest(other.value.tensor)), other)
+        return self.lookup_or_add((key, digest(tensor)), held)
+
+    def lookup_or_add(self, key: object, held: ConstantSite) -> ConstantSite:
+        """Look `key` up in this graph, those around it and all others; add `held` where it is missing."""
+        scope: ConstantTable | None = self
+        while scope is not None:
+            if key in scope.local:
+                return scope.local[key]
+            scope = scope.outer
+        may_leave = may_capture_constants(held.graph)
+        other = self.hoistable.get(key) if may_leave else None
+        if other is not None and any(other.value in g.initializers for g in (other.graph, root_of(other.graph))):
+            return other
+        self.local[key] = held
+        if may_leave:
+            self.hoistable[key] = held
+        return held
+
+
+def hoist_constant(held: ConstantSite, namer: NameDisambiguator) -> None:
+    """Move a constant from a body to the outermost graph, if it is not there yet."""
+    if held.value in held.graph.initializers and held.graph.owner is not None:
+        namer.make_unique([held.value])
+        del held.graph.initializers[held.value]
+        namer.root.initializers[held.value] = None
+        namer.root.mark_changed()
+
+
+def enclosing(g: Graph) -> Iterator[Graph]:
+    """The graph and those around it, innermost first."""
+    yield g
+    while g.owner is not None:
+        g = g.owner.graph
+        yield g
+
+
+def root_of(g: Graph) -> Graph:
+    """The outermost graph around `g`."""
+    return g if g.context.root is None else g.context.root
+
+
+def may_capture_constants(g: Graph) -> bool:
+    """Whether a graph, and each that it is in, may read any constant from outside."""
+    owners = (inner.owner for inner in enclosing(g))
+    return not g.context.initializers_are_inputs and all(
+        op is None or (op.type in CAPTURING_OPS and not op.domain) for op in owners
+    )
+
+
+def subgraphs_of(g: Graph) -> Iterator[Graph]:
+    """The subgraphs of a graph's ops."""
+    for op in g.ops():
+        yield from op.subgraphs
+
+
+def is_mergeable(g: Graph, value: Value) -> bool:
+    """Whether the name of the value is free to change, and no consumer may write to it."""
+    return not g.is_output(value) and value not in g.pinned and not any(map(writes_inputs, value.consumers))
+
+
+UNSIGNED_OF_WIDTH = {8: np.uint8, 16: np.uint16, 32: np.uint32, 64: np.uint64}  # bits; elements are compared as these
+UNSUPPORTED = frozenset({"bfloat16"})  # by onnxruntime's Expand and ConstantOfShape
+
+
+@dataclass(frozen=True, slots=True)
+class Debloat:
+    """A constant of one repeated number becomes a ConstantOfShape, one of equal slices an Expand of the slice.
+
+    Only where `min_bytes` or more are saved. What it makes must not be folded again: it is for the end of a run.
+    """
+
+    min_bytes: int = 1 << 20
+    name: str = "debloat"
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a negative size."""
+        if self.min_bytes < 0:
+            raise UsageError("min_bytes is 0 or more")
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Look at the large constants of the main graph; each is read up to its first difference."""
+        changes = 0
+        for value in tuple(graph.initializers):
+            tensor = value.tensor
+            if (
+                tensor is None
+                or tensor.nbytes < self.min_bytes
+                or not value.consumers
+                or not is_mergeable(graph, value)
+            ):
+                continue
+            small = repeated_part(tensor)
+            if small is None or tensor.nbytes - small.nbytes < self.min_bytes:
+                continue
+            made = repeating_op(graph, small)
+            if made is None or not ledger.request_change(self.name, value.name, (value,)):
+                continue
+            replace_constant(graph, value, made, small, self.name)
+            changes += 1
+        return changes
+
+
+def repeated_part(tensor: Tensor) -> Tensor | None:
+    """The smallest part of which a tensor is a repetition along its leading axes, bit for bit; None if it is none."""
+    if tensor.dtype == STRING or element_bits(tensor.dtype) not in UNSIGNED_OF_WIDTH or not tensor.size:
+        return None
+    elements = np.frombuffer(tensor.raw_data(), UNSIGNED_OF_WIDTH[element_bits(tensor.dtype)]).reshape(tensor.dims)
+    part = elements
+    while part.ndim and _is_repeated(part):
+        part = part[0]
+    if part.ndim == len(tensor.dims):
+        return None
+    return Tensor.from_array(tensor.array[(0,) * (len(tensor.dims) - part.ndim)])
+
+
+def _is_repeated(part: np.ndarray[tuple[int, ...], np.dtype[np.unsignedinteger]]) -> bool:
+    """Whether all slices along the first axis are equal; most that differ do so early."""
+    return len(part) == 1 or bool((part[1] == part[0]).all() and (part[1:] == part[:1]).all())
+
+
+def repeating_op(graph: Graph, small: Tensor) -> Op | None:
+    """The op that repeats `small`, if the opset has it for that type."""
+    op_type = "Expand" if small.dims else "ConstantOfShape"
+    spec = schema(op_type, "", graph.opsets.get("", 0))
+    kind = np.dtype(small.array.dtype).name
+    if spec is None or kind in UNSUPPORTED:
+        return None
+    names = {"float32": "float", "float64": "double"}
+    allowed = {t for c in spec.type_constraints if c.type_param_str in {"T", "T2"} for t in c.allowed_type_strs}
+    if f"tensor({names.get(kind, kind)})" not in allowed:
+        return None
+    return Op(op_type, "", "", {} if small.dims else {"value": Tensor.from_array(small.array.reshape(1))}, None)
+
+
+def replace_constant(graph: Graph, value: Value, op: Op, small: Tensor, by: str) -> None:
+    """Replace a constant by `op`, which repeats `small`."""
+    shape = graph.add_constant(Tensor.from_array(np.array(value.shape, np.int64)), f"{value.name}_shape")
+    inputs = [graph.add_constant(small, value.name), shape] if small.dims else [shape]
+    op.order_key = -1  # before all that was in the file
+    graph.add_op(op, inputs, [Value(graph.fresh_name(value.name))])
+    made_from(op, by, ())
+    graph.replace_uses(value, op.outputs[0])
+    graph.drop_initializer(value)

@@ -1,0 +1,518 @@
+"""Removal of unused ops and initializers, and of ops without effect."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from onnx import TensorProto, helper
+
+from ...core import (
+    EXACT,
+    Build,
+    Graph,
+    Ledger,
+    Op,
+    RulePass,
+    Tensor,
+    Value,
+    by_dtype,
+    conditional,
+    may_drop,
+    require,
+    rule,
+    same_extent,
+)
+from ...core.inference.input_queries import INT32_MAX
+from ...core.ir.dims import Shape
+from ...core.ir.dtypes import DISCRETE_TYPES
+from ...core.ir.traits import Trait, ops_with
+from ..support.operand_queries import (
+    NO_NEGATIVE_ZERO,
+    Array,
+    attribute_or_input,
+    constant_integers,
+    is_float_value,
+    keeps_shape,
+    known_integers,
+    normalized_axes,
+    require_broadcastable_to,
+    required_scalar,
+    uniform_value,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class RemoveUnused:
+    """Ops and initializers that no output depends on. Inputs of the graph always stay."""
+
+    name: str = "remove-unused"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Remove dead ops, last first, then initializers. O(ops)."""
+        changes = 0
+        for g in graph.with_subgraphs():  # as it goes on: not into the bodies of what has gone
+            for op in reversed(tuple(g.ops())):
+                if op in g and all(map(g.is_unused, op.outputs)) and may_drop(op):
+                    place = op.outputs[0].name if op.outputs else op.name
+                    if ledger.request_change(self.name, place, (op,)):
+                        changes += g.prune([op])
+        for g in tuple(graph.with_subgraphs()):
+            for value in tuple(g.initializers):
+                if g.is_unused(value) and ledger.request_change(self.name, value.name, (value,)):
+                    changes += g.drop_initializer(value)
+        return changes
+
+
+@rule(lambda g, x: g.Identity(x), contract=EXACT)
+def drop_identity(g: Build, x: Value) -> Value:
+    """Identity(x) => x"""
+    return x
+
+
+@rule(lambda g, x, dropout: g.Dropout(x, ...) @ dropout, contract=EXACT)
+def drop_dropout(g: Build, x: Value, dropout: Op) -> tuple[Value, Value | None]:
+    """Dropout(x) => x, and a mask of one value, where nothing is dropped"""
+    require(is_inactive_dropout(dropout), "it may drop elements")
+    mask = dropout.outputs[1] if len(dropout.outputs) > 1 else None
+    if mask is None or not (mask.consumers or dropout.graph.is_output(mask)):
+        return x, None
+    require(g.opset >= 9, "before opset 9, there is no ConstantOfShape for the mask")
+    # onnxruntime fills the mask with zeros up to version 11; since then the operator asks for ones.
+    # Before version 10 the mask has the type of the data.
+    kind = np.bool_ if g.opset >= 10 else helper.tensor_dtype_to_np_dtype(x.dtype)
+    fill = Tensor.from_array(np.array([g.opset >= 12], kind))
+    return x, g.ConstantOfShape(g.const(np.array(x.static_shape, np.int64)), value=fill)  # a Shape would be one op more
+
+
+def is_inactive_dropout(dropout: Op) -> bool:
+    """Whether a Dropout is in inference form or has ratio 0 (operator Dropout, versions 1 to 22)."""
+    if dropout.version < 7:
+        return bool(dropout.attr("is_test", 0)) or dropout.attr("ratio", 0.5) == 0
+    if dropout.version < 12:
+        return True  # versions 7 and 10 are for inference only
+    ratio, mode = dropout.input(1), dropout.input(2)
+    if mode is None or (mode.is_const and not mode.const.any()):
+        return True
+    return ratio is not None and ratio.is_const and not ratio.const.any()
+
+
+DROP_IDENTITY = RulePass("drop-identity", (drop_identity,))
+"""Removal of Identity."""
+DROP_DROPOUT = RulePass("drop-dropout", (drop_dropout,))
+"""Removal of Dropout outside training."""
+
+
+STATE_INPUTS = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
+"""Which inputs are initial states: "assumed to be 0" if not specified (operators LSTM, GRU, RNN)."""
+
+DATA_MOVEMENT_OPS = ops_with(Trait.MOVES_DATA)
+MAX_DEPTH = 12
+
+
+@dataclass(frozen=True, slots=True)
+class DropZeroStates:
+    """LSTM(x, W, R, B, lengths, 0, 0) => LSTM(x, W, R, B, lengths), and so for GRU and RNN"""
+
+    name: str = "drop-zero-states"
+
+    def run(self, graph: Graph, ledger: Ledger) -> int:
+        """Leave out every state that is known to be zero. O(recurrent ops)."""
+        changes = 0
+        for op in [op for g in graph.with_subgraphs() for op in g.ops(*STATE_INPUTS) if not op.domain]:
+            zeros = {i for i in STATE_INPUTS[op.type] if is_known_zero(op.input(i))}
+            named = [v.name for v in op.outputs if v.name]
+            if not zeros or not named or not ledger.request_change(self.name, named[0], (op,)):
+                continue
+            inputs = [None if i in zeros else v for i, v in enumerate(op.inputs)]
+            while inputs[-1] is None:
+                inputs.pop()
+            op.graph.set_inputs(op, inputs)
+            changes += 1
+        return changes
+
+
+def is_known_zero(v: Value | None) -> bool:
+    """Whether every element is known to be 0 and not -0: a constant or a filled tensor, possibly moved."""
+    for _ in range(MAX_DEPTH):
+        if v is None or v.is_const or v.producer is None:
+            break
+        op = v.producer
+        if op.type == "ConstantOfShape" and not op.domain:
+            fill = op.attr("value")
+            return fill is None or (isinstance(fill, Tensor) and _holds_zeros(fill))
+        v = op.input(0) if op.type in DATA_MOVEMENT_OPS and not op.domain else None
+    return v is not None and v.is_const and v.tensor is not None and _holds_zeros(v.tensor)
+
+
+def _holds_zeros(tensor: Tensor) -> bool:
+    data = tensor.array
+    return data.dtype.kind == "f" and not data.any() and not np.signbit(data).any()
+
+
+# Where the condition holds, onnxruntime returns 0 for -0.
+
+
+@rule(lambda g, c, x, y: g.Where(g.const(c), x, y), contract=EXACT)
+def fold_constant_where(g: Build, c: Value, x: Value, y: Value) -> Value:
+    """Where(true, x, y) => x, Where(false, x, y) => y"""
+    require(not uniform_value(c) or not is_float_value(x), "a negative zero may become positive")
+    return selected_operand(c, x, y)
+
+
+@rule(lambda g, c, x, y: g.Where(g.const(c), x, y), contract=NO_NEGATIVE_ZERO)
+def fold_constant_where_of_floats(g: Build, c: Value, x: Value, y: Value) -> Value:
+    """Where(true, x, y) => x"""
+    return selected_operand(c, x, y)
+
+
+@rule(lambda g, c, x: g.Where(c, x, x), contract=by_dtype(DISCRETE_TYPES, EXACT, otherwise=NO_NEGATIVE_ZERO))
+def drop_where_of_equals(g: Build, c: Value, x: Value) -> Value:
+    """Where(c, x, x) => x"""
+    require_broadcastable_to(c, x)
+    return x
+
+
+def selected_operand(c: Value, x: Value, y: Value) -> Value:
+    """The operand that a constant condition selects; declines where the others would broadcast it."""
+    taken, other = (x, y) if uniform_value(c) else (y, x)
+    require_broadcastable_to(c, taken)
+    require_broadcastable_to(other, taken)
+    return taken
+
+
+DROP_NO_OP_WHERE = RulePass(
+    "drop-no-op-where", (fold_constant_where, drop_where_of_equals, fold_constant_where_of_floats)
+)
+"""Removal of Where ops that always select the same operand."""
+
+
+@rule(lambda g, xs, concat: g.Concat(*xs) @ concat, contract=EXACT)
+def drop_empty_concat_inputs(g: Build, xs: tuple[Value, ...], concat: Op) -> Value:
+    """Concat(x, nothing, y) => Concat(x, y), and Concat(x) => x"""
+    axis = concat.attr("axis")
+    require(axis is not None, "the axis is missing")
+    kept = [x for x in xs if not is_empty_along(x, axis)] or [xs[0]]
+    require(len(kept) < len(xs) or len(xs) == 1, "no input is known to be empty")
+    return kept[0] if len(kept) == 1 else g.Concat(*kept, axis=axis)
+
+
+@rule(lambda g, x, split: g.Split(x, ...) @ split, contract=EXACT)
+def drop_single_split(g: Build, x: Value, split: Op) -> tuple[Value | None, ...]:
+    """Split(x) => x, where it is one piece, or where the others are empty and not read"""
+    if len(split.outputs) == 1:
+        return (x,)
+    extents = constant_integers(split, "split") or []
+    require(len(extents) == len(split.outputs), "the extents of the pieces are unknown")
+    require(sum(map(bool, extents)) == 1, "more than one piece may be nonempty")
+    return tuple(x if extent else None for extent in extents)
+
+
+def is_empty_along(x: Value, axis: int) -> bool:
+    """Whether `x` is known to have extent 0 along an axis."""
+    shape = x.known_shape
+    return shape is not None and -len(shape) <= axis < len(shape) and same_extent(shape[axis], 0)
+
+
+DROP_NO_OP_SPLIT_CONCAT = RulePass("drop-no-op-split-concat", (drop_empty_concat_inputs, drop_single_split))
+"""Removal of empty inputs of Concat, and of Splits into one piece."""
+
+
+@rule(
+    lambda g, x, op: g.one_of("CenterCropPad", "Expand", "Flatten", "Reshape", "Tile", "Unsqueeze")(x, ...) @ op,
+    contract=EXACT,
+)
+def drop_no_op_reshape(g: Build, x: Value, op: Op) -> Value:
+    """Reshape(x, the shape of x) => x, and so CenterCropPad, Expand, Flatten, Tile, Unsqueeze"""
+    require(keeps_shape(op, x), "the shape may differ from that of x")
+    return x
+
+
+# Empty axes mean none to the operator, and all of extent 1 to onnxruntime.
+@rule(lambda g, x, axes: g.Squeeze(x, axes=axes), contract=EXACT)
+def drop_no_op_squeeze(g: Build, x: Value, axes: list[int] | None) -> Value:
+    """Squeeze(x) => x, where no dim has extent 1"""
+    require(not axes and all(isinstance(d, int) and d != 1 for d in x.shape), "it may remove a dim")
+    return x
+
+
+@rule(lambda g, x, op: g.Slice(x, ...) @ op, contract=EXACT)
+def drop_full_slice(g: Build, x: Value, op: Op) -> Value:
+    """Slice(x, from the first element to the last) => x"""
+    starts, ends = known_integers(op, "starts"), known_integers(op, "ends")
+    axes, steps = known_integers(op), constant_integers(op, "steps")
+    has_axes = axes is not None or op.input(3) is None
+    if starts and ends and has_axes and takes_everything(x.known_shape, starts, ends, axes, steps):
+        return x
+    require(not any(constant_integers(op, "starts") or []), "the slice does not start at 0")
+    require(all(s == 1 for s in steps or []), "the step is not 1")
+    require(keeps_shape(op, x), "the shape may differ from that of x")
+    return x
+
+
+@rule(lambda g, x, op: g.Pad(x, ...) @ op, contract=EXACT)
+def drop_no_op_pad(g: Build, x: Value, op: Op) -> Value:
+    """Pad(x, 0 0 ...) => x, in every mode"""
+    pads = constant_integers(op, "pads")
+    require(pads is not None and not any(pads), "a pad is not 0")
+    return x
+
+
+@rule(lambda g, x, op: g.one_of("DepthToSpace", "SpaceToDepth")(x) @ op, contract=EXACT)
+def drop_unit_depth_to_space(g: Build, x: Value, op: Op) -> Value:
+    """DepthToSpace(x, blocksize=1) => x, and so SpaceToDepth"""
+    require(op.attr("blocksize") == 1, "the block size is not 1")
+    return x
+
+
+@rule(lambda g, x, equation: g.Einsum(x, equation=equation), contract=EXACT)
+def drop_no_op_einsum(g: Build, x: Value, equation: str) -> Value:
+    """Einsum(x, ij -> ij) => x"""
+    given, arrow, wanted = equation.replace(" ", "").partition("->")
+    letters = given.replace("...", "")
+    require(bool(arrow) and given == wanted and len(set(letters)) == len(letters), "the equation is not the identity")
+    return x
+
+
+@rule(lambda g, x, op, k=None: g.Trilu(x, k) @ op, contract=EXACT)
+def drop_no_op_trilu(g: Build, x: Value, op: Op, k: Value | None) -> Value:
+    """Trilu(x, k) => x, where no element lies beyond the k-th diagonal"""
+    side = -2 if op.attr("upper", 1) else -1
+    require(x.rank >= 2, "x has fewer than 2 dims")
+    extent, diagonal = x.shape[side], 0 if k is None else required_scalar(k)
+    reach = -diagonal if side == -2 else diagonal
+    require(isinstance(extent, int) and extent - 1 <= reach, "an element may lie beyond the diagonal")
+    return x
+
+
+def takes_everything(
+    shape: Shape | None, starts: list[int], ends: list[int], axes: list[int] | None, steps: list[int] | None
+) -> bool:
+    """Whether a Slice with these operands takes all elements, in order (operator Slice; bounds are clamped)."""
+    axes, steps = axes or list(range(len(starts))), steps or [1] * len(starts)
+    if not len(starts) == len(ends) == len(axes) == len(steps):
+        return False
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        extent = None if shape is None or not -len(shape) <= axis < len(shape) else shape[axis]
+        if isinstance(extent, int):
+            if step == 0 or range(extent)[start:end:step] != range(extent):
+                return False
+        elif start != 0 or step != 1 or end < INT32_MAX:
+            return False
+    return True
+
+
+DROP_NO_OP_MOVEMENT = RulePass("drop-no-op-movement", (
+    drop_no_op_reshape, drop_no_op_squeeze, drop_full_slice, drop_no_op_pad, drop_unit_depth_to_space,
+    drop_no_op_einsum, drop_no_op_trilu,
+))  # fmt: skip
+"""Removal of reshapes, slices, pads and the like that leave each element in its place."""
+
+
+@rule(lambda g, x, indices, axis: g.Gather(x, g.const(indices), axis=axis), contract=EXACT)
+def drop_no_op_gather(g: Build, x: Value, indices: Value, axis: int) -> Value:
+    """Gather(x, 0 1 2 ...) => x"""
+    extent = static_extent(x, axis)
+    require(indices.shape == (extent,), "the number of indices is not the extent")
+    require(are_indices_equal(indices, np.arange(extent), extent), "the indices are not in order")
+    return x
+
+
+@rule(
+    lambda g, x, indices, updates, axis: g.one_of("GatherElements", "Scatter", "ScatterElements")(
+        x, g.const(indices), *updates, axis=axis
+    ),
+    contract=EXACT,
+)
+def drop_identity_element_indices(g: Build, x: Value, indices: Value, updates: tuple[Value, ...], axis: int) -> Value:
+    """GatherElements(x, identity) => x, ScatterElements(x, identity, updates) => updates"""
+    require_identity_element_indices(indices, x, axis)
+    return (*updates, x)[0]
+
+
+@rule(lambda g, x, indices, updates: g.one_of("GatherND", "ScatterND")(x, g.const(indices), *updates), contract=EXACT)
+def drop_identity_nd_indices(g: Build, x: Value, indices: Value, updates: tuple[Value, ...]) -> Value:
+    """GatherND(x, identity) => x, ScatterND(x, identity, updates) => updates"""
+    require_identity_nd_indices(indices, x)
+    return (*updates, x)[0]
+
+
+@rule(lambda g, x, condition, axis: g.Compress(x, g.const(condition), axis=axis), contract=EXACT)
+def drop_no_op_compress(g: Build, x: Value, condition: Value, axis: int | None) -> Value:
+    """Compress(x, true true ...) => x"""
+    require(axis is not None or x.rank == 1, "without an axis, Compress flattens x")
+    require(condition.shape == (static_extent(x, axis or 0),), "the condition may be shorter than the axis")
+    require(bool(condition.const.all()), "the condition is not true throughout")
+    return x
+
+
+def static_extent(x: Value, axis: int) -> int:
+    """The extent of a dim; declines where it is not a number."""
+    require(-x.rank <= axis < x.rank, f"there is no axis {axis}")
+    extent = x.shape[axis]
+    if not isinstance(extent, int):
+        extent = -1
+    require(extent >= 0, f"the extent along axis {axis} is not fixed")
+    return extent
+
+
+def require_identity_element_indices(indices: Value, x: Value, axis: int) -> None:
+    """Decline unless `indices` holds, for each element of `x`, its own index along `axis`."""
+    shape, extent = x.static_shape, static_extent(x, axis)
+    require(indices.shape == shape, "the shape of the indices differs from that of x")
+    order = np.arange(extent).reshape([-1 if i == axis % len(shape) else 1 for i in range(len(shape))])
+    require(are_indices_equal(indices, order, extent), "an index is not the element's own position")
+
+
+def require_identity_nd_indices(indices: Value, x: Value) -> None:
+    """Decline unless `indices` (GatherND, ScatterND) lists all entries along the leading axes, in order."""
+    require(indices.rank >= 2, "the indices have no dims")
+    depth = indices.rank - 1
+    require(depth <= x.rank, "the indices have more dims than x")
+    extents = tuple(static_extent(x, i) for i in range(depth))
+    require(indices.shape == (*extents, depth), "the indices do not cover all entries")
+    order = np.moveaxis(np.indices(extents), 0, -1)
+    require(are_indices_equal(indices, order, np.array(extents)), "an index is not the entry's own position")
+
+
+def are_indices_equal(indices: Value, order: Array, extents: Array | int) -> bool:
+    """Whether indices, counted from the end where negative, equal `order`."""
+    given = indices.const
+    return bool((np.where(given < 0, given + extents, given) == order).all())
+
+
+DROP_NO_OP_INDEXING = RulePass(
+    "drop-no-op-indexing",
+    (drop_no_op_gather, drop_identity_element_indices, drop_identity_nd_indices, drop_no_op_compress),
+)
+"""Removal of gathers and scatters whose constant indices are the identity."""
+
+
+CROP_AND_RESIZE = "tf_crop_and_resize"
+HALF_PIXEL_FOR_NN = "tf_half_pixel_for_nn"  # by half an element even where nothing is resized, but not in onnxruntime
+
+
+@rule(lambda g, x, pool: g.one_of("AveragePool", "GlobalAveragePool")(x) @ pool, contract=NO_NEGATIVE_ZERO)
+def drop_no_op_average_pool(g: Build, x: Value, pool: Op) -> Value:
+    """AveragePool(x, kernel 1, stride 1) => x, GlobalAveragePool(x) => x where there is one element"""
+    require(is_unit_pool(pool, x), "the windows may not cover each element once")
+    return x
+
+
+@rule(lambda g, x, pool: g.MaxPool(x) @ pool, contract=EXACT)
+def drop_no_op_max_pool(g: Build, x: Value, pool: Op) -> tuple[Value | None, ...]:
+    """MaxPool(x, kernel 1, stride 1) => x, for whole numbers"""
+    require(not is_float_value(x), "x is a float: onnxruntime may return a finite number for NaN and -infinity")
+    require(is_unit_pool(pool, x), "the windows may not cover each element once")
+    return (x, None)
+
+
+@rule(lambda g, x, resize: g.one_of("Resize", "Upsample")(x, ...) @ resize, contract=EXACT)
+def drop_unit_resize(g: Build, x: Value, resize: Op) -> Value:
+    """Resize(x, scales 1 1 ...) => x, Resize(x, sizes: the extents) => x, and so Upsample"""
+    mode = resize.attr("coordinate_transformation_mode")
+    require(mode not in {CROP_AND_RESIZE, HALF_PIXEL_FOR_NN}, "the coordinate transformation may select other elements")
+    if scales := attribute_or_input(resize, "scales"):
+        require(all(s == 1 for s in scales), "a scale is not 1")
+        return x
+    sizes, axes = known_integers(resize, "sizes") or [], resize.attr("axes") or list(range(x.rank))
+    if sizes and len(sizes) == len(axes) and all(-x.rank <= a < x.rank for a in axes):
+        require(all(same_extent(x.shape[a], s) for a, s in zip(axes, sizes, strict=True)), "a size may differ")
+        return x
+    stretches = resize.attr("keep_aspect_ratio_policy", "stretch") == "stretch"
+    require(stretches and resize.input(3) is not None, "the sizes are missing, or the aspect ratio policy changes them")
+    require(keeps_shape(resize, x), "the shape may differ from that of x")
+    return x
+
+
+def is_unit_pool(pool: Op, x: Value) -> bool:
+    """Whether each window of a pool holds one element, and each element has its window, in order."""
+    if pool.type.startswith("Global"):
+        return x.rank > 2 and all(same_extent(d, 1) for d in x.shape[2:])
+    kernel = pool.attr("kernel_shape") or [0]
+    if any(k != 1 for k in kernel) or any(pool.attr("pads") or []):
+        return False
+    steps: list[int] = pool.attr("strides") or []
+    return all(s == 1 for s in steps) or (
+        x.rank == len(steps) + 2 and all(s == 1 or same_extent(d, 1) for s, d in zip(steps, x.shape[2:], strict=True))
+    )
+
+
+DROP_NO_OP_POOL_RESIZE = RulePass(
+    "drop-no-op-pool-resize", (drop_no_op_average_pool, drop_no_op_max_pool, drop_unit_resize)
+)
+"""Removal of pools with windows of one element, and of resizes to the same size."""
+
+
+SUM_REDUCTIONS = frozenset({"ReduceMean", "ReduceSum"})
+ARITHMETIC_REDUCTIONS = SUM_REDUCTIONS | {"ReduceProd"}
+INT64_TYPES = frozenset({TensorProto.INT64, TensorProto.UINT64})
+"""Whole numbers that onnxruntime adds up and multiplies as doubles."""
+
+
+@rule(
+    lambda g, x, op: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, ...) @ op,
+    contract=EXACT,
+)
+def drop_no_op_reduction(g: Build, x: Value, op: Op) -> Value:
+    """ReduceSum(x, no axes, noop_with_empty_axes=1) => x, and so ReduceMax, ReduceMean, ReduceMin, ReduceProd"""
+    require(not constant_integers(op) and op.attr("noop_with_empty_axes", 0), "the op reduces axes")
+    return x
+
+
+@rule(
+    lambda g, x, op: g.one_of("ReduceMax", "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum")(x, ...) @ op,
+    contract=EXACT,
+)
+def drop_reduction_of_unit_axes(g: Build, x: Value, op: Op) -> Value:
+    """ReduceMax(x, axes of extent 1) => x, or Squeeze(x, axes); so ReduceMin, ReduceProd, and sums of whole numbers"""
+    require(op.type not in SUM_REDUCTIONS or not is_float_value(x), "x is a float: a negative zero may become positive")
+    require(op.type not in ARITHMETIC_REDUCTIONS or x.dtype not in INT64_TYPES, "onnxruntime computes it in float64")
+    return without_unit_axes(g, x, op)
+
+
+@rule(
+    lambda g, x, op: g.one_of("ReduceMean", "ReduceProd", "ReduceSum")(x, ...) @ op,
+    contract=conditional("no zero is negative, and no integer beyond 2**53"),
+)
+def drop_sum_of_unit_axes(g: Build, x: Value, op: Op) -> Value:
+    """ReduceSum(x, axes of extent 1) => x, or Squeeze(x, axes), and so ReduceMean and ReduceProd"""
+    return without_unit_axes(g, x, op)
+
+
+@rule(lambda g, x, axis, op: g.one_of("CumProd", "CumSum")(x, g.const(axis)) @ op, contract=EXACT)
+def drop_cumulative_op_of_unit_axis(g: Build, x: Value, axis: Value, op: Op) -> Value:
+    """CumSum(x, an axis of extent 1) => x, and so CumProd"""
+    require(not op.attr("exclusive", 0), "it is exclusive")
+    (at,) = normalized_axes([required_scalar(axis)], x.rank)
+    require(same_extent(x.shape[at], 1), "the extent of the axis is not 1")
+    return x
+
+
+@rule(lambda g, x, lengths, op: g.ReverseSequence(x, lengths) @ op, contract=EXACT)
+def drop_reverse_of_unit_axis(g: Build, x: Value, op: Op) -> Value:
+    """ReverseSequence(x, lengths) => x, where a sequence has one element at most"""
+    (at,) = normalized_axes([op.attr("time_axis", 0)], x.rank)
+    require(same_extent(x.shape[at], 1), "the extent of the time axis is not 1")
+    return x
+
+
+def without_unit_axes(g: Build, x: Value, op: Op) -> Value:
+    """`x` without the axes that `op` reduces, if it does not keep them; declines unless all of them have extent 1."""
+    axes = constant_integers(op)
+    require(axes or not op.attr("noop_with_empty_axes", 0), "the op has no axes")
+    reduced = normalized_axes(axes, x.rank) if axes else list(range(x.rank))
+    require(all(same_extent(x.shape[a], 1) for a in reduced), "a reduced axis has an extent other than 1")
+    if not reduced or op.attr("keepdims", 1):
+        return x
+    # Of a tensor without elements, onnxruntime keeps the axes that are counted from the end.
+    fixed = all(isinstance(d, int) and d > 0 for d in x.shape)
+    require(fixed or not axes or min(axes) >= 0, "x may be empty")
+    return g.Squeeze(x, axes=reduced)
+
+
+DROP_NO_OP_REDUCTIONS = RulePass("drop-no-op-reductions", (
+    drop_no_op_reduction, drop_reduction_of_unit_axes, drop_sum_of_unit_axes, drop_cumulative_op_of_unit_axis,
+    drop_reverse_of_unit_axis,
+))  # fmt: skip
+"""Removal of reductions over single elements, or over none."""

@@ -79,4 +79,4 @@ def _endless_with_others(rule: Rule, case: Case, other_rules: Sequence[Rule]) ->
     found = trouble(_attempt(case.model, *rules)) if len(rules) > 1 else None
     if found is None or found.kind is not FailureKind.ENDLESS:
         return None
-    return Fault(FaultKind.ENDLESS_WITH_OTHERS, found.message, case, other_rules=tuple(r.name for r in rules[1:]))
+    return Fault(FaultKind.ENDLESS_WITH_OTHERS, found.message, case, other_rules=rules[1:])

@@ -7,6 +7,7 @@ from enum import StrEnum
 
 import onnx
 
+from ..core.rewriting.rules import Rule
 from ..core.verify.verdict import Mismatch
 
 
@@ -54,4 +55,4 @@ class Fault:
     after: onnx.ModelProto | None = None
     mismatch: Mismatch | None = None
     exact: bool = False
-    other_rules: tuple[str, ...] = ()
+    other_rules: tuple[Rule, ...] = ()

@@ -47,9 +47,10 @@ def model_text(model: onnx.ModelProto) -> str:
 
 def pytest_snippet(rule: Rule, fault: Fault) -> str:
     """A test for pytest that checks the rule on this model first."""
-    others = f", other_rules=[{', '.join(fault.other_rules)}]" if fault.other_rules else ""
+    others = f", other_rules=[{', '.join(r.name for r in fault.other_rules)}]" if fault.other_rules else ""
+    sources = ((r.build.__module__.removeprefix(FILE_MODULE_PREFIX), r.name) for r in (rule, *fault.other_rules))
     return "\n".join([
-        f"from {rule.build.__module__.removeprefix(FILE_MODULE_PREFIX)} import {rule.name}",
+        *(f"from {module} import {name}" for module, name in sources),
         "from passwright.testing import check_rule",
         "",
         'MODEL = """',

@@ -138,7 +138,10 @@ def test_rules_beside_it_must_not_undo_what_it_does() -> None:
     assert fault.kind == FaultKind.ENDLESS_WITH_OTHERS
     assert "add_instead" in fault.message
     assert "subtract_negated" in fault.message
-    assert "examples=[MODEL], other_rules=[add_instead])" in format_fault(subtract_negated, fault)
+    report = format_fault(subtract_negated, fault)
+    assert "examples=[MODEL], other_rules=[add_instead])" in report
+    for name in ("subtract_negated", "add_instead"):
+        assert f"from {__name__} import {name}" in report
 
 
 def test_what_onnxruntime_does_not_run_the_reference_does() -> None:

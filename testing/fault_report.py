@@ -13,7 +13,7 @@ import onnx
 from onnx import printer
 
 from ..core.errors import EvaluationError, ModelError
-from ..core.io.folders import encode_text, write_files
+from ..core.io.files import encode_text, write_files
 from ..core.ort.backends import OnnxRuntime
 from ..core.plugins.discovery import FILE_MODULE_PREFIX
 from ..core.rewriting.rules import EXACT, Rule

@@ -17,7 +17,7 @@ from onnx.external_data_helper import set_external_data
 from passwright.core import Model
 from passwright.core.io import files
 from passwright.core.io.files import ModelFile, load, publish, staged
-from passwright.core.io.serialized_model import serialize
+from passwright.core.io.model import serialize
 from passwright.core.ir.tensor import MappedFile, Tensor
 from passwright.core.ort.backends import OnnxRuntime
 from rewriting import load as text_model

@@ -9,7 +9,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from ...core.errors import FailureKind
-from ...core.io.serialized_model import MAX_MESSAGE_BYTES, SerializedModel
+from ...core.io.model import MAX_MESSAGE_BYTES, SerializedModel
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
 
 TIMEOUT = 240.0  # seconds for an answer; before the manager takes the pass for stuck

@@ -13,7 +13,7 @@ from typing import Any
 
 import onnx
 
-from ...core.io.serialized_model import MAX_MESSAGE_BYTES
+from ...core.io.model import MAX_MESSAGE_BYTES
 from ...core.ort.worker_process import serve
 from ..adapters.default_optimizers import LOADERS, OptimizeFile
 from ..adapters.tool_worker import require_model, tool_error

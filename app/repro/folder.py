@@ -11,8 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ...core.errors import FailureKind
-from ...core.io.files import ModelFile, load
-from ...core.io.folders import encode_text, write_files
+from ...core.io.files import ModelFile, encode_text, load, write_files
 from ...core.pass_manager.attempt_check import CheckedAttempt
 from ...core.pass_manager.pipeline import Pass, leaves, selectable_rules
 from ...core.pass_manager.quarantine import Quarantined

@@ -6,21 +6,59 @@ order of every list. Unused initializers and dead nodes are kept; passes remove 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import onnx
+from onnx import inliner
 
 from ..errors import ModelError
 from ..inference.driver import infer
 from ..ir import op_schemas
 from ..ir.context import GraphContext
-from ..ir.graph import Graph
 from ..ir.subgraphs import constant_bytes
-from ..ir.tensor import Tensor
-from ..serialization.importer import Importer, TensorReader, graph_header
-from .function_inlining import inline_functions
-from .model import Model
-from .serialized_model import serialize
+from ..ir.tensor import Tensor, first_line
+from ..serialization.importer import Importer, TensorReader
+from ..serialization.proto_queries import all_nodes, copy_without, opset_versions
+from .model import Model, serialize
+
+
+def inline_functions(
+    header: onnx.ModelProto, info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto], initializers: Sequence[Tensor]
+) -> tuple[onnx.ModelProto, Iterator[onnx.NodeProto]]:
+    """The header and the nodes with each call replaced by its body, except calls that cannot be inlined."""
+    skeleton = onnx.ModelProto()
+    skeleton.CopyFrom(header)
+    skeleton.graph.CopyFrom(info)
+    skeleton.graph.node.extend(nodes)
+    skeleton.graph.initializer.extend(t.proto_without_elements(t.name) for t in initializers)
+    _write_default_attributes(skeleton)
+    try:
+        kept_apart = [(f.domain, f.name) for f in skeleton.functions if _is_operator(f, opset_versions(skeleton))]
+        flat = inliner.inline_selected_functions(skeleton, kept_apart, exclude=True)
+    except Exception as e:
+        raise ModelError(f"its local functions cannot be inlined: {first_line(e)}") from e
+    kept = copy_without(header, "functions", "opset_import")
+    kept.functions.extend(flat.functions)
+    kept.opset_import.extend(flat.opset_import)
+    return kept, iter(flat.graph.node)
+
+
+def _is_operator(function: onnx.FunctionProto, opsets: Mapping[str, int]) -> bool:
+    """Whether ONNX defines an operator of that name, for which onnxruntime runs its own kernel, not the function."""
+    domain = op_schemas.canonical_domain(function.domain)
+    return op_schemas.schema(function.name, domain, opsets.get(domain, 0)) is not None
+
+
+def _write_default_attributes(model: onnx.ModelProto) -> None:
+    """Write the default attributes of each call, which the inliner would lose."""
+    functions = {(f.domain, f.name, f.overload): f for f in model.functions if f.attribute_proto}
+    if not functions:
+        return
+    for node in all_nodes((*model.graph.node, *(node for f in model.functions for node in f.node))):
+        given = {a.name for a in node.attribute}
+        called = functions.get((node.domain, node.op_type, node.overload))
+        if called is not None:
+            node.attribute.extend(a for a in called.attribute_proto if a.name not in given)
 
 
 def from_onnx(model: onnx.ModelProto, read_tensor: TensorReader = Tensor.from_proto, *, inline: bool = False) -> Model:
@@ -28,46 +66,40 @@ def from_onnx(model: onnx.ModelProto, read_tensor: TensorReader = Tensor.from_pr
 
     Raises ModelError for cycles, names that are undefined or defined twice, and unknown versions.
     """
-    header, info = copy_header(model), graph_header(model.graph)
+    header, info = copy_without(model, "graph"), copy_without(model.graph, "node", "initializer")
     opsets_of(header)  # refuses unknown versions before anything is read
-    nodes: Iterable[onnx.NodeProto] = model.graph.node
-    initializers = [read_tensor(t) for t in model.graph.initializer]
+    tensors = [read_tensor(t) for t in model.graph.initializer]
+    return import_model(header, info, model.graph.node, tensors, read_tensor, inline=inline)
+
+
+def import_model(
+    header: onnx.ModelProto,
+    info: onnx.GraphProto,
+    nodes: Iterable[onnx.NodeProto],
+    initializers: Sequence[Tensor],
+    read_tensor: TensorReader,
+    *,
+    inline: bool,
+) -> Model:
+    """The model of a header and the parts of a graph; values that training information names are pinned."""
     if inline and header.functions:
         header, nodes = inline_functions(header, info, nodes, initializers)
-    return make_model(header, import_graph(make_importer(header, read_tensor), info, nodes, initializers))
-
-
-def import_graph(
-    importer: Importer, info: onnx.GraphProto, nodes: Iterable[onnx.NodeProto], initializers: Iterable[Tensor]
-) -> Graph:
-    """`Importer.read_graph`; Python's errors for too deep nesting and invalid text are raised as ModelError."""
+    context = GraphContext(opsets_of(header), header.ir_version, infer, functions=header.functions)
     try:
-        return importer.read_graph(info, nodes, initializers)
+        graph = Importer(context, read_tensor).read_graph(info, nodes, initializers)
     except RecursionError as e:
         raise ModelError("its subgraphs are nested too deeply") from e
     except (UnicodeDecodeError, TypeError) as e:
         raise ModelError(f"it is damaged: {e}") from e
+    if bound := training_info_names(header):
+        graph.pinned.update(v for v in graph.initializers if v.name in bound)
+    context.weight_bytes = constant_bytes(graph)
+    return Model(header, graph)
 
 
 def to_onnx(model: Model) -> onnx.ModelProto:
     """The model as one message with all its weights."""
     return serialize(model).to_proto()
-
-
-def copy_header(model: onnx.ModelProto) -> onnx.ModelProto:
-    """A copy of the message without the graph."""
-    header = onnx.ModelProto()
-    for descriptor, value in model.ListFields():
-        if descriptor.name == "graph":
-            continue
-        if descriptor.name in REPEATED_FIELDS:
-            getattr(header, descriptor.name).extend(value)
-        else:
-            setattr(header, descriptor.name, value)
-    return header
-
-
-REPEATED_FIELDS = frozenset({"opset_import", "metadata_props", "training_info", "functions", "configuration"})
 
 
 def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
@@ -86,19 +118,6 @@ def opsets_of(header: onnx.ModelProto) -> dict[str, int]:
     if not opsets:
         raise ModelError("the model imports no opset")
     return opsets
-
-
-def make_importer(header: onnx.ModelProto, read_tensor: TensorReader) -> Importer:
-    """An importer for a model with that header. Raises ModelError for versions the installed onnx lacks."""
-    return Importer(GraphContext(opsets_of(header), header.ir_version, infer, functions=header.functions), read_tensor)
-
-
-def make_model(header: onnx.ModelProto, graph: Graph) -> Model:
-    """The model of `graph`, with the values pinned to which training information refers by name."""
-    if bound := training_info_names(header):
-        graph.pinned.update(v for v in graph.initializers if v.name in bound)
-    graph.context.weight_bytes = constant_bytes(graph)
-    return Model(header, graph)
 
 
 def training_info_names(header: onnx.ModelProto) -> set[str]:

@@ -1,4 +1,4 @@
-"""Model files, read without their weights and written atomically.
+"""Model files, read without their weights and written atomically, and folders of models, inputs and texts.
 
 Weights stay on disk until a rewrite needs them. A new file is written to a staging folder beside its destination
 and moved there at the end.
@@ -7,27 +7,27 @@ and moved there at the end.
 from __future__ import annotations
 
 import os
+import zipfile
 from array import array
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO
 
+import numpy as np
 import onnx
 from google.protobuf.message import DecodeError
 from onnx.external_data_helper import set_external_data
 
-from ..errors import ModelError
+from ..errors import ModelError, format_error
 from ..ir import wire_format
 from ..ir.tensor import RAW_DATA, SMALL_TENSOR_BYTES, STRING, MappedField, MappedFile, Tensor
 from ..ort.sessions import Loadable
 from ..serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE, Chunk
-from .convert import import_graph, make_importer, make_model, opsets_of
-from .function_inlining import inline_functions
-from .model import Model
-from .serialized_model import MAX_MESSAGE_BYTES, SerializedModel, serialize
+from .convert import import_model, opsets_of
+from .model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
 
 MAX_IN_MEMORY_BYTES = 256 << 20  # bytes of weights up to which a model is handed on without being written to disk
 PAGE_BYTES = 4096  # external tensors start on a page, so that runtimes can map them (ONNX, ExternalData)
@@ -62,12 +62,8 @@ class ModelFile:
     def _external_file(self, name: str, location: str) -> MappedFile:
         folder = self.path.resolve().parent
         path = folder / location.replace("\0", "")
-        if (
-            not location
-            or "\0" in location
-            or Path(location).is_absolute()
-            or not path.resolve().is_relative_to(folder)
-        ):
+        is_name = location and "\0" not in location and not Path(location).is_absolute()
+        if not is_name or not path.resolve().is_relative_to(folder):
             raise ModelError(f"{name}: its external data '{location}' lies outside the model's folder")
         if not path.is_file():
             raise ModelError(f"{name}: the file of its external data, {location}, is missing")
@@ -104,15 +100,20 @@ def _load(file: ModelFile, inline: bool) -> Model:
     if len(graphs) != 1:
         raise ModelError("not an ONNX model: it has no graph" if not graphs else "it has more than one graph")
     opsets_of(header)  # refuses unknown versions before anything is read
-    parts = _split_graph(source, graphs[0])
-    info = onnx.GraphProto.FromString(parts.rest)
-    initializers = [file.resolve_external(Tensor.from_wire(source, a, b)) for a, b in parts.tensors]
-    protos: Iterator[onnx.NodeProto] = (onnx.NodeProto.FromString(bytes(data[a:b])) for a, b in parts.nodes)
-    if inline and header.functions:
-        header, protos = inline_functions(header, info, protos, initializers)
-    graph = import_graph(make_importer(header, file.read_tensor), info, protos, initializers)
+    nodes, tensors, rest = _Spans(), _Spans(), bytearray()
+    for f in wire_format.parse_fields(data, graphs[0].begin, graphs[0].end):
+        if f.number == NODE:
+            nodes.add(f.begin, f.end)
+        elif f.number == INITIALIZER:
+            tensors.add(f.begin, f.end)
+        else:
+            rest += data[f.tag_start : f.end]
+    initializers = [file.resolve_external(Tensor.from_wire(source, a, b)) for a, b in tensors]
+    protos = (onnx.NodeProto.FromString(bytes(data[a:b])) for a, b in nodes)
+    info = onnx.GraphProto.FromString(bytes(rest))
+    model = import_model(header, info, protos, initializers, file.read_tensor, inline=inline)
     source.release_pages()
-    return make_model(header, graph)
+    return model
 
 
 class _Spans:
@@ -126,26 +127,6 @@ class _Spans:
 
     def __iter__(self) -> Iterator[tuple[int, int]]:
         return zip(self._bounds[::2], self._bounds[1::2], strict=True)
-
-
-class _GraphParts(NamedTuple):
-    """The spans of nodes and initializers of a serialized graph, and its other fields."""
-
-    nodes: _Spans
-    tensors: _Spans
-    rest: bytes
-
-
-def _split_graph(source: MappedFile, graph: wire_format.Field) -> _GraphParts:
-    data, nodes, tensors, rest = source.view(), _Spans(), _Spans(), bytearray()
-    for f in wire_format.parse_fields(data, graph.begin, graph.end):
-        if f.number == NODE:
-            nodes.add(f.begin, f.end)
-        elif f.number == INITIALIZER:
-            tensors.add(f.begin, f.end)
-        else:
-            rest += data[f.tag_start : f.end]
-    return _GraphParts(nodes, tensors, bytes(rest))
 
 
 def weight_bytes(model: Model) -> int:
@@ -234,3 +215,43 @@ def publish(staged_model: Path, destination: Path) -> None:
         staged_model.replace(destination)
     except OSError as e:
         raise ModelError(f"cannot write {destination}: {e.strerror}") from e
+
+
+def encode_text(text: str) -> bytes:
+    """Text as UTF-8, with the original bytes of paths; other lone surrogates are escaped."""
+    try:
+        return text.encode(errors="surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode(errors="backslashreplace")
+
+
+def write_files(folder: Path, files: Mapping[str, Any]) -> list[str]:
+    """Write `files`; returns the error for each that cannot be written."""
+    lost: list[str] = []
+    for name, content in files.items():
+        try:
+            write_file(folder / name, content)
+        except Exception as e:  # noqa: BLE001 - a pass may leave anything
+            (folder / name).unlink(missing_ok=True)
+            lost.append(f"{name}: {format_error(e)}")
+    return lost
+
+
+def write_file(path: Path, content: Any) -> None:
+    """Write a model, or arrays by name as an .npz if there are any."""
+    if isinstance(content, onnx.ModelProto):
+        path.write_bytes(content.SerializeToString())
+        return
+    if isinstance(content, Model):
+        with staged(content, path) as stage:
+            publish(stage, path)
+        return
+    arrays: dict[str, Any] = content
+    if not arrays:
+        return
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:  # np.savez takes no array called `file`
+        for name, elements in arrays.items():
+            found = np.asarray(elements)
+            plain = found.astype(np.str_) if found.dtype == np.object_ else found  # no pickles for strings
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as f:
+                np.lib.format.write_array(f, plain, allow_pickle=False)

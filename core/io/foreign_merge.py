@@ -17,11 +17,11 @@ from ..ir.tensor import Tensor
 from ..ir.values import Value
 from ..serialization.exporter import node_bytes
 from ..serialization.importer import Importer, declare_input, merge_declared_type
+from ..serialization.node_attributes import NodeKey, node_key
 from ..serialization.proto_queries import opset_versions, used_domains
 from .convert import from_onnx
+from .graph_interface import require_same_interface
 from .interchange import is_placeholder
-from .interface_check import require_same_interface
-from .node_equivalence import NodeKey, node_key
 
 
 def reset_inference(graph: Graph, declared: Collection[Value]) -> None:
@@ -34,21 +34,16 @@ def reset_inference(graph: Graph, declared: Collection[Value]) -> None:
             for v in op.outputs:
                 if v.tensor is None:
                     v.reset()
-        if g is not graph:
-            _reset_inputs(g)
+        for v, info in g.declared.inputs if g is not graph else ():
+            if v.tensor is None:
+                v.reset()
+                declare_input(v, onnx.ValueInfoProto.FromString(info).type, g.context)
         infos = [*zip(g.outputs, g.declared.outputs, strict=True), *g.declared.value_infos]
         for v, info in infos:
             if v is not None and v.tensor is None:
                 merge_declared_type(v, onnx.ValueInfoProto.FromString(info).type)
     graph.context.inference_epoch += 1
     graph.mark_changed()
-
-
-def _reset_inputs(graph: Graph) -> None:
-    for v, info in graph.declared.inputs:
-        if v.tensor is None:
-            v.reset()
-            declare_input(v, onnx.ValueInfoProto.FromString(info).type, graph.context)
 
 
 @dataclass(slots=True)
@@ -86,9 +81,16 @@ class ForeignMerge:
         read = dict.fromkeys(v for op in self.removed_ops for v in (*op.inputs, *op.captures) if v is not None)
         for op in self.removed_ops:
             force_remove(op)
-        self._drop_constants()
+        for constants in (graph.initializers, graph.sparse_initializers):
+            for v in [v for v in constants if v.name not in self.matched_constants]:
+                del constants[v]
         here = self._resolve_values()
-        self._add_constants(here)
+        for t in self.model.graph.initializer:
+            if t.name not in self.matched_constants:
+                value = here[t.name]
+                value.reset()
+                value.set_constant(Tensor.from_proto(t))
+                graph.initializers[value] = None
         imports = opset_versions(self.model)
         for domain in used_domains(self.model.graph):
             shared.opsets.setdefault(domain, imports.get(domain, 1))
@@ -97,22 +99,11 @@ class ForeignMerge:
         shared.reserved_names = None  # those of the model are to be known when the next one is made up
         self._record_origins(made, by)
         reset_inference(graph, self._values_still_declared(made))
-        self._prune_unused(read)
-
-    def _prune_unused(self, read: Iterable[Value]) -> None:
-        """Remove constants and ops that only removed ops read."""
         for v in read:
             if v.producer is not None:
-                self.graph.prune((v.producer,))
+                graph.prune((v.producer,))
             elif not v.consumers:
-                self.graph.drop_initializer(v)
-
-    def _drop_constants(self) -> None:
-        graph = self.graph
-        for v in [v for v in graph.initializers if v.name not in self.matched_constants]:
-            del graph.initializers[v]
-        for v in [v for v in graph.sparse_initializers if v.name not in self.matched_constants]:
-            del graph.sparse_initializers[v]
+                graph.drop_initializer(v)
 
     def _resolve_values(self) -> dict[str, Value]:
         """The value for each name of the model: one of the graph, or a new one under an unused name."""
@@ -124,14 +115,6 @@ class ForeignMerge:
                 found[name] = Value(name if name not in taken else self.graph.fresh_name(name))
                 taken.add(found[name].name)
         return found
-
-    def _add_constants(self, here: dict[str, Value]) -> None:
-        for t in self.model.graph.initializer:
-            if t.name not in self.matched_constants:
-                value = here[t.name]
-                value.reset()
-                value.set_constant(Tensor.from_proto(t))
-                self.graph.initializers[value] = None
 
     def _add_new_ops(self, importer: Importer, here: dict[str, Value]) -> dict[Op, onnx.NodeProto]:
         """Add the new ops, and order all ops as in the model."""

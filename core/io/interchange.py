@@ -9,8 +9,7 @@ from ..ir.digest import digest
 from ..ir.graph import Graph
 from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor
 from ..serialization.exporter import written_initializers
-from .model import Model
-from .serialized_model import SerializedModel, serialize
+from .model import Model, SerializedModel, serialize
 
 UNCHANGED_LOCATION = "passwright:as-sent"  # the location of the external data of a placeholder
 
@@ -33,10 +32,9 @@ def proto_without_weights(graph: Graph) -> onnx.ModelProto:
     proto.ClearField("functions")
     proto.graph.MergeFromString(bytes(exported.body))
     for value, tensor in written_initializers(graph):
-        is_small = tensor.nbytes <= SMALL_TENSOR_BYTES
-        proto.graph.initializer.append(
-            tensor.to_proto(value.name) if is_small else make_placeholder(tensor.proto_without_elements(value.name))
-        )
+        is_large = tensor.nbytes > SMALL_TENSOR_BYTES
+        whole = tensor.proto_without_elements(value.name) if is_large else tensor.to_proto(value.name)
+        proto.graph.initializer.append(make_placeholder(whole) if is_large else whole)
     return proto
 
 

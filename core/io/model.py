@@ -1,16 +1,28 @@
-"""Models: a graph and the header of its file."""
+"""Models, and their serialized form, which is measured, loaded and saved without serializing again."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import onnx
 from onnx import helper
 
+from ..errors import GraphError, ModelError, PassesError, format_error
+from ..ir import wire_format
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ir.values import Value
-from ..serialization.exporter import declare_new_initializers, written_initializers
+from ..serialization.exporter import (
+    INITIALIZER,
+    MODEL_GRAPH,
+    Chunk,
+    TensorWriter,
+    declare_new_initializers,
+    graph_chunks,
+    written_initializers,
+)
 from ..serialization.proto_queries import opset_versions
 
 
@@ -38,3 +50,62 @@ def export_header(model: Model) -> onnx.ModelProto:
     if proto.ir_version < 4:
         declare_new_initializers(model.graph)
     return proto
+
+
+MAX_MESSAGE_BYTES = (2 << 30) - (1 << 20)  # protobuf's limit for a message, less some room
+
+
+@dataclass(frozen=True)
+class SerializedModel:
+    """A serialized model: header, graph without initializers, and each initializer in chunks.
+
+    The chunks of large tensors are views of a mapped file or an array.
+    """
+
+    header: bytes
+    body: bytearray
+    initializers: tuple[tuple[Chunk, ...], ...]
+
+    @cached_property
+    def _graph_bytes(self) -> int:
+        fields = (sum(map(len, t)) for t in self.initializers)
+        return len(self.body) + sum(n + len(wire_format.encode_prefix(INITIALIZER, n)) for n in fields)
+
+    @property
+    def size(self) -> int:
+        """Bytes of the whole message."""
+        return len(self.header) + len(wire_format.encode_prefix(MODEL_GRAPH, self._graph_bytes)) + self._graph_bytes
+
+    def chunks(self) -> Iterator[Chunk]:
+        """The message in chunks. Raises ModelError beyond protobuf's 2 GB."""
+        if self.size > MAX_MESSAGE_BYTES:
+            raise ModelError("the model is over 2 GB; it can only be written with external data")
+        yield self.header
+        yield wire_format.encode_prefix(MODEL_GRAPH, self._graph_bytes)
+        yield self.body
+        for pieces in self.initializers:
+            yield wire_format.encode_prefix(INITIALIZER, sum(map(len, pieces)))
+            yield from pieces
+
+    def to_proto(self) -> onnx.ModelProto:
+        """The model as a message. Initializers are parsed one by one, so that at most one is copied twice."""
+        proto = onnx.ModelProto.FromString(self.header)
+        proto.graph.MergeFromString(bytes(self.body))
+        for pieces in self.initializers:
+            proto.graph.initializer.add().MergeFromString(b"".join(pieces))
+        return proto
+
+
+def serialize(model: Model, tensor_chunks: TensorWriter = Tensor.chunks) -> SerializedModel:
+    """Serialize `model`, tensors by `tensor_chunks`. Raises GraphError if the graph cannot be written."""
+    try:
+        header = export_header(model).SerializeToString(deterministic=True)
+        body = bytearray()
+        for chunk in graph_chunks(model.graph, tensor_chunks):
+            body += chunk
+        tensors = tuple(tuple(tensor_chunks(tensor, value.name)) for value, tensor in written_initializers(model.graph))
+    except (PassesError, MemoryError, OSError):
+        raise
+    except Exception as e:
+        raise GraphError(f"it cannot be written: {format_error(e)}") from e
+    return SerializedModel(header, body, tensors)

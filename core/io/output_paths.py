@@ -28,7 +28,7 @@ class OutputPaths:
     def require_writable(self, read: Collection[Path]) -> None:
         """Raise ModelError unless all can be written and differ from each other and from the files in `read`."""
         if self.repro_folder is not None:
-            _require_folder(self.repro_folder)
+            _require_writable(self.repro_folder, is_folder=True)
         written = {"model": self.model, "report": self.report, "map of names": self.name_map}
         written |= {"page": self.page, "trace": self.trace}
         chosen = {what: path for what, path in written.items() if path is not None}
@@ -47,30 +47,24 @@ class OutputPaths:
                 raise ModelError(f"{path} cannot hold both the {what} and the {twin}")
 
 
-def _require_writable(path: Path) -> None:
-    """Raise ModelError if a file cannot be created at `path`, as far as that shows without writing."""
-    try:
-        path.parent.stat()
-        is_folder = path.is_dir()
-        exists = path.exists()
-    except OSError as e:
-        raise ModelError(f"cannot write to {path}: {e.strerror}") from e
-    if is_folder:
-        raise ModelError(f"{path} is a folder")
-    if not path.parent.is_dir():
-        raise ModelError(f"cannot write to {path}: Not a directory")
-    if not os.access(path if exists else path.parent, os.W_OK):
-        raise ModelError(f"cannot write to {path}: Permission denied")
+def _require_writable(path: Path, *, is_folder: bool = False) -> None:
+    """Raise ModelError if a file or folder cannot be created at `path`, as far as that shows without writing.
 
-
-def _require_folder(path: Path) -> None:
-    """Raise ModelError unless `path`, or else its nearest existing parent, is a writable folder."""
+    A file needs the folder that holds it; a folder is created with those around it.
+    """
     try:
+        if not is_folder:
+            path.parent.stat()
         nearest = next(p for p in (path, *path.absolute().parents) if p.exists())
+        is_dir = nearest.is_dir()
     except OSError as e:
         raise ModelError(f"cannot write to {path}: {e.strerror}") from e
-    if not nearest.is_dir():
+    if is_folder and not is_dir:
         raise ModelError(f"cannot write to {path}: {nearest} is not a folder")
+    if not is_folder and nearest == path and is_dir:
+        raise ModelError(f"{path} is a folder")
+    if not is_folder and not path.parent.is_dir():
+        raise ModelError(f"cannot write to {path}: Not a directory")
     if not os.access(nearest, os.W_OK):
         raise ModelError(f"cannot write to {path}: Permission denied")
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
 
 from ..errors import FailureKind, GraphError, InterfaceError, ModelError, format_error
-from ..io.serialized_model import serialize
+from ..io.model import serialize
 from ..verify.input_generation import InputSet
 from ..verify.verdict import Mismatch
 from .pass_manager import Attempt

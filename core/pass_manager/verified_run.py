@@ -9,9 +9,8 @@ from pathlib import Path
 
 from ..errors import FailureKind, GraphError, VerificationError
 from ..io.files import as_loadable, publish, staged, weight_bytes
-from ..io.model import Model
+from ..io.model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
 from ..io.model_source import ModelSource
-from ..io.serialized_model import MAX_MESSAGE_BYTES, SerializedModel, serialize
 from ..rewriting.observer import ChangeObserver
 from ..support.gc_pause import gc_paused
 from ..verify.input_generation import InputSet

@@ -18,7 +18,7 @@ from ..ir.op import Op, attribute_value
 from ..ir.tensor import SMALL_TENSOR_BYTES, STRING, Tensor
 from ..ir.traits import Trait, ops_with
 from ..ir.values import Value, declared_shape
-from .proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
+from .proto_queries import SUBGRAPH_ATTRIBUTE_TYPES, copy_without
 
 STRIPPED_ATTRIBUTE_TYPES = frozenset({
     *SUBGRAPH_ATTRIBUTE_TYPES, AttributeProto.TENSOR, AttributeProto.TENSORS,
@@ -139,7 +139,9 @@ class Importer:
             if a.type in SUBGRAPH_ATTRIBUTE_TYPES:
                 protos = [a.g] if a.type == AttributeProto.GRAPH else list(a.graphs)
                 graphs = [
-                    self.read_graph(graph_header(p), p.node, map(self.read_tensor, p.initializer), lookup)
+                    self.read_graph(
+                        copy_without(p, "node", "initializer"), p.node, map(self.read_tensor, p.initializer), lookup
+                    )
                     for p in protos
                 ]
                 attrs[a.name] = graphs[0] if a.type == AttributeProto.GRAPH else graphs
@@ -216,30 +218,11 @@ def declare_input(value: Value, proto: onnx.TypeProto, context: GraphContext) ->
     return value
 
 
-def graph_header(graph: onnx.GraphProto) -> onnx.GraphProto:
-    """A copy of everything but nodes and initializers."""
-    bare = onnx.GraphProto()
-    for descriptor, value in graph.ListFields():
-        if descriptor.name in {"name", "doc_string"}:
-            setattr(bare, descriptor.name, value)
-        elif descriptor.name not in {"node", "initializer"}:
-            getattr(bare, descriptor.name).extend(value)
-    return bare
-
-
 def _edgeless_proto_bytes(node: onnx.NodeProto, stripped: bool) -> bytes:
-    rest = onnx.NodeProto()
-    if not stripped:
-        rest.CopyFrom(node)
-    else:
-        for descriptor, value in node.ListFields():
-            if descriptor.name in {"op_type", "name", "domain", "overload", "doc_string"}:
-                setattr(rest, descriptor.name, value)
-            elif descriptor.name not in {"input", "output", "attribute"}:
-                getattr(rest, descriptor.name).extend(value)
-        for a in node.attribute:
-            rest.attribute.add().CopyFrom(_stripped(a))
-    del rest.input[:], rest.output[:]
+    rest = copy_without(node, "input", "output", *(["attribute"] if stripped else []))
+    for a in node.attribute if stripped else ():
+        is_apart = a.type in STRIPPED_ATTRIBUTE_TYPES and not a.ref_attr_name
+        rest.attribute.append(copy_without(a, "g", "graphs", "t", "tensors") if is_apart else a)
     return rest.SerializeToString(deterministic=True)
 
 
@@ -249,16 +232,6 @@ def _is_stored_apart(attribute: onnx.AttributeProto) -> bool:
         return True
     tensors = [attribute.t] if attribute.type == AttributeProto.TENSOR else attribute.tensors
     return any(t.data_location == onnx.TensorProto.EXTERNAL for t in tensors)
-
-
-def _stripped(attribute: onnx.AttributeProto) -> onnx.AttributeProto:
-    """The attribute without its graphs or tensor, which the op stores apart."""
-    if attribute.type not in STRIPPED_ATTRIBUTE_TYPES or attribute.ref_attr_name:
-        return attribute
-    shell = onnx.AttributeProto(name=attribute.name, type=attribute.type)
-    if attribute.doc_string:
-        shell.doc_string = attribute.doc_string
-    return shell
 
 
 def _check_defined(graph: Graph, names: dict[str, Value]) -> None:

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import TypeVar
 
 import onnx
+from google.protobuf.message import Message
 from onnx import AttributeProto
 
 from ..ir import op_schemas
 from ..ir.op_schemas import canonical_domain
 
+M = TypeVar("M", bound=Message)
 SUBGRAPH_ATTRIBUTE_TYPES = frozenset({AttributeProto.GRAPH, AttributeProto.GRAPHS})
 
 
@@ -37,6 +40,22 @@ def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
             continue
         yield node
         work += [iter(graph.node) for graph in reversed(list(subgraphs(node)))]
+
+
+def copy_without(message: M, *fields: str) -> M:
+    """A copy of a message without some of its fields, which are not copied on the way."""
+    out = type(message)()
+    for descriptor, value in message.ListFields():
+        name = descriptor.name
+        if name in fields:
+            continue
+        if hasattr(value, "extend"):
+            getattr(out, name).extend(value)
+        elif hasattr(value, "CopyFrom"):
+            getattr(out, name).CopyFrom(value)
+        else:
+            setattr(out, name, value)
+    return out
 
 
 def opset_versions(holder: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:

@@ -11,8 +11,7 @@ from onnx import shape_inference
 from ..errors import ModelError
 from ..inference.schema_inference import inferred_type_proto
 from ..io.convert import training_info_names
-from ..io.model import Model
-from ..io.serialized_model import serialize
+from ..io.model import Model, serialize
 from ..ir.graph import Graph
 from ..ir.invariants import defined_values
 from ..ir.op import Op

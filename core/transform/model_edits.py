@@ -9,9 +9,8 @@ from functools import cached_property, partial
 from weakref import finalize
 
 from ..io.files import as_loadable
-from ..io.model import Model
+from ..io.model import Model, serialize
 from ..io.model_source import ModelSource
-from ..io.serialized_model import serialize
 from ..ort.sessions import Loadable
 from .extract import drop_unused_inputs, keep_outputs
 from .specialize import specialize

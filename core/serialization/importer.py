@@ -219,10 +219,15 @@ def declare_input(value: Value, proto: onnx.TypeProto, context: GraphContext) ->
 
 
 def _edgeless_proto_bytes(node: onnx.NodeProto, stripped: bool) -> bytes:
-    rest = copy_without(node, "input", "output", *(["attribute"] if stripped else []))
-    for a in node.attribute if stripped else ():
-        is_apart = a.type in STRIPPED_ATTRIBUTE_TYPES and not a.ref_attr_name
-        rest.attribute.append(copy_without(a, "g", "graphs", "t", "tensors") if is_apart else a)
+    if stripped:
+        rest = copy_without(node, "input", "output", "attribute")
+        for a in node.attribute:
+            is_apart = a.type in STRIPPED_ATTRIBUTE_TYPES and not a.ref_attr_name
+            rest.attribute.append(copy_without(a, "g", "graphs", "t", "tensors") if is_apart else a)
+    else:
+        rest = onnx.NodeProto()
+        rest.CopyFrom(node)
+        del rest.input[:], rest.output[:]
     return rest.SerializeToString(deterministic=True)
 
 

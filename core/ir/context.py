@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import onnx
 
-from ..errors import NoFixpoint
 from .expressions import SymInt, Unknown, from_atom
 from .mutation_log import MutationLog, ReplacementLog
 from .op import Op
@@ -31,7 +30,7 @@ class GraphContext:
     weight_bytes: int = 0  # of all constants, as loaded
     mutation_count: int = 0  # grows with every mutation
     mutation_limit: int | None = None  # the mutation count past which a pass is taken not to terminate
-    inference_epoch: int = 0  # grows when inference may have more to infer than before
+    inference_epoch: int = 0  # grows when inference may find more than before
     root: Graph | None = None
     reserved_names: set[str] | None = None  # names of the model that `fresh_name` might generate
     fresh_name_count: int = 0
@@ -46,26 +45,10 @@ class GraphContext:
         """Whether every initializer is an input too, before IR version 4; onnxruntime does not let callers set it."""
         return self.ir_version < 4
 
-    def count_mutation(self) -> None:
-        """Count a mutation. Raises NoFixpoint past the limit."""
-        self.mutation_count += 1
-        if self.mutation_limit is not None and self.mutation_count > self.mutation_limit:
-            self.mutation_limit = None
-            raise NoFixpoint("it keeps changing the graph, far more often than the graph has ops and initializers")
-
-    def reinfer(self, op: Op) -> None:
-        """Infer the outputs of an op anew, after it took over outputs of another op."""
-        op.inferred_epoch = -1
-        self.infer(op)
-
     def new_unknown(self, *, lower_bound: int | None = 0, tentative: bool = False) -> SymInt:
         """A new unknown integer, such as an unnamed extent or an element; only its `lower_bound` is known."""
         self.unknown_count += 1
         return from_atom(Unknown(self.unknown_count, lower_bound=lower_bound, tentative=tentative))
-
-    def reserve_names(self, names: Iterable[str]) -> None:
-        """Reserve those of the model's names that `fresh_name` could generate."""
-        self.reserved_names = {name for name in names if FRESH_NAME_MARK in name}
 
     def fresh_name(self, stem: str) -> str:
         """An unused name from `stem`; the number of a generated stem is replaced, not added to."""

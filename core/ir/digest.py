@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from hashlib import blake2b
 
 from .tensor import STRING, Tensor
@@ -32,20 +31,12 @@ def digest(tensor: Tensor) -> bytes:
     read.
     """
     found = blake2b(f"{tensor.dtype}{tensor.dims}".encode())
-    for piece in _string_chunks(tensor) if tensor.dtype == STRING else _raw_chunks(tensor):
-        found.update(piece)
-    return found.digest()
-
-
-def _raw_chunks(tensor: Tensor) -> Iterator[bytes | memoryview]:
+    if tensor.dtype == STRING:
+        for s in tensor.to_proto("").string_data:
+            found.update(len(s).to_bytes(8, "little") + s)  # with the lengths, so that boundaries count
+        return found.digest()
     content = memoryview(tensor.raw_data())
     for start in range(0, len(content), CHUNK_BYTES):
-        yield content[start : start + CHUNK_BYTES]
+        found.update(content[start : start + CHUNK_BYTES])
         tensor.release_pages()
-
-
-def _string_chunks(tensor: Tensor) -> Iterator[bytes]:
-    """The elements, each with its length, so that their boundaries count."""
-    for s in tensor.to_proto("").string_data:
-        yield len(s).to_bytes(8, "little")
-        yield s
+    return found.digest()

@@ -56,7 +56,7 @@ def uses_16_bit_floats(graph: Graph) -> bool:
     """Whether anything is computed in 16-bit floats.
 
     onnxruntime's CPU provider computes much of that in 32 bits and drops some of the roundings in between,
-    depending on which ops stand next to each other: such results are not reproducible to the last bit.
+    depending on the neighbouring ops: such results are not reproducible to the last bit.
     """
     for g in graph.with_subgraphs():
         sources = (*g.inputs, *g.initializers)

@@ -88,10 +88,6 @@ def atom_sort_key(atom: Atom) -> tuple[int, int, str]:
     return (1, atom.number, "") if isinstance(atom, Unknown) else (2, 0, repr(atom))
 
 
-def _product_sort_key(product: Product) -> tuple[int, list[tuple[int, int, str]]]:
-    return -len(product), [atom_sort_key(a) for a in product]
-
-
 def expr_size(x: SymInt) -> int:
     """Atoms and factors in `x`, those inside calls too."""
     return x.size if isinstance(x, Expr) else 1
@@ -115,7 +111,7 @@ def from_terms(terms: Mapping[Product, int]) -> SymInt:
             return factor
         if factor == 1 and len(product) == 1 and isinstance(product[0], str):
             return product[0]
-    return Expr(tuple(sorted(left, key=lambda t: _product_sort_key(t[0]))))
+    return Expr(tuple(sorted(left, key=lambda t: (-len(t[0]), [*map(atom_sort_key, t[0])]))))
 
 
 def from_atom(a: Atom) -> SymInt:
@@ -219,16 +215,13 @@ def lower_bound(x: SymInt) -> int | None:
         for a in product:
             known = _atom_lower_bound(a)
             if known is None or known < 0:
-                return _scaled_lower_bound(product, factor, known) if len(x.terms) == 1 else None
+                is_scaled_atom = len(x.terms) == len(product) == 1 and factor > 0
+                return known * factor if known is not None and is_scaled_atom else None
             low *= known
         if factor < 0:
             return None
         out += factor * low
     return out
-
-
-def _scaled_lower_bound(product: Product, factor: int, known: int | None) -> int | None:
-    return known * factor if known is not None and len(product) == 1 and factor > 0 else None
 
 
 def _atom_lower_bound(a: Atom) -> int | None:

@@ -12,23 +12,14 @@ from typing import TYPE_CHECKING
 
 import onnx
 
-from ..errors import Declined, GraphError
-from .context import Declarations, GraphContext
+from ..errors import Declined, GraphError, NoFixpoint
+from .context import FRESH_NAME_MARK, Declarations, GraphContext
 from .effects import may_drop
 from .invariants import check_invariants
-from .mutation_log import (
-    log_initializer_removal,
-    log_insertion,
-    log_removal,
-    record_detached,
-    record_removed,
-    record_takeover,
-    record_use_replacement,
-    set_constant,
-)
+from .mutation_log import Mutation, constant_nbytes, record_use_replacement
 from .op import IndexedSequence, Op, replaced
 from .origin import record_source
-from .subgraphs import add_captured_output_uses, all_value_names, captured_values
+from .subgraphs import add_captured_output_uses, all_value_names
 from .tensor import Tensor
 from .values import Value
 
@@ -75,26 +66,6 @@ def depth_first_order(order: list[Op]) -> list[Op]:
     return list(done)
 
 
-def prune(ops: Iterable[Op]) -> int:
-    """Remove those of `ops` that became dead and may be removed, and ops that die with them. O(removed)."""
-    stack, removed = list(ops), 0
-    while stack:
-        op = stack.pop()
-        if may_drop(op) and _is_dead(op):
-            removed += 1
-            stack += _remove_with_constants(op)
-    return removed
-
-
-def discard(ops: Iterable[Op]) -> int:
-    """Remove those of `ops` that became dead, opaque ones too, and ops that die with them. O(removed)."""
-    removed = 0
-    for op in ops:
-        if _is_dead(op):
-            removed += 1 + prune(_remove_with_constants(op))
-    return removed
-
-
 def _is_dead(op: Op) -> bool:
     return op in op.graph and all(map(op.graph.is_unused, op.outputs))
 
@@ -106,28 +77,17 @@ def _remove_with_constants(op: Op) -> list[Op]:
     home.remove_op(op)
     for v in read:
         if v.producer is None and not v.consumers:
-            drop_initializer(home, v)
+            home.drop_initializer(v)
     return [v.producer for v in read if v.producer is not None]
 
 
-def drop_initializer(graph: Graph, value: Value) -> bool:
-    """Remove a constant that nothing uses from whichever enclosing graph holds it."""
-    home: Graph | None = graph
-    while home is not None and value not in home.initializers:
-        home = home.owner.graph if home.owner is not None else None
-    if home is None or not home.is_unused(value):
-        return False
-    log_initializer_removal(home.context.mutation_log, home, value)
-    del home.initializers[value]
-    home.mark_changed()
-    return True
-
-
 def force_remove(op: Op) -> None:
-    """Take an op out of its graph, whoever reads what it made: that has no producer then."""
+    """Remove an op from its graph, even if its outputs are used; they have no producer then."""
     home = op.graph
-    record_removed(home.context.replacement_log, op)
-    log_removal(home.context.mutation_log, op)
+    if (replacements := home.context.replacement_log) is not None:
+        replacements.removed_ops.append(op)
+    if (mutations := home.context.mutation_log) is not None:
+        mutations.record_removal(op)
     for v in op.outputs:
         v.producer = None
     for v in op.inputs:
@@ -182,7 +142,7 @@ class Graph:
         self._outputs: IndexedSequence[Value] = IndexedSequence()
         self._ops: dict[Op, None] = {}
         self._by_type: dict[str, dict[Op, None]] = {}
-        self._ops_with_subgraphs: dict[Op, None] = {}  # ops with subgraphs
+        self._ops_with_subgraphs: dict[Op, None] = {}
 
     @property
     def opsets(self) -> dict[str, int]:
@@ -238,7 +198,15 @@ class Graph:
 
     def captured_values(self) -> Iterator[Value]:
         """Values that this graph or a graph inside it reads from an enclosing one; may repeat."""
-        return captured_values(self)
+        ops = list(self.ops())
+        own = {*self.inputs, *self.initializers, *self.sparse_initializers}
+        own.update(v for op in ops for v in op.outputs)
+        for op in ops:
+            yield from (v for v in op.inputs if v is not None and v not in own)
+        for op in ops:
+            for sub in op.subgraphs:
+                yield from (v for v in sub.captured_values() if v not in own)
+        yield from (v for v in self.outputs if v not in own)
 
     def sorted_ops(self) -> list[Op]:
         """All ops in topological order, ties as in the file. Raises GraphError on a cycle."""
@@ -253,18 +221,23 @@ class Graph:
 
     def mark_changed(self) -> None:
         """Count a mutation of the graph. Raises NoFixpoint past the limit."""
-        self.context.count_mutation()
+        context = self.context
+        context.mutation_count += 1
+        if context.mutation_limit is not None and context.mutation_count > context.mutation_limit:
+            context.mutation_limit = None
+            raise NoFixpoint("it keeps changing the graph, far more often than the graph has ops and initializers")
 
     def fresh_name(self, stem: str) -> str:
         """An unused name in the model."""
         if self.context.reserved_names is None:
-            self.context.reserve_names(all_value_names(self.context.root or self))
+            names = all_value_names(self.context.root or self)
+            self.context.reserved_names = {name for name in names if FRESH_NAME_MARK in name}
         return self.context.fresh_name(stem)
 
     def add_constant(self, tensor: Tensor, stem: str = "const") -> Value:
         """A new constant of this graph."""
         value = Value(self.fresh_name(stem))
-        set_constant(self.context.mutation_log, value, tensor)
+        self._set_constant(value, tensor)
         (self if self.can_hold_initializers else self.context.root or self).initializers[value] = None
         self.mark_changed()
         return value
@@ -290,7 +263,8 @@ class Graph:
             sub.owner = op
         add_captured_output_uses(op)
         self._index(op)
-        log_insertion(self.context.mutation_log, op)
+        if self.context.mutation_log is not None:
+            self.context.mutation_log.record(self, 1, 0, op)
         self.mark_changed()
         return op
 
@@ -322,7 +296,7 @@ class Graph:
         swaps = self.is_output(old)
         record_use_replacement(self.context.replacement_log, old, new, swaps=swaps)
         if not old.is_fully_known or (new.is_const and not old.is_const):
-            self.context.inference_epoch += 1  # what reads it may now come to know more
+            self.context.inference_epoch += 1  # inference of its consumers may find more now
         for op in old.consumers:
             op.replace_edge("inputs", old, new)
             for sub in op.subgraphs:
@@ -353,15 +327,18 @@ class Graph:
         op = new.producer
         if op is None:
             raise GraphError(f"nothing produces {new.name}, so nothing can take over {old.name}")
-        record_takeover(self.context.replacement_log, new, old)
-        was_asked = old.producer is not None and old.producer.inferred_epoch >= 0
+        record_source(op)
+        if self.context.replacement_log is not None:
+            self.context.replacement_log.replaced_values[new] = old
+        was_inferred = old.producer is not None and old.producer.inferred_epoch >= 0
         self._detach(old)
         for user in tuple(new.consumers):
             user.graph.set_inputs(user, replaced(user.inputs, new, old))
         op.replace_edge("outputs", new, old)
         old.producer, new.producer = op, None
-        if was_asked and not old.is_fully_known:
-            self.context.reinfer(op)  # what reads it may now come to know more
+        if was_inferred and not old.is_fully_known:
+            op.inferred_epoch = -1
+            self.context.infer(op)  # inference of its consumers may find more now
         self.mark_changed()
 
     def replace_value(self, old: Value, new: Value) -> Op | None:
@@ -378,15 +355,22 @@ class Graph:
     def make_constant(self, value: Value, tensor: Tensor) -> None:
         """Turn a computed value into an initializer of the same name."""
         self._detach(value)
-        self.context.inference_epoch += value.tensor is None  # else nothing new came to be known
-        set_constant(self.context.mutation_log, value, tensor)
+        self.context.inference_epoch += value.tensor is None  # the output of a Constant op was known
+        self._set_constant(value, tensor)
         self.initializers[value] = None
         self.mark_changed()
+
+    def _set_constant(self, value: Value, tensor: Tensor) -> None:
+        if (log := self.context.mutation_log) is not None:
+            log.entries.append(Mutation(0, tensor.nbytes - constant_nbytes(value)))
+        value.set_constant(tensor)
 
     def _detach(self, value: Value) -> None:
         """Leave `value` without a producer; its former producer gets an unused output instead."""
         if (op := value.producer) is not None:
-            record_detached(self.context.replacement_log, op)
+            record_source(op)
+            if self.context.replacement_log is not None:
+                self.context.replacement_log.original_labels[op] = op.label
             spare = Value(self.fresh_name(value.name))
             spare.producer = op
             op.replace_edge("outputs", value, spare)
@@ -412,16 +396,35 @@ class Graph:
             self._ops_with_subgraphs[op] = None
 
     def prune(self, ops: Iterable[Op]) -> int:
-        """Remove those of `ops` that became dead, and ops that die with them. O(removed)."""
-        return prune(ops)
+        """Remove those of `ops` that became dead and may be removed, and ops that die with them. O(removed)."""
+        stack, removed = list(ops), 0
+        while stack:
+            op = stack.pop()
+            if may_drop(op) and _is_dead(op):
+                removed += 1
+                stack += _remove_with_constants(op)
+        return removed
 
     def discard(self, ops: Iterable[Op]) -> int:
         """As `prune`, but `ops` themselves are removed even if they are opaque. O(removed)."""
-        return discard(ops)
+        removed = 0
+        for op in ops:
+            if _is_dead(op):
+                removed += 1 + self.prune(_remove_with_constants(op))
+        return removed
 
     def drop_initializer(self, value: Value) -> bool:
         """Remove a constant that nothing uses from whichever enclosing graph holds it."""
-        return drop_initializer(self, value)
+        home: Graph | None = self
+        while home is not None and value not in home.initializers:
+            home = home.owner.graph if home.owner is not None else None
+        if home is None or not home.is_unused(value):
+            return False
+        if (log := home.context.mutation_log) is not None and value.tensor is not None:
+            log.record(home, 0, -value.tensor.nbytes)
+        del home.initializers[value]
+        home.mark_changed()
+        return True
 
     def validate(self) -> None:
         """Raise GraphError unless every invariant holds, in subgraphs too. O(V + E)."""

@@ -24,7 +24,7 @@ def check_invariants(graph: Graph, by_type: Mapping[str, Mapping[Op, None]]) -> 
     ops = list(graph.ops())
     for op in ops:
         if op.graph is not graph or op not in by_type.get(op.type, ()):
-            raise GraphError(f"{op.label} is not indexed where it stands")
+            raise GraphError(f"{op.label} is not in the index of its graph")
         for v in op.outputs:
             if v.producer is not op:
                 raise GraphError(f"{op.label} does not produce {v.name}, which it lists")
@@ -35,8 +35,7 @@ def check_invariants(graph: Graph, by_type: Mapping[str, Mapping[Op, None]]) -> 
     if sum(map(len, by_type.values())) != len(ops):
         raise GraphError("the op-type index is stale")
     _check_constants(graph)
-    _check_names(graph)
-    _check_outputs(graph)
+    _check_names_and_outputs(graph)
     if graph.owner is None:
         _check_edges(graph)
     graph.sorted_ops()
@@ -60,14 +59,11 @@ def _check_constants(graph: Graph) -> None:
             raise GraphError(f"{v.name} is a constant, and produced by {v.producer.label}")
 
 
-def _check_names(graph: Graph) -> None:
+def _check_names_and_outputs(graph: Graph) -> None:
     names = Counter(v.name for v in defined_values(graph) if v.name)
     twice = next((name for name, n in names.items() if n > 1), None)
     if twice is not None:
         raise GraphError(f"two values are named {twice}")
-
-
-def _check_outputs(graph: Graph) -> None:
     outputs = set(graph.outputs)
     for v in {*outputs, *defined_values(graph)}:
         if graph.is_output(v) != (v in outputs):
@@ -85,7 +81,7 @@ def _check_edges(root: Graph) -> None:
     users: dict[Value, set[Op]] = {v: set() for v in home}
     for g in graphs:
         visible = set(_enclosing_graphs(g))
-        for v, user in _op_uses(g):
+        for v, user in ((v, op) for op in g.ops() for v in op.inputs if v is not None):
             if home.get(v) not in visible:
                 raise GraphError(f"{v.name} is read by {user.label}, but comes from nowhere")
             users[v].add(user)
@@ -99,11 +95,6 @@ def _check_edges(root: Graph) -> None:
         for op in known ^ expected:
             knows = "counts as a user of" if op in known else "reads, unknown to it,"
             raise GraphError(f"{op.label} {knows} {v.name}")
-
-
-def _op_uses(graph: Graph) -> Iterator[tuple[Value, Op]]:
-    for op in graph.ops():
-        yield from ((v, op) for v in op.inputs if v is not None)
 
 
 def _enclosing_graphs(graph: Graph) -> Iterator[Graph]:

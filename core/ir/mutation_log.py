@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
 from .op import Op
 from .origin import record_source
-from .tensor import Tensor
 from .values import Value
 
 if TYPE_CHECKING:
@@ -34,35 +33,16 @@ class MutationLog:
         taken, self.entries = self.entries[:count], [] if count is None else self.entries[count:]
         return taken
 
+    def record(self, graph: Graph, node_delta: int, byte_delta: int, op: Op | None = None) -> None:
+        """Log a mutation of `graph`, unless the graph itself was removed with its owner."""
+        if not _is_in_removed_op(graph):
+            self.entries.append(Mutation(node_delta, byte_delta, op))
 
-def log_insertion(log: MutationLog | None, op: Op) -> None:
-    """Log that `op` was added to a graph; the ops in its subgraphs are logged by themselves."""
-    if log is not None and not _is_in_removed_op(op.graph):
-        log.entries.append(Mutation(1, 0, op))
-
-
-def log_removal(log: MutationLog | None, op: Op) -> None:
-    """Log that `op` is about to be removed, with its subgraphs unless another op owns them by now."""
-    if log is not None and not _is_in_removed_op(op.graph):
+    def record_removal(self, op: Op) -> None:
+        """Log that `op` is about to be removed, with its subgraphs unless another op owns them by now."""
         inner = [g for sub in op.subgraphs if sub.owner is op for g in sub.with_subgraphs()]
-        nodes = 1 + sum(map(len, inner))
-        held = sum(map(_constant_nbytes, op.outputs)) + sum(
-            _constant_nbytes(v) for g in inner for v in _own_constants(g)
-        )
-        log.entries.append(Mutation(-nodes, -held, op))
-
-
-def set_constant(log: MutationLog | None, value: Value, tensor: Tensor) -> None:
-    """Make `value` a constant; the output of a Constant op is one already."""
-    if log is not None:
-        log.entries.append(Mutation(0, tensor.nbytes - _constant_nbytes(value)))
-    value.set_constant(tensor)
-
-
-def log_initializer_removal(log: MutationLog | None, graph: Graph, value: Value) -> None:
-    """Log that an initializer of `graph` is about to be removed."""
-    if log is not None and not _is_in_removed_op(graph):
-        log.entries.append(Mutation(0, -_constant_nbytes(value)))
+        constants = (*op.outputs, *(v for g in inner for v in _own_constants(g)))
+        self.record(op.graph, -1 - sum(map(len, inner)), -sum(map(constant_nbytes, constants)), op)
 
 
 def _is_in_removed_op(graph: Graph) -> bool:
@@ -87,7 +67,8 @@ def _own_constants(graph: Graph) -> Iterator[Value]:
         yield from op.outputs
 
 
-def _constant_nbytes(value: Value) -> int:
+def constant_nbytes(value: Value) -> int:
+    """Bytes of a value's elements, 0 for a computed one."""
     return value.tensor.nbytes if value.tensor is not None else 0
 
 
@@ -106,11 +87,6 @@ class ReplacementLog:
     original_labels: dict[Op, str] = field(default_factory=dict[Op, str])
     removed_ops: list[Op] = field(default_factory=list[Op])
 
-    def record_derived(self, ops: Iterable[Op], by: Op) -> None:
-        """Record that `by` was made from `ops`."""
-        for op in ops:
-            self.derived_ops.setdefault(op, {})[by] = None
-
 
 def record_use_replacement(log: ReplacementLog | None, old: Value, new: Value, *, swaps: bool) -> None:
     """Record that consumers of `old` are about to read the equal `new`; if it `swaps`, names are exchanged."""
@@ -125,23 +101,3 @@ def record_use_replacement(log: ReplacementLog | None, old: Value, new: Value, *
         if new.producer is not None:
             log.original_labels[new.producer] = new.producer.label
             log.equivalent_ops[old.producer] = new.producer
-
-
-def record_detached(log: ReplacementLog | None, op: Op) -> None:
-    """Record that an output of `op` is about to get another producer."""
-    record_source(op)
-    if log is not None:
-        log.original_labels[op] = op.label
-
-
-def record_takeover(log: ReplacementLog | None, new: Value, old: Value) -> None:
-    """Record that the producer of `new` is about to produce `old` instead."""
-    record_source(new.producer)
-    if log is not None:
-        log.replaced_values[new] = old
-
-
-def record_removed(log: ReplacementLog | None, op: Op) -> None:
-    """Record that `op` is about to be removed."""
-    if log is not None:
-        log.removed_ops.append(op)

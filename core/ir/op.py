@@ -19,11 +19,6 @@ if TYPE_CHECKING:
     from .values import Value
 
 
-def decode_attributes(node: onnx.NodeProto) -> dict[str, Any]:
-    """The attributes of a node that holds no subgraph."""
-    return {a.name: attribute_value(a) for a in node.attribute}
-
-
 def attribute_value(proto: onnx.AttributeProto) -> Any:
     """An attribute as a Python value; a reference to a function's attribute stays a proto."""
     if proto.ref_attr_name:
@@ -105,21 +100,17 @@ class Op:
         self.type = op_type
         self.domain = domain
         self._name = name
-        self._indexed_edges: dict[str, IndexedSequence[Value | None]] | None = (
-            None  # of edges that are many, once one was exchanged
-        )
+        self._indexed_edges: dict[str, IndexedSequence[Value | None]] | None = None  # many edges, once one was replaced
         self.inputs: tuple[Value | None, ...] = ()
         self.outputs: tuple[Value, ...] = ()
         self.graph: Graph
         self.version = 0  # of the opset of its domain; 0 where the model does not import it
-        self.order_key = 0  # where it stood in the file; orders the export
+        self.order_key = 0  # its position in the file; orders the export
         self.inferred_epoch = -1
         self.proto_bytes = proto_bytes
         self.loaded_proto_bytes: bytes | None = None
-        self.origin: Origin | SourceNode | None = (
-            None  # a Source: it came from the file, and an output was renamed since
-        )
-        self.is_stripped = False  # whether `proto_bytes` lacks what is kept elsewhere: subgraphs, a large constant
+        self.origin: Origin | SourceNode | None = None  # a SourceNode if an op of the file got another output
+        self.is_stripped = False  # whether `proto_bytes` lacks subgraphs or a large constant, which are in `attrs`
         self.subgraphs: tuple[Graph, ...] = ()
         self._attrs = attrs
 
@@ -143,7 +134,7 @@ class Op:
     @property
     def is_renamed(self) -> bool:
         """Whether its name differs from the one in the file."""
-        if self._name is None or self.loaded_proto_bytes is None:  # a name that nobody asked for has not been changed
+        if self._name is None or self.loaded_proto_bytes is None:  # a name that was never read was not changed
             return False
         return self._name != onnx.NodeProto.FromString(self.loaded_proto_bytes).name
 
@@ -167,8 +158,9 @@ class Op:
     def attrs(self) -> Mapping[str, Any]:
         """Attributes as Python values: numbers, str, lists, Tensor, Graph; others as their proto. Read only."""
         if self._attrs is None:
-            self._attrs = decode_attributes(onnx.NodeProto.FromString(self.proto_bytes or b""))
-        return MappingProxyType(self._attrs)  # what is written there would not reach the file
+            node = onnx.NodeProto.FromString(self.proto_bytes or b"")
+            self._attrs = {a.name: attribute_value(a) for a in node.attribute}
+        return MappingProxyType(self._attrs)  # changes would not reach the file
 
     def attr(self, name: str, default: Any = None) -> Any:
         """The value of an attribute; if it is absent, its schema default, or else `default`."""
@@ -200,7 +192,7 @@ class Op:
             slots = IndexedSequence(values)
             self._indexed_edges = {**(self._indexed_edges or {}), side: slots}
         slots.replace(old, new)
-        with suppress(AttributeError):  # the tuple was not asked for since the last exchange
+        with suppress(AttributeError):  # the tuple was not read since the last replacement
             delattr(self, side)
 
     if not TYPE_CHECKING:

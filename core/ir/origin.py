@@ -49,16 +49,6 @@ def made_from(op: Op, by: str, ops: Iterable[Op]) -> Op:
 
 def set_origin(made: Iterable[Op], by: str, ops: tuple[Op, ...]) -> None:
     """`made_from` for several at once."""
-    origin = combined_origin(by, ops)
-    trace = ops[0].graph.context.replacement_log if ops else None
-    for op in made:
-        op.origin = origin
-        if trace is not None:
-            trace.record_derived(ops, op)
-
-
-def combined_origin(by: str, ops: Iterable[Op]) -> Origin:
-    """The origin of ops that `by` makes from `ops`."""
     found: dict[SourceNode, None] = {}
     more = False
     for op in ops:
@@ -68,7 +58,13 @@ def combined_origin(by: str, ops: Iterable[Op]) -> Origin:
             more |= known.is_truncated
         else:
             found[known or source_node_of(op)] = None
-    return Origin(by, tuple(found)[:MAX_SOURCES], more or len(found) > MAX_SOURCES)
+    origin = Origin(by, tuple(found)[:MAX_SOURCES], more or len(found) > MAX_SOURCES)
+    log = ops[0].graph.context.replacement_log if ops else None
+    for op in made:
+        op.origin = origin
+        if log is not None:
+            for source in ops:
+                log.derived_ops.setdefault(source, {})[op] = None
 
 
 def source_node_of(op: Op) -> SourceNode:

@@ -24,19 +24,6 @@ def enclosing_op(graph: Graph, op: Op) -> Op | None:
     return op
 
 
-def captured_values(graph: Graph) -> Iterator[Value]:
-    """Values that a graph or a graph inside it reads from an enclosing one; may repeat."""
-    ops = list(graph.ops())
-    own = {*graph.inputs, *graph.initializers, *graph.sparse_initializers}
-    own.update(v for op in ops for v in op.outputs)
-    for op in ops:
-        yield from (v for v in op.inputs if v is not None and v not in own)
-    for op in ops:
-        for sub in op.subgraphs:
-            yield from (v for v in sub.captured_values() if v not in own)
-    yield from (v for v in graph.outputs if v not in own)
-
-
 def add_captured_output_uses(op: Op) -> None:
     """Add `op` as consumer of the values of enclosing graphs that are outputs of its subgraphs."""
     for v in op.captures if op.subgraphs else ():

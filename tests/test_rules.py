@@ -28,7 +28,7 @@ from passwright.core import (
     to_onnx,
 )
 from passwright.core.errors import NoFixpoint, PassesError, RuleError
-from passwright.core.rewriting.rule_index import RuleIndex
+from passwright.core.rewriting.driver import RuleIndex
 from passwright.testing.model_comparison import contract_in
 from rewriting import apply_passes, becomes, initializers, load, op_types, stays
 

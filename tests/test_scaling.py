@@ -14,8 +14,7 @@ from operation_counts import count_calls
 from passwright.core import EXACT, Ledger, Op, Value, rule
 from passwright.core.io.convert import from_onnx
 from passwright.core.ir.op import SLOTS_THRESHOLD
-from passwright.core.rewriting.rule_index import RuleIndex
-from passwright.core.rewriting.worklist import Worklist
+from passwright.core.rewriting.driver import RuleIndex, Worklist
 from passwright.core.support.gc_pause import gc_paused
 from passwright.core.verify.input_specs import input_specs
 from passwright.passes.cleanup.merge_duplicates import MergeDuplicates, Scope

@@ -13,9 +13,8 @@ from itertools import islice
 from ...core import Graph, Op, Value
 from ...core.ir.mutation_log import Mutation
 from ...core.ir.subgraphs import enclosing_op
-from ...core.rewriting.changes import Change
+from ...core.rewriting.changes import Change, inserted_ops, removed_ops
 from ...core.rewriting.driver import is_live
-from ...core.rewriting.observer import inserted_ops, removed_ops
 from ..drawing.picture import Box, BoxKind, Picture
 from ..drawing.picture_text import declared_type_text
 from ..drawing.region_picture import RegionContext, region_picture

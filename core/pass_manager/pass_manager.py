@@ -7,9 +7,8 @@ from dataclasses import dataclass, field
 
 from ..errors import FailureKind, PassFailed
 from ..io.model import Model
+from ..rewriting.changes import ChangeObserver, ObserverDispatcher, SizeAccounting
 from ..rewriting.ledger import NO_LIMIT, Exclusions, Ledger, ReplayLimit
-from ..rewriting.observer import ChangeObserver, ObserverDispatcher
-from ..rewriting.size_accounting import SizeAccounting
 from ..support.watchdog import NoProgress, progress_watchdog
 from .interface import Interface
 from .name_map import NameTracker

@@ -11,7 +11,7 @@ from ..errors import FailureKind, GraphError, VerificationError
 from ..io.files import as_loadable, publish, staged, weight_bytes
 from ..io.model import MAX_MESSAGE_BYTES, Model, SerializedModel, serialize
 from ..io.model_source import ModelSource
-from ..rewriting.observer import ChangeObserver
+from ..rewriting.changes import ChangeObserver
 from ..support.gc_pause import gc_paused
 from ..verify.input_generation import InputSet
 from ..verify.oracle import Oracle

@@ -1,19 +1,26 @@
-"""A change that a run makes: who, where, and what of it is known."""
+"""The changes of a run, their sizes, and observers of them."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from time import perf_counter
+from typing import Protocol
+
+from ..ir.mutation_log import Mutation, MutationLog
+from ..ir.op import Op
+from ..ir.values import Value
 
 ChangeKey = tuple[str, str]
-"""Who makes a change (a rule or pass) and where (a value that outlives it; "" for a pass as a whole)."""
+"""The rule or pass that makes a change, and its place: a value that outlives it, "" for a pass as a whole."""
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
     """One change that was made: `ordinal` counts from 0 over the whole run.
 
-    Where changes are weighed, `made` are the ops that it put in, and `nodes_saved` and `weight_bytes_saved` say what
-    the model became smaller by, or larger, if below zero: ops, bodies included, and bytes of constants.
+    If sizes are recorded, `made` are the ops that it added; `nodes_saved` are the ops removed less those added, in
+    subgraphs too, `weight_bytes_saved` the same in bytes of constants.
     """
 
     ordinal: int
@@ -28,5 +35,124 @@ class Change:
 
     @property
     def where(self) -> str:
-        """The place in words; a tool of others does all that it does as one change."""
+        """The place in words; all that an external tool does is one change."""
         return f"at {self.place}" if self.place else "as a whole"
+
+
+class ChangeObserver(Protocol):
+    """An observer of each change. It must not change the graph, not even by inference.
+
+    `mutations` are those of the change so far: an op that was added may be removed again.
+    """
+
+    def before_change(self, change: Change, replaced: Sequence[Op | Value], mutations: Sequence[Mutation]) -> None:
+        """Called with the graph before the change, except for `mutations`: ops built for it, without consumers.
+
+        For a pass that does not request its changes, `mutations` are all of them.
+        """
+        ...
+
+    def after_change(self, change: Change, mutations: Sequence[Mutation]) -> None:
+        """Called with the graph after the change. Ops that a pass removes at its end may still be there."""
+        ...
+
+
+@dataclass(slots=True)
+class ObserverDispatcher:
+    """Calls an observer before and after each change; `seconds` is its time, `failure` its first exception."""
+
+    observer: ChangeObserver
+    seconds: float = 0.0
+    failure: Exception | None = None
+    _current_change: Change | None = None  # the change that is being made
+
+    def notify_before(self, change: Change, replaced: Sequence[Op | Value], mutations: Sequence[Mutation]) -> None:
+        """Call the observer before a change."""
+        self._current_change = change
+        self._call(lambda: self.observer.before_change(change, replaced, mutations))
+
+    def notify_after(self, mutations: Sequence[Mutation]) -> None:
+        """Call the observer after the last change, unless that was done."""
+        if self._current_change is None:
+            return
+        change, self._current_change = self._current_change, None
+        self._call(lambda: self.observer.after_change(change, mutations))
+
+    def _call(self, callback: Callable[[], None]) -> None:
+        start = perf_counter()
+        try:
+            callback()
+        except Exception as e:  # noqa: BLE001 - it is not the fault of a pass
+            self.failure = self.failure or e
+        self.seconds += perf_counter() - start
+
+
+def inserted_ops(mutations: Iterable[Mutation]) -> list[Op]:
+    """The ops that were added and not removed again, in order."""
+    there: dict[Op, None] = {}
+    for move in mutations:
+        if move.op is not None and move.node_delta > 0:
+            there[move.op] = None
+        elif move.op is not None:
+            there.pop(move.op, None)
+    return list(there)
+
+
+def removed_ops(mutations: Iterable[Mutation]) -> list[Op]:
+    """The ops that existed before and were removed, in order."""
+    mutations = list(mutations)
+    own = {move.op for move in mutations if move.node_delta > 0}
+    return [move.op for move in mutations if move.op is not None and move.node_delta < 0 and move.op not in own]
+
+
+@dataclass(slots=True)
+class SizeAccounting:
+    """Assigns the mutations of a run to its changes, all of which are kept: an ordinal is an index in their list.
+
+    Mutations from the start of a change until the next one belong to it. An op that is removed later, at the end of a
+    pass, belongs to the change of that pass which named it. `dispatcher` calls an observer, if there is one.
+    """
+
+    log: MutationLog = field(default_factory=MutationLog)
+    dispatcher: ObserverDispatcher | None = None
+    _pending: tuple[ChangeKey, int] | None = None  # the change that was started last, and the mutations before it
+    _change_of_op: dict[Op, int] = field(default_factory=dict[Op, int])
+    _pass_name: str = ""
+
+    def start_change(self, key: ChangeKey) -> None:
+        """Record that a change is about to be made."""
+        self._notify_after()
+        self._pending = key, len(self.log.entries)
+
+    def assign_mutations(self, changes: list[Change], upcoming: ChangeKey | None = None) -> None:
+        """Assign the mutations so far, except those of the change that is about to be made, if any."""
+        self._notify_after()
+        count = self._pending[1] if self._pending is not None and self._pending[0] == upcoming else None
+        taken, self._pending = self.log.drain(count), None
+        assigned: dict[int, list[Mutation]] = {}
+        at = last = len(changes) - 1
+        for mutation in taken:
+            if mutation.op is not None:
+                at = self._change_of_op.get(mutation.op, at) if mutation.node_delta < 0 else last
+            assigned.setdefault(at, []).append(mutation)
+        for ordinal, mutations in assigned.items() if changes else ():
+            change = changes[ordinal]
+            changes[ordinal] = replace(
+                change,
+                made=(*change.made, *(op.label for op in inserted_ops(mutations))),
+                nodes_saved=change.nodes_saved - sum(m.node_delta for m in mutations),
+                weight_bytes_saved=change.weight_bytes_saved - sum(m.byte_delta for m in mutations),
+            )
+
+    def register_change(self, change: Change, replaced: Sequence[Op | Value]) -> None:
+        """Record the ops that a change named, which may be removed later."""
+        if self.dispatcher is not None:
+            self.dispatcher.notify_before(change, replaced, self.log.entries)
+        if change.pass_name != self._pass_name:
+            self._pass_name = change.pass_name
+            self._change_of_op.clear()
+        self._change_of_op.update((op, change.ordinal) for op in replaced if isinstance(op, Op))
+
+    def _notify_after(self) -> None:
+        if self.dispatcher is not None:
+            self.dispatcher.notify_after(self.log.entries)

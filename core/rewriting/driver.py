@@ -1,10 +1,10 @@
-"""Applies rules until none fires: an op-type index finds the roots, a worklist keeps it O(nodes)."""
+"""The driver: applies rules until none fires. An index finds the roots, and a worklist keeps it O(nodes)."""
 
 from __future__ import annotations
 
 import logging
-from collections import Counter
-from collections.abc import Iterable
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
 from operator import attrgetter
 from typing import Any
 
@@ -16,15 +16,117 @@ from ..ir.values import Value
 from ..support.watchdog import NoProgress
 from .builder import Build
 from .ledger import Ledger
-from .rule_index import RuleIndex
+from .pattern import OpPattern, Var
 from .rules import Match, Rule
-from .worklist import Worklist
+
+
+class Worklist:
+    """The ops still to be visited, each once, first in, first out.
+
+    Not a dict, in which the search for the first entry skips all removed ones.
+    """
+
+    def __init__(self) -> None:
+        self._queue: deque[Op] = deque()
+        self._waiting: set[Op] = set()
+
+    def add(self, ops: Iterable[Op]) -> None:
+        """Append those of `ops` that are not in the list."""
+        for op in ops:
+            if op not in self._waiting:
+                self._waiting.add(op)
+                self._queue.append(op)
+
+    def __iter__(self) -> Iterator[Op]:
+        """Remove and return the first, until none is left; more may be added meanwhile."""
+        while self._queue:
+            op = self._queue.popleft()
+            self._waiting.remove(op)
+            yield op
+
+
+InputSignature = tuple[str, bool]
+"""An input of an op: the type of its producer in the same graph, and whether it is constant."""
+InputSignatures = tuple[InputSignature, ...] | frozenset[InputSignature]
+MAX_ORDERED_INPUTS = 4  # inputs whose order counts; of more, only the set of signatures
+
+
+class RuleIndex:
+    """Rules by the operator of their root and the producers of its inputs.
+
+    Ops with equal signatures share one list, so that rules that do not match cost next to nothing.
+    """
+
+    def __init__(self, rules: Iterable[Rule]) -> None:
+        self.by_root_type: dict[str, list[Rule]] = {}
+        for r in rules:
+            for op_type in r.pattern.types:
+                self.by_root_type.setdefault(op_type, []).append(r)
+        self._cache: dict[tuple[str, InputSignatures], list[Rule]] = {}
+        self._required_producers = {
+            op_type: _required_producer_types(found) for op_type, found in self.by_root_type.items()
+        }
+
+    def candidates_at(self, op: Op) -> list[Rule]:
+        """The rules that may match at `op`, in their order."""
+        rules = self.by_root_type.get(op.type)
+        if rules is None:
+            return []
+        required = self._required_producers[op.type]
+        if required is not None and not any(
+            (v.tensor is not None and "" in required) or (v.producer is not None and v.producer.type in required)
+            for v in op.inputs
+            if v is not None
+        ):
+            return []
+        home = op.graph
+        kinds: list[InputSignature] = []
+        for v in op.inputs:
+            if v is not None:
+                maker = v.producer
+                made_by = maker.type if maker is not None and maker.graph is home else ""
+                kinds.append((made_by, v.tensor is not None))
+        key = (op.type, tuple(kinds) if len(kinds) <= MAX_ORDERED_INPUTS else frozenset(kinds))
+        found = self._cache.get(key)
+        if found is None:
+            found = self._cache[key] = [r for r in rules if _may_match(r.pattern, key[1])]
+        return found
+
+
+def _required_producer_types(rules: list[Rule]) -> frozenset[str] | None:
+    """The types of producers of which every rule requires one, "" for a constant; None if a rule requires none."""
+    found: set[str] = set()
+    for r in rules:
+        particular = next((want for want in r.pattern.inputs if _constrains_input(want)), None)
+        if particular is None:
+            return None
+        found.update(particular.types if isinstance(particular, OpPattern) else ("",))
+    return frozenset(found)
+
+
+def _constrains_input(want: object) -> bool:
+    """Whether a pattern does not match every input."""
+    return isinstance(want, OpPattern) or (isinstance(want, Var) and want.constant and not want.optional)
+
+
+def _may_match(pattern: OpPattern, kinds: InputSignatures) -> bool:
+    """Whether for each pattern of an input there is an input that it may match."""
+    makers = [want for want in pattern.inputs if isinstance(want, OpPattern)]
+    if not all(any(made_by in want.types for made_by, _ in kinds) for want in makers):
+        return False
+    if isinstance(kinds, tuple):
+        types = {t for want in makers for t in want.types}
+        if sum(made_by in types for made_by, _ in kinds) < len(makers):
+            return False
+    has_constant = any(is_constant for _, is_constant in kinds)
+    return has_constant or not any(isinstance(want, Var) and _constrains_input(want) for want in pattern.inputs)
+
 
 log = logging.getLogger(__name__)
 
 
 def rewrite(graph: Graph, rules: Iterable[Rule], ledger: Ledger, *, budget: int | None = None) -> Counter[str]:
-    """Apply `rules` in `graph` and all graphs inside it until none fires; say how often each did.
+    """Apply `rules` in `graph` and all graphs inside it until none fires; return how often each did.
 
     Raises NoFixpoint after `budget` rewrites (default: 100 and ten for each op).
     """
@@ -56,12 +158,12 @@ def rewrite(graph: Graph, rules: Iterable[Rule], ledger: Ledger, *, budget: int 
 
 
 def is_live(op: Op) -> bool:
-    """Whether anything reads one of its outputs. What is dead is not worth rewriting."""
+    """Whether an output of the op is used. Dead ops are not rewritten."""
     return any(v.consumers or op.graph.is_output(v) for v in op.outputs)
 
 
 def apply_rule(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
-    """Try one rule at one op. Returns the ops worth looking at again, or None if nothing changed."""
+    """Try one rule at one op. Returns the ops to visit again, or None if nothing changed."""
     try:
         for match in r.matches(root.graph, root):
             touched = _apply_match(r, match, ledger)
@@ -73,7 +175,7 @@ def apply_rule(r: Rule, root: Op, ledger: Ledger) -> list[Op] | None:
 
 
 def _apply_match(r: Rule, match: Match, ledger: Ledger) -> list[Op] | None:
-    """Make one match what the rule says, unless it declines."""
+    """Rewrite one match, unless the rule declines."""
     root, place = match.ops[0], _match_location(match)
     exact = r.is_exact_at(root)
     if not ledger.may_change(r.name, place, exact=exact):
@@ -83,19 +185,20 @@ def _apply_match(r: Rule, match: Match, ledger: Ledger) -> list[Op] | None:
     try:
         new = _build_replacement(r, g, match, place)
         require(ledger.request_change(r.name, place, match.ops, exact=exact), "not permitted in this run")
+        touched = _replace_root_outputs(r.name, match, new, g.added_ops)
     except Declined as why:
         root.graph.discard(g.added_ops[::-1])
         touched = None
         log.debug("%s declined at %s: %s", r.name, root, why)
-    else:
-        touched = _insert_replacement(r, match, new, g.added_ops, place)
+    except GraphError as e:
+        raise RuleError(f"the values that {r.name} returned cannot replace {root.label}: {e}", r.name, place) from e
     for v in g.constants:
         root.graph.drop_initializer(v)
     return touched
 
 
 def try_build(r: Rule, match: Match) -> None:
-    """Build what the rule makes of a match, and take it away again: raises Declined or RuleError where it would not."""
+    """Build the replacement of a match, and remove it again. Raises Declined or RuleError as `apply_rule` would."""
     root = match.ops[0]
     g = Build(root.graph, root)
     try:
@@ -107,35 +210,22 @@ def try_build(r: Rule, match: Match) -> None:
 
 
 def _match_location(match: Match) -> str:
-    """The name of the root's first output that anything looks at."""
+    """The name of the first output of the root that is used."""
     root = match.ops[0]
     return next(v.name for v in root.outputs if v.consumers or root.graph.is_output(v))
 
 
 def _build_replacement(r: Rule, g: Build, match: Match, place: str) -> tuple[Value | None, ...]:
-    """What the rule builds for each output of the root, which it is not yet put in the place of."""
+    """The replacement of each output of the root, built and checked, but not connected yet."""
     root = match.ops[0]
-    new = _check_replacement(r, root, _call_build(r, g, match, root, place), place)
-    _require_change(root, new)
-    return new
-
-
-def _call_build(r: Rule, g: Build, match: Match, root: Op, place: str) -> Value | tuple[Value | None, ...]:
     try:
-        return r.build(g, **r.arguments(match))
+        built = r.build(g, **r.arguments(match))
     except (Declined, ModelError, NoFixpoint, KeyboardInterrupt, NoProgress):
         raise
     except BaseException as e:
         raise RuleError(f"rule {r.name} failed at {root.label}: {format_error(e)}", r.name, place) from e
-
-
-def _check_replacement(
-    r: Rule, root: Op, built: Value | tuple[Value | None, ...], place: str
-) -> tuple[Value | None, ...]:
-    """What the rule returned, one entry for each output of the root."""
-    new: tuple[Value | None, ...] = built if isinstance(built, tuple) else (built,)
-    unchecked: tuple[Any, ...] = new
-    if not all(v is None or isinstance(v, Value) for v in unchecked):
+    new: tuple[Any, ...] = built if isinstance(built, tuple) else (built,)
+    if not all(v is None or isinstance(v, Value) for v in new):
         raise RuleError(f"{r.name} returned {built!r} instead of values", r.name, place)
     if any(v is not None for v in new[len(root.outputs) :]):
         raise RuleError(f"{r.name} returned more values than {root.label} has outputs", r.name, place)
@@ -143,59 +233,36 @@ def _check_replacement(
     for old, v in zip(root.outputs, new, strict=True):
         if v is None and (old.consumers or root.graph.is_output(old)):
             raise Declined(f"{old.name} is used, and the rule gives nothing for it")
+    pairs = [(old, v) for old, v in zip(root.outputs, new, strict=True) if v is not None and v is not old]
+    require(pairs, "the rule returned the matched value itself")
+    for old, v in pairs if root.type == "Identity" else ():  # others are replaced by an Identity between two names
+        root.graph.require_replaceable(old, v)
     return new
 
 
-def _require_change(root: Op, new: tuple[Value | None, ...]) -> None:
-    """Decline what would change nothing, or could not be done in whole."""
-    pairs = [(old, v) for old, v in zip(root.outputs, new, strict=True) if v is not None and v is not old]
-    if not pairs:
-        raise Declined("the replacement is what stands there")
-    if root.type == "Identity":  # else an Identity takes its place where both values have names to keep
-        for old, v in pairs:
-            root.graph.require_replaceable(old, v)
-
-
-def _insert_replacement(r: Rule, match: Match, new: tuple[Value | None, ...], added: list[Op], place: str) -> list[Op]:
-    try:
-        return _replace_root_outputs(r.name, match, new, added)
-    except GraphError as e:
-        raise RuleError(f"what {r.name} returned cannot stand at {match.ops[0].label}: {e}", r.name, place) from e
-
-
 def _replace_root_outputs(by: str, match: Match, new: tuple[Value | None, ...], added: list[Op]) -> list[Op]:
-    """Put the new values in the place of the root's outputs; returns the ops worth looking at again.
+    """Replace the root's outputs by the new values; returns the ops to visit again.
 
-    What was added is marked as made of the ops matched. The last of it takes the root's name, and with it the doc
-    string and metadata that the file has for the root.
+    The matched ops are recorded as origin of those that were added. The last of these inherits the root's name, and
+    with it the doc string and metadata of the root in the file.
     """
     root = match.ops[0]
     graph = root.graph
     set_origin(added, by, match.ops)
     near = {p: None for v in root.inputs if v is not None and (p := graph.producer(v)) is not None}
-    readers = [user for old in root.outputs for user in old.consumers]
-    replacements: dict[Value, Value] = {}  # what came to stand for each new value
+    consumers = [user for old in root.outputs for user in old.consumers]
+    replacements: dict[Value, Value] = {}  # the value that each new value became
     for old, v in zip(root.outputs, new, strict=True):
         if v is None or v is old:
             continue
         maker = graph.producer(v)
-        if v in replacements:
-            _replace_output(by, match, old, replacements[v])
-        elif maker is not None and maker in added:
+        if v not in replacements and maker is not None and maker in added:
             graph.take_over(v, old)
             replacements[v] = old
-        else:
-            _replace_output(by, match, old, v)
-            replacements[v] = v
+        elif (identity := graph.replace_value(old, replacements.setdefault(v, v))) is not None:
+            made_from(identity, by, match.ops)
     if added and not added[-1].name:
         inherit_name(added[-1], root)
     graph.discard(match.ops)
     touched = [*(p for p in near if p in p.graph), *(op for op in added if op in op.graph)]
-    return [*touched, *readers]
-
-
-def _replace_output(by: str, match: Match, old: Value, new: Value) -> None:
-    """Let `new` stand for `old`; an Identity that has to stand between them is made of the match as well."""
-    identity = match.ops[0].graph.replace_value(old, new)
-    if identity is not None:
-        made_from(identity, by, match.ops)
+    return [*touched, *consumers]

@@ -15,17 +15,15 @@ from time import perf_counter
 from ..errors import NoFixpoint
 from ..ir.op import Op
 from ..ir.values import Value
-from .changes import Change, ChangeKey
-from .observer import ObserverDispatcher
-from .size_accounting import SizeAccounting
+from .changes import Change, ChangeKey, SizeAccounting
 
 
 @dataclass(frozen=True, slots=True)
 class ReplayLimit:
-    """Where a replay ends early: nothing that comes later is run.
+    """The point at which a replay ends early.
 
-    `before_change`: when the change with that ordinal is asked for. `after_changes`: as soon as so many changes are
-    made. `after_runs`: after so many runs of single passes.
+    `before_change`: before the change with that ordinal. `after_changes`, `after_runs`: after so many changes, or runs
+    of single passes.
     """
 
     before_change: int | None = None
@@ -38,9 +36,9 @@ NO_LIMIT = ReplayLimit()
 
 @dataclass(slots=True)
 class Exclusions:
-    """What is left out of a run: changes, from an ordinal on, and whole passes and rules, which may share a name.
+    """Exclusions from a run: changes, from an ordinal on, and whole passes and rules, which may share a name.
 
-    `atomic_passes` are the passes known to change graphs without asking; each run of theirs is one change.
+    `atomic_passes` are the passes known not to request their changes; each of their runs is one change.
     """
 
     changes: dict[ChangeKey, int] = field(default_factory=dict[ChangeKey, int])
@@ -51,10 +49,10 @@ class Exclusions:
 
 @dataclass(slots=True)
 class Ledger:
-    """Numbers the changes of one run and says which of them may be made.
+    """Numbers the changes of one run and decides which of them may be made.
 
-    `exact_only`: what rounds is refused. `record`: keep each change in `changes`, not just their `counts` by pass and
-    rule. `validates_graphs`: graphs are checked after each pass. `accounting`: each change that is kept is weighed.
+    `exact_only`: changes that round are refused. `record`: keep each change in `changes`, not just their `counts` by
+    pass and rule. `validates_graphs`: graphs are checked after each pass. `accounting` records sizes of kept changes.
     """
 
     exact_only: bool = False
@@ -77,29 +75,22 @@ class Ledger:
     @property
     def stopped(self) -> bool:
         """Whether the end of a replay is reached."""
-        return (
-            self._stopped
-            or self.change_count == self.limit.after_changes
-            or len(self.passes_run) == self.limit.after_runs
-        )
+        limit = self.limit
+        return self._stopped or self.change_count == limit.after_changes or len(self.passes_run) == limit.after_runs
 
     @property
     def observer_seconds(self) -> float:
-        """The seconds that a witness took."""
-        return self.dispatcher.seconds if self.dispatcher is not None else 0.0
-
-    @property
-    def dispatcher(self) -> ObserverDispatcher | None:
-        """Someone looks on."""
-        return self.accounting.dispatcher if self.accounting is not None else None
+        """The seconds that an observer took."""
+        dispatcher = self.accounting.dispatcher if self.accounting is not None else None
+        return dispatcher.seconds if dispatcher is not None else 0.0
 
     def may_change(self, by: str, place: str, *, exact: bool = True) -> bool:
-        """Whether a change may be made; does not count it. What is built from here on is part of it."""
+        """Whether a change may be made; does not count it. Ops added from here on are part of it."""
         self.start_change(by, place)
         return self._is_permitted(by, place, exact=exact)
 
     def start_change(self, by: str, place: str) -> None:
-        """Note who is about to make a change, if it is to be weighed."""
+        """Record that a change is about to be made, if sizes are recorded."""
         if self.accounting is not None:
             self.accounting.start_change((by, place))
 
@@ -111,7 +102,7 @@ class Ledger:
         return self.change_count < self.exclusions.changes.get((by, place), self.change_count + 1)
 
     def request_change(self, by: str, place: str, replaced: Iterable[Op | Value] = (), *, exact: bool = True) -> bool:
-        """Ask before making a change, naming who makes it, where, and what goes; a yes counts it."""
+        """Whether `by` may make a change at `place`, which removes `replaced`; if so, the change is counted."""
         place = str(place)  # an op or value will do
         if not self._is_permitted(by, place, exact=exact):
             return False
@@ -121,20 +112,18 @@ class Ledger:
         self.is_exact &= exact
         self.counts.setdefault(running, Counter())[by] += 1
         if self.record:
-            self._record_change(running, (by, place), tuple(replaced), exact=exact)
+            removed = tuple(replaced)
+            names = tuple(x.label if isinstance(x, Op) else x.name for x in removed)
+            change = Change(self.change_count, running, by, place, names, exact)
+            if self.accounting is not None:
+                self.accounting.assign_mutations(self.changes, (by, place))
+                self.accounting.register_change(change, removed)
+            self.changes.append(change)
         self.change_count += 1
         return True
 
-    def _record_change(self, pass_name: str, key: ChangeKey, replaced: tuple[Op | Value, ...], *, exact: bool) -> None:
-        names = tuple(x.label if isinstance(x, Op) else x.name for x in replaced)
-        change = Change(self.change_count, pass_name, *key, names, exact)
-        if self.accounting is not None:
-            self.accounting.assign_mutations(self.changes, key)
-            self.accounting.register_change(change, replaced)
-        self.changes.append(change)
-
     def finish(self) -> None:
-        """The run is over: weigh what has moved since the last change."""
+        """End the run: assign the mutations since the last change."""
         if self.accounting is not None:
             self.accounting.assign_mutations(self.changes)
 
@@ -142,8 +131,7 @@ class Ledger:
     def running_pass(self, name: str, max_changes: int | None = None) -> Generator[None]:
         """Count time and changes for the pass `name`; passes inside it count for themselves.
 
-        What a witness takes to look on is not counted. Raises NoFixpoint when it asks for more than `max_changes`
-        changes.
+        The time of an observer is not counted. Raises NoFixpoint when it requests more than `max_changes` changes.
         """
         self._running_passes.append(name)
         self._nested_seconds.append(0.0)

@@ -24,7 +24,7 @@ from .pattern import UNBOUND, OpPattern, match_op, trace_pattern
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """What a rule promises about the numbers: `kind` is exact, rounding or conditional.
+    """The contract of a rule on the numbers: `kind` is exact, rounding or conditional.
 
     For the element types `dtypes`, if there are such, it is the contract `for_dtypes` instead.
     """
@@ -75,7 +75,7 @@ def _dtype_words(dtypes: Collection[int]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Match:
-    """Where a rule applies: what its variables stand for, and the ops covered, the root first."""
+    """A match of a rule: the bindings of its variables, and the ops covered, the root first."""
 
     bindings: dict[str, Any]
     ops: tuple[Op, ...]
@@ -83,7 +83,7 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rewrite of one matched root; it keeps no state. Around its `fragile` numbers it is tried hardest.
+    """A rewrite of one matched root, without state; inputs are drawn at and around its `fragile` numbers.
 
     `parameters` are the variables that `build` takes; None: all.
     """
@@ -146,7 +146,7 @@ def rule(
 
 
 def _inner_values_are_private(graph: Graph, bound: dict[str, Any], ops: tuple[Op, ...]) -> bool:
-    """Whether the values between the matched ops are seen by nothing else."""
+    """Whether the values between the matched ops are used by no other op."""
     given = bound_values(bound)
     for v in (v for op in ops[1:] for v in op.outputs):
         if graph.is_output(v) or v in graph.pinned or any(v is x for x in given):
@@ -157,7 +157,7 @@ def _inner_values_are_private(graph: Graph, bound: dict[str, Any], ops: tuple[Op
 
 
 def bound_values(bound: dict[str, Any]) -> list[Any]:
-    """What variables stand for, those of any number of inputs each."""
+    """The values that variables are bound to, each of those of `*xs`."""
     given: list[Any] = []
     for b in bound.values():
         given += b if isinstance(b, tuple) else (b,)

@@ -11,7 +11,7 @@ from onnx import helper
 from ...core import EXACT, Build, Declined, Graph, Ledger, Op, RulePass, Tensor, Value, require, rule, same_extent
 from ...core.inference.element_inference import ELEMENT_FUNCTIONS
 from ...core.ir.dims import Dim, Elements, Shape, as_integers
-from ...core.rewriting.worklist import Worklist
+from ...core.rewriting.driver import Worklist
 from ..support.operand_queries import same_shape
 
 

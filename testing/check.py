@@ -79,8 +79,8 @@ class CheckResult:
             return (
                 f"{self.rule.name} fired on {self.fired} models, none of which onnxruntime runs: give examples that do"
             )
-        said = "; ".join(list(self.decline_counts)[:MAX_REASONS]) or "its pattern matched nowhere"
-        return f"{self.rule.name} never fired in {self.models} models ({said}): give examples in which it does"
+        why = "; ".join(list(self.decline_counts)[:MAX_REASONS]) or "its pattern matched nowhere"
+        return f"{self.rule.name} never fired in {self.models} models ({why}): give examples in which it does"
 
 
 def check_rule(

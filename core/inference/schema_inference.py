@@ -1,4 +1,4 @@
-"""Inference by the functions of the operators' own schemas, which see constants up to 1 KB and no weights."""
+"""Inference by the functions of operator schemas, which get constants up to 1 KB and no weights."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
     try:
         found = shape_inference.infer_node_outputs(spec, node, types, data, opset_imports=imports)
     except (shape_inference.InferenceError, checker.ValidationError):
-        return  # the op is wrong or its schema cannot tell; onnxruntime has the last word on it
+        return  # the op is invalid, or the schema infers nothing; onnxruntime decides
     for v in op.outputs:
         if v.name and v.name in found:
             _merge_type_proto(v, found[v.name], names)
@@ -55,13 +55,13 @@ class DimNames:
         self._dim_by_name[name] = dim
         return name
 
-    def dim_named(self, said: Dim) -> Dim:
+    def dim_named(self, name: Dim) -> Dim:
         """The dim that a TypeProto names."""
-        return self._dim_by_name.get(said, said) if isinstance(said, str) else said
+        return self._dim_by_name.get(name, name) if isinstance(name, str) else name
 
 
 def type_proto(value: Value, names: DimNames) -> onnx.TypeProto | None:
-    """What is known of a value as a TypeProto; None where its type is unknown."""
+    """The known type of a value as a TypeProto; None if it is unknown."""
     if value.type is not None:
         return value.type
     dtype, shape = value.recorded_type
@@ -71,7 +71,7 @@ def type_proto(value: Value, names: DimNames) -> onnx.TypeProto | None:
 
 
 def inferred_type_proto(value: Value) -> onnx.TypeProto | None:
-    """The type of a value as far as it can be written down, inferred if need be; None where it is unknown."""
+    """The type of a value with its numbers and symbols, inferred if necessary; None if it is unknown."""
     if value.type is not None or not value.known_dtype:
         return value.type
     shape = value.known_shape

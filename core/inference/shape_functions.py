@@ -78,15 +78,15 @@ def _transpose(op: Op) -> list[Shape]:
 
 
 def _reshape(op: Op) -> list[Shape]:
-    asked: tuple[SymInt, ...] = tuple(op.attr("shape")) if op.version < 5 else input_elements(op, 1)
+    target: tuple[SymInt, ...] = tuple(op.attr("shape")) if op.version < 5 else input_elements(op, 1)
     x = input_shape(op)
     out: list[Dim] = []
-    for i, e in enumerate(asked):
+    for i, e in enumerate(target):
         copied = e == 0 and not op.attr("allowzero", 0)
         require(not copied or i < len(x), "it copies a dim that the input does not have")
         out.append(x[i] if copied else e if is_known_nonnegative(e) else None)
-    if asked.count(-1) == 1 and None not in x:
-        out[asked.index(-1)] = _inferred_reshape_dim(x, [d for i, d in enumerate(out) if i != asked.index(-1)])
+    if target.count(-1) == 1 and None not in x:
+        out[target.index(-1)] = _inferred_reshape_dim(x, [d for i, d in enumerate(out) if i != target.index(-1)])
     return [tuple(out)]
 
 
@@ -211,9 +211,9 @@ def _pad(op: Op) -> list[Shape]:
 
 
 def _expand(op: Op) -> list[Shape]:
-    asked = input_elements(op, 1)
-    require(all(map(is_known_nonnegative, asked)), "its target shape is unknown")
-    shape = broadcast([input_shape(op), asked])
+    target = input_elements(op, 1)
+    require(all(map(is_known_nonnegative, target)), "its target shape is unknown")
+    shape = broadcast([input_shape(op), target])
     assert shape is not None
     return [shape]
 
@@ -231,8 +231,8 @@ def _gather(op: Op) -> list[Shape]:
 
 
 def _constant_of_shape(op: Op) -> list[Shape]:
-    asked = input_elements(op, 0)
-    return [tuple(e if is_known_nonnegative(e) else None for e in asked)]
+    target = input_elements(op, 0)
+    return [tuple(e if is_known_nonnegative(e) else None for e in target)]
 
 
 def _range(op: Op) -> list[Shape]:

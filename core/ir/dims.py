@@ -15,9 +15,9 @@ Elements = tuple[SymInt, ...]
 
 def as_integers(dims: Iterable[Dim]) -> tuple[int, ...] | None:
     """Dims, or elements, as integers; None if one is symbolic or unknown."""
-    asked = tuple(dims)
-    found = tuple(d for d in asked if isinstance(d, int))
-    return found if len(found) == len(asked) else None
+    given = tuple(dims)
+    found = tuple(d for d in given if isinstance(d, int))
+    return found if len(found) == len(given) else None
 
 
 def is_unresolved(dim: Dim) -> bool:

@@ -173,8 +173,6 @@ class Op:
         """The input at `index`, or None if it is omitted."""
         return self.inputs[index] if index < len(self.inputs) else None
 
-    # -- edges, for the mutators of Graph only -------------------------------------------
-
     def set_edges(self, side: Side, values: Iterable[Value | None]) -> None:
         """Set the inputs or outputs to `values`."""
         setattr(self, side, tuple(values))

@@ -33,14 +33,8 @@ TRACKED_DTYPES = frozenset({onnx.TensorProto.INT32, onnx.TensorProto.INT64, onnx
 MAX_TRACKED_ELEMENTS = 64  # of a tensor whose elements are followed one by one
 KNOWN_DTYPES = frozenset(onnx.TensorProto.DataType.values()) - {onnx.TensorProto.UNDEFINED}
 SUB_BYTE_BITS = {
-    "INT2": 2,
-    "UINT2": 2,
-    "INT4": 4,
-    "UINT4": 4,
-    "FLOAT4E2M1": 4,
-    "FLOAT6E2M3": 6,
-    "FLOAT6E3M2": 6,
-}  # bits
+    "INT2": 2, "UINT2": 2, "INT4": 4, "UINT4": 4, "FLOAT4E2M1": 4, "FLOAT6E2M3": 6, "FLOAT6E3M2": 6,
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -159,8 +153,6 @@ class Tensor:
         """The message of the file, without elements that are still on disk."""
         return onnx.TensorProto.FromString(self._header) if isinstance(self._header, bytes) else self._header
 
-    # -- what it is ------------------------------------------------------------------
-
     @property
     def size(self) -> int:
         """Number of elements."""
@@ -172,7 +164,7 @@ class Tensor:
         if self.dtype == STRING:
             message = self._message
             return message.ByteSize() if message is not None else sum(map(len, self.array.flat))
-        return packed_bytes(self.dtype, self.size)
+        return (self.size * element_bits(self.dtype) + 7) // 8  # sub-byte types are packed (ONNX IR, TensorProto)
 
     @property
     def elements(self) -> tuple[int, ...] | None:
@@ -188,7 +180,7 @@ class Tensor:
 
     @property
     def mapped_field(self) -> MappedField | None:
-        """Where the elements lie if they are still on disk."""
+        """The span of the elements in their file if they are still on disk."""
         return self._mapped
 
     @property
@@ -238,8 +230,6 @@ class Tensor:
         if self._mapped is not None and self._array is None:
             self._mapped.file.release_pages()
 
-    # -- writing it out --------------------------------------------------------------
-
     def header(self, name: str) -> onnx.TensorProto:
         """The message without the elements that are still on disk."""
         proto = onnx.TensorProto()
@@ -265,11 +255,10 @@ class Tensor:
     def to_proto(self, name: str) -> onnx.TensorProto:
         """The whole message; reads the elements from disk."""
         proto = self.header(name)
-        if self._mapped is not None:
-            if self._mapped.field_number == RAW_DATA:
-                proto.raw_data = bytes(self._mapped.view)
-            else:
-                proto.MergeFromString(b"".join(self._mapped_field_chunks()))
+        if self._mapped is not None and self._mapped.field_number == RAW_DATA:
+            proto.raw_data = bytes(self._mapped.view)
+        elif self._mapped is not None:
+            proto.MergeFromString(b"".join(self._mapped_field_chunks()))
         return proto
 
     def chunks(self, name: str) -> Iterator[bytes | memoryview]:
@@ -290,11 +279,6 @@ class Tensor:
         assert self._mapped is not None
         yield wire_format.encode_prefix(self._mapped.field_number, self._mapped.end - self._mapped.begin)
         yield self._mapped.view
-
-
-def packed_bytes(dtype: int, count: int) -> int:
-    """Bytes that `count` elements take in raw form; sub-byte types are packed (ONNX IR, TensorProto)."""
-    return (count * element_bits(dtype) + 7) // 8
 
 
 @cache

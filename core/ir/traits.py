@@ -81,10 +81,10 @@ NO_TRAITS = Trait(0)
 
 @dataclass(frozen=True, slots=True)
 class Traits:
-    """What is known of an operator: its traits, its inputs that hold data, and the roles of the others.
+    """The facts of an operator: its traits, its inputs that hold data, and the roles of the others.
 
     Elements of the inputs in `data` appear among those of the outputs nearly unchanged: cast, clipped or beside others.
-    `roles` says what other inputs are for, as far as not all numbers will do (`core.verify.input_roles`).
+    `roles` are those of other inputs that do not take all numbers (`core.verify.input_roles`).
     """
 
     traits: Trait = NO_TRAITS

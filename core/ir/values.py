@@ -36,8 +36,6 @@ class Value:
     def __repr__(self) -> str:
         return f"Value({self.name!r})"
 
-    # -- who reads it ----------------------------------------------------------------
-
     @property
     def consumers(self) -> Collection[Op]:
         """The ops that read the value, each once, in order, in its graph and in subgraphs that capture it."""
@@ -62,8 +60,6 @@ class Value:
     def clear_consumers(self) -> None:
         """Remove all consumers. For the mutators of Graph only."""
         self._consumers = []
-
-    # -- asking; an unknown answer declines ------------------------------------------
 
     @property
     def dtype(self) -> int:
@@ -103,8 +99,6 @@ class Value:
     def is_const(self) -> bool:
         """Whether the value is the same in every run. An initializer that is also an input is not."""
         return self.tensor is not None
-
-    # -- looking without declining ---------------------------------------------------
 
     @property
     def is_fully_known(self) -> bool:

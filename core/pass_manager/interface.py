@@ -23,8 +23,7 @@ from ..io.graph_interface import (
 )
 from ..io.model import Model
 from ..ir.digest import tensors_equal
-from ..ir.graph import Graph
-from ..ir.invariants import defined_values
+from ..ir.graph import Graph, defined_values
 from ..ir.op import Op
 from ..ir.tensor import MAX_INTERNED_BYTES, Tensor
 from ..serialization.proto_queries import opset_versions

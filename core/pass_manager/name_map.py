@@ -9,8 +9,7 @@ from functools import cached_property
 from typing import TypeVar, cast
 
 from ..io.model import Model
-from ..ir.graph import Graph
-from ..ir.invariants import defined_values
+from ..ir.graph import Graph, defined_values
 from ..ir.mutation_log import ReplacementLog
 from ..ir.op import Op
 from ..ir.origin import MAX_SOURCES

@@ -90,7 +90,7 @@ def node_bytes(op: Op, tensor_chunks: TensorWriter = Tensor.chunks) -> bytes:
     if op.proto_bytes is None:
         try:
             rest = build_node_proto(op, tensor_chunks).SerializeToString(deterministic=True)
-        except (TypeError, ValueError, AttributeError) as e:  # what helper.make_attribute and protobuf say
+        except (TypeError, ValueError, AttributeError) as e:  # as raised by helper.make_attribute and protobuf
             raise GraphError(f"{op.label} cannot be written: {first_line(e)}") from e
     elif op.is_stripped:
         rest = _restored_node(op, tensor_chunks).SerializeToString(deterministic=True)

@@ -164,8 +164,9 @@ class Importer:
                 strings = [a.s] if a.name == "value_string" else list(a.strings)
                 dims = [len(strings)] if a.name == "value_strings" else []
                 return Tensor.from_proto(onnx.TensorProto(data_type=STRING, dims=dims, string_data=strings))
-            if a.name in CONSTANT_FORMS and not a.ref_attr_name:
-                return Tensor.from_array(np.array(helper.get_attribute_value(a), CONSTANT_FORMS[a.name]))
+            dtype = CONSTANT_DTYPES.get(a.name.removesuffix("s"))
+            if dtype is not None and not a.ref_attr_name:
+                return Tensor.from_array(np.array(helper.get_attribute_value(a), dtype))
         return None
 
     def _read_declarations(self, graph: Graph, names: dict[str, Value], lookup: Callable[[str], Value]) -> None:
@@ -180,19 +181,14 @@ class Importer:
                 merge_declared_type(value, info.type)
             graph.declared.value_infos.append((value, info.SerializeToString(deterministic=True)))
         for note in header.quantization_annotation:
-            spoken = [note.tensor_name, *(p.value for p in note.quant_parameter_tensor_names)]
-            graph.pinned.update(names[n] for n in spoken if n in names)
+            noted = [note.tensor_name, *(p.value for p in note.quant_parameter_tensor_names)]
+            graph.pinned.update(names[n] for n in noted if n in names)
         for part in ("input", "output", "value_info", "sparse_initializer"):
             header.ClearField(part)
 
 
-# The forms of operator Constant since version 12, with the types its documentation gives.
-CONSTANT_FORMS: dict[str, Any] = {
-    "value_int": np.int64,
-    "value_ints": np.int64,
-    "value_float": np.float32,
-    "value_floats": np.float32,
-}
+# The attributes of operator Constant since version 12 for one number (or, with an s, several), by its documentation.
+CONSTANT_DTYPES: dict[str, Any] = {"value_int": np.int64, "value_float": np.float32}
 
 
 def _require_utf8(*strings: object) -> None:

@@ -32,15 +32,15 @@ def with_provenance(op: Op, node: bytes) -> bytes:
     origin = op.origin
     if not isinstance(origin, Origin):
         return node
-    if op.proto_bytes is not None:  # an op of the file that a pass rebuilt: what an earlier run wrote of it goes
-        node = _without_provenance(node)
+    if op.proto_bytes is not None:  # an op of the file that a pass rebuilt, perhaps with provenance of an earlier run
+        proto = onnx.NodeProto.FromString(node)
+        kept = [p for p in proto.metadata_props if p.key not in PROVENANCE_KEYS]
+        del proto.metadata_props[:]
+        proto.metadata_props.extend(kept)
+        node = proto.SerializeToString(deterministic=True)
     names = JSON_ENCODER.encode(source_names(origin))
-    return (
-        node
-        + _inherited_metadata(origin.named_after)
-        + _metadata_entry(RULE_KEY, origin.by)
-        + _metadata_entry(SOURCES_KEY, names)
-    )
+    entries = _metadata_entry(RULE_KEY, origin.by) + _metadata_entry(SOURCES_KEY, names)
+    return node + _inherited_metadata(origin.named_after) + entries
 
 
 def _inherited_metadata(namesake: bytes) -> bytes:
@@ -54,18 +54,16 @@ def _inherited_metadata(namesake: bytes) -> bytes:
 
 def _metadata_entry(key: str, text: str) -> bytes:
     """A StringStringEntryProto among the metadata of a node."""
-    return wire_format.encode_field(
-        NODE_METADATA, wire_format.encode_field(1, key.encode()) + wire_format.encode_field(2, text.encode())
-    )
+    entry = wire_format.encode_field(1, key.encode()) + wire_format.encode_field(2, text.encode())
+    return wire_format.encode_field(NODE_METADATA, entry)
 
 
 def source_names(origin: Origin) -> list[str]:
     """The names of the sources, each once, in order: the first 50, and an ellipsis if there are more."""
     found = dict.fromkeys(name for source in origin.sources for name in _source_names(source))
     names = [name for name in found if name and name != TRUNCATION_MARK]
-    more = (
-        TRUNCATION_MARK in found or origin.is_truncated or len(names) > MAX_SOURCES
-    )  # the first: said by an earlier run
+    was_truncated = TRUNCATION_MARK in found or origin.is_truncated  # in an earlier run, or in this one
+    more = was_truncated or len(names) > MAX_SOURCES
     return [*names[:MAX_SOURCES], *([TRUNCATION_MARK] if more else [])]
 
 
@@ -92,14 +90,6 @@ def _parse_names(text: str) -> list[str]:
         return []
     listed = cast("list[Any]", found) if isinstance(found, list) else []
     return [name for name in listed if isinstance(name, str)]
-
-
-def _without_provenance(node: bytes) -> bytes:
-    proto = onnx.NodeProto.FromString(node)
-    kept = [p for p in proto.metadata_props if p.key not in PROVENANCE_KEYS]
-    del proto.metadata_props[:]
-    proto.metadata_props.extend(kept)
-    return proto.SerializeToString(deterministic=True)
 
 
 def other_metadata(node: onnx.NodeProto) -> list[tuple[str, str]]:

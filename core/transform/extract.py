@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import onnx
@@ -12,8 +12,7 @@ from ..errors import ModelError
 from ..inference.schema_inference import inferred_type_proto
 from ..io.convert import training_info_names
 from ..io.model import Model, serialize
-from ..ir.graph import Graph
-from ..ir.invariants import defined_values
+from ..ir.graph import Graph, defined_values
 from ..ir.op import Op
 from ..ir.subgraphs import constant_bytes
 from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor
@@ -31,7 +30,9 @@ def keep_outputs(model: Model, names: Sequence[str]) -> None:
         raise ModelError("no outputs are named")
     wanted = _values_named(graph, names)
     infos = _output_infos(model, wanted)
-    _declare_former_outputs(graph)
+    known = {v for v, _ in graph.declared.value_infos}
+    former = zip(graph.outputs, graph.declared.outputs, strict=True)
+    graph.declared.value_infos += [(v, info) for v, info in former if v not in known and v not in graph.inputs]
     graph.outputs = wanted
     graph.declared.outputs[:] = infos
     _keep_only(graph, _required_ops(graph, wanted), training_info_names(model.header))
@@ -55,7 +56,7 @@ def _values_named(graph: Graph, names: Sequence[str]) -> list[Value]:
     known = {v.name: v for v in defined_values(graph) if v.name}
     for i, name in enumerate(names):
         if name in names[:i]:
-            raise ModelError(f"output {name} is asked for twice")
+            raise ModelError(f"output {name} is named twice")
         if name not in known:
             inner = any(v.name == name for g in graph.with_subgraphs() if g is not graph for v in defined_values(g))
             if inner:
@@ -78,34 +79,19 @@ def _output_infos(model: Model, wanted: Sequence[Value]) -> list[bytes]:
             if proto is None:
                 raise ModelError(f"{value.name} cannot be an output: its type is unknown")
             info.type.CopyFrom(proto)
-    _add_ranks(model, infos)
+    # Outputs must state their rank (ONNX IR, Static tensor shapes); where none is known, ONNX may infer it.
+    unranked = {i.name: i for i in infos if i.type.HasField("tensor_type") and not i.type.tensor_type.HasField("shape")}
+    whole = serialize(model, _chunks_without_large_data).to_proto() if unranked else onnx.ModelProto()
+    for found in shape_inference.infer_shapes(whole).graph.value_info if unranked else ():
+        if found.name in unranked and found.type.tensor_type.HasField("shape"):
+            unranked[found.name].type.tensor_type.shape.CopyFrom(found.type.tensor_type.shape)
     return [info.SerializeToString(deterministic=True) for info in infos]
 
 
-def _add_ranks(model: Model, infos: Iterable[onnx.ValueInfoProto]) -> None:
-    """Outputs have to state their rank (ONNX IR, Static tensor shapes): ask inference over the whole model for it."""
-    unranked = {i.name: i for i in infos if i.type.HasField("tensor_type") and not i.type.tensor_type.HasField("shape")}
-    if not unranked:
-        return
-    for found in shape_inference.infer_shapes(serialize(model, _chunks_without_large_data).to_proto()).graph.value_info:
-        if found.name in unranked and found.type.tensor_type.HasField("shape"):
-            unranked[found.name].type.tensor_type.shape.CopyFrom(found.type.tensor_type.shape)
-
-
 def _chunks_without_large_data(tensor: Tensor, name: str) -> Iterator[bytes]:
-    """A tensor as inference looks at it: a large one without its elements."""
+    """A tensor for shape inference: a large one without its elements."""
     proto = tensor.to_proto(name) if tensor.nbytes <= SMALL_TENSOR_BYTES else tensor.proto_without_elements(name)
     yield proto.SerializeToString(deterministic=True)
-
-
-def _declare_former_outputs(graph: Graph) -> None:
-    """What was said of the outputs stays said of the values."""
-    known = {v for v, _ in graph.declared.value_infos}
-    graph.declared.value_infos += [
-        (v, info)
-        for v, info in zip(graph.outputs, graph.declared.outputs, strict=True)
-        if v not in known and v not in graph.inputs
-    ]
 
 
 def _required_ops(graph: Graph, wanted: Sequence[Value]) -> set[Op]:
@@ -129,7 +115,7 @@ def _required_ops(graph: Graph, wanted: Sequence[Value]) -> set[Op]:
 
 
 def _keep_only(graph: Graph, needed: set[Op], training_names: set[str]) -> None:
-    """Remove all other ops, and then the constants and annotations that nothing needs any more."""
+    """Remove all other ops, and then the constants and annotations that are not needed any more."""
     pinned, graph.pinned = graph.pinned, set()
     for op in reversed(graph.sorted_ops()):
         if op not in needed:
@@ -138,10 +124,10 @@ def _keep_only(graph: Graph, needed: set[Op], training_names: set[str]) -> None:
     there.update((v.name, v) for v in graph.inputs)
     header = graph.declared.header
     notes = [n for n in header.quantization_annotation if n.tensor_name in there]
-    spoken = {p.value for n in notes for p in n.quant_parameter_tensor_names} | {n.tensor_name for n in notes}
+    noted = {p.value for n in notes for p in n.quant_parameter_tensor_names} | {n.tensor_name for n in notes}
     del header.quantization_annotation[:]
     header.quantization_annotation.extend(notes)
-    graph.pinned = {v for v in pinned if v.name in spoken or v.name in training_names}
+    graph.pinned = {v for v in pinned if v.name in noted or v.name in training_names}
     unused = {
         v for v in (*graph.initializers, *graph.sparse_initializers) if graph.is_unused(v) and v not in graph.inputs
     }
@@ -153,7 +139,7 @@ def _keep_only(graph: Graph, needed: set[Op], training_names: set[str]) -> None:
 
 
 def _drop_declarations(graph: Graph, removed: set[Value]) -> None:
-    """Declare only what is there, and no output twice."""
+    """Remove the declarations of values that were removed, and second ones of outputs."""
     declared, here = graph.declared, set(defined_values(graph))
     declared.inputs[:] = [(v, info) for v, info in declared.inputs if v not in removed]
     declared.initializers[:] = [v for v in declared.initializers if v not in removed]

@@ -1,4 +1,4 @@
-"""Edits that make an original: what comes of them is what gets rewritten, and what the result is held to."""
+"""Edits of a model before it is optimized; the result is verified against the edited model."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ModelEdit = Callable[[Model], None]
 
 
 def edited_source(source: ModelSource, edits: Sequence[ModelEdit]) -> ModelSource:
-    """A source of the edited model: each load is edited, and so is what backends are given."""
+    """A source of the edited model, for loading and for backends."""
     if not edits:
         return source
     original = _EditedModel(source, tuple(edits))
@@ -29,7 +29,7 @@ def edited_source(source: ModelSource, edits: Sequence[ModelEdit]) -> ModelSourc
 
 @dataclass
 class _EditedModel:
-    """The models that a source gives after some edits; a large one is kept in a file as long as this lives."""
+    """The models of a source after some edits; a large one is kept in a file as long as this object lives."""
 
     source: ModelSource
     edits: tuple[ModelEdit, ...]
@@ -46,7 +46,7 @@ class _EditedModel:
         return model
 
     def loadable(self) -> Loadable:
-        """The edited model as a backend takes it."""
+        """The edited model in a form that backends load."""
         return self._loadable
 
     @cached_property
@@ -65,7 +65,7 @@ def requested_edits(
     *,
     drop_inputs: bool = False,
 ) -> list[ModelEdit]:
-    """What is done to a model as it is loaded, in order."""
+    """The edits of a loaded model, in order."""
     edits: list[ModelEdit] = []
     if shapes or dims:
         edits.append(partial(specialize, shapes=dict(shapes or {}), dims=dict(dims or {})))

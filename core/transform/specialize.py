@@ -15,7 +15,7 @@ from ..ir.values import Value, declared_shape
 
 
 def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int]) -> None:
-    """Give inputs the `shapes` (by name), and symbols the sizes `dims`; what else has those symbols follows.
+    """Set the `shapes` of inputs (by name) and the sizes `dims` of symbols, wherever these occur.
 
     Raises ModelError for a name that the model does not have, or for sizes that contradict it or each other.
     """
@@ -42,7 +42,8 @@ def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[
 
 def require_symbols(graph: Graph, dims: Mapping[str, int]) -> None:
     """Raise ModelError unless inputs have all these symbols, and the sizes can be."""
-    symbols = set(_symbols(graph))
+    tensors = [t for v in graph.inputs for t in _tensor_types(inferred_type_proto(v))]
+    symbols = {d for t in tensors for d in declared_shape(t) or () if isinstance(d, str)}
     for symbol, size in dims.items():
         if symbol not in symbols:
             has = f"it has {', '.join(sorted(symbols))}" if symbols else "it has none"
@@ -50,21 +51,15 @@ def require_symbols(graph: Graph, dims: Mapping[str, int]) -> None:
         require_size(f"--dim {symbol}", size)
 
 
-def _symbols(graph: Graph) -> list[str]:
-    """The symbols in the shapes of the inputs, and of what sequences and optionals among them hold."""
-    tensors = [t for v in graph.inputs for t in _tensor_types(inferred_type_proto(v))]
-    return [d for t in tensors for d in declared_shape(t) or () if isinstance(d, str)]
-
-
 def _tensor_types(proto: onnx.TypeProto | None) -> list[onnx.TypeProto.Tensor]:
-    """The tensor type that a type is or is made of, to be read or written in place; none of a map or no type."""
+    """The tensor type, or that of the elements of a sequence or optional, to be changed in place; none for a map."""
     while proto is not None and (kind := proto.WhichOneof("value")) in {"sequence_type", "optional_type"}:
         proto = proto.sequence_type.elem_type if kind == "sequence_type" else proto.optional_type.elem_type
     return [proto.tensor_type] if proto is not None and proto.HasField("tensor_type") else []
 
 
 def _write_sizes(graph: Graph, shapes: Mapping[str, Sequence[int]], sizes: Mapping[str, int]) -> None:
-    """Write the numbers into what the file says of inputs, outputs and values in between."""
+    """Write the sizes into the declarations of inputs, outputs and intermediate values."""
     declared = graph.declared
     declared.inputs[:] = [(v, _with_sizes(v, info, shapes.get(v.name), sizes)) for v, info in declared.inputs]
     outputs = zip(graph.outputs, declared.outputs, strict=True)
@@ -76,7 +71,8 @@ def _with_sizes(value: Value | None, info: bytes, shape: Sequence[int] | None, s
     proto = onnx.ValueInfoProto.FromString(info)
     for tensor in _tensor_types(proto.type):
         if shape is not None:
-            _set_shape(tensor, shape)
+            del tensor.shape.dim[:]
+            tensor.shape.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=n) for n in shape)
         for d in tensor.shape.dim:
             if d.dim_param in sizes:
                 d.dim_value = sizes[d.dim_param]
@@ -87,15 +83,10 @@ def _with_sizes(value: Value | None, info: bytes, shape: Sequence[int] | None, s
     return proto.SerializeToString(deterministic=True)
 
 
-def _set_shape(tensor: onnx.TypeProto.Tensor, shape: Sequence[int]) -> None:
-    del tensor.shape.dim[:]
-    tensor.shape.dim.extend(onnx.TensorShapeProto.Dimension(dim_value=n) for n in shape)
-
-
 def _reconcile(graph: Graph, fixed: Mapping[Value, Shape | None]) -> None:
-    """Hold what is declared to what follows from the sizes: it gives way, unless it is a number in an output.
+    """Correct declared shapes that contradict those inferred from the sizes, except numbers in outputs.
 
-    `fixed`: what the file says of outputs. O(ops and declared values). Raises ModelError for an output that cannot be.
+    `fixed`: the declared shapes of outputs. O(ops and declared values). Raises ModelError for a contradicted output.
     """
     declared = graph.declared
     computed = [v for v in (*graph.outputs, *(v for v, _ in declared.value_infos)) if v is not None and v.producer]
@@ -120,7 +111,7 @@ def _reconcile(graph: Graph, fixed: Mapping[Value, Shape | None]) -> None:
 
 
 def _contradict(a: Shape | None, b: Shape | None) -> bool:
-    """Whether two shapes of one rank have other numbers in one place."""
+    """Whether two shapes of the same rank have different numbers for a dim."""
     if a is None or b is None or len(a) != len(b):
         return False
     return any(m != n for m, n in zip(a, b, strict=True) if isinstance(m, int) and isinstance(n, int))
@@ -139,19 +130,19 @@ def _format_shape(shape: Shape | None) -> str:
 
 
 def require_input_name(name: str, inputs: Iterable[str]) -> None:
-    """Raise ModelError for a shape of an input that there is not."""
+    """Raise ModelError unless there is an input of that name."""
     if name not in inputs:
         raise ModelError(f"--shape {name}: the model has no such input (it has {', '.join(inputs)})")
 
 
 def require_size(option: str, size: int) -> None:
-    """Raise ModelError for what ONNX cannot state as a dim."""
+    """Raise ModelError for a size that ONNX cannot represent."""
     if not 0 <= size < 1 << 63:
         raise ModelError(f"{option}: {size} is no size")
 
 
 def bind_dims(name: str, declared: Sequence[Dim], shape: Sequence[int], sizes: dict[str, int]) -> None:
-    """Note in `sizes` what the symbols of an input become. Raises ModelError for a shape that cannot be."""
+    """Record the sizes of the symbols of an input in `sizes`. Raises ModelError for a shape that does not fit."""
     if len(shape) != len(declared):
         raise ModelError(f"--shape {name}: {len(shape)} dims given, the input has {len(declared)}")
     for d, n in zip(declared, shape, strict=True):

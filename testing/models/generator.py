@@ -250,7 +250,7 @@ class OpSite:
 
 
 OpGenerator = Callable[[OpSite], None]
-MAX_DEPTH = 3  # of what feeds an operand that the pattern leaves open
+MAX_DEPTH = 3  # of the ops that compute an operand that the pattern leaves open
 DIMS = (2, 3, 1, 4, 2, 3, 1, 5, 0)
 
 
@@ -267,14 +267,14 @@ class PatternGenerator:
     bound: dict[str, Any] = field(default_factory=dict[str, Any])
     pattern_outputs: list[TypedValue] = field(
         default_factory=list[TypedValue]
-    )  # what the pattern's ops make, the root's last
+    )  # outputs of the pattern's ops, that of the root last
     no_fire_reasons: list[str] = field(default_factory=list[str])  # why the rule may not fire
     traits: list[str] = field(default_factory=list[str])
     unnamed: Iterator[int] = field(default_factory=count)  # numbers for operands that `...` stands for
     depth: int = 0
     last_dim: int = 0  # the dim chosen last
-    has_extra_producers: bool = False  # whether anything was grown that the pattern does not have
-    has_extra_constants: bool = False  # whether a constant stands where the pattern wants none
+    has_extra_producers: bool = False  # whether there are ops that the pattern does not have
+    has_extra_constants: bool = False  # whether a variable of the pattern that may be computed is a constant
     last_outputs: list[TypedValue] = field(default_factory=list[TypedValue])  # the outputs of the op made last
 
     def generate(self, pattern: OpPattern, hint: Hint) -> TypedValue:
@@ -348,8 +348,6 @@ class PatternGenerator:
             self.bound[want.name] = None
             self.add_trait("an optional input is left out")
         return want if self.bound[want.name] is not None else None
-
-    # -- operands ------------------------------------------------------------------------
 
     def bound_value(
         self, var: Var, dtype: int | str, shape: Shape, *, positive: bool, array: Array | None, is_only_operand: bool
@@ -442,8 +440,6 @@ class PatternGenerator:
             return dims
         place = self.builder.constant(np.full(shape, self.choices.draw_below(rank)))
         return self.builder.node("Gather", [dims, place], {})[0]
-
-    # -- shapes --------------------------------------------------------------------------
 
     def draw_dim(self) -> int:
         """A small dim; 0 only with `zero_dims`, always the same with `equal_dims`."""

@@ -15,8 +15,8 @@ from ..core.ir.traits import Trait, ops_with
 from ..core.ort.backends import Arrays
 from ..core.serialization.proto_queries import opset_versions, subgraphs
 from ..core.verify.noise import perturb
+from ..core.verify.output_comparison import min_tolerance, to_64_bit
 from ..core.verify.seeded_session import SINGLE_THREADED
-from ..core.verify.tolerance import min_tolerance, to_64_bit
 
 Array = np.ndarray[Any, Any]
 RUNS_PER_SCALE = 6

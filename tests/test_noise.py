@@ -13,8 +13,7 @@ from passwright.core import from_onnx
 from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.noise import NOISE_MULTIPLE, Noise, has_floats, perturb, perturb_weights
 from passwright.core.verify.oracle import Oracle
-from passwright.core.verify.output_comparison import compare_outputs
-from passwright.core.verify.tolerance import MAX_TOLERANCE, max_ulps
+from passwright.core.verify.output_comparison import MAX_TOLERANCE, compare_outputs, max_ulps
 from rewriting import load, op_types
 
 from passwright import optimize

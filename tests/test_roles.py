@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 from passwright.core import from_onnx
-from passwright.core.verify.control_values import control_values
 from passwright.core.verify.input_generation import distinct_kinds, generate_input_sets
-from passwright.core.verify.input_roles import input_role
+from passwright.core.verify.input_roles import control_values, input_role
 from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.transitive_uses import is_selection_only

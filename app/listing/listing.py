@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from ...core.pass_manager.pass_selection import UnknownNameError
 from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass, leaves, rules_in
 from ...core.plugins.discovery import LoadErrors
-from ...core.plugins.pass_options import options_of
 from ...core.plugins.pass_registry import Opsets, PassEntry, PassRegistry, PipelineEntry
+from ...core.plugins.pass_spec import options_of
 from ...core.rewriting.rules import ROUNDING, Rule
 from ...core.support.suggestions import did_you_mean
 from ...passes.pipelines import STAGES

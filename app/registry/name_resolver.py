@@ -17,9 +17,8 @@ from ...core.errors import PluginError, format_error
 from ...core.pass_manager.pass_selection import UnknownNameError, UsageError, select
 from ...core.pass_manager.pipeline import Fixpoint, Pass, Pipeline, leaves
 from ...core.plugins.discovery import InstalledPlugins, LoadErrors
-from ...core.plugins.pass_options import with_options
 from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry
-from ...core.plugins.pass_spec import PassSpec, parse_specs
+from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
 from ...core.support.suggestions import did_you_mean
 from .. import adapters
 from .pass_sources import PluginLike, caller_registry, full_registry, plugin_registries

@@ -10,10 +10,9 @@ from typing import Any
 from ...core.pass_manager.pass_selection import UsageError, exclude, map_passes, nested_passes, select
 from ...core.pass_manager.pipeline import Pass, leaves
 from ...core.pass_manager.report import SkippedPass
-from ...core.plugins.pass_options import with_options
 from ...core.plugins.pass_placement import insert_passes
 from ...core.plugins.pass_registry import PassEntry
-from ...core.plugins.pass_spec import PassSpec, parse_specs
+from ...core.plugins.pass_spec import PassSpec, parse_specs, with_options
 from ...core.plugins.plugin import Placed, as_pass
 from ...passes.pipelines import STAGES
 from .name_resolver import NameResolver

@@ -19,9 +19,8 @@ from ...core.pass_manager.attempt_check import CheckOptions
 from ...core.pass_manager.pass_manager import PassManager
 from ...core.pass_manager.phase_timer import PhaseTimer
 from ...core.pass_manager.pipeline import Pass, RulePass, leaves
-from ...core.pass_manager.plan import Plan, graph_size
 from ...core.pass_manager.quarantine import OnQuarantine, Quarantine
-from ...core.pass_manager.report import Report, Stats, pass_records, write_json
+from ...core.pass_manager.report import Plan, Report, Stats, graph_size, pass_records, write_json
 from ...core.pass_manager.verified_run import DRAWING, Candidate, VerifiedRun, oracle_judge
 from ...core.rewriting.ledger import Ledger
 from ...core.support.gc_pause import gc_paused

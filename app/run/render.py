@@ -11,8 +11,7 @@ from rich.filesize import decimal
 from rich.table import Table
 from rich.text import Text
 
-from ...core.pass_manager.plan import Plan, Savings
-from ...core.pass_manager.report import Report
+from ...core.pass_manager.report import Plan, Report, Savings
 from ...core.rewriting.changes import Change
 from ..descriptions import join_truncated
 from ..terminal import Terminal, add_row, milliseconds_text, new_table, plural

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gc
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field
 from itertools import count
 from pathlib import Path
@@ -10,15 +11,14 @@ from tempfile import TemporaryDirectory
 from types import TracebackType
 from typing import Any, Self
 
-from ..errors import EvaluationError, ModelLoadError
+from ..errors import EvaluationError, ModelLoadError, UnverifiableError
 from . import value_files
-from .backends import Arrays
+from .backends import Arrays, OnnxRuntime
 from .sessions import UNOPTIMIZED, Loadable, SessionConfig
-from .worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command
+from .worker_process import Message, RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 
 LOAD_TIMEOUT = 300.0  # seconds to load a model
 TERMINATION_GRACE = 10.0  # seconds for a run to stop after its timeout
-WORKER = f"{__package__}.remote_backend_worker"
 
 
 @dataclass(slots=True)
@@ -31,7 +31,7 @@ class RemoteBackend:
 
     config: SessionConfig = UNOPTIMIZED
     timeout: float = LOAD_TIMEOUT
-    command: tuple[str, ...] = module_command(WORKER)
+    command: tuple[str, ...] = module_command(__spec__.name)
     crashes: int = field(default=0, init=False)
     _folder: TemporaryDirectory[str] = field(init=False)
     _process: WorkerProcess = field(init=False)
@@ -118,3 +118,34 @@ class RemoteSession:
             except WorkerExit as e:
                 raise EvaluationError(e.describe("onnxruntime")) from e
             return value_files.read_value(results)
+
+
+def serve_sessions() -> None:
+    """Reply to requests, until the input ends."""
+    held: dict[int, OnnxRuntime] = {}
+
+    def reply(request: Message) -> Iterable[Message]:
+        if request["session"] not in held:
+            held.clear()
+            gc.collect()  # memory of the one before
+            held[request["session"]] = _load_session(request)
+        if "feeds" in request:
+            _run(held[request["session"]], request)
+        return ()
+
+    serve(reply, (EvaluationError, UnverifiableError))
+
+
+def _load_session(request: Message) -> OnnxRuntime:
+    model = Path(request["bytes"]).read_bytes() if "bytes" in request else Path(request["path"])
+    folder = None if request["folder"] is None else Path(request["folder"])
+    return OnnxRuntime(model, SessionConfig(**request["setting"]), folder=folder)
+
+
+def _run(session: OnnxRuntime, request: Message) -> None:
+    results = session.run(request["outputs"], value_files.read_value(Path(request["feeds"])), request["limit"])
+    value_files.write_value(results, Path(request["results"]))
+
+
+if __name__ == "__main__":
+    serve_sessions()

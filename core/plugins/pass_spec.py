@@ -1,13 +1,20 @@
-"""The text in which passes are asked for: `basic,fold-constants{max_growth=1MB},onnxscript:rules.py:RULES`."""
+"""Texts that select passes and set their options, such as `basic,fold-constants{max_growth=1MB}`."""
 
 from __future__ import annotations
 
 import re
+import types
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass, replace
+from enum import Enum
+from functools import partial
+from math import isnan
 from pathlib import Path
+from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
 
+from ..errors import format_error
 from ..pass_manager.pass_selection import UsageError
+from ..pass_manager.pipeline import Fixpoint, Pass, Pipeline, RulePass
 
 SYNTAX = "a,b,c{n=3,name=text}"
 SPEC_PATTERN = re.compile(r"""\s*([^,{}]*?)\s*(?:\{((?:"[^"]*"|'[^']*'|[^{}"'])*)\}\s*)?(,|$)""", re.DOTALL)
@@ -73,3 +80,203 @@ def _absolute_path(part: str, base: Path) -> str:
         return str((base / part).resolve()) if part.endswith(FILE_SUFFIXES) and (base / part).is_file() else part
     except OSError:  # it cannot be the name of a file
         return part
+
+
+SIZE = re.compile(r"([+-]?\d+)\s*(?:([kKMGT])(i?)B)?")
+POWERS = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
+QUOTES = "\"'"
+UNIONS = (Union, types.UnionType)
+SCALAR_TYPE_NAMES = {
+    int: "int",
+    float: "float",
+    bool: "true or false",
+    str: "str",
+    Path: "path",
+    types.NoneType: "none",
+}
+
+
+def format_type(hint: Any) -> str:
+    """A type in words; empty for one whose values cannot be written in a text."""
+    args = get_args(hint)
+    if get_origin(hint) in UNIONS:
+        return _join_if_all(" or ", [format_type(a) for a in args])
+    if get_origin(hint) is Literal:
+        return " or ".join(map(format_value, args))
+    if get_origin(hint) is tuple:
+        return _join_if_all(":", ["..." if a is ... else format_type(a) for a in args])
+    if _is_enum(hint):
+        return " or ".join(m.name for m in hint)
+    return SCALAR_TYPE_NAMES.get(hint, "") if isinstance(hint, type) else ""
+
+
+def _is_enum(hint: Any) -> bool:
+    return isinstance(hint, type) and issubclass(hint, Enum)
+
+
+def _join_if_all(by: str, parts: list[str]) -> str:
+    return by.join(parts) if all(parts) else ""
+
+
+def format_value(value: Any) -> str:
+    """A value as it would be written in a spec."""
+    if isinstance(value, Enum):
+        return value.name
+    if isinstance(value, tuple):
+        return ":".join(map(format_value, cast("tuple[Any, ...]", value)))
+    if isinstance(value, bool) or value is None:
+        return str(value).lower()
+    text = str(value)
+    return f'"{text}"' if isinstance(value, str) and (text == "none" or any(c in text for c in ",{}'")) else text
+
+
+def parse_value(hint: Any, text: str) -> Any:
+    """The value that a text stands for. Raises ValueError if it is none of that type."""
+    args = get_args(hint)
+    if get_origin(hint) in UNIONS:
+        return _parse_first(
+            [partial(parse_value, a, text) for a in sorted(args, key=lambda a: (a is str, a is not types.NoneType))]
+        )
+    if get_origin(hint) is Literal:
+        return _parse_choice({unquoted(format_value(a)): a for a in args}, text)
+    if get_origin(hint) is tuple:
+        return _parse_tuple(args, text)
+    if _is_enum(hint):
+        return _parse_choice({**{format_value(m.value): m for m in hint}, **{m.name: m for m in hint}}, text)
+    return _parse_scalar(hint, text)
+
+
+def _parse_first(readers: list[partial[Any]]) -> Any:
+    """What the first reader makes of it that can."""
+    for reader in readers:
+        try:
+            return reader()
+        except ValueError:
+            continue
+    raise ValueError("of none of the types")
+
+
+def _parse_choice(choices: dict[str, Any], text: str) -> Any:
+    if unquoted(text) not in choices:
+        raise ValueError(text)
+    return choices[unquoted(text)]
+
+
+def _parse_keyword(words: dict[str, Any], text: str) -> Any:
+    """As `_parse_choice`, in either case; in quotes it would be a text."""
+    if text.lower() not in words:
+        raise ValueError(text)
+    return words[text.lower()]
+
+
+def _parse_tuple(args: tuple[Any, ...], text: str) -> tuple[Any, ...]:
+    """`1:2:3`; of any length where the type ends in `...`, and nothing is the empty one."""
+    parts = text.split(":") if text else []
+    types_ = args[:1] * len(parts) if args[1:] == (...,) else args
+    if len(parts) != len(types_):
+        raise ValueError(text)
+    return tuple(parse_value(a, part) for a, part in zip(types_, parts, strict=True))
+
+
+def _parse_scalar(hint: Any, text: str) -> Any:
+    if hint is bool:
+        return _parse_keyword({"true": True, "false": False}, text)
+    if hint is int:
+        return _parse_size(text)
+    if hint is float:
+        number = float(text)
+        if isnan(number):
+            raise ValueError(text)
+        return number
+    if hint is types.NoneType:
+        return _parse_keyword({"none": None}, text)
+    return Path(unquoted(text)) if hint is Path else unquoted(text)
+
+
+def _parse_size(text: str) -> int:
+    """An integer, or a size such as 1MB (of 1000 kB) or 2MiB (of 1024 KiB)."""
+    m = SIZE.fullmatch(text)
+    if m is None:
+        raise ValueError(text)
+    number, unit, binary = m.groups()
+    return int(number) * ((1024 if binary else 1000) ** POWERS[unit] if unit else 1)
+
+
+def unquoted(text: str) -> str:
+    """A text without the quotes around it, if there are any."""
+    return text[1:-1] if len(text) > 1 and text[0] in QUOTES and text[-1] == text[0] else text
+
+
+NON_OPTION_FIELDS = frozenset({"name", "rules"})
+"""What a pass is called, and in whose names it makes its changes, is what it is and no option of it."""
+
+
+@dataclass(frozen=True, slots=True)
+class PassOption:
+    """An option of a pass: its type in words, its value as it would be written, and what the field's metadata says.
+
+    `type` is empty where values of that type cannot be written in a text.
+    """
+
+    name: str
+    type: str
+    value: str
+    doc: str
+    hint: Any
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.type or 'not of a type that can be written'}, {self.value})"
+
+
+def options_of(p: Pass) -> list[PassOption]:
+    """The fields of a pass that can be set: those of its constructor. Groups of passes have none."""
+    if isinstance(p, RulePass | Pipeline | Fixpoint) or not is_dataclass(p):
+        return []
+    hints = _type_hints(type(p))
+    return [
+        PassOption(
+            f.name,
+            format_type(hints.get(f.name)),
+            format_value(getattr(p, f.name)),
+            f.metadata.get("doc", ""),
+            hints.get(f.name),
+        )
+        for f in fields(p)
+        if f.init and f.name not in NON_OPTION_FIELDS and not f.name.startswith("_")
+    ]
+
+
+def _type_hints(cls: type) -> dict[str, Any]:
+    try:
+        return get_type_hints(cls)
+    except Exception:  # noqa: BLE001 - annotations are a plugin's, and may name what only type checkers import
+        return {}
+
+
+def with_options(p: Pass, option_texts: Mapping[str, str]) -> Pass:
+    """The pass with options set. Raises UsageError for an option that it has not, or a value that it does not take."""
+    if not option_texts:
+        return p
+    there = {o.name: o for o in options_of(p)}
+    values: dict[str, Any] = {}
+    for name, text in option_texts.items():
+        if name not in there:
+            raise UsageError(f"{p.name} has no option {name}; {_describe_options(there)}")
+        if not there[name].type:
+            raise UsageError(f"{p.name}: option {name} cannot be set by text")
+        try:
+            values[name] = parse_value(there[name].hint, text)
+        except ValueError:
+            raise UsageError(
+                f"{p.name}: {name}={text} is not of the type {there[name].type}; {_describe_options(there)}"
+            ) from None
+    try:
+        return cast("Pass", replace(cast("Any", p), **values))
+    except Exception as e:
+        raise UsageError(
+            f"{p.name} does not take {', '.join(f'{n}={t}' for n, t in option_texts.items())}: {format_error(e)}"
+        ) from e
+
+
+def _describe_options(options: Mapping[str, PassOption]) -> str:
+    return f"there are {', '.join(map(str, options.values()))}" if options else "it has none"

@@ -21,24 +21,22 @@ from onnx import helper
 
 from ..ir.dtypes import INTEGER_DTYPES
 from .dim_expressions import Sizes, extent
-from .float_inputs import (
+from .input_specs import SEQUENCE, InputSpec
+from .number_generation import (
     MIXED,
     MIXED_KINDS,
     NONFINITE_VALUES,
-    floats_near_points,
-    generate_floats,
-    generate_unit_interval_floats,
-    kinds_without_special_values,
-    to_finite,
-)
-from .input_specs import SEQUENCE, InputSpec
-from .integer_inputs import (
     clipped_integers,
+    floats_near_points,
     generate_extreme_integers,
+    generate_floats,
     generate_integers,
+    generate_unit_interval_floats,
     index_limits,
     integer_limits,
     integers_near_points,
+    kinds_without_special_values,
+    to_finite,
 )
 
 Array = np.ndarray[Any, Any]

@@ -11,10 +11,10 @@ from onnx import helper
 
 from ..errors import EvaluationError, UnverifiableError
 from .dim_expressions import Sizes
-from .float_inputs import NONFINITE_VALUES
 from .input_generation import KIND_ORDER, InputSet, distinct_kinds, generate_input_sets, variant_count
 from .input_specs import GENERATABLE, InputSpec, free_symbols
 from .noise import is_float
+from .number_generation import NONFINITE_VALUES
 from .size_assignments import (
     element_count,
     required_sizes,

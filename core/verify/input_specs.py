@@ -15,10 +15,9 @@ from ..ir.graph import Graph
 from ..ir.tensor import Tensor
 from ..ir.values import Value, declared_shape
 from . import dim_expressions
-from .control_values import control_values
 from .decision_boundaries import NO_BOUNDARIES, DecisionBoundaries, decision_boundaries
 from .empty_tensor_support import has_nonempty_filters, supports_empty_tensors
-from .input_roles import InputRole, input_role
+from .input_roles import InputRole, control_values, input_role
 from .required_extents import required_extents
 from .transitive_uses import is_selection_only
 

@@ -1,17 +1,231 @@
-"""Comparison of one output of the original with that of a rewritten model."""
+"""Comparison of one output of the original with that of a rewritten model, and its tolerances."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from .noise import NO_NOISE, Noise, is_float
-from .tolerance import array_noise_floor, compare_bits, compare_floats, has_similar_jumps, max_excused
+from .noise import NO_NOISE, NOISE_MULTIPLE, Noise, float_info, is_float
 from .verdict import OutputDifference
 
 Array = np.ndarray[Any, Any]
+
+# How far a float output may be off at most, as a share of its largest magnitude, by type. Below `MIN_SCALE` the
+# magnitude counts as `MIN_SCALE`.
+MAX_TOLERANCE = {
+    "float64": 1e-9,
+    "float32": 1e-4,
+    "float16": 1e-2,
+    "bfloat16": 5e-2,
+    "complex64": 1e-4,
+    "complex128": 1e-9,
+}
+MAX_TOLERANCE_8_BIT = 0.25  # 8-bit and smaller floats
+MIN_SCALE = 1e-4
+MIN_TOLERANCE_EPSILONS = 16  # epsilons, as a share of the largest magnitude: what moving the inputs does not show
+RARE_ONE_IN = 100  # one element in so many may be excused for another one that jumps
+MIN_TOLERANCE_EPSILONS_16_BIT = 4  # the same for 16-bit floats
+
+
+def compare_bits(a: Array, b: Array) -> OutputDifference:
+    """Compare bit for bit; NaNs are equal whatever their payload, zeros must agree in sign."""
+    x, y = to_64_bit(a), to_64_bit(b)
+    signs = (np.signbit(x.real) == np.signbit(y.real)) & (np.signbit(x.imag) == np.signbit(y.imag))
+    same = (np.isnan(x) & np.isnan(y)) | ((x == y) & signs)
+    if same.all():
+        return OutputDifference()
+    error = float(_distances(x, y).max())
+    wrong = int(np.count_nonzero(~same))
+    how = f"their bits, by up to {error:.3g}" if error else "what is not finite"
+    if _equal_or_both_nan(x, y).all():
+        how = "the sign of zero"
+    reason = f"{wrong} of {a.size} elements differ in {how}"
+    return OutputDifference(error, 0.0, reason, max_relative_error(x, y), max_ulps(a, b))
+
+
+def compare_floats(a: Array, b: Array, noise: Noise) -> OutputDifference:
+    """Compare elements, which must be finite, infinite or NaN alike and differ within the original's noise.
+
+    An element further off is excused if the original jumps there too, but never most of an output.
+    """
+    x, y = to_64_bit(a), to_64_bit(b)
+    finite = np.isfinite(x)
+    if not finite.any() and _equal_or_both_nan(x, y).all():
+        return OutputDifference()
+    scale, cap, base = _scale(x), max_tolerance(a.dtype), min_tolerance(a.dtype)
+    distances, alike = _distances(x, y), _equal_or_both_nan(x, y) | (finite & np.isfinite(y))
+    error = float(distances.max())
+    if alike.all() and error <= base * scale and not (error and noise.is_cheap):
+        return OutputDifference(error, base * scale, "", max_relative_error(x, y), max_ulps(a, b), magnitude=scale)
+    floor = noise.typical_floor() * scale
+    allowed = min(cap * scale, max(NOISE_MULTIPLE * floor, base * scale))
+    if alike.all() and error <= allowed:
+        return OutputDifference(error, allowed, "", max_relative_error(x, y), max_ulps(a, b), floor, magnitude=scale)
+    pair = _ComparedArrays(x, y, distances, alike, scale, cap, base)
+    moves = [to_64_bit(m) for m in noise.perturbed_like(a)]
+    found = pair.difference(moves, floor, moves if noise.excuses_jumps else [], cap * scale)
+    if found.reason:
+        deeper = [(to_64_bit(m), far) for m, far in noise.more_perturbed_like(a)]
+        near = [m for m, far in deeper if far == 1]
+        jumps = [*(moves if noise.excuses_jumps else []), *(m for m, _ in deeper)]
+        found = pair.difference([*moves, *near], floor, jumps, None) if deeper else found
+    return replace(found, relative=max_relative_error(x, y), ulps=max_ulps(a, b), magnitude=scale)
+
+
+@dataclass(frozen=True, slots=True)
+class _ComparedArrays:
+    """The expected and the actual array, with masks and distances."""
+
+    x: Array
+    y: Array
+    distances: Array
+    is_comparable: Array
+    scale: float
+    max_tolerance: float
+    min_tolerance: float
+
+    def difference(
+        self, perturbed: list[Array], noise_floor: float, jumps: list[Array], jump_threshold: float | None
+    ) -> OutputDifference:
+        """The difference given the `perturbed` outputs; elements may differ where a jump exceeds `jump_threshold`.
+
+        With a `jump_threshold` of None, where it exceeds the tolerance of all elements. If the original was not
+        perturbed, its noise is unknown, and the cap is the tolerance.
+        """
+        noise_floor = max(observed_noise_floor(self.x, perturbed), noise_floor)
+        is_known = bool(perturbed) or noise_floor > 0
+        most = self.max_tolerance * self.scale
+        allowed = min(most, max(NOISE_MULTIPLE * noise_floor, self.min_tolerance * self.scale)) if is_known else most
+        off = ~self.is_comparable | (self.distances > allowed)
+        excused = off & _jump_mask(self.x, self.y, jumps, allowed if jump_threshold is None else jump_threshold)
+        if jump_threshold is None and self.is_comparable.all() and (off & ~excused).any():
+            ways = [_distances(self.x, m) for m in jumps]
+            if has_similar_jumps(off, self.distances, [(far > allowed, far) for far in ways]):
+                excused = off
+        count = int(np.count_nonzero(excused))
+        error = float(self.distances.max())
+        if count and count <= max_excused(self.x.size):
+            off &= ~excused
+            error = float(np.where(excused, 0.0, self.distances).max())
+        else:
+            count = 0
+        reason = _failure_reason(off, self.is_comparable, error, allowed)
+        return OutputDifference(error, allowed, reason, noise_floor=noise_floor if is_known else None, excused=count)
+
+
+def _failure_reason(off: Array, is_comparable: Array, error: float, allowed: float) -> str:
+    if not off.any():
+        return ""
+    wild = int(np.count_nonzero(off & ~is_comparable))
+    if wild:
+        return f"{wild} of {off.size} elements are not finite in the same way"
+    return f"off by up to {error:.3g} (allowed {allowed:.3g})"
+
+
+def has_similar_jumps(off: Array, distances: Array, jumps: list[tuple[Array, Array]]) -> bool:
+    """Whether the elements that are off are rare, and about as many and as far as those that jump in the original.
+
+    `jumps` has the jumps and distances under each perturbation. Which of a million roundings change is random; how
+    many of them is not.
+    """
+    count = int(np.count_nonzero(off))
+    most = max((int(np.count_nonzero(where)) for where, _ in jumps), default=0)
+    farthest = max((float(far[where].max()) for where, far in jumps if where.any()), default=0.0)
+    return count <= min(4 * most, off.size // RARE_ONE_IN) and float(distances[off].max()) <= 2 * farthest
+
+
+def max_excused(size: int) -> int:
+    """The most elements of an output of `size` that may be excused."""
+    return max(size // 2, 1)
+
+
+def max_tolerance(dtype: np.dtype[Any]) -> float:
+    """The largest tolerance of an output, whatever its noise, relative to its largest magnitude."""
+    return MAX_TOLERANCE.get(dtype.name, MAX_TOLERANCE_8_BIT)
+
+
+def min_tolerance(dtype: np.dtype[Any]) -> float:
+    """The smallest tolerance of an output, relative to its largest magnitude."""
+    real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
+    epsilon = float(float_info(real).eps)
+    return min(
+        (MIN_TOLERANCE_EPSILONS if real.itemsize > 2 else MIN_TOLERANCE_EPSILONS_16_BIT) * epsilon, max_tolerance(dtype)
+    )
+
+
+def observed_noise_floor(x: Array, perturbed: list[Array]) -> float:
+    """The largest change of an element of `x` in `perturbed`, apart from jumps between finite and non-finite."""
+    return max((float(_distances(x, m).max()) for m in perturbed), default=0.0)
+
+
+def array_noise_floor(expected: Array, noise: Noise) -> float:
+    """The noise floor of an output, relative to its largest magnitude."""
+    x = to_64_bit(expected)
+    return (
+        observed_noise_floor(x, [to_64_bit(m) for m in noise.perturbed_like(expected)]) / _scale(x) if x.size else 0.0
+    )
+
+
+def _jump_mask(x: Array, y: Array, perturbed: list[Array], threshold: float) -> Array:
+    """Where the original itself changes by more than the threshold and half the distance of `y`, or turns into `y`."""
+    found = np.zeros(x.shape, np.bool_)
+    off = _distances(x, y)
+    for m in perturbed:
+        far = _distances(x, m)
+        found |= (far > threshold) & (off <= 2 * far) & np.isfinite(y)
+        found |= ~(np.isfinite(x) & np.isfinite(y)) & _equal_or_both_nan(m, y)
+    return found
+
+
+def _equal_or_both_nan(x: Array, y: Array) -> Array:
+    return (np.isnan(x) & np.isnan(y)) | (x == y)
+
+
+def _scale(x: Array) -> float:
+    finite = np.abs(x[np.isfinite(x)])
+    return max(float(finite.max()) if finite.size else 0.0, MIN_SCALE)
+
+
+def _distances(x: Array, y: Array) -> Array:
+    """|x - y|, 0 where either is not finite; an overflow gives the greatest number."""
+    both = np.isfinite(x) & np.isfinite(y)
+    with np.errstate(all="ignore"):
+        return np.minimum(np.where(both, np.abs(np.where(both, x - y, 0)), 0), np.finfo(np.float64).max)
+
+
+def max_relative_error(x: Array, y: Array) -> float:
+    """The largest relative error of an element other than 0."""
+    size = np.abs(x)
+    counts = np.isfinite(size) & (size > 0)
+    if not counts.any():
+        return 0.0
+    with np.errstate(all="ignore"):
+        shares = _distances(x, y)[counts] / size[counts]
+    return float(min(shares.max(), np.finfo(np.float64).max))
+
+
+def max_ulps(a: Array, b: Array) -> float:
+    """The largest distance in representable numbers, over the elements that are finite in both."""
+    if a.dtype.kind == "c":
+        return max(max_ulps(a.real, b.real), max_ulps(a.imag, b.imag))
+    both = np.isfinite(a) & np.isfinite(b)
+    x, y = (_representable_ordinals(np.ascontiguousarray(v[both])) for v in (a, b))
+    steps = np.maximum(x, y).view(np.uint64) - np.minimum(x, y).view(np.uint64)
+    return float(steps.max()) if steps.size else 0.0
+
+
+def _representable_ordinals(a: Array) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """The ordinal of each number among all numbers of its type, 0 for both zeros."""
+    bits = np.abs(a).view(np.dtype(f"u{a.dtype.itemsize}")).astype(np.int64)
+    return np.where(np.signbit(a), -bits, bits)
+
+
+def to_64_bit(a: Array) -> Array:
+    """The numbers in 64-bit floats."""
+    return a.astype(np.complex128) if a.dtype.kind == "c" else a.astype(np.float64)
 
 
 def compare_outputs(

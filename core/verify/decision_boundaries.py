@@ -69,23 +69,17 @@ def _propagate(op: Op, index: int, affine: _AffineMap) -> _AffineMap | None:
         return affine
     if op.type == "Neg":
         return affine._replace(scale=-affine.scale, shift=-affine.shift)
-    other = (
-        _constant_elements(op.input(1 - index))
-        if op.type in {"Add", "Sub", "Mul", "Div"} and len(op.inputs) == 2
-        else []
-    )
+    if op.type not in {"Add", "Sub", "Mul", "Div"} or len(op.inputs) != 2:
+        return None
+    other = _constant_elements(op.input(1 - index))
     return _compose(op.type, index, affine, other[0]) if len(other) == 1 else None
 
 
 def _compose(op_type: str, index: int, affine: _AffineMap, c: float) -> _AffineMap | None:
-    if op_type == "Add":
-        return affine._replace(shift=affine.shift + c)
-    if op_type == "Sub":
-        return (
-            affine._replace(shift=affine.shift - c)
-            if index == 0
-            else _AffineMap(-affine.scale, c - affine.shift, affine.pooled)
-        )
+    if op_type == "Sub" and index == 1:
+        return _AffineMap(-affine.scale, c - affine.shift, affine.pooled)
+    if op_type in {"Add", "Sub"}:
+        return affine._replace(shift=affine.shift + (c if op_type == "Add" else -c))
     if c == 0 or (op_type == "Div" and index == 1):
         return None
     factor = c if op_type == "Mul" else 1 / c

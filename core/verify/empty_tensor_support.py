@@ -5,7 +5,7 @@ Some kernels crash on empty tensors; on empty filters some hang, and others retu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import onnx
@@ -22,18 +22,19 @@ from ..serialization.proto_queries import used_operators
 
 EMPTY_SUM_ERROR = "sums over no elements, for which onnxruntime gives wrong results"
 CONVOLUTIONS = ops_with(Trait.CONVOLUTION)
+EMPTY_SAFE_OPS = ops_with(Trait.EMPTY_SAFE)
 
 
 def require_nonempty_filters(graph: Graph) -> None:
     """Raise UnverifiableError for a convolution whose filter is empty for all inputs."""
-    for op in _convolutions(graph):
-        if 0 in reduced_dims(_filter_operand(op)):
+    for op, dims in _convolutions(graph):
+        if 0 in dims:
             raise UnverifiableError(f"{op.label} {EMPTY_SUM_ERROR}")
 
 
 def has_nonempty_filters(graph: Graph) -> bool:
     """Whether no filter of a convolution can be empty at any sizes of the inputs. Filters have at least two dims."""
-    return all(_is_static_nonempty(reduced_dims(_filter_operand(op))) for op in _convolutions(graph))
+    return all(dims and all(isinstance(d, int) and d > 0 for d in dims) for _, dims in _convolutions(graph))
 
 
 def reduced_dims(v: Value | None) -> Shape:
@@ -41,42 +42,25 @@ def reduced_dims(v: Value | None) -> Shape:
     return (v.known_shape or ())[1:] if v is not None else ()
 
 
-def _convolutions(graph: Graph) -> Iterator[Op]:
-    return (op for g in graph.with_subgraphs() for op in g.ops(*CONVOLUTIONS))
-
-
-def _filter_operand(op: Op) -> Value | None:
-    return op.input(3 if op.type == "QLinearConv" else 1)
-
-
-def _is_static_nonempty(dims: Shape) -> bool:
-    return bool(dims) and all(isinstance(d, int) and d > 0 for d in dims)
-
-
-EMPTY_SAFE_OPS = ops_with(Trait.EMPTY_SAFE)
+def _convolutions(graph: Graph) -> Iterator[tuple[Op, Shape]]:
+    """The convolutions, each with the dims of its filter that it sums over."""
+    for g in graph.with_subgraphs():
+        yield from ((op, reduced_dims(op.input(3 if op.type == "QLinearConv" else 1))) for op in g.ops(*CONVOLUTIONS))
 
 
 def supports_empty_tensors(graph: Graph) -> bool:
     """Whether all ops of a graph, and of those inside it, are known to run on empty tensors."""
-    return _all_empty_safe((op.domain, op.type) for g in graph.with_subgraphs() for op in g.ops())
+    return all(not op.domain and op.type in EMPTY_SAFE_OPS for g in graph.with_subgraphs() for op in g.ops())
 
 
 def serialized_supports_empty_tensors(model: Loadable) -> bool:
     """The same for a serialized model, and whether no filter of its convolutions can be empty."""
     proto = onnx.ModelProto()
     proto.ParseFromString(model.read_bytes() if isinstance(model, Path) else model)
-    kinds = used_operators(proto.graph)
-    return _all_empty_safe(kinds) and (
-        not any(kind in CONVOLUTIONS for _, kind in kinds) or _has_nonempty_filters(proto)
-    )
-
-
-def _has_nonempty_filters(proto: onnx.ModelProto) -> bool:
+    operators = used_operators(proto.graph)
+    if not all(not domain and op_type in EMPTY_SAFE_OPS for domain, op_type in operators):
+        return False
     try:
-        return has_nonempty_filters(from_onnx(proto).graph)
+        return CONVOLUTIONS.isdisjoint(t for _, t in operators) or has_nonempty_filters(from_onnx(proto).graph)
     except ModelError:
         return False
-
-
-def _all_empty_safe(kinds: Iterable[tuple[str, str]]) -> bool:
-    return all(not domain and op_type in EMPTY_SAFE_OPS for domain, op_type in kinds)

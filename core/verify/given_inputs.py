@@ -25,10 +25,8 @@ def read_inputs(path: Path, inputs: Sequence[InputSpec]) -> list[InputSet]:
     """The input sets in `path`: one for an .npz, one for each `test_data_set_*` folder. Raises ModelError."""
     if path.is_dir():
         folders = sorted(path.glob("test_data_set_*")) or [path]
-        return [
-            checked_inputs(InputSet(f"given ({folder.name})", {}, _from_folder(folder, inputs)), inputs)
-            for folder in folders
-        ]
+        found = [InputSet(f"given ({folder.name})", {}, _from_folder(folder, inputs)) for folder in folders]
+        return [checked_inputs(input_set, inputs) for input_set in found]
     if not path.is_file():
         raise ModelError(f"{path} does not exist")
     try:

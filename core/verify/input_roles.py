@@ -26,6 +26,7 @@ ROLE_PRIORITY = (
 )  # fmt: skip
 MAX_WORDS = 8  # of a constant that strings are compared with
 NEGATIVE_INDEX_OPSET = 11  # the opset in which indices from the end became part of the specification
+NONNEGATIVE_INDEX_OPS = frozenset({"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "RotaryEmbedding"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,11 +49,8 @@ def input_role(value: Value) -> InputRole:
     words: list[str] = []
     found = InputRole()
     for reading, _ in transitive_uses(value, True, _propagate):
-        if reading.op.domain == "ai.onnx.ml":
-            words += _category_strings(reading.op)
-        elif reading.op.type == "Equal":
-            words += _compared_strings(reading.op)
-        elif not reading.op.domain and (seen := _operand_role(reading)) is not None:
+        words += _compared_words(reading.op)
+        if not reading.op.domain and (seen := _operand_role(reading)) is not None:
             found = _narrower(found, seen)
     return InputRole(found.kind, found.bound, found.dims, found.signed, tuple(dict.fromkeys(words)))
 
@@ -72,18 +70,16 @@ def _operand_role(use: Use) -> InputRole | None:
         kind = "scales" if index == 1 else None
     if kind is None or (kind == "divisor" and use.value.known_dtype not in INTEGER_DTYPES):
         return None
-    shape = _known_shape(op, 0)
+    shape, allows_negative = _known_shape(op, 0), op.version >= NEGATIVE_INDEX_OPSET
     if kind == "index":
-        return InputRole(kind, _index_bound(op, shape), signed=_allows_negative_indices(op))
+        return InputRole(kind, _index_bound(op, shape), signed=allows_negative and op.type not in NONNEGATIVE_INDEX_OPS)
     if kind == "count":
         return InputRole(kind, _count_bound(op, shape))
     if kind in {"axes", "unit axes", "new axes"}:
-        return InputRole(
-            kind, len(shape) if shape is not None else None, shape, signed=op.version >= NEGATIVE_INDEX_OPSET
-        )
+        return InputRole(kind, len(shape) if shape is not None else None, shape, signed=allows_negative)
     if kind == "parts":
-        axis = int(op.attr("axis", 0))
-        return InputRole(kind, _dim_at(shape, axis), _single_dim(shape, axis))
+        dim = _dim_at(shape, int(op.attr("axis", 0)))
+        return InputRole(kind, dim, None if dim is None else (dim,))
     if kind in {"start", "limit", "end", "step"}:
         return InputRole(kind, signed=_may_run_backwards(op))
     return InputRole(kind, dims=shape if kind in {"factors", "stretch"} else None)
@@ -99,11 +95,6 @@ def _dim_at(shape: tuple[Dim, ...] | None, axis: int) -> Dim:
     return shape[axis] if shape and -len(shape) <= axis < len(shape) else None
 
 
-def _single_dim(shape: tuple[Dim, ...] | None, axis: int) -> tuple[Dim, ...] | None:
-    dim = _dim_at(shape, axis)
-    return (dim,) if dim is not None else None
-
-
 def _index_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
     """The extent to which an index input of `op` refers."""
     if op.type == "OneHot":
@@ -116,11 +107,6 @@ def _index_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
         known = [d for d in shape or () if isinstance(d, int)]
         return min(known) if shape and len(known) == len(shape) else None
     return _dim_at(shape, int(op.attr("axis", 0)))
-
-
-def _allows_negative_indices(op: Op) -> bool:
-    losses_and_tables = {"NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "RotaryEmbedding"}
-    return op.version >= NEGATIVE_INDEX_OPSET and op.type not in losses_and_tables
 
 
 def _count_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
@@ -154,18 +140,13 @@ def _narrower(a: InputRole, b: InputRole) -> InputRole:
     return b if ROLE_PRIORITY.index(b.kind) < ROLE_PRIORITY.index(a.kind) else a
 
 
-def _compared_strings(equal: Op) -> list[str]:
-    """The strings that a constant operand of Equal holds."""
-    constants = [v.tensor for v in equal.inputs if v is not None and v.tensor is not None]
+def _compared_words(op: Op) -> list[str]:
+    """The strings with which an ai.onnx.ml op or an Equal compares its input."""
+    if op.domain == "ai.onnx.ml":
+        names = ("keys_strings", "cats_strings", "classes_strings", "string_vocabulary")
+        return [str(s) for name in names for s in op.attr(name) or ()]
+    constants = [v.tensor for v in op.inputs if v is not None and v.tensor is not None] if op.type == "Equal" else []
     return [str(s) for t in constants if t.dtype == onnx.TensorProto.STRING for s in t.array.reshape(-1)[:MAX_WORDS]]
-
-
-def _category_strings(op: Op) -> list[str]:
-    """The strings that an ai.onnx.ml op compares its input with."""
-    found: list[str] = []
-    for name in ("keys_strings", "cats_strings", "classes_strings", "string_vocabulary"):
-        found += [str(s) for s in op.attr(name) or ()]
-    return found
 
 
 SIZE_ROLES = frozenset({"extent", "pads", "scales", "stretch", "trips"})

@@ -82,18 +82,16 @@ class InputSearch:
 
     def _answers_of_kind(self, kind: str, plans: list[Sizes]) -> Iterator[Answer]:
         """The answers to all variants of a kind, at the first size assignment that is accepted for them."""
-        in_turn = self._cheap_sizes(plans)
+        in_turn = plans[0]  # the usual sizes, or the smallest if those are large
+        if element_count(self.inputs, plans[0]) > CHEAP_ELEMENTS:
+            in_turn = min(plans, key=lambda plan: element_count(self.inputs, plan))
         if kind in ROTATING_KINDS and in_turn == plans[0]:
             in_turn = plans[ROTATING_KINDS.index(kind) % len(plans)]
-        tried = [
-            p
-            for p in unusual_sizes(kind, plans[0], self._fixed_symbols())
-            if element_count(self.inputs, p) <= CHEAP_ELEMENTS
-        ]
-        tried += [in_turn, plans[0]]
+        unusual = unusual_sizes(kind, plans[0], self._fixed_symbols())
+        tried = [p for p in unusual if element_count(self.inputs, p) <= CHEAP_ELEMENTS] + [in_turn, plans[0]]
         found = False
         for variant in range(variant_count(self.inputs, kind, in_turn)):
-            for plan in dict.fromkeys(map(_hashable_sizes, tried)):
+            for plan in dict.fromkeys(tuple(sizes.items()) for sizes in tried):
                 answer, _ = self._first_accepted(kind, dict(plan), KIND_ORDER.index(kind) + 1, variant=variant)
                 if answer is not None:
                     found = True
@@ -114,13 +112,11 @@ class InputSearch:
             answer = self._first_accepted("normal", plan, 1)[0] if zeros not in found and plan != base else None
             if answer is not None:
                 found[zeros] = answer
-        return sorted(found.values(), key=_empty_output_count)[:MAX_EMPTY_ANSWERS]
 
-    def _cheap_sizes(self, plans: list[Sizes]) -> Sizes:
-        """The usual sizes, or the smallest if those are large."""
-        if element_count(self.inputs, plans[0]) <= CHEAP_ELEMENTS:
-            return plans[0]
-        return min(plans, key=lambda plan: element_count(self.inputs, plan))
+        def empty_output_count(answer: Answer) -> int:
+            return sum(isinstance(r, np.ndarray) and r.size == 0 for r in answer.outputs.values())
+
+        return sorted(found.values(), key=empty_output_count)[:MAX_EMPTY_ANSWERS]
 
     def _first_answer(self) -> Answer:
         """The answer to the first accepted input set, which also fixes undeclared ranks."""
@@ -194,11 +190,3 @@ def with_unit_interval_floats(inputs: list[InputSpec]) -> list[InputSpec]:
     """The inputs with floats between 0 and 1, for models that accept no others; empty if all are restricted already."""
     free = {i.name for i in inputs if i.role.kind == "free" and is_float(helper.tensor_dtype_to_np_dtype(i.dtype))}
     return [replace(i, role=replace(i.role, kind="share")) if i.name in free else i for i in inputs] if free else []
-
-
-def _hashable_sizes(sizes: Sizes) -> tuple[tuple[str, int], ...]:
-    return tuple(sizes.items())
-
-
-def _empty_output_count(answer: Answer) -> int:
-    return sum(isinstance(r, np.ndarray) and r.size == 0 for r in answer.outputs.values())

@@ -50,16 +50,15 @@ class Noise:
 
     def perturbed_like(self, a: Array) -> list[Array]:
         """The outputs under perturbed inputs that have the type and shape of `a`."""
-        return _same_type_and_shape(a, self.perturbed())
+        return [np.asarray(m) for m in self.perturbed() if _is_like(a, m)]
 
     def more_perturbed_like(self, a: Array) -> list[tuple[Array, int]]:
         """The outputs under all other perturbations that have the type and shape of `a`, with the ulps of each."""
-        return [(m, far) for other, far in self.more_perturbed() for m in _same_type_and_shape(a, [other])]
+        return [(np.asarray(m), far) for m, far in self.more_perturbed() if _is_like(a, m)]
 
 
-def _same_type_and_shape(a: Array, outputs: Sequence[Any]) -> list[Array]:
-    moves: list[Any] = [m for m in outputs if hasattr(m, "dtype")]
-    return [np.asarray(m) for m in moves if m.dtype == a.dtype and m.shape == a.shape]
+def _is_like(a: Array, output: Any) -> bool:
+    return hasattr(output, "dtype") and output.dtype == a.dtype and output.shape == a.shape
 
 
 NO_NOISE = Noise(list[Any], lambda: 0.0)
@@ -89,9 +88,8 @@ def perturb_weights(model: onnx.ModelProto, folder: Path | None, seed: int, ulps
         return False
     for t, size in zip(tensors, sizes, strict=True):
         if size > 1:
-            t.CopyFrom(
-                numpy_helper.from_array(_perturb_value(numpy_helper.to_array(t, str(folder or "")), rng, ulps), t.name)
-            )
+            array = _perturb_value(numpy_helper.to_array(t, str(folder or "")), rng, ulps)
+            t.CopyFrom(numpy_helper.from_array(array, t.name))
     return bool(tensors)
 
 
@@ -131,14 +129,9 @@ def _step_ulps(a: Array, rng: np.random.Generator, ulps: int) -> Array:
     """`a` moved by `ulps`: zeros to a subnormal, the greatest numbers inwards; non-finite elements do not change."""
     most: Array = np.asarray(float_info(a.dtype).max, a.dtype)
     towards: Array = rng.choice(np.array([1, -1], a.dtype), a.shape) * most
-    for _ in range(ulps):
-        a = _step(a, towards)
-    return a
-
-
-def _step(a: Array, towards: Array) -> Array:
     with np.errstate(all="ignore"):
-        step: Array = np.nextafter(a, towards)
-        inward: Array = np.nextafter(a, np.zeros_like(a))
-        step = np.where(step == a, inward, step)
-        return np.where(np.isfinite(a) & np.isfinite(step), step, a)
+        for _ in range(ulps):
+            step: Array = np.nextafter(a, towards)
+            step = np.where(step == a, np.nextafter(a, np.zeros_like(a)), step)
+            a = np.where(np.isfinite(a) & np.isfinite(step), step, a)
+    return a

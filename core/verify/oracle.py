@@ -146,7 +146,7 @@ class _ModelComparison:
         self, names: list[str], unseeded_outputs: tuple[str, ...], sensitivity: Sensitivity, *, exact: bool
     ) -> None:
         self.names, self.unseeded_outputs, self.sensitivity, self.exact = names, unseeded_outputs, sensitivity, exact
-        self.input_sets: dict[bool, list[str]] = {True: [], False: []}  # finite ones, and the others
+        self.input_sets: dict[bool, list[str]] = {True: [], False: []}  # by whether they are finite
         self.worst: dict[bool, dict[str, OutputDifference]] = {True: {}, False: {}}
         self.notes: list[str] = []
         self.failure: Mismatch | None = None
@@ -162,11 +162,8 @@ class _ModelComparison:
             return
         worst = self.worst[finite]
         for name, got in zip(self.names, results, strict=True):
-            noise = self.sensitivity.noise(answer, name)
-            want = answer.outputs[name]
-            found = compare_outputs(
-                want, got, exact=self.exact, compare_values=name not in self.unseeded_outputs, noise=noise
-            )
+            noise, has_values = self.sensitivity.noise(answer, name), name not in self.unseeded_outputs
+            found = compare_outputs(answer.outputs[name], got, exact=self.exact, compare_values=has_values, noise=noise)
             worst[name] = max(worst.get(name, found), found, key=lambda d: (bool(d.reason), d.share_of_allowed))
             if found.excused:
                 self.notes.append(

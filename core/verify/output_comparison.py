@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
@@ -55,24 +55,10 @@ def compare_floats(a: Array, b: Array, noise: Noise) -> OutputDifference:
     finite = np.isfinite(x)
     if not finite.any() and _equal_or_both_nan(x, y).all():
         return OutputDifference()
-    scale, cap, base = _scale(x), max_tolerance(a.dtype), min_tolerance(a.dtype)
-    distances, alike = _distances(x, y), _equal_or_both_nan(x, y) | (finite & np.isfinite(y))
-    error = float(distances.max())
-    if alike.all() and error <= base * scale and not (error and noise.is_cheap):
-        return OutputDifference(error, base * scale, "", max_relative_error(x, y), max_ulps(a, b), magnitude=scale)
-    floor = noise.typical_floor() * scale
-    allowed = min(cap * scale, max(NOISE_MULTIPLE * floor, base * scale))
-    if alike.all() and error <= allowed:
-        return OutputDifference(error, allowed, "", max_relative_error(x, y), max_ulps(a, b), floor, magnitude=scale)
-    pair = _ComparedArrays(x, y, distances, alike, scale, cap, base)
-    moves = [to_64_bit(m) for m in noise.perturbed_like(a)]
-    found = pair.difference(moves, floor, moves if noise.excuses_jumps else [], cap * scale)
-    if found.reason:
-        deeper = [(to_64_bit(m), far) for m, far in noise.more_perturbed_like(a)]
-        near = [m for m, far in deeper if far == 1]
-        jumps = [*(moves if noise.excuses_jumps else []), *(m for m, _ in deeper)]
-        found = pair.difference([*moves, *near], floor, jumps, None) if deeper else found
-    return replace(found, relative=max_relative_error(x, y), ulps=max_ulps(a, b), magnitude=scale)
+    distances, is_comparable = _distances(x, y), _equal_or_both_nan(x, y) | (finite & np.isfinite(y))
+    pair = _ComparedArrays(x, y, distances, is_comparable, _scale(x), max_tolerance(a.dtype), min_tolerance(a.dtype))
+    found = replace(pair.within_noise(a, noise), relative=max_relative_error(x, y), ulps=max_ulps(a, b))
+    return replace(found, magnitude=pair.scale)
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +72,24 @@ class _ComparedArrays:
     scale: float
     max_tolerance: float
     min_tolerance: float
+
+    def within_noise(self, a: Array, noise: Noise) -> OutputDifference:
+        """The difference from `a`, with the tolerance of the typical noise if that suffices, otherwise of all noise."""
+        error, most = float(self.distances.max()), self.max_tolerance * self.scale
+        least = self.min_tolerance * self.scale
+        is_comparable = bool(self.is_comparable.all())
+        if is_comparable and error <= least and not (error and noise.is_cheap):
+            return OutputDifference(error, least)
+        floor = noise.typical_floor() * self.scale
+        allowed = min(most, max(NOISE_MULTIPLE * floor, least))
+        if is_comparable and error <= allowed:
+            return OutputDifference(error, allowed, noise_floor=floor)
+        moves = [to_64_bit(m) for m in noise.perturbed_like(a)]
+        jumps = moves if noise.excuses_jumps else []
+        found = self.difference(moves, floor, jumps, most)
+        deeper = [(to_64_bit(m), far) for m, far in noise.more_perturbed_like(a)] if found.reason else []
+        near = [m for m, far in deeper if far == 1]
+        return self.difference([*moves, *near], floor, [*jumps, *(m for m, _ in deeper)], None) if deeper else found
 
     def difference(
         self, perturbed: list[Array], noise_floor: float, jumps: list[Array], jump_threshold: float | None
@@ -112,17 +116,10 @@ class _ComparedArrays:
             error = float(np.where(excused, 0.0, self.distances).max())
         else:
             count = 0
-        reason = _failure_reason(off, self.is_comparable, error, allowed)
+        reason = f"off by up to {error:.3g} (allowed {allowed:.3g})" if off.any() else ""
+        if wild := int(np.count_nonzero(off & ~self.is_comparable)):
+            reason = f"{wild} of {off.size} elements are not finite in the same way"
         return OutputDifference(error, allowed, reason, noise_floor=noise_floor if is_known else None, excused=count)
-
-
-def _failure_reason(off: Array, is_comparable: Array, error: float, allowed: float) -> str:
-    if not off.any():
-        return ""
-    wild = int(np.count_nonzero(off & ~is_comparable))
-    if wild:
-        return f"{wild} of {off.size} elements are not finite in the same way"
-    return f"off by up to {error:.3g} (allowed {allowed:.3g})"
 
 
 def has_similar_jumps(off: Array, distances: Array, jumps: list[tuple[Array, Array]]) -> bool:
@@ -150,23 +147,19 @@ def max_tolerance(dtype: np.dtype[Any]) -> float:
 def min_tolerance(dtype: np.dtype[Any]) -> float:
     """The smallest tolerance of an output, relative to its largest magnitude."""
     real = np.dtype(f"f{dtype.itemsize // 2}") if dtype.kind == "c" else dtype
-    epsilon = float(float_info(real).eps)
-    return min(
-        (MIN_TOLERANCE_EPSILONS if real.itemsize > 2 else MIN_TOLERANCE_EPSILONS_16_BIT) * epsilon, max_tolerance(dtype)
-    )
+    epsilons = MIN_TOLERANCE_EPSILONS if real.itemsize > 2 else MIN_TOLERANCE_EPSILONS_16_BIT
+    return min(epsilons * float(float_info(real).eps), max_tolerance(dtype))
 
 
-def observed_noise_floor(x: Array, perturbed: list[Array]) -> float:
+def observed_noise_floor(x: Array, perturbed: Iterable[Array]) -> float:
     """The largest change of an element of `x` in `perturbed`, apart from jumps between finite and non-finite."""
     return max((float(_distances(x, m).max()) for m in perturbed), default=0.0)
 
 
 def array_noise_floor(expected: Array, noise: Noise) -> float:
     """The noise floor of an output, relative to its largest magnitude."""
-    x = to_64_bit(expected)
-    return (
-        observed_noise_floor(x, [to_64_bit(m) for m in noise.perturbed_like(expected)]) / _scale(x) if x.size else 0.0
-    )
+    x, perturbed = to_64_bit(expected), map(to_64_bit, noise.perturbed_like(expected) if expected.size else [])
+    return observed_noise_floor(x, perturbed) / _scale(x)
 
 
 def _jump_mask(x: Array, y: Array, perturbed: list[Array], threshold: float) -> Array:

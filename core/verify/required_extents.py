@@ -25,7 +25,8 @@ def required_extents(value: Value, rank: int) -> dict[int, int]:
     for v, axes in queue:
         for op in v.consumers:
             for index in (i for i, other in enumerate(op.inputs) if other is v):
-                for axis, extent in _requirements(op, index):
+                requirements = REQUIREMENTS.get(op.type) if not op.domain else None
+                for axis, extent in requirements(op, index) if requirements is not None else ():
                     origin = axes[axis] if -rank <= axis < rank else None
                     if origin is not None and extent > 0:
                         found.setdefault(origin, extent)
@@ -48,13 +49,6 @@ def _propagate_axes(op: Op, value: Value, axes: Axes) -> Axes | None:
     return axes if op.type in SAME_SHAPE_OPS or op.type in BROADCASTING_OPS else None
 
 
-def _requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
-    """The extents that `op` requires of its input at `index`, as far as its other inputs have fixed extents."""
-    asks = REQUIREMENTS.get(op.type)
-    if asks is not None and not op.domain:
-        yield from asks(op, index)
-
-
 def _static_extent(op: Op, index: int, axis: int) -> int:
     """A fixed extent of another input; 0 where it is not known."""
     value = op.input(index)
@@ -72,12 +66,8 @@ def _rank(op: Op, index: int) -> int:
 
 def _conv_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:
     if index == 0:
-        weight = 3 if op.type == "QLinearConv" else 1
-        transposed = op.type == "ConvTranspose"
-        yield (
-            1,
-            _static_extent(op, weight, 0) if transposed else _static_extent(op, weight, 1) * int(op.attr("group", 1)),
-        )
+        axis, groups = (0, 1) if op.type == "ConvTranspose" else (1, int(op.attr("group", 1)))
+        yield 1, _static_extent(op, 3 if op.type == "QLinearConv" else 1, axis) * groups
 
 
 def _matmul_requirements(op: Op, index: int) -> Iterator[ExtentRequirement]:

@@ -78,11 +78,11 @@ def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = No
             continue
         own = next((a for a in node.attribute if a.name == SEED), None)
         name = next(filter(None, node.output), "")
-        seed = (
-            crc32(name.encode("utf-8", "surrogateescape")) % 1_000_003 + 1
-            if known_seeds is None
-            else _seed_for(known_seeds, name)
-        )
+        if known_seeds is None:
+            seed = crc32(name.encode("utf-8", "surrogateescape")) % 1_000_003 + 1
+        else:  # `onnx.inliner` numbers copies r__1, rewrites r_pw1
+            original = COPY_SUFFIX.sub("", name.partition(FRESH_NAME_MARK)[0])
+            seed = known_seeds.get(name, known_seeds.get(original))
         if own is not None and not own.ref_attr_name:
             seeds[name] = None
         elif own is None and seed is not None and _has_seed_attribute(node, versions):
@@ -91,18 +91,8 @@ def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = No
         else:
             loose.update(filter(None, node.output))
     _add_aliases(everything, seeds)
-    return SeededModel(
-        proto, folder, seeds, _downstream_outputs(proto.graph, functions, loose) if loose else frozenset()
-    )
-
-
-def _seed_for(known_seeds: Mapping[str, int | None], name: str) -> int | None:
-    """The seed for a name. Copies are numbered: r__1 by `onnx.inliner`, r_pw1 by rewrites."""
-    return (
-        known_seeds[name]
-        if name in known_seeds
-        else known_seeds.get(COPY_SUFFIX.sub("", name.partition(FRESH_NAME_MARK)[0]))
-    )
+    unseeded_outputs = _downstream_outputs(proto.graph, functions, loose) if loose else frozenset[str]()
+    return SeededModel(proto, folder, seeds, unseeded_outputs)
 
 
 def read_proto(model: Loadable) -> tuple[onnx.ModelProto, Path | None]:
@@ -213,19 +203,15 @@ def open_session(
     seeds: Mapping[str, int | None] | None = None,
     fresh_sessions: bool = False,
 ) -> SeededSession:
-    """Load `model` in a backend, with seeds if it is `random`, those of `like` if given. Raises ModelLoadError.
+    """Load `model` in a backend, with seeds if it is `random`, those in `seeds` if given. Raises ModelLoadError.
 
     `fresh_sessions`: each run gets a session of its own in any case.
     """
     if not random:
         return SeededSession(backend(model), backend, partial(backend, model) if fresh_sessions else None)
     found = add_seeds(model, seeds)
-    data, folder = found.model.SerializeToString(), found.folder
-
-    def make() -> Session:
-        return backend(data, folder=folder)
-
-    return SeededSession(make(), backend, make, found.seeds, found.unseeded_outputs)
+    make_session = partial(backend, found.model.SerializeToString(), folder=found.folder)
+    return SeededSession(make_session(), backend, make_session, found.seeds, found.unseeded_outputs)
 
 
 def open_original_session(
@@ -245,28 +231,19 @@ def with_prepacked_weights(model: Loadable, like: SeededSession) -> SeededSessio
     """Load `model` as in `like`, but with weights prepacked for onnxruntime's kernels. Raises ModelLoadError."""
     if not isinstance(like.session, OnnxRuntime):
         raise ModelLoadError("only onnxruntime packs weights")
-    proto, folder = _read_proto(model, random=True) if like.seeds is not None else (None, None)
-    data = model if proto is None else proto.SerializeToString()
     backend = partial(OnnxRuntime, config=replace(like.session.config, prepack_weights=True))
-    return SeededSession(backend(data, folder=folder), backend, timeout=like.timeout)
+    return replace(open_session(model, backend, random=like.seeds is not None), timeout=like.timeout)
 
 
 def with_perturbed_weights(model: Loadable, like: SeededSession, seed: int, ulps: int = 1) -> SeededSession | None:
     """Load `model` as in `like`, with float weights perturbed by `ulps`; None if they are too large."""
-    backend = like.backend
-    proto, folder = _read_proto(model, random=like.seeds is not None)
+    if like.seeds is None:
+        proto, folder = read_proto(model)
+    else:
+        seeded = add_seeds(model)
+        proto, folder = seeded.model, seeded.folder
     if not perturb_weights(proto, folder, seed, ulps):
         return None
-    data = proto.SerializeToString()
-
-    def make() -> Session:
-        return backend(data, folder=folder)
-
-    return SeededSession(make(), backend, make if like.make_session is not None else None, timeout=like.timeout)
-
-
-def _read_proto(model: Loadable, *, random: bool) -> tuple[onnx.ModelProto, Path | None]:
-    if not random:
-        return read_proto(model)
-    found = add_seeds(model)
-    return found.model, found.folder
+    make_session = partial(like.backend, proto.SerializeToString(), folder=folder)
+    renewed = make_session if like.make_session is not None else None
+    return SeededSession(make_session(), like.backend, renewed, timeout=like.timeout)

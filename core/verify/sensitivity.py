@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -37,8 +38,8 @@ class Sensitivity:
     session: SeededSession
     names: list[str]
     first_answer: Answer
-    _perturbed_by_input_set: dict[int, list[Outputs]] = field(default_factory=dict[int, list[Outputs]])
-    _more_perturbed_by_input_set: dict[int, list[tuple[Outputs, int]]] = field(
+    _perturbed_outputs: dict[int, list[Outputs]] = field(default_factory=dict[int, list[Outputs]])
+    _more_perturbed_outputs: dict[int, list[tuple[Outputs, int]]] = field(
         default_factory=dict[int, list[tuple[Outputs, int]]]
     )
     _prepacked: SeededSession | None = None
@@ -47,24 +48,42 @@ class Sensitivity:
 
     def noise(self, answer: Answer, name: str) -> Noise:
         """The noise of an output on an input set."""
+        is_small = sum(np.size(v) for v in self.first_answer.input_set.feeds.values()) <= CHEAP_ELEMENTS
         return Noise(
             partial(self._perturbed, answer, name),
             partial(self._typical_floor, name),
             partial(self._more_perturbed, answer, name),
             excuses_jumps=has_generic_values(answer.input_set),
-            is_cheap=self._is_cheap,
+            is_cheap=is_small,
         )
 
-    @property
-    def _is_cheap(self) -> bool:
-        """Whether the first input set is small."""
-        return sum(np.size(v) for v in self.first_answer.input_set.feeds.values()) <= CHEAP_ELEMENTS
+    def _perturbed(self, answer: Answer, name: str) -> list[Any]:
+        key = id(answer.input_set)  # answers live as long as the oracle
+        if key not in self._perturbed_outputs:
+            self._perturbed_outputs[key] = list(self._perturbed_runs(answer))
+        return [m[name] for m in self._perturbed_outputs[key]]
 
     def _more_perturbed(self, answer: Answer, name: str) -> list[tuple[Any, int]]:
         key = id(answer.input_set)
-        if key not in self._more_perturbed_by_input_set:
-            self._more_perturbed_by_input_set[key] = list(self._more_runs(answer))
-        return [(m[name], far) for m, far in self._more_perturbed_by_input_set[key]]
+        if key not in self._more_perturbed_outputs:
+            self._more_perturbed_outputs[key] = list(self._more_runs(answer))
+        return [(m[name], far) for m, far in self._more_perturbed_outputs[key]]
+
+    def _typical_floor(self, name: str) -> float:
+        if name not in self._typical_floors:
+            first = Noise(partial(self._perturbed, self.first_answer, name), float)
+            self._typical_floors[name] = relative_noise_floor(self.first_answer.outputs[name], first)
+        return self._typical_floors[name]
+
+    def _perturbed_runs(self, answer: Answer) -> Iterator[Outputs]:
+        feeds = answer.input_set.feeds
+        if has_floats(feeds):
+            runs = [partial(self._run_perturbed, answer, seed) for seed in range(PERTURBATION_RUNS)]
+        else:
+            runs = [partial(p.run, self.names, feeds) for p in self._weight_perturbed_sessions()]
+        for run in runs:
+            with suppress(EvaluationError):  # for an input that must be a whole number, say
+                yield dict(zip(self.names, run(), strict=True))
 
     def _more_runs(self, answer: Answer) -> Iterator[tuple[Outputs, int]]:
         """Runs with other kernels, further perturbed inputs, and perturbed weights, one model at a time."""
@@ -81,12 +100,9 @@ class Sensitivity:
             for seed, far in enumerate((1, 1, *LARGER_ULPS))
         ]
         for run, far in tries:
-            try:
-                results = run()
-            except EvaluationError:
-                continue
-            if results:
-                yield dict(zip(self.names, results, strict=True)), far
+            with suppress(EvaluationError):
+                if results := run():
+                    yield dict(zip(self.names, results, strict=True)), far
 
     def _run_with_other_kernels(self, feeds: Arrays) -> list[Any]:
         """Runs with prepacked weights, for which onnxruntime sums in another order, in the same mathematics."""
@@ -97,33 +113,6 @@ class Sensitivity:
     def _run_with_perturbed_weights(self, feeds: Arrays, seed: int, ulps: int) -> list[Any]:
         model = with_perturbed_weights(self.original, self.session, 100 + seed, ulps)
         return model.run(self.names, feeds) if model is not None else []
-
-    def _perturbed(self, answer: Answer, name: str) -> list[Any]:
-        key = id(answer.input_set)  # answers live as long as the oracle
-        if key not in self._perturbed_by_input_set:
-            self._perturbed_by_input_set[key] = self._perturbed_runs(answer)
-        return [m[name] for m in self._perturbed_by_input_set[key]]
-
-    def _typical_floor(self, name: str) -> float:
-        if name not in self._typical_floors:
-            first = Noise(partial(self._perturbed, self.first_answer, name), float)
-            self._typical_floors[name] = relative_noise_floor(self.first_answer.outputs[name], first)
-        return self._typical_floors[name]
-
-    def _perturbed_runs(self, answer: Answer) -> list[Outputs]:
-        feeds = answer.input_set.feeds
-        runs: list[Callable[[], list[Any]]]
-        if has_floats(feeds):
-            runs = [partial(self._run_perturbed, answer, seed) for seed in range(PERTURBATION_RUNS)]
-        else:
-            runs = [partial(p.run, self.names, feeds) for p in self._weight_perturbed_sessions()]
-        found: list[Outputs] = []
-        for run in runs:
-            try:
-                found.append(dict(zip(self.names, run(), strict=True)))
-            except EvaluationError:
-                continue  # an input that must be a whole number, say
-        return found
 
     def _run_perturbed(self, answer: Answer, seed: int, ulps: int = 1) -> list[Any]:
         return self.session.run(self.names, perturb(answer.input_set.feeds, seed + 1000 * (ulps - 1), ulps))

@@ -9,27 +9,14 @@ from math import prod
 from .dim_expressions import Sizes, extent
 from .input_specs import InputSpec, free_symbols
 
-UNIFORM_SIZES = (
-    2,
-    4,
-    8,
-    16,
-    32,
-    64,
-    128,
-    224,
-    256,
-    512,
-)  # tried in turn until the model accepts one for all its symbols
-MAX_ELEMENTS = 1 << 23  # in a draw, as long as sizes are free
-MAX_REQUIRED_ELEMENTS = 1 << 26  # where the model or the user leaves no choice; what needs more wants inputs of its own
-MANY_ROWS, LARGE_SIZE, EQUAL_SIZE = (
-    64,
-    17,
-    3,
-)  # of what comes first; of everything, more than most constants go; of everything alike
-MAX_VARIATIONS = 16  # plans with unusual sizes, of one sort
-MAX_SUM_SYMBOLS = 12  # symbols among which sums are looked for: the number of plans grows with the cube
+UNIFORM_SIZES = (2, 4, 8, 16, 32, 64, 128, 224, 256, 512)  # tried in turn until the model accepts one for all symbols
+MAX_ELEMENTS = 1 << 23  # in an input set, as long as sizes are free
+MAX_REQUIRED_ELEMENTS = 1 << 26  # if the model or the user determines the sizes; larger models need given inputs
+MANY_ROWS = 64  # of the first symbol
+LARGE_SIZE = 17  # of all symbols: more than most constants
+EQUAL_SIZE = 3  # of all symbols
+MAX_VARIATIONS = 16  # assignments of unusual sizes, of one kind
+MAX_SUM_SYMBOLS = 12  # symbols among which sums are tried: the number of assignments grows with the cube
 
 
 def size_assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:

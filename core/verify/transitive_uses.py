@@ -41,10 +41,12 @@ def transitive_uses(value: Value, start: S, propagate: Callable[[Op, int, S], S 
                 found += [(o, op.graph, after) for o in op.outputs] if after is not None else []
                 found += [(inner, g, state) for inner, g in _body_inputs(op, index)]
             for sub in op.subgraphs:
-                yield from ((Use(op, LOOP_CONDITION, v), state) for _ in _loop_conditions(op, sub, v))
+                if _is_loop_condition(op, sub, v):
+                    yield Use(op, LOOP_CONDITION, v), state
                 found += [(outer, g, state) for outer, g in _body_results(op, sub, v)]
         if graph is not None and graph.owner is not None:
-            yield from ((Use(graph.owner, LOOP_CONDITION, v), state) for _ in _loop_conditions(graph.owner, graph, v))
+            if _is_loop_condition(graph.owner, graph, v):
+                yield Use(graph.owner, LOOP_CONDITION, v), state
             found += [(outer, g, state) for outer, g in _body_results(graph.owner, graph, v)]
         for entry in found:
             if entry[0] not in seen and len(seen) < MAX_FOLLOWED_VALUES:
@@ -77,9 +79,8 @@ def _body_results(owner: Op, body: Graph, value: Value) -> Iterator[tuple[Value,
             yield body.inputs[again], body
 
 
-def _loop_conditions(owner: Op, body: Graph, value: Value) -> Iterator[int]:
-    if owner.type == "Loop" and body.is_output(value) and body.outputs[0] is value:
-        yield 0
+def _is_loop_condition(owner: Op, body: Graph, value: Value) -> bool:
+    return owner.type == "Loop" and body.is_output(value) and body.outputs[0] is value
 
 
 def _loop_state_count(op: Op) -> int:

@@ -1,1 +1,1 @@
-"""Passes that do not come with passwright: what a plugin offers, how it is found, named, set and placed."""
+"""Plugins: discovery, registry, options and positions of passes that do not come with passwright."""

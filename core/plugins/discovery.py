@@ -1,10 +1,10 @@
-"""Finds passes that do not come with passwright: installed ones by entry point, local ones in a .py file."""
+"""Discovery of plugins: installed ones by entry point, local ones in a .py file."""
 
 from __future__ import annotations
 
 import importlib.util
 import sys
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points, version
@@ -14,31 +14,31 @@ from types import ModuleType
 from ..errors import PluginError, format_error
 from ..pass_manager.pipeline import Pass, RulePass
 from ..rewriting.rules import Rule
-from .pass_registry import PassEntry, PassRegistry, PipelineEntry, all_rules
+from .pass_registry import Entry, PassEntry, PassRegistry, PipelineEntry, all_rules
 from .plugin import Placed, Plugin, as_pass
 
 ENTRY_POINT_GROUP = "passwright.passes"
 FILE_MODULE_PREFIX = "passwright_local_"
 MAX_LISTED_NAMES = 5  # names that a message lists
 LoadErrors = dict[str, PluginError]
-"""What is wrong with installed packages, by the name of the entry point, pass or pipeline."""
+"""Errors of installed packages, by the name of the entry point, pass or pipeline."""
 
 
 @dataclass(slots=True)
 class InstalledPlugins:
-    """What installed packages bring; an entry point is loaded when it may be what is asked for.
+    """The passes and pipelines of installed packages; an entry point is loaded when a requested name may be in it.
 
-    What is wrong with one goes to `load_errors`, and stops nobody who does not ask for it. `entry_point_errors` says of
-    each that was loaded why its name is of no use, for those who ask for it although nothing else is called so.
+    Its errors are in `load_errors`, and raised only for its own names. `entry_point_errors` has an error for the name
+    of each loaded entry point, in case that is requested and no pass or pipeline has it.
     """
 
     registry: PassRegistry = field(default_factory=PassRegistry)
     load_errors: LoadErrors = field(default_factory=LoadErrors)
     entry_point_errors: dict[str, PluginError] = field(default_factory=dict[str, PluginError])
-    _unloaded: list[EntryPoint] | None = None  # those that are not loaded yet; None until they are asked for
+    _unloaded: list[EntryPoint] | None = None  # None until first used
 
     def lookup(self, name: str) -> PassEntry | PipelineEntry | None:
-        """What has that name. Raises PluginError if it is broken or clashes.
+        """The entry of that name. Raises PluginError if it is broken or clashes.
 
         The entry points of that name are loaded first, all others only if it is in none of them.
         """
@@ -50,7 +50,7 @@ class InstalledPlugins:
         return self.registry.get(name)
 
     def load_all(self) -> None:
-        """Load what is not loaded yet."""
+        """Load all entry points."""
         self._load(list(self._entries()))
 
     def _entries(self) -> list[EntryPoint]:
@@ -67,9 +67,7 @@ class InstalledPlugins:
                 self.load_errors |= dict.fromkeys(e.names or (entry.name,), e)
                 self.entry_point_errors[entry.name] = e
                 continue
-            self.entry_point_errors[entry.name] = PluginError(
-                _entry_point_message(entry, [found.name for found in brought])
-            )
+            self.entry_point_errors[entry.name] = _entry_point_error(entry, [found.name for found in brought])
             for found in brought:
                 try:
                     self.registry.add(found)
@@ -77,11 +75,11 @@ class InstalledPlugins:
                     self.load_errors[found.name] = e
 
 
-def _entry_point_message(entry: EntryPoint, names: Sequence[str]) -> str:
-    """What to ask for instead of an entry point."""
+def _entry_point_error(entry: EntryPoint, names: Sequence[str]) -> PluginError:
+    """An error for the name of an entry point, with the names of its passes, rules and pipelines."""
     first = ", ".join(names[:MAX_LISTED_NAMES]) + (", ..." if len(names) > MAX_LISTED_NAMES else "")
     brought = f"what it brings is named {first}" if names else "it brings no pass, rule or pipeline"
-    return f"{entry.name} is an entry point of {_distribution_label(entry)}, and {brought}"
+    return PluginError(f"{entry.name} is an entry point of {_distribution_label(entry)}, and {brought}")
 
 
 def _distribution_label(entry: EntryPoint) -> str:
@@ -108,7 +106,7 @@ def _load_entry_point(entry: EntryPoint) -> PassRegistry:
 
 @contextmanager
 def plugin_errors(source: str, what: str) -> Generator[None]:
-    """Whatever a plugin's own code raises becomes a PluginError that says where it was; what it prints is no output."""
+    """Convert exceptions of plugin code to PluginErrors with their `source`; redirect its output to standard error."""
     try:
         with redirect_stdout(sys.stderr):
             yield
@@ -121,17 +119,20 @@ def plugin_errors(source: str, what: str) -> Generator[None]:
 
 
 def registry_from_file(path: Path) -> PassRegistry:
-    """What one Python file brings; loose rules become a pass named after it. Raises PluginError."""
+    """The passes of a Python file; loose rules become a pass named after it. Raises PluginError."""
     module = import_file(path)
     with plugin_errors(str(path), str(path)):
-        shelf = registry_from_module(module, str(path))
-    if not any(shelf):
-        raise PluginError(f"{path} defines no pass and no rule{_class_hint(module)}")
-    return shelf
+        registry = registry_from_module(module, str(path))
+    if not any(registry):
+        own = (t for t in vars(module).values() if isinstance(t, type) and t.__module__ == module.__name__)
+        name = next((t.__name__ for t in own if hasattr(t, "run")), "")
+        hint = f"; {name} is a class, and an instance of it would be a pass, as in MINE = {name}()" if name else ""
+        raise PluginError(f"{path} defines no pass and no rule{hint}")
+    return registry
 
 
 def import_file(path: Path) -> ModuleType:
-    """One Python file, run. Raises PluginError."""
+    """Import a Python file. Raises PluginError."""
     if not path.is_file() or path.suffix != ".py":
         raise PluginError(f"{path} is not a Python file")
     name = FILE_MODULE_PREFIX + path.stem
@@ -145,35 +146,26 @@ def import_file(path: Path) -> ModuleType:
     return module
 
 
-def _class_hint(module: ModuleType) -> str:
-    """What else to write, where classes were meant to be passes."""
-    own = (t for t in vars(module).values() if isinstance(t, type) and t.__module__ == module.__name__)
-    name = next((t.__name__ for t in own if hasattr(t, "run")), "")
-    return f"; {name} is a class, and an instance of it would be a pass, as in MINE = {name}()" if name else ""
-
-
 def registry_from_module(module: ModuleType, source: str) -> PassRegistry:
-    """What a module's Plugin holds, if it has one, else its passes and loose rules. Raises PluginError."""
-    plugins = {id(t): t for t in vars(module).values() if isinstance(t, Plugin)}
+    """The passes of a module's Plugin, if it has one, else its passes and loose rules. Raises PluginError."""
+    plugins = list({id(t): t for t in vars(module).values() if isinstance(t, Plugin)}.values())
     if len(plugins) > 1:
         raise PluginError(f"{source}: {module.__name__.removeprefix(FILE_MODULE_PREFIX)} defines more than one Plugin")
-    for plugin in plugins.values():
-        return registry_from_plugin(plugin, source)
-    return registry_from_plugin(Plugin(passes_in_module(module, source)), source)
+    return registry_from_plugin(plugins[0] if plugins else Plugin(passes_in_module(module, source)), source)
 
 
 def registry_from_plugin(plugin: Plugin, source: str) -> PassRegistry:
-    """What a plugin brings. Raises PluginError if it is not for this version of passwright."""
+    """The passes and pipelines of a plugin. Raises PluginError if it does not support this version of passwright."""
     items = [item if isinstance(item, Placed) else Placed(item) for item in plugin.passes]
-    found = [PassEntry(as_pass(p.item), source, p, plugin.opsets) for p in items]
-    pipelines = [PipelineEntry(name, content, source, plugin.opsets) for name, content in plugin.pipelines.items()]
+    found: list[Entry] = [PassEntry(as_pass(p.item), source, p, plugin.opsets) for p in items]
+    found += [PipelineEntry(name, content, source, plugin.opsets) for name, content in plugin.pipelines.items()]
     if not plugin.supports(here := version("passwright")):
-        names = [f.name for f in (*found, *pipelines)]
+        names = [entry.name for entry in found]
         raise PluginError(f"{source} is for passwright {plugin.passwright}, and this is {here}", names)
-    shelf = PassRegistry()
-    for brought in (*found, *pipelines):
-        shelf.add(brought)
-    return shelf
+    registry = PassRegistry()
+    for entry in found:
+        registry.add(entry)
+    return registry
 
 
 def passes_in_module(module: ModuleType, source: str) -> list[Pass | Placed]:
@@ -184,7 +176,8 @@ def passes_in_module(module: ModuleType, source: str) -> list[Pass | Placed]:
     free = [t for t in things if isinstance(t, Pass) and not isinstance(t, type) and t not in given]
     passes = [*free, *map(as_pass, given)]
     taken = {r for p in passes for r in all_rules(p)}
-    loose = tuple(dict.fromkeys(r for r in _rules_defined_in(module, things) if r not in taken))
+    rules_here = [t for t in things if isinstance(t, Rule) and t.build.__module__ == module.__name__]
+    loose = tuple(dict.fromkeys(r for r in rules_here if r not in taken))
     name = module.__name__.removeprefix(FILE_MODULE_PREFIX).rpartition(".")[2].replace("_", "-")
     if loose and any(p.name == name for p in passes):
         rules = ", ".join(r.name for r in loose)
@@ -193,9 +186,3 @@ def passes_in_module(module: ModuleType, source: str) -> list[Pass | Placed]:
             "rename the pass or the module, or put the rules into a pass"
         )
     return [*free, *placed, *([RulePass(name, loose)] if loose else [])]
-
-
-def _rules_defined_in(module: ModuleType, things: list[object]) -> Iterator[Rule]:
-    for t in things:
-        if isinstance(t, Rule) and t.build.__module__ == module.__name__:
-            yield t

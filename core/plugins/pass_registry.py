@@ -1,9 +1,10 @@
-"""Passes and pipelines by name, with where they came from; no name stands for two things."""
+"""A registry of passes and pipelines by name, with their sources; names are unique."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from typing import Any
 
 from ..errors import PluginError
 from ..pass_manager.pipeline import Pass, RulePass, leaves
@@ -11,12 +12,12 @@ from ..rewriting.rules import Rule
 from .plugin import Placed
 
 Opsets = tuple[int, int]
-"""The first and the last that are supported."""
+"""The first and the last supported opset."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassEntry:
-    """A pass and where it came from; where it wants to stand, and the opsets it is for (None: any)."""
+    """A pass, its source, its position in pipelines, and the opsets that it supports (None: any)."""
 
     item: Pass
     source: str
@@ -36,7 +37,7 @@ class PassEntry:
 
 @dataclass(frozen=True, slots=True)
 class PipelineEntry:
-    """A pipeline that a plugin brings, as text or as a pass, and where it came from."""
+    """A pipeline of a plugin, as text or as a pass, and its source."""
 
     name: str
     content: str | Pass
@@ -45,7 +46,7 @@ class PipelineEntry:
 
     @property
     def passes(self) -> list[Pass]:
-        """The passes inside it, as far as they can be told."""
+        """The passes inside it; none are known of a text."""
         return [] if isinstance(self.content, str) else leaves(self.content)
 
 
@@ -58,41 +59,49 @@ class PassRegistry:
 
     passes: dict[str, PassEntry] = field(default_factory=dict[str, PassEntry])
     pipelines: dict[str, PipelineEntry] = field(default_factory=dict[str, PipelineEntry])
-    _entries_by_pass: dict[str, list[tuple[Pass, Entry]]] = field(
-        init=False
-    )  # of passes by name, those inside others too
-    _entries_by_rule: dict[str, tuple[Rule, Entry]] = field(init=False)
+    _entries_by_pass: dict[str, list[tuple[Pass, Entry]]] = field(default_factory=dict[str, Any], init=False)
+    _entries_by_rule: dict[str, tuple[Rule, Entry]] = field(default_factory=dict[str, Any], init=False)
 
     def __post_init__(self) -> None:
-        """Take note of all passes and rules."""
-        self._entries_by_pass, self._entries_by_rule = {}, {}
+        """Index all passes, those inside others too, and all rules."""
         for found in self:
             self._index(found)
 
     def __iter__(self) -> Iterator[Entry]:
-        """Everything, the passes first."""
+        """All entries, passes first."""
         yield from (*self.passes.values(), *self.pipelines.values())
 
     def __contains__(self, name: str) -> bool:
         return name in self.passes or name in self.pipelines
 
     def get(self, name: str) -> Entry | None:
-        """What has that name."""
+        """The entry of that name."""
         return self.passes.get(name) or self.pipelines.get(name)
 
     def require_no_clash(self, new: Entry) -> None:
-        """Raise PluginError naming both sources if the name of `new`, or a name in it, stands for something else."""
-        _require_same_kind(new, self.get(new.name))
+        """Raise PluginError naming both sources if `new`, or a pass or rule in it, has the name of another."""
+        old = self.get(new.name)
+        if isinstance(new, PipelineEntry) and isinstance(old, PipelineEntry):
+            if (new.content, new.source) != (old.content, old.source):
+                raise PluginError(f"two pipelines are named {new.name}: one from {old.source}, one from {new.source}")
+        elif old is not None and type(new) is not type(old):
+            first, second = ("pass", "pipeline") if isinstance(old, PassEntry) else ("pipeline", "pass")
+            raise PluginError(f"{new.name} is a {first} from {old.source}, and a {second} from {new.source}")
+        self._require_same_contents(new)
+
+    def _require_same_contents(self, new: Entry) -> None:
         for p in new.passes:
             for q, old in self._entries_by_pass.get(p.name, ()):
-                _require_same_pass(p, new, q, old)
+                may_differ = isinstance(new, PipelineEntry) or isinstance(old, PipelineEntry)
+                if p != q and not (may_differ and _is_variant(p, q)):
+                    raise PluginError(f"two passes are named {p.name}: one from {old.source}, one from {new.source}")
             for r in _own_rules(p):
                 other, old = self._entries_by_rule.get(r.name, (r, new))
                 if other != r:
                     raise PluginError(f"two rules are named {r.name}: one from {old.source}, one from {new.source}")
 
     def add(self, new: Entry) -> None:
-        """Add something under its name. Raises PluginError if it does not fit."""
+        """Add an entry, unless it is there already. Raises PluginError if a name clashes."""
         self.require_no_clash(new)
         if new.name in self:
             return
@@ -103,7 +112,7 @@ class PassRegistry:
         self._index(new)
 
     def update(self, others: PassRegistry) -> None:
-        """Add everything of another shelf. Raises PluginError, as `add`."""
+        """Add all entries of another registry. Raises PluginError, as `add`."""
         for other in others:
             self.add(other)
 
@@ -111,22 +120,6 @@ class PassRegistry:
         for p in entry.passes:
             self._entries_by_pass.setdefault(p.name, []).append((p, entry))
             self._entries_by_rule |= {r.name: (r, entry) for r in _own_rules(p)}
-
-
-def _require_same_kind(new: Entry, old: Entry | None) -> None:
-    if isinstance(new, PipelineEntry) and isinstance(old, PipelineEntry):
-        if (new.content, new.source) != (old.content, old.source):
-            raise PluginError(f"two pipelines are named {new.name}: one from {old.source}, one from {new.source}")
-    elif old is not None and type(new) is not type(old):
-        first, second = ("pass", "pipeline") if isinstance(old, PassEntry) else ("pipeline", "pass")
-        raise PluginError(f"{new.name} is a {first} from {old.source}, and a {second} from {new.source}")
-
-
-def _require_same_pass(p: Pass, new: Entry, q: Pass, old: Entry) -> None:
-    """Raise PluginError if two passes of one name differ; a pipeline may hold a variant."""
-    may_differ = isinstance(new, PipelineEntry) or isinstance(old, PipelineEntry)
-    if p != q and not (may_differ and _is_variant(p, q)):
-        raise PluginError(f"two passes are named {p.name}: one from {old.source}, one from {new.source}")
 
 
 def _is_variant(p: Pass, q: Pass) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import types
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from enum import Enum
-from functools import partial
 from math import isnan
 from pathlib import Path
 from typing import Any, Literal, Union, cast, get_args, get_origin, get_type_hints
@@ -24,7 +24,7 @@ FILE_SUFFIXES = (".py", ".toml")
 
 @dataclass(frozen=True, slots=True)
 class PassSpec:
-    """A pass or pipeline by name, and its options as they are written, quotes included."""
+    """A pass or pipeline by name, and its options as text, quotes included."""
 
     name: str
     options: Mapping[str, str] = field(default_factory=dict[str, str])
@@ -34,15 +34,15 @@ class PassSpec:
         return f"{self.name}{{{given}}}" if given else self.name
 
     def with_absolute_paths(self, base: Path) -> PassSpec:
-        """The same, with the files that its name holds, relative to `base`, in full."""
+        """The spec with absolute paths of the files in its name, which are relative to `base`."""
         return PassSpec(":".join(_absolute_path(part, base) for part in self.name.split(":")), self.options)
 
 
 def parse_specs(text: str) -> list[PassSpec]:
     """The specs of a comma-separated text.
 
-    Raises UsageError for another form, and for a name that is missing or double. Names may hold anything but commas and
-    braces; values that hold one of these, or a quote, stand in quotes.
+    Raises UsageError for another form, and for a missing or repeated name. Names contain no commas or braces; values
+    that contain one of these, or a quote, are in quotes.
     """
     specs: list[PassSpec] = []
     at, more = 0, True
@@ -87,17 +87,12 @@ POWERS = {"k": 1, "K": 1, "M": 2, "G": 3, "T": 4}
 QUOTES = "\"'"
 UNIONS = (Union, types.UnionType)
 SCALAR_TYPE_NAMES = {
-    int: "int",
-    float: "float",
-    bool: "true or false",
-    str: "str",
-    Path: "path",
-    types.NoneType: "none",
-}
+    int: "int", float: "float", bool: "true or false", str: "str", Path: "path", types.NoneType: "none",
+}  # fmt: skip
 
 
 def format_type(hint: Any) -> str:
-    """A type in words; empty for one whose values cannot be written in a text."""
+    """A type in words; empty if its values have no textual form."""
     args = get_args(hint)
     if get_origin(hint) in UNIONS:
         return _join_if_all(" or ", [format_type(a) for a in args])
@@ -119,7 +114,7 @@ def _join_if_all(by: str, parts: list[str]) -> str:
 
 
 def format_value(value: Any) -> str:
-    """A value as it would be written in a spec."""
+    """A value as text in a spec."""
     if isinstance(value, Enum):
         return value.name
     if isinstance(value, tuple):
@@ -131,12 +126,13 @@ def format_value(value: Any) -> str:
 
 
 def parse_value(hint: Any, text: str) -> Any:
-    """The value that a text stands for. Raises ValueError if it is none of that type."""
+    """The value of a text. Raises ValueError if it is not of that type."""
     args = get_args(hint)
     if get_origin(hint) in UNIONS:
-        return _parse_first(
-            [partial(parse_value, a, text) for a in sorted(args, key=lambda a: (a is str, a is not types.NoneType))]
-        )
+        for member in sorted(args, key=lambda a: (a is str, a is not types.NoneType)):
+            with suppress(ValueError):
+                return parse_value(member, text)
+        raise ValueError(text)
     if get_origin(hint) is Literal:
         return _parse_choice({unquoted(format_value(a)): a for a in args}, text)
     if get_origin(hint) is tuple:
@@ -146,16 +142,6 @@ def parse_value(hint: Any, text: str) -> Any:
     return _parse_scalar(hint, text)
 
 
-def _parse_first(readers: list[partial[Any]]) -> Any:
-    """What the first reader makes of it that can."""
-    for reader in readers:
-        try:
-            return reader()
-        except ValueError:
-            continue
-    raise ValueError("of none of the types")
-
-
 def _parse_choice(choices: dict[str, Any], text: str) -> Any:
     if unquoted(text) not in choices:
         raise ValueError(text)
@@ -163,14 +149,14 @@ def _parse_choice(choices: dict[str, Any], text: str) -> Any:
 
 
 def _parse_keyword(words: dict[str, Any], text: str) -> Any:
-    """As `_parse_choice`, in either case; in quotes it would be a text."""
+    """As `_parse_choice`, regardless of case; a keyword in quotes is a text."""
     if text.lower() not in words:
         raise ValueError(text)
     return words[text.lower()]
 
 
 def _parse_tuple(args: tuple[Any, ...], text: str) -> tuple[Any, ...]:
-    """`1:2:3`; of any length where the type ends in `...`, and nothing is the empty one."""
+    """The tuple `1:2:3`; of any length if the type ends in `...`, empty if the text is."""
     parts = text.split(":") if text else []
     types_ = args[:1] * len(parts) if args[1:] == (...,) else args
     if len(parts) != len(types_):
@@ -181,8 +167,11 @@ def _parse_tuple(args: tuple[Any, ...], text: str) -> tuple[Any, ...]:
 def _parse_scalar(hint: Any, text: str) -> Any:
     if hint is bool:
         return _parse_keyword({"true": True, "false": False}, text)
-    if hint is int:
-        return _parse_size(text)
+    if hint is int:  # or a size such as 1MB (of 1000 kB) or 2MiB (of 1024 KiB)
+        if (m := SIZE.fullmatch(text)) is None:
+            raise ValueError(text)
+        number, unit, binary = m.groups()
+        return int(number) * ((1024 if binary else 1000) ** POWERS[unit] if unit else 1)
     if hint is float:
         number = float(text)
         if isnan(number):
@@ -193,29 +182,20 @@ def _parse_scalar(hint: Any, text: str) -> Any:
     return Path(unquoted(text)) if hint is Path else unquoted(text)
 
 
-def _parse_size(text: str) -> int:
-    """An integer, or a size such as 1MB (of 1000 kB) or 2MiB (of 1024 KiB)."""
-    m = SIZE.fullmatch(text)
-    if m is None:
-        raise ValueError(text)
-    number, unit, binary = m.groups()
-    return int(number) * ((1024 if binary else 1000) ** POWERS[unit] if unit else 1)
-
-
 def unquoted(text: str) -> str:
     """A text without the quotes around it, if there are any."""
     return text[1:-1] if len(text) > 1 and text[0] in QUOTES and text[-1] == text[0] else text
 
 
 NON_OPTION_FIELDS = frozenset({"name", "rules"})
-"""What a pass is called, and in whose names it makes its changes, is what it is and no option of it."""
+"""The fields that identify a pass and its rules."""
 
 
 @dataclass(frozen=True, slots=True)
 class PassOption:
-    """An option of a pass: its type in words, its value as it would be written, and what the field's metadata says.
+    """An option of a pass: its type in words, its value as text, and its doc from the metadata of the field.
 
-    `type` is empty where values of that type cannot be written in a text.
+    `type` is empty if its values have no textual form.
     """
 
     name: str
@@ -232,29 +212,16 @@ def options_of(p: Pass) -> list[PassOption]:
     """The fields of a pass that can be set: those of its constructor. Groups of passes have none."""
     if isinstance(p, RulePass | Pipeline | Fixpoint) or not is_dataclass(p):
         return []
-    hints = _type_hints(type(p))
-    return [
-        PassOption(
-            f.name,
-            format_type(hints.get(f.name)),
-            format_value(getattr(p, f.name)),
-            f.metadata.get("doc", ""),
-            hints.get(f.name),
-        )
-        for f in fields(p)
-        if f.init and f.name not in NON_OPTION_FIELDS and not f.name.startswith("_")
-    ]
-
-
-def _type_hints(cls: type) -> dict[str, Any]:
-    try:
-        return get_type_hints(cls)
-    except Exception:  # noqa: BLE001 - annotations are a plugin's, and may name what only type checkers import
-        return {}
+    hints: dict[str, Any] = {}
+    with suppress(Exception):  # annotations of plugins may name types that only type checkers import
+        hints = get_type_hints(type(p))
+    chosen = [f for f in fields(p) if f.init and f.name not in NON_OPTION_FIELDS and not f.name.startswith("_")]
+    types_and_values = [(f, hints.get(f.name), format_value(getattr(p, f.name))) for f in chosen]
+    return [PassOption(f.name, format_type(t), value, f.metadata.get("doc", ""), t) for f, t, value in types_and_values]
 
 
 def with_options(p: Pass, option_texts: Mapping[str, str]) -> Pass:
-    """The pass with options set. Raises UsageError for an option that it has not, or a value that it does not take."""
+    """The pass with options set. Raises UsageError for an option that it lacks, or a value that it does not accept."""
     if not option_texts:
         return p
     there = {o.name: o for o in options_of(p)}
@@ -267,15 +234,13 @@ def with_options(p: Pass, option_texts: Mapping[str, str]) -> Pass:
         try:
             values[name] = parse_value(there[name].hint, text)
         except ValueError:
-            raise UsageError(
-                f"{p.name}: {name}={text} is not of the type {there[name].type}; {_describe_options(there)}"
-            ) from None
+            wrong = f"{p.name}: {name}={text} is not of the type {there[name].type}"
+            raise UsageError(f"{wrong}; {_describe_options(there)}") from None
     try:
         return cast("Pass", replace(cast("Any", p), **values))
     except Exception as e:
-        raise UsageError(
-            f"{p.name} does not take {', '.join(f'{n}={t}' for n, t in option_texts.items())}: {format_error(e)}"
-        ) from e
+        given = ", ".join(f"{name}={text}" for name, text in option_texts.items())
+        raise UsageError(f"{p.name} does not take {given}: {format_error(e)}") from e
 
 
 def _describe_options(options: Mapping[str, PassOption]) -> str:

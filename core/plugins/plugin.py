@@ -1,4 +1,4 @@
-"""What a package or file says of the passes that it brings: where they want to stand, what they were made for."""
+"""Plugins: the passes that a package or file provides, their positions, and the versions that they support."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from ..rewriting.rules import Rule
 Stage = Literal["cleanup", "fold", "fuse", "layout", "final"]
 STAGES: tuple[Stage, ...] = get_args(Stage)
 FINAL: Stage = "final"
-RESERVED_CHARACTERS = set(",{}")  # of the texts that ask for passes
+RESERVED_CHARACTERS = set(",{}")  # of the texts that select passes
 
 
 @dataclass(frozen=True, slots=True)
 class Placed:
-    """A pass, or a rule, and where in a pipeline it wants to stand if it is enabled there.
+    """A pass, or a rule, and its position in a pipeline in which it is enabled.
 
-    `stage`: behind the last pass of that stage; `final` is once, after the loop. `before`, `after`: names of passes;
-    those that are not in the pipeline do not count. With `after` alone it stands behind the last of them, with
-    `before` alone just before the first, with nothing at the end of the loop. Raises PluginError for what is no stage.
+    `stage`: after the last pass of that stage; `final` is once, after the loop. `before`, `after`: names of passes;
+    those that are not in the pipeline do not count. With `after` alone, it comes after the last of them, with `before`
+    alone just before the first, with neither at the end of the loop. Raises PluginError for an unknown stage.
     """
 
     item: Pass | Rule
@@ -32,22 +32,33 @@ class Placed:
     after: Sequence[str] = ()
 
     def __post_init__(self) -> None:
-        """Check what no type checker may have seen."""
+        """Check arguments, as plugins may not be type-checked."""
         _require_item(self.item)
         if self.stage is not None and self.stage not in STAGES:
             raise PluginError(f"{self.item.name}: no stage is called {self.stage} (there are {', '.join(STAGES)})")
-        _require_names(self.item.name, "before", self.before)
-        _require_names(self.item.name, "after", self.after)
+        positions: dict[str, Any] = {"before": self.before, "after": self.after}
+        for option, names in positions.items():
+            is_several = isinstance(names, Collection) and not isinstance(names, str)
+            if not is_several or not all(isinstance(n, str) for n in cast("Collection[Any]", names)):
+                example = f'{option}=("fuse-gemm",)'
+                raise PluginError(
+                    f"{self.item.name}: {option} is to be names, as in {example}, not {reprlib.repr(names)}"
+                )
+
+    @property
+    def named(self) -> frozenset[str]:
+        """The names of the passes that it comes before or after."""
+        return frozenset((*self.before, *self.after))
 
     @property
     def is_unconstrained(self) -> bool:
-        """Whether it may stand anywhere."""
-        return self.stage is None and not self.before and not self.after
+        """Whether any position will do."""
+        return self.stage is None and not self.named
 
 
 @dataclass(frozen=True, slots=True)
 class Plugin:
-    """All that a package or file brings.
+    """All passes and pipelines of a package or file.
 
     `passes`: passes and rules, each loose rule as a pass of its own. `pipelines`: by name, as `--pipeline` takes
     them or as a Pass. `passwright`: the versions of passwright that it works with, as in `>=0.1,<1` (PEP 440).
@@ -60,27 +71,40 @@ class Plugin:
     opsets: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
-        """Check what no type checker may have seen."""
+        """Check arguments, as plugins may not be type-checked."""
         if not isinstance(self.passes, Sequence):  # pyright: ignore[reportUnnecessaryIsInstance] - plugins are not type-checked
             raise PluginError(f"passes is to be a tuple or a list, not {reprlib.repr(self.passes)}")
         for item in self.passes:
             if not isinstance(item, Placed):
                 _require_item(item)
         _require_pipelines(self.pipelines)
-        _require_opsets(self.opsets)
-        _require_version_specifier(self.passwright)
+        match cast("Any", self.opsets):
+            case None:
+                pass
+            case (int(first), int(last)) if 1 <= first <= last:
+                pass
+            case wrong:
+                raise PluginError(f"opsets={wrong!r} is not the first and the last opset, as in (13, 25)")
+        if self.passwright:
+            from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 - seldom needed
+
+            try:
+                wanted = cast("Any", self.passwright)
+                SpecifierSet(wanted if isinstance(wanted, str) else repr(wanted))
+            except InvalidSpecifier as e:
+                raise PluginError(f"passwright={self.passwright!r} is not of the form >=0.1,<1") from e
 
     def supports(self, version: str) -> bool:
-        """Whether it says that it works with that version of passwright."""
+        """Whether the plugin declares that it works with that version of passwright."""
         if not self.passwright:
             return True
-        from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - only plugins that say so need it
+        from packaging.specifiers import SpecifierSet  # noqa: PLC0415 - seldom needed
 
         return SpecifierSet(self.passwright).contains(version, prereleases=True)
 
 
 def as_pass(item: Pass | Rule) -> Pass:
-    """A pass; of a rule, one of its name in kebab-case."""
+    """The pass itself, or a pass of a single rule, named after it in kebab-case."""
     return RulePass(item.name.replace("_", "-"), (item,)) if isinstance(item, Rule) else item
 
 
@@ -93,22 +117,9 @@ def _require_item(item: Any, complaint: str = "is no pass and no rule") -> None:
 
 
 def _require_name(name: Any) -> None:
-    if (
-        not isinstance(name, str)
-        or not name
-        or name != name.strip()
-        or not name.isprintable()
-        or set(name) & RESERVED_CHARACTERS
-    ):
+    is_text = isinstance(name, str) and name != "" and name == name.strip() and name.isprintable()
+    if not is_text or set(name) & RESERVED_CHARACTERS:
         raise PluginError(f"{reprlib.repr(name)} is no name: nobody could ask for it among others, as in a,b{{n=3}}")
-
-
-def _require_names(owner: str, what: str, names: Any) -> None:
-    is_several = isinstance(names, Collection) and not isinstance(names, str)
-    given = cast("Collection[Any]", names)
-    if not is_several or not all(isinstance(n, str) for n in given):
-        wrong = reprlib.repr(given)
-        raise PluginError(f'{owner}: {what} is to be names, as in {what}=("fuse-gemm",), not {wrong}')
 
 
 def _require_pipelines(pipelines: Any) -> None:
@@ -118,24 +129,3 @@ def _require_pipelines(pipelines: Any) -> None:
         _require_name(name)
         if not isinstance(content, str):
             _require_item(content, f"pipeline {name} is no text and no pass")
-
-
-def _require_version_specifier(wanted: Any) -> None:
-    if wanted == "":
-        return
-    from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 - only plugins that say so need it
-
-    try:
-        SpecifierSet(wanted if isinstance(wanted, str) else repr(wanted))
-    except InvalidSpecifier as e:
-        raise PluginError(f"passwright={wanted!r} is not of the form >=0.1,<1") from e
-
-
-def _require_opsets(opsets: Any) -> None:
-    match opsets:
-        case None:
-            return
-        case (int(first), int(last)) if 1 <= first <= last:
-            return
-        case _:
-            raise PluginError(f"opsets={opsets!r} is not the first and the last opset, as in (13, 25)")

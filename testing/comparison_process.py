@@ -1,39 +1,37 @@
-"""Comparisons in a process of their own, which onnxruntime may crash."""
+"""Comparisons in a worker process, which onnxruntime may crash."""
 
 from __future__ import annotations
 
+import pickle
+from base64 import b64decode, b64encode
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from multiprocessing import Pipe, get_context
-from multiprocessing.connection import Connection
-from multiprocessing.context import SpawnProcess
 from types import TracebackType
 from typing import Any, Self
 
 from ..core.errors import PassesError, UnverifiableError
+from ..core.ort.worker_process import Message, WorkerExit, WorkerProcess, module_command, serve
 from .case import FaultKind
 from .model_comparison import ComparisonRequest, Discrepancy, compare_models
 
 TIMEOUT = 60.0  # seconds for a comparison
-CRASHES, HANGS = "crashes", "does not end"
-
-
-class _ProcessLost(Exception):
-    """The process crashed or was killed."""
 
 
 @dataclass(slots=True)
 class ComparisonProcess:
-    """Compares models in a child process; one that crashes, or takes longer than `timeout`, is replaced."""
+    """Compares models in a worker process; one that crashes, or takes longer than `timeout`, is replaced."""
 
     timeout: float = TIMEOUT
-    _process: SpawnProcess | None = field(default=None, init=False)
-    _connection: Any = field(default=None, init=False)
+    _process: WorkerProcess = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._process = WorkerProcess(module_command(__spec__.name), self.timeout)
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._stop()
+        self._process.terminate()
 
     def __call__(self, request: ComparisonRequest) -> Discrepancy | None:
         """Compare two models. A crash on the rewritten model alone is a discrepancy.
@@ -42,53 +40,35 @@ class ComparisonProcess:
         """
         try:
             return self._request(request)
-        except _ProcessLost as lost:
-            how = str(lost)
+        except WorkerExit as e:
+            message = f"{e.describe('onnxruntime')} on the rewritten model"
         try:
             self._request(replace(request, after=request.before))
-        except _ProcessLost as lost:
-            raise UnverifiableError(f"onnxruntime {lost} on the generated model") from lost
-        return Discrepancy(FaultKind.REFUSED, f"onnxruntime {how} on the rewritten model")
+        except WorkerExit as e:
+            raise UnverifiableError(f"{e.describe('onnxruntime')} on the generated model") from e
+        return Discrepancy(FaultKind.REFUSED, message)
 
     def _request(self, request: ComparisonRequest) -> Discrepancy | None:
-        if self._process is None:
-            self._start()
-        try:
-            self._connection.send(request)
-            in_time = self._connection.poll(self.timeout)
-            answer = self._connection.recv() if in_time else None
-        except (EOFError, OSError) as e:
-            self._stop()
-            raise _ProcessLost(CRASHES) from e
-        if not in_time:
-            self._stop()
-            raise _ProcessLost(HANGS)
-        if isinstance(answer, PassesError):
-            raise answer
-        return answer
-
-    def _start(self) -> None:
-        self._connection, other = Pipe()
-        self._process = get_context("spawn").Process(target=_serve, args=(other,), daemon=True)
-        self._process.start()
-        other.close()
-
-    def _stop(self) -> None:
-        process, self._process = self._process, None
-        if process is not None:
-            self._connection.close()
-            process.kill()
-            process.join()
+        result = _decoded(self._process.request(_encoded(request)))
+        if isinstance(result, PassesError):
+            raise result
+        return result
 
 
-def _serve(connection: Connection[Any, Any]) -> None:
-    """Answer requests until the connection is closed."""
-    while True:
-        try:
-            question: ComparisonRequest = connection.recv()
-        except EOFError:
-            return
-        try:
-            connection.send(compare_models(question))
-        except PassesError as e:
-            connection.send(e)
+def _encoded(value: object) -> Message:
+    return {"pickle": b64encode(pickle.dumps(value)).decode("ascii")}
+
+
+def _decoded(message: Message) -> Any:
+    return pickle.loads(b64decode(message["pickle"]))  # noqa: S301 - from a process of our own
+
+
+def _reply(message: Message) -> Iterator[Message]:
+    try:
+        yield _encoded(compare_models(_decoded(message)))
+    except PassesError as e:
+        yield _encoded(e)
+
+
+if __name__ == "__main__":
+    serve(_reply, failures=())

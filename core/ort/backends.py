@@ -1,4 +1,4 @@
-"""Running models: onnxruntime with every optimization off, the ONNX reference evaluator where it cannot."""
+"""Backends that run models: onnxruntime without optimizations, and the ONNX reference evaluator."""
 
 from __future__ import annotations
 
@@ -23,16 +23,15 @@ Arrays = Mapping[str, Any]
 SOURCE_LOCATION = re.compile(
     r"\S+\.(?:cc|cpp|hpp|h):\d+(?:: | .*?\)(?: const)? | )|\[ONNXRuntimeError\] : \d+ : \w+ : "
 )
-"""How libraries in C++ say where in their source they complain: file, line, the function's declaration, a number."""
+"""The source locations in error messages of C++ libraries: file, line, the function's declaration, a number."""
 
 
 class OnnxRuntime:
-    """onnxruntime's CPU provider; unless `config` says otherwise, graph optimizations disabled, weights not repacked.
+    """onnxruntime's CPU provider, by default without graph optimizations and prepacked weights.
 
-    Repacking is off so that a weight gives the same bits whether it is computed or constant.
-    Element types that NumPy lacks go in and come out as ml_dtypes. Raises ModelLoadError for a model that it has
-    no kernels for or whose inputs it cannot be given, EvaluationError for a failing run. `folder` is where the
-    external weights of a model given as bytes are.
+    Prepacking is off so that a weight gives the same bits whether it is computed or constant. Element types that NumPy
+    lacks are exchanged as ml_dtypes. `folder` has the external weights of a model given as bytes. Raises ModelLoadError
+    for a model without kernels or with inputs that Python cannot provide, EvaluationError for a failing run.
     """
 
     name = "onnxruntime"
@@ -43,11 +42,8 @@ class OnnxRuntime:
             self._session: Any = create_session(model, config, folder)
         except Exception as e:
             raise ModelLoadError(f"onnxruntime cannot load it: {backend_message(e)}") from e
-        ends = (
-            *self._session.get_inputs(),
-            *self._session.get_overridable_initializers(),
-            *self._session.get_outputs(),
-        )
+        session = self._session
+        ends = (*session.get_inputs(), *session.get_overridable_initializers(), *session.get_outputs())
         kinds: list[str] = [end.type for end in ends]
         self._needs_ortvalues = any(map(lacks_numpy_dtype, kinds))
         if self._needs_ortvalues and not is_exchangeable(kinds):
@@ -58,26 +54,23 @@ class OnnxRuntime:
         options = importlib.import_module("onnxruntime").RunOptions()
         with call_after(timeout, lambda: setattr(options, "terminate", True)) as late:
             try:
-                if self._needs_ortvalues:
-                    return self._run_with_ortvalues(outputs, feeds, options)
-                return list(self._session.run(list(outputs), dict(feeds), options))
+                if not self._needs_ortvalues:
+                    return list(self._session.run(list(outputs), dict(feeds), options))
+                made = {name: to_ortvalue(np.asarray(a, order="C")) for name, a in feeds.items()}
+                values = {name: value for name, (value, _) in made.items()}
+                return [from_ortvalue(v) for v in self._session.run_with_ort_values(list(outputs), values, options)]
             except Exception as e:
                 if late.is_set():
                     raise EvaluationError(f"onnxruntime does not end within {timeout:g} s") from e
                 raise EvaluationError(f"onnxruntime cannot run it: {backend_message(e)}") from e
 
     def end_profile(self) -> Path:
-        """End the profile that the setting asked for; the file that it is in."""
+        """End profiling and return the file with the profile."""
         return Path(self._session.end_profiling())
-
-    def _run_with_ortvalues(self, outputs: Sequence[str], feeds: Arrays, options: Any) -> list[Any]:
-        made = {name: to_ortvalue(np.asarray(a, order="C")) for name, a in feeds.items()}
-        values = {name: value for name, (value, _) in made.items()}
-        return [from_ortvalue(v) for v in self._session.run_with_ort_values(list(outputs), values, options)]
 
 
 class OnnxReference:
-    """`onnx.reference`: slow, and complete where onnxruntime lacks a kernel. Raises EvaluationError."""
+    """`onnx.reference`: slow, but complete where onnxruntime lacks a kernel. Raises EvaluationError."""
 
     name = "onnx.reference"
 
@@ -102,12 +95,12 @@ class OnnxReference:
 
 
 def strip_source_locations(text: str) -> str:
-    """What a library says, without where in its own source."""
+    """A message of a library without locations in its source."""
     return SOURCE_LOCATION.sub("", text)
 
 
 def backend_message(error: BaseException) -> str:
-    """What a backend complains about, on one line and without its own source positions."""
+    """The error message of a backend, on one line and without locations in its source."""
     text = strip_source_locations(first_line(error))
     for mark in (" : ", "Status Message: "):
         text = text.rpartition(mark)[2] or text

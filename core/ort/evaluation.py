@@ -1,9 +1,10 @@
-"""Computing constants: ops whose inputs are all known, run in as few sessions as possible."""
+"""Evaluation of ops whose inputs are all constant, in as few sessions as possible."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -24,9 +25,8 @@ FEEDABLE_KINDS = frozenset("biufO")  # NumPy kinds that onnxruntime takes as the
 def evaluate(ops: Sequence[Op], wanted: Iterable[Value]) -> dict[Value, Tensor]:
     """The tensors of `wanted`, computed by `ops` (sorted, of one graph) from constants alone.
 
-    One onnxruntime session for 2,000 ops does it if it can; where it has no kernel, the ops are halved until only the
-    op in question goes to `onnx.reference`. What cannot be computed is missing from the answer; what then has to be
-    kept for the op that failed is in it.
+    One onnxruntime session runs up to 2,000 ops; without a kernel for one of them, the ops are halved until that op
+    alone is run by `onnx.reference`. Tensors that cannot be computed are omitted; those that their ops read are added.
     """
     work = _Evaluation(set(wanted))
     for start in range(0, len(ops), MAX_SESSION_OPS):
@@ -43,9 +43,7 @@ class _Evaluation:
     goals: set[Value]
     tensors: dict[Value, Tensor] = field(default_factory=dict[Value, Tensor])
     evaluated: set[Op] = field(default_factory=set[Op])
-    unsupported: set[KernelSignature] = field(
-        default_factory=set[KernelSignature]
-    )  # what onnxruntime is known to lack a kernel for
+    unsupported: set[KernelSignature] = field(default_factory=set[KernelSignature])  # without onnxruntime kernel
 
     def evaluate(self, ops: list[Op]) -> None:
         """Compute `ops`, in halves if they cannot be computed together."""
@@ -71,21 +69,16 @@ class _Evaluation:
                 self._attempt(ops, outputs)
 
     def _session_groups(self, ops: list[Op]) -> Iterator[list[Op]]:
-        """Runs of ops for one session each; ops of a kind that was refused stand alone."""
-        run: list[Op] = []
-        for op in ops:
-            if not self.unsupported or kernel_signature(op) not in self.unsupported:
-                run.append(op)
-                continue
-            if run:
-                yield run
-            yield [op]
-            run = []
-        if run:
-            yield run
+        """Consecutive ops for one session each; unsupported ops are alone."""
+        unsupported = self.unsupported
+        for is_alone, group in groupby(ops, lambda op: bool(unsupported) and kernel_signature(op) in unsupported):
+            if is_alone:
+                yield from ([op] for op in group)
+            else:
+                yield list(group)
 
     def _computable(self, ops: list[Op]) -> list[Op]:
-        """Those of `ops` that do not depend on one that failed."""
+        """Those of `ops` that do not depend on a failed one."""
         made: set[Value] = set()
         possible: list[Op] = []
         for op in ops:
@@ -97,7 +90,7 @@ class _Evaluation:
 
 
 def kernel_signature(op: Op) -> KernelSignature:
-    """What decides whether a backend has a kernel."""
+    """The properties that decide whether a backend has a kernel."""
     return op.type, op.domain, tuple(v.recorded_type[0] for v in op.inputs if v is not None)
 
 
@@ -107,7 +100,7 @@ def _run_session(
     found: dict[Value, Tensor],
     backend: type[OnnxRuntime | OnnxReference],
 ) -> dict[Value, Tensor]:
-    """One session. Raises EvaluationError."""
+    """Compute `outputs` in one session. Raises EvaluationError."""
     graph = onnx.GraphProto(name="constants")
     feeds: dict[str, Any] = {}
     made = {v for op in ops for v in op.outputs}
@@ -132,7 +125,7 @@ def _run_session(
 
 
 def _is_expected_tensor(value: Value, result: Any) -> bool:
-    """Whether a result is a dense tensor of the type that the value is known to have."""
+    """Whether a result is a dense tensor of the known type of the value."""
     if isinstance(result, list | dict) or result is None:
         return False
     array: np.ndarray[Any, Any] = np.asarray(result)

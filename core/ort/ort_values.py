@@ -1,7 +1,4 @@
-"""The element types that onnxruntime exchanges with NumPy.
-
-Element types that NumPy lacks, in and out of onnxruntime: as OrtValues, which hold their bytes.
-"""
+"""OrtValues of element types that NumPy lacks, which hold their bytes."""
 
 from __future__ import annotations
 
@@ -15,7 +12,7 @@ import numpy as np
 import onnx
 from onnx import helper, numpy_helper
 
-# In onnxruntime's own words.
+# As onnxruntime names them.
 NUMPY_ELEMENT_TYPES = frozenset({
     "float", "double", "float16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
     "string", "complex64", "complex128",
@@ -24,7 +21,7 @@ TENSOR_TYPE = re.compile(r"tensor\((\w+)\)")
 
 
 def lacks_numpy_dtype(kind: str) -> bool:
-    """Whether a type, as onnxruntime writes it, has elements that NumPy lacks: `tensor(bfloat16)`."""
+    """Whether a type, as onnxruntime names it, has elements that NumPy lacks: `tensor(bfloat16)`."""
     return not NUMPY_ELEMENT_TYPES.issuperset(TENSOR_TYPE.findall(kind))
 
 
@@ -32,12 +29,12 @@ Array = np.ndarray[Any, Any]
 
 
 def is_exchangeable(kinds: Iterable[str]) -> bool:
-    """Whether OrtValues of these types can be made or read from Python: dense tensors of numbers."""
+    """Whether OrtValues of all these types can be exchanged with Python: dense tensors of numbers."""
     return all(TENSOR_TYPE.fullmatch(kind) and kind != "tensor(string)" for kind in kinds)
 
 
 def to_ortvalue(array: Array) -> Any:
-    """An OrtValue over the memory of `array`, or of a packed copy, and what must live as long as it."""
+    """An OrtValue over the memory of `array`, or of a packed copy, and the array that must outlive it."""
     ort: Any = importlib.import_module("onnxruntime").OrtValue
     dtype = helper.np_dtype_to_tensor_dtype(array.dtype)
     if array.dtype.isbuiltin == 1:
@@ -50,7 +47,7 @@ def to_ortvalue(array: Array) -> Any:
 
 
 def from_ortvalue(value: Any) -> Array:
-    """The elements of a tensor; types that NumPy lacks come as ml_dtypes."""
+    """The elements of a tensor, as ml_dtypes for types that NumPy lacks."""
     if not lacks_numpy_dtype(value.data_type()):
         return value.numpy()
     raw = ctypes.string_at(value.data_ptr(), value.tensor_size_in_bytes())

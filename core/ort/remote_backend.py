@@ -25,8 +25,8 @@ TERMINATION_GRACE = 10.0  # seconds for a run to stop after its timeout
 class RemoteBackend:
     """A `Backend`: onnxruntime under a `config`, one session at a time, in a process that is started when needed.
 
-    Another session replaces the first. To be closed, as a context. `crashes`: how often the process crashed or was
-    killed.
+    Another session replaces the first. Use it as a context manager. `crashes` counts crashed and killed processes;
+    `_written` is the model given last as bytes, and its file.
     """
 
     config: SessionConfig = UNOPTIMIZED
@@ -52,20 +52,30 @@ class RemoteBackend:
     def __call__(
         self, model: Loadable, *, folder: Path | None = None, config: SessionConfig | None = None
     ) -> RemoteSession:
-        """A session, under another `config` if given; `folder` is where weights of a model given as bytes are.
+        """Load a model, under another `config` if given; `folder` has the weights of one given as bytes.
 
         Raises ModelLoadError.
         """
-        kind, path = ("bytes", self._message_file(model)) if isinstance(model, bytes) else ("path", model.absolute())
-        question = {
+        if not isinstance(model, bytes):
+            kind, path = "path", model.absolute()
+        else:
+            if self._written is None or self._written[0] is not model:
+                self._written = model, Path(self._folder.name) / f"{next(self._numbers)}.onnx"
+                self._written[1].write_bytes(model)
+            kind, path = "bytes", self._written[1]
+        load_request = {
             "session": next(self._numbers),
             kind: str(path),
             "folder": None if folder is None else str(folder.absolute()),
             "setting": asdict(config or self.config),
         }
-        session = RemoteSession(self, question)
-        session.load()
-        return session
+        try:
+            self.request(load_request, self.timeout)
+        except RequestFailed as e:
+            raise ModelLoadError(str(e)) from e
+        except WorkerExit as e:
+            raise ModelLoadError(f"{e.describe('onnxruntime')} as it loads it") from e
+        return RemoteSession(self, load_request)
 
     def request(self, message: Message, timeout: float) -> None:
         """Load or run a session. Raises RequestFailed or WorkerExit."""
@@ -76,33 +86,17 @@ class RemoteBackend:
             raise
 
     def exchange_folder(self) -> TemporaryDirectory[str]:
-        """A folder for what goes in and what comes out."""
+        """A folder for feeds and results."""
         return TemporaryDirectory(dir=self._folder.name)
-
-    def _message_file(self, model: bytes) -> Path:
-        """Where a message is; one that was asked for just before is there already."""
-        if self._written is None or self._written[0] is not model:
-            self._written = model, Path(self._folder.name) / f"{next(self._numbers)}.onnx"
-            self._written[1].write_bytes(model)
-        return self._written[1]
 
 
 @dataclass(slots=True)
 class RemoteSession:
-    """A model in that process, with the protocol of a `Session`."""
+    """A model in the process of a backend: a `Session`."""
 
     backend: RemoteBackend
     load_request: dict[str, Any]
     name: str = "onnxruntime"
-
-    def load(self) -> None:
-        """Have it loaded. Raises ModelLoadError."""
-        try:
-            self.backend.request(self.load_request, self.backend.timeout)
-        except RequestFailed as e:
-            raise ModelLoadError(str(e)) from e
-        except WorkerExit as e:
-            raise ModelLoadError(f"{e.describe('onnxruntime')} as it loads it") from e
 
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
         """Run once, for at most `timeout` seconds. Raises EvaluationError, UnverifiableError for odd values."""
@@ -121,30 +115,27 @@ class RemoteSession:
 
 
 def serve_sessions() -> None:
-    """Reply to requests, until the input ends."""
-    held: dict[int, OnnxRuntime] = {}
+    """Reply to requests, until the input ends.
+
+    A request names the session, with the model and config to make it of unless it is the current one; with `feeds` it
+    is run.
+    """
+    current: dict[int, OnnxRuntime] = {}
 
     def reply(request: Message) -> Iterable[Message]:
-        if request["session"] not in held:
-            held.clear()
-            gc.collect()  # memory of the one before
-            held[request["session"]] = _load_session(request)
+        if request["session"] not in current:
+            current.clear()
+            gc.collect()  # memory of the previous one
+            model = Path(request["bytes"]).read_bytes() if "bytes" in request else Path(request["path"])
+            folder = None if request["folder"] is None else Path(request["folder"])
+            current[request["session"]] = OnnxRuntime(model, SessionConfig(**request["setting"]), folder=folder)
         if "feeds" in request:
-            _run(held[request["session"]], request)
+            feeds = value_files.read_value(Path(request["feeds"]))
+            results = current[request["session"]].run(request["outputs"], feeds, request["limit"])
+            value_files.write_value(results, Path(request["results"]))
         return ()
 
     serve(reply, (EvaluationError, UnverifiableError))
-
-
-def _load_session(request: Message) -> OnnxRuntime:
-    model = Path(request["bytes"]).read_bytes() if "bytes" in request else Path(request["path"])
-    folder = None if request["folder"] is None else Path(request["folder"])
-    return OnnxRuntime(model, SessionConfig(**request["setting"]), folder=folder)
-
-
-def _run(session: OnnxRuntime, request: Message) -> None:
-    results = session.run(request["outputs"], value_files.read_value(Path(request["feeds"])), request["limit"])
-    value_files.write_value(results, Path(request["results"]))
 
 
 if __name__ == "__main__":

@@ -9,14 +9,14 @@ from types import MappingProxyType
 from typing import Any
 
 Loadable = bytes | Path
-"""A serialized model, or the file it is in; weights in other files are found beside that."""
+"""A serialized model, or its file; external weights are beside that."""
 
 CPU = "CPUExecutionProvider"
 DISABLE_ALL, ENABLE_ALL = "DISABLE_ALL", "ENABLE_ALL"
 LEVELS = MappingProxyType({
     "basic": "ENABLE_BASIC", "extended": "ENABLE_EXTENDED", "layout": "ENABLE_LAYOUT", "all": ENABLE_ALL,
 })  # fmt: skip
-"""The levels at which onnxruntime optimizes, from least to most, with its own names for them."""
+"""The optimization levels of onnxruntime, from least to most, with its own names."""
 ALL_LEVELS = MappingProxyType({"disable": DISABLE_ALL, **LEVELS})
 
 
@@ -24,11 +24,10 @@ ALL_LEVELS = MappingProxyType({"disable": DISABLE_ALL, **LEVELS})
 class SessionConfig:
     """The configuration of a session: the `optimization_level` by onnxruntime's name, and `disabled_optimizers`.
 
-    `prepack_weights`: for its kernels, as it does by default; `verbose`: it logs to standard
-    error. `intra_op_threads` for one op: 0 stands for as many as there are cores. `provider` by its full name, with
-    options; what it does not take, the CPU does. `optimized_model_path` is the file that the optimized model is written
-    to, `profile_prefix` the beginning of the name of the file that the times of each run are written to: "" for none.
-    With `save_external_data`, weights go to a file of their own beside the one saved, as they have to beyond 2 GB.
+    `prepack_weights`: for its kernels, as by default; `verbose`: it logs to standard error. `intra_op_threads` of 0:
+    one for each core. `provider` is a full name; ops that it does not support run on the CPU. The optimized model is
+    written to `optimized_model_path`, the times of each run to a file whose name starts with `profile_prefix`; "" for
+    none. `save_external_data`: weights are saved in a separate file, as is necessary beyond 2 GB.
     """
 
     optimization_level: str = DISABLE_ALL
@@ -47,7 +46,7 @@ UNOPTIMIZED = SessionConfig()
 
 
 def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder: Path | None = None) -> Any:
-    """An InferenceSession. `folder` is where the external weights of a model given as bytes are.
+    """Create an InferenceSession. `folder` has the external weights of a model given as bytes.
 
     Raises what onnxruntime raises.
     """
@@ -71,9 +70,6 @@ def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder:
         options.profile_file_prefix = config.profile_prefix
     source = model if isinstance(model, bytes) else str(model)
     disabled = {"disabled_optimizers": list(config.disabled_optimizers)} if config.disabled_optimizers else {}
-    return ort.InferenceSession(source, options, providers=_providers(config), **disabled)
-
-
-def _providers(config: SessionConfig) -> list[Any]:
-    wanted: Any = (config.provider, dict(config.provider_options)) if config.provider_options else config.provider
-    return [wanted] if config.provider == CPU else [wanted, CPU]
+    provider: Any = (config.provider, dict(config.provider_options)) if config.provider_options else config.provider
+    providers = [provider] if config.provider == CPU else [provider, CPU]
+    return ort.InferenceSession(source, options, providers=providers, **disabled)

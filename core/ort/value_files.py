@@ -1,4 +1,4 @@
-"""Inputs and answers on their way to another process: tensors as TensorProto, what holds them as JSON."""
+"""Files for exchanging inputs and outputs with another process: tensors as TensorProto, containers as JSON."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ VALUE_INDEX = "value.json"
 
 
 def write_value(value: Any, folder: Path) -> None:
-    """Put tensors, and lists, maps and optionals of them, into a new `folder`. Raises UnverifiableError for others."""
+    """Write tensors, and lists, maps and optionals of them, to a new `folder`. Raises UnverifiableError for others."""
     folder.mkdir()
     numbers = count()
 
@@ -40,7 +40,7 @@ def write_value(value: Any, folder: Path) -> None:
 
 
 def read_value(folder: Path) -> Any:
-    """What was written there."""
+    """Read the value in a folder."""
 
     def restored(part: Any) -> Any:
         if isinstance(part, list):

@@ -27,7 +27,7 @@ EXIT_WAIT = 10.0  # seconds between the last line of a process and its exit code
 
 
 class WorkerError(Exception):
-    """A request without a result: why, in a line, and `parts`, the part of the reply that came before."""
+    """A request without a result; `parts` is the part of the reply that came before."""
 
     def __init__(self, message: str, parts: Message) -> None:
         super().__init__(message)
@@ -35,7 +35,7 @@ class WorkerError(Exception):
 
 
 class RequestFailed(WorkerError):
-    """A request that the worker replied to with a failure."""
+    """A request to which the worker replied with a failure."""
 
 
 class WorkerExit(WorkerError):
@@ -48,7 +48,7 @@ class WorkerExit(WorkerError):
         super().__init__(self.describe("it"), parts)
 
     def describe(self, subject: str) -> str:
-        """The end of the process, in words: `subject` is its program."""
+        """The end of the process in words; `subject` is the name of the program."""
         if self.code is None:
             return f"{subject} did not end within {self.timeout:g} s"
         if self.code < 0:
@@ -64,9 +64,9 @@ def module_command(module: str, *arguments: str) -> tuple[str, ...]:
 
 @dataclass(slots=True, weakref_slot=True)
 class WorkerProcess:
-    """`command` serves many requests, for at most `timeout` seconds each; it is started anew after its death.
+    """A process of `command`, which serves requests for at most `timeout` seconds each, and is replaced if it ends.
 
-    Its standard error goes to `log`, or nowhere. It ends with this object at the latest; as a context, with that.
+    Its standard error goes to `log`, if given. It ends with this object, or with the context.
     """
 
     command: tuple[str, ...]
@@ -83,11 +83,11 @@ class WorkerProcess:
 
     @property
     def pid(self) -> int | None:
-        """The number of the process that is running."""
+        """The id of the running process."""
         return self._process.pid if self._process is not None else None
 
     def request(self, message: Message, timeout: float | None = None, *, retry: bool = False) -> Message:
-        """The reply, all parts of it. Raises RequestFailed or WorkerExit.
+        """Send a request; return all parts of the reply. Raises RequestFailed or WorkerExit.
 
         With `retry`, a crash of a process that served other requests, which may have damaged it, counts only if a new
         process crashes too.
@@ -104,7 +104,12 @@ class WorkerProcess:
         process = self._process = self._process or self._start()
         reply: Message = {}
         late = Event()
-        timer = Timer(timeout, _kill_late, (process, late))
+
+        def kill_late() -> None:
+            late.set()
+            process.kill()
+
+        timer = Timer(timeout, kill_late)
         timer.start()
         try:
             for part in _reply_parts(process, json.dumps(message)):
@@ -122,17 +127,13 @@ class WorkerProcess:
             timer.join()
         if "failure" not in reply:
             self.terminate()
-            raise WorkerExit(None if late.is_set() else process.returncode, timeout, self._last_log_line(), reply)
+            log = self.log.read_text(encoding="utf-8", errors="replace") if self.log is not None else ""
+            last_line = next((line for line in reversed(log.split("\n")) if line.strip()), "")
+            raise WorkerExit(None if late.is_set() else process.returncode, timeout, last_line, reply)
         failure = reply.pop("failure")
         if failure is not None:
             raise RequestFailed(failure, reply)
         return reply
-
-    def _last_log_line(self) -> str:
-        if self.log is None:
-            return ""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
-        return next((line for line in reversed(lines) if line.strip()), "")
 
     def terminate(self) -> None:
         """End the process, if one is running."""
@@ -140,7 +141,7 @@ class WorkerProcess:
         self._process = None
 
     def _start(self) -> subprocess.Popen[str]:
-        """A process that finds the modules that this one finds."""
+        """Start a process with the module search path of this one."""
         path = os.pathsep.join(p for p in sys.path if p)
         with Path(self.log or os.devnull).open("wb") as log:
             process = subprocess.Popen(  # noqa: S603 - this interpreter, this package
@@ -161,14 +162,21 @@ def serve(
     failures: tuple[type[BaseException], ...] = (Exception,),
     describe: Callable[[BaseException], str] = str,
 ) -> None:
-    """Reply to the requests on standard input with the parts that `handler` gives, until the input ends.
+    """Reply to the requests on standard input with the parts that `handler` yields, until the input ends.
 
-    An exception of the kinds `failures` is a reply, in the words of `describe`; others end the process.
+    An exception of the types `failures` is sent as a failure, formatted by `describe`; others end the process.
     """
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as output:
         os.dup2(2, 1)  # printed text is no reply
         requests = SimpleQueue[str]()
-        start_new_thread(_read_requests, (requests,))
+
+        def read_requests() -> None:
+            with os.fdopen(os.dup(0), encoding="utf-8") as lines:
+                for line in lines:
+                    requests.put(line)
+            os._exit(0)  # the parent does not wait for a reply any more
+
+        start_new_thread(read_requests, ())
 
         def send(message: Message) -> None:
             output.write(json.dumps(message) + "\n")
@@ -186,16 +194,8 @@ def serve(
                 send({"failure": None})
 
 
-def _read_requests(requests: SimpleQueue[str]) -> None:
-    """Queue the requests, and end the process with them: nobody waits for a reply any more."""
-    with os.fdopen(os.dup(0), encoding="utf-8") as lines:
-        for line in lines:
-            requests.put(line)
-    os._exit(0)
-
-
 def _reply_parts(process: subprocess.Popen[str], request: str) -> Iterator[Message]:
-    """The lines of a reply; they stop early when the process dies."""
+    """Send a request and yield the lines of its reply; fewer if the process ends early."""
     assert process.stdin is not None
     assert process.stdout is not None
     try:
@@ -206,11 +206,6 @@ def _reply_parts(process: subprocess.Popen[str], request: str) -> Iterator[Messa
     for line in process.stdout:
         if line.endswith("\n"):  # a line cut off by a crash does not
             yield json.loads(line)
-
-
-def _kill_late(process: subprocess.Popen[str], late: Event) -> None:
-    late.set()
-    process.kill()
 
 
 def _kill_and_wait(process: subprocess.Popen[str]) -> None:

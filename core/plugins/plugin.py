@@ -37,9 +37,10 @@ class Placed:
         if self.stage is not None and self.stage not in STAGES:
             raise PluginError(f"{self.item.name}: no stage is called {self.stage} (there are {', '.join(STAGES)})")
         positions: dict[str, Any] = {"before": self.before, "after": self.after}
-        for option, names in positions.items():
-            is_several = isinstance(names, Collection) and not isinstance(names, str)
-            if not is_several or not all(isinstance(n, str) for n in cast("Collection[Any]", names)):
+        for option, given in positions.items():
+            names = cast("Collection[Any]", given)
+            is_several = isinstance(given, Collection) and not isinstance(given, str)
+            if not is_several or not all(isinstance(n, str) for n in names):
                 example = f'{option}=("fuse-gemm",)'
                 raise PluginError(
                     f"{self.item.name}: {option} is to be names, as in {example}, not {reprlib.repr(names)}"

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NoReturn
 from weakref import WeakKeyDictionary
 
 import onnx
@@ -93,7 +92,10 @@ class GraphInterface:
         _require_same_infos("input", self.inputs, inputs, where)
         require_same_names("input", info_names(inputs), [v.name for v in graph.inputs], where)
         _require_same_infos("output", self.outputs, output_infos(graph), where)
-        self._require_values(graph, where)
+        declarations = {info for _, info in graph.declared.value_infos}
+        for info in (info for info in self.value_infos if info not in declarations):
+            name = onnx.ValueInfoProto.FromString(info).name
+            raise InterfaceError(f"the declaration of {name}{where} changed or is gone")
         require_same_defaults(self.defaults, default_values(graph), DefaultValue.is_equal, where)
         header = graph.declared.header
         if header.SerializeToString(deterministic=True) != self.header:
@@ -102,15 +104,6 @@ class GraphInterface:
         for name in self.pinned:
             if name not in there:
                 raise InterfaceError(f"{name}{where}, which an annotation or training information names, is gone")
-
-    def _require_values(self, graph: Graph, where: str) -> None:
-        if self.value_infos == (now := tuple(info for _, info in graph.declared.value_infos)):
-            return
-        kept = set(now)
-        for info in self.value_infos:
-            if info not in kept:
-                name = onnx.ValueInfoProto.FromString(info).name
-                raise InterfaceError(f"the declaration of {name}{where} changed or is gone")
 
 
 def _require_same_infos(what: str, before: Sequence[bytes], after: Sequence[bytes], where: str) -> None:
@@ -135,21 +128,13 @@ def require_same_fields(before: Messages, after: Messages, whose: str) -> None:
         if old.get(name) == new.get(name):
             continue
         if name == "quantization_annotation":
-            _raise_annotation_changed(old.get(name, ()), new.get(name, ()), whose)
+            kept = {a.tensor_name for a in new.get(name, ())}
+            for a in (a for a in old.get(name, ()) if a not in new.get(name, ())):
+                fate = "changed" if a.tensor_name in kept else "is gone"
+                raise InterfaceError(f"the quantization annotation of {a.tensor_name} {fate}")
+            raise InterfaceError(f"the quantization annotations of {whose} changed")
         words = {"doc_string": "doc string", "metadata_props": "metadata"}.get(name, name.replace("_", " "))
         raise InterfaceError(f"the {words} of {whose} changed")
-
-
-def _raise_annotation_changed(
-    before: Sequence[onnx.TensorAnnotation], after: Sequence[onnx.TensorAnnotation], whose: str
-) -> NoReturn:
-    names = {a.tensor_name for a in after}
-    for a in before:
-        if a.tensor_name not in names:
-            raise InterfaceError(f"the quantization annotation of {a.tensor_name} is gone")
-        if a not in after:
-            raise InterfaceError(f"the quantization annotation of {a.tensor_name} changed")
-    raise InterfaceError(f"the quantization annotations of {whose} changed")
 
 
 def require_same_annotations(op: Op) -> None:
@@ -193,7 +178,14 @@ class Interface:
 
         `model` must be the object from which the interface was recorded, not another load of the same file.
         """
-        self._require_header(model)
+        for now in (opset_versions(model.header), model.graph.opsets):
+            for domain, version in self.opset_imports.items():
+                if now.get(domain) != version:
+                    found = f"opset {now[domain]}" if domain in now else "none"
+                    name = domain or "ai.onnx"
+                    raise InterfaceError(f"the model imported opset {version} of {name}, and now {found}")
+        before, after = onnx.ModelProto.FromString(self.header), _without_opset_imports(model.header)
+        require_same_fields(before, after, "the model")
         if model.graph not in self.graphs:
             raise InterfaceError("the model has another graph than the one whose interface was recorded")
         for g in model.graph.with_subgraphs():
@@ -202,17 +194,6 @@ class Interface:
             for op in g.ops():
                 if op.loaded_proto_bytes is not None:
                     require_same_annotations(op)
-
-    def _require_header(self, model: Model) -> None:
-        for now in (opset_versions(model.header), model.graph.opsets):
-            for domain, version in self.opset_imports.items():
-                if now.get(domain) != version:
-                    found = f"opset {now[domain]}" if domain in now else "none"
-                    raise InterfaceError(
-                        f"the model imported opset {version} of {domain or 'ai.onnx'}, and now {found}"
-                    )
-        before, after = onnx.ModelProto.FromString(self.header), _without_opset_imports(model.header)
-        require_same_fields(before, after, "the model")
 
 
 def _without_opset_imports(header: onnx.ModelProto) -> onnx.ModelProto:

@@ -133,11 +133,15 @@ def name_map(tracker: NameTracker, model: Model, changes: Sequence[Change]) -> d
     targets = {name: fate.target(v) for v, name in tracker.names.values.items()}
     nodes = {name: fate.successors(op) for op, name in tracker.names.ops.items()}
     values, ops = tracker.names.values, tracker.names.ops
+    computed = {values[v] for v in tracker.producers.keys() - tracker.constants if v in values}
+    folded = {name for name in computed if _is_constant(targets[name])}
     return {
         "version": FORMAT_VERSION,
         "tensors": {name: fate.current_names.values[v] if v is not None else None for name, v in targets.items()},
         "nodes": nodes,
-        "folded": {name: fate.folded_by(v) for v, name in values.items() if fate.is_folded(v, targets[name])},
+        "folded": {
+            name: fate.folded_by(v) for v, name in values.items() if v in computed and _is_constant(targets[name])
+        },
         "removed": {
             "nodes": {name: fate.op_removers.get(op) for op, name in ops.items() if not nodes[name]},
             "initializers": {
@@ -147,16 +151,18 @@ def name_map(tracker: NameTracker, model: Model, changes: Sequence[Change]) -> d
     }
 
 
+def _is_constant(value: Value | None) -> bool:
+    return value is not None and value.tensor is not None and value.producer is None
+
+
 class _NameHistory:
     """The successors of values and ops, cached."""
 
     def __init__(self, tracker: NameTracker, current_names: UniqueNames, changes: Sequence[Change]) -> None:
-        self.tracker, self.current_names = tracker, current_names
+        self.tracker, self.current_names, self._log = tracker, current_names, tracker.replacement_log
         self._targets: dict[Value, Value | None] = {}
         self._successors: dict[Op, list[str]] = {}
         self._change = {label: c for c in changes for label in c.replaced}  # the last that names it
-
-    # -- values ----------------------------------------------------------------------
 
     def target(self, value: Value) -> Value | None:
         """The value that replaces `value` now; the value itself if it still exists."""
@@ -165,16 +171,10 @@ class _NameHistory:
         while at is not None and at not in self.current_names.values and at not in self._targets:
             path.append(at)
             self._targets[at] = None  # also ends a walk in a circle
-            at = self.tracker.replacement_log.replaced_values.get(at)
+            at = self._log.replaced_values.get(at)
         found = at if at is None or at in self.current_names.values else self._targets[at]
         self._targets.update(dict.fromkeys(path, found))
         return found
-
-    def is_folded(self, value: Value, target: Value | None) -> bool:
-        """Whether a value that was computed is an initializer now."""
-        if target is None or value not in self.tracker.producers or value in self.tracker.constants:
-            return False
-        return target.tensor is not None and target.producer is None
 
     def folded_by(self, value: Value) -> str | None:
         """The rule or pass that made a computed value constant."""
@@ -189,13 +189,8 @@ class _NameHistory:
 
     @cached_property
     def _consumer_removed_by(self) -> dict[Value, str | None]:
-        gone = [
-            *(op for op in self.tracker.names.ops if op not in self.current_names.ops),
-            *self.tracker.replacement_log.removed_ops,
-        ]
+        gone = [*(op for op in self.tracker.names.ops if op not in self.current_names.ops), *self._log.removed_ops]
         return {v: self.op_removers.get(op) for op in gone for v in op.inputs if v is not None}
-
-    # -- ops -------------------------------------------------------------------------
 
     def successors(self, op: Op) -> list[str]:
         """The names of the ops that replace `op`: itself, its equivalent, or the ops made from it; at most 50."""
@@ -208,27 +203,21 @@ class _NameHistory:
                 work += waiting
                 continue
             at = work.pop()
-            if at not in self._successors:
-                self._successors[at] = self._collect_successors(at, nexts)
+            if at in self.current_names.ops:
+                self._successors[at] = [self.current_names.ops[at]]
+            elif at not in self._successors:
+                found = dict.fromkeys(name for o in nexts for name in self._successors.get(o, ()))
+                names = [name for name in found if name != TRUNCATION_MARK]
+                is_complete = len(names) <= MAX_SOURCES and TRUNCATION_MARK not in found
+                self._successors[at] = names if is_complete else [*names[:MAX_SOURCES], TRUNCATION_MARK]
         return self._successors[op]
-
-    def _collect_successors(self, op: Op, nexts: Sequence[Op]) -> list[str]:
-        if op in self.current_names.ops:
-            return [self.current_names.ops[op]]
-        found = dict.fromkeys(name for o in nexts for name in self._successors.get(o, ()))
-        names = [name for name in found if name != TRUNCATION_MARK]
-        return (
-            names
-            if len(names) <= MAX_SOURCES and TRUNCATION_MARK not in found
-            else [*names[:MAX_SOURCES], TRUNCATION_MARK]
-        )
 
     def _direct_successors(self, op: Op) -> list[Op]:
         """The equivalent of a removed op, or the ops made from it, which may be removed too."""
         if op in self.current_names.ops:
             return []
-        nexts = list(self.tracker.replacement_log.derived_ops.get(op, ()))
-        twin, change = self.tracker.replacement_log.equivalent_ops.get(op), self._change.get(self._label(op))
+        nexts = list(self._log.derived_ops.get(op, ()))
+        twin, change = self._log.equivalent_ops.get(op), self._change.get(self._label(op))
         # The producer of the input of a removed op is not its equivalent: it was part of the same change, and stayed.
         if twin is not None and change is not None and self._label(twin) in change.replaced:
             nexts.append(twin)
@@ -236,14 +225,14 @@ class _NameHistory:
 
     def _label(self, op: Op) -> str:
         """The label of the op in the ledger."""
-        return self.tracker.replacement_log.original_labels.get(op) or self.tracker.labels.get(op) or op.label
+        return self._log.original_labels.get(op) or self.tracker.labels.get(op) or op.label
 
     @cached_property
     def op_removers(self) -> dict[Op, str | None]:
         """The rule or pass that removed each op. Ops that die with another are removed right after it."""
         found: dict[Op, str | None] = {}
         last: str | None = None
-        for op in self.tracker.replacement_log.removed_ops:
+        for op in self._log.removed_ops:
             if op in self.tracker.labels:
                 change = self._change.get(self._label(op))
                 last = found[op] = change.by if change is not None else last

@@ -61,25 +61,19 @@ def exclude(p: Pass, names: Collection[str]) -> Pass:
 
 def _select(p: Pass, only: set[str], skip: set[str]) -> Pass:
     if isinstance(p, Pipeline | Fixpoint):
-        inner = [
-            _select(q, _effective_only(q, only), skip)
-            for q in p.passes
-            if _contains_any(q, only) and q.name not in skip
+        chosen = [
+            q for q in p.passes if q.name not in skip and (q.name in only or not only.isdisjoint(selectable_names(q)))
         ]
-        return replace(p, passes=tuple(inner))
+        return replace(p, passes=tuple(_select(q, _effective_only(q, only), skip) for q in chosen))
     rules = selectable_rules(p)
-    chosen = p.name in only and only.isdisjoint(r.name for r in rules)
-    return with_rules(p, [r for r in rules if r.name not in skip and (chosen or r.name in only)])
+    is_whole = p.name in only and only.isdisjoint(r.name for r in rules)
+    return with_rules(p, [r for r in rules if r.name not in skip and (is_whole or r.name in only)])
 
 
 def _effective_only(p: Pass, only: set[str]) -> set[str]:
     """`only`, or all names in a group that is named itself while none of its members is."""
     names = selectable_names(p)
     return names if p.name in only and only.isdisjoint(names - {p.name}) else only
-
-
-def _contains_any(p: Pass, only: set[str]) -> bool:
-    return not only.isdisjoint(selectable_names(p)) or p.name in only
 
 
 def map_passes(p: Pass, transform: Callable[[Pass], Pass]) -> Pass:

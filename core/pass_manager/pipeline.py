@@ -43,7 +43,10 @@ def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:
 
     Raises PassFailed for any error of the pass, but ModelError for weights that cannot be read.
     """
-    if not _should_run(p, ledger):
+    bans = ledger.exclusions
+    if ledger.stopped or p.name in bans.passes:
+        return 0
+    if p.name in bans.atomic_passes and not ledger.may_change(p.name, ""):
         return 0
     is_group = isinstance(p, Pipeline | Fixpoint)
     try:
@@ -58,29 +61,25 @@ def run_pass(p: Pass, graph: Graph, ledger: Ledger) -> int:
     except BaseException as e:
         if isinstance(e, PassFailed) and (is_group or e.pass_name == p.name):
             raise
-        raise PassFailed(
-            p.name, FailureKind.ENDLESS if isinstance(e, NoFixpoint) else FailureKind.RAISED, format_error(e)
-        ) from e
-
-
-def _should_run(p: Pass, ledger: Ledger) -> bool:
-    if ledger.stopped or p.name in ledger.exclusions.passes:
-        return False
-    return p.name not in ledger.exclusions.atomic_passes or ledger.may_change(p.name, "")
+        kind = FailureKind.ENDLESS if isinstance(e, NoFixpoint) else FailureKind.RAISED
+        raise PassFailed(p.name, kind, format_error(e)) from e
 
 
 def _run_single(p: Pass, graph: Graph, ledger: Ledger) -> int:
     """Run a pass that contains no others. Mutations without permission of the ledger count as one change."""
     shared, made = graph.context, ledger.change_count
     version = shared.mutation_count
-    budget = BASE_MUTATION_BUDGET + MUTATION_BUDGET_PER_ITEM * sum(
-        len(g) + len(g.initializers) for g in graph.with_subgraphs()
-    )
+    items = sum(len(g) + len(g.initializers) for g in graph.with_subgraphs())
+    budget = BASE_MUTATION_BUDGET + MUTATION_BUDGET_PER_ITEM * items
     shared.mutation_limit = version + budget
     with ledger.running_pass(p.name, budget):
         ledger.start_change(p.name, "")
-        changes = _change_count(p, p.run(graph, ledger))
-        # Rules that look at a match and decline move the version too, and none changes a graph unasked.
+        returned: Any = p.run(graph, ledger)
+        if not isinstance(returned, SupportsIndex):
+            message = f"run() gave back {reprlib.repr(returned)}, not the number of changes"
+            raise PassFailed(p.name, FailureKind.RAISED, message)
+        changes = index(returned)
+        # Rules that decline after a match change the mutation count too, but never a graph without permission.
         touched = changes > 0 or (shared.mutation_count != version and not isinstance(p, RulePass))
         if touched and ledger.change_count == made:
             ledger.exclusions.atomic_passes.add(p.name)
@@ -94,15 +93,6 @@ def _run_single(p: Pass, graph: Graph, ledger: Ledger) -> int:
         except GraphError as e:
             raise PassFailed(p.name, FailureKind.INVALID, str(e)) from e
     return changes
-
-
-def _change_count(p: Pass, changes: Any) -> int:
-    """The number that a pass returned. Raises PassFailed if it is none."""
-    if not isinstance(changes, SupportsIndex):
-        raise PassFailed(
-            p.name, FailureKind.RAISED, f"run() gave back {reprlib.repr(changes)}, not the number of changes"
-        )
-    return index(changes)
 
 
 @dataclass(frozen=True, slots=True)

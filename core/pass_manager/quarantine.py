@@ -11,7 +11,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from ..errors import FailureKind, NoFixpoint, PassFailed, RuleError, VerificationError
-from ..rewriting.changes import Change, ChangeKey
 from ..rewriting.ledger import NO_LIMIT, Ledger, ReplayLimit
 from ..support.binary_search import first_bad
 from ..support.watchdog import NoProgress
@@ -20,9 +19,7 @@ from .attempt_check import CheckedAttempt, CheckOptions, Failure
 from .pass_manager import PassManager
 from .pipeline import RulePass, find_pass, leaves, rule_names
 
-MAX_FAILURES_PER_RULE = (
-    20  # wrong changes of one rule, or of a pass without rules, after which it is left out as a whole
-)
+MAX_FAILURES_PER_RULE = 20  # wrong changes of one rule, or of a pass without rules, before it is excluded altogether
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +43,28 @@ class Quarantined:
     input_kind: str = ""
     input_set: str = ""
     repro: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        failure: Failure,
+        pass_name: str,
+        by: str = "",
+        place: str = "",
+        *,
+        ordinal: int | None = None,
+        replaced: tuple[str, ...] = (),
+    ) -> Quarantined:
+        """The entry for a failure: of a change, or of a rule or pass as a whole, with the mismatch of the outputs."""
+        found = cls(pass_name, by or pass_name, place, failure.kind, failure.message, ordinal, replaced)
+        mismatch = failure.mismatch
+        if mismatch is None or mismatch.input_set is None:
+            return found
+        found = replace(found, output=mismatch.output, input_kind=mismatch.input_set.kind)
+        found = replace(found, input_set=str(mismatch.input_set))
+        if mismatch.difference is None or not mismatch.difference.error:
+            return found
+        return replace(found, error=mismatch.difference.error, allowed=mismatch.difference.allowed)
 
     @property
     def label(self) -> str:
@@ -72,10 +91,7 @@ class Quarantine:
     quarantined: list[Quarantined] = field(default_factory=list[Quarantined])
     replays: int = 0
     _failure_counts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
-    _last_good: tuple[InputSet | None, int] = (
-        None,
-        -1,
-    )  # the last one found, up to which this draw is known to go well
+    _last_good: tuple[InputSet | None, int] = (None, -1)  # an input set, and a change up to which it shows no fault
 
     def quarantine_next(self, failed: CheckedAttempt) -> Quarantined:
         """Find and exclude the first wrong change of a full run. Raises VerificationError if no pass is the cause."""
@@ -96,24 +112,18 @@ class Quarantine:
         self.quarantined.append(found)
         bans = self.manager.exclusions
         if found.ordinal is not None:
-            # A change that raises is excluded at every ordinal.
-            self._exclude_change(
-                (found.by, found.place), 0 if found.failure_kind == FailureKind.RAISED else found.ordinal
-            )
+            # Ordinals of later changes shrink, so their exclusions start here too. One that raises is excluded always.
+            ordinal = 0 if found.failure_kind == FailureKind.RAISED else found.ordinal
+            bans.changes.update({k: ordinal for k, other in bans.changes.items() if other > ordinal})
+            bans.changes[found.by, found.place] = ordinal
+            if ordinal < self._last_good[1]:
+                self._last_good = (None, -1)
             return
         names = bans.rules if self._is_rule(found.pass_name, found.by) else bans.passes
         if found.by in names:
             raise VerificationError(f"{found.message}; also without {found.by}")
         names.add(found.by)
         self._last_good = (None, -1)  # earlier changes have other ordinals now
-
-    def _exclude_change(self, key: ChangeKey, ordinal: int) -> None:
-        """Exclude a change from `ordinal` on. Ordinals of later changes shrink, so their exclusions start there too."""
-        changes = self.manager.exclusions.changes
-        changes.update({k: ordinal for k, other in changes.items() if other > ordinal})
-        changes[key] = ordinal
-        if ordinal < self._last_good[1]:
-            self._last_good = (None, -1)
 
     def _readmit_raising(self) -> None:
         """Readmit changes that raised, as an excluded earlier change may have been the cause."""
@@ -132,19 +142,16 @@ class Quarantine:
         error, failure = failed.attempt.error, failed.failure
         assert failure is not None
         if error is None:
-            look = self.options.to_reproduce(failed)
-            again = self._replay(look)
-            return (
-                self._bisect_changes(again, look)
-                if again.failure is not None
-                else self._nondeterministic_pass(failed, again)
-            )
-        careful = replace(self.options, compare=None, validates_graphs=True)
-        if isinstance(error.__cause__, NoProgress):  # it would take as long again
-            return self._fault_of_exception(error, failure, failed.attempt.ledger)
-        checked = self._replay(careful)
-        if checked.failure is not None and checked.failure.kind == FailureKind.INVALID:
-            return self._bisect_changes(checked, careful)
+            options = self.options.to_reproduce(failed)
+            again = self._replay(options)
+            if again.failure is None:
+                return self._nondeterministic_pass(failed, again)
+            return self._bisect_changes(again, options)
+        if not isinstance(error.__cause__, NoProgress):  # which would take as long again
+            options = replace(self.options, compare=None, validates_graphs=True)
+            checked = self._replay(options)
+            if checked.failure is not None and checked.failure.kind == FailureKind.INVALID:
+                return self._bisect_changes(checked, options)
         return self._fault_of_exception(error, failure, failed.attempt.ledger)
 
     def _nondeterministic_pass(self, failed: CheckedAttempt, again: CheckedAttempt) -> FaultLocation:
@@ -153,26 +160,20 @@ class Quarantine:
         counts = [t.attempt.ledger.counts for t in (failed, again)]
         for name in dict.fromkeys(failed.attempt.ledger.passes_run):
             if counts[0].get(name) != counts[1].get(name):
-                said = f"{failed.failure.message}; it is not deterministic"
-                return (
-                    with_mismatch(quarantined_pass(name, failed.failure, said), failed.failure),
-                    ReplayLimit(after_runs=0),
-                    None,
-                )
+                found = replace(failed.failure, message=f"{failed.failure.message}; it is not deterministic")
+                return Quarantined.of(found, name), ReplayLimit(after_runs=0), None
         raise VerificationError(f"{failed.failure.message}; but not in a second run: a pass keeps state")
 
     def _fault_of_exception(self, error: PassFailed, failure: Failure, ledger: Ledger) -> FaultLocation:
         """The cause that an exception names: a rule at a place, a non-terminating rule or pass, or the failed pass."""
         cause = error.__cause__
         if isinstance(cause, RuleError) and cause.place and self._is_rule(error.pass_name, cause.rule):
-            here = Quarantined(
-                error.pass_name, cause.rule, cause.place, failure.kind, failure.message, ledger.change_count
-            )
-            return here, ReplayLimit(before_change=ledger.change_count), None
+            ordinal = ledger.change_count
+            found = Quarantined.of(failure, error.pass_name, cause.rule, cause.place, ordinal=ordinal)
+            return found, ReplayLimit(before_change=ordinal), None
         by = self._nonterminating(error, cause.suspects) if isinstance(cause, NoFixpoint) else error.pass_name
         holder = error.pass_name if self._is_rule(error.pass_name, by) else by
-        found = Quarantined(holder, by, "", failure.kind, failure.message)
-        return found, ReplayLimit(after_runs=len(ledger.passes_run)), None
+        return Quarantined.of(failure, holder, by), ReplayLimit(after_runs=len(ledger.passes_run)), None
 
     def _is_rule(self, pass_name: str, name: str) -> bool:
         """Whether the pass has a rule called `name`."""
@@ -190,15 +191,13 @@ class Quarantine:
             names = bans.passes
             inner = [find_pass(item, s) for s in suspects] if item is not None else []
             chosen = [leaf.name for q in inner if q is not None and q is not item for leaf in leaves(q)[::-1]]
-        return next(
-            (s for s in chosen if self._ends_without(s, names, error)), chosen[0] if chosen else error.pass_name
-        )
-
-    def _ends_without(self, suspect: str, names: set[str], error: PassFailed) -> bool:
-        names.add(suspect)
-        again = self._replay(replace(self.options, compare=None)).attempt.error
-        names.discard(suspect)
-        return again is None or again.pass_name != error.pass_name
+        for suspect in chosen:
+            names.add(suspect)
+            again = self._replay(replace(self.options, compare=None)).attempt.error
+            names.discard(suspect)
+            if again is None or again.pass_name != error.pass_name:
+                return suspect
+        return chosen[0] if chosen else error.pass_name
 
     def _bisect_changes(self, failed: CheckedAttempt, options: CheckOptions) -> FaultLocation:
         """The first change after which the check with `options` fails."""
@@ -214,11 +213,9 @@ class Quarantine:
         after = self._replay(options, ReplayLimit(after_changes=number)) if number > 0 else failed
         if number > 0 and after.failure is not None:
             self._last_good = draw, number - 1
-            return (
-                quarantined_change(after.attempt.ledger.changes[-1], after.failure),
-                ReplayLimit(before_change=number - 1),
-                after,
-            )
+            c = after.attempt.ledger.changes[-1]
+            found = Quarantined.of(after.failure, c.pass_name, c.by, c.place, ordinal=c.ordinal, replaced=c.replaced)
+            return found, ReplayLimit(before_change=number - 1), after
         return self._bisect_pass_runs(failed, options)
 
     def _bisect_pass_runs(self, failed: CheckedAttempt, options: CheckOptions) -> FaultLocation:
@@ -228,38 +225,4 @@ class Quarantine:
             raise VerificationError(f"even with no pass run: {untouched.message}")
         ran = failed.attempt.ledger.passes_run
         run = first_bad(0, len(ran), lambda n: self._replay(options, ReplayLimit(after_runs=n)).failure is not None)
-        name = ran[run - 1]
-        return (
-            with_mismatch(quarantined_pass(name, failed.failure), failed.failure),
-            ReplayLimit(after_runs=run - 1),
-            None,
-        )
-
-
-def quarantined_pass(name: str, failure: Failure, message: str = "") -> Quarantined:
-    """An entry for a pass that is excluded altogether."""
-    return Quarantined(name, name, "", failure.kind, message or failure.message)
-
-
-def quarantined_change(change: Change, failure: Failure) -> Quarantined:
-    """An entry for a change and the failure after it."""
-    found = Quarantined(
-        change.pass_name, change.by, change.place, failure.kind, failure.message, change.ordinal, change.replaced
-    )
-    return with_mismatch(found, failure)
-
-
-def with_mismatch(quarantined: Quarantined, failure: Failure) -> Quarantined:
-    """The entry with output, errors and inputs of the mismatch."""
-    mismatch = failure.mismatch
-    if mismatch is None or mismatch.input_set is None:
-        return quarantined
-    error = mismatch.difference if mismatch.difference is not None and mismatch.difference.error else None
-    return replace(
-        quarantined,
-        output=mismatch.output,
-        error=error.error if error is not None else None,
-        allowed=error.allowed if error is not None else None,
-        input_kind=mismatch.input_set.kind,
-        input_set=str(mismatch.input_set),
-    )
+        return Quarantined.of(failed.failure, ran[run - 1]), ReplayLimit(after_runs=run - 1), None

@@ -32,11 +32,6 @@ class Savings:
     def __sub__(self, other: Savings) -> Savings:
         return Savings(self.nodes - other.nodes, self.weight_bytes - other.weight_bytes)
 
-    @classmethod
-    def of_change(cls, change: Change) -> Savings:
-        """The savings of one change."""
-        return cls(change.nodes_saved, change.weight_bytes_saved)
-
 
 @dataclass(frozen=True, slots=True)
 class RuleSavings:
@@ -67,9 +62,8 @@ class Plan:
         shares: dict[tuple[str, str], RuleSavings] = {}
         for c in changes:
             known = shares.get((c.pass_name, c.by), RuleSavings(c.pass_name, c.by, 0, Savings()))
-            shares[c.pass_name, c.by] = RuleSavings(
-                c.pass_name, c.by, known.changes + 1, known.saved + Savings.of_change(c)
-            )
+            saved = known.saved + Savings(c.nodes_saved, c.weight_bytes_saved)
+            shares[c.pass_name, c.by] = RuleSavings(c.pass_name, c.by, known.changes + 1, saved)
         ordered = sorted(shares.values(), key=lambda s: (-s.saved.nodes, -s.saved.weight_bytes))
         saved = sum((s.saved for s in ordered), Savings())
         return cls(list(changes), ordered, saved, before - after - saved)
@@ -150,11 +144,9 @@ class Report:
 
 def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
     """One record for each pass of the pipeline, in order."""
-    records: list[PassRecord] = []
-    for name in (p.name for p in leaves(pipeline)):
-        rules: dict[str, int] = dict(ledger.counts.get(name, Counter[str]()))
-        records.append(PassRecord(name, sum(rules.values()), rules, round(ledger.seconds.get(name, 0.0), 6)))
-    return records
+    counts = {p.name: dict(ledger.counts.get(p.name, Counter[str]())) for p in leaves(pipeline)}
+    seconds = {name: round(ledger.seconds.get(name, 0.0), 6) for name in counts}
+    return [PassRecord(name, sum(rules.values()), rules, seconds[name]) for name, rules in counts.items()]
 
 
 def write_json(text: str, path: Path) -> None:

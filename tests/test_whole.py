@@ -13,7 +13,6 @@ from passwright.app.drawing.graph_layout import (
     GraphLayout,
     Link,
     RowOccupancy,
-    Skyline,
     assign_rows,
     graph_layout,
 )
@@ -163,15 +162,3 @@ def test_work_grows_with_the_graph(reach: int, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(RowOccupancy, "_add", count_add)
     few = work(500)
     assert 0 < work(2000) < 6 * few
-
-
-@given(st.lists(st.tuples(st.integers(0, 299), st.integers(1, 300)), max_size=30))
-@settings(max_examples=60, deadline=None)
-def test_how_far_many_rows_reach(pushes: list[tuple[int, int]]) -> None:
-    edge, reach = Skyline([float(i % 7) for i in range(300)]), [float(i % 7) for i in range(300)]
-    for top, count in pushes:
-        end = min(top + count, 300)
-        farthest = edge.max_extent(top, end)
-        assert farthest == max(reach[top:end])
-        edge.raise_extent(top, end, farthest + 1)
-        reach[top:end] = [farthest + 1] * (end - top)

@@ -2,27 +2,40 @@
 
 Each box has a row, one above those it feeds. A column is a chain: each box feeds the next, is the deepest of those that
 feed it, and the next has the longest path to the bottom. So the longest path through a graph is straight, with branches
-beside it. A value that is read further down than in the next row runs down in a column of its own, a track, once for
-all its readers. Columns are placed next to columns that they are linked with, the longest first, then the short ones,
-so that what surrounds a branch is outside of it. Tracks of many rows run beside all boxes.
+beside it. A value that is read further down than in the next row has a column of its own, a track, once for all its
+readers. Columns are placed next to columns that they are linked with, the longest first, then the short ones, so that
+the surroundings of a branch are outside of it. Tracks of many rows run beside all boxes.
 """
 
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from heapq import heapify, heappop, heappush
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from heapq import heappop, heappush
 from itertools import accumulate
 from operator import add, sub
 from statistics import fmean
 
 import networkx as nx
+import numpy as np
 
 PathLength = tuple[int, int]
+Point = tuple[float, float]
+BOX_GAP, ROW_GAP, TRACK_GAP, MARGIN, PORT_INSET = 18.0, 34.0, 10.0, 24.0, 8.0
+"""The space between boxes, rows and long tracks, around all, and from a corner of a box to the nearest line end."""
+MIN_GAP = 2.0
+"""A space between two boxes that is too small to be kept."""
+ROUNDING_TOLERANCE = 1e-3
+"""The error of sums of coordinates."""
+LINE_WIDTH = 6.0
+MAX_INNER_ROWS = 40
+"""The most rows of a track between the boxes; a longer one runs beside all boxes."""
+NEAR_ROWS = 8
+"""Rows below its source in which the readers of a value have a track of their own."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Link:
     """A line from box to box. Links that carry one value (`name`) from one source share a track.
 
@@ -78,39 +91,27 @@ def _longest_path(ways: Iterable[tuple[PathLength, Link]]) -> PathLength:
     return heavy, length
 
 
-BOX_GAP = 18.0
-"""The space between boxes."""
-MIN_GAP = 2.0
-"""A space between two boxes that is too small to be kept."""
-ROUNDING_TOLERANCE = 1e-3
-"""The error of sums of coordinates."""
-BLOCK = 64
-
-
-@dataclass(slots=True)
 class RowOccupancy:
     """The occupied intervals of each row, disjoint, from left to right."""
 
-    lefts: list[list[float]]
-    rights: list[list[float]]
+    def __init__(self, count: int) -> None:
+        self.lefts: list[list[float]] = [[] for _ in range(count)]
+        self.rights: list[list[float]] = [[] for _ in range(count)]
 
-    @classmethod
-    def empty(cls, count: int) -> RowOccupancy:
-        """`count` rows without boxes."""
-        return cls([[] for _ in range(count)], [[] for _ in range(count)])
+    def place(self, column: Column, wanted: float) -> float:
+        """Occupy the space of a column whose centre is as near as possible to the wanted one; of two, to the right."""
+        right, left = (self._first_fit(column, wanted, side) for side in (1, -1))
+        x = right if right - wanted <= wanted - left else left
+        for row, half in enumerate(column.half_widths, column.top):
+            self._add(row, x - half - BOX_GAP / 2, x + half + BOX_GAP / 2)
+        return x
 
-    def nearest_fit(self, top: int, half_widths: Sequence[float], wanted: float) -> float:
-        """The centre nearest to the wanted one at which a column fits; of two, that to the right."""
-        right = self._first_fit(top, half_widths, wanted, 1)
-        left = self._first_fit(top, half_widths, wanted, -1)
-        return right if right - wanted <= wanted - left else left
-
-    def _first_fit(self, top: int, halves: Sequence[float], x: float, side: int) -> float:
+    def _first_fit(self, column: Column, x: float, side: int) -> float:
         """The first centre to one side at which the column fits. `settled` counts rows in which it does."""
-        settled, row, count = 0, 0, len(halves)
+        settled, row, count = 0, 0, len(column.half_widths)
         while settled < count:
-            reach = halves[row] + BOX_GAP / 2
-            end = self._obstacle_end(top + row, x - reach, x + reach, side)
+            reach = column.half_widths[row] + BOX_GAP / 2
+            end = self._obstacle_end(column.top + row, x - reach, x + reach, side)
             if end is not None:
                 x, settled = end + side * reach, 0
                 continue
@@ -128,11 +129,6 @@ class RowOccupancy:
             return self.lefts[row][first]
         return rights[bisect_left(self.lefts[row], right - ROUNDING_TOLERANCE) - 1]
 
-    def occupy(self, top: int, half_widths: Sequence[float], x: float) -> None:
-        """Mark the space of a column as occupied."""
-        for row, half in enumerate(half_widths, top):
-            self._add(row, x - half - BOX_GAP / 2, x + half + BOX_GAP / 2)
-
     def _add(self, row: int, left: float, right: float) -> None:
         lefts, rights = self.lefts[row], self.rights[row]
         first = bisect_left(rights, left - MIN_GAP)
@@ -142,62 +138,7 @@ class RowOccupancy:
         lefts[first:last], rights[first:last] = [left], [right]
 
 
-@dataclass(slots=True)
-class Skyline:
-    """The extents of the rows to one side, also by block, for queries over many rows."""
-
-    extents: list[float]
-    block_max: list[float] = field(init=False)
-    block_min: list[float] = field(init=False)  # a lower bound of the extents in a block
-
-    def __post_init__(self) -> None:
-        self.block_max = [max(self.extents[i : i + BLOCK]) for i in range(0, len(self.extents), BLOCK)]
-        self.block_min = [float("-inf")] * len(self.block_max)
-
-    def max_extent(self, top: int, end: int) -> float:
-        """The largest extent of the rows from `top` to before `end`."""
-        first, last = -(-top // BLOCK), end // BLOCK
-        if first >= last:
-            return max(*self.extents[top:end], *self.block_min[top // BLOCK : (end - 1) // BLOCK + 1])
-        ends = [*self.extents[top : first * BLOCK], *self.extents[last * BLOCK : end]]
-        return max(*self.block_max[first:last], *ends, *self.block_min[top // BLOCK : (end - 1) // BLOCK + 1])
-
-    def raise_extent(self, top: int, end: int, extent: float) -> None:
-        """Set the extent of the rows from `top` to before `end`, of which none is larger."""
-        first, last = -(-top // BLOCK), end // BLOCK
-        if first >= last:
-            first = last = end // BLOCK
-            self._push_rows(top, end, extent)
-        else:
-            self._push_rows(top, first * BLOCK, extent)
-            self._push_rows(last * BLOCK, end, extent)
-        for block in range(first, last):
-            self.block_max[block] = self.block_min[block] = extent
-
-    def _push_rows(self, top: int, end: int, reach: float) -> None:
-        if top < end:
-            self.extents[top:end] = [reach] * (end - top)
-            for block in range(top // BLOCK, (end - 1) // BLOCK + 1):
-                self.block_max[block] = max(self.block_max[block], reach)
-
-
-LINE_WIDTH = 6.0
-"""The width of a line."""
-MAX_INNER_ROWS = 40
-"""The most rows of a track between the boxes; a longer one runs beside all boxes."""
-
-
-@dataclass(slots=True)
-class Column:
-    """The rows from `top` on: half the width in each, and the boxes in it or the index of its track."""
-
-    top: int
-    half_widths: list[float]
-    boxes: list[int]
-    track: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Track:
     """The rows from `top` to before `end` that a value passes from `source` to its readers."""
 
@@ -212,71 +153,59 @@ class Track:
         return self.end - self.top > MAX_INNER_ROWS
 
 
-NEAR_ROWS = 8
-"""Rows below its source in which the readers of a value have a track of their own."""
-TrackKey = tuple[int, str, bool]
-"""The links that share a track: the source, the name of the value, and whether its reader is near."""
-TrackIndices = dict[TrackKey, int]
-"""The index of each track."""
+@dataclass(slots=True)
+class Column:
+    """The rows from `top` on: half the width in each, and the boxes in it or its track."""
+
+    top: int
+    half_widths: list[float]
+    boxes: list[int]
+    track: Track | None = None
 
 
-def track_key(link: Link, rows: Sequence[int]) -> TrackKey:
-    """The key of the track that the link would take."""
-    return link.source, link.name, rows[link.target] - rows[link.source] <= NEAR_ROWS
-
-
-def column_links(links: Sequence[Link], depths: RowAssignment) -> dict[int, Link]:
+def _following_links(links: Sequence[Link], depths: RowAssignment) -> dict[int, Link]:
     """The link along which a column continues, by the box above."""
-    into: dict[int, Link] = {}
-    out: dict[int, Link] = {}
+    into: dict[int, tuple[bool, PathLength, Link]] = {}
+    out: dict[int, tuple[bool, PathLength, Link]] = {}
     for link in links:
-        known = into.get(link.target)
-        if known is None or _rank(link, depths.from_top[link.source]) > _rank(known, depths.from_top[known.source]):
-            into[link.target] = link
-        known = out.get(link.source)
-        if known is None or _rank(link, depths.to_bottom[link.target]) > _rank(known, depths.to_bottom[known.target]):
-            out[link.source] = link
-    rows = depths.rows
+        ends = (into, link.target, depths.from_top[link.source]), (out, link.source, depths.to_bottom[link.target])
+        for best, box, length in ends:
+            if box not in best or (not link.is_auxiliary, length) > best[box][:2]:
+                best[box] = not link.is_auxiliary, length, link
     return {
         source: link
-        for source, link in out.items()
-        if into[link.target] is link and rows[link.target] - rows[source] <= MAX_INNER_ROWS
+        for source, (_, _, link) in out.items()
+        if into[link.target][2] is link and depths.rows[link.target] - depths.rows[source] <= MAX_INNER_ROWS
     }
 
 
-def _rank(link: Link, way: PathLength) -> tuple[bool, PathLength]:
-    return not link.is_auxiliary, way
-
-
-def tracks_of(links: Sequence[Link], rows: Sequence[int]) -> tuple[list[Track], TrackIndices]:
-    """The tracks of the links that skip rows."""
-    readers: dict[TrackKey, dict[int, None]] = {}
+def _tracks(links: Iterable[Link], rows: Sequence[int]) -> dict[Link, Track]:
+    """The tracks of the links that skip rows; near and far readers of a value have different ones."""
+    shared: dict[tuple[int, str, bool], list[Link]] = {}
     for link in links:
-        if rows[link.target] - rows[link.source] > 1:
-            readers.setdefault(track_key(link, rows), {})[link.target] = None
-    runs = [Track(s, rows[s] + 1, max(rows[t] for t in read), frozenset(read)) for (s, _, _), read in readers.items()]
-    return runs, {key: i for i, key in enumerate(readers)}
+        length = rows[link.target] - rows[link.source]
+        if length > 1:
+            shared.setdefault((link.source, link.name, length <= NEAR_ROWS), []).append(link)
+    found: dict[Link, Track] = {}
+    for (source, _, _), group in shared.items():
+        targets = frozenset(link.target for link in group)
+        track = Track(source, rows[source] + 1, max(rows[t] for t in targets), targets)
+        found |= dict.fromkeys(group, track)
+    return found
 
 
-def columns_of(
-    next_links: Mapping[int, Link], rows: Sequence[int], widths: Sequence[float], tracks: Sequence[Track]
-) -> list[Column]:
+def _columns(
+    following: Mapping[int, Link], rows: Sequence[int], sizes: Sequence[Point], tracks: Sequence[Track]
+) -> Iterator[Column]:
     """All boxes and all tracks but the long ones, each in one column. O(boxes + rows of tracks)."""
-    columns: list[Column] = []
-    for start in sorted(set(range(len(widths))) - {link.target for link in next_links.values()}):
-        column = Column(rows[start], [widths[start] / 2], [start])
-        while (link := next_links.get(column.boxes[-1])) is not None:
+    for start in sorted(set(range(len(sizes))) - {link.target for link in following.values()}):
+        column = Column(rows[start], [sizes[start][0] / 2], [start])
+        while (link := following.get(column.boxes[-1])) is not None:
             column.half_widths += [LINE_WIDTH / 2] * (rows[link.target] - rows[link.source] - 1)
-            column.half_widths.append(widths[link.target] / 2)
+            column.half_widths.append(sizes[link.target][0] / 2)
             column.boxes.append(link.target)
-        columns.append(column)
-    columns += [Column(r.top, [LINE_WIDTH / 2] * (r.end - r.top), [], i) for i, r in enumerate(tracks) if not r.is_long]
-    return columns
-
-
-ROW_GAP, TRACK_GAP, MARGIN, PORT_INSET = 34.0, 10.0, 24.0, 8.0
-"""The space between rows, between long tracks, around all, and from a corner of a box to the nearest line end."""
-Point = tuple[float, float]
+        yield column
+    yield from (Column(t.top, [LINE_WIDTH / 2] * (t.end - t.top), [], t) for t in tracks if not t.is_long)
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,148 +222,100 @@ def graph_layout(sizes: Sequence[Point], links: Sequence[Link]) -> GraphLayout:
     """Lay out boxes of the given widths and heights from top to bottom. About O(boxes + links)."""
     if not sizes:
         return GraphLayout(2 * MARGIN, 2 * MARGIN, [], [])
-    found = assign_rows(len(sizes), links)
-    following = column_links(links, found)
-    straight = {id(link) for link in following.values()}
-    runs, places = tracks_of([link for link in links if id(link) not in straight], found.rows)
-    rows = RowOccupancy.empty(max(found.rows) + 1)
-    columns = columns_of(following, found.rows, [w for w, _ in sizes], runs)
-    taken = [places.get(track_key(link, found.rows)) if id(link) not in straight else None for link in links]
-    centres, lanes = _x_coordinates(columns, links, runs, taken, rows)
-    _place_long_tracks(runs, centres, lanes, rows)
+    depths = assign_rows(len(sizes), links)
+    rows, following = depths.rows, _following_links(links, depths)
+    straight = set(following.values())
+    track_of = _tracks((link for link in links if link not in straight), rows)
+    tracks = list(dict.fromkeys(track_of.values()))
+    occupancy = RowOccupancy(max(rows) + 1)
+    centres, track_xs = _x_coordinates(list(_columns(following, rows, sizes, tracks)), links, track_of, occupancy)
+    track_xs |= _long_track_xs(tracks, centres, occupancy)
     half = [w / 2 for w, _ in sizes]
-    left = min([*map(sub, centres, half), *lanes.values()]) - MARGIN
-    right = max([*map(add, centres, half), *lanes.values()]) + MARGIN
-    down = _row_bounds(found.rows, sizes)
-    points = [(x - left, down.middle(row)) for x, row in zip(centres, found.rows, strict=True)]
-    ways = [
-        points[link.source][0] if run is None else lanes[run] - left for link, run in zip(links, taken, strict=True)
-    ]
-    paths = [_link_path(link, found.rows, points, sizes, down, way) for link, way in zip(links, ways, strict=True)]
-    return GraphLayout(right - left, down.bottoms[-1] + MARGIN, points, paths)
+    left = min([*map(sub, centres, half), *track_xs.values()]) - MARGIN
+    right = max([*map(add, centres, half), *track_xs.values()]) + MARGIN
+    bounds = _row_bounds(rows, sizes)
+    points = [(x - left, sum(bounds[row]) / 2) for x, row in zip(centres, rows, strict=True)]
+
+    def path(link: Link) -> tuple[Point, ...]:
+        """From the bottom of a box to the top of another; if that skips rows, along the track, or straight down."""
+        (x0, y0), (x1, y1) = points[link.source], points[link.target]
+        upper, lower = rows[link.source], rows[link.target]
+        inner_x = track_xs[track_of[link]] - left if link in track_of else x0
+        skips = lower - upper > 1
+        out = _port_x(x0, half[link.source], inner_x if skips else x1)
+        into = _port_x(x1, half[link.target], inner_x if skips else out)
+        inner = [(inner_x, bounds[upper + 1][0]), (inner_x, bounds[lower - 1][1])] if skips else []
+        first = [(out, y0 + sizes[link.source][1] / 2), (out, bounds[upper][1])]
+        last = [(into, bounds[lower][0]), (into, y1 - sizes[link.target][1] / 2)]
+        return tuple(dict.fromkeys((round(x, 1), round(y, 1)) for x, y in (*first, *inner, *last)))
+
+    return GraphLayout(right - left, bounds[-1][1] + MARGIN, points, [path(link) for link in links])
 
 
 def _x_coordinates(
-    columns: Sequence[Column],
-    links: Sequence[Link],
-    tracks: Sequence[Track],
-    link_tracks: Sequence[int | None],
-    rows: RowOccupancy,
-) -> tuple[list[float], dict[int, float]]:
-    """The centres of all boxes, and of the tracks that are not long, by index."""
-    column_of = {p: i for i, c in enumerate(columns) for p in c.boxes}
-    column_of_run = {c.track: i for i, c in enumerate(columns) if c.track is not None}
-    beside = _column_neighbours(columns, links, tracks, link_tracks, (column_of, column_of_run))
-    xs: list[float | None] = [None] * len(columns)
-    for i in _placement_order(columns, beside):
-        near = [x for j in beside[i] if (x := xs[j]) is not None]
-        xs[i] = x = rows.nearest_fit(columns[i].top, columns[i].half_widths, fmean(near) if near else 0.0)
-        rows.occupy(columns[i].top, columns[i].half_widths, x)
-    settled = [x or 0.0 for x in xs]
-    return [settled[column_of[p]] for p in range(len(column_of))], {r: settled[i] for r, i in column_of_run.items()}
-
-
-def _column_neighbours(
-    columns: Sequence[Column],
-    links: Sequence[Link],
-    tracks: Sequence[Track],
-    link_tracks: Sequence[int | None],
-    column_indices: tuple[dict[int, int], dict[int, int]],
-) -> list[list[int]]:
-    """The columns that each is linked with, once a link. `column_indices`: the columns of boxes and of tracks."""
-    of_box, of_run = column_indices
-    pairs = [(of_box[tracks[run].source], i) for run, i in of_run.items()]
-    for link, run in zip(links, link_tracks, strict=True):
-        own = of_run.get(run) if run is not None and link.target in tracks[run].targets else None
-        pairs.append((of_box[link.source] if own is None else own, of_box[link.target]))
-    beside: list[list[int]] = [[] for _ in columns]
+    columns: Sequence[Column], links: Sequence[Link], track_of: Mapping[Link, Track], rows: RowOccupancy
+) -> tuple[list[float], dict[Track, float]]:
+    """The centres of all boxes, and of the tracks that are not long."""
+    box_columns = {p: i for i, c in enumerate(columns) for p in c.boxes}
+    track_columns = {c.track: i for i, c in enumerate(columns) if c.track is not None}
+    neighbours: list[list[int]] = [[] for _ in columns]  # once a link
+    pairs = [(box_columns[track.source], i) for track, i in track_columns.items()]
+    for link in links:
+        track = track_of.get(link)
+        own = track_columns.get(track) if track is not None else None
+        pairs.append((box_columns[link.source] if own is None else own, box_columns[link.target]))
     for a, b in pairs:
         if a != b:
-            beside[a].append(b)
-            beside[b].append(a)
-    return beside
+            neighbours[a].append(b)
+            neighbours[b].append(a)
+    xs: dict[int, float] = {}
+    for i in _placement_order(columns, neighbours):
+        near = [xs[j] for j in neighbours[i] if j in xs]
+        xs[i] = rows.place(columns[i], fmean(near) if near else 0.0)
+    return [xs[box_columns[p]] for p in range(len(box_columns))], {t: xs[i] for t, i in track_columns.items()}
 
 
-def _placement_order(columns: Sequence[Column], neighbours: Sequence[Sequence[int]]) -> list[int]:
+def _placement_order(columns: Sequence[Column], neighbours: Sequence[Sequence[int]]) -> Iterator[int]:
     """The columns in order of placement: each linked with one that is placed, the shortest first.
 
     Where none is linked with a placed one, the longest of the others comes next.
     """
     seen: set[int] = set()
-    order: list[int] = []
     for start in sorted(range(len(columns)), key=lambda i: (-len(columns[i].half_widths), i)):
         waiting = [] if start in seen else [(0, start)]
         seen.add(start)
-        heapify(waiting)
         while waiting:
             i = heappop(waiting)[1]
-            order.append(i)
+            yield i
             for j in neighbours[i]:
                 if j not in seen:
                     seen.add(j)
                     heappush(waiting, (len(columns[j].half_widths), j))
-    return order
 
 
-def _place_long_tracks(
-    tracks: Sequence[Track], centres: Sequence[float], track_xs: dict[int, float], rows: RowOccupancy
-) -> None:
-    """Place the long tracks beside all boxes of their rows, the shorter ones nearer."""
-    far = sorted((run.end - run.top, i) for i, run in enumerate(tracks) if run.is_long)
-    if not far:
-        return
-    right = Skyline([max(r, default=0.0) for r in rows.rights])
-    left = Skyline([-min(r, default=0.0) for r in rows.lefts])
-    for _, i in far:
-        run = tracks[i]
-        wanted = fmean([centres[run.source], *(centres[p] for p in sorted(run.targets))])
-        a, b = (side.max_extent(run.top, run.end) + TRACK_GAP for side in (left, right))
-        track_xs[i] = b if b - wanted <= wanted + a else -a
-        (right if track_xs[i] > 0 else left).raise_extent(run.top, run.end, abs(track_xs[i]))
+def _long_track_xs(tracks: Iterable[Track], centres: Sequence[float], rows: RowOccupancy) -> dict[Track, float]:
+    """The long tracks beside all boxes of their rows, the shorter ones nearer."""
+    right = np.array([max(r, default=0.0) for r in rows.rights])
+    left = np.array([-min(r, default=0.0) for r in rows.lefts])
+    xs: dict[Track, float] = {}
+    for t in sorted((t for t in tracks if t.is_long), key=lambda t: t.end - t.top):
+        wanted = fmean([centres[t.source], *(centres[p] for p in t.targets)])
+        a, b = (float(side[t.top : t.end].max()) + TRACK_GAP for side in (left, right))
+        xs[t] = b if b - wanted <= wanted + a else -a
+        (right if xs[t] > 0 else left)[t.top : t.end] = abs(xs[t])
+    return xs
 
 
-@dataclass(frozen=True, slots=True)
-class _RowBounds:
+def _row_bounds(rows: Sequence[int], sizes: Sequence[Point]) -> list[Point]:
     """The top and the bottom of each row."""
-
-    tops: list[float]
-    bottoms: list[float]
-
-    def middle(self, row: int) -> float:
-        return (self.tops[row] + self.bottoms[row]) / 2
-
-
-def _row_bounds(rows: Sequence[int], sizes: Sequence[Point]) -> _RowBounds:
     heights = [0.0] * (max(rows) + 1)
     for row, (_, height) in zip(rows, sizes, strict=True):
         heights[row] = max(heights[row], height)
     bottoms = [y - ROW_GAP + MARGIN for y in accumulate(height + ROW_GAP for height in heights)]
-    return _RowBounds([y - height for y, height in zip(bottoms, heights, strict=True)], bottoms)
+    return list(zip(map(sub, bottoms, heights), bottoms, strict=True))
 
 
-def _link_path(
-    link: Link,
-    rows: Sequence[int],
-    points: Sequence[Point],
-    sizes: Sequence[Point],
-    row_bounds: _RowBounds,
-    track_x: float,
-) -> tuple[Point, ...]:
-    """From the bottom of a box to the top of another; where that skips rows, down the `track_x` kept free for it."""
-    (x0, y0), (x1, y1) = points[link.source], points[link.target]
-    (w0, h0), (w1, h1) = sizes[link.source], sizes[link.target]
-    upper, lower = rows[link.source], rows[link.target]
-    skips = lower - upper > 1
-    out = _port_x(x0, w0, track_x if skips else x1)
-    into = _port_x(x1, w1, track_x if skips else out)
-    path = [(out, y0 + h0 / 2), (out, row_bounds.bottoms[upper])]
-    if skips:
-        path += [(track_x, row_bounds.tops[upper + 1]), (track_x, row_bounds.bottoms[lower - 1])]
-    path += [(into, row_bounds.tops[lower]), (into, y1 - h1 / 2)]
-    return tuple(dict.fromkeys((round(x, 1), round(y, 1)) for x, y in path))
-
-
-def _port_x(centre: float, width: float, wanted: float) -> float:
+def _port_x(centre: float, half_width: float, wanted: float) -> float:
     """The x at which a line leaves or reaches a box: as near as possible to the other end."""
-    half = max(width / 2 - PORT_INSET, 0.0)
-    return min(max(wanted, centre - half), centre + half)
+    room = max(half_width - PORT_INSET, 0.0)
+    return min(max(wanted, centre - room), centre + room)

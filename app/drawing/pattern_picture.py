@@ -1,8 +1,6 @@
-"""A picture of what a rule looks for: operators, variables, constants, and the attributes that it asks for."""
+"""Pictures of patterns: operators, variables, constants and attributes."""
 
 from __future__ import annotations
-
-from typing import Any
 
 from ...core.rewriting.pattern import OpPattern, Var, VariadicVar
 from .picture import Box, BoxKind, Picture
@@ -20,7 +18,8 @@ def _add(picture: Picture, pattern: OpPattern, variables: dict[str, int]) -> int
     place = picture.add(Box(BoxKind.OP, tuple(map(cut_end, _lines(pattern))), marked=True))
     for wanted in pattern.inputs:
         if isinstance(wanted, OpPattern):
-            picture.link(_add(picture, wanted, variables), place, _tooltip(wanted))
+            tooltip = f"output {wanted.output}" if wanted.output else ""
+            picture.link(_add(picture, wanted, variables), place, tooltip)
         elif isinstance(wanted, VariadicVar) and not wanted.name:
             picture.link(picture.add(_variable(wanted)), place)
         elif wanted is not None:
@@ -42,7 +41,3 @@ def _variable(variable: Var | VariadicVar) -> Box:
     if variable.constant:
         return Box(BoxKind.CONSTANT, (variable.name, "constant"))
     return Box(BoxKind.VALUE, (variable.name, "or none") if variable.optional else (variable.name,))
-
-
-def _tooltip(pattern: Any) -> str:
-    return f"output {pattern.output}" if pattern.output else ""

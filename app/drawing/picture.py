@@ -1,4 +1,4 @@
-"""What a picture shows: boxes, and lines between them."""
+"""Boxes, and lines between them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from enum import Enum
 
 
 class BoxKind(Enum):
-    """What a box stands for."""
+    """The subject of a box."""
 
     OP = "op"
     CONSTANT = "constant"
@@ -16,7 +16,7 @@ class BoxKind(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A box with a few lines of text; `tooltip` is shown in full where one points at it."""
+    """A box with a few lines of text; `tooltip` is shown in full on hover."""
 
     kind: BoxKind
     lines: tuple[str, ...]
@@ -26,7 +26,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line from one box down to another, by their places in the picture."""
+    """A line from one box down to another, by their indices in the picture."""
 
     source: int
     target: int
@@ -41,10 +41,10 @@ class Picture:
     lines: list[Line] = field(default_factory=list[Line])
 
     def add(self, box: Box) -> int:
-        """Its place in the picture."""
+        """Add a box, and return its index."""
         self.boxes.append(box)
         return len(self.boxes) - 1
 
     def link(self, source: int, target: int, tooltip: str = "") -> None:
-        """Draw a line, once for each time the one feeds the other."""
+        """Add a line, once for each time the one box feeds the other."""
         self.lines.append(Line(source, target, tooltip))

@@ -1,4 +1,4 @@
-"""What a picture says of values, constants and attributes: a few letters each, and weights unread."""
+"""Short texts for values, constants and attributes in pictures, without reading weights."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from onnx import TensorProto
 
 from ...core import Graph, Op, Tensor, Value
 from ...core.ir import op_schemas
-from ...core.ir.dims import Shape
 
 MAX_CHARS, MAX_LINES, MAX_ELEMENTS = 28, 4, 4
 STR_TYPES = (str, int, float, complex, np.generic)
@@ -22,7 +21,7 @@ def cut_end(text: str) -> str:
 
 
 def cut_start(text: str) -> str:
-    """The end of a long text: in names, it is there that exporters differ."""
+    """The end of a long text: names of exporters differ at their ends."""
     return text if len(text) <= MAX_CHARS else f"…{text[1 - MAX_CHARS :]}"
 
 
@@ -36,17 +35,9 @@ def qualified_op_type(domain: str, op_type: str) -> str:
     return f"{domain}::{op_type}" if domain else op_type
 
 
-def type_text(value: Value) -> str:
-    """`float[N,4]`; empty where nothing is known."""
-    return _type(value.known_dtype, value.known_shape)
-
-
-def declared_type_text(value: Value) -> str:
-    """As `type_text`, of what is written down: nothing is inferred."""
-    return _type(*value.recorded_type)
-
-
-def _type(dtype: int, shape: Shape | None) -> str:
+def type_text(value: Value, *, declared: bool = False) -> str:
+    """`float[N,4]`; empty where nothing is known. `declared`: as it is written down, with nothing inferred."""
+    dtype, shape = value.recorded_type if declared else (value.known_dtype, value.known_shape)
     if dtype == 0:
         return ""
     dims = "..." if shape is None else ",".join("?" if d is None else str(d) for d in shape)
@@ -68,20 +59,13 @@ def tensor_text(tensor: Tensor) -> str:
 
 
 def attribute_lines(op: Op) -> list[str]:
-    """The attributes that are not at their default, one a line."""
-    defaults = {name: op_schemas.attribute_default(op.type, op.domain, op.version, name) for name in op.attrs}
-    return limit_lines(
-        [
-            f"{name}: {attribute_text(value)}"
-            for name, value in op.attrs.items()
-            if not is_default(value, defaults[name])
-        ]
-    )
-
-
-def is_default(value: Any, default: Any) -> bool:
-    """Whether an attribute is at its default; tensors and bodies have none."""
-    return default is not None and bool(value == default)
+    """The attributes that are not at their default, one a line; tensors and bodies have none."""
+    lines: list[str] = []
+    for name, value in op.attrs.items():
+        default = op_schemas.attribute_default(op.type, op.domain, op.version, name)
+        if default is None or not bool(value == default):
+            lines.append(f"{name}: {attribute_text(value)}")
+    return limit_lines(lines)
 
 
 def attribute_text(value: Any) -> str:

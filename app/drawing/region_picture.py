@@ -1,8 +1,8 @@
-"""A picture of some ops of a graph: what they read above them, what is read of them below."""
+"""Pictures of ops of a graph, with their inputs above them and their outputs below."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from ...core import Op, Value
@@ -11,20 +11,20 @@ from .picture import Box, BoxKind, Picture
 from .picture_text import attribute_lines, cut_end, cut_start, qualified_op_type, tensor_text, type_text
 
 MAX_INPUTS = 8
-"""Of an op that reads more from outside of the picture, as many are drawn, and how many more there are."""
+"""The inputs from outside of the picture that are drawn of one op; of others, only their number is."""
 
 
 @dataclass(frozen=True, slots=True)
 class RegionContext:
-    """What the ops of a picture stand in.
+    """The surroundings of the ops of a picture.
 
-    `neighbours` are ops that are drawn by their type alone; of what they read from outside of the picture, the values
-    that each has here. `excluded` are ops that count as not there. `describe_type` says the type of a value.
+    `neighbours` are ops that are drawn by their type alone, each with those of its inputs from outside of the picture
+    that are drawn. `excluded` are ops that are not counted as consumers. `declared_types`: show no inferred types.
     """
 
     neighbours: Mapping[Op, Collection[Value]] = field(default_factory=dict[Op, Collection[Value]])
     excluded: Collection[Op] = ()
-    describe_type: Callable[[Value], str] = type_text
+    declared_types: bool = False
 
 
 def region_picture(
@@ -39,73 +39,56 @@ def region_picture(
     Weights of more than a few elements are not read.
     """
     context = context or RegionContext()
+    declared = context.declared_types
     picture = Picture()
     made: dict[Value, int] = {}
-    places = {op: picture.add(Box(BoxKind.OP, op_lines(op), op.label, op in marked)) for op in ops}
-    places |= {op: picture.add(Box(BoxKind.OP, op_lines(op)[:1], op.label)) for op in context.neighbours}
-    for op, place in places.items():
-        made.update(dict.fromkeys(op.outputs, place))
-    for op, place in places.items():
+    indices = {op: picture.add(Box(BoxKind.OP, op_lines(op), op.label, op in marked)) for op in ops}
+    indices |= {op: picture.add(Box(BoxKind.OP, op_lines(op)[:1], op.label)) for op in context.neighbours}
+    for op, index in indices.items():
+        made.update(dict.fromkeys(op.outputs, index))
+    for op, index in indices.items():
         read = [v for v in (*op.inputs, *op.captures) if v is not None]
         wanted = context.neighbours.get(op)
         fresh = list(dict.fromkeys(v for v in read if v not in made and (wanted is None or v in wanted)))
-        made.update((v, picture.add(_source_box(v, context, v in marked))) for v in fresh[:MAX_INPUTS])
+        made.update((v, picture.add(source_box(v, v in marked, declared))) for v in fresh[:MAX_INPUTS])
         for v in (v for v in read if v in made):
-            picture.link(made[v], place, f"{v.name} {context.describe_type(v)}".strip())
+            picture.link(made[v], index, f"{v.name} {type_text(v, declared=declared)}".strip())
         if len(fresh) > MAX_INPUTS:
-            picture.link(picture.add(Box(BoxKind.VALUE, (f"{len(fresh) - MAX_INPUTS} more",))), place)
+            picture.link(picture.add(Box(BoxKind.VALUE, (f"{len(fresh) - MAX_INPUTS} more",))), index)
     for v in shown_values:
         if v not in made:
-            made[v] = picture.add(_source_box(v, context, v in marked))
+            made[v] = picture.add(source_box(v, v in marked, declared))
     for v in _region_outputs(ops, context):
-        picture.link(made[v], picture.add(_value_box(v, context)), context.describe_type(v))
+        picture.link(made[v], picture.add(value_box(v, declared)), type_text(v, declared=declared))
     return picture
 
 
 def _region_outputs(ops: Sequence[Op], context: RegionContext) -> Iterator[Value]:
-    """What the ops make and others read, or their graph gives out; of the ops around them the latter alone."""
+    """The results of the ops that other ops read or that are outputs of their graph; of the neighbours, the latter."""
     inside = {*ops, *context.neighbours, *context.excluded}
     for op in ops:
         for v in op.outputs:
             if op.graph.is_output(v) or any(
-                user not in inside and not _is_in_body_of(user, op, inside) for user in v.consumers
+                user not in inside and enclosing_op(op.graph, user) not in inside for user in v.consumers
             ):
                 yield v
     for op in context.neighbours:
         yield from filter(op.graph.is_output, op.outputs)
 
 
-def _is_in_body_of(user: Op, op: Op, ops: Collection[Op]) -> bool:
-    """Whether what reads a value of `op` is in a body of one of the ops."""
-    return enclosing_op(op.graph, user) in ops
-
-
 def op_lines(op: Op) -> tuple[str, ...]:
-    """Its type and attributes."""
+    """The type and attributes of an op."""
     return (cut_start(qualified_op_type(op.domain, op.type)), *map(cut_end, attribute_lines(op)))
 
 
-def source_box(value: Value) -> Box:
-    """What ops read that no op of the picture makes."""
-    return _source_box(value, RegionContext(), marked=False)
-
-
-def value_box(value: Value) -> Box:
-    """A value that comes from outside, or goes there."""
-    return _value_box(value, RegionContext())
-
-
-def _source_box(value: Value, context: RegionContext, marked: bool) -> Box:
+def source_box(value: Value, marked: bool = False, declared: bool = False) -> Box:
+    """A value without a producer in the picture: a constant with its elements, or an input."""
     if value.tensor is None:
-        return replace(_value_box(value, context), marked=marked)
+        return replace(value_box(value, declared), marked=marked)
     return Box(BoxKind.CONSTANT, (cut_start(value.name), cut_end(tensor_text(value.tensor))), value.name, marked)
 
 
-def _value_box(value: Value, context: RegionContext) -> Box:
-    return Box(
-        BoxKind.VALUE, tuple(_nonempty(cut_start(value.name), cut_end(context.describe_type(value)))), value.name
-    )
-
-
-def _nonempty(*texts: str) -> Iterable[str]:
-    return filter(None, texts)
+def value_box(value: Value, declared: bool = False) -> Box:
+    """An input or output of the picture, with its type."""
+    lines = cut_start(value.name), cut_end(type_text(value, declared=declared))
+    return Box(BoxKind.VALUE, tuple(filter(None, lines)), value.name)

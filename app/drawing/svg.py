@@ -1,43 +1,46 @@
 """A picture as SVG: readable on light and dark, with nothing to load.
 
-Lines and letters have the colour of the text around them. A page may set `--passes-mark`, the colour of what stands
-out, and `--passes-constant`, that of constants.
+Lines and letters have the colour of the text around them. A page may set `--passes-mark`, the colour of marked boxes,
+and `--passes-constant`, that of constants.
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import chain, pairwise, repeat
 from xml.sax.saxutils import escape, quoteattr
 
+from .graph_layout import GraphLayout
 from .picture import Box, BoxKind, Picture
-from .picture_layout import LINE_HEIGHT, PADDING, PictureLayout, box_size, picture_layout
+from .picture_layout import LINE_HEIGHT, PADDING, box_size, picture_layout
 
 MARK_COLOUR, CONSTANT_COLOUR = "var(--passes-mark, #f59e0b)", "var(--passes-constant, #3b82f6)"
 FILLS = {
     BoxKind.OP: "fill: currentColor; fill-opacity: 0.06",
     BoxKind.CONSTANT: f"fill: {CONSTANT_COLOUR}; fill-opacity: 0.14",
 }
+FIRST_LINE, OTHER_LINES = 'font-weight="600"', 'fill-opacity="0.7"'
 ARROW_SIZE = 4.0
 MIN_SCALE = 0.7
-"""As far as a picture may shrink where there is less room, and can still be read."""
+"""The least scale at which a picture can be read."""
 
 
-def svg(picture: Picture, title: str, layout: PictureLayout | None = None) -> str:
-    """The picture as one inline `<svg>` element of its own size; `layout` is that of its frame, if it is known."""
+def svg(picture: Picture, title: str, layout: GraphLayout | None = None) -> str:
+    """The picture as one inline `<svg>` element of its own size; `layout`, if it is known already."""
     layout = layout or picture_layout(picture)
     size = (
         f'width="{layout.width:.0f}" height="{layout.height:.0f}" style="min-width: {MIN_SCALE * layout.width:.0f}px"'
     )
     label = quoteattr(_printable(title))
+    boxes = "".join(_box(box, x, y) for box, (x, y) in zip(picture.boxes, layout.centres, strict=True))
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" class="passes-picture" role="img" aria-label={label} '
         f'viewBox="0 0 {layout.width:.0f} {layout.height:.0f}" {size} '
         'font-family="ui-monospace, Menlo, Consolas, monospace" font-size="12" fill="currentColor">'
-        f"{''.join(_lines(picture, layout))}{''.join(_boxes(picture, layout))}</svg>"
+        f"{''.join(_lines(picture, layout))}{boxes}</svg>"
     )
 
 
-def _lines(picture: Picture, layout: PictureLayout) -> list[str]:
+def _lines(picture: Picture, layout: GraphLayout) -> list[str]:
     drawn: list[str] = []
     for line, path in zip(picture.lines, layout.paths, strict=True):
         (x0, y0), *bends, (x1, y1) = path
@@ -62,10 +65,6 @@ def _curve(points: list[tuple[float, float]]) -> str:
     return curve
 
 
-def _boxes(picture: Picture, layout: PictureLayout) -> list[str]:
-    return [_box(box, x, y) for box, (x, y) in zip(picture.boxes, layout.centres, strict=True)]
-
-
 def _box(box: Box, x: float, y: float) -> str:
     width, height = box_size(box)
     frame = ""
@@ -77,13 +76,11 @@ def _box(box: Box, x: float, y: float) -> str:
             f'stroke="currentColor"{dashes} style="{fill}"/>'
         )
     first = y - height / 2 + PADDING / 2 + 0.75 * LINE_HEIGHT
-    texts = "".join(_text(line, x, first + i * LINE_HEIGHT, i > 0) for i, line in enumerate(box.lines))
+    texts = "".join(
+        f'<text x="{x:.1f}" y="{first + i * LINE_HEIGHT:.1f}" text-anchor="middle" {style}>{_escaped(line)}</text>'
+        for i, (line, style) in enumerate(zip(box.lines, chain([FIRST_LINE], repeat(OTHER_LINES)), strict=False))
+    )
     return f"<g>{_title_element(box.tooltip)}{frame}{texts}</g>"
-
-
-def _text(line: str, x: float, y: float, detail: bool) -> str:
-    style = ' fill-opacity="0.7"' if detail else ' font-weight="600"'
-    return f'<text x="{x:.1f}" y="{y:.1f}" text-anchor="middle"{style}>{_escaped(line)}</text>'
 
 
 def _title_element(text: str) -> str:
@@ -95,5 +92,5 @@ def _escaped(text: str) -> str:
 
 
 def _printable(text: str) -> str:
-    """A text without what XML cannot hold: names may be any bytes."""
+    """The text, with replacements for all that XML cannot hold: names may be any bytes."""
     return "".join(c if c.isprintable() else "\N{REPLACEMENT CHARACTER}" for c in text)

@@ -14,8 +14,9 @@ from typing import Any
 from markupsafe import Markup
 
 from ...core.pass_manager.report import Report
+from ..drawing.graph_layout import GraphLayout
 from ..drawing.picture import Box, Line, Picture
-from ..drawing.picture_layout import LayoutKey, PictureLayout, layout_key, picture_layout
+from ..drawing.picture_layout import LayoutKey, layout_key, picture_layout
 from ..drawing.svg import svg
 from ..pages.charts import paired_bar_chart
 from ..visualization.visualization import EdgeView, GraphView, NodeView, Rewrite, Visualization
@@ -46,7 +47,7 @@ class PicturePool:
 
     chunks: list[list[str]] = field(default_factory=list[list[str]])
     indices: dict[PictureKey, PictureIndex] = field(default_factory=dict[PictureKey, PictureIndex])
-    layouts: dict[LayoutKey, PictureLayout] = field(default_factory=dict[LayoutKey, PictureLayout])
+    layouts: dict[LayoutKey, GraphLayout] = field(default_factory=dict[LayoutKey, GraphLayout])
 
     def index(self, picture: Picture | None) -> PictureIndex | None:
         """Where in `chunks` it is."""
@@ -60,7 +61,7 @@ class PicturePool:
             self.chunks[-1].append(svg(picture, "a piece of the graph", self._layout(picture)))
         return self.indices[shape]
 
-    def _layout(self, picture: Picture) -> PictureLayout:
+    def _layout(self, picture: Picture) -> GraphLayout:
         frame = layout_key(picture)
         if frame not in self.layouts:
             self.layouts[frame] = picture_layout(picture)

@@ -1,7 +1,4 @@
-"""The surroundings of a change in the graph: the ops that it is about, and those next to them.
-
-Pictures of each change of a run, taken just before it is made and just after.
-"""
+"""Pictures of the changes of a run, taken just before and just after each of them."""
 
 from __future__ import annotations
 
@@ -16,25 +13,20 @@ from ...core.ir.subgraphs import enclosing_op
 from ...core.rewriting.changes import Change, inserted_ops, removed_ops
 from ...core.rewriting.driver import is_live
 from ..drawing.picture import Box, BoxKind, Picture
-from ..drawing.picture_text import declared_type_text
 from ..drawing.region_picture import RegionContext, region_picture
 
 MAX_OPS = 24
-"""The ops of a picture; of a larger region, how many more there are."""
+"""The ops of a picture; a larger region is cut, with the number of the others."""
 MAX_CONSUMERS = 4
-"""Of what reads one value, as many are drawn; a constant or shape may be read everywhere."""
-
-
-def is_present(op: Op) -> bool:
-    """Whether an op stands in its graph, and anything looks at what it makes."""
-    return op in op.graph and (not op.outputs or is_live(op))
+"""The consumers of one value that are drawn; a constant or shape may have very many."""
 
 
 def neighbours(ops: Collection[Op], hidden: Collection[Op] = ()) -> list[Op]:
-    """What feeds the ops and what reads of them, as far as there is room for it in a picture."""
+    """The producers and consumers of the ops that are not removed, as far as there is room for them in a picture."""
     inside = {*ops, *hidden}
     found = dict.fromkeys(op for op in _adjacent_ops(ops) if op not in inside)
-    return list(islice(filter(is_present, found), max(MAX_OPS - len(ops), 0)))
+    present = (op for op in found if op in op.graph and (not op.outputs or is_live(op)))
+    return list(islice(present, max(MAX_OPS - len(ops), 0)))
 
 
 def _adjacent_ops(ops: Iterable[Op]) -> Iterator[Op]:
@@ -45,14 +37,12 @@ def _adjacent_ops(ops: Iterable[Op]) -> Iterator[Op]:
 
 
 def producers(values: Iterable[Value | None]) -> Iterator[Op]:
-    """The ops that make them."""
-    for v in values:
-        if v is not None and v.producer is not None:
-            yield v.producer
+    """The ops that make the values."""
+    return (v.producer for v in values if v is not None and v.producer is not None)
 
 
 def consumers(value: Value, producer: Op | None = None) -> Iterator[Op]:
-    """The ops that read a value; what is in a body stands for the op of the maker's graph that holds it."""
+    """The ops that read a value; for an op in a body, the op of the producer's graph that holds it."""
     for user in value.consumers:
         outer = enclosing_op(producer.graph, user) if producer is not None else user
         if outer is not None:
@@ -66,13 +56,18 @@ def neighbourhood_picture(
     shown_values: Collection[Value] = (),
     excluded: Collection[Op] = (),
 ) -> Picture:
-    """The picture, which says so where there is more, or nothing."""
+    """The picture of ops and those around them that are linked with something; all, if there would be nothing else."""
     shown = list(islice(ops, MAX_OPS))
-    room = dict(islice(_connected(shown, context_ops).items(), MAX_OPS - len(shown)))
-    hidden = {*excluded, *islice(ops, MAX_OPS, None)}
-    picture = region_picture(
-        shown, marked, list(islice(shown_values, MAX_OPS)), RegionContext(room, hidden, declared_type_text)
-    )
+    made = {v for op in (*shown, *context_ops) for v in op.outputs}
+    read = {v for op in (*shown, *context_ops) for v in (*op.inputs, *op.captures)}
+    linked = {
+        op: values
+        for op, values in context_ops.items()
+        if values or not read.isdisjoint(op.outputs) or not made.isdisjoint((*op.inputs, *op.captures))
+    }
+    around = dict(islice((linked if shown or linked else context_ops).items(), MAX_OPS - len(shown)))
+    context = RegionContext(around, {*excluded, *islice(ops, MAX_OPS, None)}, declared_types=True)
+    picture = region_picture(shown, marked, list(islice(shown_values, MAX_OPS)), context)
     if len(ops) > MAX_OPS:
         picture.add(Box(BoxKind.VALUE, (f"and {len(ops) - MAX_OPS} more ops",)))
     if not picture.boxes:
@@ -80,27 +75,15 @@ def neighbourhood_picture(
     return picture
 
 
-def _connected(ops: Collection[Op], context_ops: dict[Op, Collection[Value]]) -> dict[Op, Collection[Value]]:
-    """Those around that have a line to something; all, if there would be nothing to see without them."""
-    made = {v for op in (*ops, *context_ops) for v in op.outputs}
-    read = {v for op in (*ops, *context_ops) for v in (*op.inputs, *op.captures)}
-    linked = {
-        op: values
-        for op, values in context_ops.items()
-        if values or not read.isdisjoint(op.outputs) or not made.isdisjoint((*op.inputs, *op.captures))
-    }
-    return linked if ops or linked else context_ops
-
-
 MAX_PICTURES = 20_000
-"""The changes that are drawn. Half of it is for the first that come, half is kept for rules that come later."""
+"""The changes that are drawn: the first half at once, the second half is kept for later rules."""
 MAX_PER_RULE, MIN_PER_RULE = 50, 3
-"""As many of each rule are drawn while there is room for them, and always."""
+"""The changes of one rule that are drawn in the second half, and in any case."""
 
 
 @dataclass(slots=True)
 class _Snapshot:
-    """What the last picture was of: the ops of the change, what they made and held, and what those around read."""
+    """The ops of a change, their results and bodies, the inputs of the ops around them, and the picture of it all."""
 
     ops: list[Op]
     produced: dict[Value, Graph]
@@ -111,10 +94,7 @@ class _Snapshot:
 
 @dataclass(slots=True)
 class SnapshotObserver:
-    """A witness of a run.
-
-    `pictures` by ordinal, before and after; `removed_ops` are the ops that went with each change.
-    """
+    """An observer of a run. `pictures`, before and after, and the labels of the `removed_ops` are by ordinal."""
 
     pictures: dict[int, tuple[Picture, Picture]] = field(default_factory=dict[int, tuple[Picture, Picture]])
     removed_ops: dict[int, tuple[str, ...]] = field(default_factory=dict[int, tuple[str, ...]])
@@ -122,10 +102,12 @@ class SnapshotObserver:
     _pending: _Snapshot | None = None
 
     def before_change(self, change: Change, replaced: Sequence[Op | Value], mutations: Sequence[Mutation]) -> None:
-        """Draw what is about to be replaced; of a pass that did not ask before, what it took away."""
+        """Draw the ops and values about to be replaced; of a pass that announces nothing, the ops it removed."""
         self._change_counts[change.by] += 1
         self._pending = None
-        if self._change_counts[change.by] > self._per_rule_limit():
+        drawn = len(self.pictures)
+        limit = MAX_PICTURES if 2 * drawn < MAX_PICTURES else MAX_PER_RULE if drawn < MAX_PICTURES else MIN_PER_RULE
+        if self._change_counts[change.by] > limit:
             return
         built = inserted_ops(mutations)
         ops = [op for op in replaced if isinstance(op, Op)] or removed_ops(mutations)
@@ -137,41 +119,30 @@ class SnapshotObserver:
         made = {v: op.graph for op in ops for v in op.outputs}
         self._pending = _Snapshot(ops, made, inner, {op: (*op.inputs, *op.captures) for op in around}, picture)
 
-    def _per_rule_limit(self) -> int:
-        """The changes of one rule that may be drawn, now that there are so many pictures."""
-        if len(self.pictures) < MAX_PICTURES // 2:
-            return MAX_PICTURES
-        return MAX_PER_RULE if len(self.pictures) < MAX_PICTURES else MIN_PER_RULE
-
     def after_change(self, change: Change, mutations: Sequence[Mutation]) -> None:
-        """Draw what was made, in the same surroundings."""
-        if fallen := removed_ops(mutations):
-            self.removed_ops[change.ordinal] = tuple(op.label for op in fallen)
+        """Draw the new ops, in the same surroundings."""
+        if removed := removed_ops(mutations):
+            self.removed_ops[change.ordinal] = tuple(op.label for op in removed)
         if self._pending is not None:
-            self.pictures[change.ordinal] = (
-                self._pending.picture,
-                _picture_after(self._pending, inserted_ops(mutations)),
-            )
+            after = _picture_after(self._pending, inserted_ops(mutations))
+            self.pictures[change.ordinal] = self._pending.picture, after
             self._pending = None
 
 
 def _picture_after(snapshot: _Snapshot, built: list[Op]) -> Picture:
-    homes = {op.graph for op in snapshot.ops if op in op.graph} | {op.graph for op in snapshot.neighbours}
+    graphs = {op.graph for op in snapshot.ops if op in op.graph} | {op.graph for op in snapshot.neighbours}
     made = [op for op in built if is_live(op)]
-    made += [
-        op for op in snapshot.body_ops if op.graph in homes and is_live(op)
-    ]  # it was in a body, and is not any more
+    made += [op for op in snapshot.body_ops if op.graph in graphs and is_live(op)]  # moved out of a body
     stayed = [op for op in snapshot.ops if is_live(op) and op not in made]
-    there = [op for op in snapshot.neighbours if is_live(op) and op not in made]
     freed = {v: graph for v, graph in snapshot.produced.items() if v.producer is None}  # constants by now
-    new: dict[Op, Collection[Value]] = {
-        op: [
-            v for v in (*op.inputs, *op.captures) if v is not None and (v not in snapshot.neighbours[op] or v in freed)
-        ]
-        for op in there
-    }
-    near = dict.fromkeys([*producers(v for values in new.values() for v in values), *neighbours(made)])
-    new |= {op: () for op in near if op not in new and op not in made and op not in stayed and is_live(op)}
-    left = [v for v, graph in freed.items() if graph.is_output(v)]
-    constants = {v for values in new.values() for v in values if v.tensor is not None}
-    return neighbourhood_picture([*made, *stayed], {*made, *constants, *left}, new, left)
+    around: dict[Op, Collection[Value]] = {}  # with those of their inputs that are new
+    for op, known in snapshot.neighbours.items():
+        if is_live(op) and op not in made:
+            read = (v for v in (*op.inputs, *op.captures) if v is not None)
+            around[op] = [v for v in read if v not in known or v in freed]
+    new_values = [v for values in around.values() for v in values]
+    near = dict.fromkeys([*producers(new_values), *neighbours(made)])
+    around |= {op: () for op in near if op not in around and op not in made and op not in stayed and is_live(op)}
+    outputs = [v for v, graph in freed.items() if graph.is_output(v)]
+    constants = {v for v in new_values if v.tensor is not None}
+    return neighbourhood_picture([*made, *stayed], {*made, *constants, *outputs}, around, outputs)

@@ -1,4 +1,4 @@
-"""What there is to look at after a run."""
+"""The rewrites of a run, and its model before and after, for pages."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from ..drawing.picture import Picture
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A change with what it looked like just before and just after. None where there were too many to draw.
+    """A change, with its pictures just before and just after; None where there were too many to draw.
 
-    `equation`: what its rule does, or its pass in a line. `contract`: exact, rounding or conditional.
+    `equation`: that of its rule, or the summary of its pass. `contract`: exact, rounding or conditional.
     """
 
     ordinal: int
@@ -28,16 +28,16 @@ class Rewrite:
     after: Picture | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NodeView:
-    """An op, input, output or constant of a whole graph, in its place: centre, width and height.
+    """An op, input, output or constant of a whole graph, with its centre, width and height.
 
-    `kind` is "op", "constant" (a Constant op, or an initializer that is given out), "input" or "output"; what a body
-    reads from around it is an input, too. `title` has a line for each in the box, the type first. `name` is an op's
-    label, which changes call it by, or a value's name.
-    `mark`: "gone" for an op that a rewrite replaced, "made" for one that a rewrite put in, else "". `rule` made it,
-    `origin` are the nodes of the file that it stands for, `rewrites` the ordinals of the changes that touched it.
-    `details`: attributes, inputs and outputs with their types, a line each. `bodies`: the sheets inside it, by place.
+    `kind` is "op", "constant" (a Constant op, or an initializer that is an output), "input" or "output"; a value that a
+    body reads from around it is an input, too. `name` is the label of an op, as in changes, or the name of a value;
+    `title` are the lines in the box, the type first. `details`: attributes, inputs and outputs with their types.
+    `mark`: "gone" for an op that a rewrite replaced, "made" for one that a rewrite added, else "". `rule` made it,
+    `origin` are the nodes of the file that it replaces, `rewrites` the ordinals of the changes that touched it.
+    `bodies`: the indices of the graphs inside it.
     """
 
     name: str
@@ -57,9 +57,9 @@ class NodeView:
 
 @dataclass(frozen=True, slots=True)
 class EdgeView:
-    """A value on its way from node to node, by their places on the sheet, through points: edge of box to edge of box.
+    """A line for a value, from the node at index `source` to that at `target`, through points from edge to edge.
 
-    Lines that leave and reach each point straight down stay clear of the boxes.
+    A line that leaves and reaches each point straight down stays clear of the boxes.
     """
 
     source: int
@@ -72,7 +72,7 @@ class EdgeView:
 class GraphView:
     """A graph drawn as a whole: the main one, or a body of an op in it.
 
-    Of a graph that is too large only the first nodes are there; `undrawn` is how many ops are not.
+    Of a graph that is too large only the first nodes are drawn; `undrawn` is the number of the other ops.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""Folders that show what was left out of a run, to be sent to whoever wrote it."""
+"""Folders that reproduce the changes left out of a run, for the authors of their rules."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -24,10 +25,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CommandOptions:
-    """What a run was asked to do, as far as another has to be asked the same to go wrong in the same way.
-
-    `options` are those of the command line that always count, such as the pipeline and the plugins.
-    """
+    """The options of a run that another needs to fail in the same way; `options` are those of all its passes."""
 
     options: Sequence[str] = ()
     only: Sequence[str] = ()
@@ -37,40 +35,35 @@ class CommandOptions:
 
     def arguments(self, only_pass: Pass | None) -> list[str]:
         """The arguments for a run of nothing but `only_pass`, or without one, of all that ran here."""
-        enabled = [*map(str, self.enable)]
         if only_pass is None:
-            only, skip = map(absolute_name, self.only), map(absolute_name, self.skip)
+            only, skip = ([absolute_name(name) for name in names] for names in (self.only, self.skip))
             return [
                 *self.options,
-                *_repeated_option("only", only),
-                *_repeated_option("skip", skip),
-                *_repeated_option("enable", enabled),
+                *_repeated("only", only),
+                *_repeated("skip", skip),
+                *_repeated("enable", self.enable),
             ]
         rules = [r.name for r in selectable_rules(only_pass)]
         by_rule = rules and (self.skip or any(r in self.only for r in rules))
         name = absolute_name(only_pass.name)
-        enabled = [str(spec) for spec in self.enable if spec.name == name]
-        return [
-            *self.options,
-            *_repeated_option("enable", enabled),
-            *_repeated_option("only", rules if by_rule else [name]),
-        ]
+        enabled = [spec for spec in self.enable if spec.name == name]
+        return [*self.options, *_repeated("enable", enabled), *_repeated("only", rules if by_rule else [name])]
 
 
 def absolute_name(name: str) -> str:
-    """The name of a pass in a run from any folder: one that holds a file is looked for there."""
+    """The name of a pass in a run from any folder: one that holds a file has its full path."""
     return PassSpec(name).with_absolute_paths(Path()).name
 
 
-def _repeated_option(option: str, names: Iterable[str]) -> list[str]:
-    return [f"--{option} {shlex.quote(name)}" for name in names]
+def _repeated(option: str, values: Iterable[str | PassSpec]) -> list[str]:
+    return [f"--{option} {shlex.quote(str(value))}" for value in values]
 
 
 @dataclass(frozen=True, slots=True)
 class ReproFolder:
-    """Writes a folder below `root` for each change that is left out, whole or not at all.
+    """A writer of a folder below `root` for each change that is left out, whole or not at all.
 
-    `command_options` is repeated where the failure is shown; `versions` is what is installed.
+    Its README has a command with `command_options`, and the installed `versions`.
     """
 
     root: Path
@@ -81,13 +74,11 @@ class ReproFolder:
     def write(self, quarantined: Quarantined, before: CheckedAttempt, after: CheckedAttempt | None) -> Quarantined:
         """Write the folder of one change; returns it with the folder's name, or as it is where none can be written."""
         culprit = next((p for p in leaves(self.pipeline) if p.name == quarantined.pass_name), None)
-        if quarantined.failure_kind in COMPARISON_FAILURES and after is not None:
+        kind, exact_only = quarantined.failure_kind, self.command_options.exact_only
+        if kind in COMPARISON_FAILURES and after is not None:
             files = mismatch_files(before, after)
         else:
-            model = before.attempt.model
-            files = exception_files(
-                model, culprit, quarantined.place, quarantined.failure_kind, exact_only=self.command_options.exact_only
-            )
+            files = exception_files(before.attempt.model, culprit, quarantined.place, kind, exact_only=exact_only)
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             folder = self._new_folder(quarantined)
@@ -105,53 +96,46 @@ class ReproFolder:
         return replace(quarantined, repro=str(folder))
 
     def _new_folder(self, quarantined: Quarantined) -> Path:
-        """A folder that does not exist yet, named after who and where."""
+        """A folder that does not exist yet, named after rule and place."""
         name = re.sub(r"[^\w.-]+", "_", f"{quarantined.by}-{quarantined.place or 'whole'}")[
             :60
         ]  # of up to 4 bytes each
-        number = 1
-        while any(self.root.glob(f"{number:02}-*")):
-            number += 1
+        number = next(n for n in count(1) if not any(self.root.glob(f"{n:02}-*")))
         return self.root / f"{number:02}-{name}"
 
     def _command(self, quarantined: Quarantined, stage: Path, culprit: Pass | None, *, exact: bool) -> str:
-        """What shows the failure, with the files that could be written; empty if that takes more."""
+        """The command that shows the failure with the files in `stage`; empty if they do not suffice."""
         before, after, inputs = (stage / name for name in ("before.onnx", "after.onnx", "inputs.npz"))
         if not before.exists():
             return ""
         if after.exists():
             given = ["--inputs inputs.npz"] if inputs.exists() else []
             return " ".join(("passes verify before.onnx after.onnx", *given, *["--exact"] * exact))
-        alone = (
-            culprit if culprit is not None and self._fails_alone(before, culprit, quarantined.failure_kind) else None
+        fails_alone = culprit is not None and self._fails_alone(before, culprit, quarantined.failure_kind)
+        return " ".join(
+            ("passes bisect before.onnx", *self.command_options.arguments(culprit if fails_alone else None))
         )
-        return " ".join(("passes bisect before.onnx", *self.command_options.arguments(alone)))
 
     def _fails_alone(self, path: Path, culprit: Pass, kind: FailureKind) -> bool:
         """Whether nothing but this pass has to run: some failures take two."""
         if kind in COMPARISON_FAILURES:
             return True
+        file, exact_only = ModelFile(path), self.command_options.exact_only
         try:
-            return (
-                failure_alone(
-                    lambda: load(ModelFile(path), inline=False), culprit, exact_only=self.command_options.exact_only
-                )
-                == kind
-            )
-        except Exception:  # noqa: BLE001 - a pass may leave anything, and what it left may not load again
+            return failure_alone(lambda: load(file, inline=False), culprit, exact_only=exact_only) == kind
+        except Exception:  # noqa: BLE001 - a pass may leave a model that does not load again
             return False
 
     def _readme(self, folder: Path, quarantined: Quarantined, command: str, unwritten: Sequence[str]) -> str:
-        """What is in the folder, and the two lines that show it."""
-        replaced = "".join(f"\n- {name}" for name in quarantined.replaced)
-        installed = "".join(f"\n- {name} {version}" for name, version in self.versions.items())
-        missing = "".join(f"\n- {name}" for name in unwritten)
-        parts = (
-            f"# {quarantined.label}",
-            f"{quarantined.failure_kind}: {quarantined.message}",
-            f"What it replaced:\n{replaced}" if replaced else "",
-            f"What could not be written:\n{missing}" if missing else "",
-            f"Two lines show it:\n\n    cd {shlex.quote(str(folder))}\n    {command}" if command else "",
-            f"Seen with:\n{installed}",
+        """The contents of the folder, and two lines that reproduce the failure."""
+        sections = (
+            ("Replaced:", quarantined.replaced),
+            ("Not written:", unwritten),
+            ("Seen with:", [f"{name} {version}" for name, version in self.versions.items()]),
         )
-        return "\n\n".join(filter(None, parts)) + "\n"
+        replaced, missing, installed = (
+            f"{title}\n" + "".join(f"\n- {line}" for line in lines) if lines else "" for title, lines in sections
+        )
+        reproduce = f"To reproduce it:\n\n    cd {shlex.quote(str(folder))}\n    {command}" if command else ""
+        title = f"# {quarantined.label}\n\n{quarantined.failure_kind}: {quarantined.message}"
+        return "\n\n".join(filter(None, (title, replaced, missing, reproduce, installed))) + "\n"

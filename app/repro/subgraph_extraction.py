@@ -1,4 +1,4 @@
-"""Models of some ops of another model, with their constants, and with inputs for all other values they read."""
+"""Models of some ops of another model, with their constants, and with inputs for all other values that they read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from ...core.serialization.exporter import node_bytes
 
 
 def changed_ops(before: Graph, after: Graph) -> tuple[list[Op], list[Op]]:
-    """The ops that only one of two graphs has, with their edges by name; in order. O(V + E)."""
+    """The ops of two graphs that only one has, compared with their edges by name; in order. O(V + E)."""
     mine, others = ({node_bytes(op): op for op in g.sorted_ops()} for g in (before, after))
     return [op for k, op in mine.items() if k not in others], [op for k, op in others.items() if k not in mine]
 
@@ -77,7 +77,7 @@ def extract_model(
 ) -> onnx.ModelProto:
     """A model of those ops, with inputs of the given types.
 
-    An output that none of the ops makes is a constant, handed on by an Identity.
+    An output that none of the ops makes is a constant, which an Identity copies.
     """
     proto = export_header(model)
     del proto.metadata_props[:], proto.training_info[:]

@@ -1,13 +1,10 @@
-"""Tables, and numbers in words.
-
-The terminal, or a pipe.
-"""
+"""Tables, and numbers in words, on the terminal."""
 
 from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from contextlib import contextmanager, nullcontext, redirect_stdout
 
 from rich.console import Console
@@ -17,7 +14,7 @@ from rich.text import Text
 
 
 def new_table(first: str, *others: str) -> Table:
-    """A table as narrow as its contents: text, then numbers."""
+    """A table as narrow as its contents: a column of text, then columns of numbers."""
     table = Table(first)
     for column in others:
         table.add_column(column, justify="right", no_wrap=True)
@@ -25,7 +22,7 @@ def new_table(first: str, *others: str) -> Table:
 
 
 def add_row(table: Table, name: str, *cells: str, style: str = "") -> None:
-    """A row whose name is text, not markup: models may call things [red]."""
+    """Add a row whose name is text, not markup: models may have names such as [red]."""
     table.add_row(Text(printable(name), style=style), *cells)
 
 
@@ -35,12 +32,12 @@ def plural(n: int, noun: str) -> str:
 
 
 def milliseconds_text(seconds: float) -> str:
-    """A time as the tables show it."""
+    """A time in tables."""
     return f"{seconds * 1e3:.1f} ms"
 
 
 class Terminal:
-    """The terminal, or a pipe: colours and a spinner only where someone looks."""
+    """Standard output and error, with colours and a spinner on a terminal alone."""
 
     def __init__(self, *, quiet: bool = False) -> None:
         self.out = Console(quiet=quiet, highlight=False)
@@ -48,9 +45,9 @@ class Terminal:
 
     @contextmanager
     def progress(self) -> Generator[Callable[[str], None]]:
-        """A line that says what is being done, while it is done.
+        """Show the current phase, as passed to the function, until the context ends.
 
-        Where the output is for a report alone, what rules and passes print is told as an error is.
+        If standard output is for a report alone, text that rules and passes print goes to standard error.
         """
         with redirect_stdout(sys.stderr) if self.out.quiet else nullcontext():
             if not self.err.is_terminal:
@@ -59,17 +56,22 @@ class Terminal:
             with self.err.status("starting") as status:
                 yield lambda phase: status.update(f"{phase} ...")
 
+    def lines(self, texts: Iterable[str]) -> None:
+        """Print lines of plain text."""
+        for text in texts:
+            self.line(text)
+
     def line(self, text: str, style: str = "") -> None:
-        """One line of plain text, however long. Names in a model may hold line breaks and codes for the terminal."""
+        """Print a line of plain text, however long. Names in a model may contain line breaks and terminal codes."""
         self.out.print(Text(printable(text), style=style), soft_wrap=True)
 
 
 def printable(text: str) -> str:
-    """Text with what is no visible character written as Python does."""
+    """Text with escapes for characters that are not printable."""
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def log_to_stderr() -> None:
-    """Show what the passes have to say."""
+    """Show log messages of passes and rules."""
     handler = RichHandler(console=Console(stderr=True), show_time=False, show_path=False)
     logging.basicConfig(level=logging.DEBUG, handlers=[handler], format="%(message)s")

@@ -30,9 +30,9 @@ def peer_optimizer(name: str) -> Callable[[], Optimize]:
     """As `passes compare` asks it; what it writes itself is read again."""
 
     def prepared() -> Optimize:
-        from passwright.app.adapters.default_optimizers import LOADERS
+        from passwright.app.adapters.tool_functions import FILE_OPTIMIZERS
 
-        tool = LOADERS[name]()
+        tool = FILE_OPTIMIZERS[name]()
 
         def optimize(path: str) -> onnx.ModelProto:
             with TemporaryDirectory() as folder:

@@ -13,7 +13,8 @@ from typing import Any
 
 from passwright.app.compare.comparison_report import Row
 from passwright.app.environment import machine_summary
-from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, compare_latencies, run_benchmark
+from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
+from passwright.app.measure.confidence_intervals import latency_ratio
 from passwright.app.measure.feeds import make_feeds
 from passwright.app.measure.metrics import ModelMetrics, RatioInterval
 
@@ -107,7 +108,7 @@ def row_metrics(row: ModelMetrics, all_rows: dict[str, ModelMetrics], batch: int
     }  # fmt: skip
     for name, a, b in (("ratio", row, all_rows[BASELINE]), ("ours", all_rows.get(OURS_ONLINE), row)):
         if a is not None and not a.failure and not b.failure:
-            found[name] = interval_bounds(compare_latencies(a.latencies[batch], b.latencies[batch]))
+            found[name] = interval_bounds(latency_ratio(a.latencies[batch], b.latencies[batch]))
     return found
 
 

@@ -187,7 +187,7 @@ def comparison(source: str = "model.onnx") -> ComparisonReport:
             OnlineOptimization("passwright", 122, 105, 0.021, RatioInterval(0.98, 0.95, 1.01)),
         ],
         threads=1, provider="CPUExecutionProvider", batches=[1, 8], sizes={"height": 224},
-        verification="held to 11 sets of inputs, against onnxruntime 1.23.0 without optimizations",
+        verification="compared with onnxruntime 1.23.0 without optimizations on 11 sets of inputs",
         skipped_tools={"onnxoptimizer": "not installed"}, versions=VERSIONS, machine="2 cores, 8 GB",
     )  # fmt: skip
 

@@ -12,20 +12,18 @@ import onnx
 import pytest
 from passwright.app.bisect.ort_bisect import bisect_ort
 from passwright.app.cli import app
-from passwright.app.compare import tools as tool_table
-from passwright.app.compare.bisect_advice import BisectAdvisor
+from passwright.app.compare import tool_runs
 from passwright.app.compare.comparison_report import OnlineOptimization, Row, RowVerdict
 from passwright.app.compare.render import failure_lines, headline, show_comparison_report, verdict_word
-from passwright.app.compare.row_timing import online_optimizations
-from passwright.app.compare.row_verification import RowVerifier
-from passwright.app.compare.tool_runs import OptimizerOutput, run_tool
-from passwright.app.compare.tools import Tool, select_tools
+from passwright.app.compare.rows import RowVerifier, online_optimizations
+from passwright.app.compare.tool_runs import OptimizerOutput, Tool, run_tool, select_tools
 from passwright.app.measure.benchmark import BenchmarkConfig
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
 from passwright.app.terminal import Terminal
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
+from passwright.core.ort.remote_backend import RemoteBackend
 from passwright.core.ort.sessions import SessionConfig
 from passwright.core.pass_manager.pass_selection import UsageError
 from passwright.core.verify.verification_spec import VerificationSpec
@@ -69,9 +67,9 @@ def rows_of(model: Path, file: Path, folder: Path, level: str = "", kept: Path |
     source = model_source(model, inline=False)
     original = source.load()
     oracle = VerificationSpec.of(original, None, {}).build_oracle(source, 0)
-    advice = BisectAdvisor(model, [], ONLINE, kept)
-    with RowVerifier(original, oracle, WRITTEN, ONLINE, folder, advice) as examination:
-        return examination.rows(OptimizerOutput("other", "1", file, level=level))
+    with RemoteBackend() as remote:
+        verifier = RowVerifier(remote, original, oracle, WRITTEN, ONLINE, folder, model, [], kept)
+        return verifier.rows(OptimizerOutput("other", "1", file, level=level))
 
 
 @pytest.fixture(scope="module")
@@ -188,13 +186,13 @@ def test_a_model_that_is_another_is_said_to_be_wrong(text: str, how: str, tmp_pa
     for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
         assert row.verdict is not None
         assert row.verdict.wrong.startswith(how)
-        assert (row.failure, row.advice, verdict_word(row)) == ("", "", "WRONG")
+        assert (row.failure, row.advice, verdict_word(row)) == ("", "", "wrong")
 
 
 def test_garbage_is_said_to_be_that(tmp_path: Path) -> None:
     (tmp_path / "other.onnx").write_bytes(b"\xff" * 40)
     rows = rows_of(written(SMALL, tmp_path), tmp_path / "other.onnx", tmp_path)
-    assert [row.failure.startswith("what it wrote cannot be read: ") for row in rows] == [True, True]
+    assert [row.failure.startswith("its result cannot be read: ") for row in rows] == [True, True]
 
 
 def test_a_model_that_does_not_load_fails_with_advice_where_optimization_is_to_blame(tmp_path: Path) -> None:
@@ -212,26 +210,26 @@ def test_a_saved_model_that_alone_is_wrong_leads_nowhere(tmp_path: Path) -> None
     model = written(SMALL, tmp_path)
     onnx.save(load(SMALL.replace("Relu", "Abs"), 18), tmp_path / "other.onnx")
     (row,) = rows_of(model, tmp_path / "other.onnx", tmp_path, level="all")
-    assert row.advice.startswith("only what onnxruntime saves is wrong")
+    assert row.advice.startswith("only the saved file is wrong")
 
 
 @pytest.mark.parametrize(
     ("names", "said"),
     [
-        (["onnxsimm"], "--with onnxsimm: no optimizer is called so; did you mean onnxsim"),
-        (["tvm"], "no optimizer is called so (there are ort, "),
+        (["onnxsimm"], "--with onnxsimm: no optimizer has that name; did you mean onnxsim"),
+        (["tvm"], "no optimizer has that name (there are ort, "),
         (["onnxslim"], "--with onnxslim: it is not installed (pip install onnxslim)"),
     ],
 )
 def test_who_is_not_there(names: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_table, "find_spec", lambda name: None if name == "onnxslim" else object())
+    monkeypatch.setattr(tool_runs, "find_spec", lambda name: None if name == "onnxslim" else object())
     with pytest.raises(UsageError) as raised:
         select_tools(names)
     assert said in str(raised.value)
 
 
 def test_all_that_are_installed_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tool_table, "find_spec", lambda name: object() if name == "onnxruntime" else None)
+    monkeypatch.setattr(tool_runs, "find_spec", lambda name: object() if name == "onnxruntime" else None)
     chosen, left_out = select_tools(None)
     assert [t.label for t in chosen] == ["ORT basic", "ORT extended", "ORT all"]
     assert left_out["onnxsim"] == "not installed (pip install onnxsim)"
@@ -267,12 +265,12 @@ def test_what_is_left_is_the_difference_that_optimization_makes(found: Compariso
 def test_headline(ratio: RatioInterval, said: str, found: ComparisonReport) -> None:
     rows = [replace(r, ratios={1: ratio}, verdict=RowVerdict(error=0.0)) for r in found.rows]
     told = headline(replace(found, rows=rows))
-    assert told == f"passwright: 5 -> 3 nodes, exact; {said}"
+    assert told == f"passwright: 5 -> 3 nodes, bit-identical; {said}"
 
 
 def test_rows_with_the_same_complaint_share_a_line(found: ComparisonReport) -> None:
     told = list(failure_lines(found.rows))
-    assert sum("WRONG: y: off by" in line for line in told) == 1
+    assert sum("wrong: y: off by" in line for line in told) == 1
     assert any("original + ORT ALL" in line and "ORT basic" in line for line in told)
     assert sum("--ort all" in line for line in told) == 1
 
@@ -286,7 +284,7 @@ def test_what_nobody_can_run_is_counted_all_the_same_with_exit_code_4(
     assert result.exit_code == 4, result.output
     told = json.loads(result.stdout)
     assert told["is_verified"] is False
-    assert told["verification"].startswith("nothing was judged: ")
+    assert told["verification"].startswith("nothing was verified: ")
     assert told["notes"][0].startswith("passwright could not verify its result: ")
     assert [row["stats"]["nodes"] for row in told["rows"]] == [2, 2, 1, 1, 2, 2]
     assert all("onnxruntime cannot load it" in row["failure"] for row in told["rows"])
@@ -309,7 +307,7 @@ def test_command_on_a_golden_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (["--with", "nothing"], 2, "no optimizer is called so"),
+        (["--with", "nothing"], 2, "no optimizer has that name"),
         (["--dim", "rows=2"], 1, "the model has no such symbol"),
         (["--shape", "x:2"], 1, "1 dims given, the input has 2"),
         (["--json", "m.onnx"], 1, "would overwrite"),
@@ -388,7 +386,8 @@ def test_tables_fit_into_80_columns_whatever_the_numbers(
     tables = list(takewhile(lambda line: not line.startswith("errors:"), shown.splitlines()[2:]))
     assert max(map(len, tables)) <= 80
     for cell in (
-        "123456    23456", "WRONG at batch=0", "WRONG at a size of 0", "equal, 1.9e-05 (100%)", "1e+03 (1e+03-1e+04)",
+        "123456    23456", "wrong at batch=0", "wrong at a size of 0", "within tolerance", "1.9e-05 (100%)",
+        "1e+03 (1e+03-1e+04)",
         "no difference (1e-05-1e+05)", "0.12 (0.012-0.20)", "12,345,678,901", "10.7 GB", "899900", "456789", "0.0081",
         "3.20e+08", "-123400", "fails", "where that holds 1, no difference was measured", LOST.failure,
     ):  # fmt: skip
@@ -396,8 +395,8 @@ def test_tables_fit_into_80_columns_whatever_the_numbers(
 
 
 def test_what_is_excused_is_not_called_exact(found: ComparisonReport) -> None:
-    assert verdict_word(replace(found.rows[0], verdict=RowVerdict(error=0.0))) == "exact"
-    assert verdict_word(replace(found.rows[0], verdict=RowVerdict(error=0.0, excused=2))) == "equal"
+    assert verdict_word(replace(found.rows[0], verdict=RowVerdict(error=0.0))) == "bit-identical"
+    assert verdict_word(replace(found.rows[0], verdict=RowVerdict(error=0.0, excused=2))) == "within tolerance"
 
 
 def test_errors_are_shares_of_the_magnitude(tmp_path: Path) -> None:
@@ -421,4 +420,4 @@ def test_sizes_of_0_are_asked_of_operators_that_nobody_vouches_for(tmp_path: Pat
     onnx.save(load(BAD_AT_0, 18), tmp_path / "other.onnx")
     for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
         assert row.verdict is not None
-        assert (verdict_word(row), row.failure) == ("WRONG at N=0", "")
+        assert (verdict_word(row), row.failure) == ("wrong at N=0", "")

@@ -21,8 +21,7 @@ from passwright.app.pages.charts import FONT_SIZE, Bar, bar_chart, paired_bar_ch
 from passwright.app.pages.embedded_data import compress_json, decompress_json
 from passwright.app.pages.rendering import write_page
 from passwright.app.profile.page import profile_page, timeline_data
-from passwright.app.run.page import run_page, verdict_banner
-from passwright.app.run.page_sections import CHUNK_SIZE, PicturePool, rewrite_data, rule_summaries
+from passwright.app.run.page import CHUNK_SIZE, PicturePool, rewrite_data, rule_summaries, run_page, verdict_banner
 from passwright.app.visualization.visualization import Visualization
 from passwright.core.errors import ModelError
 from passwright.core.verify.input_generation import InputSet

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import onnx
 import pytest
-from passwright.app.measure.skeleton import make_node_names_unique, read_skeleton, write_with_nodes
+from passwright.app.measure.profile_recording import make_node_names_unique, read_skeleton, write_with_nodes
 from passwright.app.profile.node_attribution import (
     INSERTED_OPS,
     MAYBE_INSERTED_OPS,

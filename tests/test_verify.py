@@ -196,7 +196,7 @@ def test_a_wrong_model_is_judged_without_an_exception() -> None:
     assert isinstance(caught.value, MismatchError)
     assert caught.value.mismatch.output == "y"
     data = json.loads(json.dumps(verdict.to_data(), allow_nan=False))
-    assert data["failure"]["draw"] == "normal inputs with N=2"
+    assert data["failure"]["input_set"] == "normal inputs with N=2"
     assert data["failure"]["difference"]["reason"] == found.reason
 
 

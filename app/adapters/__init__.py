@@ -1,6 +1,6 @@
-"""Optimizers of others as passes: they run verified, and what they break is left out.
+"""Other optimizers as passes, verified like ours: `adapter("onnxoptimizer:fuse_bn_into_conv")` is one.
 
-`adapter("onnxoptimizer:fuse_bn_into_conv")` is a pass. Nothing of another tool is imported before it is asked for.
+A tool is imported when its adapter is first used.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["adapter", "available", "rule_from_functions"]
 
 
 def __getattr__(name: str) -> Any:
-    # Late, as in the package above: the worker needs neither.
+    # Late: the worker needs neither.
     if name in MODULES:
         return getattr(import_module(f".{MODULES[name]}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

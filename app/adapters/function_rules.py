@@ -1,32 +1,224 @@
-"""Rules of ours out of two plain functions in the way of onnxscript's rewriter."""
+"""Rules from plain functions, in the way of onnxscript's rewriter."""
 
 from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable, Collection, Generator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any, cast
 
 import numpy as np
+import onnx
+from onnx import numpy_helper
 
 from ...core import ROUNDING, Build, Contract, Declined, Graph, Op, Rule, Value, require
-from ...core.errors import RuleError
+from ...core.errors import RuleError, format_error
 from ...core.ir import op_schemas
-from .function_patterns import Number, constant_array, trace_pattern
+from ...core.rewriting.pattern import OpPattern, Var, VariadicVar
+
+Number = bool | int | float
+CONSTANT_DTYPES = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
+
+
+@dataclass(frozen=True, slots=True)
+class PatternValue:
+    """A value in a pattern: `x + 1` is `op.Add(x, 1)`."""
+
+    pattern: Var | OpPattern
+    tracer: Tracer = field(compare=False, repr=False)
+
+    def __add__(self, other: Any) -> Any:
+        return self.tracer.Add(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return self.tracer.Add(other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return self.tracer.Sub(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return self.tracer.Sub(other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return self.tracer.Mul(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return self.tracer.Mul(other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        return self.tracer.Div(self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        return self.tracer.Div(other, self)
+
+    def __pow__(self, other: Any) -> Any:
+        return self.tracer.Pow(self, other)
+
+
+@dataclass(slots=True)
+class Tracer:
+    """`op` while a pattern is traced.
+
+    Constants and absent inputs get names: `constants` must have that content, `absent` inputs must be left out.
+    `outputs` are the values that `_outputs` names, with the name of their op and the index of the output.
+    """
+
+    constants: dict[str, Any] = field(default_factory=dict[str, Any])
+    absent: list[str] = field(default_factory=list[str])
+    outputs: dict[str, tuple[str, int]] = field(default_factory=dict[str, tuple[str, int]])
+    _name_count: int = 0
+
+    def __getattr__(self, op_type: str) -> Callable[..., Any]:
+        if op_type.startswith("_"):
+            raise AttributeError(op_type)
+        return lambda *inputs, **options: self.add(op_type, inputs, **options)
+
+    def add(
+        self,
+        op_type: str,
+        inputs: Sequence[Any],
+        *,
+        _domain: str | None = None,
+        _outputs: int | Sequence[str | None] = 1,
+        _allow_other_attributes: bool | None = None,
+        _allow_other_inputs: bool = False,
+        **attrs: Any,
+    ) -> Any:
+        """Add an operator: the value of its output, or a tuple for several."""
+        unknown = [name for name in attrs if name.startswith("_")]
+        if unknown:
+            raise RuleError(f"{op_type}: {unknown[0]} has no counterpart here")
+        if op_type == "Constant" and not inputs and not _domain:
+            if len(attrs) != 1:
+                raise RuleError("op.Constant takes one attribute: value, value_float, value_int ...")
+            return self._constant(constant_array(*attrs.popitem()))
+        names = [None] * _outputs if isinstance(_outputs, int) else list(_outputs)
+        bind = self._fresh_name("op") if _allow_other_attributes or any(names) else ""
+        self.outputs.update((name, (bind, i)) for i, name in enumerate(names) if name)
+        written = tuple((name, _attribute_pattern(op_type, name, value)) for name, value in attrs.items())
+        others = (VariadicVar(),) if _allow_other_inputs else ()
+        made = OpPattern((op_type,), _domain or "", (*map(self._input, inputs), *others), written, bind)
+        values = tuple(PatternValue(made[i], self) for i in range(len(names)))
+        return values[0] if len(values) == 1 else values
+
+    def _input(self, given: Any) -> Var | VariadicVar | OpPattern:
+        if isinstance(given, PatternValue):
+            return given.pattern
+        if given is ...:
+            return VariadicVar()
+        if given is None:
+            self.absent.append(self._fresh_name("none"))
+            return Var(self.absent[-1], optional=True)
+        if isinstance(given, Number | np.ndarray | list | tuple):
+            return cast("Var", self._constant(np.asarray(given)).pattern)
+        raise RuleError(f"an input of a pattern cannot be a {type(given).__name__}")
+
+    def _constant(self, content: Any) -> PatternValue:
+        name = self._fresh_name("const")
+        self.constants[name] = content
+        return PatternValue(Var(name, constant=True), self)
+
+    def _fresh_name(self, stem: str) -> str:
+        self._name_count += 1
+        return f"_{stem}{self._name_count}"
+
+    def require(self, bound: dict[str, Any]) -> None:
+        """Decline a match with other constants, or with an input that must be absent."""
+        for name, content in self.constants.items():
+            require(_equals_constant(bound[name], content), f"{bound[name].name} is not {content.tolist()}")
+        for name in self.absent:
+            require(bound.get(name) is None, "an input is present that must be left out")
+
+    def named_outputs(self, bound: dict[str, Any]) -> Iterator[tuple[str, Value | None]]:
+        """The values that `_outputs` names; None for an output that the op lacks."""
+        for name, (bind, index) in self.outputs.items():
+            op: Op = bound[bind]
+            yield name, op.outputs[index] if index < len(op.outputs) and op.outputs[index].name else None
+
+
+@dataclass(frozen=True, slots=True)
+class TracedPattern:
+    """A pattern: its root, the indices of the root's outputs that it returns, and its variables."""
+
+    root: OpPattern
+    indices: tuple[int, ...]
+    variables: tuple[str, ...]
+    tracer: Tracer
+
+
+def trace_pattern(pattern: Callable[..., Any]) -> TracedPattern:
+    """Trace `pattern(op, x, y, ...)`. Raises RuleError for constructs without counterpart here."""
+    parameters = list(inspect.signature(pattern).parameters.values())[1:]
+    for p in parameters:
+        if p.kind in {p.VAR_POSITIONAL, p.VAR_KEYWORD}:
+            raise RuleError(f"a pattern names its variables: *{p.name} has no counterpart here")
+    tracer = Tracer()
+    variables = {
+        p.name: PatternValue(Var(p.name, optional=p.default is not inspect.Parameter.empty), tracer) for p in parameters
+    }
+    try:
+        result = pattern(tracer, **variables)
+    except RuleError:
+        raise
+    except Exception as e:
+        raise RuleError(f"the pattern cannot be traced: {format_error(e)}") from e
+    given: tuple[Any, ...] = tuple(cast("Sequence[Any]", result)) if isinstance(result, tuple | list) else (result,)
+    roots = [v.pattern for v in given if isinstance(v, PatternValue) and isinstance(v.pattern, OpPattern)]
+    if not roots or len(roots) < len(given):
+        raise RuleError("a pattern must give what an operator makes, such as op.Relu(x)")
+    indices = tuple(r.output for r in roots)
+    if len({*indices}) < len(roots) or any(replace(r, output=0) != replace(roots[0], output=0) for r in roots):
+        raise RuleError("a pattern must end in one operator: several roots have no counterpart here")
+    names = (*variables, *tracer.outputs)
+    return TracedPattern(replace(roots[0], output=0), indices, names, tracer)
+
+
+def _attribute_pattern(op_type: str, name: str, value: Any) -> Any:
+    """The pattern of an attribute, with numbers as ONNX stores them."""
+    if isinstance(value, PatternValue) and isinstance(value.pattern, Var):
+        return value.pattern
+    if isinstance(value, list | tuple):
+        entries = cast("Sequence[Any]", value)
+        return [_attribute_pattern(op_type, name, v) for v in entries]
+    if isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return float(np.float32(value))
+    raise RuleError(f"{op_type}: {name} cannot be compared with a {type(value).__name__}")
+
+
+def constant_array(attribute: str, value: Any) -> Any:
+    """The elements of an attribute of Constant."""
+    if isinstance(value, onnx.TensorProto):
+        return numpy_helper.to_array(value)
+    if attribute not in {"value", *CONSTANT_DTYPES} or isinstance(value, PatternValue):
+        raise RuleError(f"op.Constant: {attribute}={value!r} has no counterpart here")
+    return np.asarray(value, CONSTANT_DTYPES.get(attribute))
+
+
+def _equals_constant(value: Value, content: Any) -> bool:
+    """Whether a constant has that content: a number in any shape of one element, an array in its own shape."""
+    const: Any = value.const
+    if const.size != content.size or const.dtype.hasobject or (content.ndim and const.shape != content.shape):
+        return False
+    with np.errstate(over="ignore", invalid="ignore"):
+        cast_to = content.astype(const.dtype)
+    if const.dtype.kind in "biu" and cast_to.tolist() != content.tolist():
+        return False  # 0.5 is no integer
+    return bool(np.all(const.reshape(content.shape) == cast_to))
 
 
 @dataclass(frozen=True, slots=True)
 class MatchContext:
-    """Where a pattern was found, for conditions that look further."""
+    """The graph and root of a match, for conditions."""
 
     graph: Graph
     root: Op
 
     @property
     def output_values(self) -> tuple[Value, ...]:
-        """The values to be replaced."""
+        """The values that are replaced."""
         return self.root.outputs
 
 
@@ -49,7 +241,7 @@ class ReplacementBuilder:
         _version: int | None = None,
         **attrs: Any,
     ) -> Any:
-        """An operator by its name; as many values as it is to have outputs."""
+        """Add an operator by its name: the value of its output, or a tuple for several."""
         domain = _domain or op_schemas.ONNX_DOMAIN
         if op_type == "Constant" and not inputs and len(attrs) == 1 and not domain:
             return self.initializer(constant_array(*attrs.popitem()))
@@ -65,7 +257,7 @@ class ReplacementBuilder:
         return self._build.const(tensor.numpy() if hasattr(tensor, "numpy") else np.asarray(tensor))
 
     def _values(self, op_type: str, domain: str, inputs: Sequence[Any], attrs: dict[str, Any]) -> list[Value | None]:
-        """The inputs; a number goes by the input's name, so that the builder gives it the type of the schema."""
+        """The inputs; numbers move to `attrs` by input name, so that the builder gives them the type of the schema."""
         names = op_schemas.latest_input_names(op_type, domain)
         like = next((v for v in inputs if isinstance(v, Value)), None)
         values: list[Value | None] = []
@@ -89,21 +281,24 @@ def rule_from_functions(
     contract: Contract = ROUNDING,
     shared: bool = False,
 ) -> Rule:
-    """A rule out of `pattern(op, x, ...)` and `replacement(op, x, ...)`, as onnxscript's RewriteRule takes them.
+    """Make a rule from `pattern(op, x, ...)` and `replacement(op, x, ...)`, written as for onnxscript's RewriteRule.
 
-    `condition` is given the variables, behind a context if its first parameter is none of them; it returns a bool, or
-    something true or false with a `reason`. Variables stand for values and attributes of ours (`x.shape`, `x.const`).
-    Other than there, commutative operators match in either order, and attributes that the pattern does not name must
-    be at their defaults unless `_allow_other_attributes=True` or an output is named by `_outputs`.
-    Raises RuleError for what has no counterpart here: several roots, `_check`, OR patterns ...
+    `condition` is called with the variables, after a context if its first parameter is none of them; it returns a bool,
+    or an object that is true or false and has a `reason`. Variables are bound to our values and attributes (`x.shape`,
+    `x.const`). Unlike there, commutative operators match in either order, and attributes that the pattern does not name
+    must have their defaults unless `_allow_other_attributes=True` or an output is named by `_outputs`.
+    Raises RuleError for constructs without counterpart here: several roots, `_check`, OR patterns ...
     """
     named = name or pattern.__name__
     if not named.isidentifier():
         raise RuleError(f"{named} cannot be the name of a rule; give it one: name=...")
     found = trace_pattern(pattern)
     _require_bound(named, replacement, found.variables, leading=1)
-    takes_context = condition is not None and _takes_context(condition, found.variables)
+    takes_context = False
     if condition is not None:
+        first = next(iter(inspect.signature(condition).parameters.values()), None)
+        positional = first is not None and first.kind not in {first.KEYWORD_ONLY, first.VAR_KEYWORD}
+        takes_context = first is not None and positional and first.name not in found.variables
         _require_bound(named, condition, found.variables, leading=int(takes_context))
 
     def build(g: Build, **bound: Any) -> Value | tuple[Value | None, ...]:
@@ -116,27 +311,15 @@ def rule_from_functions(
         made = _call_with(replacement, ReplacementBuilder(g), **variables)
         if not isinstance(made, Value | tuple | list):
             _require_true(made, "the replacement gives nothing")
-        return _by_output_index(named, made, found.indices)
+        values = tuple(cast("Sequence[Any]", made)) if isinstance(made, tuple | list) else (made,)
+        if len(values) != len(found.indices):
+            raise RuleError(f"{named}: the pattern gives {len(found.indices)} values, the replacement {len(values)}")
+        by_index: dict[int, Any] = dict(zip(found.indices, values, strict=True))
+        return tuple(by_index.get(i) for i in range(max(by_index) + 1))
 
     build.__module__ = replacement.__module__  # it is that module's rule
     text = inspect.getdoc(replacement) or inspect.getdoc(pattern) or ""
     return Rule(named, text.partition("\n")[0], found.root, build, shared, contract)
-
-
-def _by_output_index(name: str, made: Any, indices: Sequence[int]) -> Value | tuple[Value | None, ...]:
-    """What was made, each value in the place of the output that it stands for."""
-    given = tuple(cast("Sequence[Any]", made)) if isinstance(made, tuple | list) else (made,)
-    if len(given) != len(indices):
-        raise RuleError(f"{name}: the pattern gives {len(indices)} values, the replacement {len(given)}")
-    at: dict[int, Any] = dict(zip(indices, given, strict=True))
-    return tuple(at.get(i) for i in range(max(at) + 1))
-
-
-def _takes_context(condition: Callable[..., Any], variables: Collection[str]) -> bool:
-    first = next(iter(inspect.signature(condition).parameters.values()), None)
-    if first is None or first.kind in {first.KEYWORD_ONLY, first.VAR_KEYWORD}:
-        return False
-    return first.name not in variables
 
 
 def _require_bound(rule: str, function: Callable[..., Any], variables: Collection[str], leading: int) -> None:
@@ -148,25 +331,17 @@ def _require_bound(rule: str, function: Callable[..., Any], variables: Collectio
 
 
 def _call_with(function: Callable[..., Any], *leading: Any, **variables: Any) -> Any:
-    """Call it with those of the variables that it takes."""
+    """Call a function with those of the variables that are its parameters; failures of onnxscript's matcher decline."""
     parameters = inspect.signature(function).parameters.values()
     takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
     taken = {p.name for p in parameters}
-    with _failures_as_declined():
+    basics = sys.modules.get("onnxscript.rewriter._basics")  # absent if onnxscript was not imported
+    failure: type[BaseException] = getattr(basics, "MatchFailureError", Declined)
+    try:
         return function(*leading, **{n: v for n, v in variables.items() if takes_all or n in taken})
+    except failure as e:
+        raise Declined(str(getattr(e, "reason", e))) from e
 
 
 def _require_true(answer: Any, otherwise: str) -> None:
     require(bool(answer), str(getattr(answer, "reason", "") or otherwise))
-
-
-@contextmanager
-def _failures_as_declined() -> Generator[None]:
-    """What onnxscript's functions raise to say no declines here; there is none where onnxscript was not imported."""
-    refusal: type[BaseException] = getattr(
-        sys.modules.get("onnxscript.rewriter._basics"), "MatchFailureError", Declined
-    )
-    try:
-        yield
-    except refusal as e:
-        raise Declined(str(getattr(e, "reason", e))) from e

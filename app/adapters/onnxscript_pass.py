@@ -1,4 +1,4 @@
-"""Rewrite rules of onnxscript as a pass: each rewrite asks the ledger, under the name of its rule and at its place."""
+"""Rewrite rules of onnxscript as a pass: each rewrite is a change in the ledger, under its rule's name."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from .tool_pass import plan_merge
 
 @dataclass(frozen=True, slots=True)
 class OnnxscriptRule:
-    """A RewriteRule, and what it is called here."""
+    """A RewriteRule and its name here."""
 
     name: str
     rule: Any = field(compare=False)
@@ -29,88 +29,69 @@ class OnnxscriptRule:
 
 @dataclass(frozen=True, slots=True)
 class OnnxscriptPass:
-    """The rules of a RewriteRuleSet, applied as onnxscript does: once to each node and to what rewrites make, in order.
+    """The rules of a RewriteRuleSet, applied as onnxscript does: once to each node and to new nodes, in order.
 
-    Local functions do not go out, so calls of them are opaque.
+    Local functions are not passed on, so calls of them are opaque.
     """
 
     name: str
     rules: tuple[OnnxscriptRule, ...]
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
-        """Apply them. Raises RuleError for a rule that raises, PassFailed for a result that cannot be taken."""
+        """Apply the rules. Raises RuleError for a rule that raises, PassFailed for a result that cannot be merged."""
         if ledger.stopped or not self.rules:
             return 0
         ir: Any = import_module("onnx_ir")
         rewriter: Any = import_module("onnxscript.rewriter")
         made = ledger.change_count
         sent = proto_without_weights(graph)
-        model = self._to_onnx_ir(ir, sent)
+        try:
+            model = ir.serde.deserialize_model(sent)
+        except ir.serde.SerdeError as e:
+            cause: BaseException = e
+            while cause.__cause__ is not None:
+                cause = cause.__cause__
+            message = f"{self.name}: onnx_ir cannot hold it: {format_error(cause)}"
+            raise PassFailed(self.name, FailureKind.RAISED, message) from e
         weights = _attach_lazy_weights(ir, model, sent, {v.name: t for v, t in written_initializers(graph)})
         names = {v: v.name for v in (*model.graph.inputs, *model.graph.initializers.values())}
         makers = {v.name: op for op in graph.ops() for v in op.outputs if v.name}
         rewriter.RewriteRuleSet([_with_ledger(r, ledger, makers) for r in self.rules]).apply_to_model(model)
         if ledger.change_count == made:
             return 0
-        _restore_names(names)
-        _restore_placeholders(model, weights)
+        for value, name in names.items():  # a rewrite may have given an input the name of the value it replaces
+            if value.name != name:
+                value.name = name
+        for name, value in model.graph.initializers.items():
+            placeholder, lazy = weights.get(name, (None, None))
+            if lazy is not None and value.const_value is lazy:
+                value.const_value = placeholder
         found = plan_merge(self.name, graph, ir.serde.serialize_model(model), None)
         if found.is_no_op:
             return 0
         found.apply(self.name)
         return ledger.change_count - made
 
-    def _to_onnx_ir(self, ir: Any, sent: onnx.ModelProto) -> Any:
-        """The model as onnxscript holds it; of what it says to one that it cannot, the innermost is of use."""
-        try:
-            return ir.serde.deserialize_model(sent)
-        except ir.serde.SerdeError as e:
-            cause: BaseException = e
-            while cause.__cause__ is not None:
-                cause = cause.__cause__
-            raise PassFailed(
-                self.name, FailureKind.RAISED, f"{self.name}: onnx_ir cannot hold it: {format_error(cause)}"
-            ) from e
-
 
 def _attach_lazy_weights(
     ir: Any, model: Any, sent: onnx.ModelProto, tensors: dict[str, Tensor]
 ) -> dict[str, tuple[Any, Any]]:
-    """Let large initializers be read by those who ask for them; what stood for each, and what does now, by name."""
-    lent: dict[str, tuple[Any, Any]] = {}
+    """Replace the placeholders of large initializers by lazy tensors: both, by name."""
+    attached: dict[str, tuple[Any, Any]] = {}
     for name in (t.name for t in sent.graph.initializer if is_placeholder(t)):
         value, tensor = model.graph.initializers[name], tensors[name]
-        read = partial(_read_tensor, ir, tensor, name)
+        read = partial(lambda tensor, name: ir.serde.deserialize_tensor(tensor.to_proto(name)), tensor, name)
         lazy = ir.LazyTensor(read, dtype=ir.DataType(tensor.dtype), shape=ir.Shape(tensor.dims), name=name)
-        lent[name] = (value.const_value, lazy)
+        attached[name] = (value.const_value, lazy)
         value.const_value = lazy
-    return lent
-
-
-def _read_tensor(ir: Any, tensor: Tensor, name: str) -> Any:
-    return ir.serde.deserialize_tensor(tensor.to_proto(name))
-
-
-def _restore_names(names: dict[Any, str]) -> None:
-    """An input or initializer that came to stand for another value was given the name of that."""
-    for value, name in names.items():
-        if value.name != name:
-            value.name = name
-
-
-def _restore_placeholders(model: Any, attached: dict[str, tuple[Any, Any]]) -> None:
-    """Let what nobody replaced be written as what stood for it."""
-    for name, value in model.graph.initializers.items():
-        placeholder, lazy = attached.get(name, (None, None))
-        if lazy is not None and value.const_value is lazy:
-            value.const_value = placeholder
+    return attached
 
 
 def _with_ledger(r: OnnxscriptRule, ledger: Ledger, makers: dict[str, Op]) -> Any:
-    """The rule, made to ask the ledger before each rewrite."""
-    asking = copy(r.rule)
-    asking.try_rewrite = partial(_try_rewrite, r, ledger, makers)
-    return asking
+    """The rule, with rewrites that are requested from the ledger."""
+    rule = copy(r.rule)
+    rule.try_rewrite = partial(_try_rewrite, r, ledger, makers)
+    return rule
 
 
 def _try_rewrite(
@@ -134,7 +115,7 @@ def _try_rewrite(
 
 
 def _merges_named_values(delta: Any) -> bool:
-    """Whether an output of the graph would be a value that has a name to keep, as an input or as another output."""
+    """Whether an output of the graph would become an input or another output, which keep their names."""
     pairs = zip(delta.match.outputs, delta.new_outputs, strict=True)
     return any(o.is_graph_output() and (v.producer() is None or v.is_graph_output()) for o, v in pairs)
 
@@ -144,7 +125,7 @@ def collect_rules(thing: object) -> tuple[OnnxscriptRule, ...]:
     found: list[OnnxscriptRule] = []
     for rule in _flatten_rules(thing):
         if rule.as_function:
-            raise TypeError(f"rule {rule} makes local functions (as_function), which have no place in a graph")
+            raise TypeError(f"rule {rule} makes local functions (as_function), which cannot be in a graph")
         found.append(OnnxscriptRule(rule.name or f"rule-{len(found)}", rule))
     if not found:
         raise TypeError("it has no rules")
@@ -169,7 +150,7 @@ def _flatten_rules(thing: Any) -> Iterator[Any]:
 
 
 def _rule_from_instance(make: Callable[..., Any], rule: Any) -> Any:
-    """What `rule()` of its class makes of a new instance, of this one."""
+    """The rule of an instance of a rule class, as `rule()` of the class makes of a new one."""
     return make(
         rule.pattern,
         rule.rewrite,
@@ -183,5 +164,5 @@ def _rule_from_instance(make: Callable[..., Any], rule: Any) -> Any:
 
 
 def default_rules() -> object:
-    """The rules that onnxscript applies where none are named."""
+    """The rules that onnxscript applies by default."""
     return list(import_module("onnxscript.rewriter")._DEFAULT_REWRITE_RULES)  # noqa: SLF001 - it has no public name

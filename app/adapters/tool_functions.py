@@ -1,7 +1,13 @@
-"""Other optimizers as functions of a model and an option; they run in a process of their own."""
+"""Other optimizers as functions of a model and of a file.
+
+A loader imports all that its tool needs, also what the tool would import late, and returns the tool, so that imports
+and runs can be timed apart. Little of this package is imported, as it would count as memory of the tool.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -9,50 +15,111 @@ from typing import Any
 
 import onnx
 
-from ...core.ort.sessions import LEVELS
-from ...core.serialization.proto_queries import undefined_operators
+Optimize = Callable[[onnx.ModelProto | str, str], onnx.ModelProto]
+"""Optimizes a model, or that in a file, with an option."""
+OptimizeFile = Callable[[Path, Path], onnx.ModelProto | None]
+"""Optimizes the model in the first file; None if the tool itself wrote the result to the second."""
 
+LARGE_FILE_BYTES = 1 << 30  # bytes; a saved model may be larger than its source, and a message holds less than 2 GB
+COMPARED_LEVELS = ("basic", "extended", "all")  # of onnxruntime; models optimized for a layout are for one machine
 NONSTANDARD_FUSIONS = ("LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion")
 
 
-def onnxoptimizer(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
-    """One of its passes, once."""
-    tool: Any = import_module("onnxoptimizer")
-    return tool.optimize(model, [name])
-
-
-def onnxsim(model: onnx.ModelProto, _: str) -> onnx.ModelProto:
-    """As it is by default, without its own check."""
+def load_onnxsim() -> Optimize:
+    """With default options, which leave out its own check."""
+    import_module("onnxruntime")  # for constant folding
     tool: Any = import_module("onnxsim")
-    return tool.simplify(model)[0]
+    return lambda source, _: tool.simplify(source)[0]
 
 
-def onnxslim(model: onnx.ModelProto, _: str) -> onnx.ModelProto:
-    """As it is by default."""
+def load_onnxslim() -> Optimize:
+    """With default options."""
+    import_module("onnxruntime")  # for constant folding
+    import_module("sympy")  # for symbolic shapes
     tool: Any = import_module("onnxslim")
-    return tool.slim(model)
+    return lambda source, _: tool.slim(source)
 
 
-def ort(model: onnx.ModelProto, level: str) -> onnx.ModelProto:
-    """The optimizers of onnxruntime itself at a level, as it saves their result.
+def load_onnxscript() -> Optimize:
+    """Its optimizer, with folding, inlining and its default rewrites."""
+    tool: Any = import_module("onnxscript.optimizer")
+    return lambda source, _: tool.optimize(_as_model(source))
 
-    Some write operators of its own into the standard domain: where they do, it is asked again without those.
+
+def load_onnxoptimizer() -> Optimize:
+    """The pass that the option names, once; without one, its default passes."""
+    tool: Any = import_module("onnxoptimizer")
+    return lambda source, name: tool.optimize(_as_model(source), [name] if name else None)
+
+
+def _as_model(source: onnx.ModelProto | str) -> onnx.ModelProto:
+    return onnx.load(source) if isinstance(source, str) else source
+
+
+LOADERS: dict[str, Callable[[], Optimize]] = {
+    "onnxsim": load_onnxsim,
+    "onnxslim": load_onnxslim,
+    "onnxoptimizer": load_onnxoptimizer,
+    "onnxscript": load_onnxscript,
+}
+
+
+def optimize_model(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
+    """Optimize a model with a tool by its name, a colon and the option."""
+    tool, _, option = name.partition(":")
+    return _optimize_with_ort(model, option) if tool == "ort" else LOADERS[tool]()(model, option)
+
+
+def _optimize_with_ort(model: onnx.ModelProto, level: str) -> onnx.ModelProto:
+    """The result of onnxruntime's own optimizers at a level, as it saves it.
+
+    Some write operators of its own into the standard domain: then it runs again without those.
     """
+    from ...core.serialization.proto_queries import undefined_operators  # noqa: PLC0415 - not for the other tools
+
     serialized = model.SerializeToString()
-    made = _optimized_by_ort(serialized, level, ())
-    is_standard = undefined_operators(made).keys() <= undefined_operators(model).keys()
-    return made if is_standard else _optimized_by_ort(serialized, level, NONSTANDARD_FUSIONS)
-
-
-def _optimized_by_ort(model: bytes, level: str, disabled: tuple[str, ...]) -> onnx.ModelProto:
-    tool: Any = import_module("onnxruntime")
-    options = tool.SessionOptions()
-    options.graph_optimization_level = getattr(tool.GraphOptimizationLevel, f"ORT_{LEVELS[level]}")
-    options.log_severity_level = 4
     with TemporaryDirectory() as folder:
         path = Path(folder) / "optimized.onnx"
-        options.optimized_model_filepath = str(path)
-        tool.InferenceSession(
-            model, options, providers=["CPUExecutionProvider"], disabled_optimizers=list(disabled) or None
-        )
+        _save_with_ort(serialized, path, level)
+        result = onnx.ModelProto.FromString(path.read_bytes())
+        if undefined_operators(result).keys() <= undefined_operators(model).keys():
+            return result
+        _save_with_ort(serialized, path, level, disabled_optimizers=NONSTANDARD_FUSIONS)
         return onnx.ModelProto.FromString(path.read_bytes())
+
+
+def _save_with_ort(model: bytes | Path, destination: Path, level: str, **config: Any) -> None:
+    from ...core.ort.sessions import LEVELS, SessionConfig, create_session  # noqa: PLC0415 - as above
+
+    create_session(
+        model, SessionConfig(LEVELS[level], prepack_weights=True, optimized_model_path=str(destination), **config)
+    )
+
+
+def _ort_file_optimizer(level: str) -> OptimizeFile:
+    import_module("onnxruntime")
+    return lambda path, destination: _save_with_ort(
+        path, destination, level, save_external_data=needs_external_data(path)
+    )
+
+
+def _file_optimizer(tool: str) -> OptimizeFile:
+    optimize = LOADERS[tool]()
+    return lambda path, _: optimize(str(path), "")
+
+
+FILE_OPTIMIZERS: dict[str, Callable[[], OptimizeFile]] = {
+    **{f"ort-{level}": partial(_ort_file_optimizer, level) for level in COMPARED_LEVELS},
+    **{tool: partial(_file_optimizer, tool) for tool in LOADERS},
+}
+"""Loaders of the tools that are compared, with default options."""
+
+
+def needs_external_data(path: Path) -> bool:
+    """Whether a model has weights in other files, or would if it were much larger.
+
+    A model that onnxruntime saves refers to such weights by names without meaning elsewhere unless it saves them too.
+    """
+    library: Any = onnx  # its argument has no types
+    model: onnx.ModelProto = library.load(path, load_external_data=False)
+    return path.stat().st_size > LARGE_FILE_BYTES or any(t.external_data for t in model.graph.initializer)

@@ -1,8 +1,11 @@
-"""A tool of others as a pass."""
+"""Other tools as passes, run in a worker process."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from hashlib import blake2b
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import onnx
 from google.protobuf.message import DecodeError
@@ -11,40 +14,101 @@ from ...core import Graph, Ledger
 from ...core.errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed
 from ...core.io.foreign_merge import ForeignMerge, plan_foreign_merge
 from ...core.io.interchange import serialize_main_graph
-from .tool_process import ToolProcess
+from ...core.io.model import MAX_MESSAGE_BYTES, SerializedModel
+from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+
+TIMEOUT = 240.0  # seconds for a run of a tool, less than the manager allows a pass
+CACHE_BYTES = 256 << 20  # bytes of cached results
+
+
+@dataclass(frozen=True, slots=True)
+class ToolResult:
+    """The serialized result of a tool, or why there is none."""
+
+    model: bytes = b""
+    why: FailureKind | None = None
+    message: str = ""
+
+
+@dataclass(slots=True)
+class ToolProcess:
+    """Runs of a `function` of a model and an option, given as `module:function`.
+
+    Results are cached: a replay costs no second run, and a tool that is not deterministic cannot mislead the search for
+    wrong changes.
+    """
+
+    function: str
+    timeout: float = TIMEOUT
+    _process: WorkerProcess = field(init=False, repr=False)
+    _cached: dict[bytes, ToolResult] = field(default_factory=dict[bytes, ToolResult], init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._process = WorkerProcess(module_command(f"{__package__}.tool_worker"), self.timeout)
+
+    def run(self, model: SerializedModel, option: str) -> ToolResult:
+        """The result of the tool for `model`."""
+        if model.size > MAX_MESSAGE_BYTES:
+            return ToolResult(why=FailureKind.RAISED, message="it cannot be given a model over 2 GB")
+        hashed = blake2b(option.encode())
+        with TemporaryDirectory() as name:
+            folder = Path(name)
+            with (folder / "sent.onnx").open("wb") as f:
+                for chunk in model.chunks():
+                    f.write(chunk)
+                    hashed.update(chunk)
+            key = hashed.digest()
+            if key not in self._cached:
+                self._cached[key] = self._request(folder, option)
+        result = self._cached[key]
+        while len(self._cached) > 1 and sum(len(a.model) for a in self._cached.values()) > CACHE_BYTES:
+            del self._cached[next(iter(self._cached))]
+        return result
+
+    def _request(self, folder: Path, option: str) -> ToolResult:
+        sent, back = folder / "sent.onnx", folder / "back.onnx"
+        request = {"call": self.function, "option": option, "sent": str(sent), "back": str(back)}
+        try:
+            self._process.request(request, retry=True)
+        except RequestFailed as e:
+            self._process.terminate()  # a C++ assertion that became an exception may leave a broken state
+            return ToolResult(why=FailureKind.RAISED, message=str(e))
+        except WorkerExit as e:
+            return ToolResult(why=FailureKind.ENDLESS if e.code is None else FailureKind.RAISED, message=str(e))
+        return ToolResult(back.read_bytes())
 
 
 @dataclass(frozen=True, slots=True)
 class ToolPass:
-    """The model goes to the tool, and what comes back takes its place, as one change, which counts as a rounding."""
+    """Replaces the model by the tool's result, as one change, which counts as a rounding."""
 
     name: str
     _process: ToolProcess = field(compare=False)
-    _option: str = ""  # of what the tool can do
-    _allowed_domains: tuple[str, ...] = ()  # that it may bring in
+    _option: str = ""
+    _allowed_domains: tuple[str, ...] = ()  # that the result may add
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
-        """Ask the tool. Raises PassFailed if it fails, or gives back what cannot be taken."""
+        """Run the tool. Raises PassFailed if it fails, or if its result cannot be merged."""
         if not ledger.may_change(self.name, "", exact=False):
             return 0
-        answer = self._process.run(serialize_main_graph(graph), self._option)
-        if answer.why is not None:
-            raise PassFailed(self.name, answer.why, f"{self.name}: {answer.message}")
-        found = plan_merge(self.name, graph, answer.model, self._allowed_domains)
-        if found.is_no_op or not ledger.request_change(self.name, "", found.removed_ops, exact=False):
+        result = self._process.run(serialize_main_graph(graph), self._option)
+        if result.why is not None:
+            raise PassFailed(self.name, result.why, f"{self.name}: {result.message}")
+        merge = plan_merge(self.name, graph, result.model, self._allowed_domains)
+        if merge.is_no_op or not ledger.request_change(self.name, "", merge.removed_ops, exact=False):
             return 0
-        found.apply(self.name)
+        merge.apply(self.name)
         return 1
 
 
 def plan_merge(
     name: str, graph: Graph, returned: bytes | onnx.ModelProto, domains: tuple[str, ...] | None
 ) -> ForeignMerge:
-    """The changes of the answer to `graph`. Raises PassFailed if it cannot be taken."""
+    """The changes that turn `graph` into a tool's result. Raises PassFailed if it cannot be merged."""
     try:
         model = onnx.ModelProto.FromString(returned) if isinstance(returned, bytes) else returned
         return plan_foreign_merge(graph, model, domains)
     except InterfaceError as e:
         raise PassFailed(name, FailureKind.INTERFACE, f"{name}: {e}") from e
     except (ModelError, GraphError, DecodeError) as e:
-        raise PassFailed(name, FailureKind.RAISED, f"{name}: what it gave back is no model: {e}") from e
+        raise PassFailed(name, FailureKind.RAISED, f"{name}: its result is no model: {e}") from e

@@ -1,7 +1,4 @@
-"""Worker of tool_process, which a tool may crash: `python -m <this module>`.
-
-A request names a function, an option, the file of a model, and the file for the function's result.
-"""
+"""Worker of tool_pass, isolated against crashes: `python -m <this module>`."""
 
 from __future__ import annotations
 
@@ -21,8 +18,13 @@ MAX_MESSAGE = 300  # characters of an error; some tools print the model
 
 
 def reply(request: dict[str, Any]) -> Iterable[dict[str, Any]]:
-    """Run the tool; the reply has no parts."""
-    Path(request["back"]).write_bytes(_run_tool(request["call"], request["option"], Path(request["sent"])))
+    """Call a function on the model in a file with an option, and write the result without unchanged large weights."""
+    module, _, function = request["call"].partition(":")
+    model = onnx.ModelProto.FromString(Path(request["sent"]).read_bytes())
+    contents = large_tensor_digests(model)
+    result = require_model(getattr(import_module(module), function)(model, request["option"]))
+    data = replace_unchanged_weights(result, contents).SerializeToString(deterministic=True)
+    Path(request["back"]).write_bytes(data)
     return ()
 
 
@@ -36,15 +38,6 @@ def require_model(result: object) -> onnx.ModelProto:
     if not isinstance(result, onnx.ModelProto):
         raise TypeError(f"it gave back no model, but {result!r}")
     return result
-
-
-def _run_tool(function_name: str, option: str, sent: Path) -> bytes:
-    """The tool's result, serialized, without the large weights that it did not change."""
-    module, _, function = function_name.partition(":")
-    model = onnx.ModelProto.FromString(sent.read_bytes())
-    contents = large_tensor_digests(model)
-    made = require_model(getattr(import_module(module), function)(model, option))
-    return replace_unchanged_weights(made, contents).SerializeToString(deterministic=True)
 
 
 if __name__ == "__main__":

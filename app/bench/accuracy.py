@@ -1,11 +1,8 @@
-"""A labelled set: rows of inputs, and what a model should make of them.
-
-How right a model is: the share of labels it hits, or what a function of the user's makes of its outputs.
-"""
+"""Accuracy of models on labelled sets: top-1, or a function of a user."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
@@ -25,19 +22,19 @@ from ..measure.feeds import batch_symbol, fixed_batch
 
 Array = np.ndarray[Any, Any]
 LABELS = "labels"
-BATCH_SIZE = 32  # run at once, where the model leaves that open
+BATCH_SIZE = 32  # of models without a fixed batch
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledSet:
-    """Arrays by name, in a file of that name."""
+    """Arrays by name, and the name of their file."""
 
     name: str
     arrays: Mapping[str, Array]
 
     @classmethod
     def read(cls, path: Path) -> LabelledSet:
-        """Raises ModelError for what is no .npz file of arrays."""
+        """Read an .npz file of arrays. Raises ModelError for other files."""
         if not path.is_file():
             raise ModelError(f"{path} does not exist")
         try:
@@ -47,34 +44,30 @@ class LabelledSet:
             raise ModelError(f"{path} is not an .npz file of arrays") from e
 
     def labels(self, inputs: Sequence[InputSpec]) -> Array:
-        """The array called labels, or the one that is no input. Raises ModelError if that is not one alone."""
+        """The array called labels, or the only one that is no input. Raises ModelError if neither exists."""
         names = {i.name for i in inputs}
         others = [name for name in self.arrays if name not in names]
-        if LABELS in others:
-            return self._array_with_rows(LABELS)
-        if len(others) != 1:
+        if LABELS not in others and len(others) != 1:
             which = f"any of {', '.join(others)} may be" if others else "there are only inputs"
             raise ModelError(f"{self.name}: no array is called {LABELS}; {which}")
-        return self._array_with_rows(others[0])
-
-    def _array_with_rows(self, name: str) -> Array:
+        name = LABELS if LABELS in others else others[0]
         if not self.arrays[name].ndim or not len(self.arrays[name]):
             raise ModelError(f"{self.name}: {name} has no rows")
         return self.arrays[name]
 
     def feeds(self, inputs: Sequence[InputSpec], rows: int) -> tuple[dict[str, Any], list[str]]:
         """The inputs of a model, and the names of those that have `rows` rows. Raises ModelError for others."""
-        wanted = {i.name: self.arrays[i.name] for i in inputs if i.name in self.arrays}
-        feeds = checked_inputs(InputSet(f"labelled ({self.name})", {}, wanted), inputs).feeds
+        arrays = {i.name: self.arrays[i.name] for i in inputs if i.name in self.arrays}
+        feeds = checked_inputs(InputSet(f"labelled ({self.name})", {}, arrays), inputs).feeds
         leading: int | str = batch_symbol(inputs) or fixed_batch(inputs)
-        cut = [i.name for i in inputs if i.name in feeds and i.default is None and i.shape[:1] == (leading,)]
-        for name in cut:
+        batched = [i.name for i in inputs if i.name in feeds and i.default is None and i.shape[:1] == (leading,)]
+        for name in batched:
             if np.shape(feeds[name])[:1] != (rows,):
                 found = np.shape(feeds[name])[0] if np.ndim(feeds[name]) else 0
                 raise ModelError(f"{self.name}: {name} has {found} rows, the labels have {rows}")
-        if not cut:
+        if not batched:
             raise ModelError(f"{self.name}: the model has no input with a row for each label")
-        return feeds, cut
+        return feeds, batched
 
 
 def run_in_batches(
@@ -84,40 +77,30 @@ def run_in_batches(
     feeds: Mapping[str, Any],
     batched_inputs: Sequence[str],
 ) -> dict[str, Any]:
-    """The outputs of a model for all rows of the `batched_inputs`, slice by slice; outputs without rows are left out.
+    """The outputs of a model for all rows of the `batched_inputs`, in batches; outputs without rows are left out.
 
     Raises EvaluationError if it does not run.
     """
     if batch_symbol(inputs) is None:
-        return _concatenated(_run_slices(model, outputs, feeds, batched_inputs, fixed_batch(inputs)))
+        return _run_in_batches_of(fixed_batch(inputs), model, outputs, feeds, batched_inputs)
     try:
-        return _concatenated(_run_slices(model, outputs, feeds, batched_inputs, BATCH_SIZE))
-    except EvaluationError:
-        return _concatenated(_run_slices(model, outputs, feeds, batched_inputs, 1))  # the batch is open in name only
+        return _run_in_batches_of(BATCH_SIZE, model, outputs, feeds, batched_inputs)
+    except EvaluationError:  # the batch is symbolic, but only one works
+        return _run_in_batches_of(1, model, outputs, feeds, batched_inputs)
 
 
-def _run_slices(
-    model: Session, outputs: Sequence[str], feeds: Mapping[str, Any], batched_inputs: Sequence[str], size: int
-) -> Iterator[dict[str, Any]]:
-    """Outputs of slices of that size; a model of a fixed batch gets the last row again where rows are missing."""
+def _run_in_batches_of(
+    size: int, model: Session, outputs: Sequence[str], feeds: Mapping[str, Any], batched_inputs: Sequence[str]
+) -> dict[str, Any]:
+    """The outputs in batches of that size; the last one repeats the last row to be complete."""
+    found: dict[str, list[Any]] = {}
     rows = len(feeds[batched_inputs[0]])
     for start in range(0, rows, size):
-        at = np.minimum(np.arange(start, start + size), rows - 1)
-        count = min(size, rows - start)
-        part = {**feeds, **{name: feeds[name][at] for name in batched_inputs}}
-        results = zip(outputs, model.run(outputs, part), strict=True)
-        yield {name: value[:count] for name, value in results if _row_count(value) == size}
-
-
-def _row_count(value: Any) -> int:
-    return len(value) if isinstance(value, list) or np.ndim(value) else -1
-
-
-def _concatenated(slices: Iterator[dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, list[Any]] = {}
-    for part in slices:
-        for name, value in part.items():
-            found.setdefault(name, []).append(value)
+        indices = np.minimum(np.arange(start, start + size), rows - 1)
+        part = {**feeds, **{name: feeds[name][indices] for name in batched_inputs}}
+        for name, value in zip(outputs, model.run(outputs, part), strict=True):
+            if (isinstance(value, list) or np.ndim(value)) and len(value) == size:
+                found.setdefault(name, []).append(value[: rows - start])
     return {
         name: np.concatenate(parts) if isinstance(parts[0], np.ndarray) else [row for p in parts for row in p]
         for name, parts in found.items()
@@ -125,15 +108,15 @@ def _concatenated(slices: Iterator[dict[str, Any]]) -> dict[str, Any]:
 
 
 Metric = Callable[[Mapping[str, Any], Array], float]
-"""A number for outputs, by name, and labels."""
+"""The accuracy of outputs by name, for labels."""
 TOP_1 = "top-1"
 DEFAULT_FUNCTION = "metric"  # the name of the function in a file
 
 
 def load_metric(text: str) -> tuple[str, Metric]:
-    """The name and function that `file.py` or `file.py:name` stands for; top-1 for "".
+    """The name and function in `file.py` or `file.py:name`; top-1 for "".
 
-    Raises PluginError for a file that cannot be run, UsageError for a function that is not there.
+    Raises PluginError for a file that cannot be run, UsageError for a function that does not exist.
     """
     if not text:
         return TOP_1, top_1
@@ -146,8 +129,8 @@ def load_metric(text: str) -> tuple[str, Metric]:
 
     def metric(outputs: Mapping[str, Any], labels: Array) -> float:
         with plugin_errors(file, text):
-            given: Any = found(dict(outputs), labels)
-            value = float(given)
+            result: Any = found(dict(outputs), labels)
+            value = float(result)
         if not isfinite(value):
             raise ModelError(f"--metric {text}: it gives {value}, which is no accuracy")
         return value
@@ -156,10 +139,9 @@ def load_metric(text: str) -> tuple[str, Metric]:
 
 
 def top_1(outputs: Mapping[str, Any], labels: Array) -> float:
-    """The share of rows whose label the first output names, or gives its largest number. Raises ModelError.
+    """The share of rows with the right class in the first output. Raises ModelError.
 
-    The first output is taken to be names or numbers of classes unless it is of floats: then those are scores of all
-    classes, along its last axis.
+    The first output has names or numbers of classes, or floats: scores of all classes along the last axis.
     """
     name, output = next(iter(outputs.items()), ("", None))
     if not isinstance(output, np.ndarray):
@@ -183,7 +165,7 @@ def _predicted_classes(name: str, output: Array) -> Array:
 
 
 def _is_defined(output: Array, shape: tuple[int, ...]) -> Any:
-    """Whether an output names a class, row by row: scores of which one is NaN do not."""
+    """Whether each row has a class: scores with a NaN have none."""
     is_score = output.dtype.kind == "f" and output.shape != shape
     return ~np.isnan(output).any(-1) if is_score else True
 

@@ -1,4 +1,4 @@
-"""What measuring models came to, as data."""
+"""Reports of benchmarks."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import json
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
-from ..measure.metrics import Latency, ModelMetrics, RatioInterval
+from ..measure.metrics import ModelMetrics, RatioInterval
 
 
 @dataclass(frozen=True, slots=True)
 class ModelBenchmark:
-    """One model: its `bytes` on disk, what was measured, and its latency as a share of the first's, by batch size.
+    """One model: its `bytes` on disk, its metrics, and its latency divided by that of the first, by batch size.
 
-    `accuracy`: what the metric gives, None where there is none; `accuracy_failure` says why, if it was asked for.
-    `own_inputs`: whether it does not take those of the first, and was measured with others.
+    `accuracy` is None without a metric, or with `accuracy_failure`. `own_inputs`: whether it does not accept the inputs
+    of the first, and was measured with others.
     """
 
     model: str
@@ -28,10 +28,10 @@ class ModelBenchmark:
 
 @dataclass(slots=True)
 class BenchReport:
-    """All models, in the order given, and what they were measured with.
+    """All models, in the order given, and the conditions of the measurement.
 
-    `threads` as asked for: 0 stands for all cores. `sizes` of symbolic dims, batch aside. `metric`: what accuracy is,
-    "" for none. `note` says why a batch size that was asked for is not there.
+    `threads` as requested: 0 for one on each core. `sizes` of symbolic dims except the batch. `metric` is the name of
+    the accuracy, "" without one. `note` says why a requested batch size is missing.
     """
 
     models: list[ModelBenchmark]
@@ -48,29 +48,23 @@ class BenchReport:
 
     @property
     def failed(self) -> list[ModelBenchmark]:
-        """Those that could not be measured."""
+        """The models that could not be measured."""
         return [m for m in self.models if m.measured.failure]
 
     def to_data(self) -> dict[str, Any]:
-        """All of it but the single rounds, as JSON has it; times in seconds."""
-        told = asdict(replace(self, models=[]))
-        return told | {"models": [_model_data(m) for m in self.models]}
+        """The report as data for JSON, without the single rounds; times in seconds."""
+        return asdict(replace(self, models=[])) | {"models": [_model_data(m) for m in self.models]}
 
     def to_json(self) -> str:
-        """The figures as JSON text."""
+        """The report as JSON text."""
         return json.dumps(self.to_data(), indent=1, allow_nan=False)
 
 
 def _model_data(model: ModelBenchmark) -> dict[str, Any]:
-    latencies = {batch: _latency_data(found) for batch, found in model.measured.latencies.items()}
-    told = asdict(replace(model, measured=replace(model.measured, latencies={})))
-    told["measured"]["latencies"] = latencies
+    data = asdict(model)
+    for batch, latency in model.measured.latencies.items():
+        rounds = {"rounds": sum(map(len, latency.rounds)), "sets": sum(map(bool, latency.rounds))}
+        data["measured"]["latencies"][batch] |= rounds | {"throughput": latency.throughput}
     for batch, interval in model.ratios.items():
-        told["ratios"][batch]["is_significant"] = interval.is_significant
-    return told
-
-
-def _latency_data(latency: Latency) -> dict[str, Any]:
-    told = asdict(latency)
-    told["rounds"] = sum(map(len, latency.rounds))
-    return told | {"sets": sum(map(bool, latency.rounds)), "throughput": latency.throughput}
+        data["ratios"][batch]["is_significant"] = interval.is_significant
+    return data

@@ -1,17 +1,20 @@
-"""`compare`: a model beside what optimizers make of it, judged and measured in one go."""
+"""`compare`: a model and the results of optimizers for it, verified and measured."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import shutil
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from ...core.errors import EvaluationError, UnverifiableError
+from ...core.errors import EvaluationError, ModelError, UnverifiableError
 from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source
+from ...core.io.output_paths import OutputPaths
+from ...core.ort.remote_backend import RemoteBackend
 from ...core.ort.sessions import DISABLE_ALL, ENABLE_ALL
-from ...core.pass_manager.phase_timer import PhaseTimer
+from ...core.pass_manager.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.pass_manager.report import write_json
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.oracle import Oracle
@@ -19,16 +22,12 @@ from ...core.verify.verification_spec import Inputs, VerificationSpec
 from ..environment import machine_summary, versions
 from ..measure.feeds import Feeds, make_feeds
 from ..run.run_options import RunOptions
-from .bisect_advice import ORIGINAL, BisectAdvisor
-from .comparison_paths import ComparisonPaths
-from .comparison_report import DEFAULT_CONDITIONS, ComparisonReport, Conditions, Row
-from .own_run import OwnRun
-from .row_timing import measure_rows, online_optimizations
-from .row_verification import RowVerifier
-from .tool_runs import OptimizerOutput, run_tool
-from .tools import Tool, select_tools
+from .comparison_report import ORIGINAL, ComparisonReport, Conditions, Row
+from .rows import RowVerifier, measure_rows, online_optimizations
+from .tool_runs import OptimizerOutput, run_own, run_tool, select_tools
 
-BASELINE_ROW = 1  # the place of the original under ORT ALL
+BASELINE_ROW = 1  # index of the original under ORT ALL
+DEFAULT_CONDITIONS = Conditions()
 
 
 def compare(
@@ -50,49 +49,68 @@ def compare(
     keep_to: str | Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> ComparisonReport:
-    """Compare the model in a file with what this optimizer, onnxruntime's and `tool_names` make of it.
+    """Compare a model file with the results of passwright, onnxruntime and the optimizers `tool_names` for it.
 
     `pipeline`, `plugins`, `only`, `skip`, `enable` and `inputs` are as for `optimize`; `shapes` of inputs and sizes of
-    symbols (`dims`) say what to judge and measure with, and change no model. `tool_names`: ort, onnxsim, onnxslim,
-    onnxoptimizer, onnxscript; None for those installed. `report_to`: a file for all of it as JSON, `page_to` for a
-    page; `keep_to`: a folder for the optimized files. What others make that is wrong or missing is told in its row;
-    where the original cannot be asked, nothing is judged, and the rest is measured all the same.
+    symbols (`dims`) apply to verification and measurement, and change no model. `tool_names`: ort, onnxsim, onnxslim,
+    onnxoptimizer, onnxscript; None for those installed. `report_to`: a file for the report as JSON, `page_to` for a
+    page; `keep_to`: a folder for the optimized files. A tool that fails or is wrong has a row that says so; if the
+    original cannot be run, nothing is verified, and the rest is measured all the same.
 
-    Raises ModelError for a model or input that is unusable, UsageError for optimizers that are not there.
+    Raises ModelError for an unusable model or input, UsageError for optimizers that are not installed.
     """
-    watch = PhaseTimer(progress)
+    timer = PhaseTimer(progress)
     path = Path(model)
-    chosen, left_out = select_tools(tool_names)
+    tools, skipped = select_tools(tool_names)
     source = model_source(path, inline=False)
-    places = ComparisonPaths.of(report_to, page_to, keep_to)
-    names = ["passwright", *(t.key for t in chosen)]
+    paths = OutputPaths.of(report=report_to, page=page_to, repro_folder=keep_to)
+    names = ["passwright", *(t.key for t in tools)]
     read = [Path(p) for p in (inputs, *plugins) if isinstance(p, str | Path)]
-    places.require([path, *read], names)
-    with gc_paused(), watch.phase("loading"):
+    _require_writable(paths, [path, *read], names)
+    with gc_paused(), timer.phase(LOADING):
         original = source.load()
-        question = _verification_spec(original, inputs, shapes or {}, dims or {})
-    places.require([*source.files, *read], names)
-    run = RunOptions(
+        spec, failure = _verification_spec(original, inputs, shapes or {}, dims or {})
+    _require_writable(paths, [*source.files, *read], names)
+    run_options = RunOptions(
         pipeline, plugins, inputs=inputs, only=only, skip=skip, enable=enable, seed=seed, visualize=page_to is not None
     )
     with TemporaryDirectory() as name:
         folder = Path(name)
-        ours = OwnRun.run(path, run, folder, watch)
-        made = [OptimizerOutput(ORIGINAL, "", path, seconds=0.0), ours.output, *_run_tools(chosen, path, folder, watch)]
-        with watch.phase("asking the original"):
-            asked = _ask_original(source, question, seed)
-        options = _bisect_options(inputs, shapes or {}, dims or {}, seed)
-        advice = BisectAdvisor(path, options, conditions.session_setting(ENABLE_ALL), places.models_folder)
-        rows = _verified_rows(made, original, asked.oracle, conditions, folder, advice, watch)
-        feeds = _feeds(path, inputs, conditions.batches, asked.sizes, seed)
-        files = {c.made_by: c.file for c in made}
-        rows = measure_rows(rows, files, feeds.by_batch, conditions, watch, BASELINE_ROW)
-        if places.models_folder is not None:
-            with watch.phase("keeping the files"):
-                places.copy_models([c.file for c in made if c.file != path and not c.failure])
-    found = ComparisonReport(
+        own = run_own(path, run_options, folder, timer)
+        outputs = [OptimizerOutput(ORIGINAL, "", path, seconds=0.0), own.output]
+        for tool in tools:
+            with timer.phase(f"optimizing with {tool.label}"):
+                outputs.append(run_tool(tool, path, folder))
+        with timer.phase(RUNNING_ORIGINAL):
+            oracle, verification = _oracle(source, spec, failure, seed)
+        rows: list[Row] = []
+        with timer.phase("verifying rows"), RemoteBackend() as remote:
+            verifier = RowVerifier(
+                remote,
+                original,
+                oracle,
+                replace(conditions.session_config(DISABLE_ALL), prepack_weights=False),  # as a run is verified
+                conditions.session_config(ENABLE_ALL),
+                folder,
+                path,
+                _bisect_options(inputs, shapes or {}, dims or {}, seed),
+                paths.repro_folder,
+            )
+            for output in outputs:
+                progress(f"verifying {output.made_by}")
+                rows += verifier.rows(output)
+        try:
+            feeds = make_feeds(path, inputs, conditions.batches, spec.fixed_sizes if spec is not None else {}, seed)
+        except (UnverifiableError, EvaluationError) as e:
+            feeds = Feeds({}, {}, f"nothing was measured: {e}")
+        files = {output.made_by: output.file for output in outputs}
+        rows = measure_rows(rows, files, feeds.by_batch, conditions, timer, BASELINE_ROW)
+        if paths.repro_folder is not None:
+            with timer.phase("keeping the files"):
+                _copy_models([o.file for o in outputs if o.file != path and not o.failure], paths.repro_folder)
+    report = ComparisonReport(
         str(path),
-        ours.report.pipeline,
+        own.report.pipeline,
         rows,
         BASELINE_ROW,
         online_optimizations(rows),
@@ -100,93 +118,61 @@ def compare(
         conditions.provider.name,
         list(feeds.by_batch),
         feeds.sizes,
-        asked.summary,
+        verification,
         feeds.note,
-        left_out,
-        watch.seconds,
-        versions() | {c.made_by: c.version for c in made if c.version and not c.level},
+        skipped,
+        timer.seconds,
+        versions() | {o.made_by: o.version for o in outputs if o.version and not o.level},
         machine_summary(),
-        asked.oracle is not None,
-        [*ours.notes, *asked.notes],
-        str(places.models_folder or ""),
+        oracle is not None,
+        own.notes + (oracle.notes if oracle is not None else []),
+        str(paths.repro_folder or ""),
     )
-    _write_reports(found, ours, places)
-    return found
+    if paths.report is not None:
+        write_json(report.to_json(), paths.report)
+    if paths.page is not None:
+        from ..pages.rendering import write_page  # noqa: PLC0415 - seldom needed
+        from .page import compare_page  # noqa: PLC0415 - seldom needed
+
+        write_page(compare_page(report, own.report, own.visualization), paths.page)
+    return report
 
 
-@dataclass(frozen=True, slots=True)
-class _OracleOutcome:
-    """The answers of the original, or why there are none; `sizes` that were asked for, by symbol."""
-
-    oracle: Oracle | None
-    summary: str
-    sizes: Mapping[str, int]
-
-    @property
-    def notes(self) -> list[str]:
-        return [] if self.oracle is None else self.oracle.notes
+def _require_writable(paths: OutputPaths, read: Sequence[Path], names: Iterable[str]) -> None:
+    """Raise ModelError unless all paths can be written, models of these `names` in the folder too."""
+    paths.require_writable(read)
+    if paths.repro_folder is not None and paths.repro_folder.is_dir():
+        for name in names:
+            OutputPaths(paths.repro_folder / f"{name}.onnx").require_writable(read)
 
 
 def _verification_spec(
     original: Model, inputs: Inputs | None, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int]
-) -> VerificationSpec | str:
-    """What to ask, or why nothing can be asked. Raises ModelError for inputs and sizes that are not the model's."""
+) -> tuple[VerificationSpec | None, str]:
+    """The inputs of verification, or why there are none. Raises ModelError for inputs and sizes not of the model."""
     try:
-        return VerificationSpec.of(original, inputs, shapes, dims)
+        return VerificationSpec.of(original, inputs, shapes, dims), ""
     except UnverifiableError as e:
-        return str(e)
+        return None, str(e)
 
 
-def _ask_original(source: ModelSource, verification_spec: VerificationSpec | str, seed: int) -> _OracleOutcome:
-    if isinstance(verification_spec, str):
-        return _OracleOutcome(None, f"nothing was judged: {verification_spec}", {})
+def _oracle(source: ModelSource, spec: VerificationSpec | None, failure: str, seed: int) -> tuple[Oracle | None, str]:
+    """The results of the original, and a description; None with the reason if there are none."""
+    if spec is None:
+        return None, f"nothing was verified: {failure}"
     try:
-        oracle = verification_spec.build_oracle(source, seed)
+        oracle = spec.build_oracle(source, seed)
     except (UnverifiableError, EvaluationError) as e:
-        return _OracleOutcome(None, f"nothing was judged: {e}", verification_spec.fixed_sizes)
+        return None, f"nothing was verified: {e}"
     sets = len(oracle.answers)
-    told = f"held to {oracle.backend} without optimizations on {sets} set{'s' * (sets != 1)} of inputs"
-    return _OracleOutcome(oracle, told, verification_spec.fixed_sizes)
-
-
-def _feeds(path: Path, inputs: Inputs | None, batches: Sequence[int], sizes: Mapping[str, int], seed: int) -> Feeds:
-    try:
-        return make_feeds(path, inputs, batches, dict(sizes), seed)
-    except (UnverifiableError, EvaluationError) as e:
-        return Feeds({}, {}, f"nothing was measured: {e}")
-
-
-def _run_tools(chosen: Sequence[Tool], path: Path, folder: Path, timer: PhaseTimer) -> list[OptimizerOutput]:
-    made: list[OptimizerOutput] = []
-    for tool in chosen:
-        with timer.phase(f"optimizing with {tool.label}"):
-            made.append(run_tool(tool, path, folder))
-    return made
-
-
-def _verified_rows(
-    outputs: Sequence[OptimizerOutput],
-    original: Model,
-    oracle: Oracle | None,
-    conditions: Conditions,
-    folder: Path,
-    advisor: BisectAdvisor,
-    timer: PhaseTimer,
-) -> list[Row]:
-    written = replace(conditions.session_setting(DISABLE_ALL), prepack_weights=False)  # as a run is verified
-    online = conditions.session_setting(ENABLE_ALL)
-    rows: list[Row] = []
-    with timer.phase("judging"), RowVerifier(original, oracle, written, online, folder, advisor) as examination:
-        for contender in outputs:
-            timer.progress(f"judging {contender.made_by}")
-            rows += examination.rows(contender)
-    return rows
+    description = f"compared with {oracle.backend} without optimizations on {sets} set{'s' * (sets != 1)} of inputs"
+    return oracle, description
 
 
 def _bisect_options(
     inputs: Inputs | None, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int], seed: int
 ) -> list[str]:
-    """What `passes bisect` is to be given to ask the same."""
+    """Options for `passes bisect` to use the same inputs."""
     options = ["--inputs", str(inputs)] if isinstance(inputs, str | Path) else []
     for name, shape in shapes.items():
         options += ["--shape", f"{name}:{','.join(map(str, shape))}"]
@@ -195,12 +181,13 @@ def _bisect_options(
     return options + (["--seed", str(seed)] if seed else [])
 
 
-def _write_reports(report: ComparisonReport, own_run: OwnRun, places: ComparisonPaths) -> None:
-    if places.report is not None:
-        write_json(report.to_json(), places.report)
-    if places.page is not None:
-        from ..pages.rendering import write_page  # noqa: PLC0415 - seldom needed
-        from ..visualization.visualization import Visualization  # noqa: PLC0415 - as above
-        from .page import compare_page  # noqa: PLC0415 - seldom needed
-
-        write_page(compare_page(report, own_run.report, own_run.visualization or Visualization()), places.page)
+def _copy_models(files: Sequence[Path], folder: Path) -> None:
+    """Copy models, and the weights beside them. Raises ModelError if that fails."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in files:
+            for part in (Path(f"{file}.data"), file):
+                if part.is_file():
+                    shutil.copyfile(part, folder / part.name)
+    except OSError as e:
+        raise ModelError(f"cannot write to {folder}: {e.strerror}") from e

@@ -1,7 +1,4 @@
-"""Under which conditions models are compared.
-
-What a comparison of optimizers came to, as data.
-"""
+"""Reports of comparisons of optimizers."""
 
 from __future__ import annotations
 
@@ -15,12 +12,14 @@ from ..measure.execution_provider import ExecutionProvider
 from ..measure.metrics import ModelMetrics, RatioInterval
 from ..measure.model_stats import ModelStats
 
+ORIGINAL, OURS = "original", "passwright"  # values of `made_by`
+
 
 @dataclass(frozen=True, slots=True)
 class Conditions:
-    """Under which everything is measured: `threads` of onnxruntime, 0 for as many as there are cores.
+    """Conditions of all measurements: `threads` of onnxruntime, 0 for one on each core.
 
-    `is_timed` says of a row that has been judged whether it is worth the time.
+    `is_timed` decides for a verified row whether it is timed.
     """
 
     threads: int = 0
@@ -29,26 +28,18 @@ class Conditions:
     effort: BenchmarkConfig = field(default_factory=BenchmarkConfig)
     is_timed: Callable[[Row], bool] = lambda _: True
 
-    def session_setting(self, level: str) -> SessionConfig:
-        """As users have it, apart from the level."""
+    def session_config(self, level: str) -> SessionConfig:
+        """The config of users' sessions at an optimization level."""
         return self.provider.session_config(level, self.threads)
-
-
-DEFAULT_CONDITIONS = Conditions()
-
-
-OURS = "passwright"
-"""Who made the rows that are ours."""
 
 
 @dataclass(frozen=True, slots=True)
 class RowVerdict:
-    """Whether a row computes what the original computes: `wrong` says how not, "" where it does.
+    """The comparison of a row with the original: `wrong` is the difference in words, "" if it is within tolerance.
 
-    `error`: the absolute difference that came nearest to what is `allowed` at that output, or went furthest past it;
-    None where nothing ran. `relative`: that as a share of the largest magnitude of the output, None where it is not of
-    floats. `excused` elements differ where the original's own jump. `edge_case`: where it was seen to be wrong if that
-    is at the edge: NaN, or a size of 0.
+    `error` is the absolute difference with the largest share of what is `allowed`, None if nothing ran; `relative` is
+    that difference divided by the largest magnitude of the output, None for outputs other than floats. `excused`
+    elements differ where the original jumps. `edge_case`: NaN, or a size of 0, if the row is wrong only there.
     """
 
     wrong: str = ""
@@ -60,23 +51,23 @@ class RowVerdict:
 
     @property
     def is_exact(self) -> bool:
-        """Whether nothing at all was seen to differ."""
+        """Whether no difference was found."""
         return not (self.wrong or self.error or self.excused)
 
     @property
     def share(self) -> float | None:
-        """The error in parts of what is allowed; None where nothing is."""
+        """The error divided by the allowed error; None where none is allowed."""
         return self.error / self.allowed if self.error is not None and self.allowed else None
 
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """A model as it is made by `made_by`, and run with onnxruntime's own optimization `online` or without.
+    """The model of an optimizer, run with onnxruntime's own optimization (`online`) or without it.
 
-    `failure`: why there is no such model, or it does not load or run, in a line. `seconds`: how long making it took
-    without verification and imports. `stats` are of the file; `online_stats`, where onnxruntime optimizes, of what runs
-    in the end. `ratios`: the latency as a share of that of the original under ORT ALL, by batch size.
-    `advice`: what to do about a result of onnxruntime's that is wrong, "" for nothing.
+    `failure`: why there is no such model, or why it does not load or run. `seconds`: the time to make it, without
+    verification and imports. `stats` are of the file; `online_stats` of the model that onnxruntime runs after its
+    optimization. `ratios`: the latency divided by that of the original under ORT ALL, by batch size. `advice`: how to
+    find the fault if onnxruntime is wrong.
     """
 
     made_by: str
@@ -93,21 +84,21 @@ class Row:
 
     @property
     def label(self) -> str:
-        """What tells it from the other rows."""
+        """The name of the row."""
         return f"{self.made_by} + ORT ALL" if self.online else self.made_by
 
     @property
     def is_unusable(self) -> bool:
-        """Whether it cannot be had, or computes something else."""
+        """Whether the model is missing, does not run, or is wrong."""
         return bool(self.failure) or (self.verdict is not None and bool(self.verdict.wrong))
 
 
 @dataclass(frozen=True, slots=True)
 class OnlineOptimization:
-    """What onnxruntime's own optimizer still does to a model: nodes removed as it loads, and what that costs and gains.
+    """The effect of onnxruntime's own optimizer on a model as it loads.
 
-    `extra_creation_seconds`: seconds by which its optimization makes creating a session longer. `latency_ratio` with
-    ORT ALL as a share of that without.
+    `extra_creation_seconds`: the time it adds to the creation of a session. `latency_ratio`: the latency with ORT ALL
+    divided by that without.
     """
 
     made_by: str
@@ -119,13 +110,11 @@ class OnlineOptimization:
 
 @dataclass(slots=True)
 class ComparisonReport:
-    """All rows, the original first, and what was measured with what.
+    """All rows, the original first, and the conditions of the comparison.
 
-    `baseline` is the place of the original under ORT ALL in `rows`. `sizes`: of the symbolic dims, batch aside.
-    `batches`: the sizes measured, the single sample first; `batch_note` says why there are no others, if so.
-    `verification` tells in a line what results were held to, or why they could not be: `is_verified`. `skipped_tools`:
-    optimizers that were not asked, and why. `notes`: what else to know, a line each. `models_folder`: where the files
-    are.
+    `baseline` is the index of the original under ORT ALL in `rows`. `sizes`: of the symbolic dims except the batch.
+    `batches`: the sizes measured, ascending; `batch_note`: why others are missing. `verification` describes the oracle,
+    or why there is none. `skipped_tools`: optimizers that did not run, and why. `models_folder` has the files.
     """
 
     source: str
@@ -148,23 +137,23 @@ class ComparisonReport:
     models_folder: str = ""
 
     def row_of(self, name: str, *, online: bool) -> Row | None:
-        """A row of an optimizer."""
+        """The row of an optimizer."""
         return next((row for row in self.rows if row.made_by == name and row.online is online), None)
 
     def wrong_under_ort_all(self, name: str) -> str:
-        """Of the original and what an optimizer made: what ORT ALL is wrong about, so that its times are no gain."""
+        """Those of the original and the model of an optimizer that ORT ALL breaks: their times are not comparable."""
         ours = self.row_of(name, online=True)
         wrong = [row.made_by for row in (self.rows[self.baseline], ours) if row is not None and row.is_unusable]
         return " and ".join(wrong)
 
     def to_json(self) -> str:
-        """All of it as JSON text, with the counts that follow from it; sizes of batches are texts there."""
+        """The report as JSON text, with derived counts."""
         data = asdict(self)
-        for row, told in zip(self.rows, data["rows"], strict=True):
-            told["label"] = row.label
-            for name, anatomy in (("stats", row.stats), ("online_stats", row.online_stats)):
-                if anatomy is not None:
-                    told[name] |= {"nodes": anatomy.nodes, "is_portable": anatomy.is_portable}
+        for row, entry in zip(self.rows, data["rows"], strict=True):
+            entry["label"] = row.label
+            for name, stats in (("stats", row.stats), ("online_stats", row.online_stats)):
+                if stats is not None:
+                    entry[name] |= {"nodes": stats.nodes, "is_portable": stats.is_portable}
             for batch, latency in (row.measured.latencies if row.measured is not None else {}).items():
-                told["measured"]["latencies"][batch]["throughput"] = latency.throughput
+                entry["measured"]["latencies"][batch]["throughput"] = latency.throughput
         return json.dumps(data, indent=1, allow_nan=False)

@@ -1,4 +1,4 @@
-"""A comparison of optimizers as charts and tables."""
+"""Pages of comparisons: charts and tables."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from .comparison_report import OURS, ComparisonReport, Row
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """A row of the tables: its name, how it stands out, and the row."""
+    """A row of the tables, with its name and the tone in which it is drawn."""
 
     name: str
     tone: str
@@ -28,7 +28,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True, slots=True)
 class ComparisonSection:
-    """A comparison with its charts, None where nothing was measured."""
+    """A comparison with its charts, None for those without bars."""
 
     report: ComparisonReport
     rows: list[ComparisonRow]
@@ -38,60 +38,54 @@ class ComparisonSection:
 
 
 def comparison_section(report: ComparisonReport) -> ComparisonSection:
-    """The comparison as the page has it."""
-    lines = [ComparisonRow(row.label, _tone(row, report), row) for row in report.rows]
-    latency = [(batch, list(_latency_bars(lines, batch))) for batch in report.batches]
+    """The section of a comparison."""
+    rows = [ComparisonRow(row.label, _tone(row, report), row) for row in report.rows]
+    latency: list[tuple[int, Markup]] = []
+    for batch in report.batches:
+        found = ((r, r.row.measured.latencies.get(batch)) for r in rows if r.row.measured is not None)
+        bars = [
+            Bar(r.name, x.median, number_text.duration(x.median), x.median_low, x.median_high, r.tone)
+            for r, x in found
+            if x is not None
+        ]
+        samples = "one sample" if batch == 1 else f"{batch} samples"
+        if bars:
+            latency.append((batch, bar_chart(f"Latency, {samples}", bars, number_text.duration)))
     sizes = [
-        Bar(line.name, a.bytes, number_text.size(a.bytes), tone=line.tone)
-        for line in lines
-        if (a := line.row.stats) is not None and not line.row.online
+        Bar(r.name, stats.bytes, number_text.size(stats.bytes), tone=r.tone)
+        for r in rows
+        if (stats := r.row.stats) is not None and not r.row.online
     ]
     nodes = [
-        Bar(line.name, a.nodes, number_text.thousands(a.nodes), tone=line.tone)
-        for line in lines
-        if (a := line.row.online_stats or line.row.stats) is not None
+        Bar(r.name, stats.nodes, number_text.thousands(stats.nodes), tone=r.tone)
+        for r in rows
+        if (stats := r.row.online_stats or r.row.stats) is not None
     ]
     return ComparisonSection(
         report,
-        lines,
-        [(b, bar_chart(f"Latency, {_samples_text(b)}", bars, number_text.duration)) for b, bars in latency if bars],
+        rows,
+        latency,
         bar_chart("Bytes on disk", sizes, lambda n: number_text.size(round(n))) if sizes else None,
         bar_chart("Nodes that run", nodes, lambda n: f"{n:,.0f}") if nodes else None,
     )
 
 
-def _samples_text(batch: int) -> str:
-    return "one sample" if batch == 1 else f"{batch} samples"
-
-
-def _latency_bars(lines: list[ComparisonRow], batch: int) -> Iterator[Bar]:
-    for line in lines:
-        measured = line.row.measured
-        latency = measured.latencies.get(batch) if measured is not None else None
-        if latency is not None:
-            said = number_text.duration(latency.median)
-            yield Bar(line.name, latency.median, said, latency.median_low, latency.median_high, line.tone)
-
-
-def _tone(row: Row, compared: ComparisonReport) -> str:
-    """Ours and what is wrong stand out; the baseline is told apart."""
+def _tone(row: Row, report: ComparisonReport) -> str:
     if row.is_unusable:
         return "wrong"
-    if row is compared.rows[compared.baseline]:
+    if row is report.rows[report.baseline]:
         return "baseline"
     return "ours" if row.made_by == OURS else "plain"
 
 
-def compare_page(comparison: ComparisonReport, report: Report, visualization: Visualization) -> str:
+def compare_page(comparison: ComparisonReport, report: Report, visualization: Visualization | None) -> str:
     """The page of `passes compare`; `report` and `visualization` are those of our own run."""
-    tiles = chain(compare_tiles(comparison), run_tiles(report))
-    done = f"compared: {len(comparison.rows)} ways to run it, ours with the pipeline {comparison.pipeline}"
     return page(
         "compare",
         comparison.source,
-        done,
+        f"compared: {len(comparison.rows)} ways to run it, ours with the pipeline {comparison.pipeline}",
         comparison.versions,
-        tiles,
+        chain(compare_tiles(comparison), run_tiles(report)),
         report,
         visualization,
         comparison=comparison_section(comparison),
@@ -99,7 +93,7 @@ def compare_page(comparison: ComparisonReport, report: Report, visualization: Vi
 
 
 def compare_tiles(report: ComparisonReport) -> Iterator[Tile]:
-    """How fast our result is in the end, beside the original under the same optimization of onnxruntime's."""
+    """The latency of our result divided by that of the original, both under ORT ALL."""
     ours = report.row_of(OURS, online=True)
     batch = report.batches[0] if report.batches else 0
     if wrong := report.wrong_under_ort_all(OURS):

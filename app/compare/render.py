@@ -1,4 +1,4 @@
-"""A comparison: what it came to in a sentence, then tables by theme, each narrow enough for any terminal."""
+"""Tables of a comparison, none wider than 80 characters."""
 
 from __future__ import annotations
 
@@ -10,81 +10,79 @@ from rich.table import Table
 
 from ..measure.metrics import RatioInterval
 from ..terminal import Terminal, add_row, plural
+from ..verify.render import BIT_IDENTICAL, INVALID, WITHIN_TOLERANCE, WRONG
 from .comparison_report import OURS, ComparisonReport, Row
 
 EMPTY_CELL = "-"
-NAME_WIDTH = 13  # characters of what stands first in a row
-MAX_SYMBOL_LENGTH = 12  # characters of a dim that a cell may name
-LARGE_RATE = 1e6  # samples a second, beyond which digits say nothing
-LARGE_MS = 1e5  # milliseconds with which there is no room for a comma
+NAME_WIDTH = 13  # characters of the first column
+MAX_SYMBOL_LENGTH = 12  # characters of a dim in a cell
+LARGE_RATE = 1e6  # samples per second with an exponent
+LARGE_MS = 1e5  # milliseconds without a thousands separator
 
 
 def show_comparison_report(terminal: Terminal, report: ComparisonReport) -> None:
-    """All there is to see of it; the rest is in its JSON."""
+    """Print the tables; details are in the JSON."""
     terminal.line(report.source, "bold")
     terminal.line(headline(report))
-    for table in comparison_tables(report):
+    rows = report.rows
+    tables = [verdict_table(rows), size_table(rows), *(speed_table(report, batch) for batch in report.batches)]
+    tables.append(loading_table(rows))
+    if report.online_optimizations:
+        tables.append(online_optimization_table(report))
+    for table in tables:
         terminal.out.print(table)
-    for line in (*legend_lines(report.rows), *failure_lines(report.rows), *condition_lines(report)):
+    if any(_has_error(row) for row in rows):
+        terminal.line("errors: divided by the largest magnitude of that output; in brackets, by the allowed error")
+    if any(row.ratios for row in rows):
+        terminal.line("time against: with its 95 % interval; where that holds 1, no difference was measured")
+    for line in (*failure_lines(rows), *condition_lines(report)):
         terminal.line(line)
 
 
 def headline(report: ComparisonReport) -> str:
-    """What this optimizer did for the model, in a sentence."""
+    """The gain by this optimizer, in a sentence."""
     written, online = (report.row_of(OURS, online=o) for o in (False, True))
     original = report.rows[0].stats
     if written is None or online is None or written.stats is None or original is None:
         return f"{OURS} made nothing that can be run"
-    said = f"{OURS}: {original.nodes} -> {written.stats.nodes} nodes, {verdict_word(written)}"
+    start = f"{OURS}: {original.nodes} -> {written.stats.nodes} nodes, {verdict_word(written)}"
     if wrong := report.wrong_under_ort_all(OURS):
-        return f"{said}; ORT ALL is wrong about {wrong}, so no time counts"
+        return f"{start}; ORT ALL is wrong about {wrong}, so no time counts"
     ratio = next(iter(online.ratios.values()), None)
     if ratio is None:
-        return f"{said}; nothing was measured under ORT ALL"
+        return f"{start}; nothing was measured under ORT ALL"
+    interval = f"({_share_text(ratio.low)} to {_share_text(ratio.high)})"
     if not ratio.is_significant:
-        return f"{said}; with ORT ALL no difference in time measured ({_interval_text(ratio)})"
-    return f"{said}; with ORT ALL {_share_text(ratio.ratio)} ({_interval_text(ratio)}) of the original's time"
-
-
-def comparison_tables(report: ComparisonReport) -> Iterator[Table]:
-    """The tables, in order, none wider than 80 characters."""
-    yield verdict_table(report.rows)
-    yield size_table(report.rows)
-    for batch in report.batches:
-        yield speed_table(report, batch)
-    yield loading_table(report.rows)
-    if report.online_optimizations:
-        yield online_optimization_table(report)
+        return f"{start}; with ORT ALL no difference in time measured {interval}"
+    return f"{start}; with ORT ALL {_share_text(ratio.ratio)} {interval} of the original's time"
 
 
 def verdict_table(rows: Sequence[Row]) -> Table:
-    """Whether each computes the same, as it is written and then under ORT ALL, and what kind of file it is."""
-    table = _table("Right?", "as written", "then ORT ALL", "valid", "portable")
+    """The verdict on each file as written and under ORT ALL, and the kind of file."""
+    table = _table("Right?", "as written", "then ORT ALL", "checker", "portable")
     for written, online in _offline_online_pairs(rows):
-        a = written.stats
-        kind = [_yes_no(not a.checker_error), _yes_no(a.is_portable)] if a is not None else [EMPTY_CELL, EMPTY_CELL]
+        kind, stats = [EMPTY_CELL, EMPTY_CELL], written.stats
+        if stats is not None:
+            kind = [INVALID if stats.checker_error else "valid", "yes" if stats.is_portable else "no"]
         then = _verdict_cell(online) if online is not None else ""
-        add_row(table, written.made_by, _verdict_cell(written), then, *kind, style=_style(written.made_by))
+        _add_row(table, written.made_by, _verdict_cell(written), then, *kind)
     return table
 
 
 def size_table(rows: Sequence[Row]) -> Table:
-    """What each file is made of, and how long making it took."""
+    """The size of each file, and the time to make it."""
     table = _table("Size", "nodes", "op types", "parameters", "bytes", "optimizing")
     for row, _ in _offline_online_pairs(rows):
-        a = row.stats
-        cells = (
-            [str(a.nodes), str(len(a.ops)), f"{a.parameters:,}", decimal(a.bytes)]
-            if a is not None
-            else [EMPTY_CELL] * 4
-        )
-        took = "" if row.made_by == rows[0].made_by else EMPTY_CELL if row.seconds is None else f"{_ms(row.seconds)} ms"
-        add_row(table, row.made_by, *cells, took, style=_style(row.made_by))
+        cells, stats = [EMPTY_CELL] * 4, row.stats
+        if stats is not None:
+            cells = [str(stats.nodes), str(len(stats.ops)), f"{stats.parameters:,}", decimal(stats.bytes)]
+        took = EMPTY_CELL if row.seconds is None else f"{_ms(row.seconds)} ms"
+        _add_row(table, row.made_by, *cells, "" if row.made_by == rows[0].made_by else took)
     return table
 
 
 def speed_table(report: ComparisonReport, batch: int) -> Table:
-    """How long a call takes, in milliseconds, and how many samples a second that makes."""
+    """Milliseconds of a call, and samples per second."""
     what = "one sample" if batch == 1 else f"batch of {batch}"
     times = ("median\nms", "95 %\nms", "99 %\nms")
     table = _table(f"Speed,\n{what}", *times, "samples\na second", "time against\noriginal, ORT ALL")
@@ -92,60 +90,49 @@ def speed_table(report: ComparisonReport, batch: int) -> Table:
         add_row(table, title, *[""] * 5, style="dim")
         for i, row in enumerate(report.rows):
             if row.online is online:
-                cells = _speed_cells(row, batch, is_baseline=i == report.baseline)
-                add_row(table, row.made_by, *cells, style=_style(row.made_by))
+                _add_row(table, row.made_by, *_speed_cells(row, batch, is_baseline=i == report.baseline))
         if not online:
             add_row(table, "", *[""] * 5)
     return table
 
 
 def loading_table(rows: Sequence[Row]) -> Table:
-    """What making a session takes, in milliseconds, and what a process holds that has run it."""
-    one = ("memory", "peak")
-    table = _table("Loading", "ms as\nwritten", *one, "ms then\nORT ALL", *one)
+    """Milliseconds to create a session, and memory of a process that has run it."""
+    table = _table("Loading", "ms as\nwritten", "memory", "peak", "ms then\nORT ALL", "memory", "peak")
     for written, online in _offline_online_pairs(rows):
-        cells = [*_loading_cells(written), *(_loading_cells(online) if online is not None else [""] * 3)]
-        add_row(table, written.made_by, *cells, style=_style(written.made_by))
+        cells = _loading_cells(online) if online is not None else [""] * 3
+        _add_row(table, written.made_by, *_loading_cells(written), *cells)
     return table
 
 
 def online_optimization_table(report: ComparisonReport) -> Table:
-    """What onnxruntime's own optimizer still finds to do, what that takes and what it gains."""
+    """The nodes that onnxruntime's own optimizer removes, its cost and its gain."""
     table = _table("Left for ORT", "nodes", "removed", "loading\n+ ms", "time with it\nagainst without")
     for left in report.online_optimizations:
         time = EMPTY_CELL if left.latency_ratio is None else _ratio_text(left.latency_ratio)
-        longer = f"{'-' if left.extra_creation_seconds < 0 else ''}{_ms(abs(left.extra_creation_seconds))}"
-        removed = str(left.nodes - left.nodes_after)
-        add_row(table, left.made_by, str(left.nodes), removed, longer, time, style=_style(left.made_by))
+        extra = f"{'-' if left.extra_creation_seconds < 0 else ''}{_ms(abs(left.extra_creation_seconds))}"
+        _add_row(table, left.made_by, str(left.nodes), str(left.nodes - left.nodes_after), extra, time)
     return table
 
 
-def legend_lines(rows: Sequence[Row]) -> Iterator[str]:
-    """What the cells mean, as far as there are such cells."""
-    if any(_has_error(row) for row in rows):
-        yield "errors: as a share of the largest magnitude of that output; in brackets, of what is allowed"
-    if any(row.ratios for row in rows):
-        yield "time against: with its 95 % interval; where that holds 1, no difference was measured"
-
-
 def failure_lines(rows: Sequence[Row]) -> Iterator[str]:
-    """What is wrong with rows, those with the same complaint in one line, and what to do."""
-    said: dict[str, list[str]] = {}
+    """The failures, each once with the labels of its rows, and advice."""
+    labels: dict[str, list[str]] = {}
     for row in rows:
         if row.is_unusable:
-            how = f"fails: {row.failure}" if row.failure or row.verdict is None else f"WRONG: {row.verdict.wrong}"
-            said.setdefault(how, []).append(row.label)
+            is_wrong = row.verdict is not None and not row.failure
+            text = f"{WRONG}: {row.verdict.wrong}" if is_wrong and row.verdict else f"fails: {row.failure}"
+            labels.setdefault(text, []).append(row.label)
         if row.stats is not None and row.stats.checker_error and not row.online:
-            said.setdefault(f"not valid: {row.stats.checker_error}", []).append(row.label)
-    for how, labels in said.items():
-        yield how
-        yield f"    {', '.join(labels)}"
-    advice = dict.fromkeys(row.advice for row in rows if row.advice)
-    yield from (f"what is to blame: {text}" for text in advice)
+            labels.setdefault(f"{INVALID}: {row.stats.checker_error}", []).append(row.label)
+    for text, names in labels.items():
+        yield text
+        yield f"    {', '.join(names)}"
+    yield from (f"to find the fault: {text}" for text in dict.fromkeys(row.advice for row in rows if row.advice))
 
 
 def condition_lines(report: ComparisonReport) -> Iterator[str]:
-    """With what all of it was measured and judged."""
+    """The conditions of verification and measurement."""
     yield report.verification + (
         f"; verifying {OURS}'s run took {report.seconds['verifying']:.1f} s" if "verifying" in report.seconds else ""
     )
@@ -155,12 +142,24 @@ def condition_lines(report: ComparisonReport) -> Iterator[str]:
     yield ", ".join(f"{name} {version}" for name, version in report.versions.items())
     if report.sizes:
         yield f"measured with {', '.join(f'{name}={size}' for name, size in report.sizes.items())}"
-    if report.batch_note:
-        yield f"note: {report.batch_note}"
-    yield from (f"note: {note}" for note in report.notes)
+    yield from (f"note: {note}" for note in (report.batch_note, *report.notes) if note)
     yield from (f"left out: {name}, {why}" for name, why in report.skipped_tools.items())
     if report.models_folder:
         yield f"files kept in {report.models_folder}"
+
+
+def verdict_word(row: Row) -> str:
+    """The verdict on a row in a word or two."""
+    verdict = row.verdict
+    if row.failure:
+        return "fails"
+    if verdict is None:
+        return "not verified"
+    if verdict.wrong and verdict.edge_case:  # the message has long symbols, a cell has no room
+        return f"{WRONG} at {verdict.edge_case if len(verdict.edge_case) <= MAX_SYMBOL_LENGTH else 'a size of 0'}"
+    if verdict.wrong:
+        return WRONG
+    return BIT_IDENTICAL if verdict.is_exact else WITHIN_TOLERANCE
 
 
 def _table(title: str, *columns: str) -> Table:
@@ -171,53 +170,39 @@ def _table(title: str, *columns: str) -> Table:
     return table
 
 
+def _add_row(table: Table, made_by: str, *cells: str) -> None:
+    add_row(table, made_by, *cells, style="bold" if made_by == OURS else "")
+
+
 def _offline_online_pairs(rows: Sequence[Row]) -> Iterator[tuple[Row, Row | None]]:
-    """Each model as it is written, and under ORT ALL where it was run so."""
+    """Each model as written, and under ORT ALL if it was run so."""
     online = {row.made_by: row for row in rows if row.online}
     return ((row, online.get(row.made_by)) for row in rows if not row.online)
 
 
 def _verdict_cell(row: Row) -> str:
-    """The word, the worst error, and that in parts of what is allowed."""
-    judged = row.verdict
-    if judged is None or judged.relative is None or not _has_error(row):
+    """The verdict and, below it, the largest error and its share of the allowed one."""
+    verdict = row.verdict
+    if verdict is None or verdict.relative is None or not _has_error(row):
         return verdict_word(row)
-    share = f" ({_percent(judged.share)})" if judged.share is not None and not judged.wrong else ""
-    return f"{verdict_word(row)}, {judged.relative:.1e}{share}"
+    share = ""
+    if verdict.share is not None and not verdict.wrong:
+        share = " (<1%)" if verdict.share < 0.005 else f" ({verdict.share:.0%})"
+    return f"{verdict_word(row)}\n{verdict.relative:.1e}{share}"
 
 
 def _has_error(row: Row) -> bool:
-    """Whether there is an error to tell of."""
     return not row.failure and row.verdict is not None and bool(row.verdict.relative) and not row.verdict.edge_case
-
-
-def verdict_word(row: Row) -> str:
-    """Whether a row computes what the original does: exact is bit for bit, equal within what is allowed."""
-    if row.failure:
-        return "fails"
-    if row.verdict is None:
-        return "not judged"
-    if row.verdict.wrong:
-        return f"WRONG at {_edge_case_text(row.verdict.edge_case)}" if row.verdict.edge_case else "WRONG"
-    return "exact" if row.verdict.is_exact else "equal"
-
-
-def _edge_case_text(edge_case: str) -> str:
-    """A cell has no room for long symbols; a complaint has."""
-    return edge_case if len(edge_case) <= MAX_SYMBOL_LENGTH else "a size of 0"
-
-
-def _style(made_by: str) -> str:
-    return "bold" if made_by == OURS else ""
 
 
 def _speed_cells(row: Row, batch: int, *, is_baseline: bool) -> list[str]:
     latency = row.measured.latencies.get(batch) if row.measured is not None else None
     if latency is None:
         return [EMPTY_CELL] * 5
-    times = [_ms(t) for t in (latency.median, latency.p95, latency.p99)]
+    rate = latency.throughput  # three digits or more
+    rate_text = f"{rate:.2e}" if rate >= LARGE_RATE else f"{rate:,.0f}" if rate >= 10 else f"{rate:.3g}"
     ratio = "1" if is_baseline else _ratio_text(row.ratios[batch]) if batch in row.ratios else EMPTY_CELL
-    return [*times, _rate_text(latency.throughput), ratio]
+    return [*(_ms(t) for t in (latency.median, latency.p95, latency.p99)), rate_text, ratio]
 
 
 def _loading_cells(row: Row) -> list[str]:
@@ -228,22 +213,11 @@ def _loading_cells(row: Row) -> list[str]:
 
 
 def _ms(seconds: float) -> str:
-    """Milliseconds, to three digits or more, in six characters at most."""
+    """Milliseconds, to three digits or more, in at most six characters."""
     ms = seconds * 1e3
     if ms >= LARGE_MS:
         return f"{ms:.0f}"
     return f"{ms:.3f}" if ms < 10 else f"{ms:.1f}" if ms < 1000 else f"{ms:,.0f}"
-
-
-def _rate_text(throughput: float) -> str:
-    """Samples a second, to three digits or more."""
-    if throughput >= LARGE_RATE:
-        return f"{throughput:.2e}"
-    return f"{throughput:,.0f}" if throughput >= 10 else f"{throughput:.3g}"
-
-
-def _percent(share: float) -> str:
-    return "<1%" if share < 0.005 else f"{share:.0%}"
 
 
 def _ratio_text(ratio: RatioInterval) -> str:
@@ -252,16 +226,8 @@ def _ratio_text(ratio: RatioInterval) -> str:
     return f"{what} ({_share_text(ratio.low)}-{_share_text(ratio.high)})"
 
 
-def _interval_text(ratio: RatioInterval) -> str:
-    return f"{_share_text(ratio.low)} to {_share_text(ratio.high)}"
-
-
 def _share_text(number: float) -> str:
-    """Five characters at most, as intervals of two sets of processes may be very wide."""
+    """A ratio in at most five characters: intervals of few processes may be very wide."""
     if not 5e-4 <= number < 999.5:
         return f"{number:.0e}"
     return f"{number:.{3 if number < 0.0995 else 2 if number < 9.995 else 1 if number < 99.95 else 0}f}"
-
-
-def _yes_no(right: bool) -> str:
-    return "yes" if right else "no"

@@ -1,21 +1,45 @@
-"""Runs of other optimizers, each in a worker process of its own."""
+"""Runs of the optimizers that are compared, each in a worker process of its own."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from ...core.errors import UnverifiableError
 from ...core.ort.worker_process import WorkerError, WorkerProcess, module_command
-from .tools import Tool
+from ...core.pass_manager.pass_selection import UsageError
+from ...core.pass_manager.phase_timer import VERIFICATION_PHASES, PhaseTimer
+from ...core.pass_manager.report import Report
+from ...core.support.suggestions import did_you_mean
+from ..adapters.adapter_names import ORT, PACKAGES, install_hint
+from ..adapters.tool_functions import COMPARED_LEVELS
+from ..environment import versions
+from ..run.optimize import run_pipeline
+from ..run.run_options import RunOptions
+from ..visualization.visualization import Visualization
+from .comparison_report import OURS
 
 WORKER = module_command(f"{__package__}.tool_worker")
 TIMEOUT = 600.0  # seconds that an optimizer may take for a model
 
 
 @dataclass(frozen=True, slots=True)
+class Tool:
+    """An optimizer: its `label` in tables, its `key` in the worker; `level` is set for onnxruntime's optimizers."""
+
+    label: str
+    key: str
+    version: str
+    level: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class OptimizerOutput:
-    """What one optimizer made: the `file`, or the `failure` in a line. `seconds` from file to model, None if unknown.
+    """The result of one optimizer: a `file`, or the `failure` in a line. `seconds` from file to model, if known.
 
     `level` is that of onnxruntime's own optimizers.
     """
@@ -28,22 +52,88 @@ class OptimizerOutput:
     level: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class OwnRun:
+    """The result of our own run."""
+
+    output: OptimizerOutput
+    report: Report
+    visualization: Visualization | None = None
+    notes: list[str] = field(default_factory=list[str])
+
+
+def select_tools(names: Sequence[str] | None) -> tuple[list[Tool], dict[str, str]]:
+    """The tools of these names, and why others are left out; None selects all that are installed.
+
+    Raises UsageError for an unknown name, or a tool that is not installed.
+    """
+    installed = {n for n in PACKAGES if find_spec(PACKAGES[n]) is not None}
+    for name in names or ():
+        if name not in PACKAGES:
+            near = did_you_mean(name, PACKAGES) or f" (there are {', '.join(PACKAGES)})"
+            raise UsageError(f"--with {name}: no optimizer has that name{near}")
+        if name not in installed:
+            raise UsageError(f"--with {name}: it is {install_hint(name)}")
+    skipped = {n: install_hint(n) for n in PACKAGES if n not in installed} if names is None else {}
+    tools: list[Tool] = []
+    for name in (n for n in PACKAGES if n in installed) if names is None else dict.fromkeys(names):
+        try:
+            installed_version = version(PACKAGES[name])
+        except PackageNotFoundError:  # a module without a package
+            installed_version = ""
+        if name == ORT:
+            tools += [Tool(f"ORT {level}", f"{ORT}-{level}", installed_version, level) for level in COMPARED_LEVELS]
+        else:
+            tools.append(Tool(name, name, installed_version))
+    return tools, skipped
+
+
 def run_tool(tool: Tool, model: Path, folder: Path, timeout: float = TIMEOUT) -> OptimizerOutput:
-    """What a tool makes of the model, in a new folder of its own in `folder`."""
-    place = folder / tool.key
-    place.mkdir()
-    made = place / f"{tool.key}.onnx"
-    heard = run_timed(tool.key, model, made, place / "log", {}, timeout)
-    return OptimizerOutput(tool.label, tool.version, made, heard.get("failure", ""), heard.get("seconds"), tool.level)
+    """Run a tool on the model; its files go to a new folder in `folder`."""
+    own_folder = folder / tool.key
+    own_folder.mkdir()
+    file = own_folder / f"{tool.key}.onnx"
+    reply = run_timed(tool.key, model, file, own_folder / "log", {}, timeout)
+    return OptimizerOutput(tool.label, tool.version, file, reply.get("failure", ""), reply.get("seconds"), tool.level)
 
 
 def run_timed(
     tool: str, model: Path, destination: Path, log: Path, run_options: dict[str, Any], timeout: float = TIMEOUT
 ) -> dict[str, Any]:
-    """`seconds`, or the `failure`, of a tool in a fresh process; `run_options` are those of our own."""
+    """Run a tool in a fresh process: its `seconds`, or the `failure`. `run_options` are for our own optimizer."""
     request = {"tool": tool, "model": str(model.absolute()), "made": str(destination), "run": run_options}
     try:
         with WorkerProcess(WORKER, timeout, log) as process:
             return process.request(request)
     except WorkerError as e:
         return {"failure": str(e)}
+
+
+def run_own(model: Path, options: RunOptions, folder: Path, timer: PhaseTimer) -> OwnRun:
+    """Run as `passes run` does, and once more without verification, to be timed like the other tools.
+
+    A model that cannot be verified is optimized all the same. Raises the other errors of `optimize`.
+    """
+    own_folder = folder / OURS
+    own_folder.mkdir()
+    file = own_folder / f"{OURS}.onnx"
+    notes: list[str] = []
+    with timer.phase("optimizing and verifying"):
+        try:
+            result = run_pipeline(model, replace(options, output=file))
+        except UnverifiableError as e:
+            result = run_pipeline(model, replace(options, output=file, verify=False, inputs=None))
+            notes.append(f"{OURS} could not verify its result: {e}")
+    report = result.report
+    timer.seconds["verifying"] = round(sum(report.seconds.get(p, 0.0) for p in VERIFICATION_PHASES), 6)
+    with timer.phase("optimizing once more, timed"):
+        names = {name: list(getattr(options, name)) for name in ("only", "skip", "enable")}
+        run = {"pipeline": options.pipeline, "plugins": [str(p) for p in options.plugins], **names}
+        timed_file = own_folder / "timed.onnx"
+        reply = run_timed(OURS, model, timed_file, own_folder / "log", run)
+    for left in (timed_file, Path(f"{timed_file}.data")):
+        left.unlink(missing_ok=True)
+    notes += [f"{OURS} left out {q.label}: {q.message}" for q in report.quarantined]
+    notes += [f"{OURS} could not be timed: {reply['failure']}"] if "failure" in reply else []
+    output = OptimizerOutput(OURS, versions()[OURS], file, seconds=reply.get("seconds"))
+    return OwnRun(output, report, result.visualization, notes)

@@ -1,11 +1,10 @@
-"""Worker of tool_runs, which an optimizer may crash: `python -m <this module>` makes one model, and times that."""
+"""Worker of tool_runs, isolated against crashes: `python -m <this module>` optimizes and times one model."""
 
 from __future__ import annotations
 
 import logging
 import warnings
-from collections.abc import Callable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 from time import perf_counter
@@ -15,7 +14,7 @@ import onnx
 
 from ...core.io.model import MAX_MESSAGE_BYTES
 from ...core.ort.worker_process import serve
-from ..adapters.default_optimizers import LOADERS, OptimizeFile
+from ..adapters.tool_functions import FILE_OPTIMIZERS, OptimizeFile
 from ..adapters.tool_worker import require_model, tool_error
 from .comparison_report import OURS
 
@@ -24,34 +23,26 @@ def reply(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The `seconds` from the file to the model, without imports."""
     logging.disable(logging.WARNING)
     warnings.simplefilter("ignore")
-    yield {"seconds": _timed_run(request["tool"], Path(request["model"]), Path(request["made"]), request["run"])}
-
-
-def _timed_run(tool: str, path: Path, destination: Path, run: dict[str, Any]) -> float:
-    prepared: Callable[[], OptimizeFile] = partial(_own_optimizer, run) if tool == OURS else LOADERS[tool]
-    optimize = prepared()
+    tool, destination = request["tool"], Path(request["made"])
+    optimize = _own_optimizer(request["run"]) if tool == OURS else FILE_OPTIMIZERS[tool]()
     start = perf_counter()
-    model = optimize(path, destination)
+    model = optimize(Path(request["model"]), destination)
     seconds = perf_counter() - start
     if model is not None:
-        write_model(require_model(model), destination)
+        weights = sum(len(t.raw_data) for t in require_model(model).graph.initializer)
+        is_large = weights > MAX_MESSAGE_BYTES
+        onnx.save(model, str(destination), save_as_external_data=is_large, location=f"{destination.name}.data")
     if not destination.is_file():
         raise FileNotFoundError("it gave no model")
-    return seconds
+    yield {"seconds": seconds}
 
 
-def _own_optimizer(run: dict[str, Any]) -> OptimizeFile:
-    """Without verification, as the others are without it."""
+def _own_optimizer(run_options: dict[str, Any]) -> OptimizeFile:
+    """Our optimizer, without verification."""
     import_module("onnxruntime")  # for constant folding
-    from ..run.optimize import optimize  # noqa: PLC0415 - seldom asked for
+    from ..run.optimize import optimize  # noqa: PLC0415 - not for the other tools
 
-    return lambda path, _: optimize(path, verify=False, **run).model
-
-
-def write_model(model: onnx.ModelProto, destination: Path) -> None:
-    """Write what a tool made, its weights apart where they are too many for one message."""
-    apart = sum(len(t.raw_data) for t in model.graph.initializer) > MAX_MESSAGE_BYTES
-    onnx.save(model, str(destination), save_as_external_data=apart, location=f"{destination.name}.data")
+    return lambda path, _: optimize(path, verify=False, **run_options).model
 
 
 if __name__ == "__main__":

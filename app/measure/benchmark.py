@@ -1,9 +1,4 @@
-"""How many models may be in memory at once.
-
-Entrants taking turns: in each round each runs a block of calls, in an order that chance decides.
-
-Several models measured side by side: each in a process of its own, taking turns.
-"""
+"""Interleaved benchmarks of several models, each in a process of its own."""
 
 from __future__ import annotations
 
@@ -19,107 +14,46 @@ from typing import Any, Protocol
 import psutil
 
 from ...core.ort.sessions import SessionConfig
-from .confidence_intervals import latency_ratio, median_latency_interval
-from .metrics import Latency, ModelMetrics, RatioInterval
+from .confidence_intervals import median_latency_interval
+from .metrics import Latency, ModelMetrics
 from .worker_proxy import REPLY_TIMEOUT, MeasurementFailed, WorkerProxy, write_feeds
 
-AVAILABLE_SHARE = 0.5  # of the memory that is available: what larger batches take is not known before they run
-
-
-def memory_groups(needs: Sequence[int], budget: int, baseline: int) -> Iterator[list[int]]:
-    """Places of models in groups whose needs have room together, each with that of the `baseline`."""
-    group, taken = [baseline], needs[baseline]
-    for place, need in enumerate(needs):
-        if place == baseline:
-            continue
-        if len(group) > 1 and taken + need > budget:
-            yield sorted(group)
-            group, taken = [baseline], needs[baseline]
-        group.append(place)
-        taken += need
-    yield sorted(group)
-
-
-def memory_budget() -> int:
-    """Bytes that models may take together."""
-    return int(psutil.virtual_memory().available * AVAILABLE_SHARE)
-
-
-BLOCK_SECONDS = (
-    0.025  # seconds of the calls in a block: many rounds, and switching from process to process does not weigh
-)
+AVAILABLE_SHARE = 0.5  # of the available memory for models: the needs of larger batches are unknown before they run
+BLOCK_SECONDS = 0.025  # of the calls in a block: short for many rounds, long against the switch of processes
 MAX_BLOCK_CALLS = 1000  # in a block
 MIN_ROUNDS = 5  # of a set, for calls that do not take long
 MIN_SLOW_ROUNDS = 2  # of a set, however long they take
-OVERTIME_FACTOR = 4.0  # times the seconds asked for, after which the fewest rounds are enough
+OVERTIME_FACTOR = 4.0  # times the requested seconds, after which MIN_SLOW_ROUNDS suffice
 
 
 class Runner(Protocol):
-    """What turns are given to."""
+    """A model that can be timed."""
 
     def warm_up(self, batch: int) -> float:
-        """The seconds of a call, warm."""
+        """Run until warm; the seconds of a call."""
         ...
 
     def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:
-        """The seconds of each of so many calls, of about `seconds`."""
+        """The seconds of each of so many calls, of about `seconds` each."""
         ...
 
 
 @dataclass(slots=True)
 class CallTimes:
-    """Seconds of all calls of one entrant, and the median of each round."""
+    """Seconds of all calls of one model, and the median of each round."""
 
     calls: list[float] = field(default_factory=list[float])
     rounds: list[float] = field(default_factory=list[float])
 
     def add(self, block: list[float]) -> None:
-        """Note a round."""
+        """Add a round."""
         self.calls += block
         self.rounds.append(median(block))
 
 
-def interleave_calls(
-    runners: Mapping[int, Runner],
-    batch: int,
-    seconds: float,
-    random: Random,
-    try_call: Callable[[int, Callable[[], object]], bool],
-) -> dict[int, CallTimes]:
-    """Times by place of a runner, until each has run for `seconds`, in two rounds or more.
-
-    `try_call` makes a call for a place, and says whether that one is still in the race.
-    """
-    pace: dict[int, float] = {}
-    times = {place: CallTimes() for place in runners}
-
-    def warm(place: int) -> None:
-        pace[place] = max(runners[place].warm_up(batch), 1e-7)
-
-    left = [place for place in runners if try_call(place, lambda place=place: warm(place))]
-    block = min(BLOCK_SECONDS, seconds / MIN_ROUNDS)
-
-    def turn(place: int) -> None:
-        calls = max(1, min(MAX_BLOCK_CALLS, round(block / pace[place])))
-        times[place].add(runners[place].time_calls(batch, calls, pace[place]))
-
-    rounds = 0
-    while left and not _is_enough([sum(times[p].calls) for p in left], rounds, seconds):
-        random.shuffle(left)
-        left = [place for place in left if try_call(place, lambda place=place: turn(place))]
-        rounds += 1
-    return {place: times[place] for place in left}
-
-
-def _is_enough(spent: list[float], rounds: int, seconds: float) -> bool:
-    if rounds >= MIN_ROUNDS and min(spent) >= seconds:
-        return True
-    return rounds >= MIN_SLOW_ROUNDS and max(spent) >= OVERTIME_FACTOR * seconds and min(spent) >= seconds
-
-
 @dataclass(frozen=True, slots=True)
 class BenchmarkTarget:
-    """A model's file, how onnxruntime is to treat it, and `feeds` of its own, by batch size, instead of everybody's."""
+    """A model file, its session config, and `feeds` of its own by batch size, in place of the common ones."""
 
     model: Path
     config: SessionConfig
@@ -128,9 +62,9 @@ class BenchmarkTarget:
 
 @dataclass(frozen=True, slots=True)
 class BenchmarkConfig:
-    """How long to measure: `min_time` seconds of calls for each target, in `process_sets` sets of fresh processes.
+    """The effort: `min_time` seconds of calls for each target, in `process_sets` sets of fresh processes.
 
-    No answer of a process is waited for longer than `timeout` seconds.
+    `timeout` is in seconds, for one reply of a process.
     """
 
     min_time: float = 2.0
@@ -146,46 +80,88 @@ def run_benchmark(
     progress: Callable[[str], None] = lambda _: None,
     baseline: int = 0,
 ) -> list[ModelMetrics]:
-    """Measure all entries with the same `feeds` (arrays by name, by batch size), in turns; a figure for each entry.
+    """Measure all targets, interleaved, with the same `feeds` (arrays by name, by batch size).
 
-    A process for each entry alone comes first: it tells of memory and of providers, and whether there is anything to
-    measure. Where all do not fit into memory together, they run in groups, each with the `baseline`. Raises
-    UnverifiableError for feeds that cannot be handed to a process.
+    First each target runs alone, to measure its memory, its providers, and whether it runs. Targets that do not fit
+    into memory together run in groups, each with the `baseline`. Raises UnverifiableError for feeds that cannot be
+    sent to a process.
     """
     with TemporaryDirectory() as folder:
-        shared = _write_batches(feeds, Path(folder) / "feeds")
-        places = [
-            shared if entry.feeds is None else _write_batches(entry.feeds, Path(folder) / f"feeds-{i}")
-            for i, entry in enumerate(targets)
+        common = _write_batches(feeds, Path(folder) / "feeds")
+        folders = [
+            common if t.feeds is None else _write_batches(t.feeds, Path(folder) / f"feeds-{i}")
+            for i, t in enumerate(targets)
         ]
-        course = _BenchmarkRun(list(targets), places, config, Path(folder), progress)
-        for place in range(len(targets)):
-            course.load_once(place)
-        fit = [place for place in range(len(targets)) if not course.failures.get(place)]
-        if fit:
-            needs = [course.load_results[place]["peak"] for place in fit]
-            first = fit.index(baseline) if baseline in fit else 0
-            for group in memory_groups(needs, memory_budget(), first):
-                course.run([fit[i] for i in group])
-        return [course.metrics(place) for place in range(len(targets))]
+        run = _BenchmarkRun(list(targets), folders, config, Path(folder), progress)
+        for i in range(len(targets)):
+            run.load_once(i)
+        if loaded := [i for i in range(len(targets)) if i not in run.failures]:
+            needs = [run.load_results[i]["peak"] for i in loaded]
+            first = loaded.index(baseline) if baseline in loaded else 0
+            for group in memory_groups(needs, int(psutil.virtual_memory().available * AVAILABLE_SHARE), first):
+                run.run([loaded[i] for i in group])
+        return [run.metrics(i) for i in range(len(targets))]
+
+
+def memory_groups(needs: Sequence[int], budget: int, baseline: int) -> Iterator[list[int]]:
+    """Indices of models in groups whose needs fit into the budget together, each with the `baseline`."""
+    group, taken = [baseline], needs[baseline]
+    for i, need in enumerate(needs):
+        if i == baseline:
+            continue
+        if len(group) > 1 and taken + need > budget:
+            yield sorted(group)
+            group, taken = [baseline], needs[baseline]
+        group.append(i)
+        taken += need
+    yield sorted(group)
 
 
 def _write_batches(feeds: Mapping[int, Mapping[str, Any]], folder: Path) -> dict[int, Path]:
     folder.mkdir()
-    places = {batch: folder / str(batch) for batch in feeds}
-    for batch, place in places.items():
-        write_feeds(feeds[batch], place)
-    return places
+    for batch, arrays in feeds.items():
+        write_feeds(arrays, folder / str(batch))
+    return {batch: folder / str(batch) for batch in feeds}
 
 
-def compare_latencies(a: Latency, b: Latency) -> RatioInterval:
-    """The time of `a` as a share of that of `b`, which ran beside it in the same rounds."""
-    return latency_ratio(a, b)
+def interleave_calls(
+    runners: Mapping[int, Runner],
+    batch: int,
+    seconds: float,
+    random: Random,
+    try_call: Callable[[int, Callable[[], object]], bool],
+) -> dict[int, CallTimes]:
+    """Run blocks of calls of all runners in random order, round by round, until each has run for `seconds`.
+
+    `try_call` makes a call for a runner, and returns False if it failed: the runner is then left out.
+    """
+    pace: dict[int, float] = {}
+    times = {i: CallTimes() for i in runners}
+    block = min(BLOCK_SECONDS, seconds / MIN_ROUNDS)
+
+    def warm_up(i: int) -> None:
+        pace[i] = max(runners[i].warm_up(batch), 1e-7)
+
+    def run_block(i: int) -> None:
+        calls = max(1, min(MAX_BLOCK_CALLS, round(block / pace[i])))
+        times[i].add(runners[i].time_calls(batch, calls, pace[i]))
+
+    left = [i for i in runners if try_call(i, lambda i=i: warm_up(i))]
+    rounds = 0
+    while left:
+        spent = [sum(times[i].calls) for i in left]
+        is_slow = rounds >= MIN_SLOW_ROUNDS and max(spent) >= OVERTIME_FACTOR * seconds
+        if min(spent) >= seconds and (rounds >= MIN_ROUNDS or is_slow):
+            break
+        random.shuffle(left)
+        left = [i for i in left if try_call(i, lambda i=i: run_block(i))]
+        rounds += 1
+    return {i: times[i] for i in left}
 
 
 @dataclass(slots=True)
 class _BenchmarkRun:
-    """What is known of each entry so far, by its place."""
+    """The results so far, by index of the target; `times` has one entry for each set of processes."""
 
     targets: list[BenchmarkTarget]
     feeds: list[dict[int, Path]]
@@ -200,61 +176,53 @@ class _BenchmarkRun:
     process_count: int = 0
 
     def load_once(self, index: int) -> None:
-        """One process of an entry alone."""
+        """Load a target alone."""
         self.progress(f"loading {self.targets[index].model.name}")
-        entrant = self._new_worker(index)
-        with ExitStack() as ending:
-            ending.callback(entrant.terminate)
-            self._try(index, lambda: self.load_results.update({index: self._load(index, entrant)}))
-            if index not in self.failures:
+        worker = self._new_worker(index)
+        with ExitStack() as exits:
+            exits.callback(worker.terminate)
+            if self._try(index, lambda: self.load_results.update({index: self._load(index, worker)})):
                 first = next(iter(self.feeds[index].values()))
-                self._try(index, lambda: self.providers.update({index: entrant.provider_node_counts(first)}))
+                self._try(index, lambda: self.providers.update({index: worker.provider_node_counts(first)}))
 
     def run(self, indices: Sequence[int]) -> None:
-        """All sets of processes of some entries, which take turns."""
+        """Run all sets of processes of some targets, interleaved."""
         for number in range(self.config.process_sets):
             self.progress(f"measuring, set {number + 1} of {self.config.process_sets}")
-            for batches in self.times.values():
-                batches.append({})  # empty for those that this set is without
-            for place in indices:
-                self.times.setdefault(place, [{} for _ in range(self._set_count())])
-            self._run_set([p for p in indices if p not in self.failures], number)
-
-    def _set_count(self) -> int:
-        return max((len(sets) for sets in self.times.values()), default=1)
+            for sets in self.times.values():
+                sets.append({})  # stays empty for targets that are not in this set
+            set_count = max((len(sets) for sets in self.times.values()), default=1)
+            for i in indices:
+                self.times.setdefault(i, [{} for _ in range(set_count)])
+            self._run_set([i for i in indices if i not in self.failures], number)
 
     def _run_set(self, indices: Sequence[int], number: int) -> None:
         random = Random(f"{self.config.seed}:{number}")  # noqa: S311 - an order, no secret
-        with ExitStack() as ending:
-            entrants = {place: self._new_worker(place) for place in indices}
-            for entrant in entrants.values():
-                ending.callback(entrant.terminate)
-            for place, entrant in entrants.items():
-                self._try(place, lambda p=place, e=entrant: self._load(p, e))
-            for batch in sorted({batch for place in indices for batch in self.feeds[place]}):
-                runners = {p: e for p, e in entrants.items() if p not in self.failures and batch in self.feeds[p]}
-                found = interleave_calls(
-                    runners, batch, self.config.min_time / self.config.process_sets, random, self._try
-                )
-                for place, times in found.items():
-                    self.times[place][-1][batch] = times
+        seconds = self.config.min_time / self.config.process_sets
+        with ExitStack() as exits:
+            workers = {i: self._new_worker(i) for i in indices}
+            for worker in workers.values():
+                exits.callback(worker.terminate)
+            for i, worker in workers.items():
+                self._try(i, lambda i=i, worker=worker: self._load(i, worker))
+            for batch in sorted({batch for i in indices for batch in self.feeds[i]}):
+                runners = {i: w for i, w in workers.items() if i not in self.failures and batch in self.feeds[i]}
+                for i, times in interleave_calls(runners, batch, seconds, random, self._try).items():
+                    self.times[i][-1][batch] = times
 
     def metrics(self, index: int) -> ModelMetrics:
-        """The figures of an entry."""
+        """The metrics of a target."""
         if index in self.failures:
             return ModelMetrics(failure=self.failures[index])
-        told = self.load_results[index]
+        loaded = self.load_results[index]
         return ModelMetrics(
             creation_seconds=median(self.creations[index]),
-            resident_bytes=told["resident"],
-            peak_bytes=told["peak"],
-            baseline_bytes=told["base"],
+            resident_bytes=loaded["resident"],
+            peak_bytes=loaded["peak"],
+            baseline_bytes=loaded["base"],
             providers=self.providers[index],
-            latencies={
-                batch: summarize_latency(batch, [s.get(batch) for s in self.times[index]])
-                for batch in self.feeds[index]
-            },
-            threads=told["threads"],
+            latencies={b: summarize_latency(b, [s.get(b) for s in self.times[index]]) for b in self.feeds[index]},
+            threads=loaded["threads"],
         )
 
     def _new_worker(self, index: int) -> WorkerProxy:
@@ -262,10 +230,10 @@ class _BenchmarkRun:
         return WorkerProxy(self.folder / f"{index}-{self.process_count}", self.config.timeout)
 
     def _load(self, index: int, worker: WorkerProxy) -> dict[str, Any]:
-        entry = self.targets[index]
-        told = worker.load(entry.model, entry.config, self.feeds[index])
-        self.creations.setdefault(index, []).append(told["creation"])
-        return told
+        target = self.targets[index]
+        reply = worker.load(target.model, target.config, self.feeds[index])
+        self.creations.setdefault(index, []).append(reply["creation"])
+        return reply
 
     def _try(self, index: int, call: Callable[[], object]) -> bool:
         try:
@@ -277,13 +245,9 @@ class _BenchmarkRun:
 
 
 def summarize_latency(batch: int, sets: Sequence[CallTimes | None]) -> Latency:
-    """The figures of all calls with a batch, of sets of which an entry may be missing in some."""
+    """The latency over all sets, None for sets without the model."""
     calls = sorted(t for s in sets if s is not None for t in s.calls)
     rounds = tuple(tuple(s.rounds) if s is not None else () for s in sets)
     low, high = median_latency_interval(rounds)
-    return Latency(batch, len(calls), median(calls), low, high, _quantile(calls, 0.95), _quantile(calls, 0.99), rounds)
-
-
-def _quantile(ordered: Sequence[float], fraction: float) -> float:
-    """The least of the numbers that so large a share of them does not exceed."""
-    return ordered[min(int(fraction * len(ordered)), len(ordered) - 1)]
+    p95, p99 = (calls[min(int(fraction * len(calls)), len(calls) - 1)] for fraction in (0.95, 0.99))
+    return Latency(batch, len(calls), median(calls), low, high, p95, p99, rounds)

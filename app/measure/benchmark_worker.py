@@ -1,4 +1,4 @@
-"""Worker of worker_proxy, which runs one model again and again: its methods are the requests.
+"""Worker of worker_proxy: times one model; its methods are the requests.
 
 It imports neither onnx nor most of the package, as their memory would count as the model's.
 """
@@ -32,12 +32,12 @@ Reply = dict[str, Any]
 Call = Callable[[], object]
 WARMUP_CALLS, WARMUP_SECONDS = 10, 0.1
 COLD_CALLS, COLD_NS = 5, 20_000_000  # at the beginning of a block, not counted
-COLD_CALL_LIMIT = 0.25  # seconds of a call on which it does not show that others had the caches before
-PR_SET_PDEATHSIG = 1  # PR_SET_PDEATHSIG of prctl(2)
+COLD_CALL_LIMIT = 0.25  # seconds of a call that is long against the effect of cold caches
+PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 
 class BenchmarkWorker:
-    """A model in a session, and what it is fed, by batch size."""
+    """A model in a session, with a call by batch size."""
 
     def __init__(self) -> None:
         self.process = psutil.Process()
@@ -51,9 +51,12 @@ class BenchmarkWorker:
         return [getattr(self, request.pop("do"))(**request)]
 
     def load(self, model: str, setting: dict[str, Any], feeds: dict[str, str]) -> Reply:
-        """Make a session and run its first batch once, with the memory that takes; then read all other batches."""
+        """Create a session and run its first batch once, measuring memory; then read all other batches."""
         self.model = Path(model)
-        self.config = session_config_from_json(setting)
+        options = tuple((name, text) for name, text in setting["provider_options"])  # JSON has no tuples
+        disabled = tuple(setting["disabled_optimizers"])
+        tuples: dict[str, Any] = {"disabled_optimizers": disabled, "provider_options": options}
+        self.config = SessionConfig(**(setting | tuples))
         folders = {int(batch): Path(folder) for batch, folder in feeds.items()}
         first = read_feeds(next(iter(folders.values())))
         __import__("onnxruntime")
@@ -64,13 +67,13 @@ class BenchmarkWorker:
         creation = perf_counter() - start
         threads = self.process.num_threads() - threads + 1
         bind_call(self.session, first)()
-        told = {"resident": self.process.memory_info().rss, "peak": peak_bytes(self.process)}
-        told["peak"] = max(told.values())  # the kernel rounds them in different ways
+        resident = self.process.memory_info().rss
+        peak = max(resident, peak_bytes(self.process))  # the kernel rounds them in different ways
         self.calls = {batch: bind_call(self.session, read_feeds(folder)) for batch, folder in folders.items()}
-        return {"creation": creation, "base": base, "threads": threads, **told}
+        return {"creation": creation, "base": base, "threads": threads, "resident": resident, "peak": peak}
 
     def warm_up(self, batch: int) -> Reply:
-        """Run until it runs as it will; the seconds of a call."""
+        """Run until warm; the seconds of a call."""
         times: list[float] = []
         while len(times) < WARMUP_CALLS and sum(times) < WARMUP_SECONDS:
             start = perf_counter()
@@ -79,7 +82,7 @@ class BenchmarkWorker:
         return {"seconds": min(times)}
 
     def time_calls(self, batch: int, calls: int, seconds: float) -> Reply:
-        """The nanoseconds of each of so many calls, which take about so many seconds."""
+        """The nanoseconds of each of so many calls, of about `seconds` each."""
         run = self.calls[batch]
         if seconds < COLD_CALL_LIMIT:
             begin = perf_counter_ns()
@@ -94,36 +97,25 @@ class BenchmarkWorker:
         return {"times": [b - a for a, b in pairwise(marks)]}
 
     def provider_node_counts(self, feeds: str) -> Reply:
-        """How many nodes each provider runs: of a session made for that, as it takes time and memory to note it."""
+        """The number of nodes by provider, in a session of its own: recording them takes time and memory."""
         self.calls.clear()
         self.session = None
         with TemporaryDirectory() as folder:
             setting = replace(self.config, profile_prefix=str(Path(folder) / "run"), optimized_model_path="")
-            noted = create_session(self.model, setting)
-            bind_call(noted, read_feeds(Path(feeds)))()
-            events: list[Reply] = read_events(Path(noted.end_profiling()))
-        notes = [(e["name"], e.get("args", {})) for e in events]
-        ran = {(name, n.get("node_index")): n["provider"] for name, n in notes if n.get("provider")}
+            session = create_session(self.model, setting)
+            bind_call(session, read_feeds(Path(feeds)))()
+            events: list[Reply] = read_events(Path(session.end_profiling()))
+        named = [(e["name"], e.get("args", {})) for e in events]
+        ran = {(name, args.get("node_index")): args["provider"] for name, args in named if args.get("provider")}
         return {"providers": dict(Counter(ran.values()))}
 
 
-def session_config_from_json(data: dict[str, Any]) -> SessionConfig:
-    """A Setting that came as JSON, which has no tuples."""
-    options = tuple((name, text) for name, text in data["provider_options"])
-    given: dict[str, Any] = {
-        **data,
-        "disabled_optimizers": tuple(data["disabled_optimizers"]),
-        "provider_options": options,
-    }
-    return SessionConfig(**given)
-
-
 def read_feeds(folder: Path) -> dict[str, Any]:
-    """What `entrant.write_feeds` put there."""
+    """Read what `write_feeds` wrote."""
     if not (folder / "arrays.npz").exists():
-        from ...core.ort import value_files as transport  # noqa: PLC0415 - imports onnx, which takes memory
+        from ...core.ort import value_files  # noqa: PLC0415 - imports onnx, which takes memory
 
-        return transport.read_value(folder / "value")
+        return value_files.read_value(folder / "value")
     with np.load(folder / "arrays.npz", allow_pickle=False) as arrays:
         names = json.loads((folder / "names.json").read_text(encoding="utf-8"))
         found = [arrays[f"arr_{i}"] for i in range(len(names))]
@@ -131,7 +123,7 @@ def read_feeds(folder: Path) -> dict[str, Any]:
 
 
 def bind_call(session: Any, feeds: dict[str, Any]) -> Call:
-    """Running a session once, as its users do."""
+    """A call that runs a session once, as its users do."""
     ends = (*session.get_inputs(), *session.get_overridable_initializers(), *session.get_outputs())
     if not any(lacks_numpy_dtype(end.type) for end in ends):
         return lambda: session.run(None, feeds)
@@ -139,12 +131,12 @@ def bind_call(session: Any, feeds: dict[str, Any]) -> Call:
 
     made = {name: to_ortvalue(array) for name, array in feeds.items()}
     outputs = [end.name for end in session.get_outputs()]
-    # `made` also holds the memory that the values point to.
+    # `made` also owns the memory of the values.
     return lambda: session.run_with_ort_values(outputs, {name: value for name, (value, _) in made.items()})
 
 
 def peak_bytes(process: psutil.Process) -> int:
-    """The most memory that this process had. getrusage(2) would begin with that of the parent on Linux."""
+    """The peak memory of this process. On Linux, getrusage(2) would start with that of the parent."""
     with suppress(OSError, StopIteration):
         lines = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
         return int(next(line for line in lines if line.startswith("VmHWM:")).split()[1]) << 10
@@ -156,7 +148,7 @@ def peak_bytes(process: psutil.Process) -> int:
 
 
 def main() -> None:
-    """Reply to requests, until the input ends. A stopped process would not notice that; its kernel does."""
+    """Reply to requests until the input ends. A stopped process ends by the kernel with its parent."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     gc.disable()

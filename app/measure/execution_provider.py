@@ -1,4 +1,4 @@
-"""The execution provider that onnxruntime is to run a model with."""
+"""Execution providers of onnxruntime."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import importlib
 from dataclasses import dataclass
 from typing import Any
 
-from ...core.ort.sessions import CPU, SessionConfig
+from ...core.ort.sessions import ALL_LEVELS, CPU, SessionConfig
 from ...core.pass_manager.pass_selection import UnknownNameError, UsageError
 from ...core.plugins.pass_spec import parse_specs
 from ...core.support.suggestions import did_you_mean
@@ -17,35 +17,49 @@ SYNTAX = "name{option=text}"
 
 @dataclass(frozen=True, slots=True)
 class ExecutionProvider:
-    """By its full name, with its options as texts, which are its own."""
+    """An execution provider: its full name, and its options as texts."""
 
     name: str = CPU
     options: tuple[tuple[str, str], ...] = ()
 
     def session_config(self, level: str, threads: int) -> SessionConfig:
-        """As users have it, apart from the level of optimization, by onnxruntime's own word."""
+        """The config of users' sessions at an optimization level, by onnxruntime's own name."""
         return SessionConfig(
             level, prepack_weights=True, intra_op_threads=threads, provider=self.name, provider_options=self.options
         )
 
 
 def parse_provider(text: str) -> ExecutionProvider:
-    """The provider that a text names: `cpu`, `CUDAExecutionProvider`, `openvino{device_type=CPU}`; case does not count.
+    """The provider in a text: `cpu`, `CUDAExecutionProvider`, `openvino{device_type=CPU}`; case is ignored.
 
-    Raises UsageError for another form, UnknownNameError for one that this onnxruntime does not have, with those it has.
+    Raises UsageError for another form, UnknownNameError for a provider that this onnxruntime does not have.
     """
     try:
         specs = parse_specs(text)
     except UsageError as e:
         raise UsageError(f"not of the form {SYNTAX}: {e}") from e
     if len(specs) != 1:
-        raise UsageError(f"{text}: one execution provider is wanted, {len(specs)} are named")
+        raise UsageError(f"{text}: name one execution provider, not {len(specs)}")
+    names = available_providers()
+    wanted = specs[0].name.casefold().removesuffix(SUFFIX.casefold())
+    full_name = next((n for n in names if short_name(n) == wanted), None)
+    if full_name is None:
+        known = [short_name(n) for n in names]
+        near = f"it has {', '.join(known)}{did_you_mean(wanted, known)}"
+        raise UnknownNameError(f"this onnxruntime has no execution provider {specs[0].name}; {near}")
     options = tuple((name, _unquoted(value)) for name, value in specs[0].options.items())
-    return ExecutionProvider(_full_name(specs[0].name), options)
+    return ExecutionProvider(full_name, options)
+
+
+def optimization_level(level: str) -> str:
+    """Onnxruntime's name for a level of the command line. Raises UsageError for an unknown one."""
+    if level not in ALL_LEVELS:
+        raise UsageError(f"--level {level}: there is no such level (there are {', '.join(ALL_LEVELS)})")
+    return ALL_LEVELS[level]
 
 
 def available_providers() -> list[str]:
-    """The full names of what this onnxruntime was built with; whether their libraries load is seen in a session."""
+    """The full names of the providers in this build of onnxruntime; their libraries may still fail to load."""
     ort: Any = importlib.import_module("onnxruntime")
     return list(ort.get_available_providers())
 
@@ -55,17 +69,6 @@ def short_name(name: str) -> str:
     return name.removesuffix(SUFFIX).casefold()
 
 
-def _full_name(name: str) -> str:
-    names = available_providers()
-    wanted = name.casefold().removesuffix(SUFFIX.casefold())
-    found = next((n for n in names if short_name(n) == wanted), None)
-    if found is None:
-        known = [short_name(n) for n in names]
-        has = f"it has {', '.join(known)}"
-        raise UnknownNameError(f"this onnxruntime has no execution provider {name}; {has}{did_you_mean(wanted, known)}")
-    return found
-
-
 def _unquoted(text: str) -> str:
-    """A value as it is meant: quotes around it keep what is in them together."""
+    """A value without the quotes around it."""
     return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

@@ -1,4 +1,4 @@
-"""The numbers that models are timed with: one set for each batch size, on which the original runs."""
+"""Inputs for timing models: one set for each batch size, on which the first model runs."""
 
 from __future__ import annotations
 
@@ -31,19 +31,19 @@ from ...core.verify.size_assignments import (
     sum_relations,
 )
 
-PREFERRED_SIZES = (64, 32, 16, 8)  # sizes of what is no batch: the largest with which the model runs
-RUN_TIMEOUT = 120.0  # seconds that a run may take to count as one
-MAX_FAILURES = 3  # times as long, or so many crashes, after which runs that fail are enough
+PREFERRED_SIZES = (64, 32, 16, 8)  # of symbolic dims except the batch: the largest with which the model runs
+RUN_TIMEOUT = 120.0  # seconds of a run
+MAX_FAILURES = 3  # crashes, or failing runs of RUN_TIMEOUT together, after which to give up
 Arrays = Mapping[str, Any]
 RunCheck = Callable[[Arrays], str]
-"""Why a model does not run on arrays, "" if it does."""
+"""The reason for which a model does not run on arrays, "" if it runs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Feeds:
-    """Arrays by name, by batch size, the least first, and the sizes of symbolic dims, batch aside.
+    """Arrays by name, by batch size in ascending order, and the sizes of symbolic dims except the batch.
 
-    `note` says why a batch that was asked for is not there, "" if all are.
+    `note` says why a requested batch is missing.
     """
 
     by_batch: dict[int, dict[str, Any]] = field(repr=False)
@@ -60,26 +60,35 @@ def make_feeds(
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
 ) -> Feeds:
-    """What to time a model with: the inputs given, tiled or cut for other batches, or the normal ones of verification.
+    """Choose inputs to time a model: those given, tiled or cut for other batches, or the normal ones of verification.
 
     `shapes` of inputs and `dims` fix symbolic sizes; a fixed batch is the only one. Raises ModelError for inputs,
-    shapes and dims that are not the model's, UnverifiableError if no inputs can be made up or the model does not run.
+    shapes and dims that are not the model's, UnverifiableError if no inputs can be generated or the model does not run.
     """
     source = model if isinstance(model, ModelSource) else model_source(model, inline=False)
     loaded = source.load()
     inputs = with_given_shapes(shapes or {}, input_specs(loaded))
-    fixed = sizes_from_shapes(shapes or {}, inputs) | _require_known_symbols(dims or {}, inputs)
-    draw = _read_given(given_inputs, inputs)
-    if draw is None:
+    known = free_symbols(inputs)
+    for symbol in dims or {}:
+        if symbol not in known:
+            hint = did_you_mean(symbol, known) or f" (it has {', '.join(known) or 'none'})"
+            raise ModelError(f"--dim {symbol}: the inputs of the model have no such symbol{hint}")
+    fixed = sizes_from_shapes(shapes or {}, inputs) | (dims or {})
+    given: InputSet | None = None
+    if isinstance(given_inputs, Mapping):
+        given = checked_inputs(InputSet("given", {}, dict(given_inputs)), inputs)
+    elif given_inputs is not None:
+        given = read_inputs(Path(given_inputs), inputs)[0]
+    else:
         require_generatable(inputs)
-    with isolated_run_check(source, [v.name for v in loaded.graph.outputs]) as runs:
-        if draw is not None:
-            return _feeds_from_given(draw, inputs, batches, runs)
-        return _generated_feeds(inputs, batches, fixed, seed, runs)
+    with isolated_run_check(source, [v.name for v in loaded.graph.outputs]) as run_failure:
+        if given is not None:
+            return _feeds_from_given(given, inputs, batches, run_failure)
+        return _generated_feeds(inputs, batches, fixed, seed, run_failure)
 
 
 def batch_symbol(inputs: Sequence[InputSpec]) -> str | None:
-    """The symbol of the batch: one called so, or that with which most inputs begin."""
+    """The symbol of the batch: one with that name, or the first dim of most inputs."""
     required = [i for i in inputs if i.default is None and i.type_kind == TENSOR]
     everywhere = [d for i in required for d in i.shape if isinstance(d, str) and dim_symbols(d) == [d]]
     named = next((d for d in everywhere if "batch" in d.casefold()), None)
@@ -89,7 +98,7 @@ def batch_symbol(inputs: Sequence[InputSpec]) -> str | None:
 
 
 def fixed_batch(inputs: Sequence[InputSpec]) -> int:
-    """The number that all inputs begin with; 1 if there is none."""
+    """The common first dim of all inputs; 1 if there is none."""
     leading = {i.shape[0] for i in inputs if i.default is None and i.shape}
     found = next(iter(leading)) if len(leading) == 1 else 1
     return found if isinstance(found, int) and found > 0 else 1
@@ -97,10 +106,9 @@ def fixed_batch(inputs: Sequence[InputSpec]) -> int:
 
 @contextmanager
 def isolated_run_check(source: ModelSource, outputs: Sequence[str]) -> Generator[RunCheck]:
-    """What runs a model without optimizations, in a process of its own: what crashes there does not run.
+    """Run a model without optimizations in a worker process, where a crash is a failure.
 
-    Raises UnverifiableError if onnxruntime does not load it, and when it has failed for so long that no end is in
-    sight.
+    Raises UnverifiableError if onnxruntime does not load it, and after too many failures.
     """
     with RemoteBackend() as remote:
         try:
@@ -109,7 +117,7 @@ def isolated_run_check(source: ModelSource, outputs: Sequence[str]) -> Generator
             raise UnverifiableError(f"{source.label}: {e}") from e
         lost = 0.0
 
-        def runs(feeds: Arrays) -> str:
+        def run_failure(feeds: Arrays) -> str:
             nonlocal lost
             start = perf_counter()
             try:
@@ -121,30 +129,14 @@ def isolated_run_check(source: ModelSource, outputs: Sequence[str]) -> Generator
                 return str(e)
             return ""
 
-        yield runs
-
-
-def _require_known_symbols(dims: Sizes, inputs: list[InputSpec]) -> Sizes:
-    known = free_symbols(inputs)
-    for symbol in dims:
-        if symbol not in known:
-            hint = did_you_mean(symbol, known) or f" (it has {', '.join(known) or 'none'})"
-            raise ModelError(f"--dim {symbol}: the inputs of the model have no such symbol{hint}")
-    return dims
-
-
-def _read_given(given: Arrays | str | Path | None, inputs: list[InputSpec]) -> InputSet | None:
-    """The inputs given, the first set if there are several."""
-    if isinstance(given, Mapping):
-        return checked_inputs(InputSet("given", {}, dict(given)), inputs)
-    return read_inputs(Path(given), inputs)[0] if given is not None else None
+        yield run_failure
 
 
 def _feeds_from_given(
     input_set: InputSet, inputs: list[InputSpec], batches: Sequence[int], run_failure: RunCheck
 ) -> Feeds:
-    if why := run_failure(input_set.feeds):
-        raise ModelError(f"the model does not run on the {input_set}: {why}")
+    if failure := run_failure(input_set.feeds):
+        raise ModelError(f"the model does not run on the {input_set}: {failure}")
     sizes: Sizes = {}
     for i in inputs:
         value = input_set.feeds.get(i.name)
@@ -158,16 +150,15 @@ def _feeds_from_given(
     refused: dict[int, str] = {}
     for batch in sorted(set(batches)):
         feeds = input_set.feeds if batch == own else _with_batch_size(input_set.feeds, inputs, symbol, batch)
-        why = run_failure(feeds)
-        if why:
-            refused[batch] = why
+        if failure := run_failure(feeds):
+            refused[batch] = failure
         else:
             found[batch] = dict(feeds)
     return Feeds(found or {own: dict(input_set.feeds)}, sizes, _format_refusals(refused))
 
 
 def _with_batch_size(feeds: Arrays, inputs: list[InputSpec], symbol: str, batch: int) -> dict[str, Any]:
-    """The arrays with as many rows as wanted, from the first on again where there are too few."""
+    """The arrays with `batch` rows, repeated from the first if there are too few."""
     found = dict(feeds)
     for i in (i for i in inputs if i.type_kind == TENSOR and feeds.get(i.name) is not None):
         for axis in (axis for axis, d in enumerate(i.shape) if d == symbol):
@@ -180,64 +171,58 @@ def _generated_feeds(
     inputs: list[InputSpec], batches: Sequence[int], fixed: Sizes, seed: int, run_failure: RunCheck
 ) -> Feeds:
     symbol = batch_symbol(inputs)
-    free = symbol is not None and symbol not in fixed
-    wanted = sorted(set(batches)) if free else [1]
-    settled, first = _first_accepted(
-        inputs, fixed | ({symbol: wanted[0]} if free and symbol else {}), fixed, seed, run_failure
-    )
+    requested = sorted(set(batches))
+    with_batch = fixed | ({symbol: requested[0]} if symbol is not None and symbol not in fixed else {})
+    ranked, first = _first_accepted(inputs, with_batch, fixed, seed, run_failure)
     sizes = dict(first.sizes)
     own = sizes.pop(symbol, 1) if symbol is not None else fixed_batch(inputs)
-    if not free or symbol is None:
+    if symbol is None or symbol in fixed:
         return _single_batch_feeds(own, first.feeds, sizes, batches, inputs)
-    found, refused = {own: first.feeds}, {b: "" for b in wanted[:1] if b != own}
-    for batch in wanted[1:]:
-        draw, why = _accepted_at(settled, first.sizes | {symbol: batch}, seed, run_failure)
-        if draw is not None:
-            found[batch] = draw.feeds
+    found, refused = {own: first.feeds}, {b: "" for b in requested[:1] if b != own}
+    for batch in requested[1:]:
+        accepted, failure = _accepted_at(ranked, first.sizes | {symbol: batch}, seed, run_failure)
+        if accepted is not None:
+            found[batch] = accepted.feeds
         else:
-            refused[batch] = why
+            refused[batch] = failure
     return Feeds(dict(sorted(found.items())), sizes, _format_refusals(refused))
 
 
 def _single_batch_feeds(
     batch: int, feeds: Arrays, sizes: Sizes, batches: Sequence[int], inputs: list[InputSpec]
 ) -> Feeds:
-    """Feeds of one batch, which is not to be chosen."""
-    note = f"the batch is fixed at {batch}" if any(_has_leading_dim(i) for i in inputs) else "no input has a batch"
+    """Feeds of a batch that cannot be chosen."""
+    has_batch = any(i.type_kind == TENSOR and i.default is None and i.shape for i in inputs)
+    note = f"the batch is fixed at {batch}" if has_batch else "no input has a batch"
     return Feeds({batch: dict(feeds)}, sizes, "" if set(batches) == {batch} else note)
 
 
-def _has_leading_dim(i: InputSpec) -> bool:
-    return i.type_kind == TENSOR and i.default is None and bool(i.shape)
-
-
 def _format_refusals(refused: Mapping[int, str]) -> str:
-    told = (f"it does not run with a batch of {batch}{f': {why}' if why else ''}" for batch, why in refused.items())
-    return "; ".join(told)
+    return "; ".join(f"it does not run with a batch of {b}{f': {why}' if why else ''}" for b, why in refused.items())
 
 
 def _first_accepted(
     inputs: list[InputSpec], with_batch: Sizes, fixed: Sizes, seed: int, run_failure: RunCheck
 ) -> tuple[list[InputSpec], InputSet]:
-    """The first draw on which the model runs, and the inputs with their ranks settled. Raises UnverifiableError."""
-    why, shares = "", with_unit_interval_floats(inputs)
-    for settled in (*with_tried_ranks(inputs), *(with_tried_ranks(shares) if shares else ())):
-        for plan in _size_assignments(settled, with_batch, fixed):
-            draw, said = _accepted_at(settled, plan, seed, run_failure)
-            if draw is not None:
-                return settled, draw
-            why = why or said
-    raise UnverifiableError(f"no inputs were found on which it runs: {why or 'all would be too large'}")
+    """The first input set on which the model runs, and the inputs with ranks. Raises UnverifiableError."""
+    first_failure, unit_interval = "", with_unit_interval_floats(inputs)
+    for ranked in (*with_tried_ranks(inputs), *(with_tried_ranks(unit_interval) if unit_interval else ())):
+        for sizes in _size_assignments(ranked, with_batch, fixed):
+            accepted, failure = _accepted_at(ranked, sizes, seed, run_failure)
+            if accepted is not None:
+                return ranked, accepted
+            first_failure = first_failure or failure
+    raise UnverifiableError(f"no inputs were found on which it runs: {first_failure or 'all would be too large'}")
 
 
 def _size_assignments(inputs: list[InputSpec], with_batch: Sizes, fixed: Sizes) -> Iterator[Sizes]:
-    """The usual sizes, the largest first, then all that verification tries, at last with another batch."""
+    """PREFERRED_SIZES, then all sizes that verification tries, and at last those with another batch."""
     known = with_batch | required_sizes(inputs, with_batch)
     free = [s for s in free_symbols(inputs) if s not in known]
     for size in PREFERRED_SIZES:
-        plan = known | dict.fromkeys(free, size)
-        plans = (plan, *(plan | {total: 2 * size} for total, _, _ in islice(sum_relations(free), MAX_VARIATIONS)))
-        yield from (p for p in plans if element_count(inputs, p) <= MAX_ELEMENTS)
+        equal = known | dict.fromkeys(free, size)
+        sums = (equal | {total: 2 * size} for total, _, _ in islice(sum_relations(free), MAX_VARIATIONS))
+        yield from (sizes for sizes in (equal, *sums) if element_count(inputs, sizes) <= MAX_ELEMENTS)
     yield from size_assignments(inputs, with_batch)
     yield from size_assignments(inputs, fixed)
 
@@ -245,10 +230,11 @@ def _size_assignments(inputs: list[InputSpec], with_batch: Sizes, fixed: Sizes) 
 def _accepted_at(
     inputs: list[InputSpec], sizes: Sizes, seed: int, run_failure: RunCheck
 ) -> tuple[InputSet | None, str]:
-    why = ""
-    for draw in generate_input_sets(inputs, "normal", sizes, (seed, 0)):
-        said = run_failure(draw.feeds)
-        if not said:
-            return draw, ""
-        why = why or said
-    return None, why
+    """The first input set of these sizes on which the model runs, or the first failure."""
+    first_failure = ""
+    for input_set in generate_input_sets(inputs, "normal", sizes, (seed, 0)):
+        failure = run_failure(input_set.feeds)
+        if not failure:
+            return input_set, ""
+        first_failure = first_failure or failure
+    return None, first_failure

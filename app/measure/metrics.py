@@ -1,4 +1,4 @@
-"""What is measured of a model."""
+"""Metrics of a model in onnxruntime."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class RatioInterval:
-    """A ratio, and the 95 % confidence interval around it."""
+    """A ratio and its 95 % confidence interval."""
 
     ratio: float
     low: float
@@ -15,16 +15,16 @@ class RatioInterval:
 
     @property
     def is_significant(self) -> bool:
-        """Whether a difference was measured at all: the interval does not hold 1."""
+        """Whether a difference was measured: the interval does not contain 1."""
         return not self.low <= 1.0 <= self.high
 
 
 @dataclass(frozen=True, slots=True)
 class Latency:
-    """Seconds for one call with `batch` samples, of so many calls; `rounds` has the medians that pair with others.
+    """Seconds for one call with `batch` samples, over so many `calls`.
 
-    `rounds`: one list for each set of processes, with one median a round; it is empty for a set that it was not in.
-    `median_low` and `median_high` are the 95 % interval of the median.
+    `median_low` and `median_high` are the 95 % interval of the median. `rounds`, which pair with those of other models,
+    has a list for each set of processes, with one median a round, empty for a set without this model.
     """
 
     batch: int
@@ -44,12 +44,12 @@ class Latency:
 
 @dataclass(frozen=True, slots=True)
 class ModelMetrics:
-    """One model under one setting, in fresh processes. `failure` says why there is nothing else, in a line.
+    """The metrics of a model under one config, in fresh processes, or the `failure` in a line.
 
-    `creation_seconds`: seconds to make the session, the median over the processes. `resident_bytes` and `peak_bytes`:
-    bytes of memory of a process that loaded and ran the model with one sample, `baseline_bytes` those of one that has
-    only imported onnxruntime. `providers`: how many nodes each execution provider ran in the end. `latencies` by batch
-    size. `threads`: how many threads compute an op, as far as the process shows it.
+    `creation_seconds`: the time to create a session, the median over the processes. `resident_bytes`, `peak_bytes`:
+    memory of a process that loaded and ran the model with one sample, `baseline_bytes` that of one that has only
+    imported onnxruntime. `providers`: the number of nodes by execution provider that ran them. `latencies` by batch
+    size. `threads` that compute an op, as observed in the process.
     """
 
     failure: str = ""

@@ -1,4 +1,4 @@
-"""What a model is made of, whoever made it: what its outputs depend on, counted."""
+"""Statistics of model files from any source."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from ...core.serialization.proto_queries import (
 
 @dataclass(frozen=True, slots=True)
 class ModelStats:
-    """What is in a file.
+    """Statistics of a file.
 
-    `ops` by type (domain::type outside the standard one): those that outputs depend on, bodies and inlined functions
+    `ops` by type (domain::type outside the standard one): those on which outputs depend, bodies and inlined functions
     included, Constant ops not. `parameters`: elements of weights. `bytes` on disk, files of weights included.
-    `nonstandard_operators`: operators that ONNX does not define; none in a portable model. `checker_error`: what
-    onnx.checker says, in a line, "" where it says nothing.
+    `nonstandard_operators`: operators that ONNX does not define. `checker_error`: the objection of onnx.checker, in a
+    line, "" if there is none.
     """
 
     ops: dict[str, int]
@@ -44,18 +44,18 @@ class ModelStats:
 
     @property
     def nodes(self) -> int:
-        """How many ops there are."""
+        """The number of ops."""
         return sum(self.ops.values())
 
     @property
     def is_portable(self) -> bool:
-        """Whether any runtime that follows the specification can run it."""
+        """Whether all operators are standard, so that any runtime can run them."""
         return not self.nonstandard_operators
 
 
 def compute_model_stats(path: Path) -> ModelStats:
     """Count the model in a file, without reading the files of weights. Raises ModelError for one that is unreadable."""
-    library: Any = onnx  # what it takes has no types
+    library: Any = onnx  # its argument has no types
     try:
         model: onnx.ModelProto = library.load(path, load_external_data=False)
     except (DecodeError, OSError) as e:
@@ -69,14 +69,15 @@ def compute_model_stats(path: Path) -> ModelStats:
     parameters = sum(prod(t.dims) for t in tensors) + sum(
         _attribute_element_count(n) for n in all_nodes(nodes) if _is_constant(n)
     )
-    flat = _inlined(_strip_raw_data(model, tensors))
-    return ModelStats(
-        dict(sorted(live_op_counts(flat).items())), parameters, size, _nonstandard_operators(flat), _checker_error(path)
-    )
+    for tensor in tensors:
+        tensor.ClearField("raw_data")
+    flat = _inlined(model)
+    ops = dict(sorted(live_op_counts(flat).items()))
+    return ModelStats(ops, parameters, size, _nonstandard_operators(flat), _checker_error(path))
 
 
 def live_op_counts(model: onnx.ModelProto) -> Counter[str]:
-    """Ops by type that the outputs depend on: local functions inlined, bodies included, Constant ops left out."""
+    """Ops by type on which the outputs depend: local functions inlined, bodies included, Constant ops left out."""
     if model.functions:
         bare = onnx.ModelProto()
         bare.CopyFrom(model)
@@ -94,34 +95,32 @@ def _count_live(graph: onnx.GraphProto) -> Counter[str]:
         seen.add(id(node))
         if not _is_constant(node):
             ops[_qualified_type(canonical_domain(node.domain), node.op_type)] += 1
-        wanted += node.input
+        wanted += _names_read(node)
         for body in subgraphs(node):
             ops += _count_live(body)
-            wanted += [name for inner in body.node for name in _names_read(inner)] + [o.name for o in body.output]
     return ops
 
 
 def _names_read(node: onnx.NodeProto) -> Iterator[str]:
-    """All names that a node and the graphs in it read."""
+    """All names that a node and its bodies read."""
     yield from node.input
     for body in subgraphs(node):
         yield from (o.name for o in body.output)
-        for inner in body.node:
-            yield from _names_read(inner)
+        yield from (name for inner in body.node for name in _names_read(inner))
 
 
 def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
-    """The model without local functions; as it is if they cannot be inlined, as those that call themselves."""
+    """The model with local functions inlined; unchanged if that fails, as for functions that call themselves."""
     if not model.functions:
         return model
     try:
         return inliner.inline_local_functions(model)
-    except Exception:  # noqa: BLE001 - what onnx raises from C++ has no common type; calls then count as ops
+    except Exception:  # noqa: BLE001 - errors of onnx from C++ have no common type; calls then count as ops
         return model
 
 
 def _weight_tensors(holders: Iterable[onnx.GraphProto | onnx.FunctionProto]) -> Iterator[onnx.TensorProto]:
-    """Initializers and the tensors of Constant ops, in bodies too; of sparse ones the elements that are there."""
+    """Initializers and the tensors of Constant ops, in bodies too; of sparse ones the stored elements."""
     for holder in holders:
         if isinstance(holder, onnx.GraphProto):
             yield from holder.initializer
@@ -138,7 +137,7 @@ def _is_constant(node: onnx.NodeProto) -> bool:
 
 
 def _attribute_element_count(constant: onnx.NodeProto) -> int:
-    """How many elements a Constant op holds that are in no tensor."""
+    """The number of elements of a Constant op that are in no tensor."""
     numbers: Any = (
         len(a.floats) + len(a.ints) + len(a.strings) + (a.name in {"value_float", "value_int", "value_string"})
         for a in constant.attribute
@@ -147,21 +146,14 @@ def _attribute_element_count(constant: onnx.NodeProto) -> int:
 
 
 def _external_file(tensor: onnx.TensorProto) -> str:
-    """The file that its elements are in, "" if they are with it."""
+    """The file of a tensor's elements, "" if they are in the model."""
     if tensor.data_location != onnx.TensorProto.EXTERNAL:
         return ""
     return next((e.value for e in tensor.external_data if e.key == "location"), "")
 
 
-def _strip_raw_data(model: onnx.ModelProto, tensors: Iterable[onnx.TensorProto]) -> onnx.ModelProto:
-    """The model, less what only makes it large."""
-    for tensor in tensors:
-        tensor.ClearField("raw_data")
-    return model
-
-
 def _nonstandard_operators(model: onnx.ModelProto) -> tuple[str, ...]:
-    """Operators that no version of ONNX has, or not the one that the model imports."""
+    """Operators that ONNX does not define, or not in the opset that the model imports."""
     called = local_functions(model)
     elsewhere = (
         key for key in used_operators(model.graph) if key not in called and not op_schemas.latest_opset_version(key[0])
@@ -174,10 +166,10 @@ def _qualified_type(domain: str, kind: str) -> str:
 
 
 def _checker_error(path: Path) -> str:
-    """The complaint of onnx.checker about a file."""
-    checker: Any = onnx.checker  # what it takes has no types
+    """The objection of onnx.checker to a file, "" if there is none."""
+    checker: Any = onnx.checker  # its argument has no types
     try:
         checker.check_model(str(path))
-    except Exception as e:  # noqa: BLE001 - it is onnx's, from C++, of no common type
+    except Exception as e:  # noqa: BLE001 - errors of onnx from C++ have no common type
         return backend_message(e)
     return ""

@@ -1,33 +1,44 @@
-"""A model run under onnxruntime's profiler, in a process of its own."""
+"""Runs of a model under onnxruntime's profiler, in a worker process: `python -m <this module>`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from itertools import chain, count
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from time import perf_counter
 from typing import Any
 
 import onnx
+from google.protobuf.message import DecodeError
 
-from ...core.errors import EvaluationError
+from ...core.errors import EvaluationError, ModelError, ModelLoadError
 from ...core.io.files import ModelFile, load
+from ...core.ir import wire_format
+from ...core.ir.tensor import MappedFile
 from ...core.ort import value_files
+from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import SessionConfig
-from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
+from ...core.serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
+from ...core.serialization.proto_queries import all_nodes
 from .profile_trace import ProfiledRun, read_trace
-from .profiler_worker import TOO_MANY_EVENTS
-from .skeleton import make_node_names_unique, read_skeleton, write_with_nodes
 
-PROFILE_TIMEOUT = 600.0  # seconds for a model, beside those it is to run
-WORKER = module_command(f"{__package__}.profiler_worker")
+PROFILE_TIMEOUT = 600.0  # seconds for a model, in addition to the requested ones
+TENSOR_NAME_FIELD = 8  # of a TensorProto, in onnx.proto
+WORKER = module_command(f"{__package__}.profile_recording")
+WARMUP_RUNS = 3  # runs of a new session that are not recorded
+MIN_RUNS, MAX_RUNS = 3, 2000  # recorded runs
+TOO_MANY_EVENTS = "one run has more events than onnxruntime's profiler takes"
+MAX_EVENTS = 50_000  # of a profile; onnxruntime drops those beyond a million, and writes up to 2 kB for each
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """The runs that count, the graph of the file with a name for each node, and what onnxruntime made of it.
+    """The runs after warming up, the graph of the file with a unique name for each node, and onnxruntime's graph.
 
-    `optimized_graph` is None where the provider cannot tell. Weights are names only in both.
+    `optimized_graph` is None if the provider cannot save it. Both graphs have only the names of weights.
     """
 
     runs: tuple[ProfiledRun, ...]
@@ -45,7 +56,7 @@ def record_profile(
 ) -> Recording:
     """Run the model in `path` for `min_time` seconds after warming up, three times at least.
 
-    Raises ModelError for what is no model, EvaluationError if onnxruntime does not load or run it, or crashes.
+    Raises ModelError for a file that is no model, EvaluationError if onnxruntime does not load or run it, or crashes.
     """
     is_external = has_external_weights(path)
     file = read_skeleton(path).graph
@@ -63,7 +74,13 @@ def record_profile(
             "outputs": [v.name for v in file.output],
             "min_time": min_time,
         }
-        reply = _request_profile(request, command, timeout + min_time)
+        try:
+            with WorkerProcess(command, timeout + min_time) as process:
+                reply = process.request(request)
+        except RequestFailed as e:
+            raise EvaluationError(str(e)) from e
+        except WorkerExit as e:
+            raise EvaluationError(f"onnxruntime's profiler gave nothing: {e}") from e
         runs = tuple(read_trace(Path(reply["trace"]))[reply["warm"] :])
         if not runs:
             raise EvaluationError(TOO_MANY_EVENTS)
@@ -72,17 +89,111 @@ def record_profile(
 
 
 def has_external_weights(path: Path) -> bool:
-    """Whether a model's weights are in other files, too. Raises ModelError, with the reason, if it is no model."""
+    """Whether a model has weights in other files. Raises ModelError if it is no model."""
     file = ModelFile(path)
     load(file, inline=False)
     return bool(file.external_files)
 
 
-def _request_profile(request: dict[str, Any], command: tuple[str, ...], timeout: float) -> dict[str, Any]:
+def read_skeleton(path: Path) -> onnx.ModelProto:
+    """Read a model with only the names of its main graph's weights. Raises ModelError for other files."""
     try:
-        with WorkerProcess(command, timeout) as process:
-            return process.request(request)
-    except RequestFailed as e:
-        raise EvaluationError(str(e)) from e
-    except WorkerExit as e:
-        raise EvaluationError(f"onnxruntime's profiler gave nothing: {e}") from e
+        source = MappedFile(path)
+        data = source.view()
+        model = onnx.ModelProto()
+        for f in wire_format.parse_fields(data, 0, len(data)):
+            if f.number == MODEL_GRAPH and f.wire_type == wire_format.LEN:
+                for part in wire_format.parse_fields(data, f.begin, f.end):
+                    if part.number != INITIALIZER:
+                        model.graph.MergeFromString(bytes(data[part.tag_start : part.end]))
+                        continue
+                    parts = wire_format.parse_fields(data, part.begin, part.end)
+                    names = [data[p.begin : p.end] for p in parts if p.number == TENSOR_NAME_FIELD]
+                    model.graph.initializer.add(name="".join(bytes(name).decode() for name in names[-1:]))
+            else:
+                model.MergeFromString(bytes(data[f.tag_start : f.end]))
+    except OSError as e:
+        raise ModelError(f"{path} cannot be read: {e.strerror}") from e
+    except (DecodeError, ModelError) as e:
+        raise ModelError(f"{path}: not an ONNX model") from e
+    source.release_pages()
+    return model
+
+
+def make_node_names_unique(graph: onnx.GraphProto) -> None:
+    """Give each node a unique name: a nameless one that of its first output, a duplicate one a number."""
+    taken = {node.name for node in all_nodes(graph.node)}
+    seen: set[str] = set()
+    for node in all_nodes(graph.node):
+        stem = node.name or next(filter(None, node.output), node.op_type)
+        if not node.name or node.name in seen:
+            numbered = (f"{stem} #{n}" for n in count(2))
+            node.name = next(name for name in chain([stem], numbered) if name not in taken)
+        taken.add(node.name)
+        seen.add(node.name)
+
+
+def write_with_nodes(graph: onnx.GraphProto, path: Path, copy: Path) -> None:
+    """Copy the model in `path` with the nodes of `graph` in place of its own; other bytes are unchanged."""
+    source = MappedFile(path)
+    data = source.view()
+    nodes = b"".join(wire_format.encode_field(NODE, node.SerializeToString()) for node in graph.node)
+    with copy.open("wb") as file:
+        for f in wire_format.parse_fields(data, 0, len(data)):
+            if f.number != MODEL_GRAPH or f.wire_type != wire_format.LEN:
+                file.write(data[f.tag_start : f.end])
+                continue
+            others = [p for p in wire_format.parse_fields(data, f.begin, f.end) if p.number != NODE]
+            length = len(nodes) + sum(p.end - p.tag_start for p in others)
+            file.write(wire_format.encode_prefix(MODEL_GRAPH, length) + nodes)
+            for p in others:
+                file.write(data[p.tag_start : p.end])
+    source.release_pages()
+
+
+def profile_replies(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Profile a model in the worker: the file of the profile, and the number of its runs that only warm up.
+
+    Raises EvaluationError.
+    """
+    config = SessionConfig(**request["setting"])
+    folder = Path(request["folder"]) if request["folder"] else None
+    model = Path(request["model"])
+    loadable = model.read_bytes() if folder is not None else model
+    feeds = value_files.read_value(Path(request["feeds"]))
+    outputs: list[str] = request["outputs"]
+    unsaved = replace(config, optimized_model_path="")
+    try:
+        pilot, saved = OnnxRuntime(loadable, config, folder=folder), True
+    except ModelLoadError:  # providers that compile nodes cannot save the model
+        pilot, saved = OnnxRuntime(loadable, unsaved, folder=folder), False
+    pilot.run(outputs, feeds)
+    first = read_trace(pilot.end_profile())
+    del pilot
+    if not first:
+        raise EvaluationError(TOO_MANY_EVENTS)
+    session = OnnxRuntime(loadable, unsaved, folder=folder)
+    for _ in range(WARMUP_RUNS):
+        session.run(outputs, feeds)
+    repeat(lambda: session.run(outputs, feeds), request["min_time"], max_runs(len(first[0].kernels)))
+    yield {"trace": str(session.end_profile()), "warm": WARMUP_RUNS, "saved": saved}
+
+
+def max_runs(kernels: int) -> int:
+    """The number of recorded runs of so many kernels that fit into a profile."""
+    return max(MIN_RUNS, min(MAX_RUNS, MAX_EVENTS // max(kernels, 1) - WARMUP_RUNS))
+
+
+def repeat(
+    run: Callable[[], object], seconds: float, max_calls: int, clock: Callable[[], float] = perf_counter
+) -> None:
+    """Call `run` for so many seconds, at least MIN_RUNS and at most `max_calls` times."""
+    end = clock() + seconds
+    for n in range(max_calls):
+        if n >= MIN_RUNS and clock() >= end:
+            return
+        run()
+
+
+if __name__ == "__main__":
+    serve(profile_replies, (EvaluationError,))

@@ -1,8 +1,8 @@
-"""What onnxruntime's profiler writes: a list of events as chrome://tracing reads them, of which runs and nodes count.
+"""Traces of onnxruntime's profiler: lists of events in the format of chrome://tracing.
 
-A run is a Session event `model_run`, what an op took a Node event `NAME_kernel_time`. Bodies run inside the time of the
-op that holds them, on its thread. Other events, such as those of a GPU's own profiler, are left alone: on a GPU, where
-ops are only begun, times of nodes are those of beginning them. Seen with onnxruntime 1.23.2 and 1.31.1.
+A run is a Session event `model_run`, the execution of an op a Node event `NAME_kernel_time`. Bodies run within the time
+of their op, on its thread. Other events, such as those of a GPU's own profiler, are ignored: on a GPU, times of nodes
+are those of launching them. Observed with onnxruntime 1.23.2 and 1.31.1.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ MICRO = 1e-6
 class KernelExecution:
     """One execution of a node: `start` in seconds from the beginning of the run, `self_seconds` without its subgraphs.
 
-    `index` is onnxruntime's number of the node in its graph, -1 if it is not told.
+    `index` is onnxruntime's number of the node in its graph, -1 if unknown.
     """
 
     name: str
@@ -40,7 +40,7 @@ class KernelExecution:
 
 @dataclass(frozen=True, slots=True)
 class ProfiledRun:
-    """One run of the model: when it began and how long it took, and its kernels in the order in which they began."""
+    """One run of the model: its start and duration, and its kernels by start."""
 
     start: float
     seconds: float
@@ -53,14 +53,18 @@ class ProfiledRun:
 
 
 def read_trace(path: Path) -> list[ProfiledRun]:
-    """The runs in a profiler's file. Raises EvaluationError if it is none."""
+    """The runs in a trace. Raises EvaluationError for other files."""
     return parse_runs(read_events(path))
 
 
 def read_events(path: Path) -> list[Any]:
-    """All events in a profiler's file. Raises EvaluationError if it is none."""
+    """All events in a trace. Raises EvaluationError for other files."""
     try:
-        events = _parse_events(path.read_text(encoding="utf-8", errors="replace"))
+        text = path.read_text(encoding="utf-8", errors="replace")
+        try:
+            events = json.loads(text, strict=False)
+        except ValueError:  # onnxruntime 1.23 does not escape names
+            events = json.loads(UNESCAPED_NAME.sub(lambda m: f'"name" :{json.dumps(m[1])},"args" :', text))
     except (OSError, ValueError) as e:
         raise EvaluationError(f"onnxruntime's profile cannot be read: {e}") from e
     if not isinstance(events, list):
@@ -68,18 +72,11 @@ def read_events(path: Path) -> list[Any]:
     return cast("list[Any]", events)
 
 
-def _parse_events(text: str) -> Any:
-    try:
-        return json.loads(text, strict=False)
-    except ValueError:  # names are written as they are by onnxruntime 1.23, quotes and all
-        return json.loads(UNESCAPED_NAME.sub(lambda m: f'"name" :{json.dumps(m[1])},"args" :', text))
-
-
 def parse_runs(events: Iterable[Any]) -> list[ProfiledRun]:
-    """The runs among events, in order. Nodes of a run that has no end, as the profiler stopped there, are dropped."""
-    whole = sorted((e for e in events if _is_timed(e)), key=lambda e: e["ts"])
-    spans = [e for e in whole if e.get("cat") == "Session" and e.get("name") == RUN_EVENT]
-    nodes = (e for e in whole if e.get("cat") == "Node" and str(e.get("name", "")).endswith(KERNEL_SUFFIX))
+    """The runs among events, in order, without the nodes of an incomplete last run."""
+    timed = sorted((e for e in events if _is_timed(e)), key=lambda e: e["ts"])
+    spans = [e for e in timed if e.get("cat") == "Session" and e.get("name") == RUN_EVENT]
+    nodes = (e for e in timed if e.get("cat") == "Node" and str(e.get("name", "")).endswith(KERNEL_SUFFIX))
     held: list[list[Mapping[str, Any]]] = [[] for _ in spans]
     at = 0
     for node in nodes:
@@ -96,8 +93,7 @@ def parse_runs(events: Iterable[Any]) -> list[ProfiledRun]:
 def _is_timed(event: Any) -> bool:
     if not isinstance(event, dict):
         return False
-    told = cast("Mapping[str, Any]", event)
-    return all(isinstance(told.get(key), int | float) for key in ("ts", "dur"))
+    return all(isinstance(cast("Mapping[str, Any]", event).get(key), int | float) for key in ("ts", "dur"))
 
 
 def _end(event: Mapping[str, Any]) -> float:
@@ -105,8 +101,8 @@ def _end(event: Mapping[str, Any]) -> float:
 
 
 def _parse_kernels(begin: float, nodes: list[Mapping[str, Any]]) -> tuple[KernelExecution, ...]:
-    """The nodes of a run as kernels. On a thread, what begins before another ends runs inside it."""
-    order = sorted(range(len(nodes)), key=lambda i: (nodes[i]["ts"], -nodes[i]["dur"], -i))  # an outer one is told last
+    """The nodes of a run as kernels. On a thread, a node that begins before another ends runs inside it."""
+    order = sorted(range(len(nodes)), key=lambda i: (nodes[i]["ts"], -nodes[i]["dur"], -i))  # an outer one comes last
     inside = [0.0] * len(nodes)
     open_on: dict[Any, list[int]] = {}
     for i in order:
@@ -121,12 +117,12 @@ def _parse_kernels(begin: float, nodes: list[Mapping[str, Any]]) -> tuple[Kernel
 
 def _parse_kernel(event: Mapping[str, Any], begin: float, inside: float) -> KernelExecution:
     args: Any = event.get("args")
-    told = cast("Mapping[str, Any]", args if isinstance(args, dict) else {})
-    index = str(told.get("node_index", ""))
+    known = cast("Mapping[str, Any]", args if isinstance(args, dict) else {})
+    index = str(known.get("node_index", ""))
     return KernelExecution(
         event["name"].removesuffix(KERNEL_SUFFIX),
-        str(told.get("op_name", "")),
-        str(told.get("provider", "")),
+        str(known.get("op_name", "")),
+        str(known.get("provider", "")),
         int(index) if index.isdecimal() else -1,
         (event["ts"] - begin) * MICRO,
         event["dur"] * MICRO,

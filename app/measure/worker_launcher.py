@@ -1,6 +1,6 @@
-"""Starts worker.py in a process that holds little else: `python -P lean.py`.
+"""Launcher of benchmark_worker in a process with few imports: `python -P worker_launcher.py`.
 
-The package's own `__init__` imports onnx and the rest of it; that would count as memory of the models measured.
+`__init__` of the package imports onnx and much else, which would count as memory of the models measured.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
-"""Measurements of one model in a worker process, stopped while others are measured."""
+"""Benchmarks of one model in a worker process that is stopped while others run."""
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import psutil
@@ -24,15 +24,15 @@ LAUNCHER = Path(__file__).with_name("worker_launcher.py")
 
 
 class MeasurementFailed(Exception):
-    """A model that cannot be measured, and why, in a line."""
+    """A model cannot be measured; the reason is one line."""
 
 
 @dataclass(slots=True)
 class WorkerProxy:
     """A worker process. A request that fails raises MeasurementFailed and ends it.
 
-    onnxruntime's threads go on looking for work for up to 0.1 s after a call. With users that is as it should be, here
-    it would slow down whoever is next; so between turns the process is stopped, by signal.
+    onnxruntime's threads poll for work for up to 0.1 s after a call, which would slow down the next model; so the
+    process is stopped by a signal between its blocks.
     """
 
     folder: Path
@@ -45,21 +45,21 @@ class WorkerProxy:
         self._process = WorkerProcess(self.command, self.timeout, self.folder / "log")
 
     def load(self, model: Path, config: SessionConfig, feeds: Mapping[int, Path]) -> dict[str, Any]:
-        """Its figures once it has run the first of the batches."""
-        told = {str(batch): str(folder) for batch, folder in feeds.items()}
-        return self._request("load", model=str(model.resolve()), setting=asdict(config), feeds=told)
+        """Load a model, and run the first batch: the metrics of that."""
+        folders = {str(batch): str(folder) for batch, folder in feeds.items()}
+        return self._request("load", model=str(model.resolve()), setting=asdict(config), feeds=folders)
 
     def warm_up(self, batch: int) -> float:
-        """The seconds of a call, warm."""
+        """Run until warm; the seconds of a call."""
         return self._request("warm_up", batch=batch)["seconds"]
 
     def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:
-        """The seconds of each of so many calls, of about `seconds`."""
+        """The seconds of each of so many calls, of about `seconds` each."""
         times = self._request("time_calls", batch=batch, calls=calls, seconds=seconds)["times"]
         return [max(t, 1) / 1e9 for t in times]
 
     def provider_node_counts(self, feeds: Path) -> dict[str, int]:
-        """Nodes by the provider that ran them. The model is not loaded any more after that."""
+        """The number of nodes by the provider that ran them. This unloads the model."""
         return self._request("provider_node_counts", feeds=str(feeds))["providers"]
 
     def terminate(self) -> None:
@@ -74,11 +74,12 @@ class WorkerProxy:
             raise MeasurementFailed(str(e)) from e
         except RequestFailed as e:
             self.terminate()
-            raise MeasurementFailed(_one_line_error(str(e))) from e
+            message = " ".join(strip_source_locations(str(e)).split())[:300]
+            raise MeasurementFailed(message or "onnxruntime gives no reason") from e
         self._signal(psutil.Process.suspend)
         return reply
 
-    def _signal(self, send: Any) -> None:
+    def _signal(self, send: Callable[[psutil.Process], None]) -> None:
         pid = self._process.pid
         if pid is not None:
             with suppress(psutil.NoSuchProcess):
@@ -86,26 +87,13 @@ class WorkerProxy:
 
 
 def write_feeds(feeds: Mapping[str, Any], folder: Path) -> None:
-    """Put inputs where a worker reads them.
-
-    Raises UnverifiableError for values that are neither tensors nor hold some.
-    """
+    """Write inputs for a worker. Raises UnverifiableError for values that cannot be stored."""
     folder.mkdir()
-    if not all(_fits_npz(value) for value in feeds.values()):
+    arrays: dict[str, Any] = {name: value for name, value in feeds.items() if isinstance(value, np.ndarray)}
+    kinds = {a.dtype.kind if a.dtype.isbuiltin == 1 or a.dtype.kind in "OU" else "" for a in arrays.values()}
+    if len(arrays) < len(feeds) or not kinds <= {*NPZ_KINDS, "O", "U"}:
         value_files.write_value(dict(feeds), folder / "value")
         return
     with (folder / "arrays.npz").open("wb") as file:
-        np.savez(file, *(np.asarray(v, str) if v.dtype.kind == "O" else v for v in feeds.values()))
+        np.savez(file, *(np.asarray(a, str) if a.dtype.kind == "O" else a for a in arrays.values()))
     (folder / "names.json").write_text(json.dumps(list(feeds)), encoding="utf-8")
-
-
-def _fits_npz(value: Any) -> bool:
-    if not isinstance(value, np.ndarray):
-        return False
-    array = cast("np.ndarray[Any, Any]", value)
-    return (array.dtype.kind in NPZ_KINDS and array.dtype.isbuiltin == 1) or array.dtype.kind in "OU"
-
-
-def _one_line_error(text: str) -> str:
-    """A message of onnxruntime, on one line."""
-    return " ".join(strip_source_locations(text).split())[:300] or "onnxruntime does not say why"

@@ -1,7 +1,7 @@
-"""What the nodes that onnxruntime runs stand for in the file that it was given.
+"""Attribution of the nodes that onnxruntime runs to the nodes of the file.
 
-Its rewrites keep the names of the values that are left, so a node does the work of the file's nodes between what it
-reads and what it gives. Where a layout change or a cast hides a value, its name is in that of the node.
+Its rewrites keep the names of the remaining values, so a node does the work of the file's nodes between its inputs and
+its outputs. If a layout change or a cast renames a value, the old name is part of the new one.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MAYBE_INSERTED_OPS = frozenset({"Cast", "Transpose"})
 NAME_DECORATION = re.compile(
     r"^InsertedPrecisionFreeCast_|^fused |(?:_bn)?_nchwc(?=_token_\d+$|$)|_token_\d+$|/\w+Fusion/?$"
 )
-# What a convolution does besides, where its result loses its name.
+# Ops that onnxruntime fuses into a convolution, whose result then has another name.
 EPILOGUE_OPS = frozenset(
     {"Add", "Sum", "BatchNormalization", "Relu", "LeakyRelu", "Clip", "Sigmoid", "HardSigmoid", "HardSwish", "Tanh"}
 )
@@ -27,7 +27,7 @@ EPILOGUE_OPS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class NodeAttribution:
-    """A node as it runs, and the names of the nodes of the file that it does the work of, in their order."""
+    """A node that runs, and the names of the file's nodes whose work it does, in graph order."""
 
     name: str
     op: str
@@ -35,37 +35,38 @@ class NodeAttribution:
 
 
 def attribute_nodes(file_graph: onnx.GraphProto, optimized_graph: onnx.GraphProto) -> list[NodeAttribution]:
-    """One for each node of `optimized_graph`, bodies included.
+    """Attribute each node of `optimized_graph`, bodies included. O(nodes of both).
 
-    Nodes of `file_graph` have names of their own. Linear in both.
+    Nodes of `file_graph` have unique names.
     """
-    return list(_attribute_graph(file_graph, optimized_graph))
-
-
-def _attribute_graph(file_graph: onnx.GraphProto, optimized_graph: onnx.GraphProto) -> Iterator[NodeAttribution]:
+    found: list[NodeAttribution] = []
     scope = _GraphAttribution(file_graph, optimized_graph)
     scope.run()
     for node, own in zip(optimized_graph.node, scope.attributed, strict=True):
-        names = [file_graph.node[i].name for i in sorted(own)]
-        yield NodeAttribution(node.name, node.op_type, tuple(names))
+        names = tuple(file_graph.node[i].name for i in sorted(own))
+        found.append(NodeAttribution(node.name, node.op_type, names))
         for attribute, body in named_subgraphs(node):
-            twins = (b for i in sorted(own) for a, b in named_subgraphs(file_graph.node[i]) if a == attribute)
-            twin = next(twins, None)
-            if twin is not None:
-                yield from _attribute_graph(twin, body)
+            bodies = (b for i in sorted(own) for a, b in named_subgraphs(file_graph.node[i]) if a == attribute)
+            file_body = next(bodies, None)
+            if file_body is not None:
+                found += attribute_nodes(file_body, body)
             else:
-                yield from (NodeAttribution(n.name, n.op_type, tuple(names)) for n in all_nodes(body.node))
+                found += (NodeAttribution(n.name, n.op_type, names) for n in all_nodes(body.node))
+    return found
 
 
 def eliminated_nodes(file_graph: onnx.GraphProto, attributions: Iterable[NodeAttribution]) -> list[str]:
-    """The nodes of the file that nothing stands for: computed ahead, merged into an equal one, or left out."""
-    busy = {name for s in attributions for name in s.file_nodes}
-    return [n.name for n in all_nodes(file_graph.node) if n.op_type != "Constant" and n.name not in busy]
+    """The nodes of the file to which no node is attributed: folded, merged into an equal one, or removed."""
+    used = {name for a in attributions for name in a.file_nodes}
+    return [n.name for n in all_nodes(file_graph.node) if n.op_type != "Constant" and n.name not in used]
 
 
 @dataclass(slots=True)
 class _GraphAttribution:
-    """A graph of the file beside what became of it; `found` has the file's nodes for each node that runs, by place."""
+    """A graph of the file and its optimized form; `attributed` has the indices of file nodes for each node that runs.
+
+    `file_values` maps values of the optimized graph to values of the file.
+    """
 
     file_graph: onnx.GraphProto
     optimized_graph: onnx.GraphProto
@@ -81,32 +82,26 @@ class _GraphAttribution:
         self.constant_nodes = set(_constant_nodes(self.file_graph))
 
     def run(self) -> None:
-        """Roots first, then what lies behind them, then what is left between."""
-        self.file_values = self._known_file_values()
+        """Attribute roots first, then nodes upstream of them, then the remaining ones."""
+        for value in (v for node in self.optimized_graph.node for v in node.output if v):
+            if named := next((n for n in (value, *_undecorated_names(value)) if n in self.producers), None):
+                self.file_values[value] = named
         added = [self._is_inserted(node) for node in self.optimized_graph.node]
         self._propagate_through_inserted(added)
         self.attributed = [
             set() if a else self._root_nodes(node) for node, a in zip(self.optimized_graph.node, added, strict=True)
         ]
         self._absorb_consumers(self._attributed_nodes(), lambda node: node.op_type in EPILOGUE_OPS)
-        there, taken = self._available_values(), self._attributed_nodes()
+        available, taken = set(self.file_values.values()), self._attributed_nodes()
+        available |= {v.name for v in self.optimized_graph.input} | {t.name for t in self.optimized_graph.initializer}
+        available |= {s.values.name for s in self.optimized_graph.sparse_initializer}
         for own in self.attributed:
-            own.update(self._upstream_nodes(own, there, taken))
+            own.update(self._upstream_nodes(own, available, taken))
         self._absorb_consumers(self._attributed_nodes(), lambda _: True)
         self._attribute_remaining(added)
 
-    def _known_file_values(self) -> dict[str, str]:
-        """The file's value for a value that runs, where their names tell."""
-        named = ((v, self._file_value(v)) for node in self.optimized_graph.node for v in node.output if v)
-        return {v: value for v, value in named if value}
-
-    def _file_value(self, name: str) -> str:
-        return (
-            name if name in self.producers else next((c for c in _undecorated_names(name) if c in self.producers), "")
-        )
-
     def _is_inserted(self, node: onnx.NodeProto) -> bool:
-        """Whether onnxruntime put a node in: a type of its own, or one like nothing that the file has there."""
+        """Whether onnxruntime inserted a node: by its type, or because the file's nodes there have other types."""
         if node.op_type in INSERTED_OPS:
             return True
         if node.op_type not in MAYBE_INSERTED_OPS or node.name in self.by_name:
@@ -115,7 +110,7 @@ class _GraphAttribution:
         return all(self.file_graph.node[i].op_type != node.op_type for i in made)
 
     def _propagate_through_inserted(self, added: Sequence[bool]) -> None:
-        """Let what goes into a node that was added be the value that comes out, and the other way round."""
+        """Equate the inputs and outputs of inserted nodes."""
         passed = [n for n, a in zip(self.optimized_graph.node, added, strict=True) if a and n.input and n.output]
         for node in reversed(passed):
             if node.output[0] in self.file_values:
@@ -125,7 +120,7 @@ class _GraphAttribution:
                 self.file_values.setdefault(node.output[0], self.file_values[node.input[0]])
 
     def _root_nodes(self, node: onnx.NodeProto) -> set[int]:
-        """The nodes that give what this one gives, and the one that it is named for."""
+        """The file's nodes with the same outputs, and the one with the same name."""
         roots = {self.producers[self.file_values[v]] for v in node.output if v in self.file_values}
         for name in (node.name, *_undecorated_names(node.name)):
             if name in self.by_name:
@@ -134,25 +129,13 @@ class _GraphAttribution:
                 return {self.producers[name]}
         return roots
 
-    def _available_values(self) -> set[str]:
-        """The file's values that are there when the model runs, those computed ahead included."""
-        outer = {v.name for v in self.optimized_graph.input} | {t.name for t in self.optimized_graph.initializer}
-        outer |= {s.values.name for s in self.optimized_graph.sparse_initializer}
-        return outer | set(self.file_values.values())
-
     def _upstream_nodes(self, roots: Collection[int], available: Collection[str], taken: Collection[int]) -> set[int]:
-        """The nodes that `roots` depend on, as far as what is there."""
+        """The nodes on which `roots` depend, up to available values."""
         found, ahead = set(roots), list(roots)
         while ahead:
             for value in names_read(self.file_graph.node[ahead.pop()]):
                 i = self.producers.get(value, -1)
-                if (
-                    i >= 0
-                    and i not in found
-                    and i not in taken
-                    and value not in available
-                    and i not in self.constant_nodes
-                ):
+                if i >= 0 and value not in available and not any(i in s for s in (found, taken, self.constant_nodes)):
                     found.add(i)
                     ahead.append(i)
         return found
@@ -161,46 +144,42 @@ class _GraphAttribution:
         return {i for own in self.attributed for i in own}
 
     def _absorb_consumers(self, taken: set[int], is_absorbed: Callable[[onnx.NodeProto], bool]) -> None:
-        """Give nodes that are left to the one before them whose result has no name of the file any more.
+        """Attribute remaining nodes to the node before them whose outputs are no values of the file.
 
-        The last one first: it is that which a sum of two results is merged into.
+        In reverse order: a sum of two results is merged into the last one.
         """
-        readers = _consumers(self.file_graph)
+        consumers = _consumers(self.file_graph)
         for node, own in zip(reversed(self.optimized_graph.node), reversed(self.attributed), strict=True):
             ahead = [] if any(v in self.file_values for v in node.output) else list(own)
             while ahead:
-                after = [j for v in self.file_graph.node[ahead.pop()].output for j in readers.get(v, ())]
+                after = [j for v in self.file_graph.node[ahead.pop()].output for j in consumers.get(v, ())]
                 if len(after) == 1 and after[0] not in taken and is_absorbed(self.file_graph.node[after[0]]):
                     taken.add(after[0])
                     own.add(after[0])
                     ahead.append(after[0])
 
     def _attribute_remaining(self, added: Sequence[bool]) -> None:
-        """Let a node of which nothing is known, as of a function's body, stand for what it is on the way to."""
-        readers = _consumers(self.optimized_graph)
+        """Attribute unknown nodes, such as those of a function's body, to the results that depend on them."""
+        consumers = _consumers(self.optimized_graph)
         reached: dict[int, set[int]] = {}
         for i in reversed(range(len(self.attributed))):
-            after = {r for v in self.optimized_graph.node[i].output for j in readers.get(v, ()) for r in reached[j]}
+            after = {r for v in self.optimized_graph.node[i].output for j in consumers.get(v, ()) for r in reached[j]}
             if not self.attributed[i] and not added[i]:
                 self.attributed[i] = after
-            reached[i] = self._result_nodes(i) or after
-
-    def _result_nodes(self, i: int) -> set[int]:
-        """Of what a node stands for, the nodes that give its results; all of it where that is not known."""
-        return {
-            self.producers[self.file_values[v]] for v in self.optimized_graph.node[i].output if v in self.file_values
-        } or self.attributed[i]
+            outputs = self.optimized_graph.node[i].output
+            results = {self.producers[self.file_values[v]] for v in outputs if v in self.file_values}
+            reached[i] = results or self.attributed[i] or after
 
 
 def _undecorated_names(name: str) -> Iterator[str]:
-    """A name without what onnxruntime puts around it."""
+    """A name with ever fewer of onnxruntime's prefixes and suffixes."""
     while (shorter := NAME_DECORATION.sub("", name)) != name:
         name = shorter
         yield name
 
 
 def _constant_nodes(graph: onnx.GraphProto) -> Iterator[int]:
-    """The nodes that depend on nothing that comes in."""
+    """The nodes that do not depend on inputs."""
     values = {t.name for t in graph.initializer} - {v.name for v in graph.input}
     for i, node in enumerate(graph.node):
         needed = names_read(node)
@@ -210,15 +189,15 @@ def _constant_nodes(graph: onnx.GraphProto) -> Iterator[int]:
 
 
 def _consumers(graph: onnx.GraphProto) -> dict[str, list[int]]:
-    readers: dict[str, list[int]] = {}
+    consumers: dict[str, list[int]] = {}
     for i, node in enumerate(graph.node):
         for value in names_read(node):
-            readers.setdefault(value, []).append(i)
-    return readers
+            consumers.setdefault(value, []).append(i)
+    return consumers
 
 
 def names_read(node: onnx.NodeProto) -> set[str]:
-    """The values that a node takes in, those that its bodies take from around them included."""
+    """The values that a node reads, including outer values that its bodies read."""
     values = {v for v in node.input if v}
     for _, body in named_subgraphs(node):
         inner = {v.name for v in body.output} | {v for n in body.node for v in names_read(n)}

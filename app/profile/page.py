@@ -1,8 +1,8 @@
-"""A profile as a timeline and tables."""
+"""Pages of profiles: a timeline and tables."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain
 from typing import Any
@@ -16,7 +16,7 @@ from ..visualization.visualization import Visualization
 from .profile_report import NodeTime, Profile, ProfileReport, TypeTime
 
 MAX_NODES = 25
-"""Nodes in the table, the slowest first; the timeline has all."""
+"""Nodes in the table; the timeline has all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +35,7 @@ class TypeRow:
 
 @dataclass(frozen=True, slots=True)
 class SlowestNodes:
-    """The nodes of a profile that take longest, of how many."""
+    """The slowest nodes of a profile, and the number of all."""
 
     profile: Profile
     nodes: list[NodeTime]
@@ -44,7 +44,7 @@ class SlowestNodes:
 
 @dataclass(frozen=True, slots=True)
 class ProfileSection:
-    """What was profiled, and its tables."""
+    """A profile and its tables."""
 
     report: ProfileReport
     types: list[TypeRow]
@@ -52,52 +52,43 @@ class ProfileSection:
 
 
 def profile_section(report: ProfileReport) -> ProfileSection:
-    """The tables of a profile, what takes longest first."""
+    """The section of a profile, with the slowest types and nodes first."""
     sides = report.profiles
     by_type = [{t.op: t for t in side.types} for side in sides]
     ops = dict.fromkeys(op for types in by_type for op in types)
     after = by_type[1] if len(by_type) > 1 else {}
-    types = [TypeRow(op, by_type[0].get(op), after.get(op)) for op in ops]
-    types.sort(key=lambda t: -t.seconds)
-    return ProfileSection(report, types, [_slowest(side) for side in sides])
+    types = sorted((TypeRow(op, by_type[0].get(op), after.get(op)) for op in ops), key=lambda t: -t.seconds)
+    ordered = [sorted(side.nodes, key=lambda n: -n.seconds) for side in sides]
+    slowest = [SlowestNodes(side, nodes[:MAX_NODES], len(nodes)) for side, nodes in zip(sides, ordered, strict=True)]
+    return ProfileSection(report, types, slowest)
 
 
 def timeline_data(report: ProfileReport) -> list[dict[str, Any]]:
-    """A lane for each profile, its nodes as they began: what is in a body comes behind what holds it."""
-    return [
-        {"label": side.label, "seconds": side.seconds, "nodes": [asdict(node) for node in _by_start(side.nodes)]}
-        for side in report.profiles
-    ]
-
-
-def _by_start(nodes: Sequence[NodeTime]) -> list[NodeTime]:
-    return sorted(nodes, key=lambda n: (n.start, -n.seconds))
-
-
-def _slowest(profile: Profile) -> SlowestNodes:
-    ordered = sorted(profile.nodes, key=lambda n: -n.seconds)
-    return SlowestNodes(profile, ordered[:MAX_NODES], len(ordered))
+    """A lane for each profile, with its nodes by start: an op comes before the nodes of its bodies."""
+    lanes: list[dict[str, Any]] = []
+    for side in report.profiles:
+        nodes = [asdict(node) for node in sorted(side.nodes, key=lambda n: (n.start, -n.seconds))]
+        lanes.append({"label": side.label, "seconds": side.seconds, "nodes": nodes})
+    return lanes
 
 
 def profile_page(profile_report: ProfileReport, report: Report | None, visualization: Visualization | None) -> str:
     """The page of `passes profile`."""
-    tiles = chain(profile_tiles(profile_report), run_tiles(report) if report is not None else ())
-    done = f"profiled in onnxruntime at level {profile_report.level}"
-    more = {"times": profile_section(profile_report), "lanes": compress_json(timeline_data(profile_report))}
     return page(
         "profile",
         profile_report.source,
-        done,
+        f"profiled in onnxruntime at level {profile_report.level}",
         profile_report.versions,
-        tiles,
+        chain(profile_tiles(profile_report), run_tiles(report) if report is not None else ()),
         report,
-        visualization or Visualization(),
-        **more,
+        visualization,
+        times=profile_section(profile_report),
+        lanes=compress_json(timeline_data(profile_report)),
     )
 
 
 def profile_tiles(report: ProfileReport) -> Iterator[Tile]:
-    """How long a run took under the profiler, with no interval that says how sure it is: so no praise, no blame."""
+    """The time of a run under the profiler; without an interval it is neither good nor bad."""
     before, after = report.before, report.after
     last = after or before
     was = number_text.duration(before.seconds) if after is not None else ""

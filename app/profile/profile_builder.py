@@ -1,4 +1,4 @@
-"""A recording made into a profile: each node with its time, what it stands for, and where that comes from."""
+"""Profiles from recordings: the time of each node, and the nodes from which it was made."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
-
-import onnx
 
 from ...core.serialization.proto_queries import all_nodes
 from ...core.serialization.provenance import read_provenance
@@ -21,7 +19,7 @@ KernelKey = tuple[str, str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class RecordedProfile:
-    """A profile, the runs it is of, the one that the timeline shows, and the nodes by what `kernel_key` says."""
+    """A profile, its runs, the index of the run that the timeline shows, and the nodes by `kernel_key`."""
 
     profile: Profile
     runs: Sequence[ProfiledRun]
@@ -30,20 +28,22 @@ class RecordedProfile:
 
 
 def kernel_key(kernel: KernelExecution) -> KernelKey:
-    """What tells nodes apart; onnxruntime counts the nodes of each body anew."""
+    """The identity of a node; onnxruntime numbers the nodes of each body from 0."""
     return kernel.name, kernel.op, kernel.provider, kernel.index
 
 
 def build_profile(label: str, recording: Recording) -> RecordedProfile:
     """The profile of a recording."""
     runs = recording.runs
-    shown = _median_run(runs)
-    found = (
-        attribute_nodes(recording.file_graph, recording.optimized_graph)
-        if recording.optimized_graph is not None
-        else _identity_attribution(recording.file_graph)
-    )
-    nodes = _node_times(runs, shown, _attributed_nodes(runs, found), _origins(recording.file_graph))
+    middle = median(r.seconds for r in runs)
+    shown = min(range(len(runs)), key=lambda i: abs(runs[i].seconds - middle))
+    file_nodes = [*all_nodes(recording.file_graph.node)]
+    if recording.optimized_graph is not None:
+        attributions = attribute_nodes(recording.file_graph, recording.optimized_graph)
+    else:  # the provider cannot save the optimized model: only nodes that kept their names are known
+        attributions = [NodeAttribution(n.name, n.op_type, (n.name,)) for n in file_nodes]
+    provenance = {n.name: read_provenance(n) for n in file_nodes}
+    nodes = _node_times(runs, shown, _attributed_nodes(runs, attributions), provenance)
     node_seconds = sum(n.seconds for n in nodes.values())
     slowest = sorted(nodes.values(), key=lambda n: (-n.seconds, n.start))
     profile = Profile(
@@ -53,53 +53,38 @@ def build_profile(label: str, recording: Recording) -> RecordedProfile:
         node_seconds,
         slowest,
         _type_times(slowest),
-        eliminated_nodes=tuple(eliminated_nodes(recording.file_graph, found)),
+        eliminated_nodes=tuple(eliminated_nodes(recording.file_graph, attributions)),
     )
     return RecordedProfile(profile, runs, shown, nodes)
 
 
-def _median_run(runs: Sequence[ProfiledRun]) -> int:
-    middle = median(r.seconds for r in runs)
-    return min(range(len(runs)), key=lambda i: abs(runs[i].seconds - middle))
-
-
-def _identity_attribution(file: onnx.GraphProto) -> list[NodeAttribution]:
-    """For a provider that does not tell what it made of the file: nodes that kept their names."""
-    return [NodeAttribution(n.name, n.op_type, (n.name,)) for n in all_nodes(file.node)]
-
-
 def _attributed_nodes(
-    runs: Iterable[ProfiledRun], found: Iterable[NodeAttribution]
+    runs: Iterable[ProfiledRun], attributions: Iterable[NodeAttribution]
 ) -> dict[KernelKey, tuple[str, ...]]:
-    """What each node that ran stands for. Of namesakes, the order in the graph tells which is which."""
+    """The nodes of the file for each node that ran. Nodes with the same name are matched in graph order."""
     named: dict[tuple[str, str], list[NodeAttribution]] = defaultdict(list)
-    for s in found:
-        named[s.name, s.op].append(s)
+    for a in attributions:
+        named[a.name, a.op].append(a)
     keys: dict[tuple[str, str], list[KernelKey]] = defaultdict(list)
     for key in sorted({kernel_key(k) for run in runs for k in run.kernels}, key=lambda k: k[3]):
         name, op, _, index = key
         is_nameless = (name, op) not in named and name == f"{op}_{index}"
         keys["" if is_nameless else name, op].append(key)
     return {
-        key: standing.file_nodes
-        for name, namesakes in keys.items()
-        for key, standing in zip(namesakes, named.get(name, []), strict=False)
+        key: attribution.file_nodes
+        for name, same_named in keys.items()
+        for key, attribution in zip(same_named, named.get(name, []), strict=False)
     }
-
-
-def _origins(file: onnx.GraphProto) -> dict[str, tuple[str, list[str]]]:
-    """The rule that made a node of the file, and the nodes of the original behind it: itself, if none did."""
-    told = ((node.name, read_provenance(node)) for node in all_nodes(file.node))
-    return {name: (rule, names or [name]) for name, (rule, names) in told}
 
 
 def _node_times(
     runs: Sequence[ProfiledRun],
     shown: int,
-    stood_for: Mapping[KernelKey, tuple[str, ...]],
-    sources: Mapping[str, tuple[str, list[str]]],
+    file_nodes: Mapping[KernelKey, tuple[str, ...]],
+    provenance: Mapping[str, tuple[str, Sequence[str]]],
 ) -> dict[KernelKey, NodeTime]:
-    seconds: dict[KernelKey, list[float]] = defaultdict(list)  # of each run that it was in
+    """The times of all nodes; `provenance` has the rule and the original nodes of each node of the file."""
+    seconds: dict[KernelKey, list[float]] = defaultdict(list)  # of each run with the node
     calls: Counter[KernelKey] = Counter()
     starts: dict[KernelKey, float] = {}
     for run in (runs[shown], *runs):
@@ -113,37 +98,17 @@ def _node_times(
             calls[kernel_key(k)] += 1
         for key, spent in own.items():
             seconds[key].append(spent)
-    return {
-        key: _node_time(
-            key,
-            _seconds_per_run(seconds[key], len(runs)),
-            start,
-            calls[key] / len(runs),
-            stood_for.get(key, ()),
-            sources,
-        )
-        for key, start in starts.items()
-    }
-
-
-def _seconds_per_run(seconds: Sequence[float], runs: int) -> float:
-    """What a node takes of a run, in only some of which it is. A mean would hold what the machine did meanwhile."""
-    return median(seconds) * len(seconds) / runs
-
-
-def _node_time(
-    key: KernelKey,
-    seconds: float,
-    start: float,
-    calls: float,
-    names: tuple[str, ...],
-    sources: Mapping[str, tuple[str, list[str]]],
-) -> NodeTime:
-    name, op, provider, _ = key
-    told = [sources[n] for n in names]
-    rules = dict.fromkeys(rule for rule, _ in told if rule)
-    origin = dict.fromkeys(o for _, names in told for o in names)
-    return NodeTime(name, op, provider, seconds, start, names, tuple(origin), ", ".join(rules), calls)
+    times: dict[KernelKey, NodeTime] = {}
+    for key, start in starts.items():
+        name, op, provider, _ = key
+        names = file_nodes.get(key, ())
+        rules = dict.fromkeys(provenance[n][0] for n in names if provenance[n][0])
+        origin = dict.fromkeys(o for n in names for o in provenance[n][1] or [n])
+        # A node may be in some runs only. A mean of its times would count other load of the machine.
+        spent = median(seconds[key]) * len(seconds[key]) / len(runs)
+        per_run = calls[key] / len(runs)
+        times[key] = NodeTime(name, op, provider, spent, start, names, tuple(origin), ", ".join(rules), per_run)
+    return times
 
 
 def _type_times(nodes: Iterable[NodeTime]) -> list[TypeTime]:

@@ -1,4 +1,4 @@
-"""What profiles of a model came to, as data."""
+"""Reports of profiles."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from pathlib import Path
 
 @dataclass(frozen=True, slots=True)
 class NodeTime:
-    """A node as onnxruntime ran it: seconds of one run, without what ran in its bodies.
+    """A node that onnxruntime ran: seconds of one run, without those of its bodies.
 
-    `file_nodes`: the nodes of the file that was profiled which it does the work of, `origin`: the nodes of the original
-    model behind those, `rule`: the rewrite of ours that made it, "" if none did. `start`: seconds after the first node
-    of the run that the timeline shows. `calls`: how often it ran in one run, which takes all of `seconds`.
+    `file_nodes`: the nodes of the profiled file whose work it does; `origin`: the nodes of the original from which
+    those were made; `rule`: the rewrite of ours that made it, or "". `start`: seconds after the first node of the run
+    in the timeline. `calls` in one run, which take `seconds` together.
     """
 
     name: str
@@ -29,7 +29,7 @@ class NodeTime:
 
 @dataclass(frozen=True, slots=True)
 class TypeTime:
-    """All nodes of one type: how many, how often they ran in one run, their seconds of one run in all."""
+    """The nodes of one type: their number, and their calls and seconds in one run."""
 
     op: str
     nodes: int
@@ -39,13 +39,11 @@ class TypeTime:
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """One model: a run takes `seconds`, of which `node_seconds` are spent in nodes. `trace` is the file.
+    """The profile of one model: a run takes `seconds`, of which `node_seconds` in nodes. `trace` is the file.
 
-    Times are medians over all `runs`, of each node and of what is outside nodes, and sums of those: a run that nothing
-    else holds up, however often other programs did.
-
-    `nodes` and `types` come with what took longest first. `eliminated_nodes` are the nodes of the file that nothing
-    which ran stands for: onnxruntime computed them ahead, merged them into equal ones or left them out.
+    Times are medians over all `runs`, of each node and of the time outside nodes, and sums of those, so that other load
+    does not count. `nodes` and `types` are sorted, the slowest first. `eliminated_nodes` are the nodes of the file to
+    which no executed node corresponds: onnxruntime folded them, merged them into equal ones or removed them.
     """
 
     label: str
@@ -59,7 +57,7 @@ class Profile:
 
     @property
     def outside(self) -> float:
-        """Seconds of a run that were not spent in nodes."""
+        """Seconds of a run outside nodes."""
         return max(self.seconds - self.node_seconds, 0.0)
 
 
@@ -67,8 +65,8 @@ class Profile:
 class ProfileReport:
     """The profiles of the original and, where it was optimized, of the result.
 
-    `level` is that of onnxruntime's own optimization, `sizes` are those of symbolic dims, `batch` aside; `quarantined`
-    tells of changes of ours that were wrong, in a line each.
+    `level` is that of onnxruntime's own optimization, `sizes` are those of symbolic dims except the `batch`;
+    `quarantined` describes wrong changes of ours, in a line each.
     """
 
     source: str
@@ -86,7 +84,7 @@ class ProfileReport:
 
     @property
     def profiles(self) -> list[Profile]:
-        """One or both."""
+        """The profile before optimization and, if there is one, that after it."""
         return [self.before] if self.after is None else [self.before, self.after]
 
     def to_json(self) -> str:

@@ -1,4 +1,4 @@
-"""The tables of a profile."""
+"""Tables of profiles."""
 
 from __future__ import annotations
 
@@ -8,18 +8,20 @@ from rich.table import Table
 from rich.text import Text
 
 from ..terminal import Terminal, add_row, new_table, plural, printable
-from .profile_report import NodeTime, Profile, ProfileReport
+from .profile_report import NodeTime, Profile, ProfileReport, TypeTime
 
-MAX_NAMES = 2  # that a cell lists before it only counts
-MIN_NAME_WIDTH = 30  # characters of a name in a table, where the terminal has no room for more
-OTHER_COLUMNS_WIDTH = 50  # columns of a table of nodes that are not names
+MAX_NAMES = 2  # in a cell
+MIN_NAME_WIDTH = 30  # characters of a name in a narrow terminal
+OTHER_COLUMNS_WIDTH = 50  # characters of the columns without names
 
 
 def show_profile(terminal: Terminal, report: ProfileReport, limit: int) -> None:
-    """What ran, time by type, time by node, and where the timeline is."""
+    """Print the conditions, time by type, time by node, and the file of the timeline."""
+    threads = plural(report.threads, "thread") if report.threads else "a thread for each core"
+    sizes = "".join(f", {name}={size}" for name, size in report.sizes.items())
     terminal.line(
         f"{report.source}, onnxruntime {report.versions['onnxruntime']} at {report.level} "
-        f"with {_configuration_text(report)}"
+        f"with {report.provider}, {threads}, a batch of {report.batch}{sizes}"
     )
     terminal.out.print(total_table(report))
     terminal.out.print(type_table(report))
@@ -33,14 +35,8 @@ def show_profile(terminal: Terminal, report: ProfileReport, limit: int) -> None:
         terminal.line(f"timeline in {report.before.trace}: open it in ui.perfetto.dev or chrome://tracing")
 
 
-def _configuration_text(report: ProfileReport) -> str:
-    threads = plural(report.threads, "thread") if report.threads else "a thread for each core"
-    sizes = "".join(f", {name}={size}" for name, size in report.sizes.items())
-    return f"{report.provider}, {threads}, a batch of {report.batch}{sizes}"
-
-
 def total_table(report: ProfileReport) -> Table:
-    """A run, in nodes and outside them; the profiler's own time is in it."""
+    """The time of a run, in nodes and outside them, the profiler's own time included."""
     table = new_table("one run, ms", *(p.label for p in report.profiles))
     rows = {"in all": "seconds", "in nodes": "node_seconds", "outside nodes": "outside"}
     for label, name in rows.items():
@@ -50,7 +46,7 @@ def total_table(report: ProfileReport) -> Table:
 
 
 def type_table(report: ProfileReport) -> Table:
-    """Time by op type, each profile with its time, share and calls of one run; what is slowest in either first."""
+    """Time, share and calls by op type in one run of each profile, the slowest type first."""
     headings = [h for p in report.profiles for h in (f"{p.label} ms", "%", "calls")]
     table = new_table("op", *headings)
     by_op = [{t.op: t for t in p.types} for p in report.profiles]
@@ -58,19 +54,13 @@ def type_table(report: ProfileReport) -> Table:
     for op in sorted(ops, key=lambda op: (-ops[op], op)):
         cells: list[str] = []
         for profile, types in zip(report.profiles, by_op, strict=True):
-            found = types.get(op)
-            told = (
-                ["", "", ""]
-                if found is None
-                else [_ms(found.seconds), _share_text(found.seconds, profile), _calls_text(found.calls)]
-            )
-            cells += told
+            cells += _time_cells(types[op], profile) if op in types else ["", "", ""]
         add_row(table, op, *cells)
     return table
 
 
 def node_table(profile: Profile, limit: int, width: int = 80) -> Table:
-    """The slowest nodes: time and share, what they stand for in the original, and the rule that made that."""
+    """The slowest nodes: time, share and calls, the original nodes whose work they do, and the rule that made them."""
     rules = any(node.rule for node in profile.nodes)
     longest = max(MIN_NAME_WIDTH, (width - OTHER_COLUMNS_WIDTH) // (1 + MAX_NAMES))
     table = Table()
@@ -81,39 +71,23 @@ def node_table(profile: Profile, limit: int, width: int = 80) -> Table:
     for heading in ("stands for", "rule") if rules else ("stands for",):
         table.add_column(heading, overflow="fold")
     for node in profile.nodes[:limit]:
-        numbers = (_ms(node.seconds), _share_text(node.seconds, profile), _calls_text(node.calls))
-        texts = (
-            _cut_start(node.name, longest),
-            node.op,
-            *numbers,
-            _origin_text(node, longest),
-            *([node.rule] if rules else []),
-        )
-        table.add_row(*(Text(printable(t)) for t in texts))
+        rest = len(node.origin) - MAX_NAMES
+        origin = ", ".join(_cut_start(name, longest) for name in node.origin[:MAX_NAMES])
+        origin = "" if node.origin == (node.name,) else f"{origin} and {rest} more" if rest > 0 else origin
+        texts = (_cut_start(node.name, longest), node.op, *_time_cells(node, profile), origin)
+        table.add_row(*(Text(printable(t)) for t in (*texts, *([node.rule] if rules else []))))
     return table
 
 
 def _summary_line(profile: Profile) -> str:
-    added = sum(not node.file_nodes for node in profile.nodes)
-    on = Counter(node.provider for node in profile.nodes)
-    where = ", ".join(name if len(on) == 1 else f"{name} ({n})" for name, n in on.most_common())
-    told = f"{profile.label}: " + (f"{plural(len(profile.nodes), 'node')} ran on {where}" if where else "no node ran")
-    told += f", {added} of them put in by onnxruntime" if added else ""
-    return told + (
-        f"; it left out or computed ahead {len(profile.eliminated_nodes)} of the file"
-        if profile.eliminated_nodes
-        else ""
-    )
-
-
-def _origin_text(node: NodeTime, longest: int) -> str:
-    """The nodes of the original behind a node, unless it is the one itself."""
-    if node.origin == (node.name,):
-        return ""
-    rest = len(node.origin) - MAX_NAMES
-    return ", ".join(_cut_start(name, longest) for name in node.origin[:MAX_NAMES]) + (
-        f" and {rest} more" if rest > 0 else ""
-    )
+    providers = Counter(node.provider for node in profile.nodes)
+    ran = ", ".join(name if len(providers) == 1 else f"{name} ({n})" for name, n in providers.most_common())
+    text = f"{profile.label}: " + (f"{plural(len(profile.nodes), 'node')} ran on {ran}" if ran else "no node ran")
+    if inserted := sum(not node.file_nodes for node in profile.nodes):
+        text += f", {inserted} of them inserted by onnxruntime"
+    if profile.eliminated_nodes:
+        text += f"; it left out or computed ahead {len(profile.eliminated_nodes)} of the file"
+    return text
 
 
 def _cut_start(name: str, longest: int) -> str:
@@ -124,9 +98,8 @@ def _ms(seconds: float) -> str:
     return f"{seconds * 1e3:.3f}"
 
 
-def _share_text(seconds: float, profile: Profile) -> str:
-    return f"{seconds / profile.node_seconds:.1%}".removesuffix("%") if profile.node_seconds else ""
-
-
-def _calls_text(calls: float) -> str:
-    return f"{calls:g}" if calls == round(calls) else f"{calls:.1f}"
+def _time_cells(time: NodeTime | TypeTime, profile: Profile) -> list[str]:
+    """Milliseconds, percents of the time in nodes, and calls."""
+    share = f"{time.seconds / profile.node_seconds:.1%}".removesuffix("%") if profile.node_seconds else ""
+    calls = f"{time.calls:g}" if time.calls == round(time.calls) else f"{time.calls:.1f}"
+    return [_ms(time.seconds), share, calls]

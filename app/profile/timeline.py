@@ -1,4 +1,4 @@
-"""Profiles as one file for chrome://tracing and Perfetto, in the Trace Event Format: each model a process."""
+"""Timelines for chrome://tracing and Perfetto, in the Trace Event Format, with a process for each model."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from ...core.errors import ModelError
 from ..measure.profile_trace import KernelExecution, ProfiledRun
 from .profile_builder import RecordedProfile, kernel_key
 
-MAX_RUNS = 10  # runs of each model, from the typical one on
+MAX_RUNS = 10  # runs of each model, from the median one on
 MICROSECONDS_PER_SECOND = 1e6
 
 
 def write_timeline(profiles: Sequence[RecordedProfile], metadata: dict[str, str], path: Path) -> None:
-    """Write some runs of each profile, all beginning at 0. Raises ModelError if that cannot be done."""
-    events = [event for i, joined in enumerate(profiles, 1) for event in _events(joined, i)]
+    """Write some runs of each profile, all beginning at 0. Raises ModelError if the file cannot be written."""
+    events = [event for i, recorded in enumerate(profiles, 1) for event in _events(recorded, i)]
     trace = {"traceEvents": events, "displayTimeUnit": "ms", "otherData": metadata}
     try:
         path.write_text(json.dumps(trace, allow_nan=False, separators=(",", ":")) + "\n", encoding="utf-8")
@@ -25,23 +25,23 @@ def write_timeline(profiles: Sequence[RecordedProfile], metadata: dict[str, str]
         raise ModelError(f"cannot write {path}: {e.strerror}") from e
 
 
-def _events(joined: RecordedProfile, process: int) -> Iterator[dict[str, Any]]:
+def _events(recorded: RecordedProfile, process: int) -> Iterator[dict[str, Any]]:
     place = {"pid": process, "tid": process}
-    for what, name in (("process_name", joined.profile.label), ("thread_name", "nodes")):
-        yield {"ph": "M", "name": what, "ts": 0, **place, "args": {"name": name}}
-    yield {"ph": "M", "name": "process_sort_index", "ts": 0, **place, "args": {"sort_index": process}}
-    first = min(joined.timeline_run, max(len(joined.runs) - MAX_RUNS, 0))
-    chosen = joined.runs[first : first + MAX_RUNS]
+    names = {"process_name": {"name": recorded.profile.label}, "thread_name": {"name": "nodes"}}
+    for name, args in (names | {"process_sort_index": {"sort_index": process}}).items():
+        yield {"ph": "M", "name": name, "ts": 0, **place, "args": args}
+    first = min(recorded.timeline_run, max(len(recorded.runs) - MAX_RUNS, 0))
+    chosen = recorded.runs[first : first + MAX_RUNS]
     for number, run in enumerate(chosen, first):
         begin = run.start - chosen[0].start
         yield _span(f"run {number}", "run", begin, begin + run.seconds) | place | {"args": {"nodes": len(run.kernels)}}
         for kernel, end in _kernel_ends(run):
             span = _span(kernel.name, "node", begin + kernel.start, begin + end)
-            yield span | place | {"args": _kernel_args(joined, run, kernel)}
+            yield span | place | {"args": _kernel_args(recorded, run, kernel)}
 
 
 def _kernel_ends(run: ProfiledRun) -> Iterator[tuple[KernelExecution, float]]:
-    """Each kernel with its end, which is no later than that of what it runs in: times come cut to microseconds."""
+    """Each kernel with its end, cut to that of the op whose body it is in: times are rounded to microseconds."""
     ends = [run.seconds]
     for kernel in run.kernels:
         while len(ends) > 1 and ends[-1] <= kernel.start:
@@ -61,9 +61,14 @@ def _span(name: str, category: str, begin: float, end: float) -> dict[str, Any]:
     }
 
 
-def _kernel_args(joined: RecordedProfile, run: ProfiledRun, kernel: KernelExecution) -> dict[str, Any]:
-    node = joined.nodes[kernel_key(kernel)]
-    told = {"file_nodes": list(node.file_nodes), "origin": list(node.origin), "rule": node.rule}
-    share = kernel.self_seconds / run.seconds if run.seconds else 0.0
-    own = {"own_us": round(kernel.self_seconds * MICROSECONDS_PER_SECOND, 3), "share": round(share, 6)}
-    return {"op": kernel.op, "provider": kernel.provider, **own, **told}
+def _kernel_args(recorded: RecordedProfile, run: ProfiledRun, kernel: KernelExecution) -> dict[str, Any]:
+    node = recorded.nodes[kernel_key(kernel)]
+    return {
+        "op": kernel.op,
+        "provider": kernel.provider,
+        "own_us": round(kernel.self_seconds * MICROSECONDS_PER_SECOND, 3),
+        "share": round(kernel.self_seconds / run.seconds if run.seconds else 0.0, 6),
+        "file_nodes": list(node.file_nodes),
+        "origin": list(node.origin),
+        "rule": node.rule,
+    }

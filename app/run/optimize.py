@@ -1,4 +1,4 @@
-"""Runs of a pipeline on a model, verified and reported."""
+"""`optimize`: verified and reported runs of a pipeline on a model."""
 
 from __future__ import annotations
 
@@ -17,12 +17,11 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.pass_manager.attempt_check import CheckOptions
 from ...core.pass_manager.pass_manager import PassManager
-from ...core.pass_manager.phase_timer import PhaseTimer
+from ...core.pass_manager.phase_timer import DRAWING, LOADING, RUNNING_ORIGINAL, WRITING, PhaseTimer
 from ...core.pass_manager.pipeline import Pass, RulePass, leaves
 from ...core.pass_manager.quarantine import OnQuarantine, Quarantine
 from ...core.pass_manager.report import Plan, Report, Stats, graph_size, pass_records, write_json
-from ...core.pass_manager.verified_run import DRAWING, Candidate, VerifiedRun, oracle_judge
-from ...core.rewriting.ledger import Ledger
+from ...core.pass_manager.verified_run import Candidate, VerifiedRun, oracle_judge
 from ...core.support.gc_pause import gc_paused
 from ...core.transform.model_edits import edited_source, requested_edits
 from ...core.verify.verdict import Verdict
@@ -32,13 +31,13 @@ from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
 from .run_options import RunOptions, with_keywords
 
 if TYPE_CHECKING:
-    from ..visualization.snapshots import SnapshotObserver
+    from ...core.rewriting.observer import ChangeObserver
     from ..visualization.visualization import Visualization
 
 
 @dataclass
 class Result:
-    """An optimized model and what was done to it."""
+    """An optimized model and the report of its run."""
 
     report: Report
     _source: ModelSource = field(repr=False)
@@ -51,9 +50,9 @@ class Result:
         return self._candidate.exported.to_proto()
 
     def save(self, path: str | Path) -> None:
-        """Write the model to `path`, whole or not at all; with external data if it came with some.
+        """Write the model to `path`, whole or not at all; with external data if the original has some.
 
-        Raises ModelError if `path` cannot be written or is what the model is read from.
+        Raises ModelError if `path` cannot be written or is a file of the original.
         """
         destination = Path(path)
         OutputPaths(destination).require_writable(self._source.files)
@@ -62,18 +61,18 @@ class Result:
 
 
 def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Result:
-    """Rewrite a model, and verify with onnxruntime that it still computes the same.
+    """Rewrite a model, and verify with onnxruntime that its outputs stay the same.
 
     `pipeline`: names of pipelines and passes, as in `basic,my-pass{n=3}`, or a Pass. `plugins`: Python files, Plugins,
     passes or rules to add to it.
     `inputs`: arrays by input name, an .npz, or a folder of ONNX test data; without them inputs are generated
-    from `seed`. `shapes` of inputs (by name) and sizes of symbols (`dims`) specialise the model before anything
-    is rewritten: the declared shapes become those numbers. `outputs`: values of the main graph that become its
+    from `seed`. `shapes` of inputs (by name) and sizes of symbols (`dims`) specialise the model first: the declared
+    shapes become those numbers. `outputs`: values of the main graph that become its
     outputs; ops that they do not need are removed first, and `drop_unused_inputs` removes inputs without consumers.
-    Verification then compares with the model edited so. `only`, `skip`: passes and rules by name.
+    Verification then compares with the edited model. `only`, `skip`: passes and rules by name.
     `enable`: passes to add, or to set options of, as in `my-pass{n=3}`. `exact` runs only rules that keep every bit.
 
-    A change that breaks the model is found, left out and listed in `Result.report.quarantined`; with `strict` it
+    A wrong change is found, left out and listed in `Result.report.quarantined`; with `strict` it
     ends the run. `output`: where to write the verified model; `report_to`: the report, `map_to`: the fate of each
     name, both as JSON; `page_to`: a page of HTML. `repro_to`: a folder for small models that show each change
     left out. With `plan`, `Result.report.plan` lists each change with what it saves; with `visualize`,
@@ -83,37 +82,47 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
     A pass of a plugin that does not support the model's opset is left out, see `Result.report.unfit`.
 
     Raises ModelError for an unusable model or input, UsageError for an unusable pipeline, PluginError,
-    VerificationError if a change is wrong and `strict` (nothing is written), UnverifiableError if no inputs decide.
+    VerificationError if a change is wrong and `strict` (nothing is written), UnverifiableError if no inputs work.
     """
     timer = PhaseTimer(options.progress)
     source = edited_source(
         model_source(model, inline=not options.keep_functions),
         requested_edits(options.shapes, options.dims, options.outputs, drop_inputs=options.drop_unused_inputs),
     )
-    paths = _output_paths(options)
+    paths = OutputPaths.of(
+        model=options.output,
+        report=options.report_to,
+        name_map=options.map_to,
+        repro_folder=options.repro_to,
+        page=options.page_to,
+    )
     paths.require_writable((*source.files, *options.input_files))
     choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enable)
-    with gc_paused(), timer.phase("loading"):
+    with gc_paused(), timer.phase(LOADING):
         original = source.load()
         before = Stats.of(original, source.size)
         size_before = graph_size(original.graph) if options.plan else None
-        is_specified = options.verify or options.inputs is not None
-        verification_spec = VerificationSpec.of(original, options.inputs, {}) if is_specified else None
+        is_specified = options.verify or options.inputs is not None  # given inputs are checked in any case
+        spec = VerificationSpec.of(original, options.inputs, {}) if is_specified else None
     paths.require_writable((*source.files, *options.input_files, *choice.read_files))
     pipeline, unfit = choice.for_opsets(original.graph.opsets)
+    new_observer: Callable[[], ChangeObserver] | None = None
+    if options.visualize or paths.page is not None:
+        from ..visualization.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
+
+        new_observer = SnapshotObserver
+    manager = PassManager(source.load, pipeline, options.exact)
     run = VerifiedRun(
         source,
-        Quarantine(
-            PassManager(source.load, pipeline, options.exact), CheckOptions(), repro_writer(options, pipeline, choice)
-        ),
+        Quarantine(manager, CheckOptions(), repro_writer(options, pipeline, choice)),
         timer,
         options.strict,
         track_names=paths.name_map is not None,
         record_changes=options.plan,
-        new_observer=observer_factory() if options.visualize or paths.page is not None else None,
+        new_observer=new_observer,
     )
     run.start(original)
-    candidate, verdict = verified_candidate(run, pipeline, verification_spec if options.verify else None, options)
+    candidate, verdict = verified_candidate(run, pipeline, spec if options.verify else None, options)
     visualization = run_visualization(run, pipeline, candidate)
     ledger = run.checked.attempt.ledger
     report = Report(
@@ -130,38 +139,6 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
         Plan.of(ledger.changes, size_before, graph_size(candidate.model.graph)) if size_before is not None else None,
         unfit,
     )
-    write_reports(report, run, visualization, paths)
-    return Result(report, source, candidate, visualization)
-
-
-optimize = with_keywords(RunOptions, "optimize")(run_pipeline)
-
-
-def _output_paths(options: RunOptions) -> OutputPaths:
-    paths = (options.output, options.report_to, options.map_to, options.repro_to, options.page_to)
-    return OutputPaths(*(None if p is None else Path(p) for p in paths))
-
-
-def verified_candidate(
-    run: VerifiedRun, pipeline: Pass, verification_spec: VerificationSpec | None, options: RunOptions
-) -> tuple[Candidate, Verdict | None]:
-    """The first candidate that verification accepts, or without a `verification_spec` the first; written."""
-    destination = None if options.output is None else Path(options.output)
-    if verification_spec is None:
-        candidate = run.candidate()
-        if destination is not None:
-            with run.timer.phase("writing"), candidate.staged(destination) as stage:
-                publish(stage, destination)
-        return candidate, None
-    with run.timer.phase("asking the original"):
-        boundaries = fired_rule_boundaries(pipeline, run.checked.attempt.ledger)
-        oracle = verification_spec.build_oracle(run.source, options.seed, boundaries)
-    run.quarantine.options = CheckOptions(oracle_judge(oracle))
-    return run.verify(oracle, destination, exact=options.exact, uses_half=verification_spec.uses_half)
-
-
-def write_reports(report: Report, run: VerifiedRun, visualization: Visualization | None, paths: OutputPaths) -> None:
-    """Write the report, the map of names and the page, where there are paths for them. Raises ModelError."""
     if paths.report is not None:
         write_json(report.to_json(), paths.report)
     if paths.name_map is not None:
@@ -171,23 +148,39 @@ def write_reports(report: Report, run: VerifiedRun, visualization: Visualization
         from .page import run_page  # noqa: PLC0415 - seldom needed
 
         write_page(run_page(report, visualization), paths.page)
+    return Result(report, source, candidate, visualization)
 
 
-def observer_factory() -> Callable[[], SnapshotObserver]:
-    """The observer that draws a run; imported late, as most runs draw nothing."""
-    from ..visualization.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
+optimize = with_keywords(RunOptions, "optimize")(run_pipeline)
 
-    return SnapshotObserver
+
+def verified_candidate(
+    run: VerifiedRun, pipeline: Pass, spec: VerificationSpec | None, options: RunOptions
+) -> tuple[Candidate, Verdict | None]:
+    """The first candidate that verification accepts, or without a `spec` the first, written to the output file."""
+    destination = None if options.output is None else Path(options.output)
+    if spec is None:
+        candidate = run.candidate()
+        if destination is not None:
+            with run.timer.phase(WRITING), candidate.staged(destination) as stage:
+                publish(stage, destination)
+        return candidate, None
+    with run.timer.phase(RUNNING_ORIGINAL):
+        fired = {by for counts in run.checked.attempt.ledger.counts.values() for by in counts}
+        rules = (r for p in leaves(pipeline) if isinstance(p, RulePass) for r in p.rules if r.name in fired)
+        oracle = spec.build_oracle(run.source, options.seed, sorted({number for r in rules for number in r.fragile}))
+    run.quarantine.options = CheckOptions(oracle_judge(oracle))
+    return run.verify(oracle, destination, exact=options.exact, uses_half=spec.uses_half)
 
 
 def run_visualization(run: VerifiedRun, pipeline: Pass, candidate: Candidate) -> Visualization | None:
-    """The drawings of an accepted run, None if nothing was observed. Raises the observer's failure."""
+    """The drawings of an accepted run, None without an observer. Raises the observer's failure."""
     if run.observer is None:
         return None
     ledger = run.checked.attempt.ledger
     if ledger.dispatcher is not None and ledger.dispatcher.failure is not None:
         raise ledger.dispatcher.failure
-    from ..visualization.snapshots import SnapshotObserver  # noqa: PLC0415 - as above
+    from ..visualization.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
     from ..visualization.visualization_builder import build_visualization  # noqa: PLC0415 - seldom needed
 
     assert isinstance(run.observer, SnapshotObserver)
@@ -197,15 +190,8 @@ def run_visualization(run: VerifiedRun, pipeline: Pass, candidate: Candidate) ->
         )
 
 
-def fired_rule_boundaries(pipeline: Pass, ledger: Ledger) -> list[float]:
-    """The fragile numbers that rules declare, of the rules that made changes."""
-    fired = {by for counts in ledger.counts.values() for by in counts}
-    rules = [r for p in leaves(pipeline) if isinstance(p, RulePass) for r in p.rules]
-    return sorted({number for r in rules if r.name in fired for number in r.fragile})
-
-
 def repro_writer(options: RunOptions, pipeline: Pass, choice: ResolvedPipeline) -> OnQuarantine | None:
-    """The function that writes the repros of a run of `pipeline`; None without a folder for them."""
+    """A function that writes the repros of a run; None without a folder for them."""
     if options.repro_to is None:
         return None
     from ..repro.folder import CommandOptions, ReproFolder  # noqa: PLC0415 - seldom needed

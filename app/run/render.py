@@ -1,7 +1,4 @@
-"""What a run would change.
-
-The tables of a run.
-"""
+"""Tables of runs and dry runs."""
 
 from __future__ import annotations
 
@@ -12,26 +9,25 @@ from rich.table import Table
 from rich.text import Text
 
 from ...core.pass_manager.report import Plan, Report, Savings
-from ...core.rewriting.changes import Change
 from ..descriptions import join_truncated
 from ..terminal import Terminal, add_row, milliseconds_text, new_table, plural
 from ..verify.render import difference_table, verdict_lines
 
 
 def show_plan(terminal: Terminal, report: Report, plan: Plan, limit: int) -> None:
-    """What each rule would change in all, then the changes, and whether it is verified."""
+    """Print the savings of each rule, the changes, and the verdict of a dry run."""
     terminal.line(report.source)
     terminal.out.print(savings_table(plan))
     for c in plan.changes[:limit]:
-        terminal.line(_change_text(c))
+        ops = " -> ".join(join_truncated(ops) for ops in (c.replaced, c.made) if ops)
+        terminal.line(f"#{c.ordinal} {c.by} {c.where}: {ops} ({_saving_text(Savings.of_change(c))})")
     if len(plan.changes) > limit:
         terminal.line(f"... and {len(plan.changes) - limit} more (--limit, or all with --json)")
     terminal.out.print(size_table(report))
     if plan.unattributed != Savings():
-        terminal.line(f"not told by any pass: {_saving_text(plan.unattributed)}")
+        terminal.line(f"not reported by any pass: {_saving_text(plan.unattributed)}")
     show_left_out(terminal, report)
-    for line in verdict_lines(report.verification):
-        terminal.line(line)
+    terminal.lines(verdict_lines(report.verification))
     terminal.line("nothing written: this was a dry run")
 
 
@@ -45,13 +41,8 @@ def savings_table(plan: Plan) -> Table:
     return table
 
 
-def _change_text(c: Change) -> str:
-    what = " -> ".join(join_truncated(ops) for ops in (c.replaced, c.made) if ops)
-    return f"#{c.ordinal} {c.by} {c.where}: {what} ({_saving_text(Savings.of_change(c))})"
-
-
 def _saving_text(saved: Savings) -> str:
-    """Nodes and bytes, those that are nought left out."""
+    """Nodes and bytes, without those that are 0."""
     nodes = f"{'saves' if saved.nodes > 0 else 'adds'} {plural(abs(saved.nodes), 'node')}" if saved.nodes else ""
     weights = saved.weight_bytes
     size = f"{'saves' if weights > 0 else 'adds'} {decimal(abs(weights))} of weights" if weights else ""
@@ -63,20 +54,19 @@ def _bytes_text(count: int) -> str:
 
 
 def show_report(terminal: Terminal, report: Report, output: Path | None, *, verbose: bool) -> None:
-    """The tables of a run and its verdict."""
+    """Print the tables of a run and its verdict."""
     terminal.line(report.source)
     for table in (op_table(report), size_table(report), pass_table(report, verbose=verbose)):
         terminal.out.print(table)
     if report.verification is not None and any(d.error for d in report.verification.differences.values()):
         terminal.out.print(difference_table(report.verification))
     show_left_out(terminal, report)
-    for line in verdict_lines(report.verification):
-        terminal.line(line)
+    terminal.lines(verdict_lines(report.verification))
     terminal.line(f"written to {output}" if output is not None else "not written: give -o FILE to keep it")
 
 
 def show_left_out(terminal: Terminal, report: Report) -> None:
-    """A warning for each pass and each change that was left out."""
+    """Print a warning for each pass and each change that was left out."""
     show_unfit(terminal, report)
     for found in report.quarantined:
         terminal.err.print(Text(f"warning: left out {found.label}: {found.message}"), soft_wrap=True)
@@ -85,7 +75,7 @@ def show_left_out(terminal: Terminal, report: Report) -> None:
 
 
 def show_unfit(terminal: Terminal, report: Report) -> None:
-    """A warning for each pass that is not made for the model."""
+    """Print a warning for each pass that does not fit the model."""
     for unfit in report.unfit:
         terminal.err.print(Text(f"warning: {unfit}"), soft_wrap=True)
 
@@ -114,7 +104,7 @@ def size_table(report: Report) -> Table:
 
 
 def pass_table(report: Report, *, verbose: bool) -> Table:
-    """What each pass changed, and how long it took; those that changed nothing only if `verbose`."""
+    """The changes and the time of each pass; passes without changes only if `verbose`."""
     table = new_table("pass", "changes", "time")
     for record in report.passes:
         if record.changes or verbose:

@@ -9,7 +9,7 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
-if TYPE_CHECKING:  # they import onnx, which commands do without until they run
+if TYPE_CHECKING:  # these import onnx, which commands need only when they run
     from ...core.pass_manager.pipeline import Pass
     from ...core.verify.verification_spec import Inputs
     from ..registry.pass_sources import PluginLike
@@ -20,13 +20,9 @@ Options = TypeVar("Options")
 Outcome = TypeVar("Outcome")
 
 
-def no_progress(_: str) -> None:
-    """Ignore the name of a phase."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SharedOptions:
-    """The parameters that `optimize` and `explain` share, described in the docstring of `optimize`."""
+    """The parameters that `optimize` and `explain` share, as documented at `optimize`."""
 
     shapes: Mapping[str, Sequence[int]] | None = None
     dims: Mapping[str, int] | None = None
@@ -34,12 +30,12 @@ class SharedOptions:
     exact: bool = False
     keep_functions: bool = False
     report_to: str | Path | None = None
-    progress: Callable[[str], None] = field(default=no_progress, repr=False)
+    progress: Callable[[str], None] = field(default=lambda _: None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
 class RunOptions(SharedOptions):
-    """The parameters of `optimize` beside the model, described in its docstring."""
+    """The parameters of `optimize` except the model, as documented there."""
 
     pipeline: str | Pass = "basic"
     plugins: Sequence[PluginLike] = ()
@@ -66,7 +62,7 @@ class RunOptions(SharedOptions):
 
     @property
     def input_files(self) -> list[Path]:
-        """The files that are read beside the model and those that a pipeline names."""
+        """The files that are read, except the model and those that a pipeline names."""
         return ([Path(self.inputs)] if isinstance(self.inputs, str | Path) else []) + self.plugin_files
 
 

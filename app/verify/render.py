@@ -1,4 +1,4 @@
-"""What a comparison of two models came to."""
+"""Verdicts of comparisons with the original, in words."""
 
 from __future__ import annotations
 
@@ -10,25 +10,27 @@ from ...core.verify.verdict import Verdict
 from ..terminal import Terminal, add_row, new_table
 from .verify import VerificationReport
 
+BIT_IDENTICAL, WITHIN_TOLERANCE, WRONG, INVALID = "bit-identical", "within tolerance", "wrong", "invalid"
+"""The verdicts: the first two are of correct models; `invalid` is a model to which the ONNX checker objects."""
+
 
 def show_verification(terminal: Terminal, report: VerificationReport) -> None:
-    """Whether two models compute the same."""
+    """Print the verdict on two models, or the differences of their interfaces."""
     for line in report.interface_differences:
         terminal.line(f"{report.other}: {line}")
     verdict = report.verdict
     if verdict is not None and verdict.failure is not None:
-        terminal.line(f"{report.other} differs: {verdict.failure.describe('it')}")
+        terminal.line(f"{report.other} is {WRONG}: {verdict.failure.describe('it')}")
     elif verdict is not None:
-        for line in verdict_lines(verdict):
-            terminal.line(line)
+        terminal.lines(verdict_lines(verdict))
 
 
 def verdict_lines(verdict: Verdict | None) -> Iterator[str]:
-    """What the comparison with the original came to."""
+    """The verdict of the comparison with the original."""
     if verdict is None:
         yield "NOT VERIFIED, as asked"
         return
-    how = "equal bit for bit" if verdict.exact else f"within tolerance ({largest_difference_text(verdict)})"
+    how = BIT_IDENTICAL if verdict.exact else f"{WITHIN_TOLERANCE} ({largest_difference_text(verdict)})"
     count = len(verdict.input_sets)
     yield f"verified: {how} on {count} sets of inputs, against {verdict.backend} without optimizations"
     if verdict.nonfinite_input_sets:
@@ -39,22 +41,20 @@ def verdict_lines(verdict: Verdict | None) -> Iterator[str]:
 
 
 def difference_table(verdict: Verdict) -> Table:
-    """How far each output is off at most, and how far the original's own moves where that was asked."""
+    """The largest difference of each output, and that of the original under perturbation if it was computed."""
     table = new_table("output", "max abs", "max relative", "ulps", "floor", "allowed", "verdict")
     for name, d in verdict.differences.items():
         numbers = (d.error, d.relative, d.ulps, d.noise_floor, d.allowed)
-        said = f"{d.share_of_allowed:.0%} of allowed" if d.allowed else "equal"
-        add_row(table, name, *("" if n is None else f"{n:.2g}" for n in numbers), said)
+        cell = f"{d.share_of_allowed:.0%} of allowed" if d.allowed else BIT_IDENTICAL
+        add_row(table, name, *("" if n is None else f"{n:.2g}" for n in numbers), cell)
     return table
 
 
 def largest_difference_text(verdict: Verdict) -> str:
-    """The output that came closest to what is allowed."""
+    """The output with the largest share of the allowed difference."""
     if not verdict.differences:
         return "no outputs"
     name, worst = max(verdict.differences.items(), key=lambda item: item[1].share_of_allowed)
-    return (
-        f"{name} is off by up to {worst.error:.2g}, {worst.allowed:.2g} allowed"
-        if worst.error
-        else "no difference seen"
-    )
+    if not worst.error:
+        return "no difference seen"
+    return f"{name} is off by up to {worst.error:.2g}, {worst.allowed:.2g} allowed"

@@ -1,4 +1,4 @@
-"""`verify`: two models, whatever made them, and whether they compute the same."""
+"""`verify`: numerical comparison of two models."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from pathlib import Path
 import onnx
 
 from ...core.io.model import Model
-from ...core.io.model_source import ModelSource, model_source
+from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
-from ...core.pass_manager.phase_timer import PhaseTimer
+from ...core.pass_manager.phase_timer import COMPARING, LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.pass_manager.report import write_json
 from ...core.support.gc_pause import gc_paused
 from ...core.verify.input_specs import input_specs
@@ -23,10 +23,9 @@ from ..environment import versions
 
 @dataclass(slots=True)
 class VerificationReport:
-    """What holding one model to the answers of another came to.
+    """The comparison of a model with the original.
 
-    `interface_differences` says where their interfaces differ. `verdict` is None where they differ so much that the
-    other cannot be asked the same. `seconds` are by phase.
+    `interface_differences` are in words; with any, `verdict` is None. `seconds` are by phase.
     """
 
     original: str
@@ -38,15 +37,14 @@ class VerificationReport:
 
     @property
     def agrees(self) -> bool:
-        """Whether the other model does what the original does."""
+        """Whether the interfaces and the outputs of the models agree."""
         return not self.interface_differences and self.verdict is not None and self.verdict.failure is None
 
     def to_json(self) -> str:
         """The comparison as JSON text."""
-        told = asdict(replace(self, verdict=None))
-        told["agrees"] = self.agrees
-        told["verdict"] = None if self.verdict is None else self.verdict.to_data()
-        return json.dumps(told, indent=1, allow_nan=False)
+        verdict = None if self.verdict is None else self.verdict.to_data()
+        data = asdict(replace(self, verdict=None)) | {"agrees": self.agrees, "verdict": verdict}
+        return json.dumps(data, indent=1, allow_nan=False)
 
 
 def verify(
@@ -60,71 +58,48 @@ def verify(
     report_to: str | Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> VerificationReport:
-    """Hold `other` to the answers of `original` in onnxruntime, both with every optimization off.
+    """Compare the outputs of `other` with those of `original` in onnxruntime, both without optimizations.
 
-    `inputs` and `shapes` as for `optimize`; `exact` demands the same bits. Raises ModelError for a model or
-    input that is unusable, UnverifiableError if no inputs can be made up for the original.
+    `inputs` and `shapes` as for `optimize`; `exact` requires bit-identical outputs. Raises ModelError for a model or
+    input that is unusable, UnverifiableError if no inputs can be generated for the original.
     """
-    watch = PhaseTimer(progress)
+    timer = PhaseTimer(progress)
     first, second = (model_source(m, inline=False) for m in (original, other))
-    places = OutputPaths(report=Path(report_to) if report_to is not None else None)
-    places.require_writable((*first.files, *second.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
-    with gc_paused(), watch.phase("loading"):
+    paths = OutputPaths.of(report=report_to)
+    paths.require_writable((*first.files, *second.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
+    with gc_paused(), timer.phase(LOADING):
         model = first.load()
-        question = VerificationSpec.of(model, inputs, shapes or {})
+        spec = VerificationSpec.of(model, inputs, shapes or {})
         differences = interface_differences(model, second.load())
-    verdict = None if differences else _verdict(question, first, second, watch, seed, exact=exact)
-    found = VerificationReport(first.label, second.label, differences, verdict, watch.seconds, versions())
-    if places.report is not None:
-        write_json(found.to_json(), places.report)
-    return found
-
-
-def _verdict(
-    verification_spec: VerificationSpec,
-    first: ModelSource,
-    second: ModelSource,
-    timer: PhaseTimer,
-    seed: int,
-    *,
-    exact: bool,
-) -> Verdict:
-    with timer.phase("asking the original"):
-        oracle = verification_spec.build_oracle(first, seed)
-    with timer.phase("comparing"):
-        return oracle.compare(second.loadable(), exact=exact)
+    verdict = None
+    if not differences:
+        with timer.phase(RUNNING_ORIGINAL):
+            oracle = spec.build_oracle(first, seed)
+        with timer.phase(COMPARING):
+            verdict = oracle.compare(second.loadable(), exact=exact)
+    report = VerificationReport(first.label, second.label, differences, verdict, timer.seconds, versions())
+    if paths.report is not None:
+        write_json(report.to_json(), paths.report)
+    return report
 
 
 def interface_differences(original: Model, other: Model) -> list[str]:
-    """Why the other cannot be used in the original's place: inputs and outputs by name and type."""
-    wanted, given = ({i.name: i for i in input_specs(m)} for m in (original, other))
-    said = [f"input {name} is missing" for name in wanted.keys() - given.keys()]
-    said += [f"input {n} is new" for n, i in given.items() if n not in wanted and i.default is None]
-    for name in wanted.keys() & given.keys():
-        a, b = wanted[name], given[name]
+    """Differences of inputs and outputs, by name and type, that callers of the original would notice."""
+    expected, actual = ({i.name: i for i in input_specs(m)} for m in (original, other))
+    found = [f"input {name} is missing" for name in expected.keys() - actual.keys()]
+    found += [f"input {n} is new" for n, i in actual.items() if n not in expected and i.default is None]
+    for name in expected.keys() & actual.keys():
+        a, b = expected[name], actual[name]
         if (a.type_kind, a.dtype) != (b.type_kind, b.dtype):
-            said.append(
-                f"input {name} is a {b.type_kind} of {_dtype_name(b.dtype)}, "
-                f"not a {a.type_kind} of {_dtype_name(a.dtype)}"
-            )
-        elif a.default is None and b.default is not None:
-            continue  # it may be left out: that takes nothing away
+            types = [f"a {i.type_kind} of {onnx.TensorProto.DataType.Name(i.dtype).lower()}" for i in (b, a)]
+            found.append(f"input {name} is {types[0]}, not {types[1]}")
         elif a.default is not None and b.default is None:
-            said.append(f"input {name} may not be left out any more")
+            found.append(f"input {name} has lost its default")
     outputs = [[v.name for v in m.graph.outputs] for m in (original, other)]
-    said += [f"output {name} is missing" for name in outputs[0] if name not in outputs[1]]
-    if not said:
-        inputs = [[n for n, i in ends.items() if i.default is None] for ends in (wanted, given)]
-        said += _order_differences("inputs", *inputs) + _order_differences("outputs", *outputs)
-    return sorted(said)
-
-
-def _order_differences(kind: str, wanted: list[str], given: list[str]) -> list[str]:
-    """Whether a caller who counts gets something else; more may follow at the end."""
-    if given[: len(wanted)] == wanted:
-        return []
-    return [f"the {kind} come in another order: {', '.join(given)}"]
-
-
-def _dtype_name(dtype: int) -> str:
-    return onnx.TensorProto.DataType.Name(dtype).lower()
+    found += [f"output {name} is missing" for name in outputs[0] if name not in outputs[1]]
+    if not found:
+        inputs = [[n for n, i in specs.items() if i.default is None] for specs in (expected, actual)]
+        for kind, (names, other_names) in {"inputs": inputs, "outputs": outputs}.items():
+            if other_names[: len(names)] != names:  # more may follow at the end
+                found.append(f"the {kind} come in another order: {', '.join(other_names)}")
+    return sorted(found)

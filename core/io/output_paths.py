@@ -25,6 +25,11 @@ class OutputPaths:
     page: Path | None = None
     trace: Path | None = None
 
+    @classmethod
+    def of(cls, **paths: str | Path | None) -> OutputPaths:
+        """The paths by field, as a caller gives them."""
+        return cls(**{field: Path(path) for field, path in paths.items() if path is not None})
+
     def require_writable(self, read: Collection[Path]) -> None:
         """Raise ModelError unless all can be written and differ from each other and from the files in `read`."""
         if self.repro_folder is not None:

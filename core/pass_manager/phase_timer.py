@@ -7,6 +7,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from time import perf_counter
 
+LOADING, CHOOSING_INPUTS, MEASURING = "loading", "choosing inputs", "measuring"
+REWRITING, EXPORTING, WRITING, DRAWING = "rewriting", "exporting", "writing", "drawing"
+RUNNING_ORIGINAL, COMPARING, COMPARING_AND_WRITING = "running the original", "comparing", "comparing and writing"
+BISECTING = "finding wrong changes"
+VERIFICATION_PHASES = (RUNNING_ORIGINAL, COMPARING, COMPARING_AND_WRITING, BISECTING)
+
 
 @dataclass(slots=True)
 class PhaseTimer:

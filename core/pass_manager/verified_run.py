@@ -19,10 +19,8 @@ from ..verify.verdict import Mismatch, Verdict
 from .attempt_check import CheckedAttempt, CheckOptions, Comparer, Failure, mismatch_failure
 from .name_map import name_map
 from .pass_manager import Attempt
-from .phase_timer import PhaseTimer
+from .phase_timer import BISECTING, COMPARING, COMPARING_AND_WRITING, DRAWING, EXPORTING, REWRITING, PhaseTimer
 from .quarantine import Quarantine
-
-BISECTING, DRAWING = "finding what broke it", "drawing"
 
 
 def oracle_judge(oracle: Oracle) -> Comparer:
@@ -91,7 +89,7 @@ class VerifiedRun:
         while True:
             candidate = self.candidate()
             bits = exact or (self.checked.attempt.ledger.is_exact and not uses_half)
-            with self.timer.phase("comparing" if destination is None else "comparing and writing"):
+            with self.timer.phase(COMPARING if destination is None else COMPARING_AND_WRITING):
                 verdict = candidate.verify_and_write(oracle, destination, bitwise=bits)
             if verdict.failure is None:
                 return candidate, verdict
@@ -103,7 +101,7 @@ class VerifiedRun:
         while True:
             attempt = self.checked.attempt
             try:
-                with gc_paused(), self.timer.phase("exporting"):
+                with gc_paused(), self.timer.phase(EXPORTING):
                     return Candidate(attempt.model, serialize(attempt.model), self.source.is_external)
             except GraphError as e:
                 self.checked = CheckedAttempt(attempt, Failure(FailureKind.INVALID, str(e)))
@@ -116,7 +114,7 @@ class VerifiedRun:
         return name_map(attempt.tracker, attempt.model, attempt.ledger.changes)
 
     def _run(self, model: Model | None = None) -> None:
-        with gc_paused(), self.timer.phase("rewriting"):
+        with gc_paused(), self.timer.phase(REWRITING):
             self.observer = self.new_observer() if self.new_observer is not None else None
             weigh = self.record_changes or self.observer is not None
             attempt = self.quarantine.manager.run(
@@ -127,7 +125,7 @@ class VerifiedRun:
                 observer=self.observer,
             )
             self.checked = CheckOptions().check(attempt)
-        self.timer.transfer("rewriting", DRAWING, attempt.ledger.observer_seconds)
+        self.timer.transfer(REWRITING, DRAWING, attempt.ledger.observer_seconds)
 
     def _quarantine_failures(self) -> Model:
         """Exclude wrong changes until the attempt passes the checks that do not run the model."""

@@ -99,7 +99,7 @@ class Verdict:
             data["failure"] = {
                 "output": f.output,
                 "reason": f.reason,
-                "draw": None if f.input_set is None else str(f.input_set),
+                "input_set": None if f.input_set is None else str(f.input_set),
                 "difference": None if f.difference is None else asdict(f.difference),
             }
         return data

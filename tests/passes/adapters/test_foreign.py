@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from passwright.app.adapters import tool_process as serving
-from passwright.app.adapters.tool_pass import ToolPass
-from passwright.app.adapters.tool_process import ToolProcess, ToolResult
+from passwright.app.adapters import tool_pass as serving
+from passwright.app.adapters.tool_pass import ToolPass, ToolProcess, ToolResult
 from passwright.core import Fixpoint, Pipeline, from_onnx, to_onnx
 from passwright.core.errors import FailureKind, PassFailed
 from passwright.core.io.foreign_merge import plan_foreign_merge
@@ -118,8 +117,8 @@ def test_names_that_are_not_the_tools_to_give_stay() -> None:
         ),
         ("own_operator", FailureKind.INTERFACE, "it brought in QuickElu, which opset 17 of ai.onnx does not have"),
         ("assert_in_c", FailureKind.RAISED, "tool:assert_in_c: RuntimeError: erase: Assertion `unused` failed. again"),
-        ("make_cycle", FailureKind.RAISED, "what it gave back is no model: "),
-        ("leave_file", FailureKind.RAISED, "what it gave back is no model: w has its elements in another file"),
+        ("make_cycle", FailureKind.RAISED, "its result is no model: "),
+        ("leave_file", FailureKind.RAISED, "its result is no model: w has its elements in another file"),
         ("crash", FailureKind.RAISED, "it crashed (SIGABRT)"),
         ("leave", FailureKind.RAISED, "it ended with exit code 7"),
         ("stumble", FailureKind.RAISED, "RuntimeError: the tool says no and more"),

@@ -59,7 +59,7 @@ def test_tool_that_is_not_installed_says_how_to_get_it(monkeypatch: pytest.Monke
         adapter("onnxsim")
     assert available()["onnxsim"] == "not installed (pip install onnxsim)"
     assert available()["ort"] == "1.0"
-    with pytest.raises(UnknownNameError, match="it is asked for as onnxslim"):
+    with pytest.raises(UnknownNameError, match="its only name is onnxslim"):
         adapter("onnxslim:x")
 
 

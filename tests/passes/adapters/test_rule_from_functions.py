@@ -226,7 +226,7 @@ def two_roots(op: Any, x: Any) -> Any:
         pytest.param(lambda op, x: op.Relu(x, keep=x > 0), "cannot be traced: TypeError", id="a comparison"),
         pytest.param(lambda: None, "cannot be traced: TypeError", id="no parameter for op"),
         pytest.param(lambda op: op.Relu(print), "cannot be a builtin", id="an input that is none"),
-        pytest.param(lambda op, x: op.Elu(x, alpha=print), "alpha cannot be held", id="an attribute that is none"),
+        pytest.param(lambda op, x: op.Elu(x, alpha=print), "alpha cannot be compared", id="an attribute that is none"),
         pytest.param(lambda op, x: op.Add(x, op.Constant()), "takes one attribute", id="a Constant of nothing"),
         pytest.param(lambda op, y: op.Relu(y), "takes x, which", id="a variable that is not bound"),
     ],

@@ -1,0 +1,186 @@
+"""Verification and timing of the rows of a comparison."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count
+from pathlib import Path
+from sys import float_info
+from typing import Any
+
+from ...core.errors import ModelError, ModelLoadError
+from ...core.io.model import Model
+from ...core.io.model_source import model_source
+from ...core.ort.remote_backend import RemoteBackend
+from ...core.ort.sessions import CPU, DISABLE_ALL, ENABLE_ALL, LEVELS, SessionConfig
+from ...core.pass_manager.phase_timer import MEASURING, PhaseTimer
+from ...core.verify.oracle import Oracle
+from ...core.verify.verdict import Verdict
+from ..adapters.tool_functions import needs_external_data
+from ..measure.benchmark import BenchmarkTarget, run_benchmark
+from ..measure.confidence_intervals import latency_ratios
+from ..measure.model_stats import ModelStats, compute_model_stats
+from ..verify.verify import interface_differences
+from .comparison_report import ORIGINAL, Conditions, OnlineOptimization, Row, RowVerdict
+from .tool_runs import OptimizerOutput
+
+
+@dataclass(slots=True)
+class RowVerifier:
+    """Compares the files of optimizers with the `original`, in a worker process, under `offline` and `online`.
+
+    Without an `oracle` there are no verdicts. Files that onnxruntime saves go to `folder` for a moment. `model`,
+    `bisect_options` and `models_folder`, where files are kept, are for the commands of advice.
+    """
+
+    remote: RemoteBackend
+    original: Model
+    oracle: Oracle | None
+    offline: SessionConfig
+    online: SessionConfig
+    folder: Path
+    model: Path
+    bisect_options: list[str] = field(default_factory=list[str])
+    models_folder: Path | None = None
+    _is_original_wrong: bool = field(default=False, init=False)
+    _numbers: count[int] = field(default_factory=count, init=False)
+
+    def rows(self, output: OptimizerOutput) -> list[Row]:
+        """The file without online optimization and, unless onnxruntime saved it, under ORT ALL.
+
+        The rows of the original come first.
+        """
+        row = Row(output.made_by, output.version, online=False, seconds=output.seconds)
+        if not output.failure:
+            try:
+                stats = compute_model_stats(output.file)
+            except ModelError as e:
+                output = replace(output, failure=f"its result cannot be read: {e}")
+            else:
+                row = replace(row, stats=replace(stats, checker_error=self._without_folder(stats.checker_error)))
+        written = self._verified(output, row)
+        if output.level:
+            is_advised = written.is_unusable and self.online.provider == CPU
+            return [replace(written, advice=self._saved_model_advice(output.level)) if is_advised else written]
+        return [written, self._with_advice(output, written, self._verified(output, replace(row, online=True)))]
+
+    def _verified(self, output: OptimizerOutput, row: Row) -> Row:
+        if output.failure:
+            return replace(row, failure=output.failure)
+        failure, verdict = self._verify_file(output.file, self.online if row.online else self.offline)
+        row = replace(row, failure=failure, verdict=verdict)
+        return replace(row, online_stats=self._online_stats(output.file)) if row.online and not failure else row
+
+    def _verify_file(self, file: Path, config: SessionConfig) -> tuple[str, RowVerdict | None]:
+        """Why a file does not load under a config, if it does not, and else its verdict."""
+        self.remote.config = config
+        if self.oracle is None:
+            try:
+                self.remote(file)
+            except ModelLoadError as e:
+                return self._without_folder(str(e)), None
+            return "", None
+        try:
+            differences = interface_differences(self.original, model_source(file, inline=False).load())
+        except ModelError:  # it has operators or types of onnxruntime alone
+            differences = []
+        if differences:
+            return "", RowVerdict("; ".join(differences))
+        verdict = self.oracle.compare(file, backend=self.remote)
+        if verdict.failure is not None and verdict.failure.input_set is None:
+            return self._without_folder(verdict.failure.reason), None
+        return "", _row_verdict(verdict)
+
+    def _without_folder(self, message: str) -> str:
+        """A message about a file, without the name of the temporary folder."""
+        return message.replace(f"{self.folder}/", "")
+
+    def _online_stats(self, file: Path) -> ModelStats | None:
+        """The stats of the model that onnxruntime runs; None where it cannot save that, as with compiled nodes."""
+        saved = self.folder / f"left-{next(self._numbers)}.onnx"
+        try:
+            external = needs_external_data(file)
+            config = replace(self.online, optimized_model_path=str(saved), save_external_data=external)
+            self.remote(file, config=config)
+            return compute_model_stats(saved)
+        except (ModelLoadError, ModelError):
+            return None
+        finally:
+            saved.unlink(missing_ok=True)
+            Path(f"{saved}.data").unlink(missing_ok=True)
+
+    def _saved_model_advice(self, level: str) -> str:
+        failure, verdict = self._verify_file(self.model, replace(self.online, optimization_level=LEVELS[level]))
+        if failure or (verdict is not None and verdict.wrong):
+            return self._bisect_command(self.model, level)
+        return "only the saved file is wrong: onnxruntime is right when it optimizes the original as it loads"
+
+    def _with_advice(self, output: OptimizerOutput, written: Row, online: Row) -> Row:
+        """The online row, with advice if onnxruntime's own optimization is wrong; `passes bisect` runs on the CPU."""
+        if self.online.provider != CPU or written.is_unusable or not online.is_unusable:
+            return online
+        self._is_original_wrong |= output.made_by == ORIGINAL
+        if self._is_original_wrong:
+            return replace(online, advice=self._bisect_command(self.model, "all"))
+        command = self._bisect_command((self.models_folder or Path("DIR")) / output.file.name, "all")
+        return replace(online, advice=command if self.models_folder is not None else f"{command}, after --keep DIR")
+
+    def _bisect_command(self, model: Path, level: str) -> str:
+        return shlex.join(["passes", "bisect", str(model), "--ort", level, *self.bisect_options])
+
+
+def _row_verdict(verdict: Verdict) -> RowVerdict:
+    """The failure, and the difference with the largest share of the allowed one."""
+    failure = verdict.failure
+    differences = [*verdict.differences.values(), *verdict.nonfinite_differences.values()]
+    worst = max(differences, key=lambda d: (bool(d.reason), d.share_of_allowed), default=None)
+    wrong, edge_case = "", ""
+    if failure is not None:
+        wrong = failure.describe("it")
+        sizes = failure.input_set.sizes if failure.input_set is not None else {}
+        empty = next((f"{symbol}=0" for symbol, size in sizes.items() if size == 0), "")
+        edge_case = "NaN" if failure.is_nonfinite_only else empty
+    if worst is None:
+        return RowVerdict(wrong, edge_case=edge_case)
+    relative = min(worst.error / worst.magnitude, float_info.max) if worst.magnitude else None
+    return RowVerdict(wrong, worst.error, worst.allowed, edge_case, relative, sum(d.excused for d in differences))
+
+
+def measure_rows(
+    rows: Sequence[Row],
+    files: Mapping[str, Path],
+    feeds: Mapping[int, Mapping[str, Any]],
+    conditions: Conditions,
+    timer: PhaseTimer,
+    baseline: int,
+) -> list[Row]:
+    """Time the rows that load, interleaved; their ratios are to the row `baseline`."""
+    indices = [i for i, row in enumerate(rows) if not row.failure and conditions.is_timed(row)]
+    configs = [conditions.session_config(ENABLE_ALL if rows[i].online else DISABLE_ALL) for i in indices]
+    targets = [BenchmarkTarget(files[rows[i].made_by], c) for i, c in zip(indices, configs, strict=True)]
+    first = indices.index(baseline) if baseline in indices else 0
+    result = list(rows)
+    if targets and feeds:
+        with timer.phase(MEASURING):
+            measured = run_benchmark(targets, feeds, conditions.effort, timer.progress, first)
+        for i, metrics in zip(indices, measured, strict=True):
+            result[i] = replace(result[i], measured=metrics, failure=metrics.failure)
+    base = result[baseline].measured
+    others = [replace(row, ratios=latency_ratios(row.measured, base)) for row in result]
+    return [*others[:baseline], result[baseline], *others[baseline + 1 :]]
+
+
+def online_optimizations(rows: Sequence[Row]) -> list[OnlineOptimization]:
+    """The effect of onnxruntime's optimizer on each model that runs with and without it."""
+    online = {row.made_by: row for row in rows if row.online}
+    result: list[OnlineOptimization] = []
+    for row in (row for row in rows if not row.online and row.made_by in online):
+        then = online[row.made_by]
+        if row.stats is None or then.online_stats is None or row.measured is None or then.measured is None:
+            continue
+        extra_seconds = then.measured.creation_seconds - row.measured.creation_seconds
+        ratio = next(iter(latency_ratios(then.measured, row.measured).values()), None)
+        result.append(OnlineOptimization(row.made_by, row.stats.nodes, then.online_stats.nodes, extra_seconds, ratio))
+    return result

@@ -11,13 +11,13 @@ from .bisect import command as bisect
 from .check import command as check
 from .compare import command as compare
 from .diff import command as diff
+from .exit_codes import unwind_on_sigterm
 from .explain import command as explain
 from .listing import command as list_passes
 from .new import command as new
 from .options import OptionalLevelCommand
 from .profile import command as profile
 from .run import command as run
-from .signals import unwind_on_sigterm
 from .verify import command as verify
 from .view import command as view
 
@@ -46,7 +46,7 @@ app.command(epilog=new.EXIT_CODES, rich_help_panel=PLUGINS)(new.new)
 
 
 def show_versions(requested: bool) -> None:
-    """Print the versions to name in a bug report, and exit."""
+    """Print the versions for a bug report, and exit."""
     if requested:
         from .environment import versions  # noqa: PLC0415 - imports onnx
 
@@ -60,7 +60,7 @@ def passes(
         bool, typer.Option("--version", callback=show_versions, is_eager=True, help="Show the versions, and exit.")
     ] = False,
 ) -> None:
-    """Take the options that belong to no command."""
+    """Handle the options without a command."""
 
 
 def main() -> None:

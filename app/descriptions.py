@@ -25,38 +25,38 @@ def ordinal(index: int) -> str:
 
 
 def join_alternatives(names: Sequence[str]) -> str:
-    """One of several."""
+    """Join names by `or`."""
     return " or ".join(names)
 
 
 def join_truncated(texts: Sequence[str]) -> str:
-    """Some of many."""
+    """Join at most MAX_LISTED texts."""
     return ", ".join([*texts[:MAX_LISTED], *(["..."] if len(texts) > MAX_LISTED else [])])
 
 
 def describe_origin(value: Value | None, graph: Graph) -> str:
-    """Where a value that is read in `graph` comes from: completes `x ...`."""
-    what = describe_producer(value, graph)
-    return f"comes from {what}" if value is not None and value.producer is not None else f"is {what}"
+    """The origin of a value that is read in `graph`, as a predicate."""
+    producer = describe_producer(value, graph)
+    return f"comes from {producer}" if value is not None and value.producer is not None else f"is {producer}"
 
 
 def missing_operator_reason(types: Sequence[str], domain: str, version: int) -> str:
-    """That none of some operators is there at an opset version, and why."""
-    came = op_schemas.since_versions(domain)
-    if len(types) == 1 and types[0] not in came:
-        return f"no operator is named {types[0]}{did_you_mean(types[0], came)}"
-    since = min((came[t] for t in types if t in came), default=0)
+    """The reason for which none of some operators exists at an opset version."""
+    since_versions = op_schemas.since_versions(domain)
+    if len(types) == 1 and types[0] not in since_versions:
+        return f"no operator is named {types[0]}{did_you_mean(types[0], since_versions)}"
+    since = min((since_versions[t] for t in types if t in since_versions), default=0)
     later = f"; it came with opset {since}" if since > version else ""
     return f"{join_alternatives(types)} does not exist at opset {version}{later}"
 
 
 def describe_producer(value: Value | None, graph: Graph) -> str:
-    """The op that makes a value, or what it is else."""
+    """The op that produces a value, or its kind."""
     if value is None:
         return "left out"
-    maker = value.producer
-    if maker is not None:
-        return maker.label if maker.graph is graph else f"{maker.label}, outside this body"
+    op = value.producer
+    if op is not None:
+        return op.label if op.graph is graph else f"{op.label}, outside this body"
     if value.tensor is not None:
         return "a constant"
     if value in graph.input_defaults:
@@ -70,12 +70,12 @@ def describe_producer(value: Value | None, graph: Graph) -> str:
 
 
 def describe_enclosing_body(graph: Graph) -> str:
-    """In whose body a graph is, with a comma before it; nothing for the main graph."""
+    """The op whose body a graph is, after a comma; empty for the main graph."""
     return f", inside {graph.owner.label}" if graph.owner is not None else ""
 
 
 def external_uses(value: Value, graph: Graph, ops: Sequence[Op]) -> list[str]:
-    """What reads `value` of `graph` but `ops`."""
+    """The uses of `value` of `graph` outside `ops`, in words."""
     found: list[str] = []
     for user in value.consumers:
         if user in ops:
@@ -89,7 +89,7 @@ def external_uses(value: Value, graph: Graph, ops: Sequence[Op]) -> list[str]:
 
 
 def describe_binding(bound: Any) -> str:
-    """What a pattern's variable stands for: the type of a value, an attribute, an op."""
+    """The binding of a pattern variable: the type of a value, an attribute, or an op."""
     if isinstance(bound, Value):
         return describe_type(bound)
     if isinstance(bound, Op):
@@ -101,7 +101,7 @@ def describe_binding(bound: Any) -> str:
 
 
 def describe_type(value: Value) -> str:
-    """Such as `float[N,4]`, `constant int64[1] [2]`, `float of unknown shape`."""
+    """The type of a value: `float[N,4]`, `constant int64[1] [2]`, `float of unknown shape`."""
     if value.type is not None:
         return str(value.type.WhichOneof("value")).removesuffix("_type").replace("_", " ")
     name = onnx.TensorProto.DataType.Name(value.known_dtype).lower() if value.known_dtype else "unknown type"
@@ -111,17 +111,13 @@ def describe_type(value: Value) -> str:
     text = f"{name}[{','.join('?' if d is None else str(d).replace(' ', '') for d in shape)}]"
     if value.tensor is None:
         return text
-    return f"constant {text}{_format_elements(value.tensor)}"
-
-
-def _format_elements(tensor: Tensor) -> str:
-    if tensor.size > MAX_LISTED or tensor.is_mapped or tensor.is_external:
-        return ""
-    return f" {format_attribute_value(tensor.array.tolist())}"
+    if value.tensor.size > MAX_LISTED or value.tensor.is_mapped or value.tensor.is_external:
+        return f"constant {text}"
+    return f"constant {text} {format_attribute_value(value.tensor.array.tolist())}"
 
 
 def format_attribute_value(value: Any) -> str:
-    """An attribute's value, cut short."""
+    """An attribute value, cut to MAX_VALUE_LENGTH."""
     if isinstance(value, Tensor):
         return f"a tensor of {list(value.dims)}"
     if isinstance(value, Graph):

@@ -1,7 +1,4 @@
-"""The machine that figures were measured on, in a line.
-
-The versions that a report is to be read with.
-"""
+"""Machine and versions of packages for reports."""
 
 from __future__ import annotations
 
@@ -16,15 +13,10 @@ CPUINFO = Path("/proc/cpuinfo")
 
 
 def machine_summary() -> str:
-    """Its processor, cores, memory and system."""
+    """Processor, physical cores, memory and operating system."""
     memory = psutil.virtual_memory().total / (1 << 30)
-    cores = physical_cores()
+    cores = psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
     return f"{_processor_name()}, {cores} core{'s' * (cores != 1)}, {memory:.0f} GB, {platform.system()}"
-
-
-def physical_cores() -> int:
-    """How many there are, not counting those that share one."""
-    return psutil.cpu_count(logical=False) or psutil.cpu_count() or 1
 
 
 def _processor_name() -> str:
@@ -37,5 +29,5 @@ def _processor_name() -> str:
 
 
 def versions() -> dict[str, str]:
-    """Of this package and of those that decide on results."""
+    """The versions of this package and of those that influence results."""
     return {"passwright": version("passwright"), "onnx": onnx.__version__, "onnxruntime": version("onnxruntime")}

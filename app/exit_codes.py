@@ -1,59 +1,102 @@
-"""How a command ends: one line for what went wrong, and an exit code."""
+"""Ends of commands: reports, errors in one line, exit codes, and SIGTERM."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
+import os
+import signal
+import sys
+from _thread import start_new_thread
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from threading import Event
+from time import sleep
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 import typer
 
 from . import options
 
 if TYPE_CHECKING:
-    from ..core.errors import PassesError
+    from .terminal import Terminal
 
 BAD_INPUT, USAGE, WRONG, UNVERIFIED = 1, 2, 3, 4
+TERMINATED = 128 + signal.SIGTERM
+GRACE_PERIOD = 10.0  # seconds to clean up after SIGTERM
 
 
 class JsonReport(Protocol):
-    """What a command found out, as data."""
+    """The report of a command."""
 
     def to_json(self) -> str:
-        """The whole of it as JSON text."""
+        """The report as JSON text."""
         ...
+
+
+AnyReport = TypeVar("AnyReport", bound=JsonReport)
 
 
 @contextmanager
 def one_line_errors() -> Generator[None]:
-    """Turn what is expected to go wrong into one line and an exit code."""
-    from ..core.errors import PassesError  # noqa: PLC0415 - its package imports onnx
+    """Turn expected errors into one line and an exit code."""
+    from ..core.errors import PassesError, UnverifiableError, VerificationError  # noqa: PLC0415 - imports onnx
 
     try:
         yield
     except PassesError as e:
-        typer.echo(f"error: {one_line(e)}", err=True)
-        raise typer.Exit(exit_code(e)) from e
+        from ..core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - as above
+
+        codes = {UsageError: USAGE, VerificationError: WRONG, UnverifiableError: UNVERIFIED}
+        typer.echo(f"error: {' '.join(str(e).split())}", err=True)
+        raise typer.Exit(next((code for kind, code in codes.items() if isinstance(e, kind)), BAD_INPUT)) from e
+
+
+def show_progress_and_report(
+    json: Path | None, compute: Callable[..., AnyReport], show: Callable[[Terminal, AnyReport], None]
+) -> AnyReport:
+    """Call `compute` with `progress`, and print its report, as JSON if `json` is standard output."""
+    from .terminal import Terminal  # noqa: PLC0415 - imports rich
+
+    terminal = Terminal(quiet=json == options.STANDARD_OUTPUT)
+    with terminal.progress() as progress:
+        report = compute(progress=progress)
+    show(terminal, report)
+    echo_json(json, report)
+    return report
 
 
 def echo_json(json: Path | None, report: JsonReport) -> None:
-    """Print a report as JSON, if that is where it is to go."""
+    """Print a report as JSON if `json` is standard output."""
     if json == options.STANDARD_OUTPUT:
         typer.echo(report.to_json())
 
 
-def one_line(error: PassesError) -> str:
-    """What went wrong, without line breaks."""
-    return " ".join(str(error).split())
+@contextmanager
+def unwind_on_sigterm() -> Generator[None]:
+    """Let SIGTERM unwind the stack as Ctrl-C does, so that processes end and temporary folders are removed.
+
+    Python raises nothing while native code runs; after GRACE_PERIOD the process ends in any case.
+    """
+    terminated = Event()
+
+    def unwind(*_: object) -> None:
+        terminated.set()
+        raise KeyboardInterrupt
+
+    read_end, write_end = os.pipe()
+    os.set_blocking(write_end, False)
+    signal.signal(signal.SIGTERM, unwind)
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)
+    start_new_thread(_exit_after_grace_period, (read_end,))
+    try:
+        yield
+    finally:
+        if terminated.is_set():
+            sys.exit(TERMINATED)
 
 
-def exit_code(error: PassesError) -> int:
-    """The exit code that a failure stands for."""
-    from ..core.errors import UnverifiableError, VerificationError  # noqa: PLC0415 - its package imports onnx
-    from ..core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - its package imports onnx
-
-    for kind, code in ((UsageError, USAGE), (VerificationError, WRONG), (UnverifiableError, UNVERIFIED)):
-        if isinstance(error, kind):
-            return code
-    return BAD_INPUT
+def _exit_after_grace_period(wakeup_fd: int) -> None:
+    while os.read(wakeup_fd, 1) != bytes([signal.SIGTERM]):
+        pass
+    sleep(GRACE_PERIOD)
+    os._exit(TERMINATED)

@@ -1,4 +1,4 @@
-"""Options that commands share: their types, groups and parsers."""
+"""Options of several commands: types, groups and parsers."""
 
 from __future__ import annotations
 
@@ -99,6 +99,13 @@ ExecutionProvider = Annotated[
         help="Execution provider of onnxruntime, with options: cuda, or openvino{device_type=CPU}.",
     ),
 ]
+Level = Annotated[
+    str,
+    typer.Option(metavar="LEVEL", help="Optimization level of onnxruntime: disable, basic, extended, layout or all."),
+]
+MeasuredInputs = Annotated[
+    Path | None, typer.Option("--inputs", metavar="FILE", help="Inputs to run: an .npz, or a folder of ONNX test data.")
+]
 Batch = Annotated[
     str, typer.Option(metavar="N,...", help="Batch sizes to measure beside a single sample, such as 8,32.")
 ]
@@ -148,10 +155,8 @@ class VerificationOptions:
     repro: Repro = None
 
 
-def run_options(
-    pipeline: PipelineOptions, verification: VerificationOptions, json: Path | None, progress: Callable[[str], None]
-) -> RunOptions:
-    """The options of a run. Raises UsageError for a text of another form than its option's."""
+def run_options(pipeline: PipelineOptions, verification: VerificationOptions, json: Path | None) -> RunOptions:
+    """The options of a run. Raises UsageError for malformed texts."""
     return RunOptions(
         pipeline.pipeline,
         pipeline.plugin or (),
@@ -162,12 +167,12 @@ def run_options(
         skip=verification.skip or (),
         seed=verification.seed,
         repro_to=verification.repro,
-        **shared_options(pipeline, json, progress),
+        **shared_options(pipeline, json),
     )
 
 
-def shared_options(pipeline: PipelineOptions, json: Path | None, progress: Callable[[str], None]) -> dict[str, Any]:
-    """The fields of SharedOptions. Raises UsageError for a text of another form than its option's."""
+def shared_options(pipeline: PipelineOptions, json: Path | None) -> dict[str, Any]:
+    """The fields of SharedOptions except `progress`. Raises UsageError for malformed texts."""
     return {
         "shapes": parse_shapes(pipeline.shape or ()),
         "dims": parse_dims(pipeline.dim or ()),
@@ -175,12 +180,11 @@ def shared_options(pipeline: PipelineOptions, json: Path | None, progress: Calla
         "exact": pipeline.exact,
         "keep_functions": pipeline.keep_functions,
         "report_to": report_file(json),
-        "progress": progress,
     }
 
 
 def flatten_options(command: Callable[..., None]) -> Callable[..., None]:
-    """The command with the fields of each dataclass among its parameters as parameters of their own, for typer."""
+    """Replace each parameter that is a dataclass by parameters for its fields, for typer."""
     hints = get_type_hints(command, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
     members = {name: [f.name for f in fields(group)] for name, group in groups.items()}
@@ -206,15 +210,15 @@ def flatten_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 class OptionalLevelCommand(TyperCommand):
-    """A command whose option --ort may stand without a value, which typer has no word for."""
+    """A command whose option --ort may have no value, which typer does not support."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Read the arguments with the level spelled out."""
+        """Parse the arguments with the default level inserted."""
         return super().parse_args(ctx, with_default_level(args))
 
 
 def report_file(json: Path | None) -> Path | None:
-    """The file that a report is to be written to, if it is one."""
+    """The file for a report, None for standard output."""
     return json if json != STANDARD_OUTPUT else None
 
 
@@ -227,23 +231,21 @@ def require(condition: object, reason: str) -> None:
 
 
 def with_default_level(args: list[str]) -> list[str]:
-    """The arguments with `all` for a level that is left out."""
+    """The arguments with `all` for a missing level."""
     if "--ort" not in args:
         return args
     from ..core.ort.sessions import LEVELS  # noqa: PLC0415 - its package imports onnx
 
     own = args[: args.index("--")] if "--" in args else args
-    alone = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in LEVELS}
-    return ["--ort=all" if i in alone else a for i, a in enumerate(args)]
+    incomplete = {i for i, a in enumerate(own) if a == "--ort" and (own[i + 1 : i + 2] or [""])[0] not in LEVELS}
+    return ["--ort=all" if i in incomplete else a for i, a in enumerate(args)]
 
 
 def parse_batches(text: str) -> tuple[int, ...]:
-    """Batch sizes of a text such as `1,32`, in order; a single sample is always the first. Raises UsageError."""
+    """The batch sizes in a text such as `1,32`, sorted, and 1. Raises UsageError."""
     sizes = [size.strip() for size in text.split(",")]
-    require(
-        all(s.isascii() and s.isdecimal() and 0 < int(s) < 1 << 31 for s in sizes),
-        f"--batch {text}: not of the form 1,32, sizes from 1 on",
-    )
+    are_sizes = all(s.isascii() and s.isdecimal() and 0 < int(s) < 1 << 31 for s in sizes)
+    require(are_sizes, f"--batch {text}: not of the form 1,32, sizes from 1 on")
     return tuple(sorted({1, *map(int, sizes)}))
 
 
@@ -255,7 +257,7 @@ def parse_outputs(texts: Iterable[str]) -> list[str]:
 
 
 def parse_dims(texts: Iterable[str]) -> dict[str, int]:
-    """Sizes by symbol, of texts such as `batch=1`. Raises UsageError for another form, or two of one symbol."""
+    """Sizes by symbol, in texts such as `batch=1`. Raises UsageError for another form, or two sizes of a symbol."""
     dims: dict[str, int] = {}
     for text in texts:
         symbol, _, size = text.rpartition("=")
@@ -265,19 +267,14 @@ def parse_dims(texts: Iterable[str]) -> dict[str, int]:
 
 
 def parse_shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """Shapes by input name. Raises UsageError for two of one name."""
+    """Shapes by input name, in texts such as `x:1,3,224,224`; a name may have colons. Raises UsageError."""
     shapes: dict[str, tuple[int, ...]] = {}
-    for name, shape in map(parse_shape, texts):
+    for text in texts:
+        name, _, dims = text.rpartition(":")
+        try:
+            shape = tuple(int(d) for d in dims.split(",") if d.strip())
+        except ValueError:
+            shape = (-1,)
+        require(name and all(d >= 0 for d in shape), f"--shape {text}: not of the form name:1,3,224,224")
         require(shapes.setdefault(name, shape) == shape, f"--shape {name}: given twice")
     return shapes
-
-
-def parse_shape(text: str) -> tuple[str, tuple[int, ...]]:
-    """`x:1,3,224,224` as a name and dims; a name may hold colons. Raises UsageError."""
-    name, _, dims = text.rpartition(":")
-    try:
-        shape = tuple(int(d) for d in dims.split(",") if d.strip())
-    except ValueError:
-        shape = (-1,)
-    require(name and all(d >= 0 for d in shape), f"--shape {text}: not of the form name:1,3,224,224")
-    return name, shape

@@ -14,8 +14,8 @@ import onnxruntime as ort
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.app.bisect import optimizer_bisection
-from passwright.app.bisect.optimizer_bisection import OptimizerBisection, bisect_optimizers, minimal_subset
+from passwright.app.bisect import ort_bisect
+from passwright.app.bisect.ort_bisect import OptimizerBisection, bisect_optimizers, minimal_subset
 from passwright.app.bisect.ort_optimizers import (
     RULE_BASED_TRANSFORMERS,
     known_optimizers,
@@ -228,7 +228,7 @@ def test_probe_that_does_not_end() -> None:
 
 def test_rule_that_the_table_lacks_is_found_by_what_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
-        optimizer_bisection,
+        ort_bisect,
         "known_optimizers",
         lambda level: [n for n in known_optimizers(level) if n not in {*RULE_BASED_TRANSFORMERS, "Pad_Fusion"}],
     )
@@ -238,8 +238,8 @@ def test_rule_that_the_table_lacks_is_found_by_what_holds_it(monkeypatch: pytest
 
 
 def test_optimizer_that_nobody_can_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(optimizer_bisection, "known_optimizers", lambda _: ["ConstantFolding"])
-    monkeypatch.setattr(optimizer_bisection, "logged_optimizers", lambda _: [])
+    monkeypatch.setattr(ort_bisect, "known_optimizers", lambda _: ["ConstantFolding"])
+    monkeypatch.setattr(ort_bisect, "logged_optimizers", lambda _: [])
     found = blamed(PAD_MODEL, "basic")
     assert found is not None
     assert found.optimizers == ()
@@ -387,7 +387,7 @@ def test_crash_of_a_process_that_has_served_is_asked_again(tmp_path: Path) -> No
     text = """if True:
         import os, sys
         for n, line in enumerate(sys.stdin):
-            print('{"draw": "such inputs"}', flush=True)
+            print('{"input_set": "such inputs"}', flush=True)
             if n or "bad" in line: os.kill(os.getpid(), 11)
             print('{"failure": null}', flush=True)"""
     with script(tmp_path, text) as child:

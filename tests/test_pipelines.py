@@ -94,7 +94,7 @@ def test_names_compose(text: str, shape: Any) -> None:
         pytest.param("option{m=3}", UsageError, r"there are n \(int, 1\), share \(float, 0.5\)", id="unknown option"),
         pytest.param("option{n=x}", UsageError, "n=x is not of the type int", id="type"),
         pytest.param("option,option", UsageError, "named twice", id="twice"),
-        pytest.param("mine,option", UsageError, "option stands in the pipeline twice, not the same", id="two options"),
+        pytest.param("mine,option", UsageError, "the pipeline has two different passes named option", id="two options"),
         pytest.param(
             "mine.py", UnknownNameError, "named mine.py; a file with passes is given with --plugin", id="a file"
         ),

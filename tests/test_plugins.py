@@ -23,8 +23,13 @@ from passwright.app.check.rule_check import select_rules as chosen_rules
 from passwright.app.cli import app
 from passwright.app.listing.listing import listing
 from passwright.app.listing.render import show_listing
-from passwright.app.registry.pass_sources import PluginLike, caller_registry, full_registry, plugin_registries
-from passwright.app.registry.subject import find_subject
+from passwright.app.registry.pass_sources import (
+    PluginLike,
+    caller_registry,
+    find_subject,
+    full_registry,
+    plugin_registries,
+)
 from passwright.app.terminal import Terminal
 from passwright.core import Fixpoint, Pipeline, RulePass, leaves
 from passwright.core.errors import FailureKind, PluginError

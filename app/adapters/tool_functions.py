@@ -1,7 +1,7 @@
 """Other optimizers as functions of a model and of a file.
 
-A loader imports all that its tool needs, also what the tool would import late, and returns the tool, so that imports
-and runs can be timed apart. Little of this package is imported, as it would count as memory of the tool.
+A loader of FILE_OPTIMIZERS imports all modules of its tool and returns the tool, so that imports and runs can be timed
+apart. Little of this package is imported, as it would count as memory of the tool.
 """
 
 from __future__ import annotations
@@ -27,15 +27,12 @@ NONSTANDARD_FUSIONS = ("LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLaye
 
 def load_onnxsim() -> Optimize:
     """With default options, which leave out its own check."""
-    import_module("onnxruntime")  # for constant folding
     tool: Any = import_module("onnxsim")
     return lambda source, _: tool.simplify(source)[0]
 
 
 def load_onnxslim() -> Optimize:
     """With default options."""
-    import_module("onnxruntime")  # for constant folding
-    import_module("sympy")  # for symbolic shapes
     tool: Any = import_module("onnxslim")
     return lambda source, _: tool.slim(source)
 
@@ -62,6 +59,10 @@ LOADERS: dict[str, Callable[[], Optimize]] = {
     "onnxoptimizer": load_onnxoptimizer,
     "onnxscript": load_onnxscript,
 }
+
+
+LATE_IMPORTS = {"onnxsim": ("onnxruntime",), "onnxslim": ("onnxruntime", "sympy")}
+"""Modules that a tool imports as it runs: for constant folding and symbolic shapes."""
 
 
 def optimize_model(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
@@ -104,6 +105,8 @@ def _ort_file_optimizer(level: str) -> OptimizeFile:
 
 
 def _file_optimizer(tool: str) -> OptimizeFile:
+    for module in LATE_IMPORTS.get(tool, ()):
+        import_module(module)
     optimize = LOADERS[tool]()
     return lambda path, _: optimize(str(path), "")
 

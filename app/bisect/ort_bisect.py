@@ -1,27 +1,70 @@
-"""`bisect_ort`: whether onnxruntime's own optimizers are right about a model, and if not, which of them is to blame."""
+"""`bisect_ort`: bisection of onnxruntime's own optimizers, to a smallest set to disable for a model to be right."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import onnx
 
 from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
-from ...core.pass_manager.phase_timer import PhaseTimer
+from ...core.ort.sessions import LEVELS, Loadable, SessionConfig
+from ...core.ort.worker_process import WorkerProcess
+from ...core.pass_manager.pass_selection import UsageError
+from ...core.pass_manager.phase_timer import LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.pass_manager.report import write_json
+from ...core.support.binary_search import first_bad
 from ...core.support.gc_pause import gc_paused
+from ...core.verify.oracle import Oracle
 from ...core.verify.verification_spec import Inputs, VerificationSpec
 from ..environment import versions
-from .optimizer_bisection import OptimizerBisection, bisect_optimizers
+from .ort_optimizers import RULE_BASED_TRANSFORMERS, known_optimizers, logged_optimizers, merge_in_order
+from .probe_process import PROBE_TIMEOUT, ProbeFailure, probe, probe_log, probe_process, write_case
+
+OPTIMIZATION_OFF = SessionConfig(prepack_weights=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Culprit:
+    """An optimizer and the failure that it causes while the other culprits are disabled.
+
+    `partners` are optimizers without which it does no harm; disabling those would do as well.
+    """
+
+    optimizer: str
+    failure: str
+    input_set: str | None
+    partners: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OptimizerBisection:
+    """The failure of onnxruntime at `level`, and a smallest set of `culprits` to disable for it to be right.
+
+    Without culprits, `remark` says why there are none. `failure` is the first one with nothing disabled, `input_set`
+    the inputs that caused it; `runs` counts probes: a session each, and another one after some crashes.
+    """
+
+    level: str
+    failure: str
+    input_set: str | None
+    culprits: tuple[Culprit, ...]
+    remark: str
+    runs: int
+
+    @property
+    def optimizers(self) -> tuple[str, ...]:
+        """The names for `disabled_optimizers`, in the order in which they run."""
+        return tuple(c.optimizer for c in self.culprits)
 
 
 @dataclass(slots=True)
 class OrtBisectReport:
-    """What became of it: `blame` is None where onnxruntime agrees with itself at `level` on all `input_sets`."""
+    """The result: `blame` is None if onnxruntime at `level` agrees with no optimization on all `input_sets`."""
 
     source: str
     level: str
@@ -31,7 +74,7 @@ class OrtBisectReport:
     versions: dict[str, str] = field(default_factory=dict[str, str])
 
     def to_json(self) -> str:
-        """The finding as JSON text."""
+        """The report as JSON text."""
         return json.dumps(asdict(self), indent=1, allow_nan=False)
 
 
@@ -46,24 +89,128 @@ def bisect_ort(
     report_to: str | Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> OrtBisectReport:
-    """Hold onnxruntime at a level of optimization (basic, extended, layout, all) to itself with none.
+    """Compare onnxruntime at a level of optimization (basic, extended, layout, all) with itself without any.
 
-    `inputs` and `seed` as for `optimize`; `shapes` of inputs and sizes of symbols (`dims`) say what to ask with, and
+    `inputs` and `seed` as for `optimize`; `shapes` of inputs and sizes of symbols (`dims`) are for the inputs, and
     change no model. Raises ModelError for a model or input that is unusable, UsageError for a level that does not
-    exist, UnverifiableError if no inputs can be made up.
+    exist, UnverifiableError if no inputs can be generated.
     """
-    watch = PhaseTimer(progress)
+    timer = PhaseTimer(progress)
     source = model_source(model, inline=False)
-    places = OutputPaths(report=Path(report_to) if report_to is not None else None)
-    places.require_writable((*source.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
-    with gc_paused(), watch.phase("loading"):
-        question = VerificationSpec.of(source.load(), inputs, shapes or {}, dims or {})
-    with watch.phase("asking the original"):
-        oracle = question.build_oracle(source, seed)
-    with watch.phase("asking onnxruntime"):
-        found = bisect_optimizers(oracle, source.loadable(), level, progress)
+    paths = OutputPaths.of(report=report_to)
+    paths.require_writable((*source.files, *([Path(inputs)] if isinstance(inputs, str | Path) else [])))
+    with gc_paused(), timer.phase(LOADING):
+        spec = VerificationSpec.of(source.load(), inputs, shapes or {}, dims or {})
+    with timer.phase(RUNNING_ORIGINAL):
+        oracle = spec.build_oracle(source, seed)
+    with timer.phase("bisecting onnxruntime"):
+        blame = bisect_optimizers(oracle, source.loadable(), level, progress)
     input_sets = tuple(str(answer.input_set) for answer in oracle.answers)
-    suspicion = OrtBisectReport(source.label, level, input_sets, found, watch.seconds, versions())
-    if places.report is not None:
-        write_json(suspicion.to_json(), places.report)
-    return suspicion
+    report = OrtBisectReport(source.label, level, input_sets, blame, timer.seconds, versions())
+    if paths.report is not None:
+        write_json(report.to_json(), paths.report)
+    return report
+
+
+def bisect_optimizers(
+    oracle: Oracle,
+    model: Loadable,
+    level: str,
+    progress: Callable[[str], None] = lambda _: None,
+    *,
+    timeout: float = PROBE_TIMEOUT,
+) -> OptimizerBisection | None:
+    """The optimizers to disable at `level` for onnxruntime to agree with `oracle` about `model`; None if it agrees.
+
+    Sessions are configured as by users, apart from `level`, and run in a worker process; one that takes longer than
+    `timeout` seconds has failed. Raises UsageError for a level that does not exist, UnverifiableError for outputs that
+    cannot be sent to the worker.
+    """
+    if level not in LEVELS:
+        raise UsageError(f"--ort {level}: there is no such level (there are {', '.join(LEVELS)})")
+    with TemporaryDirectory() as folder:
+        write_case(oracle, model, Path(folder))
+        with probe_process(Path(folder), timeout) as process:
+            return _Bisection(process, probe_log(Path(folder)), level, progress).run()
+
+
+def minimal_subset(items: Sequence[str], is_sufficient: Callable[[tuple[str, ...]], bool]) -> tuple[str, ...]:
+    """A sufficient subset of which no item can be left out; log2(len(items)) probes for each item, and one more.
+
+    All `items` together must be sufficient. The first item of the subset ends the shortest sufficient prefix.
+    """
+    found: tuple[str, ...] = ()
+    rest = tuple(items)
+    while not is_sufficient(found):
+        required = found
+        last = first_bad(0, len(rest), lambda n, rest=rest, required=required: is_sufficient((*required, *rest[:n])))
+        found = (*found, rest[last - 1])
+        rest = rest[: last - 1]
+    for item in found:  # a later one may have made an earlier one superfluous
+        fewer = tuple(i for i in found if i != item)
+        if len(found) > 1 and is_sufficient(fewer):
+            found = fewer
+    return found
+
+
+@dataclass(slots=True)
+class _Bisection:
+    """The probes of one level, each made once."""
+
+    process: WorkerProcess
+    log: Path
+    level: str
+    progress: Callable[[str], None]
+    runs: int = 0
+    names: list[str] = field(default_factory=list[str])
+    outcomes: dict[frozenset[str], ProbeFailure | None] = field(
+        default_factory=dict[frozenset[str], ProbeFailure | None]
+    )
+
+    def run(self) -> OptimizerBisection | None:
+        failure = self.failure_without(())
+        if failure is None:
+            return None
+        self.progress(f"onnxruntime's optimizers at {self.level}")
+        self._probe(SessionConfig(LEVELS[self.level], prepack_weights=True, verbose=True))
+        with self.log.open(encoding="utf-8", errors="replace") as lines:
+            self.names = merge_in_order(known_optimizers(self.level), logged_optimizers(lines))
+        culprits: tuple[Culprit, ...] = ()
+        remark = ""
+        left = self.failure_without(self.names)
+        if left is None:
+            guilty = minimal_subset(self.names[::-1], lambda off: self.failure_without(off) is None)
+            culprits = tuple(self._culprit(name, guilty) for name in sorted(guilty, key=self.names.index))
+        else:
+            remark = f"still wrong with every optimizer we know disabled: {left}"
+            if self._probe(OPTIMIZATION_OFF) is None:
+                remark = f"{remark}; right with optimization off, so it is one that has no name here"
+            else:
+                remark = f"{remark}; it fails with optimization off, too, so no optimizer is to blame"
+        return OptimizerBisection(self.level, str(failure), failure.input_set, culprits, remark, self.runs)
+
+    def failure_without(self, disabled: Iterable[str]) -> ProbeFailure | None:
+        """The failure of onnxruntime with these optimizers disabled."""
+        key = frozenset(disabled)
+        if key not in self.outcomes:
+            names, count = sorted(key, key=self.names.index), len(self.names)
+            which = f" without {len(key)} of {count} optimizers" if key else ""
+            self.progress(f"onnxruntime at {self.level}{which}")
+            self.outcomes[key] = self._probe(SessionConfig(LEVELS[self.level], tuple(names), prepack_weights=True))
+        return self.outcomes[key]
+
+    def _probe(self, config: SessionConfig) -> ProbeFailure | None:
+        self.runs += 1
+        return probe(self.process, config)
+
+    def _culprit(self, name: str, guilty: Collection[str]) -> Culprit:
+        failure = self.failure_without(n for n in guilty if n != name)
+        assert failure is not None  # no culprit is superfluous
+        others = [n for n in self.names if n not in guilty and n not in RULE_BASED_TRANSFORMERS]
+        # A transformer that holds rules is no optimizer itself, but the rules need it.
+        enabled = {name, *(t for t in RULE_BASED_TRANSFORMERS if t not in guilty)}
+
+        def fails_with(chosen: Collection[str]) -> bool:
+            return self.failure_without(n for n in self.names if n not in enabled and n not in chosen) is not None
+
+        return Culprit(name, str(failure), failure.input_set, minimal_subset(others, fails_with))

@@ -1,9 +1,9 @@
-"""onnxruntime's own optimizers by the names that `disabled_optimizers` takes.
+"""Names of onnxruntime's own optimizers for `disabled_optimizers`.
 
-Graph transformers are in the order of onnxruntime's log (1.23.2, 1.26.0, 1.29.0, 1.31.1), rewrite rules in that in
-which core/optimizer/graph_transformer_utils.cc registers them; some are opt-in or for other hardware. onnxruntime
-ignores names that it does not know, so those of one release do no harm in another; transformers that are missing
-here are read from its log.
+Graph transformers are in the order of onnxruntime's log (1.23.2, 1.26.0, 1.29.0, 1.31.1), rewrite rules in the order
+of their registration in core/optimizer/graph_transformer_utils.cc; some are opt-in or for other hardware. onnxruntime
+ignores unknown names, so those of one release do no harm in another; transformers that are missing here are read from
+its log.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...core.ort.sessions import LEVELS
 # Transformers that hold rewrite rules. Disabling one disables its rules, those missing from this table too.
 RULE_BASED_TRANSFORMERS = ("Level1_RuleBasedTransformer", "Level2_RuleBasedTransformer")
 
-# Run with every optimization off, too, whatever is disabled.
+# Run even with optimization off or when disabled.
 NOT_DISABLEABLE = frozenset({"RemoveDuplicateCastTransformer", "CastFloat16Transformer", "MemcpyTransformer"})
 
 BASIC = (
@@ -58,13 +58,13 @@ def known_optimizers(level: str) -> list[str]:
 
 
 def logged_optimizers(lines: Iterable[str]) -> list[str]:
-    """The transformers that a log of onnxruntime tells of, in order."""
+    """The transformers in a log of onnxruntime, in order."""
     found = (m[1] for line in lines if (m := LOG_LINE.search(line)))
     return [name for name in dict.fromkeys(found) if name not in NOT_DISABLEABLE]
 
 
 def merge_in_order(names: Sequence[str], seen: Sequence[str]) -> list[str]:
-    """`names`, each of `seen` that is not among them put behind the one that was seen before it."""
+    """`names`, with each other name of `seen` inserted after its predecessor in `seen`."""
     result = list(names)
     at = 0
     for name in seen:

@@ -1,8 +1,13 @@
-"""Probes of onnxruntime in a worker process, with their model, inputs and expected outputs in a folder."""
+"""Probes of onnxruntime in a worker process: `python -m <this module> FOLDER`.
+
+The folder has the model, inputs and expected outputs. A request is a SessionConfig, the reply names each input set
+before its run.
+"""
 
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -10,37 +15,22 @@ from typing import Any
 
 from ...core.errors import EvaluationError
 from ...core.ort import value_files
+from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import Loadable, SessionConfig
-from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command
+from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
 from ...core.verify.oracle import Oracle
+from ...core.verify.output_comparison import compare_outputs
 
-CASE_INDEX = "case.json"
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonCase:
-    """A model, the names of its outputs, those that are `random_outputs`, and the draws by the words for them."""
-
-    folder: Path
-    model: Loadable
-    output_names: list[str]
-    random_outputs: list[str]
-    input_labels: list[str]
-
-    def answers(self) -> Iterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-        """Each draw: the words for it, what is fed, what the original gives."""
-        for i, label in enumerate(self.input_labels):
-            yield (
-                label,
-                value_files.read_value(self.folder / f"feeds-{i}"),
-                value_files.read_value(self.folder / f"outputs-{i}"),
-            )
+PROBE_TIMEOUT = 300.0  # seconds for a probe
+CASE_FILE = "case.json"
+WORKER = module_command(f"{__package__}.probe_process")
+TRACEBACK_EXIT_CODES = {0, 1}  # of a Python process that ends by itself, or with a traceback
 
 
 def write_case(oracle: Oracle, model: Loadable, folder: Path) -> None:
-    """Put all of it into an empty `folder`, but not a model that has a file.
+    """Write a case into an empty `folder`; a model in a file stays there.
 
-    Raises UnverifiableError for odd values.
+    Raises UnverifiableError for values that cannot be stored.
     """
     path = folder / "model.onnx"
     if isinstance(model, bytes):
@@ -50,27 +40,14 @@ def write_case(oracle: Oracle, model: Loadable, folder: Path) -> None:
     for i, answer in enumerate(oracle.answers):
         value_files.write_value(answer.input_set.feeds, folder / f"feeds-{i}")
         value_files.write_value(answer.outputs, folder / f"outputs-{i}")
-    draws = [str(answer.input_set) for answer in oracle.answers]
-    index = {"model": str(path), "names": oracle.output_names, "random": sorted(oracle.random_outputs), "draws": draws}
-    (folder / CASE_INDEX).write_text(json.dumps(index), encoding="utf-8")
-
-
-def read_case(folder: Path) -> ComparisonCase:
-    """What `write_case` put there."""
-    index: dict[str, Any] = json.loads((folder / CASE_INDEX).read_text(encoding="utf-8"))
-    path = Path(index["model"])
-    model = path.read_bytes() if path.parent == folder else path  # as it came: errors name the file
-    return ComparisonCase(folder, model, index["names"], index["random"], index["draws"])
-
-
-PROBE_TIMEOUT = 300.0  # seconds for a probe
-WORKER = f"{__package__}.probe_worker"
-TRACEBACK_EXIT_CODES = {0, 1}  # of a Python process that ends by itself, or with a traceback
+    labels = [str(answer.input_set) for answer in oracle.answers]
+    case = {"model": str(path), "names": oracle.output_names, "random": sorted(oracle.random_outputs), "inputs": labels}
+    (folder / CASE_FILE).write_text(json.dumps(case), encoding="utf-8")
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeFailure:
-    """What went wrong, on one line, and on which draw if it was on one."""
+    """A failure in one line, and the input set that caused it, if any."""
 
     reason: str
     input_set: str | None = None
@@ -80,25 +57,49 @@ class ProbeFailure:
 
 
 def probe_log(folder: Path) -> Path:
-    """The standard error of the process that served last."""
+    """The standard error of the last worker."""
     return folder / "log"
 
 
-def probe_process(
-    folder: Path, timeout: float = PROBE_TIMEOUT, command: tuple[str, ...] = module_command(WORKER)
-) -> WorkerProcess:
-    """A process that serves probes of the case in `folder`."""
+def probe_process(folder: Path, timeout: float = PROBE_TIMEOUT, command: tuple[str, ...] = WORKER) -> WorkerProcess:
+    """A worker for probes of the case in `folder`."""
     return WorkerProcess((*command, str(folder)), timeout, probe_log(folder))
 
 
 def probe(process: WorkerProcess, config: SessionConfig) -> ProbeFailure | None:
-    """How the model fails under a config. Raises EvaluationError if the process itself fails."""
+    """The failure of the model under a config. Raises EvaluationError if the worker itself fails."""
     try:
         process.request(asdict(config), retry=True)
     except RequestFailed as e:
-        return ProbeFailure(str(e), e.parts.get("draw"))
+        return ProbeFailure(str(e), e.parts.get("input_set"))
     except WorkerExit as e:
         if e.code in TRACEBACK_EXIT_CODES:
             raise EvaluationError(e.describe("the process for onnxruntime")) from e
-        return ProbeFailure(e.describe("onnxruntime"), e.parts.get("draw"))
+        return ProbeFailure(e.describe("onnxruntime"), e.parts.get("input_set"))
     return None
+
+
+def probe_parts(folder: Path, case: dict[str, Any], config: SessionConfig) -> Iterator[dict[str, str]]:
+    """Compare the outputs on all input sets in the worker. Raises EvaluationError for the first failure."""
+    path = Path(case["model"])
+    model = path.read_bytes() if path.parent == folder else path  # as it was given: errors name the file
+    runtime = OnnxRuntime(model, config)
+    for i, label in enumerate(case["inputs"]):
+        yield {"input_set": label}
+        expected: dict[str, Any] = value_files.read_value(folder / f"outputs-{i}")
+        results = runtime.run(case["names"], value_files.read_value(folder / f"feeds-{i}"))
+        for name, result in zip(case["names"], results, strict=True):
+            is_deterministic = name not in case["random"]
+            difference = compare_outputs(expected[name], result, exact=False, compare_values=is_deterministic)
+            if difference.reason:
+                raise EvaluationError(f"{name}: {difference.reason}")
+
+
+def serve_probes(folder: Path) -> None:
+    """Reply to requests until the input ends."""
+    case = json.loads((folder / CASE_FILE).read_text(encoding="utf-8"))
+    serve(lambda request: probe_parts(folder, case, SessionConfig(**request)), (EvaluationError,))
+
+
+if __name__ == "__main__":
+    serve_probes(Path(sys.argv[1]))

@@ -1,4 +1,4 @@
-"""What is to blame."""
+"""Results of bisections, in words."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from .ort_bisect import OrtBisectReport
 
 
 def show_bisection(terminal: Terminal, report: Report) -> None:
-    """What broke the model, and the verdict on the rest."""
+    """Print the wrong changes, and the verdict on the others."""
     show_unfit(terminal, report)
     for found in report.quarantined:
         terminal.line(f"{found.label}: {found.message}")
@@ -22,22 +22,21 @@ def show_bisection(terminal: Terminal, report: Report) -> None:
         terminal.line("nothing is wrong")
     changes = sum(p.changes for p in report.passes)
     terminal.line(f"{plural(changes, 'change')} kept, {plural(report.replays, 'replay')}")
-    for line in verdict_lines(report.verification):
-        terminal.line(line)
+    terminal.lines(verdict_lines(report.verification))
 
 
 def show_ort_bisect(terminal: Terminal, report: OrtBisectReport) -> None:
-    """Which of onnxruntime's optimizers are to blame."""
-    who = f"onnxruntime {report.versions['onnxruntime']} at {report.level}"
+    """Print the wrong optimizers of onnxruntime."""
+    subject = f"onnxruntime {report.versions['onnxruntime']} at {report.level}"
     blame = report.blame
     if blame is None:
-        terminal.line(f"{who} agrees with itself unoptimized on {plural(len(report.input_sets), 'set')} of inputs")
+        terminal.line(f"{subject} agrees with itself unoptimized on {plural(len(report.input_sets), 'set')} of inputs")
         return
-    terminal.line(f"{who} is wrong: {blame.failure}")
+    terminal.line(f"{subject} is wrong: {blame.failure}")
     for culprit in blame.culprits:
         terminal.line(f"    {culprit.optimizer}: {culprit.failure}")
         if culprit.partners:
             terminal.line(f"        only together with {', '.join(culprit.partners)}")
     names = ", ".join(f'"{name}"' for name in blame.optimizers)
-    said = f"right with disabled_optimizers=[{names}]" if blame.culprits else blame.remark
-    terminal.line(f"{said} ({plural(blame.runs, 'probe')})")
+    remedy = f"right with disabled_optimizers=[{names}]" if blame.culprits else blame.remark
+    terminal.line(f"{remedy} ({plural(blame.runs, 'probe')})")

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .. import options
-from ..exit_codes import UNVERIFIED, WRONG, echo_json, one_line_errors
+from ..exit_codes import UNVERIFIED, WRONG, one_line_errors, show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 all are sound; 1 a file cannot be loaded; 2 usage; 3 a rule is wrong;
 4 a rule could not be tested."""
@@ -35,22 +36,18 @@ def check(
 ) -> None:
     """Try rules on models made from their own patterns, and show the smallest on which one is wrong."""
     with one_line_errors():
-        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .render import show_check_report  # noqa: PLC0415 - imports rich
         from .rule_check import check as checked  # noqa: PLC0415 - imports onnx and numpy
 
-        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
-        with screen.progress() as progress:
-            found = checked(
-                targets or (),
-                built_in=built_in,
-                budget=budget,
-                seed=seed,
-                report_to=options.report_file(json),
-                repro_to=repro,
-                progress=progress,
-            )
-        show_check_report(screen, found)
-        echo_json(json, found)
-        if found.wrong or found.inconclusive:
-            raise typer.Exit(WRONG if found.wrong else UNVERIFIED)
+        compute = partial(
+            checked,
+            targets or (),
+            built_in=built_in,
+            budget=budget,
+            seed=seed,
+            report_to=options.report_file(json),
+            repro_to=repro,
+        )
+        report = show_progress_and_report(json, compute, show_check_report)
+        if report.wrong or report.inconclusive:
+            raise typer.Exit(WRONG if report.wrong else UNVERIFIED)

@@ -1,30 +1,24 @@
-"""What checking rules came to."""
+"""Results of checks of rules."""
 
 from __future__ import annotations
 
-from ...testing.check import CheckResult
 from ..terminal import Terminal, add_row, milliseconds_text, new_table, plural
-from .rule_check import CheckReport
+from .rule_check import CheckReport, result_word
+
+RESULT_STYLES = {"wrong": "[red]{}[/red]", "inconclusive": "[yellow]{}[/yellow]", "sound": "{}"}
 
 
 def show_check_report(terminal: Terminal, report: CheckReport) -> None:
-    """A row for each rule, then the story of each that is wrong or was not put to the test."""
+    """Print a row for each rule, then a report on each that is wrong or inconclusive."""
     if report.checked:
         table = new_table("rule", "models", "fired", "ran", "result", "time")
         for c in report.checked:
-            add_row(
-                table,
-                c.rule.name,
-                str(c.models),
-                str(c.fired),
-                str(c.ran),
-                _result_cell(c),
-                milliseconds_text(c.seconds),
-            )
+            counts = (str(c.models), str(c.fired), str(c.ran))
+            result = RESULT_STYLES[result_word(c)].format(result_word(c))
+            add_row(table, c.rule.name, *counts, result, milliseconds_text(c.seconds))
         terminal.out.print(table)
     for c in (*report.wrong, *report.inconclusive):
-        for line in c.report.split("\n"):
-            terminal.line(line)
+        terminal.lines(c.report.split("\n"))
         if c.rule.name in report.repros:
             terminal.line(f"    shown by {report.repros[c.rule.name]}")
     for name in report.unchecked_passes:
@@ -34,9 +28,3 @@ def show_check_report(terminal: Terminal, report: CheckReport) -> None:
         f"{plural(len(report.checked), 'rule')}: {sound} sound, {len(report.wrong)} wrong, "
         f"{len(report.inconclusive)} inconclusive"
     )
-
-
-def _result_cell(checked: CheckResult) -> str:
-    if checked.fault is not None:
-        return "[red]wrong[/red]"
-    return "sound" if checked.is_sound else "[yellow]inconclusive[/yellow]"

@@ -1,4 +1,4 @@
-"""`check`: rules, and whether they keep what they promise on models made from their own patterns."""
+"""`check`: tests of rules against their contracts, on models made from their patterns."""
 
 from __future__ import annotations
 
@@ -24,25 +24,28 @@ from ..registry.pass_sources import caller_registry, plugin_registries, search_p
 
 @dataclass(frozen=True, slots=True)
 class RuleSelection:
-    """The rules to be checked, each with those of its passes, and the names of passes that have no patterns."""
+    """The rules to check, each with the rules of its passes, and the names of passes without patterns."""
 
     rules: dict[Rule, list[Rule]]
     ruleless_passes: list[str]
 
     @classmethod
     def of(cls, passes: Iterable[Pass]) -> RuleSelection:
-        """The rules in passes, each once, and the passes that are none."""
-        single = [leaf for p in passes for leaf in leaves(p)]
+        """The selection of all rules in passes."""
         rules: dict[Rule, list[Rule]] = {}
-        for p in (p for p in single if isinstance(p, RulePass)):
+        others: list[str] = []
+        for p in (leaf for whole in passes for leaf in leaves(whole)):
+            if not isinstance(p, RulePass):
+                others.append(p.name)
+                continue
             for r in p.rules:
                 rules.setdefault(r, []).extend(p.rules)
-        return cls(rules, [p.name for p in single if not isinstance(p, RulePass)])
+        return cls(rules, others)
 
 
 @dataclass(slots=True)
 class CheckReport:
-    """What checking rules came to; `others` are passes that have no pattern to make models from."""
+    """The results of checks; `unchecked_passes` have no patterns."""
 
     budget: int
     seed: int
@@ -52,33 +55,36 @@ class CheckReport:
 
     @property
     def wrong(self) -> list[CheckResult]:
-        """Those that do not keep their promises."""
+        """The rules that violate their contracts."""
         return [c for c in self.checked if c.fault is not None]
 
     @property
     def inconclusive(self) -> list[CheckResult]:
-        """Those that were not put to the test."""
+        """The rules that could not be tested."""
         return [c for c in self.checked if c.fault is None and not c.is_sound]
 
     def to_json(self) -> str:
-        """All of it as JSON text."""
-        told = {
+        """The report as JSON text."""
+        data = {
             "budget": self.budget,
             "seed": self.seed,
             "rules": [_result_data(c, self.repros.get(c.rule.name)) for c in self.checked],
             "not_checked": self.unchecked_passes,
             "versions": versions(),
         }
-        return json.dumps(told, indent=1, allow_nan=False)
+        return json.dumps(data, indent=1, allow_nan=False)
+
+
+def result_word(checked: CheckResult) -> str:
+    """The result of a check in a word."""
+    return "wrong" if checked.fault is not None else "sound" if checked.is_sound else "inconclusive"
 
 
 def _result_data(checked: CheckResult, repro: str | None) -> dict[str, Any]:
-    fault = checked.fault
-    result = "wrong" if fault is not None else "sound" if checked.is_sound else "inconclusive"
-    said: dict[str, Any] = {
+    data: dict[str, Any] = {
         "name": checked.rule.name,
         "contract": str(checked.rule.contract),
-        "result": result,
+        "result": result_word(checked),
         "models": checked.models,
         "fired": checked.fired,
         "ran": checked.ran,
@@ -86,18 +92,18 @@ def _result_data(checked: CheckResult, repro: str | None) -> dict[str, Any]:
         "declined": checked.decline_counts,
         "fault": None,
     }
-    if fault is not None:
-        draw = fault.mismatch.input_set if fault.mismatch is not None else None
-        said["fault"] = {
+    if (fault := checked.fault) is not None:
+        input_set = fault.mismatch.input_set if fault.mismatch is not None else None
+        data["fault"] = {
             "kind": fault.kind.name.lower(),
             "message": fault.message,
             "model": model_text(fault.case.model),
             "traits": list(fault.case.traits),
             "after": model_text(fault.after) if fault.after is not None else None,
-            "inputs": str(draw) if draw is not None else None,
+            "inputs": str(input_set) if input_set is not None else None,
             "repro": repro,
         }
-    return said
+    return data
 
 
 def check(
@@ -112,34 +118,33 @@ def check(
 ) -> CheckReport:
     """Check the rules of Python files and rules and passes by name, or all that are built in.
 
-    Names choose among what the files hold, where there are any. Raises UsageError, and PluginError for a file that
-    cannot be loaded.
+    Names select from the files, if there are any. Raises UsageError, and PluginError for a file that cannot be loaded.
     """
-    chosen = select_rules(targets, built_in=built_in)
+    selection = select_rules(targets, built_in=built_in)
     OutputPaths(report=report_to, repro_folder=repro_to).require_writable([Path(t) for t in targets if is_file_path(t)])
-    found = CheckReport(budget, seed, unchecked_passes=chosen.ruleless_passes)
-    with ComparisonProcess() as judge:
-        for number, (rule, beside) in enumerate(chosen.rules.items(), 1):
-            progress(f"{rule.name} ({number} of {len(chosen.rules)})")
-            found.checked.append(examine(rule, budget=budget, seed=seed, other_rules=beside, compare=judge))
+    report = CheckReport(budget, seed, unchecked_passes=selection.ruleless_passes)
+    with ComparisonProcess() as process:
+        for number, (rule, others) in enumerate(selection.rules.items(), 1):
+            progress(f"{rule.name} ({number} of {len(selection.rules)})")
+            report.checked.append(examine(rule, budget=budget, seed=seed, other_rules=others, compare=process))
     if repro_to is not None:
-        found.repros = {c.rule.name: str(write_repro(c.rule, c.fault, repro_to)) for c in found.wrong if c.fault}
+        report.repros = {c.rule.name: str(write_repro(c.rule, c.fault, repro_to)) for c in report.wrong if c.fault}
     if report_to is not None:
-        write_json(found.to_json(), report_to)
-    return found
+        write_json(report.to_json(), report_to)
+    return report
 
 
 def select_rules(targets: Sequence[str], *, built_in: bool = False) -> RuleSelection:
-    """The rules that `targets` stand for. Raises UnknownNameError for a name that stands for none, and UsageError."""
+    """The rules of files and names. Raises UnknownNameError for a name without rule or pass, and UsageError."""
     files, names = [t for t in targets if is_file_path(t)], [t for t in targets if not is_file_path(t)]
     if not targets and not built_in:
         raise UsageError("nothing to check: name a Python file, a rule or a pass, or say --built-in")
-    shelves = plugin_registries(files)
-    mine = [found.item for shelf in shelves for found in shelf.passes.values()]
+    registries = plugin_registries(files)
+    file_passes = [found.item for registry in registries for found in registry.passes.values()]
     if not names:
-        return RuleSelection.of([*mine, *(BUILT_IN if built_in else ())])
-    shelf = None if files and not built_in else caller_registry(shelves)
-    return RuleSelection.of([p for name in names for p in _passes_named(name, mine, shelf)])
+        return RuleSelection.of([*file_passes, *(BUILT_IN if built_in else ())])
+    registry = None if files and not built_in else caller_registry(registries)
+    return RuleSelection.of([p for name in names for p in _passes_named(name, file_passes, registry)])
 
 
 def is_file_path(target: str) -> bool:
@@ -148,19 +153,19 @@ def is_file_path(target: str) -> bool:
 
 
 def _passes_named(name: str, file_passes: Sequence[Pass], registry: PassRegistry | None) -> list[Pass]:
-    """The pass of a name, or else the rule, alone in a pass: of `file_passes`, or of all in a registry if one is given.
+    """The pass of a name, or a pass with only the rule of that name, in a registry or else in files.
 
-    Raises UnknownNameError, and PluginError for what is broken under that name.
+    Raises UnknownNameError, and PluginError for a broken plugin of that name.
     """
+
+    def with_name(passes: Sequence[Pass]) -> list[Pass] | None:
+        found = [leaf for p in passes for leaf in (p, *leaves(p)) if leaf.name == name]
+        rules = [r for p in passes for r in all_rules(p) if r.name == name]
+        return found[:1] or ([RulePass(name, (rules[0],))] if rules else None)
+
     if registry is not None:
-        return search_passes(name, registry, lambda passes: _with_name(name, passes))
-    found = _with_name(name, file_passes)
+        return search_passes(name, registry, with_name)
+    found = with_name(file_passes)
     if found is None:
         raise unknown_name_error(name, file_passes)
     return found
-
-
-def _with_name(name: str, passes: Sequence[Pass]) -> list[Pass] | None:
-    found = [leaf for p in passes for leaf in (p, *leaves(p)) if leaf.name == name]
-    rules = [r for p in passes for r in all_rules(p) if r.name == name]
-    return found[:1] or ([RulePass(name, (rules[0],))] if rules else None)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .. import options
-from ..exit_codes import UNVERIFIED, echo_json, one_line_errors
+from ..exit_codes import UNVERIFIED, one_line_errors, show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 done, even if other tools are wrong; 1 bad model, input or plugin; 2 usage;
 4 done, but nothing could be verified."""
@@ -55,34 +56,30 @@ def compare(
     with one_line_errors():
         from ..measure.benchmark import BenchmarkConfig  # noqa: PLC0415 - as above
         from ..measure.execution_provider import parse_provider  # noqa: PLC0415 - its package imports onnx
-        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .compare import compare as compare_with  # noqa: PLC0415 - imports onnx and numpy
         from .comparison_report import Conditions  # noqa: PLC0415 - imports numpy
         from .render import show_comparison_report  # noqa: PLC0415 - imports rich
 
-        batches = options.parse_batches(batch)
-        conditions = Conditions(threads, parse_provider(ep), batches, BenchmarkConfig(min_time, seed=seed))
-        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
-        with screen.progress() as progress:
-            found = compare_with(
-                model,
-                pipeline,
-                plugin or (),
-                None if tool_names is None else [n.strip() for text in tool_names for n in text.split(",")],
-                inputs,
-                shapes=options.parse_shapes(shape or ()),
-                dims=options.parse_dims(dim or ()),
-                only=only or (),
-                skip=skip or (),
-                enable=enable or (),
-                conditions=conditions,
-                seed=seed,
-                report_to=options.report_file(json),
-                page_to=html,
-                keep_to=keep,
-                progress=progress,
-            )
-        show_comparison_report(screen, found)
-        echo_json(json, found)
-        if not found.is_verified:
+        conditions = Conditions(
+            threads, parse_provider(ep), options.parse_batches(batch), BenchmarkConfig(min_time, seed=seed)
+        )
+        compute = partial(
+            compare_with,
+            model,
+            pipeline,
+            plugin or (),
+            None if tool_names is None else [n.strip() for text in tool_names for n in text.split(",")],
+            inputs,
+            shapes=options.parse_shapes(shape or ()),
+            dims=options.parse_dims(dim or ()),
+            only=only or (),
+            skip=skip or (),
+            enable=enable or (),
+            conditions=conditions,
+            seed=seed,
+            report_to=options.report_file(json),
+            page_to=html,
+            keep_to=keep,
+        )
+        if not show_progress_and_report(json, compute, show_comparison_report).is_verified:
             raise typer.Exit(UNVERIFIED)

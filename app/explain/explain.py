@@ -34,9 +34,8 @@ from ...core.support.suggestions import did_you_mean
 from ...core.transform.model_edits import edited_source, requested_edits
 from ..environment import versions
 from ..listing.listing import pass_doc
-from ..registry.pass_sources import PluginLike
+from ..registry.pass_sources import PluginLike, Subject, find_subject
 from ..registry.resolved_pipeline import resolve_pipeline
-from ..registry.subject import Subject, find_subject
 from ..run.run_options import SharedOptions, with_keywords
 from .match_report import MatchReport, report_matches
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .. import options
-from ..exit_codes import echo_json, one_line_errors
+from ..exit_codes import one_line_errors, show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin, or onnxruntime does not run it; 2 usage;
 4 could not be verified."""
@@ -23,21 +24,14 @@ def profile(
         bool, typer.Option("--no-optimize", help="Profile the model as it is, and no other.")
     ] = False,
     plugin: options.Plugins = None,
-    inputs: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Inputs to run: an .npz, or a folder of ONNX test data.")
-    ] = None,
+    inputs: options.MeasuredInputs = None,
     shape: options.Shapes = None,
     dim: options.Dims = None,
     batch: Annotated[int, typer.Option(min=1, metavar="N", help="Samples of one run, of generated inputs.")] = 1,
     seed: options.Seed = 0,
     threads: options.Threads = 0,
     ep: options.ExecutionProvider = "cpu",
-    level: Annotated[
-        str,
-        typer.Option(
-            metavar="LEVEL", help="Optimization level of onnxruntime: disable, basic, extended, layout or all."
-        ),
-    ] = "all",
+    level: options.Level = "all",
     min_time: options.MinTime = 2.0,
     limit: Annotated[
         int, typer.Option(min=0, metavar="N", help="List at most so many nodes of each model.")
@@ -56,31 +50,27 @@ def profile(
     """Show where the time goes in onnxruntime, op by op, before and after optimization; the result is not kept."""
     with one_line_errors():
         from ..measure.execution_provider import parse_provider  # noqa: PLC0415 - imports numpy
-        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .profile import profile as profiled  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_profile  # noqa: PLC0415 - imports rich
 
         options.require(not (no_optimize and (plugin or pipeline != "basic")), "--no-optimize runs no pipeline")
-        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
-        with screen.progress() as progress:
-            found = profiled(
-                model,
-                pipeline,
-                plugin or (),
-                inputs,
-                include_optimized=not no_optimize,
-                shapes=options.parse_shapes(shape or ()),
-                dims=options.parse_dims(dim or ()),
-                batch=batch,
-                seed=seed,
-                threads=threads,
-                provider=parse_provider(ep),
-                level=level,
-                min_time=min_time,
-                trace_to=trace or f"{model.stem}.profile.json",
-                report_to=options.report_file(json),
-                page_to=html,
-                progress=progress,
-            )
-        show_profile(screen, found, limit)
-        echo_json(json, found)
+        compute = partial(
+            profiled,
+            model,
+            pipeline,
+            plugin or (),
+            inputs,
+            include_optimized=not no_optimize,
+            shapes=options.parse_shapes(shape or ()),
+            dims=options.parse_dims(dim or ()),
+            batch=batch,
+            seed=seed,
+            threads=threads,
+            provider=parse_provider(ep),
+            level=level,
+            min_time=min_time,
+            trace_to=trace or f"{model.stem}.profile.json",
+            report_to=options.report_file(json),
+            page_to=html,
+        )
+        show_progress_and_report(json, compute, partial(show_profile, limit=limit))

@@ -1,15 +1,16 @@
-"""All passes and pipelines there are: built in, installed, and given by the caller."""
+"""Sources of passes, and the lookup of passes and rules by name."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from ...core.errors import PluginError
-from ...core.pass_manager.pass_selection import UnknownNameError
-from ...core.pass_manager.pipeline import Pass, leaves, selectable_rules
+from ...core.pass_manager.pass_selection import UnknownNameError, nested_passes
+from ...core.pass_manager.pipeline import Pass, Pipeline, RulePass, leaves, selectable_rules, with_rules
 from ...core.plugins.discovery import InstalledPlugins, LoadErrors, registry_from_file, registry_from_plugin
 from ...core.plugins.pass_registry import PassEntry, PassRegistry, PipelineEntry
 from ...core.plugins.plugin import Placed, Plugin
@@ -19,47 +20,39 @@ from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PIPELINES
 from ..adapters import adapter
 
 PluginLike = str | Path | Pass | Rule | Placed | Plugin
-"""What a caller may add: a Python file, or a thing of one's own."""
+"""A Python file with passes or rules, or an object with or of them."""
 DISTRIBUTION = "passwright"
 T = TypeVar("T")
 
 
-def built_in_registry() -> PassRegistry:
-    """What comes with passwright."""
-    source = f"{DISTRIBUTION} {version(DISTRIBUTION)}"
-    return PassRegistry(
-        {p.name: PassEntry(p, source) for p in (*BUILT_IN, *OPTIONAL_PASSES)},
-        {name: PipelineEntry(name, p, source) for name, p in PIPELINES.items()},
-    )
-
-
 def plugin_registries(plugins: Sequence[PluginLike]) -> list[PassRegistry]:
-    """What the caller gave, each by itself; a file that is given twice counts once. Raises PluginError."""
-    shelves: list[PassRegistry] = []
+    """A registry for each plugin of the caller; a repeated file counts once. Raises PluginError."""
+    registries: list[PassRegistry] = []
     files: set[Path] = set()
     for plugin in plugins:
         if not isinstance(plugin, str | Path):
             own = plugin if isinstance(plugin, Plugin) else Plugin((plugin,))
-            shelves.append(registry_from_plugin(own, "the caller"))
+            registries.append(registry_from_plugin(own, "the caller"))
         elif (path := Path(plugin)).resolve() not in files:
             files.add(path.resolve())
-            shelves.append(registry_from_file(path))
-    return shelves
+            registries.append(registry_from_file(path))
+    return registries
 
 
 def caller_registry(plugins: Iterable[PassRegistry]) -> PassRegistry:
-    """What is built in, and what the caller gave. Raises PluginError for a name taken twice."""
-    shelf = built_in_registry()
+    """The registry of built-in passes and those of the caller. Raises PluginError for a name used twice."""
+    source = f"{DISTRIBUTION} {version(DISTRIBUTION)}"
+    registry = PassRegistry(
+        {p.name: PassEntry(p, source) for p in (*BUILT_IN, *OPTIONAL_PASSES)},
+        {name: PipelineEntry(name, p, source) for name, p in PIPELINES.items()},
+    )
     for other in plugins:
-        shelf.update(other)
-    return shelf
+        registry.update(other)
+    return registry
 
 
 def full_registry(registry: PassRegistry, installed: InstalledPlugins, broken: LoadErrors) -> PassRegistry:
-    """Every pass and pipeline there is: those of a shelf, and all that are installed.
-
-    What cannot be loaded, or is named as something on the shelf, goes to `broken`.
-    """
+    """A registry with all installed passes and pipelines too; load errors and name clashes go to `broken`."""
     installed.load_all()
     broken |= installed.load_errors
     both = PassRegistry(dict(registry.passes), dict(registry.pipelines))
@@ -74,14 +67,13 @@ def full_registry(registry: PassRegistry, installed: InstalledPlugins, broken: L
 def search_passes(
     name: str, registry: PassRegistry, find: Callable[[Sequence[Pass]], T | None], extra_passes: Sequence[Pass] = ()
 ) -> T:
-    """What `find` finds first where a rule or pass of that name may be.
+    """The first result of `find` for the registry, adapters and installed packages, which are loaded in that order.
 
-    Raises PluginError for what is broken under that name, UnknownNameError with names like it, of `extra_passes` passes
-    too.
+    Raises PluginError for a broken plugin of that name, UnknownNameError with similar names, also of `extra_passes`.
     """
     broken: LoadErrors = {}
     passes: Sequence[Pass] = ()
-    for passes in candidate_passes(name, registry, broken):
+    for passes in _candidate_passes(name, registry, broken):
         if (found := find(passes)) is not None:
             return found
     if name in broken:
@@ -89,19 +81,58 @@ def search_passes(
     raise unknown_name_error(name, (*extra_passes, *passes))
 
 
+def _candidate_passes(name: str, registry: PassRegistry, broken: LoadErrors) -> Iterator[list[Pass]]:
+    yield [found.item for found in registry.passes.values()]
+    if (other := adapter(name)) is not None:
+        yield [other]
+    yield [found.item for found in full_registry(registry, InstalledPlugins(), broken).passes.values()]
+
+
 def unknown_name_error(name: str, passes: Iterable[Pass]) -> UnknownNameError:
-    """That no pass or rule has that name, with those of `passes` that are like it."""
+    """An error for an unknown name, with similar names among `passes` and their rules."""
     singles = [leaf for p in passes for leaf in (p, *leaves(p))]
     names = [n for leaf in singles for n in (leaf.name, *(r.name for r in selectable_rules(leaf)))]
     return UnknownNameError(f"no pass or rule is named {name}{did_you_mean(name, names) or ' (see `passes list`)'}")
 
 
-def candidate_passes(name: str, registry: PassRegistry, broken: LoadErrors) -> Iterator[list[Pass]]:
-    """Where a rule or pass of that name may be: on a shelf, in another optimizer, in all that is installed too.
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """Rules with the passes that run them, and passes not made of our rules, with their selected rules.
 
-    Nothing is imported before its turn comes. What cannot be loaded goes to `broken`.
+    `in_pipeline`: whether a run of the pipeline runs them. `is_group`: whether they are the passes of a pipeline or
+    group.
     """
-    yield [found.item for found in registry.passes.values()]
-    if (other := adapter(name)) is not None:
-        yield [other]
-    yield [found.item for found in full_registry(registry, InstalledPlugins(), broken).passes.values()]
+
+    rules: tuple[tuple[Rule, Pass], ...]
+    passes: tuple[Pass, ...]
+    in_pipeline: bool
+    is_group: bool = False
+
+
+def find_subject(name: str, pipeline: Pass, plugins: Sequence[PluginLike] = ()) -> Subject:
+    """The rule, or the pass or group with all its rules, of that name.
+
+    Raises UnknownNameError with similar names, and PluginError.
+    """
+    if found := _subject_in(name, (pipeline, *nested_passes(pipeline)), in_pipeline=True):
+        return found
+    registry = caller_registry(plugin_registries(plugins))
+    return search_passes(name, registry, lambda passes: _subject_in(name, passes, in_pipeline=False), (pipeline,))
+
+
+def _subject_in(name: str, passes: Sequence[Pass], *, in_pipeline: bool) -> Subject | None:
+    """The subject of that name in `passes`; single passes and rules come before groups."""
+    found: list[tuple[Pass, tuple[Any, ...]]] = []
+    for p in leaves(Pipeline("", tuple(passes))):
+        rules = selectable_rules(p)
+        chosen = rules if p.name == name else tuple(r for r in rules if r.name == name)
+        if chosen or p.name == name:
+            found.append((p, chosen))
+    group = None if found else next((p for p in passes if p.name == name), None)
+    if group is not None:
+        found = [(p, selectable_rules(p)) for p in leaves(group)]
+    elif not found:
+        return None
+    rules = {r.name: (r, p) for p, chosen in found if isinstance(p, RulePass) for r in chosen}
+    others = tuple(with_rules(p, chosen) for p, chosen in found if not isinstance(p, RulePass))
+    return Subject(tuple(rules.values()), others, in_pipeline, is_group=group is not None)

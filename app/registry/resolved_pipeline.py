@@ -1,11 +1,11 @@
-"""What a run is to do: a pipeline by name or of one's own, with what is added, set, left out and not supported."""
+"""Pipelines of runs, with passes added, configured, and left out."""
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 from ...core.pass_manager.pass_selection import UsageError, exclude, map_passes, nested_passes, select
 from ...core.pass_manager.pipeline import Pass, leaves
@@ -21,10 +21,9 @@ from .pass_sources import PluginLike
 
 @dataclass(frozen=True, slots=True)
 class ResolvedPipeline:
-    """A pipeline, and of those of its passes that are not for every model, where they come from.
+    """A pipeline, and the entries of its passes that support some opsets only.
 
-    `spec` and `enabled_specs` are how it was asked for, in words that mean the same in any folder; `read_files` were
-    read for it.
+    `spec` and `enabled_specs` are the requests as text, with absolute paths; `read_files` are the pipeline files.
     """
 
     pipeline: Pass
@@ -34,24 +33,18 @@ class ResolvedPipeline:
     read_files: Sequence[Path] = ()
 
     def for_opsets(self, opsets: Mapping[str, int]) -> tuple[Pass, list[SkippedPass]]:
-        """The pipeline for a model that imports these opsets by domain, and what is not in it."""
-        there = {self.pipeline.name, *(p.name for p in nested_passes(self.pipeline))}
-        unfit = [
-            SkippedPass(name, why)
-            for name, f in self.opset_limited.items()
-            if name in there and (why := _opset_mismatch(f, opsets))
-        ]
+        """The pipeline for a model with these opsets by domain, and the passes that do not support them."""
+        names = {self.pipeline.name, *(p.name for p in nested_passes(self.pipeline))}
+        opset = opsets.get("")
+        actual = "imports no standard one" if opset is None else f"has {opset}"
+        unfit: list[SkippedPass] = []
+        for name, entry in self.opset_limited.items():
+            assert entry.opsets is not None
+            first, last = entry.opsets
+            if name in names and (opset is None or not first <= opset <= last):
+                reason = f"{entry.source} supports opsets {first} to {last}, the model {actual}"
+                unfit.append(SkippedPass(name, reason))
         return exclude(self.pipeline, [u.pass_name for u in unfit]), unfit
-
-
-def _opset_mismatch(found: PassEntry, opsets: Mapping[str, int]) -> str:
-    assert found.opsets is not None
-    first, last = found.opsets
-    if "" not in opsets:
-        return f"{found.source} supports opsets {first} to {last}, the model imports no standard one"
-    if first <= opsets[""] <= last:
-        return ""
-    return f"{found.source} supports opsets {first} to {last}, the model has {opsets['']}"
 
 
 def resolve_pipeline(
@@ -61,13 +54,14 @@ def resolve_pipeline(
     skip: Collection[str] = (),
     enable: Collection[str] = (),
 ) -> ResolvedPipeline:
-    """The pipeline that is asked for, with what the caller gave and enabled, less what is not wanted.
+    """Resolve a pipeline, add plugins and enabled passes, and select by `only` and `skip`.
 
-    What a caller gives is added, unless the pipeline itself names something that comes from there. Passes of
-    installed packages run only where they are named. Raises UsageError, UnknownNameError and PluginError.
+    Passes of a plugin are added unless the pipeline names some of them. Passes of installed packages run only if they
+    are named. Raises UsageError, UnknownNameError and PluginError.
     """
-    for what, several in (("plugins", plugins), ("only", only), ("skip", skip), ("enable", enable)):
-        _require_collection(what, several)
+    for parameter, given in (("plugins", plugins), ("only", only), ("skip", skip), ("enable", enable)):
+        if not isinstance(cast("object", given), Collection) or isinstance(given, str):  # letters are no names
+            raise UsageError(f"{parameter} is to be a list, as in {parameter}=[{given!r}]")
     names = NameResolver(plugins)
     start = names.pipeline_from_text(pipeline) if isinstance(pipeline, str) else as_pass(Placed(pipeline).item)
     specs = _merge_specs(enable)
@@ -77,7 +71,11 @@ def resolve_pipeline(
     }
     whole = insert_passes(start, [replace(f.placed or Placed(f.item), item=f.item) for f in more], {**STAGES, **stages})
     whole = _configure_passes(whole, specs)
-    _require_consistent(whole)
+    seen: dict[str, Pass] = {}
+    for p in nested_passes(whole):
+        other = seen.setdefault(p.name, p)
+        if type(other) is not type(p) or (is_dataclass(p) and other != p):
+            raise UsageError(f"the pipeline has two different passes named {p.name}; --enable sets options of both")
     names.warn_about_broken()
     return ResolvedPipeline(
         select(whole, only, skip),
@@ -88,14 +86,8 @@ def resolve_pipeline(
     )
 
 
-def _require_collection(what: str, given: Any) -> None:
-    """Raise UsageError for one thing where a list is meant: the letters of a name are no names."""
-    if not isinstance(given, Collection) or isinstance(given, str):
-        raise UsageError(f"{what} is to be a list, as in {what}=[{given!r}]")
-
-
 def _merge_specs(enable: Collection[str]) -> dict[str, PassSpec]:
-    """What is to be enabled, by name; a pass may be named again to set further options."""
+    """The enabled passes by name, with the options of all their occurrences."""
     specs: dict[str, PassSpec] = {}
     for spec in (s for text in enable for s in parse_specs(text)):
         before = specs.get(spec.name, spec).options
@@ -107,18 +99,16 @@ def _merge_specs(enable: Collection[str]) -> dict[str, PassSpec]:
 
 
 def _added_passes(start: Pass, names: NameResolver, enabled: Sequence[str]) -> list[PassEntry]:
-    """What the caller gave or enabled and is not there yet.
+    """The passes of plugins and enabled ones that are not in the pipeline.
 
-    What is enabled and wants a place comes in the order of the packages, so that the caller's does not matter.
+    Enabled passes with a placement come in the order of their packages, so that the order of options does not matter.
     """
-    there = {p.name for p in nested_passes(start)}
-    untouched = [
-        shelf for shelf in names.plugin_registries if not any(found.name in names.looked_up for found in shelf)
-    ]
-    own = {f.name: f for shelf in untouched for f in shelf.passes.values() if f.name not in there}
-    asked = [names.pass_named(name) for name in enabled if name not in there | own.keys()]
-    placed = [f for f in asked if f.placed is not None and not f.placed.is_unconstrained]
-    free = [f for f in asked if f not in placed]
+    existing = {p.name for p in nested_passes(start)}
+    unused = [registry for registry in names.plugin_registries if not any(f.name in names.looked_up for f in registry)]
+    own = {f.name: f for registry in unused for f in registry.passes.values() if f.name not in existing}
+    added = [names.pass_named(name) for name in enabled if name not in existing | own.keys()]
+    placed = [f for f in added if f.placed is not None and not f.placed.is_unconstrained]
+    free = [f for f in added if f not in placed]
     return [*own.values(), *sorted(placed, key=names.placement_order), *free]
 
 
@@ -129,12 +119,3 @@ def _configure_passes(p: Pass, specs: Mapping[str, PassSpec]) -> Pass:
         if spec.options and spec.name in groups:
             raise UsageError(f"{spec}: {spec.name} is a group of passes and has no options; set those of its passes")
     return map_passes(p, lambda q: with_options(q, specs[q.name].options) if q.name in specs else q)
-
-
-def _require_consistent(p: Pass) -> None:
-    """Raise UsageError if two passes of the pipeline have one name, and are not the same."""
-    seen: dict[str, Pass] = {}
-    for q in nested_passes(p):
-        other = seen.setdefault(q.name, q)
-        if type(other) is not type(q) or (is_dataclass(q) and other != q):
-            raise UsageError(f"{q.name} stands in the pipeline twice, not the same; what --enable sets counts for both")

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from .. import options
-from ..exit_codes import echo_json, one_line_errors
+from ..exit_codes import one_line_errors, show_progress_and_report
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from ...core.pass_manager.report import Report
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, input or plugin; 2 usage; 3 verification failed, nothing written;
 4 could not be verified, nothing written."""
@@ -74,39 +80,34 @@ def run(
 ) -> None:
     """Optimize a model, verify it against the original, and write it.
 
-    A change that breaks the model is found, named and left out.
+    A wrong change is found, named and left out.
     """
     with one_line_errors():
-        from ..terminal import Terminal, log_to_stderr  # noqa: PLC0415 - imports rich
+        from ..terminal import log_to_stderr  # noqa: PLC0415 - imports rich
         from .optimize import run_pipeline  # noqa: PLC0415 - imports onnx and numpy
-        from .render import show_report  # noqa: PLC0415 - imports rich
+        from .render import show_plan, show_report  # noqa: PLC0415 - imports rich
 
         written = output or map_to or verification.repro
         options.require(not (dry_run and written), "--dry-run writes nothing: leave out -o, --map and --repro")
         options.require(dry_run or limit is None, "--limit is for --dry-run: other runs list no changes")
         if verbose:
             log_to_stderr()
-        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
-        with screen.progress() as progress:
-            given = options.run_options(pipeline, verification, json, progress)
-            enabled = [*given.enable, *["debloat"] * debloat]
-            result = run_pipeline(
-                model,
-                replace(
-                    given,
-                    verify=not no_verify,
-                    enable=enabled,
-                    strict=strict,
-                    output=output,
-                    map_to=map_to,
-                    page_to=html,
-                    plan=dry_run,
-                ),
-            )
-        if result.report.plan is not None:
-            from .render import show_plan  # noqa: PLC0415 - for dry runs alone
+        given = options.run_options(pipeline, verification, json)
+        run_options = replace(
+            given,
+            verify=not no_verify,
+            enable=[*given.enable, *["debloat"] * debloat],
+            strict=strict,
+            output=output,
+            map_to=map_to,
+            page_to=html,
+            plan=dry_run,
+        )
 
-            show_plan(screen, result.report, result.report.plan, DEFAULT_LIMIT if limit is None else limit)
-        else:
-            show_report(screen, result.report, output, verbose=verbose)
-        echo_json(json, result.report)
+        def compute(progress: Callable[[str], None]) -> Report:
+            return run_pipeline(model, replace(run_options, progress=progress)).report
+
+        show = partial(show_report, output=output, verbose=verbose)
+        if dry_run:
+            show = partial(show_plan, limit=DEFAULT_LIMIT if limit is None else limit)
+        show_progress_and_report(json, compute, show)

@@ -14,8 +14,10 @@ from ..terminal import Terminal, add_row, milliseconds_text, new_table, plural
 from ..verify.render import difference_table, verdict_lines
 
 
-def show_plan(terminal: Terminal, report: Report, plan: Plan, limit: int) -> None:
+def show_plan(terminal: Terminal, report: Report, *, limit: int) -> None:
     """Print the savings of each rule, the changes, and the verdict of a dry run."""
+    plan = report.plan
+    assert plan is not None
     terminal.line(report.source)
     terminal.out.print(savings_table(plan))
     for c in plan.changes[:limit]:
@@ -53,7 +55,7 @@ def _bytes_text(count: int) -> str:
     return f"-{decimal(-count)}" if count < 0 else decimal(count)
 
 
-def show_report(terminal: Terminal, report: Report, output: Path | None, *, verbose: bool) -> None:
+def show_report(terminal: Terminal, report: Report, *, output: Path | None, verbose: bool) -> None:
     """Print the tables of a run and its verdict."""
     terminal.line(report.source)
     for table in (op_table(report), size_table(report), pass_table(report, verbose=verbose)):

@@ -1,14 +1,15 @@
-"""`passes verify`: two models compared."""
+"""`passes verify`: numerical comparison of two models."""
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .. import options
-from ..exit_codes import WRONG, echo_json, one_line_errors
+from ..exit_codes import WRONG, one_line_errors, show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 they agree; 1 bad model or input; 2 usage; 3 they differ; 4 could not be verified."""
 
@@ -28,23 +29,18 @@ def verify(
 ) -> None:
     """Compare two models on inputs that are generated to find mistakes."""
     with one_line_errors():
-        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .render import show_verification  # noqa: PLC0415 - imports rich
         from .verify import verify as compare  # noqa: PLC0415 - imports onnx and numpy
 
-        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
-        with screen.progress() as progress:
-            comparison = compare(
-                original,
-                other,
-                inputs,
-                shapes=options.parse_shapes(shape or ()),
-                seed=seed,
-                exact=exact,
-                report_to=options.report_file(json),
-                progress=progress,
-            )
-        show_verification(screen, comparison)
-        echo_json(json, comparison)
-        if not comparison.agrees:
+        compute = partial(
+            compare,
+            original,
+            other,
+            inputs,
+            shapes=options.parse_shapes(shape or ()),
+            seed=seed,
+            exact=exact,
+            report_to=options.report_file(json),
+        )
+        if not show_progress_and_report(json, compute, show_verification).agrees:
             raise typer.Exit(WRONG)

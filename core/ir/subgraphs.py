@@ -40,6 +40,11 @@ def all_value_names(graph: Graph) -> Iterator[str]:
             yield from (v.name for v in op.outputs)
 
 
+def is_counted(op: Op) -> bool:
+    """Whether an op counts as a node in reports: Constant ops do not, as they hold weights like initializers."""
+    return op.type != "Constant" or bool(op.domain)
+
+
 def total_op_count(graph: Graph) -> int:
     """Ops of a graph and of those inside it, Constant ops included."""
     return sum(map(len, graph.with_subgraphs()))

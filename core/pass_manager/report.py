@@ -11,7 +11,7 @@ from pathlib import Path
 from ..errors import ModelError
 from ..io.model import Model
 from ..ir.graph import Graph
-from ..ir.subgraphs import constant_bytes, total_op_count
+from ..ir.subgraphs import constant_bytes, is_counted
 from ..rewriting.changes import Change
 from ..rewriting.ledger import Ledger
 from ..verify.verdict import Verdict
@@ -21,7 +21,7 @@ from .quarantine import Quarantined
 
 @dataclass(frozen=True, slots=True)
 class Savings:
-    """Savings, negative for growth: nodes (those in subgraphs too) and bytes of constants."""
+    """Savings, negative for growth: nodes (in subgraphs too, Constant ops excluded) and bytes of constants."""
 
     nodes: int = 0
     weight_bytes: int = 0
@@ -71,12 +71,13 @@ class Plan:
 
 def graph_size(graph: Graph) -> Savings:
     """The size of a graph, as the most that could be saved. O(V)."""
-    return Savings(total_op_count(graph), constant_bytes(graph))
+    nodes = sum(is_counted(op) for g in graph.with_subgraphs() for op in g.ops())
+    return Savings(nodes, constant_bytes(graph))
 
 
 @dataclass(frozen=True, slots=True)
 class Stats:
-    """Size of a model: ops by type (subgraphs included), nodes, elements of initializers, bytes when written."""
+    """Size of a model: ops by type (in subgraphs too, Constant excluded), nodes, elements of initializers, bytes."""
 
     ops: dict[str, int]
     nodes: int
@@ -92,9 +93,9 @@ class Stats:
 
 
 def op_histogram(graph: Graph) -> dict[str, int]:
-    """Ops by type in a graph and those inside it, as `domain::type` outside the standard domain."""
-    types = (f"{op.domain}::{op.type}" if op.domain else op.type for g in graph.with_subgraphs() for op in g.ops())
-    return dict(sorted(Counter(types).items()))
+    """Ops except Constant by type in a graph and those inside it, as `domain::type` outside the standard domain."""
+    ops = (op for g in graph.with_subgraphs() for op in g.ops() if is_counted(op))
+    return dict(sorted(Counter(f"{op.domain}::{op.type}" if op.domain else op.type for op in ops).items()))
 
 
 @dataclass(frozen=True, slots=True)

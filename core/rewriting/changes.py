@@ -9,6 +9,7 @@ from typing import Protocol
 
 from ..ir.mutation_log import Mutation, MutationLog
 from ..ir.op import Op
+from ..ir.subgraphs import is_counted
 from ..ir.values import Value
 
 ChangeKey = tuple[str, str]
@@ -140,7 +141,8 @@ class SizeAccounting:
             changes[ordinal] = replace(
                 change,
                 made=(*change.made, *(op.label for op in inserted_ops(mutations))),
-                nodes_saved=change.nodes_saved - sum(m.node_delta for m in mutations),
+                nodes_saved=change.nodes_saved
+                - sum(m.node_delta for m in mutations if m.op is None or is_counted(m.op)),
                 weight_bytes_saved=change.weight_bytes_saved - sum(m.byte_delta for m in mutations),
             )
 

@@ -191,7 +191,7 @@ def decline_reasons(rule: Rule, case: Case) -> Iterator[str]:
 def _outcomes(rule: Rule, case: Case) -> Iterator[tuple[DeclineSite | None, str]]:
     """For each match, the site of the decline and its reason; None where the rule fires or raises something else."""
     for graph in from_onnx(case.model).graph.with_subgraphs():
-        for root in list(graph.ops(*rule.pattern.types)):
+        for root in list(graph.ops(*rule.root_types)):
             try:
                 yield from (_outcome(rule, graph, match) for match in rule.matches(graph, root))
             except (Declined, PassesError) as why:

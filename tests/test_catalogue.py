@@ -63,7 +63,7 @@ def test_rules_are_indexed_by_operator() -> None:
 @pytest.mark.parametrize(
     ("name", "first"),
     [
-        pytest.param("fuse_gelu_of_halved_curve", 20, id="what it writes"),
+        pytest.param("fuse_gelu", 20, id="what it writes"),
         pytest.param("drop_no_op_trilu", 14, id="what it looks for"),
         pytest.param("merge_transposes", 1, id="always there"),
     ],

@@ -761,6 +761,47 @@ def test_a_function_takes_what_it_uses() -> None:
     check("a = Neg(x) y = Abs(a)", "y = Abs(x)", abs_of_negation)
 
 
+@rule(
+    lambda g, x: g.Sqrt(g.Mul(x, x)),
+    lambda g, x, two: g.Sqrt(g.Pow(x, g.const(two))),
+    lambda g, x: g.Abs(g.Abs(x)),
+    contract=conditional("no square overflows or underflows"),
+)
+def root_of_square(g: Build, x: Value, two: Value | None = None) -> Value:
+    """Sqrt(x * x), Sqrt(Pow(x, 2)), Abs(Abs(x)) => Abs(x), a toy with three spellings"""
+    require(two is None or two.const.item() == 2, "another power")
+    return g.Abs(x)
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ("a = Mul(x, x) y = Sqrt(a)", "y = Abs(x)"),
+        ("c = Constant<value_float=2.0>() a = Pow(x, c) y = Sqrt(a)", "y = Abs(x)"),
+        ("a = Abs(x) y = Abs(a)", "y = Abs(x)"),
+        ("a = Mul(x, x) b = Abs(a) y = Sqrt(b)", None),
+        ("c = Constant<value_float=3.0>() a = Pow(x, c) y = Sqrt(a)", None),
+    ],
+)
+def test_several_patterns(before: str, after: str | None) -> None:
+    check(before, after, root_of_square)
+
+
+def test_several_patterns_have_the_variables_that_the_function_takes() -> None:
+    assert root_of_square.root_types == ("Sqrt", "Abs")
+    with pytest.raises(RuleError, match=r"wrong takes two, and the pattern binds only \['x'\]"):
+
+        @rule(lambda g, x, two: g.Pow(x, g.const(two)), lambda g, x: g.Mul(x, x))
+        def wrong(g: Build, x: Value, two: Value) -> Value:
+            """Takes a variable that its second pattern lacks."""
+            return g.Mul(x, two)
+
+
+def test_a_rule_has_a_pattern() -> None:
+    with pytest.raises(RuleError, match="cancel_negations has no pattern"):
+        rule()(cancel_negations.build)
+
+
 def test_a_pattern_must_be_an_operator() -> None:
     with pytest.raises(RuleError):
         rule(lambda _, x: x)(cancel_negations.build)

@@ -319,7 +319,7 @@ def rule_from_functions(
 
     build.__module__ = replacement.__module__  # it is that module's rule
     text = inspect.getdoc(replacement) or inspect.getdoc(pattern) or ""
-    return Rule(named, text.partition("\n")[0], found.root, build, shared, contract)
+    return Rule(named, text.partition("\n")[0], (found.root,), build, shared, contract)
 
 
 def _require_bound(rule: str, function: Callable[..., Any], variables: Collection[str], leading: int) -> None:

@@ -200,7 +200,7 @@ def _explain_subject_rules(
     layers = _downstream_layers(_ops_named(graph, at)) if at else None
     hung = {q.by for q in run.quarantined if q.failure_kind == FailureKind.ENDLESS}
     for r, p in subject.rules:
-        selected = _pattern_roots(layers, r.pattern).__contains__ if layers is not None else None
+        selected = _pattern_roots(layers, r).__contains__ if layers is not None else None
         left = None
         if r.name not in hung:
             left = report_matches(r, graph, options.limit, selected, exact_only=options.exact)
@@ -210,10 +210,10 @@ def _explain_subject_rules(
 
 def _with_lost_roots(explanation: RuleExplanation, r: Rule, types: Counter[str], run: _RunOutcome) -> RuleExplanation:
     """Add the change that replaced the last op at which a rule could have started, if there was one in the file."""
-    report, count = explanation.match_report, sum(types[t] for t in r.pattern.types)
+    report, count = explanation.match_report, sum(types[t] for t in r.root_types)
     if report is None or report.roots or explanation.changes or not count:
         return explanation
-    heads = tuple(f"{t} " for t in r.pattern.types)
+    heads = tuple(f"{t} " for t in r.root_types)
     last = next((c for c in reversed(run.changes) if any(label.startswith(heads) for label in c.replaced)), None)
     if last is None:
         return explanation
@@ -251,10 +251,10 @@ def _downstream_layers(ops: list[Op]) -> list[list[Op]]:
     return [[n for n in chain(*layers) if isinstance(n, Op)] for layers in zip_longest(*by_graph, fillvalue=())][::2]
 
 
-def _pattern_roots(layers: list[list[Op]], pattern: OpPattern) -> set[Op]:
-    """Those of the first layer at which the pattern could start; if there are none, all from which it reaches them."""
-    roots = {op for op in chain(*layers[:1]) if op.type in pattern.types}
-    return roots or set(chain(*layers[: _depth(pattern)]))
+def _pattern_roots(layers: list[list[Op]], rule: Rule) -> set[Op]:
+    """Those of the first layer at which a pattern could start; if there are none, all from which one reaches them."""
+    roots = {op for op in chain(*layers[:1]) if op.type in rule.root_types}
+    return roots or set(chain(*layers[: max(map(_depth, rule.patterns))]))
 
 
 def _depth(pattern: OpPattern) -> int:

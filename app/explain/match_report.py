@@ -15,7 +15,7 @@ from ...core.ir.op import Op
 from ...core.ir.values import Value
 from ...core.pass_manager.pass_manager import NO_PROGRESS_TIMEOUT
 from ...core.rewriting.driver import is_live, try_build
-from ...core.rewriting.pattern import PartialMatch, match_op
+from ...core.rewriting.pattern import OpPattern, PartialMatch, match_op
 from ...core.rewriting.rules import Match, Rule, bound_values
 from ...core.support.watchdog import NoProgress, progress_watchdog
 from ..descriptions import (
@@ -66,35 +66,38 @@ def diagnose_match(r: Rule, op: Op, *, exact_only: bool = False) -> MatchDiagnos
 
     Raises ModelError for weights that cannot be read.
     """
+    matched, size = 1, pattern_size(r.patterns[0])
     try:
-        matched, failures = _match_outcome(r, op)
+        matched, size, failures = _match_outcome(r, op)
     except Declined as why:  # while it was matched
-        matched, failures = 1, (MatchFailure(MatchFailureKind.DECLINED, op.label, str(why)),)
+        failures = (MatchFailure(MatchFailureKind.DECLINED, op.label, str(why)),)
     if not failures and exact_only and not r.is_exact_at(op):
         why = f"--exact does not allow it: its contract is {r.contract_at(op).kind}"
         failures = (MatchFailure(MatchFailureKind.FORBIDDEN, op.label, why),)
     value = op.outputs[0].name if op.outputs else ""
     inside = describe_enclosing_body(op.graph)
-    return MatchDiagnosis(r.name, op.label, value, inside, matched, pattern_size(r.pattern), failures)
+    return MatchDiagnosis(r.name, op.label, value, inside, matched, size, failures)
 
 
-def _match_outcome(r: Rule, op: Op) -> tuple[int, tuple[MatchFailure, ...]]:
-    """The number of operators of the pattern that fit, and the failures of the rule."""
-    whole = next(match_op(r.pattern, op, op.graph), None)
-    if whole is None:
-        way = closest_match(r.pattern, op)
-        return way.matched, way.failures
-    matched, failures = len(whole[1]), dict[str, MatchFailure]()
+def _match_outcome(r: Rule, op: Op) -> tuple[int, int, tuple[MatchFailure, ...]]:
+    """The number of operators of the closest pattern that fit, of how many, and the failures of the rule."""
+    matches = ((p, found) for p in r.patterns for found in match_op(p, op, op.graph))
+    pattern, whole = next(matches, (None, None))
+    if pattern is None or whole is None:
+        pattern, way = min(((p, closest_match(p, op)) for p in r.patterns), key=lambda found: found[1].cost)
+        return way.matched, pattern_size(pattern), way.failures
+    matched, size, failures = len(whole[1]), pattern_size(pattern), dict[str, MatchFailure]()
     for match in r.matches(op.graph, op):
         if not is_live(op):
-            return matched, (MatchFailure(MatchFailureKind.DEAD, op.label, f"nothing reads what {op.label} makes"),)
+            dead = MatchFailure(MatchFailureKind.DEAD, op.label, f"nothing reads what {op.label} makes")
+            return matched, size, (dead,)
         failure = _rewrite_failure(r, match)
         if failure is None:
-            return matched, ()
+            return matched, size, ()
         failures.setdefault(failure.reason, failure)
         if failure.kind == MatchFailureKind.RAISED:  # that ends a run of the pass
             break
-    return matched, tuple(failures.values())[:MAX_REASONS] or tuple(_external_uses(op.graph, whole))
+    return matched, size, tuple(failures.values())[:MAX_REASONS] or tuple(_external_uses(op.graph, whole))
 
 
 def _rewrite_failure(r: Rule, match: Match) -> MatchFailure | None:
@@ -174,7 +177,7 @@ def report_matches(
     O(ops of the root's types). Raises PassFailed if it does not return at one for `no_progress_timeout` seconds.
     """
     found: list[MatchDiagnosis] = []
-    ops = (op for g in graph.with_subgraphs() for op in sorted(g.ops(*r.pattern.types), key=attrgetter("order_key")))
+    ops = (op for g in graph.with_subgraphs() for op in sorted(g.ops(*r.root_types), key=attrgetter("order_key")))
     roots = [op for op in ops if is_selected is None or is_selected(op)]
     try:
         with progress_watchdog(lambda: len(found), no_progress_timeout):
@@ -194,8 +197,16 @@ def report_matches(
 
 def _no_roots_reason(r: Rule, graph: Graph, is_selected: RootFilter | None) -> str:
     """An operator of the pattern that does not exist at this opset, or that no op has the type of the root."""
-    for p in r.pattern.walk():
+    missing = [_missing_operator(pattern, graph) for pattern in r.patterns]
+    if all(missing):
+        return missing[0]
+    return f"no op {'there' if is_selected is not None else 'at all'} is {join_alternatives(r.root_types)}"
+
+
+def _missing_operator(pattern: OpPattern, graph: Graph) -> str:
+    """The reason why a pattern cannot match at the opset of a graph; empty if it can."""
+    for p in pattern.walk():
         version = graph.opsets.get(p.domain, 0)
         if not p.domain and all(op_schemas.schema(t, p.domain, version) is None for t in p.types):
             return missing_operator_reason(p.types, p.domain, version)
-    return f"no op {'there' if is_selected is not None else 'at all'} is {join_alternatives(r.pattern.types)}"
+    return ""

@@ -181,7 +181,7 @@ def _rule_infos(p: Pass) -> list[RuleInfo]:
             str(r.contract),
             inspect.getdoc(r.build) or "",
             r.fragile,
-            r.pattern.operators(),
+            tuple(dict.fromkeys(t for p in r.patterns for t in p.operators())),
         )
         if isinstance(r, Rule)
         else RuleInfo(r.name, p.name, "", str(ROUNDING), "", (), ())

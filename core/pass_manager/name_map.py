@@ -139,9 +139,7 @@ def name_map(tracker: NameTracker, model: Model, changes: Sequence[Change]) -> d
         "version": FORMAT_VERSION,
         "tensors": {name: fate.current_names.values[v] if v is not None else None for name, v in targets.items()},
         "nodes": nodes,
-        "folded": {
-            name: fate.folded_by(v) for v, name in values.items() if v in computed and _is_constant(targets[name])
-        },
+        "folded": {name: fate.folded_by(v) for v, name in values.items() if name in folded},
         "removed": {
             "nodes": {name: fate.op_removers.get(op) for op, name in ops.items() if not nodes[name]},
             "initializers": {

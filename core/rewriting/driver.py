@@ -60,11 +60,12 @@ class RuleIndex:
     def __init__(self, rules: Iterable[Rule]) -> None:
         self.by_root_type: dict[str, list[Rule]] = {}
         for r in rules:
-            for op_type in r.pattern.types:
+            for op_type in r.root_types:
                 self.by_root_type.setdefault(op_type, []).append(r)
         self._cache: dict[tuple[str, InputSignatures], list[Rule]] = {}
         self._required_producers = {
-            op_type: _required_producer_types(found) for op_type, found in self.by_root_type.items()
+            op_type: _required_producer_types([p for r in found for p in r.patterns if op_type in p.types])
+            for op_type, found in self.by_root_type.items()
         }
 
     def candidates_at(self, op: Op) -> list[Rule]:
@@ -89,15 +90,15 @@ class RuleIndex:
         key = (op.type, tuple(kinds) if len(kinds) <= MAX_ORDERED_INPUTS else frozenset(kinds))
         found = self._cache.get(key)
         if found is None:
-            found = self._cache[key] = [r for r in rules if _may_match(r.pattern, key[1])]
+            found = self._cache[key] = [r for r in rules if any(_may_match(p, *key) for p in r.patterns)]
         return found
 
 
-def _required_producer_types(rules: list[Rule]) -> frozenset[str] | None:
-    """The types of producers of which every rule requires one, "" for a constant; None if a rule requires none."""
+def _required_producer_types(patterns: list[OpPattern]) -> frozenset[str] | None:
+    """The types of producers of which every pattern requires one, "" for a constant; None if one requires none."""
     found: set[str] = set()
-    for r in rules:
-        particular = next((want for want in r.pattern.inputs if _constrains_input(want)), None)
+    for pattern in patterns:
+        particular = next((want for want in pattern.inputs if _constrains_input(want)), None)
         if particular is None:
             return None
         found.update(particular.types if isinstance(particular, OpPattern) else ("",))
@@ -109,8 +110,10 @@ def _constrains_input(want: object) -> bool:
     return isinstance(want, OpPattern) or (isinstance(want, Var) and want.constant and not want.optional)
 
 
-def _may_match(pattern: OpPattern, kinds: InputSignatures) -> bool:
-    """Whether for each pattern of an input there is an input that it may match."""
+def _may_match(pattern: OpPattern, root_type: str, kinds: InputSignatures) -> bool:
+    """Whether the pattern has that operator at its root, and an input fits each input that it constrains."""
+    if root_type not in pattern.types:
+        return False
     makers = [want for want in pattern.inputs if isinstance(want, OpPattern)]
     if not all(any(made_by in want.types for made_by, _ in kinds) for want in makers):
         return False

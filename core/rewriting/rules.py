@@ -85,17 +85,22 @@ class Match:
 class Rule:
     """A rewrite of one matched root, without state; inputs are drawn at and around its `fragile` numbers.
 
-    `parameters` are the variables that `build` takes; None: all.
+    `patterns` are alternatives, tried in order. `parameters` are the variables that `build` takes; None: all.
     """
 
     name: str
     equation: str
-    pattern: OpPattern
+    patterns: tuple[OpPattern, ...]
     build: Callable[..., Value | tuple[Value | None, ...]]
     shared: bool
     contract: Contract
     fragile: tuple[float, ...] = ()
     parameters: tuple[str, ...] | None = None
+
+    @property
+    def root_types(self) -> tuple[str, ...]:
+        """The operators at which one of the patterns starts."""
+        return tuple(dict.fromkeys(t for p in self.patterns for t in p.types))
 
     def contract_at(self, root: Op) -> Contract:
         """The contract for a match with that root."""
@@ -108,18 +113,19 @@ class Rule:
 
     def arguments(self, match: Match) -> dict[str, Any]:
         """The variables of a match that `build` takes."""
-        return match.bindings if self.parameters is None else {name: match.bindings[name] for name in self.parameters}
+        taken = match.bindings if self.parameters is None else self.parameters
+        return {name: match.bindings[name] for name in taken if name in match.bindings}
 
     def matches(self, graph: Graph, root: Op) -> Iterator[Match]:
-        """Every way in which the pattern matches at `root`: operands of commutative ops in either order."""
-        for bound, ops, _ in match_op(self.pattern, root, graph):
-            if self.shared or _inner_values_are_private(graph, bound, ops):
-                yield Match({name: b for name, b in bound.items() if name != UNBOUND}, ops)
+        """Every way in which a pattern matches at `root`: operands of commutative ops in either order."""
+        for pattern in self.patterns:
+            for bound, ops, _ in match_op(pattern, root, graph):
+                if self.shared or _inner_values_are_private(graph, bound, ops):
+                    yield Match({name: b for name, b in bound.items() if name != UNBOUND}, ops)
 
 
 def rule(
-    pattern: Callable[..., OpPattern],
-    *,
+    *patterns: Callable[..., OpPattern],
     contract: Contract = ROUNDING,
     shared: bool = False,
     fragile: Sequence[float] = (),
@@ -128,21 +134,36 @@ def rule(
 
     The function takes those variables of the pattern's lambda that it uses. In the lambda, `b=None` marks an input
     that may be left out, `g.const(c)` one that is a constant, `*xs` takes any number, and so does `...`, unbound.
+    Several patterns are spellings of one idea, tried in order; a variable that one of them lacks is a parameter with a
+    default.
     Inner values may be used elsewhere only if `shared`. A rule that states no contract counts as `ROUNDING`.
     `fragile` names the numbers at which it might go wrong, such as the knees of an activation: inputs are drawn on
-    and beside them. Raises RuleError for a parameter that is no variable of the pattern.
+    and beside them. Raises RuleError for a parameter that is no variable of a pattern.
     """
 
     def wrap(build: Callable[..., Any]) -> Rule:
-        root, names = trace_pattern(pattern)
-        taken = tuple(inspect.signature(build).parameters)[1:]
-        unknown = [name for name in taken if name not in names]
-        if unknown:
-            raise RuleError(f"{build.__name__} takes {', '.join(unknown)}, and the pattern binds only {names}")
+        if not patterns:
+            raise RuleError(f"{build.__name__} has no pattern")
+        taken = list(inspect.signature(build).parameters.values())[1:]
+        roots: list[OpPattern] = []
+        bound: set[str] = set()
+        for pattern in patterns:
+            root, names = trace_pattern(pattern)
+            _require_bound(build.__name__, [p.name for p in taken if p.default is inspect.Parameter.empty], names)
+            roots.append(root)
+            bound.update(names)
+        _require_bound(build.__name__, [p.name for p in taken], sorted(bound))
         equation = (inspect.getdoc(build) or "").partition("\n")[0]
-        return Rule(build.__name__, equation, root, build, shared, contract, tuple(map(float, fragile)), taken)
+        fragile_numbers, parameters = tuple(map(float, fragile)), tuple(p.name for p in taken)
+        return Rule(build.__name__, equation, tuple(roots), build, shared, contract, fragile_numbers, parameters)
 
     return wrap
+
+
+def _require_bound(name: str, taken: Collection[str], bound: Collection[str]) -> None:
+    unknown = [v for v in taken if v not in bound]
+    if unknown:
+        raise RuleError(f"{name} takes {', '.join(unknown)}, and the pattern binds only {list(bound)}")
 
 
 def _inner_values_are_private(graph: Graph, bound: dict[str, Any], ops: tuple[Op, ...]) -> bool:

@@ -64,14 +64,17 @@ def rule_details(rule: Rule) -> str:
 
 
 def opsets(rule: Rule, example: Example) -> tuple[int, int]:
-    """The first and the last opset with every operator that the rule looks for and that it writes in its example.
+    """The first and the last opset with every operator of one of its patterns and of those it writes in its example.
 
     It may ask for more than that; then it declines.
     """
-    found = [opset_span(p.types, p.inputs, p.attrs) for p in rule.pattern.walk() if not p.domain]
     graph, _ = apply_to_example(rule, example)
-    found += [opset_span((op.type,), (), ()) for op in graph.ops() if op.by == rule.name and not op.domain]
-    return max(first for first, _ in found), min(last for _, last in found)
+    written = [opset_span((op.type,), (), ()) for op in graph.ops() if op.by == rule.name and not op.domain]
+    spans: list[tuple[int, int]] = []
+    for pattern in rule.patterns:
+        found = [*written, *(opset_span(p.types, p.inputs, p.attrs) for p in pattern.walk() if not p.domain)]
+        spans.append((max(first for first, _ in found), min(last for _, last in found)))
+    return min(first for first, _ in spans), max(last for _, last in spans)
 
 
 def rules_by_operator() -> dict[str, list[tuple[str, Rule]]]:
@@ -79,7 +82,7 @@ def rules_by_operator() -> dict[str, list[tuple[str, Rule]]]:
     found: dict[str, list[tuple[str, Rule]]] = {}
     for family, passes in passes_by_family().items():
         for rule in (r for p in passes if isinstance(p, RulePass) for r in p.rules):
-            for operator in rule.pattern.operators():
+            for operator in dict.fromkeys(t for p in rule.patterns for t in p.operators()):
                 found.setdefault(operator, []).append((family, rule))
     return dict(sorted(found.items()))
 

@@ -91,11 +91,12 @@ def model_size(model: onnx.ModelProto) -> tuple[int, int, int]:
 
 def find_example(target: Rule | Pass, models: Collection[onnx.ModelProto]) -> Example | None:
     """The first of `models` that `what` changes alone, and rightly."""
-    needed = [p.types for p in target.pattern.walk()] if isinstance(target, Rule) else []
+    patterns = [[p.types for p in pattern.walk()] for pattern in target.patterns] if isinstance(target, Rule) else [[]]
     alone = RulePass(target.name, (target,)) if isinstance(target, Rule) else target
     for model in models:
         present = set(operators(model.graph))
-        if any(present.isdisjoint(types) for types in needed) or not fires_correctly(alone, model):
+        may_match = any(not any(map(present.isdisjoint, needed)) for needed in patterns)
+        if not may_match or not fires_correctly(alone, model):
             continue
         for candidate in simplified_models(model):
             with suppress(onnx.parser.ParseError):  # texts hold no weights that are not finite

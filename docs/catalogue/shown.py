@@ -16,7 +16,8 @@ from record import Example
 def pictures(target: Rule | Pass, example: Example) -> str:
     """The pictures side by side, before and after never apart from each other; as HTML that a search leaves out."""
     before, after = before_and_after(target, example)
-    pattern = figure("pattern", pattern_picture(target.pattern), target.name) if isinstance(target, Rule) else ""
+    patterns = target.patterns if isinstance(target, Rule) else ()
+    pattern = "".join(figure("pattern", pattern_picture(p), target.name) for p in patterns)
     change = figure("before", before, target.name) + figure("after", after, target.name)
     return f'<div class="pictures" data-search-exclude>{pattern}<div>{change}</div></div>'
 

@@ -24,43 +24,25 @@ TANH_SCALE = sqrt(2 / pi)
 TANH_CUBIC = 0.044715
 
 
-@rule(
-    lambda g, x, z, one, half, curve: g.Mul(
-        g.Mul(x, g.one_of("Add", "Sum")(g.one_of("Erf", "Tanh")(z) @ curve, g.const(one))), g.const(half)
-    )
-)
-def fuse_halved_gelu(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op) -> Value:
-    """Mul(x * (1 + Erf(x / sqrt(2))), 0.5) => Gelu(x), and with Tanh the Gelu approximated by it"""
-    require_scalar(half, 0.5, x)
-    return gelu(g, x, z, one, curve)
+def curve_plus_one(g: Any, z: Any, one: Any, curve: Any) -> Any:
+    """The pattern of 1 + Erf(z) or 1 + Tanh(z)."""
+    return g.one_of("Add", "Sum")(g.one_of("Erf", "Tanh")(z) @ curve, g.const(one))
 
 
 @rule(
-    lambda g, x, z, one, half, curve: g.Mul(
-        x, g.Mul(g.one_of("Add", "Sum")(g.one_of("Erf", "Tanh")(z) @ curve, g.const(one)), g.const(half))
-    )
-)
-def fuse_gelu_of_halved_curve(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op) -> Value:
-    """Mul(x, (1 + Erf(x / sqrt(2))) * 0.5) => Gelu(x), and with Tanh the Gelu approximated by it"""
-    require_scalar(half, 0.5, x)
-    return gelu(g, x, z, one, curve)
-
-
-@rule(
+    lambda g, x, z, one, half, curve: g.Mul(g.Mul(x, curve_plus_one(g, z, one, curve)), g.const(half)),
+    lambda g, x, z, one, half, curve: g.Mul(x, g.Mul(curve_plus_one(g, z, one, curve), g.const(half))),
     lambda g, x, z, one, half, curve, scaled: g.Mul(
-        g.one_of("Mul", "Div")(x, half) @ scaled,
-        g.one_of("Add", "Sum")(g.one_of("Erf", "Tanh")(z) @ curve, g.const(one)),
-    )
+        g.one_of("Mul", "Div")(x, half) @ scaled, curve_plus_one(g, z, one, curve)
+    ),
 )
-def fuse_gelu_of_halved_input(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op, scaled: Op) -> Value:
-    """Mul(x * 0.5, 1 + Erf(x / sqrt(2))) => Gelu(x), and with Tanh the Gelu approximated by it"""
-    x = half if x.is_const and scaled.type == "Mul" else x
-    require(linear_coefficient(scaled.outputs[0], x) == 0.5, "the scale is not 0.5")
-    return gelu(g, x, z, one, curve)
-
-
-def gelu(g: Build, x: Value, z: Value, one: Value, curve: Op) -> Value:
-    """The Gelu of `x`, where `curve` of `z` is the curve it takes, and `one` is 1."""
+def fuse_gelu(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op, scaled: Op | None = None) -> Value:
+    """X * (1 + Erf(x / sqrt(2))) * 0.5 => Gelu(x), and with Tanh the Gelu approximated by it"""
+    if scaled is None:
+        require_scalar(half, 0.5, x)
+    else:
+        x = half if x.is_const and scaled.type == "Mul" else x
+        require(linear_coefficient(scaled.outputs[0], x) == 0.5, "the scale is not 0.5")
     require(g.opset >= 20, "before opset 20, there is no Gelu")
     # By tanh, onnxruntime runs doubles as well, with 32-bit constants.
     require_dtype(x, HALF_OR_SINGLE)
@@ -72,24 +54,19 @@ def gelu(g: Build, x: Value, z: Value, one: Value, curve: Op) -> Value:
     return g.Gelu(x, approximate="tanh")
 
 
-FUSE_GELU = RulePass("fuse-gelu", (fuse_halved_gelu, fuse_gelu_of_halved_curve, fuse_gelu_of_halved_input))
+FUSE_GELU = RulePass("fuse-gelu", (fuse_gelu,))
 """Fusion of Gelu, with the error function or with the hyperbolic tangent."""
 
 
-@rule(lambda g, x, one: g.Reciprocal(g.Add(g.Exp(g.Neg(x)), g.const(one))))
-def fuse_sigmoid_of_reciprocal(g: Build, x: Value, one: Value) -> Value:
-    """Reciprocal(1 + Exp(-x)) => Sigmoid(x)"""
-    require_dtype(x, CPU_FLOATS)
-    require_scalar(one, 1.0, x)
-    return g.Sigmoid(x)
-
-
-@rule(lambda g, x, one, top: g.Div(g.const(top), g.Add(g.Exp(g.Neg(x)), g.const(one))))
-def fuse_sigmoid_of_quotient(g: Build, x: Value, one: Value, top: Value) -> Value:
+@rule(
+    lambda g, x, one: g.Reciprocal(g.Add(g.Exp(g.Neg(x)), g.const(one))),
+    lambda g, x, one, top: g.Div(g.const(top), g.Add(g.Exp(g.Neg(x)), g.const(one))),
+)
+def fuse_sigmoid(g: Build, x: Value, one: Value, top: Value | None = None) -> Value:
     """1 / (1 + Exp(-x)) => Sigmoid(x)"""
     require_dtype(x, CPU_FLOATS)
-    require_scalar(one, 1.0, x)
-    require_scalar(top, 1.0, x)
+    for number in (one,) if top is None else (one, top):
+        require_scalar(number, 1.0, x)
     return g.Sigmoid(x)
 
 
@@ -127,64 +104,54 @@ def fuse_swish(g: Build, x: Value, z: Value) -> Value:
     return g.Swish(x, alpha=k)
 
 
-FUSE_ACTIVATIONS = RulePass(
-    "fuse-activations",
-    (fuse_sigmoid_of_reciprocal, fuse_sigmoid_of_quotient, fuse_softplus, fuse_softsign, fuse_mish, fuse_swish),
-)
+FUSE_ACTIVATIONS = RulePass("fuse-activations", (fuse_sigmoid, fuse_softplus, fuse_softsign, fuse_mish, fuse_swish))
 """Fusion of smooth activations: Sigmoid, Softplus, Softsign, Mish, Swish."""
 
 
 SIXTH = 1 / 6
 
 
-@rule(lambda g, z, low, high: g.Clip(z, min=low, max=high), fragile=(-3, 3))
-def fuse_hard_sigmoid(g: Build, z: Value, low: Any, high: Any) -> Value:
-    """Clip(a * x + b, 0, 1) => HardSigmoid(x, a, b)"""
-    require(low == 0 and high == 1, "the Clip has other bounds")
-    x, a, b = affine_form(z)
-    require(x is not z, "the slope is 0")
-    require_dtype(x, HALF_OR_SINGLE)
-    return g.HardSigmoid(x, alpha=a, beta=b)
-
-
 @rule(
+    lambda g, z, low, high: g.Clip(z, min=low, max=high),
     lambda g, z, low, high, c, scaled: g.one_of("Mul", "Div")(g.Clip(z, min=low, max=high), g.const(c)) @ scaled,
     fragile=(-3, 3),
 )
-def fuse_scaled_hard_sigmoid(g: Build, z: Value, low: Any, high: Any, c: Value, scaled: Op) -> Value:
-    """Clip(a * x + b, 0, c) / c => HardSigmoid(x, a / c, b / c)"""
+def fuse_hard_sigmoid(
+    g: Build, z: Value, low: Any, high: Any, c: Value | None = None, scaled: Op | None = None
+) -> Value:
+    """Clip(a * x + b, 0, c) / c => HardSigmoid(x, a / c, b / c), Clip(a * x + b, 0, 1) => HardSigmoid(x, a, b)"""
     require(low == 0 and isinstance(high, int | float) and high > 0, "the Clip has other bounds")
     require_dtype(z, HALF_OR_SINGLE)
-    matches = is_close(scalar_constant(c, z), 1 / high if scaled.type == "Mul" else high, z)
-    require(matches, "the scale and the bounds do not match")
+    if c is None or scaled is None:
+        require(high == 1, "the Clip has other bounds")
+    else:
+        matches = is_close(scalar_constant(c, z), 1 / high if scaled.type == "Mul" else high, z)
+        require(matches, "the scale and the bounds do not match")
     x, a, b = affine_form(z)
+    require(x is not z or c is not None, "the slope is 0")
     return g.HardSigmoid(x, alpha=a / high, beta=b / high)
 
 
-@rule(lambda g, x, a, b: g.Mul(x, g.HardSigmoid(x, alpha=a, beta=b)), fragile=(-3, 3))
-def fuse_hard_swish(g: Build, x: Value, a: float, b: float) -> Value:
-    """Mul(x, HardSigmoid(x, 1/6, 1/2)) => HardSwish(x)"""
-    require_dtype(x, HALF_OR_SINGLE)
-    require(is_close(a, SIXTH, x) and is_close(b, 0.5, x), "the line has other coefficients")
-    return g.HardSwish(x)
-
-
 @rule(
+    lambda g, x, a, b: g.Mul(x, g.HardSigmoid(x, alpha=a, beta=b)),
     lambda g, x, z, c, scaled: g.one_of("Mul", "Div")(g.Mul(x, g.Clip(z, min=0.0, max=6.0)), g.const(c)) @ scaled,
     fragile=(-3, 3),
 )
-def fuse_scaled_hard_swish(g: Build, x: Value, z: Value, c: Value, scaled: Op) -> Value:
-    """Div(x * Clip(x + 3, 0, 6), 6) => HardSwish(x)"""
+def fuse_hard_swish(
+    g: Build, x: Value, a: float = SIXTH, b: float = 0.5, z: Value | None = None, c: Value | None = None,
+    scaled: Op | None = None,
+) -> Value:  # fmt: skip
+    """Div(x * Clip(x + 3, 0, 6), 6), Mul(x, HardSigmoid(x, 1/6, 1/2)) => HardSwish(x)"""
     require_dtype(x, HALF_OR_SINGLE)
-    matches = is_close(scalar_constant(c, x), SIXTH if scaled.type == "Mul" else 6.0, x)
-    require(matches, "the scale and the bounds do not match")
-    require_polynomial(z, x, [3.0, 1.0])
-    return g.HardSwish(x) if g.opset >= 14 else g.Mul(x, g.HardSigmoid(x, alpha=SIXTH, beta=0.5))
+    require(is_close(a, SIXTH, x) and is_close(b, 0.5, x), "the line has other coefficients")
+    if z is not None and c is not None and scaled is not None:
+        matches = is_close(scalar_constant(c, x), SIXTH if scaled.type == "Mul" else 6.0, x)
+        require(matches, "the scale and the bounds do not match")
+        require_polynomial(z, x, [3.0, 1.0])
+    return g.HardSwish(x) if g.opset >= 14 or z is None else g.Mul(x, g.HardSigmoid(x, alpha=SIXTH, beta=0.5))
 
 
-FUSE_HARD_ACTIVATIONS = RulePass(
-    "fuse-hard-activations", (fuse_scaled_hard_sigmoid, fuse_hard_sigmoid, fuse_hard_swish, fuse_scaled_hard_swish)
-)
+FUSE_HARD_ACTIVATIONS = RulePass("fuse-hard-activations", (fuse_hard_sigmoid, fuse_hard_swish))
 """Fusion of HardSigmoid and HardSwish."""
 
 
@@ -203,26 +170,14 @@ def fuse_leaky_relu_of_max(g: Build, x: Value, a: Value) -> Value:
 
 @rule(
     lambda g, x, a, zero: g.Where(g.one_of("Less", "LessOrEqual")(x, g.const(zero)), g.Mul(x, a), x),
-    contract=NO_INFINITE_SLOPE,
-)
-def fuse_rectifier_of_negatives(g: Build, x: Value, a: Value, zero: Value) -> Value:
-    """Where(x < 0, a * x, x) => LeakyRelu(x, alpha=a), or PRelu(x, a)"""
-    return rectifier(g, x, a, zero)
-
-
-@rule(
     lambda g, x, a, zero: g.Where(g.one_of("Greater", "GreaterOrEqual")(x, g.const(zero)), x, g.Mul(x, a)),
+    lambda g, x, a: g.Sub(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), a)),
+    lambda g, x, a: g.Add(g.Relu(x), g.Mul(g.Neg(g.Relu(g.Neg(x))), a)),
     contract=NO_INFINITE_SLOPE,
 )
-def fuse_rectifier_of_positives(g: Build, x: Value, a: Value, zero: Value) -> Value:
-    """Where(x > 0, x, a * x) => LeakyRelu(x, alpha=a), or PRelu(x, a)"""
+def fuse_rectifier(g: Build, x: Value, a: Value, zero: Value | None = None) -> Value:
+    """Where(x < 0, a * x, x), Where(x > 0, x, a * x), Relu(x) - a * Relu(-x) => LeakyRelu(x, alpha=a) or PRelu(x, a)"""
     return rectifier(g, x, a, zero)
-
-
-@rule(lambda g, x, a: g.Sub(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), a)), contract=NO_INFINITE_SLOPE)
-def fuse_prelu_of_difference(g: Build, x: Value, a: Value) -> Value:
-    """Relu(x) - a * Relu(-x) => PRelu(x, a)"""
-    return rectifier(g, x, a, None)
 
 
 @rule(lambda g, x, c: g.Add(g.Relu(x), g.Mul(g.Relu(g.Neg(x)), g.const(c))))
@@ -232,12 +187,6 @@ def fuse_prelu_of_negated_slope(g: Build, x: Value, c: Value) -> Value:
     require_broadcastable_to(c, x)
     require(bool(np.isfinite(c.const).all()), "a slope is infinite, and 0 times infinity is NaN")
     return rectifier(g, x, g.const(-c.const), None)
-
-
-@rule(lambda g, x, a: g.Add(g.Relu(x), g.Mul(g.Neg(g.Relu(g.Neg(x))), a)), contract=NO_INFINITE_SLOPE)
-def fuse_prelu_of_negated_part(g: Build, x: Value, a: Value) -> Value:
-    """Relu(x) + a * -Relu(-x) => PRelu(x, a)"""
-    return rectifier(g, x, a, None)
 
 
 def rectifier(g: Build, x: Value, a: Value, zero: Value | None) -> Value:
@@ -250,20 +199,12 @@ def rectifier(g: Build, x: Value, a: Value, zero: Value | None) -> Value:
     return g.PRelu(x, a)
 
 
-@rule(lambda g, x, n, zero: g.Where(g.one_of("Less", "LessOrEqual")(x, g.const(zero)), n, x))
-def fuse_elu_of_negatives(g: Build, x: Value, n: Value, zero: Value) -> Value:
-    """Where(x < 0, a * (Exp(x) - 1), x) => Elu(x, alpha=a)"""
-    return elu(g, x, n, zero)
-
-
-@rule(lambda g, x, n, zero: g.Where(g.one_of("Greater", "GreaterOrEqual")(x, g.const(zero)), x, n))
-def fuse_elu_of_positives(g: Build, x: Value, n: Value, zero: Value) -> Value:
-    """Where(x > 0, x, a * (Exp(x) - 1)) => Elu(x, alpha=a)"""
-    return elu(g, x, n, zero)
-
-
-def elu(g: Build, x: Value, n: Value, zero: Value) -> Value:
-    """`x`, and `n` where it is below zero, which is a multiple of Exp(x) - 1."""
+@rule(
+    lambda g, x, n, zero: g.Where(g.one_of("Less", "LessOrEqual")(x, g.const(zero)), n, x),
+    lambda g, x, n, zero: g.Where(g.one_of("Greater", "GreaterOrEqual")(x, g.const(zero)), x, n),
+)
+def fuse_elu(g: Build, x: Value, n: Value, zero: Value) -> Value:
+    """Where(x < 0, a * (Exp(x) - 1), x), Where(x > 0, x, a * (Exp(x) - 1)) => Elu(x, alpha=a)"""
     e, a, b = affine_form(n)
     require(e.producer is not None and e.producer.type == "Exp" and e.producer.inputs == (x,), "no exponential")
     require_dtype(x, HALF_OR_SINGLE)
@@ -280,8 +221,6 @@ def fuse_thresholded_relu(g: Build, x: Value, t: Value, zero: Value) -> Value:
 
 
 FUSE_RECTIFIERS = RulePass("fuse-rectifiers", (
-    fuse_leaky_relu_of_max, fuse_rectifier_of_negatives, fuse_rectifier_of_positives, fuse_prelu_of_difference,
-    fuse_prelu_of_negated_part, fuse_prelu_of_negated_slope, fuse_elu_of_negatives, fuse_elu_of_positives,
-    fuse_thresholded_relu,
+    fuse_leaky_relu_of_max, fuse_rectifier, fuse_prelu_of_negated_slope, fuse_elu, fuse_thresholded_relu,
 ))  # fmt: skip
 """Fusion of rectifiers: LeakyRelu, PRelu, Elu, ThresholdedRelu."""

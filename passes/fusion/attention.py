@@ -126,31 +126,24 @@ FUSE_ATTENTION = RulePass("fuse-attention", (fuse_attention, fuse_masked_attenti
 
 
 HEADS_FIRST = [0, 2, 1, 3]
-NO_SCORE_OVERFLOW = conditional("no score overflows")
 
 
-@rule(lambda g, q, k, v, op, c, m=None: g.Attention(g.Mul(q, g.const(c)), k, v, m) @ op, contract=NO_SCORE_OVERFLOW)
-def scale_queries_in_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c: Value, m: Value | None) -> Value:
-    """Attention(q * c, k, v) => Attention(q, k, v, scale=scale * c)"""
-    return scaled_attention(g, op, scalar_constant(c, q), q, k, v, m)
-
-
-@rule(lambda g, q, k, v, op, c, m=None: g.Attention(q, g.Mul(k, g.const(c)), v, m) @ op, contract=NO_SCORE_OVERFLOW)
-def scale_keys_in_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c: Value, m: Value | None) -> Value:
-    """Attention(q, k * c, v) => Attention(q, k, v, scale=scale * c)"""
-    return scaled_attention(g, op, scalar_constant(c, k), q, k, v, m)
-
-
-def scaled_attention(g: Build, op: Op, c: float, q: Value, k: Value, v: Value, m: Value | None) -> Value:
-    """The same Attention with a scale `c` times as large, which is above 0 as its root is taken."""
+@rule(
+    lambda g, q, k, v, op, c, m=None: g.Attention(g.Mul(q, g.const(c)), k, v, m) @ op,
+    lambda g, q, k, v, op, c, m=None: g.Attention(q, g.Mul(k, g.const(c)), v, m) @ op,
+    contract=conditional("no score overflows"),
+)
+def fold_scale_into_attention(g: Build, q: Value, k: Value, v: Value, op: Op, c: Value, m: Value | None) -> Value:
+    """Attention(q * c, k, v), Attention(q, k * c, v) => Attention(q, k, v, scale=scale * c)"""
     require_dtype(q, HALF_OR_SINGLE)  # a scale is a 32-bit float
+    factor = scalar_constant(c, k if op.inputs[0] is q else q)
     scale = op.attr("scale")
     if scale is None:
         size = known_extent(q, 3)
         require(size > 0, "the extent of the last dim is 0")
         scale = 1 / sqrt(size)
-    require(scale * c > 0, "the scale would not be positive")
-    return g.Attention(q, k, v, m, **{**op.attrs, "scale": scale * c})
+    require(scale * factor > 0, "the scale would not be positive")  # its root is taken
+    return g.Attention(q, k, v, m, **{**op.attrs, "scale": scale * factor})
 
 
 @rule(
@@ -206,7 +199,5 @@ def known_extent(x: Value, axis: int) -> int:
     return found
 
 
-FUSE_INTO_ATTENTION = RulePass(
-    "fuse-into-attention", (scale_queries_in_attention, scale_keys_in_attention, fold_heads_into_attention)
-)
+FUSE_INTO_ATTENTION = RulePass("fuse-into-attention", (fold_scale_into_attention, fold_heads_into_attention))
 """Fusion of scales, and of reshapes that split heads, into Attention."""

@@ -26,46 +26,28 @@ RMS_NORM_OPSET = 23  # and RMSNormalization
 MAX_WEIGHTS = 1 << 16
 
 
-@rule(lambda g, d, q, eps, mean, axes=None: g.Div(d, g.Sqrt(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps)))))
-def fuse_norm_of_quotient(g: Build, d: Value, q: Value, eps: Value, mean: Op) -> Value:
-    """Div(d, Sqrt(ReduceMean(d * d) + epsilon)) => RMSNormalization(d), or LayerNormalization(x), d = x - mean"""
-    return build_norm(g, d, q, eps, mean)
+def mean_plus_epsilon(g: Any, q: Any, eps: Any, mean: Any, axes: Any) -> Any:
+    """The pattern of ReduceMean(q) + epsilon."""
+    return g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps))
 
 
 @rule(
-    lambda g, d, q, eps, mean, axes=None: g.Mul(
-        d, g.Reciprocal(g.Sqrt(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps))))
-    )
-)
-def fuse_norm_of_reciprocal(g: Build, d: Value, q: Value, eps: Value, mean: Op) -> Value:
-    """Mul(d, Reciprocal(Sqrt(ReduceMean(d * d) + epsilon))) => RMSNormalization(d), or LayerNormalization(x)"""
-    return build_norm(g, d, q, eps, mean)
-
-
-@rule(
+    lambda g, d, q, eps, mean, axes=None: g.Div(d, g.Sqrt(mean_plus_epsilon(g, q, eps, mean, axes))),
+    lambda g, d, q, eps, mean, axes=None: g.Mul(d, g.Reciprocal(g.Sqrt(mean_plus_epsilon(g, q, eps, mean, axes)))),
     lambda g, d, q, eps, one, mean, axes=None: g.Mul(
-        d, g.Div(g.const(one), g.Sqrt(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps))))
-    )
+        d, g.Div(g.const(one), g.Sqrt(mean_plus_epsilon(g, q, eps, mean, axes)))
+    ),
+    lambda g, d, q, eps, power, mean, axes=None: g.Mul(
+        d, g.Pow(mean_plus_epsilon(g, q, eps, mean, axes), g.const(power))
+    ),
 )
-def fuse_norm_of_inverse(g: Build, d: Value, q: Value, eps: Value, one: Value, mean: Op) -> Value:
-    """Mul(d, 1 / Sqrt(ReduceMean(d * d) + epsilon)) => RMSNormalization(d), or LayerNormalization(x)"""
-    require_scalar(one, 1.0, d)
-    return build_norm(g, d, q, eps, mean)
-
-
-@rule(
-    lambda g, d, q, eps, p, mean, axes=None: g.Mul(
-        d, g.Pow(g.Add(g.ReduceMean(q, axes) @ mean, g.const(eps)), g.const(p))
-    )
-)
-def fuse_norm_of_power(g: Build, d: Value, q: Value, eps: Value, p: Value, mean: Op) -> Value:
-    """Mul(d, Pow(ReduceMean(d * d) + epsilon, -0.5)) => RMSNormalization(d), or LayerNormalization(x)"""
-    require_scalar(p, -0.5, d)
-    return build_norm(g, d, q, eps, mean)
-
-
-def build_norm(g: Build, d: Value, q: Value, eps: Value, mean: Op) -> Value:
-    """Build the normalization of `d`, of whose squares `q` the output of `mean` is the mean."""
+def fuse_norm(
+    g: Build, d: Value, q: Value, eps: Value, mean: Op, one: Value | None = None, power: Value | None = None
+) -> Value:
+    """D / Sqrt(ReduceMean(d * d) + epsilon) => RMSNormalization(d), or LayerNormalization(x), d = x - mean"""
+    for c, number in ((one, 1.0), (power, -0.5)):
+        if c is not None:
+            require_scalar(c, number, d)
     require(g.opset >= LAYER_NORM_OPSET, f"before opset {LAYER_NORM_OPSET}, there is no LayerNormalization")
     require_dtype(d, HALF_OR_SINGLE)  # epsilon is a 32-bit float
     require_polynomial(q, d, [0.0, 0.0, 1.0])
@@ -74,11 +56,8 @@ def build_norm(g: Build, d: Value, q: Value, eps: Value, mean: Op) -> Value:
     x = d if g.opset >= RMS_NORM_OPSET and not is_centred(d, axis) else input_of_centring(d, axis)
     dims = normalized_extents(x, axis)
     require(prod(dims) <= MAX_WEIGHTS, "the new weights would be too large")
-    ones = g.const(np.ones(dims), like=x)
-    axis -= x.rank
-    if x is d:
-        return g.RMSNormalization(x, ones, axis=axis, epsilon=epsilon)
-    return g.LayerNormalization(x, ones, axis=axis, epsilon=epsilon)
+    normalization = g.RMSNormalization if x is d else g.LayerNormalization
+    return normalization(x, g.const(np.ones(dims), like=x), axis=axis - x.rank, epsilon=epsilon)
 
 
 def positive_epsilon(eps: Value, variance: Value) -> float:
@@ -120,61 +99,39 @@ def is_centred(d: Value, axis: int) -> bool:
     return True
 
 
-FUSE_NORM = RulePass(
-    "fuse-norm", (fuse_norm_of_quotient, fuse_norm_of_reciprocal, fuse_norm_of_inverse, fuse_norm_of_power)
-)
+FUSE_NORM = RulePass("fuse-norm", (fuse_norm,))
 """Fusion of LayerNormalization and RMSNormalization."""
 
 
-@rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Sub(g.const(beta), g.Mul(mu, k))))
+@rule(
+    lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Sub(g.const(beta), g.Mul(mu, k))),
+    lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Add(g.Mul(g.Neg(mu), k), g.const(beta))),
+)
 def fuse_layer_norm_of_scale_and_offset(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
     """Add(x * k, beta - mean * k), k = gamma / Sqrt(variance + epsilon) => LayerNormalization(x, gamma, beta)"""
-    return scale_and_offset_norm(g, x, k, mu, beta)
-
-
-@rule(lambda g, x, k, mu, beta: g.Add(g.Mul(x, k), g.Add(g.Mul(g.Neg(mu), k), g.const(beta))))
-def fuse_layer_norm_of_scale_and_negated_mean(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
-    """Add(x * k, -mean * k + beta), k = gamma / Sqrt(variance + epsilon) => LayerNormalization(x, gamma, beta)"""
-    return scale_and_offset_norm(g, x, k, mu, beta)
-
-
-def scale_and_offset_norm(g: Build, x: Value, k: Value, mu: Value, beta: Value) -> Value:
-    """The normalization of `x`, whose mean is `mu` and whose slope is `k`."""
     require(g.opset >= LAYER_NORM_OPSET, f"before opset {LAYER_NORM_OPSET}, there is no LayerNormalization")
     require_dtype(x, HALF_OR_SINGLE)
     mean = required_producer(mu, "ReduceMean")
     require(operand(mean) is x, f"{mu.name} is the mean of another value")
     axis = first_normalized_axis(x, mean)
-    inverse, gamma = inverse_deviation_and_gamma(k)
-    shifted = variance_plus_epsilon(inverse, x)
-    variance, eps = variance_and_epsilon(shifted)
+    inverse, gamma = computed_and_constant(required_producer(k, "Mul"))
+    root = required_producer(inverse, "Reciprocal", "Div")
+    if root.type == "Div":
+        require_scalar(operand(root), 1.0, x)
+    shifted = required_producer(operand(required_producer(operand(root, len(root.inputs) - 1), "Sqrt")), "Add")
+    mean_of_squares, eps = computed_and_constant(shifted)
+    variance = required_producer(mean_of_squares, "ReduceMean")
     require_variance(variance, x, mu, axis)
     dims = normalized_extents(x, axis)
     weights = [downcast_constant(g, weight_array(c, dims, x), x) for c in (gamma, beta)]
-    epsilon = positive_epsilon(eps, variance.outputs[0])
-    return g.LayerNormalization(x, *weights, axis=axis - x.rank, epsilon=epsilon)
+    return g.LayerNormalization(x, *weights, axis=axis - x.rank, epsilon=positive_epsilon(eps, mean_of_squares))
 
 
-def inverse_deviation_and_gamma(k: Value) -> tuple[Value, Value]:
-    """The inverse deviation and the constant gamma whose product is `k`."""
-    a, b = (operand(required_producer(k, "Mul"), i) for i in (0, 1))
-    require(a.is_const != b.is_const, f"{k.name} has no constant weights")
+def computed_and_constant(op: Op) -> tuple[Value, Value]:
+    """The two operands of an op, of which one is constant, that one last."""
+    a, b = operand(op), operand(op, 1)
+    require(a.is_const != b.is_const, f"{op.label} has not one constant operand")
     return (b, a) if a.is_const else (a, b)
-
-
-def variance_plus_epsilon(inverse: Value, x: Value) -> Op:
-    """The Add of variance and epsilon, over the root of which `inverse` is 1."""
-    op = required_producer(inverse, "Reciprocal", "Div")
-    if op.type == "Div":
-        require_scalar(operand(op), 1.0, x)
-    return required_producer(operand(required_producer(operand(op, len(op.inputs) - 1), "Sqrt")), "Add")
-
-
-def variance_and_epsilon(shifted: Op) -> tuple[Op, Value]:
-    """The op that gives the variance, and the epsilon added to it."""
-    a, b = operand(shifted), operand(shifted, 1)
-    variance, eps = (b, a) if a.is_const else (a, b)
-    return required_producer(variance, "ReduceMean"), eps
 
 
 def require_variance(variance: Op, x: Value, mu: Value, axis: int) -> None:
@@ -186,9 +143,7 @@ def require_variance(variance: Op, x: Value, mu: Value, axis: int) -> None:
     require(first_normalized_axis(d, variance) == axis, "mean and variance are along other axes")
 
 
-FUSE_KERAS_LAYER_NORM = RulePass(
-    "fuse-keras-layer-norm", (fuse_layer_norm_of_scale_and_offset, fuse_layer_norm_of_scale_and_negated_mean)
-)
+FUSE_KERAS_LAYER_NORM = RulePass("fuse-keras-layer-norm", (fuse_layer_norm_of_scale_and_offset,))
 """Fusion of Keras's LayerNormalization: a scale and an offset computed from mean and variance."""
 
 
@@ -273,50 +228,21 @@ def fuse_lp_norm(g: Build, x: Value, length: Op) -> Value:
     lambda g, x, length, low, axes=None: g.Div(
         x, g.Clip(g.one_of("ReduceL1", "ReduceL2")(x, axes) @ length, min=low, max=None)
     ),
-    contract=conditional("no length is below the bound that it is clipped to"),
-)
-def fuse_clipped_lp_norm(g: Build, x: Value, length: Op, low: Any) -> Value:
-    """Div(x, Clip(ReduceL2(x), epsilon)) => LpNormalization(x, p=2), and so for ReduceL1"""
-    require(isinstance(low, float) and 0 <= low <= MAX_EPSILON, "the bound is too large")
-    return lp_norm(g, x, length)
-
-
-@rule(
     lambda g, x, length, low, axes=None: g.Div(
         x, g.Max(g.one_of("ReduceL1", "ReduceL2")(x, axes) @ length, g.const(low))
     ),
-    contract=conditional("no length is below the bound that it is held above"),
-)
-def fuse_bounded_lp_norm(g: Build, x: Value, length: Op, low: Value) -> Value:
-    """Div(x, Max(ReduceL2(x), epsilon)) => LpNormalization(x, p=2), and so for ReduceL1"""
-    require(0 <= scalar_constant(low, length.outputs[0]) <= MAX_EPSILON, "the bound is too large")
-    return lp_norm(g, x, length)
-
-
-@rule(
     lambda g, x, length, low, axes=None: g.Div(x, g.Sqrt(g.Max(g.ReduceSumSquare(x, axes) @ length, g.const(low)))),
-    contract=conditional("no sum of squares is below the bound that it is held above"),
-)
-def fuse_rooted_lp_norm(g: Build, x: Value, length: Op, low: Value) -> Value:
-    """Div(x, Sqrt(Max(ReduceSumSquare(x), epsilon))) => LpNormalization(x, p=2)"""
-    return bounded_norm(g, x, length, low)
-
-
-@rule(
     lambda g, x, length, low, axes=None: g.Mul(
         x, g.Reciprocal(g.Sqrt(g.Max(g.ReduceSumSquare(x, axes) @ length, g.const(low))))
     ),
-    contract=conditional("no sum of squares is below the bound that it is held above"),
+    contract=conditional("no length is below its lower bound"),
 )
-def fuse_inverted_lp_norm(g: Build, x: Value, length: Op, low: Value) -> Value:
-    """Mul(x, Reciprocal(Sqrt(Max(ReduceSumSquare(x), epsilon)))) => LpNormalization(x, p=2)"""
-    return bounded_norm(g, x, length, low)
-
-
-def bounded_norm(g: Build, x: Value, total: Op, low: Value) -> Value:
-    """Build the normalization of `x` by the root of its sum of squares `total`, bounded below by `low`."""
-    require(0 <= scalar_constant(low, total.outputs[0]) <= MAX_EPSILON**2, "the bound is too large")
-    return lp_norm(g, x, total)
+def fuse_bounded_lp_norm(g: Build, x: Value, length: Op, low: Any) -> Value:
+    """X / Max(ReduceL2(x), epsilon), x / Sqrt(Max(ReduceSumSquare(x), epsilon)) => LpNormalization(x, p=2), also L1"""
+    bound = scalar_constant(low, length.outputs[0]) if isinstance(low, Value) else low
+    most = MAX_EPSILON**2 if length.type == "ReduceSumSquare" else MAX_EPSILON
+    require(isinstance(bound, float) and 0 <= bound <= most, "the bound is too large")
+    return lp_norm(g, x, length)
 
 
 def lp_norm(g: Build, x: Value, length: Op) -> Value:
@@ -327,8 +253,5 @@ def lp_norm(g: Build, x: Value, length: Op) -> Value:
     return g.LpNormalization(x, axis=axes[0], p=1 if length.type == "ReduceL1" else 2)
 
 
-FUSE_LP_NORM = RulePass(
-    "fuse-lp-norm",
-    (fuse_lp_norm, fuse_clipped_lp_norm, fuse_bounded_lp_norm, fuse_rooted_lp_norm, fuse_inverted_lp_norm),
-)
+FUSE_LP_NORM = RulePass("fuse-lp-norm", (fuse_lp_norm, fuse_bounded_lp_norm))
 """Fusion of LpNormalization."""

@@ -13,18 +13,14 @@ from ..support.operand_queries import constant_integers, normalized_axes
 from .polynomials import require_dtype, require_scalar, scalar_constant
 
 
-@rule(lambda g, x, total, axes=None: g.ReduceSum(g.Mul(x, x), axes) @ total)
-def fuse_reduce_sum_square(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
-    """ReduceSum(x * x) => ReduceSumSquare(x)"""
+@rule(
+    lambda g, x, total, axes=None: g.ReduceSum(g.Mul(x, x), axes) @ total,
+    lambda g, x, two, total, axes=None: g.ReduceSum(g.Pow(x, g.const(two)), axes) @ total,
+)
+def fuse_reduce_sum_square(g: Build, x: Value, total: Op, axes: Value | None, two: Value | None = None) -> Value:
+    """ReduceSum(x * x), ReduceSum(Pow(x, 2)) => ReduceSumSquare(x)"""
     require_dtype(x, CPU_FLOATS)
-    return build_reduction(g, "ReduceSumSquare", x, total, axes)
-
-
-@rule(lambda g, x, two, total, axes=None: g.ReduceSum(g.Pow(x, g.const(two)), axes) @ total)
-def fuse_reduce_sum_of_power(g: Build, x: Value, two: Value, total: Op, axes: Value | None) -> Value:
-    """ReduceSum(Pow(x, 2)) => ReduceSumSquare(x)"""
-    require_dtype(x, CPU_FLOATS)
-    require(scalar_constant(two, x) == 2.0, "the exponent is not 2")
+    require(two is None or scalar_constant(two, x) == 2.0, "the exponent is not 2")
     return build_reduction(g, "ReduceSumSquare", x, total, axes)
 
 
@@ -86,7 +82,7 @@ def reduced_element_count(x: Value, total: Op) -> int:
 
 
 FUSE_REDUCTIONS = RulePass("fuse-reductions", (
-    fuse_reduce_sum_square, fuse_reduce_sum_of_power, fuse_reduce_l1, fuse_reduce_l2, fuse_reduce_log_sum_exp,
+    fuse_reduce_sum_square, fuse_reduce_l1, fuse_reduce_l2, fuse_reduce_log_sum_exp,
     fuse_reduce_log_sum,
 ))  # fmt: skip
 FUSE_REDUCE_MEAN = RulePass("fuse-reduce-mean", (fuse_reduce_mean,))

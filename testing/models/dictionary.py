@@ -51,7 +51,7 @@ def dictionary_of(rule: Rule) -> Dictionary:
     numbers: dict[float, None] = dict.fromkeys(rule.fragile)
     texts: dict[str, None] = {}
     for word in (
-        *(word for p in rule.pattern.walk() for _, want in p.attrs for word in _literals(want)),
+        *(word for pattern in rule.patterns for p in pattern.walk() for _, want in p.attrs for word in _literals(want)),
         *_reachable_literals(rule.build, ".".join(rule.build.__module__.split(".")[:2]), MAX_CALL_DEPTH, set()),
     ):
         if isinstance(word, str):

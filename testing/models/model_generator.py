@@ -126,7 +126,7 @@ def _match_outputs(rule: Rule, model: onnx.ModelProto) -> Iterator[Sequence[str]
     """For each match in the main graph, the first outputs of the matched ops, that of the root first."""
     try:
         graph = from_onnx(model).graph
-        for root in list(graph.ops(*rule.pattern.types)):
+        for root in list(graph.ops(*rule.root_types)):
             for match in rule.matches(graph, root):
                 yield [op.outputs[0].name for op in match.ops]
     except (Declined, PassesError):
@@ -298,9 +298,10 @@ def generate_case(
     if which:
         generate_variant(rule, examples[(which - 1) // 2], grower)
     else:
-        grower.builder.opset = _opset(rule.pattern, dtype, choices)
+        pattern = choices.pick(rule.patterns)
+        grower.builder.opset = _opset(pattern, dtype, choices)
         shape = grower.draw_shape(choices.pick(RANKS))
-        grower.generate(rule.pattern, Hint(shape, grower.dtype))
+        grower.generate(pattern, Hint(shape, grower.dtype))
     with choices.scope("setting"):
         return EnclosingModel(rule, grower).build_case()
 

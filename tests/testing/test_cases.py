@@ -25,9 +25,9 @@ from rewriting import load
 RULES = {r.name: r for p in BUILT_IN for leaf in leaves(p) if isinstance(leaf, RulePass) for r in leaf.rules}
 # Rules that ask for more than their patterns tell.
 PARTICULAR = (
-    "fuse_halved_gelu", "fuse_elu_of_negatives", "fuse_layer_norm_of_scale_and_offset", "fuse_softmax",
+    "fuse_gelu", "fuse_elu", "fuse_layer_norm_of_scale_and_offset", "fuse_softmax",
     "fuse_attention",     "fuse_guarded_attention", "fold_heads_into_attention", "gemm_without_reshapes",
-    "merge_products_of_same_operand", "fuse_inverted_lp_norm", "drop_casts_around_norm",
+    "merge_products_of_same_operand", "fuse_bounded_lp_norm", "drop_casts_around_norm",
     "gather_of_ranges_to_unsqueeze",
     "gather_nd_of_ranges_to_unsqueeze",
 )  # fmt: skip

@@ -44,35 +44,24 @@ def drop_idempotent_logic(g: Build, x: Value) -> Value:
     return x
 
 
-@rule(lambda g, x, c: g.Xor(x, g.const(c)), contract=EXACT)
-def xor_true_to_not(g: Build, x: Value, c: Value) -> Value:
-    """Xor(x, true) => Not(x)"""
-    require_numpy_broadcasting(g.opset)
-    require_scalar_or_broadcastable_to(c, x)
-    require(bool(uniform_value(c)), "the constant is false")
-    return g.Not(x)
-
-
-@rule(lambda g, x, c: g.Equal(x, g.const(c)), contract=EXACT)
-def drop_comparison_with_bool(g: Build, x: Value, c: Value) -> Value:
-    """Equal(x, true) => x, Equal(x, false) => Not(x)"""
+@rule(lambda g, x, c, op: g.one_of("Equal", "Xor")(x, g.const(c)) @ op, contract=EXACT)
+def replace_comparison_with_bool(g: Build, x: Value, c: Value, op: Op) -> Value:
+    """Equal(x, true) => x, Equal(x, false) => Not(x), Xor(x, true) => Not(x)"""
     require(c.dtype == TensorProto.BOOL, "the operands are not booleans")
     require_numpy_broadcasting(g.opset)
     require(not x.is_const, "both operands are constant")
     require_scalar_or_broadcastable_to(c, x)
-    return x if uniform_value(c) else g.Not(x)
+    number = bool(uniform_value(c))
+    require(number or op.type == "Equal", "the constant is false")
+    return x if number and op.type == "Equal" else g.Not(x)
 
 
-@rule(lambda g, a, b, op: g.one_of("And", "Or")(g.Not(a), g.Not(b)) @ op, contract=EXACT)
+@rule(lambda g, a, b, op: g.one_of("And", "Or", "Xor")(g.Not(a), g.Not(b)) @ op, contract=EXACT)
 def merge_nots(g: Build, a: Value, b: Value, op: Op) -> Value:
-    """And(Not(a), Not(b)) => Not(Or(a, b)), Or(Not(a), Not(b)) => Not(And(a, b))"""
+    """And(Not(a), Not(b)) => Not(Or(a, b)), Or(Not(a), Not(b)) => Not(And(a, b)), Xor(Not(a), Not(b)) => Xor(a, b)"""
+    if op.type == "Xor":
+        return g.Xor(a, b)
     return g.Not(g.Or(a, b) if op.type == "And" else g.And(a, b))
-
-
-@rule(lambda g, a, b: g.Xor(g.Not(a), g.Not(b)), contract=EXACT)
-def cancel_nots_in_xor(g: Build, a: Value, b: Value) -> Value:
-    """Xor(Not(a), Not(b)) => Xor(a, b)"""
-    return g.Xor(a, b)
 
 
 @rule(lambda g, a, b, op: g.Not(g.one_of(*INVERSE_COMPARISON)(a, b) @ op), contract=EXACT)
@@ -114,27 +103,19 @@ def where_to_condition(g: Build, c: Value, a: Value, b: Value) -> Value:
     return c if chosen else g.Not(c)
 
 
-@rule(lambda g, c, a, b, other: g.Where(c, a, g.Where(c, b, other)), contract=EXACT)
-def merge_wheres_if_false(g: Build, c: Value, a: Value, b: Value, other: Value) -> Value:
-    """Where(c, a, Where(c, b, d)) => Where(c, a, d)"""
-    require_no_broadcast_effect(b, a, c, other)
+@rule(
+    lambda g, c, a, b, other: g.Where(c, a, g.Where(c, b, other)),
+    lambda g, c, a, b, other: g.Where(c, g.Where(c, a, b), other),
+    contract=EXACT,
+)
+def merge_wheres(g: Build, c: Value, a: Value, b: Value, other: Value) -> Value:
+    """Where(c, a, Where(c, b, d)), Where(c, Where(c, a, b), d) => Where(c, a, d)"""
+    unselected = any(broadcasts_to(b.shape, kept.shape) for kept in (a, c, other))
+    require(unselected, f"{b.name} may stretch the result")
     return g.Where(c, a, other)
-
-
-@rule(lambda g, c, a, b, other: g.Where(c, g.Where(c, a, b), other), contract=EXACT)
-def merge_wheres_if_true(g: Build, c: Value, a: Value, b: Value, other: Value) -> Value:
-    """Where(c, Where(c, a, b), d) => Where(c, a, d)"""
-    require_no_broadcast_effect(b, a, c, other)
-    return g.Where(c, a, other)
-
-
-def require_no_broadcast_effect(gone: Value, *kept: Value) -> None:
-    """Decline unless the shape of `gone`, which is never selected, broadcasts to that of another operand."""
-    require(any(broadcasts_to(gone.shape, k.shape) for k in kept), f"{gone.name} may stretch the result")
 
 
 MERGE_LOGIC = RulePass("merge-logic", (
-    cancel_nots, drop_idempotent_logic, xor_true_to_not, drop_comparison_with_bool, merge_nots, cancel_nots_in_xor,
-    negate_comparison, fold_comparison_with_itself, drop_not_in_where, where_to_condition, merge_wheres_if_false,
-    merge_wheres_if_true,
+    cancel_nots, drop_idempotent_logic, replace_comparison_with_bool, merge_nots, negate_comparison,
+    fold_comparison_with_itself, drop_not_in_where, where_to_condition, merge_wheres,
 ))  # fmt: skip

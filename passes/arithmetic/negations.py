@@ -43,16 +43,17 @@ def cancel_negations_in_product(g: Build, a: Value, b: Value, op: Op) -> Value:
     return getattr(g, op.type)(a, b)
 
 
-@rule(lambda g, x, op: g.one_of("Mul", "Div")(..., g.Neg(x), ...) @ op, contract=EXACT)
-def negate_other_operand(g: Build, x: Value, op: Op) -> Value:
-    """-x * c => x * -c, -x / c => x / -c, c / -x => -c / x"""
-    return with_negated_constant(g, op, x)
-
-
-@rule(lambda g, op: g.Neg(g.one_of("Mul", "Div")(...) @ op), contract=EXACT)
-def negate_operand(g: Build, op: Op) -> Value:
-    """-(x * c) => x * -c, -(x / c) => x / -c, -(c / x) => -c / x"""
-    return with_negated_constant(g, op, constant_binary(op).x)
+@rule(
+    lambda g, x, op: g.one_of("Mul", "Div")(..., g.Neg(x), ...) @ op,
+    lambda g, op: g.Neg(g.one_of("Mul", "Div")(...) @ op),
+    contract=EXACT,
+)
+def negate_constant_operand(g: Build, op: Op, x: Value | None = None) -> Value:
+    """-x * c, -(x * c) => x * -c, -x / c, -(x / c) => x / -c, c / -x, -(c / x) => -c / x"""
+    operand, c, constant_first = constant_binary(op)
+    made = negate_constant(g, op, c)
+    x = operand if x is None else x
+    return getattr(g, op.type)(*((made, x) if constant_first else (x, made)))
 
 
 @rule(lambda g, a, b: g.Neg(g.Sub(a, b)), contract=by_dtype(INTEGERS, EXACT, otherwise=NO_NEGATIVE_ZERO))
@@ -84,13 +85,6 @@ def sub_from_zero(g: Build, x: Value, c: Value, op: Op) -> Value:
     return g.Neg(x)
 
 
-def with_negated_constant(g: Build, op: Op, x: Value) -> Value:
-    """A Mul or Div such as `op` of `x` and the negated constant."""
-    _, c, constant_first = constant_binary(op)
-    made = negate_constant(g, op, c)
-    return getattr(g, op.type)(*((made, x) if constant_first else (x, made)))
-
-
 def negate_constant(g: Build, op: Op, c: Value) -> Value:
     """-c, for the op that replaces `op`."""
     require_numpy_broadcasting(op.version)
@@ -102,6 +96,6 @@ def negate_constant(g: Build, op: Op, c: Value) -> Value:
 
 CANONICALIZE_NEGATIONS = RulePass("canonicalize-negations", (multiply_by_minus_one, sub_from_zero))
 MERGE_NEGATIONS = RulePass("merge-negations", (
-    cancel_negations, add_negation_to_sub, cancel_negations_in_product, sub_from_negation, negate_other_operand,
-    negate_operand, swap_difference, negate_sum,
+    cancel_negations, add_negation_to_sub, cancel_negations_in_product, sub_from_negation, negate_constant_operand,
+    swap_difference, negate_sum,
 ))  # fmt: skip

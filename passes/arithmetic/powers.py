@@ -50,45 +50,35 @@ def div_by_reciprocal_to_mul(g: Build, x: Value, y: Value) -> Value:
     return g.Mul(x, y)
 
 
-@rule(lambda g, x, y: g.Mul(x, g.Reciprocal(y)), contract=NO_INFINITE_RECIPROCAL)
-def mul_by_reciprocal_to_div(g: Build, x: Value, y: Value) -> Value:
-    """Mul(x, Reciprocal(y)) => Div(x, y)"""
+@rule(
+    lambda g, x, y: g.Mul(x, g.Reciprocal(y)),
+    lambda g, x, y, one: g.Mul(x, g.Div(g.const(one), y)),
+    contract=NO_INFINITE_RECIPROCAL,
+)
+def mul_by_reciprocal_to_div(g: Build, x: Value, y: Value, one: Value | None = None) -> Value:
+    """Mul(x, Reciprocal(y)), Mul(x, Div(1, y)) => Div(x, y)"""
+    if one is not None:
+        require(y.dtype in FLOATS, "integer division truncates between the two ops")
+        require_scalar_or_broadcastable_to(one, y)
+        require(uniform_value(one) == 1, "the dividend is not 1")
     return g.Div(x, y)
 
 
-@rule(lambda g, x, y, c: g.Mul(x, g.Div(g.const(c), y)), contract=NO_INFINITE_RECIPROCAL)
-def mul_by_inverse_to_div(g: Build, x: Value, y: Value, c: Value) -> Value:
-    """Mul(x, Div(1, y)) => Div(x, y)"""
-    require(y.dtype in FLOATS, "integer division truncates between the two ops")
-    require_scalar_or_broadcastable_to(c, y)
-    require(uniform_value(c) == 1, "the dividend is not 1")
-    return g.Div(x, y)
-
-
-@rule(lambda g, x: g.Sqrt(g.Mul(x, x)), contract=NO_SQUARE_OVERFLOW)
-def root_of_product_to_abs(g: Build, x: Value) -> Value:
-    """Sqrt(Mul(x, x)) => Abs(x)"""
+@rule(
+    lambda g, x: g.Sqrt(g.Mul(x, x)),
+    lambda g, x, two: g.Sqrt(g.Pow(x, g.const(two))),
+    contract=NO_SQUARE_OVERFLOW,
+)
+def root_of_square_to_abs(g: Build, x: Value, two: Value | None = None) -> Value:
+    """Sqrt(Mul(x, x)), Sqrt(Pow(x, 2)) => Abs(x)"""
+    require_square(two, x)
     return g.Abs(x)
 
 
-@rule(lambda g, x, c: g.Sqrt(g.Pow(x, g.const(c))), contract=NO_SQUARE_OVERFLOW)
-def root_of_square_to_abs(g: Build, x: Value, c: Value) -> Value:
-    """Sqrt(Pow(x, 2)) => Abs(x)"""
-    require_exponent(c, x, 2)
-    return g.Abs(x)
-
-
-@rule(lambda g, x: g.Mul(g.Sqrt(x), g.Sqrt(x)))
-def drop_product_of_roots(g: Build, x: Value) -> Value:
-    """Mul(Sqrt(x), Sqrt(x)) => x, where x is known not to be negative"""
-    require_not_negative(x)
-    return x
-
-
-@rule(lambda g, x, c: g.Pow(g.Sqrt(x), g.const(c)))
-def drop_square_of_root(g: Build, x: Value, c: Value) -> Value:
-    """Pow(Sqrt(x), 2) => x, where x is known not to be negative"""
-    require_exponent(c, x, 2)
+@rule(lambda g, x: g.Mul(g.Sqrt(x), g.Sqrt(x)), lambda g, x, two: g.Pow(g.Sqrt(x), g.const(two)))
+def drop_square_of_root(g: Build, x: Value, two: Value | None = None) -> Value:
+    """Mul(Sqrt(x), Sqrt(x)), Pow(Sqrt(x), 2) => x, where x is known not to be negative"""
+    require_square(two, x)
     require_not_negative(x)
     return x
 
@@ -116,29 +106,29 @@ def merge_powers(g: Build, x: Value, a: Value, b: Value) -> Value:
     return g.Pow(x, g.const(np.full(shape, product), like=a))
 
 
-@rule(lambda g, x, c: g.Pow(g.one_of("Abs", "Neg")(x), g.const(c)), contract=EXACT)
-def drop_sign_before_even_power(g: Build, x: Value, c: Value) -> Value:
-    """Pow(Abs(x), 2), Pow(Neg(x), 2) => Pow(x, 2), and so for other even numbers"""
+@rule(
+    lambda g, x: g.Mul(g.Abs(x), g.Abs(x)),
+    lambda g, x, c: g.Pow(g.one_of("Abs", "Neg")(x), g.const(c)),
+    contract=EXACT,
+)
+def drop_sign_before_even_power(g: Build, x: Value, c: Value | None = None) -> Value:
+    """Mul(Abs(x), Abs(x)) => Mul(x, x), Pow(Abs(x), 2), Pow(Neg(x), 2) => Pow(x, 2), and so for other even numbers"""
+    if c is None:
+        return g.Mul(x, x)
     require(x.dtype in FLOATS, "the smallest integer has no absolute value")
     require(float(uniform_value(c)) % 2 == 0, "the exponent is odd")
     return g.Pow(x, c)
 
 
-@rule(lambda g, x: g.Mul(g.Abs(x), g.Abs(x)), contract=EXACT)
-def drop_abs_before_square(g: Build, x: Value) -> Value:
-    """Mul(Abs(x), Abs(x)) => Mul(x, x)"""
-    return g.Mul(x, x)
-
-
-def require_exponent(c: Value, x: Value, exponent: int) -> None:
-    """Decline unless the power is of floats, with this exponent throughout, and keeps the shape."""
-    require(x.dtype in FLOATS, "the operands are integers, whose powers wrap around")
-    require_scalar_or_broadcastable_to(c, x)
-    require(uniform_value(c) == exponent, f"another exponent than {exponent}")
+def require_square(two: Value | None, x: Value) -> None:
+    """Decline unless the exponent, if there is one, is 2 throughout, of floats, and keeps the shape."""
+    if two is not None:
+        require(x.dtype in FLOATS, "the operands are integers, whose powers wrap around")
+        require_scalar_or_broadcastable_to(two, x)
+        require(uniform_value(two) == 2, "another exponent than 2")
 
 
 MERGE_POWERS = RulePass("merge-powers", (
     cancel_reciprocals, swap_quotient, reciprocal_of_multiple, div_by_reciprocal_to_mul, mul_by_reciprocal_to_div,
-    mul_by_inverse_to_div, root_of_product_to_abs, root_of_square_to_abs, drop_product_of_roots, drop_square_of_root,
-    drop_exp_of_log, drop_sign_before_even_power, drop_abs_before_square, merge_powers,
+    root_of_square_to_abs, drop_square_of_root, drop_exp_of_log, drop_sign_before_even_power, merge_powers,
 ))  # fmt: skip

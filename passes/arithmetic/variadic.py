@@ -16,15 +16,13 @@ from ..support.operand_queries import (
 MAX_INPUTS = 64  # of one op
 
 
-@rule(lambda g, x: g.one_of("Max", "Min", "Sum", "Mean")(x), contract=EXACT)
+@rule(
+    lambda g, x: g.one_of("Max", "Min", "Sum", "Mean")(x),
+    lambda g, x: g.one_of("Max", "Min")(x, x),
+    contract=EXACT,
+)
 def drop_single_operand(g: Build, x: Value) -> Value:
-    """Max(x), Min(x), Sum(x), Mean(x) => x"""
-    return x
-
-
-@rule(lambda g, x: g.one_of("Max", "Min")(x, x), contract=EXACT)
-def drop_equal_operands(g: Build, x: Value) -> Value:
-    """Max(x, x), Min(x, x) => x"""
+    """Max(x), Min(x), Sum(x), Mean(x), Max(x, x), Min(x, x) => x"""
     return x
 
 
@@ -71,5 +69,5 @@ def flattened_operands(g: Build, before: Inputs, ins: Inputs, after: Inputs) -> 
 
 
 MERGE_VARIADIC = RulePass(
-    "merge-variadic", (drop_single_operand, drop_equal_operands, merge_extremum_constants, flatten_extrema, flatten_sum)
+    "merge-variadic", (drop_single_operand, merge_extremum_constants, flatten_extrema, flatten_sum)
 )

@@ -72,8 +72,7 @@ def conv_of_affine(g: Build, x: Value, w: Value, conv: Op, affine: Affine) -> Va
     kind = np.dtype(w.const.dtype)
     new = g.const(downcast_weights(scaled_weights(conv, w, k, INPUT_AXIS), kind)) if (k != 1).any() else w
     bias = g.const(downcast_weights(shifted_bias(conv, w, b, shift), kind)) if shift.any() else b
-    made: Value = (g.ConvTranspose if conv.type == "ConvTranspose" else g.Conv)(x, new, bias, **conv.attrs)
-    return made
+    return (g.ConvTranspose if conv.type == "ConvTranspose" else g.Conv)(x, new, bias, **conv.attrs)
 
 
 def shifted_bias(conv: Op, w: Value, b: Value | None, shift: Array) -> Array:
@@ -144,8 +143,7 @@ def apply_affine(g: Build, y: Value, affine: Affine, rank: int) -> Value:
     require_commutes(op, *affine)
     (x,) = op.inputs
     assert x is not None
-    made: Value = getattr(g, op.type)(apply_affine(g, x, affine, rank), **op.attrs)
-    return made
+    return getattr(g, op.type)(apply_affine(g, x, affine, rank), **op.attrs)
 
 
 def apply_affine_to_sum(g: Build, op: Op, affine: Affine, rank: int) -> Value:
@@ -160,8 +158,7 @@ def apply_affine_to_sum(g: Build, op: Op, affine: Affine, rank: int) -> Value:
         a = apply_affine(g, a, (ONE, shift), rank)
     else:
         b = apply_affine(g, b, (ONE, shift if op.type == "Add" else -shift), rank)
-    made: Value = g.Add(a, b) if op.type == "Add" else g.Sub(a, b)
-    return made
+    return g.Add(a, b) if op.type == "Add" else g.Sub(a, b)
 
 
 def apply_affine_to_concat(g: Build, op: Op, affine: Affine, rank: int) -> Value:
@@ -175,8 +172,7 @@ def apply_affine_to_concat(g: Build, op: Op, affine: Affine, rank: int) -> Value
         whole = affine[0].size == affine[1].size == 1
         require(whole or all(isinstance(d, int) for d in sizes), "the numbers of channels are unknown")
         each = list(zip(split_by_channels(affine[0], ends), split_by_channels(affine[1], ends), strict=True))
-    made: Value = g.Concat(*(apply_affine(g, x, e, rank) for x, e in zip(parts, each, strict=True)), **op.attrs)
-    return made
+    return g.Concat(*(apply_affine(g, x, e, rank) for x, e in zip(parts, each, strict=True)), **op.attrs)
 
 
 def split_by_channels(numbers: Array, ends: Array) -> list[Array]:

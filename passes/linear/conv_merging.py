@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
-from ..support.operand_queries import Array, downcast_weights
+from ..support.operand_queries import Array, Inputs, downcast_weights, operand
 from .affine import ONE, ZERO, Affine, required_affine
 from .convolution import (
     Window,
@@ -37,8 +37,9 @@ class ConvBranch:
     window: Window
 
     @classmethod
-    def of(cls, conv: Op, w: Value, b: Value | None) -> ConvBranch:
-        """The branch that `conv` is."""
+    def of(cls, conv: Op) -> ConvBranch:
+        """Read a Conv with constant weights; declines where its bias is computed."""
+        w, b = operand(conv, 1), conv.input(2)
         require(b is None or b.is_const, "the bias is computed")
         return cls(conv, w, b, conv_window(conv, w, conv.input(0)))
 
@@ -49,87 +50,42 @@ class ConvBranch:
 
 
 @rule(
-    lambda g, x, w, v, p, q, op, b=None, c=None: (
-        g.one_of("Add", "Sub")(g.Conv(x, g.const(w), b) @ p, g.Conv(x, g.const(v), c) @ q) @ op
+    lambda g, x, w, v, p, q, op: (
+        g.one_of("Add", "Sub")(g.Conv(x, g.const(w), ...) @ p, g.Conv(x, g.const(v), ...) @ q) @ op
+    ),
+    lambda g, x, a, w, v, p, q, op: (
+        g.Add(g.Add(a, g.Conv(x, g.const(w), ...) @ p), g.Conv(x, g.const(v), ...) @ q) @ op
+    ),
+    lambda g, x, w, v, before, between, after, p, q, op: (
+        g.Sum(*before, g.Conv(x, g.const(w), ...) @ p, *between, g.Conv(x, g.const(v), ...) @ q, *after) @ op
     ),
     contract=FINITE_BRANCHES,
 )
 def merge_parallel_convs(
-    g: Build, x: Value, w: Value, b: Value | None, v: Value, c: Value | None, p: Op, q: Op, op: Op
-) -> Value:
-    """Conv(x, w, b) + Conv(x, v, c) => Conv(x, w + v, b + c), the smaller kernel padded with zeros"""
-    require(op.version >= 7, "before opset 7 an attribute says how to broadcast")
-    return sum_of_convs(g, x, ConvBranch.of(p, w, b), ConvBranch.of(q, v, c), -1 if op.type == "Sub" else 1)
+    g: Build, x: Value, p: Op, q: Op, op: Op, a: Value | None = None,
+    before: Inputs = (), between: Inputs = (), after: Inputs = (),
+) -> Value:  # fmt: skip
+    """Conv(x, w, b) + Conv(x, v, c) => Conv(x, w + v, b + c), smaller kernels padded with zeros; so in a longer sum"""
+    require(op.type == "Sum" or op.version >= 7, "before opset 7 an attribute says how to broadcast")
+    one = sum_of_convs(g, x, ConvBranch.of(p), ConvBranch.of(q), -1 if op.type == "Sub" else 1)
+    if a is not None:
+        return g.Add(a, one)
+    return g.Sum(*before, one, *between, *after) if (*before, *between, *after) else one
 
 
 @rule(
-    lambda g, x, a, w, v, p, q, inner, op, b=None, c=None: (
-        g.Add(g.Add(a, g.Conv(x, g.const(w), b) @ p) @ inner, g.Conv(x, g.const(v), c) @ q) @ op
-    ),
-    contract=FINITE_BRANCHES,
-)
-def merge_parallel_convs_of_sum(
-    g: Build,
-    x: Value,
-    a: Value,
-    w: Value,
-    b: Value | None,
-    v: Value,
-    c: Value | None,
-    p: Op,
-    q: Op,
-    op: Op,
-) -> Value:
-    """(a + Conv(x, w, b)) + Conv(x, v, c) => a + Conv(x, w + v, b + c)"""
-    require(op.version >= 7, "before opset 7 an attribute says how to broadcast")
-    made: Value = g.Add(a, sum_of_convs(g, x, ConvBranch.of(p, w, b), ConvBranch.of(q, v, c), 1))
-    return made
-
-
-@rule(
-    lambda g, x, w, v, before, between, after, p, q, b=None, c=None: g.Sum(
-        *before, g.Conv(x, g.const(w), b) @ p, *between, g.Conv(x, g.const(v), c) @ q, *after
-    ),
-    contract=FINITE_BRANCHES,
-)
-def merge_parallel_convs_in_sum_op(
-    g: Build,
-    x: Value,
-    w: Value,
-    b: Value | None,
-    v: Value,
-    c: Value | None,
-    p: Op,
-    q: Op,
-    before: tuple[Value, ...],
-    between: tuple[Value, ...],
-    after: tuple[Value, ...],
-) -> Value:
-    """Sum(..., Conv(x, w, b), ..., Conv(x, v, c), ...) => Sum(..., Conv(x, w + v, b + c), ...)"""
-    one = sum_of_convs(g, x, ConvBranch.of(p, w, b), ConvBranch.of(q, v, c), 1)
-    others = (*before, *between, *after)
-    made: Value = g.Sum(*before, one, *between, *after) if others else one
-    return made
-
-
-@rule(lambda g, x, w, conv, op, b=None: g.Add(g.Conv(x, g.const(w), b) @ conv, x) @ op, contract=FINITE_BRANCHES)
-def merge_conv_with_identity(g: Build, x: Value, w: Value, b: Value | None, conv: Op, op: Op) -> Value:
-    """Conv(x, w, b) + x => Conv(x, w + 1 in the centre, b)"""
-    require(op.version >= 7, "before opset 7 an attribute says how to broadcast")
-    return conv_plus_affine(g, x, ConvBranch.of(conv, w, b), (ONE, ZERO))
-
-
-@rule(
+    lambda g, x, w, conv, op: g.Add(g.Conv(x, g.const(w), ...) @ conv, x) @ op,
     lambda g, x, w, conv, affine, op: (
         g.Add(g.Conv(x, g.const(w), ...) @ conv, g.one_of("Mul", "BatchNormalization")(..., x, ...) @ affine) @ op
     ),
     contract=FINITE_BRANCHES,
 )
-def merge_conv_with_affine(g: Build, x: Value, w: Value, conv: Op, affine: Op, op: Op) -> Value:
-    """Conv(x, w, b) + (k * x + c) => Conv(x, w + k in the centre, b + c)"""
+def merge_conv_with_affine(g: Build, x: Value, w: Value, conv: Op, op: Op, affine: Op | None = None) -> Value:
+    """Conv(x, w, b) + (k * x + c) => Conv(x, w + k in the centre, b + c), Conv(x, w, b) + x => Conv(x, w + 1, b)"""
     require(op.version >= 7, "before opset 7 an attribute says how to broadcast")
-    k_and_c = required_affine(affine, x, w.rank, input_channels(conv, w))
-    return conv_plus_affine(g, x, ConvBranch.of(conv, w, conv.input(2)), k_and_c)
+    identity = (ONE, ZERO)
+    k_and_c = identity if affine is None else required_affine(affine, x, w.rank, input_channels(conv, w))
+    return conv_plus_affine(g, x, ConvBranch.of(conv), k_and_c)
 
 
 def sum_of_convs(g: Build, x: Value, a: ConvBranch, b: ConvBranch, sign: int) -> Value:
@@ -175,20 +131,10 @@ def build_conv(g: Build, x: Value, like: ConvBranch, weights: Array, bias: Array
         attrs = {**target.attrs, "group": int(like.conv.attr("group", 1))}
     per = None if bias is None else np.broadcast_to(bias, len(weights))
     b = None if per is None else g.const(downcast_weights(per, kind))
-    made: Value = g.Conv(x, g.const(downcast_weights(weights, kind)), b, **attrs)
-    return made
+    return g.Conv(x, g.const(downcast_weights(weights, kind)), b, **attrs)
 
 
-MERGE_PARALLEL_CONVS = RulePass(
-    "merge-parallel-convs",
-    (
-        merge_parallel_convs,
-        merge_conv_with_identity,
-        merge_conv_with_affine,
-        merge_parallel_convs_in_sum_op,
-        merge_parallel_convs_of_sum,
-    ),
-)
+MERGE_PARALLEL_CONVS = RulePass("merge-parallel-convs", (merge_parallel_convs, merge_conv_with_affine))
 """Merging of parallel convolutions of one value whose outputs are added, and of a convolution with its input."""
 
 
@@ -277,13 +223,12 @@ def conv_with_weights(
 ) -> Value:
     """A Conv with new weights of the type of `like`."""
     kind = np.dtype(like.const.dtype)
-    made: Value = g.Conv(
+    return g.Conv(
         x,
         g.const(downcast_weights(weights, kind)),
         None if bias is None else g.const(downcast_weights(bias, kind)),
         **attrs,
     )
-    return made
 
 
 MERGE_CONSECUTIVE_CONVS = RulePass("merge-consecutive-convs", (merge_conv_with_pointwise, merge_pointwise_with_conv))

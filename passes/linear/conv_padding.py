@@ -7,58 +7,23 @@ from __future__ import annotations
 
 from onnx import TensorProto
 
-from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import pads_of, required_scalar
+from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, require, rule
+from ...core.ir.dtypes import INTEGERS
+from ..support.operand_queries import operand, pads_of, required_scalar
 from .convolution import Window, conv_window, parse_window
 
 
-@rule(lambda g, x, w, conv, pad, b=None: g.Conv(g.Pad(x, ...) @ pad, w, b) @ conv)
-def fold_pad_into_conv(g: Build, x: Value, w: Value, b: Value | None, conv: Op, pad: Op) -> Value:
-    """Conv(Pad(x, 0), w, b) => Conv(x, w, b), pads"""
-    around = padded_window(conv_window(conv, w, pad.outputs[0]), pad, w.rank)
-    require(pad_value(pad) == 0, "it does not pad with zeros")
-    made: Value = g.Conv(x, w, b, **attributes_with_pads(conv, around))
-    return made
-
-
 @rule(
-    lambda g, x, x_scale, x_zero, w, after, conv, pad: (
-        g.QLinearConv(g.Pad(x, ...) @ pad, x_scale, g.const(x_zero), w, *after) @ conv
-    ),
-    contract=EXACT,
+    lambda g, pad, conv: g.one_of("Conv", "ConvInteger", "QLinearConv")(g.Pad(...) @ pad, ...) @ conv,
+    contract=by_dtype(INTEGERS, EXACT),
 )
-def fold_pad_into_quantized_conv(
-    g: Build,
-    x: Value,
-    x_scale: Value,
-    x_zero: Value,
-    w: Value,
-    after: tuple[Value | None, ...],
-    conv: Op,
-    pad: Op,
-) -> Value:
-    """QLinearConv(Pad(x, zero point), ...) => QLinearConv(x, ...), pads"""
+def fold_pad_into_conv(g: Build, pad: Op, conv: Op) -> Value:
+    """Conv(Pad(x, 0), w, b) => Conv(x, w, b), pads; so QLinearConv and ConvInteger, padded with their zero point"""
+    w, zero = operand(conv, 3 if conv.type == "QLinearConv" else 1), conv.input(2)
     around = padded_window(conv_window(conv, w, pad.outputs[0]), pad, w.rank)
-    require(pad_value(pad) == required_scalar(x_zero), "it does not pad with zeros")
-    made: Value = g.QLinearConv(x, x_scale, x_zero, w, *after, **attributes_with_pads(conv, around))
-    return made
-
-
-@rule(lambda g, x, w, after, conv, pad: g.ConvInteger(g.Pad(x, ...) @ pad, w, *after) @ conv, contract=EXACT)
-def fold_pad_into_integer_conv(
-    g: Build,
-    x: Value,
-    w: Value,
-    after: tuple[Value | None, ...],
-    conv: Op,
-    pad: Op,
-) -> Value:
-    """ConvInteger(Pad(x, zero point), w, ...) => ConvInteger(x, w, ...), pads"""
-    around = padded_window(conv_window(conv, w, pad.outputs[0]), pad, w.rank)
-    zero = after[0] if after else None
-    require(pad_value(pad) == (0 if zero is None else required_scalar(zero)), "it does not pad with zeros")
-    made: Value = g.ConvInteger(x, w, *after, **attributes_with_pads(conv, around))
-    return made
+    number = 0 if conv.type == "Conv" or zero is None else required_scalar(zero)
+    require(pad_value(pad) == number, "it does not pad with zeros")
+    return getattr(g, conv.type)(operand(pad), *conv.inputs[1:], **attributes_with_pads(conv, around))
 
 
 def padded_window(inner: Window, pad: Op, rank: int) -> Window:
@@ -86,9 +51,7 @@ def attributes_with_pads(op: Op, around: Window) -> dict[str, object]:
     return {**attrs, "pads": list(around.pads)}
 
 
-FOLD_PAD_INTO_CONV = RulePass(
-    "fold-pad-into-conv", (fold_pad_into_conv, fold_pad_into_quantized_conv, fold_pad_into_integer_conv)
-)
+FOLD_PAD_INTO_CONV = RulePass("fold-pad-into-conv", (fold_pad_into_conv,))
 
 
 @rule(lambda g, x, pool, pad: g.AveragePool(g.Pad(x, ...) @ pad) @ pool)
@@ -99,8 +62,7 @@ def fold_pad_into_average_pool(g: Build, x: Value, pool: Op, pad: Op) -> Value:
     require(pool.attr("count_include_pad", 0) == 1 or not any(inner.pads), "the pool does not count its own padding")
     around = padded_pool_window(inner, x, pad)
     require(pad_value(pad) == 0, "it does not pad with zeros")
-    made: Value = g.AveragePool(x, **{**attributes_with_pads(pool, around), "count_include_pad": 1})
-    return made
+    return g.AveragePool(x, **{**attributes_with_pads(pool, around), "count_include_pad": 1})
 
 
 @rule(lambda g, x, pool, pad: g.MaxPool(g.Pad(x, ...) @ pad) @ pool, contract=EXACT)
@@ -110,8 +72,7 @@ def fold_pad_into_max_pool(g: Build, x: Value, pool: Op, pad: Op) -> Value:
     require(x.dtype in (TensorProto.INT8, TensorProto.UINT8), "it is not of integers")
     around = padded_pool_window(dense_window(pool), x, pad)
     require(pad_value(pad) == (0 if x.dtype == TensorProto.UINT8 else -128), "what is padded may be the greatest")
-    made: Value = g.MaxPool(x, **attributes_with_pads(pool, around))
-    return made
+    return g.MaxPool(x, **attributes_with_pads(pool, around))
 
 
 def dense_window(pool: Op) -> Window:

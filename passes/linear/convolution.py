@@ -91,8 +91,7 @@ def fold_affine(g: Build, conv: Op, k: Array, shift: Array) -> Value:
     kind = np.dtype(w.const.dtype)
     new = g.const(downcast_weights(scaled_weights(conv, w, k, OUTPUT_AXIS), kind)) if scales else w
     add = g.ConvTranspose if conv.type == "ConvTranspose" else g.Conv
-    made: Value = add(x, new, None if bias is None else g.const(downcast_weights(bias, kind)), **conv.attrs)
-    return made
+    return add(x, new, None if bias is None else g.const(downcast_weights(bias, kind)), **conv.attrs)
 
 
 @dataclass(frozen=True, slots=True)

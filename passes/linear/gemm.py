@@ -226,18 +226,15 @@ def merge_operand_transposes(g: Build, a: Value, b: Value, p: Perm, q: Perm) -> 
     return g.Transpose(g.MatMul(b, a), perm=[*range(rank - 2), rank - 1, rank - 2])
 
 
-@rule(lambda g, x, w, p, q: g.Transpose(g.MatMul(g.Transpose(x, perm=p), w), perm=q))
-def cancel_transposes_around_matmul(g: Build, x: Value, w: Value, p: Perm, q: Perm) -> Value:
-    """Transpose(MatMul(Transpose(x), w)) => MatMul(Transpose(w), x), last two axes swapped"""
-    return g.MatMul(transposed_operand(g, x, w, p, q), x)
-
-
-@rule(lambda g, x, w, c, p, q: g.Transpose(g.Add(g.MatMul(g.Transpose(x, perm=p), g.const(w)), g.const(c)), perm=q))
-def cancel_transposes_around_matmul_add(g: Build, x: Value, w: Value, c: Value, p: Perm, q: Perm) -> Value:
+@rule(
+    lambda g, x, w, p, q: g.Transpose(g.MatMul(g.Transpose(x, perm=p), w), perm=q),
+    lambda g, x, w, c, p, q: g.Transpose(g.Add(g.MatMul(g.Transpose(x, perm=p), g.const(w)), g.const(c)), perm=q),
+)
+def cancel_transposes_around_matmul(g: Build, x: Value, w: Value, p: Perm, q: Perm, c: Value | None = None) -> Value:
     """Transpose(MatMul(Transpose(x), w) + c) => MatMul(Transpose(w), x) + Transpose(c), last two axes swapped"""
-    require(c.rank <= x.rank, "the sum has more dims than the product")
-    added = np.moveaxis(np.atleast_2d(c.const), -1, -2)
-    return g.Add(g.MatMul(transposed_operand(g, x, w, p, q), x), g.const(added))
+    require(c is None or c.rank <= x.rank, "the sum has more dims than the product")
+    product = g.MatMul(transposed_operand(g, x, w, p, q), x)
+    return product if c is None else g.Add(product, g.const(np.moveaxis(np.atleast_2d(c.const), -1, -2)))
 
 
 def transposed_operand(g: Build, x: Value, w: Value, p: Perm, q: Perm) -> Value:
@@ -274,13 +271,8 @@ def with_transpose_toggled(gemm: Op, side: str) -> dict[str, Any]:
 
 
 FOLD_TRANSPOSE_INTO_GEMM = RulePass(
-    "fold-transpose-into-gemm",
-    (
-        cancel_transposes_around_matmul_add,
-        cancel_transposes_around_matmul,
-        fold_transpose_of_product,
-        merge_operand_transposes,
-        fold_transpose_into_product,
-    ),
-)
+    "fold-transpose-into-gemm", (
+    cancel_transposes_around_matmul, fold_transpose_of_product, merge_operand_transposes,
+    fold_transpose_into_product,
+))  # fmt: skip
 """Folding of transposes of a product and of its operands into the attributes of a Gemm."""

@@ -235,40 +235,23 @@ SINK_RESHAPES = RulePass("sink-reshapes", (sink_reshape,))
 
 @rule(
     lambda g, x, w, inner, product, outer: (
-        g.Reshape(
-            g.MatMul(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, w) @ product, ...
-        ) @ outer
+        g.Reshape(g.MatMul(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, w) @ product, ...) @ outer
     ),
-    shared=True,
-)  # fmt: skip
-def multiply_without_reshapes(g: Build, x: Value, w: Value, inner: Op, product: Op, outer: Op) -> Value:
-    """Reshape(MatMul(Reshape(x, (-1, k)), w), t) => MatMul(x, w), of a matrix w"""
-    require(has_n_consumers(product.outputs[0]), "the product has other consumers")
-    require_rows_restored(x, w.shape, inner, outer)
-    return g.MatMul(x, w)
-
-
-@rule(
     lambda g, x, w, c, inner, product, total, outer: (
-        g.Reshape(
-            g.Add(
-                g.MatMul(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, w) @ product, c
-            ) @ total,
-            ...,
-        ) @ outer
+        g.Reshape(g.Add(g.MatMul(g.one_of(*RESHAPE_OPS)(x, ...) @ inner, w) @ product, c) @ total, ...) @ outer
     ),
     shared=True,
-)  # fmt: skip
-def add_bias_without_reshapes(
-    g: Build, x: Value, w: Value, c: Value, inner: Op, product: Op, total: Op, outer: Op
+)
+def multiply_without_reshapes(
+    g: Build, x: Value, w: Value, inner: Op, product: Op, outer: Op, c: Value | None = None, total: Op | None = None
 ) -> Value:
     """Reshape(MatMul(Reshape(x, (-1, k)), w) + c, t) => MatMul(x, w) + c, of a matrix w and a vector c"""
-    require(
-        has_n_consumers(product.outputs[0]) and has_n_consumers(total.outputs[0]), "the product has other consumers"
-    )
-    require_row_bias(c, w.shape, x)
+    private = all(has_n_consumers(op.outputs[0]) for op in (product, total) if op is not None)
+    require(private, "the product has other consumers")
+    if c is not None:
+        require_row_bias(c, w.shape, x)
     require_rows_restored(x, w.shape, inner, outer)
-    return g.Add(g.MatMul(x, w), c)
+    return g.MatMul(x, w) if c is None else g.Add(g.MatMul(x, w), c)
 
 
 @rule(
@@ -312,7 +295,5 @@ def require_row_bias(c: Value, factor: Shape, x: Value) -> None:
     require(fits, "the addend differs between rows")
 
 
-MULTIPLY_WITHOUT_RESHAPES = RulePass(
-    "multiply-without-reshapes", (multiply_without_reshapes, add_bias_without_reshapes, gemm_without_reshapes)
-)
+MULTIPLY_WITHOUT_RESHAPES = RulePass("multiply-without-reshapes", (multiply_without_reshapes, gemm_without_reshapes))
 """Removal of reshapes around matrix products."""

@@ -146,29 +146,27 @@ RESOLVE_SEQUENCES = RulePass("resolve-sequences", (
 """Simplification of sequences that are constructed and read in one graph."""
 
 
-@rule(lambda g, x, made: g.OptionalGetElement(g.Optional(x) @ made), shared=True, contract=EXACT)
-def unwrap_optional(g: Build, x: Value) -> Value:
-    """OptionalGetElement(Optional(x)) => x"""
+@rule(
+    lambda g, x, made: g.OptionalGetElement(g.Optional(x) @ made),
+    lambda g, x: g.OptionalGetElement(x),
+    shared=True,
+    contract=EXACT,
+)
+def unwrap_optional(g: Build, x: Value, made: Op | None = None) -> Value:
+    """OptionalGetElement(Optional(x)) => x, OptionalGetElement(x) => x, where x is a tensor or a sequence"""
+    require(made is not None or is_non_optional(x), "x may be an optional value")
     return x
 
 
-@rule(lambda g, x: g.OptionalGetElement(x), contract=EXACT)
-def drop_get_element_of_non_optional(g: Build, x: Value) -> Value:
-    """OptionalGetElement(x) => x, where x is a tensor or a sequence"""
-    require(is_non_optional(x), "x may be an optional value")
-    return x
-
-
-@rule(lambda g, made, x=None: g.OptionalHasElement(g.Optional(x) @ made), shared=True, contract=EXACT)
-def fold_has_element_of_optional(g: Build, x: Value | None) -> Value:
-    """OptionalHasElement(Optional(x)) => true, OptionalHasElement(Optional()) => false"""
-    return g.const(np.array(x is not None))
-
-
-@rule(lambda g, x=None: g.OptionalHasElement(x), contract=EXACT)
-def fold_has_element(g: Build, x: Value | None) -> Value:
-    """OptionalHasElement(x) => true, where x is a tensor or a sequence; OptionalHasElement() => false"""
-    require(x is None or is_non_optional(x), "x may be an optional value")
+@rule(
+    lambda g, made, x=None: g.OptionalHasElement(g.Optional(x) @ made),
+    lambda g, x=None: g.OptionalHasElement(x),
+    shared=True,
+    contract=EXACT,
+)
+def fold_has_element(g: Build, x: Value | None, made: Op | None = None) -> Value:
+    """OptionalHasElement(Optional(x)) => true, also of a tensor or a sequence x; OptionalHasElement() => false"""
+    require(made is not None or x is None or is_non_optional(x), "x may be an optional value")
     return g.const(np.array(x is not None))
 
 
@@ -178,8 +176,5 @@ def is_non_optional(x: Value) -> bool:
     return dtype != 0 if x.type is None else x.type.HasField("sequence_type")
 
 
-DROP_OPTIONALS = RulePass(
-    "drop-optionals",
-    (unwrap_optional, drop_get_element_of_non_optional, fold_has_element_of_optional, fold_has_element),
-)
+DROP_OPTIONALS = RulePass("drop-optionals", (unwrap_optional, fold_has_element))
 """Simplification of optional values whose content is known."""

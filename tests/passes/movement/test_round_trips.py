@@ -10,14 +10,13 @@ from passwright.core.errors import EvaluationError
 from passwright.passes.movement.reshapes import (
     MULTIPLY_WITHOUT_RESHAPES,
     SINK_RESHAPES,
-    add_bias_without_reshapes,
     gemm_without_reshapes,
     multiply_without_reshapes,
     sink_reshape,
 )
 from rewriting import apply_passes, becomes, load, run, stays, to_onnx
 
-ROWS = (multiply_without_reshapes, add_bias_without_reshapes, gemm_without_reshapes)
+ROWS = (multiply_without_reshapes, gemm_without_reshapes)
 
 
 def model(x: str, rank: int, body: str, **constants: list[int] | float) -> str:

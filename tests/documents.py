@@ -25,6 +25,8 @@ from passwright.app.cli import app
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+PAGES = sorted(DOCS.glob("*.md"))
 MODELS = "golden_models"
 FENCED = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE_COMMENT = re.compile(r"# ([\w./-]+\.\w+)(?::.*)?\n")

@@ -33,7 +33,10 @@ from stories import HOSTILE, comparison, profile_pair, report, row, trace
 from passwright import optimize
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
-pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to open pages with")
+pytestmark = [
+    pytest.mark.xdist_group("browser"),
+    pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium to open pages with"),
+]
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 

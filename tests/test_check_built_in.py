@@ -13,7 +13,8 @@ from record import load_examples
 
 PASSES = [p for p in BUILT_IN if isinstance(p, RulePass)]
 EXAMPLES = load_examples()
-BUDGET = 100  # models a rule: half a second each
+# Models a rule. Of the mistakes of tests/planted/, with three seeds, 25 models show 86 %, and 100 models 97 %.
+BUDGETS = [25, pytest.param(100, marks=pytest.mark.slow)]
 
 
 @pytest.fixture(scope="module")
@@ -22,11 +23,12 @@ def judge() -> Iterator[ComparisonProcess]:
         yield judge
 
 
+@pytest.mark.parametrize("budget", BUDGETS)
 @pytest.mark.parametrize(
     ("wanted", "beside"), [pytest.param(r, p.rules, id=f"{p.name}-{r.name}") for p in PASSES for r in p.rules]
 )
-def test_it_keeps_its_promise(wanted: Rule, beside: tuple[Rule, ...], judge: ComparisonProcess) -> None:
+def test_it_keeps_its_promise(wanted: Rule, beside: tuple[Rule, ...], budget: int, judge: ComparisonProcess) -> None:
     checked = examine(
-        wanted, budget=BUDGET, examples=[EXAMPLES[wanted.name].model()], other_rules=beside, compare=judge
+        wanted, budget=budget, examples=[EXAMPLES[wanted.name].model()], other_rules=beside, compare=judge
     )
     assert checked.is_sound, checked.report

@@ -17,7 +17,7 @@ from shelves import passes_from_file
 
 FOLDER = Path(__file__).parent / "planted"
 NAMES = sorted(p.stem for p in FOLDER.glob("*.py"))
-SEEDS = range(3)
+SEEDS = [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
 LIMIT = 30.0  # seconds for a model
 # What WRONG does not name, and why it is wrong.
 UNNAMED = {

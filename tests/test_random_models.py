@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import onnx
+import pytest
 from hypothesis import given, settings
 from random_models import models
 
 from passwright import optimize
 
 
+# Of the 66 passes and rules that rewrite one of 250 models, 57 rewrite one of the first 100.
+@given(model=models())
+@settings(max_examples=100)
+def test_basic(model: onnx.ModelProto) -> None:
+    require_preserved(model)
+
+
+@pytest.mark.slow
 @given(model=models())
 @settings(max_examples=250)
-def test_basic(model: onnx.ModelProto) -> None:
+def test_basic_on_many(model: onnx.ModelProto) -> None:
+    require_preserved(model)
+
+
+def require_preserved(model: onnx.ModelProto) -> None:
+    """Optimize a model; it must stay valid and equivalent, and must not grow."""
     onnx.checker.check_model(model)
     result = optimize(model)  # raises VerificationError if anything differs
     onnx.checker.check_model(result.model)

@@ -9,20 +9,26 @@ from passwright.core import from_onnx, is_known
 from passwright.core.ir.effects import is_random
 from passwright.passes.pipelines import PIPELINES
 from rewriting import apply_passes
+from tiers import slow_unless
+
+pytestmark = pytest.mark.xdist_group("node cases")
 
 
-@pytest.mark.parametrize("form", FREEZE_MODES)
+# Every case in one of the forms, which take turns, or in all.
+@pytest.mark.parametrize("forms", slow_unless({1}, (1, len(FREEZE_MODES))))
 @pytest.mark.parametrize("block", range(20))
-def test_outputs_are_kept(block: int, form: str) -> None:
+def test_outputs_are_kept(block: int, forms: int) -> None:
     wrong: dict[str, list[str]] = {}
     ran = 0
-    for name in list(cases())[block::20]:
-        problems = backend.optimization_errors(backend.freeze_inputs(cases()[name], form))
-        ran += problems is not None
-        if problems:
-            wrong[name] = problems
+    for i, name in enumerate(list(cases())[block::20]):
+        for form in range(i, i + forms):
+            mode = FREEZE_MODES[form % len(FREEZE_MODES)]
+            problems = backend.optimization_errors(backend.freeze_inputs(cases()[name], mode))
+            ran += problems is not None
+            if problems:
+                wrong[f"{name}, {mode}"] = problems
     assert not wrong
-    assert ran >= 55  # so that a backend that refuses everything is noticed: over 1,300 cases run in all
+    assert ran >= 55 * forms  # so that a backend that refuses everything is noticed: over 1,300 cases run in all
 
 
 def test_there_are_enough_cases() -> None:

@@ -15,6 +15,7 @@ EXAMPLES = load_examples()
 EVERYTHING: dict[str, Rule | Pass] = {
     r.name: r for p in (*BUILT_IN, *OPTIONAL_PASSES) for r in (p.rules if isinstance(p, RulePass) else (p,))
 }
+CHECKED = {r.name for p in BUILT_IN if isinstance(p, RulePass) for r in p.rules}  # by tests/test_check_built_in.py
 WITHOUT = {"debloat"}  # it is for constants of many kilobytes
 
 
@@ -29,7 +30,8 @@ def test_an_example_shows_its_rule(name: str) -> None:
     result, ledger = apply_passes(model, what)
     assert ledger.changes
     assert not isinstance(what, Rule) or {change.by for change in ledger.changes} == {name}
-    require_equivalent(model, to_onnx(result), exact=ledger.is_exact)
+    if name not in CHECKED:
+        require_equivalent(model, to_onnx(result), exact=ledger.is_exact)
 
 
 def test_every_pass_stands_in_one_family() -> None:

@@ -10,11 +10,12 @@ from passwright.passes.pipelines import BUILT_IN
 from passwright.testing import examine
 from passwright.testing.comparison_process import ComparisonProcess
 from record import load_examples
+from tiers import slow_unless
 
 PASSES = [p for p in BUILT_IN if isinstance(p, RulePass)]
 EXAMPLES = load_examples()
 # Models a rule. Of the mistakes of tests/planted/, with three seeds, 25 models show 86 %, and 100 models 97 %.
-BUDGETS = [25, pytest.param(100, marks=pytest.mark.slow)]
+BUDGETS = slow_unless({25}, (25, 100))
 
 
 @pytest.fixture(scope="module")

@@ -14,10 +14,11 @@ from passwright.testing.case import Fault, FaultKind
 from passwright.testing.comparison_process import ComparisonProcess
 from passwright.testing.fuzzing import RuleTester
 from shelves import passes_from_file
+from tiers import slow_unless
 
 FOLDER = Path(__file__).parent / "planted"
 NAMES = sorted(p.stem for p in FOLDER.glob("*.py"))
-SEEDS = [0, pytest.param(1, marks=pytest.mark.slow), pytest.param(2, marks=pytest.mark.slow)]
+SEEDS = slow_unless({0}, range(3))
 LIMIT = 30.0  # seconds for a model
 # What WRONG does not name, and why it is wrong.
 UNNAMED = {
@@ -73,7 +74,7 @@ def test_it_is_caught(wrong: Rule, seed: int, judge: ComparisonProcess) -> None:
 @pytest.mark.usefixtures("_as_found")
 @pytest.mark.parametrize("right", RIGHT)
 def test_what_is_right_is_not(right: Rule, judge: ComparisonProcess) -> None:
-    checked = examine(right, compare=judge)
+    checked = examine(right, budget=100, compare=judge)
     assert checked.is_sound, checked.report
 
 

@@ -292,6 +292,7 @@ def test_what_nobody_can_run_is_counted_all_the_same_with_exit_code_4(
     assert all("onnxruntime cannot load it" in row["failure"] for row in told["rows"])
 
 
+@pytest.mark.slow  # docs/compare.md runs the same command on another model
 def test_command_on_a_golden_model(tmp_path: Path) -> None:
     arguments = ["--with", "ort", "--threads", "1", "--min-time", "0.05", "--json", str(tmp_path / "out.json")]
     result = CliRunner().invoke(app, ["compare", str(GOLDEN / "cnn_training.onnx"), *arguments])

@@ -13,17 +13,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
+from operation_counts import count_calls
 from passwright.app.cli import app
 from passwright.app.diff.diff_result import ChangedOp, ModelDifference, SubgraphChange
 from passwright.app.diff.render import diff_lines
 from passwright.core.errors import ModelError
 from random_models import models
 from rewriting import load
+from tiers import GOLDEN_SAMPLE, slow_unless
 from typer.testing import CliRunner, Result
 
 from passwright import diff, optimize
 
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
+SAMPLE = [p for p in GOLDEN if p.stem in GOLDEN_SAMPLE]
 OK, BAD, USAGE, DIFFERENT = range(4)
 X = "g (float[4,4] x) => (float[4,4] y)"
 EYE = np.eye(4, dtype=np.float32)
@@ -649,7 +652,7 @@ def test_an_edit_is_found_and_nothing_else(model: onnx.ModelProto, data: st.Data
     assert c.added + c.replacing - c.removed - c.replaced == c.after - c.before
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", slow_unless(SAMPLE, GOLDEN), ids=lambda p: p.stem)
 def test_golden_models_and_what_becomes_of_them(path: Path, tmp_path: Path) -> None:
     optimize(path, verify=False, output=tmp_path / path.name)
     there, back = diff(path, tmp_path / path.name), diff(tmp_path / path.name, path)
@@ -819,11 +822,9 @@ def wide(n: int, *, edited: bool = False) -> onnx.ModelProto:
 
 @pytest.mark.parametrize("build", [stacked, wide])
 def test_effort_grows_with_the_models(build: Callable[..., onnx.ModelProto]) -> None:
-    from test_scaling import calls
-
     def compared(n: int) -> Callable[[], object]:
         a, b = build(n), build(n, edited=True)
         return lambda: diff(a, b)
 
     compared(50)()  # what is asked once and kept
-    assert calls(compared(600)) < 3.6 * calls(compared(200))
+    assert count_calls(compared(600)) < 3.6 * count_calls(compared(200))

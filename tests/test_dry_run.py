@@ -19,6 +19,7 @@ from passwright.core.rewriting.ledger import ReplayLimit
 from passwright.passes.pipelines import PIPELINES
 from random_models import models
 from rewriting import load
+from tiers import GOLDEN_SAMPLE, slow_unless
 from typer.testing import CliRunner
 
 from passwright import optimize
@@ -89,7 +90,7 @@ def test_bodies_count() -> None:
     assert (plan.saved, plan.unattributed) == (Savings(3, 9), Savings())
 
 
-@pytest.mark.parametrize("name", [p.stem for p in sorted(GOLDEN.glob("*.onnx"))])
+@pytest.mark.parametrize("name", slow_unless(GOLDEN_SAMPLE, [p.stem for p in sorted(GOLDEN.glob("*.onnx"))]))
 def test_golden_models_come_out_exactly(name: str) -> None:
     report = optimize(GOLDEN / f"{name}.onnx", plan=True, verify=False).report
     assert report.plan is not None

@@ -37,6 +37,7 @@ from passwright.core.rewriting.pattern import match_op
 from passwright.passes.pipelines import BUILT_IN, PIPELINES
 from random_models import models
 from rewriting import load
+from tiers import GOLDEN_SAMPLE, slow_unless
 from typer.testing import CliRunner
 
 from passwright import explain
@@ -305,7 +306,7 @@ def test_an_operator_that_is_not_there_comes_before_what_it_would_bind() -> None
     assert kinds == ["operator", "constant"]
 
 
-@pytest.mark.parametrize("name", [p.stem for p in sorted(GOLDEN.glob("*.onnx"))])
+@pytest.mark.parametrize("name", slow_unless(GOLDEN_SAMPLE, [p.stem for p in sorted(GOLDEN.glob("*.onnx"))]))
 def test_agrees_with_runs_on_golden_models(name: str) -> None:
     agrees(onnx.load(GOLDEN / f"{name}.onnx"))
 
@@ -338,7 +339,9 @@ def agrees(proto: onnx.ModelProto) -> None:
     assert to_onnx(model) == written
 
 
-@pytest.mark.parametrize("name", ["bert", "swin", "loop_if", "recommender", "crnn", "functions"])
+@pytest.mark.parametrize(
+    "name", slow_unless({"loop_if", "functions"}, ["bert", "swin", "loop_if", "recommender", "crnn", "functions"])
+)
 def test_nothing_fires_that_a_run_has_left(name: str) -> None:
     model = from_onnx(onnx.load(GOLDEN / f"{name}.onnx"))
     run_pass(PIPELINES["basic"], model.graph, Ledger())

@@ -28,9 +28,11 @@ from passwright.passes.pipelines import PIPELINES
 from passwright.passes.structure.inlining import InlineIf
 from random_models import models
 from rewriting import load
+from tiers import GOLDEN_SAMPLE, slow_unless
 
 BASIC = PIPELINES["basic"]
 GOLDEN = sorted((Path(__file__).parent.parent / "golden_models").glob("*.onnx"))
+SAMPLE = [p for p in GOLDEN if p.stem in GOLDEN_SAMPLE]
 G = "g (float[2,3] x) => (float[n,m] y) "
 M = "g (float[2,3] x, float[3,4] w, float[4] c) => "
 
@@ -314,7 +316,7 @@ def differing(model: onnx.ModelProto) -> tuple[list[str], int]:
     return wrong, len(paired)
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", slow_unless(SAMPLE, GOLDEN), ids=lambda p: p.stem)
 def test_paired_tensors_of_golden_models(path: Path) -> None:
     wrong, paired = differing(onnx.load(path))
     assert wrong == []

@@ -24,6 +24,7 @@ from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.seeded_session import random_outputs
 from rewriting import OPSET, load
+from tiers import slow_unless
 
 from passwright import optimize
 
@@ -91,9 +92,7 @@ def test_it_alone_is_left_out(name: str) -> None:
 ONE_OF_EACH_KIND = {kind: name for name in NAMES for kind in planted(name).wrong.values()}.values()
 
 
-@pytest.mark.parametrize(
-    "name", [n if n in ONE_OF_EACH_KIND else pytest.param(n, marks=pytest.mark.slow) for n in NAMES]
-)
+@pytest.mark.parametrize("name", slow_unless(ONE_OF_EACH_KIND, NAMES))
 def test_it_ends_a_strict_run(name: str, tmp_path: Path) -> None:
     bug = planted(name)
     with pytest.raises(PassesError):

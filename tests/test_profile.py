@@ -21,6 +21,7 @@ from passwright.app.profile.timeline import MAX_RUNS, write_timeline
 from passwright.core.errors import EvaluationError, ModelError
 from passwright.core.ort.sessions import CPU, SessionConfig
 from passwright.core.pass_manager.pass_selection import UnknownNameError, UsageError
+from tiers import slow_unless
 from typer.testing import CliRunner, Result
 
 from passwright import ProfileReport, profile
@@ -88,7 +89,13 @@ def test_levels(cnn: Path, level: str) -> None:
     assert {o for n in found.before.nodes for o in n.origin} == {"conv", "norm", "relu", "last"}
 
 
-@pytest.mark.parametrize("stem", ["loop_if", "while_loop", "script_scan", "mixer_external", "sklearn_strings"])
+@pytest.mark.parametrize(
+    "stem",
+    slow_unless(
+        {"loop_if", "mixer_external", "sklearn_strings"},
+        ["loop_if", "while_loop", "script_scan", "mixer_external", "sklearn_strings"],
+    ),
+)
 def test_golden_models(stem: str) -> None:
     """Bodies, weights in another file, strings."""
     found = profile(GOLDEN / f"{stem}.onnx", min_time=0, threads=1, include_optimized=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from random import Random
 
 import onnx
@@ -13,7 +14,13 @@ from passwright.core.errors import EvaluationError
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.passes.pipelines import BUILT_IN
 from passwright.testing.case import Case
-from passwright.testing.guided_search import MAX_SAME_FINGERPRINT, decline_site, fingerprint, guided_search
+from passwright.testing.guided_search import (
+    MAX_SAME_FINGERPRINT,
+    GeneratedCase,
+    decline_site,
+    fingerprint,
+    guided_search,
+)
 from passwright.testing.models.choices import Choices, replay
 from passwright.testing.models.dictionary import dictionary_of
 from passwright.testing.models.model_builder import GenerationError
@@ -21,6 +28,8 @@ from passwright.testing.models.model_generator import generate_case
 from passwright.testing.strategies import cases
 from record import load_examples
 from rewriting import load
+
+pytestmark = pytest.mark.xdist_group("cases")
 
 RULES = {r.name: r for p in BUILT_IN for leaf in leaves(p) if isinstance(leaf, RulePass) for r in leaf.rules}
 # Rules that ask for more than their patterns tell.
@@ -110,8 +119,14 @@ ADDED = (fused_product, skip_norm, biased_gelu, fused_conv, binarizer, turned_st
 OWN = (cancel, twice_the_same, any_conv, any_operands, same_transposes, plain_softmax)
 
 
-def made(r: Rule, count: int, seed: int = 0) -> list[Case]:
-    return [found.case for found in guided_search(r, seed=seed).generate(count)]
+@cache
+def searched(r: Rule) -> list[GeneratedCase]:
+    """The first 600 cases of a rule, made once for all tests of them."""
+    return list(guided_search(r).generate(600))
+
+
+def made(r: Rule, count: int) -> list[Case]:
+    return [found.case for found in searched(r)[:count]]
 
 
 def loads(model: onnx.ModelProto) -> bool:
@@ -125,17 +140,16 @@ def loads(model: onnx.ModelProto) -> bool:
 
 @pytest.mark.parametrize("r", OWN, ids=lambda r: r.name)
 def test_fires(r: Rule) -> None:
-    found = list(guided_search(r).generate(300))
-    assert sum(f.fired and not f.case.no_fire_reason for f in found) >= 10
+    assert sum(f.fired and not f.case.no_fire_reason for f in searched(r)) >= 20
 
 
 @pytest.mark.parametrize("r", OWN, ids=lambda r: r.name)
 def test_what_must_stay_does(r: Rule) -> None:
-    assert not [f.case for f in guided_search(r).generate(600) if f.fired and f.case.no_fire_reason]
+    assert not [f.case for f in searched(r) if f.fired and f.case.no_fire_reason]
 
 
 def test_all_that_is_special_comes_up() -> None:
-    traits = {t for r in OWN for seed in range(2) for case in made(r, 400, seed) for t in case.traits}
+    traits = {t for r in OWN for case in made(r, 600) for t in case.traits}
     assert traits >= {
         "a constant has another reader",
         "a constant is an input that may be overridden",
@@ -185,12 +199,12 @@ def test_operators_of_other_domains_are_made(r: Rule) -> None:
 
 
 def test_models_look_different() -> None:
-    looks = [fingerprint(f.case) for f in guided_search(cancel).generate(300) if f.fired]
+    looks = [fingerprint(f.case) for f in searched(cancel)[:300] if f.fired]
     assert max(looks.count(one) for one in looks) <= MAX_SAME_FINGERPRINT
 
 
 def test_what_colours_a_model_turns_up_evenly() -> None:
-    traits = [f.case.traits for f in guided_search(twice_the_same).generate(400)]
+    traits = [f.case.traits for f in searched(twice_the_same)[:400]]
     overridden = sum("a constant is an input that may be overridden" in t for t in traits)
     assert len(traits) / 12 < overridden < len(traits) / 2
 
@@ -204,7 +218,7 @@ def test_no_size_of_a_window_is_open() -> None:
 
 
 def test_the_same_for_the_same_seed() -> None:
-    one, two, other = made(any_conv, 50), made(any_conv, 50), made(any_conv, 50, seed=1)
+    one, two, other = ([f.case for f in guided_search(any_conv, seed=seed).generate(50)] for seed in (0, 0, 1))
     assert one == two
     assert one != other
 
@@ -212,7 +226,7 @@ def test_the_same_for_the_same_seed() -> None:
 def test_a_tape_makes_the_same_model() -> None:
     for r in OWN:
         words = dictionary_of(r)
-        for found in guided_search(r).generate(50):
+        for found in searched(r)[:50]:
             assert generate_case(r, replay(found.choice_sequence), words) == found.case
 
 
@@ -242,7 +256,7 @@ def test_hypothesis_finds_the_smallest() -> None:
 
 def test_a_part_is_chosen_anew_without_touching_the_others() -> None:
     words, rng = dictionary_of(any_conv), Random(3)
-    before = next(f for f in guided_search(any_conv).generate(200) if f.fired and not f.case.no_fire_reason)
+    before = next(f for f in searched(any_conv)[:200] if f.fired and not f.case.no_fire_reason)
     first = replay(before.choice_sequence)
     generate_case(any_conv, first, words)
     again = Choices(rng.randrange, first.recorded)

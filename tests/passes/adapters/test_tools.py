@@ -12,6 +12,7 @@ from passwright.app.adapters import adapter
 from passwright.core import Pipeline
 from passwright.core.errors import FailureKind
 from rewriting import load, op_types
+from tiers import slow_unless
 
 from passwright import Result, optimize
 
@@ -30,7 +31,11 @@ def interface(model: onnx.ModelProto) -> tuple[Any, ...]:
 
 
 @pytest.mark.parametrize(
-    "name", ["resnet_kept_bn", "bert", "functions", "cnn_half", "mixer_external", "sklearn_strings"]
+    "name",
+    slow_unless(
+        {"functions", "mixer_external"},
+        ["resnet_kept_bn", "bert", "functions", "cnn_half", "mixer_external", "sklearn_strings"],
+    ),
 )
 @pytest.mark.parametrize("tool", ["onnxoptimizer", "onnxsim", "onnxslim", "ort:basic", "ort:extended"])
 def test_golden_models_keep_their_interface(tool: str, name: str) -> None:

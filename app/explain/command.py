@@ -31,9 +31,15 @@ def explain(
 
         screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         with screen.progress() as progress:
-            shared = options.shared_options(pipeline, json) | {"progress": progress}
             chosen = ExplainOptions(
-                name, pipeline.pipeline, pipeline.plugin or (), as_is=as_is, at=at, limit=limit, **shared
+                name,
+                pipeline.pipeline,
+                pipeline.plugin or (),
+                as_is=as_is,
+                at=at,
+                limit=limit,
+                progress=progress,
+                **options.shared_options(pipeline, json),
             )
             explanation = explain_rules(model, chosen)
         show_explanation(screen, explanation, limit)

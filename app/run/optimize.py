@@ -31,7 +31,7 @@ from ..registry.resolved_pipeline import ResolvedPipeline, resolve_pipeline
 from .run_options import RunOptions, with_keywords
 
 if TYPE_CHECKING:
-    from ...core.rewriting.observer import ChangeObserver
+    from ...core.rewriting.changes import ChangeObserver
     from ..visualization.visualization import Visualization
 
 

@@ -26,6 +26,11 @@ class Savings:
     nodes: int = 0
     weight_bytes: int = 0
 
+    @classmethod
+    def of_change(cls, change: Change) -> Savings:
+        """The savings of one change."""
+        return cls(change.nodes_saved, change.weight_bytes_saved)
+
     def __add__(self, other: Savings) -> Savings:
         return Savings(self.nodes + other.nodes, self.weight_bytes + other.weight_bytes)
 
@@ -62,7 +67,7 @@ class Plan:
         shares: dict[tuple[str, str], RuleSavings] = {}
         for c in changes:
             known = shares.get((c.pass_name, c.by), RuleSavings(c.pass_name, c.by, 0, Savings()))
-            saved = known.saved + Savings(c.nodes_saved, c.weight_bytes_saved)
+            saved = known.saved + Savings.of_change(c)
             shares[c.pass_name, c.by] = RuleSavings(c.pass_name, c.by, known.changes + 1, saved)
         ordered = sorted(shares.values(), key=lambda s: (-s.saved.nodes, -s.saved.weight_bytes))
         saved = sum((s.saved for s in ordered), Savings())

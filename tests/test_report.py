@@ -126,7 +126,8 @@ def test_golden_models(name: str) -> None:
     path = GOLDEN / f"{name}.onnx"
     found = strict(optimize(path).report.to_json())
     assert found["source"] == str(path)
-    assert found["before"]["ops"] == json.loads(path.with_suffix(".json").read_text())["before"]
+    before = json.loads(path.with_suffix(".json").read_text())["before"]
+    assert found["before"]["ops"] == {op: n for op, n in before.items() if op != "Constant"}
     assert sum(found["after"]["ops"].values()) == found["after"]["nodes"] <= found["before"]["nodes"]
 
 

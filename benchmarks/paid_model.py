@@ -14,9 +14,8 @@ from typing import Any
 from passwright.app.compare.comparison_report import Row
 from passwright.app.environment import machine_summary
 from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, run_benchmark
-from passwright.app.measure.confidence_intervals import latency_ratio
 from passwright.app.measure.feeds import make_feeds
-from passwright.app.measure.metrics import ModelMetrics, RatioInterval
+from passwright.app.measure.metrics import ModelMetrics, RatioInterval, latency_ratio
 
 from passwright import Conditions, compare
 

@@ -7,8 +7,7 @@ from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .app.bench.bench import bench
-    from .app.bench.bench_report import BenchReport
+    from .app.bench.bench import BenchReport, bench
     from .app.bisect.ort_bisect import OrtBisectReport, bisect_ort
     from .app.compare.compare import compare
     from .app.compare.comparison_report import BenchmarkConfig, ComparisonReport, Conditions
@@ -22,7 +21,7 @@ if TYPE_CHECKING:
     __version__: str
 
 _MODULES = {
-    "BenchReport": "bench.bench_report",
+    "BenchReport": "bench.bench",
     "BenchmarkConfig": "measure.benchmark",
     "ComparisonReport": "compare.comparison_report",
     "Conditions": "compare.comparison_report",

@@ -15,8 +15,7 @@ import pytest
 from passwright.app import options
 from passwright.app.bench import render as screen
 from passwright.app.bench.accuracy import LabelledSet, load_metric, top_1
-from passwright.app.bench.bench import accuracy_of
-from passwright.app.bench.bench_report import BenchReport, ModelBenchmark
+from passwright.app.bench.bench import BenchReport, ModelBenchmark, accuracy_of
 from passwright.app.cli import app
 from passwright.app.measure.benchmark import BenchmarkConfig
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval

@@ -208,7 +208,7 @@ def call(path: Path, *arguments: str) -> tuple[int, list[str]]:
         ),
         pytest.param(["--limit", "1"], ["... and 1 more (--limit, or all with --json)"], id="one"),
         pytest.param(["--limit", "0"], ["... and 2 more (--limit, or all with --json)"], id="none"),
-        pytest.param(["--no-verify"], ["NOT VERIFIED, as asked"], id="unproven"),
+        pytest.param(["--no-verify"], ["NOT VERIFIED, as requested"], id="unproven"),
         pytest.param(["--exact"], ["#0 drop_identity at a: Identity a (saves 1 node)"], id="exact"),
     ],
 )  # fmt: skip

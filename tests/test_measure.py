@@ -16,13 +16,23 @@ import onnx
 import psutil
 import pytest
 from passwright.app.measure import benchmark, execution_provider
-from passwright.app.measure import worker_proxy as entrants
-from passwright.app.measure.benchmark import BenchmarkConfig, BenchmarkTarget, memory_groups
+from passwright.app.measure.benchmark import (
+    BenchmarkConfig,
+    BenchmarkTarget,
+    MeasurementFailed,
+    WorkerProxy,
+    memory_groups,
+    write_feeds,
+)
 from passwright.app.measure.benchmark_worker import read_feeds
-from passwright.app.measure.confidence_intervals import latency_ratio, median_interval, median_latency_interval
 from passwright.app.measure.feeds import make_feeds
-from passwright.app.measure.metrics import Latency, RatioInterval
-from passwright.app.measure.worker_proxy import MeasurementFailed, WorkerProxy, write_feeds
+from passwright.app.measure.metrics import (
+    Latency,
+    RatioInterval,
+    latency_ratio,
+    median_interval,
+    median_latency_interval,
+)
 from passwright.core.errors import ModelError, UnverifiableError
 from passwright.core.io.model_source import model_source
 from passwright.core.ort.sessions import CPU, SessionConfig
@@ -371,7 +381,7 @@ def test_one_that_crashes_in_the_race_is_one_failure(monkeypatch: pytest.MonkeyP
             psutil.Process(self._process.pid).kill()
         return real(self, batch, calls, seconds)
 
-    monkeypatch.setattr(entrants.WorkerProxy, "time_calls", block)
+    monkeypatch.setattr(benchmark.WorkerProxy, "time_calls", block)
     found = benchmark.run_benchmark(
         [BenchmarkTarget(path, USUAL), BenchmarkTarget(slow, USUAL)], make_feeds(path).by_batch, LEAST
     )

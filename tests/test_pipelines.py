@@ -266,7 +266,7 @@ def test_a_pipeline_may_leave_rules_out_and_set_options() -> None:
 
 
 def test_pipelines_in_circles() -> None:
-    with pytest.raises(PluginError, match=r"^pipeline b of the caller: pipelines that hold each other: a -> b -> a"):
+    with pytest.raises(PluginError, match=r"^pipeline b of the caller: pipelines that include each other: a -> b -> a"):
         make_pipeline("a", [Plugin(pipelines={"a": "basic,b", "b": "a"})])
 
 
@@ -419,14 +419,15 @@ def test_the_file_is_read_only_for_what_is_not_known_otherwise(folder: Path) -> 
         pytest.param('[a]\npasses = []\nskip = ["b"]', r"pipelines\.toml:1: no pass or rule of the", id="skip"),
         pytest.param('[a]\npasses = ["basic"]\nskip = ["gemm"]', ".*:1: .* gemm; did you mean fuse-gemm", id="near"),
         pytest.param(
-            '[a]\npasses = ["b"]\n[b]\npasses = ["a"]', "pipelines.toml:3: pipelines that hold each other: a -> b -> a",
+            '[a]\npasses = ["b"]\n[b]\npasses = ["a"]',
+            "pipelines.toml:3: pipelines that include each other: a -> b -> a",
             id="circle",
         ),
         pytest.param(
             '[a]\npasses = ["p0"]\n' + "".join(f'[p{i}]\npasses = ["p{i + 1}"]\n' for i in range(900)),
-            "pipelines.toml:59: p29: pipelines hold each other more than 30 deep", id="deep",
+            "pipelines.toml:59: p29: pipelines include each other more than 30 deep", id="deep",
         ),
-        pytest.param('[a]\npasses = ["a"]', "pipelines.toml:1: pipelines that hold each other: a -> a", id="itself"),
+        pytest.param('[a]\npasses = ["a"]', "pipelines.toml:1: pipelines that include each other: a -> a", id="itself"),
         pytest.param(
             "[a]\npasses = []\n[basic]\npasses = []",
             r"pipelines\.toml:3: basic is taken: that name comes from passwright 0\.1\.0",

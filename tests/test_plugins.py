@@ -19,7 +19,7 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app import adapters
-from passwright.app.check.rule_check import select_rules as chosen_rules
+from passwright.app.check.rule_check import select_passes
 from passwright.app.cli import app
 from passwright.app.listing.listing import listing
 from passwright.app.listing.render import show_listing
@@ -469,7 +469,7 @@ def test_no_more_is_imported_than_has_to_be(install: Install, asked: dict[str, A
      ("one", {"some_plugin"}), ("some-plugin", {"some_plugin"})],
 )  # fmt: skip
 @pytest.mark.parametrize(
-    "ask", [lambda name: find_subject(name, Pipeline("none", ())), lambda name: chosen_rules([name])]
+    "ask", [lambda name: find_subject(name, Pipeline("none", ())), lambda name: select_passes([name])]
 )
 def test_for_a_name_that_is_known_no_package_is_imported(
     install: Install, ask: Callable[[str], object], name: str, imported: set[str]

@@ -15,9 +15,8 @@ from onnx import numpy_helper
 from passwright.app.cli import app
 from passwright.app.measure.profile_recording import Recording, record_profile
 from passwright.app.measure.profile_trace import KernelExecution, ProfiledRun
-from passwright.app.profile.profile_builder import build_profile
+from passwright.app.profile.profile_builder import MAX_RUNS, build_profile, write_timeline
 from passwright.app.profile.profile_report import Profile
-from passwright.app.profile.timeline import MAX_RUNS, write_timeline
 from passwright.core.errors import EvaluationError, ModelError
 from passwright.core.ort.sessions import CPU, SessionConfig
 from passwright.core.pass_manager.pass_selection import UnknownNameError, UsageError

@@ -21,6 +21,18 @@ Number = bool | int | float
 CONSTANT_DTYPES = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
 
 
+def _operators(op_type: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """A binary operator of PatternValue for an ONNX operator, and its reflected form."""
+
+    def apply(value: PatternValue, other: Any) -> Any:
+        return value.tracer.add(op_type, (value, other))
+
+    def apply_reflected(value: PatternValue, other: Any) -> Any:
+        return value.tracer.add(op_type, (other, value))
+
+    return apply, apply_reflected
+
+
 @dataclass(frozen=True, slots=True)
 class PatternValue:
     """A value in a pattern: `x + 1` is `op.Add(x, 1)`."""
@@ -28,32 +40,11 @@ class PatternValue:
     pattern: Var | OpPattern
     tracer: Tracer = field(compare=False, repr=False)
 
-    def __add__(self, other: Any) -> Any:
-        return self.tracer.Add(self, other)
-
-    def __radd__(self, other: Any) -> Any:
-        return self.tracer.Add(other, self)
-
-    def __sub__(self, other: Any) -> Any:
-        return self.tracer.Sub(self, other)
-
-    def __rsub__(self, other: Any) -> Any:
-        return self.tracer.Sub(other, self)
-
-    def __mul__(self, other: Any) -> Any:
-        return self.tracer.Mul(self, other)
-
-    def __rmul__(self, other: Any) -> Any:
-        return self.tracer.Mul(other, self)
-
-    def __truediv__(self, other: Any) -> Any:
-        return self.tracer.Div(self, other)
-
-    def __rtruediv__(self, other: Any) -> Any:
-        return self.tracer.Div(other, self)
-
-    def __pow__(self, other: Any) -> Any:
-        return self.tracer.Pow(self, other)
+    __add__, __radd__ = _operators("Add")
+    __sub__, __rsub__ = _operators("Sub")
+    __mul__, __rmul__ = _operators("Mul")
+    __truediv__, __rtruediv__ = _operators("Div")
+    __pow__, __rpow__ = _operators("Pow")
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from rich.table import Table
 from ..measure.execution_provider import short_name
 from ..pages.number_text import duration
 from ..terminal import Terminal, add_row, new_table, plural
-from .bench_report import BenchReport, ModelBenchmark
+from .bench import BenchReport, ModelBenchmark
 
 
 def show_bench_report(terminal: Terminal, report: BenchReport) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -20,27 +20,6 @@ from ...testing.comparison_process import ComparisonProcess
 from ...testing.fault_report import model_text, write_repro
 from ..environment import versions
 from ..registry.pass_sources import caller_registry, plugin_registries, search_passes, unknown_name_error
-
-
-@dataclass(frozen=True, slots=True)
-class RuleSelection:
-    """The rules to check, each with the rules of its passes, and the names of passes without patterns."""
-
-    rules: dict[Rule, list[Rule]]
-    ruleless_passes: list[str]
-
-    @classmethod
-    def of(cls, passes: Iterable[Pass]) -> RuleSelection:
-        """The selection of all rules in passes."""
-        rules: dict[Rule, list[Rule]] = {}
-        others: list[str] = []
-        for p in (leaf for whole in passes for leaf in leaves(whole)):
-            if not isinstance(p, RulePass):
-                others.append(p.name)
-                continue
-            for r in p.rules:
-                rules.setdefault(r, []).extend(p.rules)
-        return cls(rules, others)
 
 
 @dataclass(slots=True)
@@ -120,12 +99,19 @@ def check(
 
     Names select from the files, if there are any. Raises UsageError, and PluginError for a file that cannot be loaded.
     """
-    selection = select_rules(targets, built_in=built_in)
+    passes = select_passes(targets, built_in=built_in)
     OutputPaths(report=report_to, repro_folder=repro_to).require_writable([Path(t) for t in targets if is_file_path(t)])
-    report = CheckReport(budget, seed, unchecked_passes=selection.ruleless_passes)
+    report = CheckReport(budget, seed)
+    rules: dict[Rule, list[Rule]] = {}  # each with the rules of its passes
+    for p in (leaf for whole in passes for leaf in leaves(whole)):
+        if isinstance(p, RulePass):
+            for r in p.rules:
+                rules.setdefault(r, []).extend(p.rules)
+        else:
+            report.unchecked_passes.append(p.name)
     with ComparisonProcess() as process:
-        for number, (rule, others) in enumerate(selection.rules.items(), 1):
-            progress(f"{rule.name} ({number} of {len(selection.rules)})")
+        for number, (rule, others) in enumerate(rules.items(), 1):
+            progress(f"{rule.name} ({number} of {len(rules)})")
             report.checked.append(examine(rule, budget=budget, seed=seed, other_rules=others, compare=process))
     if repro_to is not None:
         report.repros = {c.rule.name: str(write_repro(c.rule, c.fault, repro_to)) for c in report.wrong if c.fault}
@@ -134,17 +120,17 @@ def check(
     return report
 
 
-def select_rules(targets: Sequence[str], *, built_in: bool = False) -> RuleSelection:
-    """The rules of files and names. Raises UnknownNameError for a name without rule or pass, and UsageError."""
+def select_passes(targets: Sequence[str], *, built_in: bool = False) -> list[Pass]:
+    """The passes of files and names, with a pass for a rule alone. Raises UnknownNameError and UsageError."""
     files, names = [t for t in targets if is_file_path(t)], [t for t in targets if not is_file_path(t)]
     if not targets and not built_in:
         raise UsageError("nothing to check: name a Python file, a rule or a pass, or say --built-in")
     registries = plugin_registries(files)
     file_passes = [found.item for registry in registries for found in registry.passes.values()]
     if not names:
-        return RuleSelection.of([*file_passes, *(BUILT_IN if built_in else ())])
+        return [*file_passes, *(BUILT_IN if built_in else ())]
     registry = None if files and not built_in else caller_registry(registries)
-    return RuleSelection.of([p for name in names for p in _passes_named(name, file_passes, registry)])
+    return [p for name in names for p in _passes_named(name, file_passes, registry)]
 
 
 def is_file_path(target: str) -> bool:

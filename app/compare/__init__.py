@@ -1,1 +1,1 @@
-"""`passes compare`: a model beside the results of several optimizers."""
+"""`passes compare`: comparison of the results of several optimizers."""

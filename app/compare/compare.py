@@ -182,7 +182,7 @@ def _bisect_options(
 
 
 def _copy_models(files: Sequence[Path], folder: Path) -> None:
-    """Copy models, and the weights beside them. Raises ModelError if that fails."""
+    """Copy models and their weights. Raises ModelError if that fails."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for file in files:

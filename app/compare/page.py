@@ -19,7 +19,7 @@ from .comparison_report import OURS, ComparisonReport, Row
 
 @dataclass(frozen=True, slots=True)
 class ComparisonRow:
-    """A row of the tables, with its name and the tone in which it is drawn."""
+    """A row of the tables, with its name and colour tone."""
 
     name: str
     tone: str

@@ -20,7 +20,7 @@ from ...core.verify.oracle import Oracle
 from ...core.verify.verdict import Verdict
 from ..adapters.tool_functions import needs_external_data
 from ..measure.benchmark import BenchmarkTarget, run_benchmark
-from ..measure.confidence_intervals import latency_ratios
+from ..measure.metrics import latency_ratios
 from ..measure.model_stats import ModelStats, compute_model_stats
 from ..verify.verify import interface_differences
 from .comparison_report import ORIGINAL, Conditions, OnlineOptimization, Row, RowVerdict

@@ -1,22 +1,26 @@
-"""Interleaved benchmarks of several models, each in a process of its own."""
+"""Interleaved benchmarks of several models, each in a worker process that is stopped while others run."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field
+from contextlib import ExitStack, suppress
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
 from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol
 
+import numpy as np
 import psutil
 
+from ...core.ort import value_files
+from ...core.ort.backends import strip_source_locations
 from ...core.ort.sessions import SessionConfig
-from .confidence_intervals import median_latency_interval
-from .metrics import Latency, ModelMetrics
-from .worker_proxy import REPLY_TIMEOUT, MeasurementFailed, WorkerProxy, write_feeds
+from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess
+from .metrics import Latency, ModelMetrics, median_latency_interval
 
 AVAILABLE_SHARE = 0.5  # of the available memory for models: the needs of larger batches are unknown before they run
 BLOCK_SECONDS = 0.025  # of the calls in a block: short for many rounds, long against the switch of processes
@@ -24,6 +28,9 @@ MAX_BLOCK_CALLS = 1000  # in a block
 MIN_ROUNDS = 5  # of a set, for calls that do not take long
 MIN_SLOW_ROUNDS = 2  # of a set, however long they take
 OVERTIME_FACTOR = 4.0  # times the requested seconds, after which MIN_SLOW_ROUNDS suffice
+REPLY_TIMEOUT = 900.0  # seconds for one reply
+NPZ_KINDS = "biufc"
+LAUNCHER = Path(__file__).with_name("worker_launcher.py")
 
 
 class Runner(Protocol):
@@ -36,6 +43,82 @@ class Runner(Protocol):
     def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:
         """The seconds of each of so many calls, of about `seconds` each."""
         ...
+
+
+class MeasurementFailed(Exception):
+    """A model cannot be measured; the reason is one line."""
+
+
+@dataclass(slots=True)
+class WorkerProxy:
+    """A worker process. A request that fails raises MeasurementFailed and ends it.
+
+    onnxruntime's threads poll for work for up to 0.1 s after a call, which would slow down the next model; so the
+    process is stopped by a signal between its blocks.
+    """
+
+    folder: Path
+    timeout: float = REPLY_TIMEOUT
+    command: tuple[str, ...] = (sys.executable, "-P", str(LAUNCHER))
+    _process: WorkerProcess = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self._process = WorkerProcess(self.command, self.timeout, self.folder / "log")
+
+    def load(self, model: Path, config: SessionConfig, feeds: Mapping[int, Path]) -> dict[str, Any]:
+        """Load a model, and run the first batch: the metrics of that."""
+        folders = {str(batch): str(folder) for batch, folder in feeds.items()}
+        return self._request("load", model=str(model.resolve()), setting=asdict(config), feeds=folders)
+
+    def warm_up(self, batch: int) -> float:
+        """Run until warm; the seconds of a call."""
+        return self._request("warm_up", batch=batch)["seconds"]
+
+    def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:
+        """The seconds of each of so many calls, of about `seconds` each."""
+        times = self._request("time_calls", batch=batch, calls=calls, seconds=seconds)["times"]
+        return [max(t, 1) / 1e9 for t in times]
+
+    def provider_node_counts(self, feeds: Path) -> dict[str, int]:
+        """The number of nodes by the provider that ran them. This unloads the model."""
+        return self._request("provider_node_counts", feeds=str(feeds))["providers"]
+
+    def terminate(self) -> None:
+        """End the process."""
+        self._process.terminate()
+
+    def _request(self, method: str, **arguments: Any) -> dict[str, Any]:
+        self._signal(psutil.Process.resume)
+        try:
+            reply = self._process.request({"do": method, **arguments})
+        except WorkerExit as e:
+            raise MeasurementFailed(str(e)) from e
+        except RequestFailed as e:
+            self.terminate()
+            message = " ".join(strip_source_locations(str(e)).split())[:300]
+            raise MeasurementFailed(message or "onnxruntime gives no reason") from e
+        self._signal(psutil.Process.suspend)
+        return reply
+
+    def _signal(self, send: Callable[[psutil.Process], None]) -> None:
+        pid = self._process.pid
+        if pid is not None:
+            with suppress(psutil.NoSuchProcess):
+                send(psutil.Process(pid))
+
+
+def write_feeds(feeds: Mapping[str, Any], folder: Path) -> None:
+    """Write inputs for a worker. Raises UnverifiableError for values that cannot be stored."""
+    folder.mkdir()
+    arrays: dict[str, Any] = {name: value for name, value in feeds.items() if isinstance(value, np.ndarray)}
+    kinds = {a.dtype.kind if a.dtype.isbuiltin == 1 or a.dtype.kind in "OU" else "" for a in arrays.values()}
+    if len(arrays) < len(feeds) or not kinds <= {*NPZ_KINDS, "O", "U"}:
+        value_files.write_value(dict(feeds), folder / "value")
+        return
+    with (folder / "arrays.npz").open("wb") as file:
+        np.savez(file, *(np.asarray(a, str) if a.dtype.kind == "O" else a for a in arrays.values()))
+    (folder / "names.json").write_text(json.dumps(list(feeds)), encoding="utf-8")
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Worker of worker_proxy: times one model; its methods are the requests.
+"""Worker of benchmark: times one model; its methods are the requests.
 
 It imports neither onnx nor most of the package, as their memory would count as the model's.
 """

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from math import prod
 from pathlib import Path
@@ -24,6 +23,8 @@ from ...core.serialization.proto_queries import (
     undefined_operators,
     used_operators,
 )
+
+SCALAR_ATTRIBUTES = frozenset({"value_float", "value_int", "value_string"})  # of Constant
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +63,17 @@ def compute_model_stats(path: Path) -> ModelStats:
         raise ModelError(f"{path} is not an ONNX model that can be read") from e
     if not model.HasField("graph"):
         raise ModelError(f"{path}: it has no graph")
-    tensors = list(_weight_tensors((model.graph, *model.functions)))
-    files = {path, *(path.parent / f for t in tensors if (f := _external_file(t)))}
+    nodes = [*all_nodes([*model.graph.node, *(n for f in model.functions for n in f.node)])]
+    graphs = [model.graph, *(body for n in nodes for body in subgraphs(n))]
+    constants = [a for n in nodes if _is_constant(n) for a in n.attribute]
+    tensors = [t for g in graphs for t in (*g.initializer, *(s.values for s in g.sparse_initializer))]
+    tensors += [a.t for a in constants if a.HasField("t")]
+    tensors += [a.sparse_tensor.values for a in constants if a.HasField("sparse_tensor")]
+    external = (t for t in tensors if t.data_location == onnx.TensorProto.EXTERNAL)
+    files = {path, *(path.parent / e.value for t in external for e in t.external_data if e.key == "location")}
     size = sum(f.stat().st_size for f in files if f.is_file())
-    nodes = [*model.graph.node, *(n for f in model.functions for n in f.node)]
-    parameters = sum(prod(t.dims) for t in tensors) + sum(
-        _attribute_element_count(n) for n in all_nodes(nodes) if _is_constant(n)
-    )
+    parameters = sum(prod(t.dims) for t in tensors)
+    parameters += sum(len(a.floats) + len(a.ints) + len(a.strings) + (a.name in SCALAR_ATTRIBUTES) for a in constants)
     for tensor in tensors:
         tensor.ClearField("raw_data")
     flat = _inlined(model)
@@ -95,18 +100,12 @@ def _count_live(graph: onnx.GraphProto) -> Counter[str]:
         seen.add(id(node))
         if not _is_constant(node):
             ops[_qualified_type(canonical_domain(node.domain), node.op_type)] += 1
-        wanted += _names_read(node)
+        inner = [*all_nodes([node])]
+        wanted += (name for n in inner for name in n.input)
+        wanted += (o.name for n in inner for body in subgraphs(n) for o in body.output)
         for body in subgraphs(node):
             ops += _count_live(body)
     return ops
-
-
-def _names_read(node: onnx.NodeProto) -> Iterator[str]:
-    """All names that a node and its bodies read."""
-    yield from node.input
-    for body in subgraphs(node):
-        yield from (o.name for o in body.output)
-        yield from (name for inner in body.node for name in _names_read(inner))
 
 
 def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -119,37 +118,8 @@ def _inlined(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
 
 
-def _weight_tensors(holders: Iterable[onnx.GraphProto | onnx.FunctionProto]) -> Iterator[onnx.TensorProto]:
-    """Initializers and the tensors of Constant ops, in bodies too; of sparse ones the stored elements."""
-    for holder in holders:
-        if isinstance(holder, onnx.GraphProto):
-            yield from holder.initializer
-            yield from (t.values for t in holder.sparse_initializer)
-        for node in holder.node:
-            if _is_constant(node):
-                yield from (a.t for a in node.attribute if a.HasField("t"))
-                yield from (a.sparse_tensor.values for a in node.attribute if a.HasField("sparse_tensor"))
-            yield from _weight_tensors(subgraphs(node))
-
-
 def _is_constant(node: onnx.NodeProto) -> bool:
     return node.op_type == "Constant" and not canonical_domain(node.domain)
-
-
-def _attribute_element_count(constant: onnx.NodeProto) -> int:
-    """The number of elements of a Constant op that are in no tensor."""
-    numbers: Any = (
-        len(a.floats) + len(a.ints) + len(a.strings) + (a.name in {"value_float", "value_int", "value_string"})
-        for a in constant.attribute
-    )
-    return sum(numbers)
-
-
-def _external_file(tensor: onnx.TensorProto) -> str:
-    """The file of a tensor's elements, "" if they are in the model."""
-    if tensor.data_location != onnx.TensorProto.EXTERNAL:
-        return ""
-    return next((e.value for e in tensor.external_data if e.key == "location"), "")
 
 
 def _nonstandard_operators(model: onnx.ModelProto) -> tuple[str, ...]:

@@ -21,9 +21,8 @@ from ..measure.feeds import make_feeds
 from ..measure.profile_recording import record_profile
 from ..registry.pass_sources import PluginLike
 from ..run.optimize import optimize
-from .profile_builder import RecordedProfile, build_profile
+from .profile_builder import RecordedProfile, build_profile, write_timeline
 from .profile_report import ProfileReport
-from .timeline import write_timeline
 
 
 def profile(

@@ -1,12 +1,16 @@
-"""Profiles from recordings: the time of each node, and the nodes from which it was made."""
+"""Profiles from recordings, and timelines for chrome://tracing and Perfetto in the Trace Event Format."""
 
 from __future__ import annotations
 
+import json
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import median
+from typing import Any
 
+from ...core.errors import ModelError
 from ...core.serialization.proto_queries import all_nodes
 from ...core.serialization.provenance import read_provenance
 from ..measure.profile_recording import Recording
@@ -14,6 +18,8 @@ from ..measure.profile_trace import KernelExecution, ProfiledRun
 from .node_attribution import NodeAttribution, attribute_nodes, eliminated_nodes
 from .profile_report import NodeTime, Profile, TypeTime
 
+MAX_RUNS = 10  # runs of each model, from the median one on
+MICROSECONDS_PER_SECOND = 1e6
 KernelKey = tuple[str, str, str, int]
 
 
@@ -117,3 +123,62 @@ def _type_times(nodes: Iterable[NodeTime]) -> list[TypeTime]:
         by_op[node.op].append(node)
     types = (TypeTime(op, len(n), sum(x.calls for x in n), sum(x.seconds for x in n)) for op, n in by_op.items())
     return sorted(types, key=lambda t: (-t.seconds, t.op))
+
+
+def write_timeline(profiles: Sequence[RecordedProfile], metadata: dict[str, str], path: Path) -> None:
+    """Write some runs of each profile, all beginning at 0. Raises ModelError if the file cannot be written."""
+    events = [event for i, recorded in enumerate(profiles, 1) for event in _events(recorded, i)]
+    trace = {"traceEvents": events, "displayTimeUnit": "ms", "otherData": metadata}
+    try:
+        path.write_text(json.dumps(trace, allow_nan=False, separators=(",", ":")) + "\n", encoding="utf-8")
+    except OSError as e:
+        raise ModelError(f"cannot write {path}: {e.strerror}") from e
+
+
+def _events(recorded: RecordedProfile, process: int) -> Iterator[dict[str, Any]]:
+    place = {"pid": process, "tid": process}
+    names = {"process_name": {"name": recorded.profile.label}, "thread_name": {"name": "nodes"}}
+    for name, args in (names | {"process_sort_index": {"sort_index": process}}).items():
+        yield {"ph": "M", "name": name, "ts": 0, **place, "args": args}
+    first = min(recorded.timeline_run, max(len(recorded.runs) - MAX_RUNS, 0))
+    chosen = recorded.runs[first : first + MAX_RUNS]
+    for number, run in enumerate(chosen, first):
+        begin = run.start - chosen[0].start
+        yield _span(f"run {number}", "run", begin, begin + run.seconds) | place | {"args": {"nodes": len(run.kernels)}}
+        for kernel, end in _kernel_ends(run):
+            span = _span(kernel.name, "node", begin + kernel.start, begin + end)
+            yield span | place | {"args": _kernel_args(recorded, run, kernel)}
+
+
+def _kernel_ends(run: ProfiledRun) -> Iterator[tuple[KernelExecution, float]]:
+    """Each kernel with its end, cut to that of the op whose body it is in: times are rounded to microseconds."""
+    ends = [run.seconds]
+    for kernel in run.kernels:
+        while len(ends) > 1 and ends[-1] <= kernel.start:
+            ends.pop()
+        ends.append(min(kernel.start + kernel.seconds, ends[-1]))
+        yield kernel, ends[-1]
+
+
+def _span(name: str, category: str, begin: float, end: float) -> dict[str, Any]:
+    start = round(begin * MICROSECONDS_PER_SECOND, 3)
+    return {
+        "ph": "X",
+        "name": name,
+        "cat": category,
+        "ts": start,
+        "dur": max(round(end * MICROSECONDS_PER_SECOND - start, 3), 0.0),
+    }
+
+
+def _kernel_args(recorded: RecordedProfile, run: ProfiledRun, kernel: KernelExecution) -> dict[str, Any]:
+    node = recorded.nodes[kernel_key(kernel)]
+    return {
+        "op": kernel.op,
+        "provider": kernel.provider,
+        "own_us": round(kernel.self_seconds * MICROSECONDS_PER_SECOND, 3),
+        "share": round(kernel.self_seconds / run.seconds if run.seconds else 0.0, 6),
+        "file_nodes": list(node.file_nodes),
+        "origin": list(node.origin),
+        "rule": node.rule,
+    }

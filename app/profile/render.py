@@ -68,7 +68,7 @@ def node_table(profile: Profile, limit: int, width: int = 80) -> Table:
         table.add_column(heading, overflow="fold")
     for heading in ("ms", "%", "calls"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for heading in ("stands for", "rule") if rules else ("stands for",):
+    for heading in ("made from", "rule") if rules else ("made from",):
         table.add_column(heading, overflow="fold")
     for node in profile.nodes[:limit]:
         rest = len(node.origin) - MAX_NAMES

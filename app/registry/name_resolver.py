@@ -225,10 +225,10 @@ class NameResolver:
     @contextmanager
     def _entered(self, name: str) -> Generator[None]:
         if len(self._resolving) == MAX_NESTING:
-            raise UsageError(f"{name}: pipelines hold each other more than {MAX_NESTING} deep")
+            raise UsageError(f"{name}: pipelines include each other more than {MAX_NESTING} deep")
         if name in self._resolving:
             circle = " -> ".join([*self._resolving[self._resolving.index(name) :], name])
-            raise UsageError(f"pipelines that hold each other: {circle}")
+            raise UsageError(f"pipelines that include each other: {circle}")
         self._resolving.append(name)
         try:
             yield

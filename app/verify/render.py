@@ -28,7 +28,7 @@ def show_verification(terminal: Terminal, report: VerificationReport) -> None:
 def verdict_lines(verdict: Verdict | None) -> Iterator[str]:
     """The verdict of the comparison with the original."""
     if verdict is None:
-        yield "NOT VERIFIED, as asked"
+        yield "NOT VERIFIED, as requested"
         return
     how = BIT_IDENTICAL if verdict.exact else f"{WITHIN_TOLERANCE} ({largest_difference_text(verdict)})"
     count = len(verdict.input_sets)

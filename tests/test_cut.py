@@ -202,7 +202,7 @@ def command(folder: Path, *arguments: str, text: str = TEXT) -> Any:
     [
         pytest.param(["--outputs", "yy"], 1, "the model has no value named 'yy'; did you mean y?", id="unknown"),
         pytest.param(["--outputs", "y,,a"], 2, "--outputs: a name is empty", id="empty"),
-        pytest.param(["--outputs", "a", "--outputs", "a"], 1, "output a is asked for twice", id="twice"),
+        pytest.param(["--outputs", "a", "--outputs", "a"], 1, "output a is named twice", id="twice"),
     ],
 )
 def test_errors_of_the_command(tmp_path: Path, arguments: list[str], code: int, message: str) -> None:

@@ -189,18 +189,22 @@ def _concat(op: Op) -> list[PartialElements]:
         found = recorded_elements(v) if v is not None else None
         if found is None:
             (extent,) = input_shape(op, i)
-            require(isinstance(extent, int) and extent <= MAX_TRACKED_ELEMENTS, "a piece is too long")
-            assert isinstance(extent, int)
+            if not isinstance(extent, int) or extent > MAX_TRACKED_ELEMENTS:
+                raise Declined("a piece is too long")
             found = [None] * extent
         out += found
     return [out]
 
 
+def _constant_indices(op: Op) -> list[int]:
+    indices = op.input(1)
+    if indices is None or indices.tensor is None:
+        raise Declined("the indices are computed")
+    return [int(i) for i in indices.const.reshape(-1)]
+
+
 def _gather(op: Op) -> list[PartialElements]:
-    source, indices = input_elements(op, 0), op.input(1)
-    require(indices is not None and indices.tensor is not None, "the indices are computed")
-    assert indices is not None
-    places = [int(i) for i in indices.const.reshape(-1)]
+    source, places = input_elements(op, 0), _constant_indices(op)
     require(all(-len(source) <= i < len(source) for i in places), "an index is out of range")
     return [[source[i] for i in places]]
 
@@ -208,12 +212,11 @@ def _gather(op: Op) -> list[PartialElements]:
 def _slice(op: Op) -> list[PartialElements]:
     source = input_elements(op, 0)
     start, end, step = slice_bounds(op, 1).get(0, (0, len(source), 1))
-    require(isinstance(start, int) and isinstance(end, int), "its bounds are computed")
-    assert isinstance(start, int)
-    assert isinstance(end, int)
+    if not isinstance(start, int) or not isinstance(end, int):
+        raise Declined("its bounds are computed")
     run = slice_range(len(source), start, end, step)
     if run is None:
-        raise Declined("where it ends is disputed")
+        raise Declined("ONNX and onnxruntime disagree on its end")
     return [[source[i] for i in run]]
 
 
@@ -231,7 +234,8 @@ def _split(op: Op) -> list[PartialElements]:
 def _output_size(op: Op) -> int:
     """The number of elements of the first output."""
     numbers = as_integers(op.outputs[0].recorded_type[1] or ())
-    require(numbers is not None, "its extent is not known")
+    if numbers is None:
+        raise Declined("its extent is unknown")
     return numbers[0] if numbers else 1
 
 
@@ -254,13 +258,10 @@ def _range(op: Op) -> list[PartialElements]:
 
 def _scatter(op: Op) -> list[PartialElements]:
     """ScatterND and ScatterElements into a vector, at constant indices, each at most once."""
-    source, updates, places = list(input_elements(op, 0)), input_elements(op, 2), op.input(1)
-    require(places is not None and places.tensor is not None, "the places are computed")
-    assert places is not None
-    at = [int(i) for i in places.const.reshape(-1)]
-    require(op.attr("reduction", "none") == "none" and normalized_axis(op, 1) == 0, "it does more than to put")
-    require(len(at) == len(updates) and all(-len(source) <= i < len(source) for i in at), "a place is out of range")
-    require(len({i % len(source) for i in at}) == len(at), "a place is taken twice")
+    source, updates, at = list(input_elements(op, 0)), input_elements(op, 2), _constant_indices(op)
+    require(op.attr("reduction", "none") == "none" and normalized_axis(op, 1) == 0, "it reduces")
+    require(len(at) == len(updates) and all(-len(source) <= i < len(source) for i in at), "an index is out of range")
+    require(len({i % len(source) for i in at}) == len(at), "an index occurs twice")
     for i, x in zip(at, updates, strict=True):
         source[i] = x
     return [source]

@@ -12,7 +12,7 @@ from ..ir.op_schemas import input_names
 from ..ir.values import Value
 
 INT32_MAX, INT64_MAX = 2**31 - 1, 2**63 - 1
-"""Bounds that mean the end of an axis of unknown extent (operator Slice): no extent reaches the smaller one."""
+"""Bounds for the end of an axis of unknown extent (operator Slice); no extent reaches the smaller one."""
 
 PartialElements = Sequence[SymInt | None]
 """Elements, some of them unknown."""
@@ -22,8 +22,8 @@ def input_shape(op: Op, index: int = 0) -> Shape:
     """The shape of the input at `index`."""
     value = op.input(index)
     shape = value.recorded_type[1] if value is not None else None
-    require(shape is not None, "a rank is unknown")
-    assert shape is not None
+    if shape is None:
+        raise Declined("a rank is unknown")
     return shape
 
 
@@ -59,8 +59,9 @@ def integer_list(op: Op, name: str) -> list[int] | None:
     if name not in names or op.input(names.index(name)) is None:
         return None
     numbers = as_integers(input_elements(op, names.index(name)))
-    require(numbers is not None, f"{name} are computed")
-    return list(numbers or ())
+    if numbers is None:
+        raise Declined(f"{name} are computed")
+    return list(numbers)
 
 
 def normalized_axis(op: Op, rank: int, default: int = 0) -> int:
@@ -94,7 +95,7 @@ def slice_bounds(op: Op, rank: int) -> dict[int, tuple[SymInt, SymInt, int]]:
 
 
 def slice_range(extent: int, start: int, end: int, step: int) -> range | None:
-    """The places that a Slice takes (operator Slice); None where ONNX and onnxruntime do not agree on the end."""
+    """The indices that a Slice selects (operator Slice); None where ONNX and onnxruntime disagree on the end."""
     if step < 0 and end in {INT32_MAX, INT64_MAX}:  # in ONNX a number, in onnxruntime the open end
         return None
     low, high = (0, extent) if step > 0 else (-1, extent - 1)

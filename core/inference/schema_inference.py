@@ -17,16 +17,17 @@ ANONYMOUS_DIM_PREFIX = "\N{SECTION SIGN}"  # before the number of a dim that has
 
 def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
     """Infer the output types with `onnx.shape_inference.infer_node_outputs`."""
-    names = DimNames()
+    names: dict[SymInt, str] = {}  # of dims that are expressions
     types: dict[str, onnx.TypeProto] = {}
     data: dict[str, onnx.TensorProto] = {}
     for v in op.inputs:
         if v is None:
             continue
-        proto = type_proto(v, names)
-        if proto is None:
+        dtype, shape = v.recorded_type
+        if v.type is None and not dtype:
             return
-        types[v.name] = proto
+        dims = None if shape is None else [_dim_name(d, names) for d in shape]
+        types[v.name] = v.type or helper.make_tensor_type_proto(dtype, dims)
         if v.tensor is not None and v.tensor.nbytes <= SMALL_TENSOR_BYTES and not v.tensor.is_external:
             data[v.name] = v.tensor.to_proto(v.name)
     node = onnx.NodeProto.FromString(node_bytes(op))
@@ -35,39 +36,22 @@ def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
         found = shape_inference.infer_node_outputs(spec, node, types, data, opset_imports=imports)
     except (shape_inference.InferenceError, checker.ValidationError):
         return  # the op is invalid, or the schema infers nothing; onnxruntime decides
+    named: dict[Dim, Dim] = {name: dim for dim, name in names.items()}
     for v in op.outputs:
-        if v.name and v.name in found:
-            _merge_type_proto(v, found[v.name], names)
+        proto = found.get(v.name) if v.name else None
+        if proto is not None and proto.HasField("tensor_type"):
+            shape = declared_shape(proto.tensor_type)
+            inferred = None if shape is None else tuple(named.get(d, d) for d in shape)
+            v.merge_inferred_type(proto.tensor_type.elem_type, inferred)
+        elif proto is not None and proto.WhichOneof("value"):
+            v.type = proto
 
 
-class DimNames:
-    """Dims as the strings that a TypeProto holds, and back."""
-
-    def __init__(self) -> None:
-        self._name_by_dim: dict[SymInt, str] = {}
-        self._dim_by_name: dict[str, SymInt] = {}
-
-    def name_of(self, dim: Dim) -> int | str | None:
-        """A number or a name for a dim."""
-        if dim is None or isinstance(dim, int | str):
-            return dim
-        name = self._name_by_dim.setdefault(dim, f"{ANONYMOUS_DIM_PREFIX}{len(self._name_by_dim)}")
-        self._dim_by_name[name] = dim
-        return name
-
-    def dim_named(self, name: Dim) -> Dim:
-        """The dim that a TypeProto names."""
-        return self._dim_by_name.get(name, name) if isinstance(name, str) else name
-
-
-def type_proto(value: Value, names: DimNames) -> onnx.TypeProto | None:
-    """The known type of a value as a TypeProto; None if it is unknown."""
-    if value.type is not None:
-        return value.type
-    dtype, shape = value.recorded_type
-    if not dtype:
-        return None
-    return helper.make_tensor_type_proto(dtype, None if shape is None else list(map(names.name_of, shape)))
+def _dim_name(dim: Dim, names: dict[SymInt, str]) -> int | str | None:
+    """A number or a name for a dim."""
+    if dim is None or isinstance(dim, int | str):
+        return dim
+    return names.setdefault(dim, f"{ANONYMOUS_DIM_PREFIX}{len(names)}")
 
 
 def inferred_type_proto(value: Value) -> onnx.TypeProto | None:
@@ -77,13 +61,3 @@ def inferred_type_proto(value: Value) -> onnx.TypeProto | None:
     shape = value.known_shape
     dims = None if shape is None else [d if isinstance(d, int | str) else None for d in shape]
     return helper.make_tensor_type_proto(value.known_dtype, dims)
-
-
-def _merge_type_proto(value: Value, proto: onnx.TypeProto, names: DimNames) -> None:
-    if proto.HasField("tensor_type"):
-        shape = declared_shape(proto.tensor_type)
-        value.merge_inferred_type(
-            proto.tensor_type.elem_type, None if shape is None else tuple(map(names.dim_named, shape))
-        )
-    elif proto.WhichOneof("value"):
-        value.type = proto

@@ -213,9 +213,7 @@ def _pad(op: Op) -> list[Shape]:
 def _expand(op: Op) -> list[Shape]:
     target = input_elements(op, 1)
     require(all(map(is_known_nonnegative, target)), "its target shape is unknown")
-    shape = broadcast([input_shape(op), target])
-    assert shape is not None
-    return [shape]
+    return [broadcast([input_shape(op), target]) or ()]
 
 
 def _tile(op: Op) -> list[Shape]:
@@ -243,8 +241,7 @@ def _range(op: Op) -> list[Shape]:
         raise Declined("its step is computed")
     span = subtract(limit, start) if step > 0 else subtract(start, limit)
     count = floor_divide(add(span, abs(step) - 1), abs(step))
-    assert count is not None
-    return [(maximum(count, 0),)]
+    return [(None if count is None else maximum(count, 0),)]
 
 
 def _nonzero(op: Op) -> list[Shape]:
@@ -278,8 +275,8 @@ def _resize(op: Op) -> list[Shape]:
         for axis, size in zip(axes, wanted, strict=True):
             out[axis] = size
         return [tuple(out)]
-    require(scales is not None and scales.tensor is not None and scales.tensor.size == len(axes), "scales are unknown")
-    assert scales is not None
+    if scales is None or scales.tensor is None or scales.tensor.size != len(axes):
+        raise Declined("its scales are unknown")
     for axis, scale in zip(axes, scales.const.reshape(-1).tolist(), strict=True):
         d = x[axis]
         require(isinstance(d, int) or scale == int(scale), "a scale of a symbolic dim is no integer")

@@ -81,9 +81,10 @@ def load(file: ModelFile, *, inline: bool = True) -> Model:
         raise ModelError(f"{path} is empty")
     try:
         return _load(file, inline)
-    except (ModelError, DecodeError) as e:
-        reason = e if isinstance(e, ModelError) else "not an ONNX model"
-        raise ModelError(f"{path}: {reason}") from e
+    except ModelError as e:
+        raise ModelError(f"{path}: {e}") from e
+    except DecodeError as e:
+        raise ModelError(f"{path}: not an ONNX model") from e
     except OSError as e:
         raise ModelError(f"{path} cannot be read: {e.strerror}") from e
 

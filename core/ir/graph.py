@@ -196,6 +196,13 @@ class Graph:
             for sub in op.subgraphs:
                 yield from sub.with_subgraphs()
 
+    def with_enclosing(self) -> Iterator[Graph]:
+        """The graph, then every graph around it, innermost first."""
+        graph: Graph | None = self
+        while graph is not None:
+            yield graph
+            graph = graph.owner.graph if graph.owner is not None else None
+
     def captured_values(self) -> Iterator[Value]:
         """Values that this graph or a graph inside it reads from an enclosing one; may repeat."""
         ops = list(self.ops())
@@ -415,9 +422,7 @@ class Graph:
 
     def drop_initializer(self, value: Value) -> bool:
         """Remove a constant that nothing uses from whichever enclosing graph holds it."""
-        home: Graph | None = self
-        while home is not None and value not in home.initializers:
-            home = home.owner.graph if home.owner is not None else None
+        home = next((g for g in self.with_enclosing() if value in g.initializers), None)
         if home is None or not home.is_unused(value):
             return False
         if (log := home.context.mutation_log) is not None and value.tensor is not None:
@@ -495,7 +500,7 @@ def _check_edges(root: Graph) -> None:
     home = {v: g for g in graphs for v in defined_values(g)}
     users: dict[Value, set[Op]] = {v: set() for v in home}
     for g in graphs:
-        visible = set(_enclosing_graphs(g))
+        visible = set(g.with_enclosing())
         for v, user in ((v, op) for op in g.ops() for v in op.inputs if v is not None):
             if home.get(v) not in visible:
                 raise GraphError(f"{v.name} is read by {user.label}, but comes from nowhere")
@@ -510,11 +515,3 @@ def _check_edges(root: Graph) -> None:
         for op in known ^ expected:
             knows = "counts as a user of" if op in known else "reads, unknown to it,"
             raise GraphError(f"{op.label} {knows} {v.name}")
-
-
-def _enclosing_graphs(graph: Graph) -> Iterator[Graph]:
-    """The graph and those around it."""
-    yield graph
-    while graph.owner is not None:
-        graph = graph.owner.graph
-        yield graph

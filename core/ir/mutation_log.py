@@ -34,8 +34,8 @@ class MutationLog:
         return taken
 
     def record(self, graph: Graph, node_delta: int, byte_delta: int, op: Op | None = None) -> None:
-        """Log a mutation of `graph`, unless the graph itself was removed with its owner."""
-        if not _is_in_removed_op(graph):
+        """Log a mutation of `graph`, unless the graph was removed with an owner while a pass still rewrites it."""
+        if all(g.owner is None or g.owner in g.owner.graph for g in graph.with_enclosing()):
             self.entries.append(Mutation(node_delta, byte_delta, op))
 
     def record_removal(self, op: Op) -> None:
@@ -45,24 +45,10 @@ class MutationLog:
         self.record(op.graph, -1 - sum(map(len, inner)), -sum(map(constant_nbytes, constants)), op)
 
 
-def _is_in_removed_op(graph: Graph) -> bool:
-    """Whether the owner of a subgraph was removed while a pass still rewrites the subgraph."""
-    owner = graph.owner
-    while owner is not None:
-        if owner not in owner.graph:
-            return True
-        owner = owner.graph.owner
-    return False
-
-
 def _own_constants(graph: Graph) -> Iterator[Value]:
     """The constants that are removed with a subgraph, without those that were moved to an enclosing graph."""
-    for v in graph.initializers:
-        outer = graph.owner.graph if graph.owner is not None else None
-        while outer is not None and v not in outer.initializers:
-            outer = outer.owner.graph if outer.owner is not None else None
-        if outer is None:
-            yield v
+    outer = list(graph.with_enclosing())[1:]
+    yield from (v for v in graph.initializers if not any(v in g.initializers for g in outer))
     for op in graph.ops():
         yield from op.outputs
 

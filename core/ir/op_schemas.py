@@ -93,12 +93,9 @@ def is_nondeterministic(op_type: str, domain: str, version: int) -> bool:
 
 def decode_strings(value: Any) -> Any:
     """An attribute value with strings as `str` (UTF-8, undecodable bytes kept by surrogate escapes)."""
-    if isinstance(value, bytes):
-        return value.decode("utf-8", "surrogateescape")
     if isinstance(value, list):
-        entries = cast("list[Any]", value)
-        return [decode_strings(v) for v in entries]
-    return value
+        return list(map(decode_strings, cast("list[Any]", value)))
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
 def make_attribute(name: str, value: Any, spec: defs.OpSchema | None) -> onnx.AttributeProto:
@@ -119,9 +116,6 @@ def make_attribute(name: str, value: Any, spec: defs.OpSchema | None) -> onnx.At
 
 def encode_strings(value: Any) -> Any:
     """The inverse of `decode_strings`."""
-    if isinstance(value, str):
-        return value.encode("utf-8", "surrogateescape")
     if isinstance(value, list):
-        entries = cast("list[Any]", value)
-        return [encode_strings(v) for v in entries]
-    return value
+        return list(map(encode_strings, cast("list[Any]", value)))
+    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else value

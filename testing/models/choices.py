@@ -71,16 +71,3 @@ class Choices:
         count = 1 + self.draw_below(len(items))
         kept = sorted(self.shuffled(range(len(items)))[:count])
         return [items[i] for i in kept]
-
-
-def replay(sequence: Sequence[int], fallback: DrawBelow | None = None) -> Choices:
-    """The choices of a sequence; where it has no valid number, those of `fallback`, or the simplest."""
-    numbers = iter(sequence)
-
-    def below(count: int) -> int:
-        number = next(numbers, -1)
-        if 0 <= number < count:
-            return number
-        return 0 if fallback is None else fallback(count)
-
-    return Choices(below)

@@ -1,9 +1,9 @@
-"""Model-wide frequencies of features that are rare in most models and common in some, and constants drawn by them"""
+"""Model-wide frequencies of features that are rare in most models and common in some, and constants drawn by them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
 from types import MappingProxyType
 from typing import Any
 
@@ -15,51 +15,43 @@ from .dictionary import Dictionary
 from .model_builder import Array, Shape
 
 
+def _levels(*options: Any) -> Any:
+    """A field with one of `options`."""
+    return field(metadata={"levels": options})
+
+
 @dataclass(frozen=True, slots=True)
 class Distribution:
     """Frequencies of features, as 1 in n (0: never), and flags for the whole model.
 
     Open operands may be constants, existing values, or computed: `extra_producers` by operators that the rule's code
     names, `shapes_from_inputs` as dims of an input. Constants may be `overridable_constants`, attributes
-    `non_default_attributes`. `zero_dims`: dims may be 0; `equal_dims`: all dims are equal; `uniform_constants`: all
-    elements of a constant are equal; `distinct_elements`: they differ; `large_halves`: float16 numbers are large.
+    `non_default_attributes`. `zero_dims`: dims may be 0; `equal_dims`: all dims are equal; `filling`: the elements of
+    a constant are equal, any, or all different; `large_halves`: float16 numbers are large.
     """
 
-    constant_operands: int
-    reused_values: int
-    extra_producers: int
-    overridable_constants: int
-    non_default_attributes: int
-    shapes_from_inputs: int
-    zero_dims: bool
-    equal_dims: bool
-    uniform_constants: bool
-    distinct_elements: bool
-    large_halves: bool
+    constant_operands: int = _levels(0, 2, 1, 5)
+    reused_values: int = _levels(0, 2, 6)
+    extra_producers: int = _levels(0, 2, 3)
+    overridable_constants: int = _levels(0, 0, 2)
+    non_default_attributes: int = _levels(0, 0, 0, 4)
+    shapes_from_inputs: int = _levels(0, 0, 2, 0)
+    zero_dims: bool = _levels(False, False, False, False, False, True)
+    equal_dims: bool = _levels(False, False, True)
+    filling: str = _levels("plain", "any", "various")
+    large_halves: bool = _levels(False, True)
 
 
-LEVELS: Mapping[str, tuple[Any, ...]] = MappingProxyType({
-    "constant_operands": (0, 2, 1, 5),
-    "reused_values": (0, 2, 6),
-    "extra_producers": (0, 2, 3),
-    "overridable_constants": (0, 0, 2),
-    "non_default_attributes": (0, 0, 0, 4),
-    "shapes_from_inputs": (0, 0, 2, 0),
-    "zero_dims": (False,) * 5 + (True,),
-    "equal_dims": (False, False, True),
-    "filling": ("plain", "any", "various"),
-    "large_halves": (False, True),
-})  # fmt: skip
+LEVELS: Mapping[str, tuple[Any, ...]] = MappingProxyType({f.name: f.metadata["levels"] for f in fields(Distribution)})
 
 
 def draw_distribution(choices: Choices) -> Distribution:
     """The distribution for a model; each field is a choice of its own, `distribution/<field>`."""
     drawn: dict[str, Any] = {}
-    for field, levels in LEVELS.items():
-        with choices.scope(f"distribution/{field}"):
-            drawn[field] = choices.pick(levels)
-    filling = drawn.pop("filling")
-    return Distribution(**drawn, uniform_constants=filling == "plain", distinct_elements=filling == "various")
+    for name, levels in LEVELS.items():
+        with choices.scope(f"distribution/{name}"):
+            drawn[name] = choices.pick(levels)
+    return Distribution(**drawn)
 
 
 STRINGS = ("a", "", "b", "nan")
@@ -82,16 +74,12 @@ def constant_array(
     if dtype == TensorProto.STRING:
         return np.array([choices.pick(STRINGS) for _ in range(count)], object).reshape(shape)
     kind = np.dtype(helper.tensor_dtype_to_np_dtype(dtype))
-    form = (
-        0
-        if distribution.uniform_constants or count == 1
-        else DISTINCT
-        if distribution.distinct_elements
-        else choices.draw_below(4)
-    )
-    number = (
-        LARGE_HALF if distribution.large_halves and dtype == TensorProto.FLOAT16 else dictionary.draw_number(choices)
-    )
+    if distribution.filling == "plain" or count == 1:
+        form = 0
+    else:
+        form = DISTINCT if distribution.filling == "various" else choices.draw_below(4)
+    is_large = distribution.large_halves and dtype == TensorProto.FLOAT16
+    number = LARGE_HALF if is_large else dictionary.draw_number(choices)
     values = np.full(count, number, np.float64)
     if form > 1:
         various = np.resize(np.roll(FRACTIONS, -choices.draw_below(len(FRACTIONS))), count)

@@ -75,7 +75,7 @@ def broadcast(site: OpSite) -> None:
 def broadcastable_shape(site: OpSite, target: Shape, index: int) -> Shape:
     """A shape that broadcasts with `target`: mostly the same, a scalar, or its last dims."""
     want = site.input_patterns[index]
-    if site.generator.distribution.uniform_constants and isinstance(want, Var) and want.constant:
+    if site.generator.distribution.filling == "plain" and isinstance(want, Var) and want.constant:
         return ()
     form = 6 if site.generator.distribution.equal_dims and site.choices.draw_below(4) else site.choices.draw_below(8)
     if form < 2:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from random import Random
 
@@ -21,7 +22,7 @@ from passwright.testing.guided_search import (
     fingerprint,
     guided_search,
 )
-from passwright.testing.models.choices import Choices, replay
+from passwright.testing.models.choices import Choices
 from passwright.testing.models.dictionary import dictionary_of
 from passwright.testing.models.model_builder import GenerationError
 from passwright.testing.models.model_generator import generate_case
@@ -30,6 +31,13 @@ from record import load_examples
 from rewriting import load
 
 pytestmark = pytest.mark.xdist_group("cases")
+
+
+def replay(sequence: Sequence[int]) -> Choices:
+    """The choices of a sequence; the simplest one where it has no valid number."""
+    numbers = iter(sequence)
+    return Choices(lambda count: number if 0 <= (number := next(numbers, -1)) < count else 0)
+
 
 RULES = {r.name: r for p in BUILT_IN for leaf in leaves(p) if isinstance(leaf, RulePass) for r in leaf.rules}
 # Rules that ask for more than their patterns tell.

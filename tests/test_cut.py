@@ -175,7 +175,7 @@ def test_annotations_of_what_is_there_stay(wanted: str) -> None:
         pytest.param(["yy"], "the model has no value named 'yy'; did you mean y?", id="unknown, with one like it"),
         pytest.param(["nothing"], "the model has no value named 'nothing'", id="unknown"),
         pytest.param(["w"], "w is inside a subgraph; only values of the main graph can be outputs", id="of a body"),
-        pytest.param(["y", "a", "y"], "output y is asked for twice", id="twice"),
+        pytest.param(["y", "a", "y"], "output y is named twice", id="twice"),
         pytest.param([], "no outputs are named", id="none"),
     ],
 )

@@ -74,12 +74,12 @@ def _nodes(graph: onnx.GraphProto) -> Iterator[onnx.NodeProto]:
 DeclineSite = tuple[tuple[str, int], ...]
 """The functions and lines of the traceback of a decline, the outermost first."""
 NO_MATCH: DeclineSite = ()
-FIRES_OFTEN_ONE_IN = 4  # models for each on which it fires, from which on others are made from what came near
-MUTATION_RATE_RARE, MUTATION_RATE_OFTEN = 0.7, 0.2  # how many, then and else
-FIRED_CORPUS_SIZE = 8  # models on which it fired that others are made from
-MAX_SAME_FINGERPRINT, MAX_SAME_STRUCTURE = 2, 6  # models on which it fired that look alike, or from farther away
-MAX_DECLINED_PER_SITE = 16  # cases declined at the same place that are shown: a rule may change one and decline
-MAX_MUTATIONS = 3  # choices, or parts, that are made anew at most where a model is changed
+FIRES_OFTEN_ONE_IN = 4  # if fewer models fire, most are mutated from others
+MUTATION_RATE_RARE, MUTATION_RATE_OFTEN = 0.7, 0.2  # shares of mutated models if few fire, and if many do
+FIRED_CORPUS_SIZE = 8  # firing models that are kept for mutation
+MAX_SAME_FINGERPRINT, MAX_SAME_STRUCTURE = 2, 6  # firing models with equal fingerprints
+MAX_DECLINED_PER_SITE = 16  # cases declined at one site that are yielded: a rule may change one and decline
+MAX_MUTATIONS = 3  # choices, or parts, that one mutation replaces at most
 ChoiceMap = Mapping[Key, int]
 
 
@@ -114,7 +114,7 @@ class GuidedSearch:
             often = self.fired * FIRES_OFTEN_ONE_IN > self.generated
             varies = self.corpus and rng.random() < (MUTATION_RATE_OFTEN if often else MUTATION_RATE_RARE)
             before = self._mutated_choices(rng) if varies else dict[Key, int]()
-            if often or turn % 2:  # each turns up evenly, also in what is made from others
+            if often or turn % 2:  # each level is equally frequent, in mutated models too
                 before.update((key, self._next_level(key, rng)) for key in MODEL_WIDE_CHOICES)
             choices = Choices(rng.randrange, before)
             try:

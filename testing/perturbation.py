@@ -21,13 +21,13 @@ from ..core.verify.seeded_session import SINGLE_THREADED
 Array = np.ndarray[Any, Any]
 RUNS_PER_SCALE = 6
 SMALL_ULPS, MEDIUM_ULPS, LARGE_ULPS = 1, 8, 64  # ulps that every number moves, up or down
-DROPOUT_INPUTS_OPSET = 12  # since this opset it takes what it does from inputs
+DROPOUT_INPUTS_OPSET = 12  # since this opset its ratio and mode are inputs
 DROPOUT_RATIO, DROPOUT_TRAINING = "half of them", "training"
 PERTURBED_WEIGHT_OPS = ops_with(Trait.NORMALIZATION) | {
     "Add", "BatchNormalization", "Conv", "ConvTranspose", "Div", "Einsum", "Gemm", "MatMul", "Mul", "Sub", "Sum",
 }  # fmt: skip
 """Operators whose weights are added and multiplied, and are no bounds, exponents or extents."""
-MIN_GROWTH = 2  # times as far as with fewer ulps, at least: a jump goes as far each time, and explains nothing
+MIN_GROWTH = 2  # of the distance with more ulps, at least: a jump is as large each time, and explains nothing
 FLOAT_DTYPES = {TensorProto.FLOAT16: np.float16, TensorProto.FLOAT: np.float32, TensorProto.DOUBLE: np.float64}
 PERTURBED_DTYPES: dict[int, Any] = {int(kind): dtype for kind, dtype in FLOAT_DTYPES.items()}
 

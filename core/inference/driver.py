@@ -39,7 +39,7 @@ def infer_from_subgraphs(op: Op) -> None:
 
 COMPARISONS = ops_with(Trait.COMPARISON)
 INT64_OUTPUT_OPS = frozenset({"NonZero", "Shape", "Size"})
-DATA_DEPENDENT_OPS = ops_with(Trait.DATA_DEPENDENT)  # no rewrite makes more known of what they give
+DATA_DEPENDENT_OPS = ops_with(Trait.DATA_DEPENDENT)  # rewrites do not refine their outputs
 
 
 def infer(op: Op) -> None:

@@ -118,8 +118,8 @@ def _squeeze(op: Op) -> list[Shape]:
     if axes is None:
         require(all(isinstance(d, int) for d in x), "which dims are 1 is unknown")
         return [tuple(d for d in x if d != 1)]
-    gone = normalize_axes(axes, len(x))
-    return [tuple(d for i, d in enumerate(x) if i not in gone)]
+    removed = normalize_axes(axes, len(x))
+    return [tuple(d for i, d in enumerate(x) if i not in removed)]
 
 
 def _unsqueeze(op: Op) -> list[Shape]:

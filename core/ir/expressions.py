@@ -8,19 +8,20 @@ An expression that is one number or one symbol stays an `int` or a `str`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from math import gcd
 
 
+@dataclass(slots=True, eq=False)
 class Unknown:
     """An unnamed integer: an extent, which is at least 0, or an element, whose `lower_bound` is None.
 
     Each is equal only to itself. Inference may replace a `tentative` one later.
     """
 
-    __slots__ = ("lower_bound", "number", "tentative")
-
-    def __init__(self, number: int, *, lower_bound: int | None = 0, tentative: bool = False) -> None:
-        self.number, self.lower_bound, self.tentative = number, lower_bound, tentative
+    number: int
+    lower_bound: int | None = 0
+    tentative: bool = False
 
     def __repr__(self) -> str:
         return f"?{self.number}"

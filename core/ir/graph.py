@@ -90,25 +90,21 @@ def force_remove(op: Op) -> None:
         mutations.record_removal(op)
     for v in op.outputs:
         v.producer = None
-    for v in op.inputs:
-        if v is not None:
-            v.remove_consumer(op)
-    for sub in op.subgraphs:
-        drop_captured_uses(sub, op)
+    _drop_uses(op)
     home.unlink_op(op)
     home.mark_changed()
 
 
-def drop_captured_uses(graph: Graph, owner: Op) -> None:
-    """Remove the uses of outer values by a subgraph whose owner is removed."""
-    for v in graph.outputs:
-        v.remove_consumer(owner)
-    for op in graph.ops():
-        for v in op.inputs:
-            if v is not None:
-                v.remove_consumer(op)
-        for sub in op.subgraphs:
-            drop_captured_uses(sub, op)
+def _drop_uses(op: Op) -> None:
+    """Remove the uses of values by a removed op and by the ops in its subgraphs."""
+    for v in op.inputs:
+        if v is not None:
+            v.remove_consumer(op)
+    for sub in op.subgraphs:
+        for v in sub.outputs:
+            v.remove_consumer(op)
+        for inner in sub.ops():
+            _drop_uses(inner)
 
 
 def drop_output(op: Op, index: int) -> None:
@@ -503,7 +499,7 @@ def _check_edges(root: Graph) -> None:
         visible = set(g.with_enclosing())
         for v, user in ((v, op) for op in g.ops() for v in op.inputs if v is not None):
             if home.get(v) not in visible:
-                raise GraphError(f"{v.name} is read by {user.label}, but comes from nowhere")
+                raise GraphError(f"{v.name} is read by {user.label}, but no graph defines it")
             users[v].add(user)
         for v in g.outputs:
             if home.get(v) not in visible:
@@ -513,5 +509,5 @@ def _check_edges(root: Graph) -> None:
     for v, expected in users.items():
         known = set(v.consumers)
         for op in known ^ expected:
-            knows = "counts as a user of" if op in known else "reads, unknown to it,"
-            raise GraphError(f"{op.label} {knows} {v.name}")
+            state = "is listed as a consumer of, but does not read," if op in known else "is not listed, but reads"
+            raise GraphError(f"{op.label} {state} {v.name}")

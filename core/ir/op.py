@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Generic, Literal, TypeVar
@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from .values import Value
 
 
-def attribute_value(proto: onnx.AttributeProto) -> Any:
+def attribute_value(
+    proto: onnx.AttributeProto, read_tensor: Callable[[onnx.TensorProto], Tensor] = Tensor.from_proto
+) -> Any:
     """An attribute as a Python value; a reference to a function's attribute stays a proto."""
     if proto.ref_attr_name:
         return proto
     value = op_schemas.decode_strings(helper.get_attribute_value(proto))
     if proto.type == onnx.AttributeProto.TENSOR:
-        return Tensor.from_proto(value)
-    if proto.type == onnx.AttributeProto.TENSORS:
-        return [Tensor.from_proto(t) for t in value]
-    return value
+        return read_tensor(value)
+    return list(map(read_tensor, value)) if proto.type == onnx.AttributeProto.TENSORS else value
 
 
 T = TypeVar("T")

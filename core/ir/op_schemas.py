@@ -83,7 +83,7 @@ def since_versions(domain: str) -> Mapping[str, int]:
 
 @cache
 def is_nondeterministic(op_type: str, domain: str, version: int) -> bool:
-    """Whether the same inputs may give different outputs; subgraphs and training forms are not looked at here."""
+    """Whether the same inputs may give different outputs; subgraphs and training forms aside."""
     spec = schema(op_type, domain, version)
     if domain == ONNX_DOMAIN and op_type in TRAITS:
         return spec is not None and op_type in ops_with(Trait.RANDOM)

@@ -238,7 +238,7 @@ class Tensor:
         elif self._array is not None:
             proto = numpy_helper.from_array(self._array, name)
         proto.name = name
-        if self._mapped is not None and self.is_external:  # what is written holds its elements itself
+        if self._mapped is not None and self.is_external:  # the written message holds its elements itself
             proto.ClearField("data_location")
             del proto.external_data[:]
         return proto

@@ -9,7 +9,7 @@ from functools import cache
 from types import MappingProxyType
 
 ALL_INPUTS = range(1 << 31)  # INT_MAX is how schemas write "any number of inputs"
-LOOP_CONDITION = -1  # the "input" of a Loop at which its body says whether to go on
+LOOP_CONDITION = -1  # the "input" of a Loop for the condition that its body computes
 
 
 class Trait(Flag):
@@ -42,7 +42,7 @@ class Trait(Flag):
     Nothing is computed that might overflow or round. Not repeated for ops that have data inputs, nor for queries.
     """
     QUERIES = auto()
-    """Results are truth values, integers or indices that say something about the numbers given."""
+    """Results are truth values, integers or indices that describe the inputs."""
     READS_SHAPE = auto()
     """The outputs depend on the shape of the input, not on its elements."""
     DATA_DEPENDENT = auto()

@@ -23,9 +23,9 @@ FORMAL_DTYPES = {f"tensor({name})": dtype for name, dtype in [
 class Build:
     """`g.Gemm(a, b, c, alpha=2.0)` adds a Gemm and gives its output.
 
-    What the newest opset takes as an input but the model's takes as an attribute, or the other way round
-    (axes of Squeeze, min of Clip, pads of Pad), is written as the model's opset wants it. An operator or
-    attribute that does not exist there declines. `outputs=n` gives n values; None leaves an input out.
+    Parameters that are inputs in the newest opset and attributes in the model's, or the other way round
+    (axes of Squeeze, min of Clip, pads of Pad), are converted. An operator or attribute that does not exist
+    in the model's opset declines. `outputs=n` gives n values; None omits an input.
     """
 
     def __init__(self, graph: Graph, root: Op, domain: str = op_schemas.ONNX_DOMAIN, base: Build | None = None) -> None:
@@ -80,7 +80,7 @@ class Build:
     def _adapt_to_schema(self, spec: defs.OpSchema, values: list[Value | None], attrs: dict[str, Any]) -> None:
         """Move between inputs and attributes until the schema in force is satisfied."""
         names = [i.name for i in spec.inputs]
-        if not _is_variadic(spec):
+        if not spec.inputs or spec.inputs[-1].option != defs.OpSchema.FormalParameterOption.Variadic:
             newer = op_schemas.latest_input_names(spec.name, spec.domain)
             for name, value in zip(newer[len(names) :], values[len(names) :], strict=False):
                 if value is not None:
@@ -106,7 +106,3 @@ class Build:
         allowed = {t for c in spec.type_constraints if c.type_param_str == formal for t in c.allowed_type_strs}
         require("tensor(int64)" in allowed, f"the type of {spec.inputs[index].name} of {spec.name} is open")
         return self.const(np.asarray(data, np.int64))
-
-
-def _is_variadic(spec: defs.OpSchema) -> bool:
-    return bool(spec.inputs) and spec.inputs[-1].option == defs.OpSchema.FormalParameterOption.Variadic

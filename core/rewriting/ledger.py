@@ -68,7 +68,7 @@ class Ledger:
     changes: list[Change] = field(default_factory=list[Change])
     seconds: dict[str, float] = field(default_factory=dict[str, float])
     _stopped: bool = False
-    _change_limit: int | None = None  # changes that the running pass may come to
+    _change_limit: int | None = None  # the change count at which the running pass must end
     _running_passes: list[str] = field(default_factory=list[str])
     _nested_seconds: list[float] = field(default_factory=list[float])
 

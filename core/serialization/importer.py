@@ -146,12 +146,8 @@ class Importer:
                 ]
                 attrs[a.name] = graphs[0] if a.type == AttributeProto.GRAPH else graphs
                 subgraphs += graphs
-            elif a.type == AttributeProto.TENSOR and not a.ref_attr_name:
-                attrs[a.name] = self.read_tensor(a.t)
-            elif a.type == AttributeProto.TENSORS and not a.ref_attr_name:
-                attrs[a.name] = [self.read_tensor(t) for t in a.tensors]
             else:
-                attrs[a.name] = attribute_value(a)
+                attrs[a.name] = attribute_value(a, self.read_tensor)
         return attrs, subgraphs
 
     def _read_constant(self, node: onnx.NodeProto) -> Tensor | None:

@@ -1,1 +1,1 @@
-"""Transformations that a user asks for before a model is optimized."""
+"""Edits of a model, at the user's request, before it is optimized."""

@@ -101,7 +101,7 @@ def _literals(value: Any) -> Iterator[float | str]:
         if value.isidentifier():
             yield value
         return
-    with suppress(TypeError, ValueError, OverflowError):  # whatever is no number
+    with suppress(TypeError, ValueError, OverflowError):  # values other than numbers
         yield float(value)
         return
     for inner in _entries(value):

@@ -19,8 +19,6 @@ from .model_builder import Array, GenerationError, ModelBuilder, Shape, TypedVal
 
 MAX_OPERANDS = 4
 OPTIONAL = defs.OpSchema.FormalParameterOption.Optional
-
-
 VARIADIC = defs.OpSchema.FormalParameterOption.Variadic
 InputPattern = OpPattern | Var | None
 DTYPES_BY_TYPE_STR = {

@@ -1,4 +1,4 @@
-"""`passes diff`: structural differences of two models."""
+"""`passes diff`: structural differences between two models."""
 
 from __future__ import annotations
 

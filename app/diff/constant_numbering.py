@@ -1,7 +1,4 @@
-"""How far two constants are apart.
-
-Which constants of two models are equal, with as little of them read as that takes.
-"""
+"""Numbers of constants in two models, and the differences between two constants."""
 
 from __future__ import annotations
 
@@ -22,24 +19,24 @@ from .diff_result import ConstantDifference
 CHUNK_ELEMENTS = 1 << 20  # elements compared at a time
 
 
-def constant_difference(place: str, names: tuple[str, str], a: Constant, b: Constant) -> ConstantDifference:
-    """What differs between two constants."""
+def constant_difference(location: str, names: tuple[str, str], a: Constant, b: Constant) -> ConstantDifference:
+    """Compare two constants."""
     types = constant_type(a), constant_type(b)
     size = a.size if isinstance(a, Tensor) else 0
     differing, largest = (None, None) if types[0] != types[1] else _element_difference(a, b)
-    return ConstantDifference(place, *names, types, size, differing, largest)
+    return ConstantDifference(location, *names, types, size, differing, largest)
 
 
 def constant_type(constant: Constant) -> str:
-    """Element type and dims, as ONNX's text form has them."""
-    sparse = not isinstance(constant, Tensor)
-    dtype = constant.values.data_type if isinstance(constant, onnx.SparseTensorProto) else constant.dtype
+    """Element type and dims, as in ONNX's text form."""
+    is_sparse = isinstance(constant, onnx.SparseTensorProto)
+    dtype = constant.values.data_type if is_sparse else constant.dtype
     name = onnx.TensorProto.DataType.Name(dtype).lower()
-    return f"{'sparse ' * sparse}{name}[{','.join(map(str, constant.dims))}]"
+    return f"{'sparse ' * is_sparse}{name}[{','.join(map(str, constant.dims))}]"
 
 
 def _element_difference(a: Constant, b: Constant) -> tuple[int | None, float | None]:
-    """The number of elements that differ, and the largest absolute difference; None where that cannot be said."""
+    """The number of elements that differ, and the largest absolute difference; None where it is unknown."""
     if not isinstance(a, Tensor) or not isinstance(b, Tensor):
         return (0 if constant_digest(a) == constant_digest(b) else None), None
     if a.dtype == STRING:
@@ -57,7 +54,7 @@ def _element_difference(a: Constant, b: Constant) -> tuple[int | None, float | N
 
 
 def _chunk_difference(x: np.ndarray[Any, Any], y: np.ndarray[Any, Any]) -> tuple[int, float]:
-    """The number of elements whose bits differ; the largest difference, infinite where one is no number."""
+    """The number of elements whose bits differ; the largest difference, infinite for NaN."""
     bits = [np.ascontiguousarray(p).view(np.uint8).reshape(p.size, -1) for p in (x, y)]
     where = (bits[0] != bits[1]).any(axis=1)
     if not where.any():
@@ -74,9 +71,9 @@ Constants = dict[Value, Constant]
 
 @dataclass(slots=True)
 class ConstantNumbering:
-    """Numbers constants of two models: equal numbers mean equal elements, element types and dims.
+    """Numbers of the constants of two models: equal numbers mean equal elements, element types and dims.
 
-    A tensor is read whole only if the other model has one that looks like it and lies elsewhere.
+    A tensor is read whole only if the other model has one of its type and with the same sample, in another location.
     """
 
     constants: Constants = field(default_factory=Constants)
@@ -101,7 +98,7 @@ class ConstantNumbering:
 
     @staticmethod
     def are_equal(a: Constant, b: Constant) -> bool:
-        """Whether two constants are equal that have no number."""
+        """Whether two constants without numbers are equal."""
         return _type_key(a) == _type_key(b) and (
             (_file_location(a) or a) == (_file_location(b) or b) or constant_digest(a) == constant_digest(b)
         )
@@ -109,7 +106,7 @@ class ConstantNumbering:
     def _partition(
         self, a: Constants, b: Constants, key: Callable[[Constant], Hashable]
     ) -> Iterator[tuple[Constants, Constants]]:
-        """Groups of equal `key` that both models have; what only one of them has is unlike all else."""
+        """Groups of equal `key` in both models; a constant with a key in only one model has a number of its own."""
         groups: dict[Hashable, tuple[Constants, Constants]] = {}
         for side, constants in enumerate((a, b)):
             for value, constant in constants.items():
@@ -122,22 +119,23 @@ class ConstantNumbering:
                 self._number_by_value[value] = self._number(value)
 
     def _number_alike(self, constants: Constants) -> None:
-        places = {value: _file_location(constant) for value, constant in constants.items()}
-        if len(set(places.values())) == 1 and None not in places.values():
-            self._number_by_value.update(dict.fromkeys(constants, self._number(next(iter(places.values())))))
+        """Number constants with the same sample: by their location in a file if they share one, else by digest."""
+        locations = {value: _file_location(constant) for value, constant in constants.items()}
+        if len(set(locations.values())) == 1 and None not in locations.values():
+            self._number_by_value.update(dict.fromkeys(constants, self._number(next(iter(locations.values())))))
             return
         for value, constant in constants.items():
-            place = places[value] or value
-            if place not in self._digests:
-                self._digests[place] = constant_digest(constant)
-            self._number_by_value[value] = self._number((_type_key(constant), self._digests[place]))
+            location = locations[value] or value
+            if location not in self._digests:
+                self._digests[location] = constant_digest(constant)
+            self._number_by_value[value] = self._number((_type_key(constant), self._digests[location]))
 
     def _number(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers))
 
 
 def constants_of(graph: Graph) -> Constants:
-    """What a graph and those inside it hold: initializers, sparse ones, and the tensors of Constant ops."""
+    """The constants of a graph and its bodies: initializers, sparse ones, and the tensors of Constant ops."""
     found: Constants = {}
     for g in graph.with_subgraphs():
         found.update(g.sparse_initializers)
@@ -147,7 +145,7 @@ def constants_of(graph: Graph) -> Constants:
 
 
 def constant_digest(constant: Constant) -> bytes:
-    """A hash of type, shape and elements, too long for two different constants to share."""
+    """A hash of type, shape and elements, without collisions in practice."""
     if isinstance(constant, Tensor):
         return digest(constant)
     found = blake2b(repr(_type_key(constant)).encode())
@@ -163,11 +161,11 @@ def _type_key(constant: Constant) -> Hashable:
 
 
 def _sample_key(constant: Constant) -> Hashable:
-    """A few bytes of what is stored in one way only: not so strings."""
+    """A few bytes of the elements; the type for strings and sparse tensors, which have several encodings."""
     return sample_key(constant) if isinstance(constant, Tensor) and constant.dtype != STRING else _type_key(constant)
 
 
 def _file_location(constant: Constant) -> Hashable:
-    """Where the elements lie in a file; None of what is in memory."""
-    place = constant.mapped_field if isinstance(constant, Tensor) else None
-    return None if place is None else (place.file.path, place.field_number, place.begin, place.end)
+    """The file and offset of the elements; None for a constant in memory."""
+    mapped = constant.mapped_field if isinstance(constant, Tensor) else None
+    return None if mapped is None else (mapped.file.path, mapped.field_number, mapped.begin, mapped.end)

@@ -1,4 +1,4 @@
-"""What a comparison came to, as data."""
+"""Differences of models as data."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal
 
 Plain = Any
-"""What JSON has a form for: a number, a text, a list of them, None."""
+"""A value with a form in JSON: a number, a text, a list of them, None."""
 
 
 @dataclass(frozen=True, slots=True)
 class Delta:
-    """Something that was `before` and is `after`; None where there was or is nothing."""
+    """A change from `before` to `after`; None for nothing."""
 
     what: str
     before: Plain
@@ -21,10 +21,10 @@ class Delta:
 
 @dataclass(frozen=True, slots=True)
 class ConstantDifference:
-    """Two constants in one place: what they are called, their types, and how far their elements are apart.
+    """Two constants at one location: their names and types, and the difference of their elements.
 
-    `differing` and `largest` (the greatest absolute difference) are None where types or dims differ, or it cannot be
-    said; `location` is the input's number or what the constant stands for.
+    `differing` and `largest` (the greatest absolute difference) are None where types or dims differ, or where they are
+    unknown; `location` is the index of the input, or a description.
     """
 
     location: str
@@ -38,7 +38,7 @@ class ConstantDifference:
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """An op as a file has it. An input left out is an empty name; attributes are those that are written."""
+    """An op as in a file. An omitted input is an empty name; attributes at their defaults may be absent."""
 
     type: str
     domain: str
@@ -47,14 +47,14 @@ class Node:
     outputs: list[str]
     attributes: dict[str, Plain]
     ops: int
-    """The op and all in its bodies."""
+    """With those in its bodies."""
 
 
 @dataclass(frozen=True, slots=True)
 class SubgraphChange:
-    """Connected ops that went, came, or took the place of others, with what they read and what others read of them.
+    """Connected ops that were removed, added or replaced, with the inputs and outputs of their region.
 
-    `rules` names the rules of passwright that made them, where they say so.
+    `rules` names the rules of passwright that made them, if their metadata do.
     """
 
     kind: Literal["removed", "added", "replaced"]
@@ -67,7 +67,7 @@ class SubgraphChange:
 
 @dataclass(frozen=True, slots=True)
 class ChangedOp:
-    """An op that kept its type and its place, and what of it changed. `inputs` are those that lead elsewhere now."""
+    """The changes of an op that kept its type and position. `inputs` are those with another producer now."""
 
     before: Node
     after: Node
@@ -81,9 +81,9 @@ class ChangedOp:
 
 @dataclass(slots=True)
 class Counts:
-    """Ops, bodies included: `before` is the sum of unchanged, changed, removed and replaced; `after` of the others.
+    """Numbers of ops, bodies included, without those that only hold a constant.
 
-    Ops that only hold a constant do not count.
+    `before` is the sum of unchanged, changed, removed and replaced, `after` of unchanged, changed, added and replacing.
     """
 
     before: int = 0
@@ -96,14 +96,14 @@ class Counts:
     replacing: int = 0
 
     def add(self, other: Counts) -> None:
-        """Count what is inside as well."""
+        """Add the numbers of a body or function."""
         for f in fields(self):
             setattr(self, f.name, getattr(self, f.name) + getattr(other, f.name))
 
 
 @dataclass(slots=True)
 class GraphDifference:
-    """Two graphs. `changes` are in the order of the first; `names` and `notes` mean nothing to what is computed."""
+    """Two graphs. `changes` are in the order of the first; `names` and `notes` do not affect the results."""
 
     counts: Counts = field(default_factory=Counts)
     interface: list[Delta] = field(default_factory=list[Delta])
@@ -127,7 +127,7 @@ class GraphDifference:
 
 @dataclass(slots=True)
 class ModelDifference:
-    """Two models: `header` has versions, metadata and functions that came or went; `notes` who made them and texts."""
+    """Two models: `header` has versions, metadata and added or removed functions; `notes` producers and texts."""
 
     header: list[Delta]
     graph: GraphDifference
@@ -136,7 +136,7 @@ class ModelDifference:
 
     @property
     def graphs(self) -> Iterator[GraphDifference]:
-        """The main graph, the functions, and all inside them."""
+        """The main graph, the functions, and all their bodies."""
         for g in (self.graph, *self.functions.values()):
             yield from g.with_bodies()
 

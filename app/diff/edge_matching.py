@@ -1,4 +1,4 @@
-"""Which pairs of ops stand: those whose edges agree, or differ only by what has no partner."""
+"""Pairs of ops whose edges agree, or differ only by ops without a partner."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from .matching import Matching
 from .numbering import Granularity, Labels, commutes
 
 OptionalValuePair = tuple[Value | None, Value | None]
-"""What stands in one place in both graphs."""
+"""Values at the same position in both graphs."""
 
 
 class Correspondence(Enum):
-    """How two values in the same place of two matched ops stand to each other; `OPEN`: nothing is matched to them."""
+    """The relation of two values at the same position of matched ops; unmatched ones have no partner."""
 
     MATCHED = auto()
     BOTH_UNMATCHED = auto()
@@ -28,7 +28,7 @@ class Correspondence(Enum):
 
 
 class EdgeMatching:
-    """A matching, and what it says of values."""
+    """Pairs of ops, and the pairs of values that follow from them."""
 
     def __init__(
         self,
@@ -47,10 +47,8 @@ class EdgeMatching:
             found.match(j, i)
         return EdgeMatching(found, self.constants, (self.labels[1], self.labels[0]), self.interface.swapped())
 
-    # -- values ------------------------------------------------------------------------
-
     def partner(self, side: int, value: Value) -> Value | None:
-        """The value of the other graph that the same op makes, or that is the same input."""
+        """The corresponding output of the partner of its producer, or the corresponding input of the other graph."""
         made = self.matching.sides[side].producers.get(value)
         if made is None:
             return self.interface.counterpart(side, value)
@@ -61,25 +59,23 @@ class EdgeMatching:
         return outputs[made[1]] if made[1] < len(outputs) else None
 
     def correspondence(self, v: Value | None, w: Value | None) -> Correspondence | None:
-        """How `v` of the first graph stands to `w` of the second; None where both are constants, or one is left out."""
+        """The relation of `v` of the first graph to `w` of the second; None for constants and omitted inputs."""
         is_fixed = v is None or v in self.constants, w is None or w in self.constants
         partner = None if v is None or is_fixed[0] else self.partner(0, v)
         if partner is not None and partner is w:
             return Correspondence.MATCHED
         if all(is_fixed):
             return None
-        open_ones = (
+        unmatched = (
             not is_fixed[0] and partner is None,
             not is_fixed[1] and w is not None and self.partner(1, w) is None,
         )
-        if all(open_ones):
+        if all(unmatched):
             return Correspondence.BOTH_UNMATCHED
-        return Correspondence.ONE_UNMATCHED if any(open_ones) else Correspondence.DIFFERENT
-
-    # -- edges -------------------------------------------------------------------------
+        return Correspondence.ONE_UNMATCHED if any(unmatched) else Correspondence.DIFFERENT
 
     def is_swapped(self, i: int, j: int) -> bool:
-        """Whether two matched ops read the same in the other order."""
+        """Whether two matched ops read the same values in the other order."""
         a, b = self.matching.sides
         if not (commutes(a.ops[i]) and commutes(b.ops[j]) and len(a.inputs[i]) == len(b.inputs[j]) == 2):
             return False
@@ -92,27 +88,18 @@ class EdgeMatching:
         return self.correspondence(v, w) is Correspondence.MATCHED
 
     def is_equal_constant(self, v: Value | None, w: Value | None) -> bool:
-        """Whether two constants are equal, or both left out."""
+        """Whether two constants are equal, or both omitted."""
         if v is None or w is None:
             return v is w
         return self.constants[v] == self.constants[w]
 
-    def partner_operand(self, side: int, i: int, index: int) -> Value | None:
-        """What the partner of an op reads in the same place."""
-        j = self.matching.partners[side][i]
-        assert j is not None
-        inputs = self.matching.sides[1 - side].inputs[j]
-        if self.is_swapped(*((i, j) if side == 0 else (j, i))):
-            index = 1 - index
-        return inputs[index] if index < len(inputs) else None
-
     def operand_pairs(self, i: int, j: int) -> Iterator[OptionalValuePair]:
-        """What two matched ops read, place by place."""
+        """The inputs of two matched ops, by position."""
         a, b = self.matching.sides
         yield from zip_longest(a.inputs[i], b.inputs[j][::-1] if self.is_swapped(i, j) else b.inputs[j])
 
     def capture_pairs(self, i: int, j: int) -> Iterator[OptionalValuePair]:
-        """What only one of two matched ops reads in its bodies, beside what the other reads in its place."""
+        """The values that only one of two matched ops reads in its bodies, beside those of the other."""
         a, b = self.matching.sides
         ours, theirs = dict.fromkeys(a.captures[i]), dict.fromkeys(b.captures[j])
         left = [v for v in ours if self.partner(0, v) not in theirs]
@@ -120,21 +107,22 @@ class EdgeMatching:
         yield from zip_longest(left, right)
 
     def use_pairs(self, i: int, j: int) -> Iterator[OptionalValuePair]:
-        """What stands where the results of two matched ops are read by matched ops, and in the graphs' outputs."""
+        """The results of two matched ops and the values at the positions of their uses, in ops and graph outputs."""
         for side, op in enumerate((i, j)):
-            here = self.matching.sides[side]
+            here, there = self.matching.sides[side], self.matching.sides[1 - side]
             for v in here.ops[op].outputs:
-                for u, place in here.uses.get(v, ()):
-                    if self.matching.partners[side][u] is not None and place != CAPTURED:
-                        other = self.partner_operand(side, u, place)
+                for user, index in here.uses.get(v, ()):
+                    partner = self.matching.partners[side][user]
+                    if partner is not None and index != CAPTURED:
+                        swapped = self.is_swapped(*((user, partner) if side == 0 else (partner, user)))
+                        inputs = there.inputs[partner][:: -1 if swapped else 1]
+                        other = inputs[index] if index < len(inputs) else None
                         yield (v, other) if side == 0 else (other, v)
-                for place in self.interface.output_indices[side].get(v, ()):
-                    yield self.interface.outputs[place]
-
-    # -- pairs -------------------------------------------------------------------------
+                for index in self.interface.output_indices[side].get(v, ()):
+                    yield self.interface.outputs[index]
 
     def remove_inconsistent_pairs(self) -> None:
-        """Part the pairs that do not stand, and those that do not stand without them."""
+        """Separate the pairs whose edges disagree, and those that then disagree without them."""
         waiting = deque(self.matching.pairs)
         queued = set(waiting)
         while waiting:
@@ -150,22 +138,18 @@ class EdgeMatching:
     def _is_consistent(self, i: int, j: int) -> bool:
         """Whether a pair may stay.
 
-        One that computes the same needs no more than one edge in common, or none that leads elsewhere; one that
-        does not must have all its edges in common, but for those between what is open on both sides.
+        Two of the same operation need one matched edge, or no edge that differs; others need all edges matched, but for
+        those between ops without a partner in both graphs.
         """
-        ties = {
-            tie
-            for v, w in (*self.operand_pairs(i, j), *self.use_pairs(i, j))
-            if (tie := self.correspondence(v, w)) is not None
-        }
+        pairs = (*self.operand_pairs(i, j), *self.use_pairs(i, j))
+        edges = {edge for v, w in pairs if (edge := self.correspondence(v, w)) is not None}
         if self.is_same_operation(i, j):
-            return Correspondence.DIFFERENT not in ties or Correspondence.MATCHED in ties
-        return ties <= {Correspondence.MATCHED, Correspondence.BOTH_UNMATCHED} and (
-            Correspondence.MATCHED in ties or not ties
-        )
+            return Correspondence.DIFFERENT not in edges or Correspondence.MATCHED in edges
+        agreeing = {Correspondence.MATCHED, Correspondence.BOTH_UNMATCHED}
+        return edges <= agreeing and (Correspondence.MATCHED in edges or not edges)
 
     def is_same_operation(self, i: int, j: int) -> bool:
-        """Whether two ops do the same with what they read; a constant may stand for what was computed.
+        """Whether two ops compute the same from their inputs; a constant may replace a computed value.
 
         Bodies may differ: they are compared by themselves.
         """
@@ -180,12 +164,10 @@ class EdgeMatching:
         )
 
     def _neighbouring_pairs(self, i: int, j: int) -> Iterator[tuple[int, int]]:
-        """The pairs next to one."""
+        """The pairs of producers and consumers of a pair."""
         for side, op in enumerate((i, j)):
             here = self.matching.sides[side]
-            makers = (m for v, _ in here.operands(op) if (m := here.producer(v)) is not None)
-            readers = (u for v in here.ops[op].outputs for u, _ in here.uses.get(v, ()))
-            for x in (*makers, *readers):
+            for x in (*here.producer_ops(op), *here.consumer_ops(op)):
                 y = self.matching.partners[side][x]
                 if y is not None:
                     yield (x, y) if side == 0 else (y, x)

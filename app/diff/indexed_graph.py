@@ -1,4 +1,4 @@
-"""One of the two graphs, laid out for comparison: its ops by number, in an order that its structure alone decides."""
+"""The ops, producers and uses of a graph by number, in an order that depends on its structure alone."""
 
 from __future__ import annotations
 
@@ -9,19 +9,23 @@ from ...core.ir.graph import Graph, depth_first_order
 from ...core.ir.op import Op
 from ...core.ir.values import Value
 
-CAPTURED = -1  # the place of a value that a body of the op reads
-IndexedUse = tuple[int, int]  # an op by number, and the place among its inputs
+CAPTURED = -1  # the input index of a value that a body of the op reads
+IndexedUse = tuple[int, int]  # an op by number, and an index of its inputs or outputs
 
 
 class IndexedGraph:
-    """The ops of a graph, without those that only hold a constant; each stands after what it depends on.
+    """The ops of a graph, without those that only hold a constant, in topological order.
 
-    `producers` tells the op that makes a value and the place among its outputs, `uses` the places where it is read.
+    `producers` has the op and output index that make a value, `uses` the ops and input indices that read it.
     """
 
     def __init__(self, graph: Graph) -> None:
         self.graph = graph
-        self.ops = [op for op in ops_from_outputs(graph) if not is_constant_op(op)]
+        # Depth first from the outputs, then the ops that no output depends on in the order of the file: two files that
+        # list the same ops differently have the same order, and ops that belong together are next to each other.
+        starts = [op for v in graph.outputs if (op := graph.producer(v)) is not None]
+        ordered = depth_first_order([*starts, *sorted(graph.ops(), key=attrgetter("order_key"))])
+        self.ops = [op for op in ordered if not is_constant_op(op)]
         self.inputs = [without_trailing_omitted(op.inputs) for op in self.ops]
         self.captures = [op.captures if op.subgraphs else () for op in self.ops]
         self.producers: dict[Value, IndexedUse] = {}
@@ -38,55 +42,41 @@ class IndexedGraph:
         return len(self.ops)
 
     def operands(self, i: int) -> Iterator[tuple[Value, int]]:
-        """The values that an op reads, each with its place."""
+        """The values that an op reads, each with its input index."""
         yield from ((v, j) for j, v in enumerate(self.inputs[i]) if v is not None)
         yield from ((v, CAPTURED) for v in self.captures[i])
 
     def producer_ops(self, i: int) -> Iterator[int]:
-        """The ops that make what an op reads, each as often as it is read."""
-        return (made[0] for v, _ in self.operands(i) if (made := self.producers.get(v)) is not None)
+        """The producers of the inputs of an op, each once for every input."""
+        return (m for v, _ in self.operands(i) if (m := self.producer(v)) is not None)
 
     def consumer_ops(self, i: int) -> Iterator[int]:
-        """The ops that read what an op makes, each as often as it reads it."""
+        """The consumers of the outputs of an op, each once for every use."""
         return (u for v in self.ops[i].outputs for u, _ in self.uses.get(v, ()))
 
     def producer(self, value: Value | None) -> int | None:
-        """The op that makes a value, by number; None of what is not computed here."""
+        """The op that makes a value, by number; None for a value that is not computed here."""
         found = self.producers.get(value) if value is not None else None
         return None if found is None else found[0]
 
 
 def is_constant_op(op: Op) -> bool:
-    """Whether an op is nothing but the place of a constant."""
+    """Whether an op only holds a constant."""
     return op.type == "Constant" and len(op.outputs) == 1 and op.outputs[0].tensor is not None
 
 
 def op_count(op: Op) -> int:
-    """An op and all that its bodies hold, in ops."""
+    """The number of ops in an op and its bodies."""
     inner = (o for sub in op.subgraphs for g in sub.with_subgraphs() for o in g.ops())
     return 1 + sum(not is_constant_op(o) for o in inner)
 
 
 def without_trailing_omitted(inputs: tuple[Value | None, ...]) -> tuple[Value | None, ...]:
-    """The inputs without those left out at the end."""
-    end = len(inputs)
-    while end and inputs[end - 1] is None:
-        end -= 1
-    return inputs[:end]
+    """The inputs without the omitted ones at the end."""
+    return inputs[: max((i for i, v in enumerate(inputs, 1) if v is not None), default=0)]
 
 
 def output_mask(op: Op) -> tuple[bool, ...]:
-    """Which outputs are asked for, up to the last one that is."""
-    asked = [bool(v.name) for v in op.outputs]
-    while asked and not asked[-1]:
-        asked.pop()
-    return tuple(asked)
-
-
-def ops_from_outputs(graph: Graph) -> list[Op]:
-    """All ops, depth first from the outputs, then those that no output depends on in the order of the file. O(V + E).
-
-    So two files that list the same ops in other orders give the same one, and what belongs together stands together.
-    """
-    starts = [op for v in graph.outputs if (op := graph.producer(v)) is not None]
-    return depth_first_order([*starts, *sorted(graph.ops(), key=attrgetter("order_key"))])
+    """Whether each output is present, up to the last one that is."""
+    present = tuple(bool(v.name) for v in op.outputs)
+    return present[: max((i for i, is_present in enumerate(present, 1) if is_present), default=0)]

@@ -1,7 +1,4 @@
-"""What two graphs share at their rims: inputs, outputs, and what their bodies read from around them.
-
-What two graphs take and give: inputs, outputs, their types, and constants that nothing reads.
-"""
+"""Corresponding inputs and outputs of two graphs, and the changes of their names, types, order and defaults."""
 
 from __future__ import annotations
 
@@ -18,22 +15,23 @@ from .constant_numbering import ConstantNumbering
 from .diff_result import Delta
 
 ValuePair = tuple[Value, Value]
-OutputIndices = dict[Value, tuple[int, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class InterfacePairing:
-    """Pairs of values that correspond from the start: `inputs` with what comes from around, and `outputs`."""
+    """Corresponding `inputs`, with values from around the graph, and `outputs`; for each graph their indices."""
 
     inputs: list[ValuePair]
     outputs: list[ValuePair]
-    input_indices: tuple[dict[Value, int], dict[Value, int]] = field(init=False)
-    output_indices: tuple[OutputIndices, OutputIndices] = field(init=False)
-    """The numbers of the outputs that each value is, for each graph."""
+    input_indices: list[dict[Value, int]] = field(init=False)
+    output_indices: list[dict[Value, tuple[int, ...]]] = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "input_indices", tuple({p[s]: i for i, p in enumerate(self.inputs)} for s in (0, 1)))
-        object.__setattr__(self, "output_indices", tuple(_output_indices(p[s] for p in self.outputs) for s in (0, 1)))
+        self.input_indices = [{p[side]: i for i, p in enumerate(self.inputs)} for side in (0, 1)]
+        self.output_indices = [{}, {}]
+        for i, pair in enumerate(self.outputs):
+            for found, v in zip(self.output_indices, pair, strict=True):
+                found[v] = (*found.get(v, ()), i)
 
     def swapped(self) -> InterfacePairing:
         """The same with the other graph first."""
@@ -45,39 +43,32 @@ class InterfacePairing:
         return None if i is None else self.inputs[i][1 - side]
 
 
-def _output_indices(values: Iterable[Value]) -> OutputIndices:
-    found: OutputIndices = {}
-    for i, v in enumerate(values):
-        found[v] = (*found.get(v, ()), i)
-    return found
-
-
 def pair_by_name(a: Sequence[Value], b: Sequence[Value]) -> list[ValuePair]:
-    """Values of one name, then those left over that are of one type, then the others if they are as many; in order."""
+    """Pair values by name, then by type, then, if as many are left in both, by order."""
     theirs = {v.name: v for v in b}
     pairs = [(v, theirs[v.name]) for v in a if v.name in theirs]
-    left, right = _without(a, [p[0] for p in pairs]), _without(b, [p[1] for p in pairs])
-    forms: dict[object, deque[Value]] = {}
+    left, right = _unpaired(a, (p[0] for p in pairs)), _unpaired(b, (p[1] for p in pairs))
+    by_type: dict[object, deque[Value]] = {}
     for w in right:
-        forms.setdefault(_type_key(w), deque()).append(w)
-    pairs += [(v, alike.popleft()) for v in left if (alike := forms.get(_type_key(v)))]
-    left, right = _without(left, [p[0] for p in pairs]), _without(right, [p[1] for p in pairs])
+        by_type.setdefault(_type_key(w), deque()).append(w)
+    pairs += [(v, alike.popleft()) for v in left if (alike := by_type.get(_type_key(v)))]
+    left, right = _unpaired(left, (p[0] for p in pairs)), _unpaired(right, (p[1] for p in pairs))
     return [*pairs, *zip(left, right, strict=True)] if len(left) == len(right) else pairs
 
 
-def _without(values: Sequence[Value], gone: Sequence[Value]) -> list[Value]:
-    taken = set(gone)
+def _unpaired(values: Iterable[Value], paired: Iterable[Value]) -> list[Value]:
+    taken = set(paired)
     return [v for v in values if v not in taken]
 
 
 def _type_key(value: Value) -> tuple[int, int | None, bytes]:
-    """Element type and rank, as far as they are stated."""
+    """Element type and rank, as far as they are declared."""
     dtype, shape = value.recorded_type
     return dtype, None if shape is None else len(shape), value.type.SerializeToString() if value.type else b""
 
 
 def interface_changes(a: Graph, b: Graph, ends: InterfacePairing, *, named: bool) -> Iterator[Delta]:
-    """Inputs and outputs that came, went, got another type, or, where they are `named`, another name or order."""
+    """Added and removed inputs and outputs, and changed types and defaults; if `named`, also names and order."""
     taken = set(a.inputs)
     for what, ours, theirs, pairs in (
         ("input", a.inputs, b.inputs, [p for p in ends.inputs if p[0] in taken]),
@@ -92,56 +83,35 @@ def interface_changes(a: Graph, b: Graph, ends: InterfacePairing, *, named: bool
         yield from (Delta(what, v.name, None) for v in _unpaired(ours, (p[0] for p in pairs)))
         yield from (Delta(what, None, w.name) for w in _unpaired(theirs, (p[1] for p in pairs)))
         if named:
-            yield from _order_changes(what, ours, theirs, pairs)
-    yield from _default_changes(a, b, ends.inputs)
-
-
-def _order_changes(
-    what: str, ours: Sequence[Value], theirs: Sequence[Value], pairs: list[ValuePair]
-) -> Iterator[Delta]:
-    """Whether those that both have come in another order."""
-    partner = dict(pairs)
-    kept, expected = set(partner.values()), [partner[v] for v in ours if v in partner]
-    found = [w for w in theirs if w in kept]
-    if found != expected:
-        yield Delta(f"order of {what}s", [w.name for w in expected], [w.name for w in found])
-
-
-def _default_changes(a: Graph, b: Graph, pairs: list[ValuePair]) -> Iterator[Delta]:
-    for v, w in pairs:
-        had, has = v in a.input_defaults, w in b.input_defaults
+            partner = dict(pairs)
+            expected = [partner[v].name for v in ours if v in partner]
+            kept = set(partner.values())
+            found = [w.name for w in theirs if w in kept]
+            if found != expected:
+                yield Delta(f"order of {what}s", expected, found)
+    for v, w in ends.inputs:
+        had, has = ("a constant" if x in g.input_defaults else None for x, g in ((v, a), (w, b)))
         if had != has:
-            yield Delta(f"default of input {v.name}", *("a constant" if d else None for d in (had, has)))
-
-
-def _unpaired(values: Iterable[Value], paired: Iterable[Value]) -> list[Value]:
-    taken = set(paired)
-    return [v for v in values if v not in taken]
+            yield Delta(f"default of input {v.name}", had, has)
 
 
 def _declared_types(graph: Graph, what: str) -> dict[Value, str]:
     """The declared types of inputs or outputs as texts."""
-    if what == "input":
-        declared = graph.declared.inputs
-    else:
-        declared = list(zip(graph.outputs, graph.declared.outputs, strict=False))
+    outputs = zip(graph.outputs, graph.declared.outputs, strict=False)
+    declared = graph.declared.inputs if what == "input" else outputs
     return {v: type_text(onnx.ValueInfoProto.FromString(info).type) for v, info in declared}
 
 
-def unread_changes(a: Graph, b: Graph, contents: ConstantNumbering) -> Iterator[Delta]:
-    """Constants that nothing reads and that only one graph has."""
-    held = [_unread_constants(g, contents) for g in (a, b)]
-    for side, values in enumerate(held):
-        others = Counter(contents[v] for v in held[1 - side])
+def unread_changes(a: Graph, b: Graph, constants: ConstantNumbering) -> Iterator[Delta]:
+    """The constants without uses that only one graph has."""
+    unread: list[list[Value]] = []
+    for g in (a, b):
+        made = (v for op in g.ops("Constant") for v in op.outputs)
+        values = (*g.initializers, *g.sparse_initializers, *made)
+        unread.append([v for v in values if v in constants and not v.consumers and not g.is_output(v)])
+    for side, values in enumerate(unread):
+        others = Counter(constants[v] for v in unread[1 - side])
         for v in values:
-            others[contents[v]] -= 1
-            if others[contents[v]] < 0:
+            others[constants[v]] -= 1
+            if others[constants[v]] < 0:
                 yield Delta("unread constant", *((v.name, None) if side == 0 else (None, v.name)))
-
-
-def _unread_constants(graph: Graph, contents: ConstantNumbering) -> list[Value]:
-    made = (v for op in graph.ops("Constant") for v in op.outputs)
-    return [
-        v for v in (*graph.initializers, *graph.sparse_initializers, *made)
-        if v in contents and not v.consumers and not graph.is_output(v)
-    ]  # fmt: skip

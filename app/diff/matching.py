@@ -1,9 +1,7 @@
-"""What two sequences have in common, in order: a text diff's part of the work.
+"""Pairs of ops of two graphs, and the alignment of sequences by which some are found.
 
-Sources: Bram Cohen's patience diff (2008), for what stands in both once; E. Myers, "An O(ND) Difference Algorithm
-and Its Variations", 1986, for the rest, cut short where the two have little in common.
-
-Pairs of ops: which op of one graph is which of the other.
+Sources: Bram Cohen's patience diff (2008), for entries that are unique in both sequences; E. Myers, "An O(ND)
+Difference Algorithm and Its Variations", 1986, for the others, with a limit where they have little in common.
 """
 
 from __future__ import annotations
@@ -15,9 +13,10 @@ from collections.abc import Hashable, Iterable, Iterator, Sequence
 from ...core.ir.op import Op
 from .indexed_graph import IndexedGraph
 
-MAX_EDITS = 48  # looked for at once; what is cut short goes on from the furthest point reached
+MAX_EDITS = 48  # in one search; the next begins at the furthest point reached
 
 Pair = tuple[int, int]
+_Part = tuple[Pair, "_Part | None"]  # a pair, and those before it
 
 
 def common_entries(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
@@ -33,7 +32,7 @@ def common_entries(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
 
 
 def unique_common_entries(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
-    """Entries that both have once, as far as their order agrees."""
+    """Positions of entries that are unique in both, as far as their order agrees."""
     once = Counter(a), Counter(b)
     places = {token: j for j, token in enumerate(b) if once[1][token] == 1}
     return longest_increasing(
@@ -44,23 +43,24 @@ def unique_common_entries(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
 def longest_increasing(pairs: Iterable[Pair]) -> list[Pair]:
     """The longest part of `pairs`, which rise on the left, that rises on the right too. O(n log n)."""
     ends: list[int] = []  # the least right end of a part, by length
-    found: list[tuple[Pair, int]] = []  # each pair with what comes before it in its part
-    last: list[int] = []
+    parts: list[_Part] = []  # that part, its last pair first
     for pair in pairs:
         length = bisect_left(ends, pair[1])
-        found.append((pair, last[length - 1] if length else -1))
         ends[length : length + 1] = [pair[1]]
-        last[length : length + 1] = [len(found) - 1]
-    part: list[Pair] = []
-    at = last[-1] if last else -1
-    while at >= 0:
-        pair, at = found[at]
-        part.append(pair)
-    return part[::-1]
+        parts[length : length + 1] = [(pair, parts[length - 1] if length else None)]
+    return _unlinked(parts[-1] if parts else None)
+
+
+def _unlinked(part: _Part | None) -> list[Pair]:
+    found: list[Pair] = []
+    while part is not None:
+        pair, part = part
+        found.append(pair)
+    return found[::-1]
 
 
 def gaps(anchors: Iterable[Pair], m: int, n: int) -> Iterable[tuple[Pair, Pair]]:
-    """The stretches of two sequences of lengths `m` and `n` between pairs that rise: begins and ends."""
+    """The ranges of two sequences of lengths `m` and `n` between rising pairs: begins and ends."""
     i = j = 0
     for p, q in (*anchors, (m, n)):
         if p > i and q > j:
@@ -69,61 +69,45 @@ def gaps(anchors: Iterable[Pair], m: int, n: int) -> Iterable[tuple[Pair, Pair]]
 
 
 def shortest_edit_matches(a: Sequence[int], b: Sequence[int]) -> list[Pair]:
-    """Positions of equal entries along a shortest way from `a` to `b`, or along pieces of MAX_EDITS of one."""
+    """Positions of equal entries along a shortest path from `a` to `b`, or along parts of MAX_EDITS of one."""
     pairs: list[Pair] = []
     i = j = 0
     while i < len(a) and j < len(b):
-        steps, (i, j) = _edit_path(a, b, i, j)
-        pairs += steps
+        part, (i, j) = _edit_path(a, b, i, j)
+        pairs += _unlinked(part)
     return pairs
 
 
-def _edit_path(a: Sequence[int], b: Sequence[int], i: int, j: int) -> tuple[list[Pair], Pair]:
+def _edit_path(a: Sequence[int], b: Sequence[int], i: int, j: int) -> tuple[_Part | None, Pair]:
     """The equal entries from (i, j) on to the end or as far as the edits reach, and that point."""
-    m, n = len(a) - i, len(b) - j
-    reached = {1: 0}  # the furthest on each diagonal
-    rounds: list[dict[int, int]] = []
+    reached: dict[int, tuple[int, _Part | None]] = {1: (i, None)}  # the furthest on each diagonal, with its entries
     for edits in range(MAX_EDITS + 1):
-        rounds.append(dict(reached))
         for diagonal in range(-edits, edits + 1, 2):
-            x = _diagonal_entry(reached, diagonal, edits)
-            y = x - diagonal
-            while x < m and y < n and a[i + x] == b[j + y]:
+            insertion = diagonal == -edits or (
+                diagonal != edits and reached[diagonal - 1][0] < reached[diagonal + 1][0]
+            )
+            x, part = reached[diagonal + 1] if insertion else reached[diagonal - 1]
+            x += not insertion
+            y = x - i + j - diagonal
+            while x < len(a) and y < len(b) and a[x] == b[y]:
+                part = (x, y), part
                 x, y = x + 1, y + 1
-            reached[diagonal] = x
-            if x >= m and y >= n:
-                return _backtrack(rounds, diagonal, x, (i, j)), (i + x, j + y)
-    inside = [d for d, x in reached.items() if x <= m and x - d <= n and (d + MAX_EDITS) % 2 == 0]
-    best = max(inside, key=lambda d: (2 * reached[d] - d, -abs(d)))
-    x = reached[best]
-    return _backtrack(rounds, best, x, (i, j)), (i + x, j + x - best)
+            reached[diagonal] = x, part
+            if x >= len(a) and y >= len(b):
+                return part, (x, y)
+    ends = {d: (x, x - i + j - d) for d, (x, _) in reached.items() if (d + MAX_EDITS) % 2 == 0}
+    inside = [d for d, (x, y) in ends.items() if x <= len(a) and y <= len(b)]
+    best = max(inside, key=lambda d: (sum(ends[d]), -abs(d)))
+    return reached[best][1], ends[best]
 
 
-def _diagonal_entry(reached: dict[int, int], diagonal: int, edits: int) -> int:
-    """Where a diagonal is entered: by an insertion from above, or a deletion from the left."""
-    down = diagonal == -edits or (diagonal != edits and reached[diagonal - 1] < reached[diagonal + 1])
-    return reached[diagonal + 1] if down else reached[diagonal - 1] + 1
-
-
-def _backtrack(rounds: list[dict[int, int]], diagonal: int, x: int, start: Pair) -> list[Pair]:
-    """The equal entries on the way to (x, x - diagonal), back through the rounds."""
-    steps: list[Pair] = []
-    for edits in reversed(range(len(rounds))):
-        reached = rounds[edits]
-        entry = _diagonal_entry(reached, diagonal, edits)
-        steps += ((start[0] + p, start[1] + p - diagonal) for p in reversed(range(entry, x)))
-        down = diagonal == -edits or (diagonal != edits and reached[diagonal - 1] < reached[diagonal + 1])
-        diagonal += 1 if down else -1
-        x = reached[diagonal]
-    return steps[::-1]
-
-
-Keys = tuple[Sequence[int], Sequence[int]]
-AnyKeys = tuple[Sequence[Hashable], Sequence[Hashable]]
+Keys = Sequence[Sequence[int]]
+AnyKeys = Sequence[Sequence[Hashable]]
+"""A key for each op of either graph."""
 
 
 class Matching:
-    """Pairs of ops, by number. An op has one partner at most."""
+    """Pairs of ops, by number. An op has at most one partner."""
 
     def __init__(self, a: IndexedGraph, b: IndexedGraph) -> None:
         self.sides = (a, b)
@@ -139,41 +123,37 @@ class Matching:
         self.partners[0][i], self.partners[1][j] = j, i
 
     def unmatch(self, i: int, j: int) -> None:
-        """Match two ops no more."""
+        """Separate a pair."""
         self.partners[0][i] = self.partners[1][j] = None
 
     @property
     def has_unmatched(self) -> bool:
-        """Whether both sides have ops without a partner."""
+        """Whether both graphs have ops without a partner."""
         return all(None in partners for partners in self.partners)
 
     def unmatched(self, side: int) -> list[int]:
-        """The ops of a side that have no partner."""
+        """The ops of a graph that have no partner."""
         return [i for i, partner in enumerate(self.partners[side]) if partner is None]
 
     def match_equal(self, keys: AnyKeys) -> None:
-        """Match open ops of equal keys in order; if one side has more of them, those of one name first."""
+        """Match unmatched ops of equal keys in order; if one graph has more of them, those of equal names first."""
         groups: dict[Hashable, tuple[list[int], list[int]]] = {}
         for side in (0, 1):
             for i in self.unmatched(side):
                 groups.setdefault(keys[side][i], ([], []))[side].append(i)
+        a, b = self.sides
         for left, right in groups.values():
             if left and right and len(left) != len(right):
-                self._match_same_name(left, right)
+                namesakes = {result_name(b.ops[j]): j for j in reversed(right)}
+                for i in left:
+                    if (j := namesakes.pop(result_name(a.ops[i]), None)) is not None:
+                        self.match(i, j)
             still = [i for i in left if self.partners[0][i] is None], [j for j in right if self.partners[1][j] is None]
             for i, j in zip(*still, strict=False):
                 self.match(i, j)
 
-    def _match_same_name(self, left: Sequence[int], right: Sequence[int]) -> None:
-        a, b = self.sides
-        namesakes = {result_name(b.ops[j]): j for j in reversed(right)}
-        for i in left:
-            j = namesakes.pop(result_name(a.ops[i]), None)
-            if j is not None:
-                self.match(i, j)
-
     def align(self, keys: Keys, *, only_unique: bool = False) -> None:
-        """Match open ops of equal keys where their order agrees with that of the pairs there are."""
+        """Match unmatched ops of equal keys between the pairs that rise, as far as their order agrees."""
         found = unique_common_entries if only_unique else common_entries
         a, b = self.sides
         for (i, j), (k, m) in list(gaps(longest_increasing(self.pairs), len(a), len(b))):
@@ -184,5 +164,5 @@ class Matching:
 
 
 def result_name(op: Op) -> str:
-    """What the first output of an op that has a name is called; the name of an op that has none."""
+    """The name of the first named output of an op; the name of the op if there is none."""
     return next((v.name for v in op.outputs if v.name), op.name)

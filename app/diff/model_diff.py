@@ -1,28 +1,38 @@
-"""`diff`: two models, and where their structure differs."""
+"""Differences of two models: headers, graphs and functions."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
 import onnx
 
+from ...core.errors import ModelError
+from ...core.io.convert import from_onnx
+from ...core.io.model import Model
 from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
+from ...core.ir.op import attribute_value
 from ...core.pass_manager.phase_timer import PhaseTimer
 from ...core.pass_manager.report import write_json
+from ...core.serialization.proto_queries import opset_versions
 from ...core.support.gc_pause import gc_paused
 from ..environment import versions
-from .diff_result import ModelDifference
-from .graph_diff import diff_models
+from ..run.run_options import no_progress
+from .constant_numbering import ConstantNumbering, constants_of
+from .diff_result import Delta, GraphDifference, ModelDifference
+from .graph_diff import OuterPartner, diff_graphs
+from .node_data import DEFAULT_SUFFIX, metadata_of, plain_value
+from .numbering import Numbering
+
+PRODUCER_FIELDS = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
 
 
 @dataclass(slots=True)
 class DiffReport:
-    """How two models differ. `include_names`: whether names, doc strings, metadata of nodes and the like count."""
+    """The differences of two models. `include_names`: whether names, doc strings, metadata of nodes and so on count."""
 
     original: str
     other: str
@@ -35,19 +45,18 @@ class DiffReport:
         """Whether nothing that counts differs."""
         return self.difference.is_identical if self.include_names else self.difference.is_empty
 
-    def to_data(self) -> dict[str, Any]:
-        """All of it, names and notes included, as JSON has it. The same models give the same."""
-        told = {
+    def to_json(self) -> str:
+        """The differences as JSON text, names and notes included. The same for the same models."""
+        data = {
             "original": self.original,
             "other": self.other,
             "equal": self.is_equal,
             "names_count": self.include_names,
+            "counts": asdict(self.difference.counts),
+            **asdict(self.difference),
+            "versions": self.versions,
         }
-        return {**told, "counts": asdict(self.difference.counts), **asdict(self.difference), "versions": self.versions}
-
-    def to_json(self) -> str:
-        """The difference as JSON text."""
-        return json.dumps(self.to_data(), indent=1, allow_nan=False)
+        return json.dumps(data, indent=1, allow_nan=False)
 
 
 def diff(
@@ -56,22 +65,108 @@ def diff(
     *,
     include_names: bool = False,
     report_to: str | Path | None = None,
-    progress: Callable[[str], None] = lambda _: None,
+    progress: Callable[[str], None] = no_progress,
 ) -> DiffReport:
-    """Match the ops of two models by what they compute, and tell what was removed, added, replaced and changed.
+    """Match the ops of two models by what they compute, and list the removed, added, replaced and changed ones.
 
-    Names, doc strings, metadata of nodes and where constants are kept count only with `include_names`. Linear in the
-    ops; of the weights those are read that look alike, and those that changed. Raises ModelError for an unusable model.
+    Names, doc strings, metadata of nodes and the holders of constants count only with `include_names`. Linear in the
+    ops; only weights that look alike or changed are read. Raises ModelError for an unusable model.
     """
-    watch = PhaseTimer(progress)
+    timer = PhaseTimer(progress)
     first, second = (model_source(m, inline=False) for m in (original, other))
-    places = OutputPaths(report=Path(report_to) if report_to is not None else None)
+    paths = OutputPaths(report=Path(report_to) if report_to is not None else None)
     with gc_paused():
-        with watch.phase("loading"):
+        with timer.phase("loading"):
             a, b = first.load(), second.load()
-        places.require_writable((*first.files, *second.files))
-        with watch.phase("comparing"):
+        paths.require_writable((*first.files, *second.files))
+        with timer.phase("comparing"):
             found = DiffReport(first.label, second.label, diff_models(a, b), include_names, versions())
-    if places.report is not None:
-        write_json(found.to_json(), places.report)
+    if paths.report is not None:
+        write_json(found.to_json(), paths.report)
     return found
+
+
+def diff_models(a: Model, b: Model) -> ModelDifference:
+    """Compare two models. Linear in their ops; only weights that look alike or changed are read.
+
+    Raises ModelError for functions that are no graphs, and for weights that cannot be read.
+    """
+    ours, theirs = _functions_by_name(a.header), _functions_by_name(b.header)
+    defined = [{f"function {name}": "defined" for name in functions} for functions in (ours, theirs)]
+    header = [*_header_changes(a.header, b.header), *_table_deltas(*defined)]
+    functions = {
+        name: _diff_functions(ours[name], theirs[name], a, b)
+        for name in sorted(ours.keys() & theirs.keys())
+        if ours[name] != theirs[name]
+    }
+    return ModelDifference(header, _diff_graphs(a, b), functions, list(_annotation_deltas(a, b)))
+
+
+def _diff_graphs(a: Model, b: Model, outside: OuterPartner | None = None) -> GraphDifference:
+    constants = ConstantNumbering()
+    constants.add(constants_of(a.graph), constants_of(b.graph))
+    return diff_graphs(a.graph, b.graph, Numbering(constants, (a.graph.opsets, b.graph.opsets)), outside)
+
+
+def _header_changes(a: onnx.ModelProto, b: onnx.ModelProto) -> Iterator[Delta]:
+    yield from _table_deltas({"IR version": a.ir_version}, {"IR version": b.ir_version})
+    yield from _table_deltas(_opset_table(a), _opset_table(b))
+    yield from _table_deltas(*({f"metadata {k}": v for k, v in metadata_of(m).items()} for m in (a, b)))
+    trained = [[t.SerializeToString(deterministic=True) for t in m.training_info] for m in (a, b)]
+    if trained[0] != trained[1]:
+        yield Delta("training information", *(f"{len(t)} of them" if t else None for t in trained))
+
+
+def _annotation_deltas(a: Model, b: Model) -> Iterator[Delta]:
+    """The producers of the models, names, doc strings and metadata."""
+    fields = ({name.replace("_", " "): getattr(m.header, name) for name in PRODUCER_FIELDS} for m in (a, b))
+    yield from _table_deltas(*fields)
+    graphs = [m.graph.declared.header for m in (a, b)]
+    yield from _table_deltas(*({"name of the graph": g.name, "doc string of the graph": g.doc_string} for g in graphs))
+    yield from _table_deltas(*({f"metadata {k} of the graph": v for k, v in metadata_of(g).items()} for g in graphs))
+
+
+def _opset_table(holder: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:
+    return {f"opset {domain or 'ai.onnx'}": version for domain, version in opset_versions(holder).items()}
+
+
+def _table_deltas(a: Mapping[str, object], b: Mapping[str, object]) -> Iterator[Delta]:
+    """The entries in which two tables differ. An empty text is as none."""
+    for what in dict.fromkeys((*a, *b)):
+        before, after = (None if table.get(what) == "" else table.get(what) for table in (a, b))
+        if before != after:
+            yield Delta(what, before, after)
+
+
+def _functions_by_name(header: onnx.ModelProto) -> dict[str, onnx.FunctionProto]:
+    """The local functions by domain, name and overload."""
+    return {f"{f.domain}::{f.name}{':' * bool(f.overload)}{f.overload}": f for f in header.functions}
+
+
+def _diff_functions(f: onnx.FunctionProto, g: onnx.FunctionProto, a: Model, b: Model) -> GraphDifference:
+    """Compare two functions of one name, with their opsets and attributes; nothing from outside is visible in them."""
+    found = _diff_graphs(_as_model(f, a), _as_model(g, b), lambda _side, _value: None)
+    found.interface += _table_deltas(_opset_table(f), _opset_table(g))
+    attributes = [
+        {f"attribute {name}": "required" for name in function.attribute}
+        | {
+            f"attribute {x.name}": f"{plain_value(attribute_value(x))}{DEFAULT_SUFFIX}"
+            for x in function.attribute_proto
+        }
+        for function in (f, g)
+    ]
+    found.interface += _table_deltas(*attributes)
+    found.notes += _table_deltas({"doc string": f.doc_string}, {"doc string": g.doc_string})
+    return found
+
+
+def _as_model(function: onnx.FunctionProto, model: Model) -> Model:
+    """The body of a function as the graph of a model of its own."""
+    proto = onnx.ModelProto(ir_version=model.header.ir_version, opset_import=function.opset_import)
+    proto.graph.node.extend(function.node)
+    proto.graph.input.extend(onnx.ValueInfoProto(name=name) for name in function.input)
+    proto.graph.output.extend(onnx.ValueInfoProto(name=name) for name in function.output)
+    try:
+        return from_onnx(proto)
+    except ModelError as e:
+        raise ModelError(f"function {function.domain}::{function.name}: {e}") from e

@@ -1,9 +1,4 @@
-"""The attributes of an op as they compare between two versions of an opset.
-
-What differs between ops that are matched and means nothing to what they compute: names, texts, places.
-
-Ops and their attributes as data, and what of them changed.
-"""
+"""Ops and their attributes as data, and their changes, with those of names and notes."""
 
 from __future__ import annotations
 
@@ -21,7 +16,7 @@ from ...core.ir.tensor import Tensor
 from ...core.ir.values import Value
 from ...core.serialization.node_attributes import bare_node, non_default_attributes
 from ...core.serialization.provenance import RULE_KEY
-from .constant_numbering import ConstantNumbering, constant_type
+from .constant_numbering import constant_type
 from .diff_result import Delta, GraphDifference, Node, Plain
 from .indexed_graph import is_constant_op, op_count, output_mask, without_trailing_omitted
 
@@ -29,9 +24,9 @@ EncodedAttributes = dict[str, bytes]
 
 
 def significant_attributes(op: Op, other_version: int) -> EncodedAttributes:
-    """The attributes that say something, serialized, bodies aside.
+    """The attributes that are not at their default, serialized, without bodies.
 
-    One at its default says nothing, unless that default is another in `other_version` of the opset.
+    Those at a default that `other_version` of the opset does not have are included.
     """
     shifted = changed_defaults(op.type, op.domain, op.version, other_version)
     defaults = op_schemas.encoded_defaults(op.type, op.domain, op.version)
@@ -41,17 +36,15 @@ def significant_attributes(op: Op, other_version: int) -> EncodedAttributes:
 @cache
 def changed_defaults(op_type: str, domain: str, version: int, other: int) -> frozenset[str]:
     """The attributes whose defaults differ between two versions of an opset, such as `axis` of Softmax at 13."""
-    if version == other:
-        return frozenset()
     ours, theirs = (op_schemas.encoded_defaults(op_type, domain, v) for v in (version, other))
     return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name])
 
 
 class AnnotationRecorder:
-    """Takes down names and notes of a graph, each once."""
+    """A recorder of the changed names and notes of a graph, each once."""
 
-    def __init__(self, difference: GraphDifference, constants: ConstantNumbering) -> None:
-        self.difference, self.constants = difference, constants
+    def __init__(self, difference: GraphDifference) -> None:
+        self.difference = difference
         self._seen: set[tuple[Value, Value]] = set()
 
     def add_op(self, p: Op, q: Op) -> None:
@@ -60,15 +53,9 @@ class AnnotationRecorder:
             self.difference.names.append(Delta("node", p.name, q.name))
         for v, w in zip(p.outputs, q.outputs, strict=False):
             self.add_values(v, w)
-        if (
-            p.loaded_proto_bytes is not None
-            and q.loaded_proto_bytes is not None
-            and p.loaded_proto_bytes != q.loaded_proto_bytes
-        ):
-            ours, theirs = (
-                onnx.NodeProto.FromString(p.loaded_proto_bytes),
-                onnx.NodeProto.FromString(q.loaded_proto_bytes),
-            )
+        before, after = p.loaded_proto_bytes, q.loaded_proto_bytes
+        if before is not None and after is not None and before != after:
+            ours, theirs = onnx.NodeProto.FromString(before), onnx.NodeProto.FromString(after)
             self._compare(f"doc string of {p.label}", ours.doc_string, theirs.doc_string)
             self._compare(f"metadata of {p.label}", *(metadata_of(m) for m in (ours, theirs)))
 
@@ -78,15 +65,15 @@ class AnnotationRecorder:
             self._compare_names("value", v.name, w.name)
 
     def add_constant(self, v: Value, w: Value) -> None:
-        """The names of two constants in one place, and what holds them."""
+        """The names of two constants at one position, and whether they are initializers."""
         if (v, w) in self._seen:
             return
         self._seen.add((v, w))
         self._compare_names("constant", v.name, w.name)
-        self._compare(f"constant {v.name}", self._holder(v), self._holder(w))
-
-    def _holder(self, v: Value) -> str:
-        return "Constant op" if v.producer is not None and is_constant_op(v.producer) else "initializer"
+        holders = (
+            "Constant op" if x.producer is not None and is_constant_op(x.producer) else "initializer" for x in (v, w)
+        )
+        self._compare(f"constant {v.name}", *holders)
 
     def _compare_names(self, what: str, before: str, after: str) -> None:
         if before != after:
@@ -102,7 +89,7 @@ def metadata_of(message: onnx.NodeProto | onnx.ModelProto | onnx.GraphProto | on
     return {p.key: p.value for p in message.metadata_props}
 
 
-MAX_SHOWN_ELEMENTS = 16  # elements of a tensor that are told
+MAX_SHOWN_ELEMENTS = 16  # of a tensor
 DEFAULT_SUFFIX = " (default)"
 
 
@@ -120,15 +107,15 @@ def rule_of(op: Op) -> str | None:
 
 
 def attribute_changes(a: Op, b: Op) -> list[Delta]:
-    """The attributes that differ, and the outputs asked for if those do."""
+    """The attributes that differ, and the outputs if others are present."""
     ours, theirs = significant_attributes(a, b.version), significant_attributes(b, a.version)
     names = [name for name in sorted(ours.keys() | theirs.keys()) if ours.get(name) != theirs.get(name)]
     changes = [Delta(name, _attribute_data(a, name), _attribute_data(b, name)) for name in names]
     bodies = [set(subgraphs_by_attribute(op)) for op in (a, b)]
     changes += [Delta(name, "a graph", None) for name in sorted(bodies[0] - bodies[1])]
     changes += [Delta(name, None, "a graph") for name in sorted(bodies[1] - bodies[0])]
-    asked = [output_mask(op) for op in (a, b)]
-    if asked[0] != asked[1]:
+    present = [output_mask(op) for op in (a, b)]
+    if present[0] != present[1]:
         changes.append(Delta("outputs", *([v.name for v in op.outputs] for op in (a, b))))
     return changes
 
@@ -146,7 +133,7 @@ def subgraphs_by_attribute(op: Op) -> dict[str, Graph]:
 
 
 def _attribute_data(op: Op, name: str) -> Plain:
-    """An attribute as data; where it is not written, its default, as a text that says so."""
+    """An attribute as data; if it is absent, its default, marked as such."""
     if name in op.attrs:
         return plain_value(op.attrs[name])
     default = op_schemas.attribute_default(op.type, op.domain, op.version, name)
@@ -164,17 +151,11 @@ def plain_value(value: Any) -> Plain:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, Tensor):
-        return _tensor_text(value)
+        kind = constant_type(value)
+        elements = "" if value.size > MAX_SHOWN_ELEMENTS else ", ".join(map(str, np.ravel(value.array).tolist()))
+        return f"{kind} {{{elements}}}" if value.size <= MAX_SHOWN_ELEMENTS else kind
     if isinstance(value, Graph):
         return "a graph"
     if isinstance(value, onnx.AttributeProto):
         return f"@{value.ref_attr_name}"
     return " ".join(str(value).split())
-
-
-def _tensor_text(tensor: Tensor) -> str:
-    kind = constant_type(tensor)
-    if tensor.size > MAX_SHOWN_ELEMENTS:
-        return kind
-    elements = ", ".join(str(x) for x in np.asarray(tensor.array).reshape(-1).tolist())
-    return f"{kind} {{{elements}}}"

@@ -1,4 +1,4 @@
-"""Numbers for what two models have in common: equal numbers mean equal operators, pasts and futures.
+"""Numbers of ops in two models: equal numbers mean equal operators, ancestors or descendants.
 
 Source: R. Merkle, "A Digital Signature Based on a Conventional Encryption Function", 1987, for hashes of hashes; with
 numbers in their place, which cannot collide.
@@ -21,14 +21,14 @@ from .indexed_graph import CAPTURED, IndexedGraph, output_mask
 from .node_data import significant_attributes
 
 ExternalNumbers = Mapping[Value, int]
-"""Numbers of values that come from around a graph or go out of it: equal ones correspond."""
+"""Numbers of inputs or outputs of a graph: equal ones correspond."""
 FixedNumbers = Mapping[int, int]
 """Numbers of ops that are known already."""
 NO_FIXED_NUMBERS: FixedNumbers = MappingProxyType({})
 
 
 class Granularity(Enum):
-    """What an op is told apart by: by all that it computes with, by its attributes, or by its type alone."""
+    """The parts of an op that are compared: attributes and constants, attributes alone, or its type alone."""
 
     CONTENT = 0
     ATTRIBUTES = 1
@@ -37,7 +37,7 @@ class Granularity(Enum):
 
 @dataclass(slots=True)
 class Numbering:
-    """Numbers things in two models. `constants` tells constants apart; `sides` keeps graphs that were laid out."""
+    """The numbers of ops in two models, and of their `constants`; `versions` are their opsets."""
 
     constants: ConstantNumbering
     versions: tuple[Mapping[str, int], Mapping[str, int]]
@@ -49,20 +49,24 @@ class Numbering:
         return self._numbers.setdefault(key, len(self._numbers))
 
     def indexed(self, graph: Graph) -> IndexedGraph:
-        """The graph laid out for comparison."""
+        """The graph indexed for comparison."""
         if graph not in self._indexed_graphs:
             self._indexed_graphs[graph] = IndexedGraph(graph)
         return self._indexed_graphs[graph]
 
     def labels(self, side: IndexedGraph) -> Labels:
-        """A number at each level for each op of a graph."""
+        """A number of each granularity for each op of a graph."""
         kinds, attributes, shapes, contents = list[int](), list[int](), list[int](), list[int]()
         for i, op in enumerate(side.ops):
-            asked = output_mask(op)
+            versions = [v.get(op.domain, 0) for v in self.versions]
+            other_version = versions[1] if op.version == versions[0] else versions[0]
             kind = self.number((op.type, op.domain))
-            written = self.number((kind, frozenset(significant_attributes(op, self._other_version(op)).items()), asked))
-            held = tuple(self._constant_number(v) for v in side.inputs[i])
-            bodies = tuple(self.body_number(sub) for sub in op.subgraphs)
+            significant = frozenset(significant_attributes(op, other_version).items())
+            written = self.number((kind, significant, output_mask(op)))
+            held = tuple(  # positive for a constant, 0 for a computed value, None for an omitted input
+                None if v is None else 1 + self.constants[v] if v in self.constants else 0 for v in side.inputs[i]
+            )
+            bodies = tuple(self._body_number(sub) for sub in op.subgraphs)
             kinds.append(kind)
             attributes.append(written)
             shapes.append(self.number((written, tuple(-1 if h is None else min(h, 1) for h in held))))
@@ -71,24 +75,14 @@ class Numbering:
             attributes, {Granularity.TYPE: kinds, Granularity.ATTRIBUTES: shapes, Granularity.CONTENT: contents}
         )
 
-    def _constant_number(self, v: Value | None) -> int | None:
-        """The constant that stands in a place, as a positive number; 0 of what is computed, None where nothing is."""
-        if v is None:
-            return None
-        return 1 + self.constants[v] if v in self.constants else 0
-
-    def _other_version(self, op: Op) -> int:
-        a, b = (v.get(op.domain, 0) for v in self.versions)
-        return b if op.version == a else a
-
-    def body_number(self, graph: Graph) -> int:
-        """A number for all that a body computes; what it reads from outside is taken to be alike."""
+    def _body_number(self, graph: Graph) -> int:
+        """A number for the computation of a body; values from outside are assumed to be the same."""
         side = self.indexed(graph)
         inputs = {v: self.number(("input", i)) for i, v in enumerate(graph.inputs)}
         labels = self.labels(side).by_granularity[Granularity.CONTENT]
-        pasts = self.upstream_numbers(side, labels, inputs, Granularity.CONTENT)
-        outputs = tuple(self._upstream_number(side, pasts, inputs, v, Granularity.CONTENT) for v in graph.outputs)
-        return self.number(("body", len(graph.inputs), tuple(sorted(pasts)), outputs))
+        ops = self.upstream_numbers(side, labels, inputs, Granularity.CONTENT)
+        outputs = tuple(self._upstream_number(side, ops, inputs, v, Granularity.CONTENT) for v in graph.outputs)
+        return self.number(("body", len(graph.inputs), tuple(sorted(ops)), outputs))
 
     def upstream_numbers(
         self,
@@ -98,7 +92,7 @@ class Numbering:
         level: Granularity,
         fixed: FixedNumbers = NO_FIXED_NUMBERS,
     ) -> list[int]:
-        """A number for each op by what computes it. `known` has numbers of values, `fixed` of ops, that are given."""
+        """A number for each op by its ancestors. `known` values and `fixed` ops have given numbers."""
         found: list[int] = []
         for i, op in enumerate(side.ops):
             if i in fixed:
@@ -128,7 +122,7 @@ class Numbering:
         outputs: ExternalNumbers,
         fixed: FixedNumbers = NO_FIXED_NUMBERS,
     ) -> list[int]:
-        """A number for each op by all that is done with it. `outputs` has numbers of the graph's outputs."""
+        """A number for each op by its descendants. `outputs` of the graph and `fixed` ops have given numbers."""
         found = [0] * len(side)
         for i in reversed(range(len(side))):
             if i in fixed:
@@ -144,7 +138,7 @@ class Numbering:
     def neighbourhood_numbers(
         self, side: IndexedGraph, labels: Sequence[int], ops: Iterable[int], radius: int
     ) -> list[int]:
-        """A number for each of some ops by the labels of what is at most `radius` ops away; for others, any."""
+        """A number for each of some ops by the labels of the ops at most `radius` away; for others, any."""
         rings = [set(ops)]
         for _ in range(radius - 1):
             rings.append({n for i in rings[-1] for n in (i, *side.producer_ops(i), *side.consumer_ops(i))})
@@ -161,12 +155,12 @@ class Numbering:
 
 
 class Labels(NamedTuple):
-    """Numbers of ops: by type and attributes whatever they read, and at each level."""
+    """Numbers of ops: by type and attributes without inputs, and for each granularity."""
 
     attributes: list[int]
     by_granularity: dict[Granularity, list[int]]
 
 
 def commutes(op: Op) -> bool:
-    """Whether the order of two inputs does not matter."""
+    """Whether the order of the two inputs of an op does not matter."""
     return len(op.inputs) == 2 and op.type in COMMUTATIVE and not op.domain

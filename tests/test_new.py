@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 from environment import ROOT, files_below, ruff_path
 from passwright.app.cli import app
-from passwright.app.new.plugin_names import names_for
-from passwright.app.new.plugin_writer import TEMPLATE_TARGETS
+from passwright.app.new.plugin_writer import TEMPLATE_TARGETS, names_for
 from passwright.core import leaves
 from shelves import make_pipeline
 from typer.testing import CliRunner, Result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -22,10 +23,18 @@ def new(
     """Create a plugin: an installable package with a rule, its tests and their workflow."""
     with one_line_errors():
         from ..terminal import Terminal  # noqa: PLC0415 - imports rich
-        from .plugin_names import names_for  # noqa: PLC0415 - imports onnx and numpy
-        from .plugin_writer import write_plugin  # noqa: PLC0415 - imports onnx and numpy
-        from .render import show_plugin  # noqa: PLC0415 - imports rich
+        from .plugin_writer import names_for, write_plugin  # noqa: PLC0415 - imports onnx and numpy
 
         names = names_for(name)
-        folder, made = write_plugin(names, into)
-        show_plugin(Terminal(), names, folder, made)
+        folder, files = write_plugin(names, into)
+        screen = Terminal()
+        lines = (
+            f"made {folder} with",
+            *(f"    {file}" for file in files),
+            "next:",
+            f"    cd {shlex.quote(str(folder))} && pip install -e '.[test]'",
+            "    pytest",
+            f"    python example/model.py && passes run example/model.onnx --enable {names.name} -o optimized.onnx",
+        )
+        for line in lines:
+            screen.line(line)

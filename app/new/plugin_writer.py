@@ -1,20 +1,68 @@
-"""Writing the package of a plugin: all of it or nothing."""
+"""The names and files of a new plugin package."""
 
 from __future__ import annotations
 
+import keyword
 import os
-from collections.abc import Mapping
-from dataclasses import asdict
+import sys
+from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, distribution
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 from string import Template
 from tempfile import TemporaryDirectory
 
-from ...core.errors import PassesError
-from ...core.pass_manager.pass_selection import UsageError
-from .plugin_names import PluginNames
+from packaging.utils import InvalidName, canonicalize_name
 
-TEMPLATES = "template"
+from ...core.errors import PassesError
+from ...core.pass_manager.pass_selection import UsageError, selectable_names
+from ...passes.pipelines import BUILT_IN, OPTIONAL_PASSES, PIPELINES
+
+MAX_NAME_LENGTH = 60
+
+
+@dataclass(frozen=True, slots=True)
+class PluginNames:
+    """The `name` of the package and of its pass, in kebab-case, and that of its `module` in Python."""
+
+    name: str
+    module: str
+
+
+def names_for(text: str) -> PluginNames:
+    """The names for a plugin `text`. Raises UsageError for a name that is taken, here or in Python."""
+    try:
+        name = canonicalize_name(text, validate=True)
+    except InvalidName:
+        raise UsageError(
+            f"{text!r} is no name for a package: letters, digits and single dashes, as my-plugin"
+        ) from None
+    module = name.replace("-", "_")
+    if len(name) > MAX_NAME_LENGTH:
+        raise UsageError(f"{name} is too long for a name: at most {MAX_NAME_LENGTH} characters")
+    if not module.isidentifier() or keyword.iskeyword(module):
+        raise UsageError(
+            f"{module} cannot be imported: it begins with a digit or is a word of Python; take another name"
+        )
+    if (conflict := _name_conflict(name, module)) is not None:
+        raise UsageError(f"{name} is taken: {conflict}; take another name")
+    return PluginNames(name, module)
+
+
+def _name_conflict(name: str, module: str) -> str | None:
+    """The holder of one of the names, if there is one."""
+    known = set[str]().union(PIPELINES, *(selectable_names(p) for p in (*BUILT_IN, *OPTIONAL_PASSES)))
+    if name in {n.replace("_", "-") for n in known}:
+        return "a pass, rule or pipeline of passwright is called so"
+    if module in sys.stdlib_module_names:
+        return f"Python has a module {module}"
+    try:
+        return f"{name} {distribution(name).version} is installed"
+    except PackageNotFoundError:
+        return f"a module {module} is installed" if find_spec(module) is not None else None
+
+
 TEMPLATE_TARGETS = {
     "pyproject.toml.in": "pyproject.toml",
     "init.py.in": "src/$module/__init__.py",
@@ -25,7 +73,7 @@ TEMPLATE_TARGETS = {
     "workflow.yml.in": ".github/workflows/test.yml",
     "gitignore.in": ".gitignore",
 }
-"""Where in the package each template goes."""
+"""The path in the package of each template."""
 
 
 class CannotWrite(PassesError):
@@ -33,41 +81,34 @@ class CannotWrite(PassesError):
 
 
 def write_plugin(names: PluginNames, into: Path) -> tuple[Path, tuple[str, ...]]:
-    """Make the package in a new folder of `into`; returns the folder, and its files relative to it.
+    """Make the package in a new folder of `into`, whole or not at all; returns the folder, and its files within.
 
-    Raises UsageError where `into` is no folder or holds something of that name, CannotWrite where the disk says no.
+    Raises UsageError if `into` is no folder or has something of that name, CannotWrite if it cannot be written.
     """
     folder, texts = into / names.name, render_templates(names)
     try:
-        _require_unused(folder)
-        _publish(texts, folder)
+        if not into.is_dir():
+            raise UsageError(f"{into} is not a folder; make it first")
+        if os.path.lexists(folder):
+            raise UsageError(
+                f"{folder} exists already, and stays as it is; take another name or another folder (--into)"
+            )
+        with TemporaryDirectory(prefix=f".{folder.name}.", dir=into) as stage:
+            made = Path(stage) / folder.name
+            for target, text in texts.items():
+                (made / target).parent.mkdir(parents=True, exist_ok=True)
+                (made / target).write_bytes(text.encode())
+            made.rename(folder)
     except OSError as e:
         raise CannotWrite(f"cannot write {folder}: {e.strerror}") from e
     return folder, tuple(texts)
 
 
 def render_templates(names: PluginNames) -> dict[str, str]:
-    """The text of each file, by its place in the package."""
+    """The text of each file, by its path in the package."""
     words = asdict(names)
-    templates = files(__spec__.parent) / TEMPLATES
+    templates = files(__spec__.parent) / "template"
     return {
         Template(target).substitute(words): Template((templates / source).read_text("utf-8")).substitute(words)
         for source, target in TEMPLATE_TARGETS.items()
     }
-
-
-def _require_unused(folder: Path) -> None:
-    if not folder.parent.is_dir():
-        raise UsageError(f"{folder.parent} is not a folder; make it first")
-    if os.path.lexists(folder):
-        raise UsageError(f"{folder} exists already, and stays as it is; take another name or another folder (--into)")
-
-
-def _publish(texts: Mapping[str, str], folder: Path) -> None:
-    """Write the files into a folder beside `folder`, and move them there when they are whole."""
-    with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as stage:
-        made = Path(stage) / folder.name
-        for place, text in texts.items():
-            (made / place).parent.mkdir(parents=True, exist_ok=True)
-            (made / place).write_bytes(text.encode())
-        made.rename(folder)

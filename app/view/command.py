@@ -1,8 +1,10 @@
-"""`passes view`: a model in Netron."""
+"""`passes view`: a model in Netron, an independent viewer."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import importlib
+import logging
+from typing import Annotated, Any
 
 import typer
 
@@ -21,7 +23,23 @@ def view(
 ) -> None:
     """Show a model in Netron, if that is installed."""
     with one_line_errors():
+        from ...core.errors import ModelError  # noqa: PLC0415 - its package imports onnx
+        from ...core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - as above
+        from ..measure.profile_recording import has_external_weights  # noqa: PLC0415 - imports onnx
         from ..terminal import printable  # noqa: PLC0415 - imports rich
-        from .netron import view as show  # noqa: PLC0415 - imports onnx
 
-        show(model, port, browse=not no_browser, announce=lambda line: typer.echo(printable(line)))
+        has_external_weights(model)  # raises ModelError unless it is a model
+        try:
+            netron: Any = importlib.import_module("netron")
+        except ImportError as e:
+            raise UsageError("this needs Netron: pip install netron") from e
+        logging.getLogger("netron").setLevel(logging.WARNING)  # it reports its address, too
+        try:
+            host, chosen = netron.start(str(model), port, browse=not no_browser)
+        except (OSError, ValueError) as e:
+            raise ModelError(f"{model} cannot be served{f' at port {port}' if port else ''}: {e}") from e
+        try:
+            typer.echo(printable(f"{model} at http://{host}:{chosen}; Ctrl-C ends this"))
+            netron.wait()
+        finally:
+            netron.stop()

@@ -9,8 +9,8 @@ import onnx
 
 from ..core.errors import FailureKind
 from ..core.io.convert import from_onnx, to_onnx
-from ..core.pass_manager.attempt_check import static_failure as trouble
 from ..core.pass_manager.pass_manager import Attempt, PassManager
+from ..core.pass_manager.pass_manager import static_failure as trouble
 from ..core.pass_manager.pipeline import RulePass
 from ..core.rewriting.rules import Rule
 from .case import Case, Fault, FaultKind

@@ -35,8 +35,7 @@ from passwright.core import (
     rule,
 )
 from passwright.core.errors import FailureKind, ModelError, NoFixpoint, PassFailed, RuleError, VerificationError
-from passwright.core.pass_manager.attempt_check import CheckOptions
-from passwright.core.pass_manager.pass_manager import PassManager
+from passwright.core.pass_manager.pass_manager import CheckOptions, PassManager
 from passwright.core.pass_manager.quarantine import Quarantine
 from passwright.core.support.binary_search import first_bad
 from passwright.core.verify import seeded_session as performer

@@ -19,8 +19,7 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
-from ...core.pass_manager.attempt_check import CheckOptions
-from ...core.pass_manager.pass_manager import PassManager
+from ...core.pass_manager.pass_manager import CheckOptions, PassManager
 from ...core.pass_manager.phase_timer import PhaseTimer
 from ...core.pass_manager.pipeline import Pass, Pipeline, rule_names
 from ...core.pass_manager.quarantine import Quarantine, Quarantined

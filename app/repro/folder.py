@@ -13,7 +13,7 @@ from tempfile import TemporaryDirectory
 
 from ...core.errors import FailureKind
 from ...core.io.files import ModelFile, encode_text, load, write_files
-from ...core.pass_manager.attempt_check import CheckedAttempt
+from ...core.pass_manager.pass_manager import CheckedAttempt
 from ...core.pass_manager.pipeline import Pass, leaves, selectable_rules
 from ...core.pass_manager.quarantine import Quarantined
 from ...core.plugins.pass_spec import PassSpec

@@ -15,8 +15,7 @@ from ...core.io.model import Model
 from ...core.ir.effects import is_stateful
 from ...core.ir.op import Op
 from ...core.ort.backends import OnnxRuntime
-from ...core.pass_manager.attempt_check import CheckedAttempt, static_failure
-from ...core.pass_manager.pass_manager import PassManager
+from ...core.pass_manager.pass_manager import CheckedAttempt, PassManager, static_failure
 from ...core.pass_manager.pipeline import Pass
 from ...core.verify.input_generation import InputSet
 from ...core.verify.input_specs import input_specs

@@ -15,8 +15,7 @@ import onnx
 from ...core.io.files import publish
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
-from ...core.pass_manager.attempt_check import CheckOptions
-from ...core.pass_manager.pass_manager import PassManager
+from ...core.pass_manager.pass_manager import CheckOptions, PassManager
 from ...core.pass_manager.phase_timer import DRAWING, LOADING, RUNNING_ORIGINAL, WRITING, PhaseTimer
 from ...core.pass_manager.pipeline import Pass, RulePass, leaves
 from ...core.pass_manager.quarantine import OnQuarantine, Quarantine

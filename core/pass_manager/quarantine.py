@@ -15,8 +15,7 @@ from ..rewriting.ledger import NO_LIMIT, Ledger, ReplayLimit
 from ..support.binary_search import first_bad
 from ..support.watchdog import NoProgress
 from ..verify.input_generation import InputSet
-from .attempt_check import CheckedAttempt, CheckOptions, Failure
-from .pass_manager import PassManager
+from .pass_manager import CheckedAttempt, CheckOptions, Failure, PassManager
 from .pipeline import RulePass, find_pass, leaves, rule_names
 
 MAX_FAILURES_PER_RULE = 20  # wrong changes of one rule, or of a pass without rules, before it is excluded altogether

@@ -16,9 +16,8 @@ from ..support.gc_pause import gc_paused
 from ..verify.input_generation import InputSet
 from ..verify.oracle import Oracle
 from ..verify.verdict import Mismatch, Verdict
-from .attempt_check import CheckedAttempt, CheckOptions, Comparer, Failure, mismatch_failure
 from .name_map import name_map
-from .pass_manager import Attempt
+from .pass_manager import Attempt, CheckedAttempt, CheckOptions, Comparer, Failure, mismatch_failure
 from .phase_timer import BISECTING, COMPARING, COMPARING_AND_WRITING, DRAWING, EXPORTING, REWRITING, PhaseTimer
 from .quarantine import Quarantine
 

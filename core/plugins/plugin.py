@@ -86,7 +86,7 @@ class Plugin:
                 pass
             case wrong:
                 raise PluginError(f"opsets={wrong!r} is not the first and the last opset, as in (13, 25)")
-        if self.passwright:
+        if self.passwright != "":
             from packaging.specifiers import InvalidSpecifier, SpecifierSet  # noqa: PLC0415 - seldom needed
 
             try:

@@ -273,7 +273,10 @@ def test_no_metric(metric: str, error: type[PassesError], said: str, tmp_path: P
         ({"labels": TRUTH}, "lack x"),
         ({"x": ROWS}, "no array is called labels; there are only inputs"),
         ({"x": ROWS, "a": TRUTH, "b": TRUTH}, "any of a, b may be"),
-        ({"x": ROWS.astype(np.float64), "labels": TRUTH}, "x of the labelled .* is float64; the model wants float32"),
+        (
+            {"x": ROWS.astype(np.float64), "labels": TRUTH},
+            "x of the labelled .* is float64; the model needs float32",
+        ),
         ({"x": ROWS, "labels": np.array(3)}, "labels has no rows"),
     ],
 )

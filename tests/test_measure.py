@@ -486,7 +486,7 @@ def test_the_same_seed_gives_the_same_numbers() -> None:
         (
             {"given_inputs": {"x": np.ones((1, 3))}},
             ModelError,
-            "x of the given inputs is float64; the model wants float32",
+            "x of the given inputs is float64; the model needs float32",
         ),
         ({"given_inputs": {}}, ModelError, "lack x"),
         ({"given_inputs": {"x": np.ones((1, 3, 3), np.float32)}}, ModelError, "does not run on the given inputs"),

@@ -88,7 +88,7 @@ def test_stages_that_are_not_there() -> None:
 def test_a_contradiction_names_who_and_what(more: list[Placed], message: str) -> None:
     with pytest.raises(PluginError) as caught:
         after(more)
-    said = str(caught.value).removeprefix("these wishes contradict each other: ")
+    said = str(caught.value).removeprefix("these positions contradict each other: ")
     assert sorted(said.partition(";")[0].split(", ")) == sorted(message.partition(";")[0].split(", "))
     assert said.partition(";")[2] == message.partition(";")[2]
 

@@ -355,8 +355,8 @@ def test_an_entry_point_of_another_form(install: Install, value: str) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        pytest.param(code_of("one"), "and what it brings is named odd-plugin", id="a rule"),
-        pytest.param("", "and it brings no pass, rule or pipeline", id="nothing"),
+        pytest.param(code_of("one"), "which provides odd-plugin", id="a rule"),
+        pytest.param("", "which provides no pass, rule or pipeline", id="nothing"),
         pytest.param(
             "from passwright.core import Plugin, RulePass\nPLUGIN = Plugin([RulePass(f'p{i}', ()) for i in range(6)])",
             r"is named p0, p1, p2, p3, p4, \.\.\.$",

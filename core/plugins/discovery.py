@@ -78,8 +78,8 @@ class InstalledPlugins:
 def _entry_point_error(entry: EntryPoint, names: Sequence[str]) -> PluginError:
     """An error for the name of an entry point, with the names of its passes, rules and pipelines."""
     first = ", ".join(names[:MAX_LISTED_NAMES]) + (", ..." if len(names) > MAX_LISTED_NAMES else "")
-    brought = f"what it brings is named {first}" if names else "it brings no pass, rule or pipeline"
-    return PluginError(f"{entry.name} is an entry point of {_distribution_label(entry)}, and {brought}")
+    contents = f"provides {first}" if names else "provides no pass, rule or pipeline"
+    return PluginError(f"{entry.name} is an entry point of {_distribution_label(entry)}, which {contents}")
 
 
 def _distribution_label(entry: EntryPoint) -> str:

@@ -120,7 +120,7 @@ def _require_item(item: Any, complaint: str = "is no pass and no rule") -> None:
 def _require_name(name: Any) -> None:
     is_text = isinstance(name, str) and name != "" and name == name.strip() and name.isprintable()
     if not is_text or set(name) & RESERVED_CHARACTERS:
-        raise PluginError(f"{reprlib.repr(name)} is no name: nobody could ask for it among others, as in a,b{{n=3}}")
+        raise PluginError(f"{reprlib.repr(name)} is no name that a text such as a,b{{n=3}} can select")
 
 
 def _require_pipelines(pipelines: Any) -> None:

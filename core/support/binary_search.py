@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 
@@ -10,10 +11,4 @@ def first_bad(good: int, bad: int, is_bad: Callable[[int], bool]) -> int:
 
     Where good and bad numbers alternate, a bad number whose predecessor is good.
     """
-    while bad - good > 1:
-        middle = (good + bad) // 2
-        if is_bad(middle):
-            bad = middle
-        else:
-            good = middle
-    return bad
+    return good + 1 + bisect_left(range(good + 1, bad), True, key=is_bad)

@@ -21,8 +21,11 @@ from .input_generation import InputSet
 from .input_specs import OPTIONAL, SEQUENCE, TENSOR, InputSpec
 
 
-def read_inputs(path: Path, inputs: Sequence[InputSpec]) -> list[InputSet]:
-    """The input sets in `path`: one for an .npz, one for each `test_data_set_*` folder. Raises ModelError."""
+def read_inputs(given: Mapping[str, Any] | str | Path, inputs: Sequence[InputSpec]) -> list[InputSet]:
+    """The given input sets: one for a mapping or .npz file, or for each `test_data_set_*` folder. Raises ModelError."""
+    if isinstance(given, Mapping):
+        return [checked_inputs(InputSet("given", {}, dict(given)), inputs)]
+    path = Path(given)
     if path.is_dir():
         folders = sorted(path.glob("test_data_set_*")) or [path]
         found = [InputSet(f"given ({folder.name})", {}, _from_folder(folder, inputs)) for folder in folders]
@@ -81,7 +84,7 @@ def _converted(value: Any, spec: InputSpec, input_set: InputSet) -> Any:
         return _converted_array(value, spec, input_set)
     if spec.type_kind == SEQUENCE:
         if not isinstance(value, list | tuple):
-            raise ModelError(f"{spec.name} of the {input_set} is no list of arrays; the model wants a sequence")
+            raise ModelError(f"{spec.name} of the {input_set} is no list of arrays; the model needs a sequence")
         return [_converted_array(v, spec, input_set) for v in cast("Sequence[Any]", value)]
     return value
 
@@ -105,7 +108,7 @@ def _converted_array(value: Any, spec: InputSpec, input_set: InputSet) -> np.nda
     if literal and np.can_cast(array.dtype, wanted, "same_kind"):
         return array.astype(wanted)
     kind = type(cast("object", value)).__name__ if array.dtype.kind in "OU" else array.dtype
-    raise ModelError(f"{spec.name} of the {input_set} is {kind}; the model wants {wanted}")
+    raise ModelError(f"{spec.name} of the {input_set} is {kind}; the model needs {wanted}")
 
 
 def with_given_shapes(shapes: Mapping[str, Sequence[int]], inputs: Sequence[InputSpec]) -> list[InputSpec]:

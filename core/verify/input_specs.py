@@ -182,10 +182,10 @@ def input_specs(model: Model) -> list[InputSpec]:
     """The inputs of a model, in order, overridable ones last."""
     graph = model.graph
     required = [v for v in graph.inputs if v not in graph.input_defaults]
-    steering, bears = control_values(graph), supports_empty_tensors(graph)
-    fixed = has_nonempty_filters(graph)
-    found = [_input_spec(graph, v, v in steering) for v in (*required, *graph.input_defaults)]
-    return [replace(i, may_be_empty=bears, must_be_nonempty=not fixed) for i in found]
+    control, may_be_empty = control_values(graph), supports_empty_tensors(graph)
+    must_be_nonempty = not has_nonempty_filters(graph)
+    found = [_input_spec(graph, v, v in control) for v in (*required, *graph.input_defaults)]
+    return [replace(i, may_be_empty=may_be_empty, must_be_nonempty=must_be_nonempty) for i in found]
 
 
 def _input_spec(graph: Graph, value: Value, is_control: bool) -> InputSpec:

@@ -101,19 +101,14 @@ class Sensitivity:
         feeds = answer.input_set.feeds
         tries: list[tuple[Callable[[], list[Any]], int]] = [(partial(self._run_with_other_kernels, feeds), 1)]
         if has_floats(feeds) and has_generic_values(answer.input_set):
-            tries += [
-                (partial(self._run_perturbed, answer, seed, far), far)
-                for far in LARGER_ULPS
-                for seed in range(PERTURBATION_RUNS)
-            ]
-        tries += [
-            (partial(self._run_with_perturbed_weights, feeds, seed, far), far)
-            for seed, far in enumerate((1, 1, *LARGER_ULPS))
-        ]
-        for run, far in tries:
+            seeds = range(PERTURBATION_RUNS)
+            tries += [(partial(self._run_perturbed, answer, s, ulps), ulps) for ulps in LARGER_ULPS for s in seeds]
+        for seed, ulps in enumerate((1, 1, *LARGER_ULPS)):
+            tries.append((partial(self._run_with_perturbed_weights, feeds, seed, ulps), ulps))
+        for run, ulps in tries:
             with suppress(EvaluationError):
                 if results := run():
-                    yield dict(zip(self.names, results, strict=True)), far
+                    yield dict(zip(self.names, results, strict=True)), ulps
 
     def _run_with_other_kernels(self, feeds: Arrays) -> list[Any]:
         """Runs with prepacked weights, for which onnxruntime sums in another order, in the same mathematics."""
@@ -177,11 +172,14 @@ class Oracle:
         self.notes: list[str] = []
         self.answers: list[Answer] = []
         self._is_given = bool(given)
-        if given:
-            self.answers = [Answer(d, self._run_given(d)) for d in given]
-        else:
+        for input_set in given:
+            try:
+                self.answers.append(Answer(input_set, self._run(input_set)))
+            except EvaluationError as e:
+                raise ModelError(f"the original does not run on the {input_set}: {e}") from e
+        if not given:
             search = InputSearch(self._run, inputs, dict(fixed or {}), seed, self.notes, boundaries)
-            self.answers = list(search.answers())
+            self.answers += search.answers()
         self._note_empty_outputs()
         self._sensitivity = Sensitivity(original, self._original, self.output_names, self.answers[0])
 
@@ -205,38 +203,30 @@ class Oracle:
         `input_sets` restricts the comparison; the others count as equal already. `backend` runs `model` instead of the
         backend of the original; as it has its own process, which may crash, sizes of 0 are tried for all operators.
         """
+        original = self._original
+        is_random, opener = bool(self.random_outputs), backend or original.backend
         try:
-            original = self._original
-            runs = backend or original.backend
             derived = open_session(
-                model, runs, random=bool(self.random_outputs), seeds=original.seeds, fresh_sessions=self._fresh_sessions
+                model, opener, random=is_random, seeds=original.seeds, fresh_sessions=self._fresh_sessions
             )
         except EvaluationError as e:
             return Verdict(self.backend, exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
         derived.timeout = original.timeout
-        loose = tuple(n for n in self.output_names if n in self.random_outputs and n in self._original.unseeded_outputs)
-        case = _ModelComparison(self.output_names, loose, self._sensitivity, exact=exact)
-        foreign = next(
-            (n for n in self.output_names if n in derived.unseeded_outputs - self._original.unseeded_outputs), None
-        )
-        if foreign is not None:
-            case.failure = Mismatch(foreign, UNMATCHED_RANDOM_OP, self.answers[0].input_set, None)
+        unseeded = tuple(n for n in self.output_names if n in self.random_outputs & original.unseeded_outputs)
+        case = _ModelComparison(self.output_names, unseeded, self._sensitivity, exact=exact)
+        unmatched = derived.unseeded_outputs - original.unseeded_outputs
+        for name in (n for n in self.output_names if n in unmatched):
+            case.failure = Mismatch(name, UNMATCHED_RANDOM_OP, self.answers[0].input_set, None)
             return case.verdict(self.backend, self.notes)
         chosen = [a for a in self.answers if input_sets is None or any(a.input_set is d for d in input_sets)]
-        spares = backend is None and not self._is_given and any(map(_has_zero_size, chosen))
-        if spares and not serialized_supports_empty_tensors(model):
+        may_crash = backend is None and not self._is_given and any(map(_has_zero_size, chosen))
+        if may_crash and not serialized_supports_empty_tensors(model):
             chosen = [a for a in chosen if not _has_zero_size(a) or a is self.answers[0]]
         for answer in sorted(chosen, key=lambda a: not a.input_set.is_finite):
             case.compare_on(derived, answer)
             if case.failure is not None:
                 break
         return case.verdict(self.backend, self.notes)
-
-    def _run_given(self, draw: InputSet) -> dict[str, Any]:
-        try:
-            return self._run(draw)
-        except EvaluationError as e:
-            raise ModelError(f"the original does not run on the {draw}: {e}") from e
 
     def _run(self, draw: InputSet) -> dict[str, Any]:
         emptied = (i.name for i in self._nonempty_inputs if i.is_emptied_by(draw.feeds.get(i.name, 0)))
@@ -252,8 +242,8 @@ class Oracle:
             raise UnverifiableError(f"with {', '.join(sorted(zeros))} of 0 every output of the original is empty")
         self.notes.extend(f"{n} is empty on all inputs, so only its type and shape were compared" for n in empty)
         others = (n for n in self.output_names if n not in empty)
-        mute = [n for n in others if not any(_is_partly_finite(a.outputs[n]) for a in self.answers)]
-        self.notes.extend(f"{n} is finite on no inputs, so only where it is not was compared" for n in mute)
+        nonfinite = [n for n in others if not any(_is_partly_finite(a.outputs[n]) for a in self.answers)]
+        self.notes.extend(f"{n} is finite on no inputs, so only where it is not was compared" for n in nonfinite)
 
 
 class _ModelComparison:

@@ -13,8 +13,8 @@ from .verdict import OutputDifference
 
 Array = np.ndarray[Any, Any]
 
-# How far a float output may be off at most, as a share of its largest magnitude, by type. Below `MIN_SCALE` the
-# magnitude counts as `MIN_SCALE`.
+# The largest error of a float output, as a share of its largest magnitude, by type. A magnitude below `MIN_SCALE`
+# counts as `MIN_SCALE`.
 MAX_TOLERANCE = {
     "float64": 1e-9,
     "float32": 1e-4,
@@ -163,7 +163,7 @@ def array_noise_floor(expected: Array, noise: Noise) -> float:
 
 
 def _jump_mask(x: Array, y: Array, perturbed: list[Array], threshold: float) -> Array:
-    """Where the original itself changes by more than the threshold and half the distance of `y`, or turns into `y`."""
+    """Elements at which the original changes by more than `threshold` and half the distance of `y`, or becomes `y`."""
     found = np.zeros(x.shape, np.bool_)
     off = _distances(x, y)
     for m in perturbed:

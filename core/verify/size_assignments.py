@@ -36,17 +36,17 @@ def size_assignments(inputs: list[InputSpec], fixed: Sizes) -> Iterator[Sizes]:
 def _within_memory(inputs: list[InputSpec], assignments: Iterator[Sizes]) -> Iterator[Sizes]:
     """The assignments that fit into memory, those with an empty input last; the smallest one if all are large."""
     empty: list[Sizes] = []
-    dear: list[Sizes] = []
+    too_large: list[Sizes] = []
     found = False
     for plan in assignments:
         if element_count(inputs, plan) > MAX_ELEMENTS:
-            dear.append(plan)
+            too_large.append(plan)
         elif any(extent(d, plan) == 0 for i in inputs for d in i.shape if isinstance(d, str)):
             empty.append(plan)
         else:
             found = True
             yield plan
-    least = min(dear, key=lambda plan: element_count(inputs, plan), default=None)
+    least = min(too_large, key=lambda plan: element_count(inputs, plan), default=None)
     if least is not None and not found and element_count(inputs, least) <= MAX_REQUIRED_ELEMENTS:
         yield least
     yield from empty
@@ -127,17 +127,17 @@ def unusual_sizes(kind: str, base: Sizes, fixed: Collection[str]) -> Iterator[Si
     if not free:
         return
     if kind == "large":
-        far = base | dict.fromkeys(free, LARGE_SIZE)
-        yield far
-        yield from islice(_with_sums(base, far, free), MAX_VARIATIONS)
+        large = base | dict.fromkeys(free, LARGE_SIZE)
+        yield large
+        yield from islice(_with_sums(base, large, free), MAX_VARIATIONS)
         yield base | {s: max(base[s], LARGE_SIZE) for s in free}
     elif kind == "wide":
         yield base | dict.fromkeys(free, LARGE_SIZE) | {free[0]: MANY_ROWS}
         yield base | {free[0]: MANY_ROWS}
     elif kind == "ties":
-        alike = base | dict.fromkeys(free, EQUAL_SIZE)
-        yield alike
-        yield from islice(_with_sums(base, alike, free), MAX_VARIATIONS)
+        equal = base | dict.fromkeys(free, EQUAL_SIZE)
+        yield equal
+        yield from islice(_with_sums(base, equal, free), MAX_VARIATIONS)
         yield base | dict.fromkeys(free, max(base[s] for s in free) + 1)
         yield base | {s: base[s] + 1 for s in free}
 

@@ -14,7 +14,7 @@ from ..ir.effects import is_stateful, uses_16_bit_floats
 from ..transform.specialize import require_symbols
 from .dim_expressions import Sizes
 from .empty_tensor_support import require_nonempty_filters
-from .given_inputs import checked_inputs, read_inputs, sizes_from_shapes, with_given_shapes
+from .given_inputs import read_inputs, sizes_from_shapes, with_given_shapes
 from .input_generation import InputSet
 from .input_specs import InputSpec, input_specs
 from .oracle import Oracle
@@ -62,7 +62,7 @@ class VerificationSpec:
             random_outputs(model.graph),
             uses_16_bit_floats(model.graph),
             is_stateful(model.graph),
-            _given_draws(given, inputs),
+            read_inputs(given, inputs) if given is not None else [],
             {**sizes_from_shapes(shapes, inputs), **dims},
         )
 
@@ -82,9 +82,3 @@ class VerificationSpec:
             boundaries=boundaries,
             fresh_sessions=self.stateful,
         )
-
-
-def _given_draws(given: Inputs | None, inputs: Sequence[InputSpec]) -> list[InputSet]:
-    if isinstance(given, Mapping):
-        return [checked_inputs(InputSet("given", {}, dict(given)), inputs)]
-    return read_inputs(Path(given), inputs) if given is not None else []

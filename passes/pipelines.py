@@ -199,7 +199,7 @@ STAGES: dict[str, Stage] = {
     **{p.name: "fuse" for p in FUSION},
     **{p.name: "layout" for p in MOVEMENT},
 }
-"""What the passes of `basic` are for: other passes ask to stand behind the last of a stage.
+"""The stage of each pass of `basic`; plugins can be placed after the last pass of a stage.
 
 PRODUCTS fold what is linear, as CONVOLUTION does. So the last pass of stage fuse is that of FUSION, and what stands
 behind it sees what it fuses before ARITHMETIC takes that apart.

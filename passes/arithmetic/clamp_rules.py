@@ -7,7 +7,7 @@ from math import copysign
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import FLOATS
 from ..support.operand_queries import NO_NEGATIVE_ZERO, require_scalar_or_broadcastable_to, required_scalar
-from .value_ranges import CLAMPS, Clamp, build_clamp, known_clamp, range_of, type_limits
+from .value_ranges import CLAMPS, ValueRange, build_clamp, known_clamp, range_of, type_limits
 
 
 @rule(lambda g, clamp: g.one_of(*CLAMPS)(...) @ clamp, contract=EXACT)
@@ -43,7 +43,7 @@ def max_with_zero_to_relu(g: Build, x: Value, c: Value) -> Value:
     number = float(required_scalar(c))
     require(number == 0 and copysign(1, number) > 0, "the bound is not positive zero")
     require_scalar_or_broadcastable_to(c, x)
-    return build_clamp(g, x, Clamp(low=0.0))
+    return build_clamp(g, x, ValueRange(low=0.0))
 
 
 # Bounds that are left out are the ends of the type (operator Clip): infinity becomes the greatest number.
@@ -66,7 +66,7 @@ def merge_clamp_pair(g: Build, inner: Op, outer: Op, *, exact: bool) -> Value:
     return build_clamp(g, x, both)
 
 
-def required_clamp(op: Op) -> tuple[Value, Clamp]:
+def required_clamp(op: Op) -> tuple[Value, ValueRange]:
     """The operand and the bounds of a clamp; declines where the bounds are unknown or change the shape."""
     found = known_clamp(op)
     require(found is not None, f"{op.label} has no constant bounds")

@@ -36,7 +36,9 @@ def drop_neutral_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
     """Add(x, -0), Mul(x, 1), And(x, true), Or or Xor(x, false), Sub(x, 0), Div(x, 1), Pow(x, 1), ... => x"""
     number = neutral_element(op.type, c.dtype)
     require_uniform(op, x, c, number)
-    require_zero_sign(c, number)
+    if c.dtype in FLOATS and number == 0:
+        signs = np.signbit(c.const.astype(np.float64))
+        require(bool((signs == np.signbit(number)).all()), "the zero has the wrong sign")
     require(op.type != "Pow" or x.dtype not in INEXACT_POW_TYPES, "large integers are changed by the op")
     return x
 
@@ -54,7 +56,7 @@ def fold_absorbing_operand(g: Build, x: Value, c: Value, op: Op) -> Value:
     require(c.dtype not in FLOATS, "x is a float: 0 times NaN or infinity is not 0")
     require_numpy_broadcasting(op.version)
     require(not x.is_const, "both operands are constant")
-    number = absorbing_element(op.type, c.dtype)
+    number = 1 if op.type == "Or" else all_ones(c.dtype) if op.type == "BitwiseOr" else 0
     require(bool(uniform_value(c) == number), "the constant does not absorb x")
     if broadcasts_to(x.shape, c.shape):
         return c
@@ -76,13 +78,6 @@ def require_uniform(op: Op, x: Value, c: Value, number: Any) -> None:
     require(bool((data == number).all()), f"{c.name} is not {number} throughout")
 
 
-def require_zero_sign(c: Value, number: Any) -> None:
-    """Decline if the constant is a floating-point zero of which some element has another sign."""
-    if c.dtype in FLOATS and number == 0:
-        signs = np.signbit(c.const.astype(np.float64))
-        require(bool((signs == np.signbit(number)).all()), "the zero has the wrong sign")
-
-
 def neutral_element(op_type: str, dtype: int) -> Any:
     """The operand that changes nothing, not even the sign of a zero."""
     if op_type in {"Mul", "Div", "Pow", "And"}:
@@ -92,13 +87,6 @@ def neutral_element(op_type: str, dtype: int) -> Any:
     if op_type == "BitwiseAnd":
         return all_ones(dtype)
     return 0.0 if dtype in FLOATS else 0
-
-
-def absorbing_element(op_type: str, dtype: int) -> Any:
-    """The operand that alone determines the result."""
-    if op_type == "Or":
-        return 1
-    return all_ones(dtype) if op_type == "BitwiseOr" else 0
 
 
 def all_ones(dtype: int) -> int:

@@ -22,8 +22,11 @@ from ..support.operand_queries import (
 CLAMPS = ("Relu", "Clip", "Max", "Min")
 
 
-class Clamp(NamedTuple):
-    """min(max(x, low), high), in this order; NaN stays NaN, and where x equals a bound it stays x."""
+class ValueRange(NamedTuple):
+    """The range of a value, whose elements are NaN or within, a zero at an end of either sign; or that of a clamp.
+
+    A clamp is min(max(x, low), high), in this order; NaN stays NaN, and where x equals a bound it stays x.
+    """
 
     low: float = -inf
     high: float = inf
@@ -32,54 +35,50 @@ class Clamp(NamedTuple):
         """The clamped number."""
         return min(max(x, self.low), self.high)  # of equals Python takes the first
 
-    def compose(self, first: Clamp) -> Clamp:
-        """The composition of `first` and then this clamp."""
-        return Clamp(self.apply(first.apply(-inf)), self.apply(first.apply(inf)))
+    def compose(self, first: ValueRange) -> ValueRange:
+        """The range of what is clamped to `first` and then to this."""
+        return ValueRange(self.apply(first.apply(-inf)), self.apply(first.apply(inf)))
 
 
-def known_clamp(op: Op) -> tuple[Value, Clamp] | None:
+def known_clamp(op: Op) -> tuple[Value, ValueRange] | None:
     """The operand and the bounds of a clamp; None where the op is not a clamp or the bounds are not constant."""
     x = op.input(0)
     if op.domain or x is None:
         return None
     if op.type == "Relu":
-        return x, Clamp(low=0.0)
+        return x, ValueRange(low=0.0)
     if op.type == "Clip":
         return _clamp_of_clip(op, x)
     return _clamp_of_max_min(op) if op.type in {"Max", "Min"} and len(op.inputs) == 2 else None
 
 
-def type_limits(dtype: int) -> Clamp | None:
+def type_limits(dtype: int) -> ValueRange | None:
     """The bounds of a Clip that has none (operator Clip: numeric_limits), infinity left out; None for other types."""
     if not is_integer_dtype(dtype) and dtype not in CPU_FLOATS:
         return None
     kind = helper.tensor_dtype_to_np_dtype(dtype)
     if is_integer_dtype(dtype):
-        return Clamp(np.iinfo(kind).min, np.iinfo(kind).max)
-    return Clamp(float(np.finfo(kind).min), float(np.finfo(kind).max))
+        return ValueRange(np.iinfo(kind).min, np.iinfo(kind).max)
+    return ValueRange(float(np.finfo(kind).min), float(np.finfo(kind).max))
 
 
-def _clamp_of_clip(op: Op, x: Value) -> tuple[Value, Clamp] | None:
+def _clamp_of_clip(op: Op, x: Value) -> tuple[Value, ValueRange] | None:
     widest = type_limits(x.known_dtype)
     if widest is None or op.version < 6:
         return None
     if op.version < 11:  # the bounds are attributes; their defaults are those of float for all types
-        known = x.known_dtype == TensorProto.FLOAT
-        return (x, _attribute_bounds(op.attr("min"), op.attr("max"), widest)) if known else None
+        low, high = (float(np.float32(op.attr(name))) for name in ("min", "max"))
+        clamp = ValueRange(max(low, widest.low), min(high, widest.high))
+        return (x, clamp) if x.known_dtype == TensorProto.FLOAT else None
     if None in {op.input(1), op.input(2)} and _computes_in_float(x, op.version):
         return None
     low, high = _bound_value(op.input(1), widest.low), _bound_value(op.input(2), widest.high)
-    return None if low is None or high is None else (x, Clamp(low, high))
+    return None if low is None or high is None else (x, ValueRange(low, high))
 
 
 def _computes_in_float(x: Value, version: int) -> bool:
     """Whether onnxruntime computes a Clip in float, which leaves infinity where a bound is left out."""
     return x.known_dtype == TensorProto.FLOAT16 and version < 12
-
-
-def _attribute_bounds(low: float, high: float, widest: Clamp) -> Clamp:
-    """The bounds in attributes, which are 32-bit floats."""
-    return Clamp(max(float(np.float32(low)), widest.low), min(float(np.float32(high)), widest.high))
 
 
 def _bound_value(bound: Value | None, left_out: float) -> float | None:
@@ -90,7 +89,7 @@ def _bound_value(bound: Value | None, left_out: float) -> float | None:
     return None if number is None or isnan(number) else number
 
 
-def _clamp_of_max_min(op: Op) -> tuple[Value, Clamp] | None:
+def _clamp_of_max_min(op: Op) -> tuple[Value, ValueRange] | None:
     """The clamp of a Max or Min of a value and one number, of any rank."""
     a, b = op.inputs
     if a is None or b is None or a.is_const == b.is_const:
@@ -100,17 +99,17 @@ def _clamp_of_max_min(op: Op) -> tuple[Value, Clamp] | None:
     if number is None or (x.known_dtype not in CPU_FLOATS and not is_integer_dtype(x.known_dtype)):
         return None
     if op.type == "Max":
-        return None if number == inf else (x, Clamp(low=number))
-    return None if number == -inf else (x, Clamp(high=number))
+        return None if number == inf else (x, ValueRange(low=number))
+    return None if number == -inf else (x, ValueRange(high=number))
 
 
-def build_clamp(g: Build, x: Value, clamp: Clamp) -> Value:
+def build_clamp(g: Build, x: Value, clamp: ValueRange) -> Value:
     """The op that clamps `x`, Relu where it is one; x itself where the bounds are those of its type."""
     widest = type_limits(x.dtype)
     require(widest is not None, "no clamp is known for this type")
     assert widest is not None
     if is_integer_dtype(x.dtype):
-        clamp = Clamp(widest.apply(clamp.low), widest.apply(clamp.high))
+        clamp = ValueRange(widest.apply(clamp.low), widest.apply(clamp.high))
         if clamp == widest:
             return x
     elif clamp.low == -inf or clamp.high == inf:
@@ -121,11 +120,11 @@ def build_clamp(g: Build, x: Value, clamp: Clamp) -> Value:
     return g.Clip(x, *ends)
 
 
-def _build_one_sided_clamp(g: Build, x: Value, clamp: Clamp) -> Value:
+def _build_one_sided_clamp(g: Build, x: Value, clamp: ValueRange) -> Value:
     """Build a one-sided clamp of floats. A Clip would turn infinity into the greatest number."""
-    if clamp == Clamp():
+    if clamp == ValueRange():
         return x
-    if clamp == Clamp(low=0.0):
+    if clamp == ValueRange(low=0.0):
         require_ort_kernel(g, "Relu", x)
         return g.Relu(x)
     require_numpy_broadcasting(g.opset, VARIADIC_BROADCASTING_OPSET)
@@ -136,13 +135,6 @@ def _build_one_sided_clamp(g: Build, x: Value, clamp: Clamp) -> Value:
 
 MAX_DEPTH = 6  # ops looked at on the way up
 MAX_CONSTANT_ELEMENTS = 1024  # elements of a constant that is read
-
-
-class ValueRange(NamedTuple):
-    """Every element is NaN or lies between the two; a zero at an end may have either sign."""
-
-    low: float = -inf
-    high: float = inf
 
 
 ROUNDED_UP_ONE = 1.01  # onnxruntime's Sigmoid of some 17.5 is the float after 1; a Softmax may round up as well
@@ -175,7 +167,7 @@ def range_of(value: Value, depth: int = MAX_DEPTH) -> ValueRange:
         return range_of(first, depth - 1)
     if op.type in CLAMPS:  # of integers too
         clamp = known_clamp(op)
-        return clamped_range(range_of(clamp[0], depth - 1), clamp[1]) if clamp is not None else _dtype_range(value)
+        return clamp[1].compose(range_of(clamp[0], depth - 1)) if clamp is not None else _dtype_range(value)
     # Of integers nothing more is known: they wrap around.
     found = _float_range(op, first, depth)
     return found if found != ValueRange() and value.known_dtype in FLOATS else _dtype_range(value)
@@ -210,11 +202,6 @@ def _float_range(op: Op, first: Value, depth: int) -> ValueRange:
     if op.type in {"AveragePool", "Cast", "GlobalAveragePool", "ReduceMean", "ReduceSum"}:
         return ValueRange(0.0) if range_of(first, depth - 1).low >= 0 else ValueRange()
     return ValueRange()
-
-
-def clamped_range(found: ValueRange, bounds: Clamp) -> ValueRange:
-    """The range of a clamped value."""
-    return ValueRange(float(bounds.apply(found.low)), float(bounds.apply(found.high)))
 
 
 def _sum_or_product_range(op: Op, depth: int) -> ValueRange:

@@ -201,16 +201,12 @@ def repeated_part(tensor: Tensor) -> Tensor | None:
         return None
     elements = np.frombuffer(tensor.raw_data(), UNSIGNED_OF_WIDTH[element_bits(tensor.dtype)]).reshape(tensor.dims)
     part = elements
-    while part.ndim and _is_repeated(part):
+    # Most parts that differ do so early.
+    while part.ndim and (len(part) == 1 or ((part[1] == part[0]).all() and (part[1:] == part[:1]).all())):
         part = part[0]
     if part.ndim == len(tensor.dims):
         return None
     return Tensor.from_array(tensor.array[(0,) * (len(tensor.dims) - part.ndim)])
-
-
-def _is_repeated(part: np.ndarray[tuple[int, ...], np.dtype[np.unsignedinteger]]) -> bool:
-    """Whether all slices along the first axis are equal; most that differ do so early."""
-    return len(part) == 1 or bool((part[1] == part[0]).all() and (part[1:] == part[:1]).all())
 
 
 def repeating_op(graph: Graph, small: Tensor) -> Op | None:

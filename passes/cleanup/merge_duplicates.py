@@ -81,7 +81,7 @@ class Scope:
 
     def find_equal(self, op: Op) -> Op:
         """The first op that computes what `op` does; itself if there was none."""
-        start = shallow_key(op)
+        start = (*operator_key(op), *canonical_inputs(op, op.inputs, id))  # all but attributes
         around = self.scopes
         others = [(scope, scope.first_by_key[start]) for scope in around if start in scope.first_by_key]
         if not others:
@@ -102,8 +102,3 @@ class Scope:
         """The rest of the key that equal ops share: attributes, and the values of their bodies."""
         bodies = [(name, len(g.inputs), *self.numbering.outputs(g)) for name, g in subgraphs_of(op)]
         return attribute_key(op), *bodies
-
-
-def shallow_key(op: Op) -> NodeKey:
-    """The key that equal ops share, without attributes."""
-    return (*operator_key(op), *canonical_inputs(op, op.inputs, id))

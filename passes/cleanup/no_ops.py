@@ -326,14 +326,23 @@ def drop_no_op_gather(g: Build, x: Value, indices: Value, axis: int) -> Value:
 )
 def drop_identity_element_indices(g: Build, x: Value, indices: Value, updates: tuple[Value, ...], axis: int) -> Value:
     """GatherElements(x, identity) => x, ScatterElements(x, identity, updates) => updates"""
-    require_identity_element_indices(indices, x, axis)
+    shape, extent = x.static_shape, static_extent(x, axis)
+    require(indices.shape == shape, "the shape of the indices differs from that of x")
+    order = np.arange(extent).reshape([-1 if i == axis % len(shape) else 1 for i in range(len(shape))])
+    require(are_indices_equal(indices, order, extent), "an index is not the element's own position")
     return (*updates, x)[0]
 
 
 @rule(lambda g, x, indices, updates: g.one_of("GatherND", "ScatterND")(x, g.const(indices), *updates), contract=EXACT)
 def drop_identity_nd_indices(g: Build, x: Value, indices: Value, updates: tuple[Value, ...]) -> Value:
     """GatherND(x, identity) => x, ScatterND(x, identity, updates) => updates"""
-    require_identity_nd_indices(indices, x)
+    require(indices.rank >= 2, "the indices have no dims")
+    depth = indices.rank - 1
+    require(depth <= x.rank, "the indices have more dims than x")
+    extents = tuple(static_extent(x, i) for i in range(depth))
+    require(indices.shape == (*extents, depth), "the indices do not cover all entries")
+    order = np.moveaxis(np.indices(extents), 0, -1)
+    require(are_indices_equal(indices, order, np.array(extents)), "an index is not the entry's own position")
     return (*updates, x)[0]
 
 
@@ -354,25 +363,6 @@ def static_extent(x: Value, axis: int) -> int:
         extent = -1
     require(extent >= 0, f"the extent along axis {axis} is not fixed")
     return extent
-
-
-def require_identity_element_indices(indices: Value, x: Value, axis: int) -> None:
-    """Decline unless `indices` holds, for each element of `x`, its own index along `axis`."""
-    shape, extent = x.static_shape, static_extent(x, axis)
-    require(indices.shape == shape, "the shape of the indices differs from that of x")
-    order = np.arange(extent).reshape([-1 if i == axis % len(shape) else 1 for i in range(len(shape))])
-    require(are_indices_equal(indices, order, extent), "an index is not the element's own position")
-
-
-def require_identity_nd_indices(indices: Value, x: Value) -> None:
-    """Decline unless `indices` (GatherND, ScatterND) lists all entries along the leading axes, in order."""
-    require(indices.rank >= 2, "the indices have no dims")
-    depth = indices.rank - 1
-    require(depth <= x.rank, "the indices have more dims than x")
-    extents = tuple(static_extent(x, i) for i in range(depth))
-    require(indices.shape == (*extents, depth), "the indices do not cover all entries")
-    order = np.moveaxis(np.indices(extents), 0, -1)
-    require(are_indices_equal(indices, order, np.array(extents)), "an index is not the entry's own position")
 
 
 def are_indices_equal(indices: Value, order: Array, extents: Array | int) -> bool:
@@ -480,20 +470,16 @@ def drop_sum_of_unit_axes(g: Build, x: Value, op: Op) -> Value:
     return without_unit_axes(g, x, op)
 
 
-@rule(lambda g, x, axis, op: g.one_of("CumProd", "CumSum")(x, g.const(axis)) @ op, contract=EXACT)
-def drop_cumulative_op_of_unit_axis(g: Build, x: Value, axis: Value, op: Op) -> Value:
-    """CumSum(x, an axis of extent 1) => x, and so CumProd"""
+@rule(
+    lambda g, x, axis, op: g.one_of("CumProd", "CumSum")(x, g.const(axis)) @ op,
+    lambda g, x, lengths, op: g.ReverseSequence(x, lengths) @ op,
+    contract=EXACT,
+)
+def drop_scan_of_unit_axis(g: Build, x: Value, op: Op, axis: Value | None = None) -> Value:
+    """CumSum(x, an axis of extent 1) => x, and so CumProd, and ReverseSequence with a time axis of extent 1"""
     require(not op.attr("exclusive", 0), "it is exclusive")
-    (at,) = normalized_axes([required_scalar(axis)], x.rank)
+    (at,) = normalized_axes([op.attr("time_axis", 0) if axis is None else required_scalar(axis)], x.rank)
     require(same_extent(x.shape[at], 1), "the extent of the axis is not 1")
-    return x
-
-
-@rule(lambda g, x, lengths, op: g.ReverseSequence(x, lengths) @ op, contract=EXACT)
-def drop_reverse_of_unit_axis(g: Build, x: Value, op: Op) -> Value:
-    """ReverseSequence(x, lengths) => x, where a sequence has one element at most"""
-    (at,) = normalized_axes([op.attr("time_axis", 0)], x.rank)
-    require(same_extent(x.shape[at], 1), "the extent of the time axis is not 1")
     return x
 
 
@@ -512,7 +498,6 @@ def without_unit_axes(g: Build, x: Value, op: Op) -> Value:
 
 
 DROP_NO_OP_REDUCTIONS = RulePass("drop-no-op-reductions", (
-    drop_no_op_reduction, drop_reduction_of_unit_axes, drop_sum_of_unit_axes, drop_cumulative_op_of_unit_axis,
-    drop_reverse_of_unit_axis,
+    drop_no_op_reduction, drop_reduction_of_unit_axes, drop_sum_of_unit_axes, drop_scan_of_unit_axis,
 ))  # fmt: skip
 """Removal of reductions over single elements, or over none."""

@@ -290,7 +290,8 @@ def _is_candidate(op: Op) -> bool:
         or not any(v.consumers or op.graph.is_output(v) for v in op.outputs)
     ):
         return False
-    return _is_safe(op) and _has_bounded_size(op)
+    size, read = result_bytes(op), sum(known_bytes(v) or 0 for v in op.inputs if v is not None)
+    return size is not None and size <= max(MAX_TRANSIENT_BYTES, read) and _is_safe(op)
 
 
 def _is_safe(op: Op) -> bool:
@@ -299,21 +300,9 @@ def _is_safe(op: Op) -> bool:
         trips = op.input(0)
         if trips is None or not trips.is_const or trips.const.size != 1 or trips.const.reshape(-1)[0] > MAX_TRIP_COUNT:
             return False
-    if op.type in {"Div", "Mod"} and not _divides_safely(op):
+    divisor = op.input(1) if op.type in {"Div", "Mod"} else None
+    # An integer division by 0, or by -1 at the end of the range, may end the process.
+    is_integer = divisor is not None and divisor.known_dtype not in FLOATS
+    if divisor is not None and is_integer and (not divisor.is_const or np.isin(divisor.const, (0, -1)).any()):
         return False
     return all(_is_safe(inner) for sub in op.subgraphs for inner in sub.ops())
-
-
-def _divides_safely(op: Op) -> bool:
-    """An integer division by 0, or by -1 at the end of the range, may end the process."""
-    divisor = op.input(1)
-    if divisor is None or divisor.known_dtype in FLOATS:
-        return True
-    return divisor.is_const and not np.isin(divisor.const, (0, -1)).any()
-
-
-def _has_bounded_size(op: Op) -> bool:
-    """Whether the results have a known size within the transient limit."""
-    size = result_bytes(op)
-    read = sum(known_bytes(v) or 0 for v in op.inputs if v is not None)
-    return size is not None and size <= max(MAX_TRANSIENT_BYTES, read)

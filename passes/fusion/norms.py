@@ -121,7 +121,11 @@ def fuse_layer_norm_of_scale_and_offset(g: Build, x: Value, k: Value, mu: Value,
     shifted = required_producer(operand(required_producer(operand(root, len(root.inputs) - 1), "Sqrt")), "Add")
     mean_of_squares, eps = computed_and_constant(shifted)
     variance = required_producer(mean_of_squares, "ReduceMean")
-    require_variance(variance, x, mu, axis)
+    squares = operand(variance)
+    d = operand(required_producer(squares, "Mul", "Pow"))
+    require(required_producer(d, "Sub").inputs == (x, mu), f"{d.name} is not centred by its mean")
+    require_polynomial(squares, d, [0.0, 0.0, 1.0])
+    require(first_normalized_axis(d, variance) == axis, "mean and variance are along other axes")
     dims = normalized_extents(x, axis)
     weights = [downcast_constant(g, weight_array(c, dims, x), x) for c in (gamma, beta)]
     return g.LayerNormalization(x, *weights, axis=axis - x.rank, epsilon=positive_epsilon(eps, mean_of_squares))
@@ -132,15 +136,6 @@ def computed_and_constant(op: Op) -> tuple[Value, Value]:
     a, b = operand(op), operand(op, 1)
     require(a.is_const != b.is_const, f"{op.label} has not one constant operand")
     return (b, a) if a.is_const else (a, b)
-
-
-def require_variance(variance: Op, x: Value, mu: Value, axis: int) -> None:
-    """`variance` is the mean of the squares of x - mu."""
-    squares = operand(variance)
-    d = operand(required_producer(squares, "Mul", "Pow"))
-    require(required_producer(d, "Sub").inputs == (x, mu), f"{d.name} is not centred by its mean")
-    require_polynomial(squares, d, [0.0, 0.0, 1.0])
-    require(first_normalized_axis(d, variance) == axis, "mean and variance are along other axes")
 
 
 FUSE_KERAS_LAYER_NORM = RulePass("fuse-keras-layer-norm", (fuse_layer_norm_of_scale_and_offset,))

@@ -59,7 +59,11 @@ def fuse_reduce_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Va
 def fuse_reduce_mean(g: Build, x: Value, n: Value, total: Op, op: Op, axes: Value | None) -> Value:
     """ReduceSum(x) / n => ReduceMean(x), ReduceSum(x) * (1 / n) => ReduceMean(x)"""
     require_dtype(x, CPU_FLOATS)
-    count = float(reduced_element_count(x, total))
+    axes_or_none = constant_integers(total)
+    over = range(x.rank) if axes_or_none is None else normalized_axes(axes_or_none, x.rank)
+    extents = [d for i in over if isinstance(d := x.shape[i], int)]
+    require(len(extents) == len(over) and prod(extents) > 0, "the number of reduced elements is unknown")
+    count = float(prod(extents))
     require_scalar(n, count if op.type == "Div" else 1 / count, total.outputs[0])
     return build_reduction(g, "ReduceMean", x, total, axes)
 
@@ -70,15 +74,6 @@ def build_reduction(g: Build, name: str, x: Value, total: Op, axes: Value | None
     require(axes is None or not axes.is_const or 0 not in axes.shape, "the axes are empty")
     attrs = {k: v for k, v in total.attrs.items() if k != "noop_with_empty_axes"}
     return getattr(g, name)(x, axes, **attrs)
-
-
-def reduced_element_count(x: Value, total: Op) -> int:
-    """The number of elements that `total` sums for each result."""
-    axes = constant_integers(total)
-    over = range(x.rank) if axes is None else normalized_axes(axes, x.rank)
-    extents = [d for i in over if isinstance(d := x.shape[i], int)]
-    require(len(extents) == len(over) and prod(extents) > 0, "the number of reduced elements is unknown")
-    return prod(extents)
 
 
 FUSE_REDUCTIONS = RulePass("fuse-reductions", (

@@ -128,7 +128,7 @@ def require_no_norm(x: Value) -> None:
 
 
 def computed_inputs(x: Value, *types: str) -> list[Value]:
-    """What varies among the inputs of the op that makes `x`; nothing if that is of none of these types."""
+    """The inputs that are not constant of the op that makes `x`; none if it is of none of these types."""
     op = x.producer
     return (
         []

@@ -103,15 +103,11 @@ def hoist_affine(g: Build, op: Op, then: Op) -> Value:
     """K * (Conv + Conv) + c => Conv + Conv; as well for Concat and pools of them"""
     y = op.outputs[0]
     require(varying_operand(then) is y, f"{then.label} is not of constants and {y.name}")
-    require_accepts_affine(y, then, scales=then.type not in {"Add", "Sub"})
+    scales = then.type not in {"Add", "Sub"}  # before any number is looked at
+    require(accepts_affine(y, then, scales=scales), f"{y.name} does not come from convolutions of its own")
     require(y.rank >= 3, "it has no channels")
     channels = y.shape[1] if isinstance(y.shape[1], int) else None
     return apply_affine(g, y, required_affine(then, y, y.rank, channels), y.rank)
-
-
-def require_accepts_affine(y: Value, reader: Op, *, scales: bool) -> None:
-    """Only convolutions of its own make up `y`, which is asked before any number is looked at."""
-    require(accepts_affine(y, reader, scales=scales), f"{y.name} does not come from convolutions of its own")
 
 
 def accepts_affine(y: Value, reader: Op, *, scales: bool, depth: int = 0) -> bool:

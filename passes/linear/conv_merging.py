@@ -124,14 +124,13 @@ def conv_plus_affine(g: Build, x: Value, a: ConvBranch, affine: Affine) -> Value
 
 
 def build_conv(g: Build, x: Value, like: ConvBranch, weights: Array, bias: Array | None, target: Window) -> Value:
-    """A Conv with these weights; its attributes are those of `like` where it looks where that does."""
-    kind = np.dtype(like.w.const.dtype)
+    """A Conv with these weights; its attributes are those of `like` where it has the same window."""
     attrs = dict(like.conv.attrs)
     if target != like.window:
         attrs = {**target.attrs, "group": int(like.conv.attr("group", 1))}
-    per = None if bias is None else np.broadcast_to(bias, len(weights))
-    b = None if per is None else g.const(downcast_weights(per, kind))
-    return g.Conv(x, g.const(downcast_weights(weights, kind)), b, **attrs)
+    return conv_with_weights(
+        g, x, weights, None if bias is None else np.broadcast_to(bias, len(weights)), like.w, attrs
+    )
 
 
 MERGE_PARALLEL_CONVS = RulePass("merge-parallel-convs", (merge_parallel_convs, merge_conv_with_affine))
@@ -143,12 +142,10 @@ FINITE_INTERMEDIATE = conditional("what the first convolution gives is finite")
 
 
 @rule(
-    lambda g, x, w, v, first, second, b=None, c=None: g.Conv(g.Conv(x, g.const(w), b) @ first, g.const(v), c) @ second,
+    lambda g, x, w, v, first, second: g.Conv(g.Conv(x, g.const(w), ...) @ first, g.const(v), ...) @ second,
     contract=FINITE_INTERMEDIATE,
 )
-def merge_conv_with_pointwise(
-    g: Build, x: Value, w: Value, b: Value | None, v: Value, c: Value | None, first: Op, second: Op
-) -> Value:
+def merge_conv_with_pointwise(g: Build, x: Value, w: Value, v: Value, first: Op, second: Op) -> Value:
     """Conv(Conv(x, w, b), v 1x1, c) => Conv(x, v @ w, v @ b + c)"""
     points = pointwise_window(second, v)
     stepping = set(points.strides) != {1}
@@ -157,24 +154,20 @@ def merge_conv_with_pointwise(
     left, right = grouped_weights(second, v), grouped_weights(first, w)
     with np.errstate(all="ignore"):
         merged = left.reshape(*left.shape[:3]) @ right.reshape(*right.shape[:2], -1)
-    strides = (
-        [a * b for a, b in zip(conv_window(first, w, x).strides, points.strides, strict=True)] if stepping else None
-    )
-    attrs = {**first.attrs, **({"strides": strides} if stepping else {})}
-    return conv_with_weights(
-        g, x, merged.reshape(v.static_shape[0], *w.static_shape[1:]), merged_bias(second, v, b, c), w, attrs
-    )
+    attrs = dict(first.attrs)
+    if stepping:
+        attrs["strides"] = [a * b for a, b in zip(conv_window(first, w, x).strides, points.strides, strict=True)]
+    weights = merged.reshape(v.static_shape[0], *w.static_shape[1:])
+    return conv_with_weights(g, x, weights, merged_bias(first, second, v), w, attrs)
 
 
 @rule(
-    lambda g, x, w, v, first, second, b=None, c=None: g.Conv(g.Conv(x, g.const(w), b) @ first, g.const(v), c) @ second,
+    lambda g, x, w, v, first, second: g.Conv(g.Conv(x, g.const(w), ...) @ first, g.const(v), ...) @ second,
     contract=FINITE_INTERMEDIATE,
 )
-def merge_pointwise_with_conv(
-    g: Build, x: Value, w: Value, b: Value | None, v: Value, c: Value | None, first: Op, second: Op
-) -> Value:
+def merge_pointwise_with_conv(g: Build, x: Value, w: Value, v: Value, first: Op, second: Op) -> Value:
     """Conv(Conv(x, w 1x1, b), v, c) => Conv(x, v @ w, sum(v @ b) + c), nothing padded or b = 0"""
-    points = pointwise_window(first, w)
+    points, b = pointwise_window(first, w), first.input(2)
     require(set(points.strides) == {1}, "the first steps over points")
     shifts = b is not None and bool(b.const.any())
     require(not shifts or not any(conv_window(second, v).pads), "the zeros of the padding would be shifted")
@@ -183,8 +176,8 @@ def merge_pointwise_with_conv(
     taps = np.moveaxis(left.reshape(*left.shape[:3], -1), 2, 3)  # (groups, outputs, kernel, between)
     with np.errstate(all="ignore"):
         merged = np.moveaxis(taps @ right.reshape(len(right), 1, *right.shape[1:3]), 3, 2)
-    shape = (v.static_shape[0], w.static_shape[1], *v.static_shape[2:])
-    return conv_with_weights(g, x, merged.reshape(shape), merged_bias(second, v, b, c), v, dict(second.attrs))
+    weights = merged.reshape(v.static_shape[0], w.static_shape[1], *v.static_shape[2:])
+    return conv_with_weights(g, x, weights, merged_bias(first, second, v), v, dict(second.attrs))
 
 
 def pointwise_window(conv: Op, w: Value) -> Window:
@@ -206,8 +199,9 @@ def require_no_growth(first: Op, w: Value, second: Op, v: Value, kernel: Value) 
     require(w.tensor is not None and v.tensor is not None and merged <= w.tensor.size + v.tensor.size, "it costs more")
 
 
-def merged_bias(second: Op, v: Value, b: Value | None, c: Value | None) -> Array | None:
-    """What the second convolution makes of the first one's bias, and its own; None without either."""
+def merged_bias(first: Op, second: Op, v: Value) -> Array | None:
+    """The bias of the merged convolution; None where neither has one."""
+    b, c = first.input(2), second.input(2)
     if b is None:
         return None if c is None else c.const.astype(np.float64)
     weights = grouped_weights(second, v)

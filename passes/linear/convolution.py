@@ -19,20 +19,20 @@ INPUT_AXIS = {"Conv": 2, "ConvTranspose": 1}
 
 
 def group_count(conv: Op, w: Value) -> int:
-    """In how many groups the channels are; declines what does not fit the weights."""
+    """The number of groups; declines one that does not fit the weights."""
     groups = int(conv.attr("group", 1))
     require(w.rank >= 3 and groups > 0 and w.static_shape[0] % groups == 0, f"{w.name} does not fit {groups} groups")
     return groups
 
 
 def output_channels(conv: Op, w: Value) -> int:
-    """How many channels come out."""
+    """The number of output channels."""
     groups = group_count(conv, w)
     return w.static_shape[0] if conv.type == "Conv" else w.static_shape[1] * groups
 
 
 def input_channels(conv: Op, w: Value) -> int:
-    """How many channels go in."""
+    """The number of input channels."""
     groups = group_count(conv, w)
     return w.static_shape[1] * groups if conv.type == "Conv" else w.static_shape[0]
 
@@ -110,7 +110,7 @@ class Window:
 
     @property
     def span(self) -> tuple[int, ...]:
-        """How far from the first the last tap is."""
+        """The distance of the last tap from the first."""
         return tuple(d * (k - 1) for d, k in zip(self.dilations, self.kernel, strict=True))
 
     @property
@@ -156,7 +156,7 @@ def parse_window(op: Op, kernel: Sequence[int], x: Value | None = None) -> Windo
 
 
 def same_padding(x: Value | None, axis: int, stride: int, span: int) -> int:
-    """How much SAME padding there is in all (operator Conv, auto_pad): the output has ceil(extent / stride)."""
+    """The total SAME padding of an axis (operator Conv, auto_pad): the output has ceil(extent / stride)."""
     if stride == 1 or span == 0:
         return span
     extent = None if x is None else x.shape[axis]
@@ -184,6 +184,6 @@ def union(a: Window, b: Window) -> Window:
 
 
 def tap_slices(inner: Window, outer: Window) -> tuple[slice, ...]:
-    """Where the taps of `inner` lie among those of `outer`, which holds them all."""
+    """The taps of `inner` among those of `outer`, which holds them all."""
     begins = [(o - i) // d for o, i, d in zip(outer.pads, inner.pads, outer.dilations, strict=False)]
     return tuple(slice(b, b + k) for b, k in zip(begins, inner.kernel, strict=True))

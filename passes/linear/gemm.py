@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...core import Build, Op, RulePass, Value, broadcasts_to, conditional, require, rule
@@ -91,7 +89,10 @@ def add_to_gemm(g: Build, gemm: Op, op: Op) -> Value:
 def subtract_matmul(g: Build, a: Value, b: Value, product: Op, op: Op) -> Value:
     """MatMul(a, b) - d => Gemm(a, b, d, beta=-1), or Gemm(a, b, -d) where d is constant; d - it => Gemm(alpha=-1)"""
     d = other_operand(op, product.outputs[0])
-    require_gemm_applies(g, a, b, d, product)
+    require(g.opset >= 7, "before opset 7 Gemm and Sub do not broadcast by rule")
+    require(a.rank == b.rank == 2, "Gemm multiplies matrices only")
+    require(a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this type")
+    require(broadcasts_to(d.shape, product.outputs[0].shape), f"{d.name} stretches the product")
     if op.inputs[0] is d:
         return g.Gemm(a, b, d, alpha=-1.0)
     if d.is_const:
@@ -107,7 +108,12 @@ def subtract_matmul(g: Build, a: Value, b: Value, product: Op, op: Op) -> Value:
 )
 def fold_shift_before_product(g: Build, x: Value, v: Value, op: Op, product: Op) -> Value:
     """(x + v) @ w + c => Gemm(x, w, v @ w + c), (x - v) @ w + c => Gemm(x, w, c - v @ w)"""
-    return gemm_of_shifted(g, x, v, product, -1 if op.type == "Sub" else 1)
+    p = product_of(product, shared=True)
+    require(x.rank == p.w.rank == 2, "Gemm multiplies matrices only")
+    bias, shift = p.bias, product_of_shift(x, v, product)
+    total = (-shift if op.type == "Sub" else shift) + (0 if bias is None else bias)
+    attrs = gemm_attributes(product, beta=1.0) if product.type == "Gemm" else {}
+    return g.Gemm(x, p.w, downcast_constant(g, total, p.w), **attrs)
 
 
 @rule(lambda g, x, v, w, c, product: g.Add(g.MatMul(g.Add(x, g.const(v)), g.const(w)) @ product, g.const(c)))
@@ -148,16 +154,8 @@ def gemm_plus(g: Build, gemm: Op, d: Value, sign_of_gemm: int = 1, sign_of_d: in
     return g.Gemm(a, b, d, **gemm_attributes(gemm, alpha=alpha, beta=float(sign_of_d)))
 
 
-def require_gemm_applies(g: Build, a: Value, b: Value, c: Value, product: Op) -> None:
-    """Decline unless a Gemm may stand for the MatMul `product` and `c`, added or subtracted."""
-    require(g.opset >= 7, "before opset 7 Gemm and Sub do not broadcast by rule")
-    require(a.rank == b.rank == 2, "Gemm multiplies matrices only")
-    require(a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this type")
-    require(broadcasts_to(c.shape, product.outputs[0].shape), f"{c.name} stretches the product")
-
-
 def product_of_shift(x: Value, v: Value, product: Op) -> Array:
-    """What `product` makes of the shift `v` of its operand `x`: one number for each column."""
+    """The `product` of the shift `v` of its operand `x`: one number for each column."""
     p = product_of(product, shared=True)
     require_no_norm(p.x)
     require_broadcastable_to(v, x)
@@ -165,16 +163,6 @@ def product_of_shift(x: Value, v: Value, product: Op) -> Array:
     require(shift.size == 1 or not product.attr("transA", 0), "it is the rows of x that are shifted, not its columns")
     require(p.w.rank == 2, "the weights are no matrix")
     return np.broadcast_to(shift, p.extents[:1]) @ p.weights
-
-
-def gemm_of_shifted(g: Build, x: Value, v: Value, product: Op, sign: int) -> Value:
-    """`product` of `x + sign * v` as a Gemm of `x`."""
-    p = product_of(product, shared=True)
-    require(x.rank == p.w.rank == 2, "Gemm multiplies matrices only")
-    bias = p.bias
-    total = sign * product_of_shift(x, v, product) + (0 if bias is None else bias)
-    attrs = gemm_attributes(product, beta=1.0) if product.type == "Gemm" else {}
-    return g.Gemm(x, p.w, downcast_constant(g, total, p.w), **attrs)
 
 
 FOLD_BIAS = RulePass(
@@ -195,13 +183,21 @@ def fold_transpose_into_product(g: Build, x: Value, p: Perm, t: Op, product: Op)
     """Gemm(Transpose(a), b, c, transA) => Gemm(a, b, c, not transA); as well for b, and for MatMul"""
     side = product.inputs.index(t.outputs[0])
     require(side < 2, "it is the bias that is transposed")
-    require_only_product_consumers(t, p)
+    out, readers = t.outputs[0], t.outputs[0].consumers
+    require(not x.is_const, "a constant is transposed once and for all")
+    require(swaps_last_two(p, 2), "it does not transpose a matrix")
+    # A computed matrix has to become unnecessary once all products that read it do without it.
+    is_private = not t.graph.is_output(out) and out not in t.graph.pinned
+    require(is_private and all(r.type in {"MatMul", "Gemm"} for r in readers), "it is needed by others as well")
     a, b = (x, operand(product, 1)) if side == 0 else (operand(product), x)
     turned = ("transA", "transB")[side]
     if product.type == "MatMul":
         return build_gemm(g, a, b, **{turned: 1})
     require(product.version >= 7 and a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this version and type")
-    return g.Gemm(a, b, product.input(2), **with_transpose_toggled(product, turned))
+    attrs = gemm_attributes(product)
+    if attrs.pop(turned, None) is None:
+        attrs[turned] = 1
+    return g.Gemm(a, b, product.input(2), **attrs)
 
 
 @rule(lambda g, a, b, p, product, c=None: g.Transpose(g.one_of("Gemm", "MatMul")(a, b, c) @ product, perm=p))
@@ -233,19 +229,13 @@ def merge_operand_transposes(g: Build, a: Value, b: Value, p: Perm, q: Perm) -> 
 def cancel_transposes_around_matmul(g: Build, x: Value, w: Value, p: Perm, q: Perm, c: Value | None = None) -> Value:
     """Transpose(MatMul(Transpose(x), w) + c) => MatMul(Transpose(w), x) + Transpose(c), last two axes swapped"""
     require(c is None or c.rank <= x.rank, "the sum has more dims than the product")
-    product = g.MatMul(transposed_operand(g, x, w, p, q), x)
-    return product if c is None else g.Add(product, g.const(np.moveaxis(np.atleast_2d(c.const), -1, -2)))
-
-
-def transposed_operand(g: Build, x: Value, w: Value, p: Perm, q: Perm) -> Value:
-    """Transpose(w) for a product between two transposes; a constant is transposed here."""
     require(2 <= w.rank <= x.rank, "the product has another rank than x")
     require(swaps_last_two(p, x.rank) and swaps_last_two(q, x.rank), "they move other axes than the last two")
     require_ort_matmul(w.shape, x.shape)
-    if w.is_const:
-        require(len(w.consumers) == 1, f"{w.name} is used elsewhere, and would be there twice")
-        return g.const(np.moveaxis(w.const, -1, -2))
-    return g.Transpose(w, perm=[*range(w.rank - 2), w.rank - 1, w.rank - 2])
+    require(not w.is_const or len(w.consumers) == 1, f"{w.name} is used elsewhere, and would be there twice")
+    turned = [*range(w.rank - 2), w.rank - 1, w.rank - 2]
+    product = g.MatMul(g.const(w.const.transpose(turned)) if w.is_const else g.Transpose(w, perm=turned), x)
+    return product if c is None else g.Add(product, g.const(np.moveaxis(np.atleast_2d(c.const), -1, -2)))
 
 
 def swaps_last_two(p: Perm, rank: int) -> bool:
@@ -253,25 +243,7 @@ def swaps_last_two(p: Perm, rank: int) -> bool:
     return rank >= 2 and (list(range(rank))[::-1] if p is None else p) == [*range(rank - 2), rank - 1, rank - 2]
 
 
-def require_only_product_consumers(t: Op, p: Perm) -> None:
-    """A Transpose of a computed matrix has to become unnecessary once all products that read it do without it."""
-    x, out = t.inputs[0], t.outputs[0]
-    require(x is not None and not x.is_const, "a constant is transposed once and for all")
-    require(swaps_last_two(p, 2), "it does not transpose a matrix")
-    reads = all(user.type in {"MatMul", "Gemm"} for user in out.consumers)
-    require(reads and not t.graph.is_output(out) and out not in t.graph.pinned, "it is needed by others as well")
-
-
-def with_transpose_toggled(gemm: Op, side: str) -> dict[str, Any]:
-    """The attributes of `gemm`, with transA or transB the other way round."""
-    attrs = gemm_attributes(gemm)
-    if attrs.pop(side, None) is None:
-        attrs[side] = 1
-    return attrs
-
-
-FOLD_TRANSPOSE_INTO_GEMM = RulePass(
-    "fold-transpose-into-gemm", (
+FOLD_TRANSPOSE_INTO_GEMM = RulePass("fold-transpose-into-gemm", (
     cancel_transposes_around_matmul, fold_transpose_of_product, merge_operand_transposes,
     fold_transpose_into_product,
 ))  # fmt: skip

@@ -8,10 +8,16 @@ from math import prod
 
 import numpy as np
 
-from ...core import Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule, same_extent
+from ...core import Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
 from ...core.ir.dtypes import FLOATS
 from ...core.ir.traits import Trait, ops_with
-from ..support.operand_queries import downcast_constant, operand, require_broadcastable_to, values_along_axis
+from ..support.operand_queries import (
+    downcast_constant,
+    operand,
+    require_broadcastable_to,
+    same_shape,
+    values_along_axis,
+)
 from .weighted_products import Array, WeightedProduct, gemm_attributes, product_of, rebuild_product
 
 BOUNDED_OPS = ops_with(Trait.BOUNDED)
@@ -40,13 +46,8 @@ def is_finite(value: Value) -> bool:
         if op.type not in BOUNDED_OPS:
             if op.type not in FINITENESS_PRESERVING_OPS | NORMALIZATION_OPS:
                 return False
-            stack += _relevant_inputs(op)
+            stack += [v for v in op.inputs[op.type in NORMALIZATION_OPS :] if v is not None]
     return True
-
-
-def _relevant_inputs(op: Op) -> list[Value]:
-    """The inputs that have to be finite for the outputs to be."""
-    return [v for v in op.inputs[op.type in NORMALIZATION_OPS :] if v is not None]
 
 
 @rule(
@@ -103,7 +104,8 @@ def factor_out_operand(g: Build, w: Value, p: Op, q: Op) -> Value:
     side = 1 if p.inputs[1] is w is q.inputs[1] else 0
     require(p.inputs[side] is w is q.inputs[side], "the common factor is the left one of one product only")
     x, y = operand(p, 1 - side), operand(q, 1 - side)
-    require_equal_shapes(x, y)
+    require(x is not y and not (x.is_const or y.is_const), "the sum is no simpler")
+    require(same_shape(x.shape, y.shape), "the factors differ in shape")
     require(w.is_const or is_finite(w), f"{w.name} may hold infinities")
     return g.MatMul(g.Add(x, y), w) if side else g.MatMul(w, g.Add(x, y))
 
@@ -121,12 +123,6 @@ def require_no_growth(first: WeightedProduct, second: WeightedProduct) -> None:
     require(rows * columns <= rows * inner + inner * columns, "the merged weights are larger")
 
 
-def require_equal_shapes(x: Value, y: Value) -> None:
-    """Two different computed values of one shape: then neither stretches the other."""
-    require(x is not y and not (x.is_const or y.is_const), "the sum is no simpler")
-    require(x.rank == y.rank and all(map(same_extent, x.shape, y.shape)), "the factors differ in shape")
-
-
 MERGE_MATMULS = RulePass(
     "merge-matmuls",
     (
@@ -140,7 +136,7 @@ MERGE_MATMULS = RulePass(
 
 
 SiblingKey = tuple[object, ...]
-"""What siblings have in common: operand, operator, attributes, type, and the rows of the weights."""
+"""The properties that siblings share: operand, operator, attributes, type, and the rows of the weights."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,14 +203,16 @@ def branch_of(op: Op) -> ProductBranch:
         require(p.c is None or is_row(p.c, 2, p.extents[1]), "its bias is no constant row")
         return ProductBranch(p, p.c, op)
     out, rank = op.outputs[0], p.x.rank
-    bias, end = None, None if op.graph.is_output(out) or out in op.graph.pinned else single(out.consumers)
+    bias, readers = None, list(out.consumers)
+    is_private = len(readers) == 1 and not op.graph.is_output(out) and out not in op.graph.pinned
+    end = readers[0] if is_private else None
     if end is not None and end.type == "Add" and not end.domain and end.graph is op.graph:
         bias = next((v for v in end.inputs if v is not None and v is not out and is_row(v, rank, p.extents[1])), None)
     return ProductBranch(p, bias, op if bias is None or end is None else end)
 
 
 def sibling_key(p: WeightedProduct) -> SiblingKey:
-    """What has to be equal in all members of a family."""
+    """The properties that all members of a family share."""
     attrs = tuple(gemm_attributes(p.op).items()) if p.op.type == "Gemm" else ()
     is_either = p.x.rank == 2 and not attrs  # then a MatMul and a Gemm are the same
     return (p.x, is_either or p.op.type, attrs, p.w.dtype, p.extents[0])
@@ -253,12 +251,6 @@ def is_row(c: Value, rank: int, columns: int) -> bool:
     if dims is None or len(dims) > rank:
         return False
     return dims == () or (dims[-1] in {1, columns} and all(d == 1 for d in dims[:-1]))
-
-
-def single(ops: Iterable[Op]) -> Op | None:
-    """The one op of `ops`; None if there are several or none."""
-    found = list(ops)
-    return found[0] if len(found) == 1 else None
 
 
 MERGE_PARALLEL_MATMULS = MergeParallelMatmuls()

@@ -47,15 +47,10 @@ def fold_scale_into_columns(
 def fold_scale_into_rows(g: Build, product: Op, op: Op) -> Value:
     """(x * s) @ w + c => x @ (s * w) + c, where s has a number for each row of w"""
     x = varying_operand(op)
-    return scale_rows(g, product, x, required_factors(op, x))
-
-
-def scale_rows(g: Build, product: Op, x: Value, k: Array) -> Value:
-    """`product` of `x * k`."""
-    p = product_of(product)
+    k, p = required_factors(op, x), product_of(product)
     require_no_gelu(p.x)
     require_no_norm(p.x)
-    require(k.size == 1 or not p.op.attr("transA", 0), "it is the rows of x that are scaled, not its columns")
+    require(k.size == 1 or not product.attr("transA", 0), "it is the rows of x that are scaled, not its columns")
     with np.errstate(all="ignore"):
         return replace_weights(g, p, x, p.weights * k.reshape(-1, 1))
 
@@ -144,7 +139,7 @@ class FoldScale:
 
 
 def scaled_operand(op: Op) -> tuple[Value, float]:
-    """What a Mul or Div scales, and by what; declines if that is no number, or adds dims."""
+    """The scaled operand of a Mul or Div and the scale; declines if that is not one number, or adds dims."""
     a, b = op.input(0), op.input(1)
     require(op.version >= 7 and not op.domain, "it does not broadcast by rule")
     if a is None or b is None:
@@ -166,7 +161,8 @@ def find_path(value: Value, reader: Op) -> Path:
         if op is None or op.domain or not has_one_use(v):
             continue
         way = (*steps[:-1], (op, v))
-        if op.type in {"MatMul", "Gemm"} and is_weight(op.input(1)):
+        w = op.input(1)
+        if op.type in {"MatMul", "Gemm"} and w is not None and w.is_const and w.rank == 2:
             return way[::-1]
         open_ends += [(*way, (op, u)) for u in scalable_inputs(op)]
     raise Declined("no constant weights come before it")
@@ -180,11 +176,6 @@ def scalable_inputs(op: Op) -> list[Value]:
     if op.type == "Add":
         return [v for v in inputs if not v.is_const] if any(v.is_const for v in inputs) else []
     return inputs[::-1] if op.type == "MatMul" else []
-
-
-def is_weight(v: Value | None) -> bool:
-    """Whether `v` is a constant matrix."""
-    return v is not None and v.is_const and v.rank == 2
 
 
 def rebuild_path(g: Build, path: Path, s: float) -> tuple[Value, list[tuple[Value, Value]]]:
@@ -209,7 +200,7 @@ def rebuild_path(g: Build, path: Path, s: float) -> tuple[Value, list[tuple[Valu
 
 
 def column_factors(path: Path, columns: int, s: float) -> Array:
-    """What each column of the weights is scaled by: `s`, or 1 where a Split leads it elsewhere."""
+    """The factor of each column of the weights: `s`, or 1 where a Split leads it elsewhere."""
     splits = [(i, op, out) for i, (op, out) in enumerate(path) if op.type == "Split"]
     if not splits:
         return np.array([s])
@@ -228,7 +219,7 @@ def column_factors(path: Path, columns: int, s: float) -> Array:
 
 
 def scaled_constant(g: Build, c: Value, add: Op, factors: Array) -> Value:
-    """What an Add on the way adds, scaled like what it is added to; it may not stretch a Split's columns."""
+    """The scaled constant of an Add on the path; it may not stretch the columns of a Split."""
     require(factors.size == 1 or c.rank <= add.outputs[0].rank, "it adds dims")
     return downcast_constant(g, c.const.astype(np.float64) * factors, c)
 

@@ -172,7 +172,11 @@ def bypass_slice_of_concat(g: Build, xs: Inputs, concat: Op, op: Op) -> Value:
     taken = c.indices(extent)
     require(len(taken) > 0, "the result is empty")
     piece, offset = input_holding(xs, axis, min(taken[0], taken[-1]), max(taken[0], taken[-1]))
-    return _slice_input(g, piece, axis, cuts, range(taken.start - offset, taken.stop - offset, taken.step))
+    size = piece.shape[axis]
+    assert isinstance(size, int)
+    new = range_of_indices(range(taken.start - offset, taken.stop - offset, taken.step), size)
+    rest = {a: c for a, c in cuts.items() if a != axis}
+    return build_slice(g, piece, rest if new is None else {**rest, axis: new})
 
 
 @rule(lambda g, xs, i, concat, op: g.Gather(g.Concat(*xs) @ concat, g.const(i)) @ op, shared=True, contract=EXACT)
@@ -224,14 +228,6 @@ def _slice_last_input(g: Build, xs: Inputs, axis: int, cuts: dict[int, SliceRang
     if rest[axis].start == 0 and rest[axis].step == 1:
         del rest[axis]
     return build_slice(g, last, rest)
-
-
-def _slice_input(g: Build, piece: Value, axis: int, cuts: dict[int, SliceRange], taken: range) -> Value:
-    extent = piece.shape[axis]
-    assert isinstance(extent, int)
-    new = range_of_indices(taken, extent)
-    rest = {a: c for a, c in cuts.items() if a != axis}
-    return build_slice(g, piece, rest if new is None else {**rest, axis: new})
 
 
 BYPASS_CONCATS = RulePass("bypass-concats", (bypass_split_of_concat, bypass_slice_of_concat, bypass_gather_of_concat))

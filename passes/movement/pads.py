@@ -15,7 +15,8 @@ def merge_pads(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     require(mode == inner.attr("mode", "constant"), "the modes differ")
     require(outer.version >= 2, "Pad of opset 1 is another operator")
     if mode == "constant":
-        require_same_pad_value(inner, outer)
+        same = inner.input(2) is outer.input(2) and inner.attr("value", 0.0) == outer.attr("value", 0.0)
+        require(same or _pad_value_bits(inner) == _pad_value_bits(outer), "the pad values differ")
     first, second = pads_of(inner, x.rank), pads_of(outer, x.rank)
     pads = [_merged_pad(mode, p, q) for p, q in zip(first, second, strict=True)]
     if mode not in {"constant", "edge"}:
@@ -24,12 +25,6 @@ def merge_pads(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     if outer.version < 11:
         return g.Pad(x, **{**outer.attrs, "pads": pads})
     return g.Pad(x, None, outer.input(2), pads=pads, mode=outer.attrs.get("mode"))
-
-
-def require_same_pad_value(inner: Op, outer: Op) -> None:
-    """Decline unless both pad with the same bits."""
-    same = inner.input(2) is outer.input(2) and inner.attr("value", 0.0) == outer.attr("value", 0.0)
-    require(same or _pad_value_bits(inner) == _pad_value_bits(outer), "the pad values differ")
 
 
 def _pad_value_bits(op: Op) -> Any:

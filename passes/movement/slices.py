@@ -62,7 +62,9 @@ def compose_ranges(first: SliceRange, second: SliceRange, extent: int | None) ->
     """The range of `second` applied after `first`; None if it is everything. Declines what depends on the extent."""
     if extent is not None:
         taken = first.indices(extent)
-        return range_of_indices(taken[_python_slice(second.indices(len(taken)))], extent)
+        inner = second.indices(len(taken))
+        stop = inner.stop if inner.stop >= 0 else None  # of a Python slice, that is before the first
+        return range_of_indices(taken[inner.start : stop : inner.step] if inner else range(0), extent)
     require(min(first.start, second.start) >= 0 and min(first.step, second.step) > 0, "the extent is unknown")
     start = min(first.start + first.step * second.start, INT64_MAX)
     return SliceRange(start, _composed_end(first, second), first.step * second.step)
@@ -78,11 +80,6 @@ def range_of_indices(indices: range, extent: int) -> SliceRange | None:
         return SliceRange(indices[0], indices[0] + 1)
     end = indices[-1] + (1 if indices.step > 0 else -1)
     return SliceRange(indices[0], -extent - 1 if end < 0 else end, indices.step)
-
-
-def _python_slice(taken: range) -> slice:
-    """A Python slice for a range, which may end before 0."""
-    return slice(taken.start, taken.stop if taken.stop >= 0 else None, taken.step) if taken else slice(0, 0)
 
 
 def _composed_end(first: SliceRange, second: SliceRange) -> int:

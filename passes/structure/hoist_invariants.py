@@ -43,13 +43,10 @@ def is_speculatable(op: Op) -> bool:
     if op.type in SPECULATABLE_ON_FLOATS and any(v.known_dtype not in CPU_FLOATS for v in values):
         return False
     if op.type in SPECULATABLE_BROADCASTING | SPECULATABLE_ON_FLOATS:
-        return op.version >= VARIADIC_BROADCASTING_OPSET and _broadcast(values)
+        shapes = [s for v in values if (s := v.known_shape) is not None]
+        is_known = len(shapes) == len(values)
+        return op.version >= VARIADIC_BROADCASTING_OPSET and is_known and are_broadcastable(shapes)
     return op.type == "MatMul" and len(values) == 2 and _can_matmul(*values)
-
-
-def _broadcast(values: Sequence[Value]) -> bool:
-    shapes = [v.known_shape for v in values]
-    return are_broadcastable([s for s in shapes if s is not None]) if None not in shapes else False
 
 
 def are_broadcastable(shapes: Sequence[Shape]) -> bool:

@@ -101,21 +101,16 @@ def softmax(request: LayoutRequest) -> LayoutRewrite:
     return request.rewrite({0: layout}, {0: layout}, exact=False)
 
 
-def concat(request: LayoutRequest) -> LayoutRewrite:
-    """Concat: all operands in one layout."""
-    op, count = request.op, len(request.op.inputs)
-    require("axis" in op.attrs, "the axis is missing")
-    layout = request.layout_at(range(count))
-    return request.rewrite(dict.fromkeys(range(count), layout), {0: layout}, attrs=_axis_attribute(op, layout, 0))
-
-
-def split(request: LayoutRequest) -> LayoutRewrite:
-    """Split: all pieces in one layout; how long they are stays."""
-    count = len(request.op.outputs)
-    layout = request.layout_at((0,), range(count))
-    return request.rewrite(
-        {0: layout}, dict.fromkeys(range(count), layout), attrs=_axis_attribute(request.op, layout, 0)
-    )
+def along_axis(request: LayoutRequest) -> LayoutRewrite:
+    """Concat, GatherElements, LpNormalization, Split and TopK: all operands and results in one layout."""
+    op = request.op
+    require(op.type != "Concat" or "axis" in op.attrs, "the axis is missing")
+    inputs = range({"Concat": len(op.inputs), "GatherElements": 2}.get(op.type, 1))
+    outputs = range(len(op.outputs))
+    layout = request.layout_at(inputs, outputs)
+    attrs = _axis_attribute(op, layout, -1 if op.type in {"LpNormalization", "TopK"} else 0)
+    wanted, made = dict.fromkeys(inputs, layout), dict.fromkeys(outputs, layout)
+    return request.rewrite(wanted, made, attrs=attrs, exact=op.type != "LpNormalization")
 
 
 def quantize(request: LayoutRequest) -> LayoutRewrite:
@@ -132,12 +127,6 @@ def quantize(request: LayoutRequest) -> LayoutRewrite:
     return request.rewrite({0: layout}, {0: layout}, attrs=_axis_attribute(op, layout, 1))
 
 
-def gather_elements(request: LayoutRequest) -> LayoutRewrite:
-    """GatherElements: data, indices and result in one layout."""
-    layout = request.layout_at((0, 1))
-    return request.rewrite({0: layout, 1: layout}, {0: layout}, attrs=_axis_attribute(request.op, layout, 0))
-
-
 def cum_sum(request: LayoutRequest) -> LayoutRewrite:
     """CumSum along a constant axis."""
     layout = request.layout_at()
@@ -146,24 +135,12 @@ def cum_sum(request: LayoutRequest) -> LayoutRewrite:
     return request.rewrite({0: layout}, {0: layout}, constants={1: np.full(kind.shape, axis, kind.dtype)}, exact=False)
 
 
-def top_k(request: LayoutRequest) -> LayoutRewrite:
-    """TopK: values and indices in one layout."""
-    layout = request.layout_at((0,), (0, 1))
-    return request.rewrite({0: layout}, {0: layout, 1: layout}, attrs=_axis_attribute(request.op, layout, -1))
-
-
 def layer_norm(request: LayoutRequest) -> LayoutRewrite:
     """LayerNormalization and RMSNormalization, over last axes that stay where they are."""
     op, layout = request.op, request.layout_at((0,), (0, 1, 2))
     start = normalized_axis(op, len(layout), -1)
     require(layout[start:] == tuple(range(start, len(layout))), "it normalizes the last axes")
     return request.rewrite({0: layout}, dict.fromkeys(range(len(op.outputs)), layout), exact=False)
-
-
-def lp_norm(request: LayoutRequest) -> LayoutRewrite:
-    """LpNormalization along an axis."""
-    layout = request.layout_at()
-    return request.rewrite({0: layout}, {0: layout}, attrs=_axis_attribute(request.op, layout, -1), exact=False)
 
 
 def batch_norm(request: LayoutRequest) -> LayoutRewrite:
@@ -212,7 +189,7 @@ def slice_(request: LayoutRequest) -> LayoutRewrite:
     axes = constant_integers(op, "axes")
     kind: Any = np.int64
     if axes is None:
-        axes = range(len(op.attr("starts"))) if op.version < 10 else range(_length(op, 1))
+        axes = range(len(op.attr("starts"))) if op.version < 10 else range(operand(op, 1).static_shape[0])
     elif op.version >= 10:
         kind = operand(op, 3).const.dtype
     moved = axes_in_layout(axes, layout)
@@ -221,11 +198,6 @@ def slice_(request: LayoutRequest) -> LayoutRewrite:
     if op.version < 10:
         return request.rewrite({0: layout}, {0: layout}, attrs={"axes": moved})
     return request.rewrite({0: layout}, {0: layout}, constants={3: np.asarray(moved, kind)})
-
-
-def _length(op: Op, index: int) -> int:
-    (length,) = operand(op, index).static_shape
-    return length
 
 
 def tile(request: LayoutRequest) -> LayoutRewrite:
@@ -522,18 +494,16 @@ LAYOUT_RULES: Mapping[str, Callable[[LayoutRequest], LayoutRewrite]] = MappingPr
         **dict.fromkeys(BROADCASTING_OPS, broadcasting),
         **dict.fromkeys(ops_with(Trait.REDUCTION), reduction),
         **dict.fromkeys(("ArgMax", "ArgMin"), arg_reduction),
+        **dict.fromkeys(("Concat", "GatherElements", "LpNormalization", "Split", "TopK"), along_axis),
         **dict.fromkeys(("Softmax", "LogSoftmax"), softmax),
         **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), quantize),
         **dict.fromkeys(("LayerNormalization", "RMSNormalization"), layer_norm),
         **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), batch_norm),
-        "Concat": concat,
         "CumSum": cum_sum,
         "Dropout": dropout,
         "Expand": expand,
         "Flatten": flatten,
         "Gather": gather,
-        "GatherElements": gather_elements,
-        "LpNormalization": lp_norm,
         "MatMul": matmul,
         "Pad": pad,
         "Reshape": reshape,
@@ -541,10 +511,8 @@ LAYOUT_RULES: Mapping[str, Callable[[LayoutRequest], LayoutRewrite]] = MappingPr
         "Shape": shape,
         "Size": size,
         "Slice": slice_,
-        "Split": split,
         "Squeeze": squeeze,
         "Tile": tile,
-        "TopK": top_k,
         "Unsqueeze": unsqueeze,
     }
 )

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from passwright.passes.cleanup.no_ops import (
     DROP_NO_OP_REDUCTIONS,
-    drop_cumulative_op_of_unit_axis,
     drop_no_op_reduction,
     drop_reduction_of_unit_axes,
+    drop_scan_of_unit_axis,
     drop_sum_of_unit_axes,
 )
 from rewriting import apply_passes, becomes, load, stays
@@ -201,7 +201,7 @@ def test_zeros_that_may_be_negative(op: str) -> None:
 def test_running_products() -> None:
     text = "g (float[n,1] x) => (float[p,q] y) {{ t = {} y = Neg(t) }}"
     after = "g (float[n,1] x) => (float[p,q] y) { y = Neg(x) }"
-    becomes(text.format("CumProd(x, i)"), after, drop_cumulative_op_of_unit_axis, opset=26, weights=AXES)
+    becomes(text.format("CumProd(x, i)"), after, drop_scan_of_unit_axis, opset=26, weights=AXES)
 
 
 @given(

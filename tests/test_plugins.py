@@ -245,28 +245,25 @@ def test_its_wrong_changes_are_left_out(
         ["--pipeline", "more.toml:loose"],
     ],
 )
-def test_a_repro_says_how_it_was_set(example: Path, tmp_path: Path, asked: list[str]) -> None:
+def test_a_repro_says_how_it_was_set(
+    on_path: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, asked: list[str]
+) -> None:
     onnx.save(load(SCALES, weights=FACTORS), tmp_path / "m.onnx")
     written = '[loose]\npasses = ["basic", "raising-scales{tolerance=0.5}"]\n'
     for name in ("pipelines.toml", "more.toml"):
         (tmp_path / name).write_text(written)
     (tmp_path / "raising.py").write_text(RAISING)
-    env = {**os.environ, "PYTHONPATH": str(example)}
     if "drop-scales" in asked[1]:
         asked = [asked[0], asked[1].replace("drop-", "raising-")]
     options = ["--plugin", "raising.py", *asked]
-    done = subprocess.run(
-        [COMMAND, "run", "m.onnx", *options, "--repro", "wrong"],
-        env=env, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, ["run", "m.onnx", *options, "--repro", "wrong"])
+    assert done.exit_code == 0, done.stderr
     (folder,) = (tmp_path / "wrong").iterdir()
     command = next(line.strip() for line in (folder / "README.md").read_text().splitlines() if "passes bisect" in line)
-    again = subprocess.run(
-        shlex.split(command.replace("passes", COMMAND, 1)), env=env, cwd=folder, capture_output=True, text=True,
-        check=False, timeout=300,
-    )  # fmt: skip
-    assert again.returncode == 3, (command, again.stderr)
+    monkeypatch.chdir(folder)
+    again = CliRunner().invoke(app, shlex.split(command)[1:])
+    assert again.exit_code == 3, (command, again.stderr)
     assert again.stdout.startswith("raising-scales"), command
 
 
@@ -412,15 +409,14 @@ def test_what_is_no_pass(install: Install, thing: str) -> None:
     ],
 )
 def test_a_broken_package_stops_only_who_asks_for_it(
-    install: Install, tmp_path: Path, arguments: list[str], code: int, line: str
+    install: Install, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, arguments: list[str], code: int, line: str
 ) -> None:
     onnx.save(load(TEXT), tmp_path / "m.onnx")
-    sites = [install("broken-plugin", "import nowhere_at_all"), install("good-plugin", code_of("fine"))]
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(map(str, sites))}
-    done = subprocess.run(
-        [COMMAND, *arguments], env=env, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=300
-    )
-    assert done.returncode == code, done.stderr
+    install("broken-plugin", "import nowhere_at_all")
+    install("good-plugin", code_of("fine"))
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(app, arguments)
+    assert done.exit_code == code, done.stderr
     assert done.stderr.count("\n") == bool(line)
     assert done.stderr.startswith(line)
 

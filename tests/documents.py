@@ -19,9 +19,12 @@ import sys
 from collections.abc import Iterator
 from contextlib import chdir
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from unittest.mock import patch
 
 from passwright.app.cli import app
+from passwright.app.measure import benchmark
 from typer.testing import CliRunner
 
 ROOT = Path(__file__).parent.parent
@@ -31,6 +34,8 @@ MODELS = "golden_models"
 FENCED = re.compile(r"^```(\w+)[^\n]*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE_COMMENT = re.compile(r"# ([\w./-]+\.\w+)(?::.*)?\n")
 TIMEOUT = 300.0  # seconds for a command: those that measure are slow where much else runs
+# Two sets of processes instead of five: documents show no figure that depends on how often it was measured.
+QUICK_BENCHMARK = partial(benchmark.BenchmarkConfig, process_sets=2)
 PROGRAMS = {"passes": str(Path(sys.executable).with_name("passes")), "python": sys.executable}
 
 
@@ -91,7 +96,7 @@ def require_output(command: str, expected: str, folder: Path, *, in_process: boo
     """Run a command and require its output, of both streams."""
     program, *arguments = shlex.split(command)
     if program == "passes" and in_process:
-        with chdir(folder):
+        with chdir(folder), patch.object(benchmark, "BenchmarkConfig", QUICK_BENCHMARK):
             result = CliRunner().invoke(app, arguments, prog_name=program)
         assert result.exception is None or isinstance(result.exception, SystemExit), result.exc_info
         out, err = result.stdout, result.stderr

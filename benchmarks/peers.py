@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from runs import ModelRow, make_mixed_models, measure_tools
+from measured_runs import ModelRow, make_mixed_models, measure_tools
 from table import report
 
 TOOLS = ("passwright", "onnxsim", "onnxslim", "onnxscript")

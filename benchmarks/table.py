@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from runs import ModelRow, ToolRuns
+from measured_runs import ModelRow, ToolRuns
 
 OURS = "passwright"
 MEGABYTE = 1e6

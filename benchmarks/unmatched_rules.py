@@ -13,10 +13,10 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from time import process_time
 
+from measured_runs import make_mixed_models
 from passwright.core import Build, Fixpoint, Ledger, Pass, Rule, RulePass, Value, rule
 from passwright.core.io.model_source import model_source
 from passwright.passes.pipelines import BUILT_IN
-from runs import make_mixed_models
 
 RULES, ROUNDS, NODES = 100, 7, 20_000
 ABSENT = ("Erf", "Acos", "Atan", "Ceil", "Floor", "Round", "Sign", "Softplus", "Cosh", "Sinh")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import backend
+import node_cases
 import pytest
-from backend import FREEZE_MODES, cases
+from node_cases import FREEZE_MODES, cases
 from passwright.core import from_onnx, is_known
 from passwright.core.ir.effects import is_random
 from passwright.passes.pipelines import PIPELINES
@@ -23,7 +23,7 @@ def test_outputs_are_kept(block: int, forms: int) -> None:
     for i, name in enumerate(list(cases())[block::20]):
         for form in range(i, i + forms):
             mode = FREEZE_MODES[form % len(FREEZE_MODES)]
-            problems = backend.optimization_errors(backend.freeze_inputs(cases()[name], mode))
+            problems = node_cases.optimization_errors(node_cases.freeze_inputs(cases()[name], mode))
             ran += problems is not None
             if problems:
                 wrong[f"{name}, {mode}"] = problems
@@ -44,7 +44,7 @@ PROTECTED = {"BatchNormalization", "Dropout", "QuantizeLinear", "StringSplit"}
 def test_nothing_is_left_of_constants(block: int) -> None:
     left: dict[str, list[str]] = {}
     for name in list(cases())[block::4]:
-        case = backend.freeze_inputs(cases()[name], FREEZE_MODES[2])
+        case = node_cases.freeze_inputs(cases()[name], FREEZE_MODES[2])
         graph = from_onnx(case.model).graph
         if case.feeds or any(v.type is not None for v in graph.outputs):
             continue
@@ -53,4 +53,4 @@ def test_nothing_is_left_of_constants(block: int) -> None:
         }
         if kinds - PROTECTED and not any(map(is_random, graph.ops())) and all(map(is_known, graph.ops())):
             left[name] = sorted(kinds)
-    assert {name: kinds for name, kinds in left.items() if backend.is_runnable(name)} == {}
+    assert {name: kinds for name, kinds in left.items() if node_cases.is_runnable(name)} == {}

@@ -28,7 +28,7 @@ from passwright.app.profile.profile import profile
 from passwright.app.run.page import run_page
 from passwright.app.visualization.visualization import GraphView, NodeView, Visualization
 from playwright.sync_api import sync_playwright
-from stories import HOSTILE, comparison, profile_pair, report, row, trace
+from sample_reports import HOSTILE, comparison, profile_pair, report, row, trace
 
 from passwright import optimize
 

@@ -7,13 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from pass_loading import passes_from_file
 from passwright.core import Rule
 from passwright.core.plugins.discovery import FILE_MODULE_PREFIX, all_rules
 from passwright.testing import examine
 from passwright.testing.case import Fault, FaultKind
 from passwright.testing.comparison_process import ComparisonProcess
 from passwright.testing.fuzzing import RuleTester
-from shelves import passes_from_file
 from tiers import slow_unless
 
 FOLDER = Path(__file__).parent / "planted"

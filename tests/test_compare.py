@@ -1,177 +1,426 @@
-"""When two results count as the same."""
+"""`passes compare`: what is said of each optimizer's model, whatever that is."""
 
 from __future__ import annotations
 
-from typing import Any
+import json
+from dataclasses import replace
+from itertools import takewhile
+from pathlib import Path
 
-import ml_dtypes
 import numpy as np
+import onnx
 import pytest
-from onnx.reference.op_run import SparseTensor
-from passwright.core.verify.output_comparison import compare_outputs
+from passwright.app.bisect.ort_bisect import bisect_ort
+from passwright.app.cli import app
+from passwright.app.compare import tool_runs
+from passwright.app.compare.comparison_report import OnlineOptimization, Row, RowVerdict
+from passwright.app.compare.render import failure_lines, headline, show_comparison_report, verdict_word
+from passwright.app.compare.rows import RowVerifier, online_optimizations
+from passwright.app.compare.tool_runs import OptimizerOutput, Tool, run_tool, select_tools
+from passwright.app.measure.benchmark import BenchmarkConfig
+from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
+from passwright.app.measure.model_stats import ModelStats
+from passwright.app.terminal import Terminal
+from passwright.core.errors import ModelError
+from passwright.core.io.model_source import model_source
+from passwright.core.ort.remote_backend import RemoteBackend
+from passwright.core.ort.sessions import SessionConfig
+from passwright.core.pass_manager.pass_selection import UsageError
+from passwright.core.verify.verification_spec import VerificationSpec
+from rewriting import load
+from typer.testing import CliRunner
 
-NAN, INF = float("nan"), float("inf")
+from passwright import ComparisonReport, Conditions, compare
 
+pytestmark = pytest.mark.xdist_group("compare")
 
-def f32(*values: float) -> np.ndarray[Any, Any]:
-    return np.array(values, np.float32)
+GOLDEN = Path(__file__).parent.parent / "golden_models"
+QUICK = Conditions(threads=1, effort=BenchmarkConfig(min_time=0.05, process_sets=1))
+FAKE = Tool("onnxsim", "onnxsim", "0")
+WRITTEN, ONLINE = SessionConfig(), SessionConfig("ENABLE_ALL", prepack_weights=True)
 
-
-def f64(*values: float) -> np.ndarray[Any, Any]:
-    return np.array(values, np.float64)
-
-
-def up(value: float, kind: type[np.floating[Any]] = np.float32) -> float:
-    """The next number of a type."""
-    return float(np.nextafter(kind(value), kind(INF)))
-
-
-def sparse(values: list[float], indices: list[int]) -> SparseTensor:
-    return SparseTensor(np.array(values, np.float32), np.array(indices), (4,))
-
-
-NEGATIVE_NAN = np.array([0xFFC00001], np.uint32).view(np.float32)
-
-AGREE_IN_BITS = [
-    pytest.param(f32(1, -2), f32(1, -2), id="equal"),
-    pytest.param(f32(NAN, 1), f32(NAN, 1), id="NaN equals NaN"),
-    pytest.param(f32(NAN), NEGATIVE_NAN, id="NaN of another payload"),
-    pytest.param(f32(INF, -INF), f32(INF, -INF), id="infinities"),
-    pytest.param(f32(-0.0), f32(-0.0), id="negative zeros"),
-    pytest.param(f32(), f32(), id="no elements"),
-    pytest.param(np.float32(3), np.float32(3), id="scalar"),
-    pytest.param(np.array([1, -2], np.int64), np.array([1, -2], np.int64), id="integers"),
-    pytest.param(np.array([True, False]), np.array([True, False]), id="bools"),
-    pytest.param(np.array(["a", ""], object), np.array(["a", ""], object), id="strings"),
-    pytest.param(np.array(["a", "bc"]), np.array(["a", "bc"], object), id="strings of fixed and of any length"),
-    pytest.param(np.array(["a", ""], object), np.array(["a", ""]), id="strings of any and of fixed length"),
-    pytest.param(f32(1).astype(ml_dtypes.bfloat16), f32(1).astype(ml_dtypes.bfloat16), id="bfloat16"),
-    pytest.param(f32(1).astype(ml_dtypes.float8_e4m3fn), f32(1).astype(ml_dtypes.float8_e4m3fn), id="float8"),
-    pytest.param(f32(1).astype(ml_dtypes.int4), f32(1).astype(ml_dtypes.int4), id="int4"),
-    pytest.param(np.array([1 + 2j, NAN], np.complex64), np.array([1 + 2j, NAN], np.complex64), id="complex"),
-    pytest.param([f32(1), f32(2, 3)], [f32(1), f32(2, 3)], id="sequence"),
-    pytest.param([], [], id="empty sequence"),
-    pytest.param(None, None, id="optional without a value"),
-    pytest.param([{"a": 0.5, "b": NAN}], [{"a": 0.5, "b": NAN}], id="sequence of maps"),
-    pytest.param(sparse([1], [3]), sparse([1], [3]), id="sparse tensor"),
-]
-
-AGREE_CLOSELY = [
-    pytest.param(f32(1), f32(up(1)), id="next float32"),
-    pytest.param(f32(0.0), f32(-0.0), id="zeros of different sign"),
-    pytest.param(f32(1e6, 0), f32(1e6, 1), id="small beside the largest"),
-    pytest.param(f32(1e-20), f32(0), id="below the floor"),
-    pytest.param(f32(INF, 1), f32(INF, up(1)), id="beside an infinity"),
-    pytest.param(f32(NAN, 1), f32(NAN, up(1)), id="beside a NaN"),
-    pytest.param(f64(1), f64(up(1, np.float64)), id="next float64"),
-    pytest.param(f32(1).astype(np.float16), f32(1.001).astype(np.float16), id="next float16"),
-    pytest.param(f32(1).astype(ml_dtypes.bfloat16), f32(1.01).astype(ml_dtypes.bfloat16), id="next bfloat16"),
-    pytest.param(f32(1).astype(ml_dtypes.float8_e5m2), f32(1.25).astype(ml_dtypes.float8_e5m2), id="next float8"),
-    pytest.param(np.array([1 + 2j], np.complex64), np.array([1 + 2.00001j], np.complex64), id="complex"),
-    pytest.param([f32(1)], [f32(up(1))], id="in a sequence"),
-    pytest.param([{0: 0.1, 1: 0.9}], [{0: up(0.1), 1: up(0.9)}], id="float32 in a map, which comes as Python floats"),
-    pytest.param([{0: 1e-6}, {0: 1.0}], [{0: up(1e-6)}, {0: 1.0}], id="small beside the largest of another map"),
-    pytest.param(sparse([1], [3]), sparse([up(1)], [3]), id="in a sparse tensor"),
-    pytest.param([{0: 1e-6, 1: 1.0}], [{0: up(1e-6), 1: 1.0}], id="small beside the largest of a map"),
-]
-
-DIFFER = [
-    pytest.param(f32(1), f32(1.01), "off by up to 0.01", id="float32"),
-    pytest.param(f32(1e-3), f32(2e-3), "off by up to", id="relative to small outputs too"),
-    pytest.param(f64(1), f64(up(1)), "off by up to", id="float64 is held to float64"),
-    pytest.param(f64(1e308), f64(-1e308), "off by up to", id="a difference that overflows"),
-    pytest.param(np.array([1 + 2j], np.complex64), np.array([1 + 2.1j], np.complex64), "off by", id="imaginary part"),
-    pytest.param(f32(1), f32(NAN), "finite", id="becomes NaN"),
-    pytest.param(f32(NAN), f32(1), "finite", id="was NaN"),
-    pytest.param(f32(1), f32(INF), "finite", id="becomes infinite"),
-    pytest.param(f32(INF), f32(3e38), "finite", id="was infinite"),
-    pytest.param(f32(INF), f32(-INF), "finite", id="infinity of the other sign"),
-    pytest.param(f32(INF), f32(NAN), "finite", id="infinity becomes NaN"),
-    pytest.param(f32(1), f64(1), "float32[1] became float64[1]", id="other type"),
-    pytest.param(f32(1), np.array([1], np.int32), "became int32", id="integers"),
-    pytest.param(f32(1), f32(1)[0], "float32[1] became float32[]", id="other rank"),
-    pytest.param(f32(1, 2), f32(1, 2).reshape(1, 2), "float32[2] became float32[1, 2]", id="a dim more"),
-    pytest.param(f32(), f32().reshape(0, 3), "float32[0] became float32[0, 3]", id="other shape of nothing"),
-    pytest.param(np.array([1, 2]), np.array([1, 3]), "1 of 2 elements differ", id="integers by one"),
-    pytest.param(np.array([2**62]), np.array([2**62 + 1]), "1 of 1", id="integers beyond float64"),
-    pytest.param(np.array([255], np.uint8), np.array([254], np.uint8), "1 of 1", id="uint8"),
-    pytest.param(f32(1).astype(ml_dtypes.int4), f32(2).astype(ml_dtypes.int4), "1 of 1", id="int4"),
-    pytest.param(np.array([True]), np.array([False]), "1 of 1", id="bools"),
-    pytest.param(np.array(["a"], object), np.array(["A"], object), "1 of 1", id="strings"),
-    pytest.param(np.array(["a", "b"]), np.array(["a", "B"], object), "1 of 2", id="strings of fixed and of any length"),
-    pytest.param(np.array(["1"], object), np.array([1]), "became int64", id="strings become numbers"),
-    pytest.param([f32(1)], [f32(1), f32(1)], "1 entries became 2", id="longer sequence"),
-    pytest.param([f32(1), f32(1)], [f32(1), f32(2)], "off by", id="in a sequence"),
-    pytest.param([f32(1)], f32(1), "list became ndarray", id="sequence becomes a tensor"),
-    pytest.param(f32(1), None, "became NoneType", id="optional loses its value"),
-    pytest.param([{0: 1.0}], [{1: 1.0}], "keys", id="other keys"),
-    pytest.param([{0: 1.0, 1: 0.0}], [{0: 1.0}], "2 entries became 1", id="a key less"),
-    pytest.param([{0: 0.5}], [{0: 0.6}], "off by", id="in a map"),
-    pytest.param([{"a": "x"}], [{"a": "y"}], "1 of 1", id="strings in a map"),
-    pytest.param(sparse([1], [3]), sparse([2], [3]), "off by", id="an element of a sparse tensor"),
-    pytest.param(sparse([1], [3]), sparse([1], [2]), "1 of 1", id="its place in a sparse tensor"),
-    pytest.param(sparse([1], [3]), f32(0, 0, 0, 1), "SparseTensor became", id="sparse becomes dense"),
-]
-
-DIFFER_IN_BITS = [
-    pytest.param(f32(0.0), f32(-0.0), id="sign of zero"),
-    pytest.param(f32(1), f32(up(1)), id="next float32"),
-    pytest.param(f64(1), f64(up(1, np.float64)), id="next float64"),
-    pytest.param(f32(1e-45), f32(0), id="subnormal"),
-    pytest.param(f32(0).astype(np.float16), f32(-0.0).astype(np.float16), id="sign of zero in float16"),
-    pytest.param(np.array([1 + 0j], np.complex64), np.array([complex(1, -0.0)], np.complex64), id="imaginary zero"),
-    pytest.param([f32(1)], [f32(up(1))], id="in a sequence"),
-    pytest.param([{0: 0.1}], [{0: up(0.1)}], id="in a map"),
-]
+PAD = """g (float[N,1,4,4] x, uint8[N,1,4,4] u) => (float[N,1,5,5] y, uint8[N,1,5,5] z)
+    <int64[8] pads = {0,0,1,1,0,0,1,1}> {
+    p = Pad(x, pads) y = MaxPool <kernel_shape = [2,2]> (p)
+    i = Identity(u) q = Pad(i, pads) z = MaxPool <kernel_shape = [2,2]> (q) }"""
+BAD_AT_0 = """g (float[N,4] x) => (float[M,4] y) <int64[1] one = {1}, int64[3] none = {0, 0, 0}> {
+    e = Einsum<equation="ij->ij">(x) s = Shape<end=1>(e) few = Min(s, one) missing = Sub(one, few)
+    pads = Concat<axis=0>(missing, none) r = Relu(e) y = Pad(r, pads) }"""
+CLIP = """g (double[2,3] x) => (double[2,3] y) <double lo = {-1.0}, double hi = {2.0}> {
+    r = Relu(x) y = Clip(r, lo, hi) }"""
+SMALL = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) y = Relu(a) }"
+OPAQUE = """<ir_version: 9, opset_import: ["": 18, "com.nobody": 1]>
+    g (float[N,4] x) => (float[N,4] y) { a = Identity(x) y = com.nobody.Opaque(a) }"""
 
 
-@pytest.mark.parametrize(("want", "got"), AGREE_IN_BITS)
-@pytest.mark.parametrize("exact", [True, False], ids=["exact", "close"])
-def test_equal(want: Any, got: Any, exact: bool) -> None:
-    found = compare_outputs(want, got, exact=exact)
-    assert found.reason == ""
-    assert found.error == 0
+def written(text: str, folder: Path) -> Path:
+    onnx.save(load(text, 18), folder / "m.onnx")
+    return folder / "m.onnx"
 
 
-@pytest.mark.parametrize(("want", "got"), AGREE_CLOSELY)
-def test_within_tolerance(want: Any, got: Any) -> None:
-    found = compare_outputs(want, got, exact=False)
-    assert found.reason == ""
-    assert found.error <= found.allowed or found.error == 0
+def fake(body: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A module in the place of onnxsim."""
+    (folder / "onnxsim.py").write_text(f"import onnx, os, sys, time\ndef simplify(path):\n    {body}\n")
+    monkeypatch.syspath_prepend(folder)
 
 
-@pytest.mark.parametrize(("want", "got", "reason"), DIFFER)
-@pytest.mark.parametrize("exact", [True, False], ids=["exact", "close"])
-def test_different(want: Any, got: Any, reason: str, exact: bool) -> None:
-    found = compare_outputs(want, got, exact=exact).reason
-    assert found
-    if not exact:
-        assert reason in found
+def rows_of(model: Path, file: Path, folder: Path, level: str = "", kept: Path | None = None) -> list[Row]:
+    """What is said of a file that claims to be the model."""
+    source = model_source(model, inline=False)
+    original = source.load()
+    oracle = VerificationSpec.of(original, None, {}).build_oracle(source, 0)
+    with RemoteBackend() as remote:
+        verifier = RowVerifier(remote, original, oracle, WRITTEN, ONLINE, folder, model, [], kept)
+        return verifier.rows(OptimizerOutput("other", "1", file, level=level))
 
 
-@pytest.mark.parametrize(("want", "got"), DIFFER_IN_BITS)
-def test_different_in_bits(want: Any, got: Any) -> None:
-    assert compare_outputs(want, got, exact=True).reason
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> ComparisonReport:
+    folder = tmp_path_factory.mktemp("pad")
+    model = written(PAD, folder)
+    before = model.read_bytes()
+    found = compare(model, tool_names=["ort"], conditions=QUICK, keep_to=folder / "kept", report_to=folder / "out.json")
+    assert model.read_bytes() == before
+    assert json.loads((folder / "out.json").read_text())["rows"][1]["online"] is True
+    return found
+
+
+def test_rows_in_order(found: ComparisonReport) -> None:
+    assert [(r.made_by, r.online) for r in found.rows] == [
+        ("original", False), ("original", True), ("passwright", False), ("passwright", True),
+        ("ORT basic", False), ("ORT extended", False), ("ORT all", False),
+    ]  # fmt: skip
+    assert found.rows[found.baseline].label == "original + ORT ALL"
+    assert found.skipped_tools == {}
+
+
+def test_every_column_of_every_row_is_filled(found: ComparisonReport) -> None:
+    for row in found.rows:
+        assert row.failure == ""
+        assert row.seconds is not None
+        assert row.stats is not None
+        assert row.stats.nodes > 0 < row.stats.bytes
+        assert row.verdict is not None
+        assert row.verdict.error is not None
+        assert (row.online_stats is not None) is row.online
+        assert row.measured is not None
+        assert row.measured.creation_seconds > 0 < row.measured.resident_bytes
+        assert row.measured.latencies[1].median > 0
+        assert row is found.rows[found.baseline] or row.ratios[1].ratio > 0
+    assert [left.made_by for left in found.online_optimizations] == ["original", "passwright"]
+    assert (found.threads, found.batches, found.is_verified) == (1, [1], True)
+    assert found.machine
+    assert found.seconds["verifying"] > 0
+
+
+def test_onnxruntime_is_caught_with_advice_that_leads_to_it(found: ComparisonReport) -> None:
+    by_label = {row.label: row for row in found.rows}
+    for label, level in {"original + ORT ALL": "all", "ORT basic": "basic", "ORT extended": "extended"}.items():
+        row = by_label[label]
+        assert row.verdict is not None
+        assert row.verdict.wrong.startswith("y: off by up to ")
+        assert row.advice == f"passes bisect {found.source} --ort {level}"
+    assert not by_label["original"].is_unusable
+    assert not by_label["passwright"].is_unusable
+    assert headline(found).endswith("; ORT ALL is wrong about original and passwright, so no time counts")
+    blame = bisect_ort(found.source, "basic").blame
+    assert blame is not None
+    assert blame.optimizers == ("Pad_Fusion",)
+
+
+def test_kept_files_are_the_models(found: ComparisonReport) -> None:
+    kept = Path(found.models_folder)
+    assert {p.name for p in kept.iterdir()} == {
+        "passwright.onnx", "ort-basic.onnx", "ort-extended.onnx", "ort-all.onnx"
+    }  # fmt: skip
+    for row in found.rows[4:]:
+        assert row.stats is not None
+        assert len(onnx.load(kept / f"{row.made_by.lower().replace(' ', '-')}.onnx").graph.node) == row.stats.nodes
+
+
+def test_json_holds_all_of_it(found: ComparisonReport) -> None:
+    told = json.loads(found.to_json())
+    assert len(told["rows"]) == len(found.rows)
+    assert told["rows"][1]["verdict"]["wrong"] == found.rows[1].verdict.wrong  # type: ignore[union-attr]
+    assert told["rows"][0]["measured"]["latencies"]["1"]["median"] > 0
 
 
 @pytest.mark.parametrize(
-    ("want", "got", "same"),
+    ("body", "said"),
     [
-        pytest.param(f32(1), f32(2), True, id="values do not count"),
-        pytest.param([f32(1)], [f32(2)], True, id="values in a sequence do not count"),
-        pytest.param(f32(1), f64(1), False, id="the type does"),
-        pytest.param(f32(1), f32(1, 2), True, id="extents do not count"),
-        pytest.param(f32(1), f32(1).reshape(1, 1), False, id="the rank does"),
-        pytest.param([f32(1)], [f32(1), f32(1)], True, id="the length does not count"),
-        pytest.param([f32(1)], [f64(1), f64(1)], False, id="the type in a sequence does"),
-        pytest.param([f32(1)], f32(1), False, id="being a sequence does"),
+        pytest.param("os.abort()", "it crashed (SIGABRT)", id="aborts"),
+        pytest.param("os._exit(3)", "it ended with exit code 3", id="exits"),
+        pytest.param("sys.exit('done with')", "SystemExit: done with", id="leaves"),
+        pytest.param("raise ValueError('no\\nsuch op')", "ValueError: no such op", id="raises"),
+        pytest.param("return 'a model', True", "TypeError: it gave back no model, but 'a model'", id="no-model"),
+        pytest.param("return None, True", "FileNotFoundError: it gave no model", id="nothing"),
+        pytest.param("time.sleep(600)", "it did not end within 2 s", id="hangs"),
     ],
 )
-def test_by_type_and_rank_only(want: Any, got: Any, same: bool) -> None:
-    assert (not compare_outputs(want, got, exact=True, compare_values=False).reason) is same
+def test_a_tool_that_fails_costs_a_line(body: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake(body, tmp_path, monkeypatch)
+    limit = 2 if "sleep" in body else 60
+    assert run_tool(FAKE, written(SMALL, tmp_path), tmp_path, limit).failure == said
 
 
-def test_share_says_how_much_of_the_tolerance_is_used() -> None:
-    half = compare_outputs(f32(100), f32(100.005), exact=False)
-    assert half.share_of_allowed == pytest.approx(0.5, rel=0.02)
-    assert compare_outputs(f32(1), f32(1), exact=False).share_of_allowed == 0
+def test_a_tool_that_works_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fake("print('noise'); time.sleep(0.2); return onnx.load(path), True", tmp_path, monkeypatch)
+    made = run_tool(FAKE, written(SMALL, tmp_path), tmp_path)
+    assert made.failure == ""
+    assert made.seconds is not None
+    assert made.seconds >= 0.2
+    assert len(onnx.load(made.file).graph.node) == 2
+
+
+@pytest.mark.parametrize(
+    ("text", "how"),
+    [
+        pytest.param(SMALL.replace("Relu", "Abs"), "y: off by up to ", id="wrong"),
+        pytest.param(SMALL.replace("y", "z"), "output y is missing", id="output"),
+        pytest.param(SMALL.replace("x", "b"), "input b is new; input x is missing", id="input"),
+        pytest.param(SMALL.replace("float[N,4] x", "double[N,4] x").replace("Identity(x)", "Cast<to=1>(x)"),
+                     "input x is a tensor of double, not a tensor of float", id="type"),
+    ],
+)  # fmt: skip
+def test_a_model_that_is_another_is_said_to_be_wrong(text: str, how: str, tmp_path: Path) -> None:
+    model = written(SMALL, tmp_path)
+    onnx.save(load(text, 18), tmp_path / "other.onnx")
+    for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
+        assert row.verdict is not None
+        assert row.verdict.wrong.startswith(how)
+        assert (row.failure, row.advice, verdict_word(row)) == ("", "", "wrong")
+
+
+def test_garbage_is_said_to_be_that(tmp_path: Path) -> None:
+    (tmp_path / "other.onnx").write_bytes(b"\xff" * 40)
+    rows = rows_of(written(SMALL, tmp_path), tmp_path / "other.onnx", tmp_path)
+    assert [row.failure.startswith("its result cannot be read: ") for row in rows] == [True, True]
+
+
+def test_a_model_that_does_not_load_fails_with_advice_where_optimization_is_to_blame(tmp_path: Path) -> None:
+    model = written(CLIP, tmp_path)
+    as_written, online = rows_of(model, model, tmp_path, kept=tmp_path / "kept")
+    assert not as_written.is_unusable
+    assert online.failure.startswith("onnxruntime cannot load it: ")
+    assert online.advice == f"passes bisect {tmp_path / 'kept' / 'm.onnx'} --ort all"
+    assert bisect_ort(model, "all").blame is not None
+    (offline,) = rows_of(model, tmp_path / "missing.onnx", tmp_path, level="basic")
+    assert offline.advice == f"passes bisect {model} --ort basic"
+
+
+def test_a_saved_model_that_alone_is_wrong_leads_nowhere(tmp_path: Path) -> None:
+    model = written(SMALL, tmp_path)
+    onnx.save(load(SMALL.replace("Relu", "Abs"), 18), tmp_path / "other.onnx")
+    (row,) = rows_of(model, tmp_path / "other.onnx", tmp_path, level="all")
+    assert row.advice.startswith("only the saved file is wrong")
+
+
+@pytest.mark.parametrize(
+    ("names", "said"),
+    [
+        (["onnxsimm"], "--with onnxsimm: no optimizer has that name; did you mean onnxsim"),
+        (["tvm"], "no optimizer has that name (there are ort, "),
+        (["onnxslim"], "--with onnxslim: it is not installed (pip install onnxslim)"),
+    ],
+)
+def test_who_is_not_there(names: list[str], said: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_runs, "find_spec", lambda name: None if name == "onnxslim" else object())
+    with pytest.raises(UsageError) as raised:
+        select_tools(names)
+    assert said in str(raised.value)
+
+
+def test_all_that_are_installed_are_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tool_runs, "find_spec", lambda name: object() if name == "onnxruntime" else None)
+    chosen, left_out = select_tools(None)
+    assert [t.label for t in chosen] == ["ORT basic", "ORT extended", "ORT all"]
+    assert left_out["onnxsim"] == "not installed (pip install onnxsim)"
+    assert set(left_out) == {"onnxsim", "onnxslim", "onnxoptimizer", "onnxscript"}
+
+
+def timed_row(made_by: str, *, online: bool, median: float, creation: float, found: ComparisonReport) -> Row:
+    latency = Latency(1, 9, median, median, median, median, median, ((median,) * 9,))
+    measured = ModelMetrics(creation_seconds=creation, latencies={1: latency})
+    return replace(found.rows[1], made_by=made_by, online=online, measured=measured, failure="")
+
+
+def test_what_is_left_is_the_difference_that_optimization_makes(found: ComparisonReport) -> None:
+    rows = [
+        timed_row("a", online=False, median=2e-3, creation=0.1, found=found),
+        timed_row("a", online=True, median=1e-3, creation=0.3, found=found),
+        timed_row("only offline", online=False, median=1e-3, creation=0.1, found=found),
+    ]
+    (left,) = online_optimizations(rows)
+    assert left.extra_creation_seconds == pytest.approx(0.2)
+    assert left.latency_ratio is not None
+    assert left.latency_ratio.ratio == pytest.approx(0.5)
+    assert left.nodes - left.nodes_after == rows[1].stats.nodes - rows[1].online_stats.nodes  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("ratio", "said"),
+    [
+        (RatioInterval(0.9, 0.85, 0.95), "with ORT ALL 0.90 (0.85 to 0.95) of the original's time"),
+        (RatioInterval(0.99, 0.95, 1.03), "with ORT ALL no difference in time measured (0.95 to 1.03)"),
+    ],
+)
+def test_headline(ratio: RatioInterval, said: str, found: ComparisonReport) -> None:
+    rows = [replace(r, ratios={1: ratio}, verdict=RowVerdict(error=0.0)) for r in found.rows]
+    told = headline(replace(found, rows=rows))
+    assert told == f"passwright: 5 -> 3 nodes, bit-identical; {said}"
+
+
+def test_rows_with_the_same_complaint_share_a_line(found: ComparisonReport) -> None:
+    told = list(failure_lines(found.rows))
+    assert sum("wrong: y: off by" in line for line in told) == 1
+    assert any("original + ORT ALL" in line and "ORT basic" in line for line in told)
+    assert sum("--ort all" in line for line in told) == 1
+
+
+def test_what_nobody_can_run_is_counted_all_the_same_with_exit_code_4(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake("return onnx.load(path), True", tmp_path, monkeypatch)
+    onnx.save(onnx.parser.parse_model(OPAQUE), tmp_path / "m.onnx")
+    result = CliRunner().invoke(app, ["compare", str(tmp_path / "m.onnx"), "--with", "onnxsim", "--json", "-"])
+    assert result.exit_code == 4, result.output
+    told = json.loads(result.stdout)
+    assert told["is_verified"] is False
+    assert told["verification"].startswith("nothing was verified: ")
+    assert told["notes"][0].startswith("passwright could not verify its result: ")
+    assert [row["stats"]["nodes"] for row in told["rows"]] == [2, 2, 1, 1, 2, 2]
+    assert all("onnxruntime cannot load it" in row["failure"] for row in told["rows"])
+
+
+@pytest.mark.slow  # docs/compare.md runs the same command on another model
+def test_command_on_a_golden_model(tmp_path: Path) -> None:
+    arguments = ["--with", "ort", "--threads", "1", "--min-time", "0.05", "--json", str(tmp_path / "out.json")]
+    result = CliRunner().invoke(app, ["compare", str(GOLDEN / "cnn_training.onnx"), *arguments])
+    assert result.exit_code == 0, result.output
+    lines = result.stdout.splitlines()
+    assert lines[1].startswith("passwright: 12 -> ")
+    tables = [line for line in lines if line.startswith(" ")]
+    assert max(map(len, tables)) <= 80
+    for title in ("Right?", "Size", "Speed,", "Loading", "Left for ORT"):
+        assert any(line.strip().startswith(title) for line in tables), title
+    assert "1 thread;" in result.stdout
+    assert json.loads((tmp_path / "out.json").read_text())["threads"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (["--with", "nothing"], 2, "no optimizer has that name"),
+        (["--dim", "rows=2"], 1, "the model has no such symbol"),
+        (["--shape", "x:2"], 1, "1 dims given, the input has 2"),
+        (["--json", "m.onnx"], 1, "would overwrite"),
+        (["--html", "m.onnx"], 1, "would overwrite"),
+        (["--json", "a", "--html", "a"], 1, "cannot hold both"),
+        (["--keep", "m.onnx"], 1, "is not a folder"),
+        (["--pipeline", "nonsense"], 2, "nonsense"),
+    ],
+)
+def test_mistakes_are_a_line(
+    arguments: list[str], code: int, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    written(SMALL, tmp_path)
+    monkeypatch.chdir(tmp_path)
+    result = CliRunner().invoke(app, ["compare", "m.onnx", *arguments])
+    assert result.exit_code == code, result.output
+    assert said in result.stderr
+    assert result.stderr.count("\n") == 1
+    assert [p.name for p in tmp_path.iterdir()] == ["m.onnx"]
+
+
+def test_a_kept_file_never_takes_the_place_of_the_model(tmp_path: Path) -> None:
+    model = written(SMALL, tmp_path).rename(tmp_path / "passwright.onnx")
+    with pytest.raises(ModelError, match="would overwrite"):
+        compare(model, tool_names=[], keep_to=tmp_path)
+
+
+def test_given_inputs_are_what_is_judged_with(tmp_path: Path) -> None:
+    np.savez(tmp_path / "in.npz", x=np.ones((2, 4), np.float32))
+    found = compare(written(SMALL, tmp_path), tool_names=[], inputs=tmp_path / "in.npz", conditions=QUICK)
+    assert "on 1 set of inputs" in found.verification
+    assert len(found.rows) == 4
+
+
+LOST = Row("onnxsim", "0", online=False, failure="the process died of SIGSEGV " * 9)
+
+
+def hostile(found: ComparisonReport) -> ComparisonReport:
+    """A comparison whose every number is long."""
+    big = ModelStats(
+        {f"Op{i}": 1235 for i in range(100)}, 12_345_678_901, 10_700_000_000, ("com.nobody::Opaque",), "odd"
+    )
+    wide = [
+        RatioInterval(0.5, 1e-5, 1e5),
+        RatioInterval(0.123456, 0.0123456, 0.2),
+        RatioInterval(1234.5, 1000.1, 9999.9),
+    ]
+    judged = [
+        RowVerdict(error=24.0, allowed=24.0001, relative=1.9e-05),
+        RowVerdict("y: off by up to 2", 2e30, 1.0, "past_sequence_length_of_the_decoder=0", 1e30),
+        RowVerdict("y: off by up to 2", 2e30, 1.0, "batch=0", 1e30),
+    ]
+    latency = Latency(1, 9, 123.456, 123.0, 124.0, 456.789, 899.9)
+    fast = Latency(32, 9, 1e-7, 1e-7, 1e-7, 12.3, 12.3)
+    measured = ModelMetrics("", 45.678, 10_700_000_000, 99_900_000_000, 1, {"CPUExecutionProvider": 1}, {1: latency})
+    tools = ("original", "passwright", "ORT extended", "onnxoptimizer", "onnxscript")
+    rows = [
+        Row(name, "1", online, "", 123.4, big, big, judged[i % 3],
+            replace(measured, latencies={1: latency, 32: fast}), {1: wide[i % 3], 32: wide[(i + 1) % 3]})
+        for i, name in enumerate(tools) for online in (False, True)
+    ]  # fmt: skip
+    left = [OnlineOptimization(name, 123_456, 100_000, (-1) ** i * 123.4, wide[i % 3]) for i, name in enumerate(tools)]
+    return replace(
+        found, rows=[*rows, LOST, replace(LOST, online=True)], online_optimizations=left, batches=[1, 32, 10240]
+    )
+
+
+def test_tables_fit_into_80_columns_whatever_the_numbers(
+    found: ComparisonReport, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    told = hostile(found)
+    show_comparison_report(Terminal(), told)
+    shown = capsys.readouterr().out
+    assert "\N{HORIZONTAL ELLIPSIS}" not in shown
+    tables = list(takewhile(lambda line: not line.startswith("errors:"), shown.splitlines()[2:]))
+    assert max(map(len, tables)) <= 80
+    for cell in (
+        "123456    23456", "wrong at batch=0", "wrong at a size of 0", "within tolerance", "1.9e-05 (100%)",
+        "1e+03 (1e+03-1e+04)",
+        "no difference (1e-05-1e+05)", "0.12 (0.012-0.20)", "12,345,678,901", "10.7 GB", "899900", "456789", "0.0081",
+        "3.20e+08", "-123400", "fails", "where that holds 1, no difference was measured", LOST.failure,
+    ):  # fmt: skip
+        assert cell in shown, cell
+
+
+def test_what_is_excused_is_not_called_exact(found: ComparisonReport) -> None:
+    assert verdict_word(replace(found.rows[0], verdict=RowVerdict(error=0.0))) == "bit-identical"
+    assert verdict_word(replace(found.rows[0], verdict=RowVerdict(error=0.0, excused=2))) == "within tolerance"
+
+
+def test_errors_are_shares_of_the_magnitude(tmp_path: Path) -> None:
+    model = written("g (float[N,4] x) => (float[N,4] y) <float k = {1e6}> { y = Mul(x, k) }", tmp_path)
+    other = load("g (float[N,4] x) => (float[N,4] y) <float k = {1000000.2}> { y = Mul(x, k) }", 18)
+    onnx.save(other, tmp_path / "other.onnx")
+    for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
+        assert row.verdict is not None
+        assert row.verdict.error is not None
+        assert row.verdict.relative is not None
+        assert not row.verdict.wrong
+        assert row.verdict.error > 1e-2
+        assert row.verdict.relative < 1e-6
+        assert row.verdict.share is not None
+        assert 0 < row.verdict.share <= 1
+
+
+def test_sizes_of_0_are_asked_of_operators_that_nobody_vouches_for(tmp_path: Path) -> None:
+    """A file that onnxruntime saves with operators of its own is held to as much as the original."""
+    model = written("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }", tmp_path)
+    onnx.save(load(BAD_AT_0, 18), tmp_path / "other.onnx")
+    for row in rows_of(model, tmp_path / "other.onnx", tmp_path):
+        assert row.verdict is not None
+        assert (verdict_word(row), row.failure) == ("wrong at N=0", "")

@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from documents import PAGES, ROOT, run_document
+from executable_documents import PAGES, ROOT, run_document
 
 DOCUMENTS = [ROOT / "README.md", *PAGES]
 

@@ -13,12 +13,12 @@ from types import ModuleType
 import numpy as np
 import onnx
 import pytest
-from documents import run_document
+from executable_documents import run_document
+from pass_loading import passes_from_file
 from passwright.core import Ledger, Pass, Rule, RulePass, from_onnx, to_onnx
 from passwright.core.plugins.discovery import ENTRY_POINT_GROUP
 from passwright.core.rewriting.ledger import Exclusions
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, run, stays
-from shelves import passes_from_file
 
 from passwright import optimize
 

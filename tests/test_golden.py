@@ -32,7 +32,7 @@ def test_basic(path: Path) -> None:
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda p: p.stem)
 def test_no_peer_leaves_less(path: Path) -> None:
-    """`python benchmarks/reach.py --record` notes what the best of the other optimizers leaves, if it is right."""
+    """`python benchmarks/nodes_left.py --record` notes what the best of the other optimizers leaves, if it is right."""
     told = described(path)
     assert sum(told["after"].values()) <= told["best_peer"]
 

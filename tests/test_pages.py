@@ -26,7 +26,7 @@ from passwright.app.visualization.visualization import Visualization
 from passwright.core.errors import ModelError
 from passwright.core.verify.input_generation import InputSet
 from passwright.core.verify.verdict import Mismatch, Verdict
-from stories import HOSTILE, comparison, picture, profile_pair, report, trace
+from sample_reports import HOSTILE, comparison, picture, profile_pair, report, trace
 
 VOID = {"meta", "link", "input", "br", "path", "circle", "rect", "hr", "img"}
 VERIFIED = Verdict("onnxruntime", exact=False, input_sets=("normal",), differences={})

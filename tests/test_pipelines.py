@@ -10,6 +10,7 @@ from typing import Any
 
 import onnx
 import pytest
+from pass_loading import make_pipeline
 from passwright.app.cli import app
 from passwright.app.registry.name_resolver import NameResolver
 from passwright.app.registry.resolved_pipeline import resolve_pipeline
@@ -19,7 +20,6 @@ from passwright.core.pass_manager.pass_selection import UnknownNameError, UsageE
 from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.pipelines import BUILT_IN, PIPELINES
 from rewriting import load, op_types
-from shelves import make_pipeline
 from typer.testing import CliRunner
 
 from passwright import optimize

@@ -17,13 +17,13 @@ from typing import Any
 
 import onnx
 import pytest
-from families import SMALL_PIPELINE
 from passwright.core import PassesError, from_onnx
 from passwright.core.verify.input_generation import KINDS
 from passwright.core.verify.input_specs import input_specs
 from passwright.core.verify.oracle import Oracle
 from passwright.core.verify.seeded_session import random_outputs
 from rewriting import OPSET, load
+from small_pipeline import SMALL_PIPELINE
 from tiers import slow_unless
 
 from passwright import optimize

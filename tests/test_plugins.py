@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
+from pass_loading import installed_passes, make_pipeline, passes_from_file
 from passwright.app import adapters
 from passwright.app.check.rule_check import select_passes
 from passwright.app.cli import app
@@ -38,7 +39,6 @@ from passwright.core.plugins.pass_registry import PassEntry
 from passwright.passes.pipelines import BUILT_IN
 from rewriting import load, op_types
 from rich.console import Console
-from shelves import installed_passes, make_pipeline, passes_from_file
 from typer.testing import CliRunner
 
 from passwright import optimize

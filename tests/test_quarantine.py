@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 import onnx
 import pytest
-from families import SMALL_PIPELINE
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import (
@@ -41,6 +40,7 @@ from passwright.core.support.binary_search import first_bad
 from passwright.core.verify import seeded_session as performer
 from passwright.core.verify.verdict import Mismatch
 from rewriting import load, op_types, require_equivalent
+from small_pipeline import SMALL_PIPELINE
 from tiers import slow_unless
 
 from passwright import Result, optimize

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from documents import ROOT, blocks, write_file
+from executable_documents import ROOT, blocks, write_file
 from passwright.core.pass_manager.pipeline import leaves
 from passwright.core.plugins.pass_registry import all_rules
 from passwright.passes.pipelines import PIPELINES

@@ -13,6 +13,7 @@ import numpy as np
 import onnx
 import pytest
 from onnx import parser
+from pass_loading import passes_from_file
 from passwright.app.cli import app
 from passwright.app.repro import folder as repro_folder
 from passwright.app.repro import repro
@@ -23,7 +24,6 @@ from passwright.core.io.files import encode_text
 from passwright.core.plugins.discovery import ENTRY_POINT_GROUP
 from passwright.core.plugins.pass_spec import PassSpec
 from rewriting import load, op_types
-from shelves import passes_from_file
 from typer.testing import CliRunner, Result
 
 from passwright import optimize

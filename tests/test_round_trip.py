@@ -8,7 +8,7 @@ import numpy as np
 import onnx
 import onnx.backend.test
 import pytest
-from backend import cases, is_round_trip_equal
+from node_cases import cases, is_round_trip_equal
 from passwright.core import Tensor
 
 PACKAGED = Path(onnx.backend.test.__file__).parent / "data"

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from documents import PAGES, ROOT
+from executable_documents import PAGES, ROOT
 from facts import passes_by_family
 from passwright.core import RulePass
 

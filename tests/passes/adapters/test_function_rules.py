@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pass_loading import passes_from_file
 from passwright.app.adapters import rule_from_functions
 from passwright.core import Rule
 from passwright.core.errors import RuleError
 from rewriting import becomes, load, op_types, stays
-from shelves import passes_from_file
 
 from passwright import optimize
 

@@ -18,8 +18,8 @@ from pathlib import Path
 from statistics import geometric_mean
 from tempfile import TemporaryDirectory
 
+from measured_runs import make_mixed_models, run_script
 from peers import light_models
-from runs import make_mixed_models, run_script
 from table import markdown
 
 OURS = "passwright"
@@ -70,7 +70,7 @@ def run_and_verify(tool: str, model: Path, timeout: float, folder: Path) -> Tool
     """Run one tool once and judge its result."""
     figures, optimized, verdict = folder / "result.json", folder / "optimized.onnx", folder / "verdict.json"
     failure = run_script("measure.py", tool, model, figures, "--save", optimized, timeout=timeout)
-    failure = failure or run_script("judge.py", model, optimized, verdict, timeout=timeout)
+    failure = failure or run_script("verdicts.py", model, optimized, verdict, timeout=timeout)
     judged = {} if failure else json.loads(verdict.read_text())
     if failure := failure or judged.pop("refused", ""):
         return ToolResult(None, 0, 0.0, 0, failure)

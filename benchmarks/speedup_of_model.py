@@ -1,7 +1,7 @@
-"""A step of paid.py for one model: `python benchmarks/paid_model.py judge|race MODEL KEPT RESULT.json`.
+"""A step of speedup.py for one model: `python benchmarks/speedup_of_model.py verify|time MODEL KEPT RESULT.json`.
 
-`judge` has everybody make a model and keeps those files in the folder KEPT: that may take its time, on a busy machine
-too. `race` measures the ones that are right, `--judged` by the first step.
+`verify` has everybody make a model and keeps those files in the folder KEPT: that may take its time, on a busy machine
+too. `time` measures the ones that are right, `--judged` by the first step.
 """
 
 from __future__ import annotations
@@ -117,7 +117,7 @@ def interval_bounds(interval: RatioInterval) -> list[float]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("step", choices=("judge", "race"))
+    parser.add_argument("step", choices=("verify", "time"))
     parser.add_argument("model", type=Path)
     parser.add_argument("kept", type=Path, help="the folder for the optimized models")
     parser.add_argument("result", type=Path, help="where to write what was found, as JSON")
@@ -127,7 +127,7 @@ def main() -> None:
     parser.add_argument("--min-time", type=float, default=0.3)
     parser.add_argument("--sets", type=int, default=5)
     options = parser.parse_args()
-    if options.step == "judge":
+    if options.step == "verify":
         found = verify_candidates(options.model, options.kept)
     else:
         rows = json.loads(options.judged.read_text())["rows"]

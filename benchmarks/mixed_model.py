@@ -1,4 +1,4 @@
-"""A model of as many nodes as wanted, in the mix that exporters leave: `python benchmarks/mixed.py 20000 out.onnx`.
+"""Models of any number of nodes, in the mix that exporters leave: `python benchmarks/mixed_model.py 20000 out.onnx`.
 
 Deep, deterministic, dynamic in its batch. Every sixteen layers or so the input is mixed in again, so that the output
 depends on it however deep the model is. Layers share a few weights: the file is mostly nodes.

@@ -98,7 +98,7 @@ def test_every_kind_is_tested_here() -> None:
     tested = {"normal", "negative", "large", "tiny", "zeros", "ties", "signed zeros", "extremes", "nan", "inf"} | {
         "wide"
     }
-    assert {*KINDS} - tested == {"boundaries"}  # see test_boundaries.py
+    assert {*KINDS} - tested == {"boundaries"}  # see test_decision_boundaries.py
 
 
 DTYPES = (

@@ -1,8 +1,8 @@
-"""Did it pay? Latency of models as passwright, onnxruntime and the installed peers leave them.
+"""Latency of models as passwright, onnxruntime and the installed peers leave them.
 
-Each model is first judged: everybody makes a file of it, which is held to the original. Then what is right is raced:
-the original and what passwright and the peers made of it under ORT ALL, and what ORT BASIC, EXTENDED and ALL saved as
-it is. Each step of a model is a process of its own with a time limit. `--json` holds what is done, a folder beside it
+Each model is first verified: everybody makes a file of it, which is compared with the original. Then the right ones
+are timed: the original and what passwright and the peers made of it under ORT ALL, and what ORT BASIC, EXTENDED and ALL
+saved as it is. Each step of a model is a process of its own with a time limit. `--json` holds what is done, a folder beside it
 the files; a second call goes on with what is missing. The peers are in the extra `peers`: `pip install -e .[peers]`.
 """
 
@@ -16,12 +16,12 @@ from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
-from paid_table import format_results
+from measured_runs import run_script
+from nodes_left import GOLDEN, generated_models
 from peers import light_models
-from reach import GOLDEN, generated_models
-from runs import run_script
+from speedup_table import format_results
 
-VERIFY_STEP, TIMING_STEP = "judge", "race"
+VERIFY_STEP, TIMING_STEP = "verify", "time"
 Results = dict[str, dict[str, Any]]
 """By model: `judged`, and `races`, of which the last one counts."""
 
@@ -58,7 +58,7 @@ def run_step(name: str, model: Path, results: Results, folder: Path, options: ar
         judged.write_text(json.dumps(facts.get("judged")))
         arguments = [name, model, folder / model.stem, result, "--judged", judged, "--batch", str(options.batch)]
         effort = ["--threads", str(options.threads), "--min-time", str(options.min_time), "--sets", str(options.sets)]
-        failure = run_script("paid_model.py", *arguments, *effort, timeout=options.timeout)
+        failure = run_script("speedup_of_model.py", *arguments, *effort, timeout=options.timeout)
         facts.pop("failure", None)
         if failure is not None:
             facts["failure"] = f"{name} {failure}"

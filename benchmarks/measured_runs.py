@@ -93,7 +93,7 @@ def measure_tools(model: Path, tools: Iterable[str], repeats: int, timeout: floa
             if runs.failure is None:
                 runs.completed.append(Run(**json.loads(result.read_text())))
                 if save and runs.completed[-1].original_nodes <= MAX_COMPARED_NODES:
-                    row.difference = run_script("agree.py", model, optimized) or ""
+                    row.difference = run_script("output_agreement.py", model, optimized) or ""
     return row
 
 
@@ -101,6 +101,6 @@ def make_mixed_models(sizes: Iterable[int], folder: Path) -> Iterator[Path]:
     """Generate them, unless they are there."""
     for nodes in sizes:
         path = folder / f"mixed_{nodes}.onnx"
-        if not path.exists() and (failure := run_script("mixed.py", str(nodes), path)):
-            sys.exit(f"mixed.py {nodes} {failure}")
+        if not path.exists() and (failure := run_script("mixed_model.py", str(nodes), path)):
+            sys.exit(f"mixed_model.py {nodes} {failure}")
         yield path

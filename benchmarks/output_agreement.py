@@ -1,4 +1,4 @@
-"""Whether two models compute the same under onnxruntime: `python benchmarks/agree.py ORIGINAL.onnx OPTIMIZED.onnx`.
+"""Agreement of the outputs of two models: `python benchmarks/output_agreement.py ORIGINAL.onnx OPTIMIZED.onnx`.
 
 Exit code 1 and one line if they do not. A check of the benchmark, not passwright's own verification.
 """

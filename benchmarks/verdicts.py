@@ -1,4 +1,4 @@
-"""Verdict on an optimized model: `python benchmarks/judge.py ORIGINAL.onnx OPTIMIZED.onnx VERDICT.json`.
+"""Verdict on an optimized model: `python benchmarks/verdicts.py ORIGINAL.onnx OPTIMIZED.onnx VERDICT.json`.
 
 The verdict has three independent parts, each a line of text or empty: `wrong`, how values differ beyond tolerance by
 passwright's own verification; `interface`, how inputs and outputs differ, in which case values are not compared; and

@@ -2,8 +2,9 @@
 
 Each model is first verified: everybody makes a file of it, which is compared with the original. Then the right ones
 are timed: the original and what passwright and the peers made of it under ORT ALL, and what ORT BASIC, EXTENDED and ALL
-saved as it is. Each step of a model is a process of its own with a time limit. `--json` holds what is done, a folder beside it
-the files; a second call goes on with what is missing. The peers are in the extra `peers`: `pip install -e .[peers]`.
+saved as it is. Each step of a model is a process of its own with a time limit. `--json` holds what is done, a folder
+beside it the files; a second call goes on with what is missing. The peers are in the extra `peers`:
+`pip install -e .[peers]`.
 """
 
 from __future__ import annotations

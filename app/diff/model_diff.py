@@ -20,7 +20,6 @@ from ...core.pass_manager.report import write_json
 from ...core.serialization.proto_queries import opset_versions
 from ...core.support.gc_pause import gc_paused
 from ..environment import versions
-from ..run.run_options import no_progress
 from .constant_numbering import ConstantNumbering, constants_of
 from .diff_result import Delta, GraphDifference, ModelDifference
 from .graph_diff import OuterPartner, diff_graphs
@@ -65,7 +64,7 @@ def diff(
     *,
     include_names: bool = False,
     report_to: str | Path | None = None,
-    progress: Callable[[str], None] = no_progress,
+    progress: Callable[[str], None] = lambda _: None,
 ) -> DiffReport:
     """Match the ops of two models by what they compute, and list the removed, added, replaced and changed ones.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from textwrap import indent
 from typing import Any, cast
@@ -75,16 +75,14 @@ def _inputs_and_outputs(fault: Fault) -> Iterator[str]:
     outputs = [v.name for v in fault.case.model.graph.output]
     shown = [fault.mismatch.output] if fault.mismatch.output else outputs
     for title, model in (("before:", fault.case.model), ("after:", fault.after)):
-        if model is not None:
-            yield from _section(title, _model_outputs(model, shown, given))
-
-
-def _model_outputs(model: onnx.ModelProto, names: list[str], given: Mapping[str, Any]) -> str:
-    try:
-        results = OnnxRuntime(model.SerializeToString()).run(names, given)
-    except EvaluationError as e:
-        return str(e)
-    return _format_arrays(zip(names, results, strict=True))
+        if model is None:
+            continue
+        try:
+            results = OnnxRuntime(model.SerializeToString()).run(shown, given)
+        except EvaluationError as e:
+            yield from _section(title, str(e))
+        else:
+            yield from _section(title, _format_arrays(zip(shown, results, strict=True)))
 
 
 def _format_arrays(named: Iterable[tuple[str, Any]]) -> str:

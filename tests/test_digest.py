@@ -10,8 +10,7 @@ import pytest
 from onnx import helper, numpy_helper
 from passwright.core.errors import ModelError
 from passwright.core.io.model_source import model_source
-from passwright.core.ir.digest import digest
-from passwright.core.ir.tensor import Tensor
+from passwright.core.ir.tensor import Tensor, digest
 
 LONG = np.arange(6_000_000, dtype=np.float32)  # bytes in more than one piece
 

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import onnx
 
-from ...core.ir.digest import digest, sample_key
 from ...core.ir.graph import Graph
-from ...core.ir.tensor import STRING, Tensor
+from ...core.ir.tensor import STRING, Tensor, digest, sample_key
 from ...core.ir.values import Value
 from .diff_result import ConstantDifference
 

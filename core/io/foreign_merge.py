@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 import onnx
 
 from ..errors import ModelError
-from ..ir.digest import tensors_equal
 from ..ir.graph import Graph, force_remove
 from ..ir.op import Op
 from ..ir.origin import inherit_name, set_origin
-from ..ir.tensor import Tensor
+from ..ir.tensor import Tensor, tensors_equal
 from ..ir.values import Value
 from ..serialization.exporter import node_bytes
 from ..serialization.importer import Importer, declare_input, merge_declared_type

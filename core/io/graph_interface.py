@@ -8,9 +8,8 @@ from typing import TypeVar
 import onnx
 
 from ..errors import InterfaceError
-from ..ir.digest import tensors_equal
 from ..ir.graph import Graph
-from ..ir.tensor import Tensor
+from ..ir.tensor import Tensor, tensors_equal
 from ..ir.values import declared_shape
 from ..serialization.exporter import renamed_value_info, written_initializers, written_inputs, written_sparse
 from ..serialization.proto_queries import opset_versions, undefined_operators, used_domains

@@ -5,9 +5,8 @@ from __future__ import annotations
 import onnx
 from onnx import helper
 
-from ..ir.digest import digest
 from ..ir.graph import Graph
-from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor
+from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor, digest
 from ..serialization.exporter import written_initializers
 from .model import Model, SerializedModel, serialize
 

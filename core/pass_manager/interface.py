@@ -21,10 +21,9 @@ from ..io.graph_interface import (
     type_text,
 )
 from ..io.model import Model
-from ..ir.digest import tensors_equal
 from ..ir.graph import Graph, defined_values
 from ..ir.op import Op
-from ..ir.tensor import MAX_INTERNED_BYTES, Tensor
+from ..ir.tensor import MAX_INTERNED_BYTES, Tensor, tensors_equal
 from ..serialization.proto_queries import opset_versions
 from ..serialization.provenance import other_metadata, with_provenance
 

@@ -10,11 +10,10 @@ from onnx import AttributeProto
 
 from ..errors import ModelError
 from ..ir import op_schemas
-from ..ir.digest import digest
 from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.op_schemas import encoded_defaults
-from ..ir.tensor import Tensor
+from ..ir.tensor import Tensor, digest
 from .exporter import build_node_proto
 from .proto_queries import SUBGRAPH_ATTRIBUTE_TYPES
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import Graph, Ledger, Op, may_drop
-from ...core.ir.digest import digest, sample_key
+from ...core.ir.tensor import digest, sample_key
 from ..support.value_numbering import ValueNumbering
 from .body_rewriting import (
     NameDisambiguator,

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
 from ...core import Graph, Op, Tensor, Value, is_pure
-from ...core.ir.digest import digest
+from ...core.ir.tensor import digest
 from ...core.ir.traits import Trait, ops_with
 from ...core.rewriting.pattern import COMMUTATIVE
 from ...core.serialization.node_attributes import non_default_attributes

@@ -40,11 +40,6 @@ class Dictionary:
         """One of the numbers, the rule's own ones with probability 1/2."""
         return choices.pick(choices.pick((self.numbers, self.own_numbers)))
 
-    def draw_finite_number(self, choices: Choices) -> float:
-        """The same, but 1 for an infinite number."""
-        number = self.draw_number(choices)
-        return 1.0 if isinf(number) else number
-
 
 def dictionary_of(rule: Rule) -> Dictionary:
     """The literals in the code that `rule` reaches in its own package, in its pattern and its contract."""

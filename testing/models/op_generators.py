@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from math import isfinite
 from types import MappingProxyType
 from typing import Any
 
@@ -123,10 +124,10 @@ def cast(site: OpSite) -> None:
 
 
 def number_attributes(site: OpSite) -> None:
-    """HardSigmoid and other operators with numeric attributes."""
-    site.first_operand()
+    """HardSigmoid and other operators with numeric attributes, which are finite."""
+    x = site.first_operand()
     for name in site.spec.attributes:
-        site.parameter(name, lambda: site.generator.dictionary.draw_finite_number(site.choices))
+        site.parameter(name, lambda: drawn if isfinite(drawn := number(site, x)) else 1.0)
 
 
 def prelu(site: OpSite) -> None:

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from ..core.rewriting.rules import Rule
 from .case import Case
 from .models.choices import Choices, DrawBelow
-from .models.dictionary import Dictionary, dictionary_of
+from .models.dictionary import dictionary_of
 from .models.model_builder import GenerationError
 from .models.model_generator import generate_case
 
@@ -21,15 +21,12 @@ MUTATION_PERIOD = 40
 """Of so many choices one becomes the simplest, and one is drawn anew, on average."""
 
 
-def cases(
-    rule: Rule, dictionary: Dictionary | None = None, examples: Sequence[onnx.ModelProto] = ()
-) -> st.SearchStrategy[Case]:
+def cases(rule: Rule, examples: Sequence[onnx.ModelProto] = ()) -> st.SearchStrategy[Case]:
     """A strategy for models with the pattern of `rule`, or variants of `examples`.
 
     Hypothesis draws one number after another, the choice sequence of a case.
     """
-    words = dictionary_of(rule) if dictionary is None else dictionary
-    return _cases(rule, words, examples, lambda draw: lambda count: draw(st.integers(0, count - 1)))
+    return _cases(rule, examples, lambda draw: lambda count: draw(st.integers(0, count - 1)))
 
 
 def mutated_cases(
@@ -48,12 +45,14 @@ def mutated_cases(
 
         return below
 
-    return _cases(rule, dictionary_of(rule), examples, mutated)
+    return _cases(rule, examples, mutated)
 
 
 def _cases(
-    rule: Rule, words: Dictionary, examples: Sequence[onnx.ModelProto], choose: Callable[[DrawInteger], DrawBelow]
+    rule: Rule, examples: Sequence[onnx.ModelProto], choose: Callable[[DrawInteger], DrawBelow]
 ) -> st.SearchStrategy[Case]:
+    words = dictionary_of(rule)
+
     @st.composite
     def drawn(draw: DrawInteger) -> Case | None:
         try:

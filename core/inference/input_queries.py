@@ -27,9 +27,9 @@ def input_shape(op: Op, index: int = 0) -> Shape:
     return shape
 
 
-def input_dims(op: Op, index: int = 0) -> tuple[SymInt, ...]:
-    """As `input_shape`, with no unknown dim."""
-    shape = input_shape(op, index)
+def input_dims(op: Op) -> tuple[SymInt, ...]:
+    """The dims of the first input, none of them unknown."""
+    shape = input_shape(op)
     dims = tuple(d for d in shape if d is not None)
     require(len(dims) == len(shape), "a dim is unknown")
     return dims

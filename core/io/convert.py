@@ -61,15 +61,15 @@ def _write_default_attributes(model: onnx.ModelProto) -> None:
             node.attribute.extend(a for a in called.attribute_proto if a.name not in given)
 
 
-def from_onnx(model: onnx.ModelProto, read_tensor: TensorReader = Tensor.from_proto, *, inline: bool = False) -> Model:
+def from_onnx(model: onnx.ModelProto, *, inline: bool = False) -> Model:
     """Build the graph of `model`; tensors are shared with it, not copied. `inline` its local functions.
 
     Raises ModelError for cycles, names that are undefined or defined twice, and unknown versions.
     """
     header, info = copy_without(model, "graph"), copy_without(model.graph, "node", "initializer")
     opsets_of(header)  # refuses unknown versions before anything is read
-    tensors = [read_tensor(t) for t in model.graph.initializer]
-    return import_model(header, info, model.graph.node, tensors, read_tensor, inline=inline)
+    tensors = list(map(Tensor.from_proto, model.graph.initializer))
+    return import_model(header, info, model.graph.node, tensors, Tensor.from_proto, inline=inline)
 
 
 def import_model(

@@ -94,9 +94,13 @@ class OpSite:
             if isinstance(want, OpPattern):
                 found = self.generator.generate(want, Hint(shape, dtype if isinstance(dtype, int) else self.hint.dtype))
             else:
-                found = self.generator.bound_value(
-                    want, dtype, shape, positive=positive, array=array, is_only_operand=len(self.input_patterns) < 2
-                )
+                found = self.generator.bound.get(want.name)
+                if found is None:
+                    is_only = len(self.input_patterns) < 2
+                    found = self.generator.new_value(want, dtype, shape, positive, array, is_only_operand=is_only)
+                    self.generator.bound[want.name] = found
+        if not isinstance(found, TypedValue):
+            raise GenerationError(f"input {index} of {self.op_type} is an attribute elsewhere")
         self.operands[index] = found
         formal = self.formal_parameter(index).type_str
         if found.dtype and not formal.startswith("tensor("):
@@ -347,20 +351,10 @@ class PatternGenerator:
             self.add_trait("an optional input is left out")
         return want if self.bound[want.name] is not None else None
 
-    def bound_value(
-        self, var: Var, dtype: int | str, shape: Shape, *, positive: bool, array: Array | None, is_only_operand: bool
+    def new_value(
+        self, var: Var, dtype: int | str, shape: Shape, positive: bool, array: Array | None, *, is_only_operand: bool
     ) -> TypedValue:
-        """The value of a variable of the pattern, the same at each occurrence."""
-        found = self.bound.get(var.name)
-        if found is None:
-            found = self.bound[var.name] = self._new_value(var, dtype, shape, positive, array, is_only_operand)
-        if not isinstance(found, TypedValue):
-            raise GenerationError(f"{var.name} is an attribute elsewhere")
-        return found
-
-    def _new_value(
-        self, var: Var, dtype: int | str, shape: Shape, positive: bool, array: Array | None, is_only_operand: bool
-    ) -> TypedValue:
+        """A value for a variable of the pattern: constant, existing, computed, or an input of the model."""
         one_in, often = self.choices.one_in, self.distribution
         if not isinstance(dtype, int):
             return self._container(dtype, shape)

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
+from math import prod
 from types import MappingProxyType
 from typing import Any
 
@@ -187,11 +188,15 @@ class ModelBuilder:
         node = onnx.NodeProto(op_type=op_type, domain=domain, output=names)
         node.input.extend(k.name if k else "" for k in inputs)
         node.attribute.extend(op_schemas.make_attribute(k, v, spec) for k, v in attrs.items() if v is not None)
-        types = {name: self._checked_value(name, t) for name, t in self._infer_types(node, spec, inputs).items()}
+        types = self._infer_types(node, spec, inputs)
+        for name, type_ in types.items():
+            dims = [d.dim_value for d in type_.tensor_type.shape.dim]
+            if min(dims, default=0) < 0 or prod(dims) > MAX_ELEMENTS:
+                raise GenerationError(f"{name} has a negative dim, or is large")
         if set(types) != set(names):
             raise GenerationError(f"the outputs of {op_type} have no types")
         self.nodes.append(node)
-        found = [types[name] for name in names]
+        found = [TypedValue(name, types[name]) for name in names]
         if op_type == "Shape" and inputs[0] is not None:
             dims = np.asarray(inputs[0].shape, np.int64)[attrs.get("start") or 0 : attrs.get("end")]
             found = [TypedValue(names[0], found[0].type, dims)]
@@ -222,14 +227,6 @@ class ModelBuilder:
             IndexError,
         ) as e:
             raise GenerationError(str(e)) from e
-
-    def _checked_value(self, name: str, type_: onnx.TypeProto) -> TypedValue:
-        dims = [d.dim_value for d in type_.tensor_type.shape.dim]
-        if min(dims, default=0) < 0:
-            raise GenerationError(f"{name} has a negative dim")
-        if np.prod(dims, dtype=np.int64) > MAX_ELEMENTS:
-            raise GenerationError(f"{name} is large")
-        return TypedValue(name, type_)
 
 
 def tensor_type(dtype: int, shape: Sequence[int]) -> onnx.TypeProto:

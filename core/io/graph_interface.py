@@ -1,4 +1,4 @@
-"""Interfaces of graphs: inputs, outputs, defaults and opsets, and their comparison with those of a returned model."""
+"""Interfaces of graphs: inputs, outputs, defaults and opsets, and their comparison with a returned model."""
 
 from __future__ import annotations
 

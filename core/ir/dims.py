@@ -1,4 +1,4 @@
-"""Dims of shapes, and the merging of two statements on one dim."""
+"""Dims of shapes, and the merging of two facts about a dim."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def is_unresolved(dim: Dim) -> bool:
 
 
 def merge_dim(a: Dim, b: Dim) -> Dim:
-    """The better known of two statements on one dim: a number, then a symbol, then a tentative unknown; else `a`."""
+    """The more precise of two facts about a dim: a number, then a symbol, then a tentative unknown; else `a`."""
     if b is None or isinstance(a, int):
         return a
     return b if a is None or isinstance(b, int) or (is_unresolved(a) and not is_unresolved(b)) else a

@@ -1,4 +1,4 @@
-"""Queries on subgraphs: contained constants and names, captured values."""
+"""Queries on subgraphs: the ops, constants and names in them, and their uses of outer values."""
 
 from __future__ import annotations
 

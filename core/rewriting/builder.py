@@ -1,4 +1,4 @@
-"""The builder: writes replacement ops the way patterns are written, for the model's own opset."""
+"""The builder of replacement ops, in the notation of patterns and for the opset of the model."""
 
 from __future__ import annotations
 

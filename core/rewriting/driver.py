@@ -1,4 +1,4 @@
-"""The driver: applies rules until none fires. An index finds the roots, and a worklist keeps it O(nodes)."""
+"""Application of rules until none fires, by an index of rules and a worklist of ops, in O(nodes)."""
 
 from __future__ import annotations
 

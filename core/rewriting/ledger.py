@@ -1,4 +1,4 @@
-"""The ledger: every change that a run makes, numbered, so that a run can be replayed with some left out.
+"""The ledger of the changes of a run, numbered, so that a run can be replayed without some of them.
 
 Passes are deterministic. Running them again on the same model with the same ledger settings makes the same
 changes with the same ordinals; forbidding one, or stopping before the n-th, undoes without any undo log.

@@ -1,4 +1,4 @@
-"""Fixing the sizes of a model's inputs: symbols and shapes become numbers wherever they are declared."""
+"""Fixed sizes for the inputs of a model, in place of symbols wherever these are declared."""
 
 from __future__ import annotations
 

@@ -463,7 +463,7 @@ def test_the_page_of_a_real_comparison(opened: Any) -> None:
         assert "no difference" in tile.text_content()
         assert page.locator("#comparison svg.chart").count() == 4
         row = page.locator("#comparison tr", has_text="passwright").first
-        assert row.locator(".badge").text_content() == "right"
+        assert row.locator(".badge").text_content() == "within tolerance"
         assert page.locator("#rules .rule").first.is_visible()
 
 

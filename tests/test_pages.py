@@ -18,8 +18,7 @@ from passwright.app.drawing.svg import svg
 from passwright.app.measure.metrics import RatioInterval
 from passwright.app.pages import number_text, rendering
 from passwright.app.pages.charts import FONT_SIZE, Bar, bar_chart, paired_bar_chart
-from passwright.app.pages.embedded_data import compress_json, decompress_json
-from passwright.app.pages.rendering import write_page
+from passwright.app.pages.rendering import compress_json, decompress_json, write_page
 from passwright.app.profile.page import profile_page, timeline_data
 from passwright.app.run.page import CHUNK_SIZE, PicturePool, rewrite_data, rule_summaries, run_page, verdict_banner
 from passwright.app.visualization.visualization import Visualization

@@ -15,9 +15,8 @@ import pytest
 from onnx import parser
 from pass_loading import passes_from_file
 from passwright.app.cli import app
-from passwright.app.repro import folder as repro_folder
 from passwright.app.repro import repro
-from passwright.app.repro.folder import CommandOptions
+from passwright.app.repro.repro import CommandOptions
 from passwright.core import RulePass, from_onnx
 from passwright.core.errors import FailureKind, ModelError
 from passwright.core.io.files import encode_text
@@ -490,7 +489,7 @@ def test_a_full_disk_ends_no_run(
     def full(text: str) -> bytes:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(repro_folder, "encode_text", full)
+    monkeypatch.setattr(repro, "encode_text", full)
     model = load("g (float[N,4] x) => (float[N,4] y) { y = Relu(x) }")
     (found,) = optimize(model, plugins=[rules], only=["drop_relu"], repro_to=tmp_path / "r").report.quarantined
     assert found.repro == ""

@@ -14,9 +14,9 @@ from passwright.app.cli import app
 from passwright.app.drawing.picture import BoxKind, Picture
 from passwright.app.pages import rendering
 from passwright.app.run import page
-from passwright.app.visualization import graph_views as views
 from passwright.app.visualization import snapshots
-from passwright.app.visualization.graph_views import graph_views
+from passwright.app.visualization import visualization as views
+from passwright.app.visualization.visualization import graph_views
 from passwright.core import EXACT, Build, Graph, Ledger, Pass, Value, from_onnx, rule
 from passwright.core.io.model_source import model_source
 from random_models import models

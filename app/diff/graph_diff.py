@@ -9,12 +9,11 @@ from ...core.ir.op import Op
 from ...core.ir.values import Value
 from .constant_numbering import constant_difference
 from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, SubgraphChange
-from .edge_matching import Correspondence, EdgeMatching
 from .indexed_graph import op_count
 from .interface_changes import InterfacePairing, interface_changes, pair_by_name, unread_changes
 from .node_data import AnnotationRecorder, attribute_changes, node_data, rule_of, subgraphs_by_attribute
 from .numbering import Numbering
-from .op_matching import match_ops
+from .op_matching import Correspondence, EdgeMatching, match_ops
 from .unmatched_subgraphs import UnmatchedSubgraph, UnmatchedSubgraphs
 
 OuterPartner = Callable[[int, Value], Value | None]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import cache
 from math import isfinite
 from typing import Any, cast
 
@@ -26,18 +25,11 @@ EncodedAttributes = dict[str, bytes]
 def significant_attributes(op: Op, other_version: int) -> EncodedAttributes:
     """The attributes that are not at their default, serialized, without bodies.
 
-    Those at a default that `other_version` of the opset does not have are included.
+    Those at a default that `other_version` of the opset does not share are included, such as `axis` of Softmax at 13.
     """
-    shifted = changed_defaults(op.type, op.domain, op.version, other_version)
-    defaults = op_schemas.encoded_defaults(op.type, op.domain, op.version)
-    return {**{name: defaults[name] for name in shifted}, **non_default_attributes(op, shifted)}
-
-
-@cache
-def changed_defaults(op_type: str, domain: str, version: int, other: int) -> frozenset[str]:
-    """The attributes whose defaults differ between two versions of an opset, such as `axis` of Softmax at 13."""
-    ours, theirs = (op_schemas.encoded_defaults(op_type, domain, v) for v in (version, other))
-    return frozenset(name for name in ours.keys() & theirs.keys() if ours[name] != theirs[name])
+    ours, theirs = (op_schemas.encoded_defaults(op.type, op.domain, v) for v in (op.version, other_version))
+    shifted = [name for name in ours if name in theirs and ours[name] != theirs[name]]
+    return {**{name: ours[name] for name in shifted}, **non_default_attributes(op, shifted)}
 
 
 class AnnotationRecorder:
@@ -49,39 +41,33 @@ class AnnotationRecorder:
 
     def add_op(self, p: Op, q: Op) -> None:
         """Names of two ops and of their outputs, doc strings, metadata."""
-        if p.name != q.name:
-            self.difference.names.append(Delta("node", p.name, q.name))
+        self._add(self.difference.names, "node", p.name, q.name)
         for v, w in zip(p.outputs, q.outputs, strict=False):
             self.add_values(v, w)
         before, after = p.loaded_proto_bytes, q.loaded_proto_bytes
         if before is not None and after is not None and before != after:
             ours, theirs = onnx.NodeProto.FromString(before), onnx.NodeProto.FromString(after)
-            self._compare(f"doc string of {p.label}", ours.doc_string, theirs.doc_string)
-            self._compare(f"metadata of {p.label}", *(metadata_of(m) for m in (ours, theirs)))
+            notes = self.difference.notes
+            self._add(notes, f"doc string of {p.label}", ours.doc_string or None, theirs.doc_string or None)
+            self._add(notes, f"metadata of {p.label}", *(metadata_of(m) or None for m in (ours, theirs)))
 
     def add_values(self, v: Value, w: Value) -> None:
         """The names of two values."""
         if v.name and w.name:
-            self._compare_names("value", v.name, w.name)
+            self._add(self.difference.names, "value", v.name, w.name)
 
     def add_constant(self, v: Value, w: Value) -> None:
         """The names of two constants at one position, and whether they are initializers."""
         if (v, w) in self._seen:
             return
         self._seen.add((v, w))
-        self._compare_names("constant", v.name, w.name)
-        holders = (
-            "Constant op" if x.producer is not None and is_constant_op(x.producer) else "initializer" for x in (v, w)
-        )
-        self._compare(f"constant {v.name}", *holders)
+        self._add(self.difference.names, "constant", v.name, w.name)
+        is_op = (x.producer is not None and is_constant_op(x.producer) for x in (v, w))
+        self._add(self.difference.notes, f"constant {v.name}", *("Constant op" if o else "initializer" for o in is_op))
 
-    def _compare_names(self, what: str, before: str, after: str) -> None:
+    def _add(self, into: list[Delta], what: str, before: Plain, after: Plain) -> None:
         if before != after:
-            self.difference.names.append(Delta(what, before, after))
-
-    def _compare(self, what: str, before: object, after: object) -> None:
-        if before != after:
-            self.difference.notes.append(Delta(what, before or None, after or None))
+            into.append(Delta(what, before, after))
 
 
 def metadata_of(message: onnx.NodeProto | onnx.ModelProto | onnx.GraphProto | onnx.FunctionProto) -> dict[str, str]:

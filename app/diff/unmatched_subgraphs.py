@@ -10,7 +10,7 @@ import networkx as nx
 from networkx.utils import UnionFind
 
 from ...core.ir.values import Value
-from .edge_matching import Correspondence, EdgeMatching, OptionalValuePair
+from .op_matching import Correspondence, EdgeMatching, OptionalValuePair
 
 OpRef = tuple[int, int]  # the number of a graph and of an op in it
 ValueRef = tuple[int, Value]  # the number of a graph and a value of it

@@ -10,8 +10,7 @@ from itertools import chain, pairwise, repeat
 from xml.sax.saxutils import escape, quoteattr
 
 from .graph_layout import GraphLayout
-from .picture import Box, BoxKind, Picture
-from .picture_layout import LINE_HEIGHT, PADDING, box_size, picture_layout
+from .picture import LINE_HEIGHT, PADDING, Box, BoxKind, Picture, box_size, picture_layout
 
 MARK_COLOUR, CONSTANT_COLOUR = "var(--passes-mark, #f59e0b)", "var(--passes-constant, #3b82f6)"
 FILLS = {

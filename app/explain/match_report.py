@@ -89,7 +89,7 @@ def _match_outcome(r: Rule, op: Op) -> tuple[int, int, tuple[MatchFailure, ...]]
     matched, size, failures = len(whole[1]), pattern_size(pattern), dict[str, MatchFailure]()
     for match in r.matches(op.graph, op):
         if not is_live(op):
-            dead = MatchFailure(MatchFailureKind.DEAD, op.label, f"nothing reads what {op.label} makes")
+            dead = MatchFailure(MatchFailureKind.DEAD, op.label, f"no result of {op.label} is used")
             return matched, size, (dead,)
         failure = _rewrite_failure(r, match)
         if failure is None:

@@ -1,10 +1,10 @@
-"""What there is to choose from, as data."""
+"""Passes, rules and pipelines as data."""
 
 from __future__ import annotations
 
 import inspect
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
 from ...core.pass_manager.pass_selection import UnknownNameError
@@ -23,7 +23,7 @@ from ..registry.pass_sources import PluginLike
 
 @dataclass(frozen=True, slots=True)
 class RuleInfo:
-    """A rule: the pass it is in, its equation, its contract, and the operators of its pattern."""
+    """A rule: its pass, equation and contract, and the operators of its pattern."""
 
     name: str
     pass_name: str
@@ -36,7 +36,7 @@ class RuleInfo:
 
 @dataclass(frozen=True, slots=True)
 class OptionInfo:
-    """An option of a pass, its value as it is written if nobody sets it."""
+    """An option of a pass, with its default as text."""
 
     name: str
     type: str
@@ -46,7 +46,7 @@ class OptionInfo:
 
 @dataclass(frozen=True, slots=True)
 class PassInfo:
-    """A pass. `pipelines` are the built-in ones that it runs in; `opsets` the first and last it is for (None: any)."""
+    """A pass. `pipelines` are the ones that contain it; `opsets` the first and last that it supports (None: any)."""
 
     name: str
     source: str
@@ -61,7 +61,7 @@ class PassInfo:
 
     @property
     def summary(self) -> str:
-        """One line that says what it does."""
+        """One line of description."""
         if len(self.rules) == 1:
             return self.rules[0].equation
         return f"{self.rules[0].equation}; ..." if self.rules else self.doc.partition("\n")[0]
@@ -69,7 +69,7 @@ class PassInfo:
 
 @dataclass(frozen=True, slots=True)
 class PipelineInfo:
-    """A pipeline: what runs in it, in order, once or again and again."""
+    """A pipeline: its passes in order; `repeats`: until nothing changes."""
 
     name: str
     source: str
@@ -80,7 +80,7 @@ class PipelineInfo:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """What there is, or what was asked for by name; `rules` are those that were. `adapters` and `broken`: by name."""
+    """All passes and pipelines, or those of the given names with `rules`. `adapters` and `broken`: by name."""
 
     passes: tuple[PassInfo, ...]
     pipelines: tuple[PipelineInfo, ...]
@@ -94,69 +94,61 @@ class Listing:
 
 
 def listing(wanted: Sequence[str] = (), plugins: Sequence[PluginLike] = ()) -> Listing:
-    """What there is, or what has the names that are wanted. Raises UnknownNameError and PluginError."""
+    """All passes and pipelines, or those of the names `wanted`. Raises UnknownNameError and PluginError."""
     names = NameResolver(plugins)
     broken: LoadErrors = {}
-    shelf = names.full_registry(broken)
+    registry = names.full_registry(broken)
     if wanted:
-        return _listing_by_name(wanted, shelf, names)
-    return Listing(
-        tuple(_pass_info(f, shelf) for f in shelf.passes.values()),
-        tuple(_pipeline_info(f) for f in shelf.pipelines.values()),
-        (),
-        adapters.available(),
-        {name: str(e) for name, e in broken.items()},
-    )
+        return _listing_by_name(wanted, registry, names)
+    passes = tuple(_pass_info(entry, registry) for entry in registry.passes.values())
+    pipelines = tuple(_pipeline_info(entry) for entry in registry.pipelines.values())
+    return Listing(passes, pipelines, (), adapters.available(), {name: str(e) for name, e in broken.items()})
 
 
 def listing_by_operator(operator: str, plugins: Sequence[PluginLike] = ()) -> Listing:
     """The rules whose patterns have `operator`, and their passes. Raises UnknownNameError and PluginError."""
-    broken: LoadErrors = {}
-    registry = NameResolver(plugins).full_registry(broken)
-    passes = [_pass_info(entry, registry) for entry in registry.passes.values()]
-    rules = tuple(dict.fromkeys(r for p in passes for r in p.rules if operator in r.operators))
+    everything = listing((), plugins)
+    rules = tuple(dict.fromkeys(r for p in everything.passes for r in p.rules if operator in r.operators))
     if not rules:
-        known = {t for p in passes for r in p.rules for t in r.operators}
+        known = {t for p in everything.passes for r in p.rules for t in r.operators}
         raise UnknownNameError(f"no pattern has the operator {operator}{did_you_mean(operator, known)}")
     holding = {r.pass_name for r in rules}
-    found = tuple(p for p in passes if any(r.pass_name in holding for r in p.rules))
-    return Listing(found, (), rules, {}, {name: str(e) for name, e in broken.items()})
+    passes = tuple(p for p in everything.passes if any(r.pass_name in holding for r in p.rules))
+    return Listing(passes, (), rules, {}, everything.broken)
 
 
 def _listing_by_name(wanted: Sequence[str], registry: PassRegistry, names: NameResolver) -> Listing:
-    rules = {r.name: r for f in registry.passes.values() for p in f.passes for r in _rule_infos(p)}
-    facts: list[PassInfo | PipelineInfo | RuleInfo] = []
+    known = {r.name: r for entry in registry.passes.values() for p in entry.passes for r in _rule_infos(p)}
+    passes, pipelines, rules = list[PassInfo](), list[PipelineInfo](), list[RuleInfo]()
     for name in dict.fromkeys(wanted):
-        if name in rules and name not in registry:
-            facts.append(rules[name])
+        if name in known and name not in registry:
+            rules.append(known[name])
             continue
         try:
             found = names.lookup(name)
         except UnknownNameError as e:
-            if near := did_you_mean(name, rules):
+            if near := did_you_mean(name, known):
                 raise UnknownNameError(f"no rule is named {name}{near}") from e
             raise
-        facts.append(_pass_info(found, registry) if isinstance(found, PassEntry) else _pipeline_info(found))
-    return Listing(
-        tuple(f for f in facts if isinstance(f, PassInfo)),
-        tuple(f for f in facts if isinstance(f, PipelineInfo)),
-        tuple(f for f in facts if isinstance(f, RuleInfo)),
-        {},
-        {},
-    )
+        if isinstance(found, PassEntry):
+            passes.append(_pass_info(found, registry))
+        else:
+            pipelines.append(_pipeline_info(found))
+    return Listing(tuple(passes), tuple(pipelines), tuple(rules), {}, {})
 
 
-def _pass_info(found: PassEntry, registry: PassRegistry) -> PassInfo:
-    p, placed = found.item, found.placed
+def _pass_info(entry: PassEntry, registry: PassRegistry) -> PassInfo:
+    p, placed = entry.item, entry.placed
     stage = placed.stage if placed is not None else STAGES.get(p.name)
+    pipelines = (f.name for f in registry.pipelines.values() if any(q.name == p.name for q in f.passes))
     return PassInfo(
         p.name,
-        found.source,
+        entry.source,
         stage or "",
         tuple(placed.before) if placed is not None else (),
         tuple(placed.after) if placed is not None else (),
-        found.opsets,
-        tuple(f.name for f in registry.pipelines.values() if any(q.name == p.name for q in f.passes)),
+        entry.opsets,
+        tuple(pipelines),
         pass_doc(p),
         tuple(OptionInfo(o.name, o.type, o.value, o.doc) for o in options_of(p)),
         tuple(r for q in leaves(p) for r in _rule_infos(q)),
@@ -164,29 +156,22 @@ def _pass_info(found: PassEntry, registry: PassRegistry) -> PassInfo:
 
 
 def pass_doc(p: Pass) -> str:
-    """What a pass says of itself; rules speak for theirs."""
+    """The docstring of a pass; the names of the passes of a group; empty for rules, which have their own."""
     if isinstance(p, Pipeline | Fixpoint | RulePass):
         return "" if isinstance(p, RulePass) else ", ".join(q.name for q in p.passes)
     doc = inspect.getdoc(type(p)) or ""
-    return "" if doc.startswith(f"{type(p).__name__}(") else doc  # what a dataclass makes up is its signature
+    return "" if doc.startswith(f"{type(p).__name__}(") else doc  # a dataclass without one has its signature
 
 
-def _rule_infos(p: Pass) -> list[RuleInfo]:
-    """The rules of a single pass; those of other tools count as rounding, and say no more."""
-    return [
-        RuleInfo(
-            r.name,
-            p.name,
-            r.equation,
-            str(r.contract),
-            inspect.getdoc(r.build) or "",
-            r.fragile,
-            tuple(dict.fromkeys(t for p in r.patterns for t in p.operators())),
-        )
-        if isinstance(r, Rule)
-        else RuleInfo(r.name, p.name, "", str(ROUNDING), "", (), ())
-        for r in rules_in(p)
-    ]
+def _rule_infos(p: Pass) -> Iterator[RuleInfo]:
+    """The rules of a single pass; those of other tools count as rounding, and have no more data."""
+    for r in rules_in(p):
+        if isinstance(r, Rule):
+            doc = inspect.getdoc(r.build) or ""
+            operators = tuple(dict.fromkeys(t for p in r.patterns for t in p.operators()))
+            yield RuleInfo(r.name, p.name, r.equation, str(r.contract), doc, r.fragile, operators)
+        else:
+            yield RuleInfo(r.name, p.name, "", str(ROUNDING), "", (), ())
 
 
 def _pipeline_info(found: PipelineEntry | FilePipeline) -> PipelineInfo:
@@ -195,8 +180,6 @@ def _pipeline_info(found: PipelineEntry | FilePipeline) -> PipelineInfo:
         written = file.pipelines[name]
         return PipelineInfo(name, str(file.path), tuple(map(str, written.specs)), written.repeat)
     content = found.content
-    if isinstance(content, str):
-        return PipelineInfo(found.name, found.source, (content,), repeats=False, opsets=found.opsets)
     inner = content.passes if isinstance(content, Pipeline | Fixpoint) else (content,)
-    repeats = isinstance(content, Fixpoint)
-    return PipelineInfo(found.name, found.source, tuple(q.name for q in inner), repeats, found.opsets)
+    names = tuple(q if isinstance(q, str) else q.name for q in inner)
+    return PipelineInfo(found.name, found.source, names, isinstance(content, Fixpoint), found.opsets)

@@ -1,4 +1,4 @@
-"""What passes, rules and pipelines there are."""
+"""Passes, rules and pipelines as text."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from itertools import groupby
 from rich.text import Text
 
 from ..terminal import Terminal, plural
-from .listing import Listing, OptionInfo, PassInfo, PipelineInfo, RuleInfo
+from .listing import Listing, PassInfo, PipelineInfo, RuleInfo
 
 
 def show_listing(terminal: Terminal, listing: Listing) -> None:
-    """All passes, a line each, by where they come from; all pipelines, and other optimizers."""
-    widths = [max((len(row[i]) for row in map(_pass_cells, listing.passes)), default=0) for i in range(3)]
-    for source, passes in groupby(listing.passes, key=lambda p: p.source):
+    """Print all passes, a line each, by source; all pipelines, and other optimizers."""
+    rows = [(p.source, (p.name, p.stage, _size(p), p.summary)) for p in listing.passes]
+    widths = [max((len(cells[i]) for _, cells in rows), default=0) for i in range(3)]
+    for source, passes in groupby(rows, key=lambda row: row[0]):
         _heading(terminal, f"passes from {source}")
-        for row in map(_pass_cells, passes):
-            cells = [cell.ljust(width) for cell, width in zip(row, widths, strict=False)]
-            _print_truncated(terminal, "  ".join(("", *cells, row[-1])))
+        for _, cells in passes:
+            padded = [cell.ljust(width) for cell, width in zip(cells, widths, strict=False)]
+            _print_truncated(terminal, "  ".join(("", *padded, cells[-1])))
     _heading(terminal, "pipelines")
     for p in listing.pipelines:
         what = ", ".join(p.passes) if len(p.passes) <= 5 else f"{len(p.passes)} passes"
@@ -26,11 +27,11 @@ def show_listing(terminal: Terminal, listing: Listing) -> None:
     if listing.adapters:
         _heading(terminal, "other optimizers")
         _print_truncated(terminal, f"  {', '.join(f'{name} ({state})' for name, state in listing.adapters.items())}")
-    _print_truncated(terminal, "`passes list NAME` tells more of a pass, rule or pipeline")
+    _print_truncated(terminal, "`passes list NAME` describes a pass, rule or pipeline in full")
 
 
 def show_rules(terminal: Terminal, listing: Listing) -> None:
-    """The rules of a listing, a line each, by pass."""
+    """Print the rules of a listing, a line each, by pass."""
     width = max((len(r.name) for r in listing.rules), default=0)
     for pass_name, rules in groupby(listing.rules, key=lambda r: r.pass_name):
         _heading(terminal, pass_name)
@@ -38,9 +39,19 @@ def show_rules(terminal: Terminal, listing: Listing) -> None:
             _print_truncated(terminal, f"  {r.name.ljust(width)}  {r.equation}")
 
 
-def _pass_cells(p: PassInfo) -> tuple[str, str, str, str]:
-    what = plural(len(p.rules), "rule") if p.rules else plural(len(p.options), "option") if p.options else ""
-    return p.name, p.stage, what, p.summary
+def show_details(terminal: Terminal, listing: Listing) -> None:
+    """Print all data of the passes, rules and pipelines."""
+    lines = [line for p in listing.passes for line in _pass_lines(p)]
+    lines += [line for r in listing.rules for line in _rule_lines(r, "", f", a rule of {r.pass_name}")]
+    for q in listing.pipelines:
+        lines.append(f"{q.name}, a pipeline ({q.source}){_opsets_text(q)}")
+        lines.append(f"    {', '.join(q.passes) or 'no passes'}{_repeat_text(q)}")
+    for line in lines:
+        terminal.line(line)
+
+
+def _size(p: PassInfo) -> str:
+    return plural(len(p.rules), "rule") if p.rules else plural(len(p.options), "option") if p.options else ""
 
 
 def _heading(terminal: Terminal, text: str) -> None:
@@ -48,42 +59,25 @@ def _heading(terminal: Terminal, text: str) -> None:
 
 
 def _print_truncated(terminal: Terminal, text: str) -> None:
-    """A line, cut where a terminal ends."""
+    """Print a line, cut at the width of a terminal."""
     line = Text(text)
     if terminal.out.is_terminal:
         line.truncate(terminal.out.width, overflow="ellipsis")
     terminal.out.print(line, soft_wrap=True)
 
 
-def show_details(terminal: Terminal, listing: Listing) -> None:
-    """All there is to tell of the passes, rules and pipelines that were asked for."""
-    for p in listing.passes:
-        for line in _pass_lines(p):
-            terminal.line(line)
-    for r in listing.rules:
-        for line in _rule_lines(r, "", f", a rule of {r.pass_name}"):
-            terminal.line(line)
-    for q in listing.pipelines:
-        terminal.line(f"{q.name}, a pipeline ({q.source}){_opsets_text(q)}")
-        terminal.line(f"    {', '.join(q.passes) or 'no passes'}{_repeat_text(q)}")
-
-
 def _pass_lines(p: PassInfo) -> Iterator[str]:
     runs = f"in {', '.join(p.pipelines)}" if p.pipelines else "where it is enabled"
     yield f"{p.name}, a pass ({p.source}), {runs}{_opsets_text(p)}"
-    wishes = [f"stage {p.stage}"] if p.stage else []
-    wishes += [f"before {name}" for name in p.before] + [f"after {name}" for name in p.after]
-    if wishes:
-        yield f"    {', '.join(wishes)}"
+    order = [f"stage {p.stage}"] if p.stage else []
+    order += [f"before {name}" for name in p.before] + [f"after {name}" for name in p.after]
+    if order:
+        yield f"    {', '.join(order)}"
     yield from (f"    {line}".rstrip() for line in p.doc.splitlines())
-    for option in p.options:
-        yield from _option_lines(option)
+    for o in p.options:
+        yield f"    {{{o.name}={o.default}}}  {o.type or 'not to be set by text'}{f': {o.doc}' if o.doc else ''}"
     for r in p.rules:
         yield from _rule_lines(r, "    ")
-
-
-def _option_lines(o: OptionInfo) -> Iterator[str]:
-    yield f"    {{{o.name}={o.default}}}  {o.type or 'not to be set by text'}{f': {o.doc}' if o.doc else ''}"
 
 
 def _rule_lines(r: RuleInfo, indent: str, where: str = "") -> Iterator[str]:

@@ -15,14 +15,14 @@ from ..terminal import printable
 
 WIDTH, ROW_HEIGHT, PAIR_HEIGHT, FONT_SIZE = 560, 34, 40, 13
 AXIS_HEIGHT, MARGIN = 34, 12
-"""The room for the axis below, and that beside labels and numbers, which come out wider than pygal thinks."""
+"""The space for the axis below, and beside labels and numbers, which are wider than pygal assumes."""
 REMOVED_TAGS = {"defs", "desc", "title"}
-"""Parts that pygal adds for its own scripts and styles, which are not there."""
+"""Elements of pygal for its own scripts and styles, which the page does not have."""
 
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A bar with its label, the number as it is said, the interval around it, and `tone`: how the page paints it."""
+    """A bar with its label, its number as text, the interval around it, and `tone`, its style."""
 
     label: str
     value: float
@@ -33,7 +33,7 @@ class Bar:
 
 
 def bar_chart(title: str, bars: Sequence[Bar], axis_text: Callable[[float], str]) -> Markup:
-    """One bar a row; `axis_text` says the numbers below."""
+    """One bar a row; `axis_text` formats the numbers of the axis."""
     return _render_chart(title, [b.label for b in bars], [("", [_point(b) for b in bars])], axis_text, ROW_HEIGHT)
 
 
@@ -51,7 +51,7 @@ def paired_bar_chart(
 def _point(bar: Bar) -> dict[str, Any]:
     point: dict[str, Any] = {
         "value": bar.value,
-        "formatter": lambda _, said=bar.text: said,
+        "formatter": lambda _, text=bar.text: text,
         "node": {"class": f"bar {bar.tone}".strip()},
     }
     if bar.low is not None and bar.high is not None:
@@ -84,10 +84,7 @@ def _render_chart(
 
 
 def _pygal() -> tuple[Any, Any]:
-    """Pygal and its styles, which have no types.
-
-    It leaves an importer behind for its plugins, of a kind that Python 3.11 warns of at every later import.
-    """
+    """Pygal and its styles, which have no types, without its importer for plugins, of which Python 3.11 warns."""
     pygal, style = importlib.import_module("pygal"), importlib.import_module("pygal.style")
     sys.meta_path[:] = [finder for finder in sys.meta_path if type(finder).__module__ != "pygal"]
     return pygal, style
@@ -99,16 +96,12 @@ def _strip_svg(root: Any, title: str) -> Any:
         for child in list(parent):
             if not isinstance(child.tag, str) or child.tag in REMOVED_TAGS or "tooltip" in child.get("class", ""):
                 parent.remove(child)
+    plot = next(g for g in root.iter("g") if g.get("class") == "plot")  # its texts are placed from its left edge
+    plot_left = float(plot.get("transform").removeprefix("translate(").split(",")[0])
     for text in root.iter("text"):
         if text.get("class") == "value":
-            text.set("x", str(WIDTH - _plot_left(root) - 2))
+            text.set("x", str(WIDTH - plot_left - 2))
             text.set("text-anchor", "end")
     root.attrib.pop("id", None)
     root.attrib.update({"role": "img", "aria-label": title, "class": "chart"})
     return root
-
-
-def _plot_left(root: Any) -> float:
-    """Where the plot begins: its texts are placed from there."""
-    plot = next(g for g in root.iter("g") if g.get("class") == "plot")
-    return float(plot.get("transform").removeprefix("translate(").split(",")[0])

@@ -1,4 +1,4 @@
-"""Numbers as the pages say them."""
+"""Numbers in pages."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ NO_DIFFERENCE = "no difference measured"
 
 
 def duration(seconds: float) -> str:
-    """A time in three digits, in the unit that suits it; below zero for what became longer."""
+    """A time in three digits with a suitable unit."""
     size = abs(seconds)
     factor, unit = next(((f, u) for f, u in UNITS if size >= f * 0.9995), UNITS[-1])
     return f"{three_digits(seconds / factor)} {unit}" if size else "0 s"
@@ -25,17 +25,17 @@ def three_digits(number: float) -> str:
 
 
 def size(count: int) -> str:
-    """Bytes, in the unit that suits them."""
+    """Bytes with a suitable unit."""
     return decimal(count)
 
 
 def thousands(number: int) -> str:
-    """A number of things."""
+    """A number with separators."""
     return f"{number:,}"
 
 
 def compact(number: int) -> str:
-    """A number of things in three digits: `25.6 M`."""
+    """A number in three digits: `25.6 M`."""
     for factor, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
         if number >= factor:
             return f"{three_digits(number / factor)} {unit}"
@@ -43,7 +43,7 @@ def compact(number: int) -> str:
 
 
 def change(before: float, after: float) -> str:
-    """How much more or less it became, in parts of what it was; empty where it did not."""
+    """The relative change; empty if there is none."""
     if not before or before == after:
         return ""
     share = (after - before) / before
@@ -54,7 +54,7 @@ def change(before: float, after: float) -> str:
 
 
 def ratio(interval: RatioInterval) -> str:
-    """A share with its interval, or that there is none to speak of."""
+    """A ratio, unless its interval contains 1."""
     return f"{interval.ratio:.2f} {TIMES}" if interval.is_significant else NO_DIFFERENCE
 
 

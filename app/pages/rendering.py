@@ -1,7 +1,10 @@
-"""Templates made into HTML, with styles and scripts inside."""
+"""HTML pages from templates, with styles and scripts inside."""
 
 from __future__ import annotations
 
+import gzip
+import json
+from base64 import b64decode, b64encode
 from importlib.resources import files
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -34,14 +37,11 @@ def render_template(template: str, **values: Any) -> str:
     )
     filters = ("bounds", "compact", "duration", "ratio", "size", "thousands")
     environment.filters.update({name: getattr(number_text, name) for name in filters})
-    return environment.get_template(template).render(
-        **values, styles=_concatenated(STYLES), scripts=_concatenated(SCRIPTS)
+    styles, scripts = (
+        Markup("\n").join(Markup(_read_resource(f"assets/{name}")) for name in names)  # noqa: S704 - files of this package
+        for names in (STYLES, SCRIPTS)
     )
-
-
-def _concatenated(names: tuple[str, ...]) -> Markup:
-    """Styles or scripts of ours, which hold nothing of a model."""
-    return Markup("\n").join(Markup(_read_resource(f"assets/{name}")) for name in names)  # noqa: S704 - files of this package
+    return environment.get_template(template).render(**values, styles=styles, scripts=scripts)
 
 
 def _printable_text(value: Any) -> Any:
@@ -61,3 +61,14 @@ def write_page(page: str, path: Path) -> None:
             made.replace(path)
     except OSError as e:
         raise ModelError(f"cannot write {path}: {e.strerror}") from e
+
+
+def compress_json(data: Any) -> str:
+    """JSON data as letters without a meaning in HTML; the same for the same data."""
+    text = json.dumps(data, allow_nan=False, separators=(",", ":"))
+    return b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+
+
+def decompress_json(letters: str) -> Any:
+    """The data that was compressed."""
+    return json.loads(gzip.decompress(b64decode(letters)))

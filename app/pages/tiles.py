@@ -10,7 +10,7 @@ from . import number_text
 
 @dataclass(frozen=True, slots=True)
 class Tile:
-    """A number, what it was, and a word on it. `tone`: good, bad, or nothing."""
+    """A number, its value before, and a note. `tone`: good, bad, or nothing."""
 
     label: str
     value: str
@@ -21,14 +21,14 @@ class Tile:
 
 @dataclass(frozen=True, slots=True)
 class VerdictBanner:
-    """What can be said for a result: `tone` is good, open or bad."""
+    """The verdict on a result: `tone` is good, open or bad."""
 
     lines: list[str]
     tone: str
 
 
 def latency_tile(interval: RatioInterval, label: str) -> Tile:
-    """A ratio of latencies, or that there is no difference."""
+    """A ratio of latencies, unless its interval contains 1."""
     if not interval.is_significant:
         return Tile(label, "no difference", note=f"{number_text.bounds(interval)} of the original's")
     tone, said = ("good", "faster") if interval.ratio < 1 else ("bad", "slower")
@@ -38,7 +38,7 @@ def latency_tile(interval: RatioInterval, label: str) -> Tile:
 
 
 def size_tile(label: str, before: float, after: float, was: str, is_now: str) -> Tile:
-    """What had better become less."""
+    """A number that is better when smaller."""
     if before == after:
         return Tile(label, is_now, note="as before")
     return Tile(label, is_now, was, number_text.change(before, after), "good" if after < before else "bad")

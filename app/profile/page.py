@@ -9,7 +9,7 @@ from typing import Any
 
 from ...core.pass_manager.report import Report
 from ..pages import number_text
-from ..pages.embedded_data import compress_json
+from ..pages.rendering import compress_json
 from ..pages.tiles import Tile
 from ..run.page import page, run_tiles
 from ..visualization.visualization import Visualization

@@ -180,7 +180,7 @@ def run_visualization(run: VerifiedRun, pipeline: Pass, candidate: Candidate) ->
     if ledger.dispatcher is not None and ledger.dispatcher.failure is not None:
         raise ledger.dispatcher.failure
     from ..visualization.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
-    from ..visualization.visualization_builder import build_visualization  # noqa: PLC0415 - seldom needed
+    from ..visualization.visualization import build_visualization  # noqa: PLC0415 - seldom needed
 
     assert isinstance(run.observer, SnapshotObserver)
     with gc_paused(), run.timer.phase(DRAWING):
@@ -193,7 +193,7 @@ def repro_writer(options: RunOptions, pipeline: Pass, choice: ResolvedPipeline) 
     """A function that writes the repros of a run; None without a folder for them."""
     if options.repro_to is None:
         return None
-    from ..repro.folder import CommandOptions, ReproFolder  # noqa: PLC0415 - seldom needed
+    from ..repro.repro import CommandOptions, ReproFolder  # noqa: PLC0415 - seldom needed
 
     texts = [f"--pipeline {shlex.quote(choice.spec)}"] if choice.spec not in {"", "basic"} else []
     texts += [f"--plugin {shlex.quote(str(file.resolve()))}" for file in options.plugin_files]

@@ -11,14 +11,12 @@ from markupsafe import Markup
 
 from ...core.pass_manager.report import Report
 from ..drawing.graph_layout import GraphLayout
-from ..drawing.picture import Box, Line, Picture
-from ..drawing.picture_layout import LayoutKey, layout_key, picture_layout
+from ..drawing.picture import Box, LayoutKey, Line, Picture, layout_key, picture_layout
 from ..drawing.svg import svg
 from ..environment import versions
 from ..pages import number_text
 from ..pages.charts import paired_bar_chart
-from ..pages.embedded_data import compress_json
-from ..pages.rendering import render_template
+from ..pages.rendering import compress_json, render_template
 from ..pages.tiles import Tile, VerdictBanner, size_tile
 from ..terminal import plural
 from ..verify.render import WRONG, verdict_lines

@@ -12,8 +12,8 @@ from ...core.ir.mutation_log import Mutation
 from ...core.ir.subgraphs import enclosing_op
 from ...core.rewriting.changes import Change, inserted_ops, removed_ops
 from ...core.rewriting.driver import is_live
+from ..drawing.op_pictures import RegionContext, region_picture
 from ..drawing.picture import Box, BoxKind, Picture
-from ..drawing.region_picture import RegionContext, region_picture
 
 MAX_OPS = 24
 """The ops of a picture; a larger region is cut, with the number of the others."""

@@ -1,4 +1,4 @@
-"""Pictures of ops of a graph, with their inputs above them and their outputs below."""
+"""Pictures of ops, or of patterns of them, with their inputs above them and their outputs below."""
 
 from __future__ import annotations
 
@@ -7,8 +7,18 @@ from dataclasses import dataclass, field, replace
 
 from ...core import Op, Value
 from ...core.ir.subgraphs import enclosing_op
+from ...core.rewriting.pattern import OpPattern, Var, VariadicVar
 from .picture import Box, BoxKind, Picture
-from .picture_text import attribute_lines, cut_end, cut_start, qualified_op_type, tensor_text, type_text
+from .picture_text import (
+    attribute_lines,
+    attribute_text,
+    cut_end,
+    cut_start,
+    limit_lines,
+    qualified_op_type,
+    tensor_text,
+    type_text,
+)
 
 MAX_INPUTS = 8
 """The inputs from outside of the picture that are drawn of one op; of others, only their number is."""
@@ -92,3 +102,39 @@ def value_box(value: Value, declared: bool = False) -> Box:
     """An input or output of the picture, with its type."""
     lines = cut_start(value.name), cut_end(type_text(value, declared=declared))
     return Box(BoxKind.VALUE, tuple(filter(None, lines)), value.name)
+
+
+def pattern_picture(pattern: OpPattern) -> Picture:
+    """The pattern with its root at the bottom. A variable that occurs twice is one box."""
+    picture = Picture()
+    _add_pattern(picture, pattern, {})
+    return picture
+
+
+def _add_pattern(picture: Picture, pattern: OpPattern, variables: dict[str, int]) -> int:
+    place = picture.add(Box(BoxKind.OP, tuple(map(cut_end, _pattern_lines(pattern))), marked=True))
+    for wanted in pattern.inputs:
+        if isinstance(wanted, OpPattern):
+            tooltip = f"output {wanted.output}" if wanted.output else ""
+            picture.link(_add_pattern(picture, wanted, variables), place, tooltip)
+        elif isinstance(wanted, VariadicVar) and not wanted.name:
+            picture.link(picture.add(_variable(wanted)), place)
+        elif wanted is not None:
+            if wanted.name not in variables:
+                variables[wanted.name] = picture.add(_variable(wanted))
+            picture.link(variables[wanted.name], place)
+    return place
+
+
+def _pattern_lines(pattern: OpPattern) -> list[str]:
+    titles = limit_lines([qualified_op_type(pattern.domain, t) for t in pattern.types])
+    wanted = [f"{name}: {want.name if isinstance(want, Var) else attribute_text(want)}" for name, want in pattern.attrs]
+    return [f"{title} or" for title in titles[:-1]] + [titles[-1], *limit_lines(wanted)]
+
+
+def _variable(variable: Var | VariadicVar) -> Box:
+    if isinstance(variable, VariadicVar):
+        return Box(BoxKind.VALUE, (f"{variable.name} ...".lstrip(),), "any number of values")
+    if variable.constant:
+        return Box(BoxKind.CONSTANT, (variable.name, "constant"))
+    return Box(BoxKind.VALUE, (variable.name, "or none") if variable.optional else (variable.name,))

@@ -69,7 +69,7 @@ def time_candidates(
     entries = [
         BenchmarkTarget(
             model_path(label, model, kept),
-            conditions.session_setting("ENABLE_ALL" if ORT_SUFFIX in label else "DISABLE_ALL"),
+            conditions.session_config("ENABLE_ALL" if ORT_SUFFIX in label else "DISABLE_ALL"),
         )
         for label in labels
     ]

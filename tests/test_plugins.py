@@ -356,7 +356,7 @@ def test_an_entry_point_of_another_form(install: Install, value: str) -> None:
         pytest.param("", "which provides no pass, rule or pipeline", id="nothing"),
         pytest.param(
             "from passwright.core import Plugin, RulePass\nPLUGIN = Plugin([RulePass(f'p{i}', ()) for i in range(6)])",
-            r"is named p0, p1, p2, p3, p4, \.\.\.$",
+            r"provides p0, p1, p2, p3, p4, \.\.\.$",
             id="several",
         ),
         pytest.param(

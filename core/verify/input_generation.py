@@ -31,7 +31,6 @@ from .number_generation import (
     generate_extreme_integers,
     generate_floats,
     generate_integers,
-    generate_unit_interval_floats,
     index_limits,
     integer_limits,
     integers_near_points,
@@ -146,6 +145,12 @@ def _generate_booleans(i: InputSpec, kind: str, shape: Shape, params: _Generatio
     return params.rng.integers(0, 2, shape).astype(np.bool_)
 
 
+def _generate_unit_interval(i: InputSpec, kind: str, shape: Shape, params: _GenerationParams) -> Array:
+    """Probabilities and ratios; small, large or zero in the kinds of these names."""
+    low, high = {"negative": (0.01, 0.1), "large": (0.9, 0.99), "zeros": (0.0, 0.0)}.get(kind, (0.1, 0.9))
+    return to_finite(np.asarray(params.rng.uniform(low, high, shape)), _numpy_dtype(i))
+
+
 def _generate_integers(i: InputSpec, kind: str, shape: Shape, params: _GenerationParams) -> Array:
     """Free integers, and all numbers whose role restricts them."""
     limits = integer_limits(_numpy_dtype(i) if i.dtype in INTEGER_DTYPES else np.dtype(np.int16))
@@ -200,9 +205,7 @@ STRINGS = _InputClass(_generate_strings, frozenset({"normal", "negative"}), is_r
 BOOLEANS = _InputClass(_generate_booleans, frozenset({"normal", "negative", "large", "zeros"}), is_restrictable=False)
 ROLE_KINDS = frozenset({"normal", "negative", "large", "zeros", "ties"})
 BOOLEAN_INTEGERS = _InputClass(_generate_booleans, ROLE_KINDS)
-UNIT_INTERVAL_FLOATS = _InputClass(
-    lambda i, kind, shape, params: generate_unit_interval_floats(kind, shape, _numpy_dtype(i), params.rng), ROLE_KINDS
-)
+UNIT_INTERVAL_FLOATS = _InputClass(_generate_unit_interval, ROLE_KINDS)
 NUMBERS_BY_ROLE = _InputClass(_generate_integers, ROLE_KINDS)
 FREE_INTEGERS = _InputClass(_generate_integers, ROLE_KINDS | {"extremes"})
 FREE_FLOATS = _InputClass(_generate_free_floats, frozenset(KIND_ORDER) - {"boundaries"}, is_restrictable=False)

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from .dim_expressions import Sizes, extent
 from .input_roles import InputRole
+from .noise import float_info
 
 Array = np.ndarray[Any, Any]
 Shape = tuple[int, ...]
@@ -24,14 +25,6 @@ NONFINITE_VALUES = {"nan": (np.nan,), "inf": (np.inf, -np.inf)}
 MIN_ROWS_TO_HALVE = 8
 MIN_POSITIVE = 0.01
 SPECIAL_ONE_IN = 8  # elements of an extreme, NaN or infinite draw that are no normal numbers
-
-
-class FloatLimits(NamedTuple):
-    """The largest, least normal and least subnormal number of a type."""
-
-    max: float
-    smallest_normal: float
-    smallest_subnormal: float
 
 
 def generate_floats(
@@ -52,12 +45,6 @@ def generate_floats(
         special = NONFINITE_VALUES.get(kind) or extreme_values(dtype, selection_only=selection_only)
         return _with_special_values(normal, np.array(special), rng)
     return to_finite(FINITE_FLOATS[kind](shape, dtype, rng), dtype)
-
-
-def generate_unit_interval_floats(kind: str, shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
-    """Numbers between 0 and 1, such as probabilities and ratios; small, large or zero in the kinds of these names."""
-    low, high = {"negative": (0.01, 0.1), "large": (0.9, 0.99), "zeros": (0.0, 0.0)}.get(kind, (0.1, 0.9))
-    return to_finite(np.asarray(rng.uniform(low, high, shape)), dtype)
 
 
 def floats_near_points(points: tuple[float, ...], shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
@@ -103,7 +90,7 @@ def _generate_signed_zeros(shape: Shape, _: DType, rng: np.random.Generator) -> 
 
 def _generate_tiny(shape: Shape, dtype: DType, rng: np.random.Generator) -> Array:
     """Numbers of both signs with log-uniform magnitudes from the least subnormal to 1e-6."""
-    low = float_limits(dtype).smallest_subnormal
+    low = float(float_info(dtype).smallest_subnormal)
     high = max(1e-6, 4.0 * low)
     magnitude = np.exp2(np.asarray(rng.uniform(np.log2(low), np.log2(high), shape)))
     return rng.choice(np.array([-1.0, 1.0]), shape) * np.maximum(magnitude, low)
@@ -129,15 +116,10 @@ def extreme_values(dtype: DType, *, selection_only: bool) -> Array:
     Whether `(x * w) * k` overflows depends on the order, which a correct rewrite that only rounds differently may
     change, such as folding a BatchNormalization into a Conv.
     """
-    top, normal, least = float_limits(dtype)
+    info = float_info(dtype)
+    top, normal, least = (float(n) for n in (info.max, info.smallest_normal, info.smallest_subnormal))
     top = top if selection_only else top**0.25
     return np.array([top, -top, normal, -normal, top / 2, -top / 2, least, -least])
-
-
-def float_limits(dtype: DType) -> FloatLimits:
-    """The limits of a float type."""
-    info = cast("Any", ml_dtypes.finfo(dtype))
-    return FloatLimits(float(info.max), float(info.smallest_normal), float(info.smallest_subnormal))
 
 
 def _with_special_values(normal: Array, values: Array, rng: np.random.Generator) -> Array:
@@ -154,7 +136,7 @@ def to_finite(a: Any, dtype: DType) -> Array:
     """`a` in the type, clipped to its largest numbers; 1 replaces numbers whose sign or zero the type lacks."""
     if dtype.kind == "c":
         return _cast(a, dtype)
-    top = float_limits(dtype).max
+    top = float(float_info(dtype).max)
     fitted = _cast(np.clip(a, -top, top), dtype)
     wrong = ~np.isfinite(fitted.astype(np.float64))
     return np.where(wrong, np.ones((), dtype), fitted).astype(dtype) if wrong.any() else fitted

@@ -74,7 +74,8 @@ def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = No
     seeds: dict[str, int | None] = {}
     loose: set[str] = set()
     for node in everything:
-        if not _is_random(node, versions):
+        is_random_node, has_seed = _randomness(node, versions)
+        if not is_random_node:
             continue
         own = next((a for a in node.attribute if a.name == SEED), None)
         name = next(filter(None, node.output), "")
@@ -85,7 +86,7 @@ def add_seeds(model: Loadable, known_seeds: Mapping[str, int | None] | None = No
             seed = known_seeds.get(name, known_seeds.get(original))
         if own is not None and not own.ref_attr_name:
             seeds[name] = None
-        elif own is None and seed is not None and _has_seed_attribute(node, versions):
+        elif own is None and seed is not None and has_seed:
             seeds[name] = seed
             node.attribute.append(helper.make_attribute(SEED, seed if node.op_type == "Dropout" else float(seed)))
         else:
@@ -113,20 +114,17 @@ def _add_aliases(nodes: list[onnx.NodeProto], seeds: dict[str, int | None]) -> N
             seeds.setdefault(node.output[0], seeds[node.input[0]])
 
 
-def _is_random(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
+def _randomness(node: onnx.NodeProto, versions: Mapping[str, int]) -> tuple[bool, bool]:
+    """Whether a node is random, and whether its operator has a seed."""
     domain = canonical_domain(node.domain)
     version = versions.get(domain, 0)
+    schema = op_schemas.schema(node.op_type, domain, version)
+    has_seed = schema is not None and SEED in schema.attributes
     if node.op_type != "Dropout" or domain:
-        return op_schemas.is_nondeterministic(node.op_type, domain, version)
+        return op_schemas.is_nondeterministic(node.op_type, domain, version), has_seed
     if version < 7:
-        return not any(a.name == "is_test" and a.i for a in node.attribute)
-    return len(node.input) > 2 and bool(node.input[2])
-
-
-def _has_seed_attribute(node: onnx.NodeProto, versions: Mapping[str, int]) -> bool:
-    domain = canonical_domain(node.domain)
-    found = op_schemas.schema(node.op_type, domain, versions.get(domain, 0))
-    return found is not None and SEED in found.attributes
+        return not any(a.name == "is_test" and a.i for a in node.attribute), has_seed
+    return len(node.input) > 2 and bool(node.input[2]), has_seed
 
 
 def _downstream_outputs(graph: onnx.GraphProto, functions: FunctionTable, unseeded: set[str]) -> frozenset[str]:

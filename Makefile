@@ -24,7 +24,7 @@ check: $(VENV)/installed-dev
 	$(BIN)/pytest -n 2 --dist loadgroup -q
 
 check-all: $(VENV)/installed-dev
-	$(BIN)/pytest -n 2 --dist loadgroup -q -m ""
+	$(BIN)/pytest -n 2 --dist loadgroup -q -m "" --hypothesis-profile slow
 
 bench: $(VENV)/installed-dev
 	$(BIN)/pip install --quiet -e '.[peers]'

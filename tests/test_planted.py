@@ -159,7 +159,11 @@ def stored() -> dict[str, list[str]]:
     return {name: [k for k, mark in zip(KINDS, marks, strict=True) if mark == "x"] for name, *marks in cells[2:-2]}
 
 
-@pytest.mark.parametrize("name", BY_VALUE)
+# Of each kind of draw, one mistake that nothing else shows, or one that it shows.
+ONE_OF_EACH_DRAW = {k: min((n for n in stored() if k in stored()[n]), key=lambda n: len(stored()[n])) for k in KINDS}
+
+
+@pytest.mark.parametrize("name", slow_unless(ONE_OF_EACH_DRAW.values(), BY_VALUE))
 def test_the_table_is_true(name: str) -> None:
     assert stored().get(name) == shown_by(name), "write it anew: python tests/test_planted.py"
 

@@ -7,5 +7,5 @@ from passwright.app.measure.model_stats import live_op_counts
 
 
 def count_live_nodes(model: onnx.ModelProto) -> int:
-    """How many nodes are left of a model."""
+    """Count the nodes of a model."""
     return live_op_counts(model).total()

@@ -1,4 +1,4 @@
-"""What was measured, and the fresh processes that measure it.
+"""Measured runs, and the fresh processes that measure them.
 
 Nothing here imports onnx: a process inherits its parent's peak memory, so the parent stays small.
 """

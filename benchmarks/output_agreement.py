@@ -40,7 +40,7 @@ def run_model(model: ort.InferenceSession, inputs: Arrays) -> Arrays:
 
 
 def difference(expected: Arrays, actual: Arrays) -> str | None:
-    """What is wrong with `actual`, in a line; None if nothing is."""
+    """The first difference of `actual`, in a line; None if there is none."""
     if list(expected) != list(actual):
         return f"outputs {', '.join(actual)} instead of {', '.join(expected)}"
     for name, want in expected.items():

@@ -43,7 +43,7 @@ class Ratio:
 
 @dataclass(frozen=True)
 class ModelResult:
-    """What is known of a model: rows that were judged, and those that were raced."""
+    """The results of a model: rows that were verified, and those that were timed."""
 
     name: str
     verified_rows: dict[str, Any]

@@ -43,7 +43,7 @@ def best_peer(row: ModelRow) -> tuple[str, float] | None:
 
 
 def growth_factor(rows: Sequence[ModelRow], tool: str) -> float | None:
-    """How much faster time grows than nodes do; 1 is linear."""
+    """The ratio of the growth of time to that of nodes; 1 is linear."""
     small, large = (next((r.tools[tool].seconds for r in rows if r.nodes == n), None) for n in GROWTH_SIZES)
     return large / small / (GROWTH_SIZES[1] / GROWTH_SIZES[0]) if small and large else None
 

@@ -1,4 +1,4 @@
-"""What verification costs: `python benchmarks/verification.py`, over the golden models and a CNN of 102 MB.
+"""The cost of verification: `python benchmarks/verification.py`, over the golden models and a CNN of 102 MB.
 
 For each model, medians of interleaved runs: `passes run` as a function without and with verification, both writing
 the model, and two onnxruntime sessions with optimizations off, of the original and the result: made only, and made

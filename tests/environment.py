@@ -65,7 +65,7 @@ class Environment:
 
 
 def copy_sources(folder: Path) -> Path:
-    """What a package is built from, so that building leaves nothing in the checkout."""
+    """Copy the sources of the package, so that building leaves nothing in the checkout."""
     for name in ("app", "core", "passes", "passwright", "testing"):
         shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("pyproject.toml", "README.md", "LICENSE"):

@@ -75,7 +75,7 @@ def is_runnable(name: str) -> bool:
 
 
 def optimization_errors(case: BackendCase) -> list[str] | None:
-    """What went wrong when the case was optimized; None where onnxruntime does not run the original."""
+    """The differences after optimization; None where onnxruntime does not run the original."""
     want = model_outputs(case.model, case.feeds)
     if want is None:
         return None

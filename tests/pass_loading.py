@@ -1,4 +1,4 @@
-"""What the tests ask of plugins and pipelines, in one call."""
+"""Passes of plugins and pipelines, loaded for tests in one call."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A pipeline of a few families, for tests of what is not about them: most models come out of it as they went in."""
+"""A pipeline of a few passes, for tests of other things: it leaves most models as they are."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users get wrong: one clear line, the right exit code, and nothing touched."""
+"""Mistakes of users: one clear line, the right exit code, and nothing written."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ def _run_page(model: Path) -> str:
 
 
 def _compare_page(model: Path) -> str:
-    """What is counted and judged is so of real files; what is measured is made up."""
+    """A comparison whose node counts and verdicts are of real files, and whose times are made up."""
     result = optimize(model, visualize=True)
     assert result.visualization is not None
     verdict = result.report.verification
@@ -173,7 +173,7 @@ def opened(browser: Any, tmp_path_factory: pytest.TempPathFactory) -> Callable[.
 
 
 def colours_of(png: bytes) -> Counter[bytes]:
-    """How often each colour is in a screenshot: a PNG of 8-bit RGB or RGBA, not interlaced."""
+    """Count the colours of a screenshot: a PNG of 8-bit RGB or RGBA, not interlaced."""
     width, height, depth, kind, _, _, interlaced = struct.unpack(">IIBBBBB", png[16:29])
     assert (depth, interlaced) == (8, 0)
     size = {2: 3, 6: 4}[kind]

@@ -433,7 +433,7 @@ def test_seeds_give_other_numbers(model: Path) -> None:
 
 
 def shapes_of(path: Path) -> dict[str, list[int | str]]:
-    """What a file says of the shapes of its inputs and outputs."""
+    """Shapes of the inputs and outputs of a file."""
     graph = onnx.load(path).graph
     ends = [*graph.input, *graph.output]
     return {i.name: [d.dim_param or d.dim_value for d in i.type.tensor_type.shape.dim] for i in ends}

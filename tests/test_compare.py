@@ -65,7 +65,7 @@ def fake(body: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def rows_of(model: Path, file: Path, folder: Path, level: str = "", kept: Path | None = None) -> list[Row]:
-    """What is said of a file that claims to be the model."""
+    """The rows for a file in place of the optimized model."""
     source = model_source(model, inline=False)
     original = source.load()
     oracle = VerificationSpec.of(original, None, {}).build_oracle(source, 0)

@@ -32,7 +32,7 @@ def ops_of(text: str, opset: int = 17) -> list[Op]:
 
 
 def words(picture: Picture) -> list[str]:
-    """What the boxes say."""
+    """The texts of the boxes."""
     return sorted(" ".join(box.lines) for box in picture.boxes)
 
 

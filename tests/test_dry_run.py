@@ -1,4 +1,4 @@
-"""What a run would change: each change with what it saves, exact in total, and nothing written."""
+"""Dry runs: each change with its savings, exact in total, and nothing written."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_random_models_come_out_exactly(model: onnx.ModelProto) -> None:
 
 @pytest.mark.parametrize("name", ["mlp_dropout", "loop_if", "script_layers", "cnn_half", "while_loop"])
 def test_each_change_saves_what_is_said(name: str) -> None:
-    """What a replay that ends after a change has left is what the changes up to it say."""
+    """The size after a replay that ends at a change is that after all savings up to it."""
     source = model_source(GOLDEN / f"{name}.onnx", inline=True)
     manager = PassManager(source.load, PIPELINES["basic"])
     left = graph_size(source.load().graph)

@@ -27,7 +27,7 @@ LARGE_ENOUGH = {"audio": {"samples": 32}, "crnn": {"width": 32}}
 
 
 class Truth:
-    """What the symbols stand for in one run; an unknown is what the first dim says that is just that."""
+    """The sizes of the symbols in one run, each from the first dim that is just that symbol."""
 
     def __init__(self, sizes: dict[str, int]) -> None:
         self.numbers: dict[Atom, int] = dict(sizes)
@@ -44,7 +44,7 @@ class Truth:
 
 
 def contradictions(model: Model, proto: onnx.ModelProto, fixed: dict[str, int]) -> list[str]:
-    """Where runs differ from what is inferred."""
+    """The differences between runs and inferred shapes."""
     values = [v for op in model.graph.sorted_ops() for v in op.outputs if v.name and v.type is None]
     told = onnx.ModelProto()
     told.CopyFrom(proto)

@@ -1,4 +1,4 @@
-"""What inputs are for: onnxruntime runs every kind of draw, and the draws reach both sides."""
+"""Roles of inputs: onnxruntime runs every kind of draw, and the draws reach both sides of a decision."""
 
 from __future__ import annotations
 

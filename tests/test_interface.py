@@ -1,4 +1,4 @@
-"""What a model has to keep: every way of changing it is found and named, and no right pass is accused."""
+"""Interfaces of models: every change of one is found and named, and no right pass is accused."""
 
 from __future__ import annotations
 
@@ -296,7 +296,7 @@ def test_tampering_is_found(tamper: Callable[[Model], object], line: str) -> Non
 
 
 def rebuild(m: Model) -> None:
-    """What a pass may do to an op that stands: other attributes, our own notes."""
+    """Changes that a pass may make to an op that stays: other attributes, our own notes."""
     edit_rest("Identity", lambda n: n.metadata_props.add(key="passwright.rule", value="mine"))(m)
     edit_rest("Neg", lambda n: n.attribute.append(helper.make_attribute("a", 1)))(m)
 

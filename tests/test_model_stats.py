@@ -1,4 +1,4 @@
-"""What a file is made of, whoever wrote it."""
+"""Statistics of model files, whatever wrote them."""
 
 from __future__ import annotations
 

@@ -290,7 +290,7 @@ def exposing(model: onnx.ModelProto, names: list[str]) -> onnx.ModelProto:
 
 
 def held(model: onnx.ModelProto) -> set[str]:
-    """What is computed or stored in the main graph."""
+    """The names of all values that the main graph computes or stores."""
     return {o for n in model.graph.node for o in n.output if o} | {t.name for t in model.graph.initializer}
 
 

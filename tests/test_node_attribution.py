@@ -1,4 +1,4 @@
-"""What the nodes that onnxruntime runs stand for, and the outline of a model that this is found out from."""
+"""Attribution of the nodes that onnxruntime runs to nodes of the file, by the skeleton of a model."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_what_bodies_take_from_around_is_read() -> None:
 
 
 def optimized(path: Path, file: onnx.ModelProto, folder: Path) -> onnx.GraphProto:
-    """What onnxruntime makes of a model whose nodes have names."""
+    """The nodes that onnxruntime makes of a model whose nodes have names."""
     copy, ran = folder / "copy.onnx", folder / "ran.onnx"
     write_with_nodes(file.graph, path, copy)
     create_session(

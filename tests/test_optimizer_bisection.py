@@ -1,4 +1,4 @@
-"""Which of onnxruntime's own optimizers is to blame, on models that it really breaks."""
+"""Bisection of onnxruntime's own optimizers, on models that they really break."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When two results count as the same."""
+"""Comparison of outputs: equal in bits, within tolerance, or different."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where passes go in a pipeline."""
+"""Placement of passes in a pipeline."""
 
 from __future__ import annotations
 

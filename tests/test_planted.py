@@ -153,7 +153,7 @@ def table(shown: Mapping[str, Sequence[str]]) -> str:
 
 
 def stored() -> dict[str, list[str]]:
-    """What the table says: the kinds of draw that show each mistake."""
+    """The kinds of draw that show each mistake, read from the table."""
     lines = TABLE.read_text(encoding="utf-8").partition("## Shown without")[0].splitlines()
     cells = [[c.strip() for c in line.split("|")[1:-1]] for line in lines if line.startswith("|")]
     return {name: [k for k, mark in zip(KINDS, marks, strict=True) if mark == "x"] for name, *marks in cells[2:-2]}

@@ -82,7 +82,7 @@ def catalogue(plugins: Sequence[PluginLike] = (), broken: LoadErrors | None = No
 
 
 def dist_info(folder: Path, name: str, version: str, entries: dict[str, str]) -> None:
-    """What pip leaves of a package besides its code."""
+    """Write the metadata that pip installs with a package."""
     info = folder / f"{name.replace('-', '_')}-{version}.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")

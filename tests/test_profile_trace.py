@@ -1,4 +1,4 @@
-"""What onnxruntime's profiler writes, and how long it is kept writing."""
+"""Traces of onnxruntime's profiler, and the repetition of runs for them."""
 
 from __future__ import annotations
 

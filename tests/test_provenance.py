@@ -1,4 +1,4 @@
-"""Where ops that rewrites made came from, read back from the nodes as Netron shows them."""
+"""Origins of rewritten ops, read back from the nodes as Netron shows them."""
 
 from __future__ import annotations
 

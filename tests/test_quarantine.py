@@ -1,4 +1,4 @@
-"""What breaks a model is found, named and left out; the rest stays."""
+"""Quarantine: each wrong change is found, named and left out; all others are kept."""
 
 from __future__ import annotations
 
@@ -350,7 +350,7 @@ class Mute(Exception):
 
 
 class Panic(BaseException):
-    """What extension modules raise."""
+    """An exception as extension modules raise it."""
 
 
 def raising(error: BaseException) -> Custom:
@@ -486,7 +486,7 @@ def drops_many(g: Build, x: Value, op: Op) -> Value:
 
 
 def test_an_exception_left_out_moves_the_numbers_of_what_comes_after() -> None:
-    """What was known to go well up to a number is no longer so: else the right ones behind it are blamed."""
+    """After a change is excluded, draws that went well before it are tried again: else a later change is blamed."""
     scaled = " ".join(f"k{i} = Constant<value_float = {i}.25>() x{i} = Mul(x, k{i})" for i in range(13))
     elus = " ".join(f"E{i} = Exp(x{i}) e{i} = Elu(E{i})" for i in range(5))
     relus = " ".join(f"R{i} = Exp(x{5 + i}) r{i} = Relu(R{i})" for i in range(8))
@@ -600,7 +600,7 @@ def test_a_pass_that_swallows_what_ends_it_is_ended() -> None:
 
 @pytest.fixture
 def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What runs a hundred times longer than the first run does not end."""
+    """Runs a hundred times longer than the first run time out."""
     monkeypatch.setattr(performer, "MIN_RUN_TIMEOUT", 0.2)
 
 

@@ -108,7 +108,7 @@ def rules(tmp_path: Path) -> Path:
 def repros(
     model: onnx.ModelProto | Path, rules: Path, to: Path, only: str, **options: Any
 ) -> list[tuple[str, list[str], list[str]]]:
-    """Who was wrong, and the ops of the models that show it."""
+    """The passes and rules that were wrong, and the ops of the models that show it."""
     report = optimize(model, plugins=[rules], only=[only], repro_to=to, **options).report
     found: list[tuple[str, list[str], list[str]]] = []
     for entry in report.quarantined:
@@ -121,7 +121,7 @@ def repros(
 
 
 def shows(folder: Path) -> Result:
-    """What the two lines of the README come to."""
+    """The results of the two commands of the README."""
     text = (folder / "README.md").read_text(errors="surrogateescape")
     lines = re.search(r"\n    cd (.*)\n    passes (.*)\n", text)
     assert lines, text

@@ -82,7 +82,7 @@ def chain(n: int) -> onnx.ModelProto:
 
 
 def copied(monkeypatch: pytest.MonkeyPatch, work: Callable[[], object]) -> int:
-    """How many places `work` looks through to exchange one value for another."""
+    """Count the places in which `work` looks to replace a value."""
     from passwright.core.ir import op
 
     looked_at, real = 0, op.replaced

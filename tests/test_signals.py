@@ -1,4 +1,4 @@
-"""What a command leaves behind that is told to end, or ended: nothing that runs, and no folder where that can be."""
+"""Signals to commands: no process is left behind, and no folder where that can be."""
 
 from __future__ import annotations
 

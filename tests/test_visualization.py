@@ -1,4 +1,4 @@
-"""What there is to look at after a run: each change before and after, and the whole model."""
+"""Visualization of a run: each change before and after, and the whole model."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What other tools are called, and what is said where there is none."""
+"""Names of adapters for other tools, and messages where a tool is missing."""
 
 from __future__ import annotations
 

@@ -137,7 +137,7 @@ def leave_file(model: onnx.ModelProto) -> None:
 
 
 def crash_if_served(model: onnx.ModelProto) -> None:
-    """What was done before has damaged the process."""
+    """A failure that depends on earlier requests to the process."""
     if len(RECEIVED_OPTIONS) > 1:
         os.abort()
 

@@ -1,4 +1,4 @@
-"""What numbers a value can hold."""
+"""Ranges of the numbers that a value can hold."""
 
 from __future__ import annotations
 

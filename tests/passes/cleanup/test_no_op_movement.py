@@ -182,7 +182,7 @@ def test_becomes_elsewhere(before: str, after: str, weights: dict[str, Any]) -> 
 
 @pytest.mark.parametrize("node", ["Slice(x, z, e)", "Reshape(x, e)", "Expand(x, e)", "Tile(x, e)"])
 def test_shape_that_is_declared(node: str) -> None:
-    """What the bounds are is known at run time only; that they change nothing is known from the type."""
+    """The bounds are known at run time only; the type shows that they change nothing."""
     text = "g (float[2,3] x, int64[2] e) => (float[2,3] y) "
     before = f"<float[2,3] t, int64[2] z = {{0, 0}}> {{ t = {node} y = Relu(t) }}"
     becomes(text + before, text + "{ y = Relu(x) }", *RULES, runs=False)

@@ -1,4 +1,4 @@
-"""What nothing reads goes."""
+"""Removal of unused ops, constants and bodies."""
 
 from __future__ import annotations
 

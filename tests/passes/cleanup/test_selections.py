@@ -1,4 +1,4 @@
-"""Where that always selects the same."""
+"""Where ops that always select the same operand."""
 
 from __future__ import annotations
 

@@ -301,7 +301,7 @@ MIB = 1 << 20
 )
 @pytest.mark.parametrize("op", ["ConstantOfShape(s)", "Expand(u, s)"])
 def test_growth(op: str, elements: int, options: dict[str, Any]) -> None:
-    """What the result adds less what dies: the shape, and what is expanded."""
+    """The growth is that of the result less that of the constants no longer used."""
     weights: dict[str, Any] = {"s": np.array([elements], np.int64)}
     if "u" in op:
         weights["u"] = np.array([1.5], np.float32)

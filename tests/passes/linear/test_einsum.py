@@ -206,7 +206,7 @@ EXTENTS = {"a": 2, "b": 3, "c": 4, "d": 5}
 
 @given(a=LABELS, b=LABELS, result=st.lists(st.sampled_from("abcd"), max_size=4, unique=True))
 def test_any_two_terms(a: list[str], b: list[str], result: list[str]) -> None:
-    """Whatever it becomes, if anything, means the same."""
+    """Any result means the same."""
     assume({*a, *b} >= {*result})
     types = ", ".join(f"[{','.join(str(EXTENTS[x]) for x in t)}] {name}" for t, name in ((a, "x"), (b, "z")))
     before = load(model(types, f"{''.join(a)},{''.join(b)}->{''.join(result)}"))

@@ -1,4 +1,4 @@
-"""Which values are never infinite."""
+"""Values that are never infinite."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is added before and behind products of matrices."""
+"""Summands before and behind products of matrices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What Transposes do not travel through, and where nothing would be won if they did."""
+"""Boundaries of layout propagation: ops that it does not cross, and regions where it saves nothing."""
 
 from __future__ import annotations
 

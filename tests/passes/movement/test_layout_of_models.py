@@ -116,7 +116,7 @@ def transposes_of(graph: Graph) -> int:
 
 
 def by_onnxruntime(model: onnx.ModelProto, path: Path) -> int:
-    """How many Transposes onnxruntime's basic optimizations leave."""
+    """Count the Transposes that onnxruntime's basic optimizations leave."""
     options = onnxruntime.SessionOptions()
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_BASIC
     options.optimized_model_filepath = str(path)

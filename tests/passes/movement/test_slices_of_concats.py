@@ -1,4 +1,4 @@
-"""What is taken of a Concat."""
+"""Slices, Gathers and Splits of a Concat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where elements of shapes are taken from."""
+"""Sources of elements taken from shapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is the same in every trip."""
+"""Ops whose result is the same in every trip."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ def test_shapes_that_may_not_fit_stay() -> None:
 
 
 def test_branches_stay() -> None:
-    """What is in an If may never run."""
+    """Ops inside an If may never run."""
     branch = (
         "If (c) <then_branch = q () => (float[2] r) { l = Exp(z) r = Mul(a, l) },"
         " else_branch = s () => (float[2] v) { v = Neg(a) }>"

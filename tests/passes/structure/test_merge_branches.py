@@ -1,4 +1,4 @@
-"""What both branches of an If compute."""
+"""Ops that both branches of an If compute."""
 
 from __future__ import annotations
 

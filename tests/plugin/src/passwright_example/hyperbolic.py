@@ -1,4 +1,4 @@
-"""What Sinh and Cosh are together and alone."""
+"""Rewrites of Sinh and Cosh, together and alone."""
 
 from __future__ import annotations
 

@@ -10,12 +10,13 @@ import numpy as np
 import onnx
 import pytest
 from passwright.app.adapters import tool_pass as serving
-from passwright.app.adapters.tool_pass import ToolPass, ToolProcess, ToolResult
+from passwright.app.adapters.tool_pass import ToolPass, ToolProcess
 from passwright.core import Fixpoint, Pipeline, from_onnx, to_onnx
 from passwright.core.errors import FailureKind, PassFailed
 from passwright.core.io.foreign_merge import plan_foreign_merge
 from passwright.core.io.interchange import proto_without_weights
 from passwright.core.io.model_source import model_source
+from passwright.core.ort.worker_process import WorkerProcess
 from passwright.core.rewriting.ledger import Ledger
 from rewriting import apply_passes, load, op_types, require_equivalent
 
@@ -149,13 +150,13 @@ def test_what_a_tool_breaks_is_left_out_and_the_rest_kept(option: str, why: Fail
 
 def test_tool_that_hangs_is_ended_once(monkeypatch: pytest.MonkeyPatch) -> None:
     requested = list[str]()
-    real = ToolProcess._request
+    real = WorkerProcess.request
 
-    def counting(self: ToolProcess, request: dict[str, Any]) -> ToolResult:
-        requested.append(request["option"])
-        return real(self, request)
+    def counting(self: WorkerProcess, request: dict[str, Any], **options: Any) -> Any:
+        requested.append(request.get("option", ""))
+        return real(self, request, **options)
 
-    monkeypatch.setattr(ToolProcess, "_request", counting)
+    monkeypatch.setattr(WorkerProcess, "request", counting)
     result = optimize(load(TEXT), pipeline=Pipeline("all", (tool("hang", limit=0.5), tool("drop_identity"))))
     assert requested.count("hang") == 1
     (found,) = result.report.quarantined

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import onnx
@@ -93,10 +93,11 @@ class ForeignMerge:
         imports = opset_versions(self.model)
         for domain in used_domains(self.model.graph):
             shared.opsets.setdefault(domain, imports.get(domain, 1))
-        self._name_nodes()
+        makers = {v.name: op for op in self.removed_ops for v in op.outputs if v.name}
+        self._name_nodes(makers)
         made = self._add_new_ops(Importer(shared), here)
-        shared.reserved_names = None  # those of the model are to be known when the next one is made up
-        self._record_origins(made, by)
+        shared.reserved_names = None  # to be collected again for the next fresh name
+        self._record_origins(made, makers, by)
         reset_inference(graph, self._values_still_declared(made))
         for v in read:
             if v.producer is not None:
@@ -108,7 +109,8 @@ class ForeignMerge:
         """The value for each name of the model: one of the graph, or a new one under an unused name."""
         proto = self.model.graph
         found = {new: self.values_by_name[old] for new, old in self.matched_names.items()}
-        taken = {v.name for v in found.values()} | {o for op in self.matched_ops.values() for o in _output_names(op)}
+        kept = (v for op in self.matched_ops.values() for v in op.outputs)
+        taken = {v.name for v in (*found.values(), *kept) if v.name}
         for name in (*(t.name for t in proto.initializer), *(o for node in proto.node for o in node.output)):
             if name and name not in found:
                 found[name] = Value(name if name not in taken else self.graph.fresh_name(name))
@@ -129,12 +131,11 @@ class ForeignMerge:
             op.order_key = position
         return made
 
-    def _name_nodes(self) -> None:
+    def _name_nodes(self, makers: Mapping[str, Op]) -> None:
         """Name new ops after the ops that they replace, with unique node names, as onnxruntime requires.
 
         A tool may have copied a node that stays.
         """
-        makers = {name: op for op in self.removed_ops for name in _output_names(op)}
         taken = {op.name for op in self.matched_ops.values()}
         for node in self._new_nodes():
             maker = next((makers[o] for o in node.output if o in makers), None)
@@ -149,10 +150,9 @@ class ForeignMerge:
         """The nodes without a matched op in the graph."""
         return [node for i, node in enumerate(self.model.graph.node) if i not in self.matched_ops]
 
-    def _record_origins(self, made: dict[Op, onnx.NodeProto], by: str) -> None:
+    def _record_origins(self, made: dict[Op, onnx.NodeProto], makers: Mapping[str, Op], by: str) -> None:
         """Record as sources of each new op the removed ops that had its name or produced one of its values."""
         named = {op.name: op for op in self.removed_ops if op.name}
-        makers = {name: op for op in self.removed_ops for name in _output_names(op)}
         for op, node in made.items():
             found = (named.get(node.name), *(makers.get(o) for o in node.output))
             sources = tuple(dict.fromkeys(o for o in found if o is not None))
@@ -248,10 +248,6 @@ def _claim_names(merge: ForeignMerge, settled: set[Op], names: Iterable[str]) ->
     taken = {n: maker for n, maker in makers.items() if maker is not None and maker not in settled}
     merge.matched_names.update((n, n) for n in taken)
     settled.update(taken.values())
-
-
-def _output_names(op: Op) -> Iterator[str]:
-    return (v.name for v in op.outputs if v.name)
 
 
 def _sparse_names(proto: onnx.GraphProto) -> Iterator[str]:

@@ -93,12 +93,13 @@ class WorkerProcess:
         process crashes too.
         """
         is_fresh = self._process is None
+        seconds = self.timeout if timeout is None else timeout
         try:
-            return self._request(message, self.timeout if timeout is None else timeout)
+            return self._request(message, seconds)
         except WorkerExit as e:
             if not retry or is_fresh or e.code is None:
                 raise
-        return self._request(message, self.timeout if timeout is None else timeout)
+        return self._request(message, seconds)
 
     def _request(self, message: Message, timeout: float) -> Message:
         process = self._process = self._process or self._start()

@@ -123,11 +123,11 @@ class InputSearch:
         why, shares = "", with_unit_interval_floats(self.inputs)
         for inputs in (*with_tried_ranks(self.inputs), *(with_tried_ranks(shares) if shares else ())):
             for plan in size_assignments(inputs, self.fixed):
-                answer, said = self._first_accepted("normal", plan, 0, inputs)
+                answer, error = self._first_accepted("normal", plan, 0, inputs)
                 if answer is not None:
                     self.inputs = inputs
                     return answer
-                why = why or said
+                why = why or error
         if not why:
             count = element_count(self.inputs, dict.fromkeys(free_symbols(self.inputs), 1) | self.fixed)
             why = f"they would have {count:,} elements or more; give inputs of your own"
@@ -136,19 +136,19 @@ class InputSearch:
 
     def _answers_at_other_sizes(self, base: Sizes) -> Iterator[Answer]:
         """Answers at sizes of 1 and, where only 1 was accepted so far, at larger ones. Required sizes do not change."""
-        held = self.fixed | {s: n for s, n in required_sizes(self.inputs, self.fixed).items() if base[s] == n}
+        kept = self.fixed | {s: n for s, n in required_sizes(self.inputs, self.fixed).items() if base[s] == n}
         tried = [base]
-        for plan in (*with_ones(self.inputs, base, held), *with_more(self.inputs, base, held)):
+        for plan in (*with_ones(self.inputs, base, kept), *with_more(self.inputs, base, kept)):
             answer, _ = self._first_accepted("normal", plan, 1) if plan not in tried else (None, "")
             tried.append(plan)
             if answer is not None:
                 yield answer
-                if all(size == 1 for s, size in plan.items() if s not in held):
+                if all(size == 1 for s, size in plan.items() if s not in kept):
                     break
 
     def _note_sizes(self, plans: list[Sizes]) -> None:
-        held = self._fixed_symbols()
-        for symbol in (s for s in plans[0] if s not in held):
+        kept = self._fixed_symbols()
+        for symbol in (s for s in plans[0] if s not in kept):
             seen = {p[symbol] for p in plans}
             if 1 not in seen:
                 self.notes.append(f"the original accepts no {symbol}=1")

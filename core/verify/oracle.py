@@ -49,10 +49,8 @@ class Sensitivity:
     session: SeededSession
     names: list[str]
     first_answer: Answer
-    _perturbed_outputs: dict[int, list[Outputs]] = field(default_factory=dict[int, list[Outputs]])
-    _more_perturbed_outputs: dict[int, list[tuple[Outputs, int]]] = field(
-        default_factory=dict[int, list[tuple[Outputs, int]]]
-    )
+    _perturbed_outputs: dict[int, list[Outputs]] = field(default_factory=dict[int, Any])
+    _more_perturbed_outputs: dict[int, list[tuple[Outputs, int]]] = field(default_factory=dict[int, Any])
     _prepacked: SeededSession | None = None
     _typical_floors: dict[str, float] = field(default_factory=dict[str, float])
     _weight_perturbed_cache: list[SeededSession] | None = None

@@ -225,7 +225,7 @@ def test_the_command(tmp_path: Path) -> None:
     assert [i.name for i in out.graph.input] == ["x"]
     report = json.loads((tmp_path / "r.json").read_text())
     assert report["verification"]["exact"]
-    assert report["before"]["nodes"] == 5
+    assert report["before"]["nodes"] == 4
     assert report["after"]["bytes"] == (tmp_path / "out.onnx").stat().st_size
     names = ["e", "a", "y"]
     expected = run(exposed(load(TEXT), *names), {"x": X, "z": Z}, names)

@@ -193,9 +193,10 @@ def test_most_models_load_in_onnxruntime() -> None:
 
 @pytest.mark.parametrize("name", PARTICULAR)
 def test_examples_lead_to_variants_that_fire(name: str) -> None:
-    found = list(guided_search(RULES[name], seed=1, examples=[load_examples()[name].model()]).generate(200))
-    fired = [f.case.model for f in found if f.fired and not f.case.no_fire_reason]
-    assert len(fired) >= 5
+    example = load_examples()[name].model()
+    searches = [guided_search(RULES[name], seed=seed, examples=[example]).generate(200) for seed in range(3)]
+    fired = [f.case.model for search in searches for f in search if f.fired and not f.case.no_fire_reason]
+    assert len(fired) >= 12
     assert len({m.SerializeToString(deterministic=True) for m in fired}) > 1
 
 

@@ -21,10 +21,10 @@ types: $(VENV)/installed-dev
 	$(BIN)/basedpyright --warnings --pythonpath $(BIN)/python
 
 check: $(VENV)/installed-dev
-	$(BIN)/pytest -n 2 --dist loadgroup -q
+	$(BIN)/pytest -n 2 --dist loadfile -q
 
 check-all: $(VENV)/installed-dev
-	$(BIN)/pytest -n 2 --dist loadgroup -q -m "" --hypothesis-profile slow
+	$(BIN)/pytest -n 2 --dist loadfile -q -m "" --hypothesis-profile slow
 
 bench: $(VENV)/installed-dev
 	$(BIN)/pip install --quiet -e '.[peers]'

@@ -11,8 +11,6 @@ from passwright.passes.pipelines import PIPELINES
 from rewriting import apply_passes
 from tiers import slow_unless
 
-pytestmark = pytest.mark.xdist_group("node cases")
-
 
 # Every case in one of the forms, which take turns, or in all.
 @pytest.mark.parametrize("forms", slow_unless({1}, (1, len(FREEZE_MODES))))

@@ -32,8 +32,6 @@ from typer.testing import CliRunner
 
 from passwright import ComparisonReport, Conditions, compare
 
-pytestmark = pytest.mark.xdist_group("compare")
-
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 QUICK = Conditions(threads=1, effort=BenchmarkConfig(min_time=0.05, process_sets=1))
 FAKE = Tool("onnxsim", "onnxsim", "0")

@@ -13,8 +13,6 @@ import pytest
 
 from passwright import optimize
 
-pytestmark = pytest.mark.xdist_group("determinism")
-
 GOLDEN = Path(__file__).parent.parent / "golden_models"
 MODELS = (
     "bert_dynamo", "swin", "resnet_kept_bn", "keras_cnn", "loop_if", "functions", "cnn_qdq", "sklearn_strings",

@@ -21,8 +21,6 @@ from environment import (
 from passwright.app.new.plugin_writer import TEMPLATE_TARGETS
 from rewriting import op_types
 
-pytestmark = pytest.mark.xdist_group("installed")
-
 
 @pytest.fixture(scope="module")
 def sources(tmp_path_factory: pytest.TempPathFactory) -> Path:

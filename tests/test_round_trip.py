@@ -22,7 +22,6 @@ def test_packaged_models(kind: str) -> None:
     assert [f.parent.name for f in files if not is_round_trip_equal(onnx.load(f))] == []
 
 
-@pytest.mark.xdist_group("node cases")
 def test_node_cases() -> None:
     assert [c.name for c in cases().values() if not is_round_trip_equal(c.model)] == []
 

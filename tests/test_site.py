@@ -12,8 +12,6 @@ from executable_documents import PAGES, ROOT
 from facts import passes_by_family
 from passwright.core import RulePass
 
-pytestmark = pytest.mark.xdist_group("site")
-
 LOADED = re.compile(
     r"""<(?:script|img|iframe|source|video|audio|embed|object)\b[^>]*\b(?:src|data|srcset)=["']?\s*(?:https?:)?//"""
     r"""|<link\b[^>]*\brel=["']?(?:stylesheet|preconnect|preload|icon|dns-prefetch|modulepreload)[^>]*\bhref=["']?(?:https?:)?//"""

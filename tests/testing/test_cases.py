@@ -30,8 +30,6 @@ from passwright.testing.strategies import cases
 from record import load_examples
 from rewriting import load
 
-pytestmark = pytest.mark.xdist_group("cases")
-
 
 def replay(sequence: Sequence[int]) -> Choices:
     """The choices of a sequence; the simplest one where it has no valid number."""

@@ -12,6 +12,7 @@ from passwright.core import Rule
 from passwright.core.plugins.discovery import FILE_MODULE_PREFIX, all_rules
 from passwright.testing import examine
 from passwright.testing.case import Fault, FaultKind
+from passwright.testing.check import DEFAULT_BUDGET
 from passwright.testing.comparison_process import ComparisonProcess
 from passwright.testing.fuzzing import RuleTester
 from tiers import slow_unless
@@ -72,9 +73,10 @@ def test_it_is_caught(wrong: Rule, seed: int, judge: ComparisonProcess) -> None:
 
 
 @pytest.mark.usefixtures("_as_found")
+@pytest.mark.parametrize("budget", slow_unless({100}, (100, DEFAULT_BUDGET)))
 @pytest.mark.parametrize("right", RIGHT)
-def test_what_is_right_is_not(right: Rule, judge: ComparisonProcess) -> None:
-    checked = examine(right, budget=100, compare=judge)
+def test_what_is_right_is_not(right: Rule, budget: int, judge: ComparisonProcess) -> None:
+    checked = examine(right, budget=budget, compare=judge)
     assert checked.is_sound, checked.report
 
 

@@ -265,6 +265,20 @@ def test_prune_takes_what_dies_with_it() -> None:
     g.validate()
 
 
+def test_removal_drops_the_uses_of_outer_values_that_nested_subgraphs_return() -> None:
+    g = read(
+        "g (bool k, float[2] x) => (float[2] y) { a = Neg(x) y = Abs(x) z = If (k) <"
+        "then_branch = p () => (float[2] r) { r = If (k) <"
+        "then_branch = p1 () => (float[2] a) { t = Exp(x) }, else_branch = q1 () => (float[2] u) { u = Abs(x) }> }, "
+        "else_branch = q () => (float[2] s) { s = Exp(x) }> }"
+    ).graph
+    a = values(g)["a"]
+    assert a.consumers
+    g.remove_op(op(g, "If"))
+    assert not a.consumers
+    g.validate()
+
+
 def test_prune_of_a_dead_if_lets_go_of_what_it_captured() -> None:
     g = read(BODIES).graph
     v = values(g)

@@ -166,7 +166,7 @@ MATRIX_PRODUCTS: tuple[Pass, ...] = (
     FOLD_SCALE,
     MERGE_PARALLEL_MATMULS,
 )
-"""MatMul, Gemm and Einsum take in what is linear around them."""
+"""Linear ops around MatMul, Gemm and Einsum become part of them."""
 
 
 BUILT_IN: tuple[Pass, ...] = (
@@ -183,7 +183,7 @@ BUILT_IN: tuple[Pass, ...] = (
     *SHAPES,
     *STRUCTURE,
     *NO_OPS,
-    *FUSION,  # before chains of constants are merged, which are parts of what has a name
+    *FUSION,  # before chains of constants are merged, which are parts of named operators
     *ARITHMETIC,
     *MOVEMENT,
     *MATRIX_PRODUCTS,

@@ -90,7 +90,7 @@ def _onnxscript_pass(name: str, reference: str) -> Pass:
 
 
 def _named_rules(name: str, reference: str) -> object:
-    """The rules in `package.module:ATTRIBUTE` or `file.py:ATTRIBUTE`; what the file prints goes to standard error."""
+    """The rules in `package.module:ATTRIBUTE` or `file.py:ATTRIBUTE`; output of the file goes to standard error."""
     where, _, attribute = reference.rpartition(":")
     if not where or not attribute:
         raise UnknownNameError(f"{name}: which rules? {SPELLINGS}")

@@ -66,7 +66,7 @@ def diff(
     report_to: str | Path | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> DiffReport:
-    """Match the ops of two models by what they compute, and list the removed, added, replaced and changed ones.
+    """Match the ops of two models by their results, and list the removed, added, replaced and changed ones.
 
     Names, doc strings, metadata of nodes and the holders of constants count only with `include_names`. Linear in the
     ops; only weights that look alike or changed are read. Raises ModelError for an unusable model.

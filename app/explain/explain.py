@@ -185,7 +185,7 @@ explain = with_keywords(ExplainOptions, "explain")(explain_rules)
 
 
 def _run(source: ModelSource, original: Model, pipeline: Pass, timer: PhaseTimer, exact: bool) -> _RunOutcome:
-    """Run the pipeline, less what raises, does not end or breaks the graph."""
+    """Run the pipeline, without passes that raise, do not end or break the graph."""
     quarantine = Quarantine(PassManager(source.load, pipeline, exact), CheckOptions())
     run = VerifiedRun(source, quarantine, timer, record_changes=True)
     model = run.start(original)

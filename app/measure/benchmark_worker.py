@@ -111,7 +111,7 @@ class BenchmarkWorker:
 
 
 def read_feeds(folder: Path) -> dict[str, Any]:
-    """Read what `write_feeds` wrote."""
+    """Read the file of `write_feeds`."""
     if not (folder / "arrays.npz").exists():
         from ...core.ort import value_files  # noqa: PLC0415 - imports onnx, which takes memory
 

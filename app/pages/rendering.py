@@ -22,7 +22,7 @@ SCRIPTS = (
     "elements.js", "blobs.js", "theme.js", "rewrites.js", "colours.js", "viewport.js", "steering.js", "scene.js",
     "painting.js", "overview.js", "search.js", "panel.js", "graph.js", "timeline.js", "start.js",
 )  # fmt: skip
-"""In this order they are one module: none imports another, as a file that stands alone cannot."""
+"""In this order they are one module: none imports another, as a self-contained file cannot."""
 
 
 def render_template(template: str, **values: Any) -> str:

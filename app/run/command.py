@@ -59,7 +59,7 @@ def run(
         bool,
         typer.Option(
             "--dry-run",
-            help="List each change with what it saves, and write no model.",
+            help="List each change with its savings, and write no model.",
             rich_help_panel=options.REPORTS,
         ),
     ] = False,

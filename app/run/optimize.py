@@ -74,7 +74,7 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
     A wrong change is found, left out and listed in `Result.report.quarantined`; with `strict` it
     ends the run. `output`: where to write the verified model; `report_to`: the report, `map_to`: the fate of each
     name, both as JSON; `page_to`: a page of HTML. `repro_to`: a folder for small models that show each change
-    left out. With `plan`, `Result.report.plan` lists each change with what it saves; with `visualize`,
+    left out. With `plan`, `Result.report.plan` lists each change with its savings; with `visualize`,
     `Result.visualization` has pictures of each change, and of the model before and after. `progress` is called with
     the name of each phase.
 

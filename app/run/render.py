@@ -34,7 +34,7 @@ def show_plan(terminal: Terminal, report: Report, *, limit: int) -> None:
 
 
 def savings_table(plan: Plan) -> Table:
-    """Rules and passes with what they save, and the total."""
+    """Rules and passes with their savings, and the total."""
     table = new_table("rule", "changes", "nodes saved", "weights saved")
     for s in plan.shares:
         add_row(table, s.by, str(s.changes), str(s.saved.nodes), _bytes_text(s.saved.weight_bytes))

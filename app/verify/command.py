@@ -16,9 +16,7 @@ EXIT_CODES = """Exit codes: 0 they agree; 1 bad model or input; 2 usage; 3 they 
 
 def verify(
     original: Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file whose outputs are right.")],
-    other: Annotated[
-        Path, typer.Argument(metavar="OTHER", help="The .onnx file to compare with it, whatever made it.")
-    ],
+    other: Annotated[Path, typer.Argument(metavar="OTHER", help="The .onnx file to compare with it, from any tool.")],
     inputs: options.Inputs = None,
     shape: options.Shapes = None,
     seed: options.Seed = 0,

@@ -108,7 +108,7 @@ class NameTracker:
     producers: dict[Value, Op]
     labels: dict[Op, str]  # as the ledger calls them
     initializers: dict[Value, str]
-    constants: frozenset[Value]  # what Constant ops hold
+    constants: frozenset[Value]  # the outputs of Constant ops
 
     @classmethod
     def of(cls, model: Model) -> NameTracker:

@@ -52,7 +52,7 @@ class OpPattern:
         return replace(self, bound_name=var.name)
 
     def __getitem__(self, output: int) -> OpPattern:
-        """`g.Split(x)[1]` stands for the second output."""
+        """`g.Split(x)[1]` is the second output."""
         return replace(self, output=output)
 
     def walk(self) -> Iterator[OpPattern]:

@@ -61,7 +61,7 @@ MAX_SINGLE_ELEMENT_POINTS = 3  # boundaries that inputs of one element are put o
 
 @dataclass(frozen=True, slots=True)
 class InputSet:
-    """One set of inputs: `kind` says how the numbers were made, `sizes` what the symbolic dims are."""
+    """One set of inputs: `kind` names the distribution of the numbers, `sizes` has the symbolic dims."""
 
     kind: str
     sizes: Sizes = field(default_factory=dict[str, int])

@@ -31,7 +31,7 @@ MIN_TOLERANCE_EPSILONS_16_BIT = 4  # the same for 16-bit floats
 
 
 def compare_bits(a: Array, b: Array) -> OutputDifference:
-    """Compare bit for bit; NaNs are equal whatever their payload, zeros must agree in sign."""
+    """Compare bit for bit; NaNs of any payload are equal, zeros must agree in sign."""
     x, y = to_64_bit(a), to_64_bit(b)
     signs = (np.signbit(x.real) == np.signbit(y.real)) & (np.signbit(x.imag) == np.signbit(y.imag))
     same = (np.isnan(x) & np.isnan(y)) | ((x == y) & signs)
@@ -140,7 +140,7 @@ def max_excused(size: int) -> int:
 
 
 def max_tolerance(dtype: np.dtype[Any]) -> float:
-    """The largest tolerance of an output, whatever its noise, relative to its largest magnitude."""
+    """The largest tolerance of an output with any noise, relative to its largest magnitude."""
     return MAX_TOLERANCE.get(dtype.name, MAX_TOLERANCE_8_BIT)
 
 

@@ -1,6 +1,6 @@
 """Reproducible sessions: random ops get seeds, and each run of a model with random ops a new session.
 
-onnxruntime and onnx.reference give the same numbers in every new session if an op has a seed, whatever its position.
+onnxruntime and onnx.reference give the same numbers in every new session if an op has a seed, at any position.
 The seed is derived from the name of the op's first output, which rewriting keeps.
 """
 

@@ -119,7 +119,7 @@ def merge_scalings(g: Build, first: Scaling, second: Scaling) -> Value:
     c, d = upcast(first.c), upcast(second.c)
     plain = not (first.is_divisor or first.is_dividend or second.is_divisor or second.is_dividend)
     require(plain or bool(c.all() and d.all()), "a constant is 0")
-    with np.errstate(all="ignore"):  # what overflows is declined
+    with np.errstate(all="ignore"):  # overflows are declined
         if first.is_divisor and second.is_divisor:
             return g.Div(first.x, downcast_at_full_precision(g, np.asarray(c * d), first.c))
         k = 1 / c if first.is_divisor else c
@@ -136,7 +136,7 @@ MERGE_CONSTANT_OPERANDS = RulePass(
 """Merging of consecutive sums, or of consecutive products, with constants."""
 
 
-MAX_CENTRE = 64  # how far from 0, in scaled units, x may be centred: of what is subtracted again, digits are lost
+MAX_CENTRE = 64  # how far from 0, in scaled units, x may be centred: digits of the subtracted offset are lost
 
 
 class AffineStep(NamedTuple):

@@ -36,7 +36,7 @@ class ValueRange(NamedTuple):
         return min(max(x, self.low), self.high)  # of equals Python takes the first
 
     def compose(self, first: ValueRange) -> ValueRange:
-        """The range of what is clamped to `first` and then to this."""
+        """The range of values that are clamped to `first` and then to this."""
         return ValueRange(self.apply(first.apply(-inf)), self.apply(first.apply(inf)))
 
 

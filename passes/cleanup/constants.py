@@ -77,7 +77,7 @@ class ConstantSite:
 class ConstantTable:
     """Constants met so far, by content. A large tensor is read only if its size and a sample occur twice.
 
-    `local` are those of one graph, `hoistable` those of all bodies whose constants may as well stand outside.
+    `local` are those of one graph, `hoistable` those of all bodies whose constants may be moved outside.
     """
 
     outer: ConstantTable | None = None

@@ -80,7 +80,7 @@ class Scope:
         return Scope(self.scopes, self.numbering) if sees_outside else Scope()
 
     def find_equal(self, op: Op) -> Op:
-        """The first op that computes what `op` does; itself if there was none."""
+        """The first op with the results of `op`; `op` itself if there was none."""
         start = (*operator_key(op), *canonical_inputs(op, op.inputs, id))  # all but attributes
         around = self.scopes
         others = [(scope, scope.first_by_key[start]) for scope in around if start in scope.first_by_key]

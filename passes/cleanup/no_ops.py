@@ -51,7 +51,7 @@ class RemoveUnused:
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Remove dead ops, last first, then initializers. O(ops)."""
         changes = 0
-        for g in graph.with_subgraphs():  # as it goes on: not into the bodies of what has gone
+        for g in graph.with_subgraphs():  # lazily: not into the bodies of removed ops
             for op in reversed(tuple(g.ops())):
                 if op in g and all(map(g.is_unused, op.outputs)) and may_drop(op):
                     place = op.outputs[0].name if op.outputs else op.name

@@ -136,7 +136,7 @@ SEQUENCE_PRODUCERS = frozenset(
 
 
 def result_bytes(op: Op) -> int | None:
-    """Bytes of all results of an op, or what they cannot exceed; None where that is unknown."""
+    """Bytes of all results of an op, or an upper bound; None where that is unknown."""
     total = 0
     for v in (v for v in op.outputs if v.name):
         size = known_bytes(v)
@@ -195,9 +195,9 @@ def connected_components(ops: Sequence[Op]) -> list[list[Op]]:
     return [sorted(g, key=place.__getitem__) for g in unique.values()]
 
 
-# A weight between QuantizeLinear and DequantizeLinear is how a quantized model says what is quantized.
+# A weight between QuantizeLinear and DequantizeLinear marks the quantized ops of a model.
 NEVER_FOLDED = frozenset({"Constant", "QuantizeLinear", "DequantizeLinear"})
-NOT_FOLDED_FROM = frozenset({"debloat"})  # what this pass made is computed at run time on purpose
+NOT_FOLDED_FROM = frozenset({"debloat"})  # its ops are computed at run time on purpose
 MAX_TRIP_COUNT = 1000  # of a Loop
 MAX_TRANSIENT_BYTES = 64 << 20  # bytes; no op may compute more than this or its own inputs on the way to a small result
 
@@ -207,7 +207,7 @@ class FoldConstants:
     """Ops that depend on constants alone become constants.
 
     `max_growth` bytes, or `max_share` of the model's weights if that is more, is all that the file may
-    grow by; what would exceed it is left to be computed at run time, and is not computed here.
+    grow by; ops beyond it are left to run time, and are not computed here.
     """
 
     max_growth: int = 1 << 20
@@ -265,7 +265,7 @@ def constant_inputs(g: Graph) -> Iterator[Value]:
 def foldable_ops(g: Graph, known: list[Value]) -> list[Op]:
     """Ops that the `known` constants, with others, make computable and whose results have a known size, in order.
 
-    O(the uses of what is known and of what comes of it).
+    O(uses of known values and of the results computed from them).
     """
     missing: dict[Op, int] = {}  # inputs and captures that are not constant yet
     found = [op for op in g.ops("SequenceEmpty") if _is_candidate(op)]

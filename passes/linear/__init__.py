@@ -1,1 +1,1 @@
-"""Conv, ConvTranspose, Gemm and MatMul, and what folds into their weights."""
+"""Conv, ConvTranspose, Gemm and MatMul, and the ops that fold into their weights."""

@@ -62,7 +62,7 @@ def scale_and_shift(bn: Op) -> Affine:
     require(bn.version >= 7, "before opset 7 the statistics may be updated in place")
     require(not bn.attr("training_mode", 0), "in training mode the statistics come from the data")
     require(bn.attr("spatial", 1) == 1, "the statistics are per element, not per channel")
-    # Before opset 14 the optional outputs are what says that it trains (BatchNormalization-9, Outputs case 1).
+    # Before opset 14 the optional outputs mark a training op (BatchNormalization-9, Outputs case 1).
     require(not any(v.name for v in bn.outputs[1:]), "it also gives statistics, as in training mode")
     gamma, beta, mu, sigma2 = (v.const.astype(np.float64) for v in bn.inputs[1:5] if v is not None)
     require(gamma.ndim == 1 and gamma.shape == beta.shape == mu.shape == sigma2.shape, "the statistics differ in shape")

@@ -63,7 +63,7 @@ def fold_affine_before_conv(g: Build, w: Value, conv: Op, op: Op) -> Value:
 
 
 def conv_of_affine(g: Build, x: Value, w: Value, conv: Op, affine: Affine) -> Value:
-    """The convolution of `x` that gives what `conv` gives of `k * x + shift`."""
+    """The convolution of `x` that equals `conv` of `k * x + shift`."""
     (k, shift), b = affine, conv.input(2)
     require(bool(np.isfinite(k).all() and np.isfinite(shift).all()), "a number is not finite")
     if shift.any():
@@ -91,7 +91,7 @@ FOLD_AFFINE_BEFORE_CONV = RulePass("fold-affine-before-conv", (fold_affine_befor
 
 
 POOL_OPS = ("AveragePool", "GlobalAveragePool", "MaxPool", "GlobalMaxPool")
-MAX_DEPTH = 8  # ops passed through on one path, which bounds what is looked at in vain
+MAX_DEPTH = 8  # ops passed through on one path, which bounds vain searches
 
 
 @rule(
@@ -180,7 +180,7 @@ def split_by_channels(numbers: Array, ends: Array) -> list[Array]:
 
 
 def require_commutes(pool: Op, k: Array, shift: Array) -> None:
-    """A pool of what is scaled and shifted has to be the pool, scaled and shifted."""
+    """A pool of scaled and shifted values has to be the pool, scaled and shifted."""
     if pool.type == "AveragePool":
         counts = pool.version >= 7 and pool.attr("count_include_pad", 0)
         plain = not counts and not pool.attr("ceil_mode", 0)

@@ -27,7 +27,7 @@ def fold_pad_into_conv(g: Build, pad: Op, conv: Op) -> Value:
 
 
 def padded_window(inner: Window, pad: Op, rank: int) -> Window:
-    """The window `inner` on what `pad` is given instead of what it gives."""
+    """The window `inner` on the input of `pad` instead of its output."""
     require(pad.attr("mode", "constant") == "constant", "it does not pad with a constant")
     pads = pads_of(pad, rank)
     before, after = pads[:rank], pads[rank:]
@@ -76,7 +76,7 @@ def fold_pad_into_max_pool(g: Build, x: Value, pool: Op, pad: Op) -> Value:
 
 
 def dense_window(pool: Op) -> Window:
-    """The window of a pool that holds a real element wherever it stands, if no padding is wider than the kernel."""
+    """The window of a pool that holds a real element at every position, if no padding is wider than the kernel."""
     require(not pool.attr("ceil_mode", 0), "a last window may hang over the end")
     inner = parse_window(pool, pool.attr("kernel_shape") or [])
     require(bool(inner.kernel) and set(inner.dilations) <= {1}, "a window may step over all elements")
@@ -84,7 +84,7 @@ def dense_window(pool: Op) -> Window:
 
 
 def padded_pool_window(inner: Window, x: Value, pad: Op) -> Window:
-    """The window with what `pad` adds, narrower than the kernel as onnxruntime demands."""
+    """The window with the padding of `pad`, narrower than the kernel as onnxruntime demands."""
     around = padded_window(inner, pad, len(inner.kernel) + 2)
     n = len(inner.kernel)
     require(all(p < inner.kernel[i % n] for i, p in enumerate(around.pads)), "a window might see padding alone")

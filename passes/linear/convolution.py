@@ -70,7 +70,7 @@ def scaled_weights(conv: Op, w: Value, k: Array, axes: dict[str, int]) -> Array:
     axis = axes[conv.type]
     per = np.broadcast_to(k, weights.shape[0] * weights.shape[axis])
     dims = [weights.shape[i] if i in {0, axis} else 1 for i in range(weights.ndim)]
-    with np.errstate(all="ignore"):  # what overflows is looked at when it is narrowed
+    with np.errstate(all="ignore"):  # overflows are examined when the numbers are narrowed
         return (weights * per.reshape(dims)).reshape(w.static_shape)
 
 

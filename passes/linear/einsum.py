@@ -29,7 +29,7 @@ class Equation:
 
 
 def parse_equation(text: str, ranks: Sequence[int]) -> Equation:
-    """Read an equation for operands of these ranks (operator Einsum); declines what takes diagonals."""
+    """Read an equation for operands of these ranks (operator Einsum); declines one that takes diagonals."""
     left, arrow, right = text.replace(" ", "").partition("->")
     sides = left.split(",")
     require(len(sides) == len(ranks), "the operands are not as many as the terms")
@@ -124,7 +124,7 @@ class Factor:
 
     @property
     def is_arrangeable(self) -> bool:
-        """Whether it stands in that order, or is a constant of its own that can be brought into it."""
+        """Whether it has that order, or is a constant of its own that can be transposed to it."""
         return self.term == self.order or (self.value.is_const and len(self.value.consumers) == 1)
 
     @property
@@ -140,7 +140,7 @@ class Factor:
 
 
 def matmul_factors(a: Value, b: Value, e: str) -> tuple[Factor, Factor]:
-    """The operands as a MatMul would take them, in either order; declines what is no MatMul."""
+    """The operands as a MatMul would take them, in either order; declines other products."""
     eq = parse_equation(e, [a.rank, b.rank])
     s, t = eq.terms
     for (left, s_), (right, t_) in (((a, s), (b, t)), ((b, t), (a, s))):

@@ -195,7 +195,7 @@ class MergeParallelMatmuls:
 
 
 def branch_of(op: Op) -> ProductBranch:
-    """Read a product and what is added to it; declines what has no constant weights of its own."""
+    """Read a product and its addend; declines one that has no constant weights of its own."""
     p = product_of(op)
     require(op.domain == "" and p.w.rank == 2 and 0 not in p.extents, "the weights are no matrix")
     require(not p.x.is_const and any(v.consumers or op.graph.is_output(v) for v in op.outputs), "it will go anyway")
@@ -225,7 +225,7 @@ def is_profitable(branches: list[ProductBranch]) -> bool:
 
 
 def split_product(g: Build, branches: list[ProductBranch]) -> Iterable[Value]:
-    """One product with all weights side by side, cut into what each branch gives."""
+    """One product with all weights side by side, split into the outputs of the branches."""
     p = branches[0].product
     turned = p.transposed
     weights = g.const(np.concatenate([b.product.w.const for b in branches], axis=0 if turned else 1))

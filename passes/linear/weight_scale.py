@@ -101,7 +101,7 @@ DATA_MOVEMENT_OPS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Tra
 MAX_OPS = 32  # ops looked at
 
 Path = tuple[tuple[Op, Value], ...]
-"""Ops from the product with constant weights to what is scaled, each with its output on the way."""
+"""Ops from the product with constant weights to the scaled value, each with its output on the way."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,7 +179,7 @@ def scalable_inputs(op: Op) -> list[Value]:
 
 
 def rebuild_path(g: Build, path: Path, s: float) -> tuple[Value, list[tuple[Value, Value]]]:
-    """The ops of `path` again, all scaled; with what comes of them beside it, and what that stands for."""
+    """The ops of `path` again, all scaled; with their other results, and the values that these replace."""
     (first, old), *rest = path
     p = product_of(first)
     factors = column_factors(path, p.extents[1], s)

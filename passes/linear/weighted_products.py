@@ -33,7 +33,7 @@ class WeightedProduct:
 
     @property
     def extents(self) -> tuple[int, int]:
-        """Rows and columns of the weights: what goes in and what comes out. Does not read them."""
+        """Rows and columns of the weights: the sizes of input and output. Does not read them."""
         rows, columns = self.w.static_shape[-2:]
         return (columns, rows) if self.transposed else (rows, columns)
 
@@ -73,7 +73,7 @@ def rebuild_product(g: Build, p: WeightedProduct, x: Value, weights: Array, bias
 
 
 def replace_weights(g: Build, p: WeightedProduct, x: Value, weights: Array) -> Value:
-    """`p` of `x` with other weights; its bias stays what it is."""
+    """`p` of `x` with other weights and the same bias."""
     w = downcast_constant(g, weights.T if p.transposed else weights, p.w)
     if p.op.type == "MatMul":
         return g.MatMul(x, w)
@@ -108,7 +108,7 @@ def float32_attributes(kind: int, **numbers: float) -> dict[str, float]:
             held[name] = float(np.float32(value))
         fits = np.isfinite(held[name]) and abs(held[name]) >= np.finfo(np.float32).tiny
         require(fits or value == 0, f"{name} of {value} is out of range")
-        # The attributes are float32 whatever the operands are.
+        # The attributes are float32 for operands of any type.
         require(kind != TensorProto.DOUBLE or held[name] == value, f"{name} of {value} would be rounded")
     return {name: value for name, value in held.items() if value != 1}
 

@@ -151,7 +151,7 @@ def bypass_split_of_concat(g: Build, xs: Inputs, concat: Op, split: Op) -> tuple
     else:
         same = len(sizes) == len(xs) and all(map(same_extent, extents, sizes))
         require(same, "the sizes differ")
-    # Each output of the graph is an Identity if what stands for it has a name to keep.
+    # Each output of the graph is an Identity if its replacement has a name to keep.
     require(sum(map(split.graph.is_output, split.outputs)) <= 1, "several pieces are graph outputs")
     return pieces
 

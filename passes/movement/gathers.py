@@ -39,7 +39,7 @@ def merge_gathers(g: Build, x: Value, i: Value, j: Value, inner: Op, outer: Op) 
     lambda g, x, i, gather, outer: g.one_of(*RESHAPE_OPS)(g.Gather(x, g.const(i)) @ gather, ...) @ outer, contract=EXACT
 )
 def reshape_indices(g: Build, x: Value, i: Value, gather: Op, outer: Op) -> Value:
-    """Unsqueeze(Gather(x, i), a) => Gather(x, Unsqueeze(i, a)); so any reshape of what the indices stand for"""
+    """Unsqueeze(Gather(x, i), a) => Gather(x, Unsqueeze(i, a)); so any reshape of the gathered axis"""
     axis = written_axis(gather)
     axis += x.rank if axis < 0 else 0
     size, made = prod(i.static_shape), inferred_shape(outer)

@@ -23,7 +23,7 @@ from ..support.operand_queries import (
 
 RESHAPE_OPS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
 SQUEEZE_OPS = frozenset({"Squeeze", "Unsqueeze"})
-INFERRED = -1  # what is left of the elements, as in the shape of a Reshape
+INFERRED = -1  # the extent that the number of elements leaves, as in the shape of a Reshape
 
 
 def reshape_target(x: Value, made: Shape, *replaced: Op) -> list[int]:

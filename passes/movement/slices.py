@@ -59,7 +59,7 @@ def build_slice(g: Build, x: Value, ranges: dict[int, SliceRange]) -> Value:
 
 
 def compose_ranges(first: SliceRange, second: SliceRange, extent: int | None) -> SliceRange | None:
-    """The range of `second` applied after `first`; None if it is everything. Declines what depends on the extent."""
+    """The range of `second` applied after `first`; None if it is all. Declines ranges that depend on the extent."""
     if extent is not None:
         taken = first.indices(extent)
         inner = second.indices(len(taken))

@@ -110,7 +110,7 @@ def inline_body(
         if old.consumers or graph.is_output(old):
             replace_output(old, arguments.get(new, new), by, op)
     read = dict.fromkeys(v for v in op.inputs if v is not None)
-    graph.remove_op(op)  # what another branch holds never runs, whatever it is
+    graph.remove_op(op)  # the ops of another branch never run
     remove_unused(graph, read)
     graph.prune(reversed(ops))
 

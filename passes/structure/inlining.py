@@ -133,6 +133,6 @@ def no_scan_output_is_read(loop: LoopView) -> bool:
 
 
 def does_not_grow(loop: LoopView) -> bool:
-    """Whether the Unsqueezes are no more than the Loop and what only its end depends on."""
+    """Whether the Unsqueezes are no more than the Loop and the ops on which its end alone depends."""
     idle = len(loop.body) - len(backward_slice(loop.body, loop.body.outputs[1:]))
     return sum(i >= loop.carried for i in loop.live_outputs) <= 1 + idle and loop.op.graph.can_hold_initializers

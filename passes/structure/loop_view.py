@@ -22,7 +22,7 @@ PER_SCAN_OUTPUT = ("scan_output_axes", "scan_output_directions")
 class LoopView:
     """A Loop or Scan taken apart; carried values, scan inputs and scan outputs are counted from 0.
 
-    `leading_inputs`: how many inputs stand before the carried values, of the op and of its body; `leading_outputs`: how
+    `leading_inputs`: the number of inputs before the carried values, of the op and of its body; `leading_outputs`: how
     many body outputs do.
     """
 

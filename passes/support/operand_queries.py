@@ -157,7 +157,7 @@ def is_float_value(value: Value) -> bool:
 
 
 def normalized_axes(axes: list[int], rank: int) -> list[int]:
-    """Axes counted from the front, in order; declines what is out of range or named twice."""
+    """Axes counted from the front, in order; declines axes out of range or named twice."""
     return sorted(normalize_axes(axes, rank))
 
 
@@ -185,7 +185,7 @@ def has_one_use(v: Value) -> bool:
 
 
 def downcast_weights(data: Array, kind: np.dtype[Any]) -> Array:
-    """Numbers in float64 as `kind`; declines what overflows there, or loses digits that the largest of them has."""
+    """Numbers in float64 as `kind`; declines numbers that overflow there or lose digits of the largest."""
     with np.errstate(all="ignore"):
         narrow = data.astype(kind)
         wide = narrow.astype(np.float64)
@@ -197,7 +197,7 @@ def downcast_weights(data: Array, kind: np.dtype[Any]) -> Array:
 
 
 def downcast_constant(g: Build, data: Array, like: Value) -> Value:
-    """A constant of numbers in float64 in the element type of `like`; declines what that type cannot hold."""
+    """A constant of numbers in float64 in the element type of `like`; declines numbers that the type cannot hold."""
     return g.const(downcast_weights(data, helper.tensor_dtype_to_np_dtype(like.dtype)))
 
 

@@ -17,14 +17,14 @@ from ...core.serialization.node_attributes import non_default_attributes
 
 NodeKey = tuple[object, ...]
 T = TypeVar("T")
-EXACTLY_COMMUTATIVE = COMMUTATIVE - {"Max", "Min"}  # of 0 and -0 onnxruntime gives one or the other, as they stand
+EXACTLY_COMMUTATIVE = COMMUTATIVE - {"Max", "Min"}  # of 0 and -0 onnxruntime gives one or the other, by their order
 AXIS_OF_FIRST_INPUT = ops_with(Trait.HAS_AXIS)
 SINGLE_OUTPUT = (True,)  # one for all: there are as many as ops
 
 
 @dataclass(slots=True)
 class ValueNumbering:
-    """Numbers values by what computes them, across graphs that were given the same instance.
+    """Numbers values by the ops that compute them, across graphs that were given the same instance.
 
     Values of enclosing graphs are equal if they are the same. `constant_key` tells constants apart.
     """

@@ -44,7 +44,7 @@ class _LayoutApplication:
     replacements: Replacements = field(default_factory=dict)
     converted: dict[tuple[Value, Layout, tuple[int, ...]], Value] = field(default_factory=dict)
     transposes: list[Op] = field(default_factory=list[Op])
-    taken_over: dict[Value, Value] = field(default_factory=dict[Value, Value])  # what became of values that are no more
+    taken_over: dict[Value, Value] = field(default_factory=dict[Value, Value])  # the replacements of removed values
 
     @property
     def graph(self) -> Graph:
@@ -160,7 +160,7 @@ class _LayoutApplication:
         """Restore values that are still used in their own layout, and remove the replaced ops."""
         gone, g = set(self.ops), self.graph
         replaced = [(op, v) for op in self.ops for v in op.outputs if v in self.replacements]
-        # What is another value under a second name comes last: by then that other value is what it will be.
+        # Aliases come last: by then the values that they rename are final.
         for op, v in sorted(replaced, key=lambda r: self._is_alias(*r)):
             if g.is_output(v) or v in g.pinned or any(user not in gone for user in v.consumers):
                 self._restore(op, v)

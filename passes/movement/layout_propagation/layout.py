@@ -59,7 +59,7 @@ class LayoutRewrite:
     """An op in other layouts of its inputs and outputs; None keeps the layout.
 
     `unsqueezed_axes`: axes by which an operand of lower rank is unsqueezed first. `attrs` and `constants` (by input)
-    are written in place of what stands there. `swap_inputs`: the first two inputs change places. `gather_order`: the
+    replace the present ones. `swap_inputs`: the first two inputs change places. `gather_order`: the
     result, a shape, is put in order with a Gather. `extra_nodes`: how many more nodes than the op itself all this
     takes.
     """

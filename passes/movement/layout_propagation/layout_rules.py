@@ -214,7 +214,7 @@ def expand(request: LayoutRequest) -> LayoutRewrite:
     extents = constant_input(op, 1)
     require(len(extents) <= operand(op, 0).rank, "the op raises the rank")
     full = [1] * (len(layout) - len(extents)) + extents
-    # onnxruntime copies what follows the last axis that is stretched at once: here, number by number.
+    # onnxruntime copies the elements behind the last expanded axis as one block: here, number by number.
     stretched = [old == 1 != new for old, new in zip(operand(op, 0).shape, full, strict=True)]
     require(not stretched[layout[-1]] or stretched[-1], "the innermost axis would be repeated")
     return request.rewrite({0: layout}, {0: layout}, constants={1: np.asarray([full[a] for a in layout], np.int64)})

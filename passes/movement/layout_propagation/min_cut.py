@@ -102,7 +102,7 @@ class FlowNetwork:
 NODE_COST = 1 << 20  # the cost of a node
 TRANSPOSE_COST = (
     NODE_COST + 1
-)  # a little more than any other; all cost the same, or merge-transposes would undo what is won
+)  # a little more than any other; all cost the same, or merge-transposes would undo the gain
 REWRITTEN, UNCHANGED = 0, 1  # source and sink
 LARGE_CONSTANT_BYTES = 1 << 20  # bytes of a constant that is not to be stored in two layouts
 

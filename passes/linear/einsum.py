@@ -107,8 +107,8 @@ def einsum_to_gemm(g: Build, a: Value, b: Value, e: str) -> Value:
     (s, t), (m, n) = eq.terms, eq.result
     if m in t:
         a, b, s, t = b, a, t, s
-    require(m in s and n in t and len({*s, *t}) == 3, "it is no product")
-    k = next(label for label in s if label != m)
+    k = next((label for label in s if label not in eq.result), None)
+    require({*s} == {m, k} and {*t} == {k, n}, "it is no product")
     require(same_extent(a.shape[s.index(k)], b.shape[t.index(k)]), "one factor may be stretched")
     sides = {"transA": s != (m, k), "transB": t != (k, n)}
     return build_gemm(g, a, b, **{side: 1 for side, turn in sides.items() if turn})

@@ -52,3 +52,7 @@ def test_nothing_is_left_of_constants(block: int) -> None:
         if kinds - PROTECTED and not any(map(is_random, graph.ops())) and all(map(is_known, graph.ops())):
             left[name] = sorted(kinds)
     assert {name: kinds for name, kinds in left.items() if node_cases.is_runnable(name)} == {}
+
+
+def test_round_trip() -> None:
+    assert [c.name for c in cases().values() if not node_cases.is_round_trip_equal(c.model)] == []

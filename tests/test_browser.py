@@ -29,6 +29,7 @@ from passwright.app.run.page import run_page
 from passwright.app.visualization.visualization import GraphView, NodeView, Visualization
 from playwright.sync_api import sync_playwright
 from sample_reports import HOSTILE, comparison, profile_pair, report, row, trace
+from tiers import slow_unless
 
 from passwright import optimize
 
@@ -448,7 +449,7 @@ CLIPPED = """() => [
 ].map((e) => `${e.tagName} ${e.textContent}`)"""
 
 
-@pytest.mark.parametrize("width", [390, 1280, 1800])
+@pytest.mark.parametrize("width", slow_unless({390}, (390, 1280, 1800)))
 @pytest.mark.parametrize("name", ["bert", "real compare", "real profile"])
 def test_no_text_of_a_real_page_is_cut_off(opened: Any, name: str, width: int) -> None:
     with opened(name, viewport={"width": width, "height": 900}) as page:

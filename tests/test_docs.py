@@ -7,11 +7,16 @@ from pathlib import Path
 
 import pytest
 from executable_documents import PAGES, ROOT, run_document
+from tiers import slow_unless
 
 DOCUMENTS = [ROOT / "README.md", *PAGES]
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=[d.stem for d in DOCUMENTS])
+# Pages that measure models or check rules take a minute; the tests of those commands run each time.
+QUICK = [d for d in DOCUMENTS if d.stem not in {"compare", "check-your-rules"}]
+
+
+@pytest.mark.parametrize("document", slow_unless(QUICK, DOCUMENTS), ids=[d.stem for d in DOCUMENTS])
 def test_a_document_shows_the_actual_output(document: Path, tmp_path: Path) -> None:
     run_document(document, tmp_path)
 

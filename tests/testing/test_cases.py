@@ -29,6 +29,7 @@ from passwright.testing.models.model_generator import generate_case
 from passwright.testing.strategies import cases
 from record import load_examples
 from rewriting import load
+from tiers import slow_unless
 
 
 def replay(sequence: Sequence[int]) -> Choices:
@@ -189,7 +190,7 @@ def test_most_models_load_in_onnxruntime() -> None:
     assert sum(map(loads, models)) > 0.8 * len(models)
 
 
-@pytest.mark.parametrize("name", PARTICULAR)
+@pytest.mark.parametrize("name", slow_unless(PARTICULAR[::3], PARTICULAR))
 def test_examples_lead_to_variants_that_fire(name: str) -> None:
     example = load_examples()[name].model()
     searches = [guided_search(RULES[name], seed=seed, examples=[example]).generate(200) for seed in range(3)]

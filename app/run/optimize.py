@@ -96,13 +96,14 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
         page=options.page_to,
     )
     paths.require_writable((*source.files, *options.input_files))
-    choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enable)
-    with gc_paused(), timer.phase(LOADING):
-        original = source.load()
-        before = Stats.of(original, source.size)
-        size_before = graph_size(original.graph) if options.plan else None
-        is_specified = options.verify or options.inputs is not None  # given inputs are checked in any case
-        spec = VerificationSpec.of(original, options.inputs, {}) if is_specified else None
+    with gc_paused():
+        choice = resolve_pipeline(options.pipeline, options.plugins, options.only, options.skip, options.enable)
+        with timer.phase(LOADING):
+            original = source.load()
+            before = Stats.of(original, source.size)
+            size_before = graph_size(original.graph) if options.plan else None
+            is_specified = options.verify or options.inputs is not None  # given inputs are checked in any case
+            spec = VerificationSpec.of(original, options.inputs, {}) if is_specified else None
     paths.require_writable((*source.files, *options.input_files, *choice.read_files))
     pipeline, unfit = choice.for_opsets(original.graph.opsets)
     new_observer: Callable[[], ChangeObserver] | None = None

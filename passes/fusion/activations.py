@@ -37,7 +37,7 @@ def curve_plus_one(g: Any, z: Any, one: Any, curve: Any) -> Any:
     ),
 )
 def fuse_gelu(g: Build, x: Value, z: Value, one: Value, half: Value, curve: Op, scaled: Op | None = None) -> Value:
-    """X * (1 + Erf(x / sqrt(2))) * 0.5 => Gelu(x), and with Tanh the Gelu approximated by it"""
+    """Mul(x * (1 + Erf(x / sqrt(2))), 0.5) => Gelu(x), and with Tanh the Gelu approximated by it"""
     if scaled is None:
         require_scalar(half, 0.5, x)
     else:

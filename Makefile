@@ -2,6 +2,8 @@
 PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
+# setuptools prints a box about any editable installation.
+INSTALL := PYTHONWARNINGS='ignore:Editable installation' $(BIN)/pip install --quiet
 MODEL ?= golden_models/resnet_kept_bn.onnx
 
 .PHONY: run test test-all lint types check check-all bench docs clean
@@ -27,7 +29,7 @@ check-all: $(VENV)/installed-dev
 	$(BIN)/pytest -n 2 --dist loadfile -q -m "" --hypothesis-profile slow
 
 bench: $(VENV)/installed-dev
-	$(BIN)/pip install --quiet -e '.[peers]'
+	$(INSTALL) -e '.[peers]'
 	$(BIN)/python benchmarks/peers.py
 
 docs: $(VENV)/installed-dev  # build/site/index.html
@@ -35,14 +37,14 @@ docs: $(VENV)/installed-dev  # build/site/index.html
 
 $(VENV)/bin/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/pip install --quiet --upgrade pip
+	$(INSTALL) --upgrade pip
 
 $(VENV)/installed: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -e .
+	$(INSTALL) -e .
 	touch $@
 
 $(VENV)/installed-dev: pyproject.toml | $(VENV)/bin/python
-	$(BIN)/pip install --quiet -e '.[dev]'
+	$(INSTALL) -e '.[dev]'
 	touch $(VENV)/installed $@
 
 clean:

@@ -233,7 +233,7 @@ def fuse_lp_norm(g: Build, x: Value, length: Op) -> Value:
     contract=conditional("no length is below its lower bound"),
 )
 def fuse_bounded_lp_norm(g: Build, x: Value, length: Op, low: Any) -> Value:
-    """X / Max(ReduceL2(x), epsilon), x / Sqrt(Max(ReduceSumSquare(x), epsilon)) => LpNormalization(x, p=2), also L1"""
+    """Div(x, Max(ReduceL2(x), c)), Div(x, Sqrt(Max(ReduceSumSquare(x), c))) => LpNormalization(x, p=2); L1 too"""
     bound = scalar_constant(low, length.outputs[0]) if isinstance(low, Value) else low
     most = MAX_EPSILON**2 if length.type == "ReduceSumSquare" else MAX_EPSILON
     require(isinstance(bound, float) and 0 <= bound <= most, "the bound is too large")

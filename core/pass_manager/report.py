@@ -76,8 +76,7 @@ class Plan:
 
 def graph_size(graph: Graph) -> Savings:
     """The size of a graph, as the most that could be saved. O(V)."""
-    nodes = sum(is_counted(op) for g in graph.with_subgraphs() for op in g.ops())
-    return Savings(nodes, constant_bytes(graph))
+    return Savings(sum(op_histogram(graph).values()), constant_bytes(graph))
 
 
 @dataclass(frozen=True, slots=True)

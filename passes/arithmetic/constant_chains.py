@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 from onnx import TensorProto
@@ -39,16 +40,16 @@ class Scaling(NamedTuple):
     is_dividend: bool
 
 
+Operands = TypeVar("Operands", Shift, Scaling)
+
+
 @rule(
     lambda g, inner, outer: g.one_of("Add", "Sub")(..., g.one_of("Add", "Sub")(...) @ inner, ...) @ outer,
     contract=by_dtype(INTEGERS, EXACT),
 )
 def merge_added_constants(g: Build, inner: Op, outer: Op) -> Value:
     """(x + c) + d => x + (c + d), c - (d - x) => x + (c - d), and all the like"""
-    second = required_shift(outer)
-    require(second.x is inner.outputs[0], "the two ops are not chained")
-    first = required_shift(inner)
-    require_bounded_growth(first.c, second.c)
+    first, second = chained_operands(required_shift, inner, outer)
     d = signed_constant(outer, second.c)
     with np.errstate(all="ignore"):
         moved = signed_constant(inner, first.c)
@@ -77,11 +78,17 @@ def factor_out_constant(g: Build, a: Value, b: Value, c: Value, op: Op) -> Value
 )
 def merge_constant_factors(g: Build, inner: Op, outer: Op) -> Value:
     """(x * c) * d => x * (c * d), (x * c) / d => x * (c / d), c / (d / x) => x * (c / d), and all the like"""
-    second = required_scaling(outer)
-    require(second.x is inner.outputs[0], "the two ops are not chained")
-    first = required_scaling(inner)
-    require_bounded_growth(first.c, second.c)
+    first, second = chained_operands(required_scaling, inner, outer)
     return (merge_scalings if first.c.dtype in FLOATS else merge_integer_scalings)(g, first, second)
+
+
+def chained_operands(read: Callable[[Op], Operands], inner: Op, outer: Op) -> tuple[Operands, Operands]:
+    """The operands of two ops with a constant each; declines unless `outer` takes the result of `inner` as its x."""
+    second = read(outer)
+    require(second.x is inner.outputs[0], "the two ops are not chained")
+    first = read(inner)
+    require_bounded_growth(first.c, second.c)
+    return first, second
 
 
 def required_shift(op: Op) -> Shift:

@@ -104,7 +104,7 @@ DROP_DROPOUT = RulePass("drop-dropout", (drop_dropout,))
 
 
 STATE_INPUTS = {"LSTM": (5, 6), "GRU": (5,), "RNN": (5,)}
-"""Which inputs are initial states: "assumed to be 0" if not specified (operators LSTM, GRU, RNN)."""
+"""Inputs that are initial states: "assumed to be 0" if not specified (operators LSTM, GRU, RNN)."""
 
 DATA_MOVEMENT_OPS = ops_with(Trait.MOVES_DATA)
 MAX_DEPTH = 12

@@ -9,29 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.polynomial import polynomial as poly
 from passwright.core import Declined, Value, from_onnx
-from passwright.passes.fusion.activations import FUSE_ACTIVATIONS, FUSE_GELU, FUSE_HARD_ACTIVATIONS, FUSE_RECTIFIERS
-from passwright.passes.fusion.attention import FUSE_ATTENTION, FUSE_INTO_ATTENTION
-from passwright.passes.fusion.norms import FUSE_KERAS_LAYER_NORM, FUSE_LP_NORM, FUSE_NORM, FUSE_NORM_WEIGHTS
 from passwright.passes.fusion.polynomials import affine_form, polynomial_coefficients
-from passwright.passes.fusion.reductions import FUSE_REDUCE_MEAN, FUSE_REDUCTIONS
-from passwright.passes.fusion.softmaxes import FUSE_SOFTMAX
+from passwright.passes.pipelines import FUSION
 from rewriting import load, stays
 
-ALL = (
-    FUSE_GELU,
-    FUSE_ACTIVATIONS,
-    FUSE_HARD_ACTIVATIONS,
-    FUSE_RECTIFIERS,
-    FUSE_REDUCE_MEAN,
-    FUSE_NORM,
-    FUSE_KERAS_LAYER_NORM,
-    FUSE_NORM_WEIGHTS,
-    FUSE_SOFTMAX,
-    FUSE_REDUCTIONS,
-    FUSE_LP_NORM,
-    FUSE_ATTENTION,
-    FUSE_INTO_ATTENTION,
-)
 C = "<float two = {2}, float three = {3}, float[1,1,1] wide = {2}, float[2] pair = {2, 2}, float zero = {0}>"
 
 
@@ -111,4 +92,4 @@ BFLOAT = "g (bfloat16[n,3] x) => (bfloat16[a,b] y)"
 )
 def test_bfloat16_stays(body: str) -> None:
     opset = 24 if "Sigmoid" in body else 17
-    stays(f"{BFLOAT} {{ {body} }}", *ALL, opset=opset, weights={"c": np.asarray(1, ml_dtypes.bfloat16)}, runs=False)
+    stays(f"{BFLOAT} {{ {body} }}", *FUSION, opset=opset, weights={"c": np.asarray(1, ml_dtypes.bfloat16)}, runs=False)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
+from typing import cast
 
 from ..drawing.picture_text import qualified_op_type
 from ..terminal import Terminal, plural
@@ -190,7 +191,7 @@ def _compact(value: object) -> str:
     if value is None:
         return "nothing"
     if isinstance(value, list):
-        return f"[{','.join(map(_compact, value))}]"  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return f"[{','.join(map(_compact, cast('list[object]', value)))}]"
     return " ".join(str(value).split())
 
 

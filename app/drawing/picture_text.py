@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from math import prod
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from onnx import TensorProto
@@ -75,7 +75,7 @@ def attribute_text(value: Any) -> str:
     if isinstance(value, Tensor):
         return tensor_text(value)
     if isinstance(value, list):
-        entries: list[Any] = value[:MAX_CHARS]  # pyright: ignore[reportUnknownVariableType]
+        entries = cast("list[Any]", value)[:MAX_CHARS]
         return f"[{', '.join(map(attribute_text, entries))}]"
     if isinstance(value, float):
         return f"{value:.6g}"

@@ -86,8 +86,8 @@ class OnnxReference:
         except Exception as e:
             raise ModelLoadError(f"onnx.reference cannot load it: {backend_message(e)}") from e
 
-    def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:  # noqa: ARG002
-        """Run once; it cannot be stopped, whatever the `timeout`."""
+    def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:  # noqa: ARG002 - unused
+        """Run once; `timeout` has no effect, as a run in this process cannot be stopped."""
         try:
             return list(self._evaluator.run(list(outputs), dict(feeds)))
         except Exception as e:

@@ -142,7 +142,7 @@ def _require_oracle(request: ComparisonRequest) -> tuple[Oracle, bool]:
             random_outputs=random_outputs(model.graph),
             boundaries=request.fragile,
             fresh_sessions=is_stateful(model.graph),
-            backends=(OnnxReference,) if request.by_reference else SINGLE_THREADED,
+            backends=(OnnxReference if request.by_reference else SINGLE_THREADED,),
         )
     except (*INVALID_MODEL_ERRORS, ModelError) as e:
         raise UnverifiableError(_one_line(e)) from e

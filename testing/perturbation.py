@@ -116,7 +116,7 @@ def _random_signs(value: str, signs: str, opset: int, seed: int) -> Iterator[onn
 
 
 def _run(model: bytes, names: Sequence[str], feeds: Arrays) -> dict[str, Any]:
-    return dict(zip(names, SINGLE_THREADED[0](model).run(names, feeds), strict=True))
+    return dict(zip(names, SINGLE_THREADED(model).run(names, feeds), strict=True))
 
 
 def _is_within_noise(want: Any, got: Any, small_runs: list[Any], medium_runs: list[Any], large_runs: list[Any]) -> bool:

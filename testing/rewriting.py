@@ -21,10 +21,11 @@ import onnx
 from onnx import checker, numpy_helper, parser, printer
 
 from ..core import Ledger, Model, Pass, Rule, RulePass, from_onnx, to_onnx
-from ..core.ort.backends import OnnxRuntime
+from ..core.ort.backends import OnnxReference
 from ..core.pass_manager.interface import Interface
 from ..core.verify.input_specs import input_specs
 from ..core.verify.oracle import Oracle, Verdict
+from ..core.verify.seeded_session import SINGLE_THREADED
 
 OPSET = 17
 NO_NAMES: frozenset[str] = frozenset()
@@ -57,7 +58,9 @@ def require_equivalent(
     `fixed` gives sizes of symbolic dims. `exact`: outputs must be bit-identical.
     """
     model = from_onnx(before)
-    oracle = Oracle(before.SerializeToString(), input_specs(model), [o.name for o in before.graph.output], fixed=fixed)
+    outputs = [o.name for o in before.graph.output]
+    backends = (SINGLE_THREADED, OnnxReference)
+    oracle = Oracle(before.SerializeToString(), input_specs(model), outputs, fixed=fixed, backends=backends)
     return oracle.check(after.SerializeToString(), exact=exact)
 
 
@@ -90,7 +93,7 @@ def stays(
     assert not ledger.changes, f"it was changed by {', '.join(f'{c.by} at {c.place}' for c in ledger.changes)}"
     assert to_onnx(result) == model, "it was changed, but no change was recorded"
     if runs:
-        OnnxRuntime(model.SerializeToString())
+        SINGLE_THREADED(model.SerializeToString())
 
 
 def canonical_nodes(
@@ -137,4 +140,4 @@ def initializers(model: onnx.ModelProto) -> dict[str, np.ndarray[Any, Any]]:
 
 def run(model: onnx.ModelProto, feeds: Mapping[str, Any], outputs: Sequence[str] | None = None) -> list[Any]:
     """The outputs in onnxruntime with all optimizations off."""
-    return OnnxRuntime(model.SerializeToString()).run(outputs or [o.name for o in model.graph.output], feeds)
+    return SINGLE_THREADED(model.SerializeToString()).run(outputs or [o.name for o in model.graph.output], feeds)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import _thread
 import cProfile
 import time
 from itertools import count
 
 import pytest
-from passwright.core.support.watchdog import NoProgress, progress_watchdog
+from passwright.core.support import watchdog
+from passwright.core.support.watchdog import NoProgress, call_after, progress_watchdog
 
 
 def spin(seconds: float) -> int:
@@ -61,3 +63,35 @@ def test_a_profiler_may_run_beside_it() -> None:
         assert spin(0.1)
     finally:
         profile.disable()
+
+
+def test_late_actions_are_called_in_the_order_of_their_deadlines() -> None:
+    called: list[str] = []
+    with call_after(60, lambda: called.append("in a minute")) as much_later:
+        second = call_after(0.1, lambda: called.append("second"))
+        first = call_after(0.05, lambda: called.append("first"))
+        with second as is_second, first as is_first:
+            assert is_first.wait(10)
+            assert is_second.wait(10)
+        with call_after(30, lambda: called.append("in half a minute")):
+            pass
+    assert called == ["first", "second"]
+    assert not much_later.is_set()
+
+
+def test_no_action_is_called_after_its_block() -> None:
+    called: list[int] = []
+    for i in range(20):
+        with call_after(0.01, lambda i=i: called.append(i)):
+            pass
+    time.sleep(0.1)
+    assert not called
+
+
+def test_one_thread_waits_for_all_deadlines(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[object] = []
+    monkeypatch.setattr(watchdog, "start_new_thread", lambda f, a: started.append(_thread.start_new_thread(f, a)))
+    for seconds in (60, 1, 30) * 100:
+        with call_after(seconds, lambda: None) as late:
+            assert not late.is_set()
+    assert len(started) <= 1

@@ -6,6 +6,9 @@ import ctypes
 from _thread import start_new_thread
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import cache
+from math import inf
+from os import getpid
 from threading import Event, Lock, get_ident
 from time import monotonic
 
@@ -52,19 +55,55 @@ def progress_watchdog(progress: Callable[[], object], patience: float) -> Genera
 @contextmanager
 def call_after(seconds: float | None, action: Callable[[], object]) -> Generator[Event]:
     """Call `action` from another thread if the block takes longer than `seconds`; yields an event that is set then."""
-    done, late = Event(), Event()
-
-    def wait() -> None:
-        if not done.wait(seconds):
-            late.set()
-            action()
-
-    if seconds is not None:
-        start_new_thread(wait, ())
+    late = Event()
+    if seconds is None:
+        yield late
+        return
+    deadlines = _deadlines_of_process(getpid())
+    deadlines.add(late, monotonic() + seconds, action)
     try:
         yield late
     finally:
-        done.set()
+        deadlines.remove(late)
+
+
+class _Deadlines:
+    """Actions with deadlines, called by one thread: starting one for each block takes longer than a small model runs.
+
+    Nothing is locked, so that an exception raised by another thread or a signal leaves nothing locked.
+    """
+
+    def __init__(self) -> None:
+        self._pending: dict[Event, tuple[float, Callable[[], object]]] = {}
+        self._changed = Event()
+        self._wakes_at = inf
+        start_new_thread(self._call_late_actions, ())
+
+    def add(self, late: Event, deadline: float, action: Callable[[], object]) -> None:
+        self._pending[late] = (deadline, action)
+        if deadline < self._wakes_at:
+            self._changed.set()
+
+    def remove(self, late: Event) -> None:
+        self._pending.pop(late, None)
+
+    def _call_late_actions(self) -> None:
+        while True:
+            self._changed.clear()
+            self._wakes_at = inf  # an action that is added from here on sets the event
+            now, pending = monotonic(), self._pending.copy()
+            for late, (deadline, action) in pending.items():
+                if deadline <= now and self._pending.pop(late, None):
+                    late.set()
+                    action()
+            self._wakes_at = min((deadline for deadline, _ in pending.values() if deadline > now), default=inf)
+            self._changed.wait(None if self._wakes_at == inf else self._wakes_at - now)
+
+
+@cache
+def _deadlines_of_process(_pid: int) -> _Deadlines:
+    """The deadlines of this process; one that was forked from it has no thread for them."""
+    return _Deadlines()
 
 
 def _raise_in_thread(thread: int) -> None:

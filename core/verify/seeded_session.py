@@ -165,8 +165,8 @@ class Session(Protocol):
 Backend = Callable[..., Session]
 """Loads a model; `folder` has the external weights of one given as bytes. Raises ModelLoadError."""
 BACKENDS: tuple[Backend, ...] = (OnnxRuntime, OnnxReference)
-SINGLE_THREADED: tuple[Backend, ...] = (partial(OnnxRuntime, config=SessionConfig(intra_op_threads=1)),)
-"""For many small models, which more threads slow down; without fallback to the reference evaluator."""
+SINGLE_THREADED: Backend = partial(OnnxRuntime, config=SessionConfig(intra_op_threads=1))
+"""For many small models, which more threads slow down."""
 
 
 @dataclass(slots=True)

@@ -25,7 +25,12 @@ class ExecutionProvider:
     def session_config(self, level: str, threads: int) -> SessionConfig:
         """The config of users' sessions at an optimization level, by onnxruntime's own name."""
         return SessionConfig(
-            level, prepack_weights=True, intra_op_threads=threads, provider=self.name, provider_options=self.options
+            level,
+            prepack_weights=True,
+            allow_spinning=True,
+            intra_op_threads=threads,
+            provider=self.name,
+            provider_options=self.options,
         )
 
 

@@ -24,7 +24,8 @@ ALL_LEVELS = MappingProxyType({"disable": DISABLE_ALL, **LEVELS})
 class SessionConfig:
     """The configuration of a session: the `optimization_level` by onnxruntime's name, and `disabled_optimizers`.
 
-    `prepack_weights`: for its kernels, as by default; `verbose`: it logs to standard error. `intra_op_threads` of 0:
+    Weights are prepacked for kernels with `prepack_weights`; threads that wait for work keep their cores busy with
+    `allow_spinning`: both as by default in onnxruntime. `verbose`: it logs to standard error. `intra_op_threads` of 0:
     one for each core. `provider` is a full name; ops that it does not support run on the CPU. The optimized model is
     written to `optimized_model_path`, the times of each run to a file whose name starts with `profile_prefix`; "" for
     none. `save_external_data`: weights are saved in a separate file, as is necessary beyond 2 GB.
@@ -33,6 +34,7 @@ class SessionConfig:
     optimization_level: str = DISABLE_ALL
     disabled_optimizers: tuple[str, ...] = ()
     prepack_weights: bool = False
+    allow_spinning: bool = False
     verbose: bool = False
     intra_op_threads: int = 0
     provider: str = CPU
@@ -57,6 +59,8 @@ def create_session(model: Loadable, config: SessionConfig = UNOPTIMIZED, folder:
     options.intra_op_num_threads = config.intra_op_threads
     if not config.prepack_weights:
         options.add_session_config_entry("session.disable_prepacking", "1")
+    if not config.allow_spinning:
+        options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     if folder is not None:
         options.add_session_config_entry("session.model_external_initializers_file_folder_path", str(folder))
     if config.optimized_model_path:

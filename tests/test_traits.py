@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import combinations
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,7 @@ import onnx.shape_inference
 import onnxruntime as ort
 import pytest
 from onnx import defs, helper
-from passwright.core.ir.traits import TRAITS, Trait, ops_with
+from passwright.core.ir.traits import ROWS, TRAITS, Trait, ops_with
 
 Array = np.ndarray[Any, Any]
 NEWEST_OPSET = 28  # the one that the rows are written for
@@ -95,8 +96,11 @@ def test_each_row_is_of_an_operator() -> None:
     assert set(TRAITS) <= {s.name for s in defs.get_all_schemas_with_history() if s.domain == ""}
 
 
-def test_rows_are_sorted() -> None:
-    assert list(TRAITS) == sorted(TRAITS)
+def test_rows_are_sorted_and_differ() -> None:
+    named = [names.split() for names, _ in ROWS]
+    assert named == sorted(map(sorted, named))
+    assert sum(map(len, named)) == len(TRAITS)  # none is in two rows
+    assert all(a != b for (_, a), (_, b) in combinations(ROWS, 2))
 
 
 def names_inputs_only(op_type: str) -> bool:

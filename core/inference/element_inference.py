@@ -6,24 +6,14 @@ Integers count as unbounded; elements outside the range of their type are not tr
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial, reduce
 
 import onnx
 
 from ..errors import Declined, require
+from ..ir import expressions as sym
 from ..ir.dims import as_integers
-from ..ir.expressions import (
-    SymInt,
-    add,
-    expr_size,
-    floor_divide,
-    is_known_le,
-    is_known_nonnegative,
-    maximum,
-    minimum,
-    multiply,
-    prod,
-    subtract,
-)
+from ..ir.expressions import SymInt, is_known_le, is_known_nonnegative
 from ..ir.op import Op
 from ..ir.tensor import MAX_TRACKED_ELEMENTS, TRACKED_DTYPES
 from ..ir.values import Value
@@ -34,15 +24,17 @@ from .input_queries import (
     input_shape,
     integer_list,
     normalized_axis,
+    queried_dims,
     recorded_elements,
     slice_bounds,
     slice_range,
 )
 
 BinaryFunction = Callable[[SymInt, SymInt], SymInt | None]
+ElementFunction = Callable[[Op], list[PartialElements]]
 
 
-def _elementwise(function: Callable[..., SymInt | None]) -> Callable[[Op], list[PartialElements]]:
+def _elementwise(function: Callable[..., SymInt | None]) -> ElementFunction:
     """An elementwise operator on broadcast vectors."""
 
     def apply(op: Op) -> list[PartialElements]:
@@ -55,43 +47,37 @@ def _elementwise(function: Callable[..., SymInt | None]) -> Callable[[Op], list[
     return apply
 
 
-def _binary(function: BinaryFunction) -> Callable[[Op], list[PartialElements]]:
-    return _elementwise(function)
+def _folded(function: BinaryFunction) -> ElementFunction:
+    """An elementwise operator that combines its operands, two or more, one after the other."""
 
-
-def _variadic(function: BinaryFunction) -> Callable[..., SymInt | None]:
     def of_all(first: SymInt, *others: SymInt) -> SymInt | None:
         out: SymInt | None = first
         for x in others:
             out = None if out is None else function(out, x)
         return out
 
-    return of_all
+    return _elementwise(of_all)
 
 
 def _truncated_divide(a: SymInt, b: SymInt) -> SymInt | None:
     """Div of integers, which rounds towards zero: floor division where nothing is negative."""
     if isinstance(a, int) and isinstance(b, int) and b:
         return abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
-    return floor_divide(a, b) if is_known_nonnegative(a) and is_known_nonnegative(b) else None
+    return sym.floor_divide(a, b) if is_known_nonnegative(a) and is_known_nonnegative(b) else None
 
 
 def _remainder(a: SymInt, b: SymInt) -> SymInt | None:
     """Mod, with and without fmod: both agree where nothing is negative."""
     quotient = _truncated_divide(a, b) if is_known_nonnegative(a) and is_known_nonnegative(b) else None
-    return None if quotient is None else subtract(a, multiply(quotient, b))
+    return None if quotient is None else sym.subtract(a, sym.multiply(quotient, b))
 
 
 def _absolute(x: SymInt) -> SymInt | None:
     return abs(x) if isinstance(x, int) else x if is_known_nonnegative(x) else None
 
 
-def _negate(x: SymInt) -> SymInt:
-    return multiply(x, -1)
-
-
 def _less(a: SymInt, b: SymInt) -> int | None:
-    if is_known_le(add(a, 1), b):
+    if is_known_le(sym.add(a, 1), b):
         return 1
     return 0 if is_known_le(b, a) else None
 
@@ -106,16 +92,15 @@ def _not(x: SymInt | None) -> SymInt | None:
     return 1 - x if isinstance(x, int) else None
 
 
-def _and(a: SymInt, b: SymInt) -> SymInt | None:
-    if 0 in {a, b}:
-        return 0
-    return a if b == 1 else b if a == 1 else None
+def _logical(deciding: int) -> ElementFunction:
+    """And or Or: an operand `deciding` gives the result; the other truth value leaves it to the other operand."""
 
+    def of_two(a: SymInt, b: SymInt) -> SymInt | None:
+        if deciding in {a, b}:
+            return deciding
+        return a if b == 1 - deciding else b if a == 1 - deciding else None
 
-def _or(a: SymInt, b: SymInt) -> SymInt | None:
-    if 1 in {a, b}:
-        return 1
-    return a if b == 0 else b if a == 0 else None
+    return _folded(of_two)
 
 
 def _where(condition: SymInt, a: SymInt, b: SymInt) -> SymInt | None:
@@ -131,56 +116,45 @@ def _cast(op: Op) -> list[PartialElements]:
     return [[int(x != 0) if isinstance(x, int) else 1 if is_known_le(1, x) else None for x in source]]
 
 
-def _reduction(
-    function: Callable[[SymInt, SymInt], SymInt], identity: SymInt | None = None
-) -> Callable[[Op], list[PartialElements]]:
-    """A reduction of a vector over its one axis."""
+def _reduction(function: Callable[[SymInt, SymInt], SymInt], *identity: SymInt) -> ElementFunction:
+    """A reduction of a vector over its one axis; of an empty one only where there is an `identity`."""
 
     def apply(op: Op) -> list[PartialElements]:
         source, axes = input_elements(op, 0), integer_list(op, "axes")
         over_it = not op.attr("noop_with_empty_axes", 0) if not axes else axes in ([0], [-1])
         require(len(input_shape(op)) == 1 and over_it, "it reduces nothing")
-        out = source[0] if source else identity
-        if out is None:
-            raise Declined("there is nothing to reduce")
-        for x in source[1:]:
-            out = function(out, x)
-        return [[out]]
+        require(source or identity, "there is nothing to reduce")
+        return [[reduce(function, source or identity)]]
 
     return apply
 
 
-ELEMENT_ARITHMETIC: dict[str, Callable[[Op], list[PartialElements]]] = {
+ELEMENT_ARITHMETIC: dict[str, ElementFunction] = {
     "Cast": _cast,
-    "Add": _elementwise(add),
-    "Sub": _elementwise(subtract),
-    "Mul": _elementwise(multiply),
-    "Div": _elementwise(_truncated_divide),
-    "Mod": _elementwise(_remainder),
-    "Neg": _elementwise(_negate),
+    "Add": _folded(sym.add),
+    "Sub": _folded(sym.subtract),
+    "Mul": _folded(sym.multiply),
+    "Div": _folded(_truncated_divide),
+    "Mod": _folded(_remainder),
+    "Neg": _elementwise(partial(sym.multiply, -1)),
     "Abs": _elementwise(_absolute),
-    "Min": _elementwise(_variadic(minimum)),
-    "Max": _elementwise(_variadic(maximum)),
-    "Sum": _elementwise(_variadic(add)),
-    "Equal": _elementwise(_equal),
-    "Less": _elementwise(_less),
-    "Greater": _binary(lambda a, b: _less(b, a)),
-    "LessOrEqual": _binary(lambda a, b: _not(_less(b, a))),
-    "GreaterOrEqual": _binary(lambda a, b: _not(_less(a, b))),
-    "And": _elementwise(_and),
-    "Or": _elementwise(_or),
+    "Min": _folded(sym.minimum),
+    "Max": _folded(sym.maximum),
+    "Sum": _folded(sym.add),
+    "Equal": _folded(_equal),
+    "Less": _folded(_less),
+    "Greater": _folded(lambda a, b: _less(b, a)),
+    "LessOrEqual": _folded(lambda a, b: _not(_less(b, a))),
+    "GreaterOrEqual": _folded(lambda a, b: _not(_less(a, b))),
+    "And": _logical(0),
+    "Or": _logical(1),
     "Not": _elementwise(_not),
     "Where": _elementwise(_where),
-    "ReduceProd": _reduction(multiply, 1),
-    "ReduceSum": _reduction(add, 0),
-    "ReduceMax": _reduction(maximum),
-    "ReduceMin": _reduction(minimum),
+    "ReduceProd": _reduction(sym.multiply, 1),
+    "ReduceSum": _reduction(sym.add, 0),
+    "ReduceMax": _reduction(sym.maximum),
+    "ReduceMin": _reduction(sym.minimum),
 }
-
-
-def _shape(op: Op) -> list[PartialElements]:
-    """Shape, with start and end since opset 15."""
-    return [input_shape(op)[slice(int(op.attr("start", 0)), op.attr("end"))]]
 
 
 def _concat(op: Op) -> list[PartialElements]:
@@ -196,17 +170,19 @@ def _concat(op: Op) -> list[PartialElements]:
     return [out]
 
 
-def _constant_indices(op: Op) -> list[int]:
+def _constant_indices(op: Op, size: int) -> list[int]:
+    """The constant second input, as indices of a vector counted from the front."""
     indices = op.input(1)
     if indices is None or indices.tensor is None:
         raise Declined("the indices are computed")
-    return [int(i) for i in indices.const.reshape(-1)]
+    found = [int(i) for i in indices.const.reshape(-1)]
+    require(all(-size <= i < size for i in found), "an index is out of range")
+    return [i % size for i in found]
 
 
 def _gather(op: Op) -> list[PartialElements]:
-    source, places = input_elements(op, 0), _constant_indices(op)
-    require(all(-len(source) <= i < len(source) for i in places), "an index is out of range")
-    return [[source[i] for i in places]]
+    source = input_elements(op, 0)
+    return [[source[i] for i in _constant_indices(op, len(source))]]
 
 
 def _slice(op: Op) -> list[PartialElements]:
@@ -223,17 +199,16 @@ def _slice(op: Op) -> list[PartialElements]:
 def _split(op: Op) -> list[PartialElements]:
     source, at, out = input_elements(op, 0), 0, list[PartialElements]()
     for v in op.outputs:
-        shape = v.recorded_type[1]
-        if shape is None or len(shape) != 1 or not isinstance(shape[0], int):
-            raise Declined("the pieces are not known")
-        out.append(source[at : at + shape[0]])
-        at += shape[0]
+        size = _recorded_size(v)
+        out.append(source[at : at + size])
+        at += size
     return out
 
 
-def _output_size(op: Op) -> int:
-    """The number of elements of the first output."""
-    numbers = as_integers(op.outputs[0].recorded_type[1] or ())
+def _recorded_size(value: Value) -> int:
+    """The number of elements of a value of rank 0 or 1."""
+    shape = value.recorded_type[1]
+    numbers = None if shape is None else as_integers(shape)
     if numbers is None:
         raise Declined("its extent is unknown")
     return numbers[0] if numbers else 1
@@ -241,40 +216,40 @@ def _output_size(op: Op) -> int:
 
 def _constant_of_shape(op: Op) -> list[PartialElements]:
     fill = op.attr("value")
-    return [[0 if fill is None else int(fill.array.reshape(-1)[0])] * _output_size(op)]
+    return [[0 if fill is None else int(fill.array.reshape(-1)[0])] * _recorded_size(op.outputs[0])]
 
 
 def _repeat(op: Op) -> list[PartialElements]:
     """Expand and Tile."""
-    source, extent = input_elements(op, 0), _output_size(op)
+    source, extent = input_elements(op, 0), _recorded_size(op.outputs[0])
     require(len(source) > 0, "there is nothing to repeat")
     return [list(source) * (extent // len(source))]
 
 
 def _range(op: Op) -> list[PartialElements]:
     (start,), (step,) = input_elements(op, 0), input_elements(op, 2)
-    return [[add(start, multiply(step, i)) for i in range(_output_size(op))]]
+    return [[sym.add(start, sym.multiply(step, i)) for i in range(_recorded_size(op.outputs[0]))]]
 
 
 def _scatter(op: Op) -> list[PartialElements]:
     """ScatterND and ScatterElements into a vector, at constant indices, each at most once."""
-    source, updates, at = list(input_elements(op, 0)), input_elements(op, 2), _constant_indices(op)
+    source, updates = list(input_elements(op, 0)), input_elements(op, 2)
     require(op.attr("reduction", "none") == "none" and normalized_axis(op, 1) == 0, "it reduces")
-    require(len(at) == len(updates) and all(-len(source) <= i < len(source) for i in at), "an index is out of range")
-    require(len({i % len(source) for i in at}) == len(at), "an index occurs twice")
-    for i, x in zip(at, updates, strict=True):
+    indices = _constant_indices(op, len(source))
+    require(len(indices) == len(updates) == len(set(indices)), "an index occurs twice")
+    for i, x in zip(indices, updates, strict=True):
         source[i] = x
     return [source]
 
 
-ELEMENT_DATA_MOVEMENT: dict[str, Callable[[Op], list[PartialElements]]] = {
+ELEMENT_DATA_MOVEMENT: dict[str, ElementFunction] = {
     **dict.fromkeys(
         ("Reshape", "Squeeze", "Unsqueeze", "Flatten", "Transpose", "Identity"), lambda op: [input_elements(op, 0)]
     ),
     **dict.fromkeys(("Expand", "Tile"), _repeat),
     **dict.fromkeys(("ScatterND", "ScatterElements"), _scatter),
-    "Shape": _shape,
-    "Size": lambda op: [[prod(input_dims(op))]],
+    "Shape": lambda op: [queried_dims(op)],
+    "Size": lambda op: [[sym.prod(input_dims(op))]],
     "Concat": _concat,
     "Gather": _gather,
     "Slice": _slice,
@@ -282,7 +257,7 @@ ELEMENT_DATA_MOVEMENT: dict[str, Callable[[Op], list[PartialElements]]] = {
     "ConstantOfShape": _constant_of_shape,
     "Range": _range,
 }
-
+ELEMENT_FUNCTIONS = ELEMENT_DATA_MOVEMENT | ELEMENT_ARITHMETIC
 
 INTEGER_LIMITS: dict[int, int] = {
     onnx.TensorProto.INT64: 1 << 63,
@@ -291,7 +266,6 @@ INTEGER_LIMITS: dict[int, int] = {
 }
 MAX_EXPR_SIZE = 200
 """Atoms and factors of the largest expression that is tracked."""
-ELEMENT_FUNCTIONS: dict[str, Callable[[Op], list[PartialElements]]] = {**ELEMENT_DATA_MOVEMENT, **ELEMENT_ARITHMETIC}
 
 
 def infer_elements(op: Op) -> list[PartialElements]:
@@ -318,4 +292,4 @@ def _within_limits(x: SymInt | None, of: Value) -> SymInt | None:
     if isinstance(x, int):
         limit = INTEGER_LIMITS[of.recorded_type[0]]
         return x if -limit <= x < limit else None
-    return x if x is None or expr_size(x) <= MAX_EXPR_SIZE else None
+    return x if x is None or sym.expr_size(x) <= MAX_EXPR_SIZE else None

@@ -35,6 +35,11 @@ def input_dims(op: Op) -> tuple[SymInt, ...]:
     return dims
 
 
+def queried_dims(op: Op) -> Shape:
+    """The dims that a Shape gives: those from `start` to `end`, attributes since opset 15."""
+    return input_shape(op)[slice(int(op.attr("start", 0)), op.attr("end"))]
+
+
 def input_elements(op: Op, index: int) -> Elements:
     """The elements of the input at `index`."""
     value = op.input(index)

@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from ..errors import Declined, require
+from ..ir import expressions as sym
 from ..ir.dims import Dim, Shape, merge_dim
-from ..ir.expressions import (
-    SymInt,
-    add,
-    divide,
-    floor_divide,
-    is_known_le,
-    is_known_nonnegative,
-    maximum,
-    minimum,
-    multiply,
-    prod,
-    subtract,
-)
+from ..ir.expressions import SymInt, is_known_le, is_known_nonnegative
 from ..ir.op import Op
 from ..ir.op_schemas import input_names
 from ..ir.traits import Trait, ops_with
@@ -30,6 +19,7 @@ from .input_queries import (
     integer_list,
     normalize_axes,
     normalized_axis,
+    queried_dims,
     slice_bounds,
     slice_range,
 )
@@ -85,24 +75,24 @@ def _reshape(op: Op) -> list[Shape]:
         copied = e == 0 and not op.attr("allowzero", 0)
         require(not copied or i < len(x), "it copies a dim that the input does not have")
         out.append(x[i] if copied else e if is_known_nonnegative(e) else None)
-    if target.count(-1) == 1 and None not in x:
-        out[target.index(-1)] = _inferred_reshape_dim(x, [d for i, d in enumerate(out) if i != target.index(-1)])
+    if target.count(-1) == 1:
+        at = target.index(-1)
+        out[at] = _inferred_reshape_dim(x, [*out[:at], *out[at + 1 :]])
     return [tuple(out)]
 
 
-def _inferred_reshape_dim(whole: Shape, others: list[Dim]) -> Dim:
+def _inferred_reshape_dim(whole: Shape, others: Sequence[Dim]) -> Dim:
     """The dim at -1, from the input shape and all other dims."""
-    if None in others or 0 in others:
+    if None in whole or None in others or 0 in others:
         return None
     left, taken = list(whole), list(others)
     for d in others:  # equal dims cancel, symbolic ones too
         if d in left:
             left.remove(d)
             taken.remove(d)
-    elements = prod(d for d in left if d is not None)
-    by = prod(d for d in taken if d is not None)
-    exact = divide(elements, by)
-    return floor_divide(elements, by) if exact is None else exact
+    elements, by = (sym.prod(d for d in dims if d is not None) for dims in (left, taken))
+    exact = sym.divide(elements, by)
+    return sym.floor_divide(elements, by) if exact is None else exact
 
 
 def _flatten(op: Op) -> list[Shape]:
@@ -110,7 +100,7 @@ def _flatten(op: Op) -> list[Shape]:
     axis = int(op.attr("axis", 1))
     require(-len(x) <= axis <= len(x), "its axis does not fit the rank")
     axis += len(x) * (axis < 0)
-    return [(prod(x[:axis]), prod(x[axis:]))]
+    return [(sym.prod(x[:axis]), sym.prod(x[axis:]))]
 
 
 def _squeeze(op: Op) -> list[Shape]:
@@ -137,7 +127,7 @@ def _concat(op: Op) -> list[Shape]:
     for s in shapes[1:]:
         for i, d in enumerate(s):
             here = out[i]
-            out[i] = merge_dim(here, d) if i != axis else None if here is None or d is None else add(here, d)
+            out[i] = merge_dim(here, d) if i != axis else None if here is None or d is None else sym.add(here, d)
     return [tuple(out)]
 
 
@@ -158,7 +148,7 @@ def _equal_parts(extent: Dim, pieces: int) -> tuple[Dim, ...]:
     if extent is None:
         return (None,) * pieces
     if not isinstance(extent, int):
-        return (divide(extent, pieces),) * pieces
+        return (sym.divide(extent, pieces),) * pieces
     each = -(-extent // pieces)
     return (*[each] * (pieces - 1), max(extent - each * (pieces - 1), 0))
 
@@ -183,8 +173,8 @@ def slice_extent(extent: SymInt, start: SymInt, end: SymInt, step: int) -> Dim:
     first, last = _clamp_bound(extent, start), _clamp_bound(extent, end)
     if first is None or last is None:
         return None
-    span = subtract(last, first) if is_known_le(first, last) else maximum(subtract(last, first), 0)
-    return floor_divide(add(span, step - 1), step)
+    span = sym.subtract(last, first) if is_known_le(first, last) else sym.maximum(sym.subtract(last, first), 0)
+    return sym.floor_divide(sym.add(span, step - 1), step)
 
 
 def _clamp_bound(extent: SymInt, bound: SymInt) -> SymInt | None:
@@ -192,8 +182,8 @@ def _clamp_bound(extent: SymInt, bound: SymInt) -> SymInt | None:
     if isinstance(bound, int):
         if abs(bound) >= INT32_MAX:
             return extent if bound > 0 else 0
-        return minimum(bound, extent) if bound >= 0 else maximum(add(extent, bound), 0)
-    return minimum(bound, extent) if is_known_nonnegative(bound) else None
+        return sym.minimum(bound, extent) if bound >= 0 else sym.maximum(sym.add(extent, bound), 0)
+    return sym.minimum(bound, extent) if is_known_nonnegative(bound) else None
 
 
 def _pad(op: Op) -> list[Shape]:
@@ -206,7 +196,7 @@ def _pad(op: Op) -> list[Shape]:
     out = list(x)
     for i, axis in enumerate(places):
         here = out[axis]
-        out[axis] = None if here is None else add(here, add(amounts[i], amounts[i + len(places)]))
+        out[axis] = None if here is None else sym.add(here, sym.add(amounts[i], amounts[i + len(places)]))
     return [tuple(out)]
 
 
@@ -219,7 +209,7 @@ def _expand(op: Op) -> list[Shape]:
 def _tile(op: Op) -> list[Shape]:
     x, times = input_shape(op), input_elements(op, 1)
     require(op.version >= 6 and len(times) == len(x), "its repeats do not fit the rank")
-    return [tuple(None if d is None else multiply(d, n) for d, n in zip(x, times, strict=True))]
+    return [tuple(None if d is None else sym.multiply(d, n) for d, n in zip(x, times, strict=True))]
 
 
 def _gather(op: Op) -> list[Shape]:
@@ -239,26 +229,17 @@ def _range(op: Op) -> list[Shape]:
     (start,), (limit,), (step,) = ends
     if not isinstance(step, int) or step == 0:
         raise Declined("its step is computed")
-    span = subtract(limit, start) if step > 0 else subtract(start, limit)
-    count = floor_divide(add(span, abs(step) - 1), abs(step))
-    return [(None if count is None else maximum(count, 0),)]
-
-
-def _nonzero(op: Op) -> list[Shape]:
-    """One row for each dim. For a scalar there is none in ONNX and one in onnxruntime, so it is unknown."""
-    return [(len(input_shape(op)) or None, None)]
-
-
-def _shape(op: Op) -> list[Shape]:
-    return [(len(input_shape(op)[slice(int(op.attr("start", 0)), op.attr("end"))]),)]
+    span = sym.subtract(limit, start) if step > 0 else sym.subtract(start, limit)
+    count = sym.floor_divide(sym.add(span, abs(step) - 1), abs(step))
+    return [(None if count is None else sym.maximum(count, 0),)]
 
 
 def _depth_and_space(op: Op) -> list[Shape]:
     n, c, h, w = input_dims(op)
     block = int(op.attr("blocksize"))
     if op.type == "DepthToSpace":
-        return [(n, floor_divide(c, block * block), multiply(h, block), multiply(w, block))]
-    return [(n, multiply(c, block * block), floor_divide(h, block), floor_divide(w, block))]
+        return [(n, sym.floor_divide(c, block * block), sym.multiply(h, block), sym.multiply(w, block))]
+    return [(n, sym.multiply(c, block * block), sym.floor_divide(h, block), sym.floor_divide(w, block))]
 
 
 def _resize(op: Op) -> list[Shape]:
@@ -280,7 +261,7 @@ def _resize(op: Op) -> list[Shape]:
     for axis, scale in zip(axes, scales.const.reshape(-1).tolist(), strict=True):
         d = x[axis]
         require(isinstance(d, int) or scale == int(scale), "a scale of a symbolic dim is no integer")
-        out[axis] = None if d is None else int(d * scale) if isinstance(d, int) else multiply(d, int(scale))
+        out[axis] = None if d is None else int(d * scale) if isinstance(d, int) else sym.multiply(d, int(scale))
     return [tuple(out)]
 
 
@@ -299,19 +280,15 @@ DATA_MOVEMENT_SHAPES: dict[str, Callable[[Op], list[Shape]]] = {
     "Gather": _gather,
     "ConstantOfShape": _constant_of_shape,
     "Range": _range,
-    "NonZero": _nonzero,
-    "Shape": _shape,
+    # One row for each dim. For a scalar there is none in ONNX and one in onnxruntime, so it is unknown.
+    "NonZero": lambda op: [(len(input_shape(op)) or None, None)],
+    "Shape": lambda op: [(len(queried_dims(op)),)],
     **dict.fromkeys(("DepthToSpace", "SpaceToDepth"), _depth_and_space),
     **dict.fromkeys(("Resize", "Upsample"), _resize),
 }
 
 
 SAME_PADDING = frozenset({"SAME_UPPER", "SAME_LOWER"})
-
-
-def _conv(op: Op) -> list[Shape]:
-    x, w = _convolution_shapes(op)
-    return [(x[0], w[0], *_window_extents(op, x[2:], w[2:]))]
 
 
 def _convolution_shapes(op: Op) -> tuple[Shape, Shape]:
@@ -321,62 +298,62 @@ def _convolution_shapes(op: Op) -> tuple[Shape, Shape]:
     return x, w
 
 
+def _conv(op: Op) -> list[Shape]:
+    x, w = _convolution_shapes(op)
+    return [(x[0], w[0], *_window_extents(op, x[2:], w[2:]))]
+
+
 def _pool(op: Op) -> list[Shape]:
     """AveragePool, MaxPool and LpPool."""
     x, kernel = input_shape(op), tuple(op.attr("kernel_shape") or ())
     require(kernel and len(x) == len(kernel) + 2, "its window has another rank")
     if op.attr("auto_pad", "NOTSET") in SAME_PADDING and any(d != 1 for d in op.attr("dilations") or ()):
-        return [(x[0], x[1], *[None] * len(kernel))]  # onnxruntime pads as if nothing were dilated
-    return [(x[0], x[1], *_window_extents(op, x[2:], kernel))]
+        return [(*x[:2], *[None] * len(kernel))]  # onnxruntime pads as if nothing were dilated
+    return [(*x[:2], *_window_extents(op, x[2:], kernel))]
 
 
 def _conv_transpose(op: Op) -> list[Shape]:
     x, w = _convolution_shapes(op)
     spatial = len(x) - 2
-    channels = None if w[1] is None else multiply(w[1], int(op.attr("group", 1)))
-    mode = op.attr("auto_pad", "NOTSET")
+    channels = None if w[1] is None else sym.multiply(w[1], int(op.attr("group", 1)))
+    out: list[Dim] = [None] * spatial
     if stated := op.attr("output_shape"):
-        return [(x[0], channels, *stated[-spatial:])]
-    if mode in SAME_PADDING:
-        return [(x[0], channels, *[None] * spatial)]  # versions of ONNX and onnxruntime disagree
-    strides, dilations, pads = _window_attributes(op, spatial)
-    if mode == "VALID":
-        pads = [0] * 2 * spatial
-    extra = op.attr("output_padding") or [0] * spatial
-    out: list[Dim] = []
-    for i, (extent, kernel) in enumerate(zip(x[2:], w[2:], strict=True)):
-        if extent is None or not isinstance(kernel, int):
-            out.append(None)
-            continue
-        rest = extra[i] + (kernel - 1) * dilations[i] + 1 - pads[i] - pads[i + spatial] - strides[i]
-        out.append(add(multiply(extent, strides[i]), rest))
+        out = list(stated[-spatial:])
+    elif op.attr("auto_pad", "NOTSET") not in SAME_PADDING:  # of which versions of ONNX and onnxruntime disagree
+        extra = op.attr("output_padding") or [0] * spatial
+        for i, (extent, kernel, stride, dilation, padding) in enumerate(_windows(op, x[2:], w[2:])):
+            if extent is not None and isinstance(kernel, int):
+                rest = extra[i] + (kernel - 1) * dilation + 1 - padding - stride
+                out[i] = sym.add(sym.multiply(extent, stride), rest)
     return [(x[0], channels, *out)]
 
 
 def _window_extents(op: Op, extents: Shape, kernels: Shape) -> list[Dim]:
     """The output extents of windows of the sizes `kernels`."""
-    strides, dilations, pads = _window_attributes(op, len(extents))
-    mode = op.attr("auto_pad", "NOTSET")
+    is_same = op.attr("auto_pad", "NOTSET") in SAME_PADDING
     out: list[Dim] = []
-    for i, (extent, kernel) in enumerate(zip(extents, kernels, strict=True)):
+    for extent, kernel, stride, dilation, padding in _windows(op, extents, kernels):
         if extent is None or not isinstance(kernel, int):
             raise Declined("an extent is unknown")
-        if mode in SAME_PADDING:
-            out.append(floor_divide(add(extent, strides[i] - 1), strides[i]))
+        if is_same:
+            out.append(sym.floor_divide(sym.add(extent, stride - 1), stride))
             continue
-        padded = 0 if mode == "VALID" else pads[i] + pads[i + len(extents)]
-        span = add(extent, padded - dilations[i] * (kernel - 1) - 1)
-        left = floor_divide(span, strides[i])
+        span = sym.add(extent, padding - dilation * (kernel - 1) - 1)
+        left = sym.floor_divide(span, stride)
         # Of a last window that is not full, versions of ONNX and onnxruntime disagree where it lies in the padding.
-        is_whole = not op.attr("ceil_mode", 0) or strides[i] == 1 or (isinstance(span, int) and span % strides[i] == 0)
-        out.append(add(left, 1) if left is not None and is_whole else None)
+        is_whole = not op.attr("ceil_mode", 0) or stride == 1 or (isinstance(span, int) and span % stride == 0)
+        out.append(sym.add(left, 1) if left is not None and is_whole else None)
     return out
 
 
-def _window_attributes(op: Op, spatial: int) -> tuple[list[int], list[int], list[int]]:
-    """Strides, dilations and pads, with their defaults."""
-    ones = [1] * spatial
-    return op.attr("strides") or ones, op.attr("dilations") or ones, op.attr("pads") or [0] * 2 * spatial
+def _windows(op: Op, extents: Shape, kernels: Shape) -> Iterable[tuple[Dim, Dim, int, int, int]]:
+    """Extent, kernel, stride, dilation and padding at both ends of each spatial axis."""
+    n = len(extents)
+    strides, dilations = op.attr("strides") or [1] * n, op.attr("dilations") or [1] * n
+    pads = op.attr("pads") if op.attr("auto_pad", "NOTSET") != "VALID" else None
+    padding = [sum(ends) for ends in zip(pads[:n], pads[n:], strict=False)] if pads else [0] * n
+    require(n == len(strides) == len(dilations) == len(padding), "its attributes do not fit the rank")
+    return zip(extents, kernels, strides, dilations, padding, strict=True)
 
 
 def _matmul(op: Op) -> list[Shape]:

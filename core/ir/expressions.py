@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from functools import reduce
 from math import gcd
 
 
@@ -104,15 +105,15 @@ def terms_of(x: SymInt) -> Terms:
 def from_terms(terms: Mapping[Product, int]) -> SymInt:
     """The sum of `terms`, in canonical form."""
     left = [(p, f) for p, f in terms.items() if f]
-    if not left:
-        return 0
-    if len(left) == 1:
-        product, factor = left[0]
-        if not product:
+    match left:
+        case []:
+            return 0
+        case [((), factor)]:
             return factor
-        if factor == 1 and len(product) == 1 and isinstance(product[0], str):
-            return product[0]
-    return Expr(tuple(sorted(left, key=lambda t: (-len(t[0]), [*map(atom_sort_key, t[0])]))))
+        case [((str(symbol),), 1)]:
+            return symbol
+        case _:
+            return Expr(tuple(sorted(left, key=lambda t: (-len(t[0]), [*map(atom_sort_key, t[0])]))))
 
 
 def from_atom(a: Atom) -> SymInt:
@@ -151,10 +152,7 @@ def subtract(a: SymInt, b: SymInt) -> SymInt:
 
 def prod(factors: Iterable[SymInt]) -> SymInt:
     """The product of several, 1 of none: the elements of a tensor with such dims."""
-    out: SymInt = 1
-    for f in factors:
-        out = multiply(out, f)
-    return out
+    return reduce(multiply, factors, 1)
 
 
 def floor_divide(a: SymInt, b: SymInt) -> SymInt | None:
@@ -230,16 +228,15 @@ def _atom_lower_bound(a: Atom) -> int | None:
         return 0
     if isinstance(a, Unknown):
         return a.lower_bound
-    lows = [lower_bound(x) for x in a.args]
+    if a.function == "//":
+        low, divisor = lower_bound(a.args[0]), a.args[1]
+        if low is None or low < 0:
+            return None
+        return low // divisor if isinstance(divisor, int) else 0
+    known = [low for x in a.args if (low := lower_bound(x)) is not None]
     if a.function == "max":
-        return max((n for n in lows if n is not None), default=None)
-    if a.function == "min":
-        known = [n for n in lows if n is not None]
-        return min(known) if len(known) == len(lows) else None
-    divisor = a.args[1]
-    if lows[0] is None or lows[0] < 0:
-        return None
-    return lows[0] // divisor if isinstance(divisor, int) else 0
+        return max(known, default=None)
+    return min(known) if len(known) == len(a.args) else None
 
 
 def is_known_le(a: SymInt, b: SymInt) -> bool:
@@ -267,22 +264,17 @@ def _min_or_max(kind: str, a: SymInt, b: SymInt) -> SymInt:
     """The minimum or maximum of the arguments of `a` and `b`, without those that another argument bounds."""
     args: dict[SymInt, None] = {}
     for x in (a, b):
-        inner = _as_single_call(x, kind)
-        args.update(dict.fromkeys(inner.args if inner is not None else (x,)))
+        match x.terms if isinstance(x, Expr) else ():
+            case (((Call(function=function, args=inner),), 1),) if function == kind:
+                args.update(dict.fromkeys(inner))
+            case _:
+                args[x] = None
     left = list(args)
     for x in args:
         others = [y for y in left if y is not x]
         if any(is_known_le(y, x) if kind == "min" else is_known_le(x, y) for y in others):
             left = others
     return from_atom(Call(kind, tuple(sorted(left, key=str)))) if len(left) > 1 else left[0]
-
-
-def _as_single_call(x: SymInt, kind: str) -> Call | None:
-    if isinstance(x, Expr) and len(x.terms) == 1:
-        (product, factor) = x.terms[0]
-        if factor == 1 and len(product) == 1 and isinstance(product[0], Call) and product[0].function == kind:
-            return product[0]
-    return None
 
 
 def atoms(x: SymInt) -> set[Atom]:
@@ -327,7 +319,4 @@ def _substitute_atom(a: Atom, values: Callable[[Atom], SymInt | None]) -> SymInt
     if a.function == "//":
         quotient = floor_divide(args[0], args[1])
         return from_atom(Call("//", tuple(args))) if quotient is None else quotient
-    out = args[0]
-    for x in args[1:]:
-        out = minimum(out, x) if a.function == "min" else maximum(out, x)
-    return out
+    return reduce(minimum if a.function == "min" else maximum, args)

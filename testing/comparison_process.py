@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import traceback
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -36,7 +37,7 @@ class ComparisonProcess:
     def __call__(self, request: ComparisonRequest) -> Discrepancy | None:
         """Compare two models. A crash on the rewritten model alone is a discrepancy.
 
-        Raises UnverifiableError if the original crashes too.
+        Raises UnverifiableError if the original crashes too, and RequestFailed with the traceback of any other error.
         """
         try:
             return self._request(request)
@@ -71,4 +72,4 @@ def _reply(message: Message) -> Iterator[Message]:
 
 
 if __name__ == "__main__":
-    serve(_reply, failures=())
+    serve(_reply, describe=lambda e: "".join(traceback.format_exception(e)))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from passwright.app.cli import app
 from passwright.core.errors import UnverifiableError
+from passwright.core.ort.worker_process import RequestFailed
 from passwright.testing.comparison_process import ComparisonProcess
 from passwright.testing.model_comparison import ComparisonRequest
 from rewriting import load
@@ -137,6 +139,12 @@ def test_a_crash_is_survived_and_told() -> None:
         found: Any = judge(QUESTION)
         assert found.message == "onnxruntime crashed (SIGKILL) on the rewritten model"
         assert judge(QUESTION) is None
+
+
+def test_an_error_of_our_own_keeps_its_traceback() -> None:
+    broken: Any = None
+    with ComparisonProcess() as compare, pytest.raises(RequestFailed, match=r"Traceback (.|\n)*in compare_models"):
+        compare(replace(QUESTION, after=broken))
 
 
 def test_what_hangs_is_ended() -> None:

@@ -165,10 +165,10 @@ def test_indices_are_drawn_around_boundaries_within_their_table() -> None:
     assert set(tame.flat) <= {0, 1}
 
 
-def test_a_medley_has_a_run_at_the_boundaries() -> None:
+def test_mixed_inputs_have_a_run_at_the_boundaries() -> None:
     text = "g (float[1,3,200,200] x) => (y) { y = GreaterOrEqual(x, six) }"
     model, other = (load(t, weights={"six": WEIGHTS["six"]}) for t in (text, text.replace("OrEqual", "")))
     oracle = Oracle(model.SerializeToString(), input_specs(from_onnx(model)), ["y"])
-    assert [a.input_set.kind for a in oracle.answers] == ["normal", "medley", "large", "nan"]
-    with pytest.raises(VerificationError, match="on medley inputs"):
+    assert [a.input_set.kind for a in oracle.answers] == ["normal", "mixed", "large", "nan"]
+    with pytest.raises(VerificationError, match="on mixed inputs"):
         oracle.check(other.SerializeToString())

@@ -663,12 +663,12 @@ LARGE = "g (float[N,3,200,200] x, float[N,8] s) => (float[N,3,200,200] y, float[
 def test_large_inputs_get_few_draws_at_their_smallest() -> None:
     oracle = oracle_of(load(LARGE))
     assert [(a.input_set.kind, a.input_set.sizes["N"]) for a in oracle.answers] == [
-        ("normal", 2), ("normal", 1), ("medley", 1), ("large", 1), ("nan", 1)
+        ("normal", 2), ("normal", 1), ("mixed", 1), ("large", 1), ("nan", 1)
     ]  # fmt: skip
 
 
-def test_a_medley_has_some_of_each() -> None:
-    (x,) = (a.input_set.feeds["x"] for a in oracle_of(load(LARGE)).answers if a.input_set.kind == "medley")
+def test_mixed_inputs_have_some_of_each() -> None:
+    (x,) = (a.input_set.feeds["x"] for a in oracle_of(load(LARGE)).answers if a.input_set.kind == "mixed")
     runs = np.array_split(x.reshape(-1), 6)
     assert runs[0].mean() < -2.9
     assert 0 < np.abs(runs[1]).max() < 1e-5

@@ -20,7 +20,7 @@ from ...core.pass_manager.phase_timer import DRAWING, LOADING, RUNNING_ORIGINAL,
 from ...core.pass_manager.pipeline import Pass, RulePass, leaves
 from ...core.pass_manager.quarantine import OnQuarantine, Quarantine
 from ...core.pass_manager.report import Plan, Report, Stats, graph_size, pass_records, write_json
-from ...core.pass_manager.verified_run import Candidate, VerifiedRun, oracle_judge
+from ...core.pass_manager.verified_run import Candidate, VerifiedRun, attempt_comparer
 from ...core.support.gc_pause import gc_paused
 from ...core.transform.model_edits import edited_source, requested_edits
 from ...core.verify.verdict import Verdict
@@ -169,7 +169,7 @@ def verified_candidate(
         fired = {by for counts in run.checked.attempt.ledger.counts.values() for by in counts}
         rules = (r for p in leaves(pipeline) if isinstance(p, RulePass) for r in p.rules if r.name in fired)
         oracle = spec.build_oracle(run.source, options.seed, sorted({number for r in rules for number in r.fragile}))
-    run.quarantine.options = CheckOptions(oracle_judge(oracle))
+    run.quarantine.options = CheckOptions(attempt_comparer(oracle))
     return run.verify(oracle, destination, exact=options.exact, uses_half=spec.uses_half)
 
 

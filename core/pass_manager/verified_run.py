@@ -22,14 +22,14 @@ from .phase_timer import BISECTING, COMPARING, COMPARING_AND_WRITING, DRAWING, E
 from .quarantine import Quarantine
 
 
-def oracle_judge(oracle: Oracle) -> Comparer:
-    """A comparer of attempts with the answers of the original."""
+def attempt_comparer(oracle: Oracle) -> Comparer:
+    """The comparison of attempts with the outputs of the original, as a function."""
 
-    def judge(attempt: Attempt, bits: bool, on: Collection[InputSet] | None) -> Mismatch | None:
+    def compare(attempt: Attempt, bits: bool, on: Collection[InputSet] | None) -> Mismatch | None:
         with as_loadable(attempt.model) as model:
             return oracle.compare(model, exact=bits, input_sets=on).failure
 
-    return judge
+    return compare
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ Each kind shows other mistakes. *normal*: most of them. *negative*: identities t
 *wide*: 64 rows with three times the spread, for rare events. *large*: saturation. *tiny*: lost numbers, a misplaced
 epsilon. *zeros*, *signed zeros*: divisions, signs, defaults. *ties*: order among equals. *extremes*: clipping, casts,
 overflow. *boundaries*: the wrong side of a comparison. *nan*, *inf*: lost or new special values; the first rows stay
-finite, so that a leak between rows shows. *medley*: several kinds in one input, for inputs so large that a run for
+finite, so that a leak between rows shows. *mixed*: several kinds in one input, for inputs so large that a run for
 each would cost too much.
 """
 
@@ -46,12 +46,12 @@ KINDS = (
     "inf",
 )  # fmt: skip
 KIND_ORDER = (*KINDS, MIXED)
-LARGE_INPUT_KINDS = ("normal", "large", "nan")  # for large inputs of floats, beside a medley
+LARGE_INPUT_KINDS = ("normal", "large", "nan")  # for large inputs of floats, beside mixed ones
 # The value of a scalar bool: one bit of the position of the kind here, another bit for each such input, so that two of
 # them meet in every combination, and from the fourth on the parity of several bits. Zeros are all false, negative
 # numbers all true.
 TRUTH_KIND_ORDER = (
-    "medley", "normal", "large", "ties", "tiny", "signed zeros", "extremes", "boundaries", "nan", "inf", "wide",
+    MIXED, "normal", "large", "ties", "tiny", "signed zeros", "extremes", "boundaries", "nan", "inf", "wide",
 )  # fmt: skip
 TRUTH_MASKS = (1, 2, 4, 3, 5, 6, 7)
 EXTREME_KINDS = frozenset({"extremes", "nan", "inf"})
@@ -236,7 +236,7 @@ def _input_class(i: InputSpec) -> _InputClass:
 
 
 def distinct_kinds(inputs: list[InputSpec], *, are_large: bool) -> tuple[str, ...]:
-    """The distinct kinds of input sets, the normal one first; with `are_large`, only a medley for floats."""
+    """The distinct kinds of input sets, the normal one first; with `are_large`, only mixed numbers for floats."""
     classes = [_input_class(i).kinds for i in inputs]
     found = [kind for kind in KINDS if kind == "normal" or any(kind in kinds for kinds in classes)]
     if are_large and any(MIXED in kinds for kinds in classes):

@@ -19,8 +19,8 @@ Shape = tuple[int, ...]
 DType = np.dtype[Any]
 
 TIED_VALUES = np.array([-1.0, -0.5, 0.0, 0.5, 1.0])
-MIXED = "medley"
-MIXED_KINDS = ("negative", "tiny", "zeros", "ties", "signed zeros", "normal")  # of a medley, in runs of equal length
+MIXED = "mixed"
+MIXED_KINDS = ("negative", "tiny", "zeros", "ties", "signed zeros", "normal")  # side by side, in runs of equal length
 NONFINITE_VALUES = {"nan": (np.nan,), "inf": (np.inf, -np.inf)}
 MIN_ROWS_TO_HALVE = 8
 MIN_POSITIVE = 0.01

@@ -9,19 +9,12 @@ import onnx
 
 from ..core.errors import FailureKind
 from ..core.io.convert import from_onnx, to_onnx
-from ..core.pass_manager.pass_manager import Attempt, PassManager
-from ..core.pass_manager.pass_manager import static_failure as trouble
+from ..core.pass_manager.pass_manager import Attempt, PassManager, static_failure
 from ..core.pass_manager.pipeline import RulePass
 from ..core.rewriting.rules import Rule
 from .case import Case, Fault, FaultKind
 
 TIMEOUT = 10.0  # seconds for a rule that neither changes anything nor returns
-FAULT_KINDS = {
-    FailureKind.RAISED: FaultKind.RAISED,
-    FailureKind.ENDLESS: FaultKind.ENDLESS,
-    FailureKind.INVALID: FaultKind.INVALID,
-    FailureKind.INTERFACE: FaultKind.INTERFACE,
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,9 +30,9 @@ def apply_rule(rule: Rule, case: Case, other_rules: Sequence[Rule] = ()) -> Appl
     """Apply `rule` wherever it fires, alone and together with `other_rules`. Raises ModelError for an invalid case."""
     attempt = _attempt(case.model, rule)
     made = attempt.ledger.change_count
-    found = trouble(attempt, try_export=True)
+    found = static_failure(attempt, try_export=True)
     if found is not None:
-        return Application(made, None, Fault(FAULT_KINDS[found.kind], found.message, case))
+        return Application(made, None, Fault(FaultKind[found.kind.name], found.message, case))
     after = to_onnx(attempt.model)
     if not made and after != case.model:  # ops of declined matches are removed by now
         message = "the rule declined, or returned the matched value, but the graph changed"
@@ -62,11 +55,11 @@ def _fault_of_result(
         message = f"{case.place} was rewritten, but {case.no_fire_reason}"
         return Fault(FaultKind.FIRED_UNEXPECTEDLY, message, case, after)
     again = _attempt(case.model, rule)
-    if trouble(again) is not None or to_onnx(again.model) != after:
+    if static_failure(again) is not None or to_onnx(again.model) != after:
         message = "a second run on the same model has another result: the rule keeps state"
         return Fault(FaultKind.NONDETERMINISTIC, message, case, after)
     again = _attempt(after, rule)
-    if trouble(again) is not None or again.ledger.change_count:
+    if static_failure(again) is not None or again.ledger.change_count:
         places = ", ".join(dict.fromkeys(change.place for change in again.ledger.changes))
         message = f"on its own result it fires again, at {places}" if places else "it cannot be run on its own result"
         return Fault(FaultKind.NOT_IDEMPOTENT, message, case, after)
@@ -76,7 +69,7 @@ def _fault_of_result(
 def _endless_with_others(rule: Rule, case: Case, other_rules: Sequence[Rule]) -> Fault | None:
     """A fault if the rule and `other_rules`, each of which may be correct, undo each other's changes without end."""
     rules = tuple(dict.fromkeys((rule, *other_rules)))
-    found = trouble(_attempt(case.model, *rules)) if len(rules) > 1 else None
+    found = static_failure(_attempt(case.model, *rules)) if len(rules) > 1 else None
     if found is None or found.kind is not FailureKind.ENDLESS:
         return None
     return Fault(FaultKind.ENDLESS_WITH_OTHERS, found.message, case, other_rules=rules[1:])

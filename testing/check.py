@@ -9,7 +9,6 @@ numbers with finite results. Special values are left to the verification of each
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, cast
 
@@ -19,13 +18,11 @@ from onnx import parser
 
 from ..core.pass_manager.pass_selection import UsageError
 from ..core.rewriting.rules import Rule
-from .case import Fault
-from .fault_report import format_fault
+from .fault_report import CheckResult
 from .model_comparison import Comparer, compare_models
 
 DEFAULT_BUDGET = 600
 MAX_RUNS = 60  # models on which it fired and that ran
-MAX_REASONS = 3
 MODEL_HEADER = '<ir_version: 10, opset_import: ["" : 17]>'
 Example = str | onnx.ModelProto
 """A model on which a rule fires, as a message or as ONNX text; text without a header is of opset 17."""
@@ -47,42 +44,6 @@ class CheckInconclusive(_CheckFailed):
     """A rule fired on none of the generated models that run, so it was not checked."""
 
 
-@dataclass(frozen=True)
-class CheckResult:
-    """The result of checking a rule.
-
-    It fired on `fired` of `models`, of which `ran` ran in onnxruntime. `decline_counts` counts its reasons to decline
-    if it never fired.
-    """
-
-    rule: Rule
-    models: int
-    fired: int
-    ran: int
-    seconds: float
-    fault: Fault | None = None
-    decline_counts: dict[str, int] = field(default_factory=dict[str, int])
-
-    @property
-    def is_sound(self) -> bool:
-        """Whether the rule ran on models without a fault."""
-        return self.fault is None and self.ran > 0
-
-    @property
-    def report(self) -> str:
-        """A full report of the fault, with a test; or one line on the result."""
-        if self.fault is not None:
-            return format_fault(self.rule, self.fault)
-        if self.is_sound:
-            return f"{self.rule.name} keeps its contract on {self.ran} models"
-        if self.fired:
-            return (
-                f"{self.rule.name} fired on {self.fired} models, none of which onnxruntime runs: give examples that do"
-            )
-        why = "; ".join(list(self.decline_counts)[:MAX_REASONS]) or "its pattern matched nowhere"
-        return f"{self.rule.name} never fired in {self.models} models ({why}): give examples in which it does"
-
-
 def check_rule(
     rule: Rule,
     *,
@@ -96,12 +57,10 @@ def check_rule(
     Together with `other_rules`, it must also terminate. Raises RuleIsWrong with the smallest model found that shows a
     fault, and CheckInconclusive if it fired on no model that runs.
     """
-    checked = examine(rule, budget=budget, seed=seed, examples=examples, other_rules=other_rules)
-    if checked.fault is not None:
-        raise RuleIsWrong(checked)
-    if not checked.is_sound:
-        raise CheckInconclusive(checked)
-    return checked
+    result = examine(rule, budget=budget, seed=seed, examples=examples, other_rules=other_rules)
+    if not result.is_sound:
+        raise RuleIsWrong(result) if result.fault is not None else CheckInconclusive(result)
+    return result
 
 
 def examine(
@@ -126,9 +85,9 @@ def examine(
     start = perf_counter()
     given = tuple(map(parse_example, (*declared_examples(rule), *examples)))
     with np.errstate(all="ignore"):  # without warnings from a rule's own arithmetic on constants
-        tally, fault = fuzz_rule(RuleTester(rule, compare, given, other_rules), budget, MAX_RUNS, seed)
-    declined = dict(tally.decline_counts.most_common()) if not tally.fired else {}
-    return CheckResult(rule, tally.models, tally.fired, tally.ran, perf_counter() - start, fault, declined)
+        result = fuzz_rule(RuleTester(rule, compare, given, other_rules), budget, MAX_RUNS, seed)
+    result.seconds = perf_counter() - start
+    return result
 
 
 def parse_example(example: Example) -> onnx.ModelProto:

@@ -1,9 +1,11 @@
-"""Reports of faults: the smallest model that shows one, its inputs, and the outputs before and after."""
+"""Results of checks of rules, and reports of faults: the smallest model, its inputs, the outputs before and after."""
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 from textwrap import indent
 from typing import Any, cast
@@ -20,8 +22,44 @@ from ..core.rewriting.rules import EXACT, Rule
 from .case import Fault
 from .model_comparison import contract_in
 
+MAX_REASONS = 3
 LINE_WIDTH = 100
 MAX_SHOWN_ELEMENTS = 24  # elements of an array that is shown in full; of larger ones, both ends
+
+
+@dataclass(slots=True)
+class CheckResult:
+    """The result of checking a rule.
+
+    It fired on `fired` of `models`, of which `ran` ran in onnxruntime. `decline_counts` counts its reasons to decline
+    if it never fired.
+    """
+
+    rule: Rule
+    models: int = 0
+    fired: int = 0
+    ran: int = 0
+    seconds: float = 0.0
+    fault: Fault | None = None
+    decline_counts: Counter[str] = field(default_factory=Counter[str])
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether the rule ran on models without a fault."""
+        return self.fault is None and self.ran > 0
+
+    @property
+    def report(self) -> str:
+        """A full report of the fault, with a test; or one line on the result."""
+        name = self.rule.name
+        if self.fault is not None:
+            return format_fault(self.rule, self.fault)
+        if self.is_sound:
+            return f"{name} keeps its contract on {self.ran} models"
+        if self.fired:
+            return f"{name} fired on {self.fired} models, none of which onnxruntime runs: give examples that do"
+        why = "; ".join(w for w, _ in self.decline_counts.most_common(MAX_REASONS)) or "its pattern matched nowhere"
+        return f"{name} never fired in {self.models} models ({why}): give examples in which it does"
 
 
 def format_fault(rule: Rule, fault: Fault) -> str:

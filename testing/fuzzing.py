@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import onnx
@@ -15,6 +14,7 @@ from ..core.errors import EvaluationError, ModelError, UnverifiableError
 from ..core.rewriting.rules import Rule
 from .application import apply_rule
 from .case import Case, Fault
+from .fault_report import CheckResult
 from .guided_search import decline_reasons, guided_search
 from .model_comparison import Comparer, compare_case
 from .strategies import ChoiceSequence, mutated_cases
@@ -32,22 +32,6 @@ SHRINKING = settings(
     report_multiple_bugs=False,
     print_blob=False,
 )  # fmt: skip
-
-
-@dataclass(slots=True)
-class Tally:
-    """Counts of generated `models`, of those on which the rule `fired`, and of those that `ran` before and after.
-
-    `run_failures` has the reasons for which others did not run; `invalid` counts invalid models, `decline_counts` the
-    reasons for which the rule declined.
-    """
-
-    models: int = 0
-    fired: int = 0
-    ran: int = 0
-    invalid: int = 0
-    run_failures: Counter[str] = field(default_factory=Counter[str])
-    decline_counts: Counter[str] = field(default_factory=Counter[str])
 
 
 class _FaultFound(Exception):
@@ -68,25 +52,23 @@ class RuleTester:
     other_rules: Sequence[Rule] = ()
     by_reference: bool = False
 
-    def find_fault(self, case: Case, tally: Tally) -> Fault | None:
-        """The fault on a case, if any; the case is counted in `tally`."""
+    def find_fault(self, case: Case, counts: CheckResult) -> Fault | None:
+        """The fault on a case, if any; a case on which the rule fires, or declines, adds to `counts`."""
         try:
             trial = apply_rule(self.rule, case, self.other_rules)
-        except ModelError:
-            tally.invalid += 1
+        except ModelError:  # the case is invalid
             return None
         if trial.after is None or trial.fault is not None:
-            tally.decline_counts.update(
-                set(decline_reasons(self.rule, case)) if trial.fault is None and not tally.fired else ()
-            )
+            if trial.fault is None and not counts.fired:
+                counts.decline_counts.update(set(decline_reasons(self.rule, case)))
             return trial.fault
-        tally.fired += 1
+        counts.fired += 1
+        counts.decline_counts.clear()
         try:
             fault = compare_case(self.rule, case, trial.after, self.compare, by_reference=self.by_reference)
-        except (UnverifiableError, EvaluationError) as e:
-            tally.run_failures[str(e)] += 1
+        except (UnverifiableError, EvaluationError):  # one of the models does not run
             return None
-        tally.ran += 1
+        counts.ran += 1
         return fault
 
     def minimize(self, fault: Fault, choice_sequence: ChoiceSequence, seed: int) -> Fault:
@@ -96,7 +78,7 @@ class RuleTester:
         def test(case: Case) -> None:
             key = case.model.SerializeToString(deterministic=True) + repr((case.place, case.no_fire_reason)).encode()
             if key not in known:
-                known[key] = self.find_fault(case, Tally()) if len(known) < MAX_SHRINK_STEPS else None
+                known[key] = self.find_fault(case, CheckResult(self.rule)) if len(known) < MAX_SHRINK_STEPS else None
             found = known[key]
             if found is not None and found.kind == fault.kind:
                 raise _FaultFound(found)
@@ -110,31 +92,31 @@ class RuleTester:
         return fault
 
 
-def fuzz_rule(tester: RuleTester, budget: int, max_runs: int, seed: int) -> tuple[Tally, Fault | None]:
+def fuzz_rule(tester: RuleTester, budget: int, max_runs: int, seed: int) -> CheckResult:
     """Fuzz a rule on examples, then on models generated from its pattern and from them; minimize the first fault.
 
     At most `budget` models are generated, and `max_runs` run on which the rule fired. If onnxruntime runs none of them,
     ONNX's reference evaluator does. Deterministic for a given `seed`.
     """
-    tally, fault = _fuzz_once(tester, budget, max_runs, seed)
-    if fault is not None or tally.ran or not tally.fired:
-        return tally, fault
+    result = _fuzz_once(tester, budget, max_runs, seed)
+    if result.fault is not None or result.ran or not result.fired:
+        return result
     return _fuzz_once(replace(tester, by_reference=True), budget, max_runs, seed)
 
 
-def _fuzz_once(tester: RuleTester, budget: int, max_runs: int, seed: int) -> tuple[Tally, Fault | None]:
-    tally = Tally()
+def _fuzz_once(tester: RuleTester, budget: int, max_runs: int, seed: int) -> CheckResult:
+    result = CheckResult(tester.rule)
     for model in tester.examples:
-        tally.models += 1
-        if (fault := tester.find_fault(Case(model, "", ("an example",)), tally)) is not None:
-            return tally, fault
+        result.models += 1
+        result.fault = tester.find_fault(Case(model, "", ("an example",)), result)
+        if result.fault is not None:
+            return result
     search = guided_search(tester.rule, seed=seed, examples=tester.examples)
     for found in search.generate(budget):
-        fault = tester.find_fault(found.case, tally)
+        fault = tester.find_fault(found.case, result)
         if fault is not None:
-            tally.models += search.generated
-            return tally, tester.minimize(fault, found.choice_sequence, seed)
-        if tally.ran >= max_runs:
+            result.fault = tester.minimize(fault, found.choice_sequence, seed)
+        if fault is not None or result.ran >= max_runs:
             break
-    tally.models += search.generated
-    return tally, None
+    result.models += search.generated
+    return result

@@ -68,7 +68,7 @@ def _result_data(checked: CheckResult, repro: str | None) -> dict[str, Any]:
         "fired": checked.fired,
         "ran": checked.ran,
         "seconds": round(checked.seconds, 3),
-        "declined": checked.decline_counts,
+        "declined": dict(checked.decline_counts.most_common()),
         "fault": None,
     }
     if (fault := checked.fault) is not None:

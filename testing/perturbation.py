@@ -15,7 +15,7 @@ from ..core.ir.traits import Trait, ops_with
 from ..core.ort.backends import Arrays
 from ..core.serialization.proto_queries import opset_versions, subgraphs
 from ..core.verify.noise import perturb
-from ..core.verify.output_comparison import min_tolerance, to_64_bit
+from ..core.verify.output_comparison import distances, has_same_finiteness, min_tolerance, to_64_bit
 from ..core.verify.seeded_session import SINGLE_THREADED
 
 Array = np.ndarray[Any, Any]
@@ -129,27 +129,17 @@ def _is_within_noise(want: Any, got: Any, small_runs: list[Any], medium_runs: li
     if x.shape != y.shape:
         return False
     numbers = np.isfinite(x) & np.isfinite(y)
-    turned = [_has_same_finiteness(to_64_bit(r), y) for r in medium_runs if np.shape(r) == x.shape]
-    if not np.logical_or.reduce([numbers, _has_same_finiteness(x, y), *turned]).all():
+    turned = [has_same_finiteness(to_64_bit(r), y) for r in medium_runs if np.shape(r) == x.shape]
+    if not np.logical_or.reduce([numbers, has_same_finiteness(x, y), *turned]).all():
         return False
     least, some, most = (_max_distances(x, runs) for runs in (small_runs, medium_runs, large_runs))
     explained = np.where((some >= MIN_GROWTH * least) | (most >= MIN_GROWTH * some), some, 0.0)
     scale = float(np.abs(x[numbers]).max(initial=0.0))
     allowed = np.maximum(explained, min_tolerance(array.dtype) * scale)
-    return bool((_distances(x, y) <= allowed)[numbers].all())
-
-
-def _has_same_finiteness(x: Array, y: Array) -> Array:
-    """A mask of elements that are both finite, both NaN, or the same infinity."""
-    return (np.isfinite(x) & np.isfinite(y)) | (np.isnan(x) & np.isnan(y)) | (x == y)
+    return bool((distances(x, y) <= allowed)[numbers].all())
 
 
 def _max_distances(x: Array, runs: list[Any]) -> Array:
     """The largest distance of each element over the runs, 0 where it is not finite."""
-    ways = [_distances(x, to_64_bit(r)) for r in runs if np.shape(r) == x.shape]
+    ways = [distances(x, to_64_bit(r)) for r in runs if np.shape(r) == x.shape]
     return np.max(ways, axis=0, initial=0.0) if ways else np.zeros(x.shape)
-
-
-def _distances(x: Array, y: Array) -> Array:
-    with np.errstate(all="ignore"):
-        return np.nan_to_num(np.abs(x - y), nan=0.0, posinf=0.0)

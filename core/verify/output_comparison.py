@@ -37,12 +37,11 @@ def compare_bits(a: Array, b: Array) -> OutputDifference:
     same = (np.isnan(x) & np.isnan(y)) | ((x == y) & signs)
     if same.all():
         return OutputDifference()
-    error = float(_distances(x, y).max())
-    wrong = int(np.count_nonzero(~same))
+    error = float(distances(x, y).max())
     how = f"their bits, by up to {error:.3g}" if error else "what is not finite"
     if _equal_or_both_nan(x, y).all():
         how = "the sign of zero"
-    reason = f"{wrong} of {a.size} elements differ in {how}"
+    reason = f"{np.count_nonzero(~same)} of {a.size} elements differ in {how}"
     return OutputDifference(error, 0.0, reason, max_relative_error(x, y), max_ulps(a, b))
 
 
@@ -52,44 +51,46 @@ def compare_floats(a: Array, b: Array, noise: Noise) -> OutputDifference:
     An element further off is excused if the original jumps there too, but never most of an output.
     """
     x, y = to_64_bit(a), to_64_bit(b)
-    finite = np.isfinite(x)
-    if not finite.any() and _equal_or_both_nan(x, y).all():
+    if not np.isfinite(x).any() and _equal_or_both_nan(x, y).all():
         return OutputDifference()
-    distances, is_comparable = _distances(x, y), _equal_or_both_nan(x, y) | (finite & np.isfinite(y))
-    pair = _ComparedArrays(x, y, distances, is_comparable, _scale(x), max_tolerance(a.dtype), min_tolerance(a.dtype))
-    found = replace(pair.within_noise(a, noise), relative=max_relative_error(x, y), ulps=max_ulps(a, b))
-    return replace(found, magnitude=pair.scale)
+    scale = _scale(x)
+    pair = _ComparedArrays(
+        x, y, distances(x, y), has_same_finiteness(x, y), min_tolerance(a.dtype) * scale, max_tolerance(a.dtype) * scale
+    )
+    found = pair.within_noise(a, scale, noise)
+    return replace(found, relative=max_relative_error(x, y), ulps=max_ulps(a, b), magnitude=scale)
 
 
 @dataclass(frozen=True, slots=True)
 class _ComparedArrays:
-    """The expected and the actual array, with masks and distances."""
+    """The expected and the actual array, with masks and distances, and the limits of the absolute tolerance."""
 
     x: Array
     y: Array
     distances: Array
     is_comparable: Array
-    scale: float
-    max_tolerance: float
-    min_tolerance: float
+    least: float
+    most: float
 
-    def within_noise(self, a: Array, noise: Noise) -> OutputDifference:
+    def within_noise(self, a: Array, scale: float, noise: Noise) -> OutputDifference:
         """The difference from `a`, with the tolerance of the typical noise if that suffices, otherwise of all noise."""
-        error, most = float(self.distances.max()), self.max_tolerance * self.scale
-        least = self.min_tolerance * self.scale
-        is_comparable = bool(self.is_comparable.all())
-        if is_comparable and error <= least and not (error and noise.is_cheap):
-            return OutputDifference(error, least)
-        floor = noise.typical_floor() * self.scale
-        allowed = min(most, max(NOISE_MULTIPLE * floor, least))
+        error, is_comparable = float(self.distances.max()), bool(self.is_comparable.all())
+        if is_comparable and error <= self.least and not (error and noise.is_cheap):
+            return OutputDifference(error, self.least)
+        floor = noise.typical_floor() * scale
+        allowed = self.tolerance(floor)
         if is_comparable and error <= allowed:
             return OutputDifference(error, allowed, noise_floor=floor)
         moves = [to_64_bit(m) for m in noise.perturbed_like(a)]
         jumps = moves if noise.excuses_jumps else []
-        found = self.difference(moves, floor, jumps, most)
+        found = self.difference(moves, floor, jumps, self.most)
         deeper = [(to_64_bit(m), far) for m, far in noise.more_perturbed_like(a)] if found.reason else []
         near = [m for m, far in deeper if far == 1]
         return self.difference([*moves, *near], floor, [*jumps, *(m for m, _ in deeper)], None) if deeper else found
+
+    def tolerance(self, noise_floor: float) -> float:
+        """The largest error that noise explains."""
+        return min(self.most, max(NOISE_MULTIPLE * noise_floor, self.least))
 
     def difference(
         self, perturbed: list[Array], noise_floor: float, jumps: list[Array], jump_threshold: float | None
@@ -101,21 +102,18 @@ class _ComparedArrays:
         """
         noise_floor = max(observed_noise_floor(self.x, perturbed), noise_floor)
         is_known = bool(perturbed) or noise_floor > 0
-        most = self.max_tolerance * self.scale
-        allowed = min(most, max(NOISE_MULTIPLE * noise_floor, self.min_tolerance * self.scale)) if is_known else most
+        allowed = self.tolerance(noise_floor) if is_known else self.most
         off = ~self.is_comparable | (self.distances > allowed)
         excused = off & _jump_mask(self.x, self.y, jumps, allowed if jump_threshold is None else jump_threshold)
         if jump_threshold is None and self.is_comparable.all() and (off & ~excused).any():
-            ways = [_distances(self.x, m) for m in jumps]
+            ways = [distances(self.x, m) for m in jumps]
             if has_similar_jumps(off, self.distances, [(far > allowed, far) for far in ways]):
                 excused = off
         count = int(np.count_nonzero(excused))
-        error = float(self.distances.max())
-        if count and count <= max_excused(self.x.size):
-            off &= ~excused
-            error = float(np.where(excused, 0.0, self.distances).max())
-        else:
-            count = 0
+        if count > max_excused(self.x.size):
+            count, excused = 0, np.zeros_like(off)
+        off = off & ~excused
+        error = float(np.where(excused, 0.0, self.distances).max())
         reason = f"off by up to {error:.3g} (allowed {allowed:.3g})" if off.any() else ""
         if wild := int(np.count_nonzero(off & ~self.is_comparable)):
             reason = f"{wild} of {off.size} elements are not finite in the same way"
@@ -153,21 +151,15 @@ def min_tolerance(dtype: np.dtype[Any]) -> float:
 
 def observed_noise_floor(x: Array, perturbed: Iterable[Array]) -> float:
     """The largest change of an element of `x` in `perturbed`, apart from jumps between finite and non-finite."""
-    return max((float(_distances(x, m).max()) for m in perturbed), default=0.0)
-
-
-def array_noise_floor(expected: Array, noise: Noise) -> float:
-    """The noise floor of an output, relative to its largest magnitude."""
-    x, perturbed = to_64_bit(expected), map(to_64_bit, noise.perturbed_like(expected) if expected.size else [])
-    return observed_noise_floor(x, perturbed) / _scale(x)
+    return max((float(distances(x, m).max()) for m in perturbed), default=0.0)
 
 
 def _jump_mask(x: Array, y: Array, perturbed: list[Array], threshold: float) -> Array:
     """Elements at which the original changes by more than `threshold` and half the distance of `y`, or becomes `y`."""
     found = np.zeros(x.shape, np.bool_)
-    off = _distances(x, y)
+    off = distances(x, y)
     for m in perturbed:
-        far = _distances(x, m)
+        far = distances(x, m)
         found |= (far > threshold) & (off <= 2 * far) & np.isfinite(y)
         found |= ~(np.isfinite(x) & np.isfinite(y)) & _equal_or_both_nan(m, y)
     return found
@@ -177,12 +169,17 @@ def _equal_or_both_nan(x: Array, y: Array) -> Array:
     return (np.isnan(x) & np.isnan(y)) | (x == y)
 
 
+def has_same_finiteness(x: Array, y: Array) -> Array:
+    """A mask of elements that are both finite, both NaN, or the same infinity."""
+    return (np.isfinite(x) & np.isfinite(y)) | _equal_or_both_nan(x, y)
+
+
 def _scale(x: Array) -> float:
     finite = np.abs(x[np.isfinite(x)])
     return max(float(finite.max()) if finite.size else 0.0, MIN_SCALE)
 
 
-def _distances(x: Array, y: Array) -> Array:
+def distances(x: Array, y: Array) -> Array:
     """|x - y|, 0 where either is not finite; an overflow gives the greatest number."""
     both = np.isfinite(x) & np.isfinite(y)
     with np.errstate(all="ignore"):
@@ -196,7 +193,7 @@ def max_relative_error(x: Array, y: Array) -> float:
     if not counts.any():
         return 0.0
     with np.errstate(all="ignore"):
-        shares = _distances(x, y)[counts] / size[counts]
+        shares = distances(x, y)[counts] / size[counts]
     return float(min(shares.max(), np.finfo(np.float64).max))
 
 
@@ -229,13 +226,18 @@ def compare_outputs(
     Otherwise floats may differ as far as the original's `noise` allows, and single elements of any type where the
     original jumps too. Without `compare_values`, only types and ranks count, as random values may determine extents.
     """
-    maps, others = _float_maps(expected), _float_maps(actual)
-    if maps is not None and others is not None and maps.keys == others.keys:
-        return compare_outputs(
-            maps.values, others.values, exact=exact, compare_values=compare_values, noise=noise.of_part(_map_values)
-        )
-    if _is_container(expected) or _is_container(actual):
-        return _compare_containers(expected, actual, exact=exact, compare_values=compare_values, noise=noise)
+    wanted, given = _parts(expected), _parts(actual)
+    if wanted is not None or given is not None:
+        if wanted is None or given is None or type(expected) is not type(actual):
+            return OutputDifference(reason=f"{type(expected).__name__} became {type(actual).__name__}")
+        if wanted.keys != given.keys and compare_values:
+            return OutputDifference(reason=f"{len(wanted.keys)} entries became {len(given.keys)}, or other keys")
+        found = [
+            compare_outputs(a, b, exact=exact, compare_values=compare_values, noise=noise.of_part(_part_getter(i)))
+            for i, (a, b) in enumerate(zip(wanted.values, given.values, strict=compare_values))
+        ]
+        failed = next((d for d in found if d.reason), None)
+        return failed or max(found, key=lambda d: d.share_of_allowed, default=OutputDifference())
     a, b = np.asarray(expected), np.asarray(actual)
     if _dtype_key(a) != _dtype_key(b) or a.ndim != b.ndim or (compare_values and a.shape != b.shape):
         return OutputDifference(reason=f"{a.dtype}{list(a.shape)} became {b.dtype}{list(b.shape)}")
@@ -248,14 +250,14 @@ def compare_outputs(
 
 def relative_noise_floor(expected: Any, noise: Noise) -> float:
     """The noise floor of a result as a share of its largest magnitude, the largest over its parts."""
-    maps = _float_maps(expected)
-    if maps is not None:
-        return array_noise_floor(maps.values, noise.of_part(_map_values))
-    if _is_container(expected):
-        parts = _entries(expected)[1]
-        return max((relative_noise_floor(p, noise.of_part(_entry_getter(i))) for i, p in enumerate(parts)), default=0.0)
+    if (parts := _parts(expected)) is not None:
+        floors = (relative_noise_floor(p, noise.of_part(_part_getter(i))) for i, p in enumerate(parts.values))
+        return max(floors, default=0.0)
     a = np.asarray(expected)
-    return array_noise_floor(a, noise) if is_float(a.dtype) else 0.0
+    if not is_float(a.dtype) or a.size == 0:
+        return 0.0
+    x = to_64_bit(a)
+    return observed_noise_floor(x, map(to_64_bit, noise.perturbed_like(a))) / _scale(x)
 
 
 def _compare_discrete(a: Array, b: Array, noise: Noise) -> OutputDifference:
@@ -288,64 +290,38 @@ def _integer_distances(a: Array, b: Array) -> Array:
     return np.abs(a.astype(np.float64) - b.astype(np.float64))
 
 
-class _FloatMaps(NamedTuple):
-    keys: list[list[Any]]
-    values: Array
+class _Parts(NamedTuple):
+    keys: list[Any]
+    values: list[Any]
 
 
-def _float_maps(result: Any) -> _FloatMaps | None:
-    """A map from keys to floats, or a sequence of them (ZipMap): Python floats there are float32 results."""
-    maps = cast("list[Any]", result) if isinstance(result, list) else [result]
-    if not maps or not all(isinstance(m, dict) for m in maps):
+def _parts(result: Any) -> _Parts | None:
+    """The parts of a map, a sequence, an empty optional or a sparse tensor of `onnx.reference`; None for a tensor.
+
+    A map to floats, or a sequence of such maps (ZipMap), has one part: Python floats there are float32 results.
+    """
+    if result is None:
+        return _Parts([], [])
+    if hasattr(result, "indices"):
+        return _Parts(["values", "indices", "shape"], [result.values, result.indices, result.shape])
+    if not isinstance(result, list | dict):
         return None
-    numbers = [v for m in maps for v in m.values()]
-    if not all(type(v) is float for v in numbers):
-        return None
-    return _FloatMaps([list(m) for m in maps], np.array(numbers, np.float32))
+    entries = cast("list[Any] | dict[Any, Any]", result)
+    maps: list[Any] = entries if isinstance(entries, list) else [entries]
+    if maps and all(isinstance(m, dict) for m in maps):
+        numbers = [v for m in maps for v in m.values()]
+        if all(type(v) is float for v in numbers):
+            return _Parts([(i, key) for i, m in enumerate(maps) for key in m], [np.array(numbers, np.float32)])
+    if isinstance(entries, dict):
+        return _Parts(list(entries), list(entries.values()))
+    return _Parts(list(range(len(entries))), entries)
 
 
-def _map_values(result: Any) -> Array | None:
-    maps = _float_maps(result)
-    return maps.values if maps is not None else None
+def _part_getter(index: int) -> Callable[[Any], Any]:
+    """A function that returns a part of a result; None if there is no such part."""
 
+    def get(result: Any) -> Any:
+        parts = _parts(result)
+        return parts.values[index] if parts is not None and index < len(parts.values) else None
 
-def _entry_getter(index: int) -> Callable[[Any], Any]:
-    """A function that returns an entry of a container; None where there is none."""
-
-    def pick(container: Any) -> Any:
-        entries = _entries(container)[1] if _is_container(container) else []
-        return entries[index] if index < len(entries) else None
-
-    return pick
-
-
-def _is_container(result: Any) -> bool:
-    """Whether a result is a sequence, a map, an empty optional, or a sparse tensor of `onnx.reference`."""
-    return result is None or isinstance(result, list | dict) or hasattr(result, "indices")
-
-
-def _compare_containers(
-    expected: Any, actual: Any, *, exact: bool, compare_values: bool, noise: Noise
-) -> OutputDifference:
-    if type(expected) is not type(actual):
-        return OutputDifference(reason=f"{type(expected).__name__} became {type(actual).__name__}")
-    (keys, wanted), (others, given) = _entries(expected), _entries(actual)
-    if keys != others and compare_values:
-        return OutputDifference(reason=f"{len(keys)} entries became {len(others)}, or other keys")
-    found = [
-        compare_outputs(a, b, exact=exact, compare_values=compare_values, noise=noise.of_part(_entry_getter(i)))
-        for i, (a, b) in enumerate(zip(wanted, given, strict=compare_values))
-    ]
-    failed = next((d for d in found if d.reason), None)
-    return failed or max(found, key=lambda d: d.share_of_allowed, default=OutputDifference())
-
-
-def _entries(container: Any) -> tuple[list[Any], list[Any]]:
-    """The keys and the values of a map, a sequence, an optional that holds nothing, or the parts of a sparse tensor."""
-    if container is None:
-        return [], []
-    if hasattr(container, "indices"):
-        return ["values", "indices", "shape"], [container.values, container.indices, container.shape]
-    if hasattr(container, "items"):
-        return list(container.keys()), list(container.values())
-    return list(range(len(container))), list(container)
+    return get

@@ -4,182 +4,140 @@ from __future__ import annotations
 
 from ..core import Fixpoint, Pass, Pipeline
 from ..core.plugins.plugin import Stage
-from .arithmetic.clamp_rules import DROP_UNBOUNDED_CLIP, MERGE_CLAMPS
-from .arithmetic.constant_chains import MERGE_AFFINE_CHAINS, MERGE_CONSTANT_OPERANDS
-from .arithmetic.logic import MERGE_LOGIC
-from .arithmetic.negations import CANONICALIZE_NEGATIONS, MERGE_NEGATIONS
-from .arithmetic.no_op_arithmetic import DROP_IDEMPOTENT, DROP_NEUTRAL_OPERANDS
-from .arithmetic.powers import MERGE_POWERS
-from .arithmetic.variadic import MERGE_VARIADIC
-from .cleanup.casts import MERGE_CASTS
-from .cleanup.constants import Debloat, LiftConstants, MergeConstants
-from .cleanup.merge_duplicates import MergeDuplicates
-from .cleanup.no_ops import (
-    DROP_DROPOUT,
-    DROP_IDENTITY,
-    DROP_NO_OP_INDEXING,
-    DROP_NO_OP_MOVEMENT,
-    DROP_NO_OP_POOL_RESIZE,
-    DROP_NO_OP_REDUCTIONS,
-    DROP_NO_OP_SPLIT_CONCAT,
-    DROP_NO_OP_WHERE,
-    DropZeroStates,
-    RemoveUnused,
-)
-from .folding.fold_constants import FoldConstants
-from .fusion.activations import FUSE_ACTIVATIONS, FUSE_GELU, FUSE_HARD_ACTIVATIONS, FUSE_RECTIFIERS
-from .fusion.attention import FUSE_ATTENTION, FUSE_INTO_ATTENTION
-from .fusion.norms import FUSE_KERAS_LAYER_NORM, FUSE_LP_NORM, FUSE_NORM, FUSE_NORM_WEIGHTS
-from .fusion.reductions import FUSE_REDUCE_MEAN, FUSE_REDUCTIONS
-from .fusion.softmaxes import FUSE_SOFTMAX
-from .linear.affine_into_conv import FOLD_AFFINE_BEFORE_CONV, FOLD_AFFINE_INTO_CONV, FOLD_BATCHNORM, HOIST_AFFINE
-from .linear.conv_merging import MERGE_CONSECUTIVE_CONVS, MERGE_PARALLEL_CONVS
-from .linear.conv_padding import FOLD_PAD_INTO_CONV, FOLD_PAD_INTO_POOL
-from .linear.einsum import SIMPLIFY_EINSUM
-from .linear.gemm import FOLD_BIAS, FOLD_SCALE_INTO_GEMM, FOLD_TRANSPOSE_INTO_GEMM, FUSE_GEMM
-from .linear.matmul_merging import MERGE_MATMULS, MERGE_PARALLEL_MATMULS
-from .linear.weight_scale import FOLD_BATCHNORM_INTO_GEMM, FOLD_SCALE, FOLD_SCALE_INTO_WEIGHTS
-from .movement.concats import BYPASS_CONCATS, CANCEL_CONCATS, MergeConcats
-from .movement.expands import DROP_EXPAND_BEFORE_BROADCAST, MERGE_EXPANDS
-from .movement.gathers import MERGE_GATHERS, RESHAPE_INDICES
-from .movement.layout_propagation.move_transposes import MERGE_TRANSPOSES, MoveTransposes
-from .movement.pads import MERGE_PADS
-from .movement.reductions import MERGE_REDUCTIONS
-from .movement.reshapes import (
-    MERGE_RESHAPES,
-    MULTIPLY_WITHOUT_RESHAPES,
-    SINK_RESHAPES,
-    TRANSPOSE_TO_RESHAPE,
-    TRANSPOSE_WITHOUT_RESHAPES,
-)
-from .movement.slices import CANCEL_DEPTH_AND_SPACE, MERGE_SLICES, SlicesToSplit
-from .shapes.fold_shapes import SIMPLIFY_SHAPE_READS, FoldShapes, MergeShapes
-from .shapes.range_indices import DROP_RANGE_GATHERS
-from .shapes.shape_operands import FOLD_SHAPE_OPERANDS, FoldDynamicShapeOperands
-from .structure.drop_outputs import DropOutputs
-from .structure.hoist_invariants import HoistInvariants
-from .structure.inlining import InlineIf, InlineLoop
-from .structure.merge_branches import MergeBranches
-from .structure.sequences import DROP_OPTIONALS, RESOLVE_SEQUENCES
+from .arithmetic import clamp_rules, constant_chains, logic, negations, no_op_arithmetic, powers, variadic
+from .cleanup import casts, constants, merge_duplicates, no_ops
+from .folding import fold_constants
+from .fusion import activations, attention, norms, reductions, softmaxes
+from .linear import affine_into_conv, conv_merging, conv_padding, einsum, gemm, matmul_merging, weight_scale
+from .movement import concats, expands, gathers, pads, reduced_axes, reshapes, slices
+from .movement.layout_propagation import move_transposes
+from .shapes import fold_shapes, range_indices, shape_operands
+from .structure import drop_outputs, hoist_invariants, inlining, merge_branches, sequences
 
 CONVOLUTION: tuple[Pass, ...] = (
-    FOLD_BATCHNORM,
-    FOLD_AFFINE_INTO_CONV,
-    HOIST_AFFINE,
-    FOLD_AFFINE_BEFORE_CONV,
-    FOLD_PAD_INTO_CONV,
-    FOLD_PAD_INTO_POOL,
-    MERGE_PARALLEL_CONVS,
-    MERGE_CONSECUTIVE_CONVS,
+    affine_into_conv.FOLD_BATCHNORM,
+    affine_into_conv.FOLD_AFFINE_INTO_CONV,
+    affine_into_conv.HOIST_AFFINE,
+    affine_into_conv.FOLD_AFFINE_BEFORE_CONV,
+    conv_padding.FOLD_PAD_INTO_CONV,
+    conv_padding.FOLD_PAD_INTO_POOL,
+    conv_merging.MERGE_PARALLEL_CONVS,
+    conv_merging.MERGE_CONSECUTIVE_CONVS,
 )
 """Folding of linear ops into Conv and ConvTranspose."""
 
 SHAPES: tuple[Pass, ...] = (
-    FoldShapes(),
-    MergeShapes(),
-    FOLD_SHAPE_OPERANDS,
-    FoldDynamicShapeOperands(),
-    SIMPLIFY_SHAPE_READS,
-    DROP_RANGE_GATHERS,
+    fold_shapes.FoldShapes(),
+    fold_shapes.MergeShapes(),
+    shape_operands.FOLD_SHAPE_OPERANDS,
+    shape_operands.FoldDynamicShapeOperands(),
+    fold_shapes.SIMPLIFY_SHAPE_READS,
+    range_indices.DROP_RANGE_GATHERS,
 )
 """Folding of shape computations."""
 
-STRUCTURE: tuple[Pass, ...] = (InlineIf(), MergeBranches(), InlineLoop(), HoistInvariants(), RESOLVE_SEQUENCES)
+STRUCTURE: tuple[Pass, ...] = (
+    inlining.InlineIf(),
+    merge_branches.MergeBranches(),
+    inlining.InlineLoop(),
+    hoist_invariants.HoistInvariants(),
+    sequences.RESOLVE_SEQUENCES,
+)
 """Inlining of subgraphs, and removal of sequences."""
 
 NO_OPS: tuple[Pass, ...] = (
-    MERGE_CASTS,
-    DROP_OPTIONALS,
-    DROP_NO_OP_WHERE,
-    DROP_NO_OP_SPLIT_CONCAT,
-    DROP_NO_OP_INDEXING,
-    DROP_NO_OP_POOL_RESIZE,
-    DROP_NO_OP_REDUCTIONS,
-    DROP_NO_OP_MOVEMENT,
+    casts.MERGE_CASTS,
+    sequences.DROP_OPTIONALS,
+    no_ops.DROP_NO_OP_WHERE,
+    no_ops.DROP_NO_OP_SPLIT_CONCAT,
+    no_ops.DROP_NO_OP_INDEXING,
+    no_ops.DROP_NO_OP_POOL_RESIZE,
+    no_ops.DROP_NO_OP_REDUCTIONS,
+    no_ops.DROP_NO_OP_MOVEMENT,
 )
 """Ops without effect."""
 
 FUSION: tuple[Pass, ...] = (
-    FUSE_GELU,
-    FUSE_ACTIVATIONS,
-    FUSE_HARD_ACTIVATIONS,
-    FUSE_RECTIFIERS,
-    FUSE_REDUCE_MEAN,
-    FUSE_NORM,
-    FUSE_KERAS_LAYER_NORM,
-    FUSE_NORM_WEIGHTS,
-    FUSE_SOFTMAX,
-    FUSE_REDUCTIONS,
-    FUSE_LP_NORM,
-    FUSE_ATTENTION,
-    FUSE_INTO_ATTENTION,
+    activations.FUSE_GELU,
+    activations.FUSE_ACTIVATIONS,
+    activations.FUSE_HARD_ACTIVATIONS,
+    activations.FUSE_RECTIFIERS,
+    reductions.FUSE_REDUCE_MEAN,
+    norms.FUSE_NORM,
+    norms.FUSE_KERAS_LAYER_NORM,
+    norms.FUSE_NORM_WEIGHTS,
+    softmaxes.FUSE_SOFTMAX,
+    reductions.FUSE_REDUCTIONS,
+    norms.FUSE_LP_NORM,
+    attention.FUSE_ATTENTION,
+    attention.FUSE_INTO_ATTENTION,
 )
 """Fusion of several ops into one ONNX operator."""
 
 ARITHMETIC: tuple[Pass, ...] = (
-    DROP_NEUTRAL_OPERANDS,
-    MERGE_LOGIC,
-    DROP_IDEMPOTENT,
-    MERGE_VARIADIC,
-    MERGE_CLAMPS,
-    DROP_UNBOUNDED_CLIP,
-    MERGE_CONSTANT_OPERANDS,
-    MERGE_AFFINE_CHAINS,
-    CANONICALIZE_NEGATIONS,
-    MERGE_NEGATIONS,
-    MERGE_POWERS,
+    no_op_arithmetic.DROP_NEUTRAL_OPERANDS,
+    logic.MERGE_LOGIC,
+    no_op_arithmetic.DROP_IDEMPOTENT,
+    variadic.MERGE_VARIADIC,
+    clamp_rules.MERGE_CLAMPS,
+    clamp_rules.DROP_UNBOUNDED_CLIP,
+    constant_chains.MERGE_CONSTANT_OPERANDS,
+    constant_chains.MERGE_AFFINE_CHAINS,
+    negations.CANONICALIZE_NEGATIONS,
+    negations.MERGE_NEGATIONS,
+    powers.MERGE_POWERS,
 )
 """Elementwise algebra."""
 
 MOVEMENT: tuple[Pass, ...] = (
-    MERGE_TRANSPOSES,
-    MoveTransposes(),
-    TRANSPOSE_WITHOUT_RESHAPES,
-    TRANSPOSE_TO_RESHAPE,
-    MERGE_RESHAPES,
-    SINK_RESHAPES,
-    MULTIPLY_WITHOUT_RESHAPES,
-    MERGE_REDUCTIONS,
-    DROP_EXPAND_BEFORE_BROADCAST,
-    MERGE_EXPANDS,
-    MERGE_SLICES,
-    MERGE_GATHERS,
-    RESHAPE_INDICES,
-    MERGE_PADS,
-    MergeConcats(),
-    CANCEL_CONCATS,
-    BYPASS_CONCATS,
-    CANCEL_DEPTH_AND_SPACE,
-    SlicesToSplit(),
+    move_transposes.MERGE_TRANSPOSES,
+    move_transposes.MoveTransposes(),
+    reshapes.TRANSPOSE_WITHOUT_RESHAPES,
+    reshapes.TRANSPOSE_TO_RESHAPE,
+    reshapes.MERGE_RESHAPES,
+    reshapes.SINK_RESHAPES,
+    reshapes.MULTIPLY_WITHOUT_RESHAPES,
+    reduced_axes.MERGE_REDUCTIONS,
+    expands.DROP_EXPAND_BEFORE_BROADCAST,
+    expands.MERGE_EXPANDS,
+    slices.MERGE_SLICES,
+    gathers.MERGE_GATHERS,
+    gathers.RESHAPE_INDICES,
+    pads.MERGE_PADS,
+    concats.MergeConcats(),
+    concats.CANCEL_CONCATS,
+    concats.BYPASS_CONCATS,
+    slices.CANCEL_DEPTH_AND_SPACE,
+    slices.SlicesToSplit(),
 )
 """Ops that only move elements."""
 
 MATRIX_PRODUCTS: tuple[Pass, ...] = (
-    SIMPLIFY_EINSUM,
-    FOLD_BATCHNORM_INTO_GEMM,
-    FOLD_SCALE_INTO_WEIGHTS,
-    MERGE_MATMULS,
-    FUSE_GEMM,
-    FOLD_BIAS,
-    FOLD_TRANSPOSE_INTO_GEMM,
-    FOLD_SCALE_INTO_GEMM,
-    FOLD_SCALE,
-    MERGE_PARALLEL_MATMULS,
+    einsum.SIMPLIFY_EINSUM,
+    weight_scale.FOLD_BATCHNORM_INTO_GEMM,
+    weight_scale.FOLD_SCALE_INTO_WEIGHTS,
+    matmul_merging.MERGE_MATMULS,
+    gemm.FUSE_GEMM,
+    gemm.FOLD_BIAS,
+    gemm.FOLD_TRANSPOSE_INTO_GEMM,
+    gemm.FOLD_SCALE_INTO_GEMM,
+    weight_scale.FOLD_SCALE,
+    matmul_merging.MERGE_PARALLEL_MATMULS,
 )
 """Linear ops around MatMul, Gemm and Einsum become part of them."""
 
 
 BUILT_IN: tuple[Pass, ...] = (
-    RemoveUnused(),
-    DropOutputs(),
-    DROP_DROPOUT,
-    DROP_IDENTITY,
-    LiftConstants(),
-    MergeConstants(),
+    no_ops.RemoveUnused(),
+    drop_outputs.DropOutputs(),
+    no_ops.DROP_DROPOUT,
+    no_ops.DROP_IDENTITY,
+    constants.LiftConstants(),
+    constants.MergeConstants(),
     *CONVOLUTION,  # before equal ops are merged: a shared Conv has to stay as it is
-    MergeDuplicates(),
-    FoldConstants(),
-    DropZeroStates(),
+    merge_duplicates.MergeDuplicates(),
+    fold_constants.FoldConstants(),
+    no_ops.DropZeroStates(),
     *SHAPES,
     *STRUCTURE,
     *NO_OPS,
@@ -188,19 +146,19 @@ BUILT_IN: tuple[Pass, ...] = (
     *MOVEMENT,
     *MATRIX_PRODUCTS,
 )
-OPTIONAL_PASSES: tuple[Pass, ...] = (Debloat(),)
+OPTIONAL_PASSES: tuple[Pass, ...] = (constants.Debloat(),)
 """In no pipeline: they run where they are enabled by name."""
 
 PIPELINES: dict[str, Pass] = {"none": Pipeline("none", ()), "basic": Fixpoint("basic", BUILT_IN)}
 
 STAGES: dict[str, Stage] = {
     **{p.name: "cleanup" for p in BUILT_IN},
-    **{p.name: "fold" for p in (*CONVOLUTION, FoldConstants(), *SHAPES, *ARITHMETIC, *MATRIX_PRODUCTS)},
+    **{p.name: "fold" for p in (*CONVOLUTION, fold_constants.FoldConstants(), *SHAPES, *ARITHMETIC, *MATRIX_PRODUCTS)},
     **{p.name: "fuse" for p in FUSION},
     **{p.name: "layout" for p in MOVEMENT},
 }
 """The stage of each pass of `basic`; plugins can be placed after the last pass of a stage.
 
-PRODUCTS fold what is linear, as CONVOLUTION does. So the last pass of stage fuse is that of FUSION, and what stands
-behind it sees what it fuses before ARITHMETIC takes that apart.
+MATRIX_PRODUCTS fold linear ops, as CONVOLUTION does. So the last pass of stage fuse is the last of FUSION, and a pass
+after it sees fused operators before ARITHMETIC takes them apart.
 """

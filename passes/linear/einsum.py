@@ -180,6 +180,5 @@ def ends_with(term: Term, end: Term) -> bool:
 
 
 SIMPLIFY_EINSUM = RulePass(
-    "simplify-einsum",
-    (einsum_to_transpose, einsum_to_reduce_sum, einsum_to_mul, einsum_to_matmul, einsum_to_gemm),
+    "simplify-einsum", (einsum_to_transpose, einsum_to_reduce_sum, einsum_to_mul, einsum_to_matmul, einsum_to_gemm)
 )

@@ -166,8 +166,7 @@ def product_of_shift(x: Value, v: Value, product: Op) -> Array:
 
 
 FOLD_BIAS = RulePass(
-    "fold-bias",
-    (add_to_gemm, subtract_matmul, fold_shift_before_product, move_shift_behind_matmul, drop_zero_bias),
+    "fold-bias", (add_to_gemm, subtract_matmul, fold_shift_before_product, move_shift_behind_matmul, drop_zero_bias)
 )
 """Folding of additions to a matrix product, or to its operand, into the bias of a Gemm."""
 
@@ -176,8 +175,7 @@ Perm = list[int] | None  # None reverses all axes
 
 
 @rule(
-    lambda g, x, p, t, product: g.one_of("Gemm", "MatMul")(..., g.Transpose(x, perm=p) @ t, ...) @ product,
-    shared=True,
+    lambda g, x, p, t, product: g.one_of("Gemm", "MatMul")(..., g.Transpose(x, perm=p) @ t, ...) @ product, shared=True
 )
 def fold_transpose_into_product(g: Build, x: Value, p: Perm, t: Op, product: Op) -> Value:
     """Gemm(Transpose(a), b, c, transA) => Gemm(a, b, c, not transA); as well for b, and for MatMul"""

@@ -124,13 +124,7 @@ def require_no_growth(first: WeightedProduct, second: WeightedProduct) -> None:
 
 
 MERGE_MATMULS = RulePass(
-    "merge-matmuls",
-    (
-        merge_products,
-        merge_products_around_bias,
-        merge_products_of_same_operand,
-        factor_out_operand,
-    ),
+    "merge-matmuls", (merge_products, merge_products_around_bias, merge_products_of_same_operand, factor_out_operand)
 )
 """Merging of products with constant weights that are consecutive or added."""
 

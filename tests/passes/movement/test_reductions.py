@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.reductions import (
+from passwright.passes.movement.reduced_axes import (
     MERGE_REDUCTIONS,
     keep_or_drop_reduced_axes,
     merge_extrema,

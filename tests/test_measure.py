@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import platform
 import sys
-from collections.abc import Callable
 from math import exp, log
 from pathlib import Path
 from random import Random
@@ -227,16 +226,9 @@ class Clock:
         return [self.seconds] * calls
 
 
-def always(_: int, call: Callable[[], object]) -> bool:
-    call()
-    return True
-
-
 def test_turns_alternate_until_all_have_run_long_enough() -> None:
     log: list[tuple[str, int]] = []
-    found = benchmark.interleave_calls(
-        {0: Clock(0.001, log, "a"), 1: Clock(0.002, log, "b")}, 1, 1.0, Random(1), always
-    )
+    found = benchmark.interleave_calls({0: Clock(0.001, log, "a"), 1: Clock(0.002, log, "b")}, 1, 1.0, Random(1))
     assert all(sum(t.calls) >= 1.0 for t in found.values())
     pairs = [{name for name, _ in log[i : i + 2]} for i in range(0, len(log), 2)]
     assert all(pair == {"a", "b"} for pair in pairs)
@@ -246,30 +238,32 @@ def test_turns_alternate_until_all_have_run_long_enough() -> None:
 
 def test_slow_models_end() -> None:
     log: list[tuple[str, int]] = []
-    found = benchmark.interleave_calls({0: Clock(3.0, log, "a"), 1: Clock(2.0, log, "b")}, 1, 0.4, Random(1), always)
+    found = benchmark.interleave_calls({0: Clock(3.0, log, "a"), 1: Clock(2.0, log, "b")}, 1, 0.4, Random(1))
     assert len(found[0].rounds) == benchmark.MIN_SLOW_ROUNDS
     assert {calls for _, calls in log} == {1}
 
 
 def test_fast_models_have_bounded_blocks() -> None:
     log: list[tuple[str, int]] = []
-    benchmark.interleave_calls({0: Clock(1e-6, log, "a")}, 1, 0.01, Random(1), always)
+    benchmark.interleave_calls({0: Clock(1e-6, log, "a")}, 1, 0.01, Random(1))
     assert max(calls for _, calls in log) == benchmark.MAX_BLOCK_CALLS
 
 
+class Quitter(Clock):
+    """A runner that fails after two blocks."""
+
+    def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:
+        if len(self.log) == 2:
+            raise MeasurementFailed("enough")
+        return super().time_calls(batch, calls, seconds)
+
+
 def test_who_gives_up_is_left_out() -> None:
-    log: list[tuple[str, int]] = []
-    tries: list[int] = []
-
-    def attempt(place: int, call: Callable[[], object]) -> bool:
-        tries.append(place)
-        if place == 0 and tries.count(0) > 3:
-            return False
-        call()
-        return True
-
-    found = benchmark.interleave_calls({0: Clock(0.01, log, "a"), 1: Clock(0.01, log, "b")}, 1, 0.2, Random(1), attempt)
-    assert list(found) == [1]
+    runners = {0: Quitter(0.01, [], "a"), 1: Clock(0.01, [], "b")}
+    found = benchmark.interleave_calls(runners, 1, 0.2, Random(1))
+    assert (found[0].failure, len(found[0].rounds)) == ("enough", 2)
+    assert not found[1].failure
+    assert sum(found[1].calls) >= 0.2
 
 
 def test_shares_of_calls() -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from random import Random
 from statistics import median
 from tempfile import TemporaryDirectory
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import psutil
@@ -31,18 +31,6 @@ OVERTIME_FACTOR = 4.0  # times the requested seconds, after which MIN_SLOW_ROUND
 REPLY_TIMEOUT = 900.0  # seconds for one reply
 NPZ_KINDS = "biufc"
 LAUNCHER = Path(__file__).with_name("worker_launcher.py")
-
-
-class Runner(Protocol):
-    """A model that can be timed."""
-
-    def warm_up(self, batch: int) -> float:
-        """Run until warm; the seconds of a call."""
-        ...
-
-    def time_calls(self, batch: int, calls: int, seconds: float) -> list[float]:
-        """The seconds of each of so many calls, of about `seconds` each."""
-        ...
 
 
 class MeasurementFailed(Exception):
@@ -123,10 +111,11 @@ def write_feeds(feeds: Mapping[str, Any], folder: Path) -> None:
 
 @dataclass(slots=True)
 class CallTimes:
-    """Seconds of all calls of one model, and the median of each round."""
+    """Seconds of all calls of one model, and the median of each round; or a `failure`."""
 
     calls: list[float] = field(default_factory=list[float])
     rounds: list[float] = field(default_factory=list[float])
+    failure: str = ""
 
     def add(self, block: list[float]) -> None:
         """Add a round."""
@@ -169,21 +158,25 @@ def run_benchmark(
     into memory together run in groups, each with the `baseline`. Raises UnverifiableError for feeds that cannot be
     sent to a process.
     """
-    with TemporaryDirectory() as folder:
-        common = _write_batches(feeds, Path(folder) / "feeds")
-        folders = [
-            common if t.feeds is None else _write_batches(t.feeds, Path(folder) / f"feeds-{i}")
-            for i, t in enumerate(targets)
-        ]
-        run = _BenchmarkRun(list(targets), folders, config, Path(folder), progress)
-        for i in range(len(targets)):
-            run.load_once(i)
-        if loaded := [i for i in range(len(targets)) if i not in run.failures]:
-            needs = [run.load_results[i]["peak"] for i in loaded]
-            first = loaded.index(baseline) if baseline in loaded else 0
-            for group in memory_groups(needs, int(psutil.virtual_memory().available * AVAILABLE_SHARE), first):
-                run.run([loaded[i] for i in group])
-        return [run.metrics(i) for i in range(len(targets))]
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        common = _write_batches(feeds, folder / "feeds")
+        runs: list[_TargetRun] = []
+        for i, t in enumerate(targets):
+            own = common if t.feeds is None else _write_batches(t.feeds, folder / f"feeds-{i}")
+            runs.append(_TargetRun(t, own, folder / str(i), config.timeout))
+            progress(f"loading {t.model.name}")
+            runs[-1].run_alone()
+        if loaded := [run for run in runs if not run.failure]:
+            first = loaded.index(runs[baseline]) if runs[baseline] in loaded else 0
+            budget = int(psutil.virtual_memory().available * AVAILABLE_SHARE)
+            for group in memory_groups([run.load_reply["peak"] for run in loaded], budget, first):
+                for number in range(config.process_sets):
+                    progress(f"measuring, set {number + 1} of {config.process_sets}")
+                    for run in loaded:
+                        run.sets.append({})  # stays empty for targets that are not in this set
+                    _run_set([loaded[i] for i in group if not loaded[i].failure], config, number)
+        return [run.metrics() for run in runs]
 
 
 def memory_groups(needs: Sequence[int], budget: int, baseline: int) -> Iterator[list[int]]:
@@ -207,29 +200,87 @@ def _write_batches(feeds: Mapping[int, Mapping[str, Any]], folder: Path) -> dict
     return {batch: folder / str(batch) for batch in feeds}
 
 
-def interleave_calls(
-    runners: Mapping[int, Runner],
-    batch: int,
-    seconds: float,
-    random: Random,
-    try_call: Callable[[int, Callable[[], object]], bool],
-) -> dict[int, CallTimes]:
-    """Run blocks of calls of all runners in random order, round by round, until each has run for `seconds`.
+@dataclass(slots=True, eq=False)
+class _TargetRun:
+    """The measurements of a target so far. `sets` has the times by batch size of each set of processes."""
 
-    `try_call` makes a call for a runner, and returns False if it failed: the runner is then left out.
+    target: BenchmarkTarget
+    feeds: dict[int, Path]
+    folder: Path
+    timeout: float
+    failure: str = ""
+    load_reply: dict[str, Any] = field(default_factory=dict[str, Any])
+    providers: dict[str, int] = field(default_factory=dict[str, int])
+    creations: list[float] = field(default_factory=list[float])
+    sets: list[dict[int, CallTimes]] = field(default_factory=list[dict[int, CallTimes]])
+
+    def start_worker(self, exits: ExitStack) -> WorkerProxy:
+        """Load the target in a process of its own, which ends with `exits`."""
+        worker = WorkerProxy(Path(f"{self.folder}-{len(self.creations)}"), self.timeout)
+        exits.callback(worker.terminate)
+        with _record_failure(self):
+            reply = worker.load(self.target.model, self.target.config, self.feeds)
+            self.load_reply = self.load_reply or reply
+            self.creations.append(reply["creation"])
+        return worker
+
+    def run_alone(self) -> None:
+        """Measure memory and providers."""
+        with ExitStack() as exits:
+            worker = self.start_worker(exits)
+            if not self.failure:
+                with _record_failure(self):
+                    self.providers = worker.provider_node_counts(next(iter(self.feeds.values())))
+
+    def metrics(self) -> ModelMetrics:
+        """The metrics of all that was measured."""
+        if self.failure:
+            return ModelMetrics(failure=self.failure)
+        return ModelMetrics(
+            creation_seconds=median(self.creations),
+            resident_bytes=self.load_reply["resident"],
+            peak_bytes=self.load_reply["peak"],
+            baseline_bytes=self.load_reply["base"],
+            providers=self.providers,
+            latencies={b: summarize_latency(b, [s.get(b) for s in self.sets]) for b in self.feeds},
+            threads=self.load_reply["threads"],
+        )
+
+
+@contextmanager
+def _record_failure(subject: _TargetRun | CallTimes) -> Generator[None]:
+    try:
+        yield
+    except MeasurementFailed as e:
+        subject.failure = str(e)
+
+
+def _run_set(runs: Sequence[_TargetRun], config: BenchmarkConfig, number: int) -> None:
+    """Run targets in fresh processes, interleaved, with each batch that they have."""
+    random = Random(f"{config.seed}:{number}")  # noqa: S311 - an order, no secret
+    with ExitStack() as exits:
+        started = [run.start_worker(exits) for run in runs]
+        for batch in sorted({batch for run in runs for batch in run.feeds}):
+            workers = {i: started[i] for i, run in enumerate(runs) if not run.failure and batch in run.feeds}
+            for i, times in interleave_calls(workers, batch, config.min_time / config.process_sets, random).items():
+                runs[i].failure = times.failure
+                runs[i].sets[-1][batch] = times
+
+
+def interleave_calls(
+    workers: Mapping[int, WorkerProxy], batch: int, seconds: float, random: Random
+) -> dict[int, CallTimes]:
+    """Run blocks of calls of all workers in random order, round by round, until each has run for `seconds`.
+
+    A worker that raises MeasurementFailed is left out from then on.
     """
     pace: dict[int, float] = {}
-    times = {i: CallTimes() for i in runners}
+    times = {i: CallTimes() for i in workers}
     block = min(BLOCK_SECONDS, seconds / MIN_ROUNDS)
-
-    def warm_up(i: int) -> None:
-        pace[i] = max(runners[i].warm_up(batch), 1e-7)
-
-    def run_block(i: int) -> None:
-        calls = max(1, min(MAX_BLOCK_CALLS, round(block / pace[i])))
-        times[i].add(runners[i].time_calls(batch, calls, pace[i]))
-
-    left = [i for i in runners if try_call(i, lambda i=i: warm_up(i))]
+    for i, worker in workers.items():
+        with _record_failure(times[i]):
+            pace[i] = max(worker.warm_up(batch), 1e-7)
+    left = list(pace)
     rounds = 0
     while left:
         spent = [sum(times[i].calls) for i in left]
@@ -237,94 +288,13 @@ def interleave_calls(
         if min(spent) >= seconds and (rounds >= MIN_ROUNDS or is_slow):
             break
         random.shuffle(left)
-        left = [i for i in left if try_call(i, lambda i=i: run_block(i))]
+        for i in left:
+            with _record_failure(times[i]):
+                calls = max(1, min(MAX_BLOCK_CALLS, round(block / pace[i])))
+                times[i].add(workers[i].time_calls(batch, calls, pace[i]))
+        left = [i for i in left if not times[i].failure]
         rounds += 1
-    return {i: times[i] for i in left}
-
-
-@dataclass(slots=True)
-class _BenchmarkRun:
-    """The results so far, by index of the target; `times` has one entry for each set of processes."""
-
-    targets: list[BenchmarkTarget]
-    feeds: list[dict[int, Path]]
-    config: BenchmarkConfig
-    folder: Path
-    progress: Callable[[str], None]
-    failures: dict[int, str] = field(default_factory=dict[int, str])
-    load_results: dict[int, dict[str, Any]] = field(default_factory=dict[int, dict[str, Any]])
-    providers: dict[int, dict[str, int]] = field(default_factory=dict[int, dict[str, int]])
-    creations: dict[int, list[float]] = field(default_factory=dict[int, list[float]])
-    times: dict[int, list[dict[int, CallTimes]]] = field(default_factory=dict[int, list[dict[int, CallTimes]]])
-    process_count: int = 0
-
-    def load_once(self, index: int) -> None:
-        """Load a target alone."""
-        self.progress(f"loading {self.targets[index].model.name}")
-        worker = self._new_worker(index)
-        with ExitStack() as exits:
-            exits.callback(worker.terminate)
-            if self._try(index, lambda: self.load_results.update({index: self._load(index, worker)})):
-                first = next(iter(self.feeds[index].values()))
-                self._try(index, lambda: self.providers.update({index: worker.provider_node_counts(first)}))
-
-    def run(self, indices: Sequence[int]) -> None:
-        """Run all sets of processes of some targets, interleaved."""
-        for number in range(self.config.process_sets):
-            self.progress(f"measuring, set {number + 1} of {self.config.process_sets}")
-            for sets in self.times.values():
-                sets.append({})  # stays empty for targets that are not in this set
-            set_count = max((len(sets) for sets in self.times.values()), default=1)
-            for i in indices:
-                self.times.setdefault(i, [{} for _ in range(set_count)])
-            self._run_set([i for i in indices if i not in self.failures], number)
-
-    def _run_set(self, indices: Sequence[int], number: int) -> None:
-        random = Random(f"{self.config.seed}:{number}")  # noqa: S311 - an order, no secret
-        seconds = self.config.min_time / self.config.process_sets
-        with ExitStack() as exits:
-            workers = {i: self._new_worker(i) for i in indices}
-            for worker in workers.values():
-                exits.callback(worker.terminate)
-            for i, worker in workers.items():
-                self._try(i, lambda i=i, worker=worker: self._load(i, worker))
-            for batch in sorted({batch for i in indices for batch in self.feeds[i]}):
-                runners = {i: w for i, w in workers.items() if i not in self.failures and batch in self.feeds[i]}
-                for i, times in interleave_calls(runners, batch, seconds, random, self._try).items():
-                    self.times[i][-1][batch] = times
-
-    def metrics(self, index: int) -> ModelMetrics:
-        """The metrics of a target."""
-        if index in self.failures:
-            return ModelMetrics(failure=self.failures[index])
-        loaded = self.load_results[index]
-        return ModelMetrics(
-            creation_seconds=median(self.creations[index]),
-            resident_bytes=loaded["resident"],
-            peak_bytes=loaded["peak"],
-            baseline_bytes=loaded["base"],
-            providers=self.providers[index],
-            latencies={b: summarize_latency(b, [s.get(b) for s in self.times[index]]) for b in self.feeds[index]},
-            threads=loaded["threads"],
-        )
-
-    def _new_worker(self, index: int) -> WorkerProxy:
-        self.process_count += 1
-        return WorkerProxy(self.folder / f"{index}-{self.process_count}", self.config.timeout)
-
-    def _load(self, index: int, worker: WorkerProxy) -> dict[str, Any]:
-        target = self.targets[index]
-        reply = worker.load(target.model, target.config, self.feeds[index])
-        self.creations.setdefault(index, []).append(reply["creation"])
-        return reply
-
-    def _try(self, index: int, call: Callable[[], object]) -> bool:
-        try:
-            call()
-        except MeasurementFailed as e:
-            self.failures[index] = str(e)
-            return False
-        return True
+    return times
 
 
 def summarize_latency(batch: int, sets: Sequence[CallTimes | None]) -> Latency:

@@ -14,8 +14,8 @@ from onnx.backend.test.loader import load_model_tests
 from passwright.core import from_onnx, to_onnx
 from passwright.core.errors import EvaluationError
 from passwright.core.ir.effects import uses_16_bit_floats
-from passwright.core.ort.backends import OnnxRuntime
 from passwright.core.verify.output_comparison import compare_outputs
+from passwright.core.verify.seeded_session import SINGLE_THREADED
 from passwright.passes.pipelines import PIPELINES
 from rewriting import apply_passes
 
@@ -64,7 +64,7 @@ def model_outputs(model: onnx.ModelProto, feeds: dict[str, Any]) -> dict[str, An
     """The outputs by name, or None where onnxruntime cannot run the model."""
     names = [o.name for o in model.graph.output if o.name]
     try:
-        return dict(zip(names, OnnxRuntime(model.SerializeToString()).run(names, feeds), strict=True))
+        return dict(zip(names, SINGLE_THREADED(model.SerializeToString()).run(names, feeds), strict=True))
     except EvaluationError:
         return None
 

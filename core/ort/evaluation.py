@@ -17,6 +17,7 @@ from ..ir.tensor import SMALL_TENSOR_BYTES, Tensor
 from ..ir.values import Value
 from ..serialization.exporter import node_bytes
 from .backends import OnnxReference, OnnxRuntime
+from .sessions import SessionConfig
 
 MAX_SESSION_OPS = 2000  # ops; the time onnxruntime takes to set up a session grows faster than its ops
 FEEDABLE_KINDS = frozenset("biufO")  # NumPy kinds that onnxruntime takes as they are
@@ -56,15 +57,15 @@ class _Evaluation:
 
     def _attempt(self, ops: list[Op], outputs: list[Value]) -> None:
         lone = ops[0] if len(ops) == 1 else None
-        backend = OnnxReference if lone is not None and kernel_signature(lone) in self.unsupported else OnnxRuntime
+        by_reference = lone is not None and kernel_signature(lone) in self.unsupported
         try:
-            self.tensors.update(_run_session(ops, outputs, self.tensors, backend))
+            self.tensors.update(_run_session(ops, outputs, self.tensors, by_reference=by_reference))
             self.evaluated.update(ops)
         except EvaluationError as e:
             if lone is None:
                 self.evaluate(ops[: len(ops) // 2])
                 self.evaluate(ops[len(ops) // 2 :])
-            elif backend is OnnxRuntime and isinstance(e, ModelLoadError):
+            elif not by_reference and isinstance(e, ModelLoadError):
                 self.unsupported.add(kernel_signature(lone))
                 self._attempt(ops, outputs)
 
@@ -98,7 +99,8 @@ def _run_session(
     ops: list[Op],
     outputs: list[Value],
     found: dict[Value, Tensor],
-    backend: type[OnnxRuntime | OnnxReference],
+    *,
+    by_reference: bool,
 ) -> dict[Value, Tensor]:
     """Compute `outputs` in one session. Raises EvaluationError."""
     graph = onnx.GraphProto(name="constants")
@@ -118,7 +120,11 @@ def _run_session(
     graph.output.extend(onnx.ValueInfoProto(name=v.name) for v in outputs)
     imports = [helper.make_opsetid(d, n) for d, n in ops[0].graph.opsets.items()]
     model = helper.make_model(graph, opset_imports=imports, ir_version=10)
-    results = backend(model.SerializeToString()).run([v.name for v in outputs], feeds)
+    data = model.SerializeToString()
+    # A pool of threads takes longer to start than small ops to compute.
+    config = SessionConfig(intra_op_threads=0 if feeds else 1)
+    session = OnnxReference(data) if by_reference else OnnxRuntime(data, config)
+    results = session.run([v.name for v in outputs], feeds)
     return {
         v: Tensor.from_array(np.asarray(r)) for v, r in zip(outputs, results, strict=True) if _is_expected_tensor(v, r)
     }

@@ -5,13 +5,14 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Sequence
 from dataclasses import dataclass, fields, is_dataclass, replace
+from functools import cached_property
 from operator import index
-from typing import Any, Protocol, SupportsIndex, cast, runtime_checkable
+from typing import Any, Protocol, cast, runtime_checkable
 
 from ..errors import FailureKind, GraphError, ModelError, NoFixpoint, PassFailed, format_error
 from ..ir.graph import Graph
 from ..ir.subgraphs import total_op_count
-from ..rewriting.driver import rewrite
+from ..rewriting.driver import RuleIndex, rewrite
 from ..rewriting.ledger import Ledger
 from ..rewriting.rules import Rule
 from ..support.watchdog import NoProgress
@@ -75,10 +76,11 @@ def _run_single(p: Pass, graph: Graph, ledger: Ledger) -> int:
     with ledger.running_pass(p.name, budget):
         ledger.start_change(p.name, "")
         returned: Any = p.run(graph, ledger)
-        if not isinstance(returned, SupportsIndex):
+        try:
+            changes = index(returned)
+        except TypeError:
             message = f"run() gave back {reprlib.repr(returned)}, not the number of changes"
-            raise PassFailed(p.name, FailureKind.RAISED, message)
-        changes = index(returned)
+            raise PassFailed(p.name, FailureKind.RAISED, message) from None
         # Rules that decline after a match change the mutation count too, but never a graph without permission.
         touched = changes > 0 or (shared.mutation_count != version and not isinstance(p, RulePass))
         if touched and ledger.change_count == made:
@@ -95,7 +97,7 @@ def _run_single(p: Pass, graph: Graph, ledger: Ledger) -> int:
     return changes
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class RulePass:
     """Rules that are applied together until none fires."""
 
@@ -104,7 +106,11 @@ class RulePass:
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
         """Apply the rules everywhere. Raises NoFixpoint if they undo each other without end."""
-        return rewrite(graph, self.rules, ledger).total()
+        return rewrite(graph, self._index, ledger).total()
+
+    @cached_property
+    def _index(self) -> RuleIndex:
+        return RuleIndex(self.rules)
 
 
 @dataclass(frozen=True, slots=True)

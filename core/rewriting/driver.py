@@ -128,12 +128,14 @@ def _may_match(pattern: OpPattern, root_type: str, kinds: InputSignatures) -> bo
 log = logging.getLogger(__name__)
 
 
-def rewrite(graph: Graph, rules: Iterable[Rule], ledger: Ledger, *, budget: int | None = None) -> Counter[str]:
+def rewrite(
+    graph: Graph, rules: Iterable[Rule] | RuleIndex, ledger: Ledger, *, budget: int | None = None
+) -> Counter[str]:
     """Apply `rules` in `graph` and all graphs inside it until none fires; return how often each did.
 
     Raises NoFixpoint after `budget` rewrites (default: 100 and ten for each op).
     """
-    candidates = RuleIndex(rules)
+    candidates = rules if isinstance(rules, RuleIndex) else RuleIndex(rules)
     work = Worklist()
     size = 0
     for g in graph.with_subgraphs():

@@ -159,6 +159,7 @@ def table(shown: Mapping[str, Sequence[str]]) -> str:
     )
 
 
+@cache
 def stored() -> dict[str, list[str]]:
     """The kinds of draw that show each mistake, read from the table."""
     lines = TABLE.read_text(encoding="utf-8").partition("## Shown without")[0].splitlines()

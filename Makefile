@@ -4,6 +4,8 @@ VENV ?= .venv
 BIN := $(VENV)/bin
 # setuptools prints a box about any editable installation.
 INSTALL := PYTHONWARNINGS='ignore:Editable installation' $(BIN)/pip install --quiet
+# Tests start some hundred processes, which read bytecode even where the environment says that none is written.
+PYTEST := PYTHONDONTWRITEBYTECODE= $(BIN)/pytest -n 2 --dist loadfile
 MODEL ?= golden_models/resnet_kept_bn.onnx
 
 .PHONY: run test test-all lint types check check-all bench docs clean
@@ -23,10 +25,10 @@ types: $(VENV)/installed-dev
 	$(BIN)/basedpyright --warnings --pythonpath $(BIN)/python
 
 check: $(VENV)/installed-dev
-	$(BIN)/pytest -n 2 --dist loadfile -q
+	$(PYTEST) -q
 
 check-all: $(VENV)/installed-dev
-	$(BIN)/pytest -n 2 --dist loadfile -q -m "" --hypothesis-profile slow
+	$(PYTEST) -q -m "" --hypothesis-profile slow
 
 bench: $(VENV)/installed-dev
 	$(INSTALL) -e '.[peers]'

@@ -178,8 +178,8 @@ def run_visualization(run: VerifiedRun, pipeline: Pass, candidate: Candidate) ->
     if run.observer is None:
         return None
     ledger = run.checked.attempt.ledger
-    if ledger.dispatcher is not None and ledger.dispatcher.failure is not None:
-        raise ledger.dispatcher.failure
+    if ledger.accounting is not None and ledger.accounting.observer_failure is not None:
+        raise ledger.accounting.observer_failure
     from ..visualization.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed
     from ..visualization.visualization import build_visualization  # noqa: PLC0415 - seldom needed
 

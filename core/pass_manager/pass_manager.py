@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from ..errors import FailureKind, GraphError, InterfaceError, ModelError, PassFailed, format_error
 from ..io.model import Model, serialize
-from ..rewriting.changes import ChangeObserver, ObserverDispatcher, SizeAccounting
+from ..rewriting.changes import ChangeObserver, SizeAccounting
 from ..rewriting.ledger import NO_LIMIT, Exclusions, Ledger, ReplayLimit
 from ..support.watchdog import NoProgress, progress_watchdog
 from ..verify.input_generation import InputSet
@@ -66,9 +66,7 @@ class PassManager:
         tracker = NameTracker.of(model) if track_names else None
         ledger = Ledger(self.exact_only, record, self.exclusions, limit, validate_graphs)
         if account_sizes:
-            ledger.accounting = SizeAccounting(
-                dispatcher=ObserverDispatcher(observer) if observer is not None else None
-            )
+            ledger.accounting = SizeAccounting(observer=observer)
             model.graph.context.mutation_log = ledger.accounting.log
         failed = None
         try:

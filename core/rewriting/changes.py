@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from time import perf_counter
 from typing import Protocol
 
@@ -58,36 +59,6 @@ class ChangeObserver(Protocol):
         ...
 
 
-@dataclass(slots=True)
-class ObserverDispatcher:
-    """Calls an observer before and after each change; `seconds` is its time, `failure` its first exception."""
-
-    observer: ChangeObserver
-    seconds: float = 0.0
-    failure: Exception | None = None
-    _current_change: Change | None = None  # the change that is being made
-
-    def notify_before(self, change: Change, replaced: Sequence[Op | Value], mutations: Sequence[Mutation]) -> None:
-        """Call the observer before a change."""
-        self._current_change = change
-        self._call(lambda: self.observer.before_change(change, replaced, mutations))
-
-    def notify_after(self, mutations: Sequence[Mutation]) -> None:
-        """Call the observer after the last change, unless that was done."""
-        if self._current_change is None:
-            return
-        change, self._current_change = self._current_change, None
-        self._call(lambda: self.observer.after_change(change, mutations))
-
-    def _call(self, callback: Callable[[], None]) -> None:
-        start = perf_counter()
-        try:
-            callback()
-        except Exception as e:  # noqa: BLE001 - it is not the fault of a pass
-            self.failure = self.failure or e
-        self.seconds += perf_counter() - start
-
-
 def inserted_ops(mutations: Iterable[Mutation]) -> list[Op]:
     """The ops that were added and not removed again, in order."""
     there: dict[Op, None] = {}
@@ -111,11 +82,15 @@ class SizeAccounting:
     """Assigns the mutations of a run to its changes, all of which are kept: an ordinal is an index in their list.
 
     Mutations from the start of a change until the next one belong to it. An op that is removed later, at the end of a
-    pass, belongs to the change of that pass which named it. `dispatcher` calls an observer, if there is one.
+    pass, belongs to the change of that pass which named it. An `observer` is called before and after each change;
+    `observer_seconds` is its time, `observer_failure` its first exception.
     """
 
     log: MutationLog = field(default_factory=MutationLog)
-    dispatcher: ObserverDispatcher | None = None
+    observer: ChangeObserver | None = None
+    observer_seconds: float = 0.0
+    observer_failure: Exception | None = None
+    _observed: Change | None = None  # the change that is being made
     _pending: tuple[ChangeKey, int] | None = None  # the change that was started last, and the mutations before it
     _change_of_op: dict[Op, int] = field(default_factory=dict[Op, int])
     _pass_name: str = ""
@@ -138,23 +113,34 @@ class SizeAccounting:
             assigned.setdefault(at, []).append(mutation)
         for ordinal, mutations in assigned.items() if changes else ():
             change = changes[ordinal]
+            added = sum(m.node_delta for m in mutations if m.op is None or is_counted(m.op))
             changes[ordinal] = replace(
                 change,
                 made=(*change.made, *(op.label for op in inserted_ops(mutations))),
-                nodes_saved=change.nodes_saved
-                - sum(m.node_delta for m in mutations if m.op is None or is_counted(m.op)),
+                nodes_saved=change.nodes_saved - added,
                 weight_bytes_saved=change.weight_bytes_saved - sum(m.byte_delta for m in mutations),
             )
 
     def register_change(self, change: Change, replaced: Sequence[Op | Value]) -> None:
         """Record the ops that a change named, which may be removed later."""
-        if self.dispatcher is not None:
-            self.dispatcher.notify_before(change, replaced, self.log.entries)
+        if self.observer is not None:
+            self._observed = change
+            self._notify(partial(self.observer.before_change, change, replaced, self.log.entries))
         if change.pass_name != self._pass_name:
             self._pass_name = change.pass_name
             self._change_of_op.clear()
         self._change_of_op.update((op, change.ordinal) for op in replaced if isinstance(op, Op))
 
     def _notify_after(self) -> None:
-        if self.dispatcher is not None:
-            self.dispatcher.notify_after(self.log.entries)
+        """Call the observer after the last change, unless that was done."""
+        change, self._observed = self._observed, None
+        if self.observer is not None and change is not None:
+            self._notify(partial(self.observer.after_change, change, self.log.entries))
+
+    def _notify(self, callback: Callable[[], None]) -> None:
+        start = perf_counter()
+        try:
+            callback()
+        except Exception as e:  # noqa: BLE001 - it is not the fault of a pass
+            self.observer_failure = self.observer_failure or e
+        self.observer_seconds += perf_counter() - start

@@ -15,7 +15,7 @@ from time import perf_counter
 from ..errors import NoFixpoint
 from ..ir.op import Op
 from ..ir.values import Value
-from .changes import Change, ChangeKey, ObserverDispatcher, SizeAccounting
+from .changes import Change, ChangeKey, SizeAccounting
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +81,7 @@ class Ledger:
     @property
     def observer_seconds(self) -> float:
         """The seconds that an observer took."""
-        return self.dispatcher.seconds if self.dispatcher is not None else 0.0
-
-    @property
-    def dispatcher(self) -> ObserverDispatcher | None:
-        """The dispatcher of changes to an observer, if there is one."""
-        return self.accounting.dispatcher if self.accounting is not None else None
+        return self.accounting.observer_seconds if self.accounting is not None else 0.0
 
     def may_change(self, by: str, place: str, *, exact: bool = True) -> bool:
         """Whether a change may be made; does not count it. Ops added from here on are part of it."""

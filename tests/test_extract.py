@@ -15,10 +15,9 @@ from onnx import helper
 from passwright.app.cli import app
 from passwright.core import Graph, Ledger, from_onnx, to_onnx
 from passwright.core.errors import ModelError
-from passwright.core.io.model_source import model_source
+from passwright.core.io.model_source import edited_source, model_source
 from passwright.core.pass_manager.interface import Interface
 from passwright.core.transform.extract import drop_unused_inputs, keep_outputs
-from passwright.core.transform.model_edits import edited_source
 from rewriting import initializers, load, op_types, run
 from typer.testing import CliRunner
 

@@ -15,7 +15,7 @@ import onnx
 
 from ...core.errors import FailureKind, ModelError
 from ...core.io.model import Model
-from ...core.io.model_source import ModelSource, model_source
+from ...core.io.model_source import ModelSource, edited_source, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
@@ -30,7 +30,7 @@ from ...core.rewriting.pattern import OpPattern
 from ...core.rewriting.rules import Rule
 from ...core.support.gc_pause import gc_paused
 from ...core.support.suggestions import did_you_mean
-from ...core.transform.model_edits import edited_source, requested_edits
+from ...core.transform.model_edits import requested_edits
 from ..environment import versions
 from ..listing.listing import pass_doc
 from ..registry.pass_sources import PluginLike, Subject, find_subject

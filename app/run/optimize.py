@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import onnx
 
 from ...core.io.files import publish
-from ...core.io.model_source import ModelSource, model_source
+from ...core.io.model_source import ModelSource, edited_source, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.pass_manager.pass_manager import CheckOptions, PassManager
 from ...core.pass_manager.phase_timer import DRAWING, LOADING, RUNNING_ORIGINAL, WRITING, PhaseTimer
@@ -22,7 +22,7 @@ from ...core.pass_manager.quarantine import OnQuarantine, Quarantine
 from ...core.pass_manager.report import Plan, Report, Stats, graph_size, pass_records, write_json
 from ...core.pass_manager.verified_run import Candidate, VerifiedRun, attempt_comparer
 from ...core.support.gc_pause import gc_paused
-from ...core.transform.model_edits import edited_source, requested_edits
+from ...core.transform.model_edits import requested_edits
 from ...core.verify.verdict import Verdict
 from ...core.verify.verification_spec import VerificationSpec
 from ..environment import versions

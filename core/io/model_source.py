@@ -1,68 +1,94 @@
-"""Model sources: files or messages that can be loaded repeatedly."""
+"""Model sources: files or messages that can be loaded repeatedly, with edits of the loaded model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from weakref import finalize
 
 import onnx
 
 from ..errors import ModelError
 from ..ort.sessions import Loadable
 from .convert import from_onnx
-from .files import ModelFile, load
-from .model import Model
+from .files import ModelFile, as_loadable, load
+from .model import Model, serialize
+
+ModelEdit = Callable[[Model], None]
+"""Changes a model that was just loaded, in place, and in the same way each time. Raises ModelError if it cannot."""
 
 
-@dataclass(slots=True)
+@dataclass
 class ModelSource:
-    """An original model. `loadable` gives a form that backends load, `size` its bytes on disk or as a message.
+    """An original model and its edits. Backends get a large edited one in a file, which lives as long as this object.
 
-    `compute_size`, if given, computes the size of a model that is only a part of its file or message.
+    `inline`: local functions are inlined.
     """
 
     label: str
-    load: Callable[[], Model]
-    loadable: Callable[[], Loadable]
-    _file: ModelFile | None = field(default=None, repr=False)
-    _message_bytes: int = 0
-    compute_size: Callable[[], int] | None = None
+    origin: onnx.ModelProto | ModelFile = field(repr=False)
+    inline: bool
+    edits: tuple[ModelEdit, ...] = ()
+    _files: ExitStack = field(default_factory=ExitStack, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        finalize(self, self._files.close)
+
+    def load(self) -> Model:
+        """The model anew, edited."""
+        if isinstance(self.origin, ModelFile):
+            model = load(self.origin, inline=self.inline)
+        else:
+            model = from_onnx(self.origin, inline=self.inline)
+        for edit in self.edits:
+            edit(model)
+        return model
+
+    def loadable(self) -> Loadable:
+        """The edited model in a form that backends load."""
+        if self.edits:
+            return self._edited
+        if isinstance(self.origin, ModelFile):
+            return self.origin.path
+        try:
+            return self.origin.SerializeToString()
+        except ValueError as e:
+            raise ModelError("a model over 2 GB can only be verified by its path") from e
+
+    @cached_property
+    def _edited(self) -> Loadable:
+        return self._files.enter_context(as_loadable(self.load()))
 
     @property
     def is_external(self) -> bool:
         """Whether it keeps weights in other files."""
-        return self._file is not None and bool(self._file.external_files)
+        return len(self.files) > 1
 
     @property
     def files(self) -> tuple[Path, ...]:
         """The file and, once it is loaded, the files of weights to which it refers."""
-        return (self._file.path, *self._file.external_files) if self._file is not None else ()
+        return (self.origin.path, *self.origin.external_files) if isinstance(self.origin, ModelFile) else ()
 
     @property
     def size(self) -> int:
-        """Bytes of the model and of the files of weights to which it refers."""
-        if self.compute_size is not None:
-            return self.compute_size()
-        return sum(p.stat().st_size for p in self.files) if self._file is not None else self._message_bytes
+        """Bytes of the model and of the files of weights to which it refers; of an edited one as a message."""
+        if self.edits:
+            return serialize(self.load()).size
+        if isinstance(self.origin, ModelFile):
+            return sum(p.stat().st_size for p in self.files)
+        return self.origin.ByteSize()
 
 
 def model_source(model: onnx.ModelProto | str | Path, *, inline: bool) -> ModelSource:
     """The source for a message or the path of a file."""
     if isinstance(model, onnx.ModelProto):
-        return ModelSource(
-            model.graph.name or "model",
-            lambda: from_onnx(model, inline=inline),
-            lambda: _serialize(model),
-            _message_bytes=model.ByteSize(),
-        )
-    path = Path(model)
-    file = ModelFile(path)
-    return ModelSource(str(path), lambda: load(file, inline=inline), lambda: path, file)
+        return ModelSource(model.graph.name or "model", model, inline)
+    return ModelSource(str(Path(model)), ModelFile(Path(model)), inline)
 
 
-def _serialize(model: onnx.ModelProto) -> bytes:
-    try:
-        return model.SerializeToString()
-    except ValueError as e:
-        raise ModelError("a model over 2 GB can only be verified by its path") from e
+def edited_source(source: ModelSource, edits: Sequence[ModelEdit]) -> ModelSource:
+    """The source with further edits."""
+    return replace(source, edits=(*source.edits, *edits)) if edits else source

@@ -1,61 +1,13 @@
-"""Edits of a model before it is optimized; the result is verified against the edited model."""
+"""The edits of a model that a caller requests; the result is verified against the edited model."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
-from functools import cached_property, partial
-from weakref import finalize
+from collections.abc import Mapping, Sequence
+from functools import partial
 
-from ..io.files import as_loadable
-from ..io.model import Model, serialize
-from ..io.model_source import ModelSource
-from ..ort.sessions import Loadable
+from ..io.model_source import ModelEdit
 from .extract import drop_unused_inputs, keep_outputs
 from .specialize import specialize
-
-ModelEdit = Callable[[Model], None]
-"""Changes a model that was just loaded, in place, and in the same way each time. Raises ModelError if it cannot."""
-
-
-def edited_source(source: ModelSource, edits: Sequence[ModelEdit]) -> ModelSource:
-    """A source of the edited model, for loading and for backends."""
-    if not edits:
-        return source
-    original = _EditedModel(source, tuple(edits))
-    return replace(source, load=original.load, loadable=original.loadable, compute_size=original.size)
-
-
-@dataclass
-class _EditedModel:
-    """The models of a source after some edits; a large one is kept in a file as long as this object lives."""
-
-    source: ModelSource
-    edits: tuple[ModelEdit, ...]
-    _files: ExitStack = field(default_factory=ExitStack)
-
-    def __post_init__(self) -> None:
-        finalize(self, self._files.close)
-
-    def load(self) -> Model:
-        """The model anew, edited."""
-        model = self.source.load()
-        for edit in self.edits:
-            edit(model)
-        return model
-
-    def loadable(self) -> Loadable:
-        """The edited model in a form that backends load."""
-        return self._loadable
-
-    @cached_property
-    def _loadable(self) -> Loadable:
-        return self._files.enter_context(as_loadable(self.load()))
-
-    def size(self) -> int:
-        """Bytes of the edited model as one message."""
-        return serialize(self.load()).size
 
 
 def requested_edits(

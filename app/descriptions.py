@@ -111,7 +111,7 @@ def describe_type(value: Value) -> str:
     text = f"{name}[{','.join('?' if d is None else str(d).replace(' ', '') for d in shape)}]"
     if value.tensor is None:
         return text
-    if value.tensor.size > MAX_LISTED or value.tensor.is_mapped or value.tensor.is_external:
+    if value.tensor.size > MAX_LISTED or value.tensor.mapped is not None or value.tensor.is_external:
         return f"constant {text}"
     return f"constant {text} {format_attribute_value(value.tensor.array.tolist())}"
 

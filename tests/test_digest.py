@@ -66,7 +66,7 @@ def test_on_disk(tmp_path: Path) -> None:
     onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
     (value,) = model_source(tmp_path / "m.onnx", inline=False).load().graph.initializers
     assert value.tensor is not None
-    assert value.tensor.is_mapped
+    assert value.tensor.mapped is not None
     assert digest(value.tensor) == digest(Tensor.from_array(LONG))
 
 

@@ -47,8 +47,8 @@ def _element_difference(a: Constant, b: Constant) -> tuple[int | None, float | N
         n, far = _chunk_difference(x[start : start + CHUNK_ELEMENTS], y[start : start + CHUNK_ELEMENTS])
         differing, largest = differing + n, max(largest, far)
         for tensor in (a, b):
-            if tensor.mapped_field is not None:
-                tensor.mapped_field.file.release_pages()
+            if tensor.mapped is not None:
+                tensor.mapped.file.release_pages()
     return differing, largest if np.isfinite(largest) else None
 
 
@@ -166,5 +166,5 @@ def _sample_key(constant: Constant) -> Hashable:
 
 def _file_location(constant: Constant) -> Hashable:
     """The file and offset of the elements; None for a constant in memory."""
-    mapped = constant.mapped_field if isinstance(constant, Tensor) else None
+    mapped = constant.mapped if isinstance(constant, Tensor) else None
     return None if mapped is None else (mapped.file.path, mapped.field_number, mapped.begin, mapped.end)

@@ -30,11 +30,12 @@ def infer_from_subgraphs(op: Op) -> None:
             if dtype == other_dtype:
                 is_common = shape is not None and other_shape is not None and len(shape) == len(other_shape)
                 pairs = zip(shape or (), other_shape or (), strict=False)
-                out.merge_inferred_type(dtype, tuple(x if x == y else None for x, y in pairs) if is_common else None)
+                merged = tuple(x if x == y else None for x, y in pairs) if is_common else None
+                out.merge_type(dtype, merged, inferred=True)
     elif op.type in {"Loop", "Scan"}:
         results = op.subgraphs[0].outputs[1 if op.type == "Loop" else 0 :]
         for out, v in zip(op.outputs, results, strict=False):
-            out.merge_inferred_type(v.recorded_type[0], None)
+            out.merge_type(v.recorded_type[0], None, inferred=True)
 
 
 COMPARISONS = ops_with(Trait.COMPARISON)
@@ -106,7 +107,8 @@ def _infer_built_in(op: Op, spec: onnx.defs.OpSchema) -> bool:
         return False
     dtype = _output_dtype(op, known)
     for v, shape in zip(op.outputs, shapes, strict=False):
-        v.merge_inferred_type(dtype, tuple(d if d is None or expr_size(d) <= MAX_EXPR_SIZE else None for d in shape))
+        kept = tuple(d if d is None or expr_size(d) <= MAX_EXPR_SIZE else None for d in shape)
+        v.merge_type(dtype, kept, inferred=True)
     return True
 
 
@@ -129,7 +131,7 @@ def _introduce_unknown_dims(op: Op, value: Value) -> None:
         return
     shared, tentative = op.graph.context, op.type not in DATA_DEPENDENT_OPS
     named: list[Dim] = [shared.new_unknown(tentative=tentative) if d is None else d for d in shape]
-    value.merge_inferred_type(0, tuple(named))
+    value.merge_type(0, tuple(named), inferred=True)
 
 
 def _infer_elements(op: Op) -> None:

@@ -42,7 +42,7 @@ def infer_from_schema(op: Op, spec: onnx.defs.OpSchema) -> None:
         if proto is not None and proto.HasField("tensor_type"):
             shape = declared_shape(proto.tensor_type)
             inferred = None if shape is None else tuple(named.get(d, d) for d in shape)
-            v.merge_inferred_type(proto.tensor_type.elem_type, inferred)
+            v.merge_type(proto.tensor_type.elem_type, inferred, inferred=True)
         elif proto is not None and proto.WhichOneof("value"):
             v.type = proto
 

@@ -72,17 +72,25 @@ class MappedField(NamedTuple):
         """The bytes of the value."""
         return self.file.view()[self.begin : self.end]
 
+    @property
+    def is_raw(self) -> bool:
+        """Whether the elements have ONNX's raw form."""
+        return self.field_number == RAW_DATA
+
 
 class Tensor:
-    """A constant: `dtype` is a TensorProto.DataType, `dims` its static shape."""
+    """A constant: `dtype` is a TensorProto.DataType, `dims` its static shape.
 
-    __slots__ = ("_array", "_header", "_mapped", "dims", "dtype", "is_external", "name")
+    `mapped` is the span of the elements in their file if they are still on disk.
+    """
+
+    __slots__ = ("_array", "_header", "dims", "dtype", "is_external", "mapped", "name")
 
     def __init__(
         self, header: onnx.TensorProto | None, mapped: MappedField | None, array: np.ndarray[Any, Any] | None
     ) -> None:
         self._header: onnx.TensorProto | bytes | None = header
-        self._mapped, self._array = mapped, array
+        self.mapped, self._array = mapped, array
         self.name = ""  # in the message it came from
         self.is_external = False  # whether that message points to another file
         if header is not None:
@@ -101,11 +109,12 @@ class Tensor:
             raise ModelError(f"initializer {self.name} has the negative dims {list(self.dims)}")
         if self.dtype == STRING or header.HasField("segment"):
             return
-        raw = self._mapped is not None and self._mapped.field_number == RAW_DATA
-        if raw or header.HasField("raw_data"):
-            found = self._mapped.end - self._mapped.begin if raw and self._mapped is not None else len(header.raw_data)
-            if found != self.nbytes:
-                raise ModelError(f"initializer {self.name} holds {found} bytes of data instead of {self.nbytes}")
+        if self.mapped is not None and self.mapped.is_raw:
+            found = self.mapped.end - self.mapped.begin
+        else:
+            found = len(header.raw_data) if header.HasField("raw_data") else self.nbytes
+        if found != self.nbytes:
+            raise ModelError(f"initializer {self.name} holds {found} bytes of data instead of {self.nbytes}")
 
     @classmethod
     def from_array(cls, array: np.ndarray[Any, Any]) -> Tensor:
@@ -174,16 +183,6 @@ class Tensor:
         return tuple(map(int, self.array.reshape(-1).tolist()))
 
     @property
-    def is_mapped(self) -> bool:
-        """Whether the elements are still on disk."""
-        return self._mapped is not None
-
-    @property
-    def mapped_field(self) -> MappedField | None:
-        """The span of the elements in their file if they are still on disk."""
-        return self._mapped
-
-    @property
     def array(self) -> np.ndarray[Any, Any]:
         """The elements; read-only. Types that NumPy lacks come as ml_dtypes, strings as objects."""
         if self._array is None:
@@ -192,13 +191,12 @@ class Tensor:
         return self._array
 
     def _decode(self) -> np.ndarray[Any, Any]:
-        if self._mapped is None and self.is_external:
+        if self.mapped is None and self.is_external:
             raise ModelError(f"{self.name}: its data is in another file; load the model by its path")
         try:
-            kind = helper.tensor_dtype_to_np_dtype(self.dtype)
-            if self._mapped is None or self._mapped.field_number != RAW_DATA or element_bits(self.dtype) % 8:
+            if self.mapped is None or not self.mapped.is_raw or element_bits(self.dtype) % 8:
                 return numpy_helper.to_array(self.to_proto(self.name))
-            return np.frombuffer(self._mapped.view, kind).reshape(self.dims)
+            return np.frombuffer(self.mapped.view, helper.tensor_dtype_to_np_dtype(self.dtype)).reshape(self.dims)
         except (ValueError, TypeError) as e:
             raise ModelError(f"initializer {self.name} cannot be read: {first_line(e)}") from e
 
@@ -210,8 +208,8 @@ class Tensor:
 
     def raw_data(self) -> bytes | memoryview:
         """The elements in ONNX's raw form: little-endian, sub-byte types packed. Not for strings."""
-        if self._mapped is not None and self._mapped.field_number == RAW_DATA:
-            return self._mapped.view
+        if self.mapped is not None and self.mapped.is_raw:
+            return self.mapped.view
         if (message := self._message) is not None and message.raw_data:
             return message.raw_data
         return self._array_bytes or numpy_helper.from_array(self.array).raw_data
@@ -227,8 +225,8 @@ class Tensor:
 
     def release_pages(self) -> None:
         """Release the memory of elements that were read from disk; they are read again on the next use."""
-        if self._mapped is not None and self._array is None:
-            self._mapped.file.release_pages()
+        if self.mapped is not None and self._array is None:
+            self.mapped.file.release_pages()
 
     def header(self, name: str) -> onnx.TensorProto:
         """The message without the elements that are still on disk."""
@@ -238,7 +236,7 @@ class Tensor:
         elif self._array is not None:
             proto = numpy_helper.from_array(self._array, name)
         proto.name = name
-        if self._mapped is not None and self.is_external:  # the written message holds its elements itself
+        if self.mapped is not None and self.is_external:  # the written message holds its elements itself
             proto.ClearField("data_location")
             del proto.external_data[:]
         return proto
@@ -255,30 +253,24 @@ class Tensor:
     def to_proto(self, name: str) -> onnx.TensorProto:
         """The whole message; reads the elements from disk."""
         proto = self.header(name)
-        if self._mapped is not None and self._mapped.field_number == RAW_DATA:
-            proto.raw_data = bytes(self._mapped.view)
-        elif self._mapped is not None:
-            proto.MergeFromString(b"".join(self._mapped_field_chunks()))
+        if self.mapped is not None and self.mapped.is_raw:
+            proto.raw_data = bytes(self.mapped.view)
+        elif self.mapped is not None:
+            proto.MergeFromString(wire_format.encode_field(self.mapped.field_number, bytes(self.mapped.view)))
         return proto
 
     def chunks(self, name: str) -> Iterator[bytes | memoryview]:
         """The serialized message in chunks, large elements without a copy."""
-        if self._mapped is None and (elements := self._array_bytes) is not None:
-            proto = onnx.TensorProto(data_type=self.dtype, dims=self.dims, name=name)
-            yield proto.SerializeToString(deterministic=True)
-            yield wire_format.encode_prefix(RAW_DATA, len(elements))
-            yield elements
-            return
-        if self._mapped is None:
+        if self.mapped is not None:
+            proto, number, elements = self.header(name), self.mapped.field_number, self.mapped.view
+        elif (elements := self._array_bytes) is not None:
+            proto, number = onnx.TensorProto(data_type=self.dtype, dims=self.dims, name=name), RAW_DATA
+        else:
             yield self.to_proto(name).SerializeToString(deterministic=True)
             return
-        yield self.header(name).SerializeToString(deterministic=True)
-        yield from self._mapped_field_chunks()
-
-    def _mapped_field_chunks(self) -> Iterator[bytes | memoryview]:
-        assert self._mapped is not None
-        yield wire_format.encode_prefix(self._mapped.field_number, self._mapped.end - self._mapped.begin)
-        yield self._mapped.view
+        yield proto.SerializeToString(deterministic=True)
+        yield wire_format.encode_prefix(number, len(elements))
+        yield elements
 
 
 @cache

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import onnx
 
 from ..errors import Declined
-from .dims import Dim, Elements, Shape, as_integers, is_unresolved, merge_dim, merge_inferred_dim
+from .dims import Elements, Shape, as_integers, is_unresolved, merge_dim, merge_inferred_dim
 from .tensor import Tensor
 
 if TYPE_CHECKING:
@@ -140,9 +140,16 @@ class Value:
         """Element type and shape as recorded so far, without inference."""
         return self._dtype, self._shape
 
-    def merge_type(self, dtype: int, shape: Shape | None) -> None:
-        """Record a type where none is known; of a known shape, only symbols are replaced by numbers."""
-        self._merge_with(dtype, shape, merge_dim)
+    def merge_type(self, dtype: int, shape: Shape | None, *, inferred: bool = False) -> None:
+        """Record a type where none is known; of a known shape, only symbols are replaced by numbers.
+
+        An inferred type also replaces the names that the file gives to intermediate dims.
+        """
+        self._dtype = self._dtype or dtype
+        if self._shape is None:
+            self._shape = shape
+        elif shape is not None and len(shape) == len(self._shape) and shape != self._shape:
+            self._shape = tuple(map(merge_inferred_dim if inferred else merge_dim, self._shape, shape))
 
     def clear_shape(self) -> None:
         """Remove the recorded shape, so that inference computes it anew."""
@@ -151,17 +158,6 @@ class Value:
     def reset(self) -> None:
         """Remove type, shape, elements and constant; name, producer and consumers stay."""
         self._dtype, self._shape, self.elements, self.tensor, self.type = 0, None, None, None, None
-
-    def merge_inferred_type(self, dtype: int, shape: Shape | None) -> None:
-        """As `merge_type` for an inferred type, which replaces the names that the file gives to intermediate dims."""
-        self._merge_with(dtype, shape, merge_inferred_dim)
-
-    def _merge_with(self, dtype: int, shape: Shape | None, merge: Callable[[Dim, Dim], Dim]) -> None:
-        self._dtype = self._dtype or dtype
-        if self._shape is None:
-            self._shape = shape
-        elif shape is not None and len(shape) == len(self._shape) and shape != self._shape:
-            self._shape = tuple(map(merge, self._shape, shape))
 
     def set_constant(self, tensor: Tensor) -> None:
         """Make the value a constant."""

@@ -40,7 +40,7 @@ class DefaultValue:
     @classmethod
     def of(cls, tensor: Default) -> DefaultValue:
         """Record a default; of a tensor that is on disk or large, only the object."""
-        is_large = isinstance(tensor, Tensor) and (tensor.is_mapped or tensor.nbytes > MAX_INTERNED_BYTES)
+        is_large = isinstance(tensor, Tensor) and (tensor.mapped is not None or tensor.nbytes > MAX_INTERNED_BYTES)
         return cls(tensor, b"" if is_large else _digest(tensor))
 
     def is_equal(self, tensor: Default) -> bool:

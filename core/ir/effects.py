@@ -58,13 +58,10 @@ def uses_16_bit_floats(graph: Graph) -> bool:
     onnxruntime's CPU provider computes much of that in 32 bits and drops some of the roundings in between,
     depending on the neighbouring ops: such results are not reproducible to the last bit.
     """
-    for g in graph.with_subgraphs():
-        sources = (*g.inputs, *g.initializers)
-        if any(v.recorded_type[0] in FLOAT16_DTYPES for v in sources):
-            return True
-        if any(op.attr("to") in FLOAT16_DTYPES for op in g.ops("Cast")):
-            return True
-    return False
+    graphs = list(graph.with_subgraphs())
+    dtypes = (v.recorded_type[0] for g in graphs for v in (*g.inputs, *g.initializers))
+    casts = (op.attr("to") for g in graphs for op in g.ops("Cast"))
+    return any(dtype in FLOAT16_DTYPES for dtype in (*dtypes, *casts))
 
 
 def is_training_dropout(op: Op) -> bool:

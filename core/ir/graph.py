@@ -7,7 +7,7 @@ which only the mutators here write. `Graph.nx` presents the same graph to networ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
@@ -303,8 +303,7 @@ class Graph:
         for op in old.consumers:
             op.replace_edge("inputs", old, new)
             for sub in op.subgraphs:
-                if sub.is_output(old):
-                    sub.replace_output(old, new)
+                sub.replace_output(old, new)
             new.add_consumer(op)
         old.clear_consumers()
         if swaps:
@@ -428,33 +427,29 @@ class Graph:
         return True
 
     def validate(self) -> None:
-        """Raise GraphError unless every invariant holds, in subgraphs too. O(V + E)."""
-        _check_invariants(self, self._by_type)
+        """Raise GraphError unless edges and indexes are consistent, outputs are defined and there is no cycle.
 
-
-def _check_invariants(graph: Graph, by_type: Mapping[str, Mapping[Op, None]]) -> None:
-    """Raise GraphError unless edges and indexes are consistent, outputs are defined and there is no cycle.
-
-    Consumers are checked only from the outermost graph, since all subgraphs count.
-    """
-    ops = list(graph.ops())
-    for op in ops:
-        if op.graph is not graph or op not in by_type.get(op.type, ()):
-            raise GraphError(f"{op.label} is not in the index of its graph")
-        for v in op.outputs:
-            if v.producer is not op:
-                raise GraphError(f"{op.label} does not produce {v.name}, which it lists")
-        for sub in op.subgraphs:
-            if sub.owner is not op:
-                raise GraphError(f"a subgraph of {op.label} has another owner")
-            sub.validate()
-    if sum(map(len, by_type.values())) != len(ops):
-        raise GraphError("the op-type index is stale")
-    _check_constants(graph)
-    _check_names_and_outputs(graph)
-    if graph.owner is None:
-        _check_edges(graph)
-    graph.sorted_ops()
+        O(V + E), subgraphs included. Consumers are checked only from the outermost graph.
+        """
+        ops = list(self.ops())
+        for op in ops:
+            if op.graph is not self or op not in self._by_type.get(op.type, ()):
+                raise GraphError(f"{op.label} is not in the index of its graph")
+            for v in op.outputs:
+                if v.producer is not op:
+                    raise GraphError(f"{op.label} does not produce {v.name}, which it lists")
+                if v.tensor is not None and op.type != "Constant":
+                    raise GraphError(f"{v.name} is a constant, and produced by {op.label}")
+            for sub in op.subgraphs:
+                if sub.owner is not op:
+                    raise GraphError(f"a subgraph of {op.label} has another owner")
+                sub.validate()
+        if sum(map(len, self._by_type.values())) != len(ops):
+            raise GraphError("the op-type index is stale")
+        _check_names_and_outputs(self)
+        if self.owner is None:
+            _check_edges(self)
+        self.sorted_ops()
 
 
 def defined_values(graph: Graph) -> Iterator[Value]:
@@ -464,18 +459,12 @@ def defined_values(graph: Graph) -> Iterator[Value]:
         yield from op.outputs
 
 
-def _check_constants(graph: Graph) -> None:
+def _check_names_and_outputs(graph: Graph) -> None:
     for v in graph.initializers:
         if v.tensor is None:
             raise GraphError(f"initializer {v.name} has no tensor")
         if v.producer is not None:
             raise GraphError(f"initializer {v.name} is produced by {v.producer.label}")
-    for v in (v for op in graph.ops() for v in op.outputs):
-        if v.tensor is not None and v.producer is not None and v.producer.type != "Constant":
-            raise GraphError(f"{v.name} is a constant, and produced by {v.producer.label}")
-
-
-def _check_names_and_outputs(graph: Graph) -> None:
     names = Counter(v.name for v in defined_values(graph) if v.name)
     twice = next((name for name, n in names.items() if n > 1), None)
     if twice is not None:

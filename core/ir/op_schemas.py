@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, cast
 
@@ -98,20 +98,18 @@ def decode_strings(value: Any) -> Any:
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
+NUMBER_TYPES: Mapping[str, Callable[[Any], Any]] = {"FLOAT": float, "INT": int}
+
+
 def make_attribute(name: str, value: Any, spec: defs.OpSchema | None) -> onnx.AttributeProto:
     """`value` as an AttributeProto of the type that the schema declares, or else of the type that `value` suggests."""
     declared = spec.attributes.get(name) if spec else None
     stated: Any = declared.type if declared is not None else None
-    kind = None if stated is None else onnx.AttributeProto.AttributeType.Value(stated.name)
-    if kind == onnx.AttributeProto.FLOAT:
-        value = float(value)
-    elif kind == onnx.AttributeProto.FLOATS:
-        value = [float(v) for v in value]
-    elif kind == onnx.AttributeProto.INT:
-        value = int(value)
-    elif kind == onnx.AttributeProto.INTS:
-        value = [int(v) for v in value]
-    return helper.make_attribute(name, encode_strings(value), attr_type=kind)
+    kind: str = "" if stated is None else stated.name
+    if (number := NUMBER_TYPES.get(kind.removesuffix("S"))) is not None:
+        value = [number(v) for v in value] if kind.endswith("S") else number(value)
+    attr_type = onnx.AttributeProto.AttributeType.Value(kind) if kind else None
+    return helper.make_attribute(name, encode_strings(value), attr_type=attr_type)
 
 
 def encode_strings(value: Any) -> Any:

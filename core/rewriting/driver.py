@@ -63,22 +63,11 @@ class RuleIndex:
             for op_type in r.root_types:
                 self.by_root_type.setdefault(op_type, []).append(r)
         self._cache: dict[tuple[str, InputSignatures], list[Rule]] = {}
-        self._required_producers = {
-            op_type: _required_producer_types([p for r in found for p in r.patterns if op_type in p.types])
-            for op_type, found in self.by_root_type.items()
-        }
 
     def candidates_at(self, op: Op) -> list[Rule]:
         """The rules that may match at `op`, in their order."""
         rules = self.by_root_type.get(op.type)
         if rules is None:
-            return []
-        required = self._required_producers[op.type]
-        if required is not None and not any(
-            (v.tensor is not None and "" in required) or (v.producer is not None and v.producer.type in required)
-            for v in op.inputs
-            if v is not None
-        ):
             return []
         home = op.graph
         kinds: list[InputSignature] = []
@@ -94,22 +83,6 @@ class RuleIndex:
         return found
 
 
-def _required_producer_types(patterns: list[OpPattern]) -> frozenset[str] | None:
-    """The types of producers of which every pattern requires one, "" for a constant; None if one requires none."""
-    found: set[str] = set()
-    for pattern in patterns:
-        particular = next((want for want in pattern.inputs if _constrains_input(want)), None)
-        if particular is None:
-            return None
-        found.update(particular.types if isinstance(particular, OpPattern) else ("",))
-    return frozenset(found)
-
-
-def _constrains_input(want: object) -> bool:
-    """Whether a pattern does not match every input."""
-    return isinstance(want, OpPattern) or (isinstance(want, Var) and want.constant and not want.optional)
-
-
 def _may_match(pattern: OpPattern, root_type: str, kinds: InputSignatures) -> bool:
     """Whether the pattern has that operator at its root, and an input fits each input that it constrains."""
     if root_type not in pattern.types:
@@ -121,8 +94,8 @@ def _may_match(pattern: OpPattern, root_type: str, kinds: InputSignatures) -> bo
         types = {t for want in makers for t in want.types}
         if sum(made_by in types for made_by, _ in kinds) < len(makers):
             return False
-    has_constant = any(is_constant for _, is_constant in kinds)
-    return has_constant or not any(isinstance(want, Var) and _constrains_input(want) for want in pattern.inputs)
+    needs_constant = any(isinstance(want, Var) and want.constant and not want.optional for want in pattern.inputs)
+    return not needs_constant or any(is_constant for _, is_constant in kinds)
 
 
 log = logging.getLogger(__name__)

@@ -73,10 +73,8 @@ class ModelFile:
 def load(file: ModelFile, *, inline: bool = True) -> Model:
     """Load a model; nodes are parsed, weights are not. Raises ModelError with a one-line message."""
     path = file.path
-    if path.is_dir():
-        raise ModelError(f"{path} is a folder, not a model")
-    if not path.is_file():
-        raise ModelError(f"{path} does not exist")
+    if path.is_dir() or not path.is_file():
+        raise ModelError(f"{path} is a folder, not a model" if path.is_dir() else f"{path} does not exist")
     if path.stat().st_size == 0:
         raise ModelError(f"{path} is empty")
     try:
@@ -101,33 +99,19 @@ def _load(file: ModelFile, inline: bool) -> Model:
     if len(graphs) != 1:
         raise ModelError("not an ONNX model: it has no graph" if not graphs else "it has more than one graph")
     opsets_of(header)  # refuses unknown versions before anything is read
-    nodes, tensors, rest = _Spans(), _Spans(), bytearray()
+    nodes, tensors, rest = array("q"), array("q"), bytearray()  # bounds in compact form, of perhaps a million nodes
     for f in wire_format.parse_fields(data, graphs[0].begin, graphs[0].end):
-        if f.number == NODE:
-            nodes.add(f.begin, f.end)
-        elif f.number == INITIALIZER:
-            tensors.add(f.begin, f.end)
+        if f.number in {NODE, INITIALIZER}:
+            (nodes if f.number == NODE else tensors).extend((f.begin, f.end))
         else:
             rest += data[f.tag_start : f.end]
-    initializers = [file.resolve_external(Tensor.from_wire(source, a, b)) for a, b in tensors]
-    protos = (onnx.NodeProto.FromString(bytes(data[a:b])) for a, b in nodes)
+    spans = zip(tensors[::2], tensors[1::2], strict=True)
+    initializers = [file.resolve_external(Tensor.from_wire(source, a, b)) for a, b in spans]
+    protos = (onnx.NodeProto.FromString(bytes(data[a:b])) for a, b in zip(nodes[::2], nodes[1::2], strict=True))
     info = onnx.GraphProto.FromString(bytes(rest))
     model = import_model(header, info, protos, initializers, file.read_tensor, inline=inline)
     source.release_pages()
     return model
-
-
-class _Spans:
-    """Spans in a file, stored compactly, since a model may have a million nodes."""
-
-    def __init__(self) -> None:
-        self._bounds = array("q")
-
-    def add(self, begin: int, end: int) -> None:
-        self._bounds.extend((begin, end))
-
-    def __iter__(self) -> Iterator[tuple[int, int]]:
-        return zip(self._bounds[::2], self._bounds[1::2], strict=True)
 
 
 def weight_bytes(model: Model) -> int:

@@ -8,6 +8,7 @@ from typing import TypeVar
 import onnx
 
 from ..errors import InterfaceError
+from ..ir.dims import contradict
 from ..ir.graph import Graph
 from ..ir.tensor import Tensor, tensors_equal
 from ..ir.values import declared_shape
@@ -134,10 +135,7 @@ def _types_compatible(a: onnx.TypeProto, b: onnx.TypeProto) -> bool:
     if a.tensor_type.elem_type != b.tensor_type.elem_type:
         return False
     mine, theirs = declared_shape(a.tensor_type), declared_shape(b.tensor_type)
-    if mine is None or theirs is None:
-        return True
-    pairs = zip(mine, theirs, strict=False)
-    return len(mine) == len(theirs) and all(m == n for m, n in pairs if isinstance(m, int) and isinstance(n, int))
+    return mine is None or theirs is None or (len(mine) == len(theirs) and not contradict(mine, theirs))
 
 
 def _require_opsets(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None) -> None:

@@ -25,6 +25,13 @@ def is_unresolved(dim: Dim) -> bool:
     return dim is None or (isinstance(dim, Expr) and is_tentative(dim))
 
 
+def contradict(a: Shape | None, b: Shape | None) -> bool:
+    """Whether two shapes of the same rank have different numbers for a dim."""
+    if a is None or b is None or len(a) != len(b):
+        return False
+    return any(m != n for m, n in zip(a, b, strict=True) if isinstance(m, int) and isinstance(n, int))
+
+
 def merge_dim(a: Dim, b: Dim) -> Dim:
     """The more precise of two facts about a dim: a number, then a symbol, then a tentative unknown; else `a`."""
     if b is None or isinstance(a, int):

@@ -32,14 +32,10 @@ def subgraphs(node: onnx.NodeProto) -> Iterator[onnx.GraphProto]:
 
 def all_nodes(nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
     """`nodes` and the nodes in their subgraphs, each before those inside it."""
-    work = [iter(nodes)]
-    while work:
-        node = next(work[-1], None)
-        if node is None:
-            work.pop()
-            continue
+    for node in nodes:
         yield node
-        work += [iter(graph.node) for graph in reversed(list(subgraphs(node)))]
+        for graph in subgraphs(node):
+            yield from all_nodes(graph.node)
 
 
 def copy_without(message: M, *fields: str) -> M:

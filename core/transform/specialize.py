@@ -9,7 +9,7 @@ import onnx
 from ..errors import ModelError
 from ..inference.schema_inference import inferred_type_proto
 from ..io.model import Model
-from ..ir.dims import Dim, Shape
+from ..ir.dims import Dim, Shape, contradict
 from ..ir.graph import Graph
 from ..ir.values import Value, declared_shape
 
@@ -95,12 +95,12 @@ def _reconcile(graph: Graph, fixed: Mapping[Value, Shape | None]) -> None:
         v.clear_shape()
     found = {v: v.known_shape for v in stated}
     for v in graph.outputs:
-        if v in stated and _contradict(fixed[v], found[v]):
+        if v in stated and contradict(fixed[v], found[v]):
             raise ModelError(
                 f"output {v.name} is declared {_format_shape(fixed[v])}, "
                 f"and with these sizes is {_format_shape(found[v])}"
             )
-    wrong = {v: found[v] or () for v, shape in stated.items() if _contradict(shape, found[v])}
+    wrong = {v: found[v] or () for v, shape in stated.items() if contradict(shape, found[v])}
     for v in stated.keys() - wrong.keys():
         v.merge_type(0, stated[v])
     outputs = zip(graph.outputs, declared.outputs, strict=True)
@@ -108,13 +108,6 @@ def _reconcile(graph: Graph, fixed: Mapping[Value, Shape | None]) -> None:
     declared.value_infos[:] = [
         (v, _corrected(info, wrong[v]) if v in wrong else info) for v, info in declared.value_infos
     ]
-
-
-def _contradict(a: Shape | None, b: Shape | None) -> bool:
-    """Whether two shapes of the same rank have different numbers for a dim."""
-    if a is None or b is None or len(a) != len(b):
-        return False
-    return any(m != n for m, n in zip(a, b, strict=True) if isinstance(m, int) and isinstance(n, int))
 
 
 def _corrected(info: bytes, shape: Shape) -> bytes:

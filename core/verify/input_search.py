@@ -33,7 +33,7 @@ MAX_EMPTY_ANSWERS = 2
 CHEAP_ELEMENTS = 1 << 16  # elements: above that, all kinds are drawn at the smallest sizes that were accepted
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Answer:
     """The outputs of the original for an input set, by name."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, cast
 
 import numpy as np
@@ -38,98 +37,85 @@ def has_generic_values(input_set: InputSet) -> bool:
     return input_set.kind in {"normal", "negative", "wide", "large"} or input_set.kind.startswith("given")
 
 
-@dataclass(slots=True)
 class Sensitivity:
     """The noise of the `original`'s outputs. If no input is a float, its weights are perturbed instead.
 
-    The typical noise of an output is that on the input set of `first_answer`; on zeros, for one, there is none.
+    The typical noise of an output is that on the input set of `first_answer`; on zeros, for one, there is none. Each
+    run is made once, when it is needed.
     """
 
-    original: Loadable
-    session: SeededSession
-    names: list[str]
-    first_answer: Answer
-    _perturbed_outputs: dict[int, list[Outputs]] = field(default_factory=dict[int, Any])
-    _more_perturbed_outputs: dict[int, list[tuple[Outputs, int]]] = field(default_factory=dict[int, Any])
-    _prepacked: SeededSession | None = None
-    _typical_floors: dict[str, float] = field(default_factory=dict[str, float])
-    _weight_perturbed_cache: list[SeededSession] | None = None
+    def __init__(self, original: Loadable, session: SeededSession, names: list[str], first_answer: Answer) -> None:
+        self.original, self.session, self.names, self.first_answer = original, session, names, first_answer
+        self._is_small = sum(np.size(v) for v in first_answer.input_set.feeds.values()) <= CHEAP_ELEMENTS
+        self._perturbed_outputs: dict[Answer, list[Outputs]] = {}
+        self._more_perturbed_outputs: dict[Answer, list[tuple[Outputs, int]]] = {}
+        self._typical_floors: dict[str, float] = {}
 
     def noise(self, answer: Answer, name: str) -> Noise:
         """The noise of an output on an input set."""
-        is_small = sum(np.size(v) for v in self.first_answer.input_set.feeds.values()) <= CHEAP_ELEMENTS
         return Noise(
-            partial(self._perturbed, answer, name),
+            lambda: [m[name] for m in self._perturbed(answer)],
             partial(self._typical_floor, name),
-            partial(self._more_perturbed, answer, name),
+            lambda: [(m[name], far) for m, far in self._more_perturbed(answer)],
             excuses_jumps=has_generic_values(answer.input_set),
-            is_cheap=is_small,
+            is_cheap=self._is_small,
         )
-
-    def _perturbed(self, answer: Answer, name: str) -> list[Any]:
-        key = id(answer.input_set)  # answers live as long as the oracle
-        if key not in self._perturbed_outputs:
-            self._perturbed_outputs[key] = list(self._perturbed_runs(answer))
-        return [m[name] for m in self._perturbed_outputs[key]]
-
-    def _more_perturbed(self, answer: Answer, name: str) -> list[tuple[Any, int]]:
-        key = id(answer.input_set)
-        if key not in self._more_perturbed_outputs:
-            self._more_perturbed_outputs[key] = list(self._more_runs(answer))
-        return [(m[name], far) for m, far in self._more_perturbed_outputs[key]]
 
     def _typical_floor(self, name: str) -> float:
         if name not in self._typical_floors:
-            first = Noise(partial(self._perturbed, self.first_answer, name), float)
-            self._typical_floors[name] = relative_noise_floor(self.first_answer.outputs[name], first)
+            noise = self.noise(self.first_answer, name)
+            self._typical_floors[name] = relative_noise_floor(self.first_answer.outputs[name], noise)
         return self._typical_floors[name]
 
-    def _perturbed_runs(self, answer: Answer) -> Iterator[Outputs]:
-        feeds = answer.input_set.feeds
-        if has_floats(feeds):
-            runs = [partial(self._run_perturbed, answer, seed) for seed in range(PERTURBATION_RUNS)]
-        else:
-            runs = [partial(p.run, self.names, feeds) for p in self._weight_perturbed_sessions()]
-        for run in runs:
-            with suppress(EvaluationError):  # for an input that must be a whole number, say
-                yield dict(zip(self.names, run(), strict=True))
+    def _perturbed(self, answer: Answer) -> list[Outputs]:
+        if answer not in self._perturbed_outputs:
+            feeds = answer.input_set.feeds
+            if has_floats(feeds):
+                runs = [partial(self._run_perturbed, feeds, seed) for seed in range(PERTURBATION_RUNS)]
+            else:
+                runs = [partial(p.run, self.names, feeds) for p in self._weight_perturbed]
+            self._perturbed_outputs[answer] = list(filter(None, map(self._outputs, runs)))
+        return self._perturbed_outputs[answer]
 
-    def _more_runs(self, answer: Answer) -> Iterator[tuple[Outputs, int]]:
-        """Runs with other kernels, further perturbed inputs, and perturbed weights, one model at a time."""
+    def _more_perturbed(self, answer: Answer) -> list[tuple[Outputs, int]]:
+        """Outputs with other kernels, further perturbed inputs, and perturbed weights, one model at a time.
+
+        Other kernels sum in another order, in the same mathematics.
+        """
+        if answer in self._more_perturbed_outputs:
+            return self._more_perturbed_outputs[answer]
         feeds = answer.input_set.feeds
-        tries: list[tuple[Callable[[], list[Any]], int]] = [(partial(self._run_with_other_kernels, feeds), 1)]
+        tries: list[tuple[Callable[[], list[Any]], int]] = [(lambda: self._prepacked.run(self.names, feeds), 1)]
         if has_floats(feeds) and has_generic_values(answer.input_set):
             seeds = range(PERTURBATION_RUNS)
-            tries += [(partial(self._run_perturbed, answer, s, ulps), ulps) for ulps in LARGER_ULPS for s in seeds]
+            tries += [(partial(self._run_perturbed, feeds, s, ulps), ulps) for ulps in LARGER_ULPS for s in seeds]
         for seed, ulps in enumerate((1, 1, *LARGER_ULPS)):
             tries.append((partial(self._run_with_perturbed_weights, feeds, seed, ulps), ulps))
-        for run, ulps in tries:
-            with suppress(EvaluationError):
-                if results := run():
-                    yield dict(zip(self.names, results, strict=True)), ulps
+        found = [(outputs, ulps) for run, ulps in tries if (outputs := self._outputs(run))]
+        return self._more_perturbed_outputs.setdefault(answer, found)
 
-    def _run_with_other_kernels(self, feeds: Arrays) -> list[Any]:
-        """Runs with prepacked weights, for which onnxruntime sums in another order, in the same mathematics."""
-        if self._prepacked is None:
-            self._prepacked = with_prepacked_weights(self.original, self.session)
-        return self._prepacked.run(self.names, feeds)
+    def _outputs(self, run: Callable[[], list[Any]]) -> Outputs:
+        """The outputs by name; empty if the model does not run, as if an input must be a whole number."""
+        with suppress(EvaluationError):
+            return dict(zip(self.names, run(), strict=True))
+        return {}
 
     def _run_with_perturbed_weights(self, feeds: Arrays, seed: int, ulps: int) -> list[Any]:
-        model = with_perturbed_weights(self.original, self.session, 100 + seed, ulps)
-        return model.run(self.names, feeds) if model is not None else []
+        return with_perturbed_weights(self.original, self.session, 100 + seed, ulps).run(self.names, feeds)
 
-    def _run_perturbed(self, answer: Answer, seed: int, ulps: int = 1) -> list[Any]:
-        return self.session.run(self.names, perturb(answer.input_set.feeds, seed + 1000 * (ulps - 1), ulps))
+    def _run_perturbed(self, feeds: Arrays, seed: int, ulps: int = 1) -> list[Any]:
+        return self.session.run(self.names, perturb(feeds, seed + 1000 * (ulps - 1), ulps))
 
-    def _weight_perturbed_sessions(self) -> list[SeededSession]:
+    @cached_property
+    def _prepacked(self) -> SeededSession:
+        return with_prepacked_weights(self.original, self.session)
+
+    @cached_property
+    def _weight_perturbed(self) -> list[SeededSession]:
         """Two models with perturbed weights; empty if they would take too much memory or do not load."""
-        if self._weight_perturbed_cache is None:
-            try:
-                made = [with_perturbed_weights(self.original, self.session, seed) for seed in range(2)]
-            except EvaluationError:
-                made = []
-            self._weight_perturbed_cache = [m for m in made if m is not None]
-        return self._weight_perturbed_cache
+        with suppress(EvaluationError):
+            return [with_perturbed_weights(self.original, self.session, seed) for seed in range(2)]
+        return []
 
 
 UNMATCHED_RANDOM_OP = "comes from a random operator that the original does not have, so it cannot be verified"
@@ -210,21 +196,54 @@ class Oracle:
         except EvaluationError as e:
             return Verdict(self.backend, exact, (), {}, (), tuple(self.notes), Mismatch("", str(e), None, None))
         derived.timeout = original.timeout
-        unseeded = tuple(n for n in self.output_names if n in self.random_outputs & original.unseeded_outputs)
-        case = _ModelComparison(self.output_names, unseeded, self._sensitivity, exact=exact)
-        unmatched = derived.unseeded_outputs - original.unseeded_outputs
-        for name in (n for n in self.output_names if n in unmatched):
-            case.failure = Mismatch(name, UNMATCHED_RANDOM_OP, self.answers[0].input_set, None)
-            return case.verdict(self.backend, self.notes)
         chosen = [a for a in self.answers if input_sets is None or any(a.input_set is d for d in input_sets)]
         may_crash = backend is None and not self._is_given and any(map(_has_zero_size, chosen))
         if may_crash and not serialized_supports_empty_tensors(model):
             chosen = [a for a in chosen if not _has_zero_size(a) or a is self.answers[0]]
+        unseeded = tuple(n for n in self.output_names if n in self.random_outputs & original.unseeded_outputs)
+        unmatched = [n for n in self.output_names if n in derived.unseeded_outputs - original.unseeded_outputs]
+        failure = Mismatch(unmatched[0], UNMATCHED_RANDOM_OP, self.answers[0].input_set, None) if unmatched else None
+        notes = list(self.notes)
+        labels: dict[bool, list[str]] = {True: [], False: []}  # by whether the inputs are finite
+        worst: dict[bool, dict[str, OutputDifference]] = {True: {}, False: {}}
         for answer in sorted(chosen, key=lambda a: not a.input_set.is_finite):
-            case.compare_on(derived, answer)
-            if case.failure is not None:
+            if failure is not None:
                 break
-        return case.verdict(self.backend, self.notes)
+            finite = answer.input_set.is_finite
+            labels[finite].append(str(answer.input_set))
+            failure = self._compare_on(answer, derived, worst[finite], notes, unseeded=unseeded, exact=exact)
+        sets, nonfinite_sets = tuple(labels[True]), tuple(labels[False])
+        return Verdict(
+            self.backend, exact, sets, worst[True], unseeded, tuple(notes), failure, nonfinite_sets, worst[False]
+        )
+
+    def _compare_on(
+        self,
+        answer: Answer,
+        session: SeededSession,
+        worst: dict[str, OutputDifference],
+        notes: list[str],
+        *,
+        unseeded: Collection[str],
+        exact: bool,
+    ) -> Mismatch | None:
+        """Compare the outputs of `session` with an answer; update the `worst` differences and the `notes`."""
+        draw = answer.input_set
+        try:
+            results = session.run(self.output_names, draw.feeds)
+        except EvaluationError as e:
+            return Mismatch("", str(e), draw, None)
+        for name, got in zip(self.output_names, results, strict=True):
+            noise, has_values = self._sensitivity.noise(answer, name), name not in unseeded
+            found = compare_outputs(answer.outputs[name], got, exact=exact, compare_values=has_values, noise=noise)
+            worst[name] = max(worst.get(name, found), found, key=lambda d: (bool(d.reason), d.share_of_allowed))
+            if found.excused:
+                notes.append(
+                    f"{found.excused} elements of {name} differ on {draw} where the original's own jump at one ulp"
+                )
+            if found.reason:
+                return Mismatch(name, found.reason, draw, found)
+        return None
 
     def _run(self, draw: InputSet) -> dict[str, Any]:
         emptied = (i.name for i in self._nonempty_inputs if i.is_emptied_by(draw.feeds.get(i.name, 0)))
@@ -242,55 +261,6 @@ class Oracle:
         others = (n for n in self.output_names if n not in empty)
         nonfinite = [n for n in others if not any(_is_partly_finite(a.outputs[n]) for a in self.answers)]
         self.notes.extend(f"{n} is finite on no inputs, so only where it is not was compared" for n in nonfinite)
-
-
-class _ModelComparison:
-    """The comparison of one model so far."""
-
-    def __init__(
-        self, names: list[str], unseeded_outputs: tuple[str, ...], sensitivity: Sensitivity, *, exact: bool
-    ) -> None:
-        self.names, self.unseeded_outputs, self.sensitivity, self.exact = names, unseeded_outputs, sensitivity, exact
-        self.input_sets: dict[bool, list[str]] = {True: [], False: []}  # by whether they are finite
-        self.worst: dict[bool, dict[str, OutputDifference]] = {True: {}, False: {}}
-        self.notes: list[str] = []
-        self.failure: Mismatch | None = None
-
-    def compare_on(self, session: SeededSession, answer: Answer) -> None:
-        """Compare the outputs of `session` with an answer of the original."""
-        draw, finite = answer.input_set, answer.input_set.is_finite
-        self.input_sets[finite].append(str(draw))
-        try:
-            results = session.run(self.names, draw.feeds)
-        except EvaluationError as e:
-            self.failure = Mismatch("", str(e), draw, None)
-            return
-        worst = self.worst[finite]
-        for name, got in zip(self.names, results, strict=True):
-            noise, has_values = self.sensitivity.noise(answer, name), name not in self.unseeded_outputs
-            found = compare_outputs(answer.outputs[name], got, exact=self.exact, compare_values=has_values, noise=noise)
-            worst[name] = max(worst.get(name, found), found, key=lambda d: (bool(d.reason), d.share_of_allowed))
-            if found.excused:
-                self.notes.append(
-                    f"{found.excused} elements of {name} differ on {draw} where the original's own jump at one ulp"
-                )
-            if found.reason:
-                self.failure = Mismatch(name, found.reason, draw, found)
-                return
-
-    def verdict(self, backend: str, notes: list[str]) -> Verdict:
-        """The verdict on the model."""
-        return Verdict(
-            backend,
-            self.exact,
-            tuple(self.input_sets[True]),
-            self.worst[True],
-            self.unseeded_outputs,
-            (*notes, *self.notes),
-            self.failure,
-            tuple(self.input_sets[False]),
-            self.worst[False],
-        )
 
 
 def _has_zero_size(answer: Answer) -> bool:

@@ -233,15 +233,15 @@ def with_prepacked_weights(model: Loadable, like: SeededSession) -> SeededSessio
     return replace(open_session(model, backend, random=like.seeds is not None), timeout=like.timeout)
 
 
-def with_perturbed_weights(model: Loadable, like: SeededSession, seed: int, ulps: int = 1) -> SeededSession | None:
-    """Load `model` as in `like`, with float weights perturbed by `ulps`; None if they are too large."""
+def with_perturbed_weights(model: Loadable, like: SeededSession, seed: int, ulps: int = 1) -> SeededSession:
+    """Load `model` as in `like`, with perturbed float weights. Raises ModelLoadError, for one without weights too."""
     if like.seeds is None:
         proto, folder = read_proto(model)
     else:
         seeded = add_seeds(model)
         proto, folder = seeded.model, seeded.folder
     if not perturb_weights(proto, folder, seed, ulps):
-        return None
+        raise ModelLoadError("there are no weights to perturb, or too many")
     make_session = partial(like.backend, proto.SerializeToString(), folder=folder)
     renewed = make_session if like.make_session is not None else None
     return SeededSession(make_session(), like.backend, renewed, timeout=like.timeout)

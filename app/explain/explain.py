@@ -189,7 +189,7 @@ def _run(source: ModelSource, original: Model, pipeline: Pass, timer: PhaseTimer
     quarantine = Quarantine(PassManager(source.load, pipeline, exact), CheckOptions())
     run = VerifiedRun(source, quarantine, timer, record_changes=True)
     model = run.start(original)
-    return _RunOutcome(model, run.checked.attempt.ledger.changes, quarantine.quarantined)
+    return _RunOutcome(model, run.attempt.ledger.changes, quarantine.quarantined)
 
 
 def _explain_subject_rules(

@@ -23,7 +23,7 @@ from ...core.io.model import Model
 from ...core.ir.effects import is_stateful
 from ...core.ir.op import Op
 from ...core.ort.backends import OnnxRuntime
-from ...core.pass_manager.pass_manager import CheckedAttempt, PassManager, static_failure
+from ...core.pass_manager.pass_manager import Attempt, PassManager, static_failure
 from ...core.pass_manager.pipeline import Pass, leaves, selectable_rules
 from ...core.pass_manager.quarantine import Quarantined
 from ...core.plugins.pass_spec import PassSpec
@@ -50,9 +50,9 @@ ReproFiles = dict[str, Any]
 """By file name: a Model or ModelProto, or arrays by name."""
 
 
-def mismatch_files(before: CheckedAttempt, after: CheckedAttempt) -> ReproFiles:
+def mismatch_files(before: Attempt, after: Attempt) -> ReproFiles:
     """Two models and inputs on which they differ: of the changed ops alone if these differ in the same way."""
-    first, second = before.attempt.model, after.attempt.model
+    first, second = before.model, after.model
     mismatch = after.failure.mismatch if after.failure is not None else None
     small = _small_mismatch_files(first, second, mismatch, exact=after.exact) if mismatch is not None else None
     if small is not None:
@@ -210,14 +210,14 @@ class ReproFolder:
     command_options: CommandOptions = CommandOptions()
     versions: Mapping[str, str] = field(default_factory=dict[str, str])
 
-    def write(self, quarantined: Quarantined, before: CheckedAttempt, after: CheckedAttempt | None) -> Quarantined:
+    def write(self, quarantined: Quarantined, before: Attempt, after: Attempt | None) -> Quarantined:
         """Write the folder of one change; returns it with the folder's name, or as it is where none can be written."""
         culprit = next((p for p in leaves(self.pipeline) if p.name == quarantined.pass_name), None)
         kind, exact_only = quarantined.failure_kind, self.command_options.exact_only
         if kind in COMPARISON_FAILURES and after is not None:
             files = mismatch_files(before, after)
         else:
-            files = exception_files(before.attempt.model, culprit, quarantined.place, kind, exact_only=exact_only)
+            files = exception_files(before.model, culprit, quarantined.place, kind, exact_only=exact_only)
         try:
             self.root.mkdir(parents=True, exist_ok=True)
             folder = self._new_folder(quarantined)

@@ -124,7 +124,7 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
     run.start(original)
     candidate, verdict = verified_candidate(run, pipeline, spec if options.verify else None, options)
     visualization = run_visualization(run, pipeline, candidate)
-    ledger = run.checked.attempt.ledger
+    ledger = run.attempt.ledger
     report = Report(
         source.label,
         pipeline.name,
@@ -166,7 +166,7 @@ def verified_candidate(
                 publish(stage, destination)
         return candidate, None
     with run.timer.phase(RUNNING_ORIGINAL):
-        fired = {by for counts in run.checked.attempt.ledger.counts.values() for by in counts}
+        fired = {by for counts in run.attempt.ledger.counts.values() for by in counts}
         rules = (r for p in leaves(pipeline) if isinstance(p, RulePass) for r in p.rules if r.name in fired)
         oracle = spec.build_oracle(run.source, options.seed, sorted({number for r in rules for number in r.fragile}))
     run.quarantine.options = CheckOptions(attempt_comparer(oracle))
@@ -177,7 +177,7 @@ def run_visualization(run: VerifiedRun, pipeline: Pass, candidate: Candidate) ->
     """The drawings of an accepted run, None without an observer. Raises the observer's failure."""
     if run.observer is None:
         return None
-    ledger = run.checked.attempt.ledger
+    ledger = run.attempt.ledger
     if ledger.accounting is not None and ledger.accounting.observer_failure is not None:
         raise ledger.accounting.observer_failure
     from ..visualization.snapshots import SnapshotObserver  # noqa: PLC0415 - seldom needed

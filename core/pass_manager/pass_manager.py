@@ -20,14 +20,28 @@ NO_PROGRESS_TIMEOUT = 300.0  # seconds; constant folding may be busy that long w
 
 
 @dataclass(frozen=True, slots=True)
+class Failure:
+    """The failure of an attempt: its kind, a one-line message, and the mismatch if outputs differ."""
+
+    kind: FailureKind
+    message: str
+    mismatch: Mismatch | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Attempt:
-    """A run of the pipeline: the resulting model, its ledger, the interface before, and the error, if any."""
+    """A run of the pipeline: the resulting model, its ledger, the interface before, and the error, if any.
+
+    A check adds the `failure` that it finds; `exact`: whether outputs had to be bit-identical.
+    """
 
     model: Model
     ledger: Ledger
     interface: Interface
     tracker: NameTracker | None = None
     error: PassFailed | None = None
+    failure: Failure | None = None
+    exact: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,24 +98,6 @@ class PassManager:
         return Attempt(model, ledger, interface, tracker, failed)
 
 
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """The failure of an attempt: its kind, a one-line message, and the mismatch if outputs differ."""
-
-    kind: FailureKind
-    message: str
-    mismatch: Mismatch | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class CheckedAttempt:
-    """An attempt and its failure, if any. `exact`: whether outputs had to be bit-identical."""
-
-    attempt: Attempt
-    failure: Failure | None
-    exact: bool = False
-
-
 Comparer = Callable[[Attempt, bool, Collection[InputSet] | None], Mismatch | None]
 """Compares the model of an attempt with the original, bit for bit if the flag is set, on some input sets or all."""
 
@@ -120,7 +116,7 @@ class CheckOptions:
     validates_graphs: bool = False
     tries_export: bool = False
 
-    def to_reproduce(self, failed: CheckedAttempt) -> CheckOptions:
+    def to_reproduce(self, failed: Attempt) -> CheckOptions:
         """The options that suffice to reproduce the failure of `failed`."""
         assert failed.failure is not None
         if failed.failure.kind not in {FailureKind.WRONG, FailureKind.REFUSED}:
@@ -129,15 +125,15 @@ class CheckOptions:
         shown_by = (mismatch.input_set,) if mismatch is not None and mismatch.input_set is not None else ()
         return replace(self, input_sets=shown_by, exact=failed.exact)
 
-    def check(self, attempt: Attempt) -> CheckedAttempt:
-        """Check an attempt."""
+    def check(self, attempt: Attempt) -> Attempt:
+        """The attempt with its failure, if any."""
         failure = static_failure(attempt, try_export=self.tries_export)
         if failure is None and self.compare is not None:
             try:
                 failure = mismatch_failure(self.compare(attempt, self.exact, self.input_sets))
             except GraphError as e:  # it cannot be written
                 failure = Failure(FailureKind.INVALID, str(e))
-        return CheckedAttempt(attempt, failure, self.exact)
+        return replace(attempt, failure=failure, exact=self.exact)
 
 
 def static_failure(attempt: Attempt, *, try_export: bool = False) -> Failure | None:

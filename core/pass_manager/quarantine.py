@@ -15,7 +15,7 @@ from ..rewriting.ledger import NO_LIMIT, Ledger, ReplayLimit
 from ..support.binary_search import first_bad
 from ..support.watchdog import NoProgress
 from ..verify.input_generation import InputSet
-from .pass_manager import CheckedAttempt, CheckOptions, Failure, PassManager
+from .pass_manager import Attempt, CheckOptions, Failure, PassManager
 from .pipeline import RulePass, find_pass, leaves, rule_names
 
 MAX_FAILURES_PER_RULE = 20  # wrong changes of one rule, or of a pass without rules, before it is excluded altogether
@@ -73,9 +73,9 @@ class Quarantined:
         return f"{who}{number} at {self.place}" if self.place else f"{who}{number}, as a whole"
 
 
-OnQuarantine = Callable[[Quarantined, CheckedAttempt, CheckedAttempt | None], Quarantined]
+OnQuarantine = Callable[[Quarantined, Attempt, Attempt | None], Quarantined]
 """Called for each excluded change with the attempts just before and, if known, just after it; returns the entry."""
-FaultLocation = tuple[Quarantined, ReplayLimit, CheckedAttempt | None]
+FaultLocation = tuple[Quarantined, ReplayLimit, Attempt | None]
 """An entry, the limit of a replay that stops just before it, and the attempt just after it if it is a change."""
 
 
@@ -92,7 +92,7 @@ class Quarantine:
     _failure_counts: Counter[tuple[str, str]] = field(default_factory=Counter[tuple[str, str]])
     _last_good: tuple[InputSet | None, int] = (None, -1)  # an input set, and a change up to which it shows no fault
 
-    def quarantine_next(self, failed: CheckedAttempt) -> Quarantined:
+    def quarantine_next(self, failed: Attempt) -> Quarantined:
         """Find and exclude the first wrong change of a full run. Raises VerificationError if no pass is the cause."""
         found, stop, after = self._locate_fault(failed)
         if self.on_quarantine is not None:
@@ -133,12 +133,12 @@ class Quarantine:
             bans.changes.pop((q.by, q.place), None)
         self.quarantined = [q for q in self.quarantined if q.failure_kind != FailureKind.RAISED]
 
-    def _replay(self, options: CheckOptions, limit: ReplayLimit = NO_LIMIT) -> CheckedAttempt:
+    def _replay(self, options: CheckOptions, limit: ReplayLimit = NO_LIMIT) -> Attempt:
         self.replays += 1
         return options.check(self.manager.run(limit=limit, record=True, validate_graphs=options.validates_graphs))
 
-    def _locate_fault(self, failed: CheckedAttempt) -> FaultLocation:
-        error, failure = failed.attempt.error, failed.failure
+    def _locate_fault(self, failed: Attempt) -> FaultLocation:
+        error, failure = failed.error, failed.failure
         assert failure is not None
         if error is None:
             options = self.options.to_reproduce(failed)
@@ -151,13 +151,13 @@ class Quarantine:
             checked = self._replay(options)
             if checked.failure is not None and checked.failure.kind == FailureKind.INVALID:
                 return self._bisect_changes(checked, options)
-        return self._fault_of_exception(error, failure, failed.attempt.ledger)
+        return self._fault_of_exception(error, failure, failed.ledger)
 
-    def _nondeterministic_pass(self, failed: CheckedAttempt, again: CheckedAttempt) -> FaultLocation:
+    def _nondeterministic_pass(self, failed: Attempt, again: Attempt) -> FaultLocation:
         """The first pass with another result in a second run. Raises VerificationError if there is none."""
         assert failed.failure is not None
-        counts = [t.attempt.ledger.counts for t in (failed, again)]
-        for name in dict.fromkeys(failed.attempt.ledger.passes_run):
+        counts = [t.ledger.counts for t in (failed, again)]
+        for name in dict.fromkeys(failed.ledger.passes_run):
             if counts[0].get(name) != counts[1].get(name):
                 found = replace(failed.failure, message=f"{failed.failure.message}; it is not deterministic")
                 return Quarantined.of(found, name), ReplayLimit(after_runs=0), None
@@ -192,16 +192,16 @@ class Quarantine:
             chosen = [leaf.name for q in inner if q is not None and q is not item for leaf in leaves(q)[::-1]]
         for suspect in chosen:
             names.add(suspect)
-            again = self._replay(replace(self.options, compare=None)).attempt.error
+            again = self._replay(replace(self.options, compare=None)).error
             names.discard(suspect)
             if again is None or again.pass_name != error.pass_name:
                 return suspect
         return chosen[0] if chosen else error.pass_name
 
-    def _bisect_changes(self, failed: CheckedAttempt, options: CheckOptions) -> FaultLocation:
+    def _bisect_changes(self, failed: Attempt, options: CheckOptions) -> FaultLocation:
         """The first change after which the check with `options` fails."""
         assert failed.failure is not None
-        mismatch, ledger = failed.failure.mismatch, failed.attempt.ledger
+        mismatch, ledger = failed.failure.mismatch, failed.ledger
         draw = mismatch.input_set if mismatch is not None else None
         start = self._last_good[1] if draw is not None and draw is self._last_good[0] else -1
         number = first_bad(
@@ -212,16 +212,16 @@ class Quarantine:
         after = self._replay(options, ReplayLimit(after_changes=number)) if number > 0 else failed
         if number > 0 and after.failure is not None:
             self._last_good = draw, number - 1
-            c = after.attempt.ledger.changes[-1]
+            c = after.ledger.changes[-1]
             found = Quarantined.of(after.failure, c.pass_name, c.by, c.place, ordinal=c.ordinal, replaced=c.replaced)
             return found, ReplayLimit(before_change=number - 1), after
         return self._bisect_pass_runs(failed, options)
 
-    def _bisect_pass_runs(self, failed: CheckedAttempt, options: CheckOptions) -> FaultLocation:
+    def _bisect_pass_runs(self, failed: Attempt, options: CheckOptions) -> FaultLocation:
         """The first run of a pass after which the check fails, for mutations without permission of the ledger."""
         assert failed.failure is not None
         if (untouched := self._replay(options, ReplayLimit(after_runs=0)).failure) is not None:
             raise VerificationError(f"even with no pass run: {untouched.message}")
-        ran = failed.attempt.ledger.passes_run
+        ran = failed.ledger.passes_run
         run = first_bad(0, len(ran), lambda n: self._replay(options, ReplayLimit(after_runs=n)).failure is not None)
         return Quarantined.of(failed.failure, ran[run - 1]), ReplayLimit(after_runs=run - 1), None

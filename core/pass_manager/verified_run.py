@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..errors import FailureKind, GraphError, VerificationError
@@ -17,7 +17,7 @@ from ..verify.input_generation import InputSet
 from ..verify.oracle import Oracle
 from ..verify.verdict import Mismatch, Verdict
 from .name_map import name_map
-from .pass_manager import Attempt, CheckedAttempt, CheckOptions, Comparer, Failure, mismatch_failure
+from .pass_manager import Attempt, CheckOptions, Comparer, Failure, mismatch_failure
 from .phase_timer import BISECTING, COMPARING, COMPARING_AND_WRITING, DRAWING, EXPORTING, REWRITING, PhaseTimer
 from .quarantine import Quarantine
 
@@ -73,7 +73,7 @@ class VerifiedRun:
     track_names: bool = False
     record_changes: bool = False
     new_observer: Callable[[], ChangeObserver] | None = None
-    checked: CheckedAttempt = field(init=False)
+    attempt: Attempt = field(init=False)
     observer: ChangeObserver | None = field(init=False, default=None)
 
     def start(self, original: Model) -> Model:
@@ -87,30 +87,29 @@ class VerifiedRun:
         """The first candidate that `oracle` finds correct, written to `destination`, and its verdict."""
         while True:
             candidate = self.candidate()
-            bits = exact or (self.checked.attempt.ledger.is_exact and not uses_half)
+            bits = exact or (self.attempt.ledger.is_exact and not uses_half)
             with self.timer.phase(COMPARING if destination is None else COMPARING_AND_WRITING):
                 verdict = candidate.verify_and_write(oracle, destination, bitwise=bits)
             if verdict.failure is None:
                 return candidate, verdict
-            self.checked = CheckedAttempt(self.checked.attempt, mismatch_failure(verdict.failure), bits)
+            self.attempt = replace(self.attempt, failure=mismatch_failure(verdict.failure), exact=bits)
             self._quarantine_failures()
 
     def candidate(self) -> Candidate:
         """The current model, serialized; changes that cannot be written are excluded."""
         while True:
-            attempt = self.checked.attempt
+            model = self.attempt.model
             try:
                 with gc_paused(), self.timer.phase(EXPORTING):
-                    return Candidate(attempt.model, serialize(attempt.model), self.source.is_external)
+                    return Candidate(model, serialize(model), self.source.is_external)
             except GraphError as e:
-                self.checked = CheckedAttempt(attempt, Failure(FailureKind.INVALID, str(e)))
+                self.attempt = replace(self.attempt, failure=Failure(FailureKind.INVALID, str(e)), exact=False)
                 self._quarantine_failures()
 
     def name_map(self) -> dict[str, object]:
         """The name map, after export, if names were tracked."""
-        attempt = self.checked.attempt
-        assert attempt.tracker is not None
-        return name_map(attempt.tracker, attempt.model, attempt.ledger.changes)
+        assert self.attempt.tracker is not None
+        return name_map(self.attempt.tracker, self.attempt.model, self.attempt.ledger.changes)
 
     def _run(self, model: Model | None = None) -> None:
         with gc_paused(), self.timer.phase(REWRITING):
@@ -123,15 +122,15 @@ class VerifiedRun:
                 account_sizes=weigh,
                 observer=self.observer,
             )
-            self.checked = CheckOptions().check(attempt)
+            self.attempt = CheckOptions().check(attempt)
         self.timer.transfer(REWRITING, DRAWING, attempt.ledger.observer_seconds)
 
     def _quarantine_failures(self) -> Model:
         """Exclude wrong changes until the attempt passes the checks that do not run the model."""
-        while self.checked.failure is not None:
+        while self.attempt.failure is not None:
             with gc_paused(), self.timer.phase(BISECTING):
-                found = self.quarantine.quarantine_next(self.checked)
+                found = self.quarantine.quarantine_next(self.attempt)
             if self.strict:
                 raise VerificationError(f"{found.message}; first broken by {found.label}")
             self._run()
-        return self.checked.attempt.model
+        return self.attempt.model

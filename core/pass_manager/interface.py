@@ -24,7 +24,7 @@ from ..io.model import Model
 from ..ir.graph import Graph, defined_values
 from ..ir.op import Op
 from ..ir.tensor import MAX_INTERNED_BYTES, Tensor, tensors_equal
-from ..serialization.proto_queries import opset_versions
+from ..serialization.proto_queries import copy_without, opset_versions
 from ..serialization.provenance import other_metadata, with_provenance
 
 Messages = onnx.ModelProto | onnx.GraphProto | onnx.ValueInfoProto
@@ -161,14 +161,14 @@ class Interface:
     rewrites are not. Subgraphs are checked as long as they exist; names inside them may change.
     """
 
-    header: bytes
+    header: bytes  # without the opset imports, which may grow
     opset_imports: Mapping[str, int]
     graphs: WeakKeyDictionary[Graph, GraphInterface]
 
     @classmethod
     def of(cls, model: Model) -> Interface:
         """The interface of `model`, just loaded. O(its graphs, their inputs, outputs and value infos)."""
-        header = _without_opset_imports(model.header).SerializeToString(deterministic=True)
+        header = copy_without(model.header, "opset_import").SerializeToString(deterministic=True)
         graphs = WeakKeyDictionary((g, GraphInterface.of(g)) for g in model.graph.with_subgraphs())
         return cls(header, opset_versions(model.header), graphs)
 
@@ -183,7 +183,7 @@ class Interface:
                     found = f"opset {now[domain]}" if domain in now else "none"
                     name = domain or "ai.onnx"
                     raise InterfaceError(f"the model imported opset {version} of {name}, and now {found}")
-        before, after = onnx.ModelProto.FromString(self.header), _without_opset_imports(model.header)
+        before, after = onnx.ModelProto.FromString(self.header), copy_without(model.header, "opset_import")
         require_same_fields(before, after, "the model")
         if model.graph not in self.graphs:
             raise InterfaceError("the model has another graph than the one whose interface was recorded")
@@ -193,11 +193,3 @@ class Interface:
             for op in g.ops():
                 if op.loaded_proto_bytes is not None:
                     require_same_annotations(op)
-
-
-def _without_opset_imports(header: onnx.ModelProto) -> onnx.ModelProto:
-    """The header without the opset imports, which may grow."""
-    rest = onnx.ModelProto()
-    rest.CopyFrom(header)
-    rest.ClearField("opset_import")
-    return rest

@@ -56,14 +56,11 @@ class Quarantined:
     ) -> Quarantined:
         """The entry for a failure: of a change, or of a rule or pass as a whole, with the mismatch of the outputs."""
         found = cls(pass_name, by or pass_name, place, failure.kind, failure.message, ordinal, replaced)
-        mismatch = failure.mismatch
-        if mismatch is None or mismatch.input_set is None:
+        if failure.mismatch is None or (shown_by := failure.mismatch.input_set) is None:
             return found
-        found = replace(found, output=mismatch.output, input_kind=mismatch.input_set.kind)
-        found = replace(found, input_set=str(mismatch.input_set))
-        if mismatch.difference is None or not mismatch.difference.error:
-            return found
-        return replace(found, error=mismatch.difference.error, allowed=mismatch.difference.allowed)
+        found = replace(found, output=failure.mismatch.output, input_kind=shown_by.kind, input_set=str(shown_by))
+        off = failure.mismatch.difference
+        return replace(found, error=off.error, allowed=off.allowed) if off is not None and off.error else found
 
     @property
     def label(self) -> str:

@@ -134,25 +134,18 @@ def parse_value(hint: Any, text: str) -> Any:
                 return parse_value(member, text)
         raise ValueError(text)
     if get_origin(hint) is Literal:
-        return _parse_choice({unquoted(format_value(a)): a for a in args}, text)
+        return _lookup({unquoted(format_value(a)): a for a in args}, unquoted(text))
     if get_origin(hint) is tuple:
         return _parse_tuple(args, text)
     if _is_enum(hint):
-        return _parse_choice({**{format_value(m.value): m for m in hint}, **{m.name: m for m in hint}}, text)
+        return _lookup({**{format_value(m.value): m for m in hint}, **{m.name: m for m in hint}}, unquoted(text))
     return _parse_scalar(hint, text)
 
 
-def _parse_choice(choices: dict[str, Any], text: str) -> Any:
-    if unquoted(text) not in choices:
+def _lookup(choices: dict[str, Any], text: str) -> Any:
+    if text not in choices:
         raise ValueError(text)
-    return choices[unquoted(text)]
-
-
-def _parse_keyword(words: dict[str, Any], text: str) -> Any:
-    """As `_parse_choice`, regardless of case; a keyword in quotes is a text."""
-    if text.lower() not in words:
-        raise ValueError(text)
-    return words[text.lower()]
+    return choices[text]
 
 
 def _parse_tuple(args: tuple[Any, ...], text: str) -> tuple[Any, ...]:
@@ -166,7 +159,7 @@ def _parse_tuple(args: tuple[Any, ...], text: str) -> tuple[Any, ...]:
 
 def _parse_scalar(hint: Any, text: str) -> Any:
     if hint is bool:
-        return _parse_keyword({"true": True, "false": False}, text)
+        return _lookup({"true": True, "false": False}, text.lower())
     if hint is int:  # or a size such as 1MB (of 1000 kB) or 2MiB (of 1024 KiB)
         if (m := SIZE.fullmatch(text)) is None:
             raise ValueError(text)
@@ -178,7 +171,7 @@ def _parse_scalar(hint: Any, text: str) -> Any:
             raise ValueError(text)
         return number
     if hint is types.NoneType:
-        return _parse_keyword({"none": None}, text)
+        return _lookup({"none": None}, text.lower())  # in quotes, it is a text
     return Path(unquoted(text)) if hint is Path else unquoted(text)
 
 

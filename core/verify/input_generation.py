@@ -11,7 +11,7 @@ each would cost too much.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -199,40 +199,34 @@ def _numbers_in_interval(
     return low + fraction * (high - low), np.ceil
 
 
-OVERRIDABLE = _InputClass(_generate_override, frozenset({"negative", "large"}))  # two, as one may hide the effect
-CONSTANT = _InputClass(_generate_override, frozenset())
-STRINGS = _InputClass(_generate_strings, frozenset({"normal", "negative"}), is_restrictable=False)
-BOOLEANS = _InputClass(_generate_booleans, frozenset({"normal", "negative", "large", "zeros"}), is_restrictable=False)
-ROLE_KINDS = frozenset({"normal", "negative", "large", "zeros", "ties"})
-BOOLEAN_INTEGERS = _InputClass(_generate_booleans, ROLE_KINDS)
-UNIT_INTERVAL_FLOATS = _InputClass(_generate_unit_interval, ROLE_KINDS)
-NUMBERS_BY_ROLE = _InputClass(_generate_integers, ROLE_KINDS)
-FREE_INTEGERS = _InputClass(_generate_integers, ROLE_KINDS | {"extremes"})
-FREE_FLOATS = _InputClass(_generate_free_floats, frozenset(KIND_ORDER) - {"boundaries"}, is_restrictable=False)
+BOOLEAN_KINDS = frozenset({"normal", "negative", "large", "zeros"})
+ROLE_KINDS = BOOLEAN_KINDS | {"ties"}
 
 
 def _input_class(i: InputSpec) -> _InputClass:
     """The class of an input, with the kinds that its type and use allow."""
-    is_integer = i.dtype in INTEGER_DTYPES
-    if i.default is not None:
-        return OVERRIDABLE if i.default.array.dtype.kind in "fbiu" else CONSTANT
+    is_integer, role = i.dtype in INTEGER_DTYPES, i.role.kind
+    if i.default is not None:  # two kinds, as one may hide the effect
+        kinds = {"negative", "large"} if i.default.array.dtype.kind in "fbiu" else set[str]()
+        return _InputClass(_generate_override, frozenset(kinds))
     if i.dtype == onnx.TensorProto.STRING:
-        return STRINGS
+        return _InputClass(_generate_strings, frozenset({"normal", "negative"}), is_restrictable=False)
     if i.dtype == onnx.TensorProto.BOOL:
-        return BOOLEANS
-    if i.role.kind == "share" and not is_integer:
-        return UNIT_INTERVAL_FLOATS
-    if i.role.kind == "truth" and is_integer:
-        return BOOLEAN_INTEGERS
-    at_boundaries = {"boundaries"} if i.boundaries.points else set[str]()
-    if i.role.kind not in {"free", "truth"}:  # a float that serves as a truth value may be any number
-        by_role = NUMBERS_BY_ROLE
-        return replace(by_role, kinds=by_role.kinds | at_boundaries) if i.role.kind == "index" else by_role
-    free = FREE_INTEGERS if is_integer else FREE_FLOATS
-    omitted = EXTREME_KINDS if i.is_control else frozenset[str]()
-    if not is_integer:
-        omitted |= kinds_without_special_values(_numpy_dtype(i))
-    return replace(free, kinds=(free.kinds | at_boundaries) - omitted)
+        return _InputClass(_generate_booleans, BOOLEAN_KINDS, is_restrictable=False)
+    if role == "share" and not is_integer:
+        return _InputClass(_generate_unit_interval, ROLE_KINDS)
+    if role == "truth" and is_integer:
+        return _InputClass(_generate_booleans, ROLE_KINDS)
+    omitted = set[str]() if i.boundaries.points else {"boundaries"}
+    if role not in {"free", "truth"}:  # a float that serves as a truth value may be any number
+        return _InputClass(
+            _generate_integers, (ROLE_KINDS | {"boundaries"} if role == "index" else ROLE_KINDS) - omitted
+        )
+    omitted |= EXTREME_KINDS if i.is_control else set[str]()
+    if is_integer:
+        return _InputClass(_generate_integers, (ROLE_KINDS | {"extremes", "boundaries"}) - omitted)
+    omitted |= kinds_without_special_values(_numpy_dtype(i))
+    return _InputClass(_generate_free_floats, frozenset(KIND_ORDER) - omitted, is_restrictable=False)
 
 
 def distinct_kinds(inputs: list[InputSpec], *, are_large: bool) -> tuple[str, ...]:

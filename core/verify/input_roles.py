@@ -81,7 +81,8 @@ def _operand_role(use: Use) -> InputRole | None:
         dim = _dim_at(shape, int(op.attr("axis", 0)))
         return InputRole(kind, dim, None if dim is None else (dim,))
     if kind in {"start", "limit", "end", "step"}:
-        return InputRole(kind, signed=_may_run_backwards(op))
+        step = op.input(2)  # a Slice may always count from the end, a Range run backwards if its step is an input too
+        return InputRole(kind, signed=op.type == "Slice" or (step is not None and not step.is_const))
     return InputRole(kind, dims=shape if kind in {"factors", "stretch"} else None)
 
 
@@ -98,7 +99,9 @@ def _dim_at(shape: tuple[Dim, ...] | None, axis: int) -> Dim:
 def _index_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
     """The extent to which an index input of `op` refers."""
     if op.type == "OneHot":
-        return _depth(op)
+        depth = op.input(1)
+        is_known = depth is not None and depth.is_const and depth.const.size == 1 and np.isfinite(depth.const).all()
+        return int(depth.const.item()) if depth is not None and is_known else None
     if op.type == "RotaryEmbedding":
         return _dim_at(_known_shape(op, 1), 0)
     if op.type.endswith("Loss"):
@@ -116,20 +119,6 @@ def _count_bound(op: Op, shape: tuple[Dim, ...] | None) -> Dim:
     if op.type == "ReverseSequence":
         return _dim_at(shape, int(op.attr("time_axis", 0)))
     return _dim_at(shape, 1 if op.attr("layout", 0) else 0)
-
-
-def _may_run_backwards(op: Op) -> bool:
-    """Whether a range may run backwards: if its step is an input too. A Slice may always count from the end."""
-    step = op.input(2)
-    return op.type == "Slice" or (step is not None and not step.is_const)
-
-
-def _depth(one_hot: Op) -> Dim:
-    """The number of classes of a OneHot, where it is constant."""
-    depth = one_hot.input(1)
-    if depth is None or not depth.is_const or depth.const.size != 1 or not np.isfinite(depth.const).all():
-        return None
-    return int(depth.const.item())
 
 
 def _narrower(a: InputRole, b: InputRole) -> InputRole:
@@ -159,7 +148,7 @@ SHAPE_ONLY_OPS = ops_with(Trait.READS_SHAPE)
 
 
 def control_values(graph: Graph) -> frozenset[Value]:
-    """All such values and the values from which they are computed. O(V + E).
+    """The values that control a run, and those from which they are computed. O(V + E).
 
     Extreme numbers are harmful there: a Loop does not end, a tensor fills the memory, or the least integer is divided
     by -1, which crashes the process.

@@ -9,6 +9,7 @@ from typing import Any
 import onnx
 from hypothesis import HealthCheck, Phase, Verbosity, given, settings
 from hypothesis import seed as seeded
+from hypothesis import strategies as st
 
 from ..core.errors import EvaluationError, ModelError, UnverifiableError
 from ..core.rewriting.rules import Rule
@@ -17,8 +18,15 @@ from .case import Case, Fault
 from .fault_report import CheckResult
 from .guided_search import decline_reasons, guided_search
 from .model_comparison import Comparer, compare_case
-from .strategies import ChoiceSequence, mutated_cases
+from .models.choices import Choices, DrawBelow
+from .models.dictionary import dictionary_of
+from .models.model_builder import GenerationError
+from .models.model_generator import generate_case
 
+ChoiceSequence = tuple[int, ...]
+DrawInteger = Callable[[st.SearchStrategy[int]], int]
+MUTATION_PERIOD = 40
+"""Of so many choices one becomes the simplest, and one is drawn anew, on average."""
 MAX_SHRINK_STEPS = 400  # cases tried to make the one that shows a fault smaller
 SHRINKING = settings(
     max_examples=MAX_SHRINK_STEPS,
@@ -32,6 +40,49 @@ SHRINKING = settings(
     report_multiple_bugs=False,
     print_blob=False,
 )  # fmt: skip
+
+
+def cases(rule: Rule, examples: Sequence[onnx.ModelProto] = ()) -> st.SearchStrategy[Case]:
+    """A strategy for models with the pattern of `rule`, or variants of `examples`.
+
+    Hypothesis draws one number after another, the choice sequence of a case.
+    """
+    return _cases(rule, examples, lambda draw: lambda count: draw(st.integers(0, count - 1)))
+
+
+def mutated_cases(
+    rule: Rule, choice_sequence: ChoiceSequence, examples: Sequence[onnx.ModelProto] = ()
+) -> st.SearchStrategy[Case]:
+    """The case of `choice_sequence` with some choices changed; hypothesis shrinks them to the simplest choices."""
+
+    def mutated(draw: DrawInteger) -> DrawBelow:
+        numbers = iter(choice_sequence)
+
+        def below(count: int) -> int:
+            number, turn = next(numbers, -1), draw(st.integers(0, MUTATION_PERIOD))
+            if turn == 0:
+                return 0
+            return number if turn < MUTATION_PERIOD and 0 <= number < count else draw(st.integers(0, count - 1))
+
+        return below
+
+    return _cases(rule, examples, mutated)
+
+
+def _cases(
+    rule: Rule, examples: Sequence[onnx.ModelProto], choose: Callable[[DrawInteger], DrawBelow]
+) -> st.SearchStrategy[Case]:
+    words = dictionary_of(rule)
+
+    @st.composite
+    def drawn(draw: DrawInteger) -> Case | None:
+        try:
+            return generate_case(rule, Choices(choose(draw)), words, examples)
+        except GenerationError:
+            return None
+
+    found: st.SearchStrategy[Any] = drawn().filter(lambda case: case is not None)
+    return found
 
 
 class _FaultFound(Exception):

@@ -345,12 +345,6 @@ def sequence_access(site: OpSite) -> None:
         site.operand(last, (), array=np.asarray(site.choices.pick((0, -1, 1)), np.int64))
 
 
-def sequence_construct(site: OpSite) -> None:
-    """SequenceConstruct of tensors of one type; their shapes may differ."""
-    for i in site.operand_order():
-        site.operand(i, site.hint.shape)
-
-
 def concat_from_sequence(site: OpSite) -> None:
     """ConcatFromSequence."""
     site.operand(0, site.hinted_shape(1, 3))
@@ -398,7 +392,7 @@ OP_GENERATORS: Mapping[str, OpGenerator] = MappingProxyType(
         "ConstantOfShape": lambda site: site.pick("input", list(site.hint.shape)),
         **dict.fromkeys(("RandomNormal", "RandomUniform"), random_tensor),
         **dict.fromkeys(("SequenceAt", "SequenceErase", "SequenceInsert"), sequence_access),
-        "SequenceConstruct": sequence_construct,
+        "SequenceConstruct": lambda site: site.add_operands(site.operand_order(), site.hint.shape),
         "ConcatFromSequence": concat_from_sequence,
         "SplitToSequence": split_to_sequence,
         "SequenceEmpty": lambda site: site.attrs.update(dtype=site.generator.dtype),

@@ -24,7 +24,7 @@ from .dictionary import Dictionary
 from .distribution import LEVELS, draw_distribution
 from .generator import DTYPES_BY_TYPE_STR as BY_NAME
 from .generator import Hint, PatternGenerator
-from .model_builder import GenerationError, ModelBuilder, TypedValue, schema
+from .model_builder import GenerationError, ModelBuilder, TypedValue, schema, tensor_type
 from .op_generators import OP_GENERATORS
 
 MAX_OPSET_INCREASE = 4  # up to so many later than the example's
@@ -115,7 +115,7 @@ def _load_into_builder(model: onnx.ModelProto, generator: PatternGenerator) -> N
     builder.inputs += [TypedValue(i.name, i.type) for i in inferred.input if i.name not in held]
     builder.overridable.update(i.name for i in inferred.input if i.name in held)
     for tensor in inferred.initializer:
-        type_ = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
+        type_ = tensor_type(tensor.data_type, tensor.dims)
         builder.constants.append(TypedValue(tensor.name, type_, numpy_helper.to_array(tensor)))
     made = {o for node in inferred.node for o in node.output}
     infos = {i.name: i.type for i in (*inferred.value_info, *inferred.output) if i.name in made}
@@ -146,36 +146,36 @@ class EnclosingModel:
     rule: Rule
     generator: PatternGenerator
     outputs: list[TypedValue] = field(default_factory=list[TypedValue])
-    outside: list[onnx.NodeProto] = field(default_factory=list[onnx.NodeProto])
     symbolic_size: int | None = None  # the size that is left open
 
     def build_case(self) -> Case:
         """Build the case. Raises GenerationError for a model without inputs in use."""
-        if self.generator.has_extra_constants and not self.generator.builder.inputs:
+        builder, choices = self.generator.builder, self.generator.choices
+        if self.generator.has_extra_constants and not builder.inputs:
             raise GenerationError("all is constant")
         root = self.generator.pattern_outputs[-1]
         self._add_outputs()
-        if self.generator.choices.one_in(5):
+        if choices.one_in(5):
             self._expose_inner_value()
-        if self.generator.choices.one_in(6):
-            self._share_constant()
-        with self.generator.choices.scope("open"):
-            if self.generator.choices.one_in(SYMBOLIC_ONE_IN):
+        if choices.one_in(6) and builder.constants:
+            self.outputs += builder.node("Identity", [choices.pick(builder.constants)], {})
+            self.generator.add_trait("a constant has another reader")
+        with choices.scope("open"):
+            if choices.one_in(SYMBOLIC_ONE_IN):
                 self._make_size_symbolic()
-        inputs = list(self.generator.builder.inputs)
-        nodes, constants = self.generator.builder.nodes, self.generator.builder.constants
-        if self.generator.choices.one_in(6):
-            inputs.append(TypedValue("condition", helper.make_tensor_type_proto(TensorProto.BOOL, ())))
+        inputs, nodes = list(builder.inputs), builder.nodes
+        if choices.one_in(6):
+            inputs.append(TypedValue("condition", tensor_type(TensorProto.BOOL, ())))
             nodes = self._wrap_in_if()
-        inputs += [k for k in constants if k.name in self.generator.builder.overridable]
+        inputs += [k for k in builder.constants if k.name in builder.overridable]
         graph = helper.make_graph(
             nodes,
             "g",
             self._value_infos(inputs, symbolic_size=self.symbolic_size),
             self._value_infos(self.outputs),
-            [numpy_helper.from_array(k.array, k.name) for k in constants if k.array is not None],
+            [numpy_helper.from_array(k.array, k.name) for k in builder.constants if k.array is not None],
         )
-        model = helper.make_model(graph, opset_imports=self.generator.builder.opset_imports, ir_version=IR_VERSION)
+        model = helper.make_model(graph, opset_imports=builder.opset_imports, ir_version=IR_VERSION)
         is_uncertain = self.generator.has_extra_producers or self.generator.has_extra_constants
         reasons = [] if is_uncertain else self.generator.no_fire_reasons
         return Case(model, root.name, tuple(self.generator.traits), reasons[0] if reasons else "")
@@ -214,13 +214,6 @@ class EnclosingModel:
         if not self.rule.shared:
             self.generator.no_fire_reasons.append(why)
 
-    def _share_constant(self) -> None:
-        """Give a constant another consumer."""
-        builder = self.generator.builder
-        if builder.constants:
-            self.outputs += builder.node("Identity", [self.generator.choices.pick(builder.constants)], {})
-            self.generator.add_trait("a constant has another reader")
-
     def _make_size_symbolic(self) -> None:
         """Make one size of the inputs symbolic, if onnxruntime is well-defined for a size of 0 there."""
         builder = self.generator.builder
@@ -236,17 +229,12 @@ class EnclosingModel:
     def _value_infos(self, values: Sequence[TypedValue], symbolic_size: int | None = None) -> list[onnx.ValueInfoProto]:
         """Declarations of values; with a symbolic size, of outputs only the rank."""
         infos = [helper.make_value_info(k.name, k.type) for k in values]
-        if self.symbolic_size is None:
-            return infos
-        for info, known in zip(infos, values, strict=True):
-            copied = onnx.TypeProto()
-            copied.CopyFrom(info.type)
-            for dim in copied.tensor_type.shape.dim if known.array is None else ():
-                if symbolic_size is None:
-                    dim.ClearField("dim_value")
-                elif dim.dim_value == symbolic_size:
-                    dim.dim_param = SYMBOL
-            info.type.CopyFrom(copied)
+        variable = [i for i, k in zip(infos, values, strict=True) if k.array is None and self.symbolic_size is not None]
+        for dim in (dim for info in variable for dim in info.type.tensor_type.shape.dim):
+            if symbolic_size is None:
+                dim.ClearField("dim_value")
+            elif dim.dim_value == symbolic_size:
+                dim.dim_param = SYMBOL
         return infos
 
     def _wrap_in_if(self) -> list[onnx.NodeProto]:

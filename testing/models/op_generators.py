@@ -21,6 +21,7 @@ CASTS = (
     TensorProto.FLOAT, TensorProto.INT64, TensorProto.INT32, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BOOL,
     TensorProto.UINT8, TensorProto.INT8,
 )  # fmt: skip
+ACTIVATIONS = ("Relu", "Tanh", "Sigmoid")
 AUTO_PADS = ("SAME_UPPER", "SAME_LOWER", "VALID")
 UNARY_EQUATIONS = ("ij->ji", "ij->ij", "ij->i", "ii->i", "ijk->ikj", "ij->", "bij->bji", "...ij->...ji", "ijk->k")
 BINARY_EQUATIONS = (
@@ -56,6 +57,16 @@ def with_parameters(min_rank: int = 0, max_rank: int = 5, **draws: Draw) -> OpGe
             site.parameter(name, partial(draw, site, x))
 
     return generate
+
+
+def with_option(generate: OpGenerator, name: str, *options: Any) -> OpGenerator:
+    """The generator of an operator that has one more parameter, one of `options`, than that of `generate`."""
+
+    def generate_with_option(site: OpSite) -> None:
+        site.pick(name, *options)
+        generate(site)
+
+    return generate_with_option
 
 
 def broadcast(site: OpSite) -> None:
@@ -96,12 +107,6 @@ def broadcastable_shape(site: OpSite, target: Shape, index: int) -> Shape:
 def bit_shift(site: OpSite) -> None:
     """BitShift."""
     site.attrs["direction"] = site.choices.pick(("LEFT", "RIGHT"))
-    broadcast(site)
-
-
-def mod(site: OpSite) -> None:
-    """Mod, which accepts floats with fmod only."""
-    site.pick("fmod", 1)
     broadcast(site)
 
 
@@ -186,11 +191,6 @@ def skip_norm(site: OpSite) -> None:
     site.operand(1, x)
     site.pick("epsilon", 0.5, 1e-3)
     site.add_remaining_operands(x[-1:])
-
-
-def bias_gelu(site: OpSite) -> None:
-    """BiasGelu and FastGelu: with a bias for the last axis."""
-    site.add_remaining_operands(site.first_operand(1, 3).shape[-1:])
 
 
 def reverse_sequence(site: OpSite) -> None:
@@ -286,16 +286,6 @@ def pool(site: OpSite) -> None:
     site.pick("count_include_pad")
 
 
-def with_activation(generate: OpGenerator) -> OpGenerator:
-    """The generator of an operator of onnxruntime that applies an activation to another one."""
-
-    def generate_fused(site: OpSite) -> None:
-        site.pick("activation", "Relu", "Tanh", "Sigmoid")
-        generate(site)
-
-    return generate_fused
-
-
 def matmul(site: OpSite) -> None:
     """MatMul of matrices, batches of matrices, and sometimes vectors."""
     shape = site.hint.shape if len(site.hint.shape) > 1 else site.hinted_shape(2, 4)
@@ -387,7 +377,7 @@ def _by_operator() -> dict[str, OpGenerator]:
     of_each: dict[OpGenerator, str] = {
         broadcast: " ".join(sorted(ops_with(Trait.BROADCASTING))),
         bit_shift: "BitShift",
-        mod: "Mod",
+        with_option(broadcast, "fmod", 1): "Mod",  # which accepts floats with fmod only
         cast: "Cast BitCast",
         with_parameters(min=number, max=number): "Clip",
         with_parameters(
@@ -408,16 +398,16 @@ def _by_operator() -> dict[str, OpGenerator]:
         layer_norm: "LayerNormalization RMSNormalization",
         channel_norm: "InstanceNormalization GroupNormalization",
         skip_norm: "SkipLayerNormalization SkipSimplifiedLayerNormalization",
-        bias_gelu: "BiasGelu FastGelu",
+        lambda site: site.add_remaining_operands(site.first_operand(1, 3).shape[-1:]): "BiasGelu FastGelu",
         reverse_sequence: "ReverseSequence",
         conv: "Conv ConvInteger QLinearConv",
-        with_activation(conv): "FusedConv",
+        with_option(conv, "activation", *ACTIVATIONS): "FusedConv",
         conv_transpose: "ConvTranspose",
         pool: "AveragePool MaxPool LpPool",
         with_parameters(3): "GlobalAveragePool GlobalMaxPool GlobalLpPool",
         matmul: "MatMul MatMulInteger",
         gemm: "Gemm",
-        with_activation(gemm): "FusedGemm",
+        with_option(gemm, "activation", *ACTIVATIONS): "FusedGemm",
         fused_matmul: "FusedMatMul",
         einsum: "Einsum",
         attention: "Attention",

@@ -15,6 +15,7 @@ from passwright.core.errors import EvaluationError
 from passwright.core.ort.backends import OnnxRuntime
 from passwright.passes.pipelines import BUILT_IN
 from passwright.testing.case import Case
+from passwright.testing.fuzzing import cases
 from passwright.testing.guided_search import (
     MAX_SAME_FINGERPRINT,
     GeneratedCase,
@@ -26,7 +27,6 @@ from passwright.testing.models.choices import Choices
 from passwright.testing.models.dictionary import dictionary_of
 from passwright.testing.models.model_builder import GenerationError
 from passwright.testing.models.model_generator import generate_case
-from passwright.testing.strategies import cases
 from record import load_examples
 from rewriting import load
 from tiers import slow_unless

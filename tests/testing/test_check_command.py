@@ -122,7 +122,6 @@ def test_one_line_for_a_mistake(arguments: list[str], code: int, said: str) -> N
 
 def test_without_hypothesis_it_says_what_to_install(rules: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "passwright.testing.fuzzing", raising=False)
-    monkeypatch.delitem(sys.modules, "passwright.testing.strategies", raising=False)
     monkeypatch.setitem(sys.modules, "hypothesis", None)
     assert "pip install 'passwright[testing]'" in invoke(rules, code=USAGE).output
 

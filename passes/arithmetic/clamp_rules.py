@@ -6,7 +6,7 @@ from math import copysign
 
 from ...core import EXACT, Build, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import FLOATS
-from ..support.operand_queries import NO_NEGATIVE_ZERO, require_scalar_or_broadcastable_to, required_scalar
+from ..support.operand_queries import NO_NEGATIVE_ZERO, known, require_scalar_or_broadcastable_to, required_scalar
 from .value_ranges import CLAMPS, ValueRange, build_clamp, known_clamp, range_of, type_limits
 
 
@@ -68,10 +68,7 @@ def merge_clamp_pair(g: Build, inner: Op, outer: Op, *, exact: bool) -> Value:
 
 def required_clamp(op: Op) -> tuple[Value, ValueRange]:
     """The operand and the bounds of a clamp; declines where the bounds are unknown or change the shape."""
-    found = known_clamp(op)
-    require(found is not None, f"{op.label} has no constant bounds")
-    assert found is not None
-    x, clamp = found
+    x, clamp = known(known_clamp(op), f"{op.label} has no constant bounds")
     for c in op.inputs if op.type in {"Max", "Min"} else ():
         if c is not None and c is not x:
             require_scalar_or_broadcastable_to(c, x)

@@ -14,7 +14,6 @@ from ..support.operand_queries import (
     Array,
     constant_binary,
     downcast_at_full_precision,
-    is_integer_dtype,
     require_bounded_growth,
     require_numpy_broadcasting,
     upcast,
@@ -23,11 +22,12 @@ from ..support.operand_queries import (
 MAX_CANCELLATION = 8  # how many times smaller than the constants their sum may be
 
 
-class Shift(NamedTuple):
-    """sign * x + c"""
+class AffineStep(NamedTuple):
+    """x * scale + offset, with the constant operand that they come from."""
 
     x: Value
-    sign: int
+    scale: Array
+    offset: Array
     c: Value
 
 
@@ -40,7 +40,7 @@ class Scaling(NamedTuple):
     is_dividend: bool
 
 
-Operands = TypeVar("Operands", Shift, Scaling)
+Operands = TypeVar("Operands", AffineStep, Scaling)
 
 
 @rule(
@@ -49,16 +49,14 @@ Operands = TypeVar("Operands", Shift, Scaling)
 )
 def merge_added_constants(g: Build, inner: Op, outer: Op) -> Value:
     """(x + c) + d => x + (c + d), c - (d - x) => x + (c - d), and all the like"""
-    first, second = chained_operands(required_shift, inner, outer)
-    d = signed_constant(outer, second.c)
+    first, second = chained_operands(affine_step, inner, outer)
     with np.errstate(all="ignore"):
-        moved = signed_constant(inner, first.c)
-        c = (moved if second.sign > 0 else np.negative(moved)) + d
+        c = first.offset * second.scale + second.offset
     # Adding and subtracting a large number is a way to round.
-    most = np.maximum(np.abs(moved), np.abs(d)) if first.c.dtype in FLOATS else None
+    most = np.maximum(np.abs(first.offset), np.abs(second.offset)) if first.c.dtype in FLOATS else None
     require(most is None or bool((np.abs(c) * MAX_CANCELLATION >= most).all()), "the constants cancel each other")
     made = downcast_at_full_precision(g, np.asarray(c), first.c)
-    return g.Add(first.x, made) if first.sign == second.sign else g.Sub(made, first.x)
+    return g.Add(first.x, made) if first.scale == second.scale else g.Sub(made, first.x)
 
 
 @rule(
@@ -89,18 +87,6 @@ def chained_operands(read: Callable[[Op], Operands], inner: Op, outer: Op) -> tu
     first = read(inner)
     require_bounded_growth(first.c, second.c)
     return first, second
-
-
-def required_shift(op: Op) -> Shift:
-    """Read an Add or Sub with one constant."""
-    x, c, constant_first = constant_binary(op)
-    return Shift(x, -1 if op.type == "Sub" and constant_first else 1, c)
-
-
-def signed_constant(op: Op, c: Value) -> Array:
-    """The constant operand of an Add or Sub as it is added."""
-    subtracts = op.type == "Sub" and op.inputs[1] is c
-    return np.asarray(np.negative(upcast(c))) if subtracts else upcast(c)
 
 
 def required_scaling(op: Op) -> Scaling:
@@ -146,15 +132,6 @@ MERGE_CONSTANT_OPERANDS = RulePass(
 MAX_CENTRE = 64  # how far from 0, in scaled units, x may be centred: digits of the subtracted offset are lost
 
 
-class AffineStep(NamedTuple):
-    """x * scale + offset, with the constant operand that they come from."""
-
-    x: Value
-    scale: Array
-    offset: Array
-    c: Value
-
-
 @rule(
     lambda g, inner, middle, outer: (
         g.one_of("Add", "Sub")(..., g.one_of("Mul", "Div")(..., g.one_of("Add", "Sub")(...) @ inner, ...) @ middle, ...)
@@ -183,7 +160,7 @@ def merge_affine_chain(g: Build, inner: Op, middle: Op, outer: Op) -> Value:
     """Build one Mul and one Add in place of three ops."""
     last, between, first = affine_step(outer), affine_step(middle), affine_step(inner)
     require(last.x is middle.outputs[0] and between.x is inner.outputs[0], "the ops are not chained")
-    floats = not is_integer_dtype(first.c.dtype)
+    floats = first.c.dtype not in INTEGERS
     require(not floats or first.c.dtype in {TensorProto.FLOAT, TensorProto.DOUBLE}, "half precision is too coarse")
     require_bounded_growth(first.c, between.c, last.c)
     with np.errstate(all="ignore"):  # integers wrap around, here as there; floats that overflow are declined
@@ -205,7 +182,7 @@ def affine_step(op: Op) -> AffineStep:
         return AffineStep(x, number, zero, c)
     with np.errstate(all="ignore"):
         if op.type == "Div":
-            require(not constant_first and not is_integer_dtype(c.dtype), "it is not a multiplication by a constant")
+            require(not constant_first and c.dtype not in INTEGERS, "it is not a multiplication by a constant")
             return AffineStep(x, 1 / number, zero, c)
         if op.type == "Sub" and constant_first:
             return AffineStep(x, np.negative(one), number, c)

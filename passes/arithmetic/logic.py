@@ -8,11 +8,10 @@ import numpy as np
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, by_dtype, require, rule
-from ...core.ir.dtypes import DISCRETE_TYPES
+from ...core.ir.dtypes import DISCRETE_TYPES, INTEGERS
 from ..support.operand_queries import (
     MAX_FOLDED_ELEMENTS,
     NO_NEGATIVE_ZERO,
-    is_integer_dtype,
     require_numpy_broadcasting,
     require_scalar_or_broadcastable_to,
     uniform_value,
@@ -67,7 +66,7 @@ def merge_nots(g: Build, a: Value, b: Value, op: Op) -> Value:
 @rule(lambda g, a, b, op: g.Not(g.one_of(*INVERSE_COMPARISON)(a, b) @ op), contract=EXACT)
 def negate_comparison(g: Build, a: Value, b: Value, op: Op) -> Value:
     """Not(Less(a, b)) => GreaterOrEqual(a, b), of integers, and all the like"""
-    require(is_integer_dtype(a.dtype), "neither comparison holds for NaN")
+    require(a.dtype in INTEGERS, "neither comparison holds for NaN")
     require(g.opset >= 12, "onnxruntime has LessOrEqual for integers since opset 12")
     return getattr(g, INVERSE_COMPARISON[op.type])(a, b)
 
@@ -75,7 +74,7 @@ def negate_comparison(g: Build, a: Value, b: Value, op: Op) -> Value:
 @rule(lambda g, x, op: g.one_of(*CONSTANT_ON_EQUAL_OPERANDS)(x, x) @ op, contract=EXACT)
 def fold_comparison_with_itself(g: Build, x: Value, op: Op) -> Value:
     """Equal(x, x), Less(x, x), Xor(x, x), Sub(x, x) and the like of integers or truths => a constant"""
-    require(is_integer_dtype(x.dtype) or x.dtype == TensorProto.BOOL, "the result differs for NaN")
+    require(x.dtype in INTEGERS or x.dtype == TensorProto.BOOL, "the result differs for NaN")
     require(prod(x.static_shape) <= MAX_FOLDED_ELEMENTS, "the constant would be too large")
     number = np.full(x.static_shape, op.type in REFLEXIVE)
     return g.const(number, like=x) if op.type in OPERAND_TYPED else g.const(number)

@@ -9,12 +9,11 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import EXACT, Build, Op, RulePass, Value, broadcasts_to, require, rule
-from ...core.ir.dtypes import FLOATS
+from ...core.ir.dtypes import FLOATS, INTEGERS
 from ..support.operand_queries import (
     MAX_FOLDED_ELEMENTS,
     NO_NEGATIVE_ZERO,
     Array,
-    is_integer_dtype,
     require_numpy_broadcasting,
     require_scalar_or_broadcastable_to,
     uniform_value,
@@ -91,7 +90,7 @@ def neutral_element(op_type: str, dtype: int) -> Any:
 
 def all_ones(dtype: int) -> int:
     """The integer whose bits are all set."""
-    require(is_integer_dtype(dtype), "the operands are not integers")
+    require(dtype in INTEGERS, "the operands are not integers")
     limits = np.iinfo(helper.tensor_dtype_to_np_dtype(dtype))
     return -1 if limits.min else int(limits.max)
 
@@ -156,7 +155,7 @@ def is_integer_valued(value: Value, depth: int = MAX_DEPTH) -> bool:
     if first is None:
         return False
     if op.type == "Cast":
-        return is_integer_dtype(first.known_dtype) or first.known_dtype == TensorProto.BOOL
+        return first.known_dtype in INTEGERS or first.known_dtype == TensorProto.BOOL
     return (op.type in DATA_MOVEMENT_OPS or op.type in {"Abs", "Neg", "Relu"}) and is_integer_valued(first, depth - 1)
 
 

@@ -9,11 +9,11 @@ import numpy as np
 from onnx import TensorProto, helper
 
 from ...core import Build, Op, Value, require
-from ...core.ir.dtypes import CPU_FLOATS, FLOATS
+from ...core.ir.dtypes import CPU_FLOATS, FLOATS, INTEGERS
 from ...core.ir.traits import Trait, ops_with
 from ..support.operand_queries import (
     VARIADIC_BROADCASTING_OPSET,
-    is_integer_dtype,
+    known,
     known_scalar,
     require_numpy_broadcasting,
     require_ort_kernel,
@@ -54,10 +54,10 @@ def known_clamp(op: Op) -> tuple[Value, ValueRange] | None:
 
 def type_limits(dtype: int) -> ValueRange | None:
     """The bounds of a Clip that has none (operator Clip: numeric_limits), infinity left out; None for other types."""
-    if not is_integer_dtype(dtype) and dtype not in CPU_FLOATS:
+    if dtype not in INTEGERS and dtype not in CPU_FLOATS:
         return None
     kind = helper.tensor_dtype_to_np_dtype(dtype)
-    if is_integer_dtype(dtype):
+    if dtype in INTEGERS:
         return ValueRange(np.iinfo(kind).min, np.iinfo(kind).max)
     return ValueRange(float(np.finfo(kind).min), float(np.finfo(kind).max))
 
@@ -96,7 +96,7 @@ def _clamp_of_max_min(op: Op) -> tuple[Value, ValueRange] | None:
         return None
     x, c = (b, a) if a.is_const else (a, b)
     number = _bound_value(c, 0.0)
-    if number is None or (x.known_dtype not in CPU_FLOATS and not is_integer_dtype(x.known_dtype)):
+    if number is None or (x.known_dtype not in CPU_FLOATS and x.known_dtype not in INTEGERS):
         return None
     if op.type == "Max":
         return None if number == inf else (x, ValueRange(low=number))
@@ -105,10 +105,8 @@ def _clamp_of_max_min(op: Op) -> tuple[Value, ValueRange] | None:
 
 def build_clamp(g: Build, x: Value, clamp: ValueRange) -> Value:
     """The op that clamps `x`, Relu where it is one; x itself where the bounds are those of its type."""
-    widest = type_limits(x.dtype)
-    require(widest is not None, "no clamp is known for this type")
-    assert widest is not None
-    if is_integer_dtype(x.dtype):
+    widest = known(type_limits(x.dtype), "no clamp is known for this type")
+    if x.dtype in INTEGERS:
         clamp = ValueRange(widest.apply(clamp.low), widest.apply(clamp.high))
         if clamp == widest:
             return x
@@ -130,13 +128,11 @@ def _build_one_sided_clamp(g: Build, x: Value, clamp: ValueRange) -> Value:
     require_numpy_broadcasting(g.opset, VARIADIC_BROADCASTING_OPSET)
     op_type, bound = ("Max", clamp.low) if clamp.high == inf else ("Min", clamp.high)
     require_ort_kernel(g, op_type, x)
-    return g.Max(x, g.const(bound, like=x)) if op_type == "Max" else g.Min(x, g.const(bound, like=x))
+    return getattr(g, op_type)(x, g.const(bound, like=x))
 
 
 MAX_DEPTH = 6  # ops looked at on the way up
 MAX_CONSTANT_ELEMENTS = 1024  # elements of a constant that is read
-
-
 ROUNDED_UP_ONE = 1.01  # onnxruntime's Sigmoid of some 17.5 is the float after 1; a Softmax may round up as well
 OUTPUT_RANGES = {
     "Exp": ValueRange(0.0),
@@ -180,7 +176,7 @@ def require_not_negative(value: Value) -> None:
 
 def _dtype_range(value: Value) -> ValueRange:
     dtype, _ = value.recorded_type
-    if is_integer_dtype(dtype):
+    if dtype in INTEGERS:
         limits = np.iinfo(helper.tensor_dtype_to_np_dtype(dtype))
         return ValueRange(limits.min, limits.max)
     return ValueRange(0, 1) if dtype == TensorProto.BOOL else ValueRange()
@@ -195,30 +191,14 @@ def _constant_range(value: Value) -> ValueRange:
 
 def _float_range(op: Op, first: Value, depth: int) -> ValueRange:
     """The range of the result of an op on floats."""
-    if op.type == "Abs" or op.type in NON_NEGATIVE_REDUCTIONS or (op.type == "Pow" and _is_even(op.input(1))):
+    exponent = known_scalar(op.input(1)) if op.type == "Pow" else None
+    if op.type == "Abs" or op.type in NON_NEGATIVE_REDUCTIONS or (exponent is not None and exponent % 2 == 0):
         return ValueRange(0.0)
     if op.type in {"Add", "Mul"} and len(op.inputs) == 2:
-        return _sum_or_product_range(op, depth)
+        if op.type == "Mul" and first is op.inputs[1]:
+            return ValueRange(0.0)
+        low, other = (range_of(v, depth // 2).low if v is not None else -inf for v in op.inputs)
+        return ValueRange() if min(low, other) < 0 else ValueRange(max(low, other) if op.type == "Add" else 0.0)
     if op.type in {"AveragePool", "Cast", "GlobalAveragePool", "ReduceMean", "ReduceSum"}:
         return ValueRange(0.0) if range_of(first, depth - 1).low >= 0 else ValueRange()
     return ValueRange()
-
-
-def _sum_or_product_range(op: Op, depth: int) -> ValueRange:
-    a, b = op.inputs
-    if a is None or b is None:
-        return ValueRange()
-    if op.type == "Mul" and a is b:
-        return ValueRange(0.0)
-    one = range_of(a, depth // 2)
-    if one.low < 0:
-        return ValueRange()
-    other = range_of(b, depth // 2)
-    if other.low < 0:
-        return ValueRange()
-    return ValueRange(max(one.low, other.low) if op.type == "Add" else 0.0)
-
-
-def _is_even(exponent: Value | None) -> bool:
-    number = known_scalar(exponent)
-    return number is not None and number % 2 == 0

@@ -34,6 +34,7 @@ from ..support.operand_queries import (
     constant_integers,
     is_float_value,
     keeps_shape,
+    known_extent,
     known_integers,
     normalized_axes,
     require_broadcastable_to,
@@ -312,7 +313,7 @@ DROP_NO_OP_MOVEMENT = RulePass("drop-no-op-movement", (
 @rule(lambda g, x, indices, axis: g.Gather(x, g.const(indices), axis=axis), contract=EXACT)
 def drop_no_op_gather(g: Build, x: Value, indices: Value, axis: int) -> Value:
     """Gather(x, 0 1 2 ...) => x"""
-    extent = static_extent(x, axis)
+    extent = known_extent(x, axis)
     require(indices.shape == (extent,), "the number of indices is not the extent")
     require(are_indices_equal(indices, np.arange(extent), extent), "the indices are not in order")
     return x
@@ -326,7 +327,7 @@ def drop_no_op_gather(g: Build, x: Value, indices: Value, axis: int) -> Value:
 )
 def drop_identity_element_indices(g: Build, x: Value, indices: Value, updates: tuple[Value, ...], axis: int) -> Value:
     """GatherElements(x, identity) => x, ScatterElements(x, identity, updates) => updates"""
-    shape, extent = x.static_shape, static_extent(x, axis)
+    shape, extent = x.static_shape, known_extent(x, axis)
     require(indices.shape == shape, "the shape of the indices differs from that of x")
     order = np.arange(extent).reshape([-1 if i == axis % len(shape) else 1 for i in range(len(shape))])
     require(are_indices_equal(indices, order, extent), "an index is not the element's own position")
@@ -339,7 +340,7 @@ def drop_identity_nd_indices(g: Build, x: Value, indices: Value, updates: tuple[
     require(indices.rank >= 2, "the indices have no dims")
     depth = indices.rank - 1
     require(depth <= x.rank, "the indices have more dims than x")
-    extents = tuple(static_extent(x, i) for i in range(depth))
+    extents = tuple(known_extent(x, i) for i in range(depth))
     require(indices.shape == (*extents, depth), "the indices do not cover all entries")
     order = np.moveaxis(np.indices(extents), 0, -1)
     require(are_indices_equal(indices, order, np.array(extents)), "an index is not the entry's own position")
@@ -350,19 +351,9 @@ def drop_identity_nd_indices(g: Build, x: Value, indices: Value, updates: tuple[
 def drop_no_op_compress(g: Build, x: Value, condition: Value, axis: int | None) -> Value:
     """Compress(x, true true ...) => x"""
     require(axis is not None or x.rank == 1, "without an axis, Compress flattens x")
-    require(condition.shape == (static_extent(x, axis or 0),), "the condition may be shorter than the axis")
+    require(condition.shape == (known_extent(x, axis or 0),), "the condition may be shorter than the axis")
     require(bool(condition.const.all()), "the condition is not true throughout")
     return x
-
-
-def static_extent(x: Value, axis: int) -> int:
-    """The extent of a dim; declines where it is not a number."""
-    require(-x.rank <= axis < x.rank, f"there is no axis {axis}")
-    extent = x.shape[axis]
-    if not isinstance(extent, int):
-        extent = -1
-    require(extent >= 0, f"the extent along axis {axis} is not fixed")
-    return extent
 
 
 def are_indices_equal(indices: Value, order: Array, extents: Array | int) -> bool:

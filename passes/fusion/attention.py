@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from math import sqrt
 
-from ...core import Build, Declined, Op, RulePass, Value, conditional, require, rule, same_extent
+from ...core import Build, Op, RulePass, Value, conditional, require, rule, same_extent
 from ...core.ir.dtypes import HALF_OR_SINGLE
-from ..support.operand_queries import has_n_consumers, operand, required_producer
+from ..support.operand_queries import has_n_consumers, known_extent, operand, required_producer, varying_operand
 from .polynomials import affine_form, linear_coefficient, require_dtype, scalar_constant
 
 ATTENTION_OPSET = 23
@@ -61,10 +61,10 @@ def build_attention(g: Build, z: Value, m: Value | None, v: Value, axis: int) ->
     require(g.opset >= ATTENTION_OPSET, f"before opset {ATTENTION_OPSET}, there is no Attention")
     require_dtype(v, HALF_OR_SINGLE)
     require(v.rank == 4 and axis in {-1, 3}, "the operands do not have 4 dims, or the softmax is not over the last")
-    product, scale = z, 1.0
-    if required_producer(z, "MatMul", "Mul", "Div").type != "MatMul":
+    product, scale, last = z, 1.0, required_producer(z, "MatMul", "Mul", "Div")
+    if last.type != "MatMul":
         require(has_n_consumers(z, 1), f"{z.name} is read elsewhere")
-        product = scaled_operand(z)
+        product = varying_operand(last)
         scale = linear_coefficient(z, product)
     matmul = required_producer(product, "MatMul")
     require(has_n_consumers(product, 1), f"{product.name} is read elsewhere")
@@ -76,13 +76,6 @@ def build_attention(g: Build, z: Value, m: Value | None, v: Value, axis: int) ->
     if m is not None:
         require_mask(m, q, transposed_keys)
     return g.Attention(q, untransposed_keys(g, transposed_keys), v, m, scale=scale)
-
-
-def scaled_operand(z: Value) -> Value:
-    """The operand that a Mul or Div by a constant scales."""
-    moving = [i for i in required_producer(z, "Mul", "Div").inputs if i is not None and not i.is_const]
-    require(len(moving) == 1, f"{z.name} is not scaled by a constant")
-    return moving[0]
 
 
 def split_scale(v: Value) -> tuple[Value, float]:
@@ -189,14 +182,6 @@ def head_count(x: Value, split: Value) -> int:
 def keeps_leading_dims(x: Value, reshaped: Value) -> bool:
     """Whether the first two dims, and so the contents of rows, are kept."""
     return all(same_extent(a, b) for a, b in zip(x.shape[:2], reshaped.shape[:2], strict=True))
-
-
-def known_extent(x: Value, axis: int) -> int:
-    """A dim that is known."""
-    found = x.shape[axis] if x.rank > axis else None
-    if not isinstance(found, int):
-        raise Declined(f"dim {axis} of {x.name} is unknown")
-    return found
 
 
 FUSE_INTO_ATTENTION = RulePass("fuse-into-attention", (fold_scale_into_attention, fold_heads_into_attention))

@@ -12,6 +12,7 @@ from ...core import Build, Declined, Op, RulePass, Value, broadcasts_to, conditi
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import (
     Array,
+    constant_binary,
     downcast_constant,
     has_n_consumers,
     kept_reduced_axes,
@@ -114,12 +115,12 @@ def fuse_layer_norm_of_scale_and_offset(g: Build, x: Value, k: Value, mu: Value,
     mean = required_producer(mu, "ReduceMean")
     require(operand(mean) is x, f"{mu.name} is the mean of another value")
     axis = first_normalized_axis(x, mean)
-    inverse, gamma = computed_and_constant(required_producer(k, "Mul"))
+    inverse, gamma, _ = constant_binary(required_producer(k, "Mul"))
     root = required_producer(inverse, "Reciprocal", "Div")
     if root.type == "Div":
         require_scalar(operand(root), 1.0, x)
     shifted = required_producer(operand(required_producer(operand(root, len(root.inputs) - 1), "Sqrt")), "Add")
-    mean_of_squares, eps = computed_and_constant(shifted)
+    mean_of_squares, eps, _ = constant_binary(shifted)
     variance = required_producer(mean_of_squares, "ReduceMean")
     squares = operand(variance)
     d = operand(required_producer(squares, "Mul", "Pow"))
@@ -129,13 +130,6 @@ def fuse_layer_norm_of_scale_and_offset(g: Build, x: Value, k: Value, mu: Value,
     dims = normalized_extents(x, axis)
     weights = [downcast_constant(g, weight_array(c, dims, x), x) for c in (gamma, beta)]
     return g.LayerNormalization(x, *weights, axis=axis - x.rank, epsilon=positive_epsilon(eps, mean_of_squares))
-
-
-def computed_and_constant(op: Op) -> tuple[Value, Value]:
-    """The two operands of an op, of which one is constant, that one last."""
-    a, b = operand(op), operand(op, 1)
-    require(a.is_const != b.is_const, f"{op.label} has not one constant operand")
-    return (b, a) if a.is_const else (a, b)
 
 
 FUSE_KERAS_LAYER_NORM = RulePass("fuse-keras-layer-norm", (fuse_layer_norm_of_scale_and_offset,))

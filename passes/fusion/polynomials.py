@@ -11,7 +11,7 @@ from onnx import helper
 
 from ...core import Declined, Value, broadcasts_to, require
 from ...core.ir.dtypes import CPU_FLOATS
-from ..support.operand_queries import BROADCASTING_OPSET, has_n_consumers, required_scalar
+from ..support.operand_queries import BROADCASTING_OPSET, has_n_consumers, required_scalar, varying_inputs
 
 MAX_DEPTH = 5  # of the expressions read: 0.8 * (x + 0.04 * x * (x * x)) has that many operators on its longest way
 MAX_TERMS = 4
@@ -78,25 +78,18 @@ def affine_form(v: Value) -> tuple[Value, float, float]:
     """The x, k and b with which `v` is `k * x + b`, by ops that nothing else reads the results of."""
     k, b = 1.0, 0.0
     for _ in range(MAX_DEPTH):
-        step = _affine_step(v)
-        if step is None:
+        op = v.producer
+        if op is None or op.domain or op.type not in LINEAR_OPS or not has_n_consumers(v):
             break
-        v, (lower, upper) = step
-        k, b = k * upper, b + k * lower
+        moving = varying_inputs(op)
+        if len(moving) != 1 or op.version < BROADCASTING_OPSET:
+            break
+        terms = polynomial_coefficients(v, moving[0], 1)
+        if len(terms) != 2:
+            break
+        v, k, b = moving[0], k * terms[1], b + k * terms[0]
     require(k != 0 and bool(np.isfinite([k, b]).all()), "the slope is 0 or too large")
     return v, k, b
-
-
-def _affine_step(v: Value) -> tuple[Value, list[float]] | None:
-    """One op of a line: the value it starts from, and its two coefficients."""
-    op = v.producer
-    if op is None or op.domain or op.type not in LINEAR_OPS or not has_n_consumers(v):
-        return None
-    moving = [i for i in op.inputs if i is not None and not i.is_const]
-    if len(moving) != 1 or op.version < BROADCASTING_OPSET:
-        return None
-    terms = polynomial_coefficients(v, moving[0], 1)
-    return (moving[0], terms) if len(terms) == 2 else None
 
 
 def _combine_coefficients(op_type: str, terms: list[list[float]]) -> list[float]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import Declined, Op, Value, require
-from ..support.operand_queries import Array, require_broadcastable_to, uniform_value, values_along_axis
+from ..support.operand_queries import Array, require_broadcastable_to, uniform_value, values_along_axis, varying_inputs
 from .convolution import per_channel
 
 ARITHMETIC = ("Add", "Sub", "Mul", "Div")
@@ -15,13 +15,6 @@ Affine = tuple[Array, Array]
 """The k and c of `k * x + c`, in float64; one number each, or one for each channel."""
 
 ONE, ZERO = np.ones(1), np.zeros(1)
-
-
-def varying_operand(op: Op) -> Value:
-    """The only operand of an op that is not constant."""
-    varying = [v for v in op.inputs if v is not None and not v.is_const]
-    require(len(varying) == 1, f"{op.label} has not one operand that varies")
-    return varying[0]
 
 
 def other_operand(op: Op, x: Value) -> Value:
@@ -129,12 +122,8 @@ def require_no_norm(x: Value) -> None:
 
 def computed_inputs(x: Value, *types: str) -> list[Value]:
     """The inputs that are not constant of the op that makes `x`; none if it is of none of these types."""
-    op = x.producer
-    return (
-        []
-        if op is None or not is_produced_by(x, *types)
-        else [v for v in op.inputs if v is not None and not v.is_const]
-    )
+    op = x.producer if is_produced_by(x, *types) else None
+    return [] if op is None else varying_inputs(op)
 
 
 def is_produced_by(x: Value, *types: str) -> bool:

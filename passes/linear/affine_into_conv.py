@@ -5,7 +5,16 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import Array, downcast_weights, has_one_use, normalized_axes, require_broadcastable_to
+from ..support.operand_queries import (
+    Array,
+    downcast_weights,
+    has_one_use,
+    normalized_axes,
+    operand,
+    require_broadcastable_to,
+    required_producer,
+    varying_operand,
+)
 from .affine import (
     AFFINE_OPS,
     ARITHMETIC,
@@ -15,7 +24,6 @@ from .affine import (
     other_operand,
     require_no_gelu,
     required_affine,
-    varying_operand,
 )
 from .convolution import (
     CONVOLUTIONS,
@@ -126,28 +134,22 @@ def accepts_affine(y: Value, reader: Op, *, scales: bool, depth: int = 0) -> boo
 
 def apply_affine(g: Build, y: Value, affine: Affine, rank: int) -> Value:
     """`k * y + shift` for a value that takes it."""
-    op = y.producer
-    assert op is not None
+    op = required_producer(y, *CONVOLUTIONS, "Add", "Sub", "Concat", *POOL_OPS)
     if op.type in CONVOLUTIONS:
-        w = op.input(1)
-        require(w is not None and w.rank == rank, f"{y.name} is stretched")
+        require(operand(op, 1).rank == rank, f"{y.name} is stretched")
         return fold_affine(g, op, *affine)
     if op.type in {"Add", "Sub"}:
         return apply_affine_to_sum(g, op, affine, rank)
     if op.type == "Concat":
         return apply_affine_to_concat(g, op, affine, rank)
     require_commutes(op, *affine)
-    (x,) = op.inputs
-    assert x is not None
-    return getattr(g, op.type)(apply_affine(g, x, affine, rank), **op.attrs)
+    return getattr(g, op.type)(apply_affine(g, operand(op), affine, rank), **op.attrs)
 
 
 def apply_affine_to_sum(g: Build, op: Op, affine: Affine, rank: int) -> Value:
     """Both operands are scaled, and one that can be is shifted."""
     k, shift = affine
-    a, b = op.inputs
-    assert a is not None
-    assert b is not None
+    a, b = operand(op), operand(op, 1)
     if (k != 1).any():
         a, b = apply_affine(g, a, (k, shift), rank), apply_affine(g, b, (k, ZERO), rank)
     elif accepts_affine(a, op, scales=False):

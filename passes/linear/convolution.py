@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Build, Op, Value, require
-from ..support.operand_queries import Array, downcast_weights, values_along_axis
+from ..support.operand_queries import Array, downcast_weights, known, known_extent, operand, values_along_axis
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 MAX_COPIED_BYTES = 16 << 20  # bytes by which copies of one weight may make the model larger
@@ -76,9 +76,8 @@ def scaled_weights(conv: Op, w: Value, k: Array, axes: dict[str, int]) -> Array:
 
 def fold_affine(g: Build, conv: Op, k: Array, shift: Array) -> Value:
     """The convolution that gives `k * y + shift` where `conv` gives y; one number each, or one for each channel."""
-    x, w, b = conv.input(0), conv.inputs[1], conv.input(2)
-    require(w is not None and w.is_const, "the weights are computed")
-    assert w is not None
+    x, w, b = conv.input(0), operand(conv, 1), conv.input(2)
+    require(w.is_const, "the weights are computed")
     channels = output_channels(conv, w)
     require({k.size, shift.size} <= {1, channels}, "there is not one number for each channel")
     scales = bool((k != 1).any())
@@ -159,9 +158,7 @@ def same_padding(x: Value | None, axis: int, stride: int, span: int) -> int:
     """The total SAME padding of an axis (operator Conv, auto_pad): the output has ceil(extent / stride)."""
     if stride == 1 or span == 0:
         return span
-    extent = None if x is None else x.shape[axis]
-    require(isinstance(extent, int), "how much is padded depends on an unknown extent")
-    assert isinstance(extent, int)
+    extent = known_extent(known(x, "the amount of padding depends on an unknown extent"), axis)
     return max((-(-extent // stride) - 1) * stride + span + 1 - extent, 0)
 
 

@@ -9,7 +9,14 @@ import numpy as np
 
 from ...core import Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
 from ...core.ir.op import replaced
-from ..support.operand_queries import Array, downcast_constant, has_one_use, require_broadcastable_to
+from ..support.operand_queries import (
+    Array,
+    downcast_constant,
+    has_one_use,
+    operand,
+    require_broadcastable_to,
+    varying_operand,
+)
 from .affine import (
     SCALE_OPS,
     nonzero_scale,
@@ -17,7 +24,6 @@ from .affine import (
     require_no_norm,
     required_factors,
     scale_and_shift,
-    varying_operand,
 )
 from .weighted_products import product_of, rebuild_product, replace_weights
 
@@ -140,10 +146,8 @@ class FoldScale:
 
 def scaled_operand(op: Op) -> tuple[Value, float]:
     """The scaled operand of a Mul or Div and the scale; declines if that is not one number, or adds dims."""
-    a, b = op.input(0), op.input(1)
+    a, b = operand(op), operand(op, 1)
     require(op.version >= 7 and not op.domain, "it does not broadcast by rule")
-    if a is None or b is None:
-        raise Declined("an operand is missing")
     x, c = (b, a) if op.type == "Mul" and a.is_const else (a, b)
     require(c.is_const and not x.is_const and x.producer is not None, "nothing is scaled by a constant")
     require(prod(c.static_shape) == 1 and (c.rank == 0 or c.rank <= x.rank), f"{c.name} is no number")

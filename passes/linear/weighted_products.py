@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ...core import Build, Declined, Op, Value, require, same_extent
+from ...core import Build, Op, Value, require, same_extent
 from ...core.ir.dims import Shape
 from ...core.ir.dtypes import CPU_FLOATS
-from ..support.operand_queries import Array, downcast_constant, values_along_axis
+from ..support.operand_queries import Array, downcast_constant, operand, values_along_axis
 
 # onnxruntime has Gemm kernels for these alone; an integer Gemm is valid ONNX that nothing runs.
 GEMM_TYPES = CPU_FLOATS
@@ -52,14 +52,12 @@ class WeightedProduct:
 
 def product_of(op: Op, *, shared: bool = False) -> WeightedProduct:
     """Read a MatMul or Gemm; declines unless its weights are constant and, if not `shared`, would go with it."""
-    x, w, c = op.input(0), op.input(1), op.input(2)
+    x, w = operand(op), operand(op, 1)
     require(op.version >= 7, "before opset 7 Gemm and Add do not broadcast by rule")
-    if x is None or w is None:
-        raise Declined("an operand is missing")
     require(w.is_const and w.rank >= 2, "the weights are no constant matrix")
     require(w.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this type")
     require(shared or len(w.consumers) == 1, f"{w.name} is used elsewhere, and would be there twice")
-    return WeightedProduct(op, x, w, c)
+    return WeightedProduct(op, x, w, op.input(2))
 
 
 def rebuild_product(g: Build, p: WeightedProduct, x: Value, weights: Array, bias: Array | None) -> Value:

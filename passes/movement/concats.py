@@ -9,7 +9,7 @@ import numpy as np
 
 from ...core import EXACT, Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule, same_extent
 from ...core.ir.origin import inherit_name
-from ..support.operand_queries import Inputs, constant_integers, has_n_consumers
+from ..support.operand_queries import Values, constant_integers, has_n_consumers, known_extent, operand, same_shape
 from .slices import INT32_MAX, SliceRange, build_slice, range_of_indices, required_slice_ranges
 
 
@@ -86,16 +86,15 @@ def written_axis(op: Op) -> int:
 
 
 @rule(lambda g, xs, concat: g.Concat(*xs) @ concat, shared=True, contract=EXACT)
-def cancel_split_concat(g: Build, xs: Inputs, concat: Op) -> Value:
+def cancel_split_concat(g: Build, xs: Values, concat: Op) -> Value:
     """Concat(Split(x)) => x, of all its outputs in order, also among others"""
     at, split = find_split(xs, concat)
-    x = split.inputs[0]
-    assert x is not None
+    x = operand(split)
     inputs = (*xs[:at], x, *xs[at + len(split.outputs) :])
     return x if len(inputs) == 1 else g.Concat(*inputs, axis=written_axis(concat))
 
 
-def find_split(xs: Inputs, concat: Op) -> tuple[int, Op]:
+def find_split(xs: Values, concat: Op) -> tuple[int, Op]:
     """The first position of all outputs of a Split, in order, among the inputs of a Concat, and the Split."""
     for at, v in enumerate(xs):
         maker = concat.graph.producer(v)
@@ -107,7 +106,7 @@ def find_split(xs: Inputs, concat: Op) -> tuple[int, Op]:
 
 
 @rule(lambda g, x, rest, first, concat: g.Concat(g.Slice(x, ...) @ first, *rest) @ concat, shared=True, contract=EXACT)
-def cancel_slices_concat(g: Build, x: Value, rest: Inputs, first: Op, concat: Op) -> Value:
+def cancel_slices_concat(g: Build, x: Value, rest: Values, first: Op, concat: Op) -> Value:
     """Concat(x[:i], x[i:j], x[j:]) => x"""
     makers = [first, *(maker for v in rest if (maker := concat.graph.producer(v)) is not None)]
     require(len(makers) == len(concat.inputs), "an input is not computed in this graph")
@@ -139,25 +138,23 @@ MAX_CONCAT_INPUTS = 256  # pieces among which the one is looked for, anew for ea
 
 
 @rule(lambda g, xs, concat, split: g.Split(g.Concat(*xs) @ concat, ...) @ split, shared=True, contract=EXACT)
-def bypass_split_of_concat(g: Build, xs: Inputs, concat: Op, split: Op) -> tuple[Value, ...]:
+def bypass_split_of_concat(g: Build, xs: Values, concat: Op, split: Op) -> tuple[Value, ...]:
     """Split(Concat(a, b, c)) => a, b, c, of the same sizes"""
     require(len(xs) == len(split.outputs) and same_axis(concat, split), "the pieces or the axes differ")
-    pieces = tuple(v for v in xs if v is not None)
-    axis = written_axis(concat) % pieces[0].rank
-    extents = [v.shape[axis] for v in pieces]
+    axis = written_axis(concat) % xs[0].rank
+    extents = [v.shape[axis] for v in xs]
     sizes = constant_integers(split, "split")
     if sizes is None:
         require(all(same_extent(extents[0], e) for e in extents), "the even split differs from the inputs")
     else:
-        same = len(sizes) == len(xs) and all(map(same_extent, extents, sizes))
-        require(same, "the sizes differ")
+        require(same_shape(tuple(extents), tuple(sizes)), "the sizes differ")
     # Each output of the graph is an Identity if its replacement has a name to keep.
     require(sum(map(split.graph.is_output, split.outputs)) <= 1, "several pieces are graph outputs")
-    return pieces
+    return xs
 
 
 @rule(lambda g, xs, concat, op: g.Slice(g.Concat(*xs) @ concat, ...) @ op, shared=True, contract=EXACT)
-def bypass_slice_of_concat(g: Build, xs: Inputs, concat: Op, op: Op) -> Value:
+def bypass_slice_of_concat(g: Build, xs: Values, concat: Op, op: Op) -> Value:
     """Slice(Concat(a, b)) => Slice(b), or b, where it takes nothing of a"""
     whole = concat.outputs[0]
     cuts = required_slice_ranges(op, whole)
@@ -172,15 +169,13 @@ def bypass_slice_of_concat(g: Build, xs: Inputs, concat: Op, op: Op) -> Value:
     taken = c.indices(extent)
     require(len(taken) > 0, "the result is empty")
     piece, offset = input_holding(xs, axis, min(taken[0], taken[-1]), max(taken[0], taken[-1]))
-    size = piece.shape[axis]
-    assert isinstance(size, int)
-    new = range_of_indices(range(taken.start - offset, taken.stop - offset, taken.step), size)
+    new = range_of_indices(range(taken.start - offset, taken.stop - offset, taken.step), known_extent(piece, axis))
     rest = {a: c for a, c in cuts.items() if a != axis}
     return build_slice(g, piece, rest if new is None else {**rest, axis: new})
 
 
 @rule(lambda g, xs, i, concat, op: g.Gather(g.Concat(*xs) @ concat, g.const(i)) @ op, shared=True, contract=EXACT)
-def bypass_gather_of_concat(g: Build, xs: Inputs, i: Value, concat: Op, op: Op) -> Value:
+def bypass_gather_of_concat(g: Build, xs: Values, i: Value, concat: Op, op: Op) -> Value:
     """Gather(Concat(a, b), i) => Gather(b, i - len(a)), where all indices are of b"""
     require(same_axis(concat, op), "the axes differ")
     axis = written_axis(concat) % concat.outputs[0].rank
@@ -199,15 +194,12 @@ def bypass_gather_of_concat(g: Build, xs: Inputs, i: Value, concat: Op, op: Op) 
     return g.Gather(piece, g.const(indices, like=i), axis=axis)
 
 
-def input_holding(xs: Inputs, axis: int, first: int, last: int) -> tuple[Value, int]:
+def input_holding(xs: Values, axis: int, first: int, last: int) -> tuple[Value, int]:
     """The input of a Concat that holds all indices from `first` to `last`, and its offset; else declines."""
     require(len(xs) <= MAX_CONCAT_INPUTS, "the Concat has too many inputs")
     begin = 0
     for v in xs:
-        extent = v.shape[axis] if v is not None else None
-        require(isinstance(extent, int), "the extents of the inputs are unknown")
-        assert v is not None
-        assert isinstance(extent, int)
+        extent = known_extent(v, axis)
         if first < begin + extent:
             require(last < begin + extent, "the result spans several inputs")
             return v, begin
@@ -215,19 +207,15 @@ def input_holding(xs: Inputs, axis: int, first: int, last: int) -> tuple[Value, 
     raise Declined("an index is out of range")
 
 
-def _slice_last_input(g: Build, xs: Inputs, axis: int, cuts: dict[int, SliceRange]) -> Value:
+def _slice_last_input(g: Build, xs: Values, axis: int, cuts: dict[int, SliceRange]) -> Value:
     """A Slice from within the last piece to the end."""
     require(len(xs) <= MAX_CONCAT_INPUTS, "the Concat has too many inputs")
-    extents = [v.shape[axis] for v in xs[:-1] if v is not None]
-    numbers = [e for e in extents if isinstance(e, int)]
-    start = cuts[axis].start - sum(numbers)
-    last = xs[-1]
-    require(len(numbers) == len(extents) and start >= 0, "the result spans several inputs")
-    assert last is not None
+    start = cuts[axis].start - sum(known_extent(v, axis) for v in xs[:-1])
+    require(start >= 0, "the result spans several inputs")
     rest = {**cuts, axis: SliceRange(start, cuts[axis].end, cuts[axis].step)}
     if rest[axis].start == 0 and rest[axis].step == 1:
         del rest[axis]
-    return build_slice(g, last, rest)
+    return build_slice(g, xs[-1], rest)
 
 
 BYPASS_CONCATS = RulePass("bypass-concats", (bypass_split_of_concat, bypass_slice_of_concat, bypass_gather_of_concat))

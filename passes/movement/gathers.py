@@ -47,9 +47,8 @@ def reshape_indices(g: Build, x: Value, i: Value, gather: Op, outer: Op) -> Valu
     around = (*made[:axis], *made[end:])
     require(size > 0 and end >= axis, "the op merges axes")
     require(same_shape(around, (*x.shape[:axis], *x.shape[axis + 1 :])), "it changes other axes")
-    shape = as_integers(made[axis:end])
-    require(shape is not None and prod(shape) == size, "it changes other axes")
-    assert shape is not None
+    shape = as_integers(made[axis:end]) or ()
+    require(prod(shape) == size, "it changes other axes")
     return g.Gather(x, g.const(i.const.reshape(shape), like=i), axis=axis)
 
 

@@ -14,6 +14,7 @@ from ..support.operand_queries import (
     constant_integers,
     has_n_consumers,
     inferred_shape,
+    known,
     known_integers,
     normalized_axes,
     operand,
@@ -54,8 +55,7 @@ def _copied_beside_inferred(op: Op) -> list[Dim]:
 
 def squeezed_axes(op: Op, x: Value) -> list[int]:
     """The axes of `x` that a Squeeze takes away."""
-    axes = constant_integers(op)
-    if axes:  # onnxruntime takes an empty list as none given
+    if axes := constant_integers(op):  # onnxruntime takes an empty list as none given
         return normalized_axes(axes, x.rank)
     return [i for i, n in enumerate(x.static_shape) if n == 1]
 
@@ -65,10 +65,9 @@ def map_axes(op: Op, axes: list[int | None]) -> list[int | None]:
     if op.type == "Squeeze":
         gone = squeezed_axes(op, operand(op))
         return [a for i, a in enumerate(axes) if i not in gone]
-    added = constant_integers(op)
-    require(added is not None, "the axes are empty")
-    rank = len(axes) + len(added or ())
-    new, old = set(normalized_axes(added or [], rank)), iter(axes)
+    added = known(constant_integers(op), "the axes are empty")
+    rank = len(axes) + len(added)
+    new, old = normalized_axes(added, rank), iter(axes)
     return [None if i in new else next(old) for i in range(rank)]
 
 
@@ -183,9 +182,7 @@ MAX_CHAIN = 16  # ops between two reshapes
 def sink_reshape(g: Build, last: Op, outer: Op) -> Value:
     """Reshape(Relu(Reshape(x, s)), t) => Relu(x), or Reshape(Relu(x), t), for any elementwise ops between"""
     between, inner = elementwise_chain(last)
-    x = inner.inputs[0]
-    assert x is not None
-    shape = inferred_shape(outer)
+    x, shape = operand(inner), inferred_shape(outer)
     cancels = same_shape(shape, x.shape)
     require(cancels or has_n_consumers(inner.outputs[0]), "the number of Reshapes would not decrease")
     made = x
@@ -207,11 +204,8 @@ def elementwise_chain(last: Op) -> tuple[list[Op], Op]:
     between = [last]
     while len(between) <= MAX_CHAIN:
         op = between[-1]
-        value = op.inputs[shaped_operand(op)]
-        maker = op.graph.producer(value)
-        require(value is not None and maker is not None, "no Reshape precedes it")
-        assert maker is not None
-        assert value is not None
+        value = operand(op, shaped_operand(op))
+        maker = known(op.graph.producer(value), "no Reshape precedes it")
         if maker.type in RESHAPE_OPS and not maker.domain:
             return between, maker
         require(not maker.domain and has_n_consumers(value), "an intermediate value has other consumers")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ...core import EXACT, Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
-from ...core.inference.input_queries import INT32_MAX, INT64_MAX
-from ..support.operand_queries import constant_integers
+from ...core.inference.input_queries import INT32_MAX, INT64_MAX, slice_range
+from ..support.operand_queries import constant_integers, known
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,19 +19,13 @@ class SliceRange:
 
     def indices(self, extent: int) -> range:
         """The indices taken of `extent` elements."""
-        start = self.start + extent if self.start < 0 else self.start
-        end = self.end + extent if self.end < 0 else self.end
-        if self.step > 0:
-            return range(min(max(start, 0), extent), min(max(end, 0), extent), self.step)
-        return range(min(max(start, 0), extent - 1), min(max(end, -1), extent - 1), self.step)
+        return known(slice_range(extent, self.start, self.end, self.step), "a negative step ends at INT_MAX")
 
 
 def required_slice_ranges(op: Op, x: Value) -> dict[int, SliceRange]:
     """The ranges of a Slice of `x`, by axis from the front; declines where they are computed."""
-    starts, ends = constant_integers(op, "starts"), constant_integers(op, "ends")
+    starts, ends = constant_integers(op, "starts") or [], constant_integers(op, "ends") or []
     axes, steps = constant_integers(op, "axes"), constant_integers(op, "steps")
-    assert starts is not None
-    assert ends is not None
     axes = list(range(len(starts))) if axes is None else axes
     steps = [1] * len(starts) if steps is None else steps
     require(len(starts) == len(ends) == len(axes) == len(steps) and 0 not in steps, "the slice is malformed")

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
+from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Dim
-from ..support.operand_queries import Inputs, constant_integers, normalized_axes
+from ..support.operand_queries import Inputs, constant_integers, normalized_axes, operand, required_producer
 
 MAX_DEPTH = 8  # ops between a Range and the index it becomes
 
@@ -62,7 +62,7 @@ def gather_nd_of_ranges_to_unsqueeze(g: Build, x: Value, pieces: Inputs, gather:
     require(
         all(v is not None and v.shape[-1:] == (1,) and v.rank == len(out) + 1 for v in pieces), "an index is not single"
     )
-    axes = [_range_axis(v, extent) for v, extent in zip(pieces, x.shape, strict=True)]
+    axes = [_range_axis(v, extent) for v, extent in zip(pieces, x.shape, strict=True) if v is not None]
     require(axes[0] < axes[1] < len(out), "the axes of rows and columns are not in order")
     require(all(same_extent(out[a], d) for a, d in zip(axes, x.shape, strict=True)), "the indices do not cover x")
     ones = [a for a in range(len(out)) if a not in axes]
@@ -70,18 +70,15 @@ def gather_nd_of_ranges_to_unsqueeze(g: Build, x: Value, pieces: Inputs, gather:
     return g.Unsqueeze(x, axes=ones) if ones else x
 
 
-def _range_axis(v: Value | None, extent: Dim, far: int = MAX_DEPTH) -> int:
+def _range_axis(v: Value, extent: Dim, far: int = MAX_DEPTH) -> int:
     """The axis along which `v` counts from 0 to `extent`; along all others it is the same."""
-    maker = v.producer if v is not None else None
-    if v is None or maker is None or maker.domain or not far:
-        raise Declined("the index is not a Range")
+    require(far, "the index is not a Range")
+    maker = required_producer(v, "Range", "Unsqueeze", "Expand")
     if maker.type == "Range":
         require(same_extent(_range_length(maker.inputs), extent), "the range does not cover the axis")
         return 0
-    require(maker.type in {"Unsqueeze", "Expand"}, "the index is not a Range")
-    inner = maker.inputs[0]
+    inner = operand(maker)
     axis = _range_axis(inner, extent, far - 1)
-    assert inner is not None
     if maker.type == "Expand":
         axis += v.rank - inner.rank
         require(same_extent(v.shape[axis], extent), "the axis of the range is broadcast")

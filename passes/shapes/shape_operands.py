@@ -7,13 +7,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from ...core import EXACT, Build, Graph, Ledger, Op, RulePass, Value, conditional, require, rule, same_extent
-from ...core.inference.input_queries import slice_bounds
+from ...core.inference.input_queries import INT64_MAX, slice_bounds
 from ...core.ir.dims import Dim, Elements, as_integers
 from ...core.ir.expressions import divide
 from ...core.rewriting.driver import rewrite
 from ...core.verify.empty_tensor_support import supports_empty_tensors
-
-INT64_MAX = np.iinfo(np.int64).max
+from ..support.operand_queries import known
 
 
 @rule(lambda g, x, shape, reshape: g.Reshape(x, shape) @ reshape, contract=EXACT)
@@ -50,10 +49,7 @@ def _target_dim(extent: Dim, x: Value, i: int) -> int:
 
 
 def _required_elements(v: Value) -> Elements:
-    found = v.known_elements
-    require(found is not None, f"the elements of {v.name} are unknown")
-    assert found is not None
-    return found
+    return known(v.known_elements, f"the elements of {v.name} are unknown")
 
 
 @rule(lambda g, x, shape: g.Expand(x, shape), contract=EXACT)
@@ -64,9 +60,7 @@ def fold_expand_shape(g: Build, x: Value, shape: Value) -> Value:
     require(len(asked) >= x.rank, "the target shape has fewer dims than x")
     lead = len(asked) - x.rank
     target = [1 if i >= lead and same_extent(e, x.shape[i - lead]) else e for i, e in enumerate(asked)]
-    numbers = as_integers(target)
-    require(numbers is not None, "an extent is unknown")
-    return g.Expand(x, g.const(np.array(numbers, np.int64)))
+    return g.Expand(x, g.const(np.array(known(as_integers(target), "an extent is unknown"), np.int64)))
 
 
 @rule(lambda g, x, starts, ends, slice_: g.Slice(x, starts, ends, ...) @ slice_, contract=EXACT)

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
-from ..support.operand_queries import required_scalar
+from ..support.operand_queries import Values, required_scalar
 
-Values = tuple[Value, ...]
 MAX_PIECES = 1000  # pieces that are not listed one by one
 
 

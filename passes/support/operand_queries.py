@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, TypeVar, cast
 
 import ml_dtypes
 import numpy as np
@@ -15,20 +15,42 @@ from ...core.ir.dims import Shape
 from ...core.ir.dtypes import CPU_FLOATS, DISCRETE_TYPES, FLOATS, HALF_OR_SINGLE, INTEGERS
 
 NO_NEGATIVE_ZERO = conditional("no zero is negative")
-
-
+T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 Inputs = tuple[Value | None, ...]
+Values = tuple[Value, ...]
 BROADCASTING_OPSET = 7  # of operators with two inputs, such as Add and Gemm; before, attributes say how to broadcast
 VARIADIC_BROADCASTING_OPSET = 8  # of Max, Mean, Min and Sum; before, their inputs have one shape
 
 
+def known(found: T | None, reason: str) -> T:
+    """The fact that was found; declines None."""
+    if found is None:
+        raise Declined(reason)
+    return found
+
+
 def operand(op: Op, index: int = 0) -> Value:
     """An input of an op; declines where it is left out."""
-    found = op.input(index)
-    if found is None:
-        raise Declined(f"{op.label} has no input {index}")
-    return found
+    return known(op.input(index), f"{op.label} has no input {index}")
+
+
+def varying_inputs(op: Op) -> list[Value]:
+    """The inputs of an op that are not constant."""
+    return [v for v in op.inputs if v is not None and not v.is_const]
+
+
+def varying_operand(op: Op) -> Value:
+    """The only input of an op that is not constant."""
+    varying = varying_inputs(op)
+    require(len(varying) == 1, f"{op.label} does not have exactly one operand that varies")
+    return varying[0]
+
+
+def known_extent(x: Value, axis: int) -> int:
+    """The extent of a dim; declines where it is not a number."""
+    extent = x.shape[axis] if -x.rank <= axis < x.rank else None
+    return known(extent if isinstance(extent, int) else None, f"the extent of {x.name} along axis {axis} is unknown")
 
 
 def known_scalar(v: Value | None) -> Any:
@@ -48,9 +70,7 @@ def required_producer(v: Value | None, *types: str) -> Op:
 
 def required_scalar(c: Value) -> Any:
     """As `known_scalar`; declines for anything else."""
-    found = known_scalar(c)
-    require(found is not None, f"{c.name} is not a constant of one element")
-    return found
+    return known(known_scalar(c), f"{c.name} is not a constant of one element")
 
 
 def uniform_value(c: Value) -> Any:
@@ -106,14 +126,13 @@ def constant_integers(op: Op, name: str = "axes") -> list[int] | None:
 
 def pads_of(pad: Op, rank: int) -> list[int]:
     """The pads before each of `rank` axes and then after each, from attributes or inputs since opset 1."""
-    pads, axes = constant_integers(pad, "paddings" if pad.version < 2 else "pads"), constant_integers(pad)
-    require(pads is not None, "the pads are missing")
+    pads = known(constant_integers(pad, "paddings" if pad.version < 2 else "pads"), "the pads are missing")
+    axes = constant_integers(pad)
     padded = list(range(rank)) if axes is None else normalize_axes(axes, rank)
-    written = pads or []
-    require(len(written) == 2 * len(padded), "the pads do not match the axes")
+    require(len(pads) == 2 * len(padded), "the pads do not match the axes")
     full = [0] * 2 * rank
     for i, axis in enumerate(padded):
-        full[axis], full[axis + rank] = written[i], written[i + len(padded)]
+        full[axis], full[axis + rank] = pads[i], pads[i + len(padded)]
     return full
 
 
@@ -144,11 +163,6 @@ def known_integers(op: Op, name: str = "axes") -> list[int] | None:
 def keeps_shape(op: Op, x: Value) -> bool:
     """Whether the first output of an op has the shape of `x`; declines where one of them is unknown."""
     return same_shape(inferred_shape(op), x.shape)
-
-
-def is_integer_dtype(dtype: int) -> bool:
-    """Whether a type is one of the integers that arithmetic is done in."""
-    return dtype in INTEGERS
 
 
 def is_float_value(value: Value) -> bool:
@@ -216,13 +230,9 @@ def constant_binary(op: Op) -> ConstantBinary:
     """The operands of an op of two inputs of which one is constant; declines for any other."""
     require_numpy_broadcasting(op.version)
     require(len(op.inputs) == 2, f"{op.label} does not have two inputs")
-    a, b = op.inputs
-    require(a is not None and b is not None, f"{op.label} does not have two inputs")
-    assert a is not None
-    assert b is not None
-    require(
-        a.is_const != b.is_const, f"{op.label} has {'two constant operands' if a.is_const else 'no constant operand'}"
-    )
+    a, b = operand(op), operand(op, 1)
+    number = "two constant operands" if a.is_const else "no constant operand"
+    require(a.is_const != b.is_const, f"{op.label} has {number}")
     return ConstantBinary(b, a, constant_first=True) if a.is_const else ConstantBinary(a, b, constant_first=False)
 
 

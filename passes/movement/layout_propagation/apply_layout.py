@@ -10,6 +10,7 @@ import numpy as np
 
 from ....core import Build, Graph, Op, Tensor, Value, made_from
 from ....core.ir.origin import inherit_name
+from ...support.operand_queries import operand
 from .layout import Layout, LayoutRewrite, compose, inverse
 from .layout_region import LayoutRegion
 from .layout_rules import is_constant_gather
@@ -77,10 +78,8 @@ class _LayoutApplication:
 
     def alias_result(self, op: Op) -> None:
         """Let the result of a removed Transpose be its input."""
-        found = self.region.rewrites[op]
-        x = op.inputs[0]
-        assert x is not None
-        self.replacements[op.outputs[0]] = self.in_layout(x, found.input_layouts[0], op), found.output_layouts[0] or ()
+        (inner,), (outer,) = self.region.rewrites[op].input_layouts, self.region.rewrites[op].output_layouts
+        self.replacements[op.outputs[0]] = self.in_layout(operand(op), inner, op), outer or ()
 
     def in_layout(self, v: Value, layout: Layout | None, reader: Op, unsqueezed: tuple[int, ...] = ()) -> Value:
         """A value in a layout, transposed if needed."""
@@ -140,9 +139,8 @@ class _LayoutApplication:
         numbers = Value(self.graph.fresh_name(old.name))
         g = Build(self.graph, shape)
         for reader in [user for user in old.consumers if is_constant_gather(user, old, count)]:
-            index = reader.inputs[1]
-            assert index is not None
-            places = np.asarray(order, index.const.dtype)[index.const]
+            indices = operand(reader, 1).const
+            places = np.asarray(order, indices.dtype)[indices]
             self.graph.set_inputs(reader, [numbers, g.const(places)])
         if old.consumers or self.graph.is_output(old) or old in self.graph.pinned:
             self.graph.take_over(

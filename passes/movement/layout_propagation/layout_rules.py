@@ -176,9 +176,8 @@ def pad(request: LayoutRequest) -> LayoutRewrite:
         axes = constant_input(op, 3) if op.input(3) is not None else range(rank)
         kind = np.int64 if (given := op.input(3)) is None else given.const.dtype
         return request.rewrite({0: layout}, {0: layout}, constants={3: np.asarray(axes_in_layout(axes, layout), kind)})
-    numbers = constant_integers(op, "pads")
-    require(numbers is not None and len(numbers) == 2 * rank, "the pads do not cover all axes")
-    assert numbers is not None
+    numbers = constant_integers(op, "pads") or []
+    require(len(numbers) == 2 * rank, "the pads do not cover all axes")
     ordered = [numbers[axis] for axis in layout] + [numbers[rank + axis] for axis in layout]
     return request.rewrite({0: layout}, {0: layout}, **attribute_or_constant(op, "pads", 1, ordered))
 

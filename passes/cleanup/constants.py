@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import ChainMap
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,19 +50,22 @@ class MergeConstants:
 
     def _merge(self, g: Graph, outer: ConstantTable, namer: NameDisambiguator, ledger: Ledger) -> int:
         changes = 0
-        known = outer if g.owner is None else ConstantTable(outer, outer.hoistable)
+        known = outer if g.owner is None else ConstantTable(outer.visible.new_child(), outer.hoistable)
         for value in tuple(g.initializers):
             tensor = value.tensor
             if tensor is None or not is_mergeable(g, value):
                 continue
             twin = known.find_equal(ConstantSite(value, g), tensor)
             if twin.value is not value and value.consumers and ledger.request_change(self.name, value.name, (value,)):
-                if twin.graph not in enclosing(g):
-                    hoist_constant(twin, namer)
+                if twin.graph not in g.with_enclosing() and twin.value in twin.graph.initializers:
+                    namer.make_unique([twin.value])  # it moves to the outermost graph
+                    del twin.graph.initializers[twin.value]
+                    namer.root.initializers[twin.value] = None
+                    namer.root.mark_changed()
                 g.replace_uses(value, twin.value)
                 g.drop_initializer(value)
                 changes += 1
-        return changes + sum(self._merge(sub, known, namer, ledger) for sub in subgraphs_of(g))
+        return changes + sum(self._merge(sub, known, namer, ledger) for op in g.ops() for sub in op.subgraphs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +80,12 @@ class ConstantSite:
 class ConstantTable:
     """Constants met so far, by content. A large tensor is read only if its size and a sample occur twice.
 
-    `local` are those of one graph, `hoistable` those of all bodies whose constants may be moved outside.
+    `visible` are those of one graph and of the graphs around it, `hoistable` those of all bodies whose constants may be
+    moved outside.
     """
 
-    outer: ConstantTable | None = None
+    visible: ChainMap[object, ConstantSite] = field(default_factory=ChainMap[object, ConstantSite])
     hoistable: dict[object, ConstantSite] = field(default_factory=dict[object, ConstantSite])
-    local: dict[object, ConstantSite] = field(default_factory=dict[object, ConstantSite])
 
     def find_equal(self, held: ConstantSite, tensor: Tensor) -> ConstantSite:
         """The first constant with the content of this one; itself if there was none."""
@@ -96,55 +99,24 @@ class ConstantTable:
 
     def lookup_or_add(self, key: object, held: ConstantSite) -> ConstantSite:
         """Look `key` up in this graph, those around it and all others; add `held` where it is missing."""
-        scope: ConstantTable | None = self
-        while scope is not None:
-            if key in scope.local:
-                return scope.local[key]
-            scope = scope.outer
+        if key in self.visible:
+            return self.visible[key]
         may_leave = may_capture_constants(held.graph)
         other = self.hoistable.get(key) if may_leave else None
-        if other is not None and any(other.value in g.initializers for g in (other.graph, root_of(other.graph))):
+        if other is not None and any(other.value in g.initializers for g in other.graph.with_enclosing()):
             return other
-        self.local[key] = held
+        self.visible[key] = held
         if may_leave:
             self.hoistable[key] = held
         return held
 
 
-def hoist_constant(held: ConstantSite, namer: NameDisambiguator) -> None:
-    """Move a constant from a body to the outermost graph, if it is not there yet."""
-    if held.value in held.graph.initializers and held.graph.owner is not None:
-        namer.make_unique([held.value])
-        del held.graph.initializers[held.value]
-        namer.root.initializers[held.value] = None
-        namer.root.mark_changed()
-
-
-def enclosing(g: Graph) -> Iterator[Graph]:
-    """The graph and those around it, innermost first."""
-    yield g
-    while g.owner is not None:
-        g = g.owner.graph
-        yield g
-
-
-def root_of(g: Graph) -> Graph:
-    """The outermost graph around `g`."""
-    return g if g.context.root is None else g.context.root
-
-
 def may_capture_constants(g: Graph) -> bool:
     """Whether a graph, and each that it is in, may read any constant from outside."""
-    owners = (inner.owner for inner in enclosing(g))
+    owners = (inner.owner for inner in g.with_enclosing())
     return not g.context.initializers_are_inputs and all(
         op is None or (op.type in CAPTURING_OPS and not op.domain) for op in owners
     )
-
-
-def subgraphs_of(g: Graph) -> Iterator[Graph]:
-    """The subgraphs of a graph's ops."""
-    for op in g.ops():
-        yield from op.subgraphs
 
 
 def is_mergeable(g: Graph, value: Value) -> bool:
@@ -176,21 +148,15 @@ class Debloat:
         changes = 0
         for value in tuple(graph.initializers):
             tensor = value.tensor
-            if (
-                tensor is None
-                or tensor.nbytes < self.min_bytes
-                or not value.consumers
-                or not is_mergeable(graph, value)
-            ):
+            if tensor is None or tensor.nbytes < self.min_bytes or not value.consumers:
                 continue
-            small = repeated_part(tensor)
+            small = repeated_part(tensor) if is_mergeable(graph, value) else None
             if small is None or tensor.nbytes - small.nbytes < self.min_bytes:
                 continue
             made = repeating_op(graph, small)
-            if made is None or not ledger.request_change(self.name, value.name, (value,)):
-                continue
-            replace_constant(graph, value, made, small, self.name)
-            changes += 1
+            if made is not None and ledger.request_change(self.name, value.name, (value,)):
+                replace_constant(graph, value, made, small, self.name)
+                changes += 1
         return changes
 
 

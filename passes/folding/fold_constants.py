@@ -2,98 +2,54 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from math import ceil, inf, prod
+from operator import itemgetter
 
 import numpy as np
 
 from ...core import Graph, Ledger, Op, Value, evaluate, is_pure
 from ...core.ir.dims import as_integers
 from ...core.ir.dtypes import FLOAT16_DTYPES, FLOATS
-from ...core.ir.subgraphs import all_constants, enclosing_op
+from ...core.ir.subgraphs import constant_bytes, enclosing_op
 from ...core.ir.tensor import STRING, element_bits
 from ...core.pass_manager.pass_selection import UsageError
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """Bytes of constants: as loaded, as they are now, and how much may be added to the first."""
-
-    loaded_bytes: int
-    current_bytes: int
-    max_growth: int
-
-    @classmethod
-    def of(cls, root: Graph, max_growth: int, max_share: float) -> Budget:
-        """The budget of a model."""
-        loaded = root.context.weight_bytes
-        now = sum(v.tensor.nbytes for v in all_constants(root) if v.tensor is not None)
-        return cls(loaded, now, max(max_growth, int(max_share * loaded)))
-
-    @property
-    def remaining_bytes(self) -> int:
-        """Bytes by which the constants may still grow."""
-        return self.loaded_bytes + self.max_growth - self.current_bytes
-
-
-def select_within_budget(ops: Sequence[Op], max_bytes: int) -> list[Op]:
-    """Those of `ops` (sorted) that can be folded without the constants growing by more than `room` bytes.
+def select_within_budget(ops: Sequence[Op], max_growth: int) -> list[Op]:
+    """Those of `ops` (sorted) that can be folded without the constants growing by more than `max_growth` bytes.
 
     Independent groups are judged apart, those that save most first; of a group that does not fit as a
     whole, as many ops as do, in order. O(ops and their edges).
     """
     chosen: set[Op] = set()
-    groups = [(_GrowthCounter().add_all(group), group) for group in connected_components(ops)]
-    for growth, group in sorted(groups, key=lambda g: g[0]):
-        if growth <= max_bytes:
-            chosen.update(group)
-            max_bytes -= growth
-        else:
-            tally = _GrowthCounter()
-            fitting = tally.add_fitting(group, max_bytes)
-            chosen.update(fitting)
-            max_bytes -= tally.growth
+    for growth, group in sorted(((fold_in_order(g, inf)[1], g) for g in connected_components(ops)), key=itemgetter(0)):
+        fitting, added = (group, growth) if growth <= max_growth else fold_in_order(group, max_growth)
+        chosen.update(fitting)
+        max_growth -= added
     return [op for op in ops if op in chosen]
 
 
-class _GrowthCounter:
-    """Counts the bytes that folding ops in order adds and frees."""
-
-    def __init__(self) -> None:
-        self.growth = 0
-        self._remaining_uses: dict[Value, int] = {}  # uses not yet folded away
-
-    def add_all(self, ops: Iterable[Op]) -> int:
-        for op in ops:
-            self.growth += self._growth_of(op)
-        return self.growth
-
-    def add_fitting(self, ops: Iterable[Op], max_bytes: int) -> list[Op]:
-        """Fold each op that fits and does not depend on one that did not."""
-        fitting: list[Op] = []
-        left: set[Value] = set()
-        for op in ops:
-            before = dict.fromkeys(v for v in op.inputs if v is not None)
-            saved = {v: self._remaining_uses.get(v) for v in before}
-            change = self._growth_of(op)
-            if left.isdisjoint(before) and self.growth + change <= max_bytes:
-                self.growth += change
-                fitting.append(op)
-                continue
+def fold_in_order(ops: Iterable[Op], max_growth: float) -> tuple[list[Op], int]:
+    """The ops that fit, in order, none of which depends on one that does not, and the bytes that folding them adds."""
+    fitting: list[Op] = []
+    growth = 0
+    uses: dict[Value, int] = {}  # uses not yet folded away
+    left: set[Value | None] = set()
+    for op in ops:
+        reads = {v: uses.get(v, len(v.consumers)) - 1 for v in (*op.inputs, *op.captures) if v is not None}
+        kept = op.graph.pinned
+        freed = [v for v, n in reads.items() if n == 0 and not op.graph.is_output(v) and v not in kept]
+        added = [v for v in op.outputs if v.consumers or op.graph.is_output(v)]
+        change = sum(known_bytes(v) or 0 for v in added) - sum(known_bytes(v) or 0 for v in freed)
+        if left.isdisjoint(op.inputs) and growth + change <= max_growth:
+            growth += change
+            fitting.append(op)
+            uses.update(reads)
+        else:
             left.update(op.outputs)
-            self._remaining_uses.update({v: n for v, n in saved.items() if n is not None})
-            for v in (v for v, n in saved.items() if n is None):
-                del self._remaining_uses[v]
-        return fitting
-
-    def _growth_of(self, op: Op) -> int:
-        change = sum((known_bytes(v) or 0) for v in op.outputs if v.consumers or op.graph.is_output(v))
-        for v in dict.fromkeys(v for v in (*op.inputs, *op.captures) if v is not None):
-            left = self._remaining_uses[v] = self._remaining_uses.get(v, len(v.consumers)) - 1
-            if left == 0 and not op.graph.is_output(v) and v not in op.graph.pinned:
-                change -= known_bytes(v) or 0
-        return change
+    return fitting, growth
 
 
 def known_bytes(value: Value) -> int | None:
@@ -140,41 +96,37 @@ def result_bytes(op: Op) -> int | None:
     total = 0
     for v in (v for v in op.outputs if v.name):
         size = known_bytes(v)
-        if size is None and not op.domain and op.type in SIZE_BOUNDS:
-            size = SIZE_BOUNDS[op.type](op)
+        if size is None and not op.domain:
+            size = _bytes_bound(op)
         if size is None:
             return None
         total += size
     return total
 
 
-def _range_bytes(op: Op) -> int | None:
-    """The bytes of a Range, once its inputs are known (operator Range)."""
-    ends = [v.const.reshape(-1) if v is not None and v.is_const else np.empty(0) for v in op.inputs]
-    if any(e.size != 1 for e in ends) or not ends[2][0]:
-        return None
-    start, limit, delta = (float(e[0]) for e in ends)
-    return max(ceil((limit - start) / delta), 0) * ends[0].dtype.itemsize
+def _bytes_bound(op: Op) -> int | None:
+    """An upper bound on the bytes of a result whose size depends on the data; None for most operators."""
+    if op.type == "Range":
+        ends = [v.const.reshape(-1) if v is not None and v.is_const else np.empty(0) for v in op.inputs]
+        if any(e.size != 1 for e in ends) or not ends[2][0]:
+            return None
+        start, limit, delta = (float(e[0]) for e in ends)
+        return max(ceil((limit - start) / delta), 0) * ends[0].dtype.itemsize
+    data = op.input(0) if op.type in ADDED_BITS else None
+    size = None if data is None else known_bytes(data)
+    return (
+        None
+        if size is None or data is None
+        else size + ADDED_BITS[op.type] * size * 8 // element_bits(data.known_dtype)
+    )
 
 
-def _input_size_bound(factor: int) -> Callable[[Op], int | None]:
-    """A bound for results with at most as many elements as the first input, plus `factor` bits for each."""
-
-    def bound(op: Op) -> int | None:
-        data = op.input(0)
-        size = known_bytes(data) if data is not None else None
-        return None if size is None or data is None else size + factor * size * 8 // element_bits(data.known_dtype)
-
-    return bound
-
-
-# Operators whose results have a size that depends on the data, but not without bound.
-SIZE_BOUNDS: dict[str, Callable[[Op], int | None]] = {
-    "Range": _range_bytes,
-    "NonZero": _input_size_bound(8 * 8),  # an int64 for each axis, and no tensor has more than 8
-    "Unique": _input_size_bound(8),
-    "Compress": _input_size_bound(0),
-}
+# Operators that give at most one element for each of their input, and so many bits more for each.
+ADDED_BITS = {
+    "NonZero": 8 * 8,
+    "Unique": 8,
+    "Compress": 0,
+}  # an int64 for each axis, of which no tensor has more than 8
 
 
 def connected_components(ops: Sequence[Op]) -> list[list[Op]]:
@@ -234,14 +186,14 @@ class FoldConstants:
         candidates = foldable_ops(g, known)
         if not candidates:  # as in most bodies, and the budget takes a look at all of the model
             return []
-        budget = Budget.of(root, self.max_growth, self.max_share)
-        chosen = select_within_budget(candidates, budget.remaining_bytes)
+        loaded = root.context.weight_bytes
+        room = loaded + max(self.max_growth, int(self.max_share * loaded)) - constant_bytes(root)
+        chosen = select_within_budget(candidates, room)
         inside = set(chosen)
         wanted = [v for op in chosen for v in op.outputs if g.is_output(v) or any(u not in inside for u in v.consumers)]
         if not wanted:
             return []
         fresh: list[Value] = []
-        room = budget.remaining_bytes
         for value, tensor in evaluate(chosen, wanted).items():
             if tensor.dtype == STRING and tensor.nbytes > room:  # the one size that is not known before
                 continue

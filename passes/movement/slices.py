@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...core import EXACT, Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
 from ...core.inference.input_queries import INT32_MAX, INT64_MAX, slice_range
-from ..support.operand_queries import constant_integers, known
+from ..support.operand_queries import constant_integers
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +19,8 @@ class SliceRange:
 
     def indices(self, extent: int) -> range:
         """The indices taken of `extent` elements."""
-        return known(slice_range(extent, self.start, self.end, self.step), "a negative step ends at INT_MAX")
+        found = slice_range(extent, self.start, self.end, self.step)
+        return range(0) if found is None else found
 
 
 def required_slice_ranges(op: Op, x: Value) -> dict[int, SliceRange]:

@@ -35,12 +35,8 @@ class NameDisambiguator:
 
 def is_attached(op: Op) -> bool:
     """Whether an op, and each op around it, is still in its graph."""
-    at: Op | None = op
-    while at is not None:
-        if at not in at.graph:
-            return False
-        at = at.graph.owner
-    return True
+    around = (g.owner for g in op.graph.with_enclosing())
+    return all(at is None or at in at.graph for at in (op, *around))
 
 
 def defined_values(body: Graph) -> dict[Value, None]:
@@ -109,9 +105,7 @@ def inline_body(
     for old, new in zip(op.outputs, results, strict=False):
         if old.consumers or graph.is_output(old):
             replace_output(old, arguments.get(new, new), by, op)
-    read = dict.fromkeys(v for v in op.inputs if v is not None)
-    graph.remove_op(op)  # the ops of another branch never run
-    remove_unused(graph, read)
+    remove_with_operands(op)  # and with it the ops of another branch, which never run
     graph.prune(reversed(ops))
 
 
@@ -134,9 +128,11 @@ def replace_output(old: Value, new: Value, by: str, op: Op) -> None:
         made_from(identity, by, (op,))
 
 
-def remove_unused(graph: Graph, values: Iterable[Value]) -> None:
-    """Remove constants and ops that nothing reads any more."""
-    for v in values:
+def remove_with_operands(op: Op) -> None:
+    """Remove an op, and the constants and ops that nothing else read."""
+    graph, read = op.graph, dict.fromkeys(v for v in (*op.inputs, *op.captures) if v is not None)
+    graph.remove_op(op)
+    for v in read:
         if v.producer is not None:
             v.producer.graph.prune([v.producer])
         elif not v.consumers:
@@ -162,18 +158,20 @@ def prune_body(body: Graph, inputs: Collection[int], outputs: Sequence[int], by:
     for op in body.sorted_ops():
         new.splice_op(op, op.order_key)
     own = {*new.inputs, *defined_values(new)}
-    new.outputs = [
-        v if v in own else _through_identity(v, new, body.owner, by) for v in (body.outputs[i] for i in outputs)
-    ]
+    origin = () if body.owner is None else (body.owner,)
+    returned = [body.outputs[i] for i in outputs]
+    new.outputs = [v if v in own else append_op(new, "Identity", [v], {}, by, origin) for v in returned]
     return new
 
 
-def _through_identity(v: Value, body: Graph, owner: Op | None, by: str) -> Value:
-    identity = Op("Identity", "", "", {}, None)
-    identity.order_key = max((op.order_key for op in body.ops()), default=0)
-    body.add_op(identity, [v], [Value(body.fresh_name(v.name))])
-    made_from(identity, by, () if owner is None else (owner,))
-    return identity.outputs[0]
+def append_op(
+    body: Graph, op_type: str, inputs: Sequence[Value], attrs: dict[str, object], by: str, origin: Sequence[Op]
+) -> Value:
+    """The result of a new op at the end of a body."""
+    new = Op(op_type, "", "", attrs, None)
+    new.order_key = max((op.order_key for op in body.ops()), default=0)
+    made_from(body.add_op(new, inputs, [Value(body.fresh_name(inputs[0].name))]), by, origin)
+    return new.outputs[0]
 
 
 def rebuild_op(
@@ -190,9 +188,7 @@ def rebuild_op(
     graph.add_op(new, inputs, [Value(graph.fresh_name(op.outputs[i].name)) for i in outputs])
     for fresh, i in zip(new.outputs, outputs, strict=True):
         graph.take_over(fresh, op.outputs[i])
-    read = dict.fromkeys(v for v in (*op.inputs, *op.captures) if v is not None)
-    graph.remove_op(op)
+    remove_with_operands(op)
     for sub in new.subgraphs:
         sub.prune(reversed(sub.sorted_ops()))
-    remove_unused(graph, read)
     return new

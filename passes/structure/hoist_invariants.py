@@ -17,7 +17,7 @@ from .body_rewriting import (
     constants_read_by,
     hoist_ops,
     is_attached,
-    remove_unused,
+    remove_with_operands,
     replace_body_input,
     replace_output,
     skip_identities,
@@ -100,9 +100,7 @@ class HoistInvariants:
         parts = LoopParts([i for i in every.carried if i not in starts], every.scan_inputs, every.scan_outputs)
         if parts.carried or parts.scan_outputs:
             return loop_view(loop.rebuild_with(parts, self.name))
-        read = [v for v in (*op.inputs, *op.captures) if v is not None]
-        op.graph.remove_op(op)
-        remove_unused(op.graph, read)
+        remove_with_operands(op)
         return None
 
     def _hoist(self, loop: LoopView, ledger: Ledger, namer: NameDisambiguator) -> int:

@@ -6,15 +6,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ...core import Graph, Ledger, Op, Tensor, Value, made_from
+from ...core import Graph, Ledger, Op, Tensor, Value
 from ...core.ir import op_schemas
 from ..support.operand_queries import known_scalar
 from .body_rewriting import (
     NameDisambiguator,
+    append_op,
     backward_slice,
     inline_body,
     is_attached,
-    remove_unused,
+    remove_with_operands,
     replace_output,
     skip_identities,
 )
@@ -69,7 +70,7 @@ class InlineLoop:
             if loop is None or not loop.live_outputs:
                 continue
             count = known_trip_count(loop)
-            fits = count is not None and (does_not_grow if count else no_scan_output_is_read)(loop)
+            fits = count is not None and is_inlinable(loop, count)
             if fits and ledger.request_change(self.name, op.outputs[loop.live_outputs[0]].name, (op,)):
                 if count:
                     self._inline_trip(loop, namer)
@@ -80,13 +81,11 @@ class InlineLoop:
 
     def _replace_with_initial_values(self, loop: LoopView) -> None:
         op = loop.op
-        read = [v for v in (*op.inputs, *op.captures) if v is not None]
         for i in loop.live_outputs:
             start = op.inputs[loop.leading_inputs + i]
             if start is not None:
                 replace_output(op.outputs[i], start, self.name, op)
-        op.graph.remove_op(op)
-        remove_unused(op.graph, read)
+        remove_with_operands(op)
 
     def _inline_trip(self, loop: LoopView, namer: NameDisambiguator) -> None:
         op, body, graph = loop.op, loop.body, loop.op.graph
@@ -107,11 +106,7 @@ class InlineLoop:
         """Build, in the body, the scan output of one trip."""
         as_input = body.opsets[op_schemas.ONNX_DOMAIN] >= AXES_AS_INPUT
         axes = [op.graph.add_constant(Tensor.from_array(np.zeros(1, np.int64)), "axes")] if as_input else []
-        made = Op("Unsqueeze", "", "", {} if as_input else {"axes": [0]}, None)
-        made.order_key = max((inner.order_key for inner in body.ops()), default=0)
-        body.add_op(made, [v, *axes], [Value(body.fresh_name(v.name))])
-        made_from(made, self.name, (op,))
-        return made.outputs[0]
+        return append_op(body, "Unsqueeze", [v, *axes], {} if as_input else {"axes": [0]}, self.name, (op,))
 
 
 def known_trip_count(loop: LoopView) -> int | None:
@@ -127,12 +122,10 @@ def known_trip_count(loop: LoopView) -> int | None:
     return 1 if begins and runs and (most == 1 or ends) else None
 
 
-def no_scan_output_is_read(loop: LoopView) -> bool:
-    """Whether no scan output is used, whose shape would be unknown."""
-    return all(i < loop.carried for i in loop.live_outputs)
-
-
-def does_not_grow(loop: LoopView) -> bool:
-    """Whether the Unsqueezes are no more than the Loop and the ops on which its end alone depends."""
-    idle = len(loop.body) - len(backward_slice(loop.body, loop.body.outputs[1:]))
-    return sum(i >= loop.carried for i in loop.live_outputs) <= 1 + idle and loop.op.graph.can_hold_initializers
+def is_inlinable(loop: LoopView, count: int) -> bool:
+    """Whether no scan output of no trip is used, and Unsqueezes of one trip's do not make the ops more."""
+    scanned = sum(i >= loop.carried for i in loop.live_outputs)
+    if not count:
+        return not scanned  # its shape would be unknown
+    only_for_end = len(loop.body) - len(backward_slice(loop.body, loop.body.outputs[1:]))
+    return scanned <= 1 + only_for_end and loop.op.graph.can_hold_initializers

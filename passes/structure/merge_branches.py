@@ -15,7 +15,7 @@ from .body_rewriting import (
     is_attached,
     prune_body,
     rebuild_op,
-    remove_unused,
+    remove_with_operands,
     replace_output,
     skip_identities,
 )
@@ -44,14 +44,12 @@ class MergeBranches:
         found = [skip_identities(then.outputs[i], then) for i in equal]
         ops = backward_slice(then, found)
         constants = constants_read_by(then, ops) | {v: None for v in found if v in then.initializers}
-        read = [v for v in (*op.inputs, *op.captures) if v is not None]
         hoist_ops(then, ops, constants, graph, op.order_key, namer)
         rest = [i for i, v in enumerate(op.outputs) if i not in equal and not graph.is_unused(v)]
         for i, v in zip(equal, found, strict=True):
             replace_output(op.outputs[i], v, self.name, op)
         if not rest:
-            graph.remove_op(op)
-            remove_unused(graph, read)
+            remove_with_operands(op)
             return
         bodies = {"then_branch": then, "else_branch": otherwise}
         rebuild_op(op, self.name, op.inputs, rest, {n: prune_body(b, (), rest, self.name) for n, b in bodies.items()})

@@ -104,7 +104,7 @@ MOVEMENT: tuple[Pass, ...] = (
     gathers.MERGE_GATHERS,
     gathers.RESHAPE_INDICES,
     pads.MERGE_PADS,
-    concats.MergeConcats(),
+    concats.MERGE_CONCATS,
     concats.CANCEL_CONCATS,
     concats.BYPASS_CONCATS,
     slices.CANCEL_DEPTH_AND_SPACE,

@@ -58,10 +58,7 @@ def drop_cast_to_same_type(g: Build, x: Value, cast: Op) -> Value:
 @rule(lambda g, x, b, c: g.Cast(g.Cast(x, to=b), to=c), shared=True, contract=EXACT)
 def merge_casts(g: Build, x: Value, b: int, c: int) -> Value:
     """Cast(Cast(x, b), c) => Cast(x, c), or x, where b lets through all that c keeps"""
-    require(
-        equals_direct_cast(NUMERIC_FORMATS.get(x.dtype), NUMERIC_FORMATS.get(b), NUMERIC_FORMATS.get(c)),
-        "the intermediate type changes values",
-    )
+    require(equals_direct_cast(x.dtype, b, c), "the intermediate type changes values")
     return x if c == x.dtype else g.Cast(x, to=c)
 
 
@@ -75,10 +72,7 @@ def merge_casts(g: Build, x: Value, b: int, c: int) -> Value:
 )
 def merge_casts_around_movement(g: Build, x: Value, b: int, c: int, move: Op, rest: tuple[Value | None, ...]) -> Value:
     """Cast(Reshape(Cast(x, b)), c) => Cast(Reshape(x), c), or Reshape(x), and so for whatever only moves elements"""
-    require(
-        equals_direct_cast(NUMERIC_FORMATS.get(x.dtype), NUMERIC_FORMATS.get(b), NUMERIC_FORMATS.get(c)),
-        "the intermediate type changes values",
-    )
+    require(equals_direct_cast(x.dtype, b, c), "the intermediate type changes values")
     moved = getattr(g, move.type)(x, *rest, **move.attrs)
     return moved if c == x.dtype else g.Cast(moved, to=c)
 
@@ -87,33 +81,33 @@ def merge_casts_around_movement(g: Build, x: Value, b: int, c: int, move: Op, re
 def drop_cast_before_arg_reduction(g: Build, x: Value, t: int, arg: Op) -> Value:
     """ArgMax(Cast(x)) => ArgMax(x), also ArgMin, where the cast keeps every value, and so order and ties"""
     require(x.dtype in ARG_REDUCTION_TYPES, "onnxruntime may not compare this type")
-    require(can_represent(NUMERIC_FORMATS.get(t), NUMERIC_FORMATS[x.dtype]), "the cast may make distinct values equal")
+    require(
+        t in NUMERIC_FORMATS and can_represent(NUMERIC_FORMATS[t], NUMERIC_FORMATS[x.dtype]),
+        "the cast may make distinct values equal",
+    )
     return getattr(g, arg.type)(x, **arg.attrs)
 
 
-def can_represent(b: NumericFormat | None, a: NumericFormat | None) -> bool:
+def can_represent(b: NumericFormat, a: NumericFormat) -> bool:
     """Whether each value of type `a`, infinities and NaN among them, is one of type `b`."""
-    if a is None or b is None:
-        return False
     return a.significand_bits <= b.significand_bits and a.signed <= b.signed and a.exponent_bits <= b.exponent_bits
 
 
-def equals_direct_cast(a: NumericFormat | None, b: NumericFormat | None, c: NumericFormat | None) -> bool:
-    """Whether a cast from `a` to `b` and on to `c` always equals the cast from `a` to `c`.
+def equals_direct_cast(first: int, between: int, last: int) -> bool:
+    """Whether a cast from one element type to another and on to a third always equals the direct cast.
 
-    Whole numbers lose their upper bits. What a float out of range becomes as a whole number, nothing defines.
+    Whole numbers lose their upper bits. The result of a cast from a float out of range to a whole number is undefined.
     """
-    if a is None or b is None or c is None:
+    if not {first, between, last} <= NUMERIC_FORMATS.keys():
         return False
+    a, b, c = (NUMERIC_FORMATS[dtype] for dtype in (first, between, last))
     if c.significand_bits == 1:  # to bool: whether it is zero, which a float and as many bits tell of any whole number
         return can_represent(b, a) or (
             not a.exponent_bits and (b.exponent_bits > 0 or b.integer_bits >= a.integer_bits)
         )
     if not (a.exponent_bits or b.exponent_bits or c.exponent_bits):
         return c.integer_bits <= b.integer_bits or can_represent(b, a)
-    if not can_represent(b, a):
-        return False
-    return bool(c.exponent_bits) or can_represent(c, a)
+    return can_represent(b, a) and (c.exponent_bits > 0 or can_represent(c, a))
 
 
 MERGE_CASTS = RulePass("merge-casts", (

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 from ...core import (
     EXACT,
     Build,
+    Declined,
     Graph,
     Ledger,
     Op,
@@ -24,9 +25,9 @@ from ...core import (
     same_extent,
 )
 from ...core.inference.input_queries import INT32_MAX
-from ...core.ir.dims import Shape
 from ...core.ir.dtypes import DISCRETE_TYPES
 from ...core.ir.traits import Trait, ops_with
+from ..movement.slices import required_slice_ranges
 from ..support.operand_queries import (
     NO_NEGATIVE_ZERO,
     Array,
@@ -152,8 +153,6 @@ def _holds_zeros(tensor: Tensor) -> bool:
 
 
 # Where the condition holds, onnxruntime returns 0 for -0.
-
-
 @rule(lambda g, c, x, y: g.Where(g.const(c), x, y), contract=EXACT)
 def fold_constant_where(g: Build, c: Value, x: Value, y: Value) -> Value:
     """Where(true, x, y) => x, Where(false, x, y) => y"""
@@ -240,14 +239,10 @@ def drop_no_op_squeeze(g: Build, x: Value, axes: list[int] | None) -> Value:
 @rule(lambda g, x, op: g.Slice(x, ...) @ op, contract=EXACT)
 def drop_full_slice(g: Build, x: Value, op: Op) -> Value:
     """Slice(x, from the first element to the last) => x"""
-    starts, ends = known_integers(op, "starts"), known_integers(op, "ends")
-    axes, steps = known_integers(op), constant_integers(op, "steps")
-    has_axes = axes is not None or op.input(3) is None
-    if starts and ends and has_axes and takes_everything(x.known_shape, starts, ends, axes, steps):
-        return x
-    require(not any(constant_integers(op, "starts") or []), "the slice does not start at 0")
-    require(all(s == 1 for s in steps or []), "the step is not 1")
-    require(keeps_shape(op, x), "the shape may differ from that of x")
+    if not takes_everything(op, x):
+        require(not any(constant_integers(op, "starts") or []), "the slice does not start at 0")
+        require(all(s == 1 for s in constant_integers(op, "steps") or []), "the step is not 1")
+        require(keeps_shape(op, x), "the shape may differ from that of x")
     return x
 
 
@@ -286,21 +281,19 @@ def drop_no_op_trilu(g: Build, x: Value, op: Op, k: Value | None) -> Value:
     return x
 
 
-def takes_everything(
-    shape: Shape | None, starts: list[int], ends: list[int], axes: list[int] | None, steps: list[int] | None
-) -> bool:
-    """Whether a Slice with these operands takes all elements, in order (operator Slice; bounds are clamped)."""
-    axes, steps = axes or list(range(len(starts))), steps or [1] * len(starts)
-    if not len(starts) == len(ends) == len(axes) == len(steps):
+def takes_everything(op: Op, x: Value) -> bool:
+    """Whether a Slice with constant operands takes all elements, in order."""
+    try:
+        ranges = required_slice_ranges(op, x)
+    except Declined:
         return False
-    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        extent = None if shape is None or not -len(shape) <= axis < len(shape) else shape[axis]
-        if isinstance(extent, int):
-            if step == 0 or range(extent)[start:end:step] != range(extent):
-                return False
-        elif start != 0 or step != 1 or end < INT32_MAX:
-            return False
-    return True
+    extents = dict(enumerate(x.known_shape or ()))
+    return all(
+        cut.indices(extent) == range(extent)
+        if isinstance(extent := extents.get(axis), int)
+        else cut.start == 0 and cut.step == 1 and cut.end >= INT32_MAX
+        for axis, cut in ranges.items()
+    )
 
 
 DROP_NO_OP_MOVEMENT = RulePass("drop-no-op-movement", (

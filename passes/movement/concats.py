@@ -2,73 +2,25 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass
-
 import numpy as np
 
-from ...core import EXACT, Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule, same_extent
-from ...core.ir.origin import inherit_name
-from ..support.operand_queries import Values, constant_integers, has_n_consumers, known_extent, operand, same_shape
+from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
+from ..support.operand_queries import Values, constant_integers, known_extent, operand, same_shape
 from .slices import INT32_MAX, SliceRange, build_slice, range_of_indices, required_slice_ranges
 
 
-@dataclass(frozen=True, slots=True)
-class MergeConcats:
-    """Concat(Concat(a, b), c) => Concat(a, b, c), along the same axis, where only that reads the inner one."""
-
-    name: str = "merge-concats"
-
-    def run(self, graph: Graph, ledger: Ledger) -> int:
-        """One sweep, outer ones first. O(ops and their inputs)."""
-        return sum(self._merge(g, ledger) for g in tuple(graph.with_subgraphs()) if any(g.ops("Concat")))
-
-    def _merge(self, g: Graph, ledger: Ledger) -> int:
-        changes = 0
-        for op in reversed(g.sorted_ops()):
-            if op.type != "Concat" or op.domain or op not in g:
-                continue
-            inputs, inner = flattened_inputs(g, op)
-            if inner and ledger.request_change(self.name, op.outputs[0].name, (op, *inner)):
-                self._replace(g, op, inputs, inner)
-                changes += 1
-        return changes
-
-    def _replace(self, g: Graph, op: Op, inputs: list[Value | None], inner: list[Op]) -> None:
-        new = Op("Concat", "", "", dict(op.attrs), None)
-        new.order_key = op.order_key
-        made_from(g.add_op(new, inputs, [Value(g.fresh_name(op.outputs[0].name))]), self.name, (op, *inner))
-        inherit_name(new, op)
-        g.take_over(new.outputs[0], op.outputs[0])
-        g.prune([op])
+@rule(
+    lambda g, before, ins, after, inner, outer: g.Concat(*before, g.Concat(*ins) @ inner, *after) @ outer,
+    contract=EXACT,
+)
+def merge_concats(g: Build, before: Values, ins: Values, after: Values, inner: Op, outer: Op) -> Value:
+    """Concat(a, Concat(b, c), d) => Concat(a, b, c, d), along the same axis"""
+    require(same_axis(inner, outer), "the axes differ")
+    return g.Concat(*before, *ins, *after, axis=written_axis(outer))
 
 
-def flattened_inputs(g: Graph, op: Op) -> tuple[list[Value | None], list[Op]]:
-    """The inputs of a Concat with inner Concats expanded, and those inner Concats."""
-    inputs: list[Value | None] = []
-    inner: list[Op] = []
-    found, stack = mergeable_inputs(g, op), list(reversed(op.inputs))
-    while stack:
-        v = stack.pop()
-        if v is None or v not in found:
-            inputs.append(v)
-            continue
-        inner.append(found[v])
-        found.update(mergeable_inputs(g, found[v]))
-        stack += reversed(inner[-1].inputs)
-    return inputs, inner
-
-
-def mergeable_inputs(g: Graph, op: Op) -> dict[Value, Op]:
-    """The inputs of a Concat that are Concats along its axis and read by nothing else, nor twice."""
-    found: dict[Value, Op] = {}
-    for v, times in Counter(op.inputs).items():
-        maker = g.producer(v)
-        if v is None or maker is None or maker.type != "Concat" or maker.domain:
-            continue
-        if times == 1 and has_n_consumers(v) and same_axis(maker, op):
-            found[v] = maker
-    return found
+MERGE_CONCATS = RulePass("merge-concats", (merge_concats,))
+"""Merging of nested Concats."""
 
 
 def same_axis(a: Op, b: Op) -> bool:

@@ -7,9 +7,9 @@ from math import prod
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule
+from ...core.inference.input_queries import normalized_axis
 from ...core.ir.dims import as_integers
 from ..support.operand_queries import inferred_shape, same_shape
-from .concats import written_axis
 from .reshapes import RESHAPE_OPS, squeezed_axes
 from .slices import INT32_MAX, INT64_MAX, required_slice_ranges
 
@@ -23,9 +23,7 @@ MAX_MERGED_INDICES = 1024  # indices that one Gather may have, however few the t
 )
 def merge_gathers(g: Build, x: Value, i: Value, j: Value, inner: Op, outer: Op) -> Value:
     """Gather(Gather(x, i), j) => Gather(x, i[j])"""
-    first, second, between = written_axis(inner), written_axis(outer), inner.outputs[0]
-    first += x.rank if first < 0 else 0
-    second += between.rank if second < 0 else 0
+    first, second = normalized_axis(inner, x.rank), normalized_axis(outer, inner.outputs[0].rank)
     along, given = second - first, i.static_shape
     require(0 <= along < len(given), "the axes differ")
     size = prod(given[:along]) * prod(j.static_shape) * prod(given[along + 1 :])
@@ -40,8 +38,7 @@ def merge_gathers(g: Build, x: Value, i: Value, j: Value, inner: Op, outer: Op) 
 )
 def reshape_indices(g: Build, x: Value, i: Value, gather: Op, outer: Op) -> Value:
     """Unsqueeze(Gather(x, i), a) => Gather(x, Unsqueeze(i, a)); so any reshape of the gathered axis"""
-    axis = written_axis(gather)
-    axis += x.rank if axis < 0 else 0
+    axis = normalized_axis(gather, x.rank)
     size, made = prod(i.static_shape), inferred_shape(outer)
     end = len(made) - (x.rank - 1 - axis)
     around = (*made[:axis], *made[end:])
@@ -70,8 +67,7 @@ def squeeze_of_slice_to_gather(g: Build, x: Value, inner: Op, outer: Op) -> Valu
 def gather_from_slice(g: Build, x: Value, i: Value, inner: Op, outer: Op) -> Value:
     """Gather(x[s:], i) => Gather(x, s + i)"""
     cuts = required_slice_ranges(inner, x)
-    axis = written_axis(outer)
-    axis += x.rank if axis < 0 else 0
+    axis = normalized_axis(outer, x.rank)
     require(list(cuts) == [axis], "the slice is along another axis")
     cut, extent = cuts[axis], x.shape[axis]
     indices = i.const.astype(np.int64)

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from ....core import Build, Graph, Op, Tensor, Value, made_from
-from ....core.ir.origin import inherit_name
+from ....core.ir.origin import inherit_name, set_origin
 from ...support.operand_queries import operand
-from .layout import Layout, LayoutRewrite, compose, inverse
+from .layout import Layout, compose, inverse
 from .layout_region import LayoutRegion
 from .layout_rules import is_constant_gather
 
@@ -21,13 +21,12 @@ Replacements = dict[Value, tuple[Value, Layout]]
 def apply_layout(region: LayoutRegion, ops: Sequence[Op], by: str) -> list[Op]:
     """Compute `ops` of a region in its layout; returns the added Transposes. O(ops and their edges)."""
     application = _LayoutApplication(region, ops, by)
-    for op in ops:
+    rewritten = [op for op in ops if op.type != "Transpose"]
+    for op in rewritten:
         application.declare_results(op)
-    for op in application.removed_transposes():
-        application.alias_result(op)
-    for op in ops:
-        if op.type != "Transpose":
-            application.add_rewritten_op(op)
+    application.alias_results_of_transposes()
+    for op in rewritten:
+        application.add_rewritten_op(op)
     application.replace_originals()
     return application.transposes
 
@@ -36,7 +35,7 @@ def apply_layout(region: LayoutRegion, ops: Sequence[Op], by: str) -> list[Op]:
 class _LayoutApplication:
     """The application of a layout to one region.
 
-    `replacements` says as what each value made by the ops comes to be, and in which layout.
+    `replacements` has the new value of each value made by the ops, and its layout.
     """
 
     region: LayoutRegion
@@ -53,8 +52,6 @@ class _LayoutApplication:
 
     def declare_results(self, op: Op) -> None:
         """Create the results of a rewritten op."""
-        if op.type == "Transpose":
-            return
         for v, own in zip(op.outputs, self.region.rewrites[op].output_layouts, strict=True):
             shape, layout = v.recorded_type[1], own or ()
             if own is not None and shape is not None and len(shape) == len(own):
@@ -62,24 +59,19 @@ class _LayoutApplication:
             name = self.graph.fresh_name(v.name) if v.name else ""
             self.replacements[v] = Value(name, v.recorded_type[0], shape), layout
 
-    def removed_transposes(self) -> Iterable[Op]:
-        """The removed Transposes, each after those that feed it."""
+    def alias_results_of_transposes(self) -> None:
+        """Let the result of each removed Transpose be its input, after those that feed it."""
         going = {op for op in self.ops if op.type == "Transpose"}
-        done: dict[Op, None] = {}
         for op in self.ops:
             chain: list[Op] = []
             at: Op | None = op
-            while at is not None and at in going and at not in done:
+            while at is not None and at in going and at.outputs[0] not in self.replacements:
                 chain.append(at)
-                source = at.inputs[0]
-                at = source.producer if source is not None else None
-            done.update(dict.fromkeys(reversed(chain)))
-        return done
-
-    def alias_result(self, op: Op) -> None:
-        """Let the result of a removed Transpose be its input."""
-        (inner,), (outer,) = self.region.rewrites[op].input_layouts, self.region.rewrites[op].output_layouts
-        self.replacements[op.outputs[0]] = self.in_layout(operand(op), inner, op), outer or ()
+                at = operand(at).producer
+            for transpose in reversed(chain):
+                found = self.region.rewrites[transpose]
+                source = self.in_layout(operand(transpose), found.input_layouts[0], transpose)
+                self.replacements[transpose.outputs[0]] = source, found.output_layouts[0] or ()
 
     def in_layout(self, v: Value, layout: Layout | None, reader: Op, unsqueezed: tuple[int, ...] = ()) -> Value:
         """A value in a layout, transposed if needed."""
@@ -107,17 +99,18 @@ class _LayoutApplication:
             perm = compose(inverse(own or tuple(range(rank))), wanted or tuple(range(rank)))
             out = g.Transpose(source, perm=list(perm))
             self.transposes += g.added_ops
-        self._record_origin(g.added_ops, reader)
+        set_origin(g.added_ops, self.by, (reader,))
         return out
-
-    def _record_origin(self, added: Iterable[Op], source: Op) -> None:
-        for new in added:
-            made_from(new, self.by, (source,))
 
     def add_rewritten_op(self, op: Op) -> None:
         """Add the rewritten op beside the original."""
         found = self.region.rewrites[op]
-        inputs = [self._operand(op, i, v, found) for i, v in enumerate(op.inputs)]
+        inputs = [
+            self.in_layout(v, found.input_layouts[i], op, found.unsqueezed_axes.get(i, ()))
+            if v is not None and i not in found.constants
+            else None
+            for i, v in enumerate(op.inputs)
+        ]
         for i, data in sorted(found.constants.items()):
             inputs += [None] * (i + 1 - len(inputs))
             inputs[i] = Build(self.graph, op).const(data)
@@ -130,7 +123,7 @@ class _LayoutApplication:
         if found.gather_order is not None:
             results = [self._rewritten_shape(op, found.gather_order)]
         self.graph.add_op(new, inputs, results)
-        self._record_origin([new], op)
+        made_from(new, self.by, (op,))
         inherit_name(new, op)
 
     def _rewritten_shape(self, shape: Op, order: Layout) -> Value:
@@ -146,13 +139,8 @@ class _LayoutApplication:
             self.graph.take_over(
                 g.Gather(numbers, g.const(np.asarray(order, np.int64)), axis=0), self.replacements[old][0]
             )
-            self._record_origin(g.added_ops, shape)
+            set_origin(g.added_ops, self.by, (shape,))
         return numbers
-
-    def _operand(self, op: Op, index: int, v: Value | None, found: LayoutRewrite) -> Value | None:
-        if v is None or index in found.constants:
-            return None
-        return self.in_layout(v, found.input_layouts[index], op, found.unsqueezed_axes.get(index, ()))
 
     def replace_originals(self) -> None:
         """Restore values that are still used in their own layout, and remove the replaced ops."""
@@ -172,8 +160,8 @@ class _LayoutApplication:
         source, own = self.replacements[v]
         source = self.taken_over.get(source, source)
         if self._is_alias(op, v):
-            identity = self.graph.replace_value(v, source)
-            self._record_origin([identity] if identity is not None else [], op)
+            if (identity := self.graph.replace_value(v, source)) is not None:
+                made_from(identity, self.by, (op,))
             return
         back = source if own == () else self.in_layout(v, None, op)
         self.graph.take_over(back, v)

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 from ....core import Declined, Op, Value, broadcasts_to, require, same_extent
 from ....core.inference.input_queries import normalize_axes, normalized_axis
@@ -15,7 +15,7 @@ from ....core.ir.dims import Dim, Shape
 from ....core.ir.dtypes import DISCRETE_TYPES, FLOATS
 from ....core.ir.effects import writes_inputs
 from ....core.ir.traits import Trait, ops_with
-from ...support.operand_queries import constant_integers, operand, require_numpy_broadcasting
+from ...support.operand_queries import constant_integers, known, operand, require_numpy_broadcasting
 from .layout import (
     Layout,
     LayoutRequest,
@@ -34,15 +34,16 @@ EXACT_OPS = ops_with(Trait.LAYOUT_INVARIANT)  # others differ in the last bit wh
 WRAPPING_CAST_TYPES = frozenset({TensorProto.UINT32, TensorProto.UINT64})
 
 
-def unary(request: LayoutRequest) -> LayoutRewrite:
-    """Op(x) in the layout of x. What else it reads are numbers."""
-    op, layout = request.op, request.layout_at()
-    casts = op.type in {"Cast", "CastLike"}
-    require(
-        not casts or op.outputs[0].dtype not in WRAPPING_CAST_TYPES,
-        "onnxruntime casts out-of-range numbers differently in vectorized code",
-    )
-    return request.rewrite({0: layout}, {0: layout}, exact=op.type in EXACT_OPS)
+def same_layout(op: Op, layout: Layout, **rest: Any) -> LayoutRewrite:
+    """The rewrite of an op whose first input and first output have the same layout."""
+    return LayoutRequest(op, 0, layout).rewrite({0: layout}, {0: layout}, **rest)
+
+
+def unary(op: Op, layout: Layout) -> LayoutRewrite:
+    """Op(x) in the layout of x; its other operands are numbers."""
+    wraps = op.type in {"Cast", "CastLike"} and op.outputs[0].dtype in WRAPPING_CAST_TYPES
+    require(not wraps, "onnxruntime casts out-of-range numbers differently in vectorized code")
+    return same_layout(op, layout, exact=op.type in EXACT_OPS)
 
 
 def dropout(request: LayoutRequest) -> LayoutRewrite:
@@ -90,15 +91,14 @@ def _axis_attribute(op: Op, layout: Layout, default: int) -> dict[str, int]:
     return {"axis": axes_in_layout([op.attr("axis", default)], layout)[0]}
 
 
-def softmax(request: LayoutRequest) -> LayoutRewrite:
+def softmax(op: Op, layout: Layout) -> LayoutRewrite:
     """Softmax and LogSoftmax: along one axis, before opset 13 along all from there on."""
-    op, layout = request.op, request.layout_at()
     if op.version >= 13:
-        return request.rewrite({0: layout}, {0: layout}, attrs=_axis_attribute(op, layout, -1), exact=False)
+        return same_layout(op, layout, attrs=_axis_attribute(op, layout, -1), exact=False)
     start = normalized_axis(op, len(layout), 1)
     tail = range(start, len(layout))
     require(sorted(layout[start:]) == list(tail), "the axes from one on are reduced together")
-    return request.rewrite({0: layout}, {0: layout}, exact=False)
+    return same_layout(op, layout, exact=False)
 
 
 def along_axis(request: LayoutRequest) -> LayoutRewrite:
@@ -113,26 +113,24 @@ def along_axis(request: LayoutRequest) -> LayoutRewrite:
     return request.rewrite(wanted, made, attrs=attrs, exact=op.type != "LpNormalization")
 
 
-def quantize(request: LayoutRequest) -> LayoutRewrite:
+def quantize(op: Op, layout: Layout) -> LayoutRewrite:
     """QuantizeLinear and DequantizeLinear, of a whole tensor or along an axis, not in blocks."""
-    op, layout = request.op, request.layout_at()
     scale = operand(op, 1)
     require(not op.attr("block_size"), "the quantization is blocked")
     if scale.rank == 0 or op.version < 13:
         require(all(d == 1 for d in scale.shape), "it has one scale per channel")
-        return request.rewrite({0: layout}, {0: layout})
+        return same_layout(op, layout)
     require(scale.rank == 1, "the quantization is blocked")
     if scale.shape == (1,) and not -len(layout) <= op.attr("axis", 1) < len(layout):
-        return request.rewrite({0: layout}, {0: layout})
-    return request.rewrite({0: layout}, {0: layout}, attrs=_axis_attribute(op, layout, 1))
+        return same_layout(op, layout)
+    return same_layout(op, layout, attrs=_axis_attribute(op, layout, 1))
 
 
-def cum_sum(request: LayoutRequest) -> LayoutRewrite:
+def cum_sum(op: Op, layout: Layout) -> LayoutRewrite:
     """CumSum along a constant axis."""
-    layout = request.layout_at()
-    (axis,) = axes_in_layout(constant_input(request.op, 1), layout)
-    kind = operand(request.op, 1).const
-    return request.rewrite({0: layout}, {0: layout}, constants={1: np.full(kind.shape, axis, kind.dtype)}, exact=False)
+    (axis,) = axes_in_layout(constant_input(op, 1), layout)
+    kind = operand(op, 1).const
+    return same_layout(op, layout, constants={1: np.full(kind.shape, axis, kind.dtype)}, exact=False)
 
 
 def layer_norm(request: LayoutRequest) -> LayoutRewrite:
@@ -143,13 +141,12 @@ def layer_norm(request: LayoutRequest) -> LayoutRewrite:
     return request.rewrite({0: layout}, dict.fromkeys(range(len(op.outputs)), layout), exact=False)
 
 
-def batch_norm(request: LayoutRequest) -> LayoutRewrite:
+def batch_norm(op: Op, layout: Layout) -> LayoutRewrite:
     """BatchNormalization outside training, and InstanceNormalization, where the first two axes stay."""
-    op, layout = request.op, request.layout_at()
     require(not writes_inputs(op) and not op.attr("training_mode"), "it is in training mode")
     require(op.version >= 9 or op.type != "BatchNormalization", "the normalized axes are unknown")
     require(layout[1] == 1 and layout[0] == 0, "the channel axis is fixed")
-    return request.rewrite({0: layout}, {0: layout}, exact=False)
+    return same_layout(op, layout, exact=False)
 
 
 def matmul(request: LayoutRequest) -> LayoutRewrite:
@@ -165,74 +162,64 @@ def matmul(request: LayoutRequest) -> LayoutRewrite:
     return request.rewrite({0: layout}, {0: layout}, exact=False)
 
 
-def pad(request: LayoutRequest) -> LayoutRewrite:
+def pad(op: Op, layout: Layout) -> LayoutRewrite:
     """Pad: constant pads are put in order; of others, since opset 18, the axes are named."""
-    op, layout = request.op, request.layout_at()
     value = op.input(2)
     require(value is None or value.rank == 0 or value.shape == (1,), "the pad value is not one number")
     rank = len(layout)
     pads = operand(op, 1) if op.version >= 11 else None
     if op.version >= 18 and (op.input(3) is not None or (pads is not None and not pads.is_const)):
         axes = constant_input(op, 3) if op.input(3) is not None else range(rank)
-        kind = np.int64 if (given := op.input(3)) is None else given.const.dtype
-        return request.rewrite({0: layout}, {0: layout}, constants={3: np.asarray(axes_in_layout(axes, layout), kind)})
+        return same_layout(op, layout, constants={3: np.asarray(axes_in_layout(axes, layout), np.int64)})
     numbers = constant_integers(op, "pads") or []
     require(len(numbers) == 2 * rank, "the pads do not cover all axes")
     ordered = [numbers[axis] for axis in layout] + [numbers[rank + axis] for axis in layout]
-    return request.rewrite({0: layout}, {0: layout}, **attribute_or_constant(op, "pads", 1, ordered))
+    return same_layout(op, layout, **attribute_or_constant(op, "pads", 1, ordered))
 
 
-def slice_(request: LayoutRequest) -> LayoutRewrite:
+def slice_(op: Op, layout: Layout) -> LayoutRewrite:
     """Slice along constant axes."""
-    op, layout = request.op, request.layout_at()
     axes = constant_integers(op, "axes")
-    kind: Any = np.int64
     if axes is None:
         axes = range(len(op.attr("starts"))) if op.version < 10 else range(operand(op, 1).static_shape[0])
-    elif op.version >= 10:
-        kind = operand(op, 3).const.dtype
     moved = axes_in_layout(axes, layout)
-    if op.version >= 10 and op.input(3) is None:
-        kind = {6: np.int32, 7: np.int64}[operand(op, 1).dtype]  # axes have the type of starts
     if op.version < 10:
-        return request.rewrite({0: layout}, {0: layout}, attrs={"axes": moved})
-    return request.rewrite({0: layout}, {0: layout}, constants={3: np.asarray(moved, kind)})
+        return same_layout(op, layout, attrs={"axes": moved})
+    kind = helper.tensor_dtype_to_np_dtype(operand(op, 1).dtype)  # axes have the type of starts
+    return same_layout(op, layout, constants={3: np.asarray(moved, kind)})
 
 
-def tile(request: LayoutRequest) -> LayoutRewrite:
+def tile(op: Op, layout: Layout) -> LayoutRewrite:
     """Tile with constant repeats."""
-    op, layout = request.op, request.layout_at()
     repeats = constant_input(op, 1)
     require(len(repeats) == len(layout), "the op does not have one number for each axis")
-    return request.rewrite({0: layout}, {0: layout}, constants={1: np.asarray([repeats[a] for a in layout], np.int64)})
+    return same_layout(op, layout, constants={1: np.asarray([repeats[a] for a in layout], np.int64)})
 
 
-def expand(request: LayoutRequest) -> LayoutRewrite:
+def expand(op: Op, layout: Layout) -> LayoutRewrite:
     """Expand to a constant shape, of the rank of the data."""
-    op, layout = request.op, request.layout_at()
     extents = constant_input(op, 1)
     require(len(extents) <= operand(op, 0).rank, "the op raises the rank")
     full = [1] * (len(layout) - len(extents)) + extents
     # onnxruntime copies the elements behind the last expanded axis as one block: here, number by number.
     stretched = [old == 1 != new for old, new in zip(operand(op, 0).shape, full, strict=True)]
     require(not stretched[layout[-1]] or stretched[-1], "the innermost axis would be repeated")
-    return request.rewrite({0: layout}, {0: layout}, constants={1: np.asarray([full[a] for a in layout], np.int64)})
+    return same_layout(op, layout, constants={1: np.asarray([full[a] for a in layout], np.int64)})
 
 
-def resize(request: LayoutRequest) -> LayoutRewrite:
+def resize(op: Op, layout: Layout) -> LayoutRewrite:
     """Resize by constant scales or sizes; by linear and cubic interpolation only as onnxruntime does it anyhow."""
-    op, layout = request.op, request.layout_at()
     require(op.version >= 11, "before opset 11, it is another operator")
     require(op.attr("coordinate_transformation_mode") != "tf_crop_and_resize", "the op crops")
     nearest = op.attr("mode") == "nearest"
     require(nearest or _keeps_leading_axes(op, layout), "onnxruntime interpolates along the last axes")
     if op.attr("axes") is not None:
         named = {"axes": axes_in_layout(op.attr("axes"), layout)}
-        return request.rewrite({0: layout}, {0: layout}, attrs=named, exact=nearest)
+        return same_layout(op, layout, attrs=named, exact=nearest)
     by = 3 if _is_given(op, 3) else 2
     numbers = operand(op, by).const
     require(numbers.shape == (len(layout),), "the op does not have one number for each axis")
-    return request.rewrite({0: layout}, {0: layout}, constants={by: numbers[list(layout)]}, exact=nearest)
+    return same_layout(op, layout, constants={by: numbers[list(layout)]}, exact=nearest)
 
 
 def _is_given(op: Op, index: int) -> bool:
@@ -317,9 +304,7 @@ def _group_ends(before: Shape, after: Shape, i: int, j: int) -> tuple[int, int]:
 
 
 def _required_extent(d: Dim) -> int:
-    require(isinstance(d, int) and d > 0, "an extent is unknown or 0")
-    assert isinstance(d, int)
-    return d
+    return known(d if isinstance(d, int) and d > 0 else None, "an extent is unknown or 0")
 
 
 def reshape_layouts(before: Shape, after: Shape, layout: Layout, *, forward: bool) -> tuple[Layout, Layout]:
@@ -370,56 +355,55 @@ def layout_with(layout: Layout, new: Collection[int]) -> Layout:
     return tuple(full)
 
 
+def reduced_layouts(request: LayoutRequest, axes: Collection[int], *, keeps: bool = False) -> tuple[Layout, Layout]:
+    """The layouts before and after an op that removes `axes`, or keeps them with extent 1."""
+    layout = request.layout_at()
+    inner = layout if keeps or request.index == 0 else layout_with(layout, axes)
+    return inner, inner if keeps else layout_without(inner, axes)
+
+
 def reduction(request: LayoutRequest) -> LayoutRewrite:
     """Reductions over constant axes."""
     op = request.op
     exact = operand(op, 0).dtype not in FLOATS
     # onnxruntime's answer to a NaN depends on where in memory it lies.
     require(exact or op.type not in {"ReduceMax", "ReduceMin"}, "the result for NaN depends on the layout")
-    rank = operand(op, 0).rank
     axes = constant_integers(op)
-    keeps = bool(op.attr("keepdims", 1))
     if not axes:
         require(not op.attr("noop_with_empty_axes", 0) and request.index == 0, "the op reduces no axis")
         return request.rewrite({0: request.layout}, {}, exact=exact)
-    gone = normalize_axes(axes, rank)
-    inner = request.layout if keeps or request.index == 0 else layout_with(request.layout, gone)
-    request.layout_at()
+    gone = normalize_axes(axes, operand(op, 0).rank)
+    inner, outer = reduced_layouts(request, gone, keeps=bool(op.attr("keepdims", 1)))
     moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(gone, inner)))
-    return request.rewrite({0: inner}, {0: inner if keeps else layout_without(inner, gone)}, exact=exact, **moved)
+    return request.rewrite({0: inner}, {0: outer}, exact=exact, **moved)
 
 
 def arg_reduction(request: LayoutRequest) -> LayoutRewrite:
     """ArgMax and ArgMin."""
     op = request.op
-    request.layout_at()
-    gone = normalized_axis(op, operand(op, 0).rank)
-    keeps = bool(op.attr("keepdims", 1))
-    inner = request.layout if keeps or request.index == 0 else layout_with(request.layout, [gone])
-    attrs = {"axis": axes_in_layout([gone], inner)[0]}
-    return request.rewrite({0: inner}, {0: inner if keeps else layout_without(inner, [gone])}, attrs=attrs)
+    axis = normalized_axis(op, operand(op, 0).rank)
+    inner, outer = reduced_layouts(request, [axis], keeps=bool(op.attr("keepdims", 1)))
+    return request.rewrite({0: inner}, {0: outer}, attrs={"axis": inner.index(axis)})
 
 
 def squeeze(request: LayoutRequest) -> LayoutRewrite:
     """Squeeze of constant axes."""
     op = request.op
-    request.layout_at()
-    axes = constant_integers(op)
+    axes = constant_integers(op) or []
     require(axes, "the op has no axes")
-    gone = normalize_axes(axes or [], operand(op, 0).rank)
-    inner = request.layout if request.index == 0 else layout_with(request.layout, gone)
+    gone = normalize_axes(axes, operand(op, 0).rank)
+    inner, outer = reduced_layouts(request, gone)
     moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(gone, inner)))
-    return request.rewrite({0: inner}, {0: layout_without(inner, gone)}, **moved)
+    return request.rewrite({0: inner}, {0: outer}, **moved)
 
 
 def unsqueeze(request: LayoutRequest) -> LayoutRewrite:
     """Unsqueeze by constant axes."""
-    op = request.op
-    request.layout_at()
-    axes = constant_integers(op)
+    op, layout = request.op, request.layout_at()
+    axes = constant_integers(op) or []
     require(axes, "the op has no axes")
-    new = normalize_axes(axes or [], op.outputs[0].rank)
-    outer = layout_with(request.layout, new) if request.index == 0 else request.layout
+    new = normalize_axes(axes, op.outputs[0].rank)
+    outer = layout_with(layout, new) if request.index == 0 else layout
     moved = attribute_or_constant(op, "axes", 1, sorted(axes_in_layout(new, outer)))
     return request.rewrite({0: layout_without(outer, new)}, {0: outer}, **moved)
 
@@ -430,12 +414,11 @@ def gather(request: LayoutRequest) -> LayoutRewrite:
     request.layout_at()
     axis = normalized_axis(op, operand(op, 0).rank)
     count = operand(op, 1).rank
-    block = range(axis, axis + count)
     if request.index == 0:
         inner = request.layout
         at = inner.index(axis)
         shifted = [a + (count - 1) * (a > axis) for a in inner]
-        outer = (*shifted[:at], *block, *shifted[at + 1 :])
+        outer = (*shifted[:at], *range(axis, axis + count), *shifted[at + 1 :])
     else:
         outer = request.layout
         inner = _before_gather(outer, axis, count)
@@ -482,48 +465,55 @@ def flatten(request: LayoutRequest) -> LayoutRewrite:
     return request.rewrite({0: layout}, {}, attrs={"axis": at})
 
 
-# What onnxruntime can transpose.
+# The types that onnxruntime can transpose.
 TRANSPOSABLE_TYPES = FLOATS | DISCRETE_TYPES
 
-# Not here for what onnxruntime makes of a NaN, which depends on where in memory it lies: Hardmax and
-# DynamicQuantizeLinear.
-LAYOUT_RULES: Mapping[str, Callable[[LayoutRequest], LayoutRewrite]] = MappingProxyType(
+# Hardmax and DynamicQuantizeLinear have no rule: the result of onnxruntime for a NaN depends on its place in memory.
+SAME_LAYOUT_RULES: Mapping[str, Callable[[Op, Layout], LayoutRewrite]] = MappingProxyType(
     {
         **dict.fromkeys(ELEMENTWISE_OPS, unary),
+        **dict.fromkeys(("Softmax", "LogSoftmax"), softmax),
+        **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), quantize),
+        **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), batch_norm),
+        "CumSum": cum_sum,
+        "Expand": expand,
+        "Pad": pad,
+        "Resize": resize,
+        "Slice": slice_,
+        "Tile": tile,
+    }
+)
+"""The rules by operator whose first input and first output have the same layout."""
+
+LAYOUT_RULES: Mapping[str, Callable[[LayoutRequest], LayoutRewrite]] = MappingProxyType(
+    {
         **dict.fromkeys(BROADCASTING_OPS, broadcasting),
         **dict.fromkeys(ops_with(Trait.REDUCTION), reduction),
         **dict.fromkeys(("ArgMax", "ArgMin"), arg_reduction),
         **dict.fromkeys(("Concat", "GatherElements", "LpNormalization", "Split", "TopK"), along_axis),
-        **dict.fromkeys(("Softmax", "LogSoftmax"), softmax),
-        **dict.fromkeys(("QuantizeLinear", "DequantizeLinear"), quantize),
         **dict.fromkeys(("LayerNormalization", "RMSNormalization"), layer_norm),
-        **dict.fromkeys(("BatchNormalization", "InstanceNormalization"), batch_norm),
-        "CumSum": cum_sum,
         "Dropout": dropout,
-        "Expand": expand,
         "Flatten": flatten,
         "Gather": gather,
         "MatMul": matmul,
-        "Pad": pad,
         "Reshape": reshape,
-        "Resize": resize,
         "Shape": shape,
         "Size": size,
-        "Slice": slice_,
         "Squeeze": squeeze,
-        "Tile": tile,
         "Unsqueeze": unsqueeze,
     }
 )
+"""The rules of other operators."""
 
 
 def apply_layout_rule(op: Op, index: int, layout: Layout, *, exact_only: bool) -> LayoutRewrite | None:
     """The rewrite of `op` if the value at `index` (an input; ~0, ~1 ... for outputs) has `layout`, or None."""
-    ask = None if op.domain else LAYOUT_RULES.get(op.type)
-    if ask is None:
+    if op.domain or (op.type not in SAME_LAYOUT_RULES and op.type not in LAYOUT_RULES):
         return None
+    request = LayoutRequest(op, index, layout)
     try:
-        found = ask(LayoutRequest(op, index, layout))
+        same = SAME_LAYOUT_RULES.get(op.type)
+        found = same(op, request.layout_at()) if same is not None else LAYOUT_RULES[op.type](request)
         if exact_only and not found.exact:
             return None
         for v, own in zip((*op.inputs, *op.outputs), (*found.input_layouts, *found.output_layouts), strict=True):

@@ -100,9 +100,8 @@ class FlowNetwork:
 
 
 NODE_COST = 1 << 20  # the cost of a node
-TRANSPOSE_COST = (
-    NODE_COST + 1
-)  # a little more than any other; all cost the same, or merge-transposes would undo the gain
+# A little more than any other node; all cost the same, or merge-transposes would undo the gain.
+TRANSPOSE_COST = NODE_COST + 1
 REWRITTEN, UNCHANGED = 0, 1  # source and sink
 LARGE_CONSTANT_BYTES = 1 << 20  # bytes of a constant that is not to be stored in two layouts
 
@@ -121,10 +120,9 @@ class _CostNetwork:
     region: LayoutRegion
     network: FlowNetwork = field(default_factory=FlowNetwork)
     node_of: dict[Op, int] = field(default_factory=dict[Op, int])
-    reads_in_layout: set[tuple[Value, Op]] = field(
-        default_factory=set[tuple[Value, Op]]
-    )  # who reads what in its layout
-    reads_otherwise: set[tuple[Value, Op]] = field(default_factory=set[tuple[Value, Op]])  # and who does in another one
+    # The readers of each value in its layout, and in another one.
+    reads_in_layout: set[tuple[Value, Op]] = field(default_factory=set[tuple[Value, Op]])
+    reads_otherwise: set[tuple[Value, Op]] = field(default_factory=set[tuple[Value, Op]])
 
     def __post_init__(self) -> None:
         for op, found in self.region.rewrites.items():

@@ -7,11 +7,10 @@ from itertools import pairwise
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.movement.concats import CANCEL_CONCATS, MergeConcats, cancel_slices_concat, cancel_split_concat
+from passwright.passes.movement.concats import CANCEL_CONCATS, cancel_slices_concat, cancel_split_concat, merge_concats
 from rewriting import becomes, stays
 
-MERGE = MergeConcats()
-RULES = (MERGE, cancel_split_concat, cancel_slices_concat)
+RULES = (merge_concats, cancel_split_concat, cancel_slices_concat)
 END = 2**31 - 1
 G = "g (float[N,M] a, float[N,M] b, float[N,M] c) => (float[p,q] y)"
 
@@ -191,7 +190,7 @@ def test_every_opset(opset: int) -> None:
     before = (
         f"u = Concat<axis=1>(x, z) s, t = Split<axis=1{count}>(u) v = Concat<axis=1>(s, t) y = Concat<axis=1>(v, z)"
     )
-    becomes(f"{H} {{ {before} }}", f"{H} {{ y = Concat<axis=1>(x, z, z) }}", *RULES, MERGE, opset=opset)
+    becomes(f"{H} {{ {before} }}", f"{H} {{ y = Concat<axis=1>(x, z, z) }}", *RULES, merge_concats, opset=opset)
 
 
 def test_the_pass_has_both_rules() -> None:

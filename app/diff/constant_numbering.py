@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator
-from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import Any
 
@@ -68,22 +67,18 @@ Constant = Tensor | onnx.SparseTensorProto
 Constants = dict[Value, Constant]
 
 
-@dataclass(slots=True)
 class ConstantNumbering:
     """Numbers of the constants of two models: equal numbers mean equal elements, element types and dims.
 
     A tensor is read whole only if the other model has one of its type and with the same sample, in another location.
     """
 
-    constants: Constants = field(default_factory=Constants)
-    _number_by_value: dict[Value, int] = field(default_factory=dict[Value, int])
-    _numbers: dict[Hashable, int] = field(default_factory=dict[Hashable, int])
-    _digests: dict[Hashable, bytes] = field(default_factory=dict[Hashable, bytes])
-
-    def add(self, a: Constants, b: Constants) -> None:
-        """Number the constants of one model and of the other."""
-        self.constants |= a | b
-        alike = [(a, b)]
+    def __init__(self, a: Graph, b: Graph) -> None:
+        alike = [(_constants_of(a), _constants_of(b))]
+        self.constants: Constants = alike[0][0] | alike[0][1]
+        self._number_by_value: dict[Value, int] = {}
+        self._numbers: dict[Hashable, int] = {}
+        self._digests: dict[Hashable, bytes] = {}
         for key in (_type_key, _sample_key):
             alike = [pair for left, right in alike for pair in self._partition(left, right, key)]
         for left, right in alike:
@@ -133,7 +128,7 @@ class ConstantNumbering:
         return self._numbers.setdefault(key, len(self._numbers))
 
 
-def constants_of(graph: Graph) -> Constants:
+def _constants_of(graph: Graph) -> Constants:
     """The constants of a graph and its bodies: initializers, sparse ones, and the tensors of Constant ops."""
     found: Constants = {}
     for g in graph.with_subgraphs():

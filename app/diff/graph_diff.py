@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+import onnx
+
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.values import Value
 from .constant_numbering import constant_difference
-from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, SubgraphChange
-from .indexed_graph import op_count
+from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, Plain, SubgraphChange
 from .interface_changes import InterfacePairing, interface_changes, pair_by_name, unread_changes
-from .node_data import AnnotationRecorder, attribute_changes, node_data, rule_of, subgraphs_by_attribute
+from .node_data import attribute_changes, is_constant_op, node_data, op_count, rule_of, subgraphs_by_attribute
 from .numbering import Numbering
-from .op_matching import Correspondence, EdgeMatching, match_ops
+from .op_matching import Correspondence, Matching, match_ops
 from .unmatched_subgraphs import UnmatchedSubgraph, UnmatchedSubgraphs
 
 OuterPartner = Callable[[int, Value], Value | None]
@@ -33,7 +34,7 @@ def diff_graphs(a: Graph, b: Graph, numbering: Numbering, outer_partner: OuterPa
         read = dict.fromkeys((v, w) for v, w in captured if v is not None and w is not None)
         inputs = [*zip(a.inputs, b.inputs, strict=False), *read]
         ends = InterfacePairing(inputs, list(zip(a.outputs, b.outputs, strict=False)))
-    builder = _GraphDiffBuilder(match_ops(numbering.indexed(a), numbering.indexed(b), numbering, ends), numbering)
+    builder = _GraphDiffBuilder(match_ops(numbering.indexed(a), numbering.indexed(b), numbering, ends))
     builder.add_interface(a, b, named=outer_partner is None)
     builder.add_ops()
     return builder.result
@@ -42,16 +43,16 @@ def diff_graphs(a: Graph, b: Graph, numbering: Numbering, outer_partner: OuterPa
 class _GraphDiffBuilder:
     """The difference of two graphs with matched ops."""
 
-    def __init__(self, edges: EdgeMatching, numbering: Numbering) -> None:
-        self.edges, self.numbering, self.constants = edges, numbering, numbering.constants
-        inputs = ((s, v) for s, side in enumerate(edges.matching.sides) for v in side.graph.inputs)
-        self.unpaired_inputs = {v for s, v in inputs if edges.partner(s, v) is None}
+    def __init__(self, matching: Matching) -> None:
+        self.matching, self.constants = matching, matching.constants
+        inputs = ((s, v) for s, side in enumerate(matching.sides) for v in side.graph.inputs)
+        self.unpaired_inputs = {v for s, v in inputs if matching.partner(s, v) is None}
         self.result = GraphDifference()
-        self.annotations = AnnotationRecorder(self.result)
+        self._named_constants: set[tuple[Value, Value]] = set()
 
     def add_interface(self, a: Graph, b: Graph, *, named: bool) -> None:
         """Add inputs, outputs, and constants that are outputs or have no uses."""
-        ends = self.edges.interface
+        ends = self.matching.interface
         self.result.interface += interface_changes(a, b, ends, named=named)
         self.result.interface += unread_changes(a, b, self.constants)
         for v, w in ends.inputs:
@@ -59,45 +60,43 @@ class _GraphDiffBuilder:
             if before is not None and after is not None and not self.constants.are_equal(before, after):
                 self.result.weights.append(constant_difference(f"default of {v.name}", (v.name, w.name), before, after))
             if not named:
-                self.annotations.add_values(v, w)
+                self._add_value_names(v, w)
         for v, w in ends.outputs:
             if v in self.constants and w in self.constants:
                 self._add_constant(f"output {v.name}", v, w, self.result.weights)
-            elif self.edges.correspondence(v, w) is Correspondence.DIFFERENT:
-                twin = self.edges.partner(1, w)
+            elif self.matching.correspondence(v, w) is Correspondence.DIFFERENT:
+                twin = self.matching.partner(1, w)
                 self.result.interface.append(Delta(f"output {v.name} carries", v.name, (twin or w).name))
 
     def add_ops(self) -> None:
         """Add the changes of matched ops and the regions of ops without a partner, in order."""
-        a, b = self.edges.matching.sides
-        changes: list[tuple[float, SubgraphChange | ChangedOp]] = []
-        for i, j in self.edges.matching.pairs:
+        counts, changes = self.result.counts, list[tuple[float, SubgraphChange | ChangedOp]]()
+        for i, j in self.matching.pairs:
             changed = self._changed_op(i, j)
-            self.result.counts.before += 1
-            self.result.counts.after += 1
+            counts.before += 1
+            counts.after += 1
             if changed is None:
-                self.result.counts.unchanged += 1
+                counts.unchanged += 1
             else:
-                self.result.counts.changed += 1
+                counts.changed += 1
                 changes.append((i, changed))
-        for at, piece in UnmatchedSubgraphs(self.edges).subgraphs():
-            region = self._subgraph_change(piece, [a.ops[i] for i in piece.ops[0]], [b.ops[j] for j in piece.ops[1]])
-            changes.append((at, region))
+        regions = UnmatchedSubgraphs(self.matching).subgraphs()
+        changes += ((position, self._subgraph_change(subgraph)) for position, subgraph in regions)
         self.result.changes = [change for _, change in sorted(changes, key=lambda entry: entry[0])]
 
     def _changed_op(self, i: int, j: int) -> ChangedOp | None:
         """The changes of a matched op; None if there are none."""
-        p, q = self.edges.matching.sides[0].ops[i], self.edges.matching.sides[1].ops[j]
-        self.annotations.add_op(p, q)
-        ours, theirs = self.edges.labels
+        ours, theirs = self.matching.sides
+        p, q = ours.ops[i], theirs.ops[j]
+        self._add_annotations(p, q)
         attributes = [] if ours.attributes[i] == theirs.attributes[j] else attribute_changes(p, q)
-        commuted = self.edges.is_swapped(i, j)
+        commuted = self.matching.is_swapped(i, j)
         inputs, weights = list[Delta](), list[ConstantDifference]()
-        for index, (v, w) in enumerate(self.edges.operand_pairs(i, j)):
+        for index, (v, w) in enumerate(self.matching.operand_pairs(i, j)):
             if v is not None and w is not None and v in self.constants and w in self.constants:
                 self._add_constant(str(index), v, w, weights)
             elif self._is_rewired(v, w):
-                inputs.append(Delta(str(index), *(x if x is None else x.name for x in (v, w))))
+                inputs.append(_delta(str(index), v, w))
         bodies = {name: body for name, body in self._diff_bodies(p, q) if not body.is_empty}
         if not (attributes or inputs or weights or bodies or commuted):
             return None
@@ -107,29 +106,24 @@ class _GraphDiffBuilder:
         """Whether two values at one position differ by more than an op without a partner."""
         if v is None or w is None:
             return v is not w
-        edge = self.edges.correspondence(v, w)
+        edge = self.matching.correspondence(v, w)
         return edge is Correspondence.DIFFERENT or (
             edge is Correspondence.ONE_UNMATCHED and (v in self.unpaired_inputs or w in self.unpaired_inputs)
         )
-
-    def _add_constant(self, location: str, v: Value, w: Value, into: list[ConstantDifference]) -> None:
-        self.annotations.add_constant(v, w)
-        if self.constants[v] != self.constants[w]:
-            held = self.constants.constants
-            into.append(constant_difference(location, (v.name, w.name), held[v], held[w]))
 
     def _diff_bodies(self, p: Op, q: Op) -> Iterator[tuple[str, GraphDifference]]:
         """Compare the bodies that two ops have in common."""
         ours, theirs = subgraphs_by_attribute(p), subgraphs_by_attribute(q)
         for name in (name for name in ours if name in theirs):
-            body = diff_graphs(ours[name], theirs[name], self.numbering, self.edges.partner)
+            body = diff_graphs(ours[name], theirs[name], self.matching.numbering, self.matching.partner)
             self.result.counts.add(body.counts)
             if body.is_empty:
                 self.result.names += body.names
                 self.result.notes += body.notes
             yield name, body
 
-    def _subgraph_change(self, subgraph: UnmatchedSubgraph, removed: list[Op], added: list[Op]) -> SubgraphChange:
+    def _subgraph_change(self, subgraph: UnmatchedSubgraph) -> SubgraphChange:
+        removed, added = ([side.ops[i] for i in subgraph.ops[s]] for s, side in enumerate(self.matching.sides))
         counts, gone, new = self.result.counts, sum(map(op_count, removed)), sum(map(op_count, added))
         counts.before, counts.after = counts.before + gone, counts.after + new
         if removed and added:
@@ -147,5 +141,45 @@ class _GraphDiffBuilder:
 
     def _boundary_delta(self, v: Value | None, w: Value | None) -> Delta:
         """A value at the boundary of a region, and the corresponding value or constant."""
-        what = "constant" if v in self.constants or w in self.constants else "value"
-        return Delta(what, None if v is None else v.name, None if w is None else w.name)
+        return _delta("constant" if v in self.constants or w in self.constants else "value", v, w)
+
+    def _add_constant(self, location: str, v: Value, w: Value, into: list[ConstantDifference]) -> None:
+        """Add the difference of two constants at one position, of their names, and of what holds them."""
+        if (v, w) not in self._named_constants:
+            self._named_constants.add((v, w))
+            _add_delta(self.result.names, "constant", v.name, w.name)
+            is_op = (x.producer is not None and is_constant_op(x.producer) for x in (v, w))
+            holders = ("Constant op" if o else "initializer" for o in is_op)
+            _add_delta(self.result.notes, f"constant {v.name}", *holders)
+        if self.constants[v] != self.constants[w]:
+            held = self.constants.constants
+            into.append(constant_difference(location, (v.name, w.name), held[v], held[w]))
+
+    def _add_annotations(self, p: Op, q: Op) -> None:
+        """Add changed names of two ops and of their outputs, doc strings, and metadata."""
+        _add_delta(self.result.names, "node", p.name, q.name)
+        for v, w in zip(p.outputs, q.outputs, strict=False):
+            self._add_value_names(v, w)
+        before, after = p.loaded_proto_bytes, q.loaded_proto_bytes
+        if before is not None and after is not None and before != after:
+            nodes = [onnx.NodeProto.FromString(data) for data in (before, after)]
+            _add_delta(self.result.notes, f"doc string of {p.label}", *(n.doc_string or None for n in nodes))
+            _add_delta(self.result.notes, f"metadata of {p.label}", *(metadata_of(n) or None for n in nodes))
+
+    def _add_value_names(self, v: Value, w: Value) -> None:
+        if v.name and w.name:
+            _add_delta(self.result.names, "value", v.name, w.name)
+
+
+def _delta(what: str, v: Value | None, w: Value | None) -> Delta:
+    return Delta(what, None if v is None else v.name, None if w is None else w.name)
+
+
+def _add_delta(into: list[Delta], what: str, before: Plain, after: Plain) -> None:
+    if before != after:
+        into.append(Delta(what, before, after))
+
+
+def metadata_of(message: onnx.NodeProto | onnx.ModelProto | onnx.GraphProto) -> dict[str, str]:
+    """The metadata of a message by key."""
+    return {p.key: p.value for p in message.metadata_props}

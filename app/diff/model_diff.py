@@ -20,10 +20,10 @@ from ...core.pass_manager.report import write_json
 from ...core.serialization.proto_queries import opset_versions
 from ...core.support.gc_pause import gc_paused
 from ..environment import versions
-from .constant_numbering import ConstantNumbering, constants_of
+from .constant_numbering import ConstantNumbering
 from .diff_result import Delta, GraphDifference, ModelDifference
-from .graph_diff import OuterPartner, diff_graphs
-from .node_data import DEFAULT_SUFFIX, metadata_of, plain_value
+from .graph_diff import OuterPartner, diff_graphs, metadata_of
+from .node_data import DEFAULT_SUFFIX, plain_value
 from .numbering import Numbering
 
 PRODUCER_FIELDS = ("producer_name", "producer_version", "domain", "model_version", "doc_string")
@@ -102,9 +102,8 @@ def diff_models(a: Model, b: Model) -> ModelDifference:
 
 
 def _diff_graphs(a: Model, b: Model, outside: OuterPartner | None = None) -> GraphDifference:
-    constants = ConstantNumbering()
-    constants.add(constants_of(a.graph), constants_of(b.graph))
-    return diff_graphs(a.graph, b.graph, Numbering(constants, (a.graph.opsets, b.graph.opsets)), outside)
+    numbering = Numbering(ConstantNumbering(a.graph, b.graph), (a.graph.opsets, b.graph.opsets))
+    return diff_graphs(a.graph, b.graph, numbering, outside)
 
 
 def _header_changes(a: onnx.ModelProto, b: onnx.ModelProto) -> Iterator[Delta]:

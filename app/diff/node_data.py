@@ -1,11 +1,10 @@
-"""Ops and their attributes as data, and their changes, with those of names and notes."""
+"""Ops and their attributes as data, and the differences between the attributes of two ops."""
 
 from __future__ import annotations
 
 from math import isfinite
 from typing import Any, cast
 
-import numpy as np
 import onnx
 
 from ...core.ir import op_schemas
@@ -16,13 +15,35 @@ from ...core.ir.values import Value
 from ...core.serialization.node_attributes import bare_node, non_default_attributes
 from ...core.serialization.provenance import RULE_KEY
 from .constant_numbering import constant_type
-from .diff_result import Delta, GraphDifference, Node, Plain
-from .indexed_graph import is_constant_op, op_count, output_mask, without_trailing_omitted
+from .diff_result import Delta, Node, Plain
 
-EncodedAttributes = dict[str, bytes]
+MAX_SHOWN_ELEMENTS = 16  # of a tensor
+DEFAULT_SUFFIX = " (default)"
 
 
-def significant_attributes(op: Op, other_version: int) -> EncodedAttributes:
+def is_constant_op(op: Op) -> bool:
+    """Whether an op only holds a constant."""
+    return op.type == "Constant" and len(op.outputs) == 1 and op.outputs[0].tensor is not None
+
+
+def op_count(op: Op) -> int:
+    """The number of ops in an op and its bodies."""
+    inner = (o for sub in op.subgraphs for g in sub.with_subgraphs() for o in g.ops())
+    return 1 + sum(not is_constant_op(o) for o in inner)
+
+
+def without_trailing_omitted(inputs: tuple[Value | None, ...]) -> tuple[Value | None, ...]:
+    """The inputs without the omitted ones at the end."""
+    return inputs[: max((i for i, v in enumerate(inputs, 1) if v is not None), default=0)]
+
+
+def output_mask(op: Op) -> tuple[bool, ...]:
+    """Whether each output is present, up to the last one that is."""
+    present = tuple(bool(v.name) for v in op.outputs)
+    return present[: max((i for i, is_present in enumerate(present, 1) if is_present), default=0)]
+
+
+def significant_attributes(op: Op, other_version: int) -> dict[str, bytes]:
     """The attributes that are not at their default, serialized, without bodies.
 
     Those at a default that `other_version` of the opset does not share are included, such as `axis` of Softmax at 13.
@@ -30,53 +51,6 @@ def significant_attributes(op: Op, other_version: int) -> EncodedAttributes:
     ours, theirs = (op_schemas.encoded_defaults(op.type, op.domain, v) for v in (op.version, other_version))
     shifted = [name for name in ours if name in theirs and ours[name] != theirs[name]]
     return {**{name: ours[name] for name in shifted}, **non_default_attributes(op, shifted)}
-
-
-class AnnotationRecorder:
-    """A recorder of the changed names and notes of a graph, each once."""
-
-    def __init__(self, difference: GraphDifference) -> None:
-        self.difference = difference
-        self._seen: set[tuple[Value, Value]] = set()
-
-    def add_op(self, p: Op, q: Op) -> None:
-        """Names of two ops and of their outputs, doc strings, metadata."""
-        self._add(self.difference.names, "node", p.name, q.name)
-        for v, w in zip(p.outputs, q.outputs, strict=False):
-            self.add_values(v, w)
-        before, after = p.loaded_proto_bytes, q.loaded_proto_bytes
-        if before is not None and after is not None and before != after:
-            ours, theirs = onnx.NodeProto.FromString(before), onnx.NodeProto.FromString(after)
-            notes = self.difference.notes
-            self._add(notes, f"doc string of {p.label}", ours.doc_string or None, theirs.doc_string or None)
-            self._add(notes, f"metadata of {p.label}", *(metadata_of(m) or None for m in (ours, theirs)))
-
-    def add_values(self, v: Value, w: Value) -> None:
-        """The names of two values."""
-        if v.name and w.name:
-            self._add(self.difference.names, "value", v.name, w.name)
-
-    def add_constant(self, v: Value, w: Value) -> None:
-        """The names of two constants at one position, and whether they are initializers."""
-        if (v, w) in self._seen:
-            return
-        self._seen.add((v, w))
-        self._add(self.difference.names, "constant", v.name, w.name)
-        is_op = (x.producer is not None and is_constant_op(x.producer) for x in (v, w))
-        self._add(self.difference.notes, f"constant {v.name}", *("Constant op" if o else "initializer" for o in is_op))
-
-    def _add(self, into: list[Delta], what: str, before: Plain, after: Plain) -> None:
-        if before != after:
-            into.append(Delta(what, before, after))
-
-
-def metadata_of(message: onnx.NodeProto | onnx.ModelProto | onnx.GraphProto | onnx.FunctionProto) -> dict[str, str]:
-    """The metadata of a message by key."""
-    return {p.key: p.value for p in message.metadata_props}
-
-
-MAX_SHOWN_ELEMENTS = 16  # of a tensor
-DEFAULT_SUFFIX = " (default)"
 
 
 def node_data(op: Op) -> Node:
@@ -97,11 +71,10 @@ def attribute_changes(a: Op, b: Op) -> list[Delta]:
     ours, theirs = significant_attributes(a, b.version), significant_attributes(b, a.version)
     names = [name for name in sorted(ours.keys() | theirs.keys()) if ours.get(name) != theirs.get(name)]
     changes = [Delta(name, _attribute_data(a, name), _attribute_data(b, name)) for name in names]
-    bodies = [set(subgraphs_by_attribute(op)) for op in (a, b)]
-    changes += [Delta(name, "a graph", None) for name in sorted(bodies[0] - bodies[1])]
-    changes += [Delta(name, None, "a graph") for name in sorted(bodies[1] - bodies[0])]
-    present = [output_mask(op) for op in (a, b)]
-    if present[0] != present[1]:
+    before, after = subgraphs_by_attribute(a).keys(), subgraphs_by_attribute(b).keys()
+    changes += [Delta(name, "a graph", None) for name in sorted(before - after)]
+    changes += [Delta(name, None, "a graph") for name in sorted(after - before)]
+    if output_mask(a) != output_mask(b):
         changes.append(Delta("outputs", *([v.name for v in op.outputs] for op in (a, b))))
     return changes
 
@@ -110,11 +83,10 @@ def subgraphs_by_attribute(op: Op) -> dict[str, Graph]:
     """The subgraphs of an op by attribute, numbered where one attribute holds several."""
     found: dict[str, Graph] = {}
     for name, held in sorted(op.attrs.items()) if op.subgraphs else ():
+        several = cast("list[object]", held) if isinstance(held, list) else []
+        found.update((f"{name}[{i}]", g) for i, g in enumerate(several) if isinstance(g, Graph))
         if isinstance(held, Graph):
             found[name] = held
-        elif isinstance(held, list):
-            entries = cast("list[object]", held)
-            found.update((f"{name}[{i}]", g) for i, g in enumerate(entries) if isinstance(g, Graph))
     return found
 
 
@@ -137,9 +109,8 @@ def plain_value(value: Any) -> Plain:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     if isinstance(value, Tensor):
-        kind = constant_type(value)
-        elements = "" if value.size > MAX_SHOWN_ELEMENTS else ", ".join(map(str, np.ravel(value.array).tolist()))
-        return f"{kind} {{{elements}}}" if value.size <= MAX_SHOWN_ELEMENTS else kind
+        few = value.size <= MAX_SHOWN_ELEMENTS
+        return constant_type(value) + (f" {{{', '.join(map(str, value.array.ravel().tolist()))}}}" if few else "")
     if isinstance(value, Graph):
         return "a graph"
     if isinstance(value, onnx.AttributeProto):

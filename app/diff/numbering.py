@@ -6,25 +6,24 @@ numbers in their place, which cannot collide.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
-from types import MappingProxyType
-from typing import NamedTuple
+from operator import attrgetter
 
-from ...core.ir.graph import Graph
+from ...core.ir.graph import Graph, depth_first_order
 from ...core.ir.op import Op
 from ...core.ir.values import Value
 from ...core.rewriting.pattern import COMMUTATIVE
 from .constant_numbering import ConstantNumbering
-from .indexed_graph import CAPTURED, IndexedGraph, output_mask
-from .node_data import significant_attributes
+from .node_data import is_constant_op, output_mask, significant_attributes, without_trailing_omitted
 
+CAPTURED = -1  # the input index of a value that a body of the op reads
+IndexedUse = tuple[int, int]  # an op by number, and an index of its inputs or outputs
 ExternalNumbers = Mapping[Value, int]
 """Numbers of inputs or outputs of a graph: equal ones correspond."""
 FixedNumbers = Mapping[int, int]
 """Numbers of ops that are known already."""
-NO_FIXED_NUMBERS: FixedNumbers = MappingProxyType({})
 
 
 class Granularity(Enum):
@@ -33,6 +32,53 @@ class Granularity(Enum):
     CONTENT = 0
     ATTRIBUTES = 1
     TYPE = 2
+
+
+class IndexedGraph:
+    """The ops of a graph, without those that only hold a constant, in topological order.
+
+    `producers` has the op and output index that make a value, `uses` the ops and input indices that read it. `labels`
+    has a number of each granularity for each op, `attributes` one for its type and attributes without its inputs.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.graph = graph
+        # Depth first from the outputs, then the ops that no output depends on in the order of the file: two files that
+        # list the same ops differently have the same order, and ops that belong together are next to each other.
+        starts = [op for v in graph.outputs if (op := graph.producer(v)) is not None]
+        ordered = depth_first_order([*starts, *sorted(graph.ops(), key=attrgetter("order_key"))])
+        self.ops = [op for op in ordered if not is_constant_op(op)]
+        self.inputs = [without_trailing_omitted(op.inputs) for op in self.ops]
+        self.captures = [op.captures if op.subgraphs else () for op in self.ops]
+        self.labels: dict[Granularity, list[int]] = {}
+        self.attributes: list[int] = []
+        self.producers: dict[Value, IndexedUse] = {}
+        self.uses: dict[Value, list[IndexedUse]] = {}
+        for i, op in enumerate(self.ops):
+            self.producers.update((v, (i, j)) for j, v in enumerate(op.outputs))
+            for v, j in self.operands(i):
+                self.uses.setdefault(v, []).append((i, j))
+
+    def __len__(self) -> int:
+        return len(self.ops)
+
+    def operands(self, i: int) -> Iterator[tuple[Value, int]]:
+        """The values that an op reads, each with its input index."""
+        yield from ((v, j) for j, v in enumerate(self.inputs[i]) if v is not None)
+        yield from ((v, CAPTURED) for v in self.captures[i])
+
+    def producer_ops(self, i: int) -> Iterator[int]:
+        """The producers of the inputs of an op, each once for every input."""
+        return (m for v, _ in self.operands(i) if (m := self.producer(v)) is not None)
+
+    def consumer_ops(self, i: int) -> Iterator[int]:
+        """The consumers of the outputs of an op, each once for every use."""
+        return (u for v in self.ops[i].outputs for u, _ in self.uses.get(v, ()))
+
+    def producer(self, value: Value | None) -> int | None:
+        """The op that makes a value, by number; None for a value that is not computed here."""
+        found = self.producers.get(value) if value is not None else None
+        return None if found is None else found[0]
 
 
 @dataclass(slots=True)
@@ -49,81 +95,67 @@ class Numbering:
         return self._numbers.setdefault(key, len(self._numbers))
 
     def indexed(self, graph: Graph) -> IndexedGraph:
-        """The graph indexed for comparison."""
-        if graph not in self._indexed_graphs:
-            self._indexed_graphs[graph] = IndexedGraph(graph)
-        return self._indexed_graphs[graph]
+        """The graph indexed and labelled for comparison."""
+        if (found := self._indexed_graphs.get(graph)) is None:
+            found = self._indexed_graphs[graph] = IndexedGraph(graph)
+            rows = [self._op_labels(op, inputs) for op, inputs in zip(found.ops, found.inputs, strict=True)]
+            found.attributes = [row[0] for row in rows]
+            found.labels = {g: [row[i] for row in rows] for i, g in enumerate(Granularity, 1)}
+        return found
 
-    def labels(self, side: IndexedGraph) -> Labels:
-        """A number of each granularity for each op of a graph."""
-        kinds, attributes, shapes, contents = list[int](), list[int](), list[int](), list[int]()
-        for i, op in enumerate(side.ops):
-            versions = [v.get(op.domain, 0) for v in self.versions]
-            other_version = versions[1] if op.version == versions[0] else versions[0]
-            kind = self.number((op.type, op.domain))
-            significant = frozenset(significant_attributes(op, other_version).items())
-            written = self.number((kind, significant, output_mask(op)))
-            held = tuple(  # positive for a constant, 0 for a computed value, None for an omitted input
-                None if v is None else 1 + self.constants[v] if v in self.constants else 0 for v in side.inputs[i]
-            )
-            bodies = tuple(self._body_number(sub) for sub in op.subgraphs)
-            kinds.append(kind)
-            attributes.append(written)
-            shapes.append(self.number((written, tuple(-1 if h is None else min(h, 1) for h in held))))
-            contents.append(self.number((written, held, bodies)))
-        return Labels(
-            attributes, {Granularity.TYPE: kinds, Granularity.ATTRIBUTES: shapes, Granularity.CONTENT: contents}
+    def _op_labels(self, op: Op, inputs: tuple[Value | None, ...]) -> tuple[int, int, int, int]:
+        """The number of an op by type and attributes without its inputs, then one of each granularity."""
+        versions = [v.get(op.domain, 0) for v in self.versions]
+        other_version = versions[1] if op.version == versions[0] else versions[0]
+        kind = self.number((op.type, op.domain))
+        significant = frozenset(significant_attributes(op, other_version).items())
+        written = self.number((kind, significant, output_mask(op)))
+        held = tuple(  # positive for a constant, 0 for a computed value, None for an omitted input
+            None if v is None else 1 + self.constants[v] if v in self.constants else 0 for v in inputs
         )
+        content = self.number((written, held, tuple(map(self._body_number, op.subgraphs))))
+        return written, content, self.number((written, tuple(-1 if h is None else min(h, 1) for h in held))), kind
 
     def _body_number(self, graph: Graph) -> int:
         """A number for the computation of a body; values from outside are assumed to be the same."""
         side = self.indexed(graph)
         inputs = {v: self.number(("input", i)) for i, v in enumerate(graph.inputs)}
-        labels = self.labels(side).by_granularity[Granularity.CONTENT]
-        ops = self.upstream_numbers(side, labels, inputs, Granularity.CONTENT)
-        outputs = tuple(self._upstream_number(side, ops, inputs, v, Granularity.CONTENT) for v in graph.outputs)
+        ops = self.upstream_numbers(side, Granularity.CONTENT, inputs, {})
+        outputs = tuple(self._upstream_number(side, Granularity.CONTENT, inputs, ops, v) for v in graph.outputs)
         return self.number(("body", len(graph.inputs), tuple(sorted(ops)), outputs))
 
     def upstream_numbers(
-        self,
-        side: IndexedGraph,
-        labels: Sequence[int],
-        known: ExternalNumbers,
-        level: Granularity,
-        fixed: FixedNumbers = NO_FIXED_NUMBERS,
+        self, side: IndexedGraph, level: Granularity, inputs: ExternalNumbers, fixed: FixedNumbers
     ) -> list[int]:
-        """A number for each op by its ancestors. `known` values and `fixed` ops have given numbers."""
+        """A number for each op by its ancestors. `inputs` of the graph and `fixed` ops have given numbers."""
         found: list[int] = []
+        labels = side.labels[level]
         for i, op in enumerate(side.ops):
             if i in fixed:
                 found.append(fixed[i])
                 continue
-            reads = [0 if v is None else self._upstream_number(side, found, known, v, level) for v in side.inputs[i]]
+            reads = [0 if v is None else self._upstream_number(side, level, inputs, found, v) for v in side.inputs[i]]
             if commutes(op):
                 reads.sort()
-            reads += (self._upstream_number(side, found, known, v, level) for v in side.captures[i])
+            reads += (self._upstream_number(side, level, inputs, found, v) for v in side.captures[i])
             found.append(self.number(("past", labels[i], *reads)))
         return found
 
     def _upstream_number(
-        self, side: IndexedGraph, upstream: list[int], known: ExternalNumbers, v: Value, level: Granularity
+        self, side: IndexedGraph, level: Granularity, inputs: ExternalNumbers, upstream: list[int], v: Value
     ) -> int:
-        if v in known:
-            return known[v]
+        if v in inputs:
+            return inputs[v]
         if v in self.constants:
             return self.number(("constant", self.constants[v] if level is Granularity.CONTENT else 0))
         made = side.producers.get(v)
         return self.number("outside") if made is None else self.number(("output", upstream[made[0]], made[1]))
 
     def downstream_numbers(
-        self,
-        side: IndexedGraph,
-        labels: Sequence[int],
-        outputs: ExternalNumbers,
-        fixed: FixedNumbers = NO_FIXED_NUMBERS,
+        self, side: IndexedGraph, level: Granularity, outputs: ExternalNumbers, fixed: FixedNumbers
     ) -> list[int]:
         """A number for each op by its descendants. `outputs` of the graph and `fixed` ops have given numbers."""
-        found = [0] * len(side)
+        found, labels = [0] * len(side), side.labels[level]
         for i in reversed(range(len(side))):
             if i in fixed:
                 found[i] = fixed[i]
@@ -135,14 +167,12 @@ class Numbering:
             found[i] = self.number(("future", labels[i], *ends))
         return found
 
-    def neighbourhood_numbers(
-        self, side: IndexedGraph, labels: Sequence[int], ops: Iterable[int], radius: int
-    ) -> list[int]:
-        """A number for each of some ops by the labels of the ops at most `radius` away; for others, any."""
+    def neighbourhood_numbers(self, side: IndexedGraph, ops: Iterable[int], radius: int) -> list[int]:
+        """A number for each of some ops by the contents of the ops at most `radius` away; for others, any."""
         rings = [set(ops)]
         for _ in range(radius - 1):
             rings.append({n for i in rings[-1] for n in (i, *side.producer_ops(i), *side.consumer_ops(i))})
-        found = list(labels)
+        found = list(side.labels[Granularity.CONTENT])
         for ring in reversed(rings):
             wider = {
                 i: self.number(("around", found[i], *sorted(found[m] for m in side.producer_ops(i)), None,
@@ -152,13 +182,6 @@ class Numbering:
             for i, n in wider.items():
                 found[i] = n
         return found
-
-
-class Labels(NamedTuple):
-    """Numbers of ops: by type and attributes without inputs, and for each granularity."""
-
-    attributes: list[int]
-    by_granularity: dict[Granularity, list[int]]
 
 
 def commutes(op: Op) -> bool:

@@ -8,18 +8,21 @@ linear in the graphs, but for the sorting of neighbours.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from hashlib import blake2b
 from itertools import zip_longest
+from typing import TypeVar
 
+from ...core.ir.op import Op
 from ...core.ir.values import Value
+from .alignment import Pair, common_entries, gaps, longest_increasing, unique_common_entries
 from .constant_numbering import ConstantNumbering
-from .indexed_graph import CAPTURED, IndexedGraph
 from .interface_changes import InterfacePairing
-from .matching import Keys, Matching, result_name
-from .numbering import Granularity, Labels, Numbering, commutes
+from .numbering import CAPTURED, Granularity, IndexedGraph, Numbering, commutes
 
+T = TypeVar("T")
 NEIGHBOURHOOD_RADIUS = 3  # of the neighbourhood of an op, in ops
 OptionalValuePair = tuple[Value | None, Value | None]
 """Values at the same position in both graphs."""
@@ -34,35 +37,77 @@ class Correspondence(Enum):
     DIFFERENT = auto()
 
 
-class EdgeMatching:
-    """Pairs of ops, and the pairs of values that follow from them."""
+@dataclass(slots=True)
+class Matching:
+    """Pairs of ops by number, in which an op has at most one partner, and the pairs of values that follow from them."""
 
-    def __init__(
-        self,
-        matching: Matching,
-        constants: ConstantNumbering,
-        labels: tuple[Labels, Labels],
-        interface: InterfacePairing,
-    ) -> None:
-        self.matching, self.constants, self.labels, self.interface = matching, constants, labels, interface
+    sides: tuple[IndexedGraph, IndexedGraph]
+    numbering: Numbering
+    interface: InterfacePairing
+    constants: ConstantNumbering = field(init=False)
+    partners: tuple[list[int | None], list[int | None]] = field(init=False)
 
-    def swapped(self) -> EdgeMatching:
+    def __post_init__(self) -> None:
+        self.constants = self.numbering.constants
+        self.partners = [None] * len(self.sides[0]), [None] * len(self.sides[1])
+
+    def swapped(self) -> Matching:
         """The same with the other graph first."""
-        a, b = self.matching.sides
-        found = Matching(b, a)
-        for i, j in self.matching.pairs:
-            found.match(j, i)
-        return EdgeMatching(found, self.constants, (self.labels[1], self.labels[0]), self.interface.swapped())
+        found = Matching((self.sides[1], self.sides[0]), self.numbering, self.interface.swapped())
+        found.partners = self.partners[1], self.partners[0]
+        return found
+
+    @property
+    def pairs(self) -> Iterator[Pair]:
+        """The pairs, in the order of the first graph."""
+        return ((i, j) for i, j in enumerate(self.partners[0]) if j is not None)
+
+    @property
+    def has_unmatched(self) -> bool:
+        """Whether both graphs have ops without a partner."""
+        return all(None in partners for partners in self.partners)
+
+    def unmatched(self, side: int) -> list[int]:
+        """The ops of a graph that have no partner."""
+        return [i for i, partner in enumerate(self.partners[side]) if partner is None]
+
+    def match(self, i: int, j: int) -> None:
+        """Match two ops."""
+        self.partners[0][i], self.partners[1][j] = j, i
+
+    def match_equal(self, keys: Sequence[Sequence[Hashable]]) -> None:
+        """Match unmatched ops of equal keys in order; if one graph has more of them, those of equal names first."""
+        groups: dict[Hashable, tuple[list[int], list[int]]] = {}
+        for side in (0, 1):
+            for i in self.unmatched(side):
+                groups.setdefault(keys[side][i], ([], []))[side].append(i)
+        a, b = self.sides
+        for left, right in groups.values():
+            if left and right and len(left) != len(right):
+                namesakes = {result_name(b.ops[j]): j for j in reversed(right)}
+                for i in left:
+                    if (j := namesakes.pop(result_name(a.ops[i]), None)) is not None:
+                        self.match(i, j)
+            still = [i for i in left if self.partners[0][i] is None], [j for j in right if self.partners[1][j] is None]
+            for i, j in zip(*still, strict=False):
+                self.match(i, j)
+
+    def align(self, keys: Sequence[Sequence[int]], *, only_unique: bool = False) -> None:
+        """Match unmatched ops of equal keys between the pairs that rise, as far as their order agrees."""
+        found = unique_common_entries if only_unique else common_entries
+        for (i, j), (k, m) in list(gaps(longest_increasing(self.pairs), *map(len, self.sides))):
+            left = [x for x in range(i, k) if self.partners[0][x] is None]
+            right = [y for y in range(j, m) if self.partners[1][y] is None]
+            for p, q in found([keys[0][x] for x in left], [keys[1][y] for y in right]):
+                self.match(left[p], right[q])
 
     def partner(self, side: int, value: Value) -> Value | None:
         """The corresponding output of the partner of its producer, or the corresponding input of the other graph."""
-        made = self.matching.sides[side].producers.get(value)
+        made = self.sides[side].producers.get(value)
         if made is None:
             return self.interface.counterpart(side, value)
-        other = self.matching.partners[side][made[0]]
-        if other is None:
-            return None
-        outputs = self.matching.sides[1 - side].ops[other].outputs
+        other = self.partners[side][made[0]]
+        outputs = () if other is None else self.sides[1 - side].ops[other].outputs
         return outputs[made[1]] if made[1] < len(outputs) else None
 
     def correspondence(self, v: Value | None, w: Value | None) -> Correspondence | None:
@@ -83,7 +128,7 @@ class EdgeMatching:
 
     def is_swapped(self, i: int, j: int) -> bool:
         """Whether two matched ops read the same values in the other order."""
-        a, b = self.matching.sides
+        a, b = self.sides
         if not (commutes(a.ops[i]) and commutes(b.ops[j]) and len(a.inputs[i]) == len(b.inputs[j]) == 2):
             return False
         straight = sum(map(self._is_matched, a.inputs[i], b.inputs[j]))
@@ -91,54 +136,50 @@ class EdgeMatching:
 
     def _is_matched(self, v: Value | None, w: Value | None) -> bool:
         if v in self.constants and w in self.constants:
-            return self.is_equal_constant(v, w)
+            return self._is_equal_constant(v, w)
         return self.correspondence(v, w) is Correspondence.MATCHED
 
-    def is_equal_constant(self, v: Value | None, w: Value | None) -> bool:
+    def _is_equal_constant(self, v: Value | None, w: Value | None) -> bool:
         """Whether two constants are equal, or both omitted."""
-        if v is None or w is None:
-            return v is w
-        return self.constants[v] == self.constants[w]
+        return v is w if v is None or w is None else self.constants[v] == self.constants[w]
 
     def operand_pairs(self, i: int, j: int) -> Iterator[OptionalValuePair]:
         """The inputs of two matched ops, by position."""
-        a, b = self.matching.sides
-        yield from zip_longest(a.inputs[i], b.inputs[j][::-1] if self.is_swapped(i, j) else b.inputs[j])
+        a, b = self.sides
+        return zip_longest(a.inputs[i], b.inputs[j][::-1] if self.is_swapped(i, j) else b.inputs[j])
 
     def capture_pairs(self, i: int, j: int) -> Iterator[OptionalValuePair]:
         """The values that only one of two matched ops reads in its bodies, beside those of the other."""
-        a, b = self.matching.sides
-        ours, theirs = dict.fromkeys(a.captures[i]), dict.fromkeys(b.captures[j])
-        left = [v for v in ours if self.partner(0, v) not in theirs]
-        right = [w for w in theirs if self.partner(1, w) not in ours]
-        yield from zip_longest(left, right)
+        ours, theirs = dict.fromkeys(self.sides[0].captures[i]), dict.fromkeys(self.sides[1].captures[j])
+        left = (v for v in ours if self.partner(0, v) not in theirs)
+        right = (w for w in theirs if self.partner(1, w) not in ours)
+        return zip_longest(left, right)
 
-    def use_pairs(self, i: int, j: int) -> Iterator[OptionalValuePair]:
+    def _use_pairs(self, i: int, j: int) -> Iterator[OptionalValuePair]:
         """The results of two matched ops and the values at the positions of their uses, in ops and graph outputs."""
         for side, op in enumerate((i, j)):
-            here, there = self.matching.sides[side], self.matching.sides[1 - side]
+            here, there = self.sides[side], self.sides[1 - side]
             for v in here.ops[op].outputs:
                 for user, index in here.uses.get(v, ()):
-                    partner = self.matching.partners[side][user]
+                    partner = self.partners[side][user]
                     if partner is not None and index != CAPTURED:
-                        swapped = self.is_swapped(*((user, partner) if side == 0 else (partner, user)))
+                        swapped = self.is_swapped(*in_order(side, user, partner))
                         inputs = there.inputs[partner][:: -1 if swapped else 1]
-                        other = inputs[index] if index < len(inputs) else None
-                        yield (v, other) if side == 0 else (other, v)
+                        yield in_order(side, v, inputs[index] if index < len(inputs) else None)
                 for index in self.interface.output_indices[side].get(v, ()):
                     yield self.interface.outputs[index]
 
     def remove_inconsistent_pairs(self) -> None:
         """Separate the pairs whose edges disagree, and those that then disagree without them."""
-        waiting = deque(self.matching.pairs)
+        waiting = deque(self.pairs)
         queued = set(waiting)
         while waiting:
-            pair = waiting.popleft()
-            queued.discard(pair)
-            if self.matching.partners[0][pair[0]] != pair[1] or self._is_consistent(*pair):
+            i, j = waiting.popleft()
+            queued.discard((i, j))
+            if self.partners[0][i] != j or self._is_consistent(i, j):
                 continue
-            around = set(self._neighbouring_pairs(*pair))
-            self.matching.unmatch(*pair)
+            around = set(self._neighbouring_pairs(i, j))
+            self.partners[0][i] = self.partners[1][j] = None
             waiting.extend(sorted(around - queued))
             queued |= around
 
@@ -148,107 +189,95 @@ class EdgeMatching:
         Two of the same operation need one matched edge, or no edge that differs; others need all edges matched, but for
         those between ops without a partner in both graphs.
         """
-        pairs = (*self.operand_pairs(i, j), *self.use_pairs(i, j))
+        pairs = (*self.operand_pairs(i, j), *self._use_pairs(i, j))
         edges = {edge for v, w in pairs if (edge := self.correspondence(v, w)) is not None}
-        if self.is_same_operation(i, j):
+        if self._is_same_operation(i, j):
             return Correspondence.DIFFERENT not in edges or Correspondence.MATCHED in edges
         agreeing = {Correspondence.MATCHED, Correspondence.BOTH_UNMATCHED}
         return edges <= agreeing and (Correspondence.MATCHED in edges or not edges)
 
-    def is_same_operation(self, i: int, j: int) -> bool:
+    def _is_same_operation(self, i: int, j: int) -> bool:
         """Whether two ops compute the same from their inputs; a constant may replace a computed value.
 
         Bodies may differ: they are compared by themselves.
         """
-        ours, theirs = self.labels
-        if ours.by_granularity[Granularity.CONTENT][i] == theirs.by_granularity[Granularity.CONTENT][j]:
+        a, b = self.sides
+        if a.labels[Granularity.CONTENT][i] == b.labels[Granularity.CONTENT][j]:
             return True
-        if ours.attributes[i] != theirs.attributes[j]:
-            return False
-        return all(
-            self.is_equal_constant(v, w) if self.correspondence(v, w) is None else v is not None and w is not None
+        return a.attributes[i] == b.attributes[j] and all(
+            self._is_equal_constant(v, w) if self.correspondence(v, w) is None else v is not None and w is not None
             for v, w in self.operand_pairs(i, j)
         )
 
-    def _neighbouring_pairs(self, i: int, j: int) -> Iterator[tuple[int, int]]:
+    def _neighbouring_pairs(self, i: int, j: int) -> Iterator[Pair]:
         """The pairs of producers and consumers of a pair."""
         for side, op in enumerate((i, j)):
-            here = self.matching.sides[side]
+            here = self.sides[side]
             for x in (*here.producer_ops(op), *here.consumer_ops(op)):
-                y = self.matching.partners[side][x]
-                if y is not None:
-                    yield (x, y) if side == 0 else (y, x)
+                if (y := self.partners[side][x]) is not None:
+                    yield in_order(side, x, y)
 
 
-def match_ops(a: IndexedGraph, b: IndexedGraph, numbering: Numbering, ends: InterfacePairing) -> EdgeMatching:
+def in_order(side: int, own: T, other: T) -> tuple[T, T]:
+    """Something of the graph `side`, and its counterpart: that of the first graph first."""
+    return (own, other) if side == 0 else (other, own)
+
+
+def result_name(op: Op) -> str:
+    """The name of the first named output of an op; the name of the op if there is none."""
+    return next((v.name for v in op.outputs if v.name), op.name)
+
+
+def match_ops(a: IndexedGraph, b: IndexedGraph, numbering: Numbering, ends: InterfacePairing) -> Matching:
     """Match the ops of two graphs. The order of the graphs makes no difference but for ties."""
-    if _order_key(b) < _order_key(a):
-        return _match_in_order(b, a, numbering, ends.swapped()).swapped()
-    return _match_in_order(a, b, numbering, ends)
+    is_reversed = _order_key(b) < _order_key(a)
+    matching = Matching((b, a), numbering, ends.swapped()) if is_reversed else Matching((a, b), numbering, ends)
+    # Along edges, from the inputs and outputs and from ops that are unique.
+    _match_by_context(matching, Granularity.CONTENT)
+    matching.align([side.labels[Granularity.CONTENT] for side in matching.sides], only_unique=True)
+    for granularity in Granularity:
+        _match_by_context(matching, granularity)
+    matching.remove_inconsistent_pairs()
+    if matching.has_unmatched:
+        _match_in_order(matching)
+        matching.remove_inconsistent_pairs()
+    return matching.swapped() if is_reversed else matching
 
 
-def _match_in_order(a: IndexedGraph, b: IndexedGraph, numbering: Numbering, ends: InterfacePairing) -> EdgeMatching:
-    search = _OpMatcher(a, b, numbering, ends)
-    search.match_along_edges()
-    search.edges.remove_inconsistent_pairs()
-    if search.matching.has_unmatched:
-        search.match_in_order()
-        search.edges.remove_inconsistent_pairs()
-    return search.edges
-
-
-class _OpMatcher:
-    def __init__(self, a: IndexedGraph, b: IndexedGraph, numbering: Numbering, ends: InterfacePairing) -> None:
-        self.sides = a, b
-        self.numbering = numbering
-        self.input_numbers, self.output_numbers = (
-            [{v: numbering.number((what, n)) for v, n in held.items()} for held in given]
-            for what, given in (("input", ends.input_indices), ("output", ends.output_indices))
-        )
-        labels = numbering.labels(a), numbering.labels(b)
-        self.labels: dict[Granularity, Keys] = {g: [side.by_granularity[g] for side in labels] for g in Granularity}
-        self.matching = Matching(a, b)
-        self.edges = EdgeMatching(self.matching, numbering.constants, labels, ends)
-
-    def match_along_edges(self) -> None:
-        """Match along edges, from the inputs and outputs and from ops that are unique."""
-        self._match_by_context(Granularity.CONTENT)
-        self.matching.align(self.labels[Granularity.CONTENT], only_unique=True)
-        for granularity in Granularity:
-            self._match_by_context(granularity)
-
-    def match_in_order(self) -> None:
-        """Match ops in the same order between matched ones, then along edges again."""
-        around = [
-            self.numbering.neighbourhood_numbers(side, labels, self.matching.unmatched(s), NEIGHBOURHOOD_RADIUS)
-            for s, (side, labels) in enumerate(zip(self.sides, self.labels[Granularity.CONTENT], strict=True))
+def _match_in_order(matching: Matching) -> None:
+    """Match ops in the same order between matched ones, then along edges again."""
+    number = matching.numbering.number
+    around = [
+        matching.numbering.neighbourhood_numbers(side, matching.unmatched(s), NEIGHBOURHOOD_RADIUS)
+        for s, side in enumerate(matching.sides)
+    ]
+    matching.align(around, only_unique=True)
+    for granularity in Granularity:
+        labels = [side.labels[granularity] for side in matching.sides]
+        named = [
+            [number((n, result_name(op))) for n, op in zip(labels[s], side.ops, strict=True)]
+            for s, side in enumerate(matching.sides)
         ]
-        self.matching.align(around, only_unique=True)
-        for granularity in Granularity:
-            named = [
-                [self.numbering.number((n, result_name(op))) for n, op in zip(labels, side.ops, strict=True)]
-                for labels, side in zip(self.labels[granularity], self.sides, strict=True)
-            ]
-            self.matching.align(named, only_unique=True)
-            self.matching.align(self.labels[granularity])
-            self._match_by_context(granularity)
+        matching.align(named, only_unique=True)
+        matching.align(labels)
+        _match_by_context(matching, granularity)
 
-    def _match_by_context(self, granularity: Granularity) -> None:
-        """Match ops with the same ancestors and descendants, then with either, up to matched ops."""
-        if not self.matching.has_unmatched:
-            return
-        pairs = list(self.matching.pairs)  # numbered below zero, as no others are
-        fixed = {i: -1 - i for i, _ in pairs}, {j: -1 - i for i, j in pairs}
-        labelled = list(zip(self.sides, self.labels[granularity], strict=True))
-        ancestors = [
-            self.numbering.upstream_numbers(*labelled[s], self.input_numbers[s], granularity, fixed[s]) for s in (0, 1)
-        ]
-        descendants = [
-            self.numbering.downstream_numbers(*labelled[s], self.output_numbers[s], fixed[s]) for s in (0, 1)
-        ]
-        self.matching.match_equal([list(zip(ancestors[s], descendants[s], strict=True)) for s in (0, 1)])
-        self.matching.match_equal(ancestors)
-        self.matching.match_equal(descendants)
+
+def _match_by_context(matching: Matching, level: Granularity) -> None:
+    """Match ops with the same ancestors and descendants, then with either, up to matched ops."""
+    if not matching.has_unmatched:
+        return
+    numbering, ends, pairs = matching.numbering, matching.interface, list(matching.pairs)
+    fixed = {i: -1 - i for i, _ in pairs}, {j: -1 - i for i, j in pairs}  # numbered below zero, as no others are
+    ancestors, descendants = list[list[int]](), list[list[int]]()
+    for s, side in enumerate(matching.sides):
+        inputs = {v: numbering.number(("input", n)) for v, n in ends.input_indices[s].items()}
+        outputs = {v: numbering.number(("output", n)) for v, n in ends.output_indices[s].items()}
+        ancestors.append(numbering.upstream_numbers(side, level, inputs, fixed[s]))
+        descendants.append(numbering.downstream_numbers(side, level, outputs, fixed[s]))
+    matching.match_equal([list(zip(*numbers, strict=True)) for numbers in zip(ancestors, descendants, strict=True)])
+    matching.match_equal(ancestors)
+    matching.match_equal(descendants)
 
 
 def _order_key(side: IndexedGraph) -> tuple[int, bytes]:

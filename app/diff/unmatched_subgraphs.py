@@ -10,7 +10,7 @@ import networkx as nx
 from networkx.utils import UnionFind
 
 from ...core.ir.values import Value
-from .op_matching import Correspondence, EdgeMatching, OptionalValuePair
+from .op_matching import Correspondence, Matching, OptionalValuePair, in_order
 
 OpRef = tuple[int, int]  # the number of a graph and of an op in it
 ValueRef = tuple[int, Value]  # the number of a graph and a value of it
@@ -29,9 +29,9 @@ class UnmatchedSubgraph:
 class UnmatchedSubgraphs:
     """The unmatched ops, joined where they are connected, or where their results in both graphs correspond."""
 
-    def __init__(self, edges: EdgeMatching) -> None:
-        self.edges, self.matching = edges, edges.matching
-        self._nodes = [(side, i) for side in (0, 1) for i in self.matching.unmatched(side)]
+    def __init__(self, matching: Matching) -> None:
+        self.matching = matching
+        self._nodes = [(side, i) for side in (0, 1) for i in matching.unmatched(side)]
         self._boundary_pairs = list(self._find_boundary_pairs())
         self._pairs_of_value: dict[ValueRef, dict[OptionalValuePair, None]] = {}
         for pair in self._boundary_pairs:
@@ -45,10 +45,10 @@ class UnmatchedSubgraphs:
     def subgraphs(self) -> list[tuple[float, UnmatchedSubgraph]]:
         """The subgraphs in order, each with its position among the ops of the first graph."""
         found: dict[OpRef, UnmatchedSubgraph] = {}
-        for node in self._nodes:
-            subgraph = found.setdefault(self._sets[node], UnmatchedSubgraph())
-            subgraph.ops[node[0]].append(node[1])
-            for pair in self._input_pairs(*node):
+        for side, i in self._nodes:
+            subgraph = found.setdefault(self._sets[side, i], UnmatchedSubgraph())
+            subgraph.ops[side].append(i)
+            for pair in self._input_pairs(side, i):
                 subgraph.inputs[pair] = None
                 for producer in self._unmatched_producers(pair)[:1]:
                     found.setdefault(self._sets[producer], UnmatchedSubgraph()).outputs[pair] = None
@@ -61,7 +61,13 @@ class UnmatchedSubgraphs:
         """Join the unmatched ops that are connected, but for those of a subgraph too large to be read as one."""
         pairs = map(self._unmatched_producers, self._output_pairs)
         corresponding = [(ops[0], ops[1]) for ops in pairs if len(ops) == 2]
-        touching = list(self._touching_ops())
+        touching = [  # each with the producers of its inputs, if these correspond to no value
+            ((side, i), producer)
+            for side, i in self._nodes
+            for v, _ in self.matching.sides[side].operands(i)
+            for producer in self._unmatched_producers(in_order(side, v, None))
+            if (side, v) not in self._corresponding_pairs
+        ]
         joined: nx.Graph[OpRef] = nx.Graph([*corresponding, *touching])
         components = nx.connected_components(joined)
         large = set(chain.from_iterable(c for c in components if len(c) >= LARGE_SUBGRAPH))
@@ -73,14 +79,6 @@ class UnmatchedSubgraphs:
             pass
         return parts
 
-    def _touching_ops(self) -> Iterator[tuple[OpRef, OpRef]]:
-        """Each unmatched op with the unmatched producers of its inputs, if these correspond to no value."""
-        for side, i in self._nodes:
-            for v, _ in self.matching.sides[side].operands(i):
-                producer = self._unmatched_producer(side, v)
-                if producer is not None and (side, v) not in self._corresponding_pairs:
-                    yield (side, i), producer
-
     def _join_consumers(self, parts: UnionFind[OpRef], node: OpRef) -> bool:
         """Join an op to its consumers if they are all in one other part; return whether it was joined."""
         side, here = node[0], self.matching.sides[node[0]]
@@ -88,7 +86,7 @@ class UnmatchedSubgraphs:
         if any((side, v) in self._pairs_of_value or (side, v) in self._corresponding_pairs for v in outputs):
             return False
         partners = self.matching.partners[side]
-        consumers = {parts[side, u] for v in outputs for u, _ in here.uses.get(v, ()) if partners[u] is None}
+        consumers = {parts[side, u] for u in here.consumer_ops(node[1]) if partners[u] is None}
         if len(consumers) != 1 or parts[node] in consumers:
             return False
         parts.union(node, *consumers)
@@ -112,44 +110,42 @@ class UnmatchedSubgraphs:
 
     def _find_boundary_pairs(self) -> Iterator[OptionalValuePair]:
         """Values at one position of matched ops or of the outputs, at least one of which an unmatched op makes."""
-        edges = self.edges
-        for i, j in self.matching.pairs:
-            for pair in edges.operand_pairs(i, j):
-                if self._unmatched_producers(pair) and edges.correspondence(*pair) is not Correspondence.MATCHED:
+        matching = self.matching
+        for i, j in matching.pairs:
+            for pair in matching.operand_pairs(i, j):
+                if self._unmatched_producers(pair) and matching.correspondence(*pair) is not Correspondence.MATCHED:
                     yield pair
-            yield from filter(self._unmatched_producers, edges.capture_pairs(i, j))
-        yield from filter(self._unmatched_producers, edges.interface.outputs)
-        for side in (0, 1):
-            paired = edges.interface.output_indices[side]
-            for v in self.matching.sides[side].graph.outputs:
-                if v not in paired and self._unmatched_producer(side, v) is not None:
-                    yield (v, None) if side == 0 else (None, v)
+            yield from filter(self._unmatched_producers, matching.capture_pairs(i, j))
+        yield from filter(self._unmatched_producers, matching.interface.outputs)
+        for side, paired in enumerate(matching.interface.output_indices):
+            alone = (in_order(side, v, None) for v in matching.sides[side].graph.outputs if v not in paired)
+            yield from filter(self._unmatched_producers, alone)
 
     def _unmatched_producers(self, pair: OptionalValuePair) -> list[OpRef]:
-        producers = (self._unmatched_producer(side, v) for side, v in enumerate(pair))
-        return [p for p in producers if p is not None]
-
-    def _unmatched_producer(self, side: int, v: Value | None) -> OpRef | None:
-        i = self.matching.sides[side].producer(v)
-        return (side, i) if i is not None and self.matching.partners[side][i] is None else None
+        """The ops without a partner that make one or the other of two values."""
+        matching, found = self.matching, list[OpRef]()
+        for side, v in enumerate(pair):
+            i = matching.sides[side].producer(v)
+            if i is not None and matching.partners[side][i] is None:
+                found.append((side, i))
+        return found
 
     def _input_pairs(self, side: int, i: int) -> Iterator[OptionalValuePair]:
         """The inputs of an unmatched op from outside its subgraph, without constants, and the corresponding values."""
         for v, _ in self.matching.sides[side].operands(i):
-            producer = self._unmatched_producer(side, v)
+            alone = in_order(side, v, None)
+            producers = self._unmatched_producers(alone)
             if (side, v) in self._corresponding_pairs:
                 yield self._corresponding_pairs[side, v]
-            elif producer is None and v not in self.edges.constants:
-                other = self.edges.partner(side, v)
-                yield (v, other) if side == 0 else (other, v)
-            elif producer is not None and self._sets[producer] != self._sets[side, i]:
+            elif not producers and v not in self.matching.constants:
+                yield in_order(side, v, self.matching.partner(side, v))
+            elif producers and self._sets[producers[0]] != self._sets[side, i]:
                 pairs = [*self._pairs_of_value.get((side, v), ())]
-                yield pairs[0] if len(pairs) == 1 else (v, None) if side == 0 else (None, v)
+                yield pairs[0] if len(pairs) == 1 else alone
 
     def _position(self, subgraph: UnmatchedSubgraph) -> tuple[float, int]:
         """The position in the first graph, or behind the producers of its inputs; then that in the second."""
         a, b = self.matching.sides
-        first = min(subgraph.ops[0], default=None)
-        producers = [p for v, _ in subgraph.inputs if (p := a.producer(v)) is not None]
-        position = first if first is not None else max(producers, default=-1) + 0.5
+        producers = (p for v, _ in subgraph.inputs if (p := a.producer(v)) is not None)
+        position = min(subgraph.ops[0]) if subgraph.ops[0] else max(producers, default=-1) + 0.5
         return position, min(subgraph.ops[1], default=len(b))

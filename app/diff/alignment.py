@@ -1,4 +1,4 @@
-"""Pairs of ops of two graphs, and the alignment of sequences by which some are found.
+"""Alignment of two sequences by their equal entries.
 
 Sources: Bram Cohen's patience diff (2008), for entries that are unique in both sequences; E. Myers, "An O(ND)
 Difference Algorithm and Its Variations", 1986, for the others, with a limit where they have little in common.
@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-
-from ...core.ir.op import Op
-from .indexed_graph import IndexedGraph
+from collections.abc import Iterable, Sequence
 
 MAX_EDITS = 48  # in one search; the next begins at the furthest point reached
 
@@ -99,70 +96,3 @@ def _edit_path(a: Sequence[int], b: Sequence[int], i: int, j: int) -> tuple[_Par
     inside = [d for d, (x, y) in ends.items() if x <= len(a) and y <= len(b)]
     best = max(inside, key=lambda d: (sum(ends[d]), -abs(d)))
     return reached[best][1], ends[best]
-
-
-Keys = Sequence[Sequence[int]]
-AnyKeys = Sequence[Sequence[Hashable]]
-"""A key for each op of either graph."""
-
-
-class Matching:
-    """Pairs of ops, by number. An op has at most one partner."""
-
-    def __init__(self, a: IndexedGraph, b: IndexedGraph) -> None:
-        self.sides = (a, b)
-        self.partners: tuple[list[int | None], list[int | None]] = ([None] * len(a), [None] * len(b))
-
-    @property
-    def pairs(self) -> Iterator[tuple[int, int]]:
-        """The pairs, in the order of the first graph."""
-        return ((i, j) for i, j in enumerate(self.partners[0]) if j is not None)
-
-    def match(self, i: int, j: int) -> None:
-        """Match two ops."""
-        self.partners[0][i], self.partners[1][j] = j, i
-
-    def unmatch(self, i: int, j: int) -> None:
-        """Separate a pair."""
-        self.partners[0][i] = self.partners[1][j] = None
-
-    @property
-    def has_unmatched(self) -> bool:
-        """Whether both graphs have ops without a partner."""
-        return all(None in partners for partners in self.partners)
-
-    def unmatched(self, side: int) -> list[int]:
-        """The ops of a graph that have no partner."""
-        return [i for i, partner in enumerate(self.partners[side]) if partner is None]
-
-    def match_equal(self, keys: AnyKeys) -> None:
-        """Match unmatched ops of equal keys in order; if one graph has more of them, those of equal names first."""
-        groups: dict[Hashable, tuple[list[int], list[int]]] = {}
-        for side in (0, 1):
-            for i in self.unmatched(side):
-                groups.setdefault(keys[side][i], ([], []))[side].append(i)
-        a, b = self.sides
-        for left, right in groups.values():
-            if left and right and len(left) != len(right):
-                namesakes = {result_name(b.ops[j]): j for j in reversed(right)}
-                for i in left:
-                    if (j := namesakes.pop(result_name(a.ops[i]), None)) is not None:
-                        self.match(i, j)
-            still = [i for i in left if self.partners[0][i] is None], [j for j in right if self.partners[1][j] is None]
-            for i, j in zip(*still, strict=False):
-                self.match(i, j)
-
-    def align(self, keys: Keys, *, only_unique: bool = False) -> None:
-        """Match unmatched ops of equal keys between the pairs that rise, as far as their order agrees."""
-        found = unique_common_entries if only_unique else common_entries
-        a, b = self.sides
-        for (i, j), (k, m) in list(gaps(longest_increasing(self.pairs), len(a), len(b))):
-            left = [x for x in range(i, k) if self.partners[0][x] is None]
-            right = [y for y in range(j, m) if self.partners[1][y] is None]
-            for p, q in found([keys[0][x] for x in left], [keys[1][y] for y in right]):
-                self.match(left[p], right[q])
-
-
-def result_name(op: Op) -> str:
-    """The name of the first named output of an op; the name of the op if there is none."""
-    return next((v.name for v in op.outputs if v.name), op.name)

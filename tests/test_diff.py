@@ -529,6 +529,13 @@ def test_sparse_constants() -> None:
     assert found(sparse(1, 2), sparse(1, 2)).is_identical
     assert told(sparse(1, 2), sparse(1, 3))[1:] == ["~ my::Op y: weight s: other elements"]
     assert told(sparse(1, 2), sparse(1, 2, 3))[1] == "~ my::Op y: weight s: other elements"
+    of_op = sparse(1, 2)
+    of_op.graph.node.insert(0, helper.make_node("Constant", [], ["s"], sparse_value=of_op.graph.sparse_initializer[0]))
+    del of_op.graph.sparse_initializer[:]
+    assert told(sparse(1, 2), of_op, names=True) == [
+        "the same but for notes: 1 op", "notes:", "    ~ constant s: initializer -> Constant op"
+    ]  # fmt: skip
+    assert told(sparse(1, 3), of_op)[1:] == ["~ my::Op y: weight s: other elements"]
 
 
 # -- what is inside ----------------------------------------------------------------------------------------

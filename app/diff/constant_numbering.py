@@ -10,6 +10,8 @@ import numpy as np
 import onnx
 
 from ...core.ir.graph import Graph
+from ...core.ir.op import Op
+from ...core.ir.subgraphs import is_counted
 from ...core.ir.tensor import STRING, Tensor, digest, sample_key
 from ...core.ir.values import Value
 from .diff_result import ConstantDifference
@@ -129,13 +131,21 @@ class ConstantNumbering:
 
 
 def _constants_of(graph: Graph) -> Constants:
-    """The constants of a graph and its bodies: initializers, sparse ones, and the tensors of Constant ops."""
+    """The constants of a graph and its bodies: initializers, and those that ops only hold."""
     found: Constants = {}
     for g in graph.with_subgraphs():
         found.update(g.sparse_initializers)
-        made = (v for op in g.ops("Constant") for v in op.outputs)
-        found.update((v, v.tensor) for v in (*g.initializers, *made) if v.tensor is not None)
+        found.update((v, v.tensor) for v in g.initializers if v.tensor is not None)
+        found.update((op.outputs[0], held) for op in g.ops("Constant") if (held := held_constant(op)) is not None)
     return found
+
+
+def held_constant(op: Op) -> Constant | None:
+    """The constant that a Constant op holds; None for other ops, and where it is an attribute of a local function."""
+    if is_counted(op) or len(op.outputs) != 1:
+        return None
+    sparse = op.attrs.get("sparse_value")
+    return sparse if isinstance(sparse, onnx.SparseTensorProto) else op.outputs[0].tensor
 
 
 def constant_digest(constant: Constant) -> bytes:

@@ -12,7 +12,7 @@ from ...core.ir.values import Value
 from .constant_numbering import constant_difference
 from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, Plain, SubgraphChange
 from .interface_changes import InterfacePairing, interface_changes, pair_by_name, unread_changes
-from .node_data import attribute_changes, is_constant_op, node_data, op_count, rule_of, subgraphs_by_attribute
+from .node_data import attribute_changes, node_data, op_count, rule_of, subgraphs_by_attribute
 from .numbering import Numbering
 from .op_matching import Correspondence, Matching, match_ops
 from .unmatched_subgraphs import UnmatchedSubgraph, UnmatchedSubgraphs
@@ -148,8 +148,7 @@ class _GraphDiffBuilder:
         if (v, w) not in self._named_constants:
             self._named_constants.add((v, w))
             _add_delta(self.result.names, "constant", v.name, w.name)
-            is_op = (x.producer is not None and is_constant_op(x.producer) for x in (v, w))
-            holders = ("Constant op" if o else "initializer" for o in is_op)
+            holders = ("initializer" if x.producer is None else "Constant op" for x in (v, w))
             _add_delta(self.result.notes, f"constant {v.name}", *holders)
         if self.constants[v] != self.constants[w]:
             held = self.constants.constants

@@ -14,22 +14,17 @@ from ...core.ir.tensor import Tensor
 from ...core.ir.values import Value
 from ...core.serialization.node_attributes import bare_node, non_default_attributes
 from ...core.serialization.provenance import RULE_KEY
-from .constant_numbering import constant_type
+from .constant_numbering import constant_type, held_constant
 from .diff_result import Delta, Node, Plain
 
 MAX_SHOWN_ELEMENTS = 16  # of a tensor
 DEFAULT_SUFFIX = " (default)"
 
 
-def is_constant_op(op: Op) -> bool:
-    """Whether an op only holds a constant."""
-    return op.type == "Constant" and len(op.outputs) == 1 and op.outputs[0].tensor is not None
-
-
 def op_count(op: Op) -> int:
     """The number of ops in an op and its bodies."""
     inner = (o for sub in op.subgraphs for g in sub.with_subgraphs() for o in g.ops())
-    return 1 + sum(not is_constant_op(o) for o in inner)
+    return 1 + sum(held_constant(o) is None for o in inner)
 
 
 def without_trailing_omitted(inputs: tuple[Value | None, ...]) -> tuple[Value | None, ...]:

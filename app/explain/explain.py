@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, asdict, dataclass, replace
 from itertools import chain, zip_longest
 from operator import attrgetter
@@ -33,7 +33,7 @@ from ...core.support.suggestions import did_you_mean
 from ...core.transform.model_edits import requested_edits
 from ..environment import versions
 from ..listing.listing import pass_doc
-from ..registry.pass_sources import PluginLike, Subject, find_subject
+from ..registry.pass_sources import PluginLike, find_subject
 from ..registry.resolved_pipeline import resolve_pipeline
 from ..run.run_options import SharedOptions, with_keywords
 from .match_report import MatchReport, report_matches
@@ -121,10 +121,6 @@ class _RunOutcome:
     changes: list[Change]
     quarantined: list[Quarantined]
 
-    def last_change(self, name: str) -> Change | None:
-        """The last change at a value of that name, or of it or its producer."""
-        return next((c for c in reversed(self.changes) if _concerns(c, name)), None)
-
 
 def explain_rules(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Explanation:
     """Say where the rule, pass or group `name` fires in a run of `pipeline`, and why not elsewhere in the result.
@@ -156,7 +152,8 @@ def explain_rules(model: onnx.ModelProto | str | Path, options: ExplainOptions) 
     else:
         run = _RunOutcome(original, [], [])
     with gc_paused(), timer.phase("explaining"):
-        rules = [_with_lost_roots(e, r, types, run) for e, r in _explain_subject_rules(subject, run, options)]
+        layers = _downstream_layers(_ops_named(run.model.graph, options.at)) if options.at else None
+        rules = [_explain_rule(r, p, run, layers, types, options) for r, p in subject.rules]
         made = [c for c in run.changes if not options.at or _concerns(c, options.at)]
         passes = [
             PassExplanation(p.name, pass_doc(p).partition("\n")[0], [c for c in made if _is_by(c, p)])
@@ -168,7 +165,7 @@ def explain_rules(model: onnx.ModelProto | str | Path, options: ExplainOptions) 
     if not subject.in_pipeline:
         notes.append(f"{options.name} is not in the pipeline {chosen.name}; `passes run` takes its pass with --enable")
     if options.at and not _ops_named(run.model.graph, options.at):
-        last = run.last_change(options.at)
+        last = next((c for c in reversed(run.changes) if _concerns(c, options.at)), None)
         who = f": {last.by} {last.where} was the last to change it (#{last.ordinal})" if last is not None else ""
         notes.append(f"{options.at} is not there any more{who}")
     found = Explanation(
@@ -192,32 +189,27 @@ def _run(source: ModelSource, original: Model, pipeline: Pass, timer: PhaseTimer
     return _RunOutcome(model, run.attempt.ledger.changes, quarantine.quarantined)
 
 
-def _explain_subject_rules(
-    subject: Subject, run: _RunOutcome, options: ExplainOptions
-) -> Iterator[tuple[RuleExplanation, Rule]]:
-    graph, at = run.model.graph, options.at
-    layers = _downstream_layers(_ops_named(graph, at)) if at else None
-    hung = {q.by for q in run.quarantined if q.failure_kind == FailureKind.ENDLESS}
-    for r, p in subject.rules:
+def _explain_rule(
+    r: Rule, p: Pass, run: _RunOutcome, layers: list[list[Op]] | None, types: Counter[str], options: ExplainOptions
+) -> RuleExplanation:
+    """Explain a rule of a pass, in the whole model or around the ops of the first of `layers`."""
+    changes = [c for c in run.changes if c.by == r.name and (not options.at or _concerns(c, options.at))]
+    report = None
+    if not any(q.by == r.name and q.failure_kind == FailureKind.ENDLESS for q in run.quarantined):
         selected = _pattern_roots(layers, r).__contains__ if layers is not None else None
-        left = None
-        if r.name not in hung:
-            left = report_matches(r, graph, options.limit, selected, exact_only=options.exact)
-        changes = [c for c in run.changes if c.by == r.name and (not at or _concerns(c, at))]
-        yield RuleExplanation(r.name, p.name, r.equation, str(r.contract), changes, left), r
+        report = report_matches(r, run.model.graph, options.limit, selected, exact_only=options.exact)
+        if not report.roots and not changes:
+            report = replace(report, remark=report.remark + _lost_roots(r, types, run))
+    return RuleExplanation(r.name, p.name, r.equation, str(r.contract), changes, report)
 
 
-def _with_lost_roots(explanation: RuleExplanation, r: Rule, types: Counter[str], run: _RunOutcome) -> RuleExplanation:
-    """Add the change that replaced the last op at which a rule could have started, if there was one in the file."""
-    report, count = explanation.match_report, sum(types[t] for t in r.root_types)
-    if report is None or report.roots or explanation.changes or not count:
-        return explanation
-    heads = tuple(f"{t} " for t in r.root_types)
+def _lost_roots(r: Rule, types: Counter[str], run: _RunOutcome) -> str:
+    """The change that replaced the last op at which a rule could have started, if there was one in the file."""
+    count, heads = sum(types[t] for t in r.root_types), tuple(f"{t} " for t in r.root_types)
     last = next((c for c in reversed(run.changes) if any(label.startswith(heads) for label in c.replaced)), None)
-    if last is None:
-        return explanation
-    lost = f"; the file had {count}, and the last went with {last.by} {last.where} (#{last.ordinal})"
-    return replace(explanation, match_report=replace(report, remark=report.remark + lost))
+    if last is None or not count:
+        return ""
+    return f"; the file had {count}, and the last went with {last.by} {last.where} (#{last.ordinal})"
 
 
 def _is_by(change: Change, p: Pass) -> bool:

@@ -175,10 +175,8 @@ def _rule_infos(p: Pass) -> Iterator[RuleInfo]:
 
 
 def _pipeline_info(found: PipelineEntry | FilePipeline) -> PipelineInfo:
-    if isinstance(found, tuple):
-        file, name = found
-        written = file.pipelines[name]
-        return PipelineInfo(name, str(file.path), tuple(map(str, written.specs)), written.repeat)
+    if isinstance(found, FilePipeline):
+        return PipelineInfo(found.name, str(found.path), tuple(map(str, found.specs)), found.repeat)
     content = found.content
     inner = content.passes if isinstance(content, Pipeline | Fixpoint) else (content,)
     names = tuple(q if isinstance(q, str) else q.name for q in inner)

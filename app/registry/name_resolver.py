@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, cast
 
@@ -28,25 +27,23 @@ EXPECTED_FORM = 'passes = ["basic", "my-pass{threshold=0.7}"], and if wanted rep
 
 
 @dataclass(frozen=True, slots=True)
-class PipelineDefinition:
-    """A pipeline in a file: its passes, whether they repeat until nothing changes, and names to skip."""
+class FilePipeline:
+    """A pipeline in a file: its passes, whether they repeat until nothing changes, and names to skip.
 
+    `siblings` are all pipelines of the file by name, which it may include.
+    """
+
+    name: str
+    path: Path
     location: str
     specs: tuple[PassSpec, ...]
-    repeat: bool = False
-    skip: tuple[str, ...] = ()
+    repeat: bool
+    skip: tuple[str, ...]
+    siblings: Mapping[str, FilePipeline] = field(compare=False, repr=False)
 
 
-@dataclass(frozen=True, slots=True)
-class PipelineFile:
-    """The pipelines of one file, by name."""
-
-    path: Path
-    pipelines: dict[str, PipelineDefinition]
-
-
-def read_pipeline_file(path: Path, reserved_names: Mapping[str, str]) -> PipelineFile:
-    """Read a file. Raises UsageError with file and line for mistakes in it.
+def read_pipeline_file(path: Path, reserved_names: Mapping[str, str]) -> dict[str, FilePipeline]:
+    """The pipelines of a file by name. Raises UsageError with file and line for mistakes in it.
 
     `reserved_names` are the names that are taken, with their sources.
     """
@@ -70,7 +67,9 @@ def read_pipeline_file(path: Path, reserved_names: Mapping[str, str]) -> Pipelin
         if name in reserved_names:
             place = f"{path}:{_line_number(text, name)}"
             raise UsageError(f"{place}: {name} is taken: that name comes from {reserved_names[name]}")
-    return PipelineFile(path, {name: _definition(name, table, text, path) for name, table in tables.items()})
+    pipelines: dict[str, FilePipeline] = {}
+    pipelines.update((name, _file_pipeline(name, table, text, path, pipelines)) for name, table in tables.items())
+    return pipelines
 
 
 def _line_number(text: str, table: str, key: str = "") -> int:
@@ -82,7 +81,7 @@ def _line_number(text: str, table: str, key: str = "") -> int:
     return next((i for i in range(start, len(lines)) if wanted.match(lines[i])), start) + 1
 
 
-def _definition(name: str, table: Any, text: str, path: Path) -> PipelineDefinition:
+def _file_pipeline(name: str, table: Any, text: str, path: Path, siblings: Mapping[str, FilePipeline]) -> FilePipeline:
     place = f"{path}:{_line_number(text, name)}"
     given = cast("dict[str, Any]", table if isinstance(table, dict) else {})
     if "passes" not in given:
@@ -100,11 +99,7 @@ def _definition(name: str, table: Any, text: str, path: Path) -> PipelineDefinit
         absolute = tuple(s.with_absolute_paths(path.parent) for s in specs)
     except UsageError as e:
         raise UsageError(f"{path}:{_line_number(text, name, 'passes')}: {e}") from e
-    return PipelineDefinition(place, absolute, given.get("repeat", False), tuple(given.get("skip", ())))
-
-
-FilePipeline = tuple[PipelineFile, str]
-"""A pipeline in a file, by its name there."""
+    return FilePipeline(name, path, place, absolute, given.get("repeat", False), tuple(given.get("skip", ())), siblings)
 
 
 class NameResolver:
@@ -124,7 +119,7 @@ class NameResolver:
         }
         self.looked_up: set[str] = set()
         self._installed = InstalledPlugins()
-        self._files: dict[Path, PipelineFile] = {}
+        self._files: dict[Path, dict[str, FilePipeline]] = {}
         self._qualified_names: dict[str, str] = {}  # of pipelines.toml, with its path
         self._resolving: list[str] = []
 
@@ -147,17 +142,25 @@ class NameResolver:
             raise UsageError(f"{name} is a pipeline: it is for --pipeline, with others as in a,b")
         return self._mark_used(found)
 
-    def resolve(self, spec: PassSpec, file: PipelineFile | None = None) -> Pass:
-        """The pass or pipeline of a spec, which may be in a file."""
-        found = self.lookup(spec.name, file)
+    def resolve(self, spec: PassSpec, parent: FilePipeline | None = None) -> Pass:
+        """The pass or pipeline of a spec, which may be one of the file of `parent`, the pipeline that includes it."""
+        found = self.lookup(spec.name, parent)
         if isinstance(found, PassEntry):
             return with_options(self._mark_used(found).item, spec.options)
         if spec.options:
             raise UsageError(
                 f"{spec}: a pipeline has no options; those of its passes are set with --enable NAME{{n=3}}"
             )
-        with self._entered(found[1] if isinstance(found, tuple) else spec.name):
-            return self._file_pipeline(*found) if isinstance(found, tuple) else self._registered_pipeline(found)
+        if len(self._resolving) == MAX_NESTING:
+            raise UsageError(f"{found.name}: pipelines include each other more than {MAX_NESTING} deep")
+        if found.name in self._resolving:
+            circle = " -> ".join([*self._resolving[self._resolving.index(found.name) :], found.name])
+            raise UsageError(f"pipelines that include each other: {circle}")
+        self._resolving.append(found.name)
+        try:
+            return self._resolve_in_file(found) if isinstance(found, FilePipeline) else self._resolve_registered(found)
+        finally:
+            self._resolving.pop()
 
     def absolute_spec(self, spec: PassSpec) -> PassSpec:
         """A resolved spec, with paths that are valid in any working folder."""
@@ -176,31 +179,28 @@ class NameResolver:
         for message in dict.fromkeys(map(str, self._installed.load_errors.values())):
             LOG.warning("warning: %s", message)
 
-    def lookup(self, name: str, file: PipelineFile | None = None) -> PassEntry | PipelineEntry | FilePipeline:
-        """The entry of a name, which may be in a file. Raises UnknownNameError and PluginError."""
+    def lookup(self, name: str, parent: FilePipeline | None = None) -> PassEntry | PipelineEntry | FilePipeline:
+        """The entry of a name, which may be in the file of `parent`. Raises UnknownNameError and PluginError."""
         path, _, inner = name.rpartition(":")
         if path.endswith(".toml"):
-            named_file = self._read_file(Path(path))
-            if inner not in named_file.pipelines:
-                names = ", ".join(named_file.pipelines)
-                raise UnknownNameError(f"no pipeline in {path} is named {inner} (there are {names})")
-            return named_file, inner
+            pipelines = self._read_file(Path(path))
+            if inner not in pipelines:
+                raise UnknownNameError(f"no pipeline in {path} is named {inner} (there are {', '.join(pipelines)})")
+            return pipelines[inner]
         if (found := self.registry.get(name)) is not None:
             self.looked_up.add(name)
             return found
         if (other := adapters.adapter(name)) is not None:
             tool = name.partition(":")[0]
             return PassEntry(other, f"{tool} {adapters.available().get(tool, '')}".rstrip())
-        if file is not None and name in file.pipelines:
-            return file, name
+        if parent is not None and name in parent.siblings:
+            return parent.siblings[name]
         if (found := self._installed.lookup(name)) is not None:
             self.registry.require_no_clash(found)
             return found
-        if DEFAULT_FILE.is_file():
-            default = self._read_file(DEFAULT_FILE)
-            if name in default.pipelines:
-                self._qualified_names[name] = f"{default.path.resolve()}:{name}"
-                return default, name
+        if DEFAULT_FILE.is_file() and name in (default := self._read_file(DEFAULT_FILE)):
+            self._qualified_names[name] = f"{DEFAULT_FILE.resolve()}:{name}"
+            return default[name]
         self.warn_about_broken()
         raise self._installed.entry_point_errors.get(name) or self._unknown_name_error(name)
 
@@ -213,7 +213,7 @@ class NameResolver:
             hint = "; a file with passes is given with --plugin"
         return UnknownNameError(f"no pass or pipeline is named {name}{hint}")
 
-    def _read_file(self, path: Path) -> PipelineFile:
+    def _read_file(self, path: Path) -> dict[str, FilePipeline]:
         if path not in self._files:
             self._files[path] = read_pipeline_file(path, {found.name: found.source for found in self.registry})
         return self._files[path]
@@ -222,20 +222,7 @@ class NameResolver:
         self.used_passes[found.name] = found
         return found
 
-    @contextmanager
-    def _entered(self, name: str) -> Generator[None]:
-        if len(self._resolving) == MAX_NESTING:
-            raise UsageError(f"{name}: pipelines include each other more than {MAX_NESTING} deep")
-        if name in self._resolving:
-            circle = " -> ".join([*self._resolving[self._resolving.index(name) :], name])
-            raise UsageError(f"pipelines that include each other: {circle}")
-        self._resolving.append(name)
-        try:
-            yield
-        finally:
-            self._resolving.pop()
-
-    def _registered_pipeline(self, found: PipelineEntry) -> Pass:
+    def _resolve_registered(self, found: PipelineEntry) -> Pass:
         """A built-in pipeline, or one of a plugin."""
         content = found.content
         if isinstance(content, str):
@@ -250,12 +237,11 @@ class NameResolver:
             return replace(content, name=found.name)
         return Pipeline(found.name, (content,))
 
-    def _file_pipeline(self, file: PipelineFile, name: str) -> Pass:
-        written = file.pipelines[name]
+    def _resolve_in_file(self, found: FilePipeline) -> Pass:
         try:
-            passes = tuple(self.resolve(s, file) for s in written.specs)
-            return select((Fixpoint if written.repeat else Pipeline)(name, passes), skip=written.skip)
+            passes = tuple(self.resolve(s, found) for s in found.specs)
+            return select((Fixpoint if found.repeat else Pipeline)(found.name, passes), skip=found.skip)
         except UsageError as e:
-            if str(e).startswith(f"{file.path}:"):
+            if str(e).startswith(f"{found.path}:"):
                 raise
-            raise type(e)(f"{written.location}: {e}") from e
+            raise type(e)(f"{found.location}: {e}") from e

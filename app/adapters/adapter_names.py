@@ -82,15 +82,15 @@ def _onnxoptimizer_pass(name: str, part: str | None, process: ToolProcess) -> Pa
 
 def _onnxscript_pass(name: str, reference: str) -> Pass:
     """The pass of the default rules, or of those in an attribute of a module or file."""
-    rules = default_rules() if reference == "default" else _named_rules(name, reference)
+    rules = default_rules() if reference == "default" else _attribute_value(name, reference)
     try:
         return OnnxscriptPass(name, collect_rules(rules))
     except TypeError as e:
         raise PluginError(f"{name}: {e}") from e
 
 
-def _named_rules(name: str, reference: str) -> object:
-    """The rules in `package.module:ATTRIBUTE` or `file.py:ATTRIBUTE`; output of the file goes to standard error."""
+def _attribute_value(name: str, reference: str) -> object:
+    """The value of `package.module:ATTRIBUTE` or `file.py:ATTRIBUTE`; output of the file goes to standard error."""
     where, _, attribute = reference.rpartition(":")
     if not where or not attribute:
         raise UnknownNameError(f"{name}: which rules? {SPELLINGS}")

@@ -21,16 +21,12 @@ Number = bool | int | float
 CONSTANT_DTYPES = {"value_float": np.float32, "value_floats": np.float32, "value_int": np.int64, "value_ints": np.int64}
 
 
-def _operators(op_type: str) -> tuple[Callable[..., Any], Callable[..., Any]]:
+def _operators(op_type: str) -> tuple[Callable[[PatternValue, Any], Any], Callable[[PatternValue, Any], Any]]:
     """A binary operator of PatternValue for an ONNX operator, and its reflected form."""
-
-    def apply(value: PatternValue, other: Any) -> Any:
-        return value.tracer.add(op_type, (value, other))
-
-    def apply_reflected(value: PatternValue, other: Any) -> Any:
-        return value.tracer.add(op_type, (other, value))
-
-    return apply, apply_reflected
+    return (
+        lambda value, other: value.tracer.add(op_type, (value, other)),
+        lambda value, other: value.tracer.add(op_type, (other, value)),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,29 +136,30 @@ class TracedPattern:
 
 def trace_pattern(pattern: Callable[..., Any]) -> TracedPattern:
     """Trace `pattern(op, x, y, ...)`. Raises RuleError for constructs without counterpart here."""
-    parameters = list(inspect.signature(pattern).parameters.values())[1:]
-    for p in parameters:
+    tracer, variables = Tracer(), dict[str, PatternValue]()
+    for p in list(inspect.signature(pattern).parameters.values())[1:]:
         if p.kind in {p.VAR_POSITIONAL, p.VAR_KEYWORD}:
             raise RuleError(f"a pattern names its variables: *{p.name} has no counterpart here")
-    tracer = Tracer()
-    variables = {
-        p.name: PatternValue(Var(p.name, optional=p.default is not inspect.Parameter.empty), tracer) for p in parameters
-    }
+        variables[p.name] = PatternValue(Var(p.name, optional=p.default is not p.empty), tracer)
     try:
         result = pattern(tracer, **variables)
     except RuleError:
         raise
     except Exception as e:
         raise RuleError(f"the pattern cannot be traced: {format_error(e)}") from e
-    given: tuple[Any, ...] = tuple(cast("Sequence[Any]", result)) if isinstance(result, tuple | list) else (result,)
+    given = _as_tuple(result)
     roots = [v.pattern for v in given if isinstance(v, PatternValue) and isinstance(v.pattern, OpPattern)]
     if not roots or len(roots) < len(given):
         raise RuleError("a pattern must give what an operator makes, such as op.Relu(x)")
-    indices = tuple(r.output for r in roots)
-    if len({*indices}) < len(roots) or any(replace(r, output=0) != replace(roots[0], output=0) for r in roots):
+    indices, root = tuple(r.output for r in roots), replace(roots[0], output=0)
+    if len({*indices}) < len(roots) or any(replace(r, output=0) != root for r in roots):
         raise RuleError("a pattern must end in one operator: several roots have no counterpart here")
-    names = (*variables, *tracer.outputs)
-    return TracedPattern(replace(roots[0], output=0), indices, names, tracer)
+    return TracedPattern(root, indices, (*variables, *tracer.outputs), tracer)
+
+
+def _as_tuple(result: Any) -> tuple[Any, ...]:
+    """The values that a function returns."""
+    return tuple(cast("Sequence[Any]", result)) if isinstance(result, tuple | list) else (result,)
 
 
 def _attribute_pattern(op_type: str, name: str, value: Any) -> Any:
@@ -170,8 +167,7 @@ def _attribute_pattern(op_type: str, name: str, value: Any) -> Any:
     if isinstance(value, PatternValue) and isinstance(value.pattern, Var):
         return value.pattern
     if isinstance(value, list | tuple):
-        entries = cast("Sequence[Any]", value)
-        return [_attribute_pattern(op_type, name, v) for v in entries]
+        return [_attribute_pattern(op_type, name, v) for v in _as_tuple(value)]
     if isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -302,7 +298,7 @@ def rule_from_functions(
         made = _call_with(replacement, ReplacementBuilder(g), **variables)
         if not isinstance(made, Value | tuple | list):
             _require_true(made, "the replacement gives nothing")
-        values = tuple(cast("Sequence[Any]", made)) if isinstance(made, tuple | list) else (made,)
+        values = _as_tuple(made)
         if len(values) != len(found.indices):
             raise RuleError(f"{named}: the pattern gives {len(found.indices)} values, the replacement {len(values)}")
         by_index: dict[int, Any] = dict(zip(found.indices, values, strict=True))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import partial
@@ -108,16 +108,13 @@ def _try_rewrite(
         return None
     except BaseException as e:
         raise RuleError(f"rule {r.name} failed at {node.op_type} {place}: {format_error(e)}", r.name, place) from e
-    if delta is None or _merges_named_values(delta):
+    if delta is None:
         return None
+    for old, new in zip(delta.match.outputs, delta.new_outputs, strict=True):
+        if old.is_graph_output() and (new.producer() is None or new.is_graph_output()):
+            return None  # an output of the graph would become an input or another output, which keep their names
     replaced = {makers[v.name]: None for n in delta.match.nodes for v in n.outputs if v.name in makers}
     return delta if ledger.request_change(r.name, place, replaced, exact=False) else None
-
-
-def _merges_named_values(delta: Any) -> bool:
-    """Whether an output of the graph would become an input or another output, which keep their names."""
-    pairs = zip(delta.match.outputs, delta.new_outputs, strict=True)
-    return any(o.is_graph_output() and (v.producer() is None or v.is_graph_output()) for o, v in pairs)
 
 
 def collect_rules(thing: object) -> tuple[OnnxscriptRule, ...]:
@@ -138,8 +135,10 @@ def _flatten_rules(thing: Any) -> Iterator[Any]:
         yield thing
     elif isinstance(thing, rewriter.RewriteRuleSet):
         yield from thing.rules
-    elif isinstance(thing, rewriter.RewriteRuleClassBase):
-        yield _rule_from_instance(rewriter.RewriteRule, thing)
+    elif isinstance(thing, rewriter.RewriteRuleClassBase):  # as `rule()` of the class makes of a new instance
+        functions = {"graph_pre_visitor": thing.setup, "graph_post_visitor": thing.cleanup}
+        settings = {name: getattr(thing, name) for name in ("name", "remove_nodes", "as_function")}
+        yield rewriter.RewriteRule(thing.pattern, thing.rewrite, thing.check, **settings, **functions)
     elif isinstance(thing, type) and issubclass(thing, rewriter.RewriteRuleClassBase):
         yield thing.rule()
     elif isinstance(thing, list | tuple):
@@ -147,20 +146,6 @@ def _flatten_rules(thing: Any) -> Iterator[Any]:
             yield from _flatten_rules(part)
     else:
         raise TypeError(f"a {type(thing).__name__} is no rule of onnxscript")
-
-
-def _rule_from_instance(make: Callable[..., Any], rule: Any) -> Any:
-    """The rule of an instance of a rule class, as `rule()` of the class makes of a new one."""
-    return make(
-        rule.pattern,
-        rule.rewrite,
-        rule.check,
-        name=rule.name,
-        remove_nodes=rule.remove_nodes,
-        graph_pre_visitor=rule.setup,
-        graph_post_visitor=rule.cleanup,
-        as_function=rule.as_function,
-    )
 
 
 def default_rules() -> object:

@@ -25,40 +25,26 @@ COMPARED_LEVELS = ("basic", "extended", "all")  # of onnxruntime; models optimiz
 NONSTANDARD_FUSIONS = ("LayerNormFusionL1", "LayerNormFusionL2", "SimplifiedLayerNormFusion")
 
 
-def load_onnxsim() -> Optimize:
-    """With default options, which leave out its own check."""
-    tool: Any = import_module("onnxsim")
-    return lambda source, _: tool.simplify(source)[0]
+TOOLS: dict[str, tuple[str, Callable[[Any, onnx.ModelProto | str, str], onnx.ModelProto]]] = {
+    "onnxsim": ("onnxsim", lambda tool, source, _: tool.simplify(source)[0]),
+    "onnxslim": ("onnxslim", lambda tool, source, _: tool.slim(source)),
+    "onnxoptimizer": (
+        "onnxoptimizer",
+        lambda tool, source, name: tool.optimize(_as_model(source), [name] if name else None),
+    ),
+    "onnxscript": ("onnxscript.optimizer", lambda tool, source, _: tool.optimize(_as_model(source))),
+}
+"""The module of each tool, and a call of it with default options: its optimizer, or the pass that the option names."""
 
 
-def load_onnxslim() -> Optimize:
-    """With default options."""
-    tool: Any = import_module("onnxslim")
-    return lambda source, _: tool.slim(source)
-
-
-def load_onnxscript() -> Optimize:
-    """Its optimizer, with folding, inlining and its default rewrites."""
-    tool: Any = import_module("onnxscript.optimizer")
-    return lambda source, _: tool.optimize(_as_model(source))
-
-
-def load_onnxoptimizer() -> Optimize:
-    """The pass that the option names, once; without one, its default passes."""
-    tool: Any = import_module("onnxoptimizer")
-    return lambda source, name: tool.optimize(_as_model(source), [name] if name else None)
+def load_tool(name: str) -> Optimize:
+    """Import a tool, and return its optimizer."""
+    module, optimize = TOOLS[name]
+    return partial(optimize, import_module(module))
 
 
 def _as_model(source: onnx.ModelProto | str) -> onnx.ModelProto:
     return onnx.load(source) if isinstance(source, str) else source
-
-
-LOADERS: dict[str, Callable[[], Optimize]] = {
-    "onnxsim": load_onnxsim,
-    "onnxslim": load_onnxslim,
-    "onnxoptimizer": load_onnxoptimizer,
-    "onnxscript": load_onnxscript,
-}
 
 
 LATE_IMPORTS = {"onnxsim": ("onnxruntime",), "onnxslim": ("onnxruntime", "sympy")}
@@ -68,7 +54,7 @@ LATE_IMPORTS = {"onnxsim": ("onnxruntime",), "onnxslim": ("onnxruntime", "sympy"
 def optimize_model(model: onnx.ModelProto, name: str) -> onnx.ModelProto:
     """Optimize a model with a tool by its name, a colon and the option."""
     tool, _, option = name.partition(":")
-    return _optimize_with_ort(model, option) if tool == "ort" else LOADERS[tool]()(model, option)
+    return _optimize_with_ort(model, option) if tool == "ort" else load_tool(tool)(model, option)
 
 
 def _optimize_with_ort(model: onnx.ModelProto, level: str) -> onnx.ModelProto:
@@ -107,13 +93,13 @@ def _ort_file_optimizer(level: str) -> OptimizeFile:
 def _file_optimizer(tool: str) -> OptimizeFile:
     for module in LATE_IMPORTS.get(tool, ()):
         import_module(module)
-    optimize = LOADERS[tool]()
+    optimize = load_tool(tool)
     return lambda path, _: optimize(str(path), "")
 
 
 FILE_OPTIMIZERS: dict[str, Callable[[], OptimizeFile]] = {
     **{f"ort-{level}": partial(_ort_file_optimizer, level) for level in COMPARED_LEVELS},
-    **{tool: partial(_file_optimizer, tool) for tool in LOADERS},
+    **{tool: partial(_file_optimizer, tool) for tool in TOOLS},
 }
 """Loaders of the tools that are compared, with default options."""
 

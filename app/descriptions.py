@@ -5,15 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, cast
 
-import onnx
-
-from ..core.ir import op_schemas
 from ..core.ir.graph import Graph
 from ..core.ir.op import Op
-from ..core.ir.subgraphs import enclosing_op
-from ..core.ir.tensor import Tensor
+from ..core.ir.tensor import Tensor, dims_text, element_type
 from ..core.ir.values import Value
-from ..core.support.suggestions import did_you_mean
 
 MAX_LISTED = 4
 MAX_VALUE_LENGTH = 60  # characters of an attribute
@@ -40,16 +35,6 @@ def describe_origin(value: Value | None, graph: Graph) -> str:
     return f"comes from {producer}" if value is not None and value.producer is not None else f"is {producer}"
 
 
-def missing_operator_reason(types: Sequence[str], domain: str, version: int) -> str:
-    """The reason for which none of some operators exists at an opset version."""
-    since_versions = op_schemas.since_versions(domain)
-    if len(types) == 1 and types[0] not in since_versions:
-        return f"no operator is named {types[0]}{did_you_mean(types[0], since_versions)}"
-    since = min((since_versions[t] for t in types if t in since_versions), default=0)
-    later = f"; it came with opset {since}" if since > version else ""
-    return f"{join_alternatives(types)} does not exist at opset {version}{later}"
-
-
 def describe_producer(value: Value | None, graph: Graph) -> str:
     """The op that produces a value, or its kind."""
     if value is None:
@@ -69,25 +54,6 @@ def describe_producer(value: Value | None, graph: Graph) -> str:
     return f"{describe_producer(value, outer)}, outside this body" if outer is not None else "made by nothing"
 
 
-def describe_enclosing_body(graph: Graph) -> str:
-    """The op whose body a graph is, after a comma; empty for the main graph."""
-    return f", inside {graph.owner.label}" if graph.owner is not None else ""
-
-
-def external_uses(value: Value, graph: Graph, ops: Sequence[Op]) -> list[str]:
-    """The uses of `value` of `graph` outside `ops`, in words."""
-    found: list[str] = []
-    for user in value.consumers:
-        if user in ops:
-            continue
-        outer = enclosing_op(graph, user)
-        if outer is not None and (outer is not user or value not in user.inputs):
-            found.append(f"{value.name} is read inside the body of {outer.label}")
-        else:
-            found.append(f"{value.name} is also used by {user.label}")
-    return found
-
-
 def describe_binding(bound: Any) -> str:
     """The binding of a pattern variable: the type of a value, an attribute, or an op."""
     if isinstance(bound, Value):
@@ -104,11 +70,10 @@ def describe_type(value: Value) -> str:
     """The type of a value: `float[N,4]`, `constant int64[1] [2]`, `float of unknown shape`."""
     if value.type is not None:
         return str(value.type.WhichOneof("value")).removesuffix("_type").replace("_", " ")
-    name = onnx.TensorProto.DataType.Name(value.known_dtype).lower() if value.known_dtype else "unknown type"
-    shape = value.known_shape
-    if shape is None:
+    name = element_type(value.known_dtype) if value.known_dtype else "unknown type"
+    if value.known_shape is None:
         return f"{name} of unknown shape"
-    text = f"{name}[{','.join('?' if d is None else str(d).replace(' ', '') for d in shape)}]"
+    text = name + dims_text(d if d is None else str(d).replace(" ", "") for d in value.known_shape)
     if value.tensor is None:
         return text
     if value.tensor.size > MAX_LISTED or value.tensor.mapped is not None or value.tensor.is_external:

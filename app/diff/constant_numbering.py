@@ -12,7 +12,7 @@ import onnx
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.subgraphs import is_counted
-from ...core.ir.tensor import STRING, Tensor, digest, sample_key
+from ...core.ir.tensor import STRING, Tensor, digest, dims_text, element_type, sample_key
 from ...core.ir.values import Value
 from .diff_result import ConstantDifference
 
@@ -31,8 +31,7 @@ def constant_type(constant: Constant) -> str:
     """Element type and dims, as in ONNX's text form."""
     is_sparse = isinstance(constant, onnx.SparseTensorProto)
     dtype = constant.values.data_type if is_sparse else constant.dtype
-    name = onnx.TensorProto.DataType.Name(dtype).lower()
-    return f"{'sparse ' * is_sparse}{name}[{','.join(map(str, constant.dims))}]"
+    return "sparse " * is_sparse + element_type(dtype) + dims_text(constant.dims)
 
 
 def _element_difference(a: Constant, b: Constant) -> tuple[int | None, float | None]:

@@ -6,10 +6,10 @@ from math import prod
 from typing import Any, cast
 
 import numpy as np
-from onnx import TensorProto
 
 from ...core import Graph, Op, Tensor, Value
 from ...core.ir import op_schemas
+from ...core.ir.tensor import STRING, dims_text, element_type
 
 MAX_CHARS, MAX_LINES, MAX_ELEMENTS = 28, 4, 4
 STR_TYPES = (str, int, float, complex, np.generic)
@@ -40,20 +40,14 @@ def type_text(value: Value, *, declared: bool = False) -> str:
     dtype, shape = value.recorded_type if declared else (value.known_dtype, value.known_shape)
     if dtype == 0:
         return ""
-    dims = "..." if shape is None else ",".join("?" if d is None else str(d) for d in shape)
-    return f"{element_type(dtype)}[{dims}]"
-
-
-def element_type(dtype: int) -> str:
-    """`float`, `int64`, as in ONNX's text form."""
-    return TensorProto.DataType.Name(dtype).lower()
+    return element_type(dtype) + ("[...]" if shape is None else dims_text(shape))
 
 
 def tensor_text(tensor: Tensor) -> str:
     """The elements of a very small constant; of any other one, type and shape."""
-    small = prod(tensor.dims) <= MAX_ELEMENTS and tensor.dtype != TensorProto.STRING
+    small = prod(tensor.dims) <= MAX_ELEMENTS and tensor.dtype != STRING
     if not small or tensor.is_external:
-        return f"{element_type(tensor.dtype)}[{','.join(map(str, tensor.dims))}]"
+        return element_type(tensor.dtype) + dims_text(tensor.dims)
     elements = ", ".join(attribute_text(x) for x in tensor.array.reshape(-1).tolist())
     return f"[{elements}]" if tensor.dims else elements
 

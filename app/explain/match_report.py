@@ -12,19 +12,15 @@ from ...core.errors import Declined, FailureKind, PassFailed, RuleError
 from ...core.ir import op_schemas
 from ...core.ir.graph import Graph
 from ...core.ir.op import Op
+from ...core.ir.subgraphs import enclosing_op
 from ...core.ir.values import Value
 from ...core.pass_manager.pass_manager import NO_PROGRESS_TIMEOUT
 from ...core.rewriting.driver import is_live, try_build
 from ...core.rewriting.pattern import OpPattern, PartialMatch, match_op
 from ...core.rewriting.rules import Match, Rule, bound_values
+from ...core.support.suggestions import did_you_mean
 from ...core.support.watchdog import NoProgress, progress_watchdog
-from ..descriptions import (
-    describe_binding,
-    describe_enclosing_body,
-    external_uses,
-    join_alternatives,
-    missing_operator_reason,
-)
+from ..descriptions import describe_binding, join_alternatives
 from .closest_match import MatchFailure, MatchFailureKind, closest_match, pattern_size
 
 MAX_REASONS = 4  # reasons of one kind at one op
@@ -75,7 +71,7 @@ def diagnose_match(r: Rule, op: Op, *, exact_only: bool = False) -> MatchDiagnos
         why = f"--exact does not allow it: its contract is {r.contract_at(op).kind}"
         failures = (MatchFailure(MatchFailureKind.FORBIDDEN, op.label, why),)
     value = op.outputs[0].name if op.outputs else ""
-    inside = describe_enclosing_body(op.graph)
+    inside = "" if op.graph.owner is None else f", inside {op.graph.owner.label}"
     return MatchDiagnosis(r.name, op.label, value, inside, matched, size, failures)
 
 
@@ -135,7 +131,7 @@ def _external_uses(graph: Graph, whole: PartialMatch) -> Iterator[MatchFailure]:
     given = bound_values(bound)
     for op in ops[1:]:
         for v in op.outputs:
-            said = external_uses(v, graph, ops)
+            said = [_use_text(v, user, graph) for user in v.consumers if user not in ops]
             if graph.is_output(v):
                 said.append(f"{v.name} is an output of the {'graph' if graph.owner is None else 'body'}")
             if v in graph.pinned:
@@ -144,6 +140,13 @@ def _external_uses(graph: Graph, whole: PartialMatch) -> Iterator[MatchFailure]:
                 names = [name for name, b in bound.items() if b is v] or ["an input"]
                 said.append(f"{v.name} is inside the match, and {join_alternatives(names)} too")
             yield from (MatchFailure(MatchFailureKind.SHARED, op.label, why) for why in said[:MAX_REASONS])
+
+
+def _use_text(value: Value, user: Op, graph: Graph) -> str:
+    outer = enclosing_op(graph, user)
+    if outer is not None and (outer is not user or value not in user.inputs):
+        return f"{value.name} is read inside the body of {outer.label}"
+    return f"{value.name} is also used by {user.label}"
 
 
 RootFilter = Callable[[Op], bool]
@@ -207,6 +210,12 @@ def _missing_operator(pattern: OpPattern, graph: Graph) -> str:
     """The reason why a pattern cannot match at the opset of a graph; empty if it can."""
     for p in pattern.walk():
         version = graph.opsets.get(p.domain, 0)
-        if not p.domain and all(op_schemas.schema(t, p.domain, version) is None for t in p.types):
-            return missing_operator_reason(p.types, p.domain, version)
+        if p.domain or any(op_schemas.schema(t, p.domain, version) is not None for t in p.types):
+            continue
+        since_versions = op_schemas.since_versions(p.domain)
+        if len(p.types) == 1 and p.types[0] not in since_versions:
+            return f"no operator is named {p.types[0]}{did_you_mean(p.types[0], since_versions)}"
+        since = min((since_versions[t] for t in p.types if t in since_versions), default=0)
+        later = f"; it came with opset {since}" if since > version else ""
+        return f"{join_alternatives(p.types)} does not exist at opset {version}{later}"
     return ""

@@ -12,6 +12,7 @@ import onnx
 from ...core.io.model import Model
 from ...core.io.model_source import model_source
 from ...core.io.output_paths import OutputPaths
+from ...core.ir.tensor import element_type
 from ...core.pass_manager.phase_timer import COMPARING, LOADING, RUNNING_ORIGINAL, PhaseTimer
 from ...core.pass_manager.report import write_json
 from ...core.support.gc_pause import gc_paused
@@ -91,7 +92,7 @@ def interface_differences(original: Model, other: Model) -> list[str]:
     for name in expected.keys() & actual.keys():
         a, b = expected[name], actual[name]
         if (a.type_kind, a.dtype) != (b.type_kind, b.dtype):
-            types = [f"a {i.type_kind} of {onnx.TensorProto.DataType.Name(i.dtype).lower()}" for i in (b, a)]
+            types = [f"a {i.type_kind} of {element_type(i.dtype)}" for i in (b, a)]
             found.append(f"input {name} is {types[0]}, not {types[1]}")
         elif a.default is not None and b.default is None:
             found.append(f"input {name} has lost its default")

@@ -10,7 +10,7 @@ import onnx
 from ..errors import InterfaceError
 from ..ir.dims import contradict
 from ..ir.graph import Graph
-from ..ir.tensor import Tensor, tensors_equal
+from ..ir.tensor import Tensor, dims_text, element_type, tensors_equal
 from ..ir.values import declared_shape
 from ..serialization.exporter import renamed_value_info, written_initializers, written_inputs, written_sparse
 from ..serialization.proto_queries import opset_versions, undefined_operators, used_domains
@@ -85,11 +85,8 @@ def type_text(proto: onnx.TypeProto) -> str:
     if kind not in {"tensor_type", "sparse_tensor_type"}:
         return " ".join(str(proto).split()) or "of any type"
     tensor = proto.tensor_type if kind == "tensor_type" else proto.sparse_tensor_type
-    element = onnx.TensorProto.DataType.Name(tensor.elem_type).lower()
-    if not tensor.HasField("shape"):
-        return element
-    dims = (str(d.dim_value) if d.HasField("dim_value") else d.dim_param or "?" for d in tensor.shape.dim)
-    return f"{element}[{','.join(dims)}]"
+    dims = (d.dim_value if d.HasField("dim_value") else d.dim_param or None for d in tensor.shape.dim)
+    return element_type(tensor.elem_type) + (dims_text(dims) if tensor.HasField("shape") else "")
 
 
 def require_same_interface(graph: Graph, model: onnx.ModelProto, domains: Sequence[str] | None) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import mmap
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from hashlib import blake2b
@@ -271,6 +271,16 @@ class Tensor:
         yield proto.SerializeToString(deterministic=True)
         yield wire_format.encode_prefix(number, len(elements))
         yield elements
+
+
+def element_type(dtype: int) -> str:
+    """`float`, `int64`: an element type as in ONNX's text form."""
+    return onnx.TensorProto.DataType.Name(dtype).lower()
+
+
+def dims_text(dims: Iterable[object]) -> str:
+    """`[N,4]`: dims as in ONNX's text form, an unknown one as `?`."""
+    return f"[{','.join('?' if d is None else str(d) for d in dims)}]"
 
 
 @cache

@@ -13,11 +13,12 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from onnx import TensorProto, helper
+from onnx import helper
 
 from ..errors import RuleError
 from ..ir.graph import Graph
 from ..ir.op import Op
+from ..ir.tensor import element_type
 from ..ir.values import Value
 from .pattern import UNBOUND, OpPattern, match_op, trace_pattern
 
@@ -66,7 +67,7 @@ _MAX_LISTED_DTYPES = 3  # of more, only the kinds are listed
 
 
 def _dtype_words(dtypes: Collection[int]) -> str:
-    names = {t: TensorProto.DataType.Name(t).lower() for t in sorted(dtypes)}
+    names = {t: element_type(t) for t in sorted(dtypes)}
     if len(names) > _MAX_LISTED_DTYPES:
         kinds = {t: helper.tensor_dtype_to_np_dtype(t).kind for t in names}
         names = {t: _DTYPE_WORDS.get(kinds[t], name) for t, name in names.items()}

@@ -14,6 +14,7 @@ from passwright.app.visualization.visualization import EdgeView, GraphView, Node
 from passwright.core.errors import FailureKind
 from passwright.core.pass_manager.quarantine import Quarantined
 from passwright.core.pass_manager.report import PassRecord, Report, SkippedPass, Stats
+from passwright.core.rewriting.changes import Change
 from passwright.core.verify.verdict import OutputDifference, Verdict
 
 HOSTILE = [
@@ -135,19 +136,23 @@ def rewrite(n: int, names: list[str]) -> Rewrite:
     name = names[n % len(names)] if names else f"/encoder/layer.{n}/conv"
     folded = n % 4 != 3
     gone, come = (["Conv", "BatchNormalization"], ["Conv"]) if folded else (["Transpose", "Transpose"], ["Transpose"])
-    return Rewrite(
+    change = Change(
         ordinal=n,
         pass_name="fuse-conv" if folded else "merge-transposes",
         by="fold_batch_norm_into_conv" if folded else "merge_transposes",
+        place=f"{name}:{n}",
+        replaced=tuple(gone[::-1]),
+        exact=not folded,
+        made=tuple(come),
+        nodes_saved=1,
+        weight_bytes_saved=1024 if folded else 0,
+    )
+    return Rewrite(
+        change,
         equation="BatchNormalization(Conv(x, w, b)) => Conv(x, w * s, (b - m) * s + B)"
         if folded
         else "Transpose(Transpose(x, p), q) => Transpose(x, p[q])",
         contract="rounding" if folded else "exact",
-        place=f"{name}:{n}",
-        replaced=tuple(gone[::-1]),
-        made=tuple(come),
-        nodes_saved=1,
-        weight_bytes_saved=1024 if folded else 0,
         before=picture(gone, name if n % 8 == 0 else "x") if n % 50 != 49 else None,
         after=picture(come, name if n % 8 == 0 else "x") if n % 50 != 49 else None,
     )

@@ -39,7 +39,7 @@ def story_of(model: onnx.ModelProto | Path, **options: Any) -> Visualization:
 
 
 def one(story: Visualization, by: str) -> Rewrite:
-    (found,) = (r for r in story.rewrites if r.by == by)
+    (found,) = (r for r in story.rewrites if r.change.by == by)
     return found
 
 
@@ -127,7 +127,7 @@ def test_the_graph_at_that_time_counts() -> None:
     """The second change sees what the first one made."""
     text = "g (float[N,4] x) => (float[N,4] y) { a = Identity(x) m = MatMul(a, w) s = Add(m, c) y = Relu(s) }"
     story = story_of(load(text, weights={"w": np.eye(4, dtype=np.float32), "c": ONES}))
-    assert [r.by for r in story.rewrites] == ["drop_identity", "matmul_add_to_gemm"]
+    assert [r.change.by for r in story.rewrites] == ["drop_identity", "matmul_add_to_gemm"]
     assert shown(story.rewrites[0].before) == (["Identity"], ["MatMul"])
     assert shown(story.rewrites[1].before) == (["Add", "MatMul"], ["Relu"])
     assert shown(story.rewrites[1].after) == (["Gemm"], ["Relu"])
@@ -153,7 +153,7 @@ def test_too_many_changes_are_listed_and_not_drawn(monkeypatch: pytest.MonkeyPat
     body = " ".join(f"v{i + 1} = Identity(v{i})" for i in range(20))
     text = f"g (float[4] v0) => (float[4] y) {{ {body} d = Exp(v0) y = Relu(v20) }}"
     story = story_of(load(text))
-    drawn = [r.by for r in story.rewrites if r.before is not None and r.after is not None]
+    drawn = [r.change.by for r in story.rewrites if r.before is not None and r.after is not None]
     assert len(story.rewrites) == 21
     assert 4 <= drawn.count("drop_identity") <= 5
     assert drawn.count("remove-unused") == 1
@@ -172,7 +172,7 @@ def test_what_was_left_out_is_not_in_it() -> None:
     assert result.report.replays
     story = result.visualization
     assert story is not None
-    assert [(r.by, r.place, r.ordinal) for r in story.rewrites] == [("drop_elu", "y", 0)]
+    assert [(r.change.by, r.change.place, r.change.ordinal) for r in story.rewrites] == [("drop_elu", "y", 0)]
     assert shown(story.rewrites[0].before) == (["Elu"], ["Exp"])
     assert sorted(n.title for n in story.after[0].nodes if n.kind == "op") == ["Elu", "Exp", "Neg"]
 
@@ -194,7 +194,7 @@ class Unasked:
 def test_a_pass_that_does_not_ask_shows_what_it_took_away() -> None:
     text = "g (float[N] x) => (float[N] y) { e = Exp(x) f = Elu(e) g = Elu(f) y = Neg(g) }"
     found = one(story_of(load(text), pipeline=Unasked()), "unasked")
-    assert found.place == ""
+    assert found.change.place == ""
     assert shown(found.before)[0] == ["Elu", "Elu"]
     assert found.equation == "Takes every Elu away and asks nobody."
 
@@ -343,11 +343,11 @@ def test_the_story_agrees_with_the_report_and_changes_nothing(name: str) -> None
     story = told.visualization
     assert story is not None
     assert len(story.rewrites) == sum(p.changes for p in told.report.passes)
-    assert [r.ordinal for r in story.rewrites] == list(range(len(story.rewrites)))
+    assert [r.change.ordinal for r in story.rewrites] == list(range(len(story.rewrites)))
     assert all(r.before is not None and r.after is not None for r in story.rewrites)
     ops = [sum(map(op_count, sheets)) for sheets in (story.before, story.after)]
     assert ops == [told.report.before.nodes, told.report.after.nodes]
-    assert sum(r.nodes_saved for r in story.rewrites) == ops[0] - ops[1]
+    assert sum(r.change.nodes_saved for r in story.rewrites) == ops[0] - ops[1]
 
 
 # -- the page -------------------------------------------------------------------------------------------

@@ -9,7 +9,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from ..measure.execution_provider import short_name
-from ..pages.number_text import duration
+from ..number_text import duration
 from ..terminal import Terminal, add_row, new_table, plural
 from .bench import BenchReport, ModelBenchmark
 

@@ -3,79 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import chain
 
 from markupsafe import Markup
+from rich.filesize import decimal
 
 from ...core.pass_manager.report import Report
-from ..pages import number_text
+from ..number_text import bounds, duration, ratio
 from ..pages.charts import Bar, bar_chart
-from ..pages.tiles import Tile, latency_tile
-from ..run.page import page, run_tiles
+from ..run.page import Tile, page, run_tiles
 from ..visualization.visualization import Visualization
 from .comparison_report import OURS, ComparisonReport, Row
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonRow:
-    """A row of the tables, with its name and colour tone."""
-
-    name: str
-    tone: str
-    row: Row
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonSection:
-    """A comparison with its charts, None for those without bars."""
-
-    report: ComparisonReport
-    rows: list[ComparisonRow]
-    latency: list[tuple[int, Markup]]
-    size: Markup | None
-    nodes: Markup | None
-
-
-def comparison_section(report: ComparisonReport) -> ComparisonSection:
-    """The section of a comparison."""
-    rows = [ComparisonRow(row.label, _tone(row, report), row) for row in report.rows]
-    latency: list[tuple[int, Markup]] = []
-    for batch in report.batches:
-        found = ((r, r.row.measured.latencies.get(batch)) for r in rows if r.row.measured is not None)
-        bars = [
-            Bar(r.name, x.median, number_text.duration(x.median), x.median_low, x.median_high, r.tone)
-            for r, x in found
-            if x is not None
-        ]
-        samples = "one sample" if batch == 1 else f"{batch} samples"
-        if bars:
-            latency.append((batch, bar_chart(f"Latency, {samples}", bars, number_text.duration)))
-    sizes = [
-        Bar(r.name, stats.bytes, number_text.size(stats.bytes), tone=r.tone)
-        for r in rows
-        if (stats := r.row.stats) is not None and not r.row.online
-    ]
-    nodes = [
-        Bar(r.name, stats.nodes, number_text.thousands(stats.nodes), tone=r.tone)
-        for r in rows
-        if (stats := r.row.online_stats or r.row.stats) is not None
-    ]
-    return ComparisonSection(
-        report,
-        rows,
-        latency,
-        bar_chart("Bytes on disk", sizes, lambda n: number_text.size(round(n))) if sizes else None,
-        bar_chart("Nodes that run", nodes, lambda n: f"{n:,.0f}") if nodes else None,
-    )
-
-
-def _tone(row: Row, report: ComparisonReport) -> str:
-    if row.is_unusable:
-        return "wrong"
-    if row is report.rows[report.baseline]:
-        return "baseline"
-    return "ours" if row.made_by == OURS else "plain"
 
 
 def compare_page(comparison: ComparisonReport, report: Report, visualization: Visualization | None) -> str:
@@ -88,15 +26,57 @@ def compare_page(comparison: ComparisonReport, report: Report, visualization: Vi
         chain(compare_tiles(comparison), run_tiles(report)),
         report,
         visualization,
-        comparison=comparison_section(comparison),
+        comparison=comparison,
+        rows=[(row, row_tone(row, comparison)) for row in comparison.rows],
+        charts=list(comparison_charts(comparison)),
     )
 
 
 def compare_tiles(report: ComparisonReport) -> Iterator[Tile]:
     """The latency of our result divided by that of the original, both under ORT ALL."""
-    ours = report.row_of(OURS, online=True)
-    batch = report.batches[0] if report.batches else 0
+    label, ours = "latency under ORT ALL", report.row_of(OURS, online=True)
+    interval = ours.ratios.get(report.batches[0]) if ours is not None and report.batches else None
     if wrong := report.wrong_under_ort_all(OURS):
-        yield Tile("latency under ORT ALL", "wrong", note=f"onnxruntime, about {wrong}: no time counts", tone="bad")
-    elif ours is not None and batch in ours.ratios:
-        yield latency_tile(ours.ratios[batch], "latency under ORT ALL")
+        yield Tile(label, "wrong", note=f"onnxruntime, about {wrong}: no time counts", tone="bad")
+    elif interval is not None:
+        note = f"{bounds(interval)} of the original's"
+        if not interval.is_significant:
+            yield Tile(label, "no difference", note=note)
+        elif interval.ratio < 1:
+            yield Tile(label, ratio(interval), note=f"faster: {note}", tone="good")
+        else:
+            yield Tile(label, ratio(interval), note=f"slower: {note}", tone="bad")
+
+
+def comparison_charts(report: ComparisonReport) -> Iterator[tuple[str, str, Markup]]:
+    """The title, a note and the drawing of each chart that has bars."""
+    tones = [(row, row_tone(row, report)) for row in report.rows]
+    for batch in report.batches:
+        measured = [(r, tone, r.measured.latencies.get(batch)) for r, tone in tones if r.measured is not None]
+        bars = [
+            Bar(r.label, x.median, duration(x.median), x.median_low, x.median_high, tone)
+            for r, tone, x in measured
+            if x is not None
+        ]
+        if bars:
+            title = f"Latency, {'one sample' if batch == 1 else f'{batch} samples'}"
+            yield title, "median, with its 95 % interval; less is better", bar_chart(title, bars, duration)
+    written = [(r, tone, r.stats) for r, tone in tones if not r.online]
+    sizes = [Bar(r.label, s.bytes, decimal(s.bytes), tone=tone) for r, tone, s in written if s is not None]
+    if sizes:
+        chart = bar_chart("Bytes on disk", sizes, lambda n: decimal(round(n)))
+        yield "Bytes on disk", "weights included", chart
+    final = [(r, tone, r.online_stats or r.stats) for r, tone in tones]
+    nodes = [Bar(r.label, s.nodes, f"{s.nodes:,}", tone=tone) for r, tone, s in final if s is not None]
+    if nodes:
+        chart = bar_chart("Nodes that run", nodes, "{:,.0f}".format)
+        yield "Nodes that run", "bodies included, Constant ops not", chart
+
+
+def row_tone(row: Row, report: ComparisonReport) -> str:
+    """The style of a row."""
+    if row.is_unusable:
+        return "wrong"
+    if row is report.rows[report.baseline]:
+        return "baseline"
+    return "ours" if row.made_by == OURS else "plain"

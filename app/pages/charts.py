@@ -37,15 +37,11 @@ def bar_chart(title: str, bars: Sequence[Bar], axis_text: Callable[[float], str]
     return _render_chart(title, [b.label for b in bars], [("", [_point(b) for b in bars])], axis_text, ROW_HEIGHT)
 
 
-def paired_bar_chart(
-    title: str, labels: Sequence[str], before: Sequence[int], after: Sequence[int], axis_text: Callable[[float], str]
-) -> Markup:
-    """Two bars a row, before and after."""
-    series = [
-        (tone, [_point(Bar("", n, axis_text(n), tone=tone)) for n in numbers])
-        for tone, numbers in (("before", before), ("after", after))
-    ]
-    return _render_chart(title, labels, series, axis_text, PAIR_HEIGHT)
+def paired_bar_chart(title: str, rows: Sequence[tuple[str, int, int]], axis_text: Callable[[float], str]) -> Markup:
+    """Two bars a row: a label, and the numbers before and after."""
+    numbers = {"before": [before for _, before, _ in rows], "after": [after for _, _, after in rows]}
+    series = [(tone, [_point(Bar("", n, axis_text(n), tone=tone)) for n in side]) for tone, side in numbers.items()]
+    return _render_chart(title, [row[0] for row in rows], series, axis_text, PAIR_HEIGHT)
 
 
 def _point(bar: Bar) -> dict[str, Any]:

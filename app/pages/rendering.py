@@ -12,10 +12,11 @@ from typing import Any
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
 from markupsafe import Markup
+from rich.filesize import decimal
 
 from ...core.errors import ModelError
+from ..number_text import bounds, compact, duration, ratio
 from ..terminal import printable
-from . import number_text
 
 STYLES = ("page.css", "sections.css", "viewer.css")
 SCRIPTS = (
@@ -35,8 +36,8 @@ def render_template(template: str, **values: Any) -> str:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    filters = ("bounds", "compact", "duration", "ratio", "size", "thousands")
-    environment.filters.update({name: getattr(number_text, name) for name in filters})
+    environment.filters.update(bounds=bounds, compact=compact, duration=duration, ratio=ratio)
+    environment.filters.update(size=decimal, thousands="{:,}".format)
     styles, scripts = (
         Markup("\n").join(Markup(_read_resource(f"assets/{name}")) for name in names)  # noqa: S704 - files of this package
         for names in (STYLES, SCRIPTS)

@@ -87,6 +87,13 @@ class ProfileReport:
         """The profile before optimization and, if there is one, that after it."""
         return [self.before] if self.after is None else [self.before, self.after]
 
+    def times_by_op(self) -> list[tuple[str, list[TypeTime | None]]]:
+        """Each type with its time in each of the `profiles`, None where it does not occur; the slowest first."""
+        sides = [{t.op: t for t in p.types} for p in self.profiles]
+        slowest = {op: max(types[op].seconds for types in sides if op in types) for types in sides for op in types}
+        ops = sorted(slowest, key=lambda op: (-slowest[op], op))
+        return [(op, [types.get(op) for types in sides]) for op in ops]
+
     def to_json(self) -> str:
         """The profiles as JSON text."""
         return json.dumps(asdict(self), indent=1, allow_nan=False, default=str)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from itertools import chain
 
 from rich.table import Table
 from rich.text import Text
@@ -49,13 +50,10 @@ def type_table(report: ProfileReport) -> Table:
     """Time, share and calls by op type in one run of each profile, the slowest type first."""
     headings = [h for p in report.profiles for h in (f"{p.label} ms", "%", "calls")]
     table = new_table("op", *headings)
-    by_op = [{t.op: t for t in p.types} for p in report.profiles]
-    ops = {op: max(t[op].seconds for t in by_op if op in t) for types in by_op for op in types}
-    for op in sorted(ops, key=lambda op: (-ops[op], op)):
-        cells: list[str] = []
-        for profile, types in zip(report.profiles, by_op, strict=True):
-            cells += _time_cells(types[op], profile) if op in types else ["", "", ""]
-        add_row(table, op, *cells)
+    for op, times in report.times_by_op():
+        sides = zip(times, report.profiles, strict=True)
+        cells = (_time_cells(time, p) if time is not None else ["", "", ""] for time, p in sides)
+        add_row(table, op, *chain.from_iterable(cells))
     return table
 
 

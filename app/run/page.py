@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
+from rich.filesize import decimal
 
-from ...core.pass_manager.report import Report
+from ...core.pass_manager.report import Report, Savings
 from ..drawing.graph_layout import GraphLayout
 from ..drawing.picture import Box, LayoutKey, Line, Picture, layout_key, picture_layout
 from ..drawing.svg import svg
 from ..environment import versions
-from ..pages import number_text
+from ..number_text import change, compact
 from ..pages.charts import paired_bar_chart
 from ..pages.rendering import compress_json, render_template
-from ..pages.tiles import Tile, VerdictBanner, size_tile
 from ..terminal import plural
 from ..verify.render import WRONG, verdict_lines
 from ..visualization.visualization import GraphView, NodeView, Rewrite, Visualization
@@ -30,6 +31,17 @@ CHUNK_SIZE = 200
 MAX_BARS = 16
 """Types in the chart of ops; the table has all."""
 OPTIONAL_FIELDS = ("mark", "rule", "details", "origin", "rewrites", "bodies")  # of nodes in the viewer
+
+
+@dataclass(frozen=True, slots=True)
+class Tile:
+    """A number at the head of a page, its value before, and a note. `tone`: good, bad, or nothing."""
+
+    label: str
+    value: str
+    was: str = ""
+    note: str = ""
+    tone: str = ""
 
 
 def run_page(report: Report, visualization: Visualization) -> str:
@@ -51,8 +63,8 @@ def page(
     """A page of any command as HTML: `tiles`, the rewrites and graphs of `visualization`, and `more` sections."""
     visualization = visualization or Visualization()
     rewrites, pictures = rewrite_data(visualization)
-    graph = graph_data(visualization)
-    sections: dict[str, Any] = {"comparison": None, "times": None, "lanes": "", **more}
+    graph = {"before": _view_data(visualization.before), "after": _view_data(visualization.after)}
+    sections: dict[str, Any] = {"comparison": None, "profile": None, "lanes": "", **more}
     return render_template(
         "page.html",
         command=command,
@@ -64,53 +76,42 @@ def page(
         report=report,
         verdict=verdict_banner(report) if report is not None else None,
         histogram=op_histogram(report) if report is not None else None,
-        rules=rule_summaries(visualization),
+        rules=rewrites_by_rule(visualization.rewrites),
         rewrites=compress_json(rewrites) if rewrites else "",
         pictures=[compress_json(chunk) for chunk in pictures],
         rewrite_count=len(rewrites),
         drawn_count=sum(r.before is not None for r in visualization.rewrites),
-        graph=compress_json(graph) if graph is not None else "",
+        graph=compress_json(graph) if any(graph.values()) else "",
         **sections,
     )
 
 
-def verdict_banner(report: Report) -> VerdictBanner:
-    """The verdict of verification."""
+def verdict_banner(report: Report) -> tuple[str, list[str]]:
+    """The tone (good, open or bad) and the lines of the verdict of verification."""
     verdict = report.verification
     if verdict is not None and verdict.failure is not None:
-        return VerdictBanner([f"{WRONG}: {verdict.failure}"], "bad")
-    return VerdictBanner(list(verdict_lines(verdict)), "open" if verdict is None else "good")
+        return "bad", [f"{WRONG}: {verdict.failure}"]
+    return "open" if verdict is None else "good", list(verdict_lines(verdict))
 
 
 def run_tiles(report: Report) -> Iterator[Tile]:
     """Sizes before and after, and the number of rewrites."""
     b, a = report.before, report.after
-    yield size_tile("nodes", b.nodes, a.nodes, number_text.thousands(b.nodes), number_text.thousands(a.nodes))
-    yield size_tile("file", b.bytes, a.bytes, number_text.size(b.bytes), number_text.size(a.bytes))
-    yield size_tile(
-        "parameters", b.parameters, a.parameters, number_text.compact(b.parameters), number_text.compact(a.parameters)
-    )
+    yield _size_tile("nodes", b.nodes, a.nodes, "{:,}".format)
+    yield _size_tile("file", b.bytes, a.bytes, decimal)
+    yield _size_tile("parameters", b.parameters, a.parameters, compact)
     changes = sum(p.changes for p in report.passes)
     rules = sum(bool(n) for p in report.passes for n in p.rules.values())
-    yield Tile("rewrites", number_text.thousands(changes), note=f"of {plural(rules, 'rule')}")
-    left_out = len(report.quarantined) + len(report.unfit)
-    if left_out:
-        yield Tile(
-            "left out", number_text.thousands(left_out), note="see below", tone="bad" if report.quarantined else ""
-        )
+    yield Tile("rewrites", f"{changes:,}", note=f"of {plural(rules, 'rule')}")
+    if left_out := len(report.quarantined) + len(report.unfit):
+        yield Tile("left out", f"{left_out:,}", note="see below", tone="bad" if report.quarantined else "")
 
 
-@dataclass(slots=True)
-class RuleSummary:
-    """The rewrites of one rule, or of one pass without rules, by index."""
-
-    pass_name: str
-    name: str
-    equation: str
-    contract: str
-    rewrites: list[int] = field(default_factory=list[int])
-    nodes_saved: int = 0
-    weight_bytes_saved: int = 0
+def _size_tile(label: str, before: int, after: int, text: Callable[[int], str]) -> Tile:
+    """A number that is better when smaller."""
+    if before == after:
+        return Tile(label, text(after), note="as before")
+    return Tile(label, text(after), text(before), change(before, after), "good" if after < before else "bad")
 
 
 @dataclass(slots=True)
@@ -137,15 +138,16 @@ class PicturePool:
         return self.indices[shape]
 
 
-def rule_summaries(visualization: Visualization) -> list[RuleSummary]:
-    """The rules with their rewrites, those that save most nodes first."""
-    rules: dict[tuple[str, str], RuleSummary] = {}
-    for index, r in enumerate(visualization.rewrites):
-        rule = rules.setdefault((r.pass_name, r.by), RuleSummary(r.pass_name, r.by, r.equation, r.contract))
-        rule.rewrites.append(index)
-        rule.nodes_saved += r.nodes_saved
-        rule.weight_bytes_saved += r.weight_bytes_saved
-    return sorted(rules.values(), key=lambda r: (-r.nodes_saved, -len(r.rewrites), r.name))
+def rewrites_by_rule(rewrites: Sequence[Rewrite]) -> list[tuple[Rewrite, list[int], Savings]]:
+    """The first rewrite of each rule, the indices of all, and their savings; rules that save most nodes first."""
+    indices: dict[tuple[str, str], list[int]] = defaultdict(list)
+    for index, r in enumerate(rewrites):
+        indices[r.change.pass_name, r.change.by].append(index)
+    found = [
+        (rewrites[own[0]], own, sum((Savings.of_change(rewrites[i].change) for i in own), Savings()))
+        for own in indices.values()
+    ]
+    return sorted(found, key=lambda rule: (-rule[2].nodes, -len(rule[1]), rule[0].change.by))
 
 
 def rewrite_data(visualization: Visualization) -> tuple[list[dict[str, Any]], list[list[str]]]:
@@ -156,26 +158,19 @@ def rewrite_data(visualization: Visualization) -> tuple[list[dict[str, Any]], li
 
 def _rewrite_entry(r: Rewrite, pool: PicturePool) -> dict[str, Any]:
     return {
-        "ordinal": r.ordinal,
-        "pass": r.pass_name,
-        "by": r.by,
+        "ordinal": r.change.ordinal,
+        "pass": r.change.pass_name,
+        "by": r.change.by,
         "equation": r.equation,
         "contract": r.contract,
-        "place": r.place,
-        "replaced": r.replaced,
-        "made": r.made,
-        "nodes": r.nodes_saved,
-        "bytes": r.weight_bytes_saved,
+        "place": r.change.place,
+        "replaced": r.change.replaced,
+        "made": r.change.made,
+        "nodes": r.change.nodes_saved,
+        "bytes": r.change.weight_bytes_saved,
         "before": pool.index(r.before),
         "after": pool.index(r.after),
     }
-
-
-def graph_data(visualization: Visualization) -> dict[str, Any] | None:
-    """The graphs before and after for the viewer, None if nothing is drawn."""
-    if not visualization.before and not visualization.after:
-        return None
-    return {"before": _view_data(visualization.before), "after": _view_data(visualization.after)}
 
 
 def _view_data(views: Sequence[GraphView]) -> list[dict[str, Any]]:
@@ -199,42 +194,14 @@ def _node_data(node: NodeView) -> dict[str, Any]:
     return {"name": node.name, "kind": node.kind, "title": node.title, **box, **more}
 
 
-@dataclass(frozen=True, slots=True)
-class OpCount:
-    """The number of ops of a type, before and after."""
+def op_histogram(report: Report) -> tuple[list[tuple[str, int, int]], Markup] | None:
+    """The ops of each type before and after, those that changed most first, and a chart of the first.
 
-    op: str
-    before: int
-    after: int
-
-    @property
-    def change(self) -> int:
-        """The difference."""
-        return self.after - self.before
-
-
-@dataclass(frozen=True, slots=True)
-class Histogram:
-    """All types, those that changed most first, and a chart of the first."""
-
-    ops: list[OpCount]
-    chart: Markup
-    charted: int
-
-
-def op_histogram(report: Report) -> Histogram | None:
-    """The histogram of ops; None for a model without ops."""
+    None for a model without ops.
+    """
     before, after = report.before.ops, report.after.ops
-    ops = [OpCount(op, before.get(op, 0), after.get(op, 0)) for op in before.keys() | after.keys()]
-    ops.sort(key=lambda o: (-abs(o.change), -o.before, o.op))
-    first = ops[:MAX_BARS]
-    if not first:
+    ops = [(op, before.get(op, 0), after.get(op, 0)) for op in before.keys() | after.keys()]
+    if not ops:
         return None
-    chart = paired_bar_chart(
-        "Ops by type, before and after",
-        [o.op for o in first],
-        [o.before for o in first],
-        [o.after for o in first],
-        lambda n: f"{n:,.0f}",
-    )
-    return Histogram(ops, chart, len(first))
+    ops.sort(key=lambda o: (-abs(o[2] - o[1]), -o[1], o[0]))
+    return ops, paired_bar_chart("Ops by type, before and after", ops[:MAX_BARS], "{:,.0f}".format)

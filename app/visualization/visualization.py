@@ -44,16 +44,9 @@ class Rewrite:
     `equation`: that of its rule, or the summary of its pass. `contract`: exact, rounding or conditional.
     """
 
-    ordinal: int
-    pass_name: str
-    by: str
+    change: Change
     equation: str
     contract: str
-    place: str
-    replaced: tuple[str, ...]
-    made: tuple[str, ...]
-    nodes_saved: int
-    weight_bytes_saved: int
     before: Picture | None = None
     after: Picture | None = None
 
@@ -155,13 +148,8 @@ def _rewrites(pipeline: Pass, changes: Sequence[Change], observer: SnapshotObser
     rewrites: list[Rewrite] = []
     for c in changes:
         equation, contract = described.get((c.pass_name, c.by)) or described.get((c.pass_name, c.pass_name), ("", ""))
-        before, after = observer.pictures.get(c.ordinal, (None, None))
-        rewrites.append(
-            Rewrite(
-                c.ordinal, c.pass_name, c.by, equation, contract or ("exact" if c.exact else "rounding"), c.place,
-                c.replaced, c.made, c.nodes_saved, c.weight_bytes_saved, before, after,
-            )
-        )  # fmt: skip
+        contract = contract or ("exact" if c.exact else "rounding")
+        rewrites.append(Rewrite(c, equation, contract, *observer.pictures.get(c.ordinal, (None, None))))
     return rewrites
 
 
@@ -241,14 +229,14 @@ class _GraphViewBuilder:
         """Lay out the graph."""
         layout = graph_layout([(n.width, n.height) for n in self.nodes], self.links)
         for n, (x, y) in zip(self.nodes, layout.centres, strict=True):
-            n.x, n.y = round(x, 1), round(y, 1)
+            n.x, n.y = x, y
         edges = [EdgeView(k.source, k.target, k.name, path) for k, path in zip(self.links, layout.paths, strict=True)]
         owner = self.graph.owner
         title = self.graph.declared.header.name or "main graph"
         if owner is not None:
             names = [name for name, value in owner.attrs.items() if value is self.graph]
             title = f"{names[0]} of {owner.label}" if names else owner.label
-        return GraphView(title, round(layout.width, 1), round(layout.height, 1), self.nodes, edges, undrawn)
+        return GraphView(title, layout.width, layout.height, self.nodes, edges, undrawn)
 
 
 def _title(op: Op) -> tuple[str, ...]:

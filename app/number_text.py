@@ -1,10 +1,8 @@
-"""Numbers in pages."""
+"""Numbers as text."""
 
 from __future__ import annotations
 
-from rich.filesize import decimal
-
-from ..measure.metrics import RatioInterval
+from .measure.metrics import RatioInterval
 
 UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 MINUS, TIMES = "\N{MINUS SIGN}", "\N{MULTIPLICATION SIGN}"
@@ -22,16 +20,6 @@ def three_digits(number: float) -> str:
     """`1.23`, `12.3`, `123`, `1,230`."""
     size = abs(number)
     return f"{number:,.{2 if size < 9.995 else 1 if size < 99.95 else 0}f}"
-
-
-def size(count: int) -> str:
-    """Bytes with a suitable unit."""
-    return decimal(count)
-
-
-def thousands(number: int) -> str:
-    """A number with separators."""
-    return f"{number:,}"
 
 
 def compact(number: int) -> str:

@@ -22,12 +22,12 @@ def three_digits(number: float) -> str:
     return f"{number:,.{2 if size < 9.995 else 1 if size < 99.95 else 0}f}"
 
 
-def compact(number: int) -> str:
+def compact(number: float) -> str:
     """A number in three digits: `25.6 M`."""
     for factor, unit in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
-        if number >= factor:
+        if number >= factor * 0.9995:
             return f"{three_digits(number / factor)} {unit}"
-    return str(number)
+    return f"{number:.3g}"
 
 
 def change(before: float, after: float) -> str:

@@ -31,11 +31,6 @@ def plural(n: int, noun: str) -> str:
     return f"{n} {noun}{'s' * (n != 1)}"
 
 
-def milliseconds_text(seconds: float) -> str:
-    """A time in tables."""
-    return f"{seconds * 1e3:.1f} ms"
-
-
 class Terminal:
     """Standard output and error, with colours and a spinner on a terminal alone."""
 

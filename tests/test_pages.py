@@ -389,6 +389,8 @@ def test_the_latency_tile_says_only_what_was_measured(interval: RatioInterval, v
         (number_text.duration, -0.5, "-500 ms"),
         (number_text.compact, 999, "999"),
         (number_text.compact, 25_557_032, "25.6 M"),
+        (number_text.compact, 999.6, "1.00 k"),
+        (number_text.compact, 12.345, "12.3"),
         (lambda n: number_text.change(200, n), 150, "\N{MINUS SIGN}25 %"),
         (lambda n: number_text.change(200, n), 199, "\N{MINUS SIGN}0.5 %"),
         (lambda n: number_text.change(10_000, n), 9_999, "by less than 0.1 %"),

@@ -7,14 +7,13 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 from typing import Any
-from zipfile import BadZipFile
 
 import numpy as np
 
 from ...core.errors import EvaluationError, ModelError
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.plugins.discovery import import_file, plugin_errors
-from ...core.verify.given_inputs import checked_inputs
+from ...core.verify.given_inputs import checked_inputs, read_arrays
 from ...core.verify.input_generation import InputSet
 from ...core.verify.input_specs import InputSpec
 from ...core.verify.seeded_session import Session
@@ -35,13 +34,7 @@ class LabelledSet:
     @classmethod
     def read(cls, path: Path) -> LabelledSet:
         """Read an .npz file of arrays. Raises ModelError for other files."""
-        if not path.is_file():
-            raise ModelError(f"{path} does not exist")
-        try:
-            with np.load(path, allow_pickle=False) as archive:
-                return cls(path.name, {name: archive[name] for name in archive.files})
-        except (ValueError, BadZipFile, OSError, EOFError, AttributeError, TypeError) as e:
-            raise ModelError(f"{path} is not an .npz file of arrays") from e
+        return cls(path.name, read_arrays(path))
 
     def labels(self, inputs: Sequence[InputSpec]) -> Array:
         """The array called labels, or the only one that is no input. Raises ModelError if neither exists."""
@@ -141,7 +134,8 @@ def load_metric(text: str) -> tuple[str, Metric]:
 def top_1(outputs: Mapping[str, Any], labels: Array) -> float:
     """The share of rows with the right class in the first output. Raises ModelError.
 
-    The first output has names or numbers of classes, or floats: scores of all classes along the last axis.
+    The first output has names or numbers of classes, or floats: scores of all classes along the last axis. Rows with a
+    score that is NaN have no class.
     """
     name, output = next(iter(outputs.items()), ("", None))
     if not isinstance(output, np.ndarray):
@@ -153,7 +147,10 @@ def top_1(outputs: Mapping[str, Any], labels: Array) -> float:
         raise ModelError(
             f"{name} names classes by {_label_kind(hits)}, the labels by {_label_kind(truth)}: give a --metric"
         )
-    return float(np.mean((hits == truth) & _is_defined(output, hits.shape)))
+    is_right = hits == truth
+    if output.dtype.kind == "f" and output.shape != hits.shape:
+        is_right &= ~np.isnan(output).any(-1)
+    return float(np.mean(is_right))
 
 
 def _predicted_classes(name: str, output: Array) -> Array:
@@ -162,12 +159,6 @@ def _predicted_classes(name: str, output: Array) -> Array:
     if output.dtype.kind == "c" or output.ndim < 2 or output.shape[-1] < 2:
         raise ModelError(f"{name} of shape {output.shape} does not score classes: say with --metric what accuracy is")
     return np.argmax(output.astype(np.float32) if output.dtype.kind == "V" else output, -1)
-
-
-def _is_defined(output: Array, shape: tuple[int, ...]) -> Any:
-    """Whether each row has a class: scores with a NaN have none."""
-    is_score = output.dtype.kind == "f" and output.shape != shape
-    return ~np.isnan(output).any(-1) if is_score else True
 
 
 def _label_kind(array: Array) -> str:

@@ -72,13 +72,10 @@ class BenchReport:
         """The models that could not be measured."""
         return [m for m in self.models if m.measured.failure]
 
-    def to_data(self) -> dict[str, Any]:
-        """The report as data for JSON, without the single rounds; times in seconds."""
-        return asdict(replace(self, models=[])) | {"models": [_model_data(m) for m in self.models]}
-
     def to_json(self) -> str:
-        """The report as JSON text."""
-        return json.dumps(self.to_data(), indent=1, allow_nan=False)
+        """The report as JSON text; times in seconds."""
+        data = asdict(replace(self, models=[])) | {"models": [_model_data(m) for m in self.models]}
+        return json.dumps(data, indent=1, allow_nan=False)
 
 
 def _model_data(model: ModelBenchmark) -> dict[str, Any]:

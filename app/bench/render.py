@@ -9,7 +9,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from ..measure.execution_provider import short_name
-from ..number_text import duration
+from ..number_text import compact, duration
 from ..terminal import Terminal, add_row, new_table, plural
 from .bench import BenchReport, ModelBenchmark
 
@@ -42,10 +42,9 @@ def time_table(report: BenchReport) -> Table:
     for model in report.models:
         for n, (batch, x) in enumerate(model.measured.latencies.items()):
             error = max(x.median_high / x.median, x.median / x.median_low) - 1
-            rate = f"{x.throughput:,.0f}" if x.throughput >= 10 else f"{x.throughput:.2g}"
             median = f"{duration(x.median)} \N{PLUS-MINUS SIGN}{error:.0%}"
             name = "" if n else display_name(model, report)
-            add_row(table, name, str(batch), median, duration(x.p95), duration(x.p99), rate)
+            add_row(table, name, str(batch), median, duration(x.p95), duration(x.p99), compact(x.throughput))
     return table
 
 

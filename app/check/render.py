@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ..terminal import Terminal, add_row, milliseconds_text, new_table, plural
+from ..number_text import duration
+from ..terminal import Terminal, add_row, new_table, plural
 from .rule_check import CheckReport, result_word
 
 RESULT_STYLES = {"wrong": "[red]{}[/red]", "inconclusive": "[yellow]{}[/yellow]", "sound": "{}"}
@@ -15,7 +16,7 @@ def show_check_report(terminal: Terminal, report: CheckReport) -> None:
         for c in report.checked:
             counts = (str(c.models), str(c.fired), str(c.ran))
             result = RESULT_STYLES[result_word(c)].format(result_word(c))
-            add_row(table, c.rule.name, *counts, result, milliseconds_text(c.seconds))
+            add_row(table, c.rule.name, *counts, result, duration(c.seconds))
         terminal.out.print(table)
     for c in (*report.wrong, *report.inconclusive):
         terminal.lines(c.report.split("\n"))

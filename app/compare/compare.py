@@ -76,8 +76,8 @@ def compare(
     )
     with TemporaryDirectory() as name:
         folder = Path(name)
-        own = run_own(path, run_options, folder, timer)
-        outputs = [OptimizerOutput(ORIGINAL, "", path, seconds=0.0), own.output]
+        own_output, own, notes = run_own(path, run_options, folder, timer)
+        outputs = [OptimizerOutput(ORIGINAL, "", path, seconds=0.0), own_output]
         for tool in tools:
             with timer.phase(f"optimizing with {tool.label}"):
                 outputs.append(run_tool(tool, path, folder))
@@ -125,7 +125,7 @@ def compare(
         versions() | {o.made_by: o.version for o in outputs if o.version and not o.level},
         machine_summary(),
         oracle is not None,
-        own.notes + (oracle.notes if oracle is not None else []),
+        notes + (oracle.notes if oracle is not None else []),
         str(paths.repro_folder or ""),
     )
     if paths.report is not None:

@@ -9,6 +9,7 @@ from rich.filesize import decimal
 from rich.table import Table
 
 from ..measure.metrics import RatioInterval
+from ..number_text import compact, duration
 from ..terminal import Terminal, add_row, plural
 from ..verify.render import BIT_IDENTICAL, INVALID, WITHIN_TOLERANCE, WRONG
 from .comparison_report import OURS, ComparisonReport, Row
@@ -16,8 +17,6 @@ from .comparison_report import OURS, ComparisonReport, Row
 EMPTY_CELL = "-"
 NAME_WIDTH = 13  # characters of the first column
 MAX_SYMBOL_LENGTH = 12  # characters of a dim in a cell
-LARGE_RATE = 1e6  # samples per second with an exponent
-LARGE_MS = 1e5  # milliseconds without a thousands separator
 
 
 def show_comparison_report(terminal: Terminal, report: ComparisonReport) -> None:
@@ -76,15 +75,15 @@ def size_table(rows: Sequence[Row]) -> Table:
         cells, stats = [EMPTY_CELL] * 4, row.stats
         if stats is not None:
             cells = [str(stats.nodes), str(len(stats.ops)), f"{stats.parameters:,}", decimal(stats.bytes)]
-        took = EMPTY_CELL if row.seconds is None else f"{_ms(row.seconds)} ms"
+        took = EMPTY_CELL if row.seconds is None else duration(row.seconds)
         _add_row(table, row.made_by, *cells, "" if row.made_by == rows[0].made_by else took)
     return table
 
 
 def speed_table(report: ComparisonReport, batch: int) -> Table:
-    """Milliseconds of a call, and samples per second."""
+    """Times of a call, and samples per second."""
     what = "one sample" if batch == 1 else f"batch of {batch}"
-    times = ("median\nms", "95 %\nms", "99 %\nms")
+    times = ("median", "95 %", "99 %")
     table = _table(f"Speed,\n{what}", *times, "samples\na second", "time against\noriginal, ORT ALL")
     for online, title in ((False, "as written:"), (True, "then ORT ALL:")):
         add_row(table, title, *[""] * 5, style="dim")
@@ -97,8 +96,8 @@ def speed_table(report: ComparisonReport, batch: int) -> Table:
 
 
 def loading_table(rows: Sequence[Row]) -> Table:
-    """Milliseconds to create a session, and memory of a process that has run it."""
-    table = _table("Loading", "ms as\nwritten", "memory", "peak", "ms then\nORT ALL", "memory", "peak")
+    """The time to create a session, and memory of a process that has run it."""
+    table = _table("Loading", "as\nwritten", "memory", "peak", "then\nORT ALL", "memory", "peak")
     for written, online in _offline_online_pairs(rows):
         cells = _loading_cells(online) if online is not None else [""] * 3
         _add_row(table, written.made_by, *_loading_cells(written), *cells)
@@ -107,10 +106,10 @@ def loading_table(rows: Sequence[Row]) -> Table:
 
 def online_optimization_table(report: ComparisonReport) -> Table:
     """The nodes that onnxruntime's own optimizer removes, its cost and its gain."""
-    table = _table("Left for ORT", "nodes", "removed", "loading\n+ ms", "time with it\nagainst without")
+    table = _table("Left for ORT", "nodes", "removed", "added\nloading", "time with it\nagainst without")
     for left in report.online_optimizations:
         time = EMPTY_CELL if left.latency_ratio is None else _ratio_text(left.latency_ratio)
-        extra = f"{'-' if left.extra_creation_seconds < 0 else ''}{_ms(abs(left.extra_creation_seconds))}"
+        extra = duration(left.extra_creation_seconds)
         _add_row(table, left.made_by, str(left.nodes), str(left.nodes - left.nodes_after), extra, time)
     return table
 
@@ -199,25 +198,15 @@ def _speed_cells(row: Row, batch: int, *, is_baseline: bool) -> list[str]:
     latency = row.measured.latencies.get(batch) if row.measured is not None else None
     if latency is None:
         return [EMPTY_CELL] * 5
-    rate = latency.throughput  # three digits or more
-    rate_text = f"{rate:.2e}" if rate >= LARGE_RATE else f"{rate:,.0f}" if rate >= 10 else f"{rate:.3g}"
     ratio = "1" if is_baseline else _ratio_text(row.ratios[batch]) if batch in row.ratios else EMPTY_CELL
-    return [*(_ms(t) for t in (latency.median, latency.p95, latency.p99)), rate_text, ratio]
+    return [*map(duration, (latency.median, latency.p95, latency.p99)), compact(latency.throughput), ratio]
 
 
 def _loading_cells(row: Row) -> list[str]:
     m = row.measured
     if m is None or m.failure:
         return [EMPTY_CELL] * 3
-    return [_ms(m.creation_seconds), decimal(m.resident_bytes), decimal(m.peak_bytes)]
-
-
-def _ms(seconds: float) -> str:
-    """Milliseconds, to three digits or more, in at most six characters."""
-    ms = seconds * 1e3
-    if ms >= LARGE_MS:
-        return f"{ms:.0f}"
-    return f"{ms:.3f}" if ms < 10 else f"{ms:.1f}" if ms < 1000 else f"{ms:,.0f}"
+    return [duration(m.creation_seconds), decimal(m.resident_bytes), decimal(m.peak_bytes)]
 
 
 def _ratio_text(ratio: RatioInterval) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from importlib.metadata import PackageNotFoundError, version
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,14 +13,12 @@ from ...core.errors import UnverifiableError
 from ...core.ort.worker_process import WorkerError, WorkerProcess, module_command
 from ...core.pass_manager.pass_selection import UsageError
 from ...core.pass_manager.phase_timer import VERIFICATION_PHASES, PhaseTimer
-from ...core.pass_manager.report import Report
 from ...core.support.suggestions import did_you_mean
 from ..adapters.adapter_names import ORT, PACKAGES, install_hint
 from ..adapters.tool_functions import COMPARED_LEVELS
 from ..environment import versions
-from ..run.optimize import run_pipeline
+from ..run.optimize import Result, run_pipeline
 from ..run.run_options import RunOptions
-from ..visualization.visualization import Visualization
 from .comparison_report import OURS
 
 WORKER = module_command(f"{__package__}.tool_worker")
@@ -50,16 +48,6 @@ class OptimizerOutput:
     failure: str = ""
     seconds: float | None = None
     level: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class OwnRun:
-    """The result of our own run."""
-
-    output: OptimizerOutput
-    report: Report
-    visualization: Visualization | None = None
-    notes: list[str] = field(default_factory=list[str])
 
 
 def select_tools(names: Sequence[str] | None) -> tuple[list[Tool], dict[str, str]]:
@@ -109,8 +97,10 @@ def run_timed(
         return {"failure": str(e)}
 
 
-def run_own(model: Path, options: RunOptions, folder: Path, timer: PhaseTimer) -> OwnRun:
-    """Run as `passes run` does, and once more without verification, to be timed like the other tools.
+def run_own(
+    model: Path, options: RunOptions, folder: Path, timer: PhaseTimer
+) -> tuple[OptimizerOutput, Result, list[str]]:
+    """Run as `passes run` does, and once more without verification, to be timed like the other tools; with notes.
 
     A model that cannot be verified is optimized all the same. Raises the other errors of `optimize`.
     """
@@ -124,8 +114,7 @@ def run_own(model: Path, options: RunOptions, folder: Path, timer: PhaseTimer) -
         except UnverifiableError as e:
             result = run_pipeline(model, replace(options, output=file, verify=False, inputs=None))
             notes.append(f"{OURS} could not verify its result: {e}")
-    report = result.report
-    timer.seconds["verifying"] = round(sum(report.seconds.get(p, 0.0) for p in VERIFICATION_PHASES), 6)
+    timer.seconds["verifying"] = round(sum(result.report.seconds.get(p, 0.0) for p in VERIFICATION_PHASES), 6)
     with timer.phase("optimizing once more, timed"):
         names = {name: list(getattr(options, name)) for name in ("only", "skip", "enable")}
         run = {"pipeline": options.pipeline, "plugins": [str(p) for p in options.plugins], **names}
@@ -133,7 +122,6 @@ def run_own(model: Path, options: RunOptions, folder: Path, timer: PhaseTimer) -
         reply = run_timed(OURS, model, timed_file, own_folder / "log", run)
     for left in (timed_file, Path(f"{timed_file}.data")):
         left.unlink(missing_ok=True)
-    notes += [f"{OURS} left out {q.label}: {q.message}" for q in report.quarantined]
+    notes += [f"{OURS} left out {q.label}: {q.message}" for q in result.report.quarantined]
     notes += [f"{OURS} could not be timed: {reply['failure']}"] if "failure" in reply else []
-    output = OptimizerOutput(OURS, versions()[OURS], file, seconds=reply.get("seconds"))
-    return OwnRun(output, report, result.visualization, notes)
+    return OptimizerOutput(OURS, versions()[OURS], file, seconds=reply.get("seconds")), result, notes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from ...core import Op, Value
 from ...core.ir.subgraphs import enclosing_op
@@ -24,41 +24,32 @@ MAX_INPUTS = 8
 """The inputs from outside of the picture that are drawn of one op; of others, only their number is."""
 
 
-@dataclass(frozen=True, slots=True)
-class RegionContext:
-    """The surroundings of the ops of a picture.
-
-    `neighbours` are ops that are drawn by their type alone, each with those of its inputs from outside of the picture
-    that are drawn. `excluded` are ops that are not counted as consumers. `declared_types`: show no inferred types.
-    """
-
-    neighbours: Mapping[Op, Collection[Value]] = field(default_factory=dict[Op, Collection[Value]])
-    excluded: Collection[Op] = ()
-    declared_types: bool = False
-
-
 def region_picture(
     ops: Sequence[Op],
     marked: Collection[Op | Value] = (),
     shown_values: Collection[Value] = (),
-    context: RegionContext | None = None,
+    neighbours: Mapping[Op, Collection[Value]] | None = None,
+    excluded: Collection[Op] = (),
+    *,
+    declared: bool = False,
 ) -> Picture:
     """The ops with their attributes, constants, inputs and outputs; those `marked` stand out.
 
-    `shown_values` are values shown in any case, such as outputs of the graph that no op makes any more.
-    Weights of more than a few elements are not read.
+    `shown_values` are values shown in any case, such as outputs of the graph that no op makes any more. `neighbours`
+    are drawn by their type alone, each with those of its inputs from outside of the picture that are given. `excluded`
+    ops are not counted as consumers. `declared`: show no inferred types. Weights of more than a few elements are not
+    read.
     """
-    context = context or RegionContext()
-    declared = context.declared_types
+    neighbours = neighbours or {}
     picture = Picture()
     made: dict[Value, int] = {}
     indices = {op: picture.add(Box(BoxKind.OP, op_lines(op), op.label, op in marked)) for op in ops}
-    indices |= {op: picture.add(Box(BoxKind.OP, op_lines(op)[:1], op.label)) for op in context.neighbours}
+    indices |= {op: picture.add(Box(BoxKind.OP, op_lines(op)[:1], op.label)) for op in neighbours}
     for op, index in indices.items():
         made.update(dict.fromkeys(op.outputs, index))
     for op, index in indices.items():
         read = [v for v in (*op.inputs, *op.captures) if v is not None]
-        wanted = context.neighbours.get(op)
+        wanted = neighbours.get(op)
         fresh = list(dict.fromkeys(v for v in read if v not in made and (wanted is None or v in wanted)))
         made.update((v, picture.add(source_box(v, v in marked, declared))) for v in fresh[:MAX_INPUTS])
         for v in (v for v in read if v in made):
@@ -68,21 +59,20 @@ def region_picture(
     for v in shown_values:
         if v not in made:
             made[v] = picture.add(source_box(v, v in marked, declared))
-    for v in _region_outputs(ops, context):
+    for v in _region_outputs(ops, neighbours, {*ops, *neighbours, *excluded}):
         picture.link(made[v], picture.add(value_box(v, declared)), type_text(v, declared=declared))
     return picture
 
 
-def _region_outputs(ops: Sequence[Op], context: RegionContext) -> Iterator[Value]:
+def _region_outputs(ops: Iterable[Op], neighbours: Iterable[Op], inside: Collection[Op]) -> Iterator[Value]:
     """The results of the ops that other ops read or that are outputs of their graph; of the neighbours, the latter."""
-    inside = {*ops, *context.neighbours, *context.excluded}
     for op in ops:
         for v in op.outputs:
             if op.graph.is_output(v) or any(
                 user not in inside and enclosing_op(op.graph, user) not in inside for user in v.consumers
             ):
                 yield v
-    for op in context.neighbours:
+    for op in neighbours:
         yield from filter(op.graph.is_output, op.outputs)
 
 

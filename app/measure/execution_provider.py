@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +14,7 @@ from ...core.support.suggestions import did_you_mean
 
 SUFFIX = "ExecutionProvider"
 SYNTAX = "name{option=text}"
+QUOTED = re.compile(r"\A(['\"])(.*)\1\Z", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +54,7 @@ def parse_provider(text: str) -> ExecutionProvider:
         known = [short_name(n) for n in names]
         near = f"it has {', '.join(known)}{did_you_mean(wanted, known)}"
         raise UnknownNameError(f"this onnxruntime has no execution provider {specs[0].name}; {near}")
-    options = tuple((name, _unquoted(value)) for name, value in specs[0].options.items())
+    options = tuple((name, QUOTED.sub(r"\2", text)) for name, text in specs[0].options.items())
     return ExecutionProvider(full_name, options)
 
 
@@ -72,8 +74,3 @@ def available_providers() -> list[str]:
 def short_name(name: str) -> str:
     """`CPUExecutionProvider` as cpu."""
     return name.removesuffix(SUFFIX).casefold()
-
-
-def _unquoted(text: str) -> str:
-    """A value without the quotes around it."""
-    return text[1:-1] if len(text) > 1 and text[0] == text[-1] and text[0] in "\"'" else text

@@ -18,7 +18,7 @@ from ...core.io.model_source import ModelSource, model_source
 from ...core.ort.remote_backend import RemoteBackend
 from ...core.support.suggestions import did_you_mean
 from ...core.verify.dim_expressions import Sizes, dim_symbols
-from ...core.verify.given_inputs import checked_inputs, read_inputs, sizes_from_shapes, with_given_shapes
+from ...core.verify.given_inputs import read_inputs, sizes_from_shapes, with_given_shapes
 from ...core.verify.input_generation import InputSet, generate_input_sets
 from ...core.verify.input_search import require_generatable, with_tried_ranks, with_unit_interval_floats
 from ...core.verify.input_specs import TENSOR, InputSpec, free_symbols, input_specs
@@ -74,12 +74,8 @@ def make_feeds(
             hint = did_you_mean(symbol, known) or f" (it has {', '.join(known) or 'none'})"
             raise ModelError(f"--dim {symbol}: the inputs of the model have no such symbol{hint}")
     fixed = sizes_from_shapes(shapes or {}, inputs) | (dims or {})
-    given: InputSet | None = None
-    if isinstance(given_inputs, Mapping):
-        given = checked_inputs(InputSet("given", {}, dict(given_inputs)), inputs)
-    elif given_inputs is not None:
-        given = read_inputs(Path(given_inputs), inputs)[0]
-    else:
+    given = read_inputs(given_inputs, inputs)[0] if given_inputs is not None else None
+    if given is None:
         require_generatable(inputs)
     with isolated_run_check(source, [v.name for v in loaded.graph.outputs]) as run_failure:
         if given is not None:
@@ -146,15 +142,11 @@ def _feeds_from_given(
     own = sizes.pop(symbol, 0) if symbol is not None else 0
     if symbol is None or not own:
         return _single_batch_feeds(fixed_batch(inputs), input_set.feeds, sizes, batches, inputs)
-    found: dict[int, dict[str, Any]] = {}
-    refused: dict[int, str] = {}
-    for batch in sorted(set(batches)):
-        feeds = input_set.feeds if batch == own else _with_batch_size(input_set.feeds, inputs, symbol, batch)
-        if failure := run_failure(feeds):
-            refused[batch] = failure
-        else:
-            found[batch] = dict(feeds)
-    return Feeds(found or {own: dict(input_set.feeds)}, sizes, _format_refusals(refused))
+    found = {own: dict(input_set.feeds)}
+    found |= {b: _with_batch_size(input_set.feeds, inputs, symbol, b) for b in sorted(set(batches)) if b != own}
+    refused = {b: failure for b, feeds in found.items() if b != own and (failure := run_failure(feeds))}
+    wanted = {b: feeds for b, feeds in sorted(found.items()) if b in batches and b not in refused}
+    return Feeds(wanted or {own: found[own]}, sizes, _format_refusals(refused))
 
 
 def _with_batch_size(feeds: Arrays, inputs: list[InputSpec], symbol: str, batch: int) -> dict[str, Any]:

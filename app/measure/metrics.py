@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import count
+from itertools import accumulate
 from math import comb, exp, log
 from statistics import fmean, median, stdev
 
@@ -99,9 +99,9 @@ def latency_ratio(a: Latency, b: Latency) -> RatioInterval:
         if first and second
     ]
     if len(shared) > 1:
-        return _exp_interval(*mean_interval([median(s) for s in shared]))
+        return RatioInterval(*map(exp, mean_interval([median(s) for s in shared])))
     if shared:
-        return _exp_interval(median(shared[0]), *median_interval(shared[0]))
+        return RatioInterval(*map(exp, (median(shared[0]), *median_interval(shared[0]))))
     return _unpaired_ratio(a, b)
 
 
@@ -125,13 +125,9 @@ def mean_interval(values: Sequence[float]) -> tuple[float, float, float]:
 def median_interval(values: Sequence[float]) -> tuple[float, float]:
     """A distribution-free interval of the median, by order statistics. Fewer than six numbers give their extremes."""
     ordered, n = sorted(values), len(values)
-    tail = 0.0
-    for k in count():
-        tail += comb(n, k) / 2**n
-        if 2 * tail > SIGNIFICANCE or k >= n // 2:
-            at = max(k - 1, 0)
-            return ordered[at], ordered[n - 1 - at]
-    raise AssertionError
+    tails = accumulate(comb(n, k) / 2**n for k in range(n // 2))
+    at = max(sum(2 * tail <= SIGNIFICANCE for tail in tails) - 1, 0)
+    return ordered[at], ordered[n - 1 - at]
 
 
 def _unpaired_ratio(a: Latency, b: Latency) -> RatioInterval:
@@ -142,12 +138,8 @@ def _unpaired_ratio(a: Latency, b: Latency) -> RatioInterval:
         (low, high), (least, most) = median_latency_interval(a.rounds), median_latency_interval(b.rounds)
         return RatioInterval(exp(middle), low / most, high / least)
     reach = _student_t(min(len(first), len(second)) - 1) * sum(stdev(x) ** 2 / len(x) for x in (first, second)) ** 0.5
-    return _exp_interval(middle, middle - reach, middle + reach)
+    return RatioInterval(*map(exp, (middle, middle - reach, middle + reach)))
 
 
 def _student_t(freedom: int) -> float:
     return STUDENT_T_QUANTILES[min(freedom, len(STUDENT_T_QUANTILES)) - 1]
-
-
-def _exp_interval(middle: float, low: float, high: float) -> RatioInterval:
-    return RatioInterval(exp(middle), exp(low), exp(high))

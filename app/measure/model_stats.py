@@ -77,17 +77,13 @@ def compute_model_stats(path: Path) -> ModelStats:
     for tensor in tensors:
         tensor.ClearField("raw_data")
     flat = _inlined(model)
-    ops = dict(sorted(live_op_counts(flat).items()))
+    ops = dict(sorted(_count_live(flat.graph).items()))
     return ModelStats(ops, parameters, size, _nonstandard_operators(flat), _checker_error(path))
 
 
 def live_op_counts(model: onnx.ModelProto) -> Counter[str]:
     """Ops by type on which the outputs depend: local functions inlined, bodies included, Constant ops left out."""
-    if model.functions:
-        bare = onnx.ModelProto()
-        bare.CopyFrom(model)
-        model = _inlined(bare)
-    return _count_live(model.graph)
+    return _count_live(_inlined(model).graph)
 
 
 def _count_live(graph: onnx.GraphProto) -> Counter[str]:

@@ -8,6 +8,7 @@ from itertools import chain
 from rich.table import Table
 from rich.text import Text
 
+from ..number_text import duration
 from ..terminal import Terminal, add_row, new_table, plural, printable
 from .profile_report import NodeTime, Profile, ProfileReport, TypeTime
 
@@ -38,17 +39,17 @@ def show_profile(terminal: Terminal, report: ProfileReport, limit: int) -> None:
 
 def total_table(report: ProfileReport) -> Table:
     """The time of a run, in nodes and outside them, the profiler's own time included."""
-    table = new_table("one run, ms", *(p.label for p in report.profiles))
+    table = new_table("one run", *(p.label for p in report.profiles))
     rows = {"in all": "seconds", "in nodes": "node_seconds", "outside nodes": "outside"}
     for label, name in rows.items():
-        add_row(table, label, *(_ms(getattr(p, name)) for p in report.profiles))
+        add_row(table, label, *(duration(getattr(p, name)) for p in report.profiles))
     add_row(table, "runs", *(str(p.runs) for p in report.profiles), style="dim")
     return table
 
 
 def type_table(report: ProfileReport) -> Table:
     """Time, share and calls by op type in one run of each profile, the slowest type first."""
-    headings = [h for p in report.profiles for h in (f"{p.label} ms", "%", "calls")]
+    headings = [h for p in report.profiles for h in (p.label, "%", "calls")]
     table = new_table("op", *headings)
     for op, times in report.times_by_op():
         sides = zip(times, report.profiles, strict=True)
@@ -64,7 +65,7 @@ def node_table(profile: Profile, limit: int, width: int = 80) -> Table:
     table = Table()
     for heading in (f"node {profile.label}", "op"):
         table.add_column(heading, overflow="fold")
-    for heading in ("ms", "%", "calls"):
+    for heading in ("time", "%", "calls"):
         table.add_column(heading, justify="right", no_wrap=True)
     for heading in ("made from", "rule") if rules else ("made from",):
         table.add_column(heading, overflow="fold")
@@ -92,12 +93,8 @@ def _cut_start(name: str, longest: int) -> str:
     return name if len(name) <= longest else f"...{name[3 - longest :]}"
 
 
-def _ms(seconds: float) -> str:
-    return f"{seconds * 1e3:.3f}"
-
-
 def _time_cells(time: NodeTime | TypeTime, profile: Profile) -> list[str]:
-    """Milliseconds, percents of the time in nodes, and calls."""
+    """Time, percents of the time in nodes, and calls."""
     share = f"{time.seconds / profile.node_seconds:.1%}".removesuffix("%") if profile.node_seconds else ""
     calls = f"{time.calls:g}" if time.calls == round(time.calls) else f"{time.calls:.1f}"
-    return [_ms(time.seconds), share, calls]
+    return [duration(time.seconds), share, calls]

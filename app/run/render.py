@@ -10,7 +10,8 @@ from rich.text import Text
 
 from ...core.pass_manager.report import Plan, Report, Savings
 from ..descriptions import join_truncated
-from ..terminal import Terminal, add_row, milliseconds_text, new_table, plural
+from ..number_text import duration
+from ..terminal import Terminal, add_row, new_table, plural
 from ..verify.render import difference_table, verdict_lines
 
 
@@ -110,10 +111,10 @@ def pass_table(report: Report, *, verbose: bool) -> Table:
     table = new_table("pass", "changes", "time")
     for record in report.passes:
         if record.changes or verbose:
-            add_row(table, record.name, str(record.changes), milliseconds_text(record.seconds))
+            add_row(table, record.name, str(record.changes), duration(record.seconds))
         for rule, n in record.rules.items() if verbose else ():
             add_row(table, f"  {rule}", str(n), "")
     table.add_section()
     for phase, seconds in report.seconds.items():
-        add_row(table, phase, "", milliseconds_text(seconds), style="dim")
+        add_row(table, phase, "", duration(seconds), style="dim")
     return table

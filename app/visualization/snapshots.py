@@ -12,7 +12,7 @@ from ...core.ir.mutation_log import Mutation
 from ...core.ir.subgraphs import enclosing_op
 from ...core.rewriting.changes import Change, inserted_ops, removed_ops
 from ...core.rewriting.driver import is_live
-from ..drawing.op_pictures import RegionContext, region_picture
+from ..drawing.op_pictures import region_picture
 from ..drawing.picture import Box, BoxKind, Picture
 
 MAX_OPS = 24
@@ -24,16 +24,13 @@ MAX_CONSUMERS = 4
 def neighbours(ops: Collection[Op], hidden: Collection[Op] = ()) -> list[Op]:
     """The producers and consumers of the ops that are not removed, as far as there is room for them in a picture."""
     inside = {*ops, *hidden}
-    found = dict.fromkeys(op for op in _adjacent_ops(ops) if op not in inside)
-    present = (op for op in found if op in op.graph and (not op.outputs or is_live(op)))
-    return list(islice(present, max(MAX_OPS - len(ops), 0)))
-
-
-def _adjacent_ops(ops: Iterable[Op]) -> Iterator[Op]:
+    found: dict[Op, None] = {}
     for op in ops:
-        yield from producers((*op.inputs, *op.captures))
+        found |= dict.fromkeys(producers((*op.inputs, *op.captures)))
         for v in op.outputs:
-            yield from islice(consumers(v, op), MAX_CONSUMERS)
+            found |= dict.fromkeys(islice(consumers(v, op), MAX_CONSUMERS))
+    present = (op for op in found if op not in inside and op in op.graph and (not op.outputs or is_live(op)))
+    return list(islice(present, max(MAX_OPS - len(ops), 0)))
 
 
 def producers(values: Iterable[Value | None]) -> Iterator[Op]:
@@ -43,10 +40,8 @@ def producers(values: Iterable[Value | None]) -> Iterator[Op]:
 
 def consumers(value: Value, producer: Op | None = None) -> Iterator[Op]:
     """The ops that read a value; for an op in a body, the op of the producer's graph that holds it."""
-    for user in value.consumers:
-        outer = enclosing_op(producer.graph, user) if producer is not None else user
-        if outer is not None:
-            yield outer
+    users = (enclosing_op(producer.graph, op) if producer is not None else op for op in value.consumers)
+    return (op for op in users if op is not None)
 
 
 def neighbourhood_picture(
@@ -57,7 +52,7 @@ def neighbourhood_picture(
     excluded: Collection[Op] = (),
 ) -> Picture:
     """The picture of ops and those around them that are linked with something; all, if there would be nothing else."""
-    shown = list(islice(ops, MAX_OPS))
+    shown, cut = list(islice(ops, MAX_OPS)), list(islice(ops, MAX_OPS, None))
     made = {v for op in (*shown, *context_ops) for v in op.outputs}
     read = {v for op in (*shown, *context_ops) for v in (*op.inputs, *op.captures)}
     linked = {
@@ -66,10 +61,10 @@ def neighbourhood_picture(
         if values or not read.isdisjoint(op.outputs) or not made.isdisjoint((*op.inputs, *op.captures))
     }
     around = dict(islice((linked if shown or linked else context_ops).items(), MAX_OPS - len(shown)))
-    context = RegionContext(around, {*excluded, *islice(ops, MAX_OPS, None)}, declared_types=True)
-    picture = region_picture(shown, marked, list(islice(shown_values, MAX_OPS)), context)
-    if len(ops) > MAX_OPS:
-        picture.add(Box(BoxKind.VALUE, (f"and {len(ops) - MAX_OPS} more ops",)))
+    values = list(islice(shown_values, MAX_OPS))
+    picture = region_picture(shown, marked, values, around, {*excluded, *cut}, declared=True)
+    if cut:
+        picture.add(Box(BoxKind.VALUE, (f"and {len(cut)} more ops",)))
     if not picture.boxes:
         picture.add(Box(BoxKind.VALUE, ("nothing is left here",)))
     return picture

@@ -30,14 +30,18 @@ def read_inputs(given: Mapping[str, Any] | str | Path, inputs: Sequence[InputSpe
         folders = sorted(path.glob("test_data_set_*")) or [path]
         found = [InputSet(f"given ({folder.name})", {}, _from_folder(folder, inputs)) for folder in folders]
         return [checked_inputs(input_set, inputs) for input_set in found]
+    return [checked_inputs(InputSet(f"given ({path.name})", {}, read_arrays(path)), inputs)]
+
+
+def read_arrays(path: Path) -> dict[str, np.ndarray[Any, Any]]:
+    """The arrays in an .npz file, by name. Raises ModelError for other files."""
     if not path.is_file():
         raise ModelError(f"{path} does not exist")
     try:
         with np.load(path, allow_pickle=False) as archive:
-            feeds = {name: archive[name] for name in archive.files}
+            return {name: archive[name] for name in archive.files}
     except (ValueError, BadZipFile, OSError, EOFError, AttributeError, TypeError) as e:
         raise ModelError(f"{path} is not an .npz file of arrays") from e
-    return [checked_inputs(InputSet(f"given ({path.name})", {}, feeds), inputs)]
 
 
 def _from_folder(folder: Path, inputs: Sequence[InputSpec]) -> dict[str, Any]:

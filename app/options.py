@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, is_dataclass
-from functools import wraps
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any, get_type_hints
 
@@ -16,6 +16,9 @@ from .run.run_options import RunOptions
 
 CUTS, VERIFICATION, REPORTS = "Changes to the model first", "Verification", "Reports"
 """Groups of options in the help of a command."""
+cut_option, verification_option, report_option = (
+    partial(typer.Option, rich_help_panel=group) for group in (CUTS, VERIFICATION, REPORTS)
+)
 
 Model = Annotated[Path, typer.Argument(metavar="FILE", help="The .onnx file; it is never written to.")]
 Pipeline = Annotated[
@@ -40,11 +43,7 @@ Enable = Annotated[
 ]
 Inputs = Annotated[
     Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Inputs to verify with: an .npz, or a folder of ONNX test data.",
-        rich_help_panel=VERIFICATION,
-    ),
+    verification_option(metavar="FILE", help="Inputs to verify with: an .npz, or a folder of ONNX test data."),
 ]
 Shapes = Annotated[
     list[str] | None, typer.Option("--shape", metavar="NAME:N,...", help="Shape of an input, such as x:1,3,224,224.")
@@ -54,40 +53,28 @@ Dims = Annotated[
 ]
 FixedShapes = Annotated[
     list[str] | None,
-    typer.Option(
+    cut_option(
         "--shape",
         metavar="NAME:N,...",
         help="Fix the shape of an input, such as x:1,3,224,224, in the written model too.",
-        rich_help_panel=CUTS,
     ),
 ]
 FixedDims = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--dim", metavar="NAME=N", help="Fix the size of a symbolic dim, such as batch=1.", rich_help_panel=CUTS
-    ),
+    list[str] | None, cut_option("--dim", metavar="NAME=N", help="Fix the size of a symbolic dim, such as batch=1.")
 ]
 Outputs = Annotated[
     list[str] | None,
-    typer.Option(
+    cut_option(
         metavar="NAMES",
         help="Values that become the outputs, as a,b; ops that they do not need are removed. May be repeated.",
-        rich_help_panel=CUTS,
     ),
 ]
-DropUnusedInputs = Annotated[
-    bool, typer.Option("--drop-unused-inputs", help="Drop the inputs that nothing reads.", rich_help_panel=CUTS)
-]
-Seed = Annotated[int, typer.Option(min=0, metavar="N", help="Seed of generated inputs.", rich_help_panel=VERIFICATION)]
+DropUnusedInputs = Annotated[bool, cut_option("--drop-unused-inputs", help="Drop the inputs that nothing reads.")]
+Seed = Annotated[int, verification_option(min=0, metavar="N", help="Seed of generated inputs.")]
 Exact = Annotated[bool, typer.Option("--exact", help="Only rewrites that keep every bit.")]
-KeepFunctions = Annotated[
-    bool, typer.Option("--keep-functions", help="Leave local functions as they are.", rich_help_panel=CUTS)
-]
+KeepFunctions = Annotated[bool, cut_option("--keep-functions", help="Leave local functions as they are.")]
 Repro = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FOLDER", help="Write a small model and inputs here for each wrong change.", rich_help_panel=REPORTS
-    ),
+    Path | None, report_option(metavar="FOLDER", help="Write a small model and inputs here for each wrong change.")
 ]
 Limit = Annotated[int, typer.Option(min=0, metavar="N", help="List at most so many of each kind.")]
 Threads = Annotated[int, typer.Option(min=0, metavar="N", help="Threads that compute an op; 0 for one on each core.")]
@@ -114,17 +101,9 @@ MinTime = Annotated[
     typer.Option("--min-time", min=0.01, metavar="SECONDS", help="Seconds of calls for each model and batch size."),
 ]
 Json = Annotated[
-    Path | None,
-    typer.Option(
-        metavar="FILE",
-        help="Write the report as JSON to this file; - for standard output.",
-        rich_help_panel=REPORTS,
-    ),
+    Path | None, report_option(metavar="FILE", help="Write the report as JSON to this file; - for standard output.")
 ]
-Html = Annotated[
-    Path | None,
-    typer.Option(metavar="FILE", help="Write the report as a page of HTML to this file.", rich_help_panel=REPORTS),
-]
+Html = Annotated[Path | None, report_option(metavar="FILE", help="Write the report as a page of HTML to this file.")]
 
 STANDARD_OUTPUT = Path("-")
 

@@ -27,10 +27,7 @@ def check(
     budget: Annotated[int, typer.Option(min=1, metavar="N", help="Models made for each rule, at most.")] = 600,
     seed: Annotated[int, typer.Option(min=0, metavar="N", help="Seed of the generated models and inputs.")] = 0,
     repro: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Write a model and inputs here for each wrong rule.", rich_help_panel=options.REPORTS
-        ),
+        Path | None, options.report_option(metavar="FOLDER", help="Write a model and inputs here for each wrong rule.")
     ] = None,
     json: options.Json = None,
 ) -> None:

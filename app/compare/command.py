@@ -41,10 +41,7 @@ def compare(
     min_time: options.MinTime = 1.0,
     seed: options.Seed = 0,
     keep: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FOLDER", help="Keep the optimized files in this folder.", rich_help_panel=options.REPORTS
-        ),
+        Path | None, options.report_option(metavar="FOLDER", help="Keep the optimized files in this folder.")
     ] = None,
     json: options.Json = None,
     html: options.Html = None,

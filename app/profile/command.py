@@ -38,10 +38,8 @@ def profile(
     ] = DEFAULT_LIMIT,
     trace: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Where to write the timeline for Perfetto: MODEL.profile.json, in this folder.",
-            rich_help_panel=options.REPORTS,
+        options.report_option(
+            metavar="FILE", help="Where to write the timeline for Perfetto: MODEL.profile.json, in this folder."
         ),
     ] = None,
     json: options.Json = None,

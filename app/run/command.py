@@ -35,47 +35,27 @@ def run(
     debloat: Annotated[
         bool, typer.Option("--debloat", help="Write large repetitive constants as ops that compute them.")
     ] = False,
-    no_verify: Annotated[
-        bool, typer.Option("--no-verify", help="Write without verification.", rich_help_panel=options.VERIFICATION)
-    ] = False,
+    no_verify: Annotated[bool, options.verification_option("--no-verify", help="Write without verification.")] = False,
     strict: Annotated[
         bool,
-        typer.Option(
-            "--strict",
-            help="Write nothing if any change is wrong, instead of leaving it out.",
-            rich_help_panel=options.VERIFICATION,
+        options.verification_option(
+            "--strict", help="Write nothing if any change is wrong, instead of leaving it out."
         ),
     ] = False,
     map_to: Annotated[
         Path | None,
-        typer.Option(
-            "--map",
-            metavar="FILE",
-            help="Write the fate of each name, as JSON, to this file.",
-            rich_help_panel=options.REPORTS,
-        ),
+        options.report_option("--map", metavar="FILE", help="Write the fate of each name, as JSON, to this file."),
     ] = None,
     dry_run: Annotated[
-        bool,
-        typer.Option(
-            "--dry-run",
-            help="List each change with its savings, and write no model.",
-            rich_help_panel=options.REPORTS,
-        ),
+        bool, options.report_option("--dry-run", help="List each change with its savings, and write no model.")
     ] = False,
     limit: Annotated[
-        int | None,
-        typer.Option(
-            min=0, metavar="N", help="Of a dry run, list at most so many changes: 20.", rich_help_panel=options.REPORTS
-        ),
+        int | None, options.report_option(min=0, metavar="N", help="Of a dry run, list at most so many changes: 20.")
     ] = None,
     html: options.Html = None,
     json: options.Json = None,
     verbose: Annotated[
-        bool,
-        typer.Option(
-            "-v", "--verbose", help="Say why rules declined, and show every rule.", rich_help_panel=options.REPORTS
-        ),
+        bool, options.report_option("-v", "--verbose", help="Say why rules declined, and show every rule.")
     ] = False,
 ) -> None:
     """Optimize a model, verify it against the original, and write it.

@@ -20,9 +20,7 @@ def verify(
     inputs: options.Inputs = None,
     shape: options.Shapes = None,
     seed: options.Seed = 0,
-    exact: Annotated[
-        bool, typer.Option("--exact", help="Require bit-identical outputs.", rich_help_panel=options.VERIFICATION)
-    ] = False,
+    exact: Annotated[bool, options.verification_option("--exact", help="Require bit-identical outputs.")] = False,
     json: options.Json = None,
 ) -> None:
     """Compare two models on inputs that are generated to find mistakes."""

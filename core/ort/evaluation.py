@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any
@@ -47,15 +47,15 @@ class _Evaluation:
     unsupported: set[KernelSignature] = field(default_factory=set[KernelSignature])  # without onnxruntime kernel
 
     def evaluate(self, ops: list[Op]) -> None:
-        """Compute `ops`, in halves if they cannot be computed together."""
-        for group in self._session_groups(self._computable(ops)):
-            inside = set(group)
-            outputs = [
-                v for op in group for v in op.outputs if v in self.goals or any(u not in inside for u in v.consumers)
-            ]
-            self._attempt(group, [v for v in outputs if v.name])
+        """Compute `ops`, in halves if they cannot be computed together; unsupported ones are alone."""
+        for is_alone, group in groupby(self._computable(ops), lambda op: kernel_signature(op) in self.unsupported):
+            for together in [[op] for op in group] if is_alone else [list(group)]:
+                self._attempt(together)
 
-    def _attempt(self, ops: list[Op], outputs: list[Value]) -> None:
+    def _attempt(self, ops: list[Op]) -> None:
+        """Compute `ops` in one session."""
+        inside, made = set(ops), [v for op in ops for v in op.outputs if v.name]
+        outputs = [v for v in made if v in self.goals or any(user not in inside for user in v.consumers)]
         lone = ops[0] if len(ops) == 1 else None
         by_reference = lone is not None and kernel_signature(lone) in self.unsupported
         try:
@@ -67,16 +67,7 @@ class _Evaluation:
                 self.evaluate(ops[len(ops) // 2 :])
             elif not by_reference and isinstance(e, ModelLoadError):
                 self.unsupported.add(kernel_signature(lone))
-                self._attempt(ops, outputs)
-
-    def _session_groups(self, ops: list[Op]) -> Iterator[list[Op]]:
-        """Consecutive ops for one session each; unsupported ops are alone."""
-        unsupported = self.unsupported
-        for is_alone, group in groupby(ops, lambda op: bool(unsupported) and kernel_signature(op) in unsupported):
-            if is_alone:
-                yield from ([op] for op in group)
-            else:
-                yield list(group)
+                self._attempt(ops)
 
     def _computable(self, ops: list[Op]) -> list[Op]:
         """Those of `ops` that do not depend on a failed one."""

@@ -33,13 +33,12 @@ class RemoteBackend:
     timeout: float = LOAD_TIMEOUT
     command: tuple[str, ...] = module_command(__spec__.name)
     crashes: int = field(default=0, init=False)
-    _folder: TemporaryDirectory[str] = field(init=False)
+    folder: TemporaryDirectory[str] = field(default_factory=TemporaryDirectory[str], init=False)
     _process: WorkerProcess = field(init=False)
     _numbers: count[int] = field(default_factory=count, init=False)
     _written: tuple[bytes, Path] | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
-        self._folder = TemporaryDirectory()
         self._process = WorkerProcess(self.command, self.timeout)
 
     def __enter__(self) -> Self:
@@ -47,7 +46,7 @@ class RemoteBackend:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._process.terminate()
-        self._folder.cleanup()
+        self.folder.cleanup()
 
     def __call__(
         self, model: Loadable, *, folder: Path | None = None, config: SessionConfig | None = None
@@ -60,7 +59,7 @@ class RemoteBackend:
             kind, path = "path", model.absolute()
         else:
             if self._written is None or self._written[0] is not model:
-                self._written = model, Path(self._folder.name) / f"{next(self._numbers)}.onnx"
+                self._written = model, Path(self.folder.name) / f"{next(self._numbers)}.onnx"
                 self._written[1].write_bytes(model)
             kind, path = "bytes", self._written[1]
         load_request = {
@@ -85,10 +84,6 @@ class RemoteBackend:
             self.crashes += 1
             raise
 
-    def exchange_folder(self) -> TemporaryDirectory[str]:
-        """A folder for feeds and results."""
-        return TemporaryDirectory(dir=self._folder.name)
-
 
 @dataclass(slots=True)
 class RemoteSession:
@@ -101,7 +96,7 @@ class RemoteSession:
     def run(self, outputs: Sequence[str], feeds: Arrays, timeout: float | None = None) -> list[Any]:
         """Run once, for at most `timeout` seconds. Raises EvaluationError, UnverifiableError for odd values."""
         allowed = self.backend.timeout if timeout is None else timeout + TERMINATION_GRACE
-        with self.backend.exchange_folder() as folder:
+        with TemporaryDirectory(dir=self.backend.folder.name) as folder:
             given, results = Path(folder) / "feeds", Path(folder) / "results"
             value_files.write_value(dict(feeds), given)
             run = {"feeds": str(given), "outputs": list(outputs), "results": str(results), "limit": timeout}

@@ -8,19 +8,16 @@ at every IR version, though it was introduced in version 10.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from typing import Any, cast
 
 import onnx
 
-from ..ir import wire_format
 from ..ir.op import Op
-from ..ir.origin import MAX_SOURCES, Origin, SourceNode
+from ..ir.origin import MAX_SOURCES, Origin
 
 RULE_KEY, SOURCES_KEY = "passwright.rule", "passwright.from"
 PROVENANCE_KEYS = frozenset({RULE_KEY, SOURCES_KEY})
 TRUNCATION_MARK = "... and more"
-NODE_METADATA = 9  # the field's number in onnx.proto
 JSON_ENCODER = json.JSONEncoder(ensure_ascii=False)
 
 
@@ -32,48 +29,26 @@ def with_provenance(op: Op, node: bytes) -> bytes:
     origin = op.origin
     if not isinstance(origin, Origin):
         return node
-    if op.proto_bytes is not None:  # an op of the file that a pass rebuilt, perhaps with provenance of an earlier run
-        proto = onnx.NodeProto.FromString(node)
-        kept = [p for p in proto.metadata_props if p.key not in PROVENANCE_KEYS]
-        del proto.metadata_props[:]
-        proto.metadata_props.extend(kept)
-        node = proto.SerializeToString(deterministic=True)
-    names = JSON_ENCODER.encode(source_names(origin))
-    entries = _metadata_entry(RULE_KEY, origin.by) + _metadata_entry(SOURCES_KEY, names)
-    return node + _inherited_metadata(origin.named_after) + entries
-
-
-def _inherited_metadata(namesake: bytes) -> bytes:
-    """Doc string and metadata, without our own, of the node whose name an op took."""
-    root, kept = onnx.NodeProto.FromString(namesake), onnx.NodeProto()
-    if root.HasField("doc_string"):
-        kept.doc_string = root.doc_string
-    kept.metadata_props.extend(p for p in root.metadata_props if p.key not in PROVENANCE_KEYS)
-    return kept.SerializeToString(deterministic=True)
-
-
-def _metadata_entry(key: str, text: str) -> bytes:
-    """A StringStringEntryProto among the metadata of a node."""
-    entry = wire_format.encode_field(1, key.encode()) + wire_format.encode_field(2, text.encode())
-    return wire_format.encode_field(NODE_METADATA, entry)
+    proto, namesake = onnx.NodeProto.FromString(node), onnx.NodeProto.FromString(origin.named_after)
+    if namesake.HasField("doc_string"):
+        proto.doc_string = namesake.doc_string
+    kept = [*other_metadata(proto), *other_metadata(namesake)]  # `node` may have provenance of an earlier run
+    del proto.metadata_props[:]
+    for key, value in (*kept, (RULE_KEY, origin.by), (SOURCES_KEY, JSON_ENCODER.encode(source_names(origin)))):
+        proto.metadata_props.add(key=key, value=value)
+    return proto.SerializeToString(deterministic=True)
 
 
 def source_names(origin: Origin) -> list[str]:
     """The names of the sources, each once, in order: the first 50, and an ellipsis if there are more."""
-    found = dict.fromkeys(name for source in origin.sources for name in _source_names(source))
+    found: dict[str, None] = {}
+    for source in origin.sources:
+        node = onnx.NodeProto.FromString(source.node)
+        found |= dict.fromkeys(read_provenance(node)[1] or (node.name or source.output,))  # or those of an earlier run
     names = [name for name in found if name and name != TRUNCATION_MARK]
     was_truncated = TRUNCATION_MARK in found or origin.is_truncated  # in an earlier run, or in this one
     more = was_truncated or len(names) > MAX_SOURCES
     return [*names[:MAX_SOURCES], *([TRUNCATION_MARK] if more else [])]
-
-
-def _source_names(source: SourceNode) -> Iterable[str]:
-    """The name of the node, or the names in its `passwright.from` if an earlier run made it."""
-    node = onnx.NodeProto.FromString(source.node)
-    for p in node.metadata_props:
-        if p.key == SOURCES_KEY:
-            return _parse_names(p.value) or (node.name or source.output,)
-    return (node.name or source.output,)
 
 
 def read_provenance(node: onnx.NodeProto) -> tuple[str, list[str]]:

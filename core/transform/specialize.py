@@ -31,10 +31,8 @@ def specialize(model: Model, shapes: Mapping[str, Sequence[int]], dims: Mapping[
             require_size(f"--shape {name}", size)
     fixed = {v: v.recorded_type[1] for v in graph.outputs}
     require_symbols(graph, dims)
-    _write_sizes(graph, shapes, sizes)
-    for sub in graph.with_subgraphs():
-        if sub is not graph:
-            _write_sizes(sub, {}, sizes)
+    for g in graph.with_subgraphs():
+        _write_sizes(g, shapes if g is graph else {}, sizes)
     graph.context.inference_epoch += 1
     graph.mark_changed()
     _reconcile(graph, fixed)

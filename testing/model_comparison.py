@@ -75,8 +75,8 @@ def contract_in(rule: Rule, model: onnx.ModelProto) -> Contract:
     if rule.contract.for_dtypes is None:
         return rule.contract
     graphs = from_onnx(model).graph.with_subgraphs()
-    sites = ((op, g) for g in graphs for op in g.ops(*rule.root_types))
-    roots = [op for op, g in sites if any(any(match_op(p, op, g)) for p in rule.patterns)]
+    candidates = (op for g in graphs for op in g.ops(*rule.root_types))
+    roots = [op for op in candidates if any(any(match_op(p, op)) for p in rule.patterns)]
     weakness = {EXACT.kind: 0, ROUNDING.kind: 1}
     contracts = (rule.contract_at(op) for op in roots)
     return max(contracts, key=lambda c: weakness.get(c.kind, 2), default=rule.contract.at(0))

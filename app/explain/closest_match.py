@@ -182,7 +182,7 @@ def closest_match(pattern: OpPattern, op: Op) -> NearMatch:
     A missing operator comes first among its failures, as others may follow from it.
     """
     found = start = NearMatch(op.graph)
-    for _, covered, way in match_op(pattern, op, op.graph, start):
+    for _, covered, way in match_op(pattern, op, start):
         assert isinstance(way, NearMatch)
         if way.cost < start.best.cost:
             found, start.best.cost = replace(way, matched=len(covered) - len(way.unfit)), way.cost

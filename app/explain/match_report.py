@@ -77,7 +77,7 @@ def diagnose_match(r: Rule, op: Op, *, exact_only: bool = False) -> MatchDiagnos
 
 def _match_outcome(r: Rule, op: Op) -> tuple[int, int, tuple[MatchFailure, ...]]:
     """The number of operators of the closest pattern that fit, of how many, and the failures of the rule."""
-    matches = ((p, found) for p in r.patterns for found in match_op(p, op, op.graph))
+    matches = ((p, found) for p in r.patterns for found in match_op(p, op))
     pattern, whole = next(matches, (None, None))
     if pattern is None or whole is None:
         pattern, way = min(((p, closest_match(p, op)) for p in r.patterns), key=lambda found: found[1].cost)

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple, Protocol
 
 from ..errors import RuleError
 from ..ir import op_schemas
-from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.traits import Trait, ops_with
 from ..ir.values import Value
@@ -155,50 +154,44 @@ class Trace(Protocol):
 PartialMatch = tuple[Bindings, tuple[Op, ...], Trace | None]
 
 
-def match_op(p: OpPattern, op: Op, graph: Graph, trace: Trace | None = None) -> Iterator[PartialMatch]:
+def match_op(p: OpPattern, op: Op, trace: Trace | None = None) -> Iterator[PartialMatch]:
     """Every way in which `p` matches at `op`: the bindings, and the ops it covers. Cost: the pattern's size.
 
     With a `trace` also the ways that do not match entirely, each with the record of its misfits.
     """
-    return _match_at(p, op, graph, ({}, (), trace))
+    return _match_at(p, op, ({}, (), trace))
 
 
-def _match_at(p: OpPattern, op: Op, graph: Graph, found: PartialMatch) -> Iterator[PartialMatch]:
+def _match_at(p: OpPattern, op: Op, found: PartialMatch) -> Iterator[PartialMatch]:
     bound, covered, trace = found
     if op.type not in p.types or op.domain != p.domain:
-        trace = trace and trace.wrong_operator(p, op)
-        return iter(() if trace is None else ((bound, covered, trace),))
-    if trace is None and not _producers_can_match(p, op, graph):
-        return iter(())
-    return _match_operands(p, op, graph, found)
-
-
-def _producers_can_match(p: OpPattern, op: Op, graph: Graph) -> bool:
-    """Whether each operator that the pattern wants right above is there at all."""
-    for want in p.inputs:
-        if isinstance(want, OpPattern):
-            for v in op.inputs:
-                if (producer := graph.producer(v)) is not None and producer.type in want.types:
-                    break
-            else:
-                return False
-    return True
-
-
-def _match_operands(p: OpPattern, op: Op, graph: Graph, found: PartialMatch) -> Iterator[PartialMatch]:
-    """Every way in which the attributes and inputs of `p` match those of `op`, an operator of `p`."""
-    bound, covered, trace = found
+        if trace is not None and (trace := trace.wrong_operator(p, op)) is not None:
+            yield bound, covered, trace
+        return
+    if trace is None and not _producers_can_match(p, op):
+        return
     matched = _match_attributes(p, op, bound, trace)
     if matched is None:
         return
     here, values, trace = matched
-    site, orders, found = _Site(p, op, values, graph), p.input_orders(op), (here, (*covered, op), trace)
+    site, orders, covered = _Site(p, op, values), p.input_orders(op), (*covered, op)
     for order in orders:
-        yield from _match_inputs(site, order, 0, found)
-    if trace is not None and len(orders) == 1 and len(values) == len(p.inputs) == 2:
-        trace = trace.swapped_inputs(op)
-        if trace is not None:
-            yield from _match_inputs(site._replace(values=values[::-1]), p.inputs, 0, (here, (*covered, op), trace))
+        yield from _match_inputs(site, order, 0, (here, covered, trace))
+    is_pair = len(orders) == 1 and len(values) == len(p.inputs) == 2
+    if trace is not None and is_pair and (trace := trace.swapped_inputs(op)) is not None:
+        yield from _match_inputs(_Site(p, op, values[::-1]), p.inputs, 0, (here, covered, trace))
+
+
+def _producers_can_match(p: OpPattern, op: Op) -> bool:
+    """Whether each operator that the pattern wants right above is there at all."""
+    for want in p.inputs:
+        if isinstance(want, OpPattern):
+            for v in op.inputs:
+                if (producer := op.graph.producer(v)) is not None and producer.type in want.types:
+                    break
+            else:
+                return False
+    return True
 
 
 def _match_attributes(
@@ -260,7 +253,6 @@ class _Site(NamedTuple):
     pattern: OpPattern
     op: Op
     values: Operands
-    graph: Graph
 
 
 def _match_inputs(site: _Site, wanted: tuple[Any, ...], index: int, found: PartialMatch) -> Iterator[PartialMatch]:
@@ -296,9 +288,9 @@ def _match_producer(
     bound, covered, trace = found
     want = wanted[0]
     value = site.values[index] if index < len(site.values) else None
-    op = site.graph.producer(value)
+    op = site.op.graph.producer(value)
     if op is not None and op.type in want.types and want.output < len(op.outputs) and op.outputs[want.output] is value:
-        for inner in _match_at(want, op, site.graph, found):
+        for inner in _match_at(want, op, found):
             yield index + 1, inner
     elif trace is not None and (trace := trace.wrong_producer(site.pattern, site.op, index, want, value)) is not None:
         yield index + 1, (bound, covered, trace)

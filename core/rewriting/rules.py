@@ -11,6 +11,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 from onnx import helper
@@ -120,7 +121,7 @@ class Rule:
     def matches(self, graph: Graph, root: Op) -> Iterator[Match]:
         """Every way in which a pattern matches at `root`: operands of commutative ops in either order."""
         for pattern in self.patterns:
-            for bound, ops, _ in match_op(pattern, root, graph):
+            for bound, ops, _ in match_op(pattern, root):
                 if self.shared or _inner_values_are_private(graph, bound, ops):
                     yield Match({name: b for name, b in bound.items() if name != UNBOUND}, ops)
 
@@ -180,7 +181,5 @@ def _inner_values_are_private(graph: Graph, bound: dict[str, Any], ops: tuple[Op
 
 def bound_values(bound: dict[str, Any]) -> list[Any]:
     """The values that variables are bound to, each of those of `*xs`."""
-    given: list[Any] = []
-    for b in bound.values():
-        given += b if isinstance(b, tuple) else (b,)
-    return given
+    bindings: list[tuple[Any, ...]] = [b if isinstance(b, tuple) else (b,) for b in bound.values()]
+    return list(chain.from_iterable(bindings))

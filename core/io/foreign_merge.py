@@ -119,12 +119,12 @@ class ForeignMerge:
 
     def _add_new_ops(self, importer: Importer, here: dict[str, Value]) -> dict[Op, onnx.NodeProto]:
         """Add the new ops, and order all ops as in the model."""
-        for value in (here[o] for node in self._new_nodes() for o in node.output if o):
-            value.reset()
         made: dict[Op, onnx.NodeProto] = {}
         for position, node in enumerate(self.model.graph.node):
             op = self.matched_ops.get(position)
             if op is None:
+                for o in filter(None, node.output):
+                    here[o].reset()
                 op = importer.add_node(self.graph, node, position, here.__getitem__)
                 op.loaded_proto_bytes = None
                 made[op] = node

@@ -20,15 +20,24 @@ if TYPE_CHECKING:
 
 
 def attribute_value(
-    proto: onnx.AttributeProto, read_tensor: Callable[[onnx.TensorProto], Tensor] = Tensor.from_proto
+    proto: onnx.AttributeProto,
+    read_tensor: Callable[[onnx.TensorProto], Tensor] = Tensor.from_proto,
+    read_graph: Callable[[onnx.GraphProto], Any] = lambda graph: graph,
 ) -> Any:
     """An attribute as a Python value; a reference to a function's attribute stays a proto."""
     if proto.ref_attr_name:
         return proto
-    value = op_schemas.decode_strings(helper.get_attribute_value(proto))
-    if proto.type == onnx.AttributeProto.TENSOR:
-        return read_tensor(value)
-    return list(map(read_tensor, value)) if proto.type == onnx.AttributeProto.TENSORS else value
+    match proto.type:
+        case onnx.AttributeProto.TENSOR:
+            return read_tensor(proto.t)
+        case onnx.AttributeProto.TENSORS:
+            return list(map(read_tensor, proto.tensors))
+        case onnx.AttributeProto.GRAPH:
+            return read_graph(proto.g)
+        case onnx.AttributeProto.GRAPHS:
+            return list(map(read_graph, proto.graphs))
+        case _:
+            return op_schemas.decode_strings(helper.get_attribute_value(proto))
 
 
 T = TypeVar("T")

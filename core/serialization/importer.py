@@ -133,22 +133,14 @@ class Importer:
         self, node: onnx.NodeProto, lookup: Callable[[str], Value]
     ) -> tuple[dict[str, Any], list[Graph]]:
         """Attributes of a node that may hold subgraphs, and those subgraphs."""
-        attrs: dict[str, Any] = {}
         subgraphs: list[Graph] = []
-        for a in node.attribute:
-            if a.type in SUBGRAPH_ATTRIBUTE_TYPES:
-                protos = [a.g] if a.type == AttributeProto.GRAPH else list(a.graphs)
-                graphs = [
-                    self.read_graph(
-                        copy_without(p, "node", "initializer"), p.node, map(self.read_tensor, p.initializer), lookup
-                    )
-                    for p in protos
-                ]
-                attrs[a.name] = graphs[0] if a.type == AttributeProto.GRAPH else graphs
-                subgraphs += graphs
-            else:
-                attrs[a.name] = attribute_value(a, self.read_tensor)
-        return attrs, subgraphs
+
+        def read_graph(proto: onnx.GraphProto) -> Graph:
+            tensors = map(self.read_tensor, proto.initializer)
+            subgraphs.append(self.read_graph(copy_without(proto, "node", "initializer"), proto.node, tensors, lookup))
+            return subgraphs[-1]
+
+        return {a.name: attribute_value(a, self.read_tensor, read_graph) for a in node.attribute}, subgraphs
 
     def _read_constant(self, node: onnx.NodeProto) -> Tensor | None:
         """The tensor of a Constant node; None for a sparse one or a reference to a function's attribute."""

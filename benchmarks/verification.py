@@ -66,7 +66,7 @@ def run_all(session: OnnxRuntime, drawn: tuple[list[dict[str, Any]], list[str]])
 def measure_cost(path: Path, out: Path, repeats: int) -> Cost:
     rows: list[tuple[float, float, float, float]] = []
     source = model_source(path, inline=True)
-    oracle = VerificationSpec.of(source.load(), None, {}).build_oracle(source, 0)
+    oracle = VerificationSpec.of(source.load()).build_oracle(source.loadable())
     drawn = [answer.input_set.feeds for answer in oracle.answers], oracle.output_names
     for _ in range(repeats):
         plain = time_call(lambda: optimize(path, verify=False, output=out))

@@ -12,17 +12,16 @@ import onnx
 from ..core.errors import ModelError, UnverifiableError
 from ..core.io.convert import from_onnx
 from ..core.io.model import Model
-from ..core.ir.effects import is_stateful, uses_16_bit_floats
 from ..core.ort.backends import OnnxReference
 from ..core.rewriting.pattern import match_op
 from ..core.rewriting.rules import EXACT, ROUNDING, Contract, Rule
 from ..core.verify.empty_tensor_support import CONVOLUTIONS, EMPTY_SUM_ERROR, reduced_dims
 from ..core.verify.input_generation import InputSet
 from ..core.verify.input_search import Answer
-from ..core.verify.input_specs import input_specs
 from ..core.verify.oracle import Oracle
-from ..core.verify.seeded_session import SINGLE_THREADED, random_outputs
+from ..core.verify.seeded_session import SINGLE_THREADED
 from ..core.verify.verdict import Mismatch
+from ..core.verify.verification_spec import VerificationSpec
 from .case import Case, Fault, FaultKind
 from .perturbation import is_explained_by_rounding
 
@@ -135,19 +134,12 @@ def _require_oracle(request: ComparisonRequest) -> tuple[Oracle, bool]:
         _require_valid(request.before)
         model = from_onnx(onnx.load_from_string(request.before))
         _require_no_empty_sums(model)
-        oracle = Oracle(
-            request.before,
-            input_specs(model),
-            [v.name for v in model.graph.outputs],
-            random_outputs=random_outputs(model.graph),
-            boundaries=request.fragile,
-            fresh_sessions=is_stateful(model.graph),
-            backends=(OnnxReference if request.by_reference else SINGLE_THREADED,),
-        )
+        spec, backend = VerificationSpec.of(model), OnnxReference if request.by_reference else SINGLE_THREADED
+        oracle = spec.build_oracle(request.before, boundaries=request.fragile, backends=(backend,))
     except (*INVALID_MODEL_ERRORS, ModelError) as e:
         raise UnverifiableError(_one_line(e)) from e
     _require_declared_shapes(oracle, model)
-    return oracle, uses_16_bit_floats(model.graph)
+    return oracle, spec.uses_half
 
 
 def _require_declared_shapes(oracle: Oracle, model: Model) -> None:

@@ -66,7 +66,7 @@ def rows_of(model: Path, file: Path, folder: Path, level: str = "", kept: Path |
     """The rows for a file in place of the optimized model."""
     source = model_source(model, inline=False)
     original = source.load()
-    oracle = VerificationSpec.of(original, None, {}).build_oracle(source, 0)
+    oracle = VerificationSpec.of(original).build_oracle(source.loadable())
     with RemoteBackend() as remote:
         verifier = RowVerifier(remote, original, oracle, WRITTEN, ONLINE, folder, model, [], kept)
         return verifier.rows(OptimizerOutput("other", "1", file, level=level))

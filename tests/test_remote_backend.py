@@ -28,7 +28,7 @@ ANSWERS = """input(); print('{"failure": null}', flush=True);"""
 
 def oracle_of(model: onnx.ModelProto) -> Oracle:
     source = model_source(model, inline=False)
-    return VerificationSpec.of(source.load(), None, {}).build_oracle(source, 0)
+    return VerificationSpec.of(source.load()).build_oracle(source.loadable())
 
 
 def python(script: str) -> tuple[str, ...]:

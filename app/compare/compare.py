@@ -161,7 +161,7 @@ def _oracle(source: ModelSource, spec: VerificationSpec | None, failure: str, se
     if spec is None:
         return None, f"nothing was verified: {failure}"
     try:
-        oracle = spec.build_oracle(source, seed)
+        oracle = spec.build_oracle(source.loadable(), seed)
     except (UnverifiableError, EvaluationError) as e:
         return None, f"nothing was verified: {e}"
     sets = len(oracle.answers)

@@ -20,7 +20,6 @@ from ...core.errors import FailureKind
 from ...core.io.convert import from_onnx
 from ...core.io.files import ModelFile, encode_text, load, write_files
 from ...core.io.model import Model
-from ...core.ir.effects import is_stateful
 from ...core.ir.op import Op
 from ...core.ort.backends import OnnxRuntime
 from ...core.pass_manager.pass_manager import Attempt, PassManager, static_failure
@@ -28,10 +27,9 @@ from ...core.pass_manager.pipeline import Pass, leaves, selectable_rules
 from ...core.pass_manager.quarantine import Quarantined
 from ...core.plugins.pass_spec import PassSpec
 from ...core.verify.input_generation import InputSet
-from ...core.verify.input_specs import input_specs
 from ...core.verify.oracle import Oracle
-from ...core.verify.seeded_session import random_outputs
 from ...core.verify.verdict import Mismatch
+from ...core.verify.verification_spec import VerificationSpec
 from .subgraph_extraction import (
     changed_ops,
     declared_type,
@@ -103,23 +101,14 @@ def _evaluated_values(model: Model, names: list[str], feeds: Mapping[str, Any]) 
 
 def _still_differ(files: ReproFiles, mismatch: Mismatch, *, exact: bool) -> bool:
     """Whether the two models still differ on the inputs, or the second is still invalid if it was."""
-    given = [InputSet("given", {}, files["inputs.npz"])] if files["inputs.npz"] else []
-    oracle = _oracle_for(files["before.onnx"], given)
+    oracle = _oracle_for(files["before.onnx"], files["inputs.npz"])
     failure = oracle.compare(files["after.onnx"].SerializeToString(), exact=exact).failure
     return failure is not None and (failure.input_set is None) == (mismatch.input_set is None)
 
 
-def _oracle_for(proto: onnx.ModelProto, given: Sequence[InputSet] = ()) -> Oracle:
+def _oracle_for(proto: onnx.ModelProto, given: Mapping[str, Any] | None = None) -> Oracle:
     """The oracle of a small model, as in a run. Raises UnverifiableError, and ModelError if the model does not run."""
-    model = from_onnx(proto)
-    return Oracle(
-        proto.SerializeToString(),
-        input_specs(model),
-        [o.name for o in proto.graph.output],
-        given=given,
-        random_outputs=random_outputs(model.graph),
-        fresh_sessions=is_stateful(model.graph),
-    )
+    return VerificationSpec.of(from_onnx(proto), given or None).build_oracle(proto.SerializeToString())
 
 
 def exception_files(

@@ -103,7 +103,7 @@ def run_pipeline(model: onnx.ModelProto | str | Path, options: RunOptions) -> Re
             before = Stats.of(original, source.size)
             size_before = graph_size(original.graph) if options.plan else None
             is_specified = options.verify or options.inputs is not None  # given inputs are checked in any case
-            spec = VerificationSpec.of(original, options.inputs, {}) if is_specified else None
+            spec = VerificationSpec.of(original, options.inputs) if is_specified else None
     paths.require_writable((*source.files, *options.input_files, *choice.read_files))
     pipeline, unfit = choice.for_opsets(original.graph.opsets)
     new_observer: Callable[[], ChangeObserver] | None = None
@@ -168,7 +168,8 @@ def verified_candidate(
     with run.timer.phase(RUNNING_ORIGINAL):
         fired = {by for counts in run.attempt.ledger.counts.values() for by in counts}
         rules = (r for p in leaves(pipeline) if isinstance(p, RulePass) for r in p.rules if r.name in fired)
-        oracle = spec.build_oracle(run.source, options.seed, sorted({number for r in rules for number in r.fragile}))
+        boundaries = sorted({number for r in rules for number in r.fragile})
+        oracle = spec.build_oracle(run.source.loadable(), options.seed, boundaries)
     run.quarantine.options = CheckOptions(attempt_comparer(oracle))
     return run.verify(oracle, destination, exact=options.exact, uses_half=spec.uses_half)
 

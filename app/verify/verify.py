@@ -75,7 +75,7 @@ def verify(
     verdict = None
     if not differences:
         with timer.phase(RUNNING_ORIGINAL):
-            oracle = spec.build_oracle(first, seed)
+            oracle = spec.build_oracle(first.loadable(), seed)
         with timer.phase(COMPARING):
             verdict = oracle.compare(second.loadable(), exact=exact)
     report = VerificationReport(first.label, second.label, differences, verdict, timer.seconds, versions())

@@ -9,8 +9,8 @@ from types import MappingProxyType
 from typing import Any
 
 from ..io.model import Model
-from ..io.model_source import ModelSource
 from ..ir.effects import is_stateful, uses_16_bit_floats
+from ..ort.sessions import Loadable
 from ..transform.specialize import require_symbols
 from .dim_expressions import Sizes
 from .empty_tensor_support import require_nonempty_filters
@@ -18,10 +18,11 @@ from .given_inputs import read_inputs, sizes_from_shapes, with_given_shapes
 from .input_generation import InputSet
 from .input_specs import InputSpec, input_specs
 from .oracle import Oracle
-from .seeded_session import random_outputs
+from .seeded_session import BACKENDS, Backend, random_outputs
 
 Inputs = Mapping[str, Any] | str | Path
 NO_SIZES: Mapping[str, int] = MappingProxyType({})
+NO_SHAPES: Mapping[str, Sequence[int]] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +45,8 @@ class VerificationSpec:
     def of(
         cls,
         model: Model,
-        given: Inputs | None,
-        shapes: Mapping[str, Sequence[int]],
+        given: Inputs | None = None,
+        shapes: Mapping[str, Sequence[int]] = NO_SHAPES,
         dims: Mapping[str, int] = NO_SIZES,
     ) -> VerificationSpec:
         """The spec of `model`, with sizes fixed by `shapes` of inputs and `dims` of symbols.
@@ -66,13 +67,19 @@ class VerificationSpec:
             {**sizes_from_shapes(shapes, inputs), **dims},
         )
 
-    def build_oracle(self, source: ModelSource, seed: int, boundaries: Collection[float] = ()) -> Oracle:
+    def build_oracle(
+        self,
+        original: Loadable,
+        seed: int = 0,
+        boundaries: Collection[float] = (),
+        backends: Sequence[Backend] = BACKENDS,
+    ) -> Oracle:
         """The oracle for the original, with inputs around `boundaries` too.
 
         Raises UnverifiableError, and ModelError for given inputs on which the original does not run.
         """
         return Oracle(
-            source.loadable(),
+            original,
             self.inputs,
             self.outputs,
             given=self.given_draws,
@@ -81,4 +88,5 @@ class VerificationSpec:
             random_outputs=self.random_outputs,
             boundaries=boundaries,
             fresh_sessions=self.stateful,
+            backends=backends,
         )

@@ -20,40 +20,31 @@ from . import dim_expressions
 from .decision_boundaries import NO_BOUNDARIES, DecisionBoundaries, decision_boundaries
 from .empty_tensor_support import has_nonempty_filters, supports_empty_tensors
 from .input_roles import InputRole, control_values, input_role
-from .transitive_uses import is_selection_only
+from .transitive_uses import is_selection_only, transitive_uses
 
-MAX_FOLLOWED_VALUES = 100  # values followed from an input before giving up
 SAME_SHAPE_OPS = ops_with(Trait.SAME_SHAPE)
 BROADCASTING_OPS = ops_with(Trait.BROADCASTING)
 ExtentRequirement = tuple[int, int]
 """An axis, and the extent that it must have; negative axes count from the end."""
-Axes = tuple[int | None, ...]
+Axes = tuple[int, ...]
 """The axis of the input for each axis of a value."""
 
 
 def required_extents(value: Value, rank: int) -> dict[int, int]:
     """The extents of `value`, of that rank, that its transitive uses require, by axis."""
     found: dict[int, int] = {}
-    queue: list[tuple[Value, Axes]] = [(value, tuple(range(rank)))] if rank else []
-    seen = {value}
-    for v, axes in queue:
-        for op in v.consumers:
-            for index in (i for i, other in enumerate(op.inputs) if other is v):
-                requirements = REQUIREMENTS.get(op.type) if not op.domain else None
-                for axis, extent in requirements(op, index) if requirements is not None else ():
-                    origin = axes[axis] if -rank <= axis < rank else None
-                    if origin is not None and extent > 0:
-                        found.setdefault(origin, extent)
-            if len(seen) < MAX_FOLLOWED_VALUES and op.outputs and op.outputs[0] not in seen:
-                carried = _propagate_axes(op, v, axes)
-                seen.add(op.outputs[0])
-                queue += [(op.outputs[0], carried)] if carried else []
+    for use, axes in transitive_uses(value, tuple(range(rank)), _propagate_axes) if rank else ():
+        is_sliced = len(use.value.known_shape or axes) != rank  # by a Scan
+        requirements = None if use.op.domain or is_sliced else REQUIREMENTS.get(use.op.type)
+        for axis, extent in requirements(use.op, use.index) if requirements is not None else ():
+            if -rank <= axis < rank and extent > 0:
+                found.setdefault(axes[axis], extent)
     return found
 
 
-def _propagate_axes(op: Op, value: Value, axes: Axes) -> Axes | None:
+def _propagate_axes(op: Op, index: int, axes: Axes) -> Axes | None:
     """The axes after `op`; None if they are not tracked through it."""
-    if op.domain or (op.input(0) is not value and op.type not in BROADCASTING_OPS):
+    if op.domain or (index != 0 and op.type not in BROADCASTING_OPS):
         return None
     if op.type in BROADCASTING_OPS and any(_rank(op, i) > len(axes) for i in range(len(op.inputs))):
         return None

@@ -72,12 +72,12 @@ def mutated_cases(
 def _cases(
     rule: Rule, examples: Sequence[onnx.ModelProto], choose: Callable[[DrawInteger], DrawBelow]
 ) -> st.SearchStrategy[Case]:
-    words = dictionary_of(rule)
+    dictionary = dictionary_of(rule)
 
     @st.composite
     def drawn(draw: DrawInteger) -> Case | None:
         try:
-            return generate_case(rule, Choices(choose(draw)), words, examples)
+            return generate_case(rule, Choices(choose(draw)), dictionary, examples)
         except GenerationError:
             return None
 
@@ -106,17 +106,17 @@ class RuleTester:
     def find_fault(self, case: Case, counts: CheckResult) -> Fault | None:
         """The fault on a case, if any; a case on which the rule fires, or declines, adds to `counts`."""
         try:
-            trial = apply_rule(self.rule, case, self.other_rules)
+            applied = apply_rule(self.rule, case, self.other_rules)
         except ModelError:  # the case is invalid
             return None
-        if trial.after is None or trial.fault is not None:
-            if trial.fault is None and not counts.fired:
+        if applied.after is None or applied.fault is not None:
+            if applied.fault is None and not counts.fired:
                 counts.decline_counts.update(set(decline_reasons(self.rule, case)))
-            return trial.fault
+            return applied.fault
         counts.fired += 1
         counts.decline_counts.clear()
         try:
-            fault = compare_case(self.rule, case, trial.after, self.compare, by_reference=self.by_reference)
+            fault = compare_case(self.rule, case, applied.after, self.compare, by_reference=self.by_reference)
         except (UnverifiableError, EvaluationError):  # one of the models does not run
             return None
         counts.ran += 1

@@ -145,10 +145,10 @@ class GuidedSearch:
 
     def _next_level(self, key: Key, rng: Random) -> int:
         """The next level of a model-wide choice: all of them in random order, repeatedly."""
-        deck = self.shuffled_levels.setdefault(key, [])
-        if not deck:
-            deck += rng.sample(range(MODEL_WIDE_CHOICES[key]), MODEL_WIDE_CHOICES[key])
-        return deck.pop()
+        levels = self.shuffled_levels.setdefault(key, [])
+        if not levels:
+            levels += rng.sample(range(MODEL_WIDE_CHOICES[key]), MODEL_WIDE_CHOICES[key])
+        return levels.pop()
 
     def _mutated_choices(self, rng: Random) -> dict[Key, int]:
         """The choices that led to a rarely reached line, some of them omitted or from another model."""

@@ -83,7 +83,7 @@ def _perturb_graph(graph: onnx.GraphProto, types: Mapping[str, int], opset: int,
         outputs = [
             name for name in node.output if types.get(name, 0) in PERTURBED_DTYPES and node.op_type != "Constant"
         ]
-        node.output[:] = [f"{name} unshaken" if name in outputs else name for name in node.output]
+        node.output[:] = [f"{name} unperturbed" if name in outputs else name for name in node.output]
         graph.node.append(node)
         for name in outputs:
             seed += 1
@@ -92,7 +92,7 @@ def _perturb_graph(graph: onnx.GraphProto, types: Mapping[str, int], opset: int,
 
 def _perturbing_nodes(name: str, kind: int, opset: int, seed: int) -> Iterator[onnx.NodeProto]:
     """Nodes that compute `name` = v * (1 + share * r), with r -1 or 1 for each element."""
-    v, sides, r, part, factor = (f"{name} {suffix}" for suffix in ("unshaken", "sides", "r", "part", "factor"))
+    v, sides, r, part, factor = (f"{name} {suffix}" for suffix in ("unperturbed", "sides", "r", "part", "factor"))
     yield from _random_signs(v, sides, opset, seed)
     yield helper.make_node("Cast", [sides], [r], to=kind)
     yield helper.make_node("Mul", [r, f"share of {kind}"], [part])

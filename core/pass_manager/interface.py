@@ -99,9 +99,9 @@ class GraphInterface:
         header = graph.declared.header
         if header.SerializeToString(deterministic=True) != self.header:
             require_same_fields(onnx.GraphProto.FromString(self.header), header, f"the graph{where}")
-        there = {v.name for v in defined_values(graph)} if self.pinned else set[str]()
+        present = {v.name for v in defined_values(graph)} if self.pinned else set[str]()
         for name in self.pinned:
-            if name not in there:
+            if name not in present:
                 raise InterfaceError(f"{name}{where}, which an annotation or training information names, is gone")
 
 
@@ -129,8 +129,8 @@ def require_same_fields(before: Messages, after: Messages, whose: str) -> None:
         if name == "quantization_annotation":
             kept = {a.tensor_name for a in new.get(name, ())}
             for a in (a for a in old.get(name, ()) if a not in new.get(name, ())):
-                fate = "changed" if a.tensor_name in kept else "is gone"
-                raise InterfaceError(f"the quantization annotation of {a.tensor_name} {fate}")
+                change = "changed" if a.tensor_name in kept else "is gone"
+                raise InterfaceError(f"the quantization annotation of {a.tensor_name} {change}")
             raise InterfaceError(f"the quantization annotations of {whose} changed")
         words = {"doc_string": "doc string", "metadata_props": "metadata"}.get(name, name.replace("_", " "))
         raise InterfaceError(f"the {words} of {whose} changed")

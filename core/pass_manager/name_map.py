@@ -62,8 +62,8 @@ def _subgraphs_by_attribute(op: Op) -> Iterator[tuple[str, Graph]]:
 def _named_ops(graph: Graph) -> list[tuple[Op, str]]:
     """The ops of a graph with their names."""
     ops = sorted(graph.ops(), key=lambda op: op.order_key)
-    bearers = Counter(op.name for op in ops)
-    return [(op, _fallback_name(op) if bearers[op.name] > 1 else op.name or _fallback_name(op)) for op in ops]
+    counts = Counter(op.name for op in ops)
+    return [(op, _fallback_name(op) if counts[op.name] > 1 else op.name or _fallback_name(op)) for op in ops]
 
 
 def _fallback_name(op: Op) -> str:
@@ -79,11 +79,11 @@ def _written_values(graph: Graph) -> Iterator[Value]:
 def _disambiguate(items: Iterable[tuple[T, str, str]]) -> dict[T, str]:
     """A unique name for each of `items`: (object, path, name)."""
     listed = list(items)
-    bearers = Counter(name for _, _, name in listed)
+    counts = Counter(name for _, _, name in listed)
     found: dict[T, str] = {}
     taken: set[str] = set()
     for what, path, name in listed:
-        plain = chosen = path + name if bearers[name] > 1 else name
+        plain = chosen = path + name if counts[name] > 1 else name
         number = 1
         while chosen in taken:  # two nodes of one name whose outputs are named like other nodes, say
             number += 1
@@ -100,7 +100,8 @@ FORMAT_VERSION = 1
 class NameTracker:
     """The values and ops of a model before any rewrite, and the log of their replacements.
 
-    Removed ops stay in memory, so it is for runs that write a name map.
+    `producers` are those of computed values, not of constants. Removed ops stay in memory, so it is for runs that write
+    a name map.
     """
 
     names: UniqueNames
@@ -108,17 +109,15 @@ class NameTracker:
     producers: dict[Value, Op]
     labels: dict[Op, str]  # as the ledger calls them
     initializers: dict[Value, str]
-    constants: frozenset[Value]  # the outputs of Constant ops
 
     @classmethod
     def of(cls, model: Model) -> NameTracker:
         """Start to track `model`, just loaded. O(V + E)."""
         names = UniqueNames.of(model.graph)
-        trace = model.graph.context.replacement_log = ReplacementLog()
-        makers = {v: op for op in names.ops for v in op.outputs}
+        log = model.graph.context.replacement_log = ReplacementLog()
+        producers = {v: op for op in names.ops for v in op.outputs if v.tensor is None}
         initializers = {v: v.name for g in model.graph.with_subgraphs() for v in (*g.initializers, *g.input_defaults)}
-        constants = frozenset(v for v in makers if v.tensor is not None)
-        return cls(names, trace, makers, {op: op.label for op in names.ops}, initializers, constants)
+        return cls(names, log, producers, {op: op.label for op in names.ops}, initializers)
 
 
 def name_map(tracker: NameTracker, model: Model, changes: Sequence[Change]) -> dict[str, object]:
@@ -129,28 +128,23 @@ def name_map(tracker: NameTracker, model: Model, changes: Sequence[Change]) -> d
     initializers now. "removed": nodes without successor, and removed initializers. Both map to the rule or pass that
     did it, None if the pass did not report it.
     """
-    fate = _NameHistory(tracker, UniqueNames.of(model.graph), changes)
-    targets = {name: fate.target(v) for v, name in tracker.names.values.items()}
-    nodes = {name: fate.successors(op) for op, name in tracker.names.ops.items()}
+    current = UniqueNames.of(model.graph)
+    history = _NameHistory(tracker, current, changes)
     values, ops = tracker.names.values, tracker.names.ops
-    computed = {values[v] for v in tracker.producers.keys() - tracker.constants if v in values}
-    folded = {name for name in computed if _is_constant(targets[name])}
+    targets = {v: history.target(v) for v in values}
+    nodes = {name: history.successors(op) for op, name in ops.items()}
+    constants = {v for v, now in targets.items() if now is not None and now.tensor is not None and now.producer is None}
+    removed_initializers = [v for v in tracker.initializers if v not in current.values]
     return {
         "version": FORMAT_VERSION,
-        "tensors": {name: fate.current_names.values[v] if v is not None else None for name, v in targets.items()},
+        "tensors": {values[v]: current.values[now] if now is not None else None for v, now in targets.items()},
         "nodes": nodes,
-        "folded": {name: fate.folded_by(v) for v, name in values.items() if name in folded},
+        "folded": {values[v]: history.folded_by(v) for v in values if v in constants and v in tracker.producers},
         "removed": {
-            "nodes": {name: fate.op_removers.get(op) for op, name in ops.items() if not nodes[name]},
-            "initializers": {
-                values[v]: fate.removed_by(v) for v in tracker.initializers if v not in fate.current_names.values
-            },
+            "nodes": {name: history.op_removers.get(op) for op, name in ops.items() if not nodes[name]},
+            "initializers": {values[v]: history.removed_by(v) for v in removed_initializers},
         },
     }
-
-
-def _is_constant(value: Value | None) -> bool:
-    return value is not None and value.tensor is not None and value.producer is None
 
 
 class _NameHistory:
@@ -176,9 +170,9 @@ class _NameHistory:
 
     def folded_by(self, value: Value) -> str | None:
         """The rule or pass that made a computed value constant."""
-        maker = self.tracker.producers[value]
-        change = self._change.get(self._label(maker))
-        return change.by if change is not None else self.op_removers.get(maker)
+        producer = self.tracker.producers[value]
+        change = self._change.get(self._label(producer))
+        return change.by if change is not None else self.op_removers.get(producer)
 
     def removed_by(self, value: Value) -> str | None:
         """The rule or pass that removed an initializer, by itself or with the last op that read it."""
@@ -187,8 +181,8 @@ class _NameHistory:
 
     @cached_property
     def _consumer_removed_by(self) -> dict[Value, str | None]:
-        gone = [*(op for op in self.tracker.names.ops if op not in self.current_names.ops), *self._log.removed_ops]
-        return {v: self.op_removers.get(op) for op in gone for v in op.inputs if v is not None}
+        removed = [*(op for op in self.tracker.names.ops if op not in self.current_names.ops), *self._log.removed_ops]
+        return {v: self.op_removers.get(op) for op in removed for v in op.inputs if v is not None}
 
     def successors(self, op: Op) -> list[str]:
         """The names of the ops that replace `op`: itself, its equivalent, or the ops made from it; at most 50."""
@@ -215,10 +209,10 @@ class _NameHistory:
         if op in self.current_names.ops:
             return []
         nexts = list(self._log.derived_ops.get(op, ()))
-        twin, change = self._log.equivalent_ops.get(op), self._change.get(self._label(op))
+        equivalent, change = self._log.equivalent_ops.get(op), self._change.get(self._label(op))
         # The producer of the input of a removed op is not its equivalent: it was part of the same change, and stayed.
-        if twin is not None and change is not None and self._label(twin) in change.replaced:
-            nexts.append(twin)
+        if equivalent is not None and change is not None and self._label(equivalent) in change.replaced:
+            nexts.append(equivalent)
         return nexts
 
     def _label(self, op: Op) -> str:
@@ -236,13 +230,8 @@ class _NameHistory:
                 last = found[op] = change.by if change is not None else last
         for op in self.tracker.names.ops:
             if op not in found and op not in self.current_names.ops:
-                found[op] = self._enclosing_op_removed_by(op, found)
+                owner = op.graph.owner  # the op in whose subgraph `op` was removed with it, if any
+                while owner is not None and owner not in found:
+                    owner = owner.graph.owner
+                found[op] = found[owner] if owner is not None else None
         return found
-
-    @staticmethod
-    def _enclosing_op_removed_by(op: Op, found: dict[Op, str | None]) -> str | None:
-        """The rule or pass that removed the op in whose subgraph `op` was, if any did."""
-        graph: Graph = op.graph
-        while graph.owner is not None and graph.owner not in found:
-            graph = graph.owner.graph
-        return found.get(graph.owner) if graph.owner is not None else None

@@ -62,13 +62,13 @@ class InstalledPlugins:
         for entry in entries:
             self._entries().remove(entry)
             try:
-                brought = _load_entry_point(entry)
+                registry = _load_entry_point(entry)
             except PluginError as e:
                 self.load_errors |= dict.fromkeys(e.names or (entry.name,), e)
                 self.entry_point_errors[entry.name] = e
                 continue
-            self.entry_point_errors[entry.name] = _entry_point_error(entry, [found.name for found in brought])
-            for found in brought:
+            self.entry_point_errors[entry.name] = _entry_point_error(entry, [found.name for found in registry])
+            for found in registry:
                 try:
                     self.registry.add(found)
                 except PluginError as e:

@@ -110,8 +110,8 @@ def _require_acyclic(order: nx.DiGraph[int], names: Sequence[str], existing_coun
     algorithms: Any = nx
     cycle: list[tuple[int, int]] = algorithms.find_cycle(order)
     wanted = ", ".join(f"{names[a]} before {names[b]}" for a, b in cycle if max(a, b) >= existing_count)
-    there = sorted({a for a, _ in cycle if a < existing_count})
-    known = f"; in the pipeline {names[there[0]]} comes before {names[there[-1]]}" if len(there) > 1 else ""
+    fixed = sorted({a for a, _ in cycle if a < existing_count})
+    known = f"; in the pipeline {names[fixed[0]]} comes before {names[fixed[-1]]}" if len(fixed) > 1 else ""
     raise PluginError(f"these positions contradict each other: {wanted}{known}")
 
 

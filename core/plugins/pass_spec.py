@@ -217,18 +217,18 @@ def with_options(p: Pass, option_texts: Mapping[str, str]) -> Pass:
     """The pass with options set. Raises UsageError for an option that it lacks, or a value that it does not accept."""
     if not option_texts:
         return p
-    there = {o.name: o for o in options_of(p)}
+    known = {o.name: o for o in options_of(p)}
     values: dict[str, Any] = {}
     for name, text in option_texts.items():
-        if name not in there:
-            raise UsageError(f"{p.name} has no option {name}; {_describe_options(there)}")
-        if not there[name].type:
+        if name not in known:
+            raise UsageError(f"{p.name} has no option {name}; {_describe_options(known)}")
+        if not known[name].type:
             raise UsageError(f"{p.name}: option {name} cannot be set by text")
         try:
-            values[name] = parse_value(there[name].hint, text)
+            values[name] = parse_value(known[name].hint, text)
         except ValueError:
-            wrong = f"{p.name}: {name}={text} is not of the type {there[name].type}"
-            raise UsageError(f"{wrong}; {_describe_options(there)}") from None
+            wrong = f"{p.name}: {name}={text} is not of the type {known[name].type}"
+            raise UsageError(f"{wrong}; {_describe_options(known)}") from None
     try:
         return cast("Pass", replace(cast("Any", p), **values))
     except Exception as e:

@@ -180,10 +180,10 @@ def _operand_dtype(op: Op) -> int:
     """The type of the operands, from recorded types upstream if possible, otherwise inferred."""
     value = op.input(0)
     for _ in range(MAX_LOOKBACK):
-        maker = value.producer if value is not None and not value.recorded_type[0] else None
-        if maker is None or maker.domain or maker.type not in SAME_DTYPE_OPS:
+        producer = value.producer if value is not None and not value.recorded_type[0] else None
+        if producer is None or producer.domain or producer.type not in SAME_DTYPE_OPS:
             break
-        value = maker.input(0)
+        value = producer.input(0)
     return value.known_dtype if value is not None else 0
 
 

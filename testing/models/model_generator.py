@@ -282,16 +282,16 @@ def generate_case(
     which = choices.draw_below(1 + 2 * len(examples))
     with choices.scope("dtype"):
         dtype = choices.pick(DTYPES)
-    grower = PatternGenerator(ModelBuilder(1), choices, dictionary, OP_GENERATORS, draw_distribution(choices), dtype)
+    generator = PatternGenerator(ModelBuilder(1), choices, dictionary, OP_GENERATORS, draw_distribution(choices), dtype)
     if which:
-        generate_variant(rule, examples[(which - 1) // 2], grower)
+        generate_variant(rule, examples[(which - 1) // 2], generator)
     else:
         pattern = choices.pick(rule.patterns)
-        grower.builder.opset = _opset(pattern, dtype, choices)
-        shape = grower.draw_shape(choices.pick(RANKS))
-        grower.generate(pattern, Hint(shape, grower.dtype))
+        generator.builder.opset = _opset(pattern, dtype, choices)
+        shape = generator.draw_shape(choices.pick(RANKS))
+        generator.generate(pattern, Hint(shape, generator.dtype))
     with choices.scope("setting"):
-        return EnclosingModel(rule, grower).build_case()
+        return EnclosingModel(rule, generator).build_case()
 
 
 def _opset(pattern: OpPattern, dtype: int, choices: Choices) -> int:

@@ -172,7 +172,7 @@ def test_where_in_a_pipeline(start: Pass, more: list[Placed], shape: Any) -> Non
     ],
 )
 def test_nothing_comes_after_the_end(more: list[Placed]) -> None:
-    with pytest.raises(PluginError, match=r"cannot stand before a2?: it is for stage final"):
+    with pytest.raises(PluginError, match=r"cannot run before a2?: it is for stage final"):
         insert_passes(LOOP, more, LETTERS)
 
 

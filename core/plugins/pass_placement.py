@@ -63,7 +63,7 @@ def _require_none_after_final(final: Sequence[Placed], others: Sequence[Placed],
     pairs = [(q.item.name, name) for q in final for name in q.before if name in inside]
     pairs += [(name, q.item.name) for q in others for name in q.after if name in end]
     for name, other in pairs:
-        raise PluginError(f"{name} cannot stand before {other}: it is for stage {FINAL}, which is behind all others")
+        raise PluginError(f"{name} cannot run before {other}: it is for stage {FINAL}, which comes after all others")
 
 
 def order_passes(existing: Sequence[Pass], added: Sequence[Placed], stages: Mapping[str, str]) -> tuple[Pass, ...]:

@@ -101,7 +101,7 @@ def equals_direct_cast(first: int, between: int, last: int) -> bool:
     if not {first, between, last} <= NUMERIC_FORMATS.keys():
         return False
     a, b, c = (NUMERIC_FORMATS[dtype] for dtype in (first, between, last))
-    if c.significand_bits == 1:  # to bool: whether it is zero, which a float and as many bits tell of any whole number
+    if c.significand_bits == 1:  # to bool: a cast to a float, or to as many bits, keeps whether a whole number is zero
         return can_represent(b, a) or (
             not a.exponent_bits and (b.exponent_bits > 0 or b.integer_bits >= a.integer_bits)
         )

@@ -132,7 +132,7 @@ UNSUPPORTED = frozenset({"bfloat16"})  # by onnxruntime's Expand and ConstantOfS
 class Debloat:
     """A constant of one repeated number becomes a ConstantOfShape, one of equal slices an Expand of the slice.
 
-    Only where `min_bytes` or more are saved. What it makes must not be folded again: it is for the end of a run.
+    Only where `min_bytes` or more are saved. Its ops must not be folded again: it is for the end of a run.
     """
 
     min_bytes: int = 1 << 20

@@ -44,9 +44,11 @@ class MergeDuplicates:
         pairs = [
             (old, new) for old, new in zip(op.outputs, twin.outputs, strict=False) if old.consumers or g.is_output(old)
         ]
-        if len(op.outputs) > len(twin.outputs) or not pairs or any(not new.name for _, new in pairs):
-            return False
-        if any(old in g.pinned for old, _ in pairs):
+        if (
+            len(op.outputs) > len(twin.outputs)
+            or not pairs
+            or any(not new.name or old in g.pinned for old, new in pairs)
+        ):
             return False
         foreign = twin.graph is not g
         if any(g.is_output(old) and (foreign or g.is_output(new) or new in g.pinned) for old, new in pairs):

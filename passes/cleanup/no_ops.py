@@ -80,7 +80,7 @@ def drop_dropout(g: Build, x: Value, dropout: Op) -> tuple[Value, Value | None]:
     if mask is None or not (mask.consumers or dropout.graph.is_output(mask)):
         return x, None
     require(g.opset >= 9, "before opset 9, there is no ConstantOfShape for the mask")
-    # onnxruntime fills the mask with zeros up to version 11; since then the operator asks for ones.
+    # onnxruntime fills the mask with zeros up to version 11; since then the operator specifies ones.
     # Before version 10 the mask has the type of the data.
     kind = np.bool_ if g.opset >= 10 else helper.tensor_dtype_to_np_dtype(x.dtype)
     fill = Tensor.from_array(np.array([g.opset >= 12], kind))

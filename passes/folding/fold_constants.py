@@ -184,7 +184,7 @@ class FoldConstants:
     def _fold(self, g: Graph, root: Graph, known: list[Value], ledger: Ledger) -> list[Value]:
         """Fold ops that depend on the `known` constants; returns the new constants."""
         candidates = foldable_ops(g, known)
-        if not candidates:  # as in most bodies, and the budget takes a look at all of the model
+        if not candidates:  # as in most bodies, and the budget needs all constants of the model
             return []
         loaded = root.context.weight_bytes
         room = loaded + max(self.max_growth, int(self.max_share * loaded)) - constant_bytes(root)

@@ -201,7 +201,7 @@ FUSE_NORM_WEIGHTS = RulePass("fuse-norm-weights", (scale_norm, shift_norm, drop_
 """Fusion of scales, offsets and casts into normalizations."""
 
 
-MAX_EPSILON = 1e-6  # the most that may stand in for a length of 0
+MAX_EPSILON = 1e-6  # the largest substitute for a length of 0
 
 
 @rule(

@@ -19,7 +19,6 @@ from .polynomials import require_dtype, require_scalar, scalar_constant
 )
 def fuse_reduce_sum_square(g: Build, x: Value, total: Op, axes: Value | None, two: Value | None = None) -> Value:
     """ReduceSum(x * x), ReduceSum(Pow(x, 2)) => ReduceSumSquare(x)"""
-    require_dtype(x, CPU_FLOATS)
     require(two is None or scalar_constant(two, x) == 2.0, "the exponent is not 2")
     return build_reduction(g, "ReduceSumSquare", x, total, axes)
 
@@ -27,14 +26,12 @@ def fuse_reduce_sum_square(g: Build, x: Value, total: Op, axes: Value | None, tw
 @rule(lambda g, x, total, axes=None: g.ReduceSum(g.Abs(x), axes) @ total)
 def fuse_reduce_l1(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """ReduceSum(Abs(x)) => ReduceL1(x)"""
-    require_dtype(x, CPU_FLOATS)
     return build_reduction(g, "ReduceL1", x, total, axes)
 
 
 @rule(lambda g, x, total, axes=None: g.Sqrt(g.ReduceSumSquare(x, axes) @ total))
 def fuse_reduce_l2(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Sqrt(ReduceSumSquare(x)) => ReduceL2(x)"""
-    require_dtype(x, CPU_FLOATS)
     return build_reduction(g, "ReduceL2", x, total, axes)
 
 
@@ -44,21 +41,18 @@ def fuse_reduce_l2(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
 )
 def fuse_reduce_log_sum_exp(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(Exp(x))) => ReduceLogSumExp(x)"""
-    require_dtype(x, CPU_FLOATS)
     return build_reduction(g, "ReduceLogSumExp", x, total, axes)
 
 
 @rule(lambda g, x, total, axes=None: g.Log(g.ReduceSum(x, axes) @ total))
 def fuse_reduce_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Value:
     """Log(ReduceSum(x)) => ReduceLogSum(x)"""
-    require_dtype(x, CPU_FLOATS)
     return build_reduction(g, "ReduceLogSum", x, total, axes)
 
 
 @rule(lambda g, x, n, total, op, axes=None: g.one_of("Div", "Mul")(g.ReduceSum(x, axes) @ total, g.const(n)) @ op)
 def fuse_reduce_mean(g: Build, x: Value, n: Value, total: Op, op: Op, axes: Value | None) -> Value:
     """ReduceSum(x) / n => ReduceMean(x), ReduceSum(x) * (1 / n) => ReduceMean(x)"""
-    require_dtype(x, CPU_FLOATS)
     axes_or_none = constant_integers(total)
     over = range(x.rank) if axes_or_none is None else normalized_axes(axes_or_none, x.rank)
     extents = [d for i in over if isinstance(d := x.shape[i], int)]
@@ -70,6 +64,7 @@ def fuse_reduce_mean(g: Build, x: Value, n: Value, total: Op, op: Op, axes: Valu
 
 def build_reduction(g: Build, name: str, x: Value, total: Op, axes: Value | None) -> Value:
     """The reduction `name` of `x` over the axes that `total` sums over."""
+    require_dtype(x, CPU_FLOATS)
     require(not total.attr("noop_with_empty_axes", 0), "noop_with_empty_axes is set")
     require(axes is None or not axes.is_const or 0 not in axes.shape, "the axes are empty")
     attrs = {k: v for k, v in total.attrs.items() if k != "noop_with_empty_axes"}

@@ -7,7 +7,7 @@ import numpy as np
 from ...core import Build, Op, RulePass, Value, require, rule
 from ..support.operand_queries import (
     Array,
-    downcast_weights,
+    downcast_constant,
     has_one_use,
     normalized_axes,
     operand,
@@ -30,10 +30,10 @@ from .convolution import (
     INPUT_AXIS,
     conv_window,
     fold_affine,
-    grouped_weights,
     input_channels,
     output_channels,
     scaled_weights,
+    shifted_bias,
 )
 
 
@@ -72,26 +72,14 @@ def fold_affine_before_conv(g: Build, w: Value, conv: Op, op: Op) -> Value:
 
 def conv_of_affine(g: Build, x: Value, w: Value, conv: Op, affine: Affine) -> Value:
     """The convolution of `x` that equals `conv` of `k * x + shift`."""
-    (k, shift), b = affine, conv.input(2)
+    k, shift = affine
     require(bool(np.isfinite(k).all() and np.isfinite(shift).all()), "a number is not finite")
     if shift.any():
         require(conv.type == "Conv", "at the border of a ConvTranspose fewer inputs are summed up")
         require(not any(conv_window(conv, w).pads), "the zeros of the padding would be shifted")
-    kind = np.dtype(w.const.dtype)
-    new = g.const(downcast_weights(scaled_weights(conv, w, k, INPUT_AXIS), kind)) if (k != 1).any() else w
-    bias = g.const(downcast_weights(shifted_bias(conv, w, b, shift), kind)) if shift.any() else b
-    return (g.ConvTranspose if conv.type == "ConvTranspose" else g.Conv)(x, new, bias, **conv.attrs)
-
-
-def shifted_bias(conv: Op, w: Value, b: Value | None, shift: Array) -> Array:
-    """The bias of a Conv whose inputs are no longer shifted."""
-    weights = grouped_weights(conv, w)
-    groups, outputs, inputs = weights.shape[:3]
-    with np.errstate(all="ignore"):
-        taps = weights.reshape(groups, outputs, inputs, -1).sum(axis=-1)
-        per = np.broadcast_to(shift, groups * inputs).reshape(groups, inputs, 1)
-        old = np.zeros(1) if b is None else b.const.astype(np.float64)
-        return old + (taps @ per).reshape(-1)
+    new = downcast_constant(g, scaled_weights(conv, w, k, INPUT_AXIS), w) if (k != 1).any() else w
+    bias = downcast_constant(g, shifted_bias(conv, w, shift), w) if shift.any() else conv.input(2)
+    return getattr(g, conv.type)(x, new, bias, **conv.attrs)
 
 
 FOLD_AFFINE_BEFORE_CONV = RulePass("fold-affine-before-conv", (fold_affine_before_conv,))
@@ -174,7 +162,7 @@ def apply_affine_to_concat(g: Build, op: Op, affine: Affine, rank: int) -> Value
 
 
 def split_by_channels(numbers: Array, ends: Array) -> list[Array]:
-    """The numbers of each part of the channels; one number is everyone's."""
+    """The numbers of each part of the channels; one number belongs to all."""
     if numbers.size == 1:
         return [numbers] * len(ends)
     require(numbers.size == ends[-1], "there is not one number for each channel")

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
-from ..support.operand_queries import Array, Inputs, downcast_weights, operand
+from ..support.operand_queries import Array, Inputs, downcast_constant, operand
 from .affine import ONE, ZERO, Affine, required_affine
 from .convolution import (
     Window,
@@ -18,18 +18,19 @@ from .convolution import (
     group_count,
     grouped_weights,
     input_channels,
+    shifted_bias,
     tap_slices,
     union,
     weights_as_float64,
 )
 
 # Infinities of both signs make NaN where they are added up; one convolution may never form one of them.
-FINITE_BRANCHES = conditional("what the branches give is finite")
+FINITE_BRANCHES = conditional("the outputs of the branches are finite")
 
 
 @dataclass(frozen=True, slots=True)
 class ConvBranch:
-    """A Conv that is one of several: its op, weights, bias, and where it looks."""
+    """A Conv that is one of several: its op, weights, bias, and window."""
 
     conv: Op
     w: Value
@@ -128,9 +129,8 @@ def build_conv(g: Build, x: Value, like: ConvBranch, weights: Array, bias: Array
     attrs = dict(like.conv.attrs)
     if target != like.window:
         attrs = {**target.attrs, "group": int(like.conv.attr("group", 1))}
-    return conv_with_weights(
-        g, x, weights, None if bias is None else np.broadcast_to(bias, len(weights)), like.w, attrs
-    )
+    full = None if bias is None else np.broadcast_to(bias, len(weights))
+    return conv_with_weights(g, x, weights, full, like.w, attrs)
 
 
 MERGE_PARALLEL_CONVS = RulePass("merge-parallel-convs", (merge_parallel_convs, merge_conv_with_affine))
@@ -138,7 +138,7 @@ MERGE_PARALLEL_CONVS = RulePass("merge-parallel-convs", (merge_parallel_convs, m
 
 
 # Infinities of both signs make NaN where they are added up; one convolution may never form one of them.
-FINITE_INTERMEDIATE = conditional("what the first convolution gives is finite")
+FINITE_INTERMEDIATE = conditional("the output of the first convolution is finite")
 
 
 @rule(
@@ -204,25 +204,15 @@ def merged_bias(first: Op, second: Op, v: Value) -> Array | None:
     b, c = first.input(2), second.input(2)
     if b is None:
         return None if c is None else c.const.astype(np.float64)
-    weights = grouped_weights(second, v)
-    groups, outputs, inputs = weights.shape[:3]
-    per = b.const.astype(np.float64).reshape(groups, inputs, 1)
-    with np.errstate(all="ignore"):
-        made = (weights.reshape(groups, outputs, inputs, -1).sum(axis=-1) @ per).reshape(-1)
-        return made if c is None else made + c.const
+    return shifted_bias(second, v, b.const.astype(np.float64))
 
 
 def conv_with_weights(
     g: Build, x: Value, weights: Array, bias: Array | None, like: Value, attrs: Mapping[str, Any]
 ) -> Value:
     """A Conv with new weights of the type of `like`."""
-    kind = np.dtype(like.const.dtype)
-    return g.Conv(
-        x,
-        g.const(downcast_weights(weights, kind)),
-        None if bias is None else g.const(downcast_weights(bias, kind)),
-        **attrs,
-    )
+    b = None if bias is None else downcast_constant(g, bias, like)
+    return g.Conv(x, downcast_constant(g, weights, like), b, **attrs)
 
 
 MERGE_CONSECUTIVE_CONVS = RulePass("merge-consecutive-convs", (merge_conv_with_pointwise, merge_pointwise_with_conv))

@@ -1,7 +1,4 @@
-"""Zeros padded in front of a convolution are its own padding.
-
-What is padded in front of a pool is its own padding, where the pool takes it for the same.
-"""
+"""Folding of Pads into the padding of convolutions and pools."""
 
 from __future__ import annotations
 
@@ -68,10 +65,10 @@ def fold_pad_into_average_pool(g: Build, x: Value, pool: Op, pad: Op) -> Value:
 @rule(lambda g, x, pool, pad: g.MaxPool(g.Pad(x, ...) @ pad) @ pool, contract=EXACT)
 def fold_pad_into_max_pool(g: Build, x: Value, pool: Op, pad: Op) -> Value:
     """MaxPool(Pad(x, c)) => MaxPool(x), pads, of integers; c is the least there is"""
-    # Of numbers that are not a number or infinite onnxruntime makes one thing or another, as the padding lies.
+    # The result of onnxruntime for NaN and infinities depends on the place of the padding.
     require(x.dtype in (TensorProto.INT8, TensorProto.UINT8), "it is not of integers")
     around = padded_pool_window(dense_window(pool), x, pad)
-    require(pad_value(pad) == (0 if x.dtype == TensorProto.UINT8 else -128), "what is padded may be the greatest")
+    require(pad_value(pad) == (0 if x.dtype == TensorProto.UINT8 else -128), "a padded element may be the greatest")
     return g.MaxPool(x, **attributes_with_pads(pool, around))
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...core import Build, Op, Value, require
-from ..support.operand_queries import Array, downcast_weights, known, known_extent, operand, values_along_axis
+from ..support.operand_queries import Array, downcast_constant, known, known_extent, operand, values_along_axis
 
 CONVOLUTIONS = ("Conv", "ConvTranspose")
 MAX_COPIED_BYTES = 16 << 20  # bytes by which copies of one weight may make the model larger
@@ -80,17 +80,24 @@ def fold_affine(g: Build, conv: Op, k: Array, shift: Array) -> Value:
     require(w.is_const, "the weights are computed")
     channels = output_channels(conv, w)
     require({k.size, shift.size} <= {1, channels}, "there is not one number for each channel")
-    scales = bool((k != 1).any())
     bias = None
     with np.errstate(all="ignore"):
         if b is not None or shift.any():
             old = np.zeros(1) if b is None else b.const.astype(np.float64)
             bias = np.broadcast_to(old * k + shift, channels)
     require(bool(np.isfinite(k).all()), "a scale is infinite or not a number")
-    kind = np.dtype(w.const.dtype)
-    new = g.const(downcast_weights(scaled_weights(conv, w, k, OUTPUT_AXIS), kind)) if scales else w
-    add = g.ConvTranspose if conv.type == "ConvTranspose" else g.Conv
-    return add(x, new, None if bias is None else g.const(downcast_weights(bias, kind)), **conv.attrs)
+    new = downcast_constant(g, scaled_weights(conv, w, k, OUTPUT_AXIS), w) if (k != 1).any() else w
+    return getattr(g, conv.type)(x, new, None if bias is None else downcast_constant(g, bias, w), **conv.attrs)
+
+
+def shifted_bias(conv: Op, w: Value, shift: Array) -> Array:
+    """The bias of a Conv without padding whose input is no longer shifted, by one number or one for each channel."""
+    weights, b = grouped_weights(conv, w), conv.input(2)
+    groups, outputs, inputs = weights.shape[:3]
+    with np.errstate(all="ignore"):
+        taps = weights.reshape(groups, outputs, inputs, -1).sum(axis=-1)
+        added = (taps @ np.broadcast_to(shift, groups * inputs).reshape(groups, inputs, 1)).reshape(-1)
+        return added if b is None else b.const.astype(np.float64) + added
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,4 @@
-"""The equation of an Einsum, taken apart.
-
-An Einsum that another operator computes too: MatMul, Gemm, Mul, ReduceSum or Transpose.
-"""
+"""Replacement of an Einsum by the operator that computes the same: MatMul, Gemm, Mul, ReduceSum or Transpose."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ class MergeParallelMatmuls:
     name: str = "merge-parallel-matmuls"
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
-        """One look at each product. O(ops)."""
+        """Visit each product once. O(ops)."""
         return sum(self._merge_in(g, ledger) for g in tuple(graph.with_subgraphs()))
 
     def _merge_in(self, g: Graph, ledger: Ledger) -> int:

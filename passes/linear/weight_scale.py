@@ -88,7 +88,7 @@ def fold_batchnorm_into_gemm(g: Build, x: Value, w: Value, product: Op, bn: Op) 
 )
 def fold_batchnorm_before_gemm(g: Build, x: Value, w: Value, product: Op, bn: Op) -> Value:
     """BatchNormalization(x) @ w + c => Gemm(x, k * w, (bias - mean * k) @ w + c), k = scale / sqrt(var + epsilon)"""
-    require(x.rank == w.rank == 2 and not product.attr("transA", 0), "the channels are not what is summed over")
+    require(x.rank == w.rank == 2 and not product.attr("transA", 0), "the sums are not over the channels")
     p = product_of(product)
     k, shift = scale_and_shift(bn)
     require(k.size == p.extents[0], "the weights do not fit the statistics")
@@ -102,7 +102,7 @@ FOLD_BATCHNORM_INTO_GEMM = RulePass("fold-batchnorm-into-gemm", (fold_batchnorm_
 """Folding of BatchNormalization before or behind a product with constant weights."""
 
 
-# What they do with their first input does not depend on its numbers.
+# Operators that only move the elements of their first input.
 DATA_MOVEMENT_OPS = frozenset({"Flatten", "Identity", "Reshape", "Squeeze", "Transpose", "Unsqueeze"})
 MAX_OPS = 32  # ops looked at
 
@@ -117,7 +117,7 @@ class FoldScale:
     name: str = "fold-scale"
 
     def run(self, graph: Graph, ledger: Ledger) -> int:
-        """One look at each Mul and Div by a number. O(ops)."""
+        """Visit each Mul and Div by a number. O(ops)."""
         scales = [op for g in graph.with_subgraphs() for op in sorted(g.ops("Mul", "Div"), key=lambda op: op.order_key)]
         return sum(self._fold(op, ledger) for op in scales)
 

@@ -79,7 +79,7 @@ def replace_weights(g: Build, p: WeightedProduct, x: Value, weights: Array) -> V
 
 
 def require_ort_matmul(left: Shape, right: Shape) -> None:
-    """Decline a MatMul that onnxruntime gets wrong: it stretches nothing to no matrices, nor where it sums nothing."""
+    """Decline a MatMul that onnxruntime computes wrongly: one that broadcasts empty batches, or has empty sums."""
     alike = len(left) == len(right) and all(map(same_extent, left[:-2], right[:-2]))
     is_full = all(isinstance(d, int) and d > 0 for d in right)
     require(alike or is_full, "the left factor is stretched, and the right one may be empty")

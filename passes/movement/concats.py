@@ -64,18 +64,14 @@ def cancel_slices_concat(g: Build, x: Value, rest: Values, first: Op, concat: Op
     require(len(makers) == len(concat.inputs), "an input is not computed in this graph")
     require(all(m.type == "Slice" and not m.domain and m.inputs[0] is x for m in makers), "not all are slices of x")
     axis = written_axis(concat) % x.rank
-    cuts: list[SliceRange] = []
-    for m in makers:
-        found = required_slice_ranges(m, x)
-        require(list(found) == [axis] and found[axis].step == 1, "a slice is along another axis or has a step")
-        cuts.append(found[axis])
-    extent = x.shape[axis]
+    ranges = [required_slice_ranges(m, x) for m in makers]
+    single = all(list(r) == [axis] and r[axis].step == 1 for r in ranges)
+    require(single, "a slice is along another axis or has a step")
+    cuts, extent = [r[axis] for r in ranges], x.shape[axis]
     if isinstance(extent, int):
         cuts = [SliceRange(r.start, r.stop) for r in (c.indices(extent) for c in cuts)]
-    require(
-        cuts[0].start == 0 and cuts[-1].end >= (extent if isinstance(extent, int) else INT32_MAX),
-        "the slices do not cover the axis",
-    )
+    last = extent if isinstance(extent, int) else INT32_MAX
+    require(cuts[0].start == 0 and cuts[-1].end >= last, "the slices do not cover the axis")
     inner = [c.start for c in cuts[1:]]
     require(inner == [c.end for c in cuts[:-1]] and inner == sorted(inner), "the slices are not adjacent")
     require(not inner or (inner[0] >= 0) == (inner[-1] >= 0), "the slices may overlap")

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
+from ...core.ir.dims import Shape
 from ...core.ir.traits import Trait, ops_with
 from ..support.operand_queries import (
     NO_NEGATIVE_ZERO,
@@ -50,8 +49,6 @@ def drop_unsqueeze_before_expand(g: Build, x: Value, s: Value, inner: Op) -> Val
 MERGE_EXPANDS = RulePass("merge-expands", (merge_expands, merge_tiles, drop_unsqueeze_before_expand))
 """Merging of Expand and Tile, and removal of leading 1s before Expand."""
 
-
-Shape = tuple[Any, ...]
 
 EXACTLY_BROADCASTING = tuple(sorted(ops_with(Trait.BROADCASTING) - {"Max", "Min", "Pow"}))
 EXPANDING_OPS = ("Expand", "Tile", "Unsqueeze", "Reshape")

@@ -65,9 +65,6 @@ def required_reduced_axes(op: Op, x: Value) -> list[int]:
     """The axes that a reduction of `x` reduces, from the front; declines where there are none."""
     if op.type.startswith("Arg"):
         return normalized_axes([int(op.attr("axis", 0))], x.rank)
-    spec = op.schema
-    require(spec is not None and ("axes" in spec.attributes or len(op.inputs) < 2 or op.inputs[1] is None
-            or op.inputs[1].is_const), "the axes are computed")  # fmt: skip
     axes = constant_integers(op)
     if not axes:
         require(not op.attr("noop_with_empty_axes", 0), "the op reduces no axis")

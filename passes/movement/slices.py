@@ -173,7 +173,7 @@ def slice_part(op: Op) -> tuple[Value, int, range] | None:
     try:
         ((axis, cut),) = required_slice_ranges(op, x).items()
         extent = x.shape[axis]
-    except (Declined, ValueError):  # it cannot be told, or there are several axes
+    except (Declined, ValueError):  # the operands are computed, or there are several axes
         return None
     return (x, axis, cut.indices(extent)) if isinstance(extent, int) and cut.step == 1 else None
 

@@ -10,7 +10,7 @@ from onnx import helper
 
 from ...core import EXACT, Build, Declined, Graph, Ledger, Op, RulePass, Tensor, Value, require, rule, same_extent
 from ...core.inference.element_inference import ELEMENT_FUNCTIONS
-from ...core.ir.dims import Dim, Elements, Shape, as_integers
+from ...core.ir.dims import Dim, Elements, as_integers
 from ...core.rewriting.driver import Worklist
 from ..support.operand_queries import same_shape
 
@@ -155,15 +155,12 @@ def hoist_shape(g: Build, y: Value, shape: Op) -> Value:
 
 def _same_shape_input(g: Build, y: Value) -> Value | None:
     """A computed input of the op that makes `y`, with the same shape."""
-    maker = g.graph.producer(y)
-    for v in maker.inputs if maker is not None and not maker.subgraphs else ():
-        if v is not None and not v.is_const and v.type is None and _is_same(v.known_shape, y.known_shape):
+    maker, shape = g.graph.producer(y), y.known_shape
+    for v in maker.inputs if maker is not None and not maker.subgraphs and shape is not None else ():
+        own = v.known_shape if v is not None and not v.is_const and v.type is None else None
+        if own is not None and shape is not None and same_shape(own, shape):
             return v
     return None
-
-
-def _is_same(a: Shape | None, b: Shape | None) -> bool:
-    return a is not None and b is not None and same_shape(a, b)
 
 
 SIMPLIFY_SHAPE_READS = RulePass(

@@ -17,7 +17,7 @@ from ..support.operand_queries import known
 
 @rule(lambda g, x, shape, reshape: g.Reshape(x, shape) @ reshape, contract=EXACT)
 def fold_reshape_shape(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
-    """Reshape(x, computed) => Reshape(x, numbers, 0 for what stays, -1 where nothing else is open)"""
+    """Reshape(x, computed) => Reshape(x, numbers, 0 for a kept extent, -1 where nothing else is open)"""
     target = _reshape_target(x, shape, reshape)
     asked = shape.known_elements or ()
     fails_alike = -1 in target and asked[target.index(-1) :][:1] == (-1,) and not reshape.attr("allowzero", 0)
@@ -28,7 +28,7 @@ def fold_reshape_shape(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
 
 @rule(lambda g, x, shape, reshape: g.Reshape(x, shape) @ reshape, contract=conditional("no extent is 0"))
 def fold_dynamic_reshape_shape(g: Build, x: Value, shape: Value, reshape: Op) -> Value:
-    """Reshape(x, computed) => Reshape(x, numbers, 0 for what stays, -1 for the one extent that is open)"""
+    """Reshape(x, computed) => Reshape(x, numbers, 0 for a kept extent, -1 for the one extent that is open)"""
     return g.Reshape(x, g.const(np.array(_reshape_target(x, shape, reshape), np.int64)))
 
 
@@ -54,7 +54,7 @@ def _required_elements(v: Value) -> Elements:
 
 @rule(lambda g, x, shape: g.Expand(x, shape), contract=EXACT)
 def fold_expand_shape(g: Build, x: Value, shape: Value) -> Value:
-    """Expand(x, computed) => Expand(x, numbers, 1 for what stays)"""
+    """Expand(x, computed) => Expand(x, numbers, 1 for a kept extent)"""
     require(not shape.is_const, "the shape is constant already")
     asked = _required_elements(shape)
     require(len(asked) >= x.rank, "the target shape has fewer dims than x")

@@ -23,7 +23,7 @@ class NameDisambiguator:
     _name_counts: Counter[str] | None = field(default=None)
 
     def make_unique(self, values: Iterable[Value]) -> None:
-        """Rename those of `values`, about to move, whose names others bear too."""
+        """Rename those of `values`, about to move, whose names other values have too."""
         if self._name_counts is None:
             self._name_counts = Counter(all_value_names(self.root))
         for v in values:
@@ -40,7 +40,7 @@ def is_attached(op: Op) -> bool:
 
 
 def defined_values(body: Graph) -> dict[Value, None]:
-    """The values that come to be in a body, but for its inputs."""
+    """The values of a body but for its inputs."""
     return dict.fromkeys((*body.initializers, *body.sparse_initializers, *(v for op in body.ops() for v in op.outputs)))
 
 

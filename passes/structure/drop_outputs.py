@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from ...core import Graph, Ledger, Op
 from ...core.ir.graph import drop_output
 from ...core.ir.traits import Trait, ops_with
-from .body_rewriting import prune_body, rebuild_op
 from .loop_view import loop_view
-from .merge_branches import branches_of
+from .merge_branches import branches_of, rebuild_if
 
 OPTIONAL_OUTPUTS = {
     "Dropout": (1,), "GRU": (0, 1), "LSTM": (0, 1, 2), "LayerNormalization": (1, 2), "RNN": (0, 1),
@@ -63,11 +62,7 @@ class DropOutputs:
             branches = branches_of(op)
             if branches is None or len(live) == len(op.outputs) or not ledger.request_change(self.name, place, (op,)):
                 return 0
-            bodies = {
-                name: prune_body(branch, (), live, self.name)
-                for name, branch in zip(("then_branch", "else_branch"), branches, strict=True)
-            }
-            rebuild_op(op, self.name, op.inputs, live, bodies)
+            rebuild_if(op, branches, live, self.name)
             return 1
         iteration = loop_view(op)
         if iteration is None:

@@ -121,7 +121,7 @@ class HoistInvariants:
 
 
 def invariant_carried_values(loop: LoopView) -> list[int]:
-    """The carried values that every trip hands on as they are, if they may be read from outside instead."""
+    """The carried values that every trip returns unchanged, if they may be read from outside instead."""
     op, body = loop.op, loop.body
     returned = Counter(body.outputs)
     found: list[int] = []

@@ -51,8 +51,7 @@ class MergeBranches:
         if not rest:
             remove_with_operands(op)
             return
-        bodies = {"then_branch": then, "else_branch": otherwise}
-        rebuild_op(op, self.name, op.inputs, rest, {n: prune_body(b, (), rest, self.name) for n, b in bodies.items()})
+        rebuild_if(op, (then, otherwise), rest, self.name)
 
 
 def branches_of(op: Op) -> tuple[Graph, Graph] | None:
@@ -63,6 +62,12 @@ def branches_of(op: Op) -> tuple[Graph, Graph] | None:
     if not isinstance(then, Graph) or not isinstance(otherwise, Graph):
         return None
     return (then, otherwise) if not then.pinned and not otherwise.pinned and op.graph.can_hold_initializers else None
+
+
+def rebuild_if(op: Op, branches: tuple[Graph, Graph], outputs: list[int], by: str) -> None:
+    """Replace an If by one with some of its outputs."""
+    then, otherwise = (prune_body(branch, (), outputs, by) for branch in branches)
+    rebuild_op(op, by, op.inputs, outputs, {"then_branch": then, "else_branch": otherwise})
 
 
 def equal_outputs(op: Op, then: Graph, otherwise: Graph) -> list[int]:

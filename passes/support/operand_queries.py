@@ -90,10 +90,9 @@ def require_numpy_broadcasting(version: int, since: int = BROADCASTING_OPSET) ->
 
 def require_broadcastable_to(c: Value, x: Value) -> None:
     """Decline unless `c` broadcasts to the shape of `x`."""
-    require(
-        broadcasts_to(c.shape, x.shape),
-        f"{c.name} of {list(c.shape)} does not broadcast to {x.name} of {list(x.shape)}",
-    )
+    given, wanted = c.shape, x.shape
+    fits = broadcasts_to(given, wanted)
+    require(fits, f"{c.name} of {list(given)} does not broadcast to {x.name} of {list(wanted)}")
 
 
 def values_along_axis(c: Value, rank: int, axis: int) -> Array:
@@ -142,7 +141,7 @@ def inferred_shape(op: Op) -> Shape:
     shape = out.shape
     if not op.graph.is_output(out) or all(isinstance(d, int) for d in shape):
         return shape
-    # What an output's dims are called was written by hand, and nothing ever checks it.
+    # The names of an output's dims were written by hand, and nothing ever checks them.
     require(op.type in DATA_MOVEMENT_SHAPES, f"the output shape of {op.label} is unknown")
     return DATA_MOVEMENT_SHAPES[op.type](op)[0]
 
@@ -177,10 +176,8 @@ def normalized_axes(axes: list[int], rank: int) -> list[int]:
 
 def kept_reduced_axes(x: Value, op: Op) -> list[int]:
     """The axes of `x` that a reduction keeps with extent 1; there is at least one."""
-    require(
-        op.attr("keepdims", 1) == 1 and not op.attr("noop_with_empty_axes", 0),
-        "the reduction does not keep the reduced axes",
-    )
+    keeps = op.attr("keepdims", 1) == 1 and not op.attr("noop_with_empty_axes", 0)
+    require(keeps, "the reduction does not keep the reduced axes")
     axes = constant_integers(op)
     found = list(range(x.rank)) if axes is None else normalized_axes(axes, x.rank)
     require(bool(found), "the op reduces no axis")
@@ -198,8 +195,9 @@ def has_one_use(v: Value) -> bool:
     return has_n_consumers(v) and all(user.inputs.count(v) == 1 for user in v.consumers)
 
 
-def downcast_weights(data: Array, kind: np.dtype[Any]) -> Array:
-    """Numbers in float64 as `kind`; declines numbers that overflow there or lose digits of the largest."""
+def downcast_constant(g: Build, data: Array, like: Value) -> Value:
+    """A constant of numbers in float64 of the type of `like`; declines an overflow, or digits lost of the largest."""
+    kind = helper.tensor_dtype_to_np_dtype(like.dtype)
     with np.errstate(all="ignore"):
         narrow = data.astype(kind)
         wide = narrow.astype(np.float64)
@@ -207,12 +205,7 @@ def downcast_weights(data: Array, kind: np.dtype[Any]) -> Array:
         lost, most = np.abs(wide - data).max(initial=0), np.abs(data).max(initial=0)
     limits = cast("Any", ml_dtypes.finfo(kind))
     require(bool(lost <= limits.eps * most), "the new weights underflow")
-    return narrow
-
-
-def downcast_constant(g: Build, data: Array, like: Value) -> Value:
-    """A constant of numbers in float64 in the element type of `like`; declines numbers that the type cannot hold."""
-    return g.const(downcast_weights(data, helper.tensor_dtype_to_np_dtype(like.dtype)))
+    return g.const(narrow)
 
 
 MAX_ADDED_ELEMENTS = 1024  # elements that may be added to the model
@@ -265,22 +258,15 @@ def downcast_at_full_precision(g: Build, data: Array, like: Value) -> Value:
         held = data.astype(kind)
         size = np.abs(held.astype(np.float64))
     require(bool(np.isfinite(size).all()), "the constant overflows or is not finite")
-    tiny = smallest_normal(kind)
-    require(bool(((size >= tiny) | (data == 0)).all()), "the constant underflows")
+    smallest = cast("Any", ml_dtypes.finfo(kind)).smallest_normal  # of full precision
+    require(bool(((size >= float(smallest)) | (data == 0)).all()), "the constant underflows")
     return g.const(held)
-
-
-def smallest_normal(kind: np.dtype[Any]) -> float:
-    """The smallest number that a float type holds to full precision."""
-    if kind.name == "bfloat16":
-        return float(np.finfo(np.float32).smallest_normal)
-    return float(np.finfo(kind).smallest_normal)
 
 
 MAX_FOLDED_ELEMENTS = 1024  # elements of a result that is written down as a constant
 
 _CLAMP_TYPES = CPU_FLOATS | (INTEGERS - {TensorProto.INT16, TensorProto.UINT16})
-# What onnxruntime's CPU provider has kernels for, from which opset on, the newest first.
+# The types that onnxruntime's CPU provider has kernels for, by the first opset, the newest first.
 KERNEL_TYPES: dict[str, tuple[tuple[int, frozenset[int]], ...]] = {
     "Clip": ((12, _CLAMP_TYPES), (7, HALF_OR_SINGLE)),
     "Max": ((12, _CLAMP_TYPES), (8, CPU_FLOATS), (7, HALF_OR_SINGLE)),

@@ -11,7 +11,7 @@ from .layout import Layout, LayoutRewrite, compose, inverse, is_identity, perm_o
 from .layout_rules import TRANSPOSABLE_TYPES, apply_layout_rule
 
 ValueLayout = tuple[Value, Layout]
-MAX_REFUSALS = 16  # how often an op that declines is asked for another of its operands
+MAX_REFUSALS = 16  # attempts with other operands of an op that declined
 MAX_REGIONS_PER_OP = 4  # regions that an op is in, in one round
 
 
@@ -19,7 +19,7 @@ MAX_REGIONS_PER_OP = 4  # regions that an op is in, in one round
 class LayoutRegion:
     """A region: the rewrite of each op, and the new layout of each value.
 
-    A Transpose in `rewrites` would not work at all: its result, held so, is its input, held so.
+    A Transpose in `rewrites` is removed: its result in one layout is its input in another.
     """
 
     graph: Graph

@@ -11,8 +11,8 @@ from .fusion import activations, attention, norms, reductions, softmaxes
 from .linear import affine_into_conv, conv_merging, conv_padding, einsum, gemm, matmul_merging, weight_scale
 from .movement import concats, expands, gathers, pads, reduced_axes, reshapes, slices
 from .movement.layout_propagation import move_transposes
-from .shapes import fold_shapes, range_indices, shape_operands
-from .structure import drop_outputs, hoist_invariants, inlining, merge_branches, sequences
+from .shapes import fold_shapes, range_indices
+from .structure import conditionals, drop_outputs, loops, sequences
 
 CONVOLUTION: tuple[Pass, ...] = (
     affine_into_conv.FOLD_BATCHNORM,
@@ -29,18 +29,18 @@ CONVOLUTION: tuple[Pass, ...] = (
 SHAPES: tuple[Pass, ...] = (
     fold_shapes.FoldShapes(),
     fold_shapes.MergeShapes(),
-    shape_operands.FOLD_SHAPE_OPERANDS,
-    shape_operands.FoldDynamicShapeOperands(),
+    fold_shapes.FOLD_SHAPE_OPERANDS,
+    fold_shapes.FoldDynamicShapeOperands(),
     fold_shapes.SIMPLIFY_SHAPE_READS,
     range_indices.DROP_RANGE_GATHERS,
 )
 """Folding of shape computations."""
 
 STRUCTURE: tuple[Pass, ...] = (
-    inlining.InlineIf(),
-    merge_branches.MergeBranches(),
-    inlining.InlineLoop(),
-    hoist_invariants.HoistInvariants(),
+    conditionals.InlineIf(),
+    conditionals.MergeBranches(),
+    loops.InlineLoop(),
+    loops.HoistInvariants(),
     sequences.RESOLVE_SEQUENCES,
 )
 """Inlining of subgraphs, and removal of sequences."""

@@ -25,7 +25,7 @@ from passwright.passes.folding.fold_constants import FoldConstants
 from passwright.passes.linear.gemm import FUSE_GEMM
 from passwright.passes.movement.layout_propagation.move_transposes import MERGE_TRANSPOSES
 from passwright.passes.pipelines import PIPELINES
-from passwright.passes.structure.inlining import InlineIf
+from passwright.passes.structure.conditionals import InlineIf
 from random_models import models
 from rewriting import load
 from tiers import GOLDEN_SAMPLE, slow_unless

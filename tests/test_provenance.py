@@ -20,7 +20,7 @@ from passwright.passes.cleanup.no_ops import DROP_DROPOUT, DROP_IDENTITY
 from passwright.passes.linear.gemm import FUSE_GEMM
 from passwright.passes.movement.layout_propagation.move_transposes import MERGE_TRANSPOSES
 from passwright.passes.pipelines import PIPELINES
-from passwright.passes.structure.inlining import InlineIf
+from passwright.passes.structure.conditionals import InlineIf
 from rewriting import apply_passes, load, require_equivalent, run
 
 from passwright import optimize

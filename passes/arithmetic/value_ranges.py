@@ -135,12 +135,9 @@ MAX_DEPTH = 6  # ops looked at on the way up
 MAX_CONSTANT_ELEMENTS = 1024  # elements of a constant that is read
 ROUNDED_UP_ONE = 1.01  # onnxruntime's Sigmoid of some 17.5 is the float after 1; a Softmax may round up as well
 OUTPUT_RANGES = {
-    "Exp": ValueRange(0.0),
+    **dict.fromkeys(("Exp", "Softplus", "Sqrt"), ValueRange(0.0)),
+    **dict.fromkeys(("Sigmoid", "Softmax"), ValueRange(0.0, ROUNDED_UP_ONE)),
     "HardSigmoid": ValueRange(0.0, 1.0),
-    "Sigmoid": ValueRange(0.0, ROUNDED_UP_ONE),
-    "Softmax": ValueRange(0.0, ROUNDED_UP_ONE),
-    "Softplus": ValueRange(0.0),
-    "Sqrt": ValueRange(0.0),
 }
 NON_NEGATIVE_REDUCTIONS = frozenset({"ReduceL1", "ReduceL2", "ReduceSumSquare"})
 DATA_MOVEMENT_OPS = ops_with(Trait.MOVES_DATA)

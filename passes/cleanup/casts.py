@@ -81,10 +81,8 @@ def merge_casts_around_movement(g: Build, x: Value, b: int, c: int, move: Op, re
 def drop_cast_before_arg_reduction(g: Build, x: Value, t: int, arg: Op) -> Value:
     """ArgMax(Cast(x)) => ArgMax(x), also ArgMin, where the cast keeps every value, and so order and ties"""
     require(x.dtype in ARG_REDUCTION_TYPES, "onnxruntime may not compare this type")
-    require(
-        t in NUMERIC_FORMATS and can_represent(NUMERIC_FORMATS[t], NUMERIC_FORMATS[x.dtype]),
-        "the cast may make distinct values equal",
-    )
+    keeps = t in NUMERIC_FORMATS and can_represent(NUMERIC_FORMATS[t], NUMERIC_FORMATS[x.dtype])
+    require(keeps, "the cast may make distinct values equal")
     return getattr(g, arg.type)(x, **arg.attrs)
 
 
@@ -102,9 +100,8 @@ def equals_direct_cast(first: int, between: int, last: int) -> bool:
         return False
     a, b, c = (NUMERIC_FORMATS[dtype] for dtype in (first, between, last))
     if c.significand_bits == 1:  # to bool: a cast to a float, or to as many bits, keeps whether a whole number is zero
-        return can_represent(b, a) or (
-            not a.exponent_bits and (b.exponent_bits > 0 or b.integer_bits >= a.integer_bits)
-        )
+        wide = b.exponent_bits > 0 or b.integer_bits >= a.integer_bits
+        return can_represent(b, a) or (not a.exponent_bits and wide)
     if not (a.exponent_bits or b.exponent_bits or c.exponent_bits):
         return c.integer_bits <= b.integer_bits or can_represent(b, a)
     return can_represent(b, a) and (c.exponent_bits > 0 or can_represent(c, a))

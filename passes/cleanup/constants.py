@@ -114,9 +114,8 @@ class ConstantTable:
 def may_capture_constants(g: Graph) -> bool:
     """Whether a graph, and each that it is in, may read any constant from outside."""
     owners = (inner.owner for inner in g.with_enclosing())
-    return not g.context.initializers_are_inputs and all(
-        op is None or (op.type in CAPTURING_OPS and not op.domain) for op in owners
-    )
+    capture = all(op is None or (op.type in CAPTURING_OPS and not op.domain) for op in owners)
+    return capture and not g.context.initializers_are_inputs
 
 
 def is_mergeable(g: Graph, value: Value) -> bool:

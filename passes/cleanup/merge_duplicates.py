@@ -41,9 +41,8 @@ class MergeDuplicates:
         return changes
 
     def _replace(self, g: Graph, op: Op, twin: Op, ledger: Ledger) -> bool:
-        pairs = [
-            (old, new) for old, new in zip(op.outputs, twin.outputs, strict=False) if old.consumers or g.is_output(old)
-        ]
+        both = zip(op.outputs, twin.outputs, strict=False)
+        pairs = [(old, new) for old, new in both if old.consumers or g.is_output(old)]
         if (
             len(op.outputs) > len(twin.outputs)
             or not pairs

@@ -10,7 +10,6 @@ from onnx import TensorProto, helper
 from ...core import (
     EXACT,
     Build,
-    Declined,
     Graph,
     Ledger,
     Op,
@@ -24,7 +23,6 @@ from ...core import (
     rule,
     same_extent,
 )
-from ...core.inference.input_queries import INT32_MAX
 from ...core.ir.dtypes import DISCRETE_TYPES
 from ...core.ir.traits import Trait, ops_with
 from ..movement.slices import required_slice_ranges
@@ -36,11 +34,11 @@ from ..support.operand_queries import (
     is_float_value,
     keeps_shape,
     known_extent,
-    known_integers,
     normalized_axes,
     require_broadcastable_to,
     required_scalar,
     uniform_value,
+    unless_declined,
 )
 
 
@@ -283,17 +281,8 @@ def drop_no_op_trilu(g: Build, x: Value, op: Op, k: Value | None) -> Value:
 
 def takes_everything(op: Op, x: Value) -> bool:
     """Whether a Slice with constant operands takes all elements, in order."""
-    try:
-        ranges = required_slice_ranges(op, x)
-    except Declined:
-        return False
-    extents = dict(enumerate(x.known_shape or ()))
-    return all(
-        cut.indices(extent) == range(extent)
-        if isinstance(extent := extents.get(axis), int)
-        else cut.start == 0 and cut.step == 1 and cut.end >= INT32_MAX
-        for axis, cut in ranges.items()
-    )
+    ranges, extents = unless_declined(required_slice_ranges, op, x), dict(enumerate(x.known_shape or ()))
+    return ranges is not None and all(cut.takes_all(extents.get(axis)) for axis, cut in ranges.items())
 
 
 DROP_NO_OP_MOVEMENT = RulePass("drop-no-op-movement", (
@@ -389,7 +378,7 @@ def drop_unit_resize(g: Build, x: Value, resize: Op) -> Value:
     if scales := attribute_or_input(resize, "scales"):
         require(all(s == 1 for s in scales), "a scale is not 1")
         return x
-    sizes, axes = known_integers(resize, "sizes") or [], resize.attr("axes") or list(range(x.rank))
+    sizes, axes = unless_declined(constant_integers, resize, "sizes") or [], resize.attr("axes") or list(range(x.rank))
     if sizes and len(sizes) == len(axes) and all(-x.rank <= a < x.rank for a in axes):
         require(all(same_extent(x.shape[a], s) for a, s in zip(axes, sizes, strict=True)), "a size may differ")
         return x

@@ -52,6 +52,9 @@ def fold_in_order(ops: Iterable[Op], max_growth: float) -> tuple[list[Op], int]:
     return fitting, growth
 
 
+SEQUENCE_OPS = ("SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence")
+
+
 def known_bytes(value: Value) -> int | None:
     """Bytes of a tensor of known type and extent, else None."""
     if value.tensor is not None:
@@ -77,18 +80,13 @@ def _sequence_bytes(value: Value) -> int | None:
             if size is None:
                 return None
             total += size
-        elif v.producer is None or v.producer.type not in SEQUENCE_PRODUCERS:
+        elif v.producer is None or v.producer.type not in SEQUENCE_OPS:
             return None
         else:
             fresh = [i for i in v.producer.inputs if i is not None and i not in seen]
             seen.update(fresh)
             stack += fresh
     return total
-
-
-SEQUENCE_PRODUCERS = frozenset(
-    {"SequenceConstruct", "SequenceEmpty", "SequenceErase", "SequenceInsert", "SplitToSequence"}
-)
 
 
 def result_bytes(op: Op) -> int | None:
@@ -114,19 +112,13 @@ def _bytes_bound(op: Op) -> int | None:
         return max(ceil((limit - start) / delta), 0) * ends[0].dtype.itemsize
     data = op.input(0) if op.type in ADDED_BITS else None
     size = None if data is None else known_bytes(data)
-    return (
-        None
-        if size is None or data is None
-        else size + ADDED_BITS[op.type] * size * 8 // element_bits(data.known_dtype)
-    )
+    if data is None or size is None:
+        return None
+    return size + ADDED_BITS[op.type] * size * 8 // element_bits(data.known_dtype)
 
 
 # Operators that give at most one element for each of their input, and so many bits more for each.
-ADDED_BITS = {
-    "NonZero": 8 * 8,
-    "Unique": 8,
-    "Compress": 0,
-}  # an int64 for each axis, of which no tensor has more than 8
+ADDED_BITS = {"NonZero": 8 * 8, "Unique": 8, "Compress": 0}  # NonZero has an int64 for each of 8 axes at most
 
 
 def connected_components(ops: Sequence[Op]) -> list[list[Op]]:

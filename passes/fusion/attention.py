@@ -163,9 +163,8 @@ def fold_heads_into_attention(
     """Reshape(Transpose(Attention(Transpose(Reshape(q)), ...))) => Attention(q, k, v, q_num_heads, kv_num_heads)"""
     heads, kv_heads = head_count(q, q4.outputs[0]), head_count(k, k4.outputs[0])
     require(kv_heads == head_count(v, v4.outputs[0]), "keys and values differ in heads")
-    require(
-        joined.outputs[0].rank == 3 and keeps_leading_dims(q, joined.outputs[0]), "the output is not the joined heads"
-    )
+    out = joined.outputs[0]
+    require(out.rank == 3 and keeps_leading_dims(q, out), "the output is not the joined heads")
     attrs = {"scale": sqrt(heads / known_extent(q, 2)), **op.attrs}
     return g.Attention(q, k, v, m, **{**attrs, "q_num_heads": heads, "kv_num_heads": kv_heads})
 

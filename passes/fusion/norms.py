@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from onnx import TensorProto
 
-from ...core import Build, Declined, Op, RulePass, Value, broadcasts_to, conditional, require, rule
+from ...core import Build, Op, RulePass, Value, broadcasts_to, conditional, require, rule
 from ...core.ir.dtypes import HALF_OR_SINGLE
 from ..support.operand_queries import (
     Array,
@@ -19,6 +19,7 @@ from ..support.operand_queries import (
     operand,
     required_producer,
     uniform_value,
+    unless_declined,
 )
 from .polynomials import require_dtype, require_polynomial, require_scalar, scalar_constant
 
@@ -54,7 +55,8 @@ def fuse_norm(
     require_polynomial(q, d, [0.0, 0.0, 1.0])
     epsilon = positive_epsilon(eps, mean.outputs[0])
     axis = first_normalized_axis(d, mean)
-    x = d if g.opset >= RMS_NORM_OPSET and not is_centred(d, axis) else input_of_centring(d, axis)
+    has_rms_norm = g.opset >= RMS_NORM_OPSET
+    x = (unless_declined(input_of_centring, d, axis) or d) if has_rms_norm else input_of_centring(d, axis)
     dims = normalized_extents(x, axis)
     require(prod(dims) <= MAX_WEIGHTS, "the new weights would be too large")
     normalization = g.RMSNormalization if x is d else g.LayerNormalization
@@ -89,15 +91,6 @@ def input_of_centring(d: Value, axis: int) -> Value:
     require(operand(mean) is x and first_normalized_axis(x, mean) == axis, f"{d.name} is not centred by its mean")
     require(has_n_consumers(d, 2), f"{d.name} is read elsewhere")
     return x
-
-
-def is_centred(d: Value, axis: int) -> bool:
-    """Whether `input_of_centring` has an answer."""
-    try:
-        input_of_centring(d, axis)
-    except Declined:
-        return False
-    return True
 
 
 FUSE_NORM = RulePass("fuse-norm", (fuse_norm,))
@@ -156,10 +149,8 @@ def shift_norm(g: Build, x: Value, s: Value, c: Value, op: Op, b: Value | None) 
     if not c.is_const:
         require(b is None and c.shape == dims, f"{c.name} is not a bias")
         return norm_with_weights(g, op, x, s, c)
-    shift = weight_array(c, dims, x)
-    return norm_with_weights(
-        g, op, x, s, downcast_constant(g, shift if b is None else shift + weight_array(b, dims, x), x)
-    )
+    shift = weight_array(c, dims, x) + (0 if b is None else weight_array(b, dims, x))
+    return norm_with_weights(g, op, x, s, downcast_constant(g, shift, x))
 
 
 @rule(

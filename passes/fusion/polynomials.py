@@ -68,9 +68,8 @@ def polynomial_coefficients(v: Value, x: Value, depth: int = MAX_DEPTH) -> list[
         raise Declined(f"{v.name} is not a polynomial of {x.name}")
     terms = [polynomial_coefficients(i, x, depth - 1) for i in op.inputs if i is not None]
     got = _combine_coefficients(op.type, terms)
-    require(
-        0 < len(got) <= MAX_TERMS and bool(np.isfinite(got).all()), f"{v.name} is not a cubic polynomial of {x.name}"
-    )
+    is_cubic = 0 < len(got) <= MAX_TERMS and bool(np.isfinite(got).all())
+    require(is_cubic, f"{v.name} is not a cubic polynomial of {x.name}")
     return got
 
 

@@ -72,7 +72,6 @@ def build_reduction(g: Build, name: str, x: Value, total: Op, axes: Value | None
 
 
 FUSE_REDUCTIONS = RulePass("fuse-reductions", (
-    fuse_reduce_sum_square, fuse_reduce_l1, fuse_reduce_l2, fuse_reduce_log_sum_exp,
-    fuse_reduce_log_sum,
+    fuse_reduce_sum_square, fuse_reduce_l1, fuse_reduce_l2, fuse_reduce_log_sum_exp, fuse_reduce_log_sum,
 ))  # fmt: skip
 FUSE_REDUCE_MEAN = RulePass("fuse-reduce-mean", (fuse_reduce_mean,))

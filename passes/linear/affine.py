@@ -104,12 +104,8 @@ def factors(op: Op, x: Value, numbers: Array) -> Array:
 
 def require_no_gelu(x: Value) -> None:
     """Decline where `x` is `c * (u * (Erf(z) + 1))`, or the same with Tanh."""
-    sums = (
-        v
-        for y in computed_inputs(x, "Mul")
-        for u in computed_inputs(y, "Mul")
-        for v in computed_inputs(u, "Add", "Sum")
-    )
+    factors_of_x = (u for y in computed_inputs(x, "Mul") for u in computed_inputs(y, "Mul"))
+    sums = (v for u in factors_of_x for v in computed_inputs(u, "Add", "Sum"))
     require(not any(is_produced_by(v, "Erf", "Tanh") for v in sums), f"{x.name} is a Gelu")
 
 

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Declined, RulePass, Value, conditional, require, rule, same_extent
@@ -91,9 +90,9 @@ def einsum_to_mul(g: Build, a: Value, b: Value, e: str) -> Value:
 def einsum_to_matmul(g: Build, a: Value, b: Value, e: str) -> Value:
     """Einsum(a, b, "bij,bjk->bik") => MatMul(a, b); a constant may be transposed for it"""
     require(a.dtype in MATMUL_TYPES, "onnxruntime may not multiply this type")
-    left, right = matmul_factors(a, b, e)
-    require_matmul_equivalent(left.shape, right.shape)
-    return g.MatMul(left.arranged(g), right.arranged(g))
+    factors = matmul_factors(a, b, e)
+    require_matmul_equivalent(*(tuple(v.shape[i] for i in perm) for v, perm in factors))
+    return g.MatMul(*(v if perm == sorted(perm) else g.const(v.const.transpose(perm)) for v, perm in factors))
 
 
 @rule(lambda g, a, b, e: g.Einsum(a, b, equation=e))
@@ -111,40 +110,19 @@ def einsum_to_gemm(g: Build, a: Value, b: Value, e: str) -> Value:
     return build_gemm(g, a, b, **{side: 1 for side, turn in sides.items() if turn})
 
 
-@dataclass(frozen=True, slots=True)
-class Factor:
-    """An operand, the labels of its axes, and the order in which a MatMul wants them."""
-
-    value: Value
-    term: Term
-    order: Term
-
-    @property
-    def is_arrangeable(self) -> bool:
-        """Whether it has that order, or is a constant of its own that can be transposed to it."""
-        return self.term == self.order or (self.value.is_const and len(self.value.consumers) == 1)
-
-    @property
-    def shape(self) -> Shape:
-        """The shape it has in that order."""
-        return tuple(self.value.shape[self.term.index(label)] for label in self.order)
-
-    def arranged(self, g: Build) -> Value:
-        """The operand in that order."""
-        if self.term == self.order:
-            return self.value
-        return g.const(np.transpose(self.value.const, [self.term.index(label) for label in self.order]))
-
-
-def matmul_factors(a: Value, b: Value, e: str) -> tuple[Factor, Factor]:
-    """The operands as a MatMul would take them, in either order; declines other products."""
+def matmul_factors(a: Value, b: Value, e: str) -> list[tuple[Value, list[int]]]:
+    """The operands in the order of a MatMul, each with the order of its axes there; declines other products."""
     eq = parse_equation(e, [a.rank, b.rank])
     s, t = eq.terms
-    for (left, s_), (right, t_) in (((a, s), (b, t)), ((b, t), (a, s))):
-        orders = orders_for_matmul(s_, t_, eq.result)
-        found = None if orders is None else (Factor(left, s_, orders[0]), Factor(right, t_, orders[1]))
-        if found is not None and all(f.is_arrangeable for f in found):
-            return found
+    for values, terms in (((a, b), (s, t)), ((b, a), (t, s))):
+        orders = orders_for_matmul(*terms, eq.result)
+        if orders is None:
+            continue
+        perms = [[term.index(label) for label in order] for term, order in zip(terms, orders, strict=True)]
+        factors = list(zip(values, perms, strict=True))
+        # A constant of its own can be transposed.
+        if all(perm == sorted(perm) or (v.is_const and len(v.consumers) == 1) for v, perm in factors):
+            return factors
     raise Declined(f"{e} is no product that a MatMul makes")
 
 

@@ -26,11 +26,9 @@ def matmul_add_to_gemm(g: Build, a: Value, b: Value, c: Value) -> Value:
     require(g.opset >= 7, "before opset 7 Gemm and Add do not broadcast by rule")
     require(a.rank == b.rank == 2, "Gemm multiplies matrices only")
     require(a.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this type")
-    product = (a.shape[0], b.shape[1])
-    require(
-        broadcasts_to(c.shape, product),
-        f"Gemm stretches c to the product only: c is {list(c.shape)}, it {list(product)}",
-    )
+    product, given = (a.shape[0], b.shape[1]), c.shape
+    fits = broadcasts_to(given, product)
+    require(fits, f"Gemm stretches c to the product only: c is {list(given)}, it {list(product)}")
     return g.Gemm(a, b, c)
 
 
@@ -242,7 +240,6 @@ def swaps_last_two(p: Perm, rank: int) -> bool:
 
 
 FOLD_TRANSPOSE_INTO_GEMM = RulePass("fold-transpose-into-gemm", (
-    cancel_transposes_around_matmul, fold_transpose_of_product, merge_operand_transposes,
-    fold_transpose_into_product,
+    cancel_transposes_around_matmul, fold_transpose_of_product, merge_operand_transposes, fold_transpose_into_product,
 ))  # fmt: skip
 """Folding of transposes of a product and of its operands into the attributes of a Gemm."""

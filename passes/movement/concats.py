@@ -160,10 +160,9 @@ def _slice_last_input(g: Build, xs: Values, axis: int, cuts: dict[int, SliceRang
     require(len(xs) <= MAX_CONCAT_INPUTS, "the Concat has too many inputs")
     start = cuts[axis].start - sum(known_extent(v, axis) for v in xs[:-1])
     require(start >= 0, "the result spans several inputs")
-    rest = {**cuts, axis: SliceRange(start, cuts[axis].end, cuts[axis].step)}
-    if rest[axis].start == 0 and rest[axis].step == 1:
-        del rest[axis]
-    return build_slice(g, xs[-1], rest)
+    cut = SliceRange(start, cuts[axis].end, cuts[axis].step)
+    rest = {a: c for a, c in cuts.items() if a != axis}
+    return build_slice(g, xs[-1], rest if cut.takes_all(None) else {**rest, axis: cut})
 
 
 BYPASS_CONCATS = RulePass("bypass-concats", (bypass_split_of_concat, bypass_slice_of_concat, bypass_gather_of_concat))

@@ -55,10 +55,8 @@ def squeeze_of_slice_to_gather(g: Build, x: Value, inner: Op, outer: Op) -> Valu
     cuts = required_slice_ranges(inner, x)
     require(len(cuts) == 1, "the slice is along several axes")
     ((axis, cut),) = cuts.items()
-    require(
-        cut.step == 1 and cut.end in {cut.start + 1 or INT32_MAX, cut.start + 1 or INT64_MAX},
-        "it holds several elements",
-    )
+    ends = {cut.start + 1} if cut.start != -1 else {INT32_MAX, INT64_MAX}
+    require(cut.step == 1 and cut.end in ends, "it holds several elements")
     require(squeezed_axes(outer, inner.outputs[0]) == [axis], "another axis is removed")
     return g.Gather(x, g.const(np.array(cut.start, np.int64)), axis=axis)
 

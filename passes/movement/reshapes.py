@@ -15,11 +15,11 @@ from ..support.operand_queries import (
     has_n_consumers,
     inferred_shape,
     known,
-    known_integers,
     normalized_axes,
     operand,
     require_numpy_broadcasting,
     same_shape,
+    unless_declined,
 )
 
 RESHAPE_OPS = ("Reshape", "Flatten", "Squeeze", "Unsqueeze")
@@ -47,7 +47,8 @@ def _target_dim(wanted: Dim, own: Dim) -> int:
 
 def _copied_beside_inferred(op: Op) -> list[Dim]:
     """The extents that a Reshape copies while another one is open, so that it fails where they are 0."""
-    target = known_integers(op, "shape") if op.type == "Reshape" and not op.attr("allowzero", 0) else None
+    is_copying = op.type == "Reshape" and not op.attr("allowzero", 0)
+    target = unless_declined(constant_integers, op, "shape") if is_copying else None
     if target is None or INFERRED not in target:
         return []
     return [d for d, n in zip(operand(op).known_shape or (), target, strict=False) if n == 0]
@@ -81,7 +82,7 @@ def merge_reshapes(g: Build, x: Value, inner: Op, outer: Op) -> Value:
     made = inferred_shape(outer)
     if same_shape(made, x.known_shape or ()):
         return x
-    if {inner.type, outer.type} <= SQUEEZE_OPS and (done := build_squeeze_or_unsqueeze(g, x, inner, outer)) is not None:
+    if (done := build_squeeze_or_unsqueeze(g, x, inner, outer)) is not None:
         return done
     if outer.type == "Flatten" and inner.type != "Reshape":
         return g.Flatten(x, axis=flatten_axis(x.shape, made))
@@ -109,7 +110,9 @@ def flatten_axis(shape: Shape, made: Shape) -> int:
 
 
 def build_squeeze_or_unsqueeze(g: Build, x: Value, inner: Op, outer: Op) -> Value | None:
-    """Build one Squeeze or Unsqueeze of `x` for two of them, or `x`; None where both are needed."""
+    """Build one Squeeze or Unsqueeze of `x` for two of them, or `x`; None where both are needed, and for other ops."""
+    if not {inner.type, outer.type} <= SQUEEZE_OPS:
+        return None
     shape = x.shape
     axes = map_axes(outer, map_axes(inner, list(range(len(shape)))))
     left = [a for a in axes if a is not None]
@@ -122,21 +125,16 @@ def build_squeeze_or_unsqueeze(g: Build, x: Value, inner: Op, outer: Op) -> Valu
             before += shape[axis] != 1
         else:
             new.append((before, i))
-    _cancel(gone, new)
+    for pair in tuple(gone):  # a removed and a new 1 after the same dims cancel
+        same = next((n for n in new if n[0] == pair[0]), None)
+        if same is not None:
+            new.remove(same)
+            gone.remove(pair)
     if gone and new:
         return None
     if new:
         return g.Unsqueeze(x, axes=[i for _, i in new])
     return g.Squeeze(x, axes=[i for _, i in gone]) if gone else x
-
-
-def _cancel(gone: list[tuple[int, int]], new: list[tuple[int, int]]) -> None:
-    """Remove pairs of a removed and a new 1 after the same dims."""
-    for pair in tuple(gone):
-        same = next((n for n in new if n[0] == pair[0]), None)
-        if same is not None:
-            new.remove(same)
-            gone.remove(pair)
 
 
 MERGE_RESHAPES = RulePass("merge-reshapes", (merge_reshapes,))
@@ -192,9 +190,7 @@ def sink_reshape(g: Build, last: Op, outer: Op) -> Value:
         made = getattr(g, op.type)(*op.inputs[:at], made, *op.inputs[at + 1 :], **op.attrs)
     if cancels:
         return made
-    if {inner.type, outer.type} <= SQUEEZE_OPS and (
-        done := build_squeeze_or_unsqueeze(g, made, inner, outer)
-    ) is not None:
+    if (done := build_squeeze_or_unsqueeze(g, made, inner, outer)) is not None:
         return done
     return g.Reshape(made, shape=reshape_target(x, shape, inner, outer))
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ...core import EXACT, Build, Declined, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
+from ...core import EXACT, Build, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
 from ...core.inference.input_queries import INT32_MAX, INT64_MAX, slice_range
-from ..support.operand_queries import constant_integers
+from ...core.ir.dims import Dim
+from ..support.operand_queries import constant_integers, known_extent, unless_declined
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +22,12 @@ class SliceRange:
         """The indices taken of `extent` elements."""
         found = slice_range(extent, self.start, self.end, self.step)
         return range(0) if found is None else found
+
+    def takes_all(self, extent: Dim) -> bool:
+        """Whether all elements of an axis are taken, in order."""
+        if isinstance(extent, int):
+            return self.indices(extent) == range(extent)
+        return self.start == 0 and self.step == 1 and self.end >= INT32_MAX
 
 
 def required_slice_ranges(op: Op, x: Value) -> dict[int, SliceRange]:
@@ -170,12 +177,12 @@ def slice_part(op: Op) -> tuple[Value, int, range] | None:
     x = op.input(0)
     if op.domain or x is None or len(x.consumers) < 2 or op.graph.is_unused(op.outputs[0]):
         return None
-    try:
-        ((axis, cut),) = required_slice_ranges(op, x).items()
-        extent = x.shape[axis]
-    except (Declined, ValueError):  # the operands are computed, or there are several axes
+    ranges = unless_declined(required_slice_ranges, op, x) or {}
+    if len(ranges) != 1:
         return None
-    return (x, axis, cut.indices(extent)) if isinstance(extent, int) and cut.step == 1 else None
+    ((axis, cut),) = ranges.items()
+    extent = unless_declined(known_extent, x, axis)
+    return None if extent is None or cut.step != 1 else (x, axis, cut.indices(extent))
 
 
 def covers_axis(parts: list[range], x: Value, axis: int) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Dim
-from ..support.operand_queries import Inputs, constant_integers, normalized_axes, operand, required_producer
+from ..support.operand_queries import Inputs, Values, constant_integers, normalized_axes, operand, required_producer
 
 MAX_DEPTH = 8  # ops between a Range and the index it becomes
 
@@ -27,16 +27,13 @@ def gather_of_ranges_to_unsqueeze(
     column = flat.outputs[0].shape
     require(len(column) == 1 or (len(column) == 2 and column[1] == 1), "the matrix is not flattened to one column")
     m, width = x.shape
-    require(
-        same_extent(_range_length(columns), width) and same_extent(_range_length(rows), m),
-        "the range does not cover the axis",
-    )
+    covers = same_extent(_range_length(columns), width) and same_extent(_range_length(rows), m)
+    require(covers, "the range does not cover the axis")
     require(same_extent(_known_element(n), width), "the row step is not the width")
     rank = 1 + len(place)
     ones = sorted(a % rank for a in place)
-    require(
-        len(set(ones)) == len(ones) and rank - 1 in ones, "the row indices do not broadcast against the column indices"
-    )
+    broadcast = len(set(ones)) == len(ones) and rank - 1 in ones
+    require(broadcast, "the row indices do not broadcast against the column indices")
     free = [a for a in ones if a != rank - 1]
     return g.Unsqueeze(x, axes=free + ([rank] if len(column) == 2 else []))
 
@@ -55,14 +52,13 @@ def _known_element(v: Value | None) -> Dim:
 
 
 @rule(lambda g, x, pieces, gather: g.GatherND(x, g.Concat(*pieces, axis=-1)) @ gather, shared=True, contract=EXACT)
-def gather_nd_of_ranges_to_unsqueeze(g: Build, x: Value, pieces: Inputs, gather: Op) -> Value:
+def gather_nd_of_ranges_to_unsqueeze(g: Build, x: Value, pieces: Values, gather: Op) -> Value:
     """GatherND(x, (range(m)[:, None], range(n))) => Unsqueeze(x), of x with m rows of n columns"""
     require(len(pieces) == x.rank == 2 and not gather.attr("batch_dims", 0), "x is not an indexed matrix")
     out = gather.outputs[0].shape
-    require(
-        all(v is not None and v.shape[-1:] == (1,) and v.rank == len(out) + 1 for v in pieces), "an index is not single"
-    )
-    axes = [_range_axis(v, extent) for v, extent in zip(pieces, x.shape, strict=True) if v is not None]
+    single = all(v.shape[-1:] == (1,) and v.rank == len(out) + 1 for v in pieces)
+    require(single, "an index is not single")
+    axes = [_range_axis(v, extent) for v, extent in zip(pieces, x.shape, strict=True)]
     require(axes[0] < axes[1] < len(out), "the axes of rows and columns are not in order")
     require(all(same_extent(out[a], d) for a, d in zip(axes, x.shape, strict=True)), "the indices do not cover x")
     ones = [a for a in range(len(out)) if a not in axes]

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from ...core import Graph, Ledger, Op
 from ...core.ir.graph import drop_output
 from ...core.ir.traits import Trait, ops_with
-from .loop_view import loop_view
-from .merge_branches import branches_of, rebuild_if
+from .conditionals import branches_of, rebuild_if
+from .loops import loop_view
 
 OPTIONAL_OUTPUTS = {
     "Dropout": (1,), "GRU": (0, 1), "LSTM": (0, 1, 2), "LayerNormalization": (1, 2), "RNN": (0, 1),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, TypeVar, cast
+from collections.abc import Callable
+from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
 
 import ml_dtypes
 import numpy as np
@@ -15,6 +16,7 @@ from ...core.ir.dims import Shape
 from ...core.ir.dtypes import CPU_FLOATS, DISCRETE_TYPES, FLOATS, HALF_OR_SINGLE, INTEGERS
 
 NO_NEGATIVE_ZERO = conditional("no zero is negative")
+P = ParamSpec("P")
 T = TypeVar("T")
 Array = np.ndarray[Any, Any]
 Inputs = tuple[Value | None, ...]
@@ -28,6 +30,14 @@ def known(found: T | None, reason: str) -> T:
     if found is None:
         raise Declined(reason)
     return found
+
+
+def unless_declined(read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T | None:
+    """The result of `read`; None where it declines."""
+    try:
+        return read(*args, **kwargs)
+    except Declined:
+        return None
 
 
 def operand(op: Op, index: int = 0) -> Value:
@@ -149,14 +159,6 @@ def inferred_shape(op: Op) -> Shape:
 def same_shape(a: Shape, b: Shape) -> bool:
     """Whether two shapes are known to be the same."""
     return len(a) == len(b) and all(map(same_extent, a, b))
-
-
-def known_integers(op: Op, name: str = "axes") -> list[int] | None:
-    """As `constant_integers`, but None where they are computed."""
-    try:
-        return constant_integers(op, name)
-    except Declined:
-        return None
 
 
 def keeps_shape(op: Op, x: Value) -> bool:

@@ -105,12 +105,10 @@ class _LayoutApplication:
     def add_rewritten_op(self, op: Op) -> None:
         """Add the rewritten op beside the original."""
         found = self.region.rewrites[op]
-        inputs = [
-            self.in_layout(v, found.input_layouts[i], op, found.unsqueezed_axes.get(i, ()))
-            if v is not None and i not in found.constants
-            else None
-            for i, v in enumerate(op.inputs)
-        ]
+        kept = [None if i in found.constants else v for i, v in enumerate(op.inputs)]
+        more = [found.unsqueezed_axes.get(i, ()) for i in range(len(kept))]
+        wanted = zip(kept, found.input_layouts, more, strict=True)
+        inputs = [v if v is None else self.in_layout(v, own, op, axes) for v, own, axes in wanted]
         for i, data in sorted(found.constants.items()):
             inputs += [None] * (i + 1 - len(inputs))
             inputs[i] = Build(self.graph, op).const(data)
@@ -136,9 +134,8 @@ class _LayoutApplication:
             places = np.asarray(order, indices.dtype)[indices]
             self.graph.set_inputs(reader, [numbers, g.const(places)])
         if old.consumers or self.graph.is_output(old) or old in self.graph.pinned:
-            self.graph.take_over(
-                g.Gather(numbers, g.const(np.asarray(order, np.int64)), axis=0), self.replacements[old][0]
-            )
+            ordered = g.Gather(numbers, g.const(np.asarray(order, np.int64)), axis=0)
+            self.graph.take_over(ordered, self.replacements[old][0])
             set_origin(g.added_ops, self.by, (shape,))
         return numbers
 

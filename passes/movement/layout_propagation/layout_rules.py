@@ -252,9 +252,8 @@ def shape(request: LayoutRequest) -> LayoutRewrite:
     result = op.outputs[0]
     shown = op.graph.is_output(result) or result in op.graph.pinned
     extra = shown or not all(is_constant_gather(user, result, len(picked)) for user in result.consumers)
-    return request.rewrite(
-        {0: layout}, {}, attrs={"start": None, "end": None}, gather_order=picked, extra_nodes=int(extra)
-    )
+    attrs = {"start": None, "end": None}
+    return request.rewrite({0: layout}, {}, attrs=attrs, gather_order=picked, extra_nodes=int(extra))
 
 
 def is_constant_gather(reader: Op, numbers: Value, count: int) -> bool:

@@ -194,10 +194,6 @@ class _CostNetwork:
 
     def _consumers(self, v: Value) -> tuple[list[int], bool]:
         """The consumers of a value that may be on either side, and whether any other use keeps its layout."""
-        swayed = [
-            self.node_of[op]
-            for op in v.consumers
-            if (v, op) in self.reads_in_layout and (v, op) not in self.reads_otherwise
-        ]
-        graph = self.region.graph
+        pairs, graph = ((v, op) for op in v.consumers), self.region.graph
+        swayed = [self.node_of[p[1]] for p in pairs if p in self.reads_in_layout and p not in self.reads_otherwise]
         return swayed, len(swayed) < len(v.consumers) or graph.is_output(v) or v in graph.pinned

@@ -97,6 +97,5 @@ class MoveTransposes:
 
 def _is_exact(region: LayoutRegion, op: Op) -> bool:
     """Whether an op gives the same bits; 16-bit floats do not even where onnxruntime computes the same."""
-    return region.rewrites[op].exact and not any(
-        v.recorded_type[0] in FLOAT16_DTYPES for v in (*op.inputs, *op.outputs) if v is not None
-    )
+    dtypes = {v.recorded_type[0] for v in (*op.inputs, *op.outputs) if v is not None}
+    return region.rewrites[op].exact and dtypes.isdisjoint(FLOAT16_DTYPES)

@@ -18,7 +18,7 @@ from onnx import ModelProto, helper
 from passwright.core import Fixpoint, to_onnx
 from passwright.passes.cleanup.constants import LiftConstants
 from passwright.passes.folding.fold_constants import FoldConstants
-from passwright.passes.structure.inlining import InlineIf
+from passwright.passes.structure.conditionals import InlineIf
 from rewriting import OPSET, apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 WEIGHTS: dict[str, Any] = {

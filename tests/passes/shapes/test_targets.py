@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from passwright.passes.shapes.shape_operands import FOLD_SHAPE_OPERANDS, FoldDynamicShapeOperands
+from passwright.passes.shapes.fold_shapes import FOLD_SHAPE_OPERANDS, FoldDynamicShapeOperands
 from rewriting import becomes, stays
 
 I64 = "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] four = {4}, int64[1] most = {-1}"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from passwright.core import to_onnx
-from passwright.passes.structure.hoist_invariants import HoistInvariants
+from passwright.passes.structure.loops import HoistInvariants
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 G = "g (int64 k, float[2] x, float[2] z, float[2,2] m, int64[2] j, string[2] w) => (float[n] y) <bool t = {1}>"

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from onnx import checker, helper
 from passwright.core import from_onnx, to_onnx
 from passwright.passes.cleanup.no_ops import RemoveUnused
-from passwright.passes.structure.inlining import InlineIf
+from passwright.passes.structure.conditionals import InlineIf
 from rewriting import apply_passes, becomes, canonical_nodes, load, op_types, require_equivalent, stays
 
 THEN = "then_branch = p () => (float[2] r) {{ {} }}"

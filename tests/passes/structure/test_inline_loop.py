@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper
 from passwright.core import to_onnx
-from passwright.passes.structure.inlining import InlineLoop
+from passwright.passes.structure.loops import InlineLoop
 from rewriting import apply_passes, becomes, load, op_types, require_equivalent, stays
 
 CONSTANTS = "<int64 one = {1}, int64 two = {2}, int64 none = {0}, int64 less = {-3}, bool t = {1}, bool f = {0}>"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx import helper, numpy_helper
 from passwright.core import to_onnx
-from passwright.passes.structure.merge_branches import MergeBranches
+from passwright.passes.structure.conditionals import MergeBranches
 from rewriting import apply_passes, becomes, initializers, load, op_types, require_equivalent, stays
 
 G = "g (bool c, float[2] x, float[2] z) => (float[n] y)"

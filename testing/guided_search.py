@@ -202,7 +202,7 @@ def _outcome(rule: Rule, graph: Graph, match: Match) -> tuple[DeclineSite | None
     root = match.ops[0]
     g = Build(graph, root)
     try:
-        built = rule.build(g, **rule.arguments(match))
+        built = rule.replacement(g, match)
     except Declined as why:
         return _traceback_lines(why), str(why)
     except KeyboardInterrupt:

@@ -197,7 +197,7 @@ def _build_replacement(r: Rule, g: Build, match: Match, place: str) -> tuple[Val
     """The replacement of each output of the root, built and checked, but not connected yet."""
     root = match.ops[0]
     try:
-        built = r.build(g, **r.arguments(match))
+        built = r.replacement(g, match)
     except (Declined, ModelError, NoFixpoint, KeyboardInterrupt, NoProgress):
         raise
     except BaseException as e:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+import numpy as np
 from onnx import helper
 
 from ..errors import RuleError
@@ -21,6 +22,7 @@ from ..ir.graph import Graph
 from ..ir.op import Op
 from ..ir.tensor import element_type
 from ..ir.values import Value
+from .builder import Build
 from .pattern import UNBOUND, OpPattern, match_op, trace_pattern
 
 
@@ -117,6 +119,11 @@ class Rule:
         """The variables of a match that `build` takes."""
         taken = match.bindings if self.parameters is None else self.parameters
         return {name: match.bindings[name] for name in taken if name in match.bindings}
+
+    def replacement(self, g: Build, match: Match) -> Value | tuple[Value | None, ...]:
+        """The replacement of a match. NumPy does not warn of overflows: a rule examines the numbers that it writes."""
+        with np.errstate(all="ignore"):
+            return self.build(g, **self.arguments(match))
 
     def matches(self, graph: Graph, root: Op) -> Iterator[Match]:
         """Every way in which a pattern matches at `root`: operands of commutative ops in either order."""

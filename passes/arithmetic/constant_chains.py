@@ -50,8 +50,7 @@ Operands = TypeVar("Operands", AffineStep, Scaling)
 def merge_added_constants(g: Build, inner: Op, outer: Op) -> Value:
     """(x + c) + d => x + (c + d), c - (d - x) => x + (c - d), and all the like"""
     first, second = chained_operands(affine_step, inner, outer)
-    with np.errstate(all="ignore"):
-        c = first.offset * second.scale + second.offset
+    c = first.offset * second.scale + second.offset
     # Adding and subtracting a large number is a way to round.
     most = np.maximum(np.abs(first.offset), np.abs(second.offset)) if first.c.dtype in FLOATS else None
     require(most is None or bool((np.abs(c) * MAX_CANCELLATION >= most).all()), "the constants cancel each other")
@@ -102,8 +101,7 @@ def merge_integer_scalings(g: Build, first: Scaling, second: Scaling) -> Value:
     if first.is_divisor:
         require(int(c.min()) > 0 and int(d.min()) > 0, "the signs differ, so truncation differs")
         require(int(c.max()) * int(d.max()) <= int(np.iinfo(c.dtype).max), "the product overflows")
-    with np.errstate(all="ignore"):  # products wrap around, as in the two ops
-        product = g.const(c * d, like=first.c)
+    product = g.const(c * d, like=first.c)  # products wrap around, as in the two ops
     return g.Div(first.x, product) if first.is_divisor else g.Mul(first.x, product)
 
 
@@ -112,11 +110,10 @@ def merge_scalings(g: Build, first: Scaling, second: Scaling) -> Value:
     c, d = upcast(first.c), upcast(second.c)
     plain = not (first.is_divisor or first.is_dividend or second.is_divisor or second.is_dividend)
     require(plain or bool(c.all() and d.all()), "a constant is 0")
-    with np.errstate(all="ignore"):  # overflows are declined
-        if first.is_divisor and second.is_divisor:
-            return g.Div(first.x, downcast_at_full_precision(g, np.asarray(c * d), first.c))
-        k = 1 / c if first.is_divisor else c
-        k = d / k if second.is_dividend else k / d if second.is_divisor else k * d
+    if first.is_divisor and second.is_divisor:
+        return g.Div(first.x, downcast_at_full_precision(g, np.asarray(c * d), first.c))
+    k = 1 / c if first.is_divisor else c
+    k = d / k if second.is_dividend else k / d if second.is_divisor else k * d
     grows = second.is_dividend or bool((np.abs(k) >= np.abs(c)).all())
     require(not first.is_dividend or grows, "c / x may overflow before the outer op scales it down")
     made = downcast_at_full_precision(g, np.asarray(k), first.c)
@@ -163,11 +160,10 @@ def merge_affine_chain(g: Build, inner: Op, middle: Op, outer: Op) -> Value:
     floats = first.c.dtype not in INTEGERS
     require(not floats or first.c.dtype in {TensorProto.FLOAT, TensorProto.DOUBLE}, "half precision is too coarse")
     require_bounded_growth(first.c, between.c, last.c)
-    with np.errstate(all="ignore"):  # integers wrap around, here as there; floats that overflow are declined
-        moved = first.offset * between.scale
-        scale = first.scale * between.scale * last.scale
-        offset = (moved + between.offset) * last.scale + last.offset
-        centre = np.maximum(1, np.abs(last.offset)) * MAX_CENTRE if floats else None
+    moved = first.offset * between.scale  # integers wrap around, here as there; floats that overflow are declined
+    scale = first.scale * between.scale * last.scale
+    offset = (moved + between.offset) * last.scale + last.offset
+    centre = np.maximum(1, np.abs(last.offset)) * MAX_CENTRE if floats else None
     require(centre is None or bool((np.abs(moved) <= centre).all()), "the offset would lose precision")
     scale, offset = (downcast_at_full_precision(g, np.asarray(c), first.c) for c in (scale, offset))
     return g.Add(g.Mul(first.x, scale), offset)
@@ -180,13 +176,12 @@ def affine_step(op: Op) -> AffineStep:
     one, zero = np.ones((), number.dtype), np.zeros((), number.dtype)
     if op.type == "Mul":
         return AffineStep(x, number, zero, c)
-    with np.errstate(all="ignore"):
-        if op.type == "Div":
-            require(not constant_first and c.dtype not in INTEGERS, "it is not a multiplication by a constant")
-            return AffineStep(x, 1 / number, zero, c)
-        if op.type == "Sub" and constant_first:
-            return AffineStep(x, np.negative(one), number, c)
-        return AffineStep(x, one, np.negative(number) if op.type == "Sub" else number, c)
+    if op.type == "Div":
+        require(not constant_first and c.dtype not in INTEGERS, "it is not a multiplication by a constant")
+        return AffineStep(x, 1 / number, zero, c)
+    if op.type == "Sub" and constant_first:
+        return AffineStep(x, np.negative(one), number, c)
+    return AffineStep(x, one, np.negative(number) if op.type == "Sub" else number, c)
 
 
 MERGE_AFFINE_CHAINS = RulePass("merge-affine-chains", (merge_sums_around_product, merge_products_around_sum))

@@ -90,8 +90,8 @@ def negate_constant(g: Build, op: Op, c: Value) -> Value:
     require_numpy_broadcasting(op.version)
     require(op.type != "Div" or c.dtype in FLOATS, "the smallest integer has no negation")
     require_bounded_growth(c)
-    with np.errstate(all="ignore"):  # integers wrap around, here as in the op
-        return downcast_at_full_precision(g, np.asarray(np.negative(upcast(c))), c)
+    # Integers wrap around, here as in the op.
+    return downcast_at_full_precision(g, np.asarray(np.negative(upcast(c))), c)
 
 
 CANONICALIZE_NEGATIONS = RulePass("canonicalize-negations", (multiply_by_minus_one, sub_from_zero))

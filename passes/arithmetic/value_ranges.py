@@ -173,10 +173,8 @@ def require_not_negative(value: Value) -> None:
 
 def _dtype_range(value: Value) -> ValueRange:
     dtype, _ = value.recorded_type
-    if dtype in INTEGERS:
-        limits = np.iinfo(helper.tensor_dtype_to_np_dtype(dtype))
-        return ValueRange(limits.min, limits.max)
-    return ValueRange(0, 1) if dtype == TensorProto.BOOL else ValueRange()
+    limits = type_limits(dtype) if dtype in INTEGERS else None
+    return limits or (ValueRange(0, 1) if dtype == TensorProto.BOOL else ValueRange())
 
 
 def _constant_range(value: Value) -> ValueRange:

@@ -29,8 +29,7 @@ from ..movement.slices import required_slice_ranges
 from ..support.operand_queries import (
     NO_NEGATIVE_ZERO,
     Array,
-    attribute_or_input,
-    constant_integers,
+    constant_numbers,
     is_float_value,
     keeps_shape,
     known_extent,
@@ -200,7 +199,7 @@ def drop_single_split(g: Build, x: Value, split: Op) -> tuple[Value | None, ...]
     """Split(x) => x, where it is one piece, or where the others are empty and not read"""
     if len(split.outputs) == 1:
         return (x,)
-    extents = constant_integers(split, "split") or []
+    extents = constant_numbers(split, "split") or []
     require(len(extents) == len(split.outputs), "the extents of the pieces are unknown")
     require(sum(map(bool, extents)) == 1, "more than one piece may be nonempty")
     return tuple(x if extent else None for extent in extents)
@@ -238,8 +237,8 @@ def drop_no_op_squeeze(g: Build, x: Value, axes: list[int] | None) -> Value:
 def drop_full_slice(g: Build, x: Value, op: Op) -> Value:
     """Slice(x, from the first element to the last) => x"""
     if not takes_everything(op, x):
-        require(not any(constant_integers(op, "starts") or []), "the slice does not start at 0")
-        require(all(s == 1 for s in constant_integers(op, "steps") or []), "the step is not 1")
+        require(not any(constant_numbers(op, "starts") or []), "the slice does not start at 0")
+        require(all(s == 1 for s in constant_numbers(op, "steps") or []), "the step is not 1")
         require(keeps_shape(op, x), "the shape may differ from that of x")
     return x
 
@@ -247,7 +246,7 @@ def drop_full_slice(g: Build, x: Value, op: Op) -> Value:
 @rule(lambda g, x, op: g.Pad(x, ...) @ op, contract=EXACT)
 def drop_no_op_pad(g: Build, x: Value, op: Op) -> Value:
     """Pad(x, 0 0 ...) => x, in every mode"""
-    pads = constant_integers(op, "pads")
+    pads = constant_numbers(op, "pads")
     require(pads is not None and not any(pads), "a pad is not 0")
     return x
 
@@ -375,10 +374,10 @@ def drop_unit_resize(g: Build, x: Value, resize: Op) -> Value:
     """Resize(x, scales 1 1 ...) => x, Resize(x, sizes: the extents) => x, and so Upsample"""
     mode = resize.attr("coordinate_transformation_mode")
     require(mode not in {CROP_AND_RESIZE, HALF_PIXEL_FOR_NN}, "the coordinate transformation may select other elements")
-    if scales := attribute_or_input(resize, "scales"):
+    if scales := constant_numbers(resize, "scales"):
         require(all(s == 1 for s in scales), "a scale is not 1")
         return x
-    sizes, axes = unless_declined(constant_integers, resize, "sizes") or [], resize.attr("axes") or list(range(x.rank))
+    sizes, axes = unless_declined(constant_numbers, resize, "sizes") or [], resize.attr("axes") or list(range(x.rank))
     if sizes and len(sizes) == len(axes) and all(-x.rank <= a < x.rank for a in axes):
         require(all(same_extent(x.shape[a], s) for a, s in zip(axes, sizes, strict=True)), "a size may differ")
         return x
@@ -419,7 +418,7 @@ INT64_TYPES = frozenset({TensorProto.INT64, TensorProto.UINT64})
 )
 def drop_no_op_reduction(g: Build, x: Value, op: Op) -> Value:
     """ReduceSum(x, no axes, noop_with_empty_axes=1) => x, and so ReduceMax, ReduceMean, ReduceMin, ReduceProd"""
-    require(not constant_integers(op) and op.attr("noop_with_empty_axes", 0), "the op reduces axes")
+    require(not constant_numbers(op) and op.attr("noop_with_empty_axes", 0), "the op reduces axes")
     return x
 
 
@@ -458,7 +457,7 @@ def drop_scan_of_unit_axis(g: Build, x: Value, op: Op, axis: Value | None = None
 
 def without_unit_axes(g: Build, x: Value, op: Op) -> Value:
     """`x` without the axes that `op` reduces, if it does not keep them; declines unless all of them have extent 1."""
-    axes = constant_integers(op)
+    axes = constant_numbers(op)
     require(axes or not op.attr("noop_with_empty_axes", 0), "the op has no axes")
     reduced = normalized_axes(axes, x.rank) if axes else list(range(x.rank))
     require(all(same_extent(x.shape[a], 1) for a in reduced), "a reduced axis has an extent other than 1")

@@ -9,7 +9,7 @@ from math import prod
 
 from ...core import Build, Op, RulePass, Value, conditional, require, rule
 from ...core.ir.dtypes import CPU_FLOATS
-from ..support.operand_queries import constant_integers, normalized_axes
+from ..support.operand_queries import constant_numbers, normalized_axes
 from .polynomials import require_dtype, require_scalar, scalar_constant
 
 
@@ -53,7 +53,7 @@ def fuse_reduce_log_sum(g: Build, x: Value, total: Op, axes: Value | None) -> Va
 @rule(lambda g, x, n, total, op, axes=None: g.one_of("Div", "Mul")(g.ReduceSum(x, axes) @ total, g.const(n)) @ op)
 def fuse_reduce_mean(g: Build, x: Value, n: Value, total: Op, op: Op, axes: Value | None) -> Value:
     """ReduceSum(x) / n => ReduceMean(x), ReduceSum(x) * (1 / n) => ReduceMean(x)"""
-    axes_or_none = constant_integers(total)
+    axes_or_none = constant_numbers(total)
     over = range(x.rank) if axes_or_none is None else normalized_axes(axes_or_none, x.rank)
     extents = [d for i in over if isinstance(d := x.shape[i], int)]
     require(len(extents) == len(over) and prod(extents) > 0, "the number of reduced elements is unknown")

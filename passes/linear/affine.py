@@ -59,9 +59,8 @@ def scale_and_shift(bn: Op) -> Affine:
     require(not any(v.name for v in bn.outputs[1:]), "it also gives statistics, as in training mode")
     gamma, beta, mu, sigma2 = (v.const.astype(np.float64) for v in bn.inputs[1:5] if v is not None)
     require(gamma.ndim == 1 and gamma.shape == beta.shape == mu.shape == sigma2.shape, "the statistics differ in shape")
-    with np.errstate(all="ignore"):
-        k = gamma / np.sqrt(sigma2 + bn.attr("epsilon", 1e-5))
-        return k, beta - mu * k
+    k = gamma / np.sqrt(sigma2 + bn.attr("epsilon", 1e-5))
+    return k, beta - mu * k
 
 
 def required_factors(op: Op, x: Value) -> Array:
@@ -98,8 +97,7 @@ def factors(op: Op, x: Value, numbers: Array) -> Array:
         return numbers
     if op.inputs[0] is not x:
         raise Declined("it is a quotient of a constant")
-    with np.errstate(all="ignore"):
-        return 1 / numbers
+    return 1 / numbers
 
 
 def require_no_gelu(x: Value) -> None:

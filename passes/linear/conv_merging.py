@@ -98,9 +98,8 @@ def sum_of_convs(g: Build, x: Value, a: ConvBranch, b: ConvBranch, sign: int) ->
     both = union(a.window, b.window)
     require(prod(both.kernel) <= prod(a.window.kernel) + prod(b.window.kernel), "it costs more")
     weights = np.zeros((*shape, *both.kernel))
-    with np.errstate(all="ignore"):
-        weights[:, :, *tap_slices(a.window, both)] += weights_as_float64(a.w)
-        weights[:, :, *tap_slices(b.window, both)] += sign * weights_as_float64(b.w)
+    weights[:, :, *tap_slices(a.window, both)] += weights_as_float64(a.w)
+    weights[:, :, *tap_slices(b.window, both)] += sign * weights_as_float64(b.w)
     has_bias = a.b is not None or b.b is not None
     like = b if both == b.window != a.window else a
     return build_conv(g, x, like, weights, a.bias + sign * b.bias if has_bias else None, both)
@@ -118,8 +117,7 @@ def conv_plus_affine(g: Build, x: Value, a: ConvBranch, affine: Affine) -> Value
     weights = weights_as_float64(a.w)
     centre = [s.start for s in tap_slices(point, both)]
     rows = np.arange(outputs)
-    with np.errstate(all="ignore"):
-        weights[rows, rows % inputs, *centre] += np.broadcast_to(k, outputs)
+    weights[rows, rows % inputs, *centre] += np.broadcast_to(k, outputs)
     has_bias = a.b is not None or bool(shift.any())
     return build_conv(g, x, a, weights, a.bias + shift if has_bias else None, both)
 
@@ -152,8 +150,7 @@ def merge_conv_with_pointwise(g: Build, x: Value, w: Value, v: Value, first: Op,
     require(not stepping or first.attr("auto_pad", "NOTSET") in {"NOTSET", "VALID"}, "SAME padding depends on strides")
     require_no_growth(first, w, second, v, w)
     left, right = grouped_weights(second, v), grouped_weights(first, w)
-    with np.errstate(all="ignore"):
-        merged = left.reshape(*left.shape[:3]) @ right.reshape(*right.shape[:2], -1)
+    merged = left.reshape(*left.shape[:3]) @ right.reshape(*right.shape[:2], -1)
     attrs = dict(first.attrs)
     if stepping:
         attrs["strides"] = [a * b for a, b in zip(conv_window(first, w, x).strides, points.strides, strict=True)]
@@ -174,8 +171,7 @@ def merge_pointwise_with_conv(g: Build, x: Value, w: Value, v: Value, first: Op,
     require_no_growth(first, w, second, v, v)
     left, right = grouped_weights(second, v), grouped_weights(first, w)
     taps = np.moveaxis(left.reshape(*left.shape[:3], -1), 2, 3)  # (groups, outputs, kernel, between)
-    with np.errstate(all="ignore"):
-        merged = np.moveaxis(taps @ right.reshape(len(right), 1, *right.shape[1:3]), 3, 2)
+    merged = np.moveaxis(taps @ right.reshape(len(right), 1, *right.shape[1:3]), 3, 2)
     weights = merged.reshape(v.static_shape[0], w.static_shape[1], *v.static_shape[2:])
     return conv_with_weights(g, x, weights, merged_bias(first, second, v), v, dict(second.attrs))
 

@@ -70,8 +70,7 @@ def scaled_weights(conv: Op, w: Value, k: Array, axes: dict[str, int]) -> Array:
     axis = axes[conv.type]
     per = np.broadcast_to(k, weights.shape[0] * weights.shape[axis])
     dims = [weights.shape[i] if i in {0, axis} else 1 for i in range(weights.ndim)]
-    with np.errstate(all="ignore"):  # overflows are examined when the numbers are narrowed
-        return (weights * per.reshape(dims)).reshape(w.static_shape)
+    return (weights * per.reshape(dims)).reshape(w.static_shape)
 
 
 def fold_affine(g: Build, conv: Op, k: Array, shift: Array) -> Value:
@@ -81,10 +80,9 @@ def fold_affine(g: Build, conv: Op, k: Array, shift: Array) -> Value:
     channels = output_channels(conv, w)
     require({k.size, shift.size} <= {1, channels}, "there is not one number for each channel")
     bias = None
-    with np.errstate(all="ignore"):
-        if b is not None or shift.any():
-            old = np.zeros(1) if b is None else b.const.astype(np.float64)
-            bias = np.broadcast_to(old * k + shift, channels)
+    if b is not None or shift.any():
+        old = np.zeros(1) if b is None else b.const.astype(np.float64)
+        bias = np.broadcast_to(old * k + shift, channels)
     require(bool(np.isfinite(k).all()), "a scale is infinite or not a number")
     new = downcast_constant(g, scaled_weights(conv, w, k, OUTPUT_AXIS), w) if (k != 1).any() else w
     return getattr(g, conv.type)(x, new, None if bias is None else downcast_constant(g, bias, w), **conv.attrs)
@@ -94,10 +92,9 @@ def shifted_bias(conv: Op, w: Value, shift: Array) -> Array:
     """The bias of a Conv without padding whose input is no longer shifted, by one number or one for each channel."""
     weights, b = grouped_weights(conv, w), conv.input(2)
     groups, outputs, inputs = weights.shape[:3]
-    with np.errstate(all="ignore"):
-        taps = weights.reshape(groups, outputs, inputs, -1).sum(axis=-1)
-        added = (taps @ np.broadcast_to(shift, groups * inputs).reshape(groups, inputs, 1)).reshape(-1)
-        return added if b is None else b.const.astype(np.float64) + added
+    taps = weights.reshape(groups, outputs, inputs, -1).sum(axis=-1)
+    added = (taps @ np.broadcast_to(shift, groups * inputs).reshape(groups, inputs, 1)).reshape(-1)
+    return added if b is None else b.const.astype(np.float64) + added
 
 
 @dataclass(frozen=True, slots=True)

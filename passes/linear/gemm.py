@@ -78,9 +78,8 @@ FOLD_SCALE_INTO_GEMM = RulePass("fold-scale-into-gemm", (fold_scale_of_product, 
 def add_to_gemm(g: Build, gemm: Op, op: Op) -> Value:
     """D + Gemm(a, b, c, alpha, beta) => Gemm(a, b, d + c * beta, alpha); as well for differences, with signs"""
     d = other_operand(op, gemm.outputs[0])
-    if op.type != "Sub":
-        return gemm_plus(g, gemm, d)
-    return gemm_plus(g, gemm, d, sign_of_gemm=-1) if op.inputs[0] is d else gemm_plus(g, gemm, d, sign_of_d=-1)
+    signs = (1, 1) if op.type != "Sub" else (-1, 1) if op.inputs[0] is d else (1, -1)
+    return gemm_plus(g, gemm, d, *signs)
 
 
 @rule(lambda g, a, b, product, op: g.Sub(..., g.MatMul(a, b) @ product, ...) @ op)
@@ -130,7 +129,7 @@ def drop_zero_bias(g: Build, a: Value, b: Value, c: Value, gemm: Op) -> Value:
     return g.Gemm(a, b, **gemm_attributes(gemm, beta=1.0))
 
 
-def gemm_plus(g: Build, gemm: Op, d: Value, sign_of_gemm: int = 1, sign_of_d: int = 1) -> Value:
+def gemm_plus(g: Build, gemm: Op, d: Value, sign_of_gemm: int, sign_of_d: int) -> Value:
     """`gemm` plus `d`, each with its sign, as one Gemm."""
     a, b, c = operand(gemm), operand(gemm, 1), gemm.input(2)
     require(gemm.version >= 7 and d.dtype in GEMM_TYPES, "onnxruntime has no Gemm of this version and type")

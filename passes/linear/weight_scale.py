@@ -44,9 +44,8 @@ def fold_scale_into_columns(
         require_broadcastable_to(b, product.outputs[0])
     k = required_factors(op, (product if add is None else add).outputs[0])
     p = product_of(product)
-    with np.errstate(all="ignore"):
-        scaled = rebuild_product(g, p, x, p.weights * k, None if p.bias is None else p.bias * k)
-        return scaled if b is None else g.Add(scaled, downcast_constant(g, b.const.astype(np.float64) * k, b))
+    scaled = rebuild_product(g, p, x, p.weights * k, None if p.bias is None else p.bias * k)
+    return scaled if b is None else g.Add(scaled, downcast_constant(g, b.const.astype(np.float64) * k, b))
 
 
 @rule(lambda g, w, product, op: g.one_of("MatMul", "Gemm")(g.one_of(*SCALE_OPS)(...) @ op, g.const(w), ...) @ product)
@@ -57,8 +56,7 @@ def fold_scale_into_rows(g: Build, product: Op, op: Op) -> Value:
     require_no_gelu(p.x)
     require_no_norm(p.x)
     require(k.size == 1 or not product.attr("transA", 0), "it is the rows of x that are scaled, not its columns")
-    with np.errstate(all="ignore"):
-        return replace_weights(g, p, x, p.weights * k.reshape(-1, 1))
+    return replace_weights(g, p, x, p.weights * k.reshape(-1, 1))
 
 
 FOLD_SCALE_INTO_WEIGHTS = RulePass("fold-scale-into-weights", (fold_scale_into_columns, fold_scale_into_rows))
@@ -77,8 +75,7 @@ def fold_batchnorm_into_gemm(g: Build, x: Value, w: Value, product: Op, bn: Op) 
     k, shift = scale_and_shift(bn)
     require(k.size == p.extents[1], "the weights do not fit the statistics")
     before = 0 if p.bias is None else p.bias
-    with np.errstate(all="ignore"):
-        return rebuild_product(g, p, x, p.weights * k, before * k + shift)
+    return rebuild_product(g, p, x, p.weights * k, before * k + shift)
 
 
 @rule(
@@ -94,8 +91,7 @@ def fold_batchnorm_before_gemm(g: Build, x: Value, w: Value, product: Op, bn: Op
     require(k.size == p.extents[0], "the weights do not fit the statistics")
     behind = 0 if p.bias is None else p.bias
     weights = p.weights
-    with np.errstate(all="ignore"):
-        return rebuild_product(g, p, x, weights * k.reshape(-1, 1), shift @ weights + behind)
+    return rebuild_product(g, p, x, weights * k.reshape(-1, 1), shift @ weights + behind)
 
 
 FOLD_BATCHNORM_INTO_GEMM = RulePass("fold-batchnorm-into-gemm", (fold_batchnorm_into_gemm, fold_batchnorm_before_gemm))
@@ -128,7 +124,8 @@ class FoldScale:
         try:
             x, s = scaled_operand(op)
             path = find_path(x, op)
-            result, others = rebuild_path(g, path, s)
+            with np.errstate(all="ignore"):  # the numbers are examined where they are written
+                result, others = rebuild_path(g, path, s)
             ops = (op, *(step for step, _ in path))
             require(ledger.request_change(self.name, op.outputs[0].name, ops, exact=False), "not permitted in this run")
         except Declined:

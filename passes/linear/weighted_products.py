@@ -102,8 +102,7 @@ def float32_attributes(kind: int, **numbers: float) -> dict[str, float]:
     """Alpha and beta as a Gemm of element type `kind` can hold them, without those that are 1."""
     held: dict[str, float] = {}
     for name, value in numbers.items():
-        with np.errstate(all="ignore"):
-            held[name] = float(np.float32(value))
+        held[name] = float(np.float32(value))
         fits = np.isfinite(held[name]) and abs(held[name]) >= np.finfo(np.float32).tiny
         require(fits or value == 0, f"{name} of {value} is out of range")
         # The attributes are float32 for operands of any type.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ...core import EXACT, Build, Declined, Op, RulePass, Value, require, rule, same_extent
-from ..support.operand_queries import Values, constant_integers, known_extent, operand, same_shape
+from ..support.operand_queries import Values, constant_numbers, known_extent, operand, same_shape
 from .slices import INT32_MAX, SliceRange, build_slice, range_of_indices, required_slice_ranges
 
 
@@ -91,7 +91,7 @@ def bypass_split_of_concat(g: Build, xs: Values, concat: Op, split: Op) -> tuple
     require(len(xs) == len(split.outputs) and same_axis(concat, split), "the pieces or the axes differ")
     axis = written_axis(concat) % xs[0].rank
     extents = [v.shape[axis] for v in xs]
-    sizes = constant_integers(split, "split")
+    sizes = constant_numbers(split, "split")
     if sizes is None:
         require(all(same_extent(extents[0], e) for e in extents), "the even split differs from the inputs")
     else:

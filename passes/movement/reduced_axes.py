@@ -7,7 +7,7 @@ from typing import Any
 from onnx import TensorProto
 
 from ...core import EXACT, Build, Op, RulePass, Value, by_dtype, conditional, require, rule
-from ..support.operand_queries import constant_integers, inferred_shape, normalized_axes, same_shape
+from ..support.operand_queries import constant_numbers, inferred_shape, normalized_axes, same_shape
 from .reshapes import RESHAPE_OPS
 
 REDUCED_INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.UINT8, TensorProto.INT8})
@@ -65,7 +65,7 @@ def required_reduced_axes(op: Op, x: Value) -> list[int]:
     """The axes that a reduction of `x` reduces, from the front; declines where there are none."""
     if op.type.startswith("Arg"):
         return normalized_axes([int(op.attr("axis", 0))], x.rank)
-    axes = constant_integers(op)
+    axes = constant_numbers(op)
     if not axes:
         require(not op.attr("noop_with_empty_axes", 0), "the op reduces no axis")
         axes = list(range(x.rank))

@@ -11,7 +11,7 @@ from ...core.ir.traits import Trait, ops_with
 from ..support.operand_queries import (
     BROADCASTING_OPSET,
     VARIADIC_BROADCASTING_OPSET,
-    constant_integers,
+    constant_numbers,
     has_n_consumers,
     inferred_shape,
     known,
@@ -48,7 +48,7 @@ def _target_dim(wanted: Dim, own: Dim) -> int:
 def _copied_beside_inferred(op: Op) -> list[Dim]:
     """The extents that a Reshape copies while another one is open, so that it fails where they are 0."""
     is_copying = op.type == "Reshape" and not op.attr("allowzero", 0)
-    target = unless_declined(constant_integers, op, "shape") if is_copying else None
+    target = unless_declined(constant_numbers, op, "shape") if is_copying else None
     if target is None or INFERRED not in target:
         return []
     return [d for d, n in zip(operand(op).known_shape or (), target, strict=False) if n == 0]
@@ -56,7 +56,7 @@ def _copied_beside_inferred(op: Op) -> list[Dim]:
 
 def squeezed_axes(op: Op, x: Value) -> list[int]:
     """The axes of `x` that a Squeeze takes away."""
-    if axes := constant_integers(op):  # onnxruntime takes an empty list as none given
+    if axes := constant_numbers(op):  # onnxruntime takes an empty list as none given
         return normalized_axes(axes, x.rank)
     return [i for i, n in enumerate(x.static_shape) if n == 1]
 
@@ -66,7 +66,7 @@ def map_axes(op: Op, axes: list[int | None]) -> list[int | None]:
     if op.type == "Squeeze":
         gone = squeezed_axes(op, operand(op))
         return [a for i, a in enumerate(axes) if i not in gone]
-    added = known(constant_integers(op), "the axes are empty")
+    added = known(constant_numbers(op), "the axes are empty")
     rank = len(axes) + len(added)
     new, old = normalized_axes(added, rank), iter(axes)
     return [None if i in new else next(old) for i in range(rank)]

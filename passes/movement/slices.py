@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from ...core import EXACT, Build, Graph, Ledger, Op, RulePass, Value, made_from, require, rule
 from ...core.inference.input_queries import INT32_MAX, INT64_MAX, slice_range
 from ...core.ir.dims import Dim
-from ..support.operand_queries import constant_integers, known_extent, unless_declined
+from ..support.operand_queries import constant_numbers, known_extent, unless_declined
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,8 +32,8 @@ class SliceRange:
 
 def required_slice_ranges(op: Op, x: Value) -> dict[int, SliceRange]:
     """The ranges of a Slice of `x`, by axis from the front; declines where they are computed."""
-    starts, ends = constant_integers(op, "starts") or [], constant_integers(op, "ends") or []
-    axes, steps = constant_integers(op, "axes"), constant_integers(op, "steps")
+    starts, ends = constant_numbers(op, "starts") or [], constant_numbers(op, "ends") or []
+    axes, steps = constant_numbers(op, "axes"), constant_numbers(op, "steps")
     axes = list(range(len(starts))) if axes is None else axes
     steps = [1] * len(starts) if steps is None else steps
     require(len(starts) == len(ends) == len(axes) == len(steps) and 0 not in steps, "the slice is malformed")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...core import EXACT, Build, Op, RulePass, Value, require, rule, same_extent
 from ...core.ir.dims import Dim
-from ..support.operand_queries import Inputs, Values, constant_integers, normalized_axes, operand, required_producer
+from ..support.operand_queries import Inputs, Values, constant_numbers, normalized_axes, operand, required_producer
 
 MAX_DEPTH = 8  # ops between a Range and the index it becomes
 
@@ -79,7 +79,7 @@ def _range_axis(v: Value, extent: Dim, far: int = MAX_DEPTH) -> int:
         axis += v.rank - inner.rank
         require(same_extent(v.shape[axis], extent), "the axis of the range is broadcast")
         return axis
-    new = normalized_axes(constant_integers(maker) or [], v.rank)
+    new = normalized_axes(constant_numbers(maker) or [], v.rank)
     return [a for a in range(v.rank) if a not in new][axis]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, ParamSpec, TypeVar, cast
+from typing import Any, ParamSpec, TypeVar, cast
 
 import ml_dtypes
 import numpy as np
@@ -116,8 +116,8 @@ def values_along_axis(c: Value, rank: int, axis: int) -> Array:
     return data.reshape(-1).astype(np.float64)
 
 
-def attribute_or_input(op: Op, name: str) -> list[Any] | None:
-    """The numbers that an op is given as an attribute, or as the constant input of other opsets; None if not at all."""
+def constant_numbers(op: Op, name: str = "axes") -> list[Any] | None:
+    """The axes of an op, or other numbers, from its attribute or the constant input of later opsets; None if left out."""
     spec = op.schema
     if spec is not None and name in spec.attributes:
         numbers = op.attr(name)
@@ -127,16 +127,10 @@ def attribute_or_input(op: Op, name: str) -> list[Any] | None:
     return None if value is None else value.const.reshape(-1).tolist()
 
 
-def constant_integers(op: Op, name: str = "axes") -> list[int] | None:
-    """The axes of an op, from its attribute or from the constant input of later opsets; None where it has none."""
-    axes = attribute_or_input(op, name)
-    return None if axes is None else [int(i) for i in axes]
-
-
 def pads_of(pad: Op, rank: int) -> list[int]:
     """The pads before each of `rank` axes and then after each, from attributes or inputs since opset 1."""
-    pads = known(constant_integers(pad, "paddings" if pad.version < 2 else "pads"), "the pads are missing")
-    axes = constant_integers(pad)
+    pads = known(constant_numbers(pad, "paddings" if pad.version < 2 else "pads"), "the pads are missing")
+    axes = constant_numbers(pad)
     padded = list(range(rank)) if axes is None else normalize_axes(axes, rank)
     require(len(pads) == 2 * len(padded), "the pads do not match the axes")
     full = [0] * 2 * rank
@@ -180,7 +174,7 @@ def kept_reduced_axes(x: Value, op: Op) -> list[int]:
     """The axes of `x` that a reduction keeps with extent 1; there is at least one."""
     keeps = op.attr("keepdims", 1) == 1 and not op.attr("noop_with_empty_axes", 0)
     require(keeps, "the reduction does not keep the reduced axes")
-    axes = constant_integers(op)
+    axes = constant_numbers(op)
     found = list(range(x.rank)) if axes is None else normalized_axes(axes, x.rank)
     require(bool(found), "the op reduces no axis")
     return found
@@ -200,11 +194,10 @@ def has_one_use(v: Value) -> bool:
 def downcast_constant(g: Build, data: Array, like: Value) -> Value:
     """A constant of numbers in float64 of the type of `like`; declines an overflow, or digits lost of the largest."""
     kind = helper.tensor_dtype_to_np_dtype(like.dtype)
-    with np.errstate(all="ignore"):
-        narrow = data.astype(kind)
-        wide = narrow.astype(np.float64)
-        require(bool(np.isfinite(wide).all()), "the new weights overflow")
-        lost, most = np.abs(wide - data).max(initial=0), np.abs(data).max(initial=0)
+    narrow = data.astype(kind)
+    wide = narrow.astype(np.float64)
+    require(bool(np.isfinite(wide).all()), "the new weights overflow")
+    lost, most = np.abs(wide - data).max(initial=0), np.abs(data).max(initial=0)
     limits = cast("Any", ml_dtypes.finfo(kind))
     require(bool(lost <= limits.eps * most), "the new weights underflow")
     return g.const(narrow)
@@ -213,22 +206,14 @@ def downcast_constant(g: Build, data: Array, like: Value) -> Value:
 MAX_ADDED_ELEMENTS = 1024  # elements that may be added to the model
 
 
-class ConstantBinary(NamedTuple):
-    """An op of a computed value and a constant; `constant_first` if the constant comes first."""
-
-    x: Value
-    c: Value
-    constant_first: bool
-
-
-def constant_binary(op: Op) -> ConstantBinary:
-    """The operands of an op of two inputs of which one is constant; declines for any other."""
+def constant_binary(op: Op) -> tuple[Value, Value, bool]:
+    """The computed and the constant operand of a binary op, and whether the constant is first; declines other ops."""
     require_numpy_broadcasting(op.version)
     require(len(op.inputs) == 2, f"{op.label} does not have two inputs")
     a, b = operand(op), operand(op, 1)
     number = "two constant operands" if a.is_const else "no constant operand"
     require(a.is_const != b.is_const, f"{op.label} has {number}")
-    return ConstantBinary(b, a, constant_first=True) if a.is_const else ConstantBinary(a, b, constant_first=False)
+    return (b, a, True) if a.is_const else (a, b, False)
 
 
 def require_scalar_or_broadcastable_to(c: Value, x: Value) -> None:
@@ -256,9 +241,8 @@ def downcast_at_full_precision(g: Build, data: Array, like: Value) -> Value:
     if like.dtype not in FLOATS:
         return g.const(data, like=like)
     kind = like.const.dtype
-    with np.errstate(all="ignore"):
-        held = data.astype(kind)
-        size = np.abs(held.astype(np.float64))
+    held = data.astype(kind)
+    size = np.abs(held.astype(np.float64))
     require(bool(np.isfinite(size).all()), "the constant overflows or is not finite")
     smallest = cast("Any", ml_dtypes.finfo(kind)).smallest_normal  # of full precision
     require(bool(((size >= float(smallest)) | (data == 0)).all()), "the constant underflows")

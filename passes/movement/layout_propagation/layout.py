@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,10 +17,7 @@ Layout = tuple[int, ...]
 
 def inverse(layout: Layout) -> Layout:
     """The position of each axis of the value in the layout."""
-    places = [0] * len(layout)
-    for place, axis in enumerate(layout):
-        places[axis] = place
-    return tuple(places)
+    return tuple(sorted(range(len(layout)), key=layout.__getitem__))
 
 
 def compose(first: Sequence[int], second: Sequence[int]) -> Layout:
@@ -50,7 +46,6 @@ def perm_of(transpose: Op) -> Layout | None:
     return tuple(perm) if sorted(perm) == list(range(len(perm))) else None
 
 
-EMPTY: Mapping[Any, Any] = MappingProxyType({})
 Layouts = tuple[Layout | None, ...]
 
 
@@ -59,17 +54,16 @@ class LayoutRewrite:
     """An op in other layouts of its inputs and outputs; None keeps the layout.
 
     `unsqueezed_axes`: axes by which an operand of lower rank is unsqueezed first. `attrs` and `constants` (by input)
-    replace the present ones. `swap_inputs`: the first two inputs change places. `gather_order`: the
-    result, a shape, is put in order with a Gather. `extra_nodes`: how many more nodes than the op itself all this
-    takes.
+    replace the present ones. `swap_inputs`: the first two inputs change places. `gather_order`: the result, a shape, is
+    put in order with a Gather. `extra_nodes`: the number of nodes that this takes besides the op.
     """
 
     input_layouts: Layouts
     output_layouts: Layouts
     exact: bool = True
-    attrs: Mapping[str, Any] = field(default_factory=lambda: EMPTY)
-    constants: Mapping[int, Array] = field(default_factory=lambda: EMPTY)
-    unsqueezed_axes: Mapping[int, tuple[int, ...]] = field(default_factory=lambda: EMPTY)
+    attrs: Mapping[str, Any] = field(default_factory=dict[str, Any])
+    constants: Mapping[int, Array] = field(default_factory=dict[int, Array])
+    unsqueezed_axes: Mapping[int, tuple[int, ...]] = field(default_factory=dict[int, tuple[int, ...]])
     swap_inputs: bool = False
     gather_order: Layout | None = None
     extra_nodes: int = 0

@@ -52,8 +52,9 @@ def grow_region(graph: Graph, start: ValueLayout, visits: Counter[Op], *, exact_
                 continue
             region.rewrites[op] = found
             visits[op] += 1
-            for v, own in _changed_values(op, found):
-                if v not in region.layouts:
+            values = zip((*op.inputs, *op.outputs), (*found.input_layouts, *found.output_layouts), strict=True)
+            for v, own in values:
+                if v is not None and own is not None and not v.is_const and v not in region.layouts:
                     region.layouts[v] = own
                     queue.append((v, own))
     return region
@@ -64,13 +65,6 @@ def _adjacent_ops(graph: Graph, value: Value) -> Iterator[Op]:
     if (maker := graph.producer(value)) is not None:
         yield maker
     yield from (op for op in value.consumers if op.graph is graph and not op.subgraphs)
-
-
-def _changed_values(op: Op, found: LayoutRewrite) -> Iterator[ValueLayout]:
-    """The computed values of an op whose layouts change, with the new ones."""
-    for v, own in zip((*op.inputs, *op.outputs), (*found.input_layouts, *found.output_layouts), strict=True):
-        if v is not None and own is not None and not v.is_const:
-            yield v, own
 
 
 def propagate_through(op: Op, index: int, layout: Layout, *, exact_only: bool) -> LayoutRewrite | None:

@@ -15,7 +15,7 @@ from ....core.ir.dims import Dim, Shape
 from ....core.ir.dtypes import DISCRETE_TYPES, FLOATS
 from ....core.ir.effects import writes_inputs
 from ....core.ir.traits import Trait, ops_with
-from ...support.operand_queries import constant_integers, known, operand, require_numpy_broadcasting
+from ...support.operand_queries import constant_numbers, known, operand, require_numpy_broadcasting
 from .layout import (
     Layout,
     LayoutRequest,
@@ -171,7 +171,7 @@ def pad(op: Op, layout: Layout) -> LayoutRewrite:
     if op.version >= 18 and (op.input(3) is not None or (pads is not None and not pads.is_const)):
         axes = constant_input(op, 3) if op.input(3) is not None else range(rank)
         return same_layout(op, layout, constants={3: np.asarray(axes_in_layout(axes, layout), np.int64)})
-    numbers = constant_integers(op, "pads") or []
+    numbers = constant_numbers(op, "pads") or []
     require(len(numbers) == 2 * rank, "the pads do not cover all axes")
     ordered = [numbers[axis] for axis in layout] + [numbers[rank + axis] for axis in layout]
     return same_layout(op, layout, **attribute_or_constant(op, "pads", 1, ordered))
@@ -179,7 +179,7 @@ def pad(op: Op, layout: Layout) -> LayoutRewrite:
 
 def slice_(op: Op, layout: Layout) -> LayoutRewrite:
     """Slice along constant axes."""
-    axes = constant_integers(op, "axes")
+    axes = constant_numbers(op, "axes")
     if axes is None:
         axes = range(len(op.attr("starts"))) if op.version < 10 else range(operand(op, 1).static_shape[0])
     moved = axes_in_layout(axes, layout)
@@ -324,18 +324,16 @@ def reshape_layouts(before: Shape, after: Shape, layout: Layout, *, forward: boo
             order += [k] if k not in held else []
             held.setdefault(k, []).append(axis)
     require(all(axes == sorted(axes) for axes in held.values()), "the order of merged axes changes")
-    other = [axis for k in _with_unit_groups(order, len(pairs)) for axis in pairs[k][1]]
+    units = {*range(len(pairs))} - {*order}  # groups of axes of extent 1
+    other = [axis for k in _with_inserted(order, units) for axis in pairs[k][1]]
     return (layout, tuple(other)) if forward else (tuple(other), layout)
 
 
-def _with_unit_groups(order: list[int], count: int) -> list[int]:
-    """All groups; those of axes of extent 1 only follow the group before them."""
+def _with_inserted(order: list[int], new: Collection[int]) -> list[int]:
+    """`order` with each of the `new` numbers after the number that precedes it."""
     full = list(order)
-    present = set(order)
-    for k in range(count):
-        if k not in present:
-            full.insert(full.index(k - 1) + 1 if k else 0, k)
-            present.add(k)
+    for n in sorted(new):
+        full.insert(full.index(n - 1) + 1 if n else 0, n)
     return full
 
 
@@ -348,10 +346,7 @@ def layout_with(layout: Layout, new: Collection[int]) -> Layout:
     """A layout with `new` axes, each stored after the axis that precedes it."""
     rank = len(layout) + len(new)
     old = [axis for axis in range(rank) if axis not in new]
-    full = [old[axis] for axis in layout]
-    for axis in sorted(new):
-        full.insert(full.index(axis - 1) + 1 if axis else 0, axis)
-    return tuple(full)
+    return tuple(_with_inserted([old[axis] for axis in layout], new))
 
 
 def reduced_layouts(request: LayoutRequest, axes: Collection[int], *, keeps: bool = False) -> tuple[Layout, Layout]:
@@ -367,7 +362,7 @@ def reduction(request: LayoutRequest) -> LayoutRewrite:
     exact = operand(op, 0).dtype not in FLOATS
     # onnxruntime's answer to a NaN depends on where in memory it lies.
     require(exact or op.type not in {"ReduceMax", "ReduceMin"}, "the result for NaN depends on the layout")
-    axes = constant_integers(op)
+    axes = constant_numbers(op)
     if not axes:
         require(not op.attr("noop_with_empty_axes", 0) and request.index == 0, "the op reduces no axis")
         return request.rewrite({0: request.layout}, {}, exact=exact)
@@ -388,7 +383,7 @@ def arg_reduction(request: LayoutRequest) -> LayoutRewrite:
 def squeeze(request: LayoutRequest) -> LayoutRewrite:
     """Squeeze of constant axes."""
     op = request.op
-    axes = constant_integers(op) or []
+    axes = constant_numbers(op) or []
     require(axes, "the op has no axes")
     gone = normalize_axes(axes, operand(op, 0).rank)
     inner, outer = reduced_layouts(request, gone)
@@ -399,7 +394,7 @@ def squeeze(request: LayoutRequest) -> LayoutRewrite:
 def unsqueeze(request: LayoutRequest) -> LayoutRewrite:
     """Unsqueeze by constant axes."""
     op, layout = request.op, request.layout_at()
-    axes = constant_integers(op) or []
+    axes = constant_numbers(op) or []
     require(axes, "the op has no axes")
     new = normalize_axes(axes, op.outputs[0].rank)
     outer = layout_with(layout, new) if request.index == 0 else layout

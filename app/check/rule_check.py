@@ -115,8 +115,7 @@ def check(
             report.checked.append(examine(rule, budget=budget, seed=seed, other_rules=others, compare=process))
     if repro_to is not None:
         report.repros = {c.rule.name: str(write_repro(c.rule, c.fault, repro_to)) for c in report.wrong if c.fault}
-    if report_to is not None:
-        write_json(report.to_json(), report_to)
+    write_json(report.to_json(), report_to)
     return report
 
 

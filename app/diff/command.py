@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from .. import options
-from ..exit_codes import WRONG, echo_json, one_line_errors
+from ..exit_codes import WRONG, one_line_errors, show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 the same; 1 bad model; 2 usage; 3 they differ."""
 
@@ -26,16 +27,10 @@ def diff(
 ) -> None:
     """List removed, added, replaced and changed nodes, by matching those that compute the same."""
     with one_line_errors():
-        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .model_diff import diff as compare  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_difference  # noqa: PLC0415 - imports rich
 
-        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
-        with screen.progress() as progress:
-            found = compare(
-                original, other, include_names=include_names, report_to=options.report_file(json), progress=progress
-            )
-        show_difference(screen, found, limit)
-        echo_json(json, found)
+        compute = partial(compare, original, other, include_names=include_names, report_to=options.report_file(json))
+        found = show_progress_and_report(json, compute, partial(show_difference, limit=limit))
         if not found.is_equal:
             raise typer.Exit(WRONG)

@@ -73,15 +73,14 @@ def diff(
     """
     timer = PhaseTimer(progress)
     first, second = (model_source(m, inline=False) for m in (original, other))
-    paths = OutputPaths(report=Path(report_to) if report_to is not None else None)
+    paths = OutputPaths.of(report=report_to)
     with gc_paused():
         with timer.phase("loading"):
             a, b = first.load(), second.load()
         paths.require_writable((*first.files, *second.files))
         with timer.phase("comparing"):
             found = DiffReport(first.label, second.label, diff_models(a, b), include_names, versions())
-    if paths.report is not None:
-        write_json(found.to_json(), paths.report)
+    write_json(found.to_json(), paths.report)
     return found
 
 

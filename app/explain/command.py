@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Annotated
 
 import typer
 
 from .. import options
-from ..exit_codes import echo_json, one_line_errors
+from ..exit_codes import one_line_errors, show_progress_and_report
 
 EXIT_CODES = """Exit codes: 0 done; 1 bad model, place or plugin; 2 usage."""
 
@@ -25,22 +26,9 @@ def explain(
 ) -> None:
     """Say where a rule fires in a run, and why not elsewhere; no model is written, and nothing verified."""
     with one_line_errors():
-        from ..terminal import Terminal  # noqa: PLC0415 - imports rich
-        from .explain import ExplainOptions, explain_rules  # noqa: PLC0415 - imports onnx and numpy
+        from .explain import explain as explained  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_explanation  # noqa: PLC0415 - imports rich
 
-        screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
-        with screen.progress() as progress:
-            chosen = ExplainOptions(
-                name,
-                pipeline.pipeline,
-                pipeline.plugin or (),
-                as_is=as_is,
-                at=at,
-                limit=limit,
-                progress=progress,
-                **options.shared_options(pipeline, json),
-            )
-            explanation = explain_rules(model, chosen)
-        show_explanation(screen, explanation, limit)
-        echo_json(json, explanation)
+        plugins, shared = pipeline.plugin or (), options.shared_options(pipeline, json)
+        compute = partial(explained, model, name, pipeline.pipeline, plugins, as_is=as_is, at=at, limit=limit, **shared)
+        show_progress_and_report(json, compute, partial(show_explanation, limit=limit))

@@ -122,7 +122,8 @@ class _RunOutcome:
     quarantined: list[Quarantined]
 
 
-def explain_rules(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Explanation:
+@with_keywords(ExplainOptions, "explain")
+def explain(model: onnx.ModelProto | str | Path, options: ExplainOptions) -> Explanation:
     """Say where the rule, pass or group `name` fires in a run of `pipeline`, and why not elsewhere in the result.
 
     `as_is`: in the model as it is loaded instead. `at`: only at a node, or at the producer of a value. `limit`: the
@@ -132,7 +133,7 @@ def explain_rules(model: onnx.ModelProto | str | Path, options: ExplainOptions) 
     timer = PhaseTimer(options.progress)
     edits = requested_edits(options.shapes, options.dims)
     source = edited_source(model_source(model, inline=not options.keep_functions), edits)
-    paths = OutputPaths(report=Path(options.report_to) if options.report_to is not None else None)
+    paths = OutputPaths.of(report=options.report_to)
     inputs = [*source.files, *(Path(p) for p in options.plugins if isinstance(p, str | Path))]
     paths.require_writable(inputs)
     choice = resolve_pipeline(options.pipeline, options.plugins, (), (), options.enable)
@@ -173,12 +174,8 @@ def explain_rules(model: onnx.ModelProto | str | Path, options: ExplainOptions) 
         sorted(rules, key=attrgetter("rank")), passes, [q for q in run.quarantined if q.by in names], notes,
         timer.seconds, versions(),
     )  # fmt: skip
-    if paths.report is not None:
-        write_json(found.to_json(), paths.report)
+    write_json(found.to_json(), paths.report)
     return found
-
-
-explain = with_keywords(ExplainOptions, "explain")(explain_rules)
 
 
 def _run(source: ModelSource, original: Model, pipeline: Pass, timer: PhaseTimer, exact: bool) -> _RunOutcome:

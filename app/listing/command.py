@@ -25,19 +25,16 @@ def list_passes(
 ) -> None:
     """List all passes in order, with their stages, and all pipelines; or describe those named in full."""
     with one_line_errors():
-        from ...core.pass_manager.pass_selection import UsageError  # noqa: PLC0415 - imports onnx and numpy
         from ...core.pass_manager.report import write_json  # noqa: PLC0415 - imports onnx and numpy
         from ..terminal import Terminal  # noqa: PLC0415 - imports rich
         from .listing import listing, listing_by_operator  # noqa: PLC0415 - imports onnx and numpy
         from .render import show_details, show_listing, show_rules  # noqa: PLC0415 - imports rich
 
-        if name and op is not None:
-            raise UsageError("give names or --op, not both")
+        options.require(not name or op is None, "give names or --op, not both")
         found = listing(name or (), plugin or ()) if op is None else listing_by_operator(op, plugin or ())
         screen = Terminal(quiet=json == options.STANDARD_OUTPUT)
         (show_details if name else show_listing if op is None else show_rules)(screen, found)
         for message in dict.fromkeys(found.broken.values()):
             typer.echo(f"warning: {' '.join(message.split())}", err=True)
-        if (path := options.report_file(json)) is not None:
-            write_json(found.to_json(), path)
+        write_json(found.to_json(), options.report_file(json))
         echo_json(json, found)

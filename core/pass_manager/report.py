@@ -154,8 +154,10 @@ def pass_records(pipeline: Pass, ledger: Ledger) -> list[PassRecord]:
     return [PassRecord(name, sum(rules.values()), rules, seconds[name]) for name, rules in counts.items()]
 
 
-def write_json(text: str, path: Path) -> None:
-    """Write a report. Raises ModelError if the file cannot be written."""
+def write_json(text: str, path: Path | None) -> None:
+    """Write a report, if a path is given. Raises ModelError if the file cannot be written."""
+    if path is None:
+        return
     try:
         path.write_text(text + "\n", encoding="utf-8")
     except OSError as e:

@@ -51,32 +51,7 @@ Shapes = Annotated[
 Dims = Annotated[
     list[str] | None, typer.Option("--dim", metavar="NAME=N", help="Size of a symbolic dim, such as batch=1.")
 ]
-FixedShapes = Annotated[
-    list[str] | None,
-    cut_option(
-        "--shape",
-        metavar="NAME:N,...",
-        help="Fix the shape of an input, such as x:1,3,224,224, in the written model too.",
-    ),
-]
-FixedDims = Annotated[
-    list[str] | None, cut_option("--dim", metavar="NAME=N", help="Fix the size of a symbolic dim, such as batch=1.")
-]
-Outputs = Annotated[
-    list[str] | None,
-    cut_option(
-        metavar="NAMES",
-        help="Values that become the outputs, as a,b; ops that they do not need are removed. May be repeated.",
-    ),
-]
-DropUnusedInputs = Annotated[bool, cut_option("--drop-unused-inputs", help="Drop the inputs that nothing reads.")]
 Seed = Annotated[int, verification_option(min=0, metavar="N", help="Seed of generated inputs.")]
-Exact = Annotated[bool, typer.Option("--exact", help="Only rewrites that keep every bit.")]
-KeepFunctions = Annotated[bool, cut_option("--keep-functions", help="Leave local functions as they are.")]
-Repro = Annotated[
-    Path | None, report_option(metavar="FOLDER", help="Write a small model and inputs here for each wrong change.")
-]
-Limit = Annotated[int, typer.Option(min=0, metavar="N", help="List at most so many of each kind.")]
 Threads = Annotated[int, typer.Option(min=0, metavar="N", help="Threads that compute an op; 0 for one on each core.")]
 ExecutionProvider = Annotated[
     str,
@@ -115,10 +90,19 @@ class PipelineOptions:
     pipeline: Pipeline = "basic"
     plugin: Plugins = None
     enable: Enable = None
-    shape: FixedShapes = None
-    dim: FixedDims = None
-    exact: Exact = False
-    keep_functions: KeepFunctions = False
+    shape: Annotated[
+        list[str] | None,
+        cut_option(
+            "--shape",
+            metavar="NAME:N,...",
+            help="Fix the shape of an input, such as x:1,3,224,224, in the written model too.",
+        ),
+    ] = None
+    dim: Annotated[
+        list[str] | None, cut_option("--dim", metavar="NAME=N", help="Fix the size of a symbolic dim, such as batch=1.")
+    ] = None
+    exact: Annotated[bool, typer.Option("--exact", help="Only rewrites that keep every bit.")] = False
+    keep_functions: Annotated[bool, cut_option("--keep-functions", help="Leave local functions as they are.")] = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,19 +112,31 @@ class VerificationOptions:
     only: Only = None
     skip: Skip = None
     inputs: Inputs = None
-    outputs: Outputs = None
-    drop_unused_inputs: DropUnusedInputs = False
+    outputs: Annotated[
+        list[str] | None,
+        cut_option(
+            metavar="NAMES",
+            help="Values that become the outputs, as a,b; ops that they do not need are removed. May be repeated.",
+        ),
+    ] = None
+    drop_unused_inputs: Annotated[
+        bool, cut_option("--drop-unused-inputs", help="Drop the inputs that nothing reads.")
+    ] = False
     seed: Seed = 0
-    repro: Repro = None
+    repro: Annotated[
+        Path | None, report_option(metavar="FOLDER", help="Write a small model and inputs here for each wrong change.")
+    ] = None
 
 
 def run_options(pipeline: PipelineOptions, verification: VerificationOptions, json: Path | None) -> RunOptions:
     """The options of a run. Raises UsageError for malformed texts."""
+    outputs = [name.strip() for text in verification.outputs or () for name in text.split(",")]
+    require(all(outputs), "--outputs: a name is empty")
     return RunOptions(
         pipeline.pipeline,
         pipeline.plugin or (),
         inputs=verification.inputs,
-        outputs=parse_outputs(verification.outputs or ()),
+        outputs=outputs,
         drop_unused_inputs=verification.drop_unused_inputs,
         only=verification.only or (),
         skip=verification.skip or (),
@@ -166,24 +162,23 @@ def flatten_options(command: Callable[..., None]) -> Callable[..., None]:
     """Replace each parameter that is a dataclass by parameters for its fields, for typer."""
     hints = get_type_hints(command, include_extras=True)
     groups = {name: hint for name, hint in hints.items() if isinstance(hint, type) and is_dataclass(hint)}
-    members = {name: [f.name for f in fields(group)] for name, group in groups.items()}
 
     @wraps(command)
     def call(**given: Any) -> None:
         for name, group in groups.items():
-            given[name] = group(**{member: given.pop(member) for member in members[name]})
+            given[name] = group(**{f.name: given.pop(f.name) for f in fields(group)})
         command(**given)
 
     parameters = list[inspect.Parameter]()
     for parameter in inspect.signature(command).parameters.values():
-        if parameter.name in groups:
-            of_group = get_type_hints(groups[parameter.name], include_extras=True)
-            parameters += [
-                inspect.Parameter(f.name, parameter.kind, default=f.default, annotation=of_group[f.name])
-                for f in fields(groups[parameter.name])
-            ]
-        else:
+        if (group := groups.get(parameter.name)) is None:
             parameters.append(parameter.replace(annotation=hints[parameter.name]))
+            continue
+        types = get_type_hints(group, include_extras=True)
+        parameters += (
+            inspect.Parameter(f.name, parameter.kind, default=f.default, annotation=types[f.name])
+            for f in fields(group)
+        )
     vars(call)["__signature__"] = inspect.Signature(parameters)
     return call
 
@@ -226,13 +221,6 @@ def parse_batches(text: str) -> tuple[int, ...]:
     are_sizes = all(s.isascii() and s.isdecimal() and 0 < int(s) < 1 << 31 for s in sizes)
     require(are_sizes, f"--batch {text}: not of the form 1,32, sizes from 1 on")
     return tuple(sorted({1, *map(int, sizes)}))
-
-
-def parse_outputs(texts: Iterable[str]) -> list[str]:
-    """The names in texts such as `a,b`. Raises UsageError for an empty one."""
-    names = [name.strip() for text in texts for name in text.split(",")]
-    require(all(names), "--outputs: a name is empty")
-    return names
 
 
 def parse_dims(texts: Iterable[str]) -> dict[str, int]:

@@ -19,7 +19,7 @@ def explain(
     model: options.Model,
     as_is: Annotated[bool, typer.Option("--as-is", help="Match in the file as it is, not after the pipeline.")] = False,
     at: Annotated[str, typer.Option(metavar="NAME", help="Only at this node, or at the producer of this value.")] = "",
-    limit: options.Limit = 10,
+    limit: Annotated[int, typer.Option(min=0, metavar="N", help="List at most so many of each kind.")] = 10,
     *,
     pipeline: options.PipelineOptions,
     json: options.Json = None,

@@ -16,7 +16,7 @@ from ...core.ort.sessions import LEVELS
 from ...core.pass_manager.pass_selection import UnknownNameError
 from ...core.support.suggestions import did_you_mean
 from .onnxscript_pass import OnnxscriptPass, collect_rules, default_rules
-from .tool_pass import TIMEOUT, ToolPass, ToolProcess
+from .tool_pass import ToolPass, ToolProcess
 
 ONNXSCRIPT, ONNXOPTIMIZER, ORT = "onnxscript", "onnxoptimizer", "ort"
 PACKAGES = {ORT: "onnxruntime"} | {name: name for name in ("onnxsim", "onnxslim", ONNXOPTIMIZER, ONNXSCRIPT)}
@@ -24,11 +24,11 @@ CONTRIB_DOMAINS = ("com.microsoft", "com.microsoft.nchwc", "com.ms.internal.nhwc
 SPELLINGS = f"{ONNXSCRIPT}:default, {ONNXSCRIPT}:package.module:ATTRIBUTE or {ONNXSCRIPT}:file.py:ATTRIBUTE"
 
 
-def adapter(name: str, *, timeout: float = TIMEOUT) -> Pass | None:
+def adapter(name: str) -> Pass | None:
     """The pass of another tool by its name; None for a name without a tool.
 
-    A tool has `timeout` seconds for each run. Raises PluginError for a tool that is not installed or rules that cannot
-    be imported, UnknownNameError for a part that a tool does not have.
+    Raises PluginError for a tool that is not installed or rules that cannot be imported, UnknownNameError for a part
+    that a tool does not have.
     """
     tool, colon, part = name.partition(":")
     if tool not in PACKAGES:
@@ -37,7 +37,7 @@ def adapter(name: str, *, timeout: float = TIMEOUT) -> Pass | None:
         raise PluginError(f"{tool} needs {PACKAGES[tool]}, which is {hint}")
     if tool == ONNXSCRIPT:
         return _onnxscript_pass(name, part)
-    process = ToolProcess(f"{__package__}.tool_functions:optimize_model", timeout)
+    process = ToolProcess(f"{__package__}.tool_functions:optimize_model")
     if tool == ONNXOPTIMIZER:
         return _onnxoptimizer_pass(name, part if colon else None, process)
     if tool == ORT:

@@ -23,9 +23,7 @@ from ...core.verify.oracle import Oracle
 from ...core.verify.verification_spec import Inputs, VerificationSpec
 from ..environment import versions
 from .ort_optimizers import RULE_BASED_TRANSFORMERS, known_optimizers, logged_optimizers, merge_in_order
-from .probe_process import PROBE_TIMEOUT, ProbeFailure, probe, probe_log, probe_process, write_case
-
-OPTIMIZATION_OFF = SessionConfig(prepack_weights=True)
+from .probe_process import LOG_FILE, PROBE_TIMEOUT, ProbeFailure, probe, probe_process, write_case
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +128,7 @@ def bisect_optimizers(
     with TemporaryDirectory() as folder:
         write_case(oracle, model, Path(folder))
         with probe_process(Path(folder), timeout) as process:
-            return _Bisection(process, probe_log(Path(folder)), level, progress).run()
+            return _Bisection(process, Path(folder) / LOG_FILE, level, progress).run()
 
 
 def minimal_subset(items: Sequence[str], is_sufficient: Callable[[tuple[str, ...]], bool]) -> tuple[str, ...]:
@@ -182,7 +180,7 @@ class _Bisection:
             culprits = tuple(self._culprit(name, guilty) for name in sorted(guilty, key=self.names.index))
         else:
             remark = f"still wrong with every optimizer we know disabled: {left}"
-            if self._probe(OPTIMIZATION_OFF) is None:
+            if self._probe(SessionConfig(prepack_weights=True)) is None:  # optimization off
                 remark = f"{remark}; right with optimization off, so it is one that has no name here"
             else:
                 remark = f"{remark}; it fails with optimization off, too, so no optimizer is to blame"

@@ -10,6 +10,7 @@ import json
 import sys
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +24,7 @@ from ...core.verify.output_comparison import compare_outputs
 
 PROBE_TIMEOUT = 300.0  # seconds for a probe
 CASE_FILE = "case.json"
+LOG_FILE = "log"  # the standard error of the last worker
 WORKER = module_command(f"{__package__}.probe_process")
 TRACEBACK_EXIT_CODES = {0, 1}  # of a Python process that ends by itself, or with a traceback
 
@@ -56,14 +58,9 @@ class ProbeFailure:
         return f"{self.reason}, on {self.input_set}" if self.input_set is not None else self.reason
 
 
-def probe_log(folder: Path) -> Path:
-    """The standard error of the last worker."""
-    return folder / "log"
-
-
 def probe_process(folder: Path, timeout: float = PROBE_TIMEOUT, command: tuple[str, ...] = WORKER) -> WorkerProcess:
     """A worker for probes of the case in `folder`."""
-    return WorkerProcess((*command, str(folder)), timeout, probe_log(folder))
+    return WorkerProcess((*command, str(folder)), timeout, folder / LOG_FILE)
 
 
 def probe(process: WorkerProcess, config: SessionConfig) -> ProbeFailure | None:
@@ -79,11 +76,12 @@ def probe(process: WorkerProcess, config: SessionConfig) -> ProbeFailure | None:
     return None
 
 
-def probe_parts(folder: Path, case: dict[str, Any], config: SessionConfig) -> Iterator[dict[str, str]]:
+def reply(folder: Path, request: dict[str, Any]) -> Iterator[dict[str, str]]:
     """Compare the outputs on all input sets in the worker. Raises EvaluationError for the first failure."""
+    case = json.loads((folder / CASE_FILE).read_text(encoding="utf-8"))
     path = Path(case["model"])
     model = path.read_bytes() if path.parent == folder else path  # as it was given: errors name the file
-    runtime = OnnxRuntime(model, config)
+    runtime = OnnxRuntime(model, SessionConfig(**request))
     for i, label in enumerate(case["inputs"]):
         yield {"input_set": label}
         expected: dict[str, Any] = value_files.read_value(folder / f"outputs-{i}")
@@ -95,11 +93,5 @@ def probe_parts(folder: Path, case: dict[str, Any], config: SessionConfig) -> It
                 raise EvaluationError(f"{name}: {difference.reason}")
 
 
-def serve_probes(folder: Path) -> None:
-    """Reply to requests until the input ends."""
-    case = json.loads((folder / CASE_FILE).read_text(encoding="utf-8"))
-    serve(lambda request: probe_parts(folder, case, SessionConfig(**request)), (EvaluationError,))
-
-
 if __name__ == "__main__":
-    serve_probes(Path(sys.argv[1]))
+    serve(partial(reply, Path(sys.argv[1])), (EvaluationError,))

@@ -14,8 +14,7 @@ def show_bisection(terminal: Terminal, report: Report) -> None:
     show_unfit(terminal, report)
     for found in report.quarantined:
         terminal.line(f"{found.label}: {found.message}")
-        for name in found.replaced:
-            terminal.line(f"    replaced {name}")
+        terminal.lines(f"    replaced {name}" for name in found.replaced)
         if found.repro:
             terminal.line(f"    shown by {found.repro}")
     if not report.quarantined:

@@ -46,8 +46,7 @@ def show_details(terminal: Terminal, listing: Listing) -> None:
     for q in listing.pipelines:
         lines.append(f"{q.name}, a pipeline ({q.source}){_opsets_text(q)}")
         lines.append(f"    {', '.join(q.passes) or 'no passes'}{_repeat_text(q)}")
-    for line in lines:
-        terminal.line(line)
+    terminal.lines(lines)
 
 
 def _size(p: PassInfo) -> str:

@@ -27,14 +27,11 @@ def new(
 
         names = names_for(name)
         folder, files = write_plugin(names, into)
-        screen = Terminal()
-        lines = (
+        Terminal().lines((
             f"made {folder} with",
             *(f"    {file}" for file in files),
             "next:",
             f"    cd {shlex.quote(str(folder))} && pip install -e '.[test]'",
             "    pytest",
             f"    python example/model.py && passes run example/model.onnx --enable {names.name} -o optimized.onnx",
-        )
-        for line in lines:
-            screen.line(line)
+        ))  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import onnx
 
@@ -10,7 +11,7 @@ from ...core.ir.graph import Graph
 from ...core.ir.op import Op
 from ...core.ir.values import Value
 from .constant_numbering import constant_difference
-from .diff_result import ChangedOp, ConstantDifference, Delta, GraphDifference, Plain, SubgraphChange
+from .diff_result import ChangedOp, ConstantDifference, Counts, Delta, GraphDifference, Plain, SubgraphChange
 from .interface_changes import InterfacePairing, interface_changes, pair_by_name, unread_changes
 from .node_data import attribute_changes, node_data, op_count, rule_of, subgraphs_by_attribute
 from .numbering import Numbering
@@ -70,16 +71,10 @@ class _GraphDiffBuilder:
 
     def add_ops(self) -> None:
         """Add the changes of matched ops and the regions of ops without a partner, in order."""
-        counts, changes = self.result.counts, list[tuple[float, SubgraphChange | ChangedOp]]()
-        for i, j in self.matching.pairs:
-            changed = self._changed_op(i, j)
-            counts.before += 1
-            counts.after += 1
-            if changed is None:
-                counts.unchanged += 1
-            else:
-                counts.changed += 1
-                changes.append((i, changed))
+        matched = [(i, self._changed_op(i, j)) for i, j in self.matching.pairs]
+        changes: list[tuple[float, SubgraphChange | ChangedOp]] = [(i, op) for i, op in matched if op is not None]
+        total, changed = len(matched), len(changes)
+        self.result.counts.add(Counts(before=total, after=total, unchanged=total - changed, changed=changed))
         regions = UnmatchedSubgraphs(self.matching).subgraphs()
         changes += ((position, self._subgraph_change(subgraph)) for position, subgraph in regions)
         self.result.changes = [change for _, change in sorted(changes, key=lambda entry: entry[0])]
@@ -124,14 +119,12 @@ class _GraphDiffBuilder:
 
     def _subgraph_change(self, subgraph: UnmatchedSubgraph) -> SubgraphChange:
         removed, added = ([side.ops[i] for i in subgraph.ops[s]] for s, side in enumerate(self.matching.sides))
-        counts, gone, new = self.result.counts, sum(map(op_count, removed)), sum(map(op_count, added))
-        counts.before, counts.after = counts.before + gone, counts.after + new
-        if removed and added:
-            counts.replaced, counts.replacing = counts.replaced + gone, counts.replacing + new
-        else:
-            counts.removed, counts.added = counts.removed + gone, counts.added + new
+        gone, new = sum(map(op_count, removed)), sum(map(op_count, added))
+        is_replaced = bool(removed and added)
+        counts = Counts(replaced=gone, replacing=new) if is_replaced else Counts(removed=gone, added=new)
+        self.result.counts.add(replace(counts, before=gone, after=new))
         return SubgraphChange(
-            "replaced" if removed and added else "removed" if removed else "added",
+            "replaced" if is_replaced else "removed" if removed else "added",
             [node_data(op) for op in removed],
             [node_data(op) for op in added],
             [self._boundary_delta(*pair) for pair in subgraph.inputs],

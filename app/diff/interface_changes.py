@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 import onnx
 
@@ -14,21 +15,25 @@ from ...core.ir.values import Value
 from .constant_numbering import ConstantNumbering
 from .diff_result import Delta
 
+T = TypeVar("T")
 ValuePair = tuple[Value, Value]
 
 
 @dataclass(slots=True)
 class InterfacePairing:
-    """Corresponding `inputs`, with values from around the graph, and `outputs`; for each graph their indices."""
+    """Corresponding `inputs`, with values from around the graph, and `outputs`.
+
+    For each graph, `input_partners` has the inputs of the other, and `output_indices` the pairs of an output.
+    """
 
     inputs: list[ValuePair]
     outputs: list[ValuePair]
-    input_indices: list[dict[Value, int]] = field(init=False)
-    output_indices: list[dict[Value, tuple[int, ...]]] = field(init=False)
+    input_partners: tuple[dict[Value, Value], dict[Value, Value]] = field(init=False)
+    output_indices: tuple[dict[Value, tuple[int, ...]], dict[Value, tuple[int, ...]]] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.input_indices = [{p[side]: i for i, p in enumerate(self.inputs)} for side in (0, 1)]
-        self.output_indices = [{}, {}]
+        self.input_partners = dict(self.inputs), {w: v for v, w in self.inputs}
+        self.output_indices = {}, {}
         for i, pair in enumerate(self.outputs):
             for found, v in zip(self.output_indices, pair, strict=True):
                 found[v] = (*found.get(v, ()), i)
@@ -37,10 +42,10 @@ class InterfacePairing:
         """The same with the other graph first."""
         return InterfacePairing([(b, a) for a, b in self.inputs], [(b, a) for a, b in self.outputs])
 
-    def counterpart(self, side: int, value: Value) -> Value | None:
-        """The input of the other graph that corresponds to one of `side`."""
-        i = self.input_indices[side].get(value)
-        return None if i is None else self.inputs[i][1 - side]
+
+def in_order(side: int, own: T, other: T) -> tuple[T, T]:
+    """Something of the graph `side`, and its counterpart: that of the first graph first."""
+    return (own, other) if side == 0 else (other, own)
 
 
 def pair_by_name(a: Sequence[Value], b: Sequence[Value]) -> list[ValuePair]:
@@ -114,4 +119,4 @@ def unread_changes(a: Graph, b: Graph, constants: ConstantNumbering) -> Iterator
         for v in values:
             others[constants[v]] -= 1
             if others[constants[v]] < 0:
-                yield Delta("unread constant", *((v.name, None) if side == 0 else (None, v.name)))
+                yield Delta("unread constant", *in_order(side, v.name, None))

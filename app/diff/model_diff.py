@@ -97,7 +97,7 @@ def diff_models(a: Model, b: Model) -> ModelDifference:
         for name in sorted(ours.keys() & theirs.keys())
         if ours[name] != theirs[name]
     }
-    return ModelDifference(header, _diff_graphs(a, b), functions, list(_annotation_deltas(a, b)))
+    return ModelDifference(header, _diff_graphs(a, b), functions, [*_table_deltas(_annotations(a), _annotations(b))])
 
 
 def _diff_graphs(a: Model, b: Model, outside: OuterPartner | None = None) -> GraphDifference:
@@ -114,13 +114,12 @@ def _header_changes(a: onnx.ModelProto, b: onnx.ModelProto) -> Iterator[Delta]:
         yield Delta("training information", *(f"{len(t)} of them" if t else None for t in trained))
 
 
-def _annotation_deltas(a: Model, b: Model) -> Iterator[Delta]:
-    """The producers of the models, names, doc strings and metadata."""
-    fields = ({name.replace("_", " "): getattr(m.header, name) for name in PRODUCER_FIELDS} for m in (a, b))
-    yield from _table_deltas(*fields)
-    graphs = [m.graph.declared.header for m in (a, b)]
-    yield from _table_deltas(*({"name of the graph": g.name, "doc string of the graph": g.doc_string} for g in graphs))
-    yield from _table_deltas(*({f"metadata {k} of the graph": v for k, v in metadata_of(g).items()} for g in graphs))
+def _annotations(model: Model) -> Mapping[str, object]:
+    """The producer of a model, and names, doc strings and metadata."""
+    graph = model.graph.declared.header
+    fields = {name.replace("_", " "): getattr(model.header, name) for name in PRODUCER_FIELDS}
+    fields |= {"name of the graph": graph.name, "doc string of the graph": graph.doc_string}
+    return fields | {f"metadata {k} of the graph": v for k, v in metadata_of(graph).items()}
 
 
 def _opset_table(holder: onnx.ModelProto | onnx.FunctionProto) -> dict[str, int]:

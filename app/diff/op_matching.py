@@ -13,16 +13,14 @@ from dataclasses import dataclass, field
 from enum import Enum, auto
 from hashlib import blake2b
 from itertools import zip_longest
-from typing import TypeVar
 
 from ...core.ir.op import Op
 from ...core.ir.values import Value
 from .alignment import Pair, common_entries, gaps, longest_increasing, unique_common_entries
 from .constant_numbering import ConstantNumbering
-from .interface_changes import InterfacePairing
+from .interface_changes import InterfacePairing, in_order
 from .numbering import CAPTURED, Granularity, IndexedGraph, Numbering, commutes
 
-T = TypeVar("T")
 NEIGHBOURHOOD_RADIUS = 3  # of the neighbourhood of an op, in ops
 OptionalValuePair = tuple[Value | None, Value | None]
 """Values at the same position in both graphs."""
@@ -105,7 +103,7 @@ class Matching:
         """The corresponding output of the partner of its producer, or the corresponding input of the other graph."""
         made = self.sides[side].producers.get(value)
         if made is None:
-            return self.interface.counterpart(side, value)
+            return self.interface.input_partners[side].get(value)
         other = self.partners[side][made[0]]
         outputs = () if other is None else self.sides[1 - side].ops[other].outputs
         return outputs[made[1]] if made[1] < len(outputs) else None
@@ -218,11 +216,6 @@ class Matching:
                     yield in_order(side, x, y)
 
 
-def in_order(side: int, own: T, other: T) -> tuple[T, T]:
-    """Something of the graph `side`, and its counterpart: that of the first graph first."""
-    return (own, other) if side == 0 else (other, own)
-
-
 def result_name(op: Op) -> str:
     """The name of the first named output of an op; the name of the op if there is none."""
     return next((v.name for v in op.outputs if v.name), op.name)
@@ -271,7 +264,7 @@ def _match_by_context(matching: Matching, level: Granularity) -> None:
     fixed = {i: -1 - i for i, _ in pairs}, {j: -1 - i for i, j in pairs}  # numbered below zero, as no others are
     ancestors, descendants = list[list[int]](), list[list[int]]()
     for s, side in enumerate(matching.sides):
-        inputs = {v: numbering.number(("input", n)) for v, n in ends.input_indices[s].items()}
+        inputs = {pair[s]: numbering.number(("input", i)) for i, pair in enumerate(ends.inputs)}
         outputs = {v: numbering.number(("output", n)) for v, n in ends.output_indices[s].items()}
         ancestors.append(numbering.upstream_numbers(side, level, inputs, fixed[s]))
         descendants.append(numbering.downstream_numbers(side, level, outputs, fixed[s]))

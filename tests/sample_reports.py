@@ -6,11 +6,12 @@ from collections import Counter
 from pathlib import Path
 
 from passwright.app.compare.comparison_report import ComparisonReport, OnlineOptimization, Row, RowVerdict
+from passwright.app.drawing.graph_layout import GraphLayout, Link, Point
 from passwright.app.drawing.picture import Box, BoxKind, Picture
 from passwright.app.measure.metrics import Latency, ModelMetrics, RatioInterval
 from passwright.app.measure.model_stats import ModelStats
 from passwright.app.profile.profile_report import NodeTime, Profile, ProfileReport, TypeTime
-from passwright.app.visualization.visualization import EdgeView, GraphView, NodeView, Rewrite, Visualization
+from passwright.app.visualization.visualization import GraphView, NodeView, Rewrite, Visualization
 from passwright.core.errors import FailureKind
 from passwright.core.pass_manager.quarantine import Quarantined
 from passwright.core.pass_manager.report import PassRecord, Report, SkippedPass, Stats
@@ -79,7 +80,9 @@ def trace(size: int, names: list[str] | None = None, changes: int | None = None)
 def graph_view(title: str, size: int, mark: str, names: list[str], *, body: bool = False) -> GraphView:
     """Rows of one to four nodes, each fed by the row above, with a residual every so often."""
     nodes: list[NodeView] = []
-    edges: list[EdgeView] = []
+    centres: list[Point] = []
+    links: list[Link] = []
+    paths: list[tuple[Point, ...]] = []
     above: list[int] = []
     row = 0
     while len(nodes) < size:
@@ -87,11 +90,8 @@ def graph_view(title: str, size: int, mark: str, names: list[str], *, body: bool
         here = list(range(len(nodes), len(nodes) + width))
         for i, place in enumerate(here):
             x = 480 + (i - (width - 1) / 2) * COLUMN_STEP
-            nodes.append(
-                _node(
-                    place, x, 30 + row * ROW_STEP, mark if row % 7 in (2, 3) else "", names, (1,) * (body and row == 6)
-                )
-            )
+            centres.append((x, 30 + row * ROW_STEP))
+            nodes.append(_node(place, mark if row % 7 in (2, 3) else "", names, (1,) * (body and row == 6)))
         pairs = (
             [(a, b) for a in above for b in here]
             if min(len(above), width) == 1
@@ -100,19 +100,20 @@ def graph_view(title: str, size: int, mark: str, names: list[str], *, body: bool
         if row % 7 == 6 and row > 7:
             pairs.append((here[0] - 11, here[0]))
         for a, b in pairs:
-            edges.append(_edge(nodes, a, b, names))
+            links.append(Link(a, b, names[0] if names else f"v{a}"))
+            paths.append(_path(nodes, centres, a, b))
         above, row = here, row + 1
-    return GraphView(title, 960, 30 + row * ROW_STEP, nodes, edges)
+    return GraphView(title, nodes, links, GraphLayout(960, 30 + row * ROW_STEP, centres, paths))
 
 
-def _node(place: int, x: float, y: float, mark: str, names: list[str], bodies: tuple[int, ...]) -> NodeView:
+def _node(place: int, mark: str, names: list[str], bodies: tuple[int, ...]) -> NodeView:
     kind = "input" if place == 0 else "constant" if place % 29 == 5 else "op"
     name = names[place % len(names)] if names else f"/encoder/layer.{place // 12}/{TYPES[place % 10]}_{place}"
     title = name[:24] if kind != "op" else TYPES[place % len(TYPES)]
     lines = ("kernel_shape: [3, 3]", "W 64x64x3x3") if title == "Conv" else ()
     made = mark == "made"
     return NodeView(
-        name, kind, "\n".join((title, *lines)), x, y, 184.0, 56.0 if lines else 40.0,
+        name, kind, "\n".join((title, *lines)), 184.0, 56.0 if lines else 40.0,
         details=("kernel_shape: [3, 3]", "strides: [1, 1]", "reads x float[N,64]", f"gives {name} float[N,64,56,56]"),
         mark=mark if kind == "op" else "",
         rule="fold_batch_norm_into_conv" if made else "",
@@ -122,13 +123,12 @@ def _node(place: int, x: float, y: float, mark: str, names: list[str], bodies: t
     )  # fmt: skip
 
 
-def _edge(nodes: list[NodeView], a: int, b: int, names: list[str]) -> EdgeView:
-    source, target = nodes[a], nodes[b]
-    start, end = (source.x, source.y + source.height / 2), (target.x, target.y - target.height / 2)
-    if target.y - source.y > 1.5 * ROW_STEP:
-        aside = (source.x - 1.6 * COLUMN_STEP, (start[1] + end[1]) / 2)
-        return EdgeView(a, b, names[0] if names else f"v{a}", (start, aside, end))
-    return EdgeView(a, b, names[0] if names else f"v{a}", (start, end))
+def _path(nodes: list[NodeView], centres: list[Point], a: int, b: int) -> tuple[Point, ...]:
+    (x0, y0), (x1, y1) = centres[a], centres[b]
+    start, end = (x0, y0 + nodes[a].height / 2), (x1, y1 - nodes[b].height / 2)
+    if y1 - y0 > 1.5 * ROW_STEP:
+        return start, (x0 - 1.6 * COLUMN_STEP, (start[1] + end[1]) / 2), end
+    return start, end
 
 
 def rewrite(n: int, names: list[str]) -> Rewrite:

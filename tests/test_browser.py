@@ -20,6 +20,7 @@ import onnx
 import pytest
 from passwright.app.compare.comparison_report import RowVerdict
 from passwright.app.compare.page import compare_page
+from passwright.app.drawing.graph_layout import GraphLayout
 from passwright.app.measure.metrics import RatioInterval
 from passwright.app.measure.model_stats import compute_model_stats
 from passwright.app.pages.rendering import write_page
@@ -39,6 +40,7 @@ pytestmark = [
 ]
 
 GOLDEN = Path(__file__).parent.parent / "golden_models"
+EMPTY = GraphLayout(0, 0, [], [])
 
 
 def _run_page(model: Path) -> str:
@@ -86,9 +88,12 @@ MAKERS: dict[str, Callable[[], str]] = {
     "compare": lambda: compare_page(comparison(), report(), trace(30)),
     "profile": lambda: profile_page(profile_pair(), report(), trace(30)),
     "one node": lambda: run_page(
-        report(), Visualization([], [], [GraphView("main", 0, 0, [NodeView("", "op", "Conv", 0, 0, 0, 0)], [])])
+        report(),
+        Visualization(
+            [], [], [GraphView("main", [NodeView("", "op", "Conv", 0, 0)], [], GraphLayout(0, 0, [(0, 0)], []))]
+        ),
     ),
-    "no node": lambda: run_page(report(), Visualization([], [GraphView("main", 0, 0, [], [])], [])),
+    "no node": lambda: run_page(report(), Visualization([], [GraphView("main", [], [], EMPTY)], [])),
     "no time": lambda: profile_page(profile_pair(0), report(), Visualization([], [], [])),
     "1000": lambda: run_page(report(), trace(1000, changes=300)),
     "5000": lambda: run_page(report(), trace(5000, changes=300)),

@@ -69,7 +69,7 @@ def rows_of(model: Path, file: Path, folder: Path, level: str = "", kept: Path |
     oracle = VerificationSpec.of(original).build_oracle(source.loadable())
     with RemoteBackend() as remote:
         verifier = RowVerifier(remote, original, oracle, WRITTEN, ONLINE, folder, model, [], kept)
-        return verifier.rows(OptimizerOutput("other", "1", file, level=level))
+        return verifier.rows(OptimizerOutput(Row("other", "1", online=False), file, level))
 
 
 @pytest.fixture(scope="module")
@@ -158,15 +158,15 @@ def test_json_holds_all_of_it(found: ComparisonReport) -> None:
 def test_a_tool_that_fails_costs_a_line(body: str, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake(body, tmp_path, monkeypatch)
     limit = 2 if "sleep" in body else 60
-    assert run_tool(FAKE, written(SMALL, tmp_path), tmp_path, limit).failure == said
+    assert run_tool(FAKE, written(SMALL, tmp_path), tmp_path, limit).row.failure == said
 
 
 def test_a_tool_that_works_is_timed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fake("print('noise'); time.sleep(0.2); return onnx.load(path), True", tmp_path, monkeypatch)
     made = run_tool(FAKE, written(SMALL, tmp_path), tmp_path)
-    assert made.failure == ""
-    assert made.seconds is not None
-    assert made.seconds >= 0.2
+    assert made.row.failure == ""
+    assert made.row.seconds is not None
+    assert made.row.seconds >= 0.2
     assert len(onnx.load(made.file).graph.node) == 2
 
 

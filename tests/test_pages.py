@@ -16,7 +16,7 @@ from xml.etree import ElementTree as ET
 import pytest
 from passwright.app import number_text
 from passwright.app.compare.page import compare_page, compare_tiles, comparison_charts, row_tone
-from passwright.app.drawing.svg import svg
+from passwright.app.drawing.picture import svg
 from passwright.app.measure.metrics import RatioInterval
 from passwright.app.pages import rendering
 from passwright.app.pages.charts import FONT_SIZE, Bar, bar_chart, paired_bar_chart
@@ -194,8 +194,8 @@ def test_blobs_hold_what_went_in() -> None:
         for data, sheet in zip(graph[side], sheets, strict=True):
             assert [n["name"] for n in data["nodes"]] == [n.name for n in sheet.nodes]
             assert [n.get("rewrites", []) for n in data["nodes"]] == [list(n.rewrites) for n in sheet.nodes]
-            assert [e[:3] for e in data["edges"]] == [[e.source, e.target, e.name] for e in sheet.edges]
-            assert [(e[3], e[4]) for e in data["edges"]] == [e.points[0] for e in sheet.edges]
+            assert [e[:3] for e in data["edges"]] == [[e.source, e.target, e.name] for e in sheet.links]
+            assert [(e[3], e[4]) for e in data["edges"]] == [path[0] for path in sheet.layout.paths]
     rewrites = decompress_json(scripts["data-rewrites"])
     assert [r["place"] for r in rewrites] == [r.change.place for r in drawn.rewrites]
     for told, rewrite in zip(rewrites, drawn.rewrites, strict=True):

@@ -220,7 +220,7 @@ def require_whole(graph: Graph, sheets: list[GraphView]) -> None:
     for g, sheet in zip(graph.with_subgraphs(), sheets, strict=True):
         ops = [n.name for n in sheet.nodes if n.kind in {"op", "constant"}]
         assert sorted(op.label for op in g.ops()) == sorted(n for n in ops if n not in _given_out(g))
-        edges = {(sheet.nodes[e.source].name, sheet.nodes[e.target].name, e.name) for e in sheet.edges}
+        edges = {(sheet.nodes[e.source].name, sheet.nodes[e.target].name, e.name) for e in sheet.links}
         for op in g.ops():
             for v in (*op.inputs, *op.captures):
                 if v is not None and (v.tensor is None or g.producer(v) is not None):
@@ -236,10 +236,10 @@ def _given_out(g: Graph) -> set[str]:
 
 def require_apart(sheet: GraphView) -> None:
     rows: dict[float, list[tuple[float, float]]] = {}
-    for n in sheet.nodes:
-        assert 0 <= n.x - n.width / 2 <= n.x + n.width / 2 <= sheet.width
-        assert 0 <= n.y - n.height / 2 <= n.y + n.height / 2 <= sheet.height
-        rows.setdefault(n.y, []).append((n.x - n.width / 2, n.x + n.width / 2))
+    for n, (x, y) in zip(sheet.nodes, sheet.layout.centres, strict=True):
+        assert 0 <= x - n.width / 2 <= x + n.width / 2 <= sheet.layout.width
+        assert 0 <= y - n.height / 2 <= y + n.height / 2 <= sheet.layout.height
+        rows.setdefault(y, []).append((x - n.width / 2, x + n.width / 2))
     for boxes in map(sorted, rows.values()):
         assert all(a[1] < b[0] for a, b in pairwise(boxes))
 
@@ -249,7 +249,7 @@ def test_a_golden_model_is_drawn_as_a_whole(name: str) -> None:
     graph = model_source(GOLDEN / f"{name}.onnx", inline=True).load().graph
     sheets = graph_views(graph)
     require_whole(graph, sheets)
-    assert max(s.width for s in sheets) < 4000
+    assert max(s.layout.width for s in sheets) < 4000
 
 
 @given(models())
@@ -297,7 +297,7 @@ def test_of_a_large_graph_the_first_ops_are_drawn_and_the_rest_is_counted(monkey
     for drawn, ops in ((story.before, 11), (story.after, 10)):
         assert [sum(n.kind == "op" for n in s.nodes) for s in drawn] == [5, 0, 0]
         assert [s.undrawn for s in drawn] == [ops - 5, 1, 1]
-        assert len(drawn[0].edges) == 5
+        assert len(drawn[0].links) == 5
         assert all(n.mark == "" for n in drawn[0].nodes)
         for sheet in drawn:
             require_apart(sheet)

@@ -77,7 +77,7 @@ def compare(
     with TemporaryDirectory() as name:
         folder = Path(name)
         own_output, own, notes = run_own(path, run_options, folder, timer)
-        outputs = [OptimizerOutput(ORIGINAL, "", path, seconds=0.0), own_output]
+        outputs = [OptimizerOutput(Row(ORIGINAL, "", online=False, seconds=0.0), path), own_output]
         for tool in tools:
             with timer.phase(f"optimizing with {tool.label}"):
                 outputs.append(run_tool(tool, path, folder))
@@ -97,17 +97,17 @@ def compare(
                 paths.repro_folder,
             )
             for output in outputs:
-                progress(f"verifying {output.made_by}")
+                progress(f"verifying {output.row.made_by}")
                 rows += verifier.rows(output)
         try:
             feeds = make_feeds(path, inputs, conditions.batches, spec.fixed_sizes if spec is not None else {}, seed)
         except (UnverifiableError, EvaluationError) as e:
             feeds = Feeds({}, {}, f"nothing was measured: {e}")
-        files = {output.made_by: output.file for output in outputs}
+        files = {output.row.made_by: output.file for output in outputs}
         rows = measure_rows(rows, files, feeds.by_batch, conditions, timer, BASELINE_ROW)
         if paths.repro_folder is not None:
             with timer.phase("keeping the files"):
-                _copy_models([o.file for o in outputs if o.file != path and not o.failure], paths.repro_folder)
+                _copy_models([o.file for o in outputs if o.file != path and not o.row.failure], paths.repro_folder)
     report = ComparisonReport(
         str(path),
         own.report.pipeline,
@@ -122,7 +122,7 @@ def compare(
         feeds.note,
         skipped,
         timer.seconds,
-        versions() | {o.made_by: o.version for o in outputs if o.version and not o.level},
+        versions() | {o.row.made_by: o.row.version for o in outputs if o.row.version and not o.level},
         machine_summary(),
         oracle is not None,
         notes + (oracle.notes if oracle is not None else []),

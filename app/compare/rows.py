@@ -52,26 +52,26 @@ class RowVerifier:
 
         The rows of the original come first.
         """
-        row = Row(output.made_by, output.version, online=False, seconds=output.seconds)
-        if not output.failure:
+        row = output.row
+        if not row.failure:
             try:
                 stats = compute_model_stats(output.file)
-            except ModelError as e:
-                output = replace(output, failure=f"its result cannot be read: {e}")
-            else:
                 row = replace(row, stats=replace(stats, checker_error=self._without_folder(stats.checker_error)))
-        written = self._verified(output, row)
+            except ModelError as e:
+                row = replace(row, failure=f"its result cannot be read: {e}")
+        written = self._verified(row, output.file)
         if output.level:
             is_advised = written.is_unusable and self.online.provider == CPU
             return [replace(written, advice=self._saved_model_advice(output.level)) if is_advised else written]
-        return [written, self._with_advice(output, written, self._verified(output, replace(row, online=True)))]
+        online = self._verified(replace(row, online=True), output.file)
+        return [written, self._with_advice(output.file, written, online)]
 
-    def _verified(self, output: OptimizerOutput, row: Row) -> Row:
-        if output.failure:
-            return replace(row, failure=output.failure)
-        failure, verdict = self._verify_file(output.file, self.online if row.online else self.offline)
-        row = replace(row, failure=failure, verdict=verdict)
-        return replace(row, online_stats=self._online_stats(output.file)) if row.online and not failure else row
+    def _verified(self, row: Row, file: Path) -> Row:
+        if row.failure:
+            return row
+        failure, verdict = self._verify_file(file, self.online if row.online else self.offline)
+        stats = self._online_stats(file) if row.online and not failure else None
+        return replace(row, failure=failure, verdict=verdict, online_stats=stats)
 
     def _verify_file(self, file: Path, config: SessionConfig) -> tuple[str, RowVerdict | None]:
         """Why a file does not load under a config, if it does not, and else its verdict."""
@@ -117,14 +117,14 @@ class RowVerifier:
             return self._bisect_command(self.model, level)
         return "only the saved file is wrong: onnxruntime is right when it optimizes the original as it loads"
 
-    def _with_advice(self, output: OptimizerOutput, written: Row, online: Row) -> Row:
+    def _with_advice(self, file: Path, written: Row, online: Row) -> Row:
         """The online row, with advice if onnxruntime's own optimization is wrong; `passes bisect` runs on the CPU."""
         if self.online.provider != CPU or written.is_unusable or not online.is_unusable:
             return online
-        self._is_original_wrong |= output.made_by == ORIGINAL
+        self._is_original_wrong |= written.made_by == ORIGINAL
         if self._is_original_wrong:
             return replace(online, advice=self._bisect_command(self.model, "all"))
-        command = self._bisect_command((self.models_folder or Path("DIR")) / output.file.name, "all")
+        command = self._bisect_command((self.models_folder or Path("DIR")) / file.name, "all")
         return replace(online, advice=command if self.models_folder is not None else f"{command}, after --keep DIR")
 
     def _bisect_command(self, model: Path, level: str) -> str:

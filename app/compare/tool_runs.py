@@ -19,7 +19,7 @@ from ..adapters.tool_functions import COMPARED_LEVELS
 from ..environment import versions
 from ..run.optimize import Result, run_pipeline
 from ..run.run_options import RunOptions
-from .comparison_report import OURS
+from .comparison_report import OURS, Row
 
 WORKER = module_command(f"{__package__}.tool_worker")
 TIMEOUT = 600.0  # seconds that an optimizer may take for a model
@@ -37,16 +37,13 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class OptimizerOutput:
-    """The result of one optimizer: a `file`, or the `failure` in a line. `seconds` from file to model, if known.
+    """The row of one optimizer, not verified yet, and the `file` that it wrote unless it failed.
 
     `level` is that of onnxruntime's own optimizers.
     """
 
-    made_by: str
-    version: str
+    row: Row
     file: Path
-    failure: str = ""
-    seconds: float | None = None
     level: str = ""
 
 
@@ -82,7 +79,8 @@ def run_tool(tool: Tool, model: Path, folder: Path, timeout: float = TIMEOUT) ->
     own_folder.mkdir()
     file = own_folder / f"{tool.key}.onnx"
     reply = run_timed(tool.key, model, file, own_folder / "log", {}, timeout)
-    return OptimizerOutput(tool.label, tool.version, file, reply.get("failure", ""), reply.get("seconds"), tool.level)
+    row = Row(tool.label, tool.version, online=False, failure=reply.get("failure", ""), seconds=reply.get("seconds"))
+    return OptimizerOutput(row, file, tool.level)
 
 
 def run_timed(
@@ -124,4 +122,5 @@ def run_own(
         left.unlink(missing_ok=True)
     notes += [f"{OURS} left out {q.label}: {q.message}" for q in result.report.quarantined]
     notes += [f"{OURS} could not be timed: {reply['failure']}"] if "failure" in reply else []
-    return OptimizerOutput(OURS, versions()[OURS], file, seconds=reply.get("seconds")), result, notes
+    row = Row(OURS, versions()[OURS], online=False, seconds=reply.get("seconds"))
+    return OptimizerOutput(row, file), result, notes

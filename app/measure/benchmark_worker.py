@@ -53,10 +53,7 @@ class BenchmarkWorker:
     def load(self, model: str, setting: dict[str, Any], feeds: dict[str, str]) -> Reply:
         """Create a session and run its first batch once, measuring memory; then read all other batches."""
         self.model = Path(model)
-        options = tuple((name, text) for name, text in setting["provider_options"])  # JSON has no tuples
-        disabled = tuple(setting["disabled_optimizers"])
-        tuples: dict[str, Any] = {"disabled_optimizers": disabled, "provider_options": options}
-        self.config = SessionConfig(**(setting | tuples))
+        self.config = SessionConfig(**setting)
         folders = {int(batch): Path(folder) for batch, folder in feeds.items()}
         first = read_feeds(next(iter(folders.values())))
         __import__("onnxruntime")

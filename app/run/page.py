@@ -12,9 +12,8 @@ from markupsafe import Markup
 from rich.filesize import decimal
 
 from ...core.pass_manager.report import Report, Savings
-from ..drawing.graph_layout import GraphLayout
-from ..drawing.picture import Box, LayoutKey, Line, Picture, layout_key, picture_layout
-from ..drawing.svg import svg
+from ..drawing.graph_layout import GraphLayout, Point
+from ..drawing.picture import Box, LayoutKey, Line, Picture, layout_key, picture_layout, svg
 from ..environment import versions
 from ..number_text import change, compact
 from ..pages.charts import paired_bar_chart
@@ -177,21 +176,25 @@ def _view_data(views: Sequence[GraphView]) -> list[dict[str, Any]]:
     return [
         {
             "title": view.title,
-            "width": round(view.width, 1),
-            "height": round(view.height, 1),
-            "nodes": [_node_data(node) for node in view.nodes],
-            "edges": [[e.source, e.target, e.name, *(round(c, 1) for p in e.points for c in p)] for e in view.edges],
+            "width": round(view.layout.width, 1),
+            "height": round(view.layout.height, 1),
+            "nodes": [_node_data(*node) for node in zip(view.nodes, view.layout.centres, strict=True)],
+            "edges": [
+                [link.source, link.target, link.name, *(round(c, 1) for point in path for c in point)]
+                for link, path in zip(view.links, view.layout.paths, strict=True)
+            ],
             "undrawn": view.undrawn,
         }
         for view in views
     ]
 
 
-def _node_data(node: NodeView) -> dict[str, Any]:
+def _node_data(node: NodeView, centre: Point) -> dict[str, Any]:
     """The name, box and non-empty optional fields of a node."""
-    box = {field: round(getattr(node, field), 1) for field in ("x", "y", "width", "height")}
+    box = dict(zip(("x", "y", "width", "height"), (*centre, node.width, node.height), strict=True))
     more = {field: value for field in OPTIONAL_FIELDS if (value := getattr(node, field))}
-    return {"name": node.name, "kind": node.kind, "title": node.title, **box, **more}
+    rounded = {field: round(number, 1) for field, number in box.items()}
+    return {"name": node.name, "kind": node.kind, "title": node.title, **rounded, **more}
 
 
 def op_histogram(report: Report) -> tuple[list[tuple[str, int, int]], Markup] | None:

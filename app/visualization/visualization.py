@@ -13,7 +13,7 @@ from ...core.pass_manager.pipeline import Pass, leaves, rules_in
 from ...core.rewriting.changes import Change
 from ...core.rewriting.rules import Rule
 from ...core.serialization.provenance import source_names
-from ..drawing.graph_layout import Link, graph_layout
+from ..drawing.graph_layout import GraphLayout, Link, graph_layout
 from ..drawing.op_pictures import source_box, value_box
 from ..drawing.picture import Box, BoxKind, Picture, box_size
 from ..drawing.picture_text import (
@@ -53,7 +53,7 @@ class Rewrite:
 
 @dataclass(slots=True)
 class NodeView:
-    """An op, input, output or constant of a whole graph, with its centre, width and height.
+    """An op, input, output or constant of a whole graph, and the size of its box.
 
     `kind` is "op", "constant" (a Constant op, or an initializer that is an output), "input" or "output"; a value that a
     body reads from around it is an input, too. `name` is the label of an op, as in changes, or the name of a value;
@@ -66,8 +66,6 @@ class NodeView:
     name: str
     kind: str
     title: str
-    x: float
-    y: float
     width: float
     height: float
     details: tuple[str, ...] = ()
@@ -79,19 +77,6 @@ class NodeView:
 
 
 @dataclass(frozen=True, slots=True)
-class EdgeView:
-    """A line for a value, from the node at index `source` to that at `target`, through points from edge to edge.
-
-    A line that leaves and reaches each point straight down stays clear of the boxes.
-    """
-
-    source: int
-    target: int
-    name: str
-    points: tuple[tuple[float, float], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class GraphView:
     """A graph drawn as a whole: the main one, or a body of an op in it.
 
@@ -99,10 +84,9 @@ class GraphView:
     """
 
     title: str
-    width: float
-    height: float
     nodes: list[NodeView]
-    edges: list[EdgeView]
+    links: list[Link]
+    layout: GraphLayout
     undrawn: int = 0
 
 
@@ -197,9 +181,9 @@ class _GraphViewBuilder:
             self.links.append(Link(self.producers[v], self._add("output", v.name, value_box(v).lines), v.name))
 
     def _add(self, kind: str, name: str, lines: tuple[str, ...], details: tuple[str, ...] = ()) -> int:
-        """Add a node without coordinates, and return its index."""
+        """Add a node, and return its index."""
         width, height = box_size(Box(BoxKind.OP, lines))
-        self.nodes.append(NodeView(name, kind, "\n".join(lines), 0.0, 0.0, width, height, details))
+        self.nodes.append(NodeView(name, kind, "\n".join(lines), width, height, details))
         return len(self.nodes) - 1
 
     def _add_value(self, kind: str, v: Value) -> None:
@@ -228,15 +212,12 @@ class _GraphViewBuilder:
     def view(self, undrawn: int) -> GraphView:
         """Lay out the graph."""
         layout = graph_layout([(n.width, n.height) for n in self.nodes], self.links)
-        for n, (x, y) in zip(self.nodes, layout.centres, strict=True):
-            n.x, n.y = x, y
-        edges = [EdgeView(k.source, k.target, k.name, path) for k, path in zip(self.links, layout.paths, strict=True)]
         owner = self.graph.owner
         title = self.graph.declared.header.name or "main graph"
         if owner is not None:
             names = [name for name, value in owner.attrs.items() if value is self.graph]
             title = f"{names[0]} of {owner.label}" if names else owner.label
-        return GraphView(title, layout.width, layout.height, self.nodes, edges, undrawn)
+        return GraphView(title, self.nodes, self.links, layout, undrawn)
 
 
 def _title(op: Op) -> tuple[str, ...]:

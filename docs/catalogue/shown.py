@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from passwright.app.drawing.op_pictures import pattern_picture, region_picture
-from passwright.app.drawing.picture import Picture
-from passwright.app.drawing.svg import svg
+from passwright.app.drawing.picture import Picture, svg
 from passwright.core import Graph, Ledger, Op, Pass, Rule, RulePass, from_onnx
 from passwright.core.rewriting.ledger import NO_LIMIT, ReplayLimit
 from record import Example

@@ -21,24 +21,16 @@ if TYPE_CHECKING:
     __version__: str
 
 _MODULES = {
-    "BenchReport": "bench.bench",
-    "BenchmarkConfig": "measure.benchmark",
-    "ComparisonReport": "compare.comparison_report",
-    "Conditions": "compare.comparison_report",
-    "DiffReport": "diff.model_diff",
-    "Explanation": "explain.explain",
-    "OrtBisectReport": "bisect.ort_bisect",
-    "ProfileReport": "profile.profile_report",
-    "Result": "run.optimize",
-    "VerificationReport": "verify.verify",
-    "bench": "bench.bench",
-    "bisect_ort": "bisect.ort_bisect",
-    "compare": "compare.compare",
-    "diff": "diff.model_diff",
-    "explain": "explain.explain",
-    "optimize": "run.optimize",
-    "profile": "profile.profile",
-    "verify": "verify.verify",
+    "bench.bench": ("BenchReport", "bench"),
+    "bisect.ort_bisect": ("OrtBisectReport", "bisect_ort"),
+    "compare.compare": ("compare",),
+    "compare.comparison_report": ("BenchmarkConfig", "ComparisonReport", "Conditions"),
+    "diff.model_diff": ("DiffReport", "diff"),
+    "explain.explain": ("Explanation", "explain"),
+    "profile.profile": ("profile",),
+    "profile.profile_report": ("ProfileReport",),
+    "run.optimize": ("Result", "optimize"),
+    "verify.verify": ("VerificationReport", "verify"),
 }
 __all__ = [
     "BenchReport",
@@ -67,8 +59,9 @@ def __getattr__(name: str) -> Any:
     # Late, so that `passes --help` need not import onnx and numpy.
     if name == "__version__":
         return version("passwright")
-    if name in _MODULES:
-        return getattr(import_module(f".app.{_MODULES[name]}", __name__), name)
+    for module, names in _MODULES.items():
+        if name in names:
+            return getattr(import_module(f".app.{module}", __name__), name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -133,11 +133,9 @@ def bench(
             samples = len(examples.labels(input_specs(m)))
             examples.feeds(input_specs(m), samples)
     with gc_paused(), timer.phase(CHOOSING_INPUTS):
-        feeds, own_feeds = _feeds_for_all(loaded, inputs, batches, dict(dims or {}), seed, shapes)
-    targets = [
-        BenchmarkTarget(m.source.files[0], config, own.by_batch if own else None)
-        for m, own in zip(loaded, own_feeds, strict=True)
-    ]
+        feeds = _choose_feeds(loaded, lambda m: make_feeds(m, inputs, batches, dict(dims or {}), seed, shapes=shapes))
+    own_feeds = [m.own_feeds.by_batch if m.own_feeds is not None else None for m in loaded]
+    targets = [BenchmarkTarget(m.source.files[0], config, own) for m, own in zip(loaded, own_feeds, strict=True)]
     with timer.phase(MEASURING):
         measured = run_benchmark(targets, feeds.by_batch, replace(effort, seed=seed), progress)
     results = [
@@ -157,13 +155,17 @@ def bench(
     return report
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _LoadedModel:
-    """A model to measure; `model` is None if onnxruntime alone may be able to load it."""
+    """A model to measure; `model` is None if onnxruntime alone may be able to load it.
+
+    `own_feeds` are set if it does not accept those of the first.
+    """
 
     source: ModelSource
     model: Model | None
     load_error: str = ""
+    own_feeds: Feeds | None = None
 
     @classmethod
     def of(cls, path: Path) -> _LoadedModel:
@@ -187,34 +189,28 @@ class _LoadedModel:
             return True
 
 
-def _feeds_for_all(
-    models: Sequence[_LoadedModel],
-    inputs: Inputs | None,
-    batches: Sequence[int],
-    dims: dict[str, int],
-    seed: int,
-    shapes: Mapping[str, Sequence[int]] | None,
-) -> tuple[Feeds, list[Feeds | None]]:
-    """The feeds of the first model that runs, and for each model its own feeds, if they differ."""
+def _choose_feeds(models: Sequence[_LoadedModel], make: Callable[[ModelSource], Feeds]) -> Feeds:
+    """Choose and return the feeds of the first model that runs; models that do not accept them get their own."""
     first: Feeds | None = None
     failures: list[UnverifiableError | ModelError] = []
-    own: list[Feeds | None] = []
     for m in models:
-        own.append(None)
         if first is not None and m.accepts(first):
             continue
         if m.model is None:
             failures.append(ModelError(m.load_error))
             continue
         try:
-            feeds = make_feeds(m.source, inputs, batches, dims, seed, shapes=shapes)
+            feeds = make(m.source)
         except (UnverifiableError, ModelError) as e:
             failures.append(e)
             continue
-        first, own[-1] = (first, feeds) if first is not None else (feeds, None)
+        if first is None:
+            first = feeds
+        else:
+            m.own_feeds = feeds
     if first is None:
         raise failures[0]
-    return first, own
+    return first
 
 
 def _with_accuracy(

@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from ...core.errors import EvaluationError, ModelError, UnverifiableError
-from ...core.io.model import Model
 from ...core.io.model_source import ModelSource, model_source
 from ...core.io.output_paths import OutputPaths
 from ...core.ort.remote_backend import RemoteBackend
@@ -22,6 +21,7 @@ from ...core.verify.verification_spec import Inputs, VerificationSpec
 from ..environment import machine_summary, versions
 from ..measure.feeds import Feeds, make_feeds
 from ..run.run_options import RunOptions
+from ..terminal import plural
 from .comparison_report import ORIGINAL, ComparisonReport, Conditions, Row
 from .rows import RowVerifier, measure_rows, online_optimizations
 from .tool_runs import OptimizerOutput, run_own, run_tool, select_tools
@@ -69,7 +69,10 @@ def compare(
     _require_writable(paths, [path, *read], names)
     with gc_paused(), timer.phase(LOADING):
         original = source.load()
-        spec, failure = _verification_spec(original, inputs, shapes or {}, dims or {})
+        try:
+            spec, failure = VerificationSpec.of(original, inputs, shapes or {}, dims or {}), ""
+        except UnverifiableError as e:
+            spec, failure = None, str(e)
     _require_writable(paths, [*source.files, *read], names)
     run_options = RunOptions(
         pipeline, plugins, inputs=inputs, only=only, skip=skip, enable=enable, seed=seed, visualize=page_to is not None
@@ -146,16 +149,6 @@ def _require_writable(paths: OutputPaths, read: Sequence[Path], names: Iterable[
             OutputPaths(paths.repro_folder / f"{name}.onnx").require_writable(read)
 
 
-def _verification_spec(
-    original: Model, inputs: Inputs | None, shapes: Mapping[str, Sequence[int]], dims: Mapping[str, int]
-) -> tuple[VerificationSpec | None, str]:
-    """The inputs of verification, or why there are none. Raises ModelError for inputs and sizes not of the model."""
-    try:
-        return VerificationSpec.of(original, inputs, shapes, dims), ""
-    except UnverifiableError as e:
-        return None, str(e)
-
-
 def _oracle(source: ModelSource, spec: VerificationSpec | None, failure: str, seed: int) -> tuple[Oracle | None, str]:
     """The results of the original, and a description; None with the reason if there are none."""
     if spec is None:
@@ -164,9 +157,8 @@ def _oracle(source: ModelSource, spec: VerificationSpec | None, failure: str, se
         oracle = spec.build_oracle(source.loadable(), seed)
     except (UnverifiableError, EvaluationError) as e:
         return None, f"nothing was verified: {e}"
-    sets = len(oracle.answers)
-    description = f"compared with {oracle.backend} without optimizations on {sets} set{'s' * (sets != 1)} of inputs"
-    return oracle, description
+    sets = plural(len(oracle.answers), "set")
+    return oracle, f"compared with {oracle.backend} without optimizations on {sets} of inputs"
 
 
 def _bisect_options(

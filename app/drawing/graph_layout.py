@@ -10,6 +10,7 @@ the surroundings of a branch are outside of it. Tracks of many rows run beside a
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
@@ -165,27 +166,27 @@ class Column:
 
 def _following_links(links: Sequence[Link], depths: RowAssignment) -> dict[int, Link]:
     """The link along which a column continues, by the box above."""
-    into: dict[int, tuple[bool, PathLength, Link]] = {}
-    out: dict[int, tuple[bool, PathLength, Link]] = {}
+    into: dict[int, list[Link]] = defaultdict(list)
+    out: dict[int, list[Link]] = defaultdict(list)
     for link in links:
-        ends = (into, link.target, depths.from_top[link.source]), (out, link.source, depths.to_bottom[link.target])
-        for best, box, length in ends:
-            if box not in best or (not link.is_auxiliary, length) > best[box][:2]:
-                best[box] = not link.is_auxiliary, length, link
+        into[link.target].append(link)
+        out[link.source].append(link)
+    up = {p: max(ends, key=lambda k: (not k.is_auxiliary, depths.from_top[k.source])) for p, ends in into.items()}
+    down = {p: max(ends, key=lambda k: (not k.is_auxiliary, depths.to_bottom[k.target])) for p, ends in out.items()}
     return {
         source: link
-        for source, (_, _, link) in out.items()
-        if into[link.target][2] is link and depths.rows[link.target] - depths.rows[source] <= MAX_INNER_ROWS
+        for source, link in down.items()
+        if up[link.target] is link and depths.rows[link.target] - depths.rows[source] <= MAX_INNER_ROWS
     }
 
 
 def _tracks(links: Iterable[Link], rows: Sequence[int]) -> dict[Link, Track]:
     """The tracks of the links that skip rows; near and far readers of a value have different ones."""
-    shared: dict[tuple[int, str, bool], list[Link]] = {}
+    shared: dict[tuple[int, str, bool], list[Link]] = defaultdict(list)
     for link in links:
         length = rows[link.target] - rows[link.source]
         if length > 1:
-            shared.setdefault((link.source, link.name, length <= NEAR_ROWS), []).append(link)
+            shared[link.source, link.name, length <= NEAR_ROWS].append(link)
     found: dict[Link, Track] = {}
     for (source, _, _), group in shared.items():
         targets = frozenset(link.target for link in group)

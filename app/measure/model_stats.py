@@ -54,8 +54,8 @@ class ModelStats:
         return not self.nonstandard_operators
 
 
-def compute_model_stats(path: Path) -> ModelStats:
-    """Count the model in a file, without reading the files of weights. Raises ModelError for one that is unreadable."""
+def read_proto(path: Path) -> onnx.ModelProto:
+    """Read a model without the files of its weights. Raises ModelError for other files."""
     library: Any = onnx  # its argument has no types
     try:
         model: onnx.ModelProto = library.load(path, load_external_data=False)
@@ -63,6 +63,12 @@ def compute_model_stats(path: Path) -> ModelStats:
         raise ModelError(f"{path} is not an ONNX model that can be read") from e
     if not model.HasField("graph"):
         raise ModelError(f"{path}: it has no graph")
+    return model
+
+
+def compute_model_stats(path: Path) -> ModelStats:
+    """Count the model in a file, without reading the files of weights. Raises ModelError for one that is unreadable."""
+    model = read_proto(path)
     nodes = [*all_nodes([*model.graph.node, *(n for f in model.functions for n in f.node)])]
     graphs = [model.graph, *(body for n in nodes for body in subgraphs(n))]
     constants = [a for n in nodes if _is_constant(n) for a in n.attribute]

@@ -11,22 +11,18 @@ from time import perf_counter
 from typing import Any
 
 import onnx
-from google.protobuf.message import DecodeError
 
-from ...core.errors import EvaluationError, ModelError, ModelLoadError
+from ...core.errors import EvaluationError, ModelLoadError
 from ...core.io.files import ModelFile, load
-from ...core.ir import wire_format
-from ...core.ir.tensor import MappedFile
 from ...core.ort import value_files
 from ...core.ort.backends import OnnxRuntime
 from ...core.ort.sessions import SessionConfig
 from ...core.ort.worker_process import RequestFailed, WorkerExit, WorkerProcess, module_command, serve
-from ...core.serialization.exporter import INITIALIZER, MODEL_GRAPH, NODE
 from ...core.serialization.proto_queries import all_nodes
+from .model_stats import read_proto
 from .profile_trace import ProfiledRun, read_trace
 
 PROFILE_TIMEOUT = 600.0  # seconds for a model, in addition to the requested ones
-TENSOR_NAME_FIELD = 8  # of a TensorProto, in onnx.proto
 WORKER = module_command(f"{__package__}.profile_recording")
 WARMUP_RUNS = 3  # runs of a new session that are not recorded
 MIN_RUNS, MAX_RUNS = 3, 2000  # recorded runs
@@ -38,12 +34,12 @@ MAX_EVENTS = 50_000  # of a profile; onnxruntime drops those beyond a million, a
 class Recording:
     """The runs after warming up, the graph of the file with a unique name for each node, and onnxruntime's graph.
 
-    `optimized_graph` is None if the provider cannot save it. Both graphs have only the names of weights.
+    `optimized_graph` is None if the provider cannot save it. Both graphs are without the bytes of weights.
     """
 
     runs: tuple[ProfiledRun, ...]
     file_graph: onnx.GraphProto
-    optimized_graph: onnx.GraphProto | None
+    optimized_graph: onnx.GraphProto | None = None
 
 
 def record_profile(
@@ -59,19 +55,20 @@ def record_profile(
     Raises ModelError for a file that is no model, EvaluationError if onnxruntime does not load or run it, or crashes.
     """
     is_external = has_external_weights(path)
-    file = read_skeleton(path).graph
-    make_node_names_unique(file)
+    model = read_proto(path)
+    make_node_names_unique(model.graph)
     with TemporaryDirectory() as temporary:
         folder = Path(temporary)
         copy, saves = folder / "model.onnx", folder / "ran.onnx"
-        write_with_nodes(file, path, copy)
+        copy.write_bytes(model.SerializeToString())
+        graphs = [model.graph]
         value_files.write_value(dict(feeds), folder / "feeds")
         request = {
             "setting": asdict(replace(config, optimized_model_path=str(saves), profile_prefix=str(folder / "profile"))),
             "model": str(copy),
             "folder": str(path.resolve().parent) if is_external else "",
             "feeds": str(folder / "feeds"),
-            "outputs": [v.name for v in file.output],
+            "outputs": [v.name for v in model.graph.output],
             "min_time": min_time,
         }
         try:
@@ -84,8 +81,11 @@ def record_profile(
         runs = tuple(read_trace(Path(reply["trace"]))[reply["warm"] :])
         if not runs:
             raise EvaluationError(TOO_MANY_EVENTS)
-        ran = read_skeleton(saves).graph if reply["saved"] and saves.exists() else None
-    return Recording(runs, file, ran)
+        if reply["saved"] and saves.exists():
+            graphs.append(read_proto(saves).graph)
+    for weight in (w for graph in graphs for w in graph.initializer):
+        weight.ClearField("raw_data")
+    return Recording(runs, *graphs)
 
 
 def has_external_weights(path: Path) -> bool:
@@ -93,31 +93,6 @@ def has_external_weights(path: Path) -> bool:
     file = ModelFile(path)
     load(file, inline=False)
     return bool(file.external_files)
-
-
-def read_skeleton(path: Path) -> onnx.ModelProto:
-    """Read a model with only the names of its main graph's weights. Raises ModelError for other files."""
-    try:
-        source = MappedFile(path)
-        data = source.view()
-        model = onnx.ModelProto()
-        for f in wire_format.parse_fields(data, 0, len(data)):
-            if f.number == MODEL_GRAPH and f.wire_type == wire_format.LEN:
-                for part in wire_format.parse_fields(data, f.begin, f.end):
-                    if part.number != INITIALIZER:
-                        model.graph.MergeFromString(bytes(data[part.tag_start : part.end]))
-                        continue
-                    parts = wire_format.parse_fields(data, part.begin, part.end)
-                    names = [data[p.begin : p.end] for p in parts if p.number == TENSOR_NAME_FIELD]
-                    model.graph.initializer.add(name="".join(bytes(name).decode() for name in names[-1:]))
-            else:
-                model.MergeFromString(bytes(data[f.tag_start : f.end]))
-    except OSError as e:
-        raise ModelError(f"{path} cannot be read: {e.strerror}") from e
-    except (DecodeError, ModelError) as e:
-        raise ModelError(f"{path}: not an ONNX model") from e
-    source.release_pages()
-    return model
 
 
 def make_node_names_unique(graph: onnx.GraphProto) -> None:
@@ -131,24 +106,6 @@ def make_node_names_unique(graph: onnx.GraphProto) -> None:
             node.name = next(name for name in chain([stem], numbered) if name not in taken)
         taken.add(node.name)
         seen.add(node.name)
-
-
-def write_with_nodes(graph: onnx.GraphProto, path: Path, copy: Path) -> None:
-    """Copy the model in `path` with the nodes of `graph` in place of its own; other bytes are unchanged."""
-    source = MappedFile(path)
-    data = source.view()
-    nodes = b"".join(wire_format.encode_field(NODE, node.SerializeToString()) for node in graph.node)
-    with copy.open("wb") as file:
-        for f in wire_format.parse_fields(data, 0, len(data)):
-            if f.number != MODEL_GRAPH or f.wire_type != wire_format.LEN:
-                file.write(data[f.tag_start : f.end])
-                continue
-            others = [p for p in wire_format.parse_fields(data, f.begin, f.end) if p.number != NODE]
-            length = len(nodes) + sum(p.end - p.tag_start for p in others)
-            file.write(wire_format.encode_prefix(MODEL_GRAPH, length) + nodes)
-            for p in others:
-                file.write(data[p.tag_start : p.end])
-    source.release_pages()
 
 
 def profile_replies(request: dict[str, Any]) -> Iterator[dict[str, Any]]:

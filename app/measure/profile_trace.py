@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ KERNEL_SUFFIX = "_kernel_time"
 RUN_EVENT = "model_run"
 UNESCAPED_NAME = re.compile(r'"name" :"(.*?)","args" :', re.DOTALL)
 MICRO = 1e-6
+KernelKey = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +38,11 @@ class KernelExecution:
     start: float
     seconds: float
     self_seconds: float
+
+    @property
+    def key(self) -> KernelKey:
+        """The identity of the node; onnxruntime numbers the nodes of each body from 0."""
+        return self.name, self.op, self.provider, self.index
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,18 +83,16 @@ def parse_runs(events: Iterable[Any]) -> list[ProfiledRun]:
     """The runs among events, in order, without the nodes of an incomplete last run."""
     timed = sorted((e for e in events if _is_timed(e)), key=lambda e: e["ts"])
     spans = [e for e in timed if e.get("cat") == "Session" and e.get("name") == RUN_EVENT]
-    nodes = (e for e in timed if e.get("cat") == "Node" and str(e.get("name", "")).endswith(KERNEL_SUFFIX))
-    held: list[list[Mapping[str, Any]]] = [[] for _ in spans]
-    at = 0
-    for node in nodes:
-        while at < len(spans) and node["ts"] > _end(spans[at]):
-            at += 1
-        if at < len(spans) and node["ts"] >= spans[at]["ts"]:
-            held[at].append(node)
-    return [
-        ProfiledRun(span["ts"] * MICRO, span["dur"] * MICRO, _parse_kernels(span["ts"], own))
-        for span, own in zip(spans, held, strict=True)
-    ]
+    nodes = [e for e in timed if e.get("cat") == "Node" and str(e.get("name", "")).endswith(KERNEL_SUFFIX)]
+    starts = [node["ts"] for node in nodes]
+    runs: list[ProfiledRun] = []
+    begin = 0
+    for span in spans:
+        begin = bisect_left(starts, span["ts"], begin)
+        end = bisect_right(starts, _end(span), begin)
+        runs.append(ProfiledRun(span["ts"] * MICRO, span["dur"] * MICRO, _parse_kernels(span["ts"], nodes[begin:end])))
+        begin = end
+    return runs
 
 
 def _is_timed(event: Any) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import onnx
 
@@ -61,25 +61,19 @@ def eliminated_nodes(file_graph: onnx.GraphProto, attributions: Iterable[NodeAtt
     return [n.name for n in all_nodes(file_graph.node) if n.op_type != "Constant" and n.name not in used]
 
 
-@dataclass(slots=True)
 class _GraphAttribution:
     """A graph of the file and its optimized form; `attributed` has the indices of file nodes for each node that runs.
 
     `file_values` maps values of the optimized graph to values of the file.
     """
 
-    file_graph: onnx.GraphProto
-    optimized_graph: onnx.GraphProto
-    attributed: list[set[int]] = field(default_factory=list[set[int]])
-    producers: dict[str, int] = field(default_factory=dict[str, int])
-    by_name: dict[str, int] = field(default_factory=dict[str, int])
-    file_values: dict[str, str] = field(default_factory=dict[str, str])
-    constant_nodes: set[int] = field(default_factory=set[int])
-
-    def __post_init__(self) -> None:
-        self.producers = {v: i for i, node in enumerate(self.file_graph.node) for v in node.output if v}
-        self.by_name = {node.name: i for i, node in enumerate(self.file_graph.node)}
-        self.constant_nodes = set(_constant_nodes(self.file_graph))
+    def __init__(self, file_graph: onnx.GraphProto, optimized_graph: onnx.GraphProto) -> None:
+        self.file_graph, self.optimized_graph = file_graph, optimized_graph
+        self.attributed: list[set[int]] = []
+        self.file_values: dict[str, str] = {}
+        self.producers = {v: i for i, node in enumerate(file_graph.node) for v in node.output if v}
+        self.by_name = {node.name: i for i, node in enumerate(file_graph.node)}
+        self.constant_nodes = set(_constant_nodes(file_graph))
 
     def run(self) -> None:
         """Attribute roots first, then nodes upstream of them, then the remaining ones."""

@@ -10,32 +10,26 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from ...core.errors import ModelError
+from ...core.pass_manager.report import write_json
 from ...core.serialization.proto_queries import all_nodes
 from ...core.serialization.provenance import read_provenance
 from ..measure.profile_recording import Recording
-from ..measure.profile_trace import KernelExecution, ProfiledRun
+from ..measure.profile_trace import KernelExecution, KernelKey, ProfiledRun
 from .node_attribution import NodeAttribution, attribute_nodes, eliminated_nodes
 from .profile_report import NodeTime, Profile, TypeTime
 
 MAX_RUNS = 10  # runs of each model, from the median one on
 MICROSECONDS_PER_SECOND = 1e6
-KernelKey = tuple[str, str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
 class RecordedProfile:
-    """A profile, its runs, the index of the run that the timeline shows, and the nodes by `kernel_key`."""
+    """A profile, its runs, the index of the run that the timeline shows, and the nodes by the keys of kernels."""
 
     profile: Profile
     runs: Sequence[ProfiledRun]
     timeline_run: int
     nodes: Mapping[KernelKey, NodeTime]
-
-
-def kernel_key(kernel: KernelExecution) -> KernelKey:
-    """The identity of a node; onnxruntime numbers the nodes of each body from 0."""
-    return kernel.name, kernel.op, kernel.provider, kernel.index
 
 
 def build_profile(label: str, recording: Recording) -> RecordedProfile:
@@ -72,7 +66,7 @@ def _attributed_nodes(
     for a in attributions:
         named[a.name, a.op].append(a)
     keys: dict[tuple[str, str], list[KernelKey]] = defaultdict(list)
-    for key in sorted({kernel_key(k) for run in runs for k in run.kernels}, key=lambda k: k[3]):
+    for key in sorted({k.key for run in runs for k in run.kernels}, key=lambda k: k[3]):
         name, op, _, index = key
         is_nameless = (name, op) not in named and name == f"{op}_{index}"
         keys["" if is_nameless else name, op].append(key)
@@ -96,24 +90,23 @@ def _node_times(
     for run in (runs[shown], *runs):
         first = run.kernels[0].start if run.kernels else 0.0
         for k in run.kernels:
-            starts.setdefault(kernel_key(k), k.start - first)
+            starts.setdefault(k.key, k.start - first)
     for run in runs:
         own: dict[KernelKey, float] = defaultdict(float)
         for k in run.kernels:
-            own[kernel_key(k)] += k.self_seconds
-            calls[kernel_key(k)] += 1
+            own[k.key] += k.self_seconds
+            calls[k.key] += 1
         for key, spent in own.items():
             seconds[key].append(spent)
     times: dict[KernelKey, NodeTime] = {}
     for key, start in starts.items():
-        name, op, provider, _ = key
         names = file_nodes.get(key, ())
         rules = dict.fromkeys(provenance[n][0] for n in names if provenance[n][0])
         origin = dict.fromkeys(o for n in names for o in provenance[n][1] or [n])
         # A node may be in some runs only. A mean of its times would count other load of the machine.
         spent = median(seconds[key]) * len(seconds[key]) / len(runs)
         per_run = calls[key] / len(runs)
-        times[key] = NodeTime(name, op, provider, spent, start, names, tuple(origin), ", ".join(rules), per_run)
+        times[key] = NodeTime(*key[:3], spent, start, names, tuple(origin), ", ".join(rules), per_run)
     return times
 
 
@@ -129,10 +122,7 @@ def write_timeline(profiles: Sequence[RecordedProfile], metadata: dict[str, str]
     """Write some runs of each profile, all beginning at 0. Raises ModelError if the file cannot be written."""
     events = [event for i, recorded in enumerate(profiles, 1) for event in _events(recorded, i)]
     trace = {"traceEvents": events, "displayTimeUnit": "ms", "otherData": metadata}
-    try:
-        path.write_text(json.dumps(trace, allow_nan=False, separators=(",", ":")) + "\n", encoding="utf-8")
-    except OSError as e:
-        raise ModelError(f"cannot write {path}: {e.strerror}") from e
+    write_json(json.dumps(trace, allow_nan=False, separators=(",", ":")), path)
 
 
 def _events(recorded: RecordedProfile, process: int) -> Iterator[dict[str, Any]]:
@@ -144,7 +134,8 @@ def _events(recorded: RecordedProfile, process: int) -> Iterator[dict[str, Any]]
     chosen = recorded.runs[first : first + MAX_RUNS]
     for number, run in enumerate(chosen, first):
         begin = run.start - chosen[0].start
-        yield _span(f"run {number}", "run", begin, begin + run.seconds) | place | {"args": {"nodes": len(run.kernels)}}
+        nodes = {"nodes": len(run.kernels)}
+        yield _span(f"run {number}", "run", begin, begin + run.seconds) | place | {"args": nodes}
         for kernel, end in _kernel_ends(run):
             span = _span(kernel.name, "node", begin + kernel.start, begin + end)
             yield span | place | {"args": _kernel_args(recorded, run, kernel)}
@@ -162,17 +153,12 @@ def _kernel_ends(run: ProfiledRun) -> Iterator[tuple[KernelExecution, float]]:
 
 def _span(name: str, category: str, begin: float, end: float) -> dict[str, Any]:
     start = round(begin * MICROSECONDS_PER_SECOND, 3)
-    return {
-        "ph": "X",
-        "name": name,
-        "cat": category,
-        "ts": start,
-        "dur": max(round(end * MICROSECONDS_PER_SECOND - start, 3), 0.0),
-    }
+    duration = max(round(end * MICROSECONDS_PER_SECOND - start, 3), 0.0)
+    return {"ph": "X", "name": name, "cat": category, "ts": start, "dur": duration}
 
 
 def _kernel_args(recorded: RecordedProfile, run: ProfiledRun, kernel: KernelExecution) -> dict[str, Any]:
-    node = recorded.nodes[kernel_key(kernel)]
+    node = recorded.nodes[kernel.key]
     return {
         "op": kernel.op,
         "provider": kernel.provider,

@@ -164,13 +164,8 @@ class CommandOptions:
     def arguments(self, only_pass: Pass | None) -> list[str]:
         """The arguments for a run of nothing but `only_pass`, or without one, of all that ran here."""
         if only_pass is None:
-            only, skip = ([absolute_name(name) for name in names] for names in (self.only, self.skip))
-            return [
-                *self.options,
-                *_flags("only", only),
-                *_flags("skip", skip),
-                *_flags("enable", self.enable),
-            ]
+            names = [*_flags("only", map(absolute_name, self.only)), *_flags("skip", map(absolute_name, self.skip))]
+            return [*self.options, *names, *_flags("enable", self.enable)]
         rules = [r.name for r in selectable_rules(only_pass)]
         by_rule = rules and (self.skip or any(r in self.only for r in rules))
         name = absolute_name(only_pass.name)
@@ -209,9 +204,11 @@ class ReproFolder:
             files = exception_files(before.model, culprit, quarantined.place, kind, exact_only=exact_only)
         try:
             self.root.mkdir(parents=True, exist_ok=True)
-            folder = self._new_folder(quarantined)
-            with TemporaryDirectory(dir=self.root, prefix=".") as name:
-                stage = Path(name)
+            name = re.sub(r"[^\w.-]+", "_", f"{quarantined.by}-{quarantined.place or 'whole'}")
+            number = next(n for n in count(1) if not any(self.root.glob(f"{n:02}-*")))
+            folder = self.root / f"{number:02}-{name[:60]}"  # of up to 4 bytes each
+            with TemporaryDirectory(dir=self.root, prefix=".") as temporary:
+                stage = Path(temporary)
                 lost = write_files(stage, files)
                 command = self._command(quarantined, stage, culprit, exact=after is not None and after.exact)
                 (stage / "README.md").write_bytes(encode_text(self._readme(folder, quarantined, command, lost)))
@@ -223,14 +220,6 @@ class ReproFolder:
             return quarantined
         return replace(quarantined, repro=str(folder))
 
-    def _new_folder(self, quarantined: Quarantined) -> Path:
-        """A folder that does not exist yet, named after rule and place."""
-        name = re.sub(r"[^\w.-]+", "_", f"{quarantined.by}-{quarantined.place or 'whole'}")[
-            :60
-        ]  # of up to 4 bytes each
-        number = next(n for n in count(1) if not any(self.root.glob(f"{n:02}-*")))
-        return self.root / f"{number:02}-{name}"
-
     def _command(self, quarantined: Quarantined, stage: Path, culprit: Pass | None, *, exact: bool) -> str:
         """The command that shows the failure with the files in `stage`; empty if they do not suffice."""
         before, after, inputs = (stage / name for name in ("before.onnx", "after.onnx", "inputs.npz"))
@@ -240,9 +229,8 @@ class ReproFolder:
             given = ["--inputs inputs.npz"] if inputs.exists() else []
             return " ".join(("passes verify before.onnx after.onnx", *given, *["--exact"] * exact))
         fails_alone = culprit is not None and self._fails_alone(before, culprit, quarantined.failure_kind)
-        return " ".join(
-            ("passes bisect before.onnx", *self.command_options.arguments(culprit if fails_alone else None))
-        )
+        arguments = self.command_options.arguments(culprit if fails_alone else None)
+        return " ".join(("passes bisect before.onnx", *arguments))
 
     def _fails_alone(self, path: Path, culprit: Pass, kind: FailureKind) -> bool:
         """Whether nothing but this pass has to run: some failures take two."""
@@ -256,14 +244,12 @@ class ReproFolder:
 
     def _readme(self, folder: Path, quarantined: Quarantined, command: str, unwritten: Sequence[str]) -> str:
         """The contents of the folder, and two lines that reproduce the failure."""
-        sections = (
-            ("Replaced:", quarantined.replaced),
-            ("Not written:", unwritten),
-            ("Seen with:", [f"{name} {version}" for name, version in self.versions.items()]),
-        )
-        replaced, missing, installed = (
-            f"{title}\n" + "".join(f"\n- {line}" for line in lines) if lines else "" for title, lines in sections
+        installed = [f"{name} {version}" for name, version in self.versions.items()]
+        sections = {"Replaced:": quarantined.replaced, "Not written:": unwritten, "Seen with:": installed}
+        replaced, missing, seen = (
+            f"{title}\n" + "".join(f"\n- {line}" for line in lines) if lines else ""
+            for title, lines in sections.items()
         )
         reproduce = f"To reproduce it:\n\n    cd {shlex.quote(str(folder))}\n    {command}" if command else ""
         title = f"# {quarantined.label}\n\n{quarantined.failure_kind}: {quarantined.message}"
-        return "\n\n".join(filter(None, (title, replaced, missing, reproduce, installed))) + "\n"
+        return "\n\n".join(filter(None, (title, replaced, missing, reproduce, seen))) + "\n"
